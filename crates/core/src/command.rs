@@ -1,0 +1,57 @@
+//! A request to change something in the field, and what became of it.
+
+use crate::{PointId, Value};
+use alloc::string::String;
+use core::fmt;
+
+/// How a device is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CommandMode {
+    /// Select, check the echo, then operate: the safe way, and the default.
+    #[default]
+    SelectBeforeOperate,
+    /// Operate at once.
+    DirectOperate,
+}
+
+impl CommandMode {
+    /// The word for it in requests and in the audit log: `select` or `direct`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SelectBeforeOperate => "select",
+            Self::DirectOperate => "direct",
+        }
+    }
+}
+
+/// A command for one point of one device, checked and in raw units.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Command {
+    /// Which point of the device.
+    pub point: PointId,
+    /// The raw value to set.
+    pub value: Value,
+    /// How to ask.
+    pub mode: CommandMode,
+}
+
+/// Why a command was not carried out. The name is for programs, the detail for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// A stable word in `snake_case`: the device's own status (`local`, `no_select`, `not_supported`, …: IEEE 1815
+    /// table of control status codes) or the node's (`unknown_topic`, `not_writable`, `out_of_range`, `wrong_type`,
+    /// `busy`, `away`, `timeout`, …).
+    pub reason: &'static str,
+    /// One lowercase sentence: what was found and what was expected.
+    pub detail: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.reason, self.detail)
+    }
+}
+
+/// What became of a command: done, or refused with a reason.
+pub type CommandOutcome = Result<(), Refusal>;

@@ -1,0 +1,37 @@
+//! The words that every other crate of Tieline shares.
+//!
+//! In: nothing. Out: types that are legal by construction ([`Topic`], [`Filter`]), plain data ([`Point`],
+//! [`Update`], [`Command`]), a cursor over octets, and the two traits that keep decisions apart from the world:
+//! [`Machine`] (bytes in, bytes out, deadlines) and [`Storage`] (files).
+//!
+//! Never: a clock, a socket, a thread, a protocol.
+//!
+//! Read first: `point.rs`, then `machine.rs`.
+#![no_std]
+extern crate alloc;
+
+mod command;
+mod cursor;
+mod machine;
+mod point;
+mod point_json;
+mod quality;
+mod reading;
+mod storage;
+mod time;
+mod topic;
+mod update;
+mod value;
+
+pub use command::{Command, CommandMode, CommandOutcome, Refusal};
+pub use cursor::{Cursor, Truncated};
+pub use machine::Machine;
+pub use point::Point;
+pub use point_json::{PointJsonError, json_string, json_value};
+pub use quality::{Quality, Validity};
+pub use reading::{PointId, Reading};
+pub use storage::{Storage, StorageError, StorageErrorKind};
+pub use time::{Instant, Now, Timestamp, TimestampError};
+pub use topic::{Filter, FilterError, Topic, TopicError};
+pub use update::{Body, Update};
+pub use value::Value;

@@ -1,0 +1,236 @@
+//! The default text of a point: `{"v": 59.98, "q": "good", "t": "2026-11-20T09:36:00.123Z"}`.
+//!
+//! | member | holds | range |
+//! |---|---|---|
+//! | `v` | the value: number, true, false, text, null; octets as `{"hex": "00ff"}` | numbers beyond JSON's reach (infinite, not a number) are the texts `"inf"`, `"-inf"`, `"nan"` |
+//! | `q` | the verdict | `good`, `uncertain`, `bad` |
+//! | `why` | the reasons, only where there are any | names of [`Quality::reasons`] |
+//! | `t` | the time | RFC 3339 in UTC |
+
+use crate::{Point, Quality, Timestamp, Validity, Value};
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt::{self, Write};
+
+/// Why a text is not a point.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PointJsonError(String);
+
+impl fmt::Display for PointJsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl core::error::Error for PointJsonError {}
+
+impl Point {
+    /// Appends the point's JSON to `out`.
+    pub fn write_json(&self, out: &mut String) {
+        out.push_str("{\"v\":");
+        json_value(&self.value, out);
+        out.push_str(",\"q\":\"");
+        out.push_str(self.quality.validity().name());
+        out.push('"');
+        let mut open = ",\"why\":[\"";
+        for reason in self.quality.reasons() {
+            out.push_str(open);
+            out.push_str(reason);
+            open = "\",\"";
+        }
+        if self.quality != Quality::GOOD {
+            out.push_str("\"]");
+        }
+        let _ = write!(out, ",\"t\":\"{}\"}}", self.time);
+    }
+
+    /// The point's JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut out = String::with_capacity(64);
+        self.write_json(&mut out);
+        out
+    }
+
+    /// Reads a payload as a point: the whole form, or a bare JSON scalar, which is good and stamped with
+    /// `received`. `q` and `t` may be left out; other members are ignored.
+    ///
+    /// # Errors
+    /// The payload is not JSON, or a member is not what it must be.
+    pub fn from_json(payload: &[u8], received: Timestamp) -> Result<Self, PointJsonError> {
+        use serde_json::Value as Json;
+        let json: Json = serde_json::from_slice(payload).map_err(|e| PointJsonError(e.to_string()))?;
+        let Json::Object(members) = &json else {
+            let value = from_json_scalar(&json).ok_or_else(|| wrong("the payload", &json, "a scalar or {\"v\": …}"))?;
+            return Ok(Self { value, quality: Quality::GOOD, time: received });
+        };
+        let v = members.get("v").ok_or_else(|| wrong("the payload", &json, "a member \"v\""))?;
+        let value =
+            from_json_scalar(v).ok_or_else(|| wrong("v", v, "a number, text, true, false, null or {\"hex\": …}"))?;
+        let time = match members.get("t") {
+            None => received,
+            Some(t) => t.as_str().and_then(|t| t.parse().ok()).ok_or_else(|| wrong("t", t, "a time in RFC 3339"))?,
+        };
+        Ok(Self { value, quality: quality_from_json(members.get("q"), members.get("why"))?, time })
+    }
+}
+
+fn quality_from_json(
+    q: Option<&serde_json::Value>,
+    why: Option<&serde_json::Value>,
+) -> Result<Quality, PointJsonError> {
+    let mut quality = Quality::GOOD;
+    for reason in why.and_then(serde_json::Value::as_array).into_iter().flatten() {
+        let known = reason.as_str().and_then(Quality::from_reason);
+        quality = quality.with(known.ok_or_else(|| wrong("why", reason, "a reason of quality"))?);
+    }
+    let Some(q) = q else { return Ok(quality) };
+    let validity = match q.as_str() {
+        Some("good") => Validity::Good,
+        Some("uncertain") => Validity::Uncertain,
+        Some("bad") => Validity::Bad,
+        Some(_) | None => return Err(wrong("q", q, "\"good\", \"uncertain\" or \"bad\"")),
+    };
+    // A verdict without a reason keeps its weight under the most general reason that carries it.
+    Ok(match validity {
+        v if v <= quality.validity() => quality,
+        Validity::Uncertain => quality.with(Quality::STALE),
+        Validity::Good | Validity::Bad => quality.with(Quality::OFFLINE),
+    })
+}
+
+fn wrong(what: &str, found: &serde_json::Value, expected: &str) -> PointJsonError {
+    let mut shown = found.to_string();
+    if shown.len() > 60 {
+        shown = shown.chars().take(57).chain("...".chars()).collect();
+    }
+    PointJsonError(alloc::format!("{what} is {shown}, expected {expected}"))
+}
+
+fn from_json_scalar(json: &serde_json::Value) -> Option<Value> {
+    use serde_json::Value as Json;
+    Some(match json {
+        Json::Null => Value::Null,
+        Json::Bool(b) => Value::Bool(*b),
+        Json::Number(n) => match n.as_i64() {
+            Some(i) => Value::Int(i),
+            None => Value::Float(n.as_f64()?),
+        },
+        Json::String(s) => match s.as_str() {
+            "nan" => Value::Float(f64::NAN),
+            "inf" => Value::Float(f64::INFINITY),
+            "-inf" => Value::Float(f64::NEG_INFINITY),
+            text => Value::Text(text.into()),
+        },
+        Json::Object(members) => Value::Bytes(from_hex(members.get("hex")?.as_str()?)?.into()),
+        Json::Array(_) => return None,
+    })
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let octet = |[high, low]: &[u8; 2]| {
+        let (high, low) = (char::from(*high).to_digit(16)?, char::from(*low).to_digit(16)?);
+        u8::try_from(high * 16 + low).ok()
+    };
+    rest.is_empty().then(|| pairs.iter().map(octet).collect()).flatten()
+}
+
+/// Appends a value as JSON to `out`.
+pub fn json_value(value: &Value, out: &mut String) {
+    let _ = match value {
+        Value::Null => out.write_str("null"),
+        Value::Bool(b) => write!(out, "{b}"),
+        Value::Int(i) => write!(out, "{i}"),
+        Value::Float(x) if x.is_nan() => out.write_str("\"nan\""),
+        Value::Float(x) if x.is_infinite() => out.write_str(if *x > 0.0 { "\"inf\"" } else { "\"-inf\"" }),
+        // Debug keeps the point of a whole float and takes an exponent where the plain form would be long.
+        Value::Float(x) => write!(out, "{x:?}"),
+        Value::Text(text) => {
+            json_string(text, out);
+            Ok(())
+        }
+        Value::Bytes(octets) => {
+            out.push_str("{\"hex\":\"");
+            for octet in octets {
+                let _ = write!(out, "{octet:02x}");
+            }
+            out.write_str("\"}")
+        }
+    };
+}
+
+/// Appends text as a JSON string to `out`.
+pub fn json_string(text: &str, out: &mut String) {
+    out.push('"');
+    for c in text.chars() {
+        let _ = match c {
+            '"' => out.write_str("\\\""),
+            '\\' => out.write_str("\\\\"),
+            '\n' => out.write_str("\\n"),
+            c if c < ' ' => write!(out, "\\u{:04x}", u32::from(c)),
+            c => out.write_char(c),
+        };
+    }
+    out.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const T: Timestamp = Timestamp::from_millis(1_795_167_360_123);
+
+    fn point(value: Value, quality: Quality) -> Point {
+        Point { value, quality, time: T }
+    }
+
+    #[test]
+    fn a_point_reads_as_documented() {
+        let p = point(Value::Float(59.98), Quality::GOOD);
+        assert_eq!(p.to_json(), r#"{"v":59.98,"q":"good","t":"2026-11-20T09:36:00.123Z"}"#);
+        let p = point(Value::Bool(true), Quality::COMM_LOST.with(Quality::RESTART));
+        assert_eq!(p.to_json(), r#"{"v":true,"q":"bad","why":["restart","comm_lost"],"t":"2026-11-20T09:36:00.123Z"}"#);
+    }
+
+    fn check_refused(payload: &str, expect: &str) {
+        assert_eq!(Point::from_json(payload.as_bytes(), T).unwrap_err().to_string(), expect);
+    }
+
+    #[test]
+    fn other_payloads_say_what_is_wrong() {
+        check_refused("[1]", "the payload is [1], expected a scalar or {\"v\": …}");
+        check_refused("{\"x\":1}", "the payload is {\"x\":1}, expected a member \"v\"");
+        check_refused("{\"v\":1,\"q\":\"fine\"}", "q is \"fine\", expected \"good\", \"uncertain\" or \"bad\"");
+        check_refused("{\"v\":1,\"t\":5}", "t is 5, expected a time in RFC 3339");
+        assert_eq!(Point::from_json(b"4.5", T).unwrap(), point(Value::Float(4.5), Quality::GOOD));
+        assert_eq!(Point::from_json(b"{\"v\":4,\"q\":\"bad\"}", T).unwrap(), point(Value::Int(4), Quality::OFFLINE));
+    }
+
+    fn any_value() -> impl proptest::strategy::Strategy<Value = Value> {
+        use proptest::prelude::*;
+        prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::Bool),
+            any::<i64>().prop_map(Value::Int),
+            any::<f64>().prop_map(Value::Float),
+            "[^in-].*".prop_map(|s: String| Value::Text(s.into())),
+            any::<Vec<u8>>().prop_map(|b| Value::Bytes(b.into())),
+        ]
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn json_round_trips(value in any_value(), bits: u16, millis in 0i64..4_000_000_000_000) {
+            let p = Point { value, quality: Quality::from_bits(bits), time: Timestamp::from_millis(millis) };
+            let back = Point::from_json(p.to_json().as_bytes(), T).unwrap();
+            assert_eq!(back.to_json(), p.to_json());
+            assert_eq!(back.quality, p.quality);
+        }
+
+        #[test]
+        fn any_octets_are_survived(octets: Vec<u8>) {
+            let _ = Point::from_json(&octets, T);
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! DNP3 (IEEE 1815) without I/O: frames, objects, an outstation and a master.
+//!
+//! In: octets and deadlines ([`tieline_core::Machine`]), typed calls of the owner (update a point, send a command).
+//! Out: octets, and events (a measurement, a command to execute, the state of the session).
+//!
+//! Never: a socket, a clock, a thread; never a scaled value or a topic.
+//!
+//! Read first: `types.rs` (the nouns), `objects/mod.rs` (the table), then `outstation/mod.rs` or `master/mod.rs`.
+#![no_std]
+extern crate alloc;
+
+mod types;
+
+pub use types::*;
