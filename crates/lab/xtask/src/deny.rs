@@ -1,0 +1,223 @@
+//! What may come in from outside, read from `deny.toml` (the format of cargo-deny, of which this is the part that
+//! needs no download): licences, banned crates, sources, and how many crates come in more than one version.
+
+use anyhow::Context as _;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+#[derive(Deserialize)]
+struct Policy {
+    graph: Graph,
+    licenses: Licenses,
+    bans: Bans,
+    sources: Sources,
+}
+
+#[derive(Deserialize)]
+struct Graph {
+    targets: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Licenses {
+    allow: BTreeSet<String>,
+}
+
+#[derive(Deserialize)]
+struct Bans {
+    deny: Vec<Ban>,
+}
+
+#[derive(Deserialize)]
+struct Ban {
+    #[serde(rename = "crate")]
+    name: String,
+    reason: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Sources {
+    allow_registry: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+    resolve: Resolve,
+}
+
+#[derive(Deserialize)]
+struct Resolve {
+    nodes: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+struct Node {
+    id: String,
+}
+
+#[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+struct Package {
+    name: String,
+    version: String,
+    id: String,
+    license: Option<String>,
+    source: Option<String>,
+}
+
+/// Checks every crate that the shipped targets pull in.
+///
+/// # Errors
+/// Cargo cannot list the crates, or one of them may not come in.
+#[expect(clippy::print_stdout, reason = "the findings are this command's output")]
+pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
+    let policy = std::fs::read_to_string(root.join("deny.toml")).context("cannot read deny.toml")?;
+    let policy: Policy = toml::from_str(&policy).context("deny.toml")?;
+    let mut packages = BTreeSet::new();
+    for target in &policy.graph.targets {
+        packages.extend(packages_for(root, target)?);
+    }
+    let refused: Vec<String> = packages.iter().flat_map(|package| refusals(&policy, package)).collect();
+    for line in &refused {
+        println!("{line}");
+    }
+    for (name, versions) in duplicates(&packages) {
+        println!("note: {name} comes in as {}", versions.join(", "));
+    }
+    anyhow::ensure!(refused.is_empty(), "deny: {} refused of {} crates", refused.len(), packages.len());
+    println!("deny: {} crates, none refused", packages.len());
+    Ok(())
+}
+
+fn packages_for(root: &Path, target: &str) -> anyhow::Result<Vec<Package>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let arguments = ["metadata", "--format-version=1", "--locked", "--filter-platform", target];
+    let output = Command::new(cargo).args(arguments).current_dir(root).output().context("cannot run cargo metadata")?;
+    anyhow::ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Metadata = serde_json::from_slice(&output.stdout).context("cargo metadata")?;
+    let used: BTreeSet<String> = metadata.resolve.nodes.into_iter().map(|node| node.id).collect();
+    Ok(metadata.packages.into_iter().filter(|package| used.contains(&package.id)).collect())
+}
+
+fn refusals(policy: &Policy, package: &Package) -> Vec<String> {
+    let Package { name, version, license, source, .. } = package;
+    let mut lines = Vec::new();
+    if let Some(ban) = policy.bans.deny.iter().find(|ban| ban.name == *name) {
+        lines.push(format!("{name} {version}: banned, {}", ban.reason));
+    }
+    let Some(source) = source else { return lines };
+    if !policy.sources.allow_registry.iter().any(|allowed| source.ends_with(allowed.as_str())) {
+        lines.push(format!("{name} {version}: from {source}, expected a registry that deny.toml allows"));
+    }
+    let license = license.as_deref().unwrap_or("none");
+    if !satisfied(license, &policy.licenses.allow) {
+        lines.push(format!("{name} {version}: licence {license}, expected one that deny.toml allows"));
+    }
+    lines
+}
+
+/// Whether the allowed licences satisfy an SPDX expression; `/` is the old way to write `OR`.
+fn satisfied(expression: &str, allowed: &BTreeSet<String>) -> bool {
+    let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ").replace(" WITH ", "+with+");
+    let words: Vec<String> = spaced.split_whitespace().map(|word| word.replace("+with+", " WITH ")).collect();
+    let mut rest = words.as_slice();
+    any(&mut rest, allowed) && rest.is_empty()
+}
+
+fn any(rest: &mut &[String], allowed: &BTreeSet<String>) -> bool {
+    let mut verdict = all(rest, allowed);
+    while let [word, after @ ..] = *rest
+        && word == "OR"
+    {
+        *rest = after;
+        verdict |= all(rest, allowed);
+    }
+    verdict
+}
+
+fn all(rest: &mut &[String], allowed: &BTreeSet<String>) -> bool {
+    let mut verdict = one(rest, allowed);
+    while let [word, after @ ..] = *rest
+        && word == "AND"
+    {
+        *rest = after;
+        verdict &= one(rest, allowed);
+    }
+    verdict
+}
+
+fn one(rest: &mut &[String], allowed: &BTreeSet<String>) -> bool {
+    let [word, after @ ..] = *rest else { return false };
+    *rest = after;
+    if word != "(" {
+        return allowed.contains(word);
+    }
+    let verdict = any(rest, allowed);
+    let [close, after @ ..] = *rest else { return false };
+    *rest = after;
+    verdict && close == ")"
+}
+
+/// Crates that come in more than one version.
+fn duplicates(packages: &BTreeSet<Package>) -> BTreeMap<&str, Vec<&str>> {
+    let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for package in packages {
+        versions.entry(&package.name).or_default().push(&package.version);
+    }
+    versions.retain(|_, versions| versions.len() > 1);
+    versions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(expression: &str, expect: bool) {
+        let allowed = ["MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "Unicode-3.0"];
+        assert_eq!(satisfied(expression, &allowed.map(str::to_owned).into()), expect, "{expression}");
+    }
+
+    #[test]
+    fn licence_expressions_are_read() {
+        check("MIT", true);
+        check("MIT/Apache-2.0", true);
+        check("GPL-3.0 OR MIT", true);
+        check("(MIT OR Apache-2.0) AND Unicode-3.0", true);
+        check("Apache-2.0 WITH LLVM-exception OR GPL-2.0", true);
+        check("GPL-3.0", false);
+        check("MIT AND GPL-3.0", false);
+        check("(MIT OR GPL-3.0", false);
+        check("GPL-2.0 WITH LLVM-exception", false);
+        check("none", false);
+        check("", false);
+    }
+
+    fn policy() -> Policy {
+        let text = "graph.targets = []\nlicenses.allow = [\"MIT\"]\nsources.allow-registry = [\"reg/index\"]\n\
+                    bans.deny = [{ crate = \"openssl\", reason = \"use rustls\" }]";
+        toml::from_str(text).expect("the policy is TOML")
+    }
+
+    #[test]
+    fn crates_are_refused_with_the_reason() {
+        let package = |name: &str, license: &str, source: &str| Package {
+            name: name.into(),
+            version: "1.0.0".into(),
+            id: String::new(),
+            license: Some(license.into()),
+            source: Some(source.into()),
+        };
+        assert_eq!(refusals(&policy(), &package("a", "MIT", "registry+reg/index")), Vec::<String>::new());
+        assert_eq!(
+            refusals(&policy(), &package("openssl", "GPL-3.0", "git+elsewhere")),
+            [
+                "openssl 1.0.0: banned, use rustls",
+                "openssl 1.0.0: from git+elsewhere, expected a registry that deny.toml allows",
+                "openssl 1.0.0: licence GPL-3.0, expected one that deny.toml allows",
+            ]
+        );
+    }
+}
