@@ -1,0 +1,165 @@
+//! Outgoing connections that come back.
+
+use crate::counters::add;
+use crate::{Closed, Counters, Owner, Session};
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tieline_core::Machine;
+use tokio::net::{TcpSocket, TcpStream, lookup_host};
+use tokio::time::timeout;
+
+/// Where to connect to, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// `host:port`; a host name is looked up at every attempt, and each of its addresses is tried.
+    pub address: String,
+    /// How long one attempt may take, the look-up included.
+    pub timeout: Duration,
+    /// How attempts are spaced.
+    pub backoff: Backoff,
+    /// Octets of the kernel's send buffer; its default grows to megabytes per connection.
+    pub send_buffer: Option<u32>,
+    /// Octets of the kernel's receive buffer.
+    pub receive_buffer: Option<u32>,
+}
+
+impl Target {
+    /// A field device or a client at `address`: 5 s to connect, kernel buffers of 32 KiB.
+    #[must_use]
+    pub fn new(address: impl Into<String>) -> Self {
+        let buffer = Some(32 * 1024);
+        Self {
+            address: address.into(),
+            timeout: Duration::from_secs(5),
+            backoff: Backoff::default(),
+            send_buffer: buffer,
+            receive_buffer: buffer,
+        }
+    }
+}
+
+/// How attempts are spaced: each waits twice as long as the one before. A connection that lasted longer than the
+/// wait before it starts over at the first wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    /// The wait after the first failure.
+    pub first: Duration,
+    /// The longest wait.
+    pub max: Duration,
+}
+
+impl Default for Backoff {
+    /// 1 s to 60 s.
+    fn default() -> Self {
+        Self { first: Duration::from_secs(1), max: Duration::from_secs(60) }
+    }
+}
+
+impl Backoff {
+    /// The wait after `failures` failures in a row (at least one), less up to a quarter, so that a thousand devices
+    /// that went away together do not come back together.
+    #[must_use]
+    pub fn delay(&self, failures: u32, jitter: &mut Jitter) -> Duration {
+        let doubled = self.first.saturating_mul(1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX));
+        let full = doubled.min(self.max);
+        full - full.mul_f64(jitter.next_unit() / 4.0)
+    }
+}
+
+/// A small source of numbers that spreads attempts; not for secrets. Source: Steele, Lea, Flood, "Fast Splittable
+/// Pseudorandom Number Generators" (`SplitMix64`).
+#[derive(Clone, Debug)]
+pub struct Jitter(u64);
+
+impl Jitter {
+    /// Starts from `seed`: the same seed, the same numbers.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next number, at least 0 and below 1.
+    pub fn next_unit(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        let [a, b, c, d, ..] = (z ^ (z >> 31)).to_be_bytes();
+        f64::from(u32::from_be_bytes([a, b, c, d])) / (f64::from(u32::MAX) + 1.0)
+    }
+}
+
+/// One attempt at one connection, without delay (`TCP_NODELAY`).
+///
+/// # Errors
+/// No address, no answer within [`Target::timeout`], or a refusal; the last one where several addresses failed.
+pub async fn connect(target: &Target) -> io::Result<TcpStream> {
+    let attempt = async {
+        let mut last = io::Error::new(io::ErrorKind::NotFound, format!("no address for {}", target.address));
+        for address in lookup_host(&target.address).await? {
+            match connect_to(address, target).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    };
+    match timeout(target.timeout, attempt).await {
+        Ok(result) => result,
+        Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {:?}", target.timeout))),
+    }
+}
+
+async fn connect_to(address: SocketAddr, target: &Target) -> io::Result<TcpStream> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    if let Some(octets) = target.send_buffer {
+        socket.set_send_buffer_size(octets)?;
+    }
+    if let Some(octets) = target.receive_buffer {
+        socket.set_recv_buffer_size(octets)?;
+    }
+    socket.set_nodelay(true)?;
+    socket.connect(address).await
+}
+
+/// Connects, drives the session, and connects again, until [`Session::close`] is called. The machine lives on
+/// through it all, and its deadlines and events are served between connections too. `seed` spreads the attempts of
+/// many sessions.
+pub async fn keep_connected<M: Machine, O: Owner<M>>(session: &Session<M>, target: &Target, seed: u64, owner: &mut O) {
+    let mut jitter = Jitter::new(seed);
+    let mut failures = 0;
+    let mut delay = Duration::ZERO;
+    loop {
+        let shard = session.shard();
+        let outcome = match session.idle(connect(target), owner).await {
+            Err(_) => return,
+            Ok(Ok(stream)) => {
+                add(&shard.counters().connects, 1);
+                let began = shard.now().mono;
+                if session.run(stream, owner).await == Closed::Owner {
+                    return;
+                }
+                if shard.now().mono.since(began) > delay {
+                    failures = 0;
+                }
+                Ok(())
+            }
+            Ok(Err(error)) => Err(error),
+        };
+        failures += 1;
+        delay = target.backoff.delay(failures, &mut jitter);
+        if let Err(error) = outcome {
+            failed(shard.counters(), target, &error, delay);
+            owner.connect_failed(session, shard.now(), &error, delay);
+        }
+        if session.idle(tokio::time::sleep(delay), owner).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn failed(counters: &Counters, target: &Target, error: &io::Error, retry: Duration) {
+    add(&counters.connect_failures, 1);
+    tracing::debug!(address = %target.address, %error, ?retry, "connection failed");
+}

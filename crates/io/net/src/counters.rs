@@ -1,0 +1,72 @@
+//! What happened, in numbers.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident)*) => {
+        /// Totals of the shards that share this; written by them, read by anyone. One for each shard, summed where they
+        /// are read, keeps shards off each other's cache lines.
+        #[derive(Debug, Default)]
+        pub struct Counters {
+            $($(#[$doc])* pub $name: AtomicU64,)*
+        }
+
+        impl Counters {
+            /// Name and value of each, in the order of declaration.
+            pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name.load(Ordering::Relaxed)),)*].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
+    /// Octets received.
+    octets_in
+    /// Octets that sockets took.
+    octets_out
+    /// Reads that brought octets.
+    reads
+    /// Writes that a socket took at least in part.
+    writes
+    /// Messages that machines gave for their peers.
+    messages_out
+    /// Outgoing connections made.
+    connects
+    /// Outgoing connections that failed.
+    connect_failures
+    /// Incoming connections taken.
+    accepts
+    /// Incoming connections refused: too many sessions.
+    accepts_refused
+    /// Accepts that failed, such as for want of file descriptors.
+    accept_failures
+    /// Connections that ended, for any reason.
+    closed
+    /// Of these: the peer read too slowly or not at all.
+    closed_slow
+    /// Of these: the network failed.
+    closed_io
+}
+
+/// Adds to a counter.
+pub(crate) fn add(counter: &AtomicU64, count: usize) {
+    counter.fetch_add(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
+}
+
+/// What one session has moved, over all its connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Octets received.
+    pub octets_in: u64,
+    /// Octets that the socket took.
+    pub octets_out: u64,
+    /// Reads that brought octets.
+    pub reads: u64,
+    /// Writes that the socket took at least in part.
+    pub writes: u64,
+    /// Messages that the machine gave for its peer.
+    pub messages_out: u64,
+    /// Connections that began.
+    pub connections: u32,
+}

@@ -1,0 +1,163 @@
+//! Incoming connections, no more than allowed.
+
+use crate::Counters;
+use crate::counters::add;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
+
+/// The wait after an accept that failed for want of something: the connection stays in the backlog, and without a
+/// wait the loop would spin on it.
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+
+/// How a listener accepts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenConfig {
+    /// `host:port`; port 0 takes a free one.
+    pub address: String,
+    /// Connections at one time; beyond it a connection is closed at once and counted.
+    pub sessions_max: usize,
+    /// Connections that the kernel keeps for us.
+    pub backlog: u32,
+    /// Lets the listeners of several shards share one port; the kernel spreads connections over them.
+    pub share_port: bool,
+    /// Octets of the kernel's send buffer of each connection.
+    pub send_buffer: Option<u32>,
+    /// Octets of the kernel's receive buffer of each connection.
+    pub receive_buffer: Option<u32>,
+}
+
+impl ListenConfig {
+    /// A listener at `address`: 4,096 sessions, a backlog of 1,024, kernel buffers of 64 KiB, the port not shared.
+    #[must_use]
+    pub fn new(address: impl Into<String>) -> Self {
+        let buffer = Some(64 * 1024);
+        Self {
+            address: address.into(),
+            sessions_max: 4096,
+            backlog: 1024,
+            share_port: false,
+            send_buffer: buffer,
+            receive_buffer: buffer,
+        }
+    }
+}
+
+/// A listening socket that counts its sessions.
+#[derive(Debug)]
+pub struct Listener {
+    socket: TcpListener,
+    sessions: Arc<AtomicUsize>,
+    sessions_max: usize,
+    counters: Arc<Counters>,
+}
+
+/// An incoming connection, without delay (`TCP_NODELAY`).
+#[derive(Debug)]
+pub struct Accepted {
+    /// The connection.
+    pub stream: TcpStream,
+    /// Who it is from.
+    pub peer: SocketAddr,
+    /// Its place in the count of sessions: keep it as long as the session lives.
+    pub place: Place,
+}
+
+/// One place in a listener's count of sessions; dropped, it is free again.
+#[derive(Debug)]
+pub struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Listener {
+    /// Listens.
+    ///
+    /// # Errors
+    /// The address is unknown, in use, or not ours to use.
+    pub async fn bind(config: &ListenConfig, counters: Arc<Counters>) -> io::Result<Self> {
+        let mut last = io::Error::new(io::ErrorKind::NotFound, format!("no address for {}", config.address));
+        for address in lookup_host(&config.address).await? {
+            match listen_at(address, config) {
+                Ok(socket) => {
+                    let sessions = Arc::default();
+                    return Ok(Self { socket, sessions, sessions_max: config.sessions_max, counters });
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// The address in use, with the port that was taken for 0.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// How many sessions there are.
+    #[must_use]
+    pub fn sessions(&self) -> usize {
+        self.sessions.load(Ordering::Relaxed)
+    }
+
+    /// The next connection that is within the limit. Failures of the system (no file descriptors, no memory) are
+    /// counted, warned of and waited out: they touch no session that exists.
+    pub async fn accept(&self) -> Accepted {
+        loop {
+            match self.socket.accept().await {
+                Ok((stream, peer)) => {
+                    let place = Place(Arc::clone(&self.sessions));
+                    if self.sessions.fetch_add(1, Ordering::Relaxed) >= self.sessions_max {
+                        add(&self.counters.accepts_refused, 1);
+                        tracing::debug!(%peer, sessions_max = self.sessions_max, "connection refused: too many sessions");
+                        continue;
+                    }
+                    if stream.set_nodelay(true).is_ok() {
+                        add(&self.counters.accepts, 1);
+                        return Accepted { stream, peer, place };
+                    }
+                }
+                Err(error) if is_of_one_connection(&error) => add(&self.counters.accept_failures, 1),
+                Err(error) => {
+                    add(&self.counters.accept_failures, 1);
+                    tracing::warn!(%error, "no connection can be accepted; existing ones go on");
+                    tokio::time::sleep(ACCEPT_RETRY).await;
+                }
+            }
+        }
+    }
+}
+
+/// Whether the failure was about one connection that is gone already.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted
+    )
+}
+
+fn listen_at(address: SocketAddr, config: &ListenConfig) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    if config.share_port {
+        socket.set_reuseport(true)?;
+    }
+    // Accepted sockets inherit the sizes of the listening one.
+    if let Some(octets) = config.send_buffer {
+        socket.set_send_buffer_size(octets)?;
+    }
+    if let Some(octets) = config.receive_buffer {
+        socket.set_recv_buffer_size(octets)?;
+    }
+    socket.bind(address)?;
+    socket.listen(config.backlog)
+}

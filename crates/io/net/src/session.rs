@@ -1,0 +1,481 @@
+//! One machine and, from time to time, its connection.
+
+use crate::counters::add;
+use crate::line::Line;
+use crate::{Closed, Limits, Shard, Traffic};
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use tieline_core::{Instant, Machine, Now};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::Sleep;
+
+/// Octets of messages that go out in one write. A single longer message is still one write.
+const WRITE_OCTETS: usize = 64 * 1024;
+/// Messages that go out in one write.
+const WRITE_MESSAGES: usize = 1024;
+/// Rounds of one turn before other sessions have theirs.
+const TURN_ROUNDS: usize = 32;
+/// The shortest wait for a deadline, so that a machine whose deadline never moves cannot take the whole shard.
+const WAIT_MIN: Duration = Duration::from_millis(1);
+const NEVER: Instant = Instant(u64::MAX);
+
+/// What learns of a session: its engine, on the same shard. Called between two steps of the machine, so it may use
+/// the session (and others) at once.
+pub trait Owner<M: Machine> {
+    /// The machine has something to say.
+    fn event(&mut self, session: &Session<M>, now: Now, event: M::Event);
+
+    /// A connection with `peer` begins.
+    fn connected(&mut self, _session: &Session<M>, _now: Now, _peer: SocketAddr) {}
+
+    /// The connection has ended.
+    fn closed(&mut self, _session: &Session<M>, _now: Now, _why: Closed) {}
+
+    /// No connection came about; the next attempt follows after `retry`.
+    fn connect_failed(&mut self, _session: &Session<M>, _now: Now, _error: &std::io::Error, _retry: Duration) {}
+}
+
+/// A machine with its place on a shard. Copies are handles of the same session.
+#[derive(Debug)]
+pub struct Session<M>(Rc<Seat<M>>);
+
+impl<M> Clone for Session<M> {
+    fn clone(&self) -> Self {
+        Self(Rc::clone(&self.0))
+    }
+}
+
+#[derive(Debug)]
+struct Seat<M> {
+    shard: Rc<Shard>,
+    limits: Limits,
+    machine: RefCell<M>,
+    line: RefCell<Option<Line>>,
+    traffic: Cell<Traffic>,
+    /// The task that drives the session.
+    driver: RefCell<Option<Waker>>,
+    /// The task whose connection waits for the current one to end.
+    successor: RefCell<Option<Waker>>,
+    /// The driver has work besides input.
+    nudged: Cell<bool>,
+    /// The driver is at work and sees a nudge without a wake.
+    turning: Cell<bool>,
+    /// Why the connection must end.
+    ending: Cell<Option<Closed>>,
+    /// When the driver's timer fires; later deadlines leave it alone.
+    armed: Cell<Instant>,
+}
+
+impl<M: Machine> Session<M> {
+    /// A session without a connection.
+    pub fn new(shard: &Rc<Shard>, machine: M, limits: Limits) -> Self {
+        Self(Rc::new(Seat {
+            shard: Rc::clone(shard),
+            limits,
+            machine: RefCell::new(machine),
+            line: RefCell::default(),
+            traffic: Cell::default(),
+            driver: RefCell::default(),
+            successor: RefCell::default(),
+            nudged: Cell::new(true),
+            turning: Cell::default(),
+            ending: Cell::default(),
+            armed: Cell::new(NEVER),
+        }))
+    }
+
+    /// The shard.
+    #[must_use]
+    pub fn shard(&self) -> &Rc<Shard> {
+        &self.0.shard
+    }
+
+    /// Calls the machine; the driver then drains its events and writes its output when its task comes to run.
+    ///
+    /// # Panics
+    /// `call` uses this same session.
+    pub fn with<R>(&self, call: impl FnOnce(&mut M, Now) -> R) -> R {
+        let result = call(&mut self.0.machine.borrow_mut(), self.0.shard.now());
+        self.nudge();
+        result
+    }
+
+    /// Calls the machine and writes its output at once, without waking the driver: for fan-out, with calls that make
+    /// output only. Events, if the call makes any after all, wait for the driver's next turn.
+    ///
+    /// # Panics
+    /// `call` uses this same session.
+    pub fn send<R>(&self, call: impl FnOnce(&mut M, Now) -> R) -> R {
+        let now = self.0.shard.now();
+        let result = call(&mut self.0.machine.borrow_mut(), now);
+        if let Err(why) = self.write_output(now) {
+            self.end(why);
+        }
+        let sooner = self.next_deadline().is_some_and(|deadline| deadline < self.0.armed.get());
+        let refused = self.0.line.borrow().as_ref().is_some_and(|line| !line.is_clear());
+        if sooner || refused || self.0.machine.borrow().is_closed() {
+            self.nudge();
+        }
+        result
+    }
+
+    /// Looks at the machine.
+    ///
+    /// # Panics
+    /// `look` uses this same session.
+    pub fn look<R>(&self, look: impl FnOnce(&M) -> R) -> R {
+        look(&self.0.machine.borrow())
+    }
+
+    /// Lets the driver drain events, write output and look at deadlines.
+    pub fn nudge(&self) {
+        self.0.nudged.set(true);
+        if !self.0.turning.get()
+            && let Some(driver) = &*self.0.driver.borrow()
+        {
+            driver.wake_by_ref();
+        }
+    }
+
+    /// Ends the connection, and with it [`Session::run`] and [`crate::keep_connected`]. Output that waits is dropped.
+    pub fn close(&self) {
+        self.end(Closed::Owner);
+    }
+
+    /// Whether there is a connection.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.0.line.borrow().is_some()
+    }
+
+    /// What the session has moved so far.
+    #[must_use]
+    pub fn traffic(&self) -> Traffic {
+        self.0.traffic.get()
+    }
+
+    /// Drives the machine over `stream` until the connection ends, and says why it did. A connection that the
+    /// session still has is ended first: the peer that comes back is the one that counts.
+    pub async fn run<O: Owner<M>>(&self, stream: TcpStream, owner: &mut O) -> Closed {
+        let peer = stream.peer_addr().unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
+        let (mut input, output) = stream.into_split();
+        self.free_seat().await;
+        let seated = Seated::take(self, output);
+        owner.connected(self, self.0.shard.now(), peer);
+        tracing::debug!(%peer, "connection begins");
+        let mut sleep = pin!(self.sleep());
+        let why = poll_fn(|cx| self.turn(cx, Some(&mut input), sleep.as_mut(), owner)).await;
+        drop(seated);
+        let now = self.0.shard.now();
+        self.drain(now, owner);
+        self.count_closed(why);
+        tracing::debug!(%peer, %why, "connection ends");
+        owner.closed(self, now, why);
+        why
+    }
+
+    /// Drives the machine without a connection (deadlines, events of its owner's calls) until `other` is ready.
+    ///
+    /// # Errors
+    /// [`Session::close`] was called.
+    pub async fn idle<F: Future, O: Owner<M>>(&self, other: F, owner: &mut O) -> Result<F::Output, Closed> {
+        let (mut other, mut sleep) = (pin!(other), pin!(self.sleep()));
+        self.0.armed.set(NEVER);
+        poll_fn(|cx| match other.as_mut().poll(cx) {
+            Poll::Ready(output) => Poll::Ready(Ok(output)),
+            Poll::Pending => self.turn(cx, None, sleep.as_mut(), owner).map(Err),
+        })
+        .await
+    }
+
+    fn sleep(&self) -> Sleep {
+        tokio::time::sleep_until(self.0.shard.clock().at(NEVER))
+    }
+
+    fn end(&self, why: Closed) {
+        if self.0.ending.get() != Some(Closed::Owner) {
+            self.0.ending.set(Some(why));
+        }
+        self.nudge();
+    }
+
+    /// Ends the current connection, if any, and waits until its driver has let go.
+    async fn free_seat(&self) {
+        poll_fn(|cx| {
+            if self.0.line.borrow().is_none() {
+                return Poll::Ready(());
+            }
+            *self.0.successor.borrow_mut() = Some(cx.waker().clone());
+            self.end(Closed::Replaced);
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Everything that can be done without waiting.
+    fn turn<O: Owner<M>>(
+        &self,
+        cx: &mut Context<'_>,
+        input: Option<&mut OwnedReadHalf>,
+        sleep: Pin<&mut Sleep>,
+        owner: &mut O,
+    ) -> Poll<Closed> {
+        self.0.turning.set(true);
+        let result = self.rounds(cx, input, sleep, owner);
+        self.0.turning.set(false);
+        match result {
+            Ok(()) => Poll::Pending,
+            Err(why) => Poll::Ready(why),
+        }
+    }
+
+    fn rounds<O: Owner<M>>(
+        &self,
+        cx: &mut Context<'_>,
+        mut input: Option<&mut OwnedReadHalf>,
+        mut sleep: Pin<&mut Sleep>,
+        owner: &mut O,
+    ) -> Result<(), Closed> {
+        self.watch(cx);
+        let mut may_expire = true;
+        for _ in 0..TURN_ROUNDS {
+            let now = self.0.shard.now();
+            let mut active = self.0.nudged.take();
+            if let Some(why) = self.0.ending.take() {
+                return Err(why);
+            }
+            // Input goes before deadlines: an answer that is already here has come in time.
+            if let Some(input) = input.as_deref_mut() {
+                active |= self.read(cx, input, now, owner)?;
+            }
+            active |= self.write_unsent(cx, now)?;
+            if may_expire && self.next_deadline().is_some_and(|deadline| deadline <= now.mono) {
+                (may_expire, active) = (false, true);
+                self.expire(now)?;
+            }
+            if !active {
+                if self.arm(cx, sleep.as_mut(), now.mono) {
+                    continue;
+                }
+                return Ok(());
+            }
+            self.drain(now, owner);
+            self.write_output(now)?;
+            let sent = self.0.line.borrow().as_ref().is_none_or(Line::is_clear);
+            if input.is_some() && sent && self.0.machine.borrow().is_closed() {
+                return Err(Closed::Machine);
+            }
+        }
+        cx.waker().wake_by_ref();
+        Ok(())
+    }
+
+    /// Keeps the waker of the task that drives.
+    fn watch(&self, cx: &Context<'_>) {
+        let mut driver = self.0.driver.borrow_mut();
+        if !driver.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
+            *driver = Some(cx.waker().clone());
+        }
+    }
+
+    /// One read, if the socket has octets. A short read tells the runtime that there are no more, so no second
+    /// `recv` asks for them.
+    fn read<O: Owner<M>>(
+        &self,
+        cx: &mut Context<'_>,
+        input: &mut OwnedReadHalf,
+        now: Now,
+        owner: &mut O,
+    ) -> Result<bool, Closed> {
+        let mut shared = self.0.shard.input.borrow_mut();
+        let mut buffer = ReadBuf::new(&mut shared);
+        match Pin::new(input).poll_read(cx, &mut buffer) {
+            Poll::Pending => return Ok(false),
+            Poll::Ready(Err(error)) => return Err(Closed::Io(error.kind())),
+            Poll::Ready(Ok(())) => {}
+        }
+        let octets = buffer.filled();
+        if octets.is_empty() {
+            return Err(Closed::Peer);
+        }
+        let counters = self.0.shard.counters();
+        add(&counters.reads, 1);
+        add(&counters.octets_in, octets.len());
+        self.count(|traffic| {
+            traffic.reads += 1;
+            traffic.octets_in += octets.len() as u64;
+        });
+        self.feed(octets, now, owner)?;
+        Ok(true)
+    }
+
+    fn feed<O: Owner<M>>(&self, octets: &[u8], now: Now, owner: &mut O) -> Result<(), Closed> {
+        let mut rest = octets;
+        while !rest.is_empty() && !self.0.machine.borrow().is_closed() {
+            let used = self.0.machine.borrow_mut().handle_input(now, rest);
+            rest = rest.get(used..).unwrap_or_default();
+            if rest.is_empty() {
+                break;
+            }
+            let drained = self.drain(now, owner);
+            if used == 0 && drained == 0 && self.write_output(now)? == 0 {
+                return Err(Closed::Stuck);
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands every event to the owner; the machine is free while the owner acts.
+    fn drain<O: Owner<M>>(&self, now: Now, owner: &mut O) -> usize {
+        let mut count = 0;
+        loop {
+            let event = self.0.machine.borrow_mut().poll_event();
+            let Some(event) = event else { return count };
+            owner.event(self, now, event);
+            count += 1;
+        }
+    }
+
+    /// Writes what the machine has, unless the socket still refuses earlier output; returns how many octets it took.
+    fn write_output(&self, now: Now) -> Result<usize, Closed> {
+        let mut line = self.0.line.borrow_mut();
+        let Some(line) = &mut *line else { return Ok(0) };
+        let mut total = 0;
+        while line.is_clear() {
+            let mut output = self.0.shard.output.borrow_mut();
+            output.clear();
+            let messages = self.collect(now, &mut output);
+            if output.is_empty() {
+                break;
+            }
+            let taken = line.write(&output, &self.0.limits, now.mono)?;
+            output.shrink_to(WRITE_OCTETS);
+            self.count_written(taken, messages);
+            total += taken;
+            if messages < WRITE_MESSAGES && output.len() < WRITE_OCTETS {
+                break;
+            }
+        }
+        Ok(total)
+    }
+
+    fn collect(&self, now: Now, output: &mut Vec<u8>) -> usize {
+        let mut machine = self.0.machine.borrow_mut();
+        let mut messages = 0;
+        while messages < WRITE_MESSAGES && output.len() < WRITE_OCTETS && machine.poll_transmit(now, output) {
+            messages += 1;
+        }
+        messages
+    }
+
+    fn write_unsent(&self, cx: &mut Context<'_>, now: Now) -> Result<bool, Closed> {
+        let mut line = self.0.line.borrow_mut();
+        let Some(line) = line.as_mut().filter(|line| !line.is_clear()) else { return Ok(false) };
+        match line.poll_unsent(cx, now.mono) {
+            Poll::Pending => Ok(false),
+            Poll::Ready(taken) => {
+                self.count_written(taken?, 0);
+                Ok(true)
+            }
+        }
+    }
+
+    /// The machine's deadline, or the peer's to read on.
+    fn next_deadline(&self) -> Option<Instant> {
+        let stall = self.0.line.borrow().as_ref().and_then(|line| line.stalls_at(&self.0.limits));
+        self.0.machine.borrow().timeout().into_iter().chain(stall).min()
+    }
+
+    fn expire(&self, now: Now) -> Result<(), Closed> {
+        let stall = self.0.line.borrow().as_ref().and_then(|line| line.stalls_at(&self.0.limits));
+        if stall.is_some_and(|at| at <= now.mono) {
+            return Err(Closed::Slow);
+        }
+        self.0.machine.borrow_mut().handle_timeout(now);
+        Ok(())
+    }
+
+    /// Makes sure that the timer fires no later than the next deadline; true when it has fired already.
+    fn arm(&self, cx: &mut Context<'_>, mut sleep: Pin<&mut Sleep>, now: Instant) -> bool {
+        let fired = self.0.armed.get() <= now;
+        if fired {
+            self.0.armed.set(NEVER);
+        }
+        let deadline = self.next_deadline().map_or(NEVER, |at| at.max(now + WAIT_MIN));
+        if deadline < self.0.armed.get() {
+            self.0.armed.set(deadline);
+            sleep.as_mut().reset(self.0.shard.clock().at(deadline));
+        }
+        self.0.armed.get() != NEVER && sleep.poll(cx).is_ready()
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Traffic)) {
+        let mut traffic = self.0.traffic.get();
+        change(&mut traffic);
+        self.0.traffic.set(traffic);
+    }
+
+    fn count_written(&self, octets: usize, messages: usize) {
+        let counters = self.0.shard.counters();
+        let writes = usize::from(octets > 0);
+        add(&counters.octets_out, octets);
+        add(&counters.writes, writes);
+        add(&counters.messages_out, messages);
+        self.count(|traffic| {
+            traffic.octets_out += octets as u64;
+            traffic.writes += writes as u64;
+            traffic.messages_out += messages as u64;
+        });
+    }
+
+    fn count_closed(&self, why: Closed) {
+        let counters = self.0.shard.counters();
+        add(&counters.closed, 1);
+        match why {
+            Closed::Slow | Closed::Full => add(&counters.closed_slow, 1),
+            Closed::Io(_) => add(&counters.closed_io, 1),
+            Closed::Peer | Closed::Machine | Closed::Owner | Closed::Replaced | Closed::Stuck => {}
+        }
+    }
+}
+
+/// The right to drive a session over a connection. Dropped with the future that drives, finished or not, so the
+/// machine always learns that its transport is gone.
+struct Seated<'a, M: Machine>(&'a Session<M>);
+
+impl<'a, M: Machine> Seated<'a, M> {
+    fn take(session: &'a Session<M>, output: OwnedWriteHalf) -> Self {
+        let seat = &session.0;
+        let now = seat.shard.now();
+        *seat.line.borrow_mut() = Some(Line::new(output, now.mono));
+        seat.armed.set(NEVER);
+        seat.nudged.set(true);
+        session.count(|traffic| traffic.connections += 1);
+        seat.machine.borrow_mut().handle_connected(now);
+        Self(session)
+    }
+}
+
+impl<M: Machine> Drop for Seated<'_, M> {
+    fn drop(&mut self) {
+        let seat = &self.0.0;
+        seat.line.borrow_mut().take();
+        seat.turning.set(false);
+        // What ended this connection must not end the next; what the owner asked for still holds.
+        seat.ending.set(seat.ending.get().filter(|why| *why == Closed::Owner));
+        // Borrowed only when the machine itself panicked; there is nobody to tell then.
+        if let Ok(mut machine) = seat.machine.try_borrow_mut() {
+            machine.handle_disconnected(seat.shard.now());
+        }
+        if let Some(successor) = seat.successor.borrow_mut().take() {
+            successor.wake();
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! A machine that returns what it is told.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+use tieline_core::{Instant, Machine, Now};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    Connected,
+    Disconnected,
+    Octets(usize),
+    Timeout,
+    Called,
+}
+
+#[derive(Debug)]
+pub(super) struct Echo {
+    /// Octets taken at one time; 0 takes none, against the contract.
+    pub(super) bite: usize,
+    /// Octets of output that never ends, in messages of this size.
+    pub(super) chatter: usize,
+    /// The octet that ends the session.
+    pub(super) last_word: Option<u8>,
+    /// How long after input the deadline is.
+    pub(super) idle: Option<Duration>,
+    /// Whether the deadline stays where it is when it has passed, against all sense.
+    pub(super) stubborn: bool,
+    pub(super) deadline: Option<Instant>,
+    pub(super) events: VecDeque<Heard>,
+    pub(super) output: VecDeque<Vec<u8>>,
+    pub(super) closed: bool,
+}
+
+impl Default for Echo {
+    fn default() -> Self {
+        Self {
+            bite: usize::MAX,
+            chatter: 0,
+            last_word: None,
+            idle: None,
+            stubborn: false,
+            deadline: None,
+            events: VecDeque::new(),
+            output: VecDeque::new(),
+            closed: false,
+        }
+    }
+}
+
+impl Machine for Echo {
+    type Event = Heard;
+
+    fn handle_connected(&mut self, _: Now) {
+        self.closed = false;
+        self.events.push_back(Heard::Connected);
+    }
+
+    fn handle_disconnected(&mut self, _: Now) {
+        self.output.clear();
+        self.events.push_back(Heard::Disconnected);
+    }
+
+    fn handle_input(&mut self, now: Now, octets: &[u8]) -> usize {
+        // Full until the owner has drained.
+        if self.bite < usize::MAX && !self.events.is_empty() {
+            return 0;
+        }
+        let used = octets.len().min(self.bite);
+        let taken = &octets[..used];
+        if used > 0 {
+            self.events.push_back(Heard::Octets(used));
+            self.output.push_back(taken.to_vec());
+        }
+        self.closed = self.last_word.is_some_and(|last| taken.contains(&last));
+        self.deadline = self.idle.map(|idle| now.mono + idle);
+        used
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        if self.deadline.is_some_and(|at| at <= now.mono) {
+            self.deadline = self.deadline.filter(|_| self.stubborn);
+            self.events.push_back(Heard::Timeout);
+        }
+    }
+
+    fn poll_transmit(&mut self, _: Now, out: &mut Vec<u8>) -> bool {
+        if self.chatter > 0 {
+            out.resize(out.len() + self.chatter, b'.');
+            return true;
+        }
+        let Some(message) = self.output.pop_front() else { return false };
+        out.extend_from_slice(&message);
+        true
+    }
+
+    fn poll_event(&mut self) -> Option<Heard> {
+        self.events.pop_front()
+    }
+
+    fn timeout(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed
+    }
+}

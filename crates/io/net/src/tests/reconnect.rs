@@ -1,0 +1,79 @@
+use super::echo::{Echo, Heard};
+use super::{Notes, run, session};
+use crate::{Backoff, Closed, Jitter, Limits, Target, keep_connected};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpSocket};
+
+#[test]
+fn waits_double_up_to_the_longest() {
+    let backoff = Backoff::default();
+    let mut jitter = Jitter::new(1);
+    for (failures, full) in [(1, 1), (2, 2), (3, 4), (6, 32), (7, 60), (100, 60), (u32::MAX, 60)] {
+        let (full, delay) = (Duration::from_secs(full), backoff.delay(failures, &mut jitter));
+        assert!(delay <= full && delay > full.mul_f64(0.74), "{failures} failures: {delay:?} of {full:?}");
+    }
+}
+
+#[test]
+fn a_listener_that_comes_late_is_found() {
+    run(async {
+        // Bound without listening: the port is ours, and connections are refused.
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let target = Target::new(socket.local_addr().unwrap().to_string());
+        let listener: Rc<RefCell<Option<TcpListener>>> = Rc::default();
+        let mut socket = Some(socket);
+        let listening = Rc::clone(&listener);
+        let on_retry = Box::new(move |failures| {
+            if failures == 4 {
+                *listening.borrow_mut() = socket.take().map(|socket| socket.listen(8).unwrap());
+            }
+        });
+        let mut notes = Notes { on_retry: Some(on_retry), ..Notes::default() };
+        let session = session(Echo::default(), Limits::default());
+        let peer = async {
+            while !session.is_connected() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            let listener = listener.take().unwrap();
+            drop(listener.accept().await.unwrap());
+            while session.is_connected() {
+                tokio::task::yield_now().await;
+            }
+            while !session.is_connected() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            session.close();
+        };
+        tokio::join!(keep_connected(&session, &target, 7, &mut notes), peer);
+        let mut doubling = notes.retries.iter().zip([1.0, 2.0, 4.0, 8.0]);
+        assert!(doubling.all(|(wait, full)| (0.74 * full..=full).contains(&wait.as_secs_f64())));
+        assert_eq!(notes.retries.len(), 4);
+        assert_eq!(notes.closed, [Closed::Peer, Closed::Owner]);
+        assert_eq!((notes.connected, session.traffic().connections), (2, 2));
+    });
+}
+
+#[test]
+fn deadlines_and_calls_are_served_between_connections() {
+    run(async {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let target = Target::new(socket.local_addr().unwrap().to_string());
+        let session = session(Echo::default(), Limits::default());
+        session.with(|echo, now| echo.deadline = Some(now.mono + Duration::from_secs(20)));
+        let caller = async {
+            tokio::time::sleep(Duration::from_secs(30)).await;
+            session.with(|echo, _| echo.events.push_back(Heard::Called));
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            session.close();
+        };
+        let mut notes = Notes::default();
+        tokio::join!(keep_connected(&session, &target, 7, &mut notes), caller);
+        let events: Vec<_> = notes.events.iter().map(|(_, e)| *e).collect();
+        assert_eq!(events, [Heard::Timeout, Heard::Called]);
+        assert_eq!(notes.connected, 0);
+    });
+}

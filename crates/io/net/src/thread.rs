@@ -1,0 +1,82 @@
+//! A thread with a runtime of its own.
+
+use crate::{Clock, Counters, Shard};
+use std::future::Future;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::oneshot;
+
+/// An OS thread that runs one shard. Dropping it stops the shard and waits for the thread.
+#[derive(Debug)]
+pub struct ShardThread {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ShardThread {
+    /// Starts a thread called `name` (15 octets show up in `top`) and runs there the future that `main` makes.
+    /// `main` may start further tasks with [`tokio::task::spawn_local`]; they end with the thread.
+    ///
+    /// # Errors
+    /// The system gives no thread, or no epoll instance.
+    pub fn spawn<F, Fut>(name: &str, clock: Clock, counters: Arc<Counters>, main: F) -> io::Result<Self>
+    where
+        F: FnOnce(Rc<Shard>) -> Fut + Send + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        let (stop, stopped) = oneshot::channel();
+        let (ready, started) = std::sync::mpsc::sync_channel(1);
+        let body = move || {
+            let runtime = match Builder::new_current_thread().enable_all().build_local(LocalOptions::default()) {
+                Ok(runtime) => runtime,
+                Err(error) => return drop(ready.send(Err(error))),
+            };
+            let _ = ready.send(Ok(()));
+            runtime.block_on(async move {
+                let main = tokio::task::spawn_local(main(Shard::new(clock, counters)));
+                tokio::select! {
+                    ended = main => if let Err(error) = ended && error.is_panic() {
+                        std::panic::resume_unwind(error.into_panic());
+                    },
+                    _ = stopped => {}
+                }
+            });
+        };
+        let thread = std::thread::Builder::new().name(name.into()).spawn(body)?;
+        started.recv().map_err(|_| io::Error::other("the shard's thread ended before it began"))??;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Asks the shard to end: its tasks are dropped, their sockets close.
+    pub fn stop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+    }
+
+    /// Whether the thread has ended: stopped, or its future came to an end.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Waits until the shard has ended by itself.
+    ///
+    /// # Errors
+    /// The shard panicked; the error is what it panicked with.
+    pub fn join(mut self) -> std::thread::Result<()> {
+        self.thread.take().map_or(Ok(()), JoinHandle::join)
+    }
+}
+
+impl Drop for ShardThread {
+    fn drop(&mut self) {
+        self.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
