@@ -29,7 +29,7 @@ pub use machine::Machine;
 pub use point::Point;
 pub use point_json::{PointJsonError, json_string, json_value};
 pub use quality::{Quality, Validity};
-pub use reading::{PointId, Reading};
+pub use reading::{DeviceId, PointId, Reading};
 pub use storage::{Storage, StorageError, StorageErrorKind};
 pub use time::{Instant, Now, Timestamp, TimestampError};
 pub use topic::{Filter, FilterError, Topic, TopicError};

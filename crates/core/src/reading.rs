@@ -6,6 +6,10 @@ use crate::{Point, Quality, Timestamp, Value};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PointId(pub u32);
 
+/// A device of this node, numbered by whoever wires devices together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeviceId(pub u32);
+
 /// A raw value from a device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
