@@ -1,3 +1,61 @@
-//! Under construction.
+//! The tree of last values and who wants them.
+//!
+//! In: an [`Update`](tieline_core::Update) of a topic, subscriptions with MQTT filters. Out: the topic's number and
+//! version, the subscribers that an update goes to, pages of last values for newcomers and for people who browse.
+//!
+//! Never: a payload's meaning, a session, a queue of messages. A newcomer's snapshot is a place in the tree, not a
+//! list of values, and an update leaves nothing behind but the topic's new state.
+//!
+//! # How an update finds its subscribers
+//!
+//! A path is looked up once by hash and leads to a slot. The slot holds the last value, the subscribers of exactly
+//! this topic, and the number of the set of wildcard filters that select it:
+//!
+//! ```text
+//! path ─hash─▶ slot ─┬─ value, version, time
+//!                    ├─ exact: [subscriber, options, id]…          12 octets each, sorted by subscriber
+//!                    └─ set ─▶ [filter, filter…] ─▶ filter: [subscriber, options, id]…
+//! ```
+//!
+//! Topics that the same wildcard filters select share one set, so `#` over a million topics costs four octets a topic.
+//! A set is computed when a topic is first used after the set of *distinct* wildcard filters changed; a subscriber
+//! that comes to or leaves a filter that others hold invalidates nothing. A topic whose subscribers stand in one list
+//! is walked as a slice; several lists are merged, because MQTT wants one delivery with all subscription identifiers
+//! (MQTT 5.0 section 3.3.4).
+//!
+//! # Limits
+//!
+//! | limit | when full | counter |
+//! |---|---|---|
+//! | [`Limits::topics_max`] | a new retained topic is refused | [`Stats::refused`] |
+//! | [`Limits::payload_octets_max`] | the update is refused | [`Stats::refused`] |
+//! | [`Limits::octets_max`] | idle topics are forgotten, then refused | [`Stats::idle_forgotten`], [`Stats::refused`] |
+//! | [`Limits::subscriptions_max`], [`Limits::subscriber_subscriptions_max`] | the subscription is refused | [`Stats::refused`] |
+//! | [`Limits::idle_max`] | the topic that has been idle longest is forgotten | [`Stats::idle_forgotten`] |
+//! | [`Limits::set_octets_max`] | all sets are computed anew | [`Stats::sets_flushed`] |
+//!
+//! Read first: `tree.rs`, then `audience.rs`.
 #![no_std]
 extern crate alloc;
+
+mod audience;
+mod browse;
+mod limits;
+mod list;
+mod order;
+mod slots;
+mod subscribe;
+mod tree;
+mod wild;
+
+pub use audience::{Audience, Match};
+pub use browse::{Child, Page, Snapshot};
+pub use limits::{Limits, Stats, TreeError};
+pub use list::SubscriberId;
+pub use subscribe::{Options, RetainHandling, Subscribed};
+pub use tree::{Applied, Change, TopicId, Tree, View};
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! What the tree refuses, and what it counts.
+
+use core::fmt;
+
+/// Bounds of one tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Topics that hold a value.
+    pub topics_max: usize,
+    /// Octets of one payload: an opaque body, or the text or octets of a point.
+    pub payload_octets_max: usize,
+    /// Octets of all paths, values and filters together, with a fixed charge for each entry.
+    pub octets_max: usize,
+    /// Subscriptions of all subscribers.
+    pub subscriptions_max: usize,
+    /// Subscriptions of one subscriber.
+    pub subscriber_subscriptions_max: usize,
+    /// Topics that are remembered without a value or a subscriber, so that their next update is cheap. At least 1.
+    pub idle_max: usize,
+    /// Octets of the cached sets of wildcard filters.
+    pub set_octets_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            topics_max: 4_000_000,
+            payload_octets_max: 1 << 20,
+            octets_max: 4 << 30,
+            subscriptions_max: 16_000_000,
+            subscriber_subscriptions_max: 1_000_000,
+            idle_max: 65_536,
+            set_octets_max: 256 << 20,
+        }
+    }
+}
+
+/// Why the tree did not take an update or a subscription. It is unchanged then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TreeError {
+    /// The payload is longer than one may be.
+    PayloadTooLong {
+        /// Octets of the payload.
+        found: usize,
+        /// [`Limits::payload_octets_max`].
+        max: usize,
+    },
+    /// As many topics hold a value as may.
+    TopicsFull {
+        /// [`Limits::topics_max`].
+        max: usize,
+    },
+    /// The tree holds as many octets as it may.
+    OctetsFull {
+        /// [`Limits::octets_max`].
+        max: usize,
+    },
+    /// As many subscriptions are held as may be.
+    SubscriptionsFull {
+        /// [`Limits::subscriptions_max`].
+        max: usize,
+    },
+    /// The subscriber holds as many subscriptions as it may.
+    SubscriberFull {
+        /// [`Limits::subscriber_subscriptions_max`].
+        max: usize,
+    },
+}
+
+impl fmt::Display for TreeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PayloadTooLong { found, max } => write!(f, "the payload has {found} octets, expected at most {max}"),
+            Self::TopicsFull { max } => write!(f, "the tree is full: {max} topics hold a value"),
+            Self::OctetsFull { max } => write!(f, "the tree is full: it holds {max} octets"),
+            Self::SubscriptionsFull { max } => write!(f, "the tree is full: it holds {max} subscriptions"),
+            Self::SubscriberFull { max } => write!(f, "the subscriber is full: it holds {max} subscriptions"),
+        }
+    }
+}
+
+impl core::error::Error for TreeError {}
+
+/// Sizes at the moment, and counts since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Topics that hold a value.
+    pub topics: usize,
+    /// Octets charged against [`Limits::octets_max`].
+    pub octets: usize,
+    /// Subscribers with at least one subscription.
+    pub subscribers: usize,
+    /// Subscriptions of all subscribers.
+    pub subscriptions: usize,
+    /// Distinct filters with a wildcard.
+    pub wildcard_filters: usize,
+    /// Topics that are remembered without a value.
+    pub valueless: usize,
+    /// Updates that replaced a topic's value.
+    pub stored: u64,
+    /// Updates that passed through.
+    pub passed: u64,
+    /// Updates that removed a topic's value.
+    pub cleared: u64,
+    /// Updates and subscriptions refused with a [`TreeError`].
+    pub refused: u64,
+    /// Idle topics forgotten for room.
+    pub idle_forgotten: u64,
+    /// Times that a topic's set of wildcard filters was computed.
+    pub sets_computed: u64,
+    /// Times that all sets were dropped because they reached [`Limits::set_octets_max`].
+    pub sets_flushed: u64,
+}

@@ -1,0 +1,279 @@
+//! Last values: what an update does to its topic.
+
+use crate::list::{Entry, SubscriberId};
+use crate::order::Order;
+use crate::slots::{Held, Slot, Slots, slot_octets};
+use crate::subscribe::Holdings;
+use crate::wild::Wild;
+use crate::{Limits, Stats, TreeError};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use hashbrown::HashMap;
+use tieline_core::{Body, Now, Timestamp, Topic, Update, Value};
+
+/// A topic of a tree.
+///
+/// Stays the same while the topic holds a value or has a subscriber of exactly this topic; otherwise it may stand for
+/// another topic after the next call that changes the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TopicId(pub u32);
+
+/// What an update did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is the topic's value.
+    Stored,
+    /// The topic's value is as it was.
+    Passed,
+    /// It removed the topic's value.
+    Cleared,
+}
+
+/// An update that was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// The topic, for [`Tree::matches`].
+    pub topic: TopicId,
+    /// The version of the topic's value: one more than before for a store or a clear, and as it was for an update
+    /// that passed. Never falls for one path, even when the topic was forgotten in between.
+    pub version: u64,
+    /// What became of the value.
+    pub change: Change,
+}
+
+/// A topic's last value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct View<'a> {
+    /// Its number.
+    pub id: TopicId,
+    /// Its path.
+    pub topic: &'a Topic,
+    /// The value.
+    pub body: &'a Body,
+    /// The version of the value, from 1.
+    pub version: u64,
+    /// When the tree took the value.
+    pub time: Timestamp,
+}
+
+/// Topics, their last values, and who wants them.
+#[derive(Debug)]
+pub struct Tree {
+    pub(crate) limits: Limits,
+    pub(crate) slots: Slots,
+    pub(crate) order: Order,
+    pub(crate) wild: Wild,
+    pub(crate) subscribers: HashMap<SubscriberId, Holdings>,
+    pub(crate) counts: Stats,
+    pub(crate) octets: usize,
+    /// Slots that were idle when they entered, longest first.
+    idle: VecDeque<u32>,
+    /// The highest version of any topic that was forgotten: where a topic that comes back goes on.
+    version_floor: u64,
+    pub(crate) merged: Vec<Entry>,
+    pub(crate) ids: Vec<u32>,
+}
+
+impl Tree {
+    /// An empty tree.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits: Limits { idle_max: limits.idle_max.max(1), ..limits },
+            slots: Slots::default(),
+            order: Order::default(),
+            wild: Wild::new(),
+            subscribers: HashMap::new(),
+            counts: Stats::default(),
+            octets: 0,
+            idle: VecDeque::new(),
+            version_floor: 0,
+            merged: Vec::new(),
+            ids: Vec::new(),
+        }
+    }
+
+    /// Takes an update: keeps its body as the topic's value where `retain` says so, and otherwise lets it pass.
+    /// A retained opaque body without octets removes the value (MQTT 5.0 section 3.3.1.3).
+    ///
+    /// # Errors
+    /// A limit is reached; the tree is unchanged.
+    pub fn apply(&mut self, now: Now, update: Update, retain: bool) -> Result<Applied, TreeError> {
+        let applied = self.try_apply(now, update, retain);
+        match &applied {
+            Ok(Applied { change: Change::Stored, .. }) => self.counts.stored += 1,
+            Ok(Applied { change: Change::Passed, .. }) => self.counts.passed += 1,
+            Ok(Applied { change: Change::Cleared, .. }) => self.counts.cleared += 1,
+            Err(_) => self.counts.refused += 1,
+        }
+        applied
+    }
+
+    /// The last value of a topic.
+    #[must_use]
+    pub fn get(&self, path: &str) -> Option<View<'_>> {
+        self.view(TopicId(self.slots.find(path)?))
+    }
+
+    /// The last value of a topic by its number.
+    #[must_use]
+    pub fn view(&self, topic: TopicId) -> Option<View<'_>> {
+        let slot = self.slots.get(topic.0)?;
+        let held = slot.held.as_ref()?;
+        Some(View { id: topic, topic: &slot.topic, body: &held.body, version: slot.version, time: held.time })
+    }
+
+    /// The number of a topic that the tree remembers, with or without a value.
+    #[must_use]
+    pub fn find(&self, path: &str) -> Option<TopicId> {
+        self.slots.find(path).map(TopicId)
+    }
+
+    /// Sizes and counts.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        Stats {
+            topics: self.order.len(),
+            octets: self.octets,
+            subscribers: self.subscribers.len(),
+            wildcard_filters: self.wild.filters.len(),
+            valueless: self.slots.len() - self.order.len(),
+            ..self.counts
+        }
+    }
+
+    fn try_apply(&mut self, now: Now, update: Update, retain: bool) -> Result<Applied, TreeError> {
+        let found = payload_octets(&update.body);
+        let max = self.limits.payload_octets_max;
+        if found > max {
+            return Err(TreeError::PayloadTooLong { found, max });
+        }
+        if !retain {
+            return self.pass(update.topic);
+        }
+        match update.body {
+            Body::Opaque(octets) if octets.is_empty() => self.clear(update.topic),
+            body => self.store(now, update.topic, body),
+        }
+    }
+
+    fn pass(&mut self, topic: Topic) -> Result<Applied, TreeError> {
+        let id = self.find_or_insert(topic)?;
+        self.rest(id);
+        Ok(self.applied(id, Change::Passed))
+    }
+
+    fn clear(&mut self, topic: Topic) -> Result<Applied, TreeError> {
+        let id = self.find_or_insert(topic)?;
+        let Some(slot) = self.slots.get_mut(id) else { return Ok(self.applied(id, Change::Passed)) };
+        let Some(held) = slot.held.take() else {
+            self.rest(id);
+            return Ok(self.applied(id, Change::Passed));
+        };
+        slot.version += 1;
+        self.octets -= payload_octets(&held.body) + self.order.remove(&slot.topic);
+        self.rest(id);
+        Ok(self.applied(id, Change::Cleared))
+    }
+
+    fn store(&mut self, now: Now, topic: Topic, body: Body) -> Result<Applied, TreeError> {
+        let known = self.slots.find(&topic);
+        let old = known.and_then(|id| self.slots.get(id)).and_then(|slot| slot.held.as_ref());
+        let is_new = old.is_none();
+        let freed = old.map_or(0, |held| payload_octets(&held.body));
+        let max = self.limits.topics_max;
+        if is_new && self.order.len() >= max {
+            return Err(TreeError::TopicsFull { max });
+        }
+        let mut needed = payload_octets(&body);
+        if is_new {
+            needed += self.order.cost(&topic);
+        }
+        if known.is_none() {
+            needed += slot_octets(&topic);
+        }
+        self.make_room(needed.saturating_sub(freed), known)?;
+        let id = known.unwrap_or_else(|| self.slots.insert(topic.clone(), self.version_floor));
+        self.octets = self.octets + needed - freed;
+        if is_new {
+            self.order.insert(topic, id);
+        }
+        if let Some(slot) = self.slots.get_mut(id) {
+            slot.held = Some(Held { body, time: now.utc });
+            slot.version += 1;
+        }
+        Ok(self.applied(id, Change::Stored))
+    }
+
+    fn applied(&self, id: u32, change: Change) -> Applied {
+        Applied { topic: TopicId(id), version: self.slots.get(id).map_or(0, |slot| slot.version), change }
+    }
+
+    pub(crate) fn find_or_insert(&mut self, topic: Topic) -> Result<u32, TreeError> {
+        if let Some(id) = self.slots.find(&topic) {
+            return Ok(id);
+        }
+        let needed = slot_octets(&topic);
+        self.make_room(needed, None)?;
+        self.octets += needed;
+        Ok(self.slots.insert(topic, self.version_floor))
+    }
+
+    /// Forgets idle topics, `keep` not among them, until `needed` octets more are allowed.
+    pub(crate) fn make_room(&mut self, needed: usize, keep: Option<u32>) -> Result<(), TreeError> {
+        let max = self.limits.octets_max;
+        let mut left = self.idle.len();
+        while self.octets.saturating_add(needed) > max && left > 0 {
+            left -= 1;
+            match self.idle.pop_front() {
+                Some(id) if Some(id) == keep => self.idle.push_back(id),
+                Some(id) => self.forget_if_idle(id),
+                None => break,
+            }
+        }
+        if self.octets.saturating_add(needed) > max { Err(TreeError::OctetsFull { max }) } else { Ok(()) }
+    }
+
+    /// Queues a slot to be forgotten some time, where it has neither a value nor a subscriber.
+    pub(crate) fn rest(&mut self, id: u32) {
+        let Some(slot) = self.slots.get_mut(id) else { return };
+        if slot.queued || !slot.is_idle() {
+            return;
+        }
+        slot.queued = true;
+        self.idle.push_back(id);
+        while self.idle.len() > self.limits.idle_max {
+            let Some(first) = self.idle.pop_front() else { break };
+            self.forget_if_idle(first);
+        }
+    }
+
+    fn forget_if_idle(&mut self, id: u32) {
+        let Some(slot) = self.slots.get_mut(id) else { return };
+        slot.queued = false;
+        if !slot.is_idle() {
+            return;
+        }
+        if let Some(slot) = self.slots.remove(id) {
+            self.version_floor = self.version_floor.max(slot.version);
+            self.octets -= slot.octets();
+            self.counts.idle_forgotten += 1;
+        }
+    }
+
+    pub(crate) fn slot(&self, topic: TopicId) -> Option<&Slot> {
+        self.slots.get(topic.0)
+    }
+}
+
+/// Octets that a body keeps on the heap.
+pub(crate) fn payload_octets(body: &Body) -> usize {
+    match body {
+        Body::Opaque(octets) => octets.len(),
+        Body::Point(point) => match &point.value {
+            Value::Text(text) => text.len(),
+            Value::Bytes(octets) => octets.len(),
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => 0,
+        },
+    }
+}
