@@ -1,0 +1,461 @@
+//! The writing side: appends, makes durable, goes on after failures, lets go of what was stored.
+
+use crate::scan::{Damage, Scan, Step};
+use crate::segment::{HEAD_OCTETS, HEADER_OCTETS, RECORD_OCTETS_MAX, SegmentId, Seq, push_frame, seal};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::fmt;
+use tieline_core::{Storage, StorageError, StorageErrorKind, Timestamp};
+
+/// What a journal may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// A segment ends with the write that reaches this, in octets; at most a quarter of `total_octets`.
+    pub segment_octets: u64,
+    /// All segments together, in octets.
+    pub total_octets: u64,
+    /// What happens to the record that does not fit any more.
+    pub when_full: WhenFull,
+    /// Octets in memory that are not durable; beyond it records are refused until a sync.
+    pub unsynced_octets: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            segment_octets: 64 << 20,
+            total_octets: 1 << 30,
+            when_full: WhenFull::Refuse,
+            unsynced_octets: 2 * RECORD_OCTETS_MAX,
+        }
+    }
+}
+
+/// The policy of a journal that has reached its size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// New records are refused and counted: what is held is worth more.
+    #[default]
+    Refuse,
+    /// The oldest segment is removed and its unread records are counted: what is new is worth more.
+    DropOldest,
+}
+
+/// Why a call was not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JournalError {
+    /// The caller's record is longer than [`RECORD_OCTETS_MAX`]; how long, in octets.
+    TooLong(usize),
+    /// All segments together have reached their limit, in octets.
+    Full(u64),
+    /// Too much is not durable yet; the limit in octets.
+    Unsynced(usize),
+    /// The storage failed, before or in this call; nothing is acknowledged until [`Journal::recover`] succeeds.
+    Failed(Failure),
+}
+
+impl fmt::Display for JournalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong(octets) => write!(f, "a record of {octets} octets, at most {RECORD_OCTETS_MAX} are taken"),
+            Self::Full(limit) => write!(f, "the journal has reached its limit of {limit} octets"),
+            Self::Unsynced(limit) => write!(f, "{limit} octets wait to be made durable"),
+            Self::Failed(failure) => failure.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for JournalError {}
+
+/// A storage call that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Which call: `append`, `sync`, `truncate`.
+    pub call: &'static str,
+    /// What the storage said.
+    pub error: StorageError,
+}
+
+impl Failure {
+    /// Whether the disk is full, which passes.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.error.kind == StorageErrorKind::Full
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "journal {}: {}", self.call, self.error)
+    }
+}
+
+/// Whether the journal takes records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It does.
+    Open,
+    /// A storage call failed: nothing is taken or acknowledged until [`Journal::recover`] succeeds.
+    Failed(Failure),
+}
+
+/// What was done since the journal was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Records taken.
+    pub appended: u64,
+    /// Octets written, with heads and rewrites.
+    pub written_octets: u64,
+    /// Syncs that succeeded.
+    pub syncs: u64,
+    /// Records refused because a limit was reached.
+    pub refused: u64,
+    /// Records removed unread by [`WhenFull::DropOldest`].
+    pub dropped: u64,
+    /// Storage calls that failed.
+    pub failures: u64,
+    /// Times that the journal went on after a failure.
+    pub recoveries: u64,
+}
+
+/// What was found at the opening.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Segments held.
+    pub segments: usize,
+    /// Records from the oldest segment's first to the last.
+    pub records: u64,
+    /// What was no record in the last segment. A torn tail was cut; wrong checksums were left in place.
+    pub damage: Vec<Damage>,
+}
+
+#[derive(Clone, Copy)]
+struct Segment {
+    id: SegmentId,
+    octets: u64,
+}
+
+/// The log. Records are taken into memory by [`Journal::append`], reach the file with [`Journal::write`] and are
+/// durable with [`Journal::sync`]; one call of each serves any number of records (group commit).
+pub struct Journal<S> {
+    storage: S,
+    limits: Limits,
+    segments: VecDeque<Segment>,
+    /// Whether the last segment takes more frames.
+    active: bool,
+    /// Frames that are not durable, oldest first. The first `tail_written` octets are in the file.
+    tail: Vec<u8>,
+    tail_written: usize,
+    durable: Seq,
+    written: Seq,
+    last: Seq,
+    released: Seq,
+    stamp: u64,
+    state: State,
+    counters: Counters,
+}
+
+impl<S: Storage> Journal<S> {
+    /// Finds the end of what was written, cuts a torn tail and makes the rest durable where the storage can. `stored` is the consumer's own
+    /// position: no sequence up to it is given again, and segments up to it are let go.
+    ///
+    /// # Errors
+    /// The storage failed in a way that leaves the end unknown.
+    pub fn open(mut storage: S, limits: Limits, stored: Seq, now: Timestamp) -> Result<(Self, Recovery), StorageError> {
+        let mut segments = VecDeque::new();
+        for id in SegmentId::sorted(&storage.list()?) {
+            let octets = storage.len(&id.name())?;
+            segments.push_back(Segment { id, octets });
+        }
+        let latest = segments.iter().map(|s: &Segment| s.id.stamp).max().unwrap_or(0);
+        let limits = Limits { segment_octets: limits.segment_octets.min(limits.total_octets / 4), ..limits };
+        let mut journal = Self {
+            storage,
+            limits,
+            segments,
+            active: false,
+            tail: Vec::new(),
+            tail_written: 0,
+            durable: stored,
+            written: stored,
+            last: stored,
+            released: stored,
+            stamp: latest.max(u64::try_from(now.micros()).unwrap_or(0)),
+            state: State::Open,
+            counters: Counters::default(),
+        };
+        let damage = journal.find_end()?;
+        let first = journal.segments.front().map_or(journal.last.next(), |s| s.id.first);
+        let recovery = Recovery { segments: journal.segments.len(), records: journal.last.next().since(first), damage };
+        journal.release(stored);
+        Ok((journal, recovery))
+    }
+
+    /// Takes a record into memory and says which it is.
+    ///
+    /// # Errors
+    /// `TooLong`, `Unsynced`, `Full` by policy, or `Failed`; the record is not taken then.
+    pub fn append(&mut self, record: &[u8]) -> Result<Seq, JournalError> {
+        self.check_open()?;
+        if record.len() > RECORD_OCTETS_MAX {
+            return Err(JournalError::TooLong(record.len()));
+        }
+        let frame = HEAD_OCTETS + record.len();
+        if !self.tail.is_empty() && self.tail.len() + frame > self.limits.unsynced_octets {
+            self.counters.refused += 1;
+            return Err(JournalError::Unsynced(self.limits.unsynced_octets));
+        }
+        self.make_room(frame as u64)?;
+        self.last = self.last.next();
+        push_frame(&mut self.tail, self.last, record);
+        self.counters.appended += 1;
+        Ok(self.last)
+    }
+
+    /// Writes all that was appended: it survives the end of the process. Returns the last record written.
+    ///
+    /// # Errors
+    /// The storage failed: see [`Journal::recover`].
+    pub fn write(&mut self) -> Result<Seq, JournalError> {
+        self.check_open()?;
+        if self.written == self.last {
+            return Ok(self.written);
+        }
+        if self.segments.back().is_some_and(|s| s.octets >= self.limits.segment_octets) && self.active {
+            self.sync_written()?;
+            self.active = false;
+        }
+        self.begin_segment()?;
+        let Some(segment) = self.segments.back_mut() else { return Ok(self.written) };
+        let frames = self.tail.get_mut(self.tail_written..).unwrap_or_default();
+        seal(frames, segment.id.stamp);
+        let octets = frames.len();
+        let done = self.storage.append(&segment.id.name(), frames);
+        self.settle("append", done)?;
+        if let Some(segment) = self.segments.back_mut() {
+            segment.octets += octets as u64;
+        }
+        self.counters.written_octets += octets as u64;
+        self.tail_written = self.tail.len();
+        self.written = self.last;
+        Ok(self.written)
+    }
+
+    /// Writes all that was appended and makes it durable: it survives a power cut. Returns the last record that does.
+    ///
+    /// # Errors
+    /// The storage failed: see [`Journal::recover`].
+    pub fn sync(&mut self) -> Result<Seq, JournalError> {
+        self.write()?;
+        self.sync_written()?;
+        Ok(self.durable)
+    }
+
+    /// Tries to go on after a failure: to be called now and then, for instance each second. Cuts off what a failed
+    /// append left, or leaves the file for good when it is not to be trusted (its sync failed once); then writes all
+    /// that is not durable and makes it so. Nothing that was taken is lost. Harmless when nothing has failed.
+    ///
+    /// # Errors
+    /// The storage fails still.
+    pub fn recover(&mut self) -> Result<Seq, JournalError> {
+        let State::Failed(failure) = &self.state else { return Ok(self.durable) };
+        let trusted = failure.call == "append" && self.cut_active();
+        if !trusted {
+            self.leave_active();
+            self.tail_written = 0;
+            self.written = self.durable;
+        }
+        self.state = State::Open;
+        let durable = self.sync()?;
+        self.counters.recoveries += 1;
+        Ok(durable)
+    }
+
+    /// Lets go of all records up to `upto`, because the consumer has them: segments without others are removed, the
+    /// newest never. A removal that fails is tried again with the next call.
+    pub fn release(&mut self, upto: Seq) {
+        self.released = self.released.max(upto.min(self.durable));
+        while self.segments.get(1).is_some_and(|second| second.id.first <= self.released.next()) {
+            if self.remove_oldest().is_err() {
+                return;
+            }
+        }
+    }
+
+    /// The last record that survives a power cut.
+    #[must_use]
+    pub const fn durable(&self) -> Seq {
+        self.durable
+    }
+
+    /// The last record taken.
+    #[must_use]
+    pub const fn last(&self) -> Seq {
+        self.last
+    }
+
+    /// Whether records are taken.
+    #[must_use]
+    pub const fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// What was done since the opening.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// All segments together, in octets.
+    #[must_use]
+    pub fn octets(&self) -> u64 {
+        self.segments.iter().map(|s| s.octets).sum()
+    }
+
+    /// How many segments there are.
+    #[must_use]
+    pub fn segments(&self) -> usize {
+        self.segments.len()
+    }
+
+    fn check_open(&self) -> Result<(), JournalError> {
+        match &self.state {
+            State::Open => Ok(()),
+            State::Failed(failure) => Err(JournalError::Failed(failure.clone())),
+        }
+    }
+
+    fn settle<T>(&mut self, call: &'static str, done: Result<T, StorageError>) -> Result<T, JournalError> {
+        done.map_err(|error| {
+            let failure = Failure { call, error };
+            self.counters.failures += 1;
+            self.state = State::Failed(failure.clone());
+            JournalError::Failed(failure)
+        })
+    }
+
+    /// Makes the written frames durable.
+    fn sync_written(&mut self) -> Result<(), JournalError> {
+        let Some(segment) = self.segments.back().filter(|_| self.durable < self.written) else { return Ok(()) };
+        let done = self.storage.sync(&segment.id.name());
+        self.settle("sync", done)?;
+        self.counters.syncs += 1;
+        self.durable = self.written;
+        self.tail.drain(..self.tail_written);
+        self.tail_written = 0;
+        Ok(())
+    }
+
+    /// Begins a segment where none takes frames. All before it is durable.
+    fn begin_segment(&mut self) -> Result<(), JournalError> {
+        if !self.active {
+            self.stamp += 1;
+            let id = SegmentId { first: self.durable.next(), stamp: self.stamp };
+            self.segments.push_back(Segment { id, octets: 0 });
+            self.active = true;
+        }
+        let Some(Segment { id, octets: 0 }) = self.segments.back().copied() else { return Ok(()) };
+        let done = self.storage.append(&id.name(), &id.header());
+        self.settle("append", done)?;
+        if let Some(segment) = self.segments.back_mut() {
+            segment.octets = HEADER_OCTETS as u64;
+        }
+        Ok(())
+    }
+
+    /// Cuts the last segment to what is known to be in it, and says whether that succeeded.
+    fn cut_active(&mut self) -> bool {
+        let Some(segment) = self.segments.back().filter(|_| self.active) else { return false };
+        match self.storage.truncate(&segment.id.name(), segment.octets) {
+            Ok(()) => true,
+            Err(error) => error.kind == StorageErrorKind::Missing && segment.octets == 0,
+        }
+    }
+
+    /// Leaves the last segment for good. One that never took a frame is not kept.
+    fn leave_active(&mut self) {
+        let Some(segment) = self.segments.back().filter(|_| self.active) else { return };
+        if segment.octets <= HEADER_OCTETS as u64 {
+            match self.storage.remove(&segment.id.name()) {
+                Err(error) if error.kind != StorageErrorKind::Missing => {}
+                Ok(()) | Err(_) => drop(self.segments.pop_back()),
+            }
+        }
+        self.active = false;
+    }
+
+    fn make_room(&mut self, frame: u64) -> Result<(), JournalError> {
+        let unwritten = (self.tail.len() - self.tail_written) as u64;
+        let wanted = unwritten + frame + HEADER_OCTETS as u64;
+        while self.octets() + wanted > self.limits.total_octets {
+            let removable = self.limits.when_full == WhenFull::DropOldest && self.segments.len() > 1;
+            if !removable || self.remove_oldest().is_err() {
+                self.counters.refused += 1;
+                return Err(JournalError::Full(self.limits.total_octets));
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_oldest(&mut self) -> Result<(), StorageError> {
+        let (Some(oldest), Some(second)) = (self.segments.front(), self.segments.get(1)) else { return Ok(()) };
+        let unread_from = oldest.id.first.max(self.released.next());
+        let dropped = second.id.first.since(unread_from);
+        match self.storage.remove(&oldest.id.name()) {
+            Err(error) if error.kind != StorageErrorKind::Missing => return Err(error),
+            Ok(()) | Err(_) => self.segments.pop_front(),
+        };
+        self.counters.dropped += dropped;
+        Ok(())
+    }
+
+    /// Reads the last segment to its end. Sets where the next record goes.
+    fn find_end(&mut self) -> Result<Vec<Damage>, StorageError> {
+        while let Some(segment) = self.segments.back().copied() {
+            if segment.octets > HEADER_OCTETS as u64 {
+                return self.find_end_in(segment);
+            }
+            // Its first write never came: its sequence alone is worth keeping.
+            self.storage.remove(&segment.id.name())?;
+            self.segments.pop_back();
+            self.start_after(segment.id.first.previous());
+        }
+        Ok(Vec::new())
+    }
+
+    fn find_end_in(&mut self, segment: Segment) -> Result<Vec<Damage>, StorageError> {
+        let (mut scan, mut damage) = (Scan::new(segment.id), Vec::new());
+        let mut last = segment.id.first.previous();
+        loop {
+            match scan.step(&mut self.storage)? {
+                Step::Record { seq, len } => {
+                    scan.advance(seq, len);
+                    last = seq;
+                }
+                Step::Damage(found) => damage.push(found),
+                Step::Torn(found) => {
+                    self.storage.truncate(scan.name(), found.at)?;
+                    damage.push(found);
+                    break;
+                }
+                Step::End => break,
+            }
+        }
+        if let Some(segment) = self.segments.back_mut() {
+            segment.octets = scan.at();
+        }
+        self.start_after(last);
+        // What an earlier process acknowledged, it has synced. The rest was promised to nobody: it must not be written
+        // once more under the same sequences, because a crash on the way would shadow what was acknowledged.
+        if self.storage.sync(scan.name()).is_err() {
+            self.counters.failures += 1;
+        }
+        Ok(damage)
+    }
+
+    fn start_after(&mut self, last: Seq) {
+        self.last = self.last.max(last);
+        self.written = self.last;
+        self.durable = self.last;
+    }
+}

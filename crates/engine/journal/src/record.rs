@@ -1,0 +1,315 @@
+//! The record of history: a batch of updates, small.
+//!
+//! ```text
+//!  +---------+----------+-------+- - - - - -
+//!  | version | received | count | samples …
+//!  +---------+----------+-------+- - - - - -
+//!
+//!  sample
+//!  +-----+-----------+-----------+-------------+---------+- - - -
+//!  | tag | topic?    | topic     | quality?    | time?   | value
+//!  |     | number    | name?     |             |         |
+//!  +-----+-----------+-----------+-------------+---------+- - - -
+//! ```
+//!
+//! `version` is 1. Numbers are varints of base 128, low group first; signed ones fold their sign into the lowest bit
+//! (zigzag). `received` is a time in microseconds since 1970.
+//!
+//! | tag bits | meaning |
+//! |---|---|
+//! | 0-3 | kind: 0 null, 1 false, 2 true, 3 integer (signed varint), 4 double (8 octets), 5 double that a single holds exactly (4 octets), 6 text, 7 octets, 8 opaque payload (6 to 8: length, then octets) |
+//! | 4 | a quality follows (varint of the bits); else good |
+//! | 5 | a time follows: signed, after the sample before (the first: after `received`); else the same time |
+//! | 6 | a topic number follows; else the number after that of the sample before (the first: 0) |
+//! | 7 | 0 |
+//!
+//! A batch numbers its topics from 0 as they appear. Where the number is that of no topic yet, it is the next free one
+//! and the name follows: how many octets it shares with the name numbered before it, how many are its own, those
+//! octets. An opaque payload has neither quality nor time; its time is `received`.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::fmt;
+use hashbrown::HashMap;
+use tieline_core::{Body, Cursor, Point, Quality, Timestamp, Topic, Truncated, Update, Value};
+
+const VERSION: u8 = 1;
+const KIND: u8 = 0x0f;
+const HAS_QUALITY: u8 = 0x10;
+const HAS_TIME: u8 = 0x20;
+const HAS_TOPIC: u8 = 0x40;
+/// The fewest octets that a sample takes: a tag.
+const SAMPLE_OCTETS_MIN: usize = 1;
+
+/// A batch of updates as this node received it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// When; the time of opaque payloads.
+    pub received: Timestamp,
+    /// What, in order.
+    pub updates: Vec<Update>,
+}
+
+/// Why octets are not a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordError {
+    /// They end too early.
+    Truncated,
+    /// A version that this release does not know.
+    Version(u8),
+    /// A member that no writer makes; which.
+    Illegal(&'static str),
+}
+
+impl fmt::Display for RecordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated => f.write_str("a record of history ends too early"),
+            Self::Version(found) => write!(f, "a record of history has version {found}, expected {VERSION}"),
+            Self::Illegal(what) => write!(f, "a record of history has an illegal {what}"),
+        }
+    }
+}
+
+impl core::error::Error for RecordError {}
+
+impl From<Truncated> for RecordError {
+    fn from(_: Truncated) -> Self {
+        Self::Truncated
+    }
+}
+
+/// Appends the record of the updates to `out`.
+pub fn encode(received: Timestamp, updates: &[Update], out: &mut Vec<u8>) {
+    out.push(VERSION);
+    push_signed(received.micros(), out);
+    push_varint(updates.len() as u64, out);
+    let mut topics: HashMap<&str, usize> = HashMap::new();
+    let (mut next_topic, mut last_name, mut time) = (0, "", received.micros());
+    for update in updates {
+        let fresh = topics.len();
+        let number = *topics.entry(update.topic.as_str()).or_insert(fresh);
+        let (kind, quality, at) = match &update.body {
+            Body::Point(point) => (kind_of(&point.value), point.quality, point.time.micros()),
+            Body::Opaque(_) => (8, Quality::GOOD, time),
+        };
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        out.push(
+            kind | flag(quality != Quality::GOOD, HAS_QUALITY)
+                | flag(at != time, HAS_TIME)
+                | flag(number != next_topic, HAS_TOPIC),
+        );
+        if number != next_topic {
+            push_varint(number as u64, out);
+        }
+        if number == fresh {
+            push_name(last_name, &update.topic, out);
+            last_name = &update.topic;
+        }
+        if quality != Quality::GOOD {
+            push_varint(u64::from(quality.bits()), out);
+        }
+        if at != time {
+            push_signed(at.wrapping_sub(time), out);
+        }
+        push_body(&update.body, kind, out);
+        (next_topic, time) = (number + 1, at);
+    }
+}
+
+/// Reads a record.
+///
+/// # Errors
+/// The octets are no record; nothing is taken from them then.
+pub fn decode(octets: &[u8]) -> Result<Record, RecordError> {
+    let mut cursor = Cursor::new(octets);
+    let version = cursor.u8()?;
+    if version != VERSION {
+        return Err(RecordError::Version(version));
+    }
+    let received = Timestamp::from_micros(signed(&mut cursor)?);
+    let count = length(&mut cursor)?;
+    if count > cursor.left() / SAMPLE_OCTETS_MIN {
+        return Err(RecordError::Truncated);
+    }
+    let mut decoder = Decoder { topics: Vec::new(), next_topic: 0, time: received.micros() };
+    // A hostile count of empty samples must not cost more memory than its octets warrant at once.
+    let mut updates = Vec::with_capacity(count.min(4096));
+    for _ in 0..count {
+        updates.push(decoder.sample(&mut cursor)?);
+    }
+    if !cursor.is_empty() {
+        return Err(RecordError::Illegal("rest"));
+    }
+    Ok(Record { received, updates })
+}
+
+struct Decoder {
+    topics: Vec<Topic>,
+    next_topic: usize,
+    time: i64,
+}
+
+impl Decoder {
+    fn sample(&mut self, cursor: &mut Cursor<'_>) -> Result<Update, RecordError> {
+        let tag = cursor.u8()?;
+        if tag & 0x80 != 0 {
+            return Err(RecordError::Illegal("tag"));
+        }
+        let number = if tag & HAS_TOPIC == 0 { self.next_topic } else { length(cursor)? };
+        let topic = self.topic(number, cursor)?;
+        let quality = if tag & HAS_QUALITY == 0 { 0 } else { varint(cursor)? };
+        let quality = u16::try_from(quality).map_err(|_| RecordError::Illegal("quality"))?;
+        if tag & HAS_TIME != 0 {
+            self.time = self.time.wrapping_add(signed(cursor)?);
+        }
+        self.next_topic = number.saturating_add(1);
+        let kind = tag & KIND;
+        if kind == 8 {
+            let len = length(cursor)?;
+            return Ok(Update { topic, body: Body::Opaque(Bytes::copy_from_slice(cursor.take(len)?)) });
+        }
+        let time = Timestamp::from_micros(self.time);
+        let value = value(kind, cursor)?;
+        Ok(Update { topic, body: Body::Point(Point { value, quality: Quality::from_bits(quality), time }) })
+    }
+
+    fn topic(&mut self, number: usize, cursor: &mut Cursor<'_>) -> Result<Topic, RecordError> {
+        if let Some(topic) = self.topics.get(number) {
+            return Ok(topic.clone());
+        }
+        if number != self.topics.len() {
+            return Err(RecordError::Illegal("topic number"));
+        }
+        let shared = length(cursor)?;
+        let own = length(cursor)?;
+        let own = core::str::from_utf8(cursor.take(own)?).map_err(|_| RecordError::Illegal("topic name"))?;
+        let before = self.topics.last().map_or("", Topic::as_str);
+        let mut name = String::from(before.get(..shared).ok_or(RecordError::Illegal("shared part of a topic name"))?);
+        name.push_str(own);
+        let topic = Topic::new(&name).map_err(|_| RecordError::Illegal("topic name"))?;
+        self.topics.push(topic.clone());
+        Ok(topic)
+    }
+}
+
+impl Record {
+    /// The time of one of the record's updates: the point's own, or for an opaque payload when it was received.
+    #[must_use]
+    pub const fn time_of(&self, update: &Update) -> Timestamp {
+        match &update.body {
+            Body::Point(point) => point.time,
+            Body::Opaque(_) => self.received,
+        }
+    }
+}
+
+fn kind_of(value: &Value) -> u8 {
+    match value {
+        Value::Null => 0,
+        Value::Bool(false) => 1,
+        Value::Bool(true) => 2,
+        Value::Int(_) => 3,
+        Value::Float(x) if single(*x).is_some() => 5,
+        Value::Float(_) => 4,
+        Value::Text(_) => 6,
+        Value::Bytes(_) => 7,
+    }
+}
+
+/// The single that holds the same bits of information, where there is one.
+#[expect(clippy::cast_possible_truncation, reason = "the way back is compared bit by bit")]
+fn single(x: f64) -> Option<f32> {
+    let short = x as f32;
+    (f64::from(short).to_bits() == x.to_bits()).then_some(short)
+}
+
+fn push_body(body: &Body, kind: u8, out: &mut Vec<u8>) {
+    let value = match body {
+        Body::Opaque(octets) => return push_octets(octets, out),
+        Body::Point(point) => &point.value,
+    };
+    match value {
+        Value::Null | Value::Bool(_) => {}
+        Value::Int(i) => push_signed(*i, out),
+        Value::Float(x) => match single(*x).filter(|_| kind == 5) {
+            Some(short) => out.extend_from_slice(&short.to_le_bytes()),
+            None => out.extend_from_slice(&x.to_le_bytes()),
+        },
+        Value::Text(text) => push_octets(text.as_bytes(), out),
+        Value::Bytes(octets) => push_octets(octets, out),
+    }
+}
+
+fn value(kind: u8, cursor: &mut Cursor<'_>) -> Result<Value, RecordError> {
+    Ok(match kind {
+        0 => Value::Null,
+        1 => Value::Bool(false),
+        2 => Value::Bool(true),
+        3 => Value::Int(signed(cursor)?),
+        4 => Value::Float(cursor.f64_le()?),
+        5 => Value::Float(f64::from(cursor.f32_le()?)),
+        6 => {
+            let len = length(cursor)?;
+            let text = core::str::from_utf8(cursor.take(len)?).map_err(|_| RecordError::Illegal("text"))?;
+            Value::Text(text.into())
+        }
+        7 => {
+            let len = length(cursor)?;
+            Value::Bytes(cursor.take(len)?.into())
+        }
+        _ => return Err(RecordError::Illegal("kind")),
+    })
+}
+
+fn push_name(before: &str, name: &str, out: &mut Vec<u8>) {
+    let mut shared = before.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
+    while !name.is_char_boundary(shared) {
+        shared -= 1;
+    }
+    push_varint(shared as u64, out);
+    push_octets(name.as_bytes().get(shared..).unwrap_or_default(), out);
+}
+
+fn push_octets(octets: &[u8], out: &mut Vec<u8>) {
+    push_varint(octets.len() as u64, out);
+    out.extend_from_slice(octets);
+}
+
+fn push_signed(i: i64, out: &mut Vec<u8>) {
+    push_varint(((i << 1) ^ (i >> 63)).cast_unsigned(), out);
+}
+
+fn push_varint(mut n: u64, out: &mut Vec<u8>) {
+    while n >= 0x80 {
+        out.push((n & 0x7f) as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+fn signed(cursor: &mut Cursor<'_>) -> Result<i64, RecordError> {
+    let n = varint(cursor)?;
+    Ok((n >> 1).cast_signed() ^ -(n & 1).cast_signed())
+}
+
+fn length(cursor: &mut Cursor<'_>) -> Result<usize, RecordError> {
+    usize::try_from(varint(cursor)?).map_err(|_| RecordError::Truncated)
+}
+
+fn varint(cursor: &mut Cursor<'_>) -> Result<u64, RecordError> {
+    let mut n = 0;
+    for shift in (0..64).step_by(7) {
+        let octet = cursor.u8()?;
+        let group = u64::from(octet & 0x7f);
+        if shift == 63 && octet > 1 {
+            break;
+        }
+        n |= group << shift;
+        if octet & 0x80 == 0 {
+            return Ok(n);
+        }
+    }
+    Err(RecordError::Illegal("number"))
+}

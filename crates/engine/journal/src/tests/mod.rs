@@ -1,0 +1,6 @@
+//! What the journal promises, shown on a disk that may fail at every call.
+
+mod crashes;
+mod damage;
+mod disk;
+mod records;

@@ -1,0 +1,103 @@
+use crate::{Record, RecordError, decode, encode};
+use alloc::vec::Vec;
+use proptest::prelude::*;
+use tieline_core::{Body, Point, Quality, Timestamp, Topic, Update, Value};
+
+fn values() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::Bool),
+        any::<i64>().prop_map(Value::Int),
+        (-200i64..200).prop_map(Value::Int),
+        any::<f64>().prop_map(Value::Float),
+        any::<f32>().prop_map(|x| Value::Float(x.into())),
+        "\\PC{0,20}".prop_map(|s| Value::Text(s.into())),
+        prop::collection::vec(any::<u8>(), 0..20).prop_map(|o| Value::Bytes(o.into())),
+    ]
+}
+
+fn updates() -> impl Strategy<Value = Update> {
+    let topic = prop_oneof!["[ab/é]{1,6}", "site/[a-c]/é?[0-9]{1,2}"];
+    let point = (values(), any::<u16>(), prop_oneof![Just(1_700_000_000_000_000), any::<i64>()]).prop_map(
+        |(value, bits, micros)| {
+            Body::Point(Point { value, quality: Quality::from_bits(bits), time: Timestamp::from_micros(micros) })
+        },
+    );
+    let opaque = prop::collection::vec(any::<u8>(), 0..20).prop_map(|o| Body::Opaque(o.into()));
+    (topic, prop_oneof![4 => point, 1 => opaque])
+        .prop_map(|(topic, body)| Update { topic: Topic::new(&topic).unwrap(), body })
+}
+
+fn emit(record: &Record) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode(record.received, &record.updates, &mut out);
+    out
+}
+
+proptest! {
+    #[test]
+    fn records_round_trip(micros: i64, updates in prop::collection::vec(updates(), 0..40)) {
+        let record = Record { received: Timestamp::from_micros(micros), updates };
+        let octets = emit(&record);
+        let again = decode(&octets).unwrap();
+        // Compared as octets too: a double that is not a number is equal to none.
+        prop_assert_eq!(emit(&again), octets);
+        prop_assert_eq!(alloc::format!("{:?}", again), alloc::format!("{:?}", record));
+    }
+
+    #[test]
+    fn hostile_octets_are_refused_or_read(octets in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = decode(&octets);
+        let mut versioned = octets;
+        versioned.insert(0, 1);
+        let _ = decode(&versioned);
+    }
+
+    #[test]
+    fn changed_octets_are_refused_or_read(
+        updates in prop::collection::vec(updates(), 0..10), at: prop::sample::Index, to: u8, cut: prop::sample::Index,
+    ) {
+        let mut octets = emit(&Record { received: Timestamp::default(), updates });
+        let (at, cut) = (at.index(octets.len()), cut.index(octets.len()));
+        prop_assert!(decode(&octets[..cut]).is_err());
+        octets[at] = to;
+        let _ = decode(&octets);
+    }
+}
+
+fn check(octets: &[u8], expect: RecordError) {
+    assert_eq!(decode(octets), Err(expect), "{octets:02x?}");
+}
+
+#[test]
+fn wrong_records_are_named() {
+    check(&[], RecordError::Truncated);
+    check(&[2], RecordError::Version(2));
+    check(&[1, 0, 0xff, 0xff, 0xff, 0xff, 0x0f], RecordError::Truncated);
+    check(&[1, 0, 1, 0x80], RecordError::Illegal("tag"));
+    check(&[1, 0, 1, 0x40, 1], RecordError::Illegal("topic number"));
+    check(&[1, 0, 1, 0, 1, 1, b'a'], RecordError::Illegal("shared part of a topic name"));
+    check(&[1, 0, 1, 0, 0, 1, b'#'], RecordError::Illegal("topic name"));
+    check(&[1, 0, 1, 9, 0, 1, b'a'], RecordError::Illegal("kind"));
+    check(&[1, 0, 0, 0], RecordError::Illegal("rest"));
+    check(&[1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2], RecordError::Illegal("number"));
+}
+
+#[test]
+fn a_point_of_a_steady_scan_costs_few_octets() {
+    let updates: Vec<Update> = (0..1000)
+        .map(|i| {
+            let topic = Topic::new(&alloc::format!("site/feeder1/relay{}/point{}", i / 50, i % 50)).unwrap();
+            let time = Timestamp::from_micros(1_700_000_000_000_000);
+            Update { topic, body: Body::Point(Point { value: Value::Float(59.98), quality: Quality::GOOD, time }) }
+        })
+        .collect();
+    let twice: Vec<Update> = updates.iter().chain(&updates).cloned().collect();
+    let sizes = [&updates, &twice].map(|u| {
+        let mut out = Vec::new();
+        encode(Timestamp::from_micros(1_700_000_000_000_000), u, &mut out);
+        out.len()
+    });
+    assert!(sizes[0] < 15 * 1000, "with names: {}", sizes[0]);
+    assert!(sizes[1] - sizes[0] < 9 * 1000 + 10, "without: {}", sizes[1] - sizes[0]);
+}
