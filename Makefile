@@ -1,0 +1,47 @@
+# Three entry points: make run, make test, make bench. Everything else is `cargo xtask` or `tieline`.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.PHONY: run test bench packages
+MAKEFLAGS += --no-print-directory
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+TIELINE := $(TARGET)/release/tieline
+CONSOLE := console/dist/index.html
+VENV := .venv/.installed
+
+## run: a node with the demonstration substation, and its console at the address that it prints
+run: $(CONSOLE)
+	@bash .ci/step "build tieline" cargo build --release --locked -p tieline
+	@exec $(TIELINE) run --demo
+
+## test: every check and every test, with real peers and a real browser
+test: packages $(VENV) $(CONSOLE)
+	@bash .ci/test
+
+## bench: the published experiments, each beside a floor measured in the same run
+bench: $(CONSOLE)
+	@bash .ci/step "build tieline" cargo build --release --locked -p tieline
+	@for experiment in dnp3 bus history; do \
+		echo; echo "== tieline bench $$experiment"; $(TIELINE) bench $$experiment; \
+	done
+
+# What the tests need of the system. Only what is absent is installed.
+packages:
+	@bash .ci/packages mosquitto:mosquitto mosquitto-clients:mosquitto_rr tshark:tshark chromium:chromium \
+		fonts-dejavu-core:
+
+$(VENV): interop/requirements.txt
+	@bash .ci/step "python peers" bash -c 'python3 -m venv .venv && .venv/bin/pip install -q --disable-pip-version-check -r $<'
+	@touch $@
+
+console/node_modules/.package-lock.json: console/package.json console/package-lock.json
+	@bash .ci/step "console packages" npm --prefix console ci --no-audit --no-fund
+	@touch $@
+
+CONSOLE_SOURCES := $(wildcard console/*.html console/*.ts) $(shell find console/src console/public -type f 2>/dev/null)
+
+$(CONSOLE): console/node_modules/.package-lock.json $(CONSOLE_SOURCES)
+	@bash .ci/step "console" npm --prefix console run build
+	@touch $@
