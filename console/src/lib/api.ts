@@ -1,0 +1,185 @@
+// The node's public HTTP interface, as the console uses it: types and calls.
+
+export type Quality = 'good' | 'uncertain' | 'bad';
+
+/** One value of one point, as in a topic's payload. */
+export interface PointValue {
+  v: unknown;
+  q: Quality;
+  why?: string[];
+  t: string;
+}
+
+/** A topic's new state on the live stream. */
+export interface TopicUpdate {
+  topic: string;
+  kind: 'point' | 'json' | 'text' | 'binary';
+  value: unknown;
+  seq: number;
+  updated?: string;
+}
+
+export interface Status {
+  name: string;
+  version: string;
+  time: string;
+  started: string;
+  uptime_s: number;
+  topics: number;
+  points: number;
+  sessions: number;
+  subscriptions: number;
+  devices: { total: number; online: number };
+  updates_per_s: number;
+  history: {
+    state: 'ok' | 'catching_up' | 'disk_full' | 'failed' | 'off';
+    detail?: string | null;
+    backlog?: number;
+    stored?: number;
+  };
+}
+
+export interface PointMeta {
+  topic: string;
+  name: string;
+  type: string;
+  index: number;
+  unit?: string | null;
+  writable: boolean;
+  kind: 'bool' | 'int' | 'float';
+  min?: number | null;
+  max?: number | null;
+  device?: string;
+}
+
+export type DeviceState = 'connecting' | 'online' | 'slow' | 'away' | 'garbage' | 'restarting';
+
+export interface Device {
+  topic: string;
+  protocol: string;
+  address: string;
+  state: DeviceState;
+  since?: string | null;
+  last_seen?: string | null;
+  points: number | PointMeta[];
+  stats?: Record<string, number | null>;
+}
+
+export interface HistoryRow {
+  t: string;
+  v: unknown;
+  q?: Quality;
+  count?: number;
+}
+
+export interface CommandResult {
+  status: 'success' | 'refused';
+  elapsed_ms?: number;
+  reason?: string;
+  detail?: string;
+}
+
+export interface AuditEntry {
+  id: number | string;
+  time: string;
+  who: string;
+  topic: string;
+  value: unknown;
+  mode: string;
+  phase: string;
+  reason?: string | null;
+  detail?: string | null;
+}
+
+/** A call that got no usable answer. `status` is 0 when the node was not reached. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+type Query = Record<string, string | number | null | undefined>;
+
+const CALL_MS_MAX = 15_000;
+
+/** A topic in a path keeps its slashes; every level is escaped. */
+export function topicPath(topic: string): string {
+  return topic.split('/').map(encodeURIComponent).join('/');
+}
+
+function url(path: string, query: Query = {}): string {
+  const params = new URLSearchParams();
+  for (const [key, value] of Object.entries(query)) {
+    if (value !== null && value !== undefined) params.set(key, String(value));
+  }
+  const text = params.toString();
+  return text ? `${path}?${text}` : path;
+}
+
+async function get<T>(path: string, query?: Query): Promise<T> {
+  const response = await reach(url(path, query), { signal: AbortSignal.timeout(CALL_MS_MAX) });
+  if (!response.ok) throw new ApiError(response.status, await problem(response));
+  return (await response.json()) as T;
+}
+
+async function reach(target: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(target, init);
+  } catch (cause) {
+    const late = cause instanceof DOMException && cause.name === 'TimeoutError';
+    throw new ApiError(0, late ? 'the node did not answer in time' : 'the node cannot be reached');
+  }
+}
+
+async function problem(response: Response): Promise<string> {
+  try {
+    const body = (await response.json()) as { title?: string; detail?: string };
+    return body.detail ?? body.title ?? `HTTP ${response.status}`;
+  } catch {
+    return `HTTP ${response.status}`;
+  }
+}
+
+export interface TopicsPage {
+  topics: TopicUpdate[];
+  next: string | null;
+}
+
+export const api = {
+  status: () => get<Status>('/v1/status'),
+  topics: (filter: string, after: string | null) =>
+    get<TopicsPage>('/v1/topics', { filter, after, limit: 1000 }),
+  devices: async () => (await get<{ devices: Device[] }>('/v1/devices')).devices,
+  device: (topic: string) => get<Device>(`/v1/devices/${topicPath(topic)}`),
+  points: (filter: string, after: string | null) =>
+    get<{ points: PointMeta[]; next: string | null }>('/v1/points', { filter, after, limit: 1000 }),
+  history: (query: { topic: string; from: string; to: string; every?: string | null; agg?: string; limit: number }) =>
+    get<HistoryRow[]>('/v1/history', { ...query, format: 'json' }),
+  audit: async (topic: string, limit: number) =>
+    (await get<{ entries: AuditEntry[] }>('/v1/audit', { topic, limit })).entries,
+
+  /** Sends a command. A refusal is a result; an ApiError means that the outcome is not known. */
+  async command(topic: string, value: boolean | number, mode: string, timeout_ms: number): Promise<CommandResult> {
+    const response = await reach('/v1/command', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ topic, value, mode, timeout_ms }),
+      signal: AbortSignal.timeout(timeout_ms + 5_000),
+    });
+    let body: Partial<CommandResult> & { title?: string };
+    try {
+      body = (await response.json()) as typeof body;
+    } catch {
+      throw new ApiError(response.status, `the node answered HTTP ${response.status} without a result`);
+    }
+    if (response.ok && body.status === 'success') return { ...body, status: 'success' };
+    if (body.status === 'refused') return { ...body, status: 'refused' };
+    if (response.status >= 400 && response.status < 500) {
+      return { status: 'refused', reason: body.title ?? `http_${response.status}`, detail: body.detail };
+    }
+    throw new ApiError(response.status, body.detail ?? body.title ?? `HTTP ${response.status}`);
+  },
+};

@@ -1,0 +1,38 @@
+// Commands that read or operate a topic from a shell.
+
+import { topicPath } from './api';
+import { shellQuote } from './format';
+
+export interface Snippet {
+  label: string;
+  text: string;
+}
+
+interface Subject {
+  topic: string;
+  origin: string;
+  host: string;
+  /** When the history asked for begins, RFC 3339; null where there is none. */
+  from: string | null;
+  /** The present value of a point that can be operated. */
+  writable?: unknown;
+}
+
+const MQTT_PORT = 1883;
+
+export function snippets({ topic, origin, host, from, writable }: Subject): Snippet[] {
+  const quoted = shellQuote(topic);
+  const bare = host.replace(/^\[|\]$/g, '');
+  const list = [
+    { label: 'MQTT', text: `mosquitto_sub -h ${bare} -p ${MQTT_PORT} -v -t ${quoted}` },
+    { label: 'HTTP', text: `curl -s ${shellQuote(`${origin}/v1/topics/${topicPath(topic)}`)}` },
+    { label: 'tieline', text: `tieline sub ${quoted}` },
+  ];
+  if (from !== null) {
+    list.push({ label: 'history', text: `tieline history query ${quoted} --from ${from} --every 1m --agg mean --format table` });
+  }
+  if (writable !== undefined) {
+    list.push({ label: 'command', text: `tieline command ${quoted} ${JSON.stringify(writable ?? 0)}` });
+  }
+  return list;
+}

@@ -1,0 +1,257 @@
+// The state of the console: what the node said last, and what the user looks at.
+
+import { api, ApiError, type Device, type PointMeta, type Status, type TopicUpdate } from './api';
+import { showUtc } from './format';
+import { type Link, LiveStream, type SseEvent } from './live';
+import { Ring } from './ring';
+import { parseRoute, type Route, routeHash } from './route';
+import { FOLLOW_ALL_TOPICS_MAX, liveFilters, liveUrl } from './scope';
+import { TopicTree } from './tree';
+
+const STATUS_MS = 2_000;
+const DEVICES_MS = 2_000;
+const STATUS_FAILURES_MAX = 2;
+/** The most names read of a node that is too large to follow whole. */
+const NAMES_MAX = 200_000;
+/** The most points whose unit and limits are kept. */
+const METADATA_MAX = 100_000;
+
+const EXPANDED_KEY = 'tieline.expanded';
+const UTC_KEY = 'tieline.utc';
+
+class Store {
+  readonly tree = new TopicTree();
+  /** Grows at most once per animation frame when values changed: what shows values reads it. */
+  frame = $state(0);
+  /** Grows when topics came or went. */
+  structure = $state(0);
+  /** The node's time in ms since 1970, by the second. */
+  now = $state(Date.now());
+  status = $state.raw<Status | null>(null);
+  statusError = $state('');
+  rates = $state.raw({ ring: new Ring() });
+  link = $state.raw<Link>({ state: 'connecting', reason: '', retryAt: 0 });
+  devices = $state.raw<Device[] | null>(null);
+  devicesError = $state('');
+  meta = $state.raw<ReadonlyMap<string, PointMeta>>(new Map());
+  route = $state.raw<Route>(parseRoute(location.hash));
+  expanded = $state.raw<ReadonlySet<string>>(new Set());
+  filter = $state('');
+  utc = $state(false);
+  help = $state(false);
+
+  private skew = 0;
+  private statusFailures = 0;
+  private framePending = false;
+  private expansionKnown = false;
+  private filters = '';
+  private liveBefore = false;
+  private readonly stream = new LiveStream({
+    event: (event) => this.onEvent(event),
+    link: (link) => this.onLink(link),
+  });
+
+  start(): void {
+    this.recall();
+    addEventListener('hashchange', () => (this.route = parseRoute(location.hash)));
+    addEventListener('online', () => this.retry());
+    setInterval(() => (this.now = this.nodeTime()), 1_000);
+    void this.pollStatus().then(() => this.follow());
+    void this.loadMeta();
+    void this.pollDevices();
+  }
+
+  nodeTime(): number {
+    return Date.now() + this.skew;
+  }
+
+  get live(): boolean {
+    return this.link.state === 'live';
+  }
+
+  retry(): void {
+    this.stream.retryNow();
+  }
+
+  go(change: Partial<Route>): void {
+    const hash = routeHash({ ...this.route, ...change });
+    if (hash !== location.hash) location.hash = hash;
+  }
+
+  /** Closes the innermost thing that is open. */
+  close(): void {
+    if (this.help) this.help = false;
+    else if (this.route.point !== null) this.go({ point: null });
+    else if (this.route.device !== null) this.go({ device: null });
+  }
+
+  toggleUtc(): void {
+    this.utc = !this.utc;
+    showUtc(this.utc);
+    remember(UTC_KEY, this.utc);
+  }
+
+  setExpanded(key: string, open: boolean): void {
+    const expanded = new Set(this.expanded);
+    if (open) expanded.add(key);
+    else expanded.delete(key);
+    this.expanded = expanded;
+    this.expansionKnown = true;
+    remember(EXPANDED_KEY, [...expanded].filter((path) => !path.startsWith('-')));
+    this.follow();
+  }
+
+  /** Opens the stream that the view needs, unless it is the one that is open. */
+  follow(): void {
+    const { point } = this.route;
+    const topics = Math.max(this.status?.topics ?? 0, this.tree.size);
+    const filters = liveFilters(topics, this.expanded, point === null ? [] : [point]).join('\n');
+    if (filters === this.filters) return;
+    const first = this.filters === '';
+    this.filters = filters;
+    if (filters === '') this.stream.stop();
+    else this.stream.open(liveUrl(filters.split('\n')));
+    if (first && topics > FOLLOW_ALL_TOPICS_MAX) void this.readAll();
+  }
+
+  /** Metadata of one point that was not among those read at the start. */
+  async loadPoint(topic: string): Promise<void> {
+    if (this.meta.has(topic)) return;
+    const page = await api.points(topic, null).catch(() => null);
+    const found = page?.points.find((point) => point.topic === topic);
+    if (found) this.meta = new Map(this.meta).set(topic, found);
+  }
+
+  private recall(): void {
+    this.utc = recalled(UTC_KEY) === true;
+    showUtc(this.utc);
+    const expanded = recalled(EXPANDED_KEY);
+    if (!Array.isArray(expanded)) return;
+    this.expanded = new Set(expanded.filter((path) => typeof path === 'string'));
+    this.expansionKnown = true;
+  }
+
+  private onEvent(event: SseEvent): void {
+    const body = JSON.parse(event.data) as { updates?: TopicUpdate[]; removed?: string[] };
+    const now = this.nodeTime();
+    for (const update of body.updates ?? []) this.tree.apply(update, now);
+    for (const topic of body.removed ?? []) this.tree.remove(topic);
+    this.wantFrame();
+  }
+
+  private wantFrame(): void {
+    if (this.framePending) return;
+    this.framePending = true;
+    requestAnimationFrame(() => {
+      this.framePending = false;
+      if (!this.expansionKnown) this.expanded = new Set(this.tree.firstExpansion());
+      this.frame++;
+      this.structure = this.tree.structure;
+    });
+  }
+
+  private onLink(link: Link): void {
+    this.link = link;
+    if (link.state !== 'live') return;
+    // What was cleared while the stream was down is missing from the new one and must go from the tree.
+    if (this.liveBefore) void this.sweep();
+    this.liveBefore = true;
+  }
+
+  private async pages(filter: string, take: (topics: TopicUpdate[]) => boolean): Promise<void> {
+    let after: string | null = null;
+    do {
+      const page: { topics: TopicUpdate[]; next: string | null } = await api.topics(filter, after);
+      if (!take(page.topics)) return;
+      after = page.next;
+    } while (after !== null);
+  }
+
+  private async readAll(): Promise<void> {
+    const take = (topics: TopicUpdate[]) => {
+      for (const topic of topics) this.tree.apply(topic, this.nodeTime());
+      this.wantFrame();
+      return this.tree.size < NAMES_MAX;
+    };
+    for (const filter of ['#', '$SYS/#']) await this.pages(filter, take).catch(() => undefined);
+  }
+
+  private async sweep(): Promise<void> {
+    const [began, there] = [this.nodeTime(), new Set<string>()];
+    const take = (topics: TopicUpdate[]) => {
+      for (const { topic } of topics) there.add(topic);
+      return there.size < NAMES_MAX;
+    };
+    try {
+      for (const filter of ['#', '$SYS/#']) await this.pages(filter, take);
+    } catch {
+      return;
+    }
+    for (const leaf of this.tree.leaves()) {
+      if (!there.has(leaf.topic) && leaf.received < began) this.tree.remove(leaf.topic);
+    }
+    this.wantFrame();
+  }
+
+  private async pollStatus(): Promise<void> {
+    try {
+      const status = await api.status();
+      const rates = this.rates.ring;
+      rates.push(status.updates_per_s);
+      this.rates = { ring: rates };
+      this.skew = (Date.parse(status.time) || Date.now()) - Date.now();
+      this.status = status;
+      this.statusError = '';
+      this.statusFailures = 0;
+    } catch (cause) {
+      this.statusError = cause instanceof ApiError ? cause.message : String(cause);
+      // A half-open connection shows here long before the stream's own silence does.
+      if (++this.statusFailures === STATUS_FAILURES_MAX && this.live) this.retry();
+    }
+    setTimeout(() => void this.pollStatus(), document.hidden ? 5 * STATUS_MS : STATUS_MS);
+  }
+
+  private async pollDevices(): Promise<void> {
+    try {
+      if (!document.hidden) this.devices = await api.devices();
+      this.devicesError = '';
+    } catch (cause) {
+      this.devicesError = cause instanceof ApiError ? cause.message : String(cause);
+    }
+    setTimeout(() => void this.pollDevices(), DEVICES_MS);
+  }
+
+  private async loadMeta(): Promise<void> {
+    const meta = new Map<string, PointMeta>();
+    let after: string | null = null;
+    try {
+      do {
+        const page: { points: PointMeta[]; next: string | null } = await api.points('#', after);
+        for (const point of page.points) meta.set(point.topic, point);
+        after = page.next;
+      } while (after !== null && meta.size < METADATA_MAX);
+      this.meta = meta;
+    } catch {
+      setTimeout(() => void this.loadMeta(), 5_000);
+    }
+  }
+}
+
+/** Storage may be forbidden or full; the console works without. */
+function remember(key: string, value: unknown): void {
+  try {
+    localStorage.setItem(key, JSON.stringify(value));
+  } catch {
+    return;
+  }
+}
+
+function recalled(key: string): unknown {
+  try {
+    return JSON.parse(localStorage.getItem(key) ?? 'null');
+  } catch {
+    return null;
+  }
+}
+
+export const store = new Store();

@@ -1,0 +1,311 @@
+// A stand-in for a node: the HTTP contract of the console over the moving substation of substation.mjs.
+// `POST /mock {"history": "disk_full"} | {"device": T, "state": "away"} | {"drop": true} | {"down": true}` makes trouble.
+
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build, valueAt } from './substation.mjs';
+
+const DIST = fileURLToPath(new URL('../dist/', import.meta.url));
+const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' };
+const STEP = { s: 1e3, m: 6e4, h: 36e5, d: 864e5 };
+const iso = (ms) => new Date(ms).toISOString();
+
+class Refused extends Error {
+  constructor(http, reason, detail) {
+    super(detail);
+    Object.assign(this, { http, reason });
+  }
+}
+
+class Node {
+  topics = new Map();
+  recorded = new Map();
+  streams = new Set();
+  audit = [];
+  history = { state: 'ok', detail: null };
+  started = Date.now() - 7_432_000;
+  seq = 1;
+  updates = 0;
+  rate = 0;
+  dirty = new Set();
+  down = false;
+
+  constructor(more) {
+    this.devices = build(more);
+    for (const device of this.devices) for (const p of device.points) this.renew(device, p, Date.now());
+    this.timers = [setInterval(() => this.tick(), 100), setInterval(() => this.second(), 1000)];
+  }
+
+  put(topic, kind, value) {
+    const entry = { topic, kind, value, seq: this.seq++, updated: iso(Date.now()) };
+    this.topics.set(topic, entry);
+    this.dirty.add(topic);
+    this.updates++;
+    return entry;
+  }
+
+  renew(device, p, now) {
+    const topic = `${device.topic}/${p.name}`;
+    const away = device.state === 'away' || device.state === 'garbage';
+    const old = this.topics.get(topic)?.value;
+    const v = away && old ? old.v : valueAt(device, p, now);
+    const value = away ? { v, q: 'bad', why: ['away'], t: old?.t ?? iso(now) }
+      : device.state === 'slow' ? { v, q: 'uncertain', why: ['stale'], t: iso(now - 4000) }
+      : { v, q: 'good', t: iso(now) };
+    const { t: _a, ...before } = old ?? {};
+    const { t: _b, ...after } = value;
+    p.due = now + (p.period || 500);
+    if (JSON.stringify(before) === JSON.stringify(after)) return;
+    this.put(topic, 'point', value);
+    const rows = this.recorded.get(topic) ?? [];
+    rows.push({ ...value, t: iso(now) });
+    this.recorded.set(topic, rows.slice(-5000));
+  }
+
+  tick() {
+    const now = Date.now();
+    for (const device of this.devices) {
+      for (const p of device.points) if (now >= (p.due ?? 0)) this.renew(device, p, now);
+    }
+    const changed = [...this.dirty].map((topic) => this.topics.get(topic)).filter(Boolean);
+    this.dirty.clear();
+    for (const stream of this.streams) {
+      const updates = changed.filter(({ topic }) => stream.filters.some((f) => matches(f, topic)));
+      if (updates.length) send(stream, { updates: updates.map(({ updated: _, ...rest }) => rest) });
+    }
+  }
+
+  second() {
+    this.rate = this.updates;
+    this.updates = 0;
+    for (const device of this.devices) {
+      if (device.state !== 'away') device.polls++;
+      this.put(`$SYS/devices/${device.topic}/state`, 'text', device.state);
+      const all = Object.fromEntries(device.points.map((p) => [p.name, this.topics.get(`${device.topic}/${p.name}`)?.value.v]));
+      if (device.topic.startsWith('north/')) this.put(`${device.topic}/all`, 'json', all);
+    }
+  }
+
+  setState(topic, state) {
+    const device = this.devices.find((d) => d.topic === topic);
+    if (!device) return;
+    Object.assign(device, { state, since: Date.now(), seen: Date.now() });
+    for (const p of device.points) this.renew(device, p, Date.now());
+  }
+
+  close() {
+    this.timers.forEach(clearInterval);
+  }
+}
+
+function send(stream, data) {
+  stream.res.write(`event: update\ndata: ${JSON.stringify(data)}\n\n`);
+}
+
+function matches(filter, topic) {
+  if (topic.startsWith('$') && /^[+#]/.test(filter)) return false;
+  const [wanted, found] = [filter.split('/'), topic.split('/')];
+  for (const [i, level] of wanted.entries()) {
+    if (level === '#') return true;
+    if (i >= found.length || (level !== '+' && level !== found[i])) return false;
+  }
+  return wanted.length === found.length;
+}
+
+const meta = (device, p) => ({
+  topic: `${device.topic}/${p.name}`, name: p.name, type: p.type, index: p.index, unit: p.unit, writable: p.writable, kind: p.kind,
+  min: p.min, max: p.max,
+});
+const describe = (device, points) => ({
+  topic: device.topic, protocol: 'dnp3', address: device.address, state: device.state, since: iso(device.since),
+  last_seen: iso(['away'].includes(device.state) ? device.seen : Date.now() - 300), points,
+  stats: {
+    polls: device.polls, poll_timeouts: device.state === 'away' ? 7 : 0, rtt_ms: device.state === 'slow' ? 812.4 : 1.8 + (device.polls % 7) / 10,
+    unsolicited_received: 5 * device.polls, confirms_sent: 5 * device.polls, frames_received: 6 * device.polls, crc_errors: device.state === 'garbage' ? 311 : 0,
+    connects: 1, received_bytes: 812 * device.polls, sent_bytes: 97 * device.polls,
+  },
+});
+
+function page(all, key, query) {
+  const limit = Number(query.get('limit') ?? 1000);
+  const after = query.get('after') ?? '';
+  const rest = all.filter((x) => x[key] > after).sort((a, b) => (a[key] < b[key] ? -1 : 1));
+  const items = rest.slice(0, limit);
+  return { items, next: rest.length > limit ? items.at(-1)[key] : null };
+}
+
+/** The past before the start is made up: with an hour-old gap, and an inverter that was away for a while. */
+function past(node, topic, from, to) {
+  const device = node.devices.find((d) => topic.startsWith(`${d.topic}/`));
+  const p = device?.points.find((x) => `${device.topic}/${x.name}` === topic);
+  if (!p) return [];
+  const live = node.recorded.get(topic) ?? [];
+  const begin = live.length ? Date.parse(live[0].t) : Date.now();
+  const step = Math.max(p.period || 1000, (to - from) / 3000);
+  const rows = [];
+  let last;
+  for (let t = Math.ceil(from / step) * step; t < Math.min(to, begin); t += step) {
+    const ago = Date.now() - t;
+    if (ago > 40 * 6e4 && ago < 47 * 6e4) continue;
+    const away = device.topic.endsWith('pv2') && ago > 60_000 && ago < 120_000;
+    const v = p.value === null && p.kind === 'bool' ? wave(t) : away ? rows.at(-1)?.v ?? 0 : valueAt(device, p, t);
+    if (p.period === 0 && v === last) continue;
+    rows.push({ t: iso(t), v, q: away ? 'bad' : 'good' });
+    last = v;
+  }
+  return [...rows, ...live.filter((r) => Date.parse(r.t) >= from && Date.parse(r.t) <= to).map(({ t, v, q }) => ({ t, v, q }))];
+}
+const wave = (t) => Math.floor(t / 700_000) % 3 !== 0;
+
+function history(node, query) {
+  const topic = query.get('topic');
+  const [from, to] = [Date.parse(query.get('from')), Date.parse(query.get('to'))];
+  const rows = past(node, topic, from, to);
+  const every = /^(\d+)([smhd])$/.exec(query.get('every') ?? '');
+  if (!every) return rows.slice(-Number(query.get('limit') ?? 1000));
+  const ms = Number(every[1]) * STEP[every[2]];
+  const buckets = Map.groupBy ? Map.groupBy(rows, (r) => Math.floor(Date.parse(r.t) / ms)) : group(rows, ms);
+  const fold = { mean: (v) => v.reduce((a, b) => a + b, 0) / v.length, min: (v) => Math.min(...v), max: (v) => Math.max(...v), last: (v) => v.at(-1) };
+  return [...buckets].map(([n, rs]) => ({
+    t: iso(n * ms), v: fold[query.get('agg') ?? 'mean'](rs.map((r) => Number(r.v))), count: rs.length,
+    q: rs.some((r) => r.q === 'bad') ? 'bad' : 'good',
+  }));
+}
+
+function group(rows, ms) {
+  const map = new Map();
+  for (const row of rows) {
+    const n = Math.floor(Date.parse(row.t) / ms);
+    map.set(n, [...(map.get(n) ?? []), row]);
+  }
+  return map;
+}
+
+async function command(node, body) {
+  const began = Date.now();
+  const { topic, value, mode = 'select' } = body;
+  const log = (phase, more = {}) => node.audit.unshift({ id: node.audit.length + 1, time: iso(Date.now()), who: 'http 127.0.0.1', topic, value, mode, phase, ...more });
+  log('requested');
+  try {
+    const device = node.devices.find((d) => topic.startsWith(`${d.topic}/`));
+    const p = device?.points.find((x) => `${device.topic}/${x.name}` === topic);
+    if (!p) throw new Refused(404, 'unknown_topic', `${topic} is not a configured point`);
+    if (!p.writable) throw new Refused(409, 'not_writable', `${topic} is an input`);
+    if (typeof value !== (p.kind === 'bool' ? 'boolean' : 'number')) throw new Refused(422, 'wrong_type', `${JSON.stringify(value)} given, ${p.kind} expected`);
+    if (value < (p.min ?? -Infinity) || value > (p.max ?? Infinity)) throw new Refused(422, 'out_of_range', `${value} given, ${p.min} to ${p.max} expected`);
+    await new Promise((done) => setTimeout(done, 350));
+    if (device.state === 'away') throw new Refused(503, 'away', `${device.topic} cannot be reached`);
+    if (device.topic === 'north/feeder3') throw new Refused(409, 'local', 'the outstation is in local mode and takes no remote control');
+    device.set[p.name] = value;
+    for (const each of device.points) if (each.period === 0) node.renew(device, each, Date.now());
+    log('success');
+    return [200, { status: 'success', topic, value, mode, elapsed_ms: Date.now() - began }];
+  } catch (cause) {
+    if (!(cause instanceof Refused)) throw cause;
+    log('refused', { reason: cause.reason, detail: cause.message });
+    return [cause.http, { status: 'refused', reason: cause.reason, detail: cause.message }];
+  }
+}
+
+function trouble(node, body) {
+  if (body.history) node.history = { state: body.history, detail: body.history === 'disk_full' ? 'no space left on /var/lib/tieline (0 of 20 GB free)' : null };
+  if (body.device) node.setState(body.device, body.state);
+  if (body.remove) {
+    node.topics.delete(body.remove);
+    for (const stream of node.streams) send(stream, { removed: [body.remove] });
+  }
+  if ('down' in body) node.down = body.down;
+  if (body.drop || body.down) for (const stream of node.streams) stream.res.destroy();
+  return [200, {}];
+}
+
+function live(node, query, res) {
+  const stream = { res, filters: query.getAll('filter') };
+  res.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+  const all = [...node.topics.values()].filter(({ topic }) => stream.filters.some((f) => matches(f, topic)));
+  for (let i = 0; i < all.length; i += 500) send(stream, { updates: all.slice(i, i + 500).map(({ updated: _, ...rest }) => rest) });
+  res.write(': ready\n\n');
+  node.streams.add(stream);
+  const beat = setInterval(() => res.write(': alive\n\n'), 15_000);
+  res.on('close', () => {
+    clearInterval(beat);
+    node.streams.delete(stream);
+  });
+}
+
+function read(node, path, query) {
+  const online = node.devices.filter((d) => d.state === 'online').length;
+  if (path === '/v1/status') {
+    const points = node.devices.reduce((n, d) => n + d.points.length, 0);
+    return { name: 'north-substation', version: '0.1.0', time: iso(Date.now()), started: iso(node.started), uptime_s: (Date.now() - node.started) / 1000,
+      topics: node.topics.size, points, sessions: 3, subscriptions: 5, devices: { total: node.devices.length, online }, updates_per_s: node.rate,
+      history: { ...node.history, backlog: node.history.state === 'ok' ? 0 : 18_204, stored: 1_204_551 } };
+  }
+  if (path === '/v1/topics') {
+    const { items, next } = page([...node.topics.values()].filter(({ topic }) => matches(query.get('filter') ?? '#', topic)), 'topic', query);
+    return { topics: items, next };
+  }
+  if (path === '/v1/devices') return { devices: node.devices.map((d) => describe(d, d.points.length)) };
+  if (path === '/v1/points') {
+    const all = node.devices.flatMap((d) => d.points.map((p) => ({ ...meta(d, p), device: d.topic })));
+    const { items, next } = page(all.filter(({ topic }) => matches(query.get('filter') ?? '#', topic)), 'topic', query);
+    return { points: items, next };
+  }
+  if (path === '/v1/history') return history(node, query);
+  if (path === '/v1/audit') return { entries: node.audit.filter((e) => e.topic === query.get('topic')).slice(0, Number(query.get('limit') ?? 20)) };
+  const device = node.devices.find((d) => path === `/v1/devices/${d.topic}`);
+  if (device) return describe(device, device.points.map((p) => meta(device, p)));
+  return node.topics.get(path.replace(/^\/v1\/topics\//, ''));
+}
+
+async function file(path, res) {
+  const name = path === '/' ? 'index.html' : path.slice(1);
+  try {
+    const body = await readFile(join(DIST, name.replaceAll('..', '')));
+    res.writeHead(200, { 'content-type': TYPES[extname(name)] ?? 'application/octet-stream', 'content-security-policy': "default-src 'self'" });
+    res.end(body);
+  } catch {
+    answer(res, 404, { title: 'not found', status: 404 });
+  }
+}
+
+function answer(res, status, body) {
+  res.writeHead(status, { 'content-type': status < 400 || body.reason ? 'application/json' : 'application/problem+json' });
+  res.end(JSON.stringify(body));
+}
+
+async function handle(node, req, res) {
+  const url = new URL(req.url, 'http://node');
+  const path = decodeURIComponent(url.pathname);
+  if (req.method === 'POST') {
+    const chunks = await req.toArray();
+    const body = JSON.parse(Buffer.concat(chunks).toString());
+    const [status, out] = path === '/mock' ? trouble(node, body) : await command(node, body);
+    return answer(res, status, out);
+  }
+  if (!path.startsWith('/v1/')) return file(path, res);
+  if (node.down) return res.destroy();
+  if (path === '/v1/live') return live(node, url.searchParams, res);
+  const body = read(node, path, url.searchParams);
+  return body === undefined ? answer(res, 404, { title: 'not found', status: 404, detail: `${path} is not here` }) : answer(res, 200, body);
+}
+
+/** Starts a stand-in on a port (0: a free one) and resolves to its address and how to stop it. */
+export async function startMock({ port = 0, more = 0 } = {}) {
+  const node = new Node(more);
+  const server = createServer((req, res) => void handle(node, req, res).catch((e) => answer(res, 500, { title: String(e), status: 500 })));
+  await new Promise((done) => server.listen(port, '127.0.0.1', done));
+  const close = () => {
+    node.close();
+    server.closeAllConnections();
+    server.close();
+  };
+  return { url: `http://127.0.0.1:${server.address().port}`, close };
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { url } = await startMock({ port: Number(process.env.PORT ?? 8080), more: Number(process.env.MORE ?? 0) });
+  console.log(`stand-in node on ${url}`);
+}
