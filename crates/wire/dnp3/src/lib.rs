@@ -3,12 +3,25 @@
 //! In: octets and deadlines ([`tieline_core::Machine`]), typed calls of the owner (update a point, send a command).
 //! Out: octets, and events (a measurement, a command to execute, the state of the session).
 //!
+//! ```text
+//! octets ─ link::Decoder ─ transport::Reassembler ─ app::Fragment ─ app::Headers ─ Measurement, Control, …
+//!          └──────────── endpoint::Endpoint ────┘   └ app::FragmentWriter builds what goes back
+//! ```
+//!
 //! Never: a socket, a clock, a thread; never a scaled value or a topic.
 //!
 //! Read first: `types.rs` (the nouns), `objects/mod.rs` (the table), then `outstation/mod.rs` or `master/mod.rs`.
 #![no_std]
 extern crate alloc;
 
+pub mod app;
+pub mod crc;
+pub mod endpoint;
+pub mod link;
+pub mod master;
+pub mod objects;
+pub mod outstation;
+pub mod transport;
 mod types;
 
 pub use types::*;

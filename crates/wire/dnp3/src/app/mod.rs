@@ -1,0 +1,34 @@
+//! The application layer (IEEE 1815 clause 4): fragments, object headers, and what they hold.
+//!
+//! ```text
+//! request   FIR 80 FIN 40 CON 20 UNS 10 SEQ 0F | function | object headers …
+//! response  the same                           | function | IIN1 | IIN2 | object headers …
+//!
+//! object header   group | variation | qualifier | range | objects, each with its prefix
+//! qualifier       prefix code 70 | range code 0F
+//! ```
+//!
+//! Reading: [`Fragment::parse`] → [`Fragment::headers`] → [`Header::measurements`], [`Header::controls`], …; or a
+//! [`Walk`], which keeps its place between calls without borrowing the fragment. Writing: [`FragmentWriter`].
+
+mod control;
+mod fragment;
+mod function;
+mod header;
+mod headers;
+mod items;
+mod qualifier;
+mod status;
+mod walk;
+mod write;
+
+pub use control::{AppControl, Sequence};
+pub use fragment::{Fragment, FragmentError};
+pub use function::Function;
+pub use header::{Header, Range};
+pub use headers::{HeaderError, HeaderErrorKind, Headers};
+pub use items::{ControlItem, Controls, Item, Items, Measurements};
+pub use qualifier::{Prefix, Qualifier, RangeCode};
+pub use status::CommandStatus;
+pub use walk::Walk;
+pub use write::{FragmentWriter, PointRef, WriteError};

@@ -1,0 +1,152 @@
+//! One link frame: a view on checked octets, and how to write one.
+
+use super::{Control, Function, LinkAddress};
+use crate::crc;
+use alloc::vec::Vec;
+use tieline_core::Cursor;
+
+/// The octets that begin every frame.
+pub(super) const START: [u8; 2] = [0x05, 0x64];
+/// Octets of the header block with its CRC.
+pub const HEADER_OCTETS: usize = 10;
+/// Octets of user data in one frame at most.
+pub const USER_OCTETS_MAX: usize = 250;
+/// Octets of a frame at most.
+pub const FRAME_OCTETS_MAX: usize = 292;
+/// Octets of user data in a full block.
+const BLOCK: usize = 16;
+const CRC: usize = 2;
+/// What LEN counts besides user data: control, destination, source.
+const LENGTH_MIN: u8 = 5;
+
+/// Octets on the wire of a frame with so many octets of user data.
+#[must_use]
+pub const fn frame_octets(user_octets: usize) -> usize {
+    HEADER_OCTETS + user_octets + user_octets.div_ceil(BLOCK) * CRC
+}
+
+/// The header block without its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Direction, frame count and function.
+    pub control: Control,
+    /// To whom.
+    pub destination: LinkAddress,
+    /// From whom.
+    pub source: LinkAddress,
+}
+
+impl Header {
+    /// A header for a function, without frame count.
+    #[must_use]
+    pub const fn new(from_master: bool, function: Function, destination: LinkAddress, source: LinkAddress) -> Self {
+        Self { control: Control::new(from_master, function), destination, source }
+    }
+
+    /// Reads a header block and how many octets of user data follow. The CRC is not looked at.
+    pub(super) fn parse(block: &[u8; HEADER_OCTETS]) -> Result<(Self, usize), BadLength> {
+        let [_, _, length, control, d1, d2, s1, s2, _, _] = *block;
+        let user_octets = length.checked_sub(LENGTH_MIN).ok_or(BadLength)?;
+        let header = Self {
+            control: Control(control),
+            destination: LinkAddress::new(u16::from_le_bytes([d1, d2])),
+            source: LinkAddress::new(u16::from_le_bytes([s1, s2])),
+        };
+        Ok((header, usize::from(user_octets)))
+    }
+
+    /// The header block for so many octets of user data.
+    #[must_use]
+    #[inline]
+    fn block(self, user_octets: u8) -> [u8; HEADER_OCTETS] {
+        let [x, y] = START;
+        let ([d1, d2], [s1, s2]) = (self.destination.raw().to_le_bytes(), self.source.raw().to_le_bytes());
+        let octets = [x, y, LENGTH_MIN.saturating_add(user_octets), self.control.0, d1, d2, s1, s2];
+        let [c1, c2] = crc::crc(&octets).to_le_bytes();
+        let [_, _, length, control, ..] = octets;
+        [x, y, length, control, d1, d2, s1, s2, c1, c2]
+    }
+
+    /// Appends a frame with this header to `out`. User data beyond [`USER_OCTETS_MAX`] octets is left out: callers
+    /// split before.
+    pub fn emit(self, user_data: &[u8], out: &mut Vec<u8>) {
+        let user_data = user_data.get(..USER_OCTETS_MAX).unwrap_or(user_data);
+        let start = out.len();
+        out.resize(start + frame_octets(user_data.len()), 0);
+        if let Some(room) = out.get_mut(start..) {
+            self.emit_into(user_data, room);
+        }
+    }
+
+    /// Writes a frame to `room`, which has exactly [`frame_octets`] octets for at most [`USER_OCTETS_MAX`] of user data.
+    pub(crate) fn emit_into(self, user_data: &[u8], room: &mut [u8]) {
+        debug_assert!(user_data.len() <= USER_OCTETS_MAX && room.len() == frame_octets(user_data.len()));
+        let Some((head, body)) = room.split_first_chunk_mut::<HEADER_OCTETS>() else { return };
+        *head = self.block(u8::try_from(user_data.len()).unwrap_or(u8::MAX));
+        for (block, room) in user_data.chunks(BLOCK).zip(body.chunks_mut(BLOCK + CRC)) {
+            if let Some((data, check)) = room.split_at_mut_checked(block.len()) {
+                data.copy_from_slice(block);
+                check.copy_from_slice(&crc::crc(block).to_le_bytes());
+            }
+        }
+    }
+}
+
+/// LEN is less than 5.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BadLength;
+
+/// A frame whose CRCs were all checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    header: Header,
+    octets: &'a [u8],
+}
+
+impl<'a> Frame<'a> {
+    /// The frame made of exactly these octets, if they are one: start, length and every CRC are right.
+    #[must_use]
+    pub fn parse(octets: &'a [u8]) -> Option<Self> {
+        let (head, body) = octets.split_first_chunk::<HEADER_OCTETS>()?;
+        let (header, user_octets) = Header::parse(head).ok()?;
+        let whole = octets.starts_with(&START) && octets.len() == frame_octets(user_octets);
+        let intact = crc::is_intact(head) && body_is_intact(body);
+        (whole && intact).then_some(Self { header, octets })
+    }
+
+    /// A frame that the decoder has checked.
+    pub(super) const fn checked(header: Header, octets: &'a [u8]) -> Self {
+        Self { header, octets }
+    }
+
+    /// Direction, function and addresses.
+    #[must_use]
+    pub const fn header(&self) -> Header {
+        self.header
+    }
+
+    /// The whole frame as it was on the wire.
+    #[must_use]
+    pub const fn octets(&self) -> &'a [u8] {
+        self.octets
+    }
+
+    /// The blocks of user data, each of 1 to 16 octets, without their CRCs.
+    pub fn blocks(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let mut cursor = Cursor::new(self.octets);
+        let _ = cursor.take(HEADER_OCTETS);
+        cursor.rest().chunks(BLOCK + CRC).filter_map(|block| block.split_last_chunk::<CRC>().map(|(data, _)| data))
+    }
+
+    /// Octets of user data, 0..=250.
+    #[must_use]
+    pub fn user_octets(&self) -> usize {
+        let body = self.octets.len().saturating_sub(HEADER_OCTETS);
+        body - body.div_ceil(BLOCK + CRC) * CRC
+    }
+}
+
+/// Whether every block of a frame's body is intact.
+pub(super) fn body_is_intact(body: &[u8]) -> bool {
+    body.chunks(BLOCK + CRC).all(crc::is_intact)
+}
