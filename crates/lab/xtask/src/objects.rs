@@ -95,7 +95,7 @@ fn generate(text: &str) -> anyhow::Result<String> {
          /// The layouts, by group and variation.\n\
          pub(super) static LAYOUTS: [Layout; {position}] = [\n{rows}];\n\n\
          /// Where in [`LAYOUTS`] a group and variation is.\n\
-         #[expect(clippy::too_many_lines, reason = "a table: one line a variation")]\n\
+         #[expect(clippy::too_many_lines, reason = \"a table: one line a variation\")]\n\
          pub(super) const fn position(group: u8, variation: u8) -> Option<usize> {{\n    \
              Some(match (group, variation) {{\n{arms}        _ => return None,\n    }})\n}}\n"
     ))

@@ -158,6 +158,7 @@ pub(super) static LAYOUTS: [Layout; 150] = [
 ];
 
 /// Where in [`LAYOUTS`] a group and variation is.
+#[expect(clippy::too_many_lines, reason = "a table: one line a variation")]
 pub(super) const fn position(group: u8, variation: u8) -> Option<usize> {
     Some(match (group, variation) {
         (0, 1..=255) => 0,
