@@ -1,3 +1,39 @@
-//! Under construction.
+//! MQTT 5.0 and 3.1.1 without I/O: packets, the server's side of a connection, and a client.
+//!
+//! In: octets and deadlines ([`tieline_core::Machine`]), typed calls of the owner (accept, deliver, acknowledge).
+//! Out: octets, and events ([`ServerEvent`], [`ClientEvent`]).
+//!
+//! Never: a socket, a clock, a thread, a random number; never who may do what, who subscribed to what, or what a
+//! topic holds.
+//!
+//! Read first: `packet/mod.rs` (what goes over the wire), then `server/mod.rs` or `client/mod.rs`.
 #![no_std]
 extern crate alloc;
+
+mod client;
+mod decoder;
+mod error;
+mod flow;
+mod message;
+mod octets;
+mod packet;
+mod reason;
+mod server;
+mod text;
+
+pub use client::{ClientConfig, ClientEnd, ClientEvent, ClientSession, Connected, PublishOutcome, Received};
+pub use decoder::Decoder;
+pub use error::{DecodeError, TooLong};
+pub use message::{Delivery, Message, encode_publish};
+pub(crate) use packet::place;
+pub use packet::{
+    Ack, Auth, Connack, Connect, Disconnect, FILTERS_MAX, Frame, Guarantee, Packet, PacketId, PacketType, Properties,
+    Property, Publish, Qos, RetainHandling, Suback, Subscribe, SubscriptionFilter, SubscriptionId, SubscriptionOptions,
+    Unsuback, Unsubscribe, UserProperty, Version, Will,
+};
+pub use reason::ReasonCode;
+pub use server::{
+    Accept, CONTROL_OCTETS_MAX, ConnectRequest, DeliverError, EndCause, Ended, PublishRequest, ServerConfig,
+    ServerCounters, ServerEvent, ServerSession, SessionState, SharedFilter, SubscribeRequest, UnsubscribeRequest,
+};
+pub use text::{Binary, FIELD_OCTETS_MAX, FieldError, Text};

@@ -1,0 +1,95 @@
+//! Messages that arrive: acknowledged in the order in which they came, and QoS 2 ones only once.
+
+use super::emit_ack;
+use crate::{Guarantee, Packet, PacketId, Qos, ReasonCode, Version};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// What to do with a message that has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// Hand it to the owner.
+    New,
+    /// It was handed over before: nothing to do but what was written already.
+    Duplicate,
+    /// The sender has more unacknowledged messages under way than it may.
+    TooMany,
+}
+
+/// The receiving half of an exchange.
+#[derive(Debug, Default)]
+pub(crate) struct Incoming {
+    /// Handed to the owner, not answered; in the order of arrival ([MQTT-4.6.0-2], [MQTT-4.6.0-3]).
+    waiting: VecDeque<Waiting>,
+    /// QoS 2, answered with PUBREC; PUBREL to come.
+    held: Vec<PacketId>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    packet_id: PacketId,
+    qos: Qos,
+    answer: Option<ReasonCode>,
+}
+
+impl Incoming {
+    /// Takes note of a message; `max` of them may be unacknowledged.
+    pub(crate) fn receive(&mut self, version: Version, guarantee: Guarantee, max: usize, out: &mut Vec<u8>) -> Arrival {
+        let Some(packet_id) = guarantee.packet_id() else { return Arrival::New };
+        let qos = guarantee.qos();
+        if qos == Qos::ExactlyOnce {
+            // [MQTT-4.3.3-10]: until PUBREL, the same identifier is the same message.
+            if self.held.contains(&packet_id) {
+                emit_ack(Packet::Pubrec, version, packet_id, ReasonCode::Success, out);
+                return Arrival::Duplicate;
+            }
+            if self.waiting.iter().any(|w| w.packet_id == packet_id && w.qos == qos) {
+                return Arrival::Duplicate;
+            }
+        }
+        if self.under_way() >= max {
+            return Arrival::TooMany;
+        }
+        self.waiting.push_back(Waiting { packet_id, qos, answer: None });
+        Arrival::New
+    }
+
+    /// The owner has taken (or refused) a message: answers it and all that waited behind it.
+    pub(crate) fn acknowledge(&mut self, version: Version, packet_id: PacketId, reason: ReasonCode, out: &mut Vec<u8>) {
+        let unanswered = self.waiting.iter_mut().find(|w| w.packet_id == packet_id && w.answer.is_none());
+        let Some(waiting) = unanswered else { return };
+        waiting.answer = Some(reason);
+        while let Some(Waiting { packet_id, qos, answer: Some(reason) }) = self.waiting.front() {
+            match qos {
+                Qos::AtMostOnce => {}
+                Qos::AtLeastOnce => emit_ack(Packet::Puback, version, *packet_id, *reason, out),
+                Qos::ExactlyOnce => {
+                    emit_ack(Packet::Pubrec, version, *packet_id, *reason, out);
+                    // [MQTT-4.3.3-8] and figure 4.3: an error in PUBREC ends the exchange. 3.1.1 knows no errors.
+                    if !reason.is_error() || version == Version::V311 {
+                        self.held.push(*packet_id);
+                    }
+                }
+            }
+            self.waiting.pop_front();
+        }
+    }
+
+    /// PUBREL: the identifier is free again ([MQTT-4.3.3-11]).
+    pub(crate) fn release(&mut self, version: Version, packet_id: PacketId, out: &mut Vec<u8>) {
+        let held = self.held.iter().position(|&id| id == packet_id);
+        let reason = if held.is_some() { ReasonCode::Success } else { ReasonCode::PacketIdentifierNotFound };
+        held.map(|at| self.held.swap_remove(at));
+        emit_ack(Packet::Pubcomp, version, packet_id, reason, out);
+    }
+
+    /// Messages that count against the receive maximum.
+    pub(crate) fn under_way(&self) -> usize {
+        self.waiting.len() + self.held.len()
+    }
+
+    /// The connection is gone: what was not answered will come again; what was is remembered.
+    pub(crate) fn disconnect(&mut self) {
+        self.waiting = VecDeque::new();
+    }
+}

@@ -1,0 +1,253 @@
+//! Messages to be sent: a bounded queue, a window of those under way, and what each waits for.
+
+use super::emit_ack;
+use crate::message::{Delivery, Emitted, emit_message};
+use crate::{Guarantee, Packet, PacketId, Qos, ReasonCode, Version};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use tieline_core::Instant;
+
+/// Bounds of the queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OutgoingLimits {
+    pub(crate) messages: usize,
+    pub(crate) octets: usize,
+}
+
+/// The sending half of an exchange.
+#[derive(Debug, Default)]
+pub(crate) struct Outgoing {
+    window: u16,
+    last_id: u16,
+    in_flight: VecDeque<InFlight>,
+    pending: VecDeque<Pending>,
+    pending_octets: usize,
+    /// Packet identifiers of SUBSCRIBE and UNSUBSCRIBE under way (a client's).
+    requests: Vec<PacketId>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    delivery: Delivery,
+    token: u64,
+}
+
+#[derive(Debug)]
+struct InFlight {
+    packet_id: PacketId,
+    qos: Qos,
+    token: u64,
+    /// Kept until PUBACK or PUBREC, for a session that goes on over another connection; gone once PUBREL was sent.
+    delivery: Option<Delivery>,
+    /// To be sent again on this connection ([MQTT-4.4.0-1]).
+    again: bool,
+}
+
+/// The end of an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Completion {
+    pub(crate) token: u64,
+    pub(crate) reason: ReasonCode,
+}
+
+/// What [`Outgoing::poll`] did with the next message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Polled {
+    /// Nothing can go.
+    Idle,
+    /// Written; a QoS 0 message is complete with that.
+    Sent { token: u64, qos: Qos },
+    /// Dropped: its expiry has passed.
+    Expired { token: u64 },
+    /// Dropped: larger than the peer takes ([MQTT-3.1.2-25]).
+    TooLarge { token: u64 },
+}
+
+impl Outgoing {
+    /// Sets how many QoS 1 and 2 messages may be under way.
+    pub(crate) fn open(&mut self, window: u16) {
+        self.window = window;
+    }
+
+    /// Queues a message. A full queue drops its oldest QoS 0 message, and returns how many it dropped; a QoS 0
+    /// message for which there is still no room is dropped itself.
+    ///
+    /// # Errors
+    /// The queue is full of QoS 1 and 2 messages.
+    pub(crate) fn push(&mut self, delivery: Delivery, token: u64, limits: OutgoingLimits) -> Result<u64, ()> {
+        let mut dropped = 0;
+        while !self.has_room(&delivery, limits) {
+            let Some(oldest) = self.pending.iter().position(|p| p.delivery.qos == Qos::AtMostOnce) else {
+                return if delivery.qos == Qos::AtMostOnce { Ok(dropped + 1) } else { Err(()) };
+            };
+            if let Some(gone) = self.pending.remove(oldest) {
+                self.pending_octets = self.pending_octets.saturating_sub(weight(&gone.delivery));
+                dropped += 1;
+            }
+        }
+        self.pending_octets += weight(&delivery);
+        self.pending.push_back(Pending { delivery, token });
+        Ok(dropped)
+    }
+
+    fn has_room(&self, delivery: &Delivery, limits: OutgoingLimits) -> bool {
+        let fits = self.pending_octets + weight(delivery) <= limits.octets || self.pending.is_empty();
+        self.pending.len() < limits.messages && fits
+    }
+
+    /// Appends the next message that may go.
+    pub(crate) fn poll(&mut self, version: Version, now: Instant, octets_max: u32, out: &mut Vec<u8>) -> Polled {
+        if let Some(again) = self.in_flight.iter_mut().find(|f| f.again) {
+            again.again = false;
+            return Self::send_again(again, version, now, out);
+        }
+        let Some(next) = self.pending.front() else { return Polled::Idle };
+        let qos = next.delivery.qos;
+        if qos != Qos::AtMostOnce && self.in_flight.len() >= usize::from(self.window) {
+            return Polled::Idle;
+        }
+        let packet_id = if qos == Qos::AtMostOnce { None } else { self.free_id() };
+        if qos != Qos::AtMostOnce && packet_id.is_none() {
+            return Polled::Idle;
+        }
+        let Some(Pending { delivery, token }) = self.pending.pop_front() else { return Polled::Idle };
+        self.pending_octets = self.pending_octets.saturating_sub(weight(&delivery));
+        let guarantee = match (qos, packet_id) {
+            (Qos::AtMostOnce, _) | (_, None) => Guarantee::AtMostOnce,
+            (Qos::AtLeastOnce, Some(packet_id)) => Guarantee::AtLeastOnce { packet_id, dup: false },
+            (Qos::ExactlyOnce, Some(packet_id)) => Guarantee::ExactlyOnce { packet_id, dup: false },
+        };
+        let Delivery { message, retain, subscription_ids, .. } = &delivery;
+        match emit_message(version, message, guarantee, *retain, subscription_ids, now, octets_max, out) {
+            Emitted::Expired => return Polled::Expired { token },
+            Emitted::TooLarge => return Polled::TooLarge { token },
+            Emitted::Whole => {}
+        }
+        if let Some(packet_id) = packet_id {
+            self.in_flight.push_back(InFlight { packet_id, qos, token, delivery: Some(delivery), again: false });
+        }
+        Polled::Sent { token, qos }
+    }
+
+    fn send_again(flight: &InFlight, version: Version, now: Instant, out: &mut Vec<u8>) -> Polled {
+        let (packet_id, token, qos) = (flight.packet_id, flight.token, flight.qos);
+        let Some(Delivery { message, retain, subscription_ids, .. }) = &flight.delivery else {
+            emit_ack(Packet::Pubrel, version, packet_id, ReasonCode::Success, out);
+            return Polled::Sent { token, qos };
+        };
+        let guarantee = match qos {
+            Qos::AtMostOnce => Guarantee::AtMostOnce,
+            Qos::AtLeastOnce => Guarantee::AtLeastOnce { packet_id, dup: true },
+            Qos::ExactlyOnce => Guarantee::ExactlyOnce { packet_id, dup: true },
+        };
+        // It was sent in time once; its delivery has begun ([MQTT-3.3.2-5]), so that it may be sent again.
+        let now = if message.is_expired(now) { message.received } else { now };
+        match emit_message(version, message, guarantee, *retain, subscription_ids, now, u32::MAX, out) {
+            Emitted::Whole => Polled::Sent { token, qos },
+            Emitted::Expired | Emitted::TooLarge => Polled::Expired { token },
+        }
+    }
+
+    /// PUBACK: the exchange of a QoS 1 message is over. None for an identifier that is not under way.
+    pub(crate) fn acknowledged(&mut self, packet_id: PacketId, reason: ReasonCode) -> Option<Completion> {
+        self.finish(packet_id, |flight| flight.qos == Qos::AtLeastOnce, reason)
+    }
+
+    /// PUBREC: PUBREL follows ([MQTT-4.3.3-4]), or an error ends the exchange.
+    pub(crate) fn received(
+        &mut self,
+        version: Version,
+        packet_id: PacketId,
+        reason: ReasonCode,
+        out: &mut Vec<u8>,
+    ) -> Option<Completion> {
+        let flight = self.in_flight.iter_mut().find(|f| f.packet_id == packet_id && f.qos == Qos::ExactlyOnce);
+        let Some(flight) = flight else {
+            emit_ack(Packet::Pubrel, version, packet_id, ReasonCode::PacketIdentifierNotFound, out);
+            return None;
+        };
+        if reason.is_error() {
+            return self.finish(packet_id, |flight| flight.qos == Qos::ExactlyOnce, reason);
+        }
+        flight.delivery = None;
+        emit_ack(Packet::Pubrel, version, packet_id, ReasonCode::Success, out);
+        None
+    }
+
+    /// PUBCOMP: the exchange of a QoS 2 message is over.
+    pub(crate) fn completed(&mut self, packet_id: PacketId, reason: ReasonCode) -> Option<Completion> {
+        self.finish(packet_id, |flight| flight.qos == Qos::ExactlyOnce && flight.delivery.is_none(), reason)
+    }
+
+    fn finish(
+        &mut self,
+        packet_id: PacketId,
+        due: impl Fn(&InFlight) -> bool,
+        reason: ReasonCode,
+    ) -> Option<Completion> {
+        let at = self.in_flight.iter().position(|f| f.packet_id == packet_id && due(f))?;
+        let token = self.in_flight.remove(at)?.token;
+        if self.in_flight.is_empty() {
+            self.in_flight = VecDeque::new();
+        }
+        Some(Completion { token, reason })
+    }
+
+    /// An identifier for a SUBSCRIBE or UNSUBSCRIBE; none when all are under way.
+    pub(crate) fn request(&mut self) -> Option<PacketId> {
+        let packet_id = self.free_id()?;
+        self.requests.push(packet_id);
+        Some(packet_id)
+    }
+
+    /// SUBACK or UNSUBACK: whether the identifier was under way.
+    pub(crate) fn answered(&mut self, packet_id: PacketId) -> bool {
+        let at = self.requests.iter().position(|&id| id == packet_id);
+        at.map(|at| self.requests.swap_remove(at)).is_some()
+    }
+
+    fn free_id(&mut self) -> Option<PacketId> {
+        for _ in 0..=u16::MAX {
+            self.last_id = self.last_id.wrapping_add(1);
+            let Some(id) = PacketId::new(self.last_id) else { continue };
+            if !self.requests.contains(&id) && self.in_flight.iter().all(|f| f.packet_id != id) {
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// The session goes on over a new connection: what was under way is sent again.
+    pub(crate) fn resume(&mut self) {
+        self.in_flight.iter_mut().for_each(|f| f.again = true);
+    }
+
+    /// The connection is gone: answers to requests will not come.
+    pub(crate) fn disconnect(&mut self) {
+        self.requests = Vec::new();
+    }
+
+    /// The session is gone: the tokens of what was under way.
+    pub(crate) fn abandon(&mut self) -> impl Iterator<Item = u64> + use<> {
+        core::mem::take(&mut self.in_flight).into_iter().map(|f| f.token)
+    }
+
+    /// Messages queued and not sent.
+    pub(crate) fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// QoS 1 and 2 messages sent and not completed.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+}
+
+/// What a queued message costs: its octets and the bookkeeping.
+fn weight(delivery: &Delivery) -> usize {
+    const OVERHEAD_OCTETS: usize = 64;
+    delivery.message.payload.len()
+        + delivery.message.topic.len()
+        + delivery.message.properties.block().len()
+        + OVERHEAD_OCTETS
+}

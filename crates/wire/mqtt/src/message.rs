@@ -1,0 +1,154 @@
+//! A message on its way through the server, whoever sent it and whoever gets it.
+
+use crate::packet::PublishView;
+use crate::{Guarantee, Properties, Property, Publish, Qos, ReasonCode, SubscriptionId, Version};
+use alloc::borrow::ToOwned;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use tieline_core::{Instant, Topic};
+
+/// A message with its topic's full name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// Where it was published.
+    pub topic: Topic,
+    /// What the application says.
+    pub payload: Bytes,
+    /// Content type, response topic, correlation data, user properties, payload format, and the expiry in seconds
+    /// counted from `received`. Empty for 3.1.1.
+    pub properties: Properties,
+    /// When it arrived here.
+    pub received: Instant,
+}
+
+impl Message {
+    /// A message without properties.
+    #[must_use]
+    pub fn new(topic: Topic, payload: impl Into<Bytes>, received: Instant) -> Self {
+        Self { topic, payload: payload.into(), properties: Properties::default(), received }
+    }
+
+    /// Whether its expiry has passed ([MQTT-3.3.2-5]).
+    #[must_use]
+    pub fn is_expired(&self, now: Instant) -> bool {
+        self.properties_at(now).is_none()
+    }
+
+    /// The properties with the expiry that is left ([MQTT-3.3.2-6]); none when it has passed.
+    fn properties_at(&self, now: Instant) -> Option<Properties> {
+        if self.properties.is_empty() {
+            return Some(Properties::default());
+        }
+        let Some(expiry_s) = self.properties.message_expiry_s() else { return Some(self.properties.clone()) };
+        let waited_s = now.since(self.received).as_secs();
+        let left_s =
+            u64::from(expiry_s).checked_sub(waited_s).and_then(|s| u32::try_from(s).ok()).filter(|&s| s > 0)?;
+        if left_s == expiry_s {
+            return Some(self.properties.clone());
+        }
+        let counted_down = self.properties.iter().map(|property| match property {
+            Property::MessageExpiry(_) => Property::MessageExpiry(left_s),
+            other => other,
+        });
+        Some(counted_down.collect())
+    }
+}
+
+/// The one frame of a QoS 0 message that every session of a version can share: no packet identifier, no
+/// subscription identifier, no alias. None when the message has expired or is longer than MQTT can say.
+#[must_use]
+pub fn encode_publish(version: Version, message: &Message, retain: bool, now: Instant) -> Option<Bytes> {
+    let mut out = Vec::new();
+    let sent = emit_message(version, message, Guarantee::AtMostOnce, retain, &[], now, u32::MAX, &mut out);
+    (sent == Emitted::Whole).then(|| out.into())
+}
+
+/// What became of a message that was to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Emitted {
+    Whole,
+    Expired,
+    TooLarge,
+}
+
+#[expect(clippy::too_many_arguments, reason = "the fields of one packet, written without building it")]
+pub(crate) fn emit_message(
+    version: Version,
+    message: &Message,
+    guarantee: Guarantee,
+    retain: bool,
+    subscription_ids: &[SubscriptionId],
+    now: Instant,
+    octets_max: u32,
+    out: &mut Vec<u8>,
+) -> Emitted {
+    let Some(properties) = message.properties_at(now) else { return Emitted::Expired };
+    let topic = message.topic.as_str();
+    let view =
+        PublishView { guarantee, retain, topic, properties: &properties, subscription_ids, payload: &message.payload };
+    // A packet within u32 is still to be within what a length can say, which `emit` checks.
+    let fits = u32::try_from(view.octets(version)).is_ok_and(|octets| octets <= octets_max);
+    if fits && view.emit(version, out).is_ok() { Emitted::Whole } else { Emitted::TooLarge }
+}
+
+/// A message for one session.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// What: shared by all who get it.
+    pub message: Arc<Message>,
+    /// How surely: the lower of how it was published and how it was subscribed.
+    pub qos: Qos,
+    /// Whether it is a retained message (or was published as one, for who asked to see that).
+    pub retain: bool,
+    /// The subscriptions that it matches, where they have identifiers; 5.0 only.
+    pub subscription_ids: Vec<SubscriptionId>,
+}
+
+/// Whether a property belongs to the message and not to the packet that carried it (section 3.3.2.3).
+pub(crate) const fn travels(property: &Property) -> bool {
+    !matches!(property, Property::TopicAlias(_) | Property::SubscriptionIdentifier(_))
+}
+
+/// A rule that a peer broke: what it is told.
+pub(crate) type Broken = (ReasonCode, String);
+
+pub(crate) fn wrong(words: &str) -> Broken {
+    (ReasonCode::ProtocolError, words.to_owned())
+}
+
+/// Topics that a peer has numbered (section 3.3.2.3.4).
+#[derive(Debug, Default)]
+pub(crate) struct Aliases {
+    topics: Vec<Option<Topic>>,
+}
+
+impl Aliases {
+    /// The full name of a message's topic, by the alias where there is one; remembers an alias up to `max`.
+    pub(crate) fn resolve(&mut self, publish: &Publish, max: u16) -> Result<Topic, Broken> {
+        let alias = publish.properties.topic_alias().map(|alias| usize::from(alias.get() - 1));
+        if alias.is_some_and(|at| at >= usize::from(max)) {
+            let words = "a topic alias above the topic alias maximum [MQTT-3.3.2-9] [MQTT-3.3.2-10]".to_owned();
+            return Err((ReasonCode::TopicAliasInvalid, words));
+        }
+        if publish.topic.is_empty() {
+            let known = alias.and_then(|at| self.topics.get(at).cloned().flatten());
+            return known.ok_or_else(|| wrong("a topic alias that was not set"));
+        }
+        let topic = Topic::new(&publish.topic).map_err(|e| (ReasonCode::TopicNameInvalid, e.to_string()))?;
+        if let Some(at) = alias {
+            if self.topics.len() <= at {
+                self.topics.resize(at + 1, None);
+            }
+            if let Some(slot) = self.topics.get_mut(at) {
+                *slot = Some(topic.clone());
+            }
+        }
+        Ok(topic)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.topics = Vec::new();
+    }
+}

@@ -1,0 +1,331 @@
+//! Properties (MQTT 5.0 section 2.2.2): one table of what exists, of which type, in which packets.
+//!
+//! A block of properties is kept as the octets that came, checked once, so that reading a packet allocates nothing
+//! for them and forwarding them copies a slice.
+
+use super::place;
+use crate::octets::{Count, Reader, Sink, VARIABLE_MAX};
+use crate::{Binary, DecodeError, Text};
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::fmt;
+use core::num::{NonZeroU16, NonZeroU32};
+
+/// The number by which a client knows a subscription: 1 to 268,435,455 (section 3.8.2.1.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SubscriptionId(NonZeroU32);
+
+impl SubscriptionId {
+    /// The identifier, where the number is one.
+    #[must_use]
+    pub fn new(number: u32) -> Option<Self> {
+        NonZeroU32::new(number).filter(|n| n.get() <= VARIABLE_MAX).map(Self)
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0.get()
+    }
+}
+
+/// A name and a value that mean something to the application.
+pub type UserProperty = (Text, Text);
+
+/// How a type of property is written.
+trait Field: Sized {
+    fn read(reader: &mut Reader<'_>, id: u8) -> Result<Self, DecodeError>;
+    fn write(&self, out: &mut impl Sink);
+}
+
+macro_rules! properties {
+    ($($id:literal $name:ident $accessor:ident $type:ty, $words:literal, [$($place:ident)*];)*) => {
+        /// One property.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Property {
+            $(
+                #[doc = concat!($words, " (", stringify!($id), ").")]
+                $name($type),
+            )*
+        }
+
+        impl Property {
+            /// The identifier of table 2-4.
+            #[must_use]
+            pub const fn id(&self) -> u8 {
+                match self {
+                    $(Self::$name(_) => $id,)*
+                }
+            }
+
+            /// The packets that may carry it, as bits of [`place`].
+            const fn places(id: u32) -> u16 {
+                match id {
+                    $($id => 0 $(| place::$place)*,)*
+                    _ => 0,
+                }
+            }
+
+            fn read(id: u32, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+                match id {
+                    $($id => Ok(Self::$name(Field::read(reader, $id)?)),)*
+                    _ => Err(DecodeError::PropertyPlace(id)),
+                }
+            }
+
+            fn write(&self, out: &mut impl Sink) {
+                out.u8(self.id());
+                match self {
+                    $(Self::$name(value) => value.write(out),)*
+                }
+            }
+        }
+
+        impl Properties {
+            $(
+                #[doc = concat!($words, " (", stringify!($id), "), the first there is.")]
+                #[must_use]
+                pub fn $accessor(&self) -> Option<$type> {
+                    self.iter().find_map(|p| if let Property::$name(value) = p { Some(value) } else { None })
+                }
+            )*
+        }
+    };
+}
+
+properties! {
+    0x01 PayloadFormat payload_is_text bool, "Whether the payload is UTF-8 text", [PUBLISH WILL];
+    0x02 MessageExpiry message_expiry_s u32, "Seconds that the message lives", [PUBLISH WILL];
+    0x03 ContentType content_type Text, "What the payload is", [PUBLISH WILL];
+    0x08 ResponseTopic response_topic Text, "Where an answer is to be published", [PUBLISH WILL];
+    0x09 CorrelationData correlation_data Binary, "What tells which request an answer belongs to", [PUBLISH WILL];
+    0x0B SubscriptionIdentifier subscription_id SubscriptionId, "The subscription", [PUBLISH SUBSCRIBE];
+    0x11 SessionExpiry session_expiry_s u32, "Seconds that the session outlives the connection; all ones is for ever",
+        [CONNECT CONNACK DISCONNECT];
+    0x12 AssignedClientIdentifier assigned_client_id Text, "The client identifier that the server chose", [CONNACK];
+    0x13 ServerKeepAlive server_keep_alive_s u16, "The keep alive that the server wants, in seconds", [CONNACK];
+    0x15 AuthenticationMethod authentication_method Text, "The method of extended authentication",
+        [CONNECT CONNACK AUTH];
+    0x16 AuthenticationData authentication_data Binary, "What the authentication method says", [CONNECT CONNACK AUTH];
+    0x17 RequestProblemInformation request_problem_information bool, "Whether reasons may be put into words", [CONNECT];
+    0x18 WillDelay will_delay_s u32, "Seconds from the end of the connection to the will", [WILL];
+    0x19 RequestResponseInformation request_response_information bool, "Whether response information is wanted",
+        [CONNECT];
+    0x1A ResponseInformation response_information Text, "What response topics are made from", [CONNACK];
+    0x1C ServerReference server_reference Text, "Another server to use", [CONNACK DISCONNECT];
+    0x1F ReasonString reason_string Text, "The reason in words",
+        [CONNACK PUBACK PUBREC PUBREL PUBCOMP SUBACK UNSUBACK DISCONNECT AUTH];
+    0x21 ReceiveMaximum receive_max NonZeroU16, "QoS 1 and 2 messages that may be unacknowledged", [CONNECT CONNACK];
+    0x22 TopicAliasMaximum topic_alias_max u16, "The highest topic alias that is taken", [CONNECT CONNACK];
+    0x23 TopicAlias topic_alias NonZeroU16, "A number that stands for the topic name", [PUBLISH];
+    0x24 MaximumQos qos1_max bool, "Whether QoS 1 is the highest (else 0); absent is 2", [CONNACK];
+    0x25 RetainAvailable retain_available bool, "Whether retained messages are kept", [CONNACK];
+    0x26 UserProperty user_property UserProperty, "A name and a value of the application",
+        [CONNECT CONNACK PUBLISH WILL PUBACK PUBREC PUBREL PUBCOMP SUBSCRIBE SUBACK UNSUBSCRIBE UNSUBACK DISCONNECT AUTH];
+    0x27 MaximumPacketSize packet_octets_max NonZeroU32, "The largest packet that is taken, in octets", [CONNECT CONNACK];
+    0x28 WildcardSubscriptionAvailable wildcards_available bool, "Whether filters may hold wildcards", [CONNACK];
+    0x29 SubscriptionIdentifierAvailable subscription_ids_available bool, "Whether subscriptions may have identifiers",
+        [CONNACK];
+    0x2A SharedSubscriptionAvailable shared_available bool, "Whether subscriptions may be shared", [CONNACK];
+}
+
+/// The properties of one packet, in the order in which they came.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub struct Properties(Bytes);
+
+impl Properties {
+    /// Reads the length and the block, and checks each property: known, in its place, in range, and once where it
+    /// may come once.
+    pub(crate) fn read(reader: &mut Reader<'_>, place: u16) -> Result<Self, DecodeError> {
+        let count = usize::try_from(reader.variable()?).map_err(|_| DecodeError::Truncated)?;
+        let block = reader.take(count)?;
+        let mut inner = Reader::new(&block);
+        let mut seen = 0_u64;
+        while !inner.is_empty() {
+            let id = inner.variable()?;
+            if Property::places(id) & place == 0 {
+                return Err(DecodeError::PropertyPlace(id));
+            }
+            let property = Property::read(id, &mut inner)?;
+            let bit = 1_u64 << property.id();
+            if seen & bit != 0 && !property.may_repeat(place) {
+                return Err(DecodeError::PropertyTwice(property.id()));
+            }
+            seen |= bit;
+            property.check()?;
+        }
+        Ok(Self(block))
+    }
+
+    /// Writes the length and the block.
+    pub(crate) fn write(&self, out: &mut impl Sink) {
+        out.variable(u32::try_from(self.0.len()).unwrap_or(VARIABLE_MAX));
+        out.put(&self.0);
+    }
+
+    /// The block without its length.
+    pub(crate) fn block(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Each property.
+    pub fn iter(&self) -> impl Iterator<Item = Property> + '_ {
+        let mut reader = Reader::new(&self.0);
+        core::iter::from_fn(move || {
+            let id = reader.variable().ok()?;
+            Property::read(id, &mut reader).ok()
+        })
+    }
+
+    /// The user properties.
+    pub fn user_properties(&self) -> impl Iterator<Item = UserProperty> + '_ {
+        self.iter().filter_map(|p| if let Property::UserProperty(pair) = p { Some(pair) } else { None })
+    }
+
+    /// The same and one more.
+    #[must_use]
+    pub fn with(&self, property: &Property) -> Self {
+        let mut block = Vec::with_capacity(self.0.len() + property.octets());
+        block.extend_from_slice(&self.0);
+        property.write(&mut block);
+        Self(block.into())
+    }
+
+    /// Those that `keep` wants; shares memory when it wants all.
+    pub(crate) fn filtered(&self, keep: impl Fn(&Property) -> bool) -> Self {
+        if self.iter().all(|p| keep(&p)) { self.clone() } else { self.iter().filter(keep).collect() }
+    }
+}
+
+impl FromIterator<Property> for Properties {
+    fn from_iter<I: IntoIterator<Item = Property>>(properties: I) -> Self {
+        let mut block = Vec::new();
+        properties.into_iter().for_each(|p| p.write(&mut block));
+        Self(block.into())
+    }
+}
+
+impl fmt::Debug for Properties {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl Property {
+    /// Octets on the wire.
+    #[must_use]
+    pub fn octets(&self) -> usize {
+        let mut count = Count::default();
+        self.write(&mut count);
+        count.0
+    }
+
+    /// Section 3.3.2.3.8: a PUBLISH names every subscription that it matches.
+    const fn may_repeat(&self, place: u16) -> bool {
+        matches!(self, Self::UserProperty(_))
+            || (matches!(self, Self::SubscriptionIdentifier(_)) && place == place::PUBLISH)
+    }
+
+    fn check(&self) -> Result<(), DecodeError> {
+        match self {
+            // [MQTT-3.3.2-13], [MQTT-3.3.2-14]: a response topic is a topic name.
+            Self::ResponseTopic(topic) if topic.is_empty() || topic.contains(['+', '#']) => {
+                Err(DecodeError::PropertyValue(self.id()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Field for bool {
+    fn read(reader: &mut Reader<'_>, id: u8) -> Result<Self, DecodeError> {
+        match reader.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(DecodeError::PropertyValue(id)),
+        }
+    }
+    fn write(&self, out: &mut impl Sink) {
+        out.u8(u8::from(*self));
+    }
+}
+
+impl Field for u16 {
+    fn read(reader: &mut Reader<'_>, _: u8) -> Result<Self, DecodeError> {
+        reader.u16()
+    }
+    fn write(&self, out: &mut impl Sink) {
+        out.u16(*self);
+    }
+}
+
+impl Field for NonZeroU16 {
+    fn read(reader: &mut Reader<'_>, id: u8) -> Result<Self, DecodeError> {
+        let zero = if id == 0x23 { DecodeError::TopicAliasZero } else { DecodeError::PropertyValue(id) };
+        Self::new(reader.u16()?).ok_or(zero)
+    }
+    fn write(&self, out: &mut impl Sink) {
+        out.u16(self.get());
+    }
+}
+
+impl Field for u32 {
+    fn read(reader: &mut Reader<'_>, _: u8) -> Result<Self, DecodeError> {
+        reader.u32()
+    }
+    fn write(&self, out: &mut impl Sink) {
+        out.u32(*self);
+    }
+}
+
+impl Field for NonZeroU32 {
+    fn read(reader: &mut Reader<'_>, id: u8) -> Result<Self, DecodeError> {
+        Self::new(reader.u32()?).ok_or(DecodeError::PropertyValue(id))
+    }
+    fn write(&self, out: &mut impl Sink) {
+        out.u32(self.get());
+    }
+}
+
+impl Field for SubscriptionId {
+    fn read(reader: &mut Reader<'_>, id: u8) -> Result<Self, DecodeError> {
+        Self::new(reader.variable()?).ok_or(DecodeError::PropertyValue(id))
+    }
+    fn write(&self, out: &mut impl Sink) {
+        out.variable(self.number());
+    }
+}
+
+impl Field for Text {
+    fn read(reader: &mut Reader<'_>, _: u8) -> Result<Self, DecodeError> {
+        reader.text()
+    }
+    fn write(&self, out: &mut impl Sink) {
+        out.field(self.as_bytes());
+    }
+}
+
+impl Field for Binary {
+    fn read(reader: &mut Reader<'_>, _: u8) -> Result<Self, DecodeError> {
+        reader.binary()
+    }
+    fn write(&self, out: &mut impl Sink) {
+        out.field(self);
+    }
+}
+
+impl Field for UserProperty {
+    fn read(reader: &mut Reader<'_>, _: u8) -> Result<Self, DecodeError> {
+        Ok((reader.text()?, reader.text()?))
+    }
+    fn write(&self, out: &mut impl Sink) {
+        out.field(self.0.as_bytes());
+        out.field(self.1.as_bytes());
+    }
+}

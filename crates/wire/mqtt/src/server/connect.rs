@@ -1,0 +1,140 @@
+//! CONNECT and its answer (MQTT 5.0 sections 3.1 and 3.2).
+
+use super::{ConnectRequest, Phase, ServerEvent, ServerSession, SessionState};
+use crate::{Connack, Connect, Frame, Packet, Properties, Property, ReasonCode, Text, Version};
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use core::num::{NonZeroU16, NonZeroU32};
+use tieline_core::Now;
+
+/// How a client is let in.
+#[derive(Debug, Default)]
+pub struct Accept {
+    /// A session of before that goes on: the client is told so, and what was under way is sent again.
+    pub resume: Option<SessionState>,
+    /// How long the session will outlive the connection, in seconds; all ones is for ever. A 5.0 client that asked
+    /// for something else is told.
+    pub session_expiry_s: u32,
+}
+
+impl ServerSession {
+    pub(super) fn handle_connect(&mut self, frame: &Frame) {
+        self.link.version = Connect::version_of(&frame.body).unwrap_or_default();
+        self.link.packet_octets_max = u32::MAX;
+        let connect = match Packet::parse(Version::V5, frame) {
+            Ok(Packet::Connect(connect)) => *connect,
+            Ok(_) => return self.close(),
+            Err(e) => {
+                // [MQTT-3.1.4-1]: before the close, a CONNACK may say why; MQTT 3.1 understands the one of 3.1.1.
+                if e == crate::DecodeError::ProtocolVersion(3) {
+                    self.link.version = Version::V311;
+                }
+                return self.turn_away(e.reason(), &e.to_string());
+            }
+        };
+        self.agree(&connect);
+        // [MQTT-3.1.3-8] of 3.1.1: a session that stays needs a name that stays.
+        if connect.client_id.is_empty() && connect.version == Version::V311 && !connect.clean_start {
+            let words = "a client without an identifier needs a clean session [MQTT-3.1.3-8]";
+            return self.turn_away(ReasonCode::ClientIdentifierNotValid, words);
+        }
+        if connect.properties.authentication_method().is_some() {
+            return self.turn_away(ReasonCode::BadAuthenticationMethod, "no extended authentication method is known");
+        }
+        let client_id_assigned = connect.client_id.is_empty();
+        let client_id = if client_id_assigned {
+            let made_up = Text::truncated(&format!("tieline-{:016x}", self.random));
+            self.link.assigned = Some(made_up.clone());
+            made_up
+        } else {
+            connect.client_id
+        };
+        self.phase = Phase::Deciding;
+        self.event = Some(ServerEvent::Connect(Box::new(ConnectRequest {
+            version: connect.version,
+            client_id,
+            client_id_assigned,
+            clean_start: connect.clean_start,
+            keep_alive_s: connect.keep_alive_s,
+            session_expiry_s: self.link.session_expiry_s,
+            will: connect.will,
+            user_name: connect.user_name,
+            password: connect.password,
+            properties: connect.properties,
+        })));
+    }
+
+    fn agree(&mut self, connect: &Connect) {
+        let (link, max_s) = (&mut self.link, self.config.keep_alive_s_max);
+        link.version = connect.version;
+        link.keep_alive_imposed =
+            max_s > 0 && connect.version == Version::V5 && (connect.keep_alive_s == 0 || connect.keep_alive_s > max_s);
+        link.keep_alive_s = if link.keep_alive_imposed { max_s } else { connect.keep_alive_s };
+        let properties = &connect.properties;
+        link.packet_octets_max = properties.packet_octets_max().map_or(u32::MAX, NonZeroU32::get);
+        link.receive_max = properties.receive_max().map_or(u16::MAX, NonZeroU16::get);
+        link.session_expiry_s = match connect.version {
+            Version::V5 => properties.session_expiry_s().unwrap_or(0),
+            Version::V311 if connect.clean_start => 0,
+            Version::V311 => u32::MAX,
+        };
+    }
+
+    /// Lets the client in, and says whether it is in: not unless a Connect event waited for its answer (the
+    /// transport may be gone by now).
+    pub fn accept(&mut self, now: Now, options: Accept) -> bool {
+        if self.phase != Phase::Deciding {
+            return false;
+        }
+        let connack = Connack {
+            session_present: options.resume.is_some(),
+            reason: ReasonCode::Success,
+            properties: self.connack_properties(options.session_expiry_s),
+        };
+        self.state = options.resume.unwrap_or_default();
+        self.state.outgoing.open(self.config.in_flight_max.min(self.link.receive_max).max(1));
+        self.state.outgoing.resume();
+        self.decoder.limit(self.config.packet_octets_max);
+        self.phase = Phase::Open { greeted: false };
+        // Keep alive counts from the answer: the client could not speak before it.
+        self.link.last_packet = now.mono;
+        self.send(&Packet::Connack(connack));
+        true
+    }
+
+    /// Turns the client away, with the nearest code that its version has, and closes. 5.0 clients are told the text
+    /// too. No effect unless a Connect event waits for its answer.
+    pub fn refuse(&mut self, reason: ReasonCode, text: &str) {
+        if self.phase == Phase::Deciding {
+            self.turn_away(reason, text);
+        }
+    }
+
+    fn turn_away(&mut self, reason: ReasonCode, text: &str) {
+        let connack = Connack { session_present: false, reason, properties: self.reason_text(text, 16) };
+        // A reason and at most one short text: never longer than MQTT can say.
+        let _ = Packet::Connack(connack).emit(self.link.version, &mut self.control);
+        self.close();
+    }
+
+    fn connack_properties(&mut self, session_expiry_s: u32) -> Properties {
+        let config = &self.config;
+        let mut told = Vec::new();
+        if session_expiry_s != self.link.session_expiry_s {
+            told.push(Property::SessionExpiry(session_expiry_s));
+        }
+        told.extend(NonZeroU16::new(config.receive_max).map(Property::ReceiveMaximum));
+        told.extend(NonZeroU32::new(config.packet_octets_max).map(Property::MaximumPacketSize));
+        told.extend(self.link.assigned.take().map(Property::AssignedClientIdentifier));
+        told.push(Property::TopicAliasMaximum(config.topic_alias_max));
+        if !config.shared_available {
+            told.push(Property::SharedSubscriptionAvailable(false));
+        }
+        if self.link.keep_alive_imposed {
+            told.push(Property::ServerKeepAlive(self.link.keep_alive_s));
+        }
+        told.into_iter().collect()
+    }
+}

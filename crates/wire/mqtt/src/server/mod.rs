@@ -1,0 +1,395 @@
+//! The server's side of one connection.
+//!
+//! ```text
+//!            connected          CONNECT           accept
+//!   Idle ──────────────▶ Greeting ─────▶ Deciding ──────▶ Open ──▶ Closed
+//!                           └── timeout, broken rule, refuse ────────▶┘
+//! ```
+//!
+//! The session knows the rules of one connection: order of packets, identifiers, acknowledgements, flow control,
+//! keep alive. Its owner knows topics, subscriptions, retained messages, wills and rights.
+//!
+//! It takes no input while the owner has a CONNECT to answer, nor while [`CONTROL_OCTETS_MAX`] octets of answers
+//! wait to be sent.
+
+mod config;
+mod connect;
+mod event;
+mod receive;
+
+pub use config::{ServerConfig, ServerCounters};
+pub use connect::Accept;
+pub use event::{
+    ConnectRequest, EndCause, Ended, PublishRequest, ServerEvent, SharedFilter, SubscribeRequest, UnsubscribeRequest,
+};
+
+use crate::flow::{Incoming, Outgoing, OutgoingLimits, Polled};
+use crate::message::{Aliases, Delivery};
+use crate::{DecodeError, Decoder, Disconnect, Packet, PacketId, PacketType, Properties, Property, ReasonCode};
+use crate::{Suback, Text, Unsuback, Version};
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+use tieline_core::{Instant, Machine, Now};
+
+/// Octets of answers that may wait to be sent before no more input is taken.
+pub const CONTROL_OCTETS_MAX: usize = 16_384;
+/// Octets of messages that one `poll_transmit` writes before it leaves the rest to the next.
+const TRANSMIT_OCTETS: usize = 16_384;
+
+/// The server's side of one connection.
+#[derive(Debug)]
+pub struct ServerSession {
+    config: Arc<ServerConfig>,
+    /// What an assigned client identifier is made from.
+    random: u64,
+    phase: Phase,
+    decoder: Decoder,
+    /// Answers to be sent.
+    control: Vec<u8>,
+    event: Option<ServerEvent>,
+    ended: Option<Ended>,
+    link: Link,
+    state: SessionState,
+    counters: ServerCounters,
+}
+
+/// What of a session outlives a connection: messages under way and queued. A persistent session's owner takes it
+/// from one [`ServerSession`] and hands it to the next.
+#[derive(Debug, Default)]
+pub struct SessionState {
+    outgoing: Outgoing,
+    incoming: Incoming,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Idle,
+    Greeting { deadline: Instant },
+    Deciding,
+    Open { greeted: bool },
+    Closed,
+}
+
+/// What was agreed with the client.
+#[derive(Debug, Default)]
+struct Link {
+    version: Version,
+    /// Octets of the largest packet that the client takes.
+    packet_octets_max: u32,
+    keep_alive_s: u16,
+    last_packet: Instant,
+    session_expiry_s: u32,
+    /// The window that the client asked for.
+    receive_max: u16,
+    /// A name that the client is to be told.
+    assigned: Option<Text>,
+    /// A keep alive that the client is to be told.
+    keep_alive_imposed: bool,
+    aliases: Aliases,
+}
+
+/// Why a message was not taken for delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliverError {
+    /// The queue holds as many messages or octets as it may; the message was counted.
+    Full,
+    /// There is no connection that was accepted.
+    Closed,
+}
+
+impl fmt::Display for DeliverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "the session's queue is full",
+            Self::Closed => "the session is not connected",
+        })
+    }
+}
+
+impl core::error::Error for DeliverError {}
+
+impl ServerSession {
+    /// A session for one connection. `random` must differ from session to session: clients without a name get one
+    /// made from it.
+    #[must_use]
+    pub fn new(config: Arc<ServerConfig>, random: u64) -> Self {
+        let decoder = Decoder::new(config.connect_octets_max);
+        Self {
+            config,
+            random,
+            phase: Phase::Idle,
+            decoder,
+            control: Vec::new(),
+            event: None,
+            ended: None,
+            link: Link::default(),
+            state: SessionState::default(),
+            counters: ServerCounters::default(),
+        }
+    }
+
+    /// Answers a SUBSCRIBE: one reason a subscription, in their order.
+    pub fn suback(&mut self, packet_id: PacketId, reasons: &[ReasonCode]) {
+        let (properties, reasons) = (Properties::default(), reasons.to_vec());
+        self.send(&Packet::Suback(Suback { packet_id, properties, reasons }));
+    }
+
+    /// Answers an UNSUBSCRIBE: one reason a filter, in their order.
+    pub fn unsuback(&mut self, packet_id: PacketId, reasons: &[ReasonCode]) {
+        let (properties, reasons) = (Properties::default(), reasons.to_vec());
+        self.send(&Packet::Unsuback(Unsuback { packet_id, properties, reasons }));
+    }
+
+    /// Answers a QoS 1 or 2 message, once it is safe, or with why it was not taken. The client is told in the order
+    /// in which its messages came ([MQTT-4.6.0-2]); 3.1.1 has no way to be told a refusal ([MQTT-3.3.5-2] there).
+    pub fn acknowledge(&mut self, packet_id: PacketId, reason: ReasonCode) {
+        if self.is_open() {
+            self.state.incoming.acknowledge(self.link.version, packet_id, reason, &mut self.control);
+        }
+    }
+
+    /// Ends the connection. 5.0 clients are told the reason and, where it is not empty, the text. One that is not
+    /// in yet is closed on without a word.
+    pub fn disconnect(&mut self, reason: ReasonCode, text: &str) {
+        self.end(EndCause::Server(reason), Some((reason, text)));
+        self.close();
+    }
+
+    /// Queues a message for the client.
+    ///
+    /// # Errors
+    /// The queue is full of QoS 1 and 2 messages, or nobody is connected. QoS 0 messages are never Full: the oldest
+    /// of them is dropped and counted.
+    pub fn deliver(&mut self, delivery: Delivery) -> Result<(), DeliverError> {
+        if !self.is_open() {
+            return Err(DeliverError::Closed);
+        }
+        let limits = OutgoingLimits { messages: self.config.pending_max, octets: self.config.pending_octets_max };
+        match self.state.outgoing.push(delivery, 0, limits) {
+            Ok(dropped) => self.counters.dropped_full += dropped,
+            Err(()) => {
+                self.counters.refused_full += 1;
+                return Err(DeliverError::Full);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a frame of this many octets, made by [`crate::encode_publish`] for [`ServerSession::version`], may be
+    /// written straight to the client: it was greeted, and takes packets of this size ([MQTT-3.1.2-24]).
+    #[must_use]
+    pub fn can_take_shared_frame(&self, octets: usize) -> bool {
+        self.phase == Phase::Open { greeted: true }
+            && u32::try_from(octets).is_ok_and(|octets| octets <= self.link.packet_octets_max)
+    }
+
+    /// The version that the client speaks; 5.0 before it has said.
+    #[must_use]
+    pub const fn version(&self) -> Version {
+        self.link.version
+    }
+
+    /// Whether the client was accepted and the connection is not over.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Open { .. })
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub const fn counters(&self) -> ServerCounters {
+        self.counters
+    }
+
+    /// Messages that wait in the queue, and QoS 1 and 2 messages that were sent and are not acknowledged.
+    #[must_use]
+    pub fn backlog(&self) -> (usize, usize) {
+        (self.state.outgoing.pending(), self.state.outgoing.in_flight())
+    }
+
+    /// Takes what outlives the connection, for the next session of the same client. Nothing is left for this one.
+    #[must_use]
+    pub fn take_state(&mut self) -> SessionState {
+        let mut state = core::mem::take(&mut self.state);
+        state.incoming.disconnect();
+        state
+    }
+
+    /// Queues an answer. One that would be larger than the client takes loses its properties by the callers' care;
+    /// what has none is small.
+    fn send(&mut self, packet: &Packet) {
+        if self.is_open() {
+            // Too long for MQTT can only be a SUBACK of millions of reasons, which no SUBSCRIBE asks for.
+            let _ = packet.emit(self.link.version, &mut self.control);
+        }
+    }
+
+    /// Ends the connection, once. `told` is what a 5.0 client is told.
+    fn end(&mut self, cause: EndCause, told: Option<(ReasonCode, &str)>) {
+        if !self.is_open() {
+            return;
+        }
+        if let Some((reason, text)) = told.filter(|_| self.link.version == Version::V5) {
+            let properties = self.reason_text(text, 16);
+            self.send(&Packet::Disconnect(Disconnect { reason, properties }));
+        }
+        let publish_will = cause != EndCause::Client(ReasonCode::Success);
+        self.ended = Some(Ended { cause, publish_will, session_expiry_s: None });
+        self.close();
+    }
+
+    fn close(&mut self) {
+        self.phase = Phase::Closed;
+        self.decoder.reset();
+        self.link.aliases.clear();
+    }
+
+    /// A reason in words, where there are any and the client takes a packet with them ([MQTT-3.14.2-3]).
+    fn reason_text(&self, text: &str, other_octets: usize) -> Properties {
+        let fits = usize::try_from(self.link.packet_octets_max).is_ok_and(|max| text.len() + other_octets <= max);
+        let words = (!text.is_empty() && fits).then(|| Property::ReasonString(Text::truncated(text)));
+        words.into_iter().collect()
+    }
+
+    /// The client broke a rule: it is told which, and the connection ends ([MQTT-4.13.1-1]).
+    fn broken(&mut self, reason: ReasonCode, detail: String) {
+        match self.phase {
+            Phase::Open { .. } => {
+                let text = detail.clone();
+                self.end(EndCause::Broken { reason, detail }, Some((reason, &text)));
+            }
+            Phase::Idle | Phase::Greeting { .. } | Phase::Deciding | Phase::Closed => self.close(),
+        }
+    }
+
+    fn take_octets(&mut self, now: Now, octets: &[u8]) -> usize {
+        // Section 3.1: what does not begin like a CONNECT is not read any further ([MQTT-3.1.0-1]).
+        let greeting = matches!(self.phase, Phase::Greeting { .. });
+        if greeting
+            && self.decoder.is_idle()
+            && octets.first().is_some_and(|first| first >> 4 != PacketType::Connect.number())
+        {
+            self.close();
+            return octets.len();
+        }
+        match self.decoder.feed(octets) {
+            Ok((used, None)) => used,
+            Ok((used, Some(frame))) => {
+                self.counters.packets_in += 1;
+                self.link.last_packet = now.mono;
+                match self.phase {
+                    Phase::Greeting { .. } => self.handle_connect(&frame),
+                    Phase::Open { .. } => self.handle_frame(now, &frame),
+                    Phase::Idle | Phase::Deciding | Phase::Closed => {}
+                }
+                used
+            }
+            Err(e) => {
+                self.broken_octets(e);
+                octets.len()
+            }
+        }
+    }
+
+    fn broken_octets(&mut self, error: DecodeError) {
+        self.broken(error.reason(), error.to_string());
+    }
+
+    fn keep_alive_deadline(&self) -> Option<Instant> {
+        // [MQTT-3.1.2-22]: one and a half times the keep alive.
+        let half_s = u64::from(self.link.keep_alive_s) * 3;
+        (self.is_open() && half_s > 0).then(|| self.link.last_packet + Duration::from_millis(half_s * 500))
+    }
+
+    fn count(&mut self, polled: Polled) -> bool {
+        match polled {
+            Polled::Idle => return false,
+            Polled::Sent { .. } => self.counters.publishes_out += 1,
+            Polled::Expired { .. } => self.counters.dropped_expired += 1,
+            Polled::TooLarge { .. } => self.counters.dropped_too_large += 1,
+        }
+        true
+    }
+}
+
+impl Machine for ServerSession {
+    type Event = ServerEvent;
+
+    fn handle_connected(&mut self, now: Now) {
+        self.decoder = Decoder::new(self.config.connect_octets_max);
+        self.link = Link { last_packet: now.mono, ..Link::default() };
+        self.control = Vec::new();
+        (self.event, self.ended) = (None, None);
+        self.phase = Phase::Greeting { deadline: now.mono + self.config.connect_timeout };
+    }
+
+    fn handle_disconnected(&mut self, _: Now) {
+        self.end(EndCause::Lost, None);
+        if self.phase == Phase::Deciding {
+            self.event = None;
+        }
+        self.close();
+        self.control = Vec::new();
+        self.state.incoming.disconnect();
+    }
+
+    fn handle_input(&mut self, now: Now, octets: &[u8]) -> usize {
+        let mut used = 0;
+        while let Some(rest) = octets.get(used..).filter(|rest| !rest.is_empty()) {
+            if self.phase == Phase::Closed {
+                return octets.len();
+            }
+            let waits = self.event.is_some() || self.phase == Phase::Deciding || self.phase == Phase::Idle;
+            if waits || self.control.len() >= CONTROL_OCTETS_MAX {
+                break;
+            }
+            used += self.take_octets(now, rest);
+        }
+        used
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        match self.phase {
+            Phase::Greeting { deadline } if deadline <= now.mono => self.close(),
+            Phase::Open { .. } if self.keep_alive_deadline().is_some_and(|deadline| deadline <= now.mono) => {
+                self.end(EndCause::Silent, Some((ReasonCode::KeepAliveTimeout, "")));
+            }
+            Phase::Idle | Phase::Greeting { .. } | Phase::Deciding | Phase::Open { .. } | Phase::Closed => {}
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
+        let start = out.len();
+        out.append(&mut core::mem::take(&mut self.control));
+        if self.is_open() {
+            self.phase = Phase::Open { greeted: true };
+            while out.len() - start < TRANSMIT_OCTETS {
+                let (version, octets_max) = (self.link.version, self.link.packet_octets_max);
+                let polled = self.state.outgoing.poll(version, now.mono, octets_max, out);
+                if !self.count(polled) {
+                    break;
+                }
+            }
+        }
+        out.len() > start
+    }
+
+    fn poll_event(&mut self) -> Option<ServerEvent> {
+        self.event.take().or_else(|| self.ended.take().map(ServerEvent::Ended))
+    }
+
+    fn timeout(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Greeting { deadline } => Some(deadline),
+            Phase::Open { .. } => self.keep_alive_deadline(),
+            Phase::Idle | Phase::Deciding | Phase::Closed => None,
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.phase == Phase::Closed
+    }
+}
