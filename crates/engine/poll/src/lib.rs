@@ -1,3 +1,68 @@
-//! Under construction.
+//! When to poll which device, what its readings mean, and how healthy it is.
+//!
+//! In: devices with their point tables, raw [`Reading`](tieline_core::Reading)s, what became of links and polls, time.
+//! Out: requests to poll, [`Update`](tieline_core::Update)s in engineering units, and each device's health as topics.
+//!
+//! Never: a protocol, a socket, a decision about a command.
+//!
+//! # Topics of a device
+//!
+//! | topic | body | when |
+//! |---|---|---|
+//! | `<device>/<point>` | a point | at the start (null, `initial`), with each reading, when its quality changes; [`Publish::each`] |
+//! | `<device>/all` | `{"<point>": {"v": …, "q": …, "t": …}, …}` | after a change, at most every [`Publish::all_every`]; [`Publish::all`] |
+//! | `$SYS/devices/<device>/state` | a point of text: a name of [`DeviceState`] | when it changes, at most once a second |
+//! | `$SYS/devices/<device>/stats` | `{"polls": …, …}`: [`DeviceHealth::write_json`] | after a change, at most every [`Limits::stats_every`] |
+//!
+//! # Quality
+//!
+//! A reading brings the device's own verdict. What the device cannot say of itself is added here to the last value,
+//! published once, and taken back by the point's next reading:
+//!
+//! | reason | added to | when |
+//! |---|---|---|
+//! | `initial` | each point | until its first reading; the value is null |
+//! | `away` | each point | the link is lost |
+//! | `restart` | each point that was read | the device says that it restarted |
+//! | `stale` | a point | [`DeviceSpec::stale_after`] passed since its last reading |
+//! | `stale` | each point that was read | two polls in a row failed, or three times garbage came and nothing else |
+//!
+//! # The plan
+//!
+//! The polls of one class of one device stand on a grid: multiples of the interval, shifted by a part of it that the
+//! device's number gives. Successive numbers spread evenly whatever their count (the golden-ratio sequence), nothing
+//! drifts, and nothing is stored but the next moment. One poll at a time is out at a device: another class that comes
+//! due meanwhile waits, the same class is skipped and counted.
+//!
+//! # Limits
+//!
+//! | limit | when full | counter |
+//! |---|---|---|
+//! | [`Limits::devices_max`], [`POINTS_MAX`], [`POLLS_MAX`] | the device or table is refused | – |
+//! | [`Limits::updates_max`] waiting updates | a point's next update is its latest state, those between are left out | [`Stats::conflated`] |
+//! | [`Limits::events_max`] waiting events | the oldest is dropped | [`Stats::events_dropped`] |
+//!
+//! A point costs 64 octets and its topic; its table entry is shared by all devices with that table. A timer costs
+//! 16 octets, one a device.
+//!
+//! Read first: `spec.rs`, then `poller.rs`.
 #![no_std]
 extern crate alloc;
+
+mod device;
+mod health;
+mod outbox;
+mod poller;
+mod scale;
+mod schedule;
+mod spec;
+
+pub use health::{DeviceCounts, DeviceHealth, DeviceState};
+pub use outbox::{PollEvent, Stats};
+pub use poller::{LinkState, PollResult, Poller};
+pub use spec::{
+    DeviceSpec, Kind, Limits, POINTS_MAX, POLLS_MAX, PointSpec, PointTable, PollClass, PollSpec, Publish, SpecError,
+};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! What waits to be taken from a poller.
+
+use crate::DeviceState;
+use crate::schedule::Heap;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use tieline_core::{DeviceId, PointId, Update};
+
+/// What a person may want to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PollEvent {
+    /// A device's state changed.
+    State {
+        /// Which device.
+        device: DeviceId,
+        /// From.
+        from: DeviceState,
+        /// To.
+        to: DeviceState,
+        /// Why, where the device is away.
+        why: Box<str>,
+    },
+    /// A device sends a point that its table does not have. Only the first eight of a device are told.
+    UnknownPoint {
+        /// Which device.
+        device: DeviceId,
+        /// The number beyond the table.
+        point: PointId,
+    },
+}
+
+/// Sizes at the moment, and counts since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Devices.
+    pub devices: usize,
+    /// Points of all devices.
+    pub points: usize,
+    /// Timer entries, valid and skipped ones.
+    pub timers: usize,
+    /// Updates that wait.
+    pub updates_waiting: usize,
+    /// Updates taken.
+    pub updates: u64,
+    /// Updates that a later one of the same point replaced because too many waited.
+    pub conflated: u64,
+    /// Polls asked for.
+    pub requests: u64,
+    /// Events dropped because too many waited.
+    pub events_dropped: u64,
+    /// Calls for a device that is not here.
+    pub unknown_device: u64,
+}
+
+/// A topic whose body is made when it is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Document {
+    All,
+    State,
+    Stats,
+}
+
+impl Document {
+    pub(crate) const fn bit(self) -> u8 {
+        match self {
+            Self::All => 1,
+            Self::State => 2,
+            Self::Stats => 4,
+        }
+    }
+}
+
+/// Everything that leaves the poller, and the heap.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    pub(crate) updates: VecDeque<Update>,
+    pub(crate) updates_max: usize,
+    /// Devices with points whose state waits to be published; each at most once.
+    pub(crate) sweeps: VecDeque<DeviceId>,
+    /// Each device at most once a kind.
+    pub(crate) documents: VecDeque<(DeviceId, Document)>,
+    /// Devices that may be polled; each at most once.
+    pub(crate) ready: VecDeque<DeviceId>,
+    pub(crate) events: VecDeque<PollEvent>,
+    pub(crate) events_max: usize,
+    pub(crate) heap: Heap,
+    pub(crate) counts: Stats,
+}
+
+impl Outbox {
+    pub(crate) fn tell(&mut self, event: PollEvent) {
+        if self.events.len() >= self.events_max {
+            self.events.pop_front();
+            self.counts.events_dropped += 1;
+        }
+        self.events.push_back(event);
+    }
+}
