@@ -6,8 +6,8 @@
 First line: `{"listen": "127.0.0.1:PORT"}`. Later: `{"command": {"step": "select"|"operate"|"direct", "type", "index",
 "value"}}` for every control that arrives, with what became of it in `"status"`.
 
-Ten points of each type; analog 0-4 are double float, 5-9 are 32-bit integers; events of all carry a time and are class
-1, 2 or 3 by index modulo 3.
+Ten points of each type, times and intervals (g50v4 with qualifier 00, in class 0) among them. Analog 0-4 are double
+float, 5-9 are 32-bit integers. Events of all carry a time and are class 1, 2 or 3 by index modulo 3.
 """
 
 import argparse
@@ -102,7 +102,10 @@ def parse(kind, text):
 
 def stack(arguments):
     """The configuration: types, variations, classes."""
-    config = asiodnp3.OutstationStackConfig(dbSizes=opendnp3.DatabaseSizes.AllTypes(POINTS))
+    sizes = opendnp3.DatabaseSizes.AllTypes(POINTS)
+    if arguments.no_intervals:
+        sizes.numTimeAndInterval = 0
+    config = asiodnp3.OutstationStackConfig(dbSizes=sizes)
     config.outstation.eventBufferConfig = opendnp3.EventBufferConfig().AllTypes(arguments.events)
     config.outstation.params.allowUnsolicited = not arguments.no_unsolicited
     config.link.LocalAddr = arguments.address
@@ -172,6 +175,7 @@ def main():
     parser.add_argument("--master", type=int, default=1)
     parser.add_argument("--events", type=int, default=1000, help="how many events of each type are kept")
     parser.add_argument("--no-unsolicited", action="store_true")
+    parser.add_argument("--no-intervals", action="store_true", help="leave g50v4 out, which tshark 4.0 does not know")
     arguments = parser.parse_args()
     port = arguments.port or free_port()
     manager = asiodnp3.DNP3Manager(1, asiodnp3.ConsoleLogger().Create())

@@ -1,0 +1,28 @@
+"""What tshark says of a capture."""
+
+import subprocess
+
+
+def tshark(path, *words):
+    command = ["tshark", "-r", str(path), *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
+    return done.stdout
+
+
+def frames(path, protocol, *ports):
+    """How many packets hold that protocol."""
+    return len(fields(path, protocol, "frame.number", *ports))
+
+
+def fields(path, protocol, field, *ports):
+    """One field of every packet of that protocol."""
+    decode = [word for port in ports for word in ("-d", f"tcp.port=={port},{protocol}")]
+    return tshark(path, *decode, "-Y", protocol, "-T", "fields", "-e", field).splitlines()
+
+
+def complaints(path, protocol, *ports):
+    """Packets that tshark finds malformed, or warns about above TCP."""
+    decode = [word for port in ports for word in ("-d", f"tcp.port=={port},{protocol}")]
+    bad = f"{protocol} && (_ws.malformed || (_ws.expert.severity >= 6291456 && !tcp.analysis.flags))"
+    return tshark(path, *decode, "-Y", bad, "-V")

@@ -1,0 +1,71 @@
+"""A full disk: said clearly, survived, and over by itself when there is room."""
+
+import os
+import subprocess
+
+import pytest
+from bus import Paho
+from node import Device
+from processes import Peer
+from waiting import until
+
+SIZE_OCTETS = 64 << 20
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of its own, of 64 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE_OCTETS}", "tmpfs", folder], capture_output=True)
+    if done.returncode != 0:
+        pytest.skip("mounting a small file system is not allowed here")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def fill(path):
+    """Writes until nothing more fits."""
+    with path.open("wb", buffering=0) as ballast:
+        for octets in (1 << 20, 4096):
+            try:
+                while True:
+                    ballast.write(bytes(octets))
+            except OSError:
+                pass
+
+
+def test_a_full_disk(small_disk, start_node):
+    with Peer("opendnp3_outstation") as peer:
+        device = Device("relay1", peer.address)
+        node = start_node(device, data=small_disk / "data")
+        node.wait_state(device, "online")
+        peer.do("update analog 1 1")
+        node.wait_history(device.point("analog", 1), v=1)
+        fill(small_disk / "ballast")
+        numbers = iter(range(2, 1_000_000))
+        with Paho(node) as publisher:
+            last = 0
+
+            def said_so():
+                nonlocal last
+                for _ in range(100):
+                    publisher.client.publish("load/fill", "x" * 4000, 0)
+                last = next(numbers)
+                peer.do(f"update analog 1 {last}")
+                return node.health().get("history") == "disk_full"
+
+            until(said_so, lambda: node.health(), 60)
+            assert node.health()["status"] == "degraded"
+            assert "disk_full" in node.metrics() or "disk" in node.metrics()
+            node.wait_value(device.point("analog", 1), v=last)  # devices and subscribers go on
+            publisher.subscribe("calm")
+            publisher.client.publish("calm", "still", 0)
+            assert publisher.next().payload == b"still"
+            node.alive()
+        os.unlink(small_disk / "ballast")
+        until(lambda: node.health().get("history") in ("ok", "catching_up"), lambda: node.health(), 60)
+        last = next(numbers)
+        peer.do(f"update analog 1 {last}")
+        node.wait_history(device.point("analog", 1), 60, v=last)
+        until(lambda: node.health().get("history") == "ok", lambda: node.health(), 60)
