@@ -354,7 +354,8 @@ impl Service<'_> {
 
     fn take(&mut self, frame: &Frame<'_>) -> Option<Received> {
         let Header { source, destination, .. } = frame.header();
-        let complete = self.reassembler.push(frame);
+        // The reassembler has counted what it refused.
+        let complete = self.reassembler.push(frame) == Ok(true);
         complete.then_some(Received::Fragment { source, broadcast: destination.broadcast() })
     }
 

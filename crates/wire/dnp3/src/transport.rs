@@ -6,6 +6,7 @@
 
 use crate::link::{Frame, LinkAddress};
 use alloc::vec::Vec;
+use core::fmt;
 
 /// Octets of a fragment in one segment at most.
 pub const SEGMENT_OCTETS_MAX: usize = 249;
@@ -62,6 +63,35 @@ pub struct TransportCounters {
     pub empty: u64,
 }
 
+/// Why a segment was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SegmentError {
+    /// The frame has no segment header.
+    Empty,
+    /// It continues a fragment that never began.
+    WithoutFirst,
+    /// It does not follow the segment before; the fragment begun was dropped.
+    Sequence {
+        /// The number that should have come.
+        expected: u8,
+    },
+    /// The fragment outgrew the limit and was dropped.
+    TooLong,
+}
+
+impl fmt::Display for SegmentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("user data without a segment"),
+            Self::WithoutFirst => f.write_str("the segment continues a fragment that never began"),
+            Self::Sequence { expected } => write!(f, "the segment is out of sequence, expected {expected}"),
+            Self::TooLong => f.write_str("the fragment is longer than this station takes"),
+        }
+    }
+}
+
+impl core::error::Error for SegmentError {}
+
 /// Joins segments to fragments: one at a time, at most `fragment_max` octets, no heap while none has begun.
 #[derive(Clone, Debug)]
 pub struct Reassembler {
@@ -114,25 +144,26 @@ impl Reassembler {
 
     /// Takes a frame's user data as a segment and says whether it completed a fragment. A complete fragment that was
     /// not released is dropped.
-    pub fn push(&mut self, frame: &Frame<'_>) -> bool {
+    ///
+    /// # Errors
+    /// The segment was not taken; the cause is counted.
+    pub fn push(&mut self, frame: &Frame<'_>) -> Result<bool, SegmentError> {
         if self.complete {
             self.release();
         }
         let mut blocks = frame.blocks();
         let Some((first, data)) = blocks.next().and_then(<[u8]>::split_first) else {
             self.counters.empty += 1;
-            return false;
+            return Err(SegmentError::Empty);
         };
         let segment = SegmentHeader::parse(*first);
         let octets = frame.user_octets().saturating_sub(1);
         let from = (frame.header().source, frame.header().destination);
-        if !self.accepts(segment, from) {
-            return false;
-        }
+        self.check(segment, from)?;
         if self.fragment.len() + octets > usize::from(self.fragment_max) {
             self.counters.too_long += 1;
             self.release();
-            return false;
+            return Err(SegmentError::TooLong);
         }
         // A fragment of one segment gets exactly its size; a longer one grows with what has truly arrived.
         if segment.fir && segment.fin {
@@ -145,27 +176,73 @@ impl Reassembler {
         self.expected = next_sequence(segment.sequence);
         self.complete = segment.fin;
         self.counters.fragments += u64::from(segment.fin);
-        segment.fin
+        Ok(segment.fin)
     }
 
-    fn accepts(&mut self, segment: SegmentHeader, from: (LinkAddress, LinkAddress)) -> bool {
+    fn check(&mut self, segment: SegmentHeader, from: (LinkAddress, LinkAddress)) -> Result<(), SegmentError> {
         if segment.fir {
             if self.addresses.is_some() {
                 self.counters.interrupted += 1;
                 self.release();
             }
             self.addresses = Some(from);
-            return true;
+            return Ok(());
         }
         if self.addresses != Some(from) {
             self.counters.without_first += 1;
-            return false;
+            return Err(SegmentError::WithoutFirst);
         }
         if segment.sequence != self.expected {
             self.counters.sequence_errors += 1;
             self.release();
-            return false;
+            return Err(SegmentError::Sequence { expected: self.expected });
         }
-        true
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::{Function, Header};
+
+    /// Feeds segments given as (header octet, octets, source) and tells the fragments and counters.
+    fn check(segments: &[(u8, usize, u16)], fragments: &[usize], expect: TransportCounters) {
+        let (mut reassembler, mut found) = (Reassembler::new(500), Vec::new());
+        for &(header, octets, source) in segments {
+            let source = LinkAddress::new(source);
+            let link = Header::new(false, Function::UnconfirmedUserData, LinkAddress::new(1), source);
+            let (mut user_data, mut frame) = (alloc::vec![header], Vec::new());
+            user_data.resize(1 + octets, 0xAA);
+            link.emit(&user_data, &mut frame);
+            if reassembler.push(&Frame::parse(&frame).unwrap()) == Ok(true) {
+                found.push(reassembler.fragment().len());
+            }
+        }
+        let fragments_found = u64::try_from(found.len()).unwrap();
+        assert_eq!(found, fragments);
+        assert_eq!(reassembler.counters(), TransportCounters { fragments: fragments_found, ..expect });
+        reassembler.release();
+        assert_eq!(reassembler.fragment.capacity(), 0);
+    }
+
+    #[test]
+    fn segments_are_joined_by_the_rules() {
+        let none = TransportCounters::default();
+        check(&[(0xC5, 10, 2)], &[10], none);
+        check(&[(0x7F, 249, 2), (0x00, 100, 2), (0x81, 1, 2)], &[350], none);
+        check(&[(0x40, 249, 2), (0x82, 1, 2)], &[], TransportCounters { sequence_errors: 1, ..none });
+        check(&[(0x40, 249, 2), (0x40, 9, 2), (0x81, 1, 2)], &[10], TransportCounters { interrupted: 1, ..none });
+        check(&[(0x81, 1, 2)], &[], TransportCounters { without_first: 1, ..none });
+        check(&[(0x40, 9, 2), (0x81, 1, 3), (0x81, 1, 2)], &[10], TransportCounters { without_first: 1, ..none });
+        check(&[(0x40, 249, 2), (0x01, 249, 2), (0x82, 3, 2)], &[], TransportCounters { too_long: 1, ..none });
+        check(&[(0xC0, 1, 2), (0xC0, 2, 2)], &[1, 2], none);
+    }
+
+    #[test]
+    fn every_octet_is_a_segment_header() {
+        for octet in 0..=u8::MAX {
+            assert_eq!(SegmentHeader::parse(octet).emit(), octet);
+        }
     }
 }

@@ -381,6 +381,29 @@ impl Iin {
     /// IIN2.5: the configuration is corrupt.
     pub const CONFIG_CORRUPT: Self = Self(0x2000);
 
+    /// The bits with their names, lowest first; bits 14 and 15 are reserved.
+    pub const NAMES: [(Self, &'static str); 14] = [
+        (Self::BROADCAST, "broadcast"),
+        (Self::CLASS_1, "class-1-events"),
+        (Self::CLASS_2, "class-2-events"),
+        (Self::CLASS_3, "class-3-events"),
+        (Self::NEED_TIME, "need-time"),
+        (Self::LOCAL_CONTROL, "local-control"),
+        (Self::DEVICE_TROUBLE, "device-trouble"),
+        (Self::DEVICE_RESTART, "device-restart"),
+        (Self::NO_FUNC_CODE_SUPPORT, "no-func-code-support"),
+        (Self::OBJECT_UNKNOWN, "object-unknown"),
+        (Self::PARAMETER_ERROR, "parameter-error"),
+        (Self::EVENT_BUFFER_OVERFLOW, "event-buffer-overflow"),
+        (Self::ALREADY_EXECUTING, "already-executing"),
+        (Self::CONFIG_CORRUPT, "config-corrupt"),
+    ];
+
+    /// The names of the bits that are set.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        Self::NAMES.into_iter().filter(move |(bit, _)| self.contains(*bit)).map(|(_, name)| name)
+    }
+
     /// The bits of both.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {

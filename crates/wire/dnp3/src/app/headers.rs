@@ -215,3 +215,6 @@ fn check_indices(header: &Header<'_>) -> Result<(), HeaderErrorKind> {
         Some(_) | None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

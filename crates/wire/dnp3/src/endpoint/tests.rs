@@ -1,1 +1,151 @@
-//! x
+use super::*;
+use proptest::prelude::*;
+
+const LOCAL: u16 = 10;
+const PEER: u16 = 1;
+
+fn outstation() -> Endpoint {
+    Endpoint::new(EndpointConfig::new(Role::Outstation, LinkAddress::new(LOCAL)))
+}
+
+fn frame(control: u8, destination: u16, source: u16, user_data: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let (destination, source) = (LinkAddress::new(destination), LinkAddress::new(source));
+    Header { control: Control(control), destination, source }.emit(user_data, &mut out);
+    out
+}
+
+/// Gives link control octets one after another; expects the control octets of the replies.
+fn check(controls: &[u8], replies: &[u8]) {
+    let (mut endpoint, mut out) = (outstation(), Vec::new());
+    for control in controls {
+        let data: &[u8] = if control & 0x4F >= 0x43 && control & 0x4F <= 0x44 { &[0xC0, 1] } else { &[] };
+        let octets = frame(*control, LOCAL, PEER, data);
+        assert_eq!(endpoint.handle_input(&octets).0, octets.len());
+        endpoint.release();
+        endpoint.poll_transmit(&mut out);
+    }
+    let found: Vec<u8> = out.chunks(HEADER_OCTETS).map(|f| Frame::parse(f).unwrap().header().control.0).collect();
+    assert_eq!(found, replies, "{controls:02X?}");
+}
+
+#[test]
+fn the_link_layer_answers_as_a_secondary_station() {
+    check(&[0xC0], &[0x00]); // reset link: ACK
+    check(&[0xC9], &[0x0B]); // request status: status
+    check(&[0xC4], &[]); // unconfirmed user data: nothing
+    check(&[0xF3], &[0x01]); // confirmed user data before a reset: NACK
+    check(&[0xD2], &[0x01]); // test link before a reset: NACK
+    check(&[0xC0, 0xF3, 0xD3, 0xF3], &[0, 0, 0, 0]); // the frame count alternates
+    check(&[0xC0, 0xF2, 0xD2], &[0, 0, 0]); // test link counts as well
+    check(&[0xC7], &[0x0F]); // reserved function: not supported
+    check(&[0xD0, 0xC3, 0xD9], &[]); // FCV against the function: dropped
+    check(&[0x49, 0x40], &[]); // DIR says an outstation sent it: dropped
+}
+
+#[test]
+fn a_repeated_frame_is_acknowledged_and_not_taken_again() {
+    let mut endpoint = outstation();
+    let mut give = |octets: Vec<u8>| {
+        let received = endpoint.handle_input(&octets).1;
+        endpoint.release();
+        received.is_some()
+    };
+    let confirmed = |fcb: u8| frame(0xD3 | fcb, LOCAL, PEER, &[0xC0, 0xC0, 1]);
+    assert!(!give(frame(0xC0, LOCAL, PEER, &[])));
+    assert!(give(confirmed(0x20)));
+    assert!(!give(confirmed(0x20)));
+    assert!(give(confirmed(0)));
+    assert_eq!(endpoint.counters().service.repeated, 1);
+}
+
+#[test]
+fn frames_for_others_are_counted_and_dropped() {
+    let counters = |config: EndpointConfig, octets: Vec<u8>| {
+        let mut endpoint = Endpoint::new(config);
+        let received = endpoint.handle_input(&octets).1;
+        (received, endpoint.counters().service)
+    };
+    let config = EndpointConfig::new(Role::Outstation, LinkAddress::new(LOCAL));
+    let none = ServiceCounters::default();
+    let request = &[0xC0, 0xC0, 0x17];
+    assert_eq!(counters(config, frame(0xC4, 11, PEER, request)), (None, ServiceCounters { not_ours: 1, ..none }));
+    assert_eq!(
+        counters(config, frame(0xC4, LOCAL, 0xFFF0, request)),
+        (None, ServiceCounters { unknown_source: 1, ..none })
+    );
+    let only = EndpointConfig { remote: Some(LinkAddress::new(3)), ..config };
+    assert_eq!(
+        counters(only, frame(0xC4, LOCAL, PEER, request)),
+        (None, ServiceCounters { unknown_source: 1, ..none })
+    );
+    let to = |broadcast| Some(Received::Fragment { source: LinkAddress::new(PEER), broadcast });
+    assert_eq!(counters(config, frame(0xC4, LOCAL, PEER, request)), (to(None), none));
+    let always = Some(Broadcast::ConfirmAlways);
+    assert_eq!(counters(config, frame(0xC4, 0xFFFE, PEER, request)), (to(always), none));
+    assert_eq!(counters(config, frame(0xC9, 0xFFFE, PEER, &[])), (None, ServiceCounters { malformed: 1, ..none }));
+    assert_eq!(counters(config, frame(0xC4, 0xFFFC, PEER, request)), (None, ServiceCounters { not_ours: 1, ..none }));
+    let own = EndpointConfig { self_address: true, ..config };
+    assert_eq!(counters(own, frame(0xC4, 0xFFFC, PEER, request)), (to(None), none));
+    let master = EndpointConfig::new(Role::Master, LinkAddress::new(LOCAL));
+    let status = Some(Received::LinkStatus { source: LinkAddress::new(PEER) });
+    assert_eq!(counters(master, frame(0x0B, LOCAL, PEER, &[])), (status, none));
+}
+
+#[test]
+fn a_held_fragment_holds_the_input_back() {
+    let mut endpoint = outstation();
+    let two = [frame(0xC4, LOCAL, PEER, &[0xC0, 1, 2]), frame(0xC4, LOCAL, PEER, &[0xC1, 3])].concat();
+    let (used, received) = endpoint.handle_input(&two);
+    assert!(received.is_some() && used == 15 && endpoint.fragment() == [1, 2]);
+    assert_eq!(endpoint.handle_input(&two[used..]), (0, None));
+    endpoint.release();
+    let (more, received) = endpoint.handle_input(&two[used..]);
+    assert!(received.is_some() && used + more == two.len() && endpoint.fragment() == [3]);
+}
+
+#[test]
+fn a_flood_of_requests_fills_no_memory() {
+    let mut endpoint = outstation();
+    let flood = frame(0xC9, LOCAL, PEER, &[]).repeat(100);
+    assert_eq!(endpoint.handle_input(&flood), (flood.len(), None));
+    let mut out = Vec::new();
+    assert!(endpoint.poll_transmit(&mut out) && !endpoint.poll_transmit(&mut out));
+    assert_eq!(out.len(), REPLIES_MAX * HEADER_OCTETS);
+    assert_eq!(endpoint.counters().service.replies_dropped, 96);
+}
+
+proptest! {
+    #[test]
+    fn fragments_arrive_as_they_were_sent(
+        fragments in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..2049), 1..4),
+        piece in 1..700_usize,
+    ) {
+        let mut master = Endpoint::new(EndpointConfig::new(Role::Master, LinkAddress::new(PEER)));
+        let (mut outstation, mut stream) = (outstation(), Vec::new());
+        for fragment in &fragments {
+            let before = stream.len();
+            master.write_fragment(LinkAddress::new(LOCAL), fragment, &mut stream);
+            prop_assert_eq!(stream.len() - before, framed_octets(fragment.len()));
+        }
+        let mut found = Vec::new();
+        for mut piece in stream.chunks(piece) {
+            while !piece.is_empty() {
+                let (used, received) = outstation.handle_input(piece);
+                piece = &piece[used..];
+                if received.is_some() {
+                    found.push(outstation.fragment().to_vec());
+                    outstation.release();
+                }
+            }
+        }
+        prop_assert_eq!(found, fragments);
+        prop_assert_eq!(outstation.counters().service, ServiceCounters::default());
+    }
+
+    #[test]
+    fn any_octets_are_survived(octets in prop::collection::vec(any::<u8>(), 0..2000)) {
+        let mut endpoint = outstation();
+        prop_assert_eq!(endpoint.handle_input(&octets).0, octets.len());
+    }
+}

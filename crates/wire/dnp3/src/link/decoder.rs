@@ -115,7 +115,13 @@ impl Decoder {
     /// Whether a frame has begun and is not complete.
     #[must_use]
     pub const fn is_partial(&self) -> bool {
-        self.partial.len() > self.given
+        self.partial_octets() > 0
+    }
+
+    /// Octets of a frame that has begun and is not complete.
+    #[must_use]
+    pub const fn partial_octets(&self) -> usize {
+        self.partial.len() - self.given
     }
 
     /// The next frame, or the next octets that are none; moves `input` over what was used. None: `input` is used up.
