@@ -1,1 +1,438 @@
-//! The master machine.
+//! A master: polls an outstation, takes its events and commands it.
+//!
+//! ```text
+//! down ── connected ──▶ idle ◀── answer complete, or given up ── waiting
+//!                        │                                          ▲
+//!                        └── command, else duty, else read ─────────┘ sends one request, awaits its fragments
+//!
+//! duties, most urgent first: clear restart · disable unsolicited · integrity poll · enable unsolicited · set the time · event poll
+//! ```
+//!
+//! At most one request is out. Duties are a set and commands and reads two short queues, so nothing grows. Measurements
+//! are given from the fragment that arrived, one a [`Machine::poll_event`]; no input is taken until all were given.
+//! Unsolicited responses are taken at any time, confirmed after their measurements were given, and not given twice.
+//!
+//! Not confirmed, on purpose: fragments that cannot be read to the end, and unsolicited data before the integrity poll
+//! where start-up disables it. The outstation keeps their events.
+//!
+//! Read first: `request.rs` (what is sent), `receive.rs` (what is taken), `finish.rs` (what follows).
+
+mod config;
+mod counters;
+mod event;
+mod finish;
+mod receive;
+mod request;
+mod timers;
+mod work;
+
+#[cfg(test)]
+mod tests;
+
+pub use config::{MasterConfig, TimeSync};
+pub use counters::MasterCounters;
+pub use event::{MasterEvent, OfflineReason, SubmitError, TaskOutcome};
+pub use work::ReadRequest;
+
+use crate::app::{AppControl, Sequence, Walk};
+use crate::endpoint::{Endpoint, EndpointConfig, EndpointCounters, Received, Role};
+use crate::link::LinkAddress;
+use crate::{Classes, Control, Iin};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use tieline_core::{CommandMode, Instant, Machine, Now};
+use timers::{Timer, Timers};
+use work::{CommandStep, Duties, Duty, Queue, Work};
+
+/// A master of one outstation, over one connection at a time.
+#[derive(Debug)]
+pub struct Master {
+    config: MasterConfig,
+    endpoint: Endpoint,
+    transport: Transport,
+    health: Health,
+    duties: Duties,
+    /// Whether [`MasterEvent::Ready`] was given on this connection.
+    ready: bool,
+    queue: Queue,
+    pending: Option<Pending>,
+    reading: Option<Reading>,
+    solicited: Confirms,
+    unsolicited: Confirms,
+    /// Of the next request.
+    sequence: Sequence,
+    last_unsolicited: Option<(u8, u64)>,
+    /// As of the last fragment.
+    iin: Iin,
+    /// What the next event poll asks for.
+    classes_due: Classes,
+    time_set_at: Option<Instant>,
+    heard_at: Instant,
+    timers: Timers,
+    /// All but measurements. Input waits while there are any, so one fragment's and one end of all tasks are the most.
+    events: VecDeque<MasterEvent>,
+    /// Of the last call that brought it.
+    now: Now,
+    counters: MasterCounters,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Transport {
+    Down,
+    Up,
+    /// The link does not answer: the driver must close the connection.
+    Lost,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Health {
+    Unknown,
+    Online,
+    Offline(OfflineReason),
+}
+
+/// The request that is out, or about to be.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    work: Work,
+    unsent: bool,
+    retries_left: u8,
+    sent: Now,
+    /// The fragment expected next.
+    next: Sequence,
+    fragments: u16,
+    /// Whether an answer so far brought events.
+    events: bool,
+    /// Whether an answer so far brought anything.
+    brought_objects: bool,
+    garbage_before: u64,
+}
+
+impl Pending {
+    fn new(work: Work, retries: u8) -> Self {
+        Self {
+            work,
+            unsent: true,
+            retries_left: if work.is_command() { 0 } else { retries },
+            sent: Now::default(),
+            next: Sequence::default(),
+            fragments: 0,
+            events: false,
+            brought_objects: false,
+            garbage_before: 0,
+        }
+    }
+
+    /// The request is on its way.
+    fn expect(&mut self, sequence: Sequence, now: Now, garbage: u64) {
+        (self.unsent, self.sent, self.next, self.fragments) = (false, now, sequence, 0);
+        self.garbage_before = garbage;
+    }
+
+    /// Whether a response is the fragment that is expected.
+    fn accepts(&self, control: AppControl) -> bool {
+        !self.unsent && !control.uns && control.sequence == self.next && control.fir == (self.fragments == 0)
+    }
+
+    fn advance(&mut self, control: AppControl) {
+        self.next = control.sequence.next();
+        self.fragments = self.fragments.saturating_add(1);
+    }
+
+    /// Asks again, if it may.
+    fn repeat(&mut self) -> bool {
+        let may = self.retries_left > 0;
+        if may {
+            self.retries_left -= 1;
+            self.unsent = true;
+        }
+        may
+    }
+
+    fn is_event_poll(&self) -> bool {
+        self.work == Work::Duty(Duty::PollEvents)
+    }
+}
+
+/// A fragment that is being given to the owner.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    walk: Walk,
+    unsolicited: bool,
+    /// Whether it ends its message.
+    last: bool,
+    confirm: Option<Confirm>,
+    /// Whether it brought events so far.
+    events: bool,
+    /// Whether it brought anything so far.
+    objects: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Confirm {
+    sequence: Sequence,
+}
+
+/// The confirm that is owed, of one kind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Confirms {
+    confirm: Option<Confirm>,
+    /// Until the owner releases it.
+    held: bool,
+}
+
+impl Confirms {
+    const fn due(sequence: Sequence) -> Self {
+        Self { confirm: Some(Confirm { sequence }), held: false }
+    }
+
+    const fn is_empty(&self) -> bool {
+        self.confirm.is_none()
+    }
+
+    const fn is_held(&self) -> bool {
+        self.confirm.is_some() && self.held
+    }
+
+    fn take_due(&mut self) -> Option<Confirm> {
+        if self.held { None } else { self.confirm.take() }
+    }
+}
+
+impl Master {
+    /// A master without a connection.
+    #[must_use]
+    pub fn new(config: MasterConfig) -> Self {
+        let endpoint = Endpoint::new(EndpointConfig {
+            remote: Some(LinkAddress::new(config.outstation)),
+            fragment_max: config.fragment_octets_max,
+            ..EndpointConfig::new(Role::Master, LinkAddress::new(config.address))
+        });
+        Self {
+            config,
+            endpoint,
+            transport: Transport::Down,
+            health: Health::Unknown,
+            duties: Duties::default(),
+            ready: false,
+            queue: Queue::default(),
+            pending: None,
+            reading: None,
+            solicited: Confirms::default(),
+            unsolicited: Confirms::default(),
+            sequence: Sequence::default(),
+            last_unsolicited: None,
+            iin: Iin::NONE,
+            classes_due: Classes::NONE,
+            time_set_at: None,
+            heard_at: Instant::ZERO,
+            timers: Timers::default(),
+            events: VecDeque::new(),
+            now: Now::default(),
+            counters: MasterCounters::default(),
+        }
+    }
+
+    /// How it behaves.
+    #[must_use]
+    pub const fn config(&self) -> &MasterConfig {
+        &self.config
+    }
+
+    /// Whether the outstation answers as it should.
+    #[must_use]
+    pub fn is_online(&self) -> bool {
+        self.health == Health::Online
+    }
+
+    /// The indications of the last fragment.
+    #[must_use]
+    pub const fn indications(&self) -> Iin {
+        self.iin
+    }
+
+    /// What was seen so far, of the application layer.
+    #[must_use]
+    pub const fn counters(&self) -> MasterCounters {
+        self.counters
+    }
+
+    /// What was seen so far, of the layers below.
+    #[must_use]
+    pub const fn endpoint_counters(&self) -> EndpointCounters {
+        self.endpoint.counters()
+    }
+
+    /// Reads classes: [`MasterEvent::TaskDone`] with `token` tells when it is done.
+    ///
+    /// # Errors
+    /// Too many reads wait already, or there is no connection.
+    pub fn poll(&mut self, now: Now, classes: Classes, token: u64) -> Result<(), SubmitError> {
+        self.read(now, ReadRequest::Classes(classes), token)
+    }
+
+    /// Reads objects: [`MasterEvent::TaskDone`] with `token` tells when it is done.
+    ///
+    /// # Errors
+    /// Too many reads wait already, or there is no connection.
+    pub fn read(&mut self, now: Now, request: ReadRequest, token: u64) -> Result<(), SubmitError> {
+        self.submittable(now)?;
+        let pushed = self.queue.push_read(Work::Read { request, token }, self.config.tasks_max);
+        self.counters.tasks_refused += u64::from(pushed.is_err());
+        pushed
+    }
+
+    /// Operates one output, ahead of all reads: [`MasterEvent::TaskDone`] with `token` tells what became of it. It is
+    /// never repeated.
+    ///
+    /// # Errors
+    /// Too many commands wait already, or there is no connection.
+    pub fn command(
+        &mut self,
+        now: Now,
+        control: Control,
+        index: u16,
+        mode: CommandMode,
+        token: u64,
+    ) -> Result<(), SubmitError> {
+        self.submittable(now)?;
+        let step = match mode {
+            CommandMode::SelectBeforeOperate => CommandStep::Select,
+            CommandMode::DirectOperate => CommandStep::DirectOperate,
+        };
+        let work = Work::Command { control, index, step, token };
+        let pushed = self.queue.push_command(work, now.mono + self.config.command_wait, self.config.tasks_max);
+        self.counters.tasks_refused += u64::from(pushed.is_err());
+        pushed
+    }
+
+    /// Sends the confirms that are held: what was given so far is safe with the owner.
+    pub fn release_confirm(&mut self, now: Now) {
+        self.now = now;
+        self.solicited.held = false;
+        self.unsolicited.held = false;
+        self.timers.clear(Timer::Held);
+    }
+
+    fn submittable(&mut self, now: Now) -> Result<(), SubmitError> {
+        self.now = now;
+        match self.transport {
+            Transport::Up => Ok(()),
+            Transport::Down | Transport::Lost => Err(SubmitError::NotConnected),
+        }
+    }
+
+    /// When silence has lasted for too long.
+    fn keep_alive_at(&self) -> Option<Instant> {
+        let quiet = self.transport == Transport::Up && !self.timers.is_set(Timer::Probe);
+        self.config.keep_alive.filter(|_| quiet).map(|after| self.heard_at + after)
+    }
+
+    fn handle_timer(&mut self, timer: Timer, now: Now) {
+        match timer {
+            Timer::Response => self.handle_response_timeout(now),
+            Timer::Probe => {
+                self.counters.links_lost += 1;
+                self.transport = Transport::Lost;
+                self.go_offline(OfflineReason::Timeout);
+            }
+            // The outstation has given up waiting for it, and will report its events again.
+            Timer::Held => {
+                self.counters.confirms_abandoned += 1;
+                self.solicited = Confirms::default();
+                self.fail_pending(now, TaskOutcome::Timeout { maybe_operated: false });
+            }
+            Timer::Retry => {}
+        }
+    }
+}
+
+impl Machine for Master {
+    type Event = MasterEvent;
+
+    fn handle_connected(&mut self, now: Now) {
+        self.now = now;
+        self.transport = Transport::Up;
+        self.duties = self.duties.with(Duties::startup(&self.config));
+        self.ready = false;
+        self.iin = Iin::NONE;
+        self.heard_at = now.mono;
+        if !self.duties.is_starting() {
+            self.ready = true;
+            self.events.push_back(MasterEvent::Ready);
+        }
+    }
+
+    fn handle_disconnected(&mut self, now: Now) {
+        self.now = now;
+        self.transport = Transport::Down;
+        self.endpoint.reset();
+        (self.reading, self.solicited, self.unsolicited) = (None, Confirms::default(), Confirms::default());
+        (self.last_unsolicited, self.timers) = (None, Timers::default());
+        let lost = |maybe_operated| TaskOutcome::ConnectionLost { maybe_operated };
+        if let Some(pending) = self.pending.take()
+            && let Some(token) = pending.work.token()
+        {
+            self.end_task(token, lost(pending.work.operates() && !pending.unsent));
+        }
+        while let Some(work) = self.queue.pop_command().or_else(|| self.queue.pop_read()) {
+            work.token().into_iter().for_each(|token| self.end_task(token, lost(false)));
+        }
+        self.go_offline(OfflineReason::Disconnected);
+    }
+
+    fn handle_input(&mut self, now: Now, octets: &[u8]) -> usize {
+        self.now = now;
+        if self.transport != Transport::Up {
+            return octets.len();
+        }
+        if self.reading.is_some() || !self.events.is_empty() {
+            return 0;
+        }
+        let (used, received) = self.endpoint.handle_input(octets);
+        match received {
+            Some(Received::Fragment { .. }) => self.handle_fragment(now),
+            Some(Received::LinkStatus { .. }) => self.alive(),
+            None => {}
+        }
+        used
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        self.now = now;
+        while let Some(timer) = self.timers.expire(now.mono) {
+            self.handle_timer(timer, now);
+        }
+        while let Some(expired) = self.queue.pop_expired(now.mono) {
+            let outcome = TaskOutcome::Timeout { maybe_operated: false };
+            expired.token().into_iter().for_each(|token| self.end_task(token, outcome));
+        }
+        if self.keep_alive_at().is_some_and(|at| at <= now.mono) {
+            self.probe(now);
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
+        self.now = now;
+        self.transport == Transport::Up && self.transmit(now, out)
+    }
+
+    fn poll_event(&mut self) -> Option<MasterEvent> {
+        if let Some(event) = self.events.pop_front() {
+            if self.events.is_empty() {
+                self.events = VecDeque::new();
+            }
+            return Some(event);
+        }
+        self.read_on()
+    }
+
+    fn timeout(&self) -> Option<Instant> {
+        let deadlines = [self.timers.next(), self.queue.expiry(), self.keep_alive_at()];
+        deadlines.into_iter().flatten().min()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.transport == Transport::Lost
+    }
+}

@@ -1,0 +1,176 @@
+//! What the owner of a master learns.
+
+use crate::app::CommandStatus;
+use crate::{Iin, Measurement};
+use core::fmt;
+
+/// What the owner of a master learns.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MasterEvent {
+    /// The outstation answers: the first valid fragment of a connection, or after [`MasterEvent::Offline`].
+    Online,
+    /// The outstation does not answer as it should: what is known of it may be old.
+    Offline(OfflineReason),
+    /// IIN1.7 came up: the outstation restarted. It is read again by itself.
+    Restarted,
+    /// IIN2.3 came up: events were lost in the outstation. It is read again by itself.
+    EventsLost,
+    /// Start-up is complete: disable unsolicited, integrity poll and enable unsolicited were done.
+    Ready,
+    /// Indications other than those of classes and broadcasts have changed.
+    Indications(Iin),
+    /// A value, in the order of the wire.
+    Measurement {
+        /// The value.
+        measurement: Measurement,
+        /// Whether it is a reported change and not a present state.
+        event: bool,
+        /// Whether it came unasked.
+        unsolicited: bool,
+    },
+    /// All measurements of one fragment were given.
+    FragmentEnd {
+        /// Whether it came unasked.
+        unsolicited: bool,
+        /// Whether its confirm waits for [`Master::release_confirm`](super::Master::release_confirm).
+        confirm_held: bool,
+    },
+    /// What the owner asked for has come to an end.
+    TaskDone {
+        /// The owner's name for it.
+        token: u64,
+        /// How it ended.
+        outcome: TaskOutcome,
+    },
+}
+
+/// Why an outstation counts as away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OfflineReason {
+    /// There is no connection.
+    Disconnected,
+    /// It did not answer in time.
+    Timeout,
+    /// What it sent could not be read.
+    Garbage,
+}
+
+impl OfflineReason {
+    /// A stable word in `snake_case`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Disconnected => "disconnected",
+            Self::Timeout => "timeout",
+            Self::Garbage => "garbage",
+        }
+    }
+}
+
+/// How a task ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskOutcome {
+    /// Done: read to the end, or operated.
+    Done,
+    /// The outstation refused the control.
+    Refused(CommandStatus),
+    /// The outstation refused the request: IIN2 says why.
+    Indicated(Iin),
+    /// No answer in time.
+    Timeout {
+        /// Whether an operate had been sent: the outstation may have done it.
+        maybe_operated: bool,
+    },
+    /// The connection ended.
+    ConnectionLost {
+        /// Whether an operate had been sent: the outstation may have done it.
+        maybe_operated: bool,
+    },
+    /// The answer to a control is not what was sent (IEEE 1815 4.4.2); after a select, nothing was operated.
+    BadEcho {
+        /// Whether an operate had been sent: the outstation may have done it.
+        maybe_operated: bool,
+    },
+    /// The answer cannot be read.
+    Malformed,
+    /// The answer has more fragments than allowed.
+    TooLong,
+}
+
+impl TaskOutcome {
+    /// A stable word in `snake_case`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Refused(status) => status.name(),
+            Self::Indicated(iin) if iin.contains(Iin::NO_FUNC_CODE_SUPPORT) => "function_not_supported",
+            Self::Indicated(iin) if iin.contains(Iin::OBJECT_UNKNOWN) => "object_unknown",
+            Self::Indicated(iin) if iin.contains(Iin::ALREADY_EXECUTING) => "already_executing",
+            Self::Indicated(_) => "parameter_error",
+            Self::Timeout { .. } => "timeout",
+            Self::ConnectionLost { .. } => "connection_lost",
+            Self::BadEcho { .. } => "bad_echo",
+            Self::Malformed => "malformed",
+            Self::TooLong => "too_long",
+        }
+    }
+
+    /// Whether an output may have been operated although the outcome is no success.
+    #[must_use]
+    pub const fn maybe_operated(self) -> bool {
+        match self {
+            Self::Timeout { maybe_operated }
+            | Self::ConnectionLost { maybe_operated }
+            | Self::BadEcho { maybe_operated } => maybe_operated,
+            Self::Done | Self::Refused(_) | Self::Indicated(_) | Self::Malformed | Self::TooLong => false,
+        }
+    }
+}
+
+impl fmt::Display for TaskOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(status) => f.write_str(status.meaning())?,
+            Self::Indicated(iin) => write!(f, "refused by the outstation, internal indications {:04x}", iin.0)?,
+            Self::Done => f.write_str("done")?,
+            Self::Timeout { .. } => f.write_str("no answer in time")?,
+            Self::ConnectionLost { .. } => f.write_str("the connection ended")?,
+            Self::BadEcho { .. } => f.write_str("the answer is not what was sent")?,
+            Self::Malformed => f.write_str("the answer cannot be read")?,
+            Self::TooLong => f.write_str("the answer does not end")?,
+        }
+        if self.maybe_operated() { f.write_str("; the output may have operated") } else { Ok(()) }
+    }
+}
+
+/// Why a task was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubmitError {
+    /// As many as [`MasterConfig::tasks_max`](super::MasterConfig::tasks_max) wait already.
+    Full,
+    /// There is no connection: a command that waits for one could come at a bad time.
+    NotConnected,
+}
+
+impl SubmitError {
+    /// A stable word in `snake_case`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Full => "busy",
+            Self::NotConnected => "away",
+        }
+    }
+}
+
+impl fmt::Display for SubmitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "too many requests wait for this outstation",
+            Self::NotConnected => "there is no connection to the outstation",
+        })
+    }
+}
+
+impl core::error::Error for SubmitError {}

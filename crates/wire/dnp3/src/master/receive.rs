@@ -1,0 +1,236 @@
+//! Fragments from the outstation: which are taken, and what their headers say.
+
+use super::timers::Timer;
+use super::work::{Duties, Duty, classes_of};
+use super::{Confirm, Confirms, Health, Master, MasterEvent, OfflineReason, Reading, TaskOutcome, TimeSync};
+use crate::Iin;
+use crate::app::{AppControl, Fragment, Function, Headers, Walk};
+use tieline_core::Now;
+
+/// Indications that come and go with every exchange.
+const QUIET: Iin = Iin::BROADCAST.with(Iin::CLASS_1).with(Iin::CLASS_2).with(Iin::CLASS_3);
+
+/// What [`Master::handle_fragment`] needs to know of a fragment without holding on to it.
+#[derive(Clone, Copy, Debug)]
+struct Arrived {
+    control: AppControl,
+    iin: Iin,
+    empty: bool,
+}
+
+/// How far the object headers of a fragment can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Readable {
+    /// To the end.
+    Whole,
+    /// To an object that is unknown to us: the peer did nothing wrong, and what came before it counts.
+    Part,
+    /// Something is wrong: nothing of it counts, and it is not confirmed (AN2013-004b).
+    No,
+}
+
+impl Master {
+    /// Looks at the fragment that the endpoint holds; lets go of it unless it has measurements to give.
+    pub(super) fn handle_fragment(&mut self, now: Now) {
+        let parsed = Fragment::parse(self.endpoint.fragment());
+        let Ok(Fragment { control, function, iin: Some(iin), objects }) = parsed else {
+            match parsed {
+                Ok(_) => self.counters.unexpected += 1,
+                Err(_) => self.counters.malformed += 1,
+            }
+            self.endpoint.release();
+            return;
+        };
+        let arrived = Arrived { control, iin, empty: objects.is_empty() };
+        let readable = readable(objects);
+        match readable {
+            Readable::Whole => {}
+            Readable::Part => self.counters.unsupported += 1,
+            Readable::No => self.counters.malformed += 1,
+        }
+        match function {
+            Function::Response => self.handle_response(now, arrived, readable),
+            Function::UnsolicitedResponse => self.handle_unsolicited(now, arrived, readable),
+            _ => self.counters.unexpected += 1,
+        }
+        if self.reading.is_none() {
+            self.endpoint.release();
+        }
+    }
+
+    fn handle_response(&mut self, now: Now, arrived: Arrived, readable: Readable) {
+        let Arrived { control, iin, .. } = arrived;
+        let Some(pending) = self.pending.as_mut().filter(|pending| pending.accepts(control)) else {
+            self.counters.unexpected += 1;
+            return;
+        };
+        if readable == Readable::No {
+            let outcome = match pending.work.is_command() {
+                true => TaskOutcome::BadEcho { maybe_operated: pending.work.operates() },
+                false => TaskOutcome::Malformed,
+            };
+            self.timers.clear(Timer::Response);
+            self.fail_pending(now, outcome);
+            self.go_offline(OfflineReason::Garbage);
+            return;
+        }
+        pending.advance(control);
+        let too_long = pending.fragments > self.config.fragments_max;
+        let (reads, auto_poll) = (pending.work.reads(), pending.is_event_poll());
+        self.counters.responses += 1;
+        self.timers.clear(Timer::Response);
+        self.heard();
+        self.handle_indications(now, iin, auto_poll);
+        if too_long {
+            self.fail_pending(now, TaskOutcome::TooLong);
+        } else if reads {
+            self.reading = Some(Reading::of(control, false));
+        } else {
+            if control.con {
+                self.solicited = Confirms::due(control.sequence);
+            }
+            self.finish_answer(now, iin);
+        }
+    }
+
+    fn handle_unsolicited(&mut self, now: Now, arrived: Arrived, readable: Readable) {
+        let Arrived { control, iin, empty } = arrived;
+        if !(control.fir && control.fin && control.uns) {
+            self.counters.malformed += 1;
+            return;
+        }
+        if readable == Readable::No {
+            self.go_offline(OfflineReason::Garbage);
+            return;
+        }
+        self.heard();
+        self.handle_indications(now, iin, false);
+        let fingerprint = fingerprint(self.endpoint.fragment());
+        if self.last_unsolicited == Some((control.sequence.number(), fingerprint)) {
+            self.counters.duplicates += 1;
+            // A confirm that the owner holds stays held: the outstation repeats because it waits for it.
+            if control.con && !self.unsolicited.is_held() {
+                self.unsolicited = Confirms::due(control.sequence);
+            }
+            return;
+        }
+        let early = self.duties.contains(Duty::Disable) || self.duties.contains(Duty::Integrity);
+        if !empty && early && !self.config.disable_unsolicited.is_empty() && !self.config.integrity.is_empty() {
+            // Its values would be older than those of the integrity poll, which brings the events too.
+            self.counters.too_early += 1;
+            return;
+        }
+        self.last_unsolicited = Some((control.sequence.number(), fingerprint));
+        self.counters.unsolicited += 1;
+        if !empty {
+            self.reading = Some(Reading::of(control, true));
+        } else if control.con {
+            self.unsolicited = Confirms::due(control.sequence);
+        }
+    }
+
+    /// The outstation has spoken sense.
+    pub(super) fn heard(&mut self) {
+        self.alive();
+        if self.health != Health::Online {
+            self.health = Health::Online;
+            self.events.push_back(MasterEvent::Online);
+        }
+    }
+
+    /// The link works.
+    pub(super) fn alive(&mut self) {
+        self.heard_at = self.now.mono;
+        self.timers.clear(Timer::Probe);
+    }
+
+    pub(super) fn go_offline(&mut self, reason: OfflineReason) {
+        if self.health != Health::Offline(reason) {
+            self.health = Health::Offline(reason);
+            self.events.push_back(MasterEvent::Offline(reason));
+        }
+    }
+
+    /// Acts on bits that came up; a bit that stays is acted on once.
+    fn handle_indications(&mut self, now: Now, iin: Iin, answers_event_poll: bool) {
+        let came_up = |bit| iin.contains(bit) && !self.iin.contains(bit);
+        let (restart, overflow) = (came_up(Iin::DEVICE_RESTART), came_up(Iin::EVENT_BUFFER_OVERFLOW));
+        if restart {
+            self.counters.restarts += 1;
+            self.events.push_back(MasterEvent::Restarted);
+            // The outstation has forgotten what was enabled before.
+            self.ready = false;
+            self.duties = self.duties.with(Duties::startup(&self.config));
+            self.duties.add(Duty::ClearRestart);
+        }
+        if overflow {
+            self.counters.overflows += 1;
+            self.events.push_back(MasterEvent::EventsLost);
+            if !self.config.integrity.is_empty() {
+                self.duties.add(Duty::Integrity);
+            }
+        }
+        let rested = self.time_set_at.is_none_or(|at| now.mono >= at + self.config.time_sync_interval_min);
+        if iin.contains(Iin::NEED_TIME) && self.config.time_sync != TimeSync::Never && rested {
+            self.duties.add(Duty::SyncTime);
+        }
+        let due = classes_of(iin, self.config.event_poll);
+        // An outstation that says so again in the answer to the poll gets the next one only if this one brought events.
+        if !due.is_empty() && !answers_event_poll {
+            self.classes_due = due;
+            self.duties.add(Duty::PollEvents);
+        }
+        if iin.without(QUIET) != self.iin.without(QUIET) {
+            self.events.push_back(MasterEvent::Indications(iin));
+        }
+        self.iin = iin;
+    }
+
+    /// How many octets could not be read so far, in frames and fragments.
+    pub(super) fn garbage(&self) -> u64 {
+        let link = self.endpoint.counters().link;
+        link.header_crc_errors
+            + link.body_crc_errors
+            + link.length_errors
+            + link.octets_discarded
+            + self.counters.malformed
+    }
+}
+
+/// Checks every object header, so that a fragment that breaks in the middle gives nothing rather than half.
+fn readable(objects: &[u8]) -> Readable {
+    for header in Headers::new(Function::Response, objects) {
+        match header {
+            Ok(_) => {}
+            Err(error) if error.is_unsupported() => return Readable::Part,
+            Err(_) => return Readable::No,
+        }
+    }
+    Readable::Whole
+}
+
+/// Tells a repetition from new events: 64 bits are enough where the sequence number must agree too.
+fn fingerprint(fragment: &[u8]) -> u64 {
+    const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
+    let (words, rest) = fragment.as_chunks::<8>();
+    let mut last = [0; 8];
+    last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+    let length = u64::try_from(fragment.len()).unwrap_or(u64::MAX);
+    words.iter().chain([&last]).fold(length, |sum, word| {
+        let mixed = (sum ^ u64::from_le_bytes(*word)).wrapping_mul(ODD);
+        mixed ^ (mixed >> 29)
+    })
+}
+
+impl Reading {
+    fn of(control: AppControl, unsolicited: bool) -> Self {
+        Self {
+            walk: Walk::new(),
+            unsolicited,
+            last: control.fin,
+            confirm: control.con.then_some(Confirm { sequence: control.sequence }),
+            events: false,
+            objects: false,
+        }
+    }
+}

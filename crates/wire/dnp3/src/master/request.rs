@@ -1,0 +1,139 @@
+//! What a master sends.
+
+use super::timers::Timer;
+use super::work::{CommandStep, Duty, ReadRequest, Work, WriteTime};
+use super::{Confirm, Master, Pending, TimeSync};
+use crate::app::{AppControl, CommandStatus, FragmentWriter, Function, Qualifier, WriteError};
+use crate::link::LinkAddress;
+use crate::{DnpTime, GroupVar};
+use alloc::vec::Vec;
+use core::time::Duration;
+use tieline_core::Now;
+
+/// Octets of a request at most: every outstation takes so many (IEEE 1815 8.2).
+const REQUEST_OCTETS_MAX: u16 = 249;
+
+impl Master {
+    /// Appends the next message: confirms first, then what the link has to say, then requests.
+    pub(super) fn transmit(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
+        if let Some(confirm) = self.solicited.take_due() {
+            self.write_confirm(confirm, false, out);
+            // The next fragment follows the confirm.
+            if self.pending.is_some() {
+                self.await_response(now);
+            }
+            return true;
+        }
+        if let Some(confirm) = self.unsolicited.take_due() {
+            self.write_confirm(confirm, true, out);
+            return true;
+        }
+        if self.endpoint.poll_transmit(out) {
+            return true;
+        }
+        if self.pending.is_none() {
+            self.pending = self.next_work().map(|work| Pending::new(work, self.config.retries));
+        }
+        self.write_request(now, out)
+    }
+
+    fn write_confirm(&mut self, confirm: Confirm, unsolicited: bool, out: &mut Vec<u8>) {
+        let control = AppControl { uns: unsolicited, ..AppControl::single(confirm.sequence) };
+        let start = out.len();
+        let _ = FragmentWriter::request(out, REQUEST_OCTETS_MAX, control, Function::Confirm);
+        self.endpoint.frame_in_place(self.outstation(), out, start);
+        self.counters.confirms += 1;
+    }
+
+    /// The most urgent work that may begin.
+    fn next_work(&mut self) -> Option<Work> {
+        // A request would end the outstation's wait for the confirm that is held: it would report those events again.
+        if self.reading.is_some() || self.solicited.is_held() {
+            return None;
+        }
+        if let Some(command) = self.queue.pop_command() {
+            return Some(command);
+        }
+        let rests = self.timers.is_set(Timer::Retry);
+        match self.duties.first().filter(|_| !rests) {
+            // Events that never end must not keep the owner from reading.
+            Some(Duty::PollEvents) => Some(self.queue.pop_read().unwrap_or(Work::Duty(Duty::PollEvents))),
+            // What the owner reads waits for start-up.
+            Some(duty) => Some(Work::Duty(duty)),
+            None => self.queue.pop_read(),
+        }
+    }
+
+    fn write_request(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
+        let Some(mut pending) = self.pending.take_if(|pending| pending.unsent) else { return false };
+        let sequence = self.sequence;
+        self.sequence = sequence.next();
+        let start = out.len();
+        let mut writer = FragmentWriter::request(
+            out,
+            REQUEST_OCTETS_MAX,
+            AppControl::single(sequence),
+            self.function(&pending.work),
+        );
+        let written = self.write_objects(&pending.work, now, &mut writer);
+        debug_assert_eq!(written, Ok(()), "{:?}", pending.work);
+        self.endpoint.frame_in_place(self.outstation(), out, start);
+        pending.expect(sequence, now, self.garbage());
+        self.pending = Some(pending);
+        self.counters.requests += 1;
+        self.await_response(now);
+        true
+    }
+
+    pub(super) fn await_response(&mut self, now: Now) {
+        self.timers.set(Timer::Response, now.mono + self.config.response_timeout);
+    }
+
+    fn function(&self, work: &Work) -> Function {
+        match work {
+            Work::Duty(Duty::Disable) => Function::DisableUnsolicited,
+            Work::Duty(Duty::Enable) => Function::EnableUnsolicited,
+            Work::Duty(Duty::ClearRestart) | Work::WriteTime(_) => Function::Write,
+            Work::Duty(Duty::SyncTime) => match self.config.time_sync {
+                TimeSync::DelayMeasure => Function::DelayMeasure,
+                TimeSync::Lan | TimeSync::Never => Function::RecordCurrentTime,
+            },
+            Work::Duty(Duty::Integrity | Duty::PollEvents) | Work::Read { .. } => Function::Read,
+            Work::Command { step, .. } => match step {
+                CommandStep::Select => Function::Select,
+                CommandStep::Operate => Function::Operate,
+                CommandStep::DirectOperate => Function::DirectOperate,
+            },
+        }
+    }
+
+    fn write_objects(&self, work: &Work, now: Now, writer: &mut FragmentWriter<'_>) -> Result<(), WriteError> {
+        match work {
+            Work::Duty(Duty::Disable) => writer.classes(self.config.disable_unsolicited),
+            Work::Duty(Duty::Enable) => writer.classes(self.config.enable_unsolicited),
+            Work::Duty(Duty::ClearRestart) => writer.clear_restart(),
+            Work::Duty(Duty::SyncTime) => Ok(()),
+            Work::Duty(Duty::Integrity) => writer.classes(self.config.integrity),
+            Work::Duty(Duty::PollEvents) => writer.classes(self.classes_due),
+            Work::WriteTime(WriteTime::Recorded(at)) => writer.time(GroupVar::new(50, 3), DnpTime::from(*at)),
+            Work::WriteTime(WriteTime::AfterDelay { micros }) => {
+                let arrival = now.utc.later(Duration::from_micros(*micros));
+                writer.time(GroupVar::new(50, 1), DnpTime::from(arrival))
+            }
+            Work::Read { request: ReadRequest::Classes(classes), .. } => writer.classes(*classes),
+            Work::Read { request: ReadRequest::All(object), .. } => writer.all(*object),
+            Work::Read { request: ReadRequest::Range { object, first, last }, .. } => {
+                writer.span(*object, *first, *last)
+            }
+            Work::Command { control, index, .. } => {
+                let narrow = u8::try_from(*index).is_ok();
+                let qualifier = if narrow { Qualifier::INDEXED_8 } else { Qualifier::INDEXED_16 };
+                writer.control(qualifier, *index, control, CommandStatus::Success)
+            }
+        }
+    }
+
+    pub(super) const fn outstation(&self) -> LinkAddress {
+        LinkAddress::new(self.config.outstation)
+    }
+}

@@ -1,0 +1,20 @@
+mod commands;
+mod health;
+mod properties;
+mod reports;
+mod script;
+mod startup;
+
+use super::{MasterConfig, TimeSync};
+use crate::Classes;
+
+/// A master without any duty, so that a script shows one thing.
+fn quiet() -> MasterConfig {
+    MasterConfig {
+        disable_unsolicited: Classes::NONE,
+        integrity: Classes::NONE,
+        enable_unsolicited: Classes::NONE,
+        time_sync: TimeSync::Never,
+        ..MasterConfig::default()
+    }
+}
