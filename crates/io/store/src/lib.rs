@@ -1,1 +1,36 @@
-//! Under construction.
+//! History on disk: the journal's folder, the embedded store, questions to it, and what they are answered with.
+//!
+//! In: octets for [`FolderStorage`]; batches of [`Sample`]s with the journal position they came from, for [`Store`].
+//! Out: [`Row`]s, and rows as text, CSV, JSON or Parquet. A batch and its position are one transaction, so a batch
+//! that is given twice is stored once.
+//!
+//! Never: a decision about what is recorded, a thread, a protocol.
+//!
+//! Read first: `schema.rs`, then `sqlite.rs` and `query.rs`.
+
+mod aggregate;
+mod error;
+mod export;
+mod files;
+mod parquet_file;
+mod query;
+mod retain;
+mod row;
+mod schema;
+mod sqlite;
+#[cfg(test)]
+mod tests;
+
+pub use aggregate::Aggregate;
+pub use error::StoreError;
+pub use export::{ExportError, Format, export};
+pub use files::FolderStorage;
+pub use query::{HistoryQuery, Order, Place, PlaceError, Rows, StoreReader};
+pub use retain::{Retained, Retention};
+pub use row::{Row, Sample};
+pub use sqlite::Store;
+
+/// The store's file below a node's data folder.
+pub const STORE_FILE: &str = "history.db";
+/// The journal's folder below a node's data folder.
+pub const JOURNAL_FOLDER: &str = "journal";

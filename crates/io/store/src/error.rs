@@ -1,0 +1,52 @@
+//! What keeps the store from doing its work, by blame.
+
+use rusqlite::ErrorCode;
+use std::fmt;
+
+/// Why a call to the store was not done.
+#[derive(Debug)]
+pub enum StoreError {
+    /// The caller's question cannot be answered; what is wrong with it.
+    Question(&'static str),
+    /// No space is left; passes.
+    Full,
+    /// A newer release wrote the file: its schema version, and the newest one known here.
+    Newer(i64, i64),
+    /// The file is not a store, or is damaged.
+    Damaged(String),
+    /// Anything else that SQLite or the system said.
+    Failed(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Self::Full,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged(error.to_string()),
+            _ => Self::Failed(error),
+        }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Question(what) => f.write_str(what),
+            Self::Full => f.write_str("no space is left for the history store"),
+            Self::Newer(found, known) => {
+                write!(f, "the history store has schema version {found}, this release knows up to {known}")
+            }
+            Self::Damaged(what) => write!(f, "the history store is damaged: {what}"),
+            Self::Failed(error) => write!(f, "the history store failed: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Failed(error) => Some(error),
+            Self::Question(_) | Self::Full | Self::Newer(..) | Self::Damaged(_) => None,
+        }
+    }
+}

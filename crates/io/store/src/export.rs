@@ -1,0 +1,185 @@
+//! Rows as text, CSV, JSON or Parquet, as they come.
+
+use crate::{Row, StoreError, parquet_file};
+use std::fmt::{self, Write as _};
+use std::io::{self, Write};
+use tieline_core::{Value, json_string, json_value};
+
+/// What an answer is written as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Columns for people.
+    #[default]
+    Table,
+    /// RFC 4180, with a header: `topic,time,value,quality,why,count`; reasons are separated by spaces.
+    Csv,
+    /// An array of objects: those of a point, and `topic` and `count`.
+    Json,
+    /// Columns `topic`, `time` (microseconds, UTC), `value` (double or null), `text` (what is no double), `quality`,
+    /// `why` (the reasons as bits), `count`.
+    Parquet,
+}
+
+impl Format {
+    /// Every format with its word in questions.
+    pub const ALL: [(&'static str, Self); 4] =
+        [("table", Self::Table), ("csv", Self::Csv), ("json", Self::Json), ("parquet", Self::Parquet)];
+
+    /// The format of that word.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
+    }
+
+    /// The format's media type.
+    #[must_use]
+    pub const fn media_type(self) -> &'static str {
+        match self {
+            Self::Table => "text/plain; charset=utf-8",
+            Self::Csv => "text/csv; charset=utf-8",
+            Self::Json => "application/json",
+            Self::Parquet => "application/vnd.apache.parquet",
+        }
+    }
+}
+
+/// Why an export ended early.
+#[derive(Debug)]
+pub enum ExportError {
+    /// The rows could not be read.
+    Store(StoreError),
+    /// What was to be written to did not take it.
+    Write(io::Error),
+}
+
+impl fmt::Display for ExportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(f),
+            Self::Write(error) => write!(f, "cannot write the export: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ExportError {}
+
+impl From<StoreError> for ExportError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<io::Error> for ExportError {
+    fn from(error: io::Error) -> Self {
+        Self::Write(error)
+    }
+}
+
+/// Writes all rows and says how many. Writes in small pieces: give a buffered writer.
+///
+/// # Errors
+/// Reading or writing failed; what was written is incomplete then.
+pub fn export<W: Write + Send>(
+    rows: impl Iterator<Item = Result<Row, StoreError>>,
+    format: Format,
+    mut out: W,
+) -> Result<u64, ExportError> {
+    let count = match format {
+        Format::Table => table(rows, &mut out),
+        Format::Csv => csv(rows, &mut out),
+        Format::Json => json(rows, &mut out),
+        Format::Parquet => parquet_file::write(rows, &mut out),
+    }?;
+    out.flush()?;
+    Ok(count)
+}
+
+/// Rows whose widths decide the columns of a table.
+const TABLE_ROWS_MEASURED: usize = 1000;
+
+fn table(rows: impl Iterator<Item = Result<Row, StoreError>>, out: &mut impl Write) -> Result<u64, ExportError> {
+    let mut rows = rows.peekable();
+    let mut head = Vec::new();
+    while head.len() < TABLE_ROWS_MEASURED {
+        let Some(row) = rows.next() else { break };
+        head.push(row?);
+    }
+    let width = |cell: fn(&Row) -> usize, least: usize| head.iter().map(cell).max().unwrap_or(0).max(least);
+    let topic_width = width(|row| row.topic.chars().count(), 5);
+    let value_width = width(|row| plain(&row.point.value).chars().count(), 5).min(40);
+    writeln!(out, "{:topic_width$}  {:27}  {:>value_width$}  quality", "topic", "time", "value")?;
+    let mut count = 0;
+    for row in head.into_iter().map(Ok).chain(rows) {
+        let row = row?;
+        let time = row.point.time.to_string();
+        write!(out, "{:topic_width$}  {time:27}  {:>value_width$}  ", &*row.topic, plain(&row.point.value))?;
+        out.write_all(row.point.quality.validity().name().as_bytes())?;
+        for reason in row.point.quality.reasons() {
+            write!(out, " {reason}")?;
+        }
+        out.write_all(b"\n")?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn csv(rows: impl Iterator<Item = Result<Row, StoreError>>, out: &mut impl Write) -> Result<u64, ExportError> {
+    let mut csv = csv::Writer::from_writer(out);
+    let failed = |error: csv::Error| ExportError::Write(error.into());
+    csv.write_record(["topic", "time", "value", "quality", "why", "count"]).map_err(failed)?;
+    let mut count = 0;
+    for row in rows {
+        let row = row?;
+        let why: Vec<&str> = row.point.quality.reasons().collect();
+        csv.write_record([
+            &*row.topic,
+            &row.point.time.to_string(),
+            &plain(&row.point.value),
+            row.point.quality.validity().name(),
+            &why.join(" "),
+            &row.count.to_string(),
+        ])
+        .map_err(failed)?;
+        count += 1;
+    }
+    csv.flush()?;
+    Ok(count)
+}
+
+fn json(rows: impl Iterator<Item = Result<Row, StoreError>>, out: &mut impl Write) -> Result<u64, ExportError> {
+    let mut text = String::new();
+    let mut count = 0;
+    for row in rows {
+        let row = row?;
+        text.push_str(if count == 0 { "[\n" } else { ",\n" });
+        text.push_str("{\"topic\":");
+        json_string(&row.topic, &mut text);
+        let _ = write!(text, ",\"count\":{},", row.count);
+        // The point's own members follow: its opening brace is dropped.
+        let at = text.len();
+        row.point.write_json(&mut text);
+        text.remove(at);
+        out.write_all(text.as_bytes())?;
+        text.clear();
+        count += 1;
+    }
+    out.write_all(if count == 0 { b"[]\n" } else { b"\n]\n" })?;
+    Ok(count)
+}
+
+/// A value as a person reads it: as in JSON, but text bare and octets as hexadecimal digits.
+pub(crate) fn plain(value: &Value) -> String {
+    match value {
+        Value::Text(text) => text.to_string(),
+        Value::Bytes(octets) => octets.iter().fold(String::new(), |mut hex, octet| {
+            let _ = write!(hex, "{octet:02x}");
+            hex
+        }),
+        Value::Float(x) if !x.is_finite() => x.to_string().to_lowercase(),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {
+            let mut out = String::new();
+            json_value(value, &mut out);
+            out
+        }
+    }
+}
