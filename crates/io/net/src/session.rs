@@ -324,8 +324,10 @@ impl<M: Machine> Session<M> {
             if rest.is_empty() {
                 break;
             }
+            // What it took so far is acted on and answered before it sees the rest.
             let drained = self.drain(now, owner);
-            if used == 0 && drained == 0 && self.write_output(now)? == 0 {
+            let written = self.write_output(now)?;
+            if used == 0 && drained == 0 && written == 0 {
                 return Err(Closed::Stuck);
             }
         }

@@ -28,6 +28,8 @@ pub(super) struct Echo {
     pub(super) deadline: Option<Instant>,
     pub(super) events: VecDeque<Heard>,
     pub(super) output: VecDeque<Vec<u8>>,
+    /// Messages of output that waited at one time.
+    pub(super) most_waiting: usize,
     pub(super) closed: bool,
 }
 
@@ -42,6 +44,7 @@ impl Default for Echo {
             deadline: None,
             events: VecDeque::new(),
             output: VecDeque::new(),
+            most_waiting: 0,
             closed: false,
         }
     }
@@ -70,6 +73,7 @@ impl Machine for Echo {
         if used > 0 {
             self.events.push_back(Heard::Octets(used));
             self.output.push_back(taken.to_vec());
+            self.most_waiting = self.most_waiting.max(self.output.len());
         }
         self.closed = self.last_word.is_some_and(|last| taken.contains(&last));
         self.deadline = self.idle.map(|idle| now.mono + idle);

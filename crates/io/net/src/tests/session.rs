@@ -61,6 +61,38 @@ fn an_exchange_is_one_read_and_one_write() {
 }
 
 #[test]
+fn each_part_of_the_input_is_answered_before_the_next() {
+    run(async {
+        let (near, mut far) = pair().await;
+        far.write_all(&[7; 40]).await.unwrap();
+        let session = session(Echo { bite: 10, ..Echo::default() }, Limits::default());
+        let peer = async {
+            let mut answer = [0; 40];
+            far.read_exact(&mut answer).await.unwrap();
+            drop(far);
+        };
+        let mut notes = Notes::default();
+        tokio::join!(peer, session.run(near, &mut notes));
+        let traffic = session.traffic();
+        assert_eq!((traffic.reads, traffic.messages_out), (1, 4));
+        assert_eq!(session.look(|echo| echo.most_waiting), 1);
+    });
+}
+
+#[test]
+fn a_task_is_small() {
+    run(async {
+        let (near, _far) = pair().await;
+        let session = session(Echo::default(), Limits::default());
+        let (target, mut notes, mut other) = (crate::Target::new("127.0.0.1:1"), Notes::default(), Notes::default());
+        let octets = size_of_val(&session.run(near, &mut notes));
+        assert!(octets <= 384, "{octets} octets to run");
+        let octets = size_of_val(&crate::keep_connected(&session, &target, 1, &mut other));
+        assert!(octets <= 1536, "{octets} octets to keep connected");
+    });
+}
+
+#[test]
 fn a_peer_that_does_not_read_is_closed() {
     let check = |chatter, unsent_octets_max, expect| {
         run(async {
