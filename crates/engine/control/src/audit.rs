@@ -1,0 +1,77 @@
+//! What is written down of every request.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
+use tieline_core::{CommandMode, DeviceId, Timestamp, Topic};
+
+/// How far a request has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// It was taken.
+    Requested,
+    /// It was refused before it was taken. The last record of a request.
+    Refused,
+    /// Its command was given to the device's protocol.
+    Sent,
+    /// The device carried it out. The last record.
+    Succeeded,
+    /// The device refused it. The last record.
+    Failed,
+    /// It was given up before anything was sent. The last record.
+    Dropped,
+    /// No outcome in time; it may have been carried out. Followed by [`Phase::Late`] or [`Phase::Unanswered`].
+    TimedOut,
+    /// The device was lost before it answered; the command may have been carried out. The last record.
+    Lost,
+    /// The outcome came after the time was over. The last record.
+    Late,
+    /// No outcome came at all. The last record.
+    Unanswered,
+}
+
+impl Phase {
+    /// The word in the audit log.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Requested => "requested",
+            Self::Refused => "refused",
+            Self::Sent => "sent",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Dropped => "dropped",
+            Self::TimedOut => "timed_out",
+            Self::Lost => "lost",
+            Self::Late => "late",
+            Self::Unanswered => "unanswered",
+        }
+    }
+}
+
+/// One line of the audit log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditRecord {
+    /// Grows by one with each record: a gap shows a loss.
+    pub id: u64,
+    /// When.
+    pub time: Timestamp,
+    /// The caller's number of the request.
+    pub request: u64,
+    /// Who asked, as the caller said.
+    pub who: Arc<str>,
+    /// Which topic.
+    pub topic: Topic,
+    /// Which device, where the topic is known.
+    pub device: Option<DeviceId>,
+    /// The value as JSON, as it was asked for; cut where it is long.
+    pub value: Box<str>,
+    /// The mode that was taken, or asked for.
+    pub mode: Option<CommandMode>,
+    /// What happened.
+    pub phase: Phase,
+    /// Why, as in [`tieline_core::Refusal`]; empty where all went well.
+    pub reason: &'static str,
+    /// The same for people.
+    pub detail: String,
+}

@@ -1,0 +1,426 @@
+//! Requests, queues of devices, and ends.
+
+use crate::point::{cut, shown};
+use crate::{AuditRecord, ControlPoint, Dispatch, Done, Limits, Phase, PointError, Request, Stats, Ticket};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use hashbrown::HashMap;
+use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Now, PointId, Refusal, Topic};
+
+/// Records that one request that was taken leaves at most: requested, sent, timed out, late.
+const RECORDS_MAX: usize = 4;
+
+#[derive(Debug)]
+struct Pending {
+    request: u64,
+    who: Arc<str>,
+    point: Arc<ControlPoint>,
+    shown: Box<str>,
+    command: Command,
+    asked: Instant,
+    deadline: Instant,
+    /// Whether the request ended while its command is still out.
+    is_over: bool,
+}
+
+#[derive(Debug, Default)]
+struct Device {
+    is_online: bool,
+    out: Option<Ticket>,
+    waiting: VecDeque<Ticket>,
+    is_ready: bool,
+}
+
+/// The way back: from a request to a device, checked, one by one, written down.
+///
+/// After any `handle_*`, drain [`Control::poll_command`], [`Control::poll_done`] and [`Control::poll_audit`], and call
+/// [`Control::handle_timeout`] when [`Control::timeout`] has passed. Draining late refuses requests, and loses none
+/// that was taken.
+#[derive(Debug)]
+pub struct Control {
+    limits: Limits,
+    points: HashMap<Topic, Arc<ControlPoint>>,
+    devices: HashMap<DeviceId, Device>,
+    pending: HashMap<Ticket, Pending>,
+    deadlines: BTreeSet<(Instant, Ticket)>,
+    /// Points with a command under way.
+    busy: HashMap<(DeviceId, PointId), Ticket>,
+    ready: VecDeque<DeviceId>,
+    done: VecDeque<Done>,
+    audit: VecDeque<AuditRecord>,
+    next_ticket: u64,
+    next_record: u64,
+    counts: Stats,
+}
+
+impl Control {
+    /// Without points. Audit records are numbered from `first_record`, so that a restart can go on where the log ended.
+    #[must_use]
+    pub fn new(limits: Limits, first_record: u64) -> Self {
+        Self {
+            limits,
+            points: HashMap::new(),
+            devices: HashMap::new(),
+            pending: HashMap::new(),
+            deadlines: BTreeSet::new(),
+            busy: HashMap::new(),
+            ready: VecDeque::new(),
+            done: VecDeque::new(),
+            audit: VecDeque::new(),
+            next_ticket: 1,
+            next_record: first_record,
+            counts: Stats::default(),
+        }
+    }
+
+    /// Adds a point that can be commanded. Its device is away until [`Control::handle_link`] says otherwise.
+    ///
+    /// # Errors
+    /// The point contradicts itself, its topic is taken, or the table is full.
+    pub fn add_point(&mut self, point: ControlPoint) -> Result<(), PointError> {
+        point.check()?;
+        let max = self.limits.points_max;
+        if self.points.len() >= max {
+            return Err(PointError::PointsFull { max });
+        }
+        if self.points.contains_key(&point.topic) {
+            return Err(PointError::TopicTwice { topic: point.topic });
+        }
+        self.devices.entry(point.device).or_default();
+        self.points.insert(point.topic.clone(), Arc::new(point));
+        Ok(())
+    }
+
+    /// Forgets the points of a device; what is under way ends as if the device were lost.
+    pub fn remove_device(&mut self, now: Now, device: DeviceId) {
+        self.handle_link(now, device, false);
+        self.devices.remove(&device);
+        self.points.retain(|_, point| point.device != device);
+    }
+
+    /// The point of a topic.
+    #[must_use]
+    pub fn point(&self, topic: &str) -> Option<&ControlPoint> {
+        self.points.get(topic).map(|point| &**point)
+    }
+
+    /// Takes a request, which ends in one [`Done`], or refuses it at once.
+    ///
+    /// # Errors
+    /// The refusal, with what was found and what was expected; nothing reaches a device then.
+    pub fn handle_request(&mut self, now: Now, request: Request) -> Result<(), Refusal> {
+        let taken = self.check(&request);
+        let shown = shown(&request.value).into_boxed_str();
+        let (point, command) = match taken {
+            Ok(taken) => taken,
+            Err(refusal) => {
+                self.counts.refused += 1;
+                self.record_refused(now, request, shown, &refusal);
+                return Err(refusal);
+            }
+        };
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        let timeout = request.timeout.unwrap_or(self.limits.timeout).min(self.limits.timeout_max);
+        let pending = Pending {
+            request: request.id,
+            who: cut(&request.who).into(),
+            shown,
+            command,
+            asked: now.mono,
+            deadline: now.mono + timeout,
+            is_over: false,
+            point,
+        };
+        self.counts.requested += 1;
+        self.deadlines.insert((pending.deadline, ticket));
+        self.busy.insert((pending.point.device, pending.command.point), ticket);
+        if let Some(device) = self.devices.get_mut(&pending.point.device) {
+            device.waiting.push_back(ticket);
+        }
+        let id = pending.point.device;
+        self.record(now, &pending, Phase::Requested, &Ok(()));
+        self.pending.insert(ticket, pending);
+        self.offer(id);
+        Ok(())
+    }
+
+    /// Takes whether a device can be reached. What waits for or is out at a device that is lost ends with `away`.
+    pub fn handle_link(&mut self, now: Now, id: DeviceId, is_online: bool) {
+        let Some(device) = self.devices.get_mut(&id) else { return };
+        device.is_online = is_online;
+        if is_online {
+            return self.offer(id);
+        }
+        let out = device.out.take();
+        let waiting = core::mem::take(&mut device.waiting);
+        if let Some(ticket) = out {
+            self.finish(now, ticket, Phase::Lost, Err(lost()));
+            self.forget(ticket);
+        }
+        for ticket in waiting {
+            self.finish(now, ticket, Phase::Dropped, Err(away_unsent()));
+            self.forget(ticket);
+        }
+    }
+
+    /// Takes what became of the command that is out at a device.
+    pub fn handle_outcome(&mut self, now: Now, id: DeviceId, ticket: Ticket, outcome: CommandOutcome) {
+        let Some(device) = self.devices.get_mut(&id).filter(|device| device.out == Some(ticket)) else {
+            self.counts.stray_outcomes += 1;
+            return;
+        };
+        device.out = None;
+        let phase = if outcome.is_ok() { Phase::Succeeded } else { Phase::Failed };
+        self.finish(now, ticket, phase, outcome);
+        self.forget(ticket);
+        self.offer(id);
+    }
+
+    /// Lets deadlines that have passed take effect.
+    pub fn handle_timeout(&mut self, now: Now) {
+        while let Some((at, ticket)) = self.deadlines.first().copied()
+            && at <= now.mono
+        {
+            self.deadlines.pop_first();
+            self.expire(now, ticket);
+        }
+    }
+
+    /// When [`Control::handle_timeout`] must be called at the latest.
+    #[must_use]
+    pub fn timeout(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+
+    /// The next command, of a device at which none is out. One whose time is over is not sent any more.
+    pub fn poll_command(&mut self, now: Now) -> Option<Dispatch> {
+        self.handle_timeout(now);
+        while let Some(id) = self.ready.pop_front() {
+            let Some(device) = self.devices.get_mut(&id) else { continue };
+            device.is_ready = false;
+            if device.out.is_some() || !device.is_online {
+                continue;
+            }
+            let Some(ticket) = device.waiting.pop_front() else { continue };
+            let Some(pending) = self.pending.remove(&ticket) else { continue };
+            device.out = Some(ticket);
+            self.counts.sent += 1;
+            self.record(now, &pending, Phase::Sent, &Ok(()));
+            let command = pending.command.clone();
+            self.pending.insert(ticket, pending);
+            return Some(Dispatch { device: id, command, ticket });
+        }
+        None
+    }
+
+    /// The next end of a request.
+    pub fn poll_done(&mut self) -> Option<Done> {
+        self.done.pop_front()
+    }
+
+    /// The next record for the audit log.
+    pub fn poll_audit(&mut self) -> Option<AuditRecord> {
+        self.audit.pop_front()
+    }
+
+    /// Sizes and counts.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        Stats { points: self.points.len(), under_way: self.pending.len(), ..self.counts }
+    }
+
+    fn check(&self, request: &Request) -> Result<(Arc<ControlPoint>, Command), Refusal> {
+        let Some(point) = self.points.get(&request.topic) else { return Err(unknown(request)) };
+        let command = point.command(&request.value, request.mode)?;
+        let device = self.devices.get(&point.device);
+        let Some(device) = device.filter(|device| device.is_online) else {
+            return Err(refusal("away", format!("the device of {} is not connected", point.topic)));
+        };
+        if self.busy.contains_key(&(point.device, point.point)) {
+            return Err(refusal("busy", format!("a command for {} is under way", point.topic)));
+        }
+        let max = self.limits.device_queue_max;
+        if device.waiting.len() >= max {
+            return Err(refusal("queue_full", format!("{max} requests wait for the device of {}", point.topic)));
+        }
+        let max = self.limits.requests_max;
+        if self.pending.len() + self.done.len() >= max {
+            return Err(refusal("queue_full", format!("{max} requests are under way")));
+        }
+        if !self.has_audit_room(RECORDS_MAX) {
+            let detail = format!("{} records wait to be written to the audit log", self.audit.len());
+            return Err(refusal("audit_full", detail));
+        }
+        Ok((point.clone(), command))
+    }
+
+    /// Whether so many more records fit beside those that the requests under way may leave.
+    fn has_audit_room(&self, records: usize) -> bool {
+        self.audit.len() + RECORDS_MAX * self.pending.len() + records <= self.limits.audit_max
+    }
+
+    fn expire(&mut self, now: Now, ticket: Ticket) {
+        let Some(pending) = self.pending.get(&ticket) else { return };
+        let (id, is_over) = (pending.point.device, pending.is_over);
+        let Some(device) = self.devices.get_mut(&id) else { return };
+        let is_out = device.out == Some(ticket);
+        if is_out && !is_over {
+            self.finish(now, ticket, Phase::TimedOut, Err(timed_out()));
+            let again = now.mono + self.limits.unanswered_after;
+            if let Some(pending) = self.pending.get_mut(&ticket) {
+                pending.deadline = again;
+                self.deadlines.insert((again, ticket));
+            }
+            return;
+        }
+        if is_out {
+            device.out = None;
+            self.finish(now, ticket, Phase::Unanswered, Err(unanswered()));
+        } else {
+            device.waiting.retain(|other| *other != ticket);
+            self.finish(now, ticket, Phase::Dropped, Err(timed_out_unsent()));
+        }
+        self.forget(ticket);
+        self.offer(id);
+    }
+
+    /// Ends a request, or, where it has ended, only records what came after.
+    fn finish(&mut self, now: Now, ticket: Ticket, phase: Phase, outcome: CommandOutcome) {
+        let Some(mut pending) = self.pending.remove(&ticket) else { return };
+        let was_over = core::mem::replace(&mut pending.is_over, true);
+        let phase = match phase {
+            Phase::Succeeded | Phase::Failed if was_over => Phase::Late,
+            Phase::Lost if was_over => Phase::Unanswered,
+            other => other,
+        };
+        self.count(phase);
+        self.record(now, &pending, phase, &outcome);
+        if !was_over {
+            let elapsed = now.mono.since(pending.asked);
+            self.done.push_back(Done { request: pending.request, outcome, elapsed });
+        }
+        self.pending.insert(ticket, pending);
+    }
+
+    fn forget(&mut self, ticket: Ticket) {
+        if let Some(pending) = self.pending.remove(&ticket) {
+            self.deadlines.remove(&(pending.deadline, ticket));
+            self.busy.remove(&(pending.point.device, pending.command.point));
+        }
+    }
+
+    /// Queues a device for [`Control::poll_command`], where something waits and nothing is out.
+    fn offer(&mut self, id: DeviceId) {
+        let Some(device) = self.devices.get_mut(&id) else { return };
+        if device.is_online && device.out.is_none() && !device.is_ready && !device.waiting.is_empty() {
+            device.is_ready = true;
+            self.ready.push_back(id);
+        }
+    }
+
+    const fn count(&mut self, phase: Phase) {
+        let counts = &mut self.counts;
+        match phase {
+            // Counted where they happen.
+            Phase::Requested | Phase::Refused | Phase::Sent => {}
+            Phase::Succeeded => counts.succeeded += 1,
+            Phase::Failed => counts.failed += 1,
+            Phase::Dropped => counts.dropped += 1,
+            Phase::TimedOut => counts.timed_out += 1,
+            Phase::Lost => counts.lost += 1,
+            Phase::Late => counts.late += 1,
+            Phase::Unanswered => counts.unanswered += 1,
+        }
+    }
+
+    fn record(&mut self, now: Now, pending: &Pending, phase: Phase, outcome: &CommandOutcome) {
+        let (reason, detail) = reasons(outcome);
+        let id = self.next_record_id();
+        self.audit.push_back(AuditRecord {
+            id,
+            time: now.utc,
+            request: pending.request,
+            who: pending.who.clone(),
+            topic: pending.point.topic.clone(),
+            device: Some(pending.point.device),
+            value: pending.shown.clone(),
+            mode: Some(pending.command.mode),
+            phase,
+            reason,
+            detail,
+        });
+    }
+
+    /// Room is kept for the requests that were taken, so a flood of refused ones loses its own records first; their
+    /// numbers are used, so that the gap shows.
+    fn record_refused(&mut self, now: Now, request: Request, shown: Box<str>, refusal: &Refusal) {
+        let id = self.next_record_id();
+        if !self.has_audit_room(1) {
+            self.counts.audit_lost += 1;
+            return;
+        }
+        self.audit.push_back(AuditRecord {
+            id,
+            time: now.utc,
+            request: request.id,
+            who: cut(&request.who).into(),
+            device: self.point(&request.topic).map(|point| point.device),
+            topic: request.topic,
+            value: shown,
+            mode: request.mode,
+            phase: Phase::Refused,
+            reason: refusal.reason,
+            detail: refusal.detail.clone(),
+        });
+    }
+
+    const fn next_record_id(&mut self) -> u64 {
+        let id = self.next_record;
+        self.next_record += 1;
+        id
+    }
+}
+
+fn reasons(outcome: &CommandOutcome) -> (&'static str, String) {
+    match outcome {
+        Ok(()) => ("", String::new()),
+        Err(refusal) => (refusal.reason, refusal.detail.clone()),
+    }
+}
+
+const fn refusal(reason: &'static str, detail: String) -> Refusal {
+    Refusal { reason, detail }
+}
+
+fn unknown(request: &Request) -> Refusal {
+    let topic = cut(&request.topic);
+    if request.topic_exists {
+        refusal("not_writable", format!("the topic {topic} can only be read"))
+    } else {
+        refusal("unknown_topic", format!("there is no topic {topic}"))
+    }
+}
+
+fn lost() -> Refusal {
+    refusal("away", "the device was lost before it answered; the command may have been carried out".into())
+}
+
+fn away_unsent() -> Refusal {
+    refusal("away", "the device was lost before the command was sent".into())
+}
+
+fn timed_out() -> Refusal {
+    refusal("timeout", "the device did not answer in time; the command may have been carried out".into())
+}
+
+fn timed_out_unsent() -> Refusal {
+    refusal("timeout", "the request waited for the device too long; nothing was sent".into())
+}
+
+fn unanswered() -> Refusal {
+    refusal("timeout", "no outcome came at all; the command may have been carried out".into())
+}

@@ -1,0 +1,50 @@
+//! What goes in, what goes to a device, and what comes out.
+
+use alloc::sync::Arc;
+use core::time::Duration;
+use tieline_core::{Command, CommandMode, CommandOutcome, DeviceId, Topic, Value};
+
+/// A wish to set a topic.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// The caller's number of it.
+    pub id: u64,
+    /// What to set.
+    pub topic: Topic,
+    /// Whether the topic is in the tree, so that a wrong name is told from a point that is only read.
+    pub topic_exists: bool,
+    /// In engineering units.
+    pub value: Value,
+    /// How to ask the device; none: as its point prefers.
+    pub mode: Option<CommandMode>,
+    /// The time until its end; none: [`Limits::timeout`].
+    pub timeout: Option<Duration>,
+    /// Who asks, for the audit log.
+    pub who: Arc<str>,
+}
+
+/// A command on its way; its outcome must name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// A command for a device's protocol.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dispatch {
+    /// Which device.
+    pub device: DeviceId,
+    /// What to do.
+    pub command: Command,
+    /// For [`Control::handle_outcome`].
+    pub ticket: Ticket,
+}
+
+/// The end of a request that was taken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Done {
+    /// The caller's number of it.
+    pub request: u64,
+    /// What became of it.
+    pub outcome: CommandOutcome,
+    /// From the request to its end.
+    pub elapsed: Duration,
+}
