@@ -85,6 +85,15 @@ impl Decoder {
         Ok((octets.len(), None))
     }
 
+    /// Octets of memory that an incomplete packet holds.
+    #[must_use]
+    pub fn held_octets(&self) -> usize {
+        match &self.state {
+            State::Start | State::Length { .. } => 0,
+            State::Body { body, .. } => body.capacity(),
+        }
+    }
+
     /// Forgets a packet that is incomplete.
     pub fn reset(&mut self) {
         self.state = State::Start;

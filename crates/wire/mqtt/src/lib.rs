@@ -21,6 +21,9 @@ mod reason;
 mod server;
 mod text;
 
+#[cfg(test)]
+mod tests;
+
 pub use client::{ClientConfig, ClientEnd, ClientEvent, ClientSession, Connected, PublishOutcome, Received};
 pub use decoder::Decoder;
 pub use error::{DecodeError, TooLong};

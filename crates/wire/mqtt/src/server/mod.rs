@@ -9,8 +9,8 @@
 //! The session knows the rules of one connection: order of packets, identifiers, acknowledgements, flow control,
 //! keep alive. Its owner knows topics, subscriptions, retained messages, wills and rights.
 //!
-//! It takes no input while the owner has a CONNECT to answer, nor while [`CONTROL_OCTETS_MAX`] octets of answers
-//! wait to be sent.
+//! While the owner has a CONNECT to answer, what the client sends ahead (section 3.1.4 lets it) waits, up to
+//! `connect_octets_max`. No input is taken while [`CONTROL_OCTETS_MAX`] octets of answers wait to be sent.
 
 mod config;
 mod connect;
@@ -47,6 +47,8 @@ pub struct ServerSession {
     random: u64,
     phase: Phase,
     decoder: Decoder,
+    /// What came before the owner answered CONNECT.
+    early: Vec<u8>,
     /// Answers to be sent.
     control: Vec<u8>,
     event: Option<ServerEvent>,
@@ -122,6 +124,7 @@ impl ServerSession {
             random,
             phase: Phase::Idle,
             decoder,
+            early: Vec::new(),
             control: Vec::new(),
             event: None,
             ended: None,
@@ -243,6 +246,7 @@ impl ServerSession {
 
     fn close(&mut self) {
         self.phase = Phase::Closed;
+        self.early = Vec::new();
         self.decoder.reset();
         self.link.aliases.clear();
     }
@@ -263,6 +267,39 @@ impl ServerSession {
             }
             Phase::Idle | Phase::Greeting { .. } | Phase::Deciding | Phase::Closed => self.close(),
         }
+    }
+
+    /// Keeps what comes before the owner has answered; how much.
+    fn take_early(&mut self, octets: &[u8]) -> usize {
+        let max = usize::try_from(self.config.connect_octets_max).unwrap_or(usize::MAX);
+        let kept = octets.get(..max.saturating_sub(self.early.len())).unwrap_or(octets);
+        self.early.extend_from_slice(kept);
+        kept.len()
+    }
+
+    /// Handles what came before the owner had answered, up to the next event.
+    fn handle_early(&mut self) {
+        let now = Now { mono: self.link.last_packet, ..Now::default() };
+        let early = core::mem::take(&mut self.early);
+        let used = self.handle_octets(now, &early);
+        self.early = early.get(used..).unwrap_or_default().to_vec();
+    }
+
+    fn handle_octets(&mut self, now: Now, octets: &[u8]) -> usize {
+        let mut used = 0;
+        while let Some(rest) = octets.get(used..).filter(|rest| !rest.is_empty()) {
+            match self.phase {
+                Phase::Closed => return octets.len(),
+                Phase::Deciding if self.event.is_none() => return used + self.take_early(rest),
+                Phase::Deciding | Phase::Idle => break,
+                Phase::Greeting { .. } | Phase::Open { .. } => {}
+            }
+            if self.event.is_some() || self.control.len() >= CONTROL_OCTETS_MAX {
+                break;
+            }
+            used += self.take_octets(now, rest);
+        }
+        used
     }
 
     fn take_octets(&mut self, now: Now, octets: &[u8]) -> usize {
@@ -337,18 +374,11 @@ impl Machine for ServerSession {
     }
 
     fn handle_input(&mut self, now: Now, octets: &[u8]) -> usize {
-        let mut used = 0;
-        while let Some(rest) = octets.get(used..).filter(|rest| !rest.is_empty()) {
-            if self.phase == Phase::Closed {
-                return octets.len();
-            }
-            let waits = self.event.is_some() || self.phase == Phase::Deciding || self.phase == Phase::Idle;
-            if waits || self.control.len() >= CONTROL_OCTETS_MAX {
-                break;
-            }
-            used += self.take_octets(now, rest);
+        if self.is_open() && !self.early.is_empty() && self.event.is_none() {
+            self.handle_early();
         }
-        used
+        let blocked = self.is_open() && !self.early.is_empty();
+        if blocked { 0 } else { self.handle_octets(now, octets) }
     }
 
     fn handle_timeout(&mut self, now: Now) {
@@ -378,6 +408,9 @@ impl Machine for ServerSession {
     }
 
     fn poll_event(&mut self) -> Option<ServerEvent> {
+        if self.event.is_none() && self.is_open() && !self.early.is_empty() {
+            self.handle_early();
+        }
         self.event.take().or_else(|| self.ended.take().map(ServerEvent::Ended))
     }
 
