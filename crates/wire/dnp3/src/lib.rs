@@ -13,6 +13,8 @@
 //! Read first: `types.rs` (the nouns), `objects/mod.rs` (the table), then `outstation/mod.rs` or `master/mod.rs`.
 #![no_std]
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 pub mod app;
 pub mod crc;

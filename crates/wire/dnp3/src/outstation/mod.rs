@@ -1,1 +1,151 @@
-//! The outstation machine.
+//! An outstation: serves a database of points to one master.
+//!
+//! ```text
+//!  owner ── update ──▶ Database ── change ──▶ EventBuffer ◀── select · written · confirm ──┐
+//!                          └── values ──────────────────────────────┐                     │
+//!  link ── Endpoint ── fragment ──▶ Application (requests · replies · unsolicited) ── report ──▶ out
+//!                                        └── ControlHandler decides · OutstationEvent tells
+//! ```
+//!
+//! In: octets, deadlines, and the owner's [`update`](Outstation::update). Out: octets, and [`OutstationEvent`].
+//!
+//! An idle session holds its points and nothing else on the heap. A response is built when it is sent, from the
+//! database and from the events; to repeat an unconfirmed one the events are marked, no octets are kept.
+//!
+//! Read first: `application.rs` (what happens to a fragment), then `events.rs`.
+
+mod application;
+mod clock;
+mod config;
+mod controls;
+mod database;
+mod events;
+mod machine;
+mod point;
+mod read;
+mod select;
+mod stats;
+mod timers;
+mod transmit;
+mod unsolicited;
+mod write;
+
+pub use config::{OutstationConfig, UnsolicitedConfig};
+pub use controls::{AcceptAll, BoxedControlHandler, ControlHandler, Operate, OutstationEvent, RefuseAll};
+pub use database::{Database, DatabaseError, OCTETS_MAX};
+pub use events::EventLimits;
+pub use point::PointConfig;
+pub use stats::OutstationStats;
+
+use crate::endpoint::{Endpoint, EndpointConfig, Role};
+use crate::link::LinkAddress;
+use crate::{Iin, Measurement, PointType};
+use application::Application;
+use core::fmt;
+use tieline_core::Now;
+
+/// An outstation's end of one association: a [`Machine`](tieline_core::Machine).
+pub struct Outstation {
+    endpoint: Endpoint,
+    application: Application,
+}
+
+impl Outstation {
+    /// An outstation that has just started: IIN1.7 is set, no event waits.
+    #[must_use]
+    pub fn new(config: OutstationConfig, database: Database, controls: BoxedControlHandler) -> Self {
+        let endpoint = Endpoint::new(EndpointConfig {
+            role: Role::Outstation,
+            local: LinkAddress::new(config.address),
+            remote: Some(LinkAddress::new(config.master)),
+            self_address: config.answers_self_address,
+            fragment_max: config.fragment_octets_received_max,
+        });
+        Self { endpoint, application: Application::new(config, database, controls) }
+    }
+
+    /// Gives a point a value, as an event if it changed (by more than its dead-band) and its point has a class. Without
+    /// a stamp of its own the event bears the outstation's time.
+    ///
+    /// # Errors
+    /// There is no such point, or the value is not of its type; nothing changed.
+    pub fn update(&mut self, now: Now, measurement: Measurement) -> Result<(), DatabaseError> {
+        self.application.update(now, measurement)
+    }
+
+    /// The points and their values.
+    #[must_use]
+    pub const fn database(&self) -> &Database {
+        &self.application.database
+    }
+
+    /// To add points, or to set values without events.
+    pub const fn database_mut(&mut self) -> &mut Database {
+        &mut self.application.database
+    }
+
+    /// Takes a point away and says whether it was there. Its events stay until they are reported.
+    pub fn remove(&mut self, point_type: PointType, index: u16) -> bool {
+        self.application.database.remove(point_type, index)
+    }
+
+    /// Local mode: every control is refused with status 7, and IIN1.5 is set.
+    pub const fn set_local(&mut self, is_local: bool) {
+        self.application.is_local = is_local;
+    }
+
+    /// Sets or clears indications that are the application's to give: IIN1.1 to 1.6, 2.3 and 2.5; other bits are
+    /// ignored. A class bit or 2.3 given here is reported on top of what the event buffer says. IIN1.4 is cleared when
+    /// the master sets the time.
+    pub const fn set_indications(&mut self, bits: Iin, given: bool) {
+        let bits = Iin(bits.0 & OWNED.0);
+        let kept = self.application.indications.without(bits);
+        self.application.indications = if given { kept.with(bits) } else { kept };
+    }
+
+    /// Starts again, as after a power cycle: events, selections and enabled classes are forgotten, IIN1.7 is set. The
+    /// points keep their values; the owner ends the connection if there is one.
+    pub fn restart(&mut self, now: Now) {
+        self.application.restart(now);
+    }
+
+    /// What it counted.
+    #[must_use]
+    pub fn stats(&self) -> OutstationStats {
+        OutstationStats {
+            endpoint: self.endpoint.counters(),
+            events_dropped: self.application.events.dropped(),
+            events_waiting: u64::try_from(self.application.events.len()).unwrap_or(u64::MAX),
+            ..self.application.stats
+        }
+    }
+
+    /// How it was configured.
+    #[must_use]
+    pub const fn config(&self) -> &OutstationConfig {
+        &self.application.config
+    }
+}
+
+impl fmt::Debug for Outstation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outstation")
+            .field("address", &self.application.config.address)
+            .field("points", &self.application.database.len())
+            .field("events", &self.application.events.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The indications that the application may give.
+const OWNED: Iin = Iin::CLASS_1
+    .with(Iin::CLASS_2)
+    .with(Iin::CLASS_3)
+    .with(Iin::NEED_TIME)
+    .with(Iin::LOCAL_CONTROL)
+    .with(Iin::DEVICE_TROUBLE)
+    .with(Iin::EVENT_BUFFER_OVERFLOW)
+    .with(Iin::CONFIG_CORRUPT);
+
+#[cfg(test)]
+mod tests;

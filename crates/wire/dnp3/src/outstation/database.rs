@@ -1,0 +1,282 @@
+//! The points of an outstation: one sorted list, 24 octets a point, found by type and index.
+
+use super::point::{Point, PointConfig, bits_of};
+use crate::{DnpTime, EventClass, Flags, Measured, Measurement, PointType};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+
+/// The longest octet string of groups 110 and 111: its length is its variation.
+pub const OCTETS_MAX: usize = 255;
+
+/// All points of an outstation, with their values.
+#[derive(Clone, Debug, Default)]
+pub struct Database {
+    /// Sorted by type and index.
+    points: Vec<Point>,
+    /// The values of the octet strings, in the order of their points, which are last in `points`.
+    texts: Vec<Box<[u8]>>,
+    /// No point ever had a higher index.
+    index_max: u16,
+}
+
+/// Why a value or a point was not taken: the caller's mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DatabaseError {
+    /// No point of that type and index.
+    Unknown,
+    /// The point is there already.
+    Exists,
+    /// The value is not of the point's type, or an octet string is empty or longer than 255 octets.
+    WrongValue,
+    /// The type has no such static or event variation.
+    WrongVariation,
+}
+
+impl fmt::Display for DatabaseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unknown => "no point of that type and index",
+            Self::Exists => "the point exists already",
+            Self::WrongValue => "the value is not of the point's type (octet strings hold 1 to 255 octets)",
+            Self::WrongVariation => "the point's type has no such variation",
+        })
+    }
+}
+
+impl core::error::Error for DatabaseError {}
+
+/// What a value did to its point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    pub(super) class: EventClass,
+    pub(super) event_variation: u8,
+    /// The stored bits of the new value.
+    pub(super) bits: u64,
+    pub(super) flags: Flags,
+}
+
+impl Database {
+    /// No points.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { points: Vec::new(), texts: Vec::new(), index_max: 0 }
+    }
+
+    /// Adds a point: zero or one NUL octet, flagged as not measured since the restart.
+    ///
+    /// # Errors
+    /// The point exists, or its configuration names a variation that its type does not have.
+    pub fn add(&mut self, point_type: PointType, index: u16, config: PointConfig) -> Result<(), DatabaseError> {
+        if !static_variations(point_type).contains(&config.static_variation)
+            || !event_variations(point_type).contains(&config.event_variation)
+        {
+            return Err(DatabaseError::WrongVariation);
+        }
+        let Err(slot) = self.find(point_type, index) else { return Err(DatabaseError::Exists) };
+        self.points.insert(slot, Point::new(point_type, index, config));
+        self.index_max = self.index_max.max(index);
+        if let Some(text) = self.text_slot(slot) {
+            self.texts.insert(text, Box::new([0]));
+        }
+        Ok(())
+    }
+
+    /// Takes a point away and says whether it was there. Its events stay until they are reported.
+    pub fn remove(&mut self, point_type: PointType, index: u16) -> bool {
+        let Ok(slot) = self.find(point_type, index) else { return false };
+        if let Some(text) = self.text_slot(slot) {
+            self.texts.remove(text);
+        }
+        self.points.remove(slot);
+        true
+    }
+
+    /// Takes all points of a type away and returns how many there were.
+    pub fn remove_all(&mut self, point_type: PointType) -> usize {
+        let slots = self.slots(point_type);
+        if point_type == PointType::OctetString {
+            self.texts.clear();
+        }
+        self.points.drain(slots).count()
+    }
+
+    /// Gives back memory that growing left over: worth a call after the last `add`.
+    pub fn shrink(&mut self) {
+        self.points.shrink_to_fit();
+        self.texts.shrink_to_fit();
+    }
+
+    /// How many points of a type there are.
+    #[must_use]
+    pub fn count(&self, point_type: PointType) -> usize {
+        self.slots(point_type).len()
+    }
+
+    /// How many points there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.points.len()
+    }
+
+    /// Whether there is no point.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.points.is_empty()
+    }
+
+    /// The point's value. Frozen counters carry the time of their freeze.
+    #[must_use]
+    pub fn get(&self, point_type: PointType, index: u16) -> Option<Measurement> {
+        let slot = self.find(point_type, index).ok()?;
+        self.at(slot)
+    }
+
+    /// All values, by type and index.
+    pub fn iter(&self) -> impl Iterator<Item = Measurement> {
+        (0..self.points.len()).filter_map(|slot| self.at(slot))
+    }
+
+    /// Sets a value without an event: for the values at start.
+    ///
+    /// # Errors
+    /// There is no such point, or the value is not of its type.
+    pub fn set(&mut self, measurement: Measurement) -> Result<(), DatabaseError> {
+        self.update(measurement).map(drop)
+    }
+
+    /// Sets a value; tells the event that it makes, if any.
+    pub(super) fn update(&mut self, m: Measurement) -> Result<Option<Change>, DatabaseError> {
+        let slot = self.find(m.point_type, m.index).map_err(|_| DatabaseError::Unknown)?;
+        let bits = bits_of(m.point_type, &m.value).ok_or(DatabaseError::WrongValue)?;
+        let mut changed = false;
+        if let Measured::Octets(octets) = m.value {
+            if octets.is_empty() || octets.len() > OCTETS_MAX {
+                return Err(DatabaseError::WrongValue);
+            }
+            let text = self.text_slot(slot).and_then(|text| self.texts.get_mut(text)).ok_or(DatabaseError::Unknown)?;
+            changed = *text != octets;
+            *text = octets;
+        }
+        let point = self.points.get_mut(slot).ok_or(DatabaseError::Unknown)?;
+        changed |= point.set(bits, m.flags);
+        if !changed {
+            return Ok(None);
+        }
+        point.mark_reported();
+        if let (PointType::FrozenCounter, Some(stamp)) = (m.point_type, m.stamp) {
+            point.set_frozen_at(stamp.time);
+        }
+        Ok(point.event_class().map(|class| Change {
+            class,
+            event_variation: point.event_variation,
+            bits,
+            flags: point.flags(),
+        }))
+    }
+
+    /// Remembers when a frozen counter was frozen, changed or not.
+    pub(super) fn set_frozen_at(&mut self, index: u16, time: DnpTime) {
+        if let Ok(slot) = self.find(PointType::FrozenCounter, index)
+            && let Some(point) = self.points.get_mut(slot)
+        {
+            point.set_frozen_at(time);
+        }
+    }
+
+    /// Puts the points of a type and range into a class; says whether there was one. `None` keeps them in class 0
+    /// only.
+    pub(super) fn assign_class(&mut self, slots: Range<usize>, class: Option<EventClass>) -> bool {
+        let Some(points) = self.points.get_mut(slots) else { return false };
+        for point in points.iter_mut() {
+            point.set_class(class, true);
+        }
+        !points.is_empty()
+    }
+
+    /// The slots of all points of a type.
+    pub(super) fn slots(&self, point_type: PointType) -> Range<usize> {
+        self.slots_between(point_type, 0, u16::MAX)
+    }
+
+    /// The slots of the points of a type with indices from `start` to `stop`, both included.
+    pub(super) fn slots_between(&self, point_type: PointType, start: u16, stop: u16) -> Range<usize> {
+        self.slots_from((point_type, start), (point_type, stop))
+    }
+
+    /// The slots of the points from one key to another, both included.
+    pub(super) fn slots_from(&self, next: (PointType, u16), last: (PointType, u16)) -> Range<usize> {
+        let from = self.points.partition_point(|p| p.key() < next);
+        let to = self.points.partition_point(|p| p.key() <= last);
+        from..to.max(from)
+    }
+
+    /// Whether the points of a type reach from `start` or below to `stop` or above, with at least one in between.
+    pub(super) fn reaches(&self, point_type: PointType, start: u16, stop: u16) -> bool {
+        let of_type = self.slots(point_type);
+        let index = |slot: usize| self.point(slot).map_or(0, |point| point.index);
+        !self.slots_between(point_type, start, stop).is_empty()
+            && index(of_type.start) <= start
+            && index(of_type.end - 1) >= stop
+    }
+
+    pub(super) const fn index_max(&self) -> u16 {
+        self.index_max
+    }
+
+    pub(super) fn point(&self, slot: usize) -> Option<&Point> {
+        self.points.get(slot)
+    }
+
+    /// The octets of the octet string in a slot; empty for every other type.
+    pub(super) fn octets(&self, slot: usize) -> &[u8] {
+        self.text_slot(slot).and_then(|text| self.texts.get(text)).map_or(&[], |text| text)
+    }
+
+    /// The octets of an octet string; empty where there is none.
+    pub(super) fn octets_of(&self, index: u16) -> &[u8] {
+        self.find(PointType::OctetString, index).map_or(&[], |slot| self.octets(slot))
+    }
+
+    fn at(&self, slot: usize) -> Option<Measurement> {
+        let point = self.points.get(slot)?;
+        let stamp = (point.point_type == PointType::FrozenCounter)
+            .then(|| crate::Stamp { time: point.frozen_at(), synchronized: true });
+        let value = point.value().unwrap_or_else(|| Measured::Octets(self.octets(slot).into()));
+        Some(Measurement { point_type: point.point_type, index: point.index, value, flags: point.flags(), stamp })
+    }
+
+    fn find(&self, point_type: PointType, index: u16) -> Result<usize, usize> {
+        self.points.binary_search_by_key(&(point_type, index), Point::key)
+    }
+
+    /// Where the octets of that slot are, if it is an octet string. The last type: all slots from its first on.
+    fn text_slot(&self, slot: usize) -> Option<usize> {
+        let first = self.points.partition_point(|p| p.point_type < PointType::OctetString);
+        slot.checked_sub(first)
+    }
+}
+
+/// The static variations that a point may have by default.
+pub(super) const fn static_variations(point_type: PointType) -> &'static [u8] {
+    match point_type {
+        PointType::Binary | PointType::DoubleBit | PointType::BinaryOutput => &[1, 2],
+        PointType::Counter => &[1, 2, 5, 6],
+        PointType::FrozenCounter => &[1, 2, 5, 6, 9, 10],
+        PointType::Analog => &[1, 2, 3, 4, 5, 6],
+        PointType::AnalogOutput => &[1, 2, 3, 4],
+        PointType::OctetString => &[0],
+    }
+}
+
+/// The event variations that a point may have by default.
+pub(super) const fn event_variations(point_type: PointType) -> &'static [u8] {
+    match point_type {
+        PointType::Binary | PointType::DoubleBit => &[1, 2, 3],
+        PointType::BinaryOutput => &[1, 2],
+        PointType::Counter | PointType::FrozenCounter => &[1, 2, 5, 6],
+        PointType::Analog | PointType::AnalogOutput => &[1, 2, 3, 4, 5, 6, 7, 8],
+        PointType::OctetString => &[0],
+    }
+}

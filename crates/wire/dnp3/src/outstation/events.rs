@@ -1,0 +1,316 @@
+//! Events that wait to be reported and confirmed: one queue in the order they happened, 24 octets an event, no heap
+//! while it is empty and small.
+//!
+//! An event goes `Idle → Selected(header) → Written → gone` (confirmed), or back to `Idle` when the confirm does not
+//! come or another request takes its place: nothing leaves the queue unconfirmed except by overflow.
+
+use super::database::Change;
+use crate::{Classes, EventClass, Flags, PointType, Stamp};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+
+/// Events that keep their place when the queue is empty; a longer queue gives its memory back.
+const KEPT_CAPACITY: usize = 16;
+
+/// How many events of each type are kept before the oldest of that type is dropped (and IIN2.3 is set).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventLimits([u16; 8]);
+
+impl EventLimits {
+    /// The same limit for every type; zero keeps no events.
+    #[must_use]
+    pub const fn all(limit: u16) -> Self {
+        Self([limit; 8])
+    }
+
+    /// The same with another limit for one type.
+    #[must_use]
+    pub fn with(mut self, point_type: PointType, limit: u16) -> Self {
+        if let Some(kept) = self.0.get_mut(point_type as usize) {
+            *kept = limit;
+        }
+        self
+    }
+
+    /// The limit of a type.
+    #[must_use]
+    pub fn of(&self, point_type: PointType) -> u16 {
+        self.0.get(point_type as usize).copied().unwrap_or(0)
+    }
+}
+
+impl Default for EventLimits {
+    /// 100 of each type.
+    fn default() -> Self {
+        Self::all(100)
+    }
+}
+
+/// How far an event is on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// Waits to be asked for.
+    Idle,
+    /// Chosen by that object header of the request; not yet in a fragment.
+    Selected(u8),
+    /// In a fragment that awaits its confirm.
+    Written,
+}
+
+/// One event: 24 octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Event {
+    /// The value's bits; for octet strings the number of the text.
+    pub(super) bits: u64,
+    millis_low: u32,
+    millis_high: u16,
+    pub(super) index: u16,
+    pub(super) point_type: PointType,
+    pub(super) flags: Flags,
+    pub(super) class: EventClass,
+    pub(super) variation: u8,
+    pub(super) mark: Mark,
+    synchronized: bool,
+}
+
+const _: () = assert!(size_of::<Event>() == 24);
+
+impl Event {
+    pub(super) fn stamp(&self) -> Stamp {
+        let millis = u64::from(self.millis_low) | u64::from(self.millis_high) << 32;
+        Stamp { time: crate::DnpTime::from_millis(millis), synchronized: self.synchronized }
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.mark != Mark::Written
+    }
+}
+
+/// Which events an object header asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Classes(Classes),
+    Type(PointType),
+}
+
+impl Wanted {
+    fn holds(self, event: &Event) -> bool {
+        match self {
+            Self::Classes(classes) => classes.contains(event.class.into()),
+            Self::Type(point_type) => event.point_type == point_type,
+        }
+    }
+}
+
+/// All events of one outstation.
+#[derive(Debug)]
+pub(super) struct EventBuffer {
+    events: VecDeque<Event>,
+    /// Octets by number, ascending.
+    texts: VecDeque<(u64, Box<[u8]>)>,
+    next_text: u64,
+    limits: EventLimits,
+    counts: [u16; 8],
+    /// Events not written, by class.
+    waiting: [u32; 3],
+    /// Types that dropped an event and have had no room since.
+    overflown: u8,
+    /// A written event was dropped: a repeated response cannot be the same.
+    written_lost: bool,
+    dropped: u64,
+}
+
+impl EventBuffer {
+    pub(super) const fn new(limits: EventLimits) -> Self {
+        Self {
+            events: VecDeque::new(),
+            texts: VecDeque::new(),
+            next_text: 0,
+            limits,
+            counts: [0; 8],
+            waiting: [0; 3],
+            overflown: 0,
+            written_lost: false,
+            dropped: 0,
+        }
+    }
+
+    /// Keeps an event, dropping the oldest of its type when that type is full.
+    pub(super) fn push(&mut self, point_type: PointType, index: u16, change: Change, octets: &[u8], stamp: Stamp) {
+        let limit = self.limits.of(point_type);
+        if limit == 0 {
+            return;
+        }
+        if self.count(point_type) >= limit {
+            self.overflown |= bit(point_type);
+            self.dropped += 1;
+            self.drop_oldest(point_type);
+        }
+        let mut bits = change.bits;
+        if point_type == PointType::OctetString {
+            bits = self.next_text;
+            self.next_text += 1;
+            self.texts.push_back((bits, octets.into()));
+        }
+        let [a, b, c, d, e, f, ..] = stamp.time.millis().to_le_bytes();
+        self.events.push_back(Event {
+            bits,
+            millis_low: u32::from_le_bytes([a, b, c, d]),
+            millis_high: u16::from_le_bytes([e, f]),
+            index,
+            point_type,
+            flags: change.flags,
+            class: change.class,
+            variation: change.event_variation,
+            mark: Mark::Idle,
+            synchronized: stamp.synchronized,
+        });
+        add(&mut self.counts, point_type as usize, 1);
+        add(&mut self.waiting, change.class as usize, 1);
+    }
+
+    /// Marks the idle events that a header asks for, oldest first, at most `limit`.
+    pub(super) fn select(&mut self, header: u8, wanted: Wanted, limit: usize) -> usize {
+        let idle = self.events.iter_mut().filter(|e| e.mark == Mark::Idle && wanted.holds(e));
+        idle.take(limit).map(|e| e.mark = Mark::Selected(header)).count()
+    }
+
+    /// The slots of the events with a mark, oldest first, from a slot on.
+    pub(super) fn next_marked(&self, mark: Mark, from: usize) -> Option<(usize, Event)> {
+        let (slot, event) = self.events.iter().enumerate().skip(from).find(|(_, e)| e.mark == mark)?;
+        Some((slot, *event))
+    }
+
+    pub(super) fn set_written(&mut self, slot: usize) {
+        if let Some(event) = self.events.get_mut(slot)
+            && event.is_waiting()
+        {
+            event.mark = Mark::Written;
+            sub(&mut self.waiting, event.class as usize);
+        }
+    }
+
+    /// The octets of an octet string's event.
+    pub(super) fn octets(&self, event: &Event) -> &[u8] {
+        let found = self.texts.binary_search_by_key(&event.bits, |(number, _)| *number).ok();
+        found.and_then(|at| self.texts.get(at)).map_or(&[], |(_, octets)| octets)
+    }
+
+    /// The confirm came: what was written is gone.
+    pub(super) fn confirm(&mut self) -> usize {
+        let before = self.events.len();
+        let (counts, texts) = (&mut self.counts, &mut self.texts);
+        self.events.retain(|event| {
+            let keep = event.is_waiting();
+            if !keep {
+                sub(counts, event.point_type as usize);
+                forget_text(texts, event);
+            }
+            keep
+        });
+        self.written_lost = false;
+        for point_type in PointType::ALL {
+            if self.count(point_type) < self.limits.of(point_type) {
+                self.overflown &= !bit(point_type);
+            }
+        }
+        if self.events.is_empty() && self.events.capacity() > KEPT_CAPACITY {
+            self.events = VecDeque::new();
+            self.texts = VecDeque::new();
+        }
+        before - self.events.len()
+    }
+
+    /// The confirm did not come: everything waits again.
+    pub(super) fn rearm(&mut self) {
+        for event in &mut self.events {
+            if event.mark == Mark::Written {
+                add(&mut self.waiting, event.class as usize, 1);
+            }
+            event.mark = Mark::Idle;
+        }
+        self.written_lost = false;
+    }
+
+    /// What was chosen and did not fit waits again.
+    pub(super) fn unselect(&mut self) {
+        for event in &mut self.events {
+            if let Mark::Selected(_) = event.mark {
+                event.mark = Mark::Idle;
+            }
+        }
+    }
+
+    /// Whether a written event was dropped since it was written.
+    pub(super) const fn written_lost(&self) -> bool {
+        self.written_lost
+    }
+
+    /// How many events of these classes are not written.
+    pub(super) fn waiting(&self, classes: Classes) -> u32 {
+        let of = |class: EventClass| if classes.contains(class.into()) { self.waiting_in(class) } else { 0 };
+        of(EventClass::Class1) + of(EventClass::Class2) + of(EventClass::Class3)
+    }
+
+    fn waiting_in(&self, class: EventClass) -> u32 {
+        self.waiting.get(class as usize).copied().unwrap_or(0)
+    }
+
+    pub(super) const fn is_overflown(&self) -> bool {
+        self.overflown != 0
+    }
+
+    /// How many events were dropped since the start.
+    pub(super) const fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Forgets everything: the device restarts.
+    pub(super) fn clear(&mut self) {
+        *self = Self { dropped: self.dropped, ..Self::new(self.limits) };
+    }
+
+    fn count(&self, point_type: PointType) -> u16 {
+        self.counts.get(point_type as usize).copied().unwrap_or(0)
+    }
+
+    fn drop_oldest(&mut self, point_type: PointType) {
+        let Some(slot) = self.events.iter().position(|e| e.point_type == point_type) else { return };
+        let Some(event) = self.events.remove(slot) else { return };
+        sub(&mut self.counts, point_type as usize);
+        forget_text(&mut self.texts, &event);
+        if event.is_waiting() {
+            sub(&mut self.waiting, event.class as usize);
+        } else {
+            self.written_lost = true;
+        }
+    }
+}
+
+fn forget_text(texts: &mut VecDeque<(u64, Box<[u8]>)>, event: &Event) {
+    if event.point_type == PointType::OctetString
+        && let Ok(at) = texts.binary_search_by_key(&event.bits, |(number, _)| *number)
+    {
+        texts.remove(at);
+    }
+}
+
+const fn bit(point_type: PointType) -> u8 {
+    1 << point_type as u8
+}
+
+fn add<T: Copy + core::ops::AddAssign>(counts: &mut [T], at: usize, by: T) {
+    if let Some(count) = counts.get_mut(at) {
+        *count += by;
+    }
+}
+
+fn sub<T: Copy + core::ops::SubAssign + From<u8>>(counts: &mut [T], at: usize) {
+    if let Some(count) = counts.get_mut(at) {
+        *count -= T::from(1);
+    }
+}

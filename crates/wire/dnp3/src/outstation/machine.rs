@@ -1,0 +1,75 @@
+//! The outstation as a machine: the endpoint below, the application above.
+
+use super::application::OUTBOX_MAX;
+use super::{Outstation, OutstationEvent};
+use crate::endpoint::Received;
+use crate::link::LinkAddress;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use tieline_core::{Instant, Machine, Now};
+
+impl Machine for Outstation {
+    type Event = OutstationEvent;
+
+    fn handle_connected(&mut self, now: Now) {
+        self.application.handle_connected(now);
+    }
+
+    fn handle_disconnected(&mut self, _now: Now) {
+        self.endpoint.reset();
+        self.application.handle_disconnected();
+    }
+
+    fn handle_input(&mut self, now: Now, octets: &[u8]) -> usize {
+        let Self { endpoint, application } = self;
+        let mut used = 0;
+        while application.outbox.len() < OUTBOX_MAX {
+            let (taken, received) = endpoint.handle_input(octets.get(used..).unwrap_or(&[]));
+            used += taken;
+            match received {
+                None => break,
+                Some(Received::LinkStatus { .. }) => {}
+                Some(Received::Fragment { broadcast, .. }) => {
+                    application.handle_fragment(now, endpoint.fragment(), broadcast);
+                    endpoint.release();
+                    // The answer goes out before the next request is looked at.
+                    if application.has_reply() {
+                        break;
+                    }
+                }
+            }
+        }
+        used
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        self.application.handle_timeout(now);
+    }
+
+    fn poll_transmit(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
+        let replied = self.endpoint.poll_transmit(out);
+        let start = out.len();
+        if !self.application.write_fragment(now, out) {
+            return replied;
+        }
+        let master = LinkAddress::new(self.application.config.master);
+        self.endpoint.frame_in_place(master, out, start);
+        true
+    }
+
+    fn poll_event(&mut self) -> Option<OutstationEvent> {
+        let event = self.application.outbox.pop_front();
+        if self.application.outbox.is_empty() && self.application.outbox.capacity() > 0 {
+            self.application.outbox = VecDeque::new();
+        }
+        event
+    }
+
+    fn timeout(&self) -> Option<Instant> {
+        self.application.timeout()
+    }
+
+    fn is_closed(&self) -> bool {
+        false
+    }
+}

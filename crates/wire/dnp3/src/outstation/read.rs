@@ -1,0 +1,257 @@
+//! Reads: which objects a request asks for, and their way into fragments.
+
+use super::application::{Application, Solicited};
+use super::database::{Database, event_variations, static_variations};
+use super::events::{EventBuffer, Mark, Wanted};
+use super::point::{Point, measured};
+use crate::app::{Fragment, FragmentWriter, Header, PointRef, Prefix, Range, Sequence, WriteError};
+use crate::objects::{Kind, point_group};
+use crate::{Classes, DnpTime, Flags, GroupVar, Iin, Measured, PointType, Stamp};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// The most objects or ranges that one read may ask for; more are refused with IIN2.2.
+const QUERIES_MAX: usize = 200;
+
+/// A read that is being answered.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub(super) sequence: Sequence,
+    pub(super) is_first: bool,
+    /// Bits of IIN2.
+    pub(super) iin: Iin,
+    queries: Vec<Query>,
+    /// The query that is being answered.
+    at: usize,
+}
+
+/// What one object header asks for, as far as it is not answered yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Query {
+    /// The events selected under this query's number.
+    Events { asked: u8 },
+    /// The points from one key to another.
+    Points { next: (PointType, u16), last: (PointType, u16), asked: u8, class_0_only: bool },
+    /// The clock.
+    Time,
+}
+
+/// Whether all that was to be written fitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    Enough,
+    Full,
+}
+
+impl Application {
+    /// Chooses what a read is answered with; the fragments are built as they are sent.
+    pub(super) fn start_read(&mut self, fragment: &Fragment<'_>) {
+        let mut reading = Box::new(Reading {
+            sequence: fragment.control.sequence,
+            is_first: true,
+            iin: Iin::NONE,
+            queries: Vec::new(),
+            at: 0,
+        });
+        for header in fragment.headers() {
+            // What was understood is answered, even if what follows was not.
+            let refusal = match header {
+                Ok(header) => self.ask(&header, &mut reading.queries),
+                Err(error) => error.iin(),
+            };
+            reading.iin = reading.iin.with(refusal);
+        }
+        self.stats.requests_refused += u64::from(reading.iin != Iin::NONE);
+        self.solicited = Solicited::Reading(reading);
+    }
+
+    /// Adds what a header asks for; the bits of IIN2 that refuse it.
+    fn ask(&mut self, header: &Header<'_>, queries: &mut Vec<Query>) -> Iin {
+        let object = header.object();
+        if queries.len() >= QUERIES_MAX {
+            return Iin::PARAMETER_ERROR;
+        }
+        match (object.group, object.variation) {
+            (60, 1) if header.range() == Range::All => {
+                let (next, last) = ((PointType::Binary, 0), (PointType::OctetString, u16::MAX));
+                queries.push(Query::Points { next, last, asked: 0, class_0_only: true });
+                Iin::NONE
+            }
+            (60, 1) => Iin::PARAMETER_ERROR,
+            (60, 2..=4) => self.ask_events(header, Wanted::Classes(header.classes()), queries),
+            (50, 0 | 1) => {
+                queries.push(Query::Time);
+                Iin::NONE
+            }
+            (group, variation) => match point_group(group) {
+                Some((point_type, Kind::Static)) if knows(static_variations(point_type), variation) => {
+                    self.ask_points(header, point_type, queries)
+                }
+                Some((point_type, Kind::Event)) if knows(event_variations(point_type), variation) => {
+                    self.ask_events(header, Wanted::Type(point_type), queries)
+                }
+                Some((_, Kind::Static | Kind::Event | Kind::Command | Kind::Other)) | None => Iin::OBJECT_UNKNOWN,
+            },
+        }
+    }
+
+    fn ask_events(&mut self, header: &Header<'_>, wanted: Wanted, queries: &mut Vec<Query>) -> Iin {
+        let limit = match header.range() {
+            Range::All => usize::MAX,
+            Range::Count(count) if header.data().is_empty() => usize::try_from(count).unwrap_or(usize::MAX),
+            Range::Count(_) | Range::Span { .. } => return Iin::PARAMETER_ERROR,
+        };
+        let asked = match wanted {
+            Wanted::Classes(_) => 0,
+            Wanted::Type(_) => header.object().variation,
+        };
+        self.events.select(number(queries.len()), wanted, limit);
+        queries.push(Query::Events { asked });
+        Iin::NONE
+    }
+
+    fn ask_points(&self, header: &Header<'_>, point_type: PointType, queries: &mut Vec<Query>) -> Iin {
+        let asked = header.object().variation;
+        let mut push = |start: u16, stop: u16| {
+            let (next, last) = ((point_type, start), (point_type, stop));
+            queries.push(Query::Points { next, last, asked, class_0_only: false });
+        };
+        let indexed = matches!(header.qualifier().parts(), Some((Prefix::Index(_), _)));
+        match header.range() {
+            Range::All => push(0, u16::MAX),
+            Range::Span { start, stop } => {
+                let (Ok(start), Ok(stop)) = (u16::try_from(start), u16::try_from(stop)) else {
+                    return Iin::PARAMETER_ERROR;
+                };
+                push(start, stop);
+                if !self.database.reaches(point_type, start, stop) {
+                    return Iin::PARAMETER_ERROR;
+                }
+            }
+            Range::Count(_) if indexed => {
+                let mut refusal = Iin::NONE;
+                for item in header.items().take(QUERIES_MAX) {
+                    match u16::try_from(item.index) {
+                        Ok(index) if self.database.reaches(point_type, index, index) => push(index, index),
+                        Ok(_) | Err(_) => refusal = Iin::PARAMETER_ERROR,
+                    }
+                }
+                return refusal;
+            }
+            Range::Count(count) => {
+                let slots = self.database.slots(point_type);
+                let last = slots.take(usize::try_from(count).unwrap_or(usize::MAX)).next_back();
+                if let Some(last) = last.and_then(|slot| self.database.point(slot)) {
+                    push(0, last.index);
+                }
+            }
+        }
+        Iin::NONE
+    }
+}
+
+fn knows(variations: &[u8], asked: u8) -> bool {
+    // The variation of an octet string is its length: whatever is asked for, the answer tells its own.
+    asked == 0 || variations == [0] || variations.contains(&asked)
+}
+
+fn number(queries: usize) -> u8 {
+    u8::try_from(queries).unwrap_or(u8::MAX)
+}
+
+impl Reading {
+    /// Whether all was written.
+    pub(super) fn is_done(&self) -> bool {
+        self.at >= self.queries.len()
+    }
+
+    /// Writes what fits.
+    pub(super) fn write(
+        &mut self,
+        database: &Database,
+        events: &mut EventBuffer,
+        time: DnpTime,
+        out: &mut FragmentWriter<'_>,
+    ) {
+        while let Some(query) = self.queries.get_mut(self.at) {
+            let room = match query {
+                Query::Events { asked } => write_events(events, Mark::Selected(number(self.at)), None, *asked, out),
+                Query::Points { next, last, asked, class_0_only } => {
+                    let (room, reached) = write_points(database, (*next, *last), *asked, *class_0_only, out);
+                    *next = reached;
+                    room
+                }
+                Query::Time => match out.time(GroupVar::new(50, 1), time) {
+                    Ok(()) | Err(WriteError::WrongObject(_)) => Room::Enough,
+                    Err(WriteError::Full) => Room::Full,
+                },
+            };
+            // An empty fragment that is full will never be less full.
+            if room == Room::Full && !out.is_empty() {
+                return;
+            }
+            self.at += 1;
+        }
+    }
+}
+
+/// Writes the events with a mark, of a class or of all, and marks them as written.
+pub(super) fn write_events(
+    events: &mut EventBuffer,
+    mark: Mark,
+    class: Option<Classes>,
+    asked: u8,
+    out: &mut FragmentWriter<'_>,
+) -> Room {
+    let mut from = 0;
+    while let Some((slot, event)) = events.next_marked(mark, from) {
+        from = slot + 1;
+        if class.is_some_and(|class| !class.contains(event.class.into())) {
+            continue;
+        }
+        let value = match measured(event.point_type, event.bits) {
+            Some(value) => value,
+            None => Measured::Octets(events.octets(&event).into()),
+        };
+        let object = GroupVar::new(event.point_type.event_group(), if asked == 0 { event.variation } else { asked });
+        let point = PointRef { index: event.index, value: &value, flags: event.flags, stamp: Some(event.stamp()) };
+        if out.event(object, point) == Err(WriteError::Full) {
+            return Room::Full;
+        }
+        events.set_written(slot);
+    }
+    Room::Enough
+}
+
+/// Writes points from one key to another; tells the key of the first that did not fit.
+fn write_points(
+    database: &Database,
+    (next, last): ((PointType, u16), (PointType, u16)),
+    asked: u8,
+    class_0_only: bool,
+    out: &mut FragmentWriter<'_>,
+) -> (Room, (PointType, u16)) {
+    for slot in database.slots_from(next, last) {
+        let Some(point) = database.point(slot) else { break };
+        if class_0_only && !point.is_in_class_0() {
+            continue;
+        }
+        let value = point.value().unwrap_or_else(|| Measured::Octets(database.octets(slot).into()));
+        let stamp = (point.point_type == PointType::FrozenCounter)
+            .then(|| Stamp { time: point.frozen_at(), synchronized: true });
+        let written = PointRef { index: point.index, value: &value, flags: point.flags(), stamp };
+        if out.static_point(static_object(point, asked), written) == Err(WriteError::Full) {
+            return (Room::Full, point.key());
+        }
+    }
+    (Room::Enough, last)
+}
+
+/// The group and variation that a point's value is told with.
+fn static_object(point: &Point, asked: u8) -> GroupVar {
+    let variation = if asked == 0 { point.static_variation } else { asked };
+    // A packed object cannot say that its point is not plainly online: then the flags go along (IEEE 1815 A.2.1.1).
+    let packed = matches!(point.point_type, PointType::Binary | PointType::DoubleBit | PointType::BinaryOutput);
+    let variation = if packed && variation == 1 && point.flags() != Flags::ONLINE { 2 } else { variation };
+    GroupVar::new(point.point_type.static_group(), variation)
+}

@@ -1,0 +1,158 @@
+//! Controls: select, operate, direct operate (IEEE 1815 4.4.4).
+
+use super::application::{Application, Digest, Outcome};
+use super::controls::{Operate, OutstationEvent};
+use crate::app::{CommandStatus, ControlItem, Fragment, Function, Header, Prefix, Sequence};
+use crate::{Control, Iin, PointType};
+use alloc::vec::Vec;
+use tieline_core::{Instant, Now};
+
+/// What was selected: the objects of the request, by their hash.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Selection {
+    objects: Digest,
+    /// The operate must follow under the next number.
+    sequence: Sequence,
+    until: Instant,
+}
+
+/// What to do with each control.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Select,
+    Operate(Operate),
+    Refuse(CommandStatus),
+}
+
+impl Application {
+    pub(super) fn select(&mut self, now: Now, fragment: &Fragment<'_>) -> Outcome {
+        self.selection = None;
+        let (outcome, all_succeeded) = self.control(fragment, Step::Select);
+        self.selection = all_succeeded.then(|| Selection {
+            objects: Digest::of(fragment.objects),
+            sequence: fragment.control.sequence,
+            until: now.mono + self.config.select_timeout,
+        });
+        outcome
+    }
+
+    pub(super) fn operate(&mut self, now: Now, fragment: &Fragment<'_>) -> Outcome {
+        let step = match self.selection.take() {
+            Some(selection)
+                if selection.objects == Digest::of(fragment.objects)
+                    && selection.sequence.next() == fragment.control.sequence =>
+            {
+                if now.mono < selection.until {
+                    Step::Operate(Operate::Selected)
+                } else {
+                    Step::Refuse(CommandStatus::Timeout)
+                }
+            }
+            Some(_) | None => Step::Refuse(CommandStatus::NoSelect),
+        };
+        self.control(fragment, step).0
+    }
+
+    pub(super) fn direct_operate(&mut self, fragment: &Fragment<'_>) -> Outcome {
+        let how = match fragment.function {
+            Function::DirectOperateNoResponse => Operate::DirectNoAck,
+            _ => Operate::Direct,
+        };
+        self.control(fragment, Step::Operate(how)).0
+    }
+
+    /// Answers every control of a request with an echo that bears its status; says whether all succeeded. Nothing is
+    /// operated of a request that holds anything else.
+    fn control(&mut self, fragment: &Fragment<'_>, step: Step) -> (Outcome, bool) {
+        let refusal = refusal(fragment, self.objects_max());
+        if refusal != Iin::NONE {
+            return (Outcome::only(refusal), false);
+        }
+        let mut objects = fragment.objects.to_vec();
+        let (mut controls, mut all_succeeded, mut iin) = (0_u32, true, Iin::NONE);
+        let mut headers = fragment.headers();
+        while let Some(Ok(header)) = headers.next() {
+            let mut statuses = Vec::new();
+            for item in header.controls() {
+                controls += 1;
+                let status = if controls > u32::from(self.config.controls_max) {
+                    CommandStatus::TooManyOps
+                } else {
+                    self.decide(&item, step)
+                };
+                all_succeeded &= status == CommandStatus::Success;
+                if status == CommandStatus::NotSupported {
+                    iin = iin.with(Iin::PARAMETER_ERROR);
+                }
+                statuses.push(status);
+            }
+            write_statuses(&mut objects, headers.offset(), header.data().len(), &statuses);
+        }
+        (Outcome { iin, objects }, all_succeeded && controls > 0)
+    }
+
+    fn decide(&mut self, item: &ControlItem, step: Step) -> CommandStatus {
+        let ControlItem { index, control, .. } = item;
+        let status = self.decide_quietly(*index, control, step);
+        if let Step::Operate(how) = step {
+            if status == CommandStatus::Success {
+                self.stats.controls_operated += 1;
+            }
+            self.tell(OutstationEvent::Operated { index: *index, control: *control, how, status });
+        }
+        self.stats.controls_refused += u64::from(status != CommandStatus::Success);
+        status
+    }
+
+    fn decide_quietly(&mut self, index: u16, control: &Control, step: Step) -> CommandStatus {
+        let point_type = match control {
+            Control::Crob(_) => PointType::BinaryOutput,
+            Control::Analog(_) => PointType::AnalogOutput,
+        };
+        if let Step::Refuse(status) = step {
+            return status;
+        }
+        if self.database.slots_between(point_type, index, index).is_empty() {
+            return CommandStatus::NotSupported;
+        }
+        if self.is_local {
+            return CommandStatus::Local;
+        }
+        match step {
+            Step::Select => self.controls.select(index, control),
+            Step::Operate(how) => self.controls.operate(index, control, how),
+            Step::Refuse(status) => status,
+        }
+    }
+}
+
+/// What is wrong with a request of controls, before any of them is looked at.
+fn refusal(fragment: &Fragment<'_>, objects_max: usize) -> Iin {
+    if fragment.objects.is_empty() || fragment.objects.len() > objects_max {
+        return Iin::PARAMETER_ERROR;
+    }
+    let of_header = |header: &Header<'_>| match (header.object().group, header.object().variation) {
+        (12, 1) | (41, 1..=4) => match header.qualifier().parts() {
+            Some((Prefix::Index(_), _)) if !header.data().is_empty() => Iin::NONE,
+            Some(_) | None => Iin::PARAMETER_ERROR,
+        },
+        _ => Iin::OBJECT_UNKNOWN,
+    };
+    fragment.headers().fold(Iin::NONE, |iin, header| {
+        iin.with(match header {
+            Ok(header) => of_header(&header),
+            Err(error) => error.iin(),
+        })
+    })
+}
+
+/// Puts each status into the last octet of its object, in the echo of a request whose header's objects end at `end`.
+fn write_statuses(echo: &mut [u8], end: usize, octets: usize, statuses: &[CommandStatus]) {
+    let Some(objects) = end.checked_sub(octets).and_then(|start| echo.get_mut(start..end)) else { return };
+    let Some(stride) = octets.checked_div(statuses.len()).filter(|stride| *stride > 0) else { return };
+    for (object, status) in objects.chunks_mut(stride).zip(statuses) {
+        if let Some(last) = object.last_mut() {
+            *last = status.octet();
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The outstation's tests: its parts, its behaviour by clause, and the certification procedures.
+
+mod certification;
+mod events;
+mod script;

@@ -1,0 +1,221 @@
+//! What the application sends: answers first, then reports of its own.
+
+use super::UnsolicitedConfig;
+use super::application::{Application, Solicited};
+use super::database::DatabaseError;
+use super::events::{Mark, Wanted};
+use super::read::{Reading, write_events};
+use super::timers::Timer;
+use super::unsolicited::Phase;
+use crate::app::{AppControl, FragmentWriter, Function};
+use crate::link::Broadcast;
+use crate::{Classes, EventClass, Iin, Measurement, PointType};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use tieline_core::{Instant, Now};
+
+/// The shortest fragment that holds every octet string: its 255 octets, an object header, the fragment's header.
+const FRAGMENT_OCTETS_MIN: u16 = 272;
+const FRAGMENT_OCTETS_MAX: u16 = 2048;
+
+const CLASSES: [EventClass; 3] = [EventClass::Class1, EventClass::Class2, EventClass::Class3];
+
+impl Application {
+    /// Gives a point a value, and its event a place.
+    pub(super) fn update(&mut self, now: Now, measurement: Measurement) -> Result<(), DatabaseError> {
+        let (point_type, index, stamp) = (measurement.point_type, measurement.index, measurement.stamp);
+        let Some(change) = self.database.update(measurement)? else { return Ok(()) };
+        let stamp = stamp.unwrap_or_else(|| self.clock.stamp(now));
+        let octets = if point_type == PointType::OctetString { self.database.octets_of(index) } else { &[] };
+        self.events.push(point_type, index, change, octets, stamp);
+        if self.unsolicited.enabled.contains(change.class.into()) {
+            self.unsolicited.halted = false;
+            self.hold_unsolicited(now, false);
+        }
+        Ok(())
+    }
+
+    /// Starts the hold time of what is reported unsolicited, or ends it.
+    pub(super) fn hold_unsolicited(&mut self, now: Now, at_once: bool) {
+        let Some(config) = self.config.unsolicited else { return };
+        if at_once {
+            self.timers.start(Timer::UnsolicitedHold, now.mono);
+        } else if !self.timers.is_running(Timer::UnsolicitedHold) {
+            self.timers.start(Timer::UnsolicitedHold, now.mono + config.hold_time);
+        }
+    }
+
+    /// When `handle_timeout` or `write_fragment` has something to do at the latest.
+    pub(super) fn timeout(&self) -> Option<Instant> {
+        let hold = if self.may_report().is_some() { Some(Timer::UnsolicitedHold) } else { None };
+        [Timer::SolicitedConfirm, Timer::UnsolicitedConfirm, Timer::NeedTime]
+            .into_iter()
+            .chain(hold)
+            .filter_map(|timer| self.timers.deadline(timer))
+            .min()
+    }
+
+    /// Whether an answer is to be sent.
+    pub(super) const fn has_reply(&self) -> bool {
+        matches!(self.solicited, Solicited::Reply | Solicited::Reading(_))
+    }
+
+    /// Appends the next fragment; says whether there was one.
+    pub(super) fn write_fragment(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
+        if !self.is_connected {
+            return false;
+        }
+        match core::mem::replace(&mut self.solicited, Solicited::Idle) {
+            Solicited::Reply => {
+                self.write_reply(now, out);
+                true
+            }
+            Solicited::Reading(reading) => {
+                self.write_reading(now, reading, out);
+                true
+            }
+            other @ (Solicited::Idle | Solicited::ReplyAwaits(_) | Solicited::Awaits(..)) => {
+                self.solicited = other;
+                self.write_unsolicited(now, out)
+            }
+        }
+    }
+
+    fn write_reply(&mut self, now: Now, out: &mut Vec<u8>) {
+        let control = AppControl { con: self.must_confirm_broadcast(), ..AppControl::single(self.reply.sequence) };
+        let mut writer = FragmentWriter::response(out, self.octets_max(), control, Function::Response, self.reply.iin);
+        let written = writer.raw(&self.reply.objects);
+        debug_assert!(written.is_ok(), "the echo of a request that was too long was refused before");
+        if control.con {
+            self.solicited = Solicited::ReplyAwaits(control.sequence);
+            self.timers.start(Timer::SolicitedConfirm, now.mono + self.config.confirm_timeout);
+        }
+        self.note_response();
+    }
+
+    fn write_reading(&mut self, now: Now, mut reading: Box<Reading>, out: &mut Vec<u8>) {
+        let mut control = AppControl { fir: reading.is_first, ..AppControl::single(reading.sequence) };
+        let time = self.clock.time(now);
+        let waiting = self.events.waiting(Classes::EVENTS);
+        let mut writer = FragmentWriter::response(out, self.octets_max(), control, Function::Response, Iin::NONE)
+            .with_index_max(self.database.index_max());
+        reading.write(&self.database, &mut self.events, time, &mut writer);
+        control.fin = reading.is_done();
+        let has_events = self.events.waiting(Classes::EVENTS) < waiting;
+        control.con = has_events || !control.fin || self.must_confirm_broadcast();
+        writer.set_control(control);
+        writer.set_iin(self.iin().with(reading.iin));
+        self.note_response();
+        if !control.con {
+            return;
+        }
+        self.timers.start(Timer::SolicitedConfirm, now.mono + self.config.confirm_timeout);
+        reading.is_first = false;
+        reading.sequence = reading.sequence.next();
+        self.solicited = Solicited::Awaits(control.sequence, (!control.fin).then_some(reading));
+    }
+
+    fn note_response(&mut self) {
+        self.stats.responses += 1;
+        self.note_broadcast_told();
+    }
+
+    /// IIN1.0 was told; only FFFE wants that confirmed.
+    fn note_broadcast_told(&mut self) {
+        if !self.must_confirm_broadcast() {
+            self.broadcast = None;
+        }
+    }
+
+    fn must_confirm_broadcast(&self) -> bool {
+        self.broadcast == Some(Broadcast::ConfirmAlways)
+    }
+
+    fn octets_max(&self) -> u16 {
+        self.config.fragment_octets_sent_max.clamp(FRAGMENT_OCTETS_MIN, FRAGMENT_OCTETS_MAX)
+    }
+
+    /// The longest list of objects that a response holds.
+    pub(super) fn objects_max(&self) -> usize {
+        usize::from(self.octets_max()) - 4
+    }
+
+    /// Whether events could be reported unsolicited, but for their hold time.
+    fn may_report(&self) -> Option<UnsolicitedConfig> {
+        let ready = self.is_connected
+            && matches!(self.solicited, Solicited::Idle)
+            && self.unsolicited.phase == Phase::Ready
+            && !self.unsolicited.halted
+            && self.events.waiting(self.unsolicited.enabled) > 0;
+        self.config.unsolicited.filter(|_| ready)
+    }
+
+    fn write_unsolicited(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
+        let Some(config) = self.config.unsolicited else { return false };
+        if !matches!(self.solicited, Solicited::Idle) {
+            return false;
+        }
+        match self.unsolicited.phase {
+            Phase::Null => {
+                self.unsolicited.iin = self.iin();
+                self.write_report(out, None);
+                self.unsolicited.phase = Phase::AwaitsNull;
+                self.stats.unsolicited += 1;
+            }
+            Phase::Ready if self.is_due(now) => {
+                self.choose_events(config.events_max);
+                self.write_report(out, Some(Mark::Selected(0)));
+                self.events.unselect();
+                self.timers.stop(Timer::UnsolicitedHold);
+                self.unsolicited.phase = Phase::Awaits;
+                self.stats.unsolicited += 1;
+            }
+            Phase::Repeat => {
+                self.write_report(out, Some(Mark::Written));
+                self.unsolicited.repetitions = self.unsolicited.repetitions.saturating_add(1);
+                self.unsolicited.phase = Phase::Awaits;
+                self.stats.unsolicited_repeated += 1;
+            }
+            Phase::Ready | Phase::AwaitsNull | Phase::Awaits => return false,
+        }
+        self.timers.start(Timer::UnsolicitedConfirm, now.mono + config.confirm_timeout);
+        self.note_broadcast_told();
+        true
+    }
+
+    fn is_due(&self, now: Now) -> bool {
+        self.may_report().is_some_and(|config| {
+            self.timers.has_passed(Timer::UnsolicitedHold, now.mono)
+                || self.events.waiting(self.unsolicited.enabled) >= u32::from(config.events_before_hold_ends)
+        })
+    }
+
+    /// Class 1 first, each class in the order of its events.
+    fn choose_events(&mut self, events_max: u16) {
+        let mut left = usize::from(events_max.max(1));
+        for class in CLASSES {
+            if self.unsolicited.enabled.contains(class.into()) {
+                left -= self.events.select(0, Wanted::Classes(class.into()), left);
+            }
+        }
+    }
+
+    /// Writes an unsolicited response with the events of a mark. A repetition is the same octets: the same events in the
+    /// same order under the same indications.
+    fn write_report(&mut self, out: &mut Vec<u8>, mark: Option<Mark>) {
+        let control = AppControl::unsolicited(self.unsolicited.sequence);
+        let octets_max = self.octets_max();
+        let mut writer =
+            FragmentWriter::response(out, octets_max, control, Function::UnsolicitedResponse, self.unsolicited.iin)
+                .with_index_max(self.database.index_max());
+        for class in CLASSES {
+            if let Some(mark) = mark {
+                write_events(&mut self.events, mark, Some(class.into()), 0, &mut writer);
+            }
+        }
+        if mark == Some(Mark::Selected(0)) {
+            self.unsolicited.iin = self.iin();
+            writer.set_iin(self.unsolicited.iin);
+        }
+    }
+}
