@@ -24,6 +24,6 @@ mod tests;
 
 pub use journal::{Counters, Failure, Journal, JournalError, Limits, Recovery, State, WhenFull};
 pub use reader::{Item, Lost, Reader};
-pub use record::{Record, RecordError, decode, encode};
+pub use record::{RecordError, Sample, decode, encode};
 pub use scan::{Damage, Fault};
 pub use segment::{RECORD_OCTETS_MAX, Seq};

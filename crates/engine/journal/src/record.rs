@@ -1,9 +1,9 @@
 //! The record of history: a batch of updates, small.
 //!
 //! ```text
-//!  +---------+----------+-------+- - - - - -
-//!  | version | received | count | samples …
-//!  +---------+----------+-------+- - - - - -
+//!  +---------+-------+- - - - - -
+//!  | version | count | samples …
+//!  +---------+-------+- - - - - -
 //!
 //!  sample
 //!  +-----+-----------+-----------+-------------+---------+- - - -
@@ -13,19 +13,19 @@
 //! ```
 //!
 //! `version` is 1. Numbers are varints of base 128, low group first; signed ones fold their sign into the lowest bit
-//! (zigzag). `received` is a time in microseconds since 1970.
+//! (zigzag). Times are in microseconds since 1970.
 //!
 //! | tag bits | meaning |
 //! |---|---|
 //! | 0-3 | kind: 0 null, 1 false, 2 true, 3 integer (signed varint), 4 double (8 octets), 5 double that a single holds exactly (4 octets), 6 text, 7 octets, 8 opaque payload (6 to 8: length, then octets) |
 //! | 4 | a quality follows (varint of the bits); else good |
-//! | 5 | a time follows: signed, after the sample before (the first: after `received`); else the same time |
+//! | 5 | a time follows: signed, added to that of the sample before (the first: to 0); else the same time |
 //! | 6 | a topic number follows; else the number after that of the sample before (the first: 0) |
 //! | 7 | 0 |
 //!
 //! A batch numbers its topics from 0 as they appear. Where the number is that of no topic yet, it is the next free one
 //! and the name follows: how many octets it shares with the name numbered before it, how many are its own, those
-//! octets. An opaque payload has neither quality nor time; its time is `received`.
+//! octets. An opaque payload has no quality; its time is when this node received it.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -42,13 +42,25 @@ const HAS_TOPIC: u8 = 0x40;
 /// The fewest octets that a sample takes: a tag.
 const SAMPLE_OCTETS_MIN: usize = 1;
 
-/// A batch of updates as this node received it.
+/// One update of a batch, with its time: of a point the point's own, of an opaque payload when it was received.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Record {
-    /// When; the time of opaque payloads.
-    pub received: Timestamp,
-    /// What, in order.
-    pub updates: Vec<Update>,
+pub struct Sample {
+    /// When.
+    pub time: Timestamp,
+    /// What.
+    pub update: Update,
+}
+
+impl Sample {
+    /// An update that this node received at a time.
+    #[must_use]
+    pub const fn new(received: Timestamp, update: Update) -> Self {
+        let time = match &update.body {
+            Body::Point(point) => point.time,
+            Body::Opaque(_) => received,
+        };
+        Self { time, update }
+    }
 }
 
 /// Why octets are not a record.
@@ -80,19 +92,19 @@ impl From<Truncated> for RecordError {
     }
 }
 
-/// Appends the record of the updates to `out`.
-pub fn encode(received: Timestamp, updates: &[Update], out: &mut Vec<u8>) {
+/// Appends the record of the samples to `out`. The time of a point is that of its sample.
+pub fn encode(samples: &[Sample], out: &mut Vec<u8>) {
     out.push(VERSION);
-    push_signed(received.micros(), out);
-    push_varint(updates.len() as u64, out);
+    push_varint(samples.len() as u64, out);
     let mut topics: HashMap<&str, usize> = HashMap::new();
-    let (mut next_topic, mut last_name, mut time) = (0, "", received.micros());
-    for update in updates {
+    let (mut next_topic, mut last_name, mut time) = (0, "", 0);
+    for Sample { time: at, update } in samples {
+        let at = at.micros();
         let fresh = topics.len();
         let number = *topics.entry(update.topic.as_str()).or_insert(fresh);
-        let (kind, quality, at) = match &update.body {
-            Body::Point(point) => (kind_of(&point.value), point.quality, point.time.micros()),
-            Body::Opaque(_) => (8, Quality::GOOD, time),
+        let (kind, quality) = match &update.body {
+            Body::Point(point) => (kind_of(&point.value), point.quality),
+            Body::Opaque(_) => (8, Quality::GOOD),
         };
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         out.push(
@@ -122,27 +134,26 @@ pub fn encode(received: Timestamp, updates: &[Update], out: &mut Vec<u8>) {
 ///
 /// # Errors
 /// The octets are no record; nothing is taken from them then.
-pub fn decode(octets: &[u8]) -> Result<Record, RecordError> {
+pub fn decode(octets: &[u8]) -> Result<Vec<Sample>, RecordError> {
     let mut cursor = Cursor::new(octets);
     let version = cursor.u8()?;
     if version != VERSION {
         return Err(RecordError::Version(version));
     }
-    let received = Timestamp::from_micros(signed(&mut cursor)?);
     let count = length(&mut cursor)?;
     if count > cursor.left() / SAMPLE_OCTETS_MIN {
         return Err(RecordError::Truncated);
     }
-    let mut decoder = Decoder { topics: Vec::new(), next_topic: 0, time: received.micros() };
+    let mut decoder = Decoder { topics: Vec::new(), next_topic: 0, time: 0 };
     // A hostile count of empty samples must not cost more memory than its octets warrant at once.
-    let mut updates = Vec::with_capacity(count.min(4096));
+    let mut samples = Vec::with_capacity(count.min(4096));
     for _ in 0..count {
-        updates.push(decoder.sample(&mut cursor)?);
+        samples.push(decoder.sample(&mut cursor)?);
     }
     if !cursor.is_empty() {
         return Err(RecordError::Illegal("rest"));
     }
-    Ok(Record { received, updates })
+    Ok(samples)
 }
 
 struct Decoder {
@@ -152,7 +163,7 @@ struct Decoder {
 }
 
 impl Decoder {
-    fn sample(&mut self, cursor: &mut Cursor<'_>) -> Result<Update, RecordError> {
+    fn sample(&mut self, cursor: &mut Cursor<'_>) -> Result<Sample, RecordError> {
         let tag = cursor.u8()?;
         if tag & 0x80 != 0 {
             return Err(RecordError::Illegal("tag"));
@@ -165,14 +176,15 @@ impl Decoder {
             self.time = self.time.wrapping_add(signed(cursor)?);
         }
         self.next_topic = number.saturating_add(1);
-        let kind = tag & KIND;
-        if kind == 8 {
-            let len = length(cursor)?;
-            return Ok(Update { topic, body: Body::Opaque(Bytes::copy_from_slice(cursor.take(len)?)) });
-        }
         let time = Timestamp::from_micros(self.time);
-        let value = value(kind, cursor)?;
-        Ok(Update { topic, body: Body::Point(Point { value, quality: Quality::from_bits(quality), time }) })
+        let body = match tag & KIND {
+            8 => {
+                let len = length(cursor)?;
+                Body::Opaque(Bytes::copy_from_slice(cursor.take(len)?))
+            }
+            kind => Body::Point(Point { value: value(kind, cursor)?, quality: Quality::from_bits(quality), time }),
+        };
+        Ok(Sample { time, update: Update { topic, body } })
     }
 
     fn topic(&mut self, number: usize, cursor: &mut Cursor<'_>) -> Result<Topic, RecordError> {
@@ -191,17 +203,6 @@ impl Decoder {
         let topic = Topic::new(&name).map_err(|_| RecordError::Illegal("topic name"))?;
         self.topics.push(topic.clone());
         Ok(topic)
-    }
-}
-
-impl Record {
-    /// The time of one of the record's updates: the point's own, or for an opaque payload when it was received.
-    #[must_use]
-    pub const fn time_of(&self, update: &Update) -> Timestamp {
-        match &update.body {
-            Body::Point(point) => point.time,
-            Body::Opaque(_) => self.received,
-        }
     }
 }
 

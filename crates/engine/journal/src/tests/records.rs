@@ -1,4 +1,4 @@
-use crate::{Record, RecordError, decode, encode};
+use crate::{RecordError, Sample, decode, encode};
 use alloc::vec::Vec;
 use proptest::prelude::*;
 use tieline_core::{Body, Point, Quality, Timestamp, Topic, Update, Value};
@@ -16,7 +16,7 @@ fn values() -> impl Strategy<Value = Value> {
     ]
 }
 
-fn updates() -> impl Strategy<Value = Update> {
+fn samples() -> impl Strategy<Value = Sample> {
     let topic = prop_oneof!["[ab/é]{1,6}", "site/[a-c]/é?[0-9]{1,2}"];
     let point = (values(), any::<u16>(), prop_oneof![Just(1_700_000_000_000_000), any::<i64>()]).prop_map(
         |(value, bits, micros)| {
@@ -24,20 +24,20 @@ fn updates() -> impl Strategy<Value = Update> {
         },
     );
     let opaque = prop::collection::vec(any::<u8>(), 0..20).prop_map(|o| Body::Opaque(o.into()));
-    (topic, prop_oneof![4 => point, 1 => opaque])
-        .prop_map(|(topic, body)| Update { topic: Topic::new(&topic).unwrap(), body })
+    (topic, prop_oneof![4 => point, 1 => opaque], any::<i64>()).prop_map(|(topic, body, received)| {
+        Sample::new(Timestamp::from_micros(received), Update { topic: Topic::new(&topic).unwrap(), body })
+    })
 }
 
-fn emit(record: &Record) -> Vec<u8> {
+fn emit(samples: &[Sample]) -> Vec<u8> {
     let mut out = Vec::new();
-    encode(record.received, &record.updates, &mut out);
+    encode(samples, &mut out);
     out
 }
 
 proptest! {
     #[test]
-    fn records_round_trip(micros: i64, updates in prop::collection::vec(updates(), 0..40)) {
-        let record = Record { received: Timestamp::from_micros(micros), updates };
+    fn records_round_trip(record in prop::collection::vec(samples(), 0..40)) {
         let octets = emit(&record);
         let again = decode(&octets).unwrap();
         // Compared as octets too: a double that is not a number is equal to none.
@@ -55,9 +55,9 @@ proptest! {
 
     #[test]
     fn changed_octets_are_refused_or_read(
-        updates in prop::collection::vec(updates(), 0..10), at: prop::sample::Index, to: u8, cut: prop::sample::Index,
+        samples in prop::collection::vec(samples(), 0..10), at: prop::sample::Index, to: u8, cut: prop::sample::Index,
     ) {
-        let mut octets = emit(&Record { received: Timestamp::default(), updates });
+        let mut octets = emit(&samples);
         let (at, cut) = (at.index(octets.len()), cut.index(octets.len()));
         prop_assert!(decode(&octets[..cut]).is_err());
         octets[at] = to;
@@ -73,31 +73,28 @@ fn check(octets: &[u8], expect: RecordError) {
 fn wrong_records_are_named() {
     check(&[], RecordError::Truncated);
     check(&[2], RecordError::Version(2));
-    check(&[1, 0, 0xff, 0xff, 0xff, 0xff, 0x0f], RecordError::Truncated);
-    check(&[1, 0, 1, 0x80], RecordError::Illegal("tag"));
-    check(&[1, 0, 1, 0x40, 1], RecordError::Illegal("topic number"));
-    check(&[1, 0, 1, 0, 1, 1, b'a'], RecordError::Illegal("shared part of a topic name"));
-    check(&[1, 0, 1, 0, 0, 1, b'#'], RecordError::Illegal("topic name"));
-    check(&[1, 0, 1, 9, 0, 1, b'a'], RecordError::Illegal("kind"));
-    check(&[1, 0, 0, 0], RecordError::Illegal("rest"));
+    check(&[1, 0xff, 0xff, 0xff, 0xff, 0x0f], RecordError::Truncated);
+    check(&[1, 1, 0x80], RecordError::Illegal("tag"));
+    check(&[1, 1, 0x40, 1], RecordError::Illegal("topic number"));
+    check(&[1, 1, 0, 1, 1, b'a'], RecordError::Illegal("shared part of a topic name"));
+    check(&[1, 1, 0, 0, 1, b'#'], RecordError::Illegal("topic name"));
+    check(&[1, 1, 9, 0, 1, b'a'], RecordError::Illegal("kind"));
+    check(&[1, 0, 0], RecordError::Illegal("rest"));
     check(&[1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2], RecordError::Illegal("number"));
 }
 
 #[test]
 fn a_point_of_a_steady_scan_costs_few_octets() {
-    let updates: Vec<Update> = (0..1000)
+    let samples: Vec<Sample> = (0..1000)
         .map(|i| {
             let topic = Topic::new(&alloc::format!("site/feeder1/relay{}/point{}", i / 50, i % 50)).unwrap();
             let time = Timestamp::from_micros(1_700_000_000_000_000);
-            Update { topic, body: Body::Point(Point { value: Value::Float(59.98), quality: Quality::GOOD, time }) }
+            let point = Point { value: Value::Float(59.98), quality: Quality::GOOD, time };
+            Sample::new(time, Update { topic, body: Body::Point(point) })
         })
         .collect();
-    let twice: Vec<Update> = updates.iter().chain(&updates).cloned().collect();
-    let sizes = [&updates, &twice].map(|u| {
-        let mut out = Vec::new();
-        encode(Timestamp::from_micros(1_700_000_000_000_000), u, &mut out);
-        out.len()
-    });
+    let twice: Vec<Sample> = samples.iter().chain(&samples).cloned().collect();
+    let sizes = [&samples, &twice].map(|record| emit(record).len());
     assert!(sizes[0] < 15 * 1000, "with names: {}", sizes[0]);
     assert!(sizes[1] - sizes[0] < 9 * 1000 + 10, "without: {}", sizes[1] - sizes[0]);
 }
