@@ -2,7 +2,7 @@
 
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import { zoneText } from './format';
+import { shifted, zoneText } from './format';
 import type { Series, Span } from './history';
 
 export interface ChartData {
@@ -61,7 +61,7 @@ export class Chart {
     this.data = data;
     const { series, envelope } = data;
     const columns = envelope
-      ? [series.xs, series.ys, envelope.high, envelope.low]
+      ? [series.xs, envelope.high, envelope.low, series.ys]
       : [series.xs, series.ys];
     const aligned = columns as uPlot.AlignedData;
     this.plot ??= new uPlot(this.setup(lines === 4), aligned, this.host);
@@ -87,17 +87,17 @@ export class Chart {
       cursor: { y: false, drag: { x: true, y: false, setScale: false }, points: { size: 7 } },
       scales: { x: { time: true }, y: bool ? { range: [-0.1, 1.1] } : { range: roomy } },
       axes: [
-        { ...axis, grid: { stroke: color('--line'), width: 1 } },
+        { ...axis, grid: { stroke: color('--line'), width: 1 }, size: 44, space: 64, values: timeLabels },
         bool
           ? { ...axis, grid: { show: false }, size: 40, splits: () => [0, 1], values: () => ['off', 'on'] }
           : { ...axis, grid: { stroke: color('--line'), width: 1 }, size: widthOfLabels },
       ],
       series: [
         {},
-        { stroke: color('--accent'), width: 1.6, paths, points: { show: sparse, size: 4, fill: color('--accent') } },
         ...(enveloped ? [edge, edge] : []),
+        { stroke: color('--accent'), width: 1.6, paths, points: { show: sparse, size: 4, fill: color('--accent') } },
       ],
-      bands: enveloped ? [{ series: [2, 3], fill: color('--accent-soft') }] : [],
+      bands: enveloped ? [{ series: [1, 2], fill: color('--band') }] : [],
       hooks: {
         drawClear: [(plot) => this.drawSpans(plot, color)],
         setSelect: [(plot) => this.select(plot)],
@@ -145,6 +145,19 @@ function widthOfLabels(_plot: uPlot, values: string[] | null): number {
   return 16 + 7 * Math.max(3, ...(values ?? []).map((text) => text.length));
 }
 
+/** Times as the rest of the console writes them; the date stands below the first of each day. */
+function timeLabels(_plot: uPlot, splits: number[], _axis: number, _space: number, step: number): string[] {
+  let day = '';
+  return splits.map((ms) => {
+    const text = shifted(ms).toISOString();
+    const before = day;
+    day = text.slice(0, 10);
+    if (step >= 86_400_000) return day.slice(5);
+    const clock = step < 1_000 ? text.slice(11, 23) : text.slice(11, step < 60_000 ? 19 : 16);
+    return day === before ? clock : `${clock}\n${day}`;
+  });
+}
+
 function sparse(plot: uPlot, _series: number, first: number, last: number): boolean {
   return last - first < plot.bbox.width / devicePixelRatio / 14;
 }
@@ -180,7 +193,7 @@ function palette(host: HTMLElement): (name: string) => string {
     probe.style.color = `var(${name})`;
     return getComputedStyle(probe).color;
   };
-  for (const name of ['--muted', '--line', '--line-strong', '--accent', '--accent-soft', '--bad', '--bad-soft', '--warn', '--warn-soft']) {
+  for (const name of ['--muted', '--line', '--line-strong', '--accent', '--band', '--bad', '--bad-soft', '--warn', '--warn-soft']) {
     known.set(name, find(name));
   }
   probe.remove();

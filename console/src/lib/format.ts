@@ -36,6 +36,12 @@ export function valueText(v: unknown, fraction = false, type = ''): string {
   return JSON.stringify(v);
 }
 
+/** What stands for a value that is too long for a row: the number of its members. */
+export function shortText(v: unknown): string | null {
+  if (Array.isArray(v)) return `[ ${v.length} ]`;
+  return typeof v === 'object' && v !== null && !('hex' in v) ? `{ ${Object.keys(v).length} }` : null;
+}
+
 /** A duration in one figure and one unit: 850 ms, 4 s, 12 min, 3 h, 2 d. */
 export function durationText(ms: number): string {
   const size = Math.abs(ms);
@@ -100,10 +106,11 @@ export function shifted(ms: number): Date {
 export function statText(key: string, value: number): { label: string; text: string } {
   const unit = /_(ms|us|s|bytes)$/.exec(key)?.[1];
   const label = (unit ? key.slice(0, -unit.length - 1) : key).replace(/[_.]/g, ' ');
-  if (unit === 'ms') return { label, text: `${numberText(value, !Number.isInteger(value))} ms` };
-  if (unit === 'us') return { label, text: `${numberText(value, false)} µs` };
+  if (unit === 'ms') return { label, text: `${value < 100 && !Number.isInteger(value) ? value.toFixed(1) : countText(value)} ms` };
+  if (unit === 'us') return { label, text: `${countText(value)} µs` };
   if (unit === 's') return { label, text: ageText(value * 1000) };
-  return { label: unit === 'bytes' ? `${label} bytes` : label, text: valueText(value) };
+  if (unit === 'bytes') return { label, text: `${countText(value)}B` };
+  return { label, text: valueText(value) };
 }
 
 /** Quotes a text for a POSIX shell; plain words stay plain. */

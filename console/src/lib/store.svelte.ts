@@ -1,6 +1,7 @@
 // The state of the console: what the node said last, and what the user looks at.
 
 import { api, ApiError, type Device, type PointMeta, type Status, type TopicUpdate } from './api';
+import { filterError } from './filter';
 import { showUtc } from './format';
 import { type Link, LiveStream, type SseEvent } from './live';
 import { Ring } from './ring';
@@ -10,11 +11,20 @@ import { TopicTree } from './tree';
 
 const STATUS_MS = 2_000;
 const DEVICES_MS = 2_000;
+/** A filter being typed and a tree being read change the view often. */
+const FOLLOW_MS = 400;
 const STATUS_FAILURES_MAX = 2;
 /** The most names read of a node that is too large to follow whole. */
 const NAMES_MAX = 200_000;
 /** The most points whose unit and limits are kept. */
 const METADATA_MAX = 100_000;
+
+/** The past that a sparkline begins with. */
+const SEED_MS = 90_000;
+const SEED_ROWS_MAX = 500;
+/** Topics that wait for their past; more are asked for when they are next shown. */
+const SEEDS_MAX = 200;
+const SEEDS_AT_ONCE_MAX = 3;
 
 const EXPANDED_KEY = 'tieline.expanded';
 const UTC_KEY = 'tieline.utc';
@@ -22,30 +32,35 @@ const UTC_KEY = 'tieline.utc';
 class Store {
   readonly tree = new TopicTree();
   /** Grows at most once per animation frame when values changed: what shows values reads it. */
-  frame = $state(0);
+  frame = $state.raw(0);
   /** Grows when topics came or went. */
-  structure = $state(0);
+  structure = $state.raw(0);
   /** The node's time in ms since 1970, by the second. */
-  now = $state(Date.now());
+  now = $state.raw(Date.now());
   status = $state.raw<Status | null>(null);
-  statusError = $state('');
+  statusError = $state.raw('');
   rates = $state.raw({ ring: new Ring() });
   link = $state.raw<Link>({ state: 'connecting', reason: '', retryAt: 0 });
   devices = $state.raw<Device[] | null>(null);
-  devicesError = $state('');
+  devicesError = $state.raw('');
   meta = $state.raw<ReadonlyMap<string, PointMeta>>(new Map());
   route = $state.raw<Route>(parseRoute(location.hash));
   expanded = $state.raw<ReadonlySet<string>>(new Set());
-  filter = $state('');
-  utc = $state(false);
-  help = $state(false);
+  filter = $state.raw('');
+  utc = $state.raw(false);
+  help = $state.raw(false);
 
   private skew = 0;
   private statusFailures = 0;
   private framePending = false;
   private expansionKnown = false;
   private filters = '';
-  private liveBefore = false;
+  private lost = false;
+  private read = false;
+  private followTimer: ReturnType<typeof setTimeout> | undefined;
+  private readonly seeded = new Set<string>();
+  private readonly seeds: string[] = [];
+  private seeding = 0;
   private readonly stream = new LiveStream({
     event: (event) => this.onEvent(event),
     link: (link) => this.onLink(link),
@@ -74,7 +89,8 @@ class Store {
   }
 
   go(change: Partial<Route>): void {
-    const hash = routeHash({ ...this.route, ...change });
+    this.route = { ...this.route, ...change };
+    const hash = routeHash(this.route);
     if (hash !== location.hash) location.hash = hash;
   }
 
@@ -105,13 +121,22 @@ class Store {
   follow(): void {
     const { point } = this.route;
     const topics = Math.max(this.status?.topics ?? 0, this.tree.size);
-    const filters = liveFilters(topics, this.expanded, point === null ? [] : [point]).join('\n');
+    const typed = this.filter.trim();
+    const selected = point === null ? [] : [point];
+    if (/[+#]/.test(typed) && typed !== '#' && filterError(typed) === null) selected.push(typed);
+    const filters = liveFilters(topics, this.expanded, selected).join('\n');
     if (filters === this.filters) return;
-    const first = this.filters === '';
     this.filters = filters;
-    if (filters === '') this.stream.stop();
-    else this.stream.open(liveUrl(filters.split('\n')));
-    if (first && topics > FOLLOW_ALL_TOPICS_MAX) void this.readAll();
+    this.stream.open(liveUrl(filters.split('\n')));
+    if (topics <= FOLLOW_ALL_TOPICS_MAX || this.read) return;
+    this.read = true;
+    void this.readAll();
+  }
+
+  /** Follows what the view shows once it has come to rest. */
+  followSoon(): void {
+    clearTimeout(this.followTimer);
+    this.followTimer = setTimeout(() => this.follow(), FOLLOW_MS);
   }
 
   /** Metadata of one point that was not among those read at the start. */
@@ -120,6 +145,26 @@ class Store {
     const page = await api.points(topic, null).catch(() => null);
     const found = page?.points.find((point) => point.topic === topic);
     if (found) this.meta = new Map(this.meta).set(topic, found);
+  }
+
+  /** Gives a topic's sparkline its recent past, once, a few topics at a time. */
+  seed(topic: string): void {
+    if (this.seeded.has(topic) || this.seeds.length >= SEEDS_MAX) return;
+    this.seeded.add(topic);
+    this.seeds.push(topic);
+    if (this.seeding < SEEDS_AT_ONCE_MAX) void this.sow();
+  }
+
+  private async sow(): Promise<void> {
+    this.seeding++;
+    // The newest wish first: it is the row that is looked at.
+    for (let topic = this.seeds.pop(); topic !== undefined; topic = this.seeds.pop()) {
+      const [from, to] = [this.nodeTime() - SEED_MS, this.nodeTime()].map((ms) => new Date(ms).toISOString());
+      const rows = await api.history({ topic, from: from!, to: to!, limit: SEED_ROWS_MAX }).catch(() => []);
+      this.tree.seed(topic, rows.map((row) => row.v));
+      this.wantFrame();
+    }
+    this.seeding--;
   }
 
   private recall(): void {
@@ -144,7 +189,10 @@ class Store {
     this.framePending = true;
     requestAnimationFrame(() => {
       this.framePending = false;
-      if (!this.expansionKnown) this.expanded = new Set(this.tree.firstExpansion());
+      if (!this.expansionKnown && this.structure !== this.tree.structure) {
+        this.expanded = new Set(this.tree.firstExpansion());
+        this.followSoon();
+      }
       this.frame++;
       this.structure = this.tree.structure;
     });
@@ -152,10 +200,11 @@ class Store {
 
   private onLink(link: Link): void {
     this.link = link;
-    if (link.state !== 'live') return;
+    if (link.state === 'reconnecting') this.lost = true;
+    if (link.state !== 'live' || !this.lost) return;
     // What was cleared while the stream was down is missing from the new one and must go from the tree.
-    if (this.liveBefore) void this.sweep();
-    this.liveBefore = true;
+    this.lost = false;
+    void this.sweep();
   }
 
   private async pages(filter: string, take: (topics: TopicUpdate[]) => boolean): Promise<void> {
@@ -168,18 +217,28 @@ class Store {
   }
 
   private async readAll(): Promise<void> {
+    const began = this.nodeTime();
     const take = (topics: TopicUpdate[]) => {
-      for (const topic of topics) this.tree.apply(topic, this.nodeTime());
-      this.wantFrame();
+      this.accept(topics, began);
       return this.tree.size < NAMES_MAX;
     };
     for (const filter of ['#', '$SYS/#']) await this.pages(filter, take).catch(() => undefined);
+  }
+
+  /** Takes values that were read by pages, unless the stream was faster. */
+  private accept(topics: TopicUpdate[], began: number): void {
+    for (const update of topics) {
+      const leaf = this.tree.leaf(update.topic);
+      if (!leaf || leaf.received < began) this.tree.apply(update, this.nodeTime());
+    }
+    this.wantFrame();
   }
 
   private async sweep(): Promise<void> {
     const [began, there] = [this.nodeTime(), new Set<string>()];
     const take = (topics: TopicUpdate[]) => {
       for (const { topic } of topics) there.add(topic);
+      this.accept(topics, began);
       return there.size < NAMES_MAX;
     };
     try {

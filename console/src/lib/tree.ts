@@ -97,6 +97,20 @@ export class TopicTree {
     }
   }
 
+  /** Puts recorded values before those that were seen live. */
+  seed(topic: string, values: readonly unknown[]): void {
+    const leaf = this.leaf(topic);
+    if (!leaf) return;
+    const ring = new Ring();
+    const seen = leaf.ring?.length ?? 0;
+    const past = values.map(asNumber).filter((x) => x !== null);
+    // What was seen live is in the record too, unless the record is not yet as far.
+    for (const x of past.slice(0, Math.max(0, past.length - seen))) ring.push(x);
+    for (let i = 0; i < seen; i++) ring.push(leaf.ring!.at(i));
+    if (ring.length > 0) leaf.ring = ring;
+    if (past.some((x) => !Number.isInteger(x))) leaf.fraction = true;
+  }
+
   remove(topic: string): void {
     const node = this.byTopic.get(topic);
     if (!node?.leaf) return;
@@ -130,17 +144,18 @@ export class TopicTree {
     return rows;
   }
 
-  /** What a first visit shows open: the way down to the first fork, and the branches of that fork. */
-  firstExpansion(): string[] {
+  /** What a first visit shows open: level by level, as long as the whole level fits in `lines`. */
+  firstExpansion(lines = 120): string[] {
     const open: string[] = [];
-    let nodes = sorted(this.root).filter((node) => !node.name.startsWith('$'));
-    while (nodes.length === 1 && nodes[0] && nodes[0].children.size > 0) {
-      open.push(nodes[0].path);
-      nodes = sorted(nodes[0]);
+    let level = sorted(this.root).filter((node) => !node.name.startsWith('$'));
+    let used = level.length;
+    for (;;) {
+      const branches = level.filter((node) => node.children.size > 0);
+      used += branches.reduce((sum, node) => sum + node.children.size, 0);
+      if (branches.length === 0 || used > lines) return open;
+      open.push(...branches.map((node) => node.path));
+      level = branches.flatMap(sorted);
     }
-    const lines = nodes.reduce((sum, node) => sum + node.children.size, nodes.length);
-    if (lines <= 60) open.push(...nodes.filter((node) => node.children.size > 0).map((node) => node.path));
-    return open;
   }
 
   private matching(match: (topic: string) => boolean): Set<TreeNode> {
