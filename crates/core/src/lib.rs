@@ -34,4 +34,4 @@ pub use storage::{Storage, StorageError, StorageErrorKind};
 pub use time::{Instant, Now, Timestamp, TimestampError};
 pub use topic::{Filter, FilterError, Topic, TopicError};
 pub use update::{Body, Update};
-pub use value::Value;
+pub use value::{Value, nearest_int};

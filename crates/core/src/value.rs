@@ -60,3 +60,39 @@ impl From<&str> for Value {
         Self::Text(s.into())
     }
 }
+
+/// The nearest integer, halves away from zero; none where the number has none in 64 bits.
+#[must_use]
+pub fn nearest_int(x: f64) -> Option<i64> {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
+    (-LIMIT..LIMIT).contains(&x).then(|| {
+        let whole = x as i64;
+        let rest = x % 1.0;
+        if rest >= 0.5 {
+            whole.saturating_add(1)
+        } else if rest <= -0.5 {
+            whole.saturating_sub(1)
+        } else {
+            whole
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_round_to_the_nearest_integer() {
+        let check = |x: f64, expect: Option<i64>| assert_eq!(nearest_int(x), expect, "{x}");
+        check(2.5, Some(3));
+        check(-2.5, Some(-3));
+        check(0.499_999_999_999_999_94, Some(0));
+        check(4_503_599_627_370_497.5, Some(4_503_599_627_370_498));
+        check(-9_223_372_036_854_775_808.0, Some(i64::MIN));
+        check(9_223_372_036_854_775_808.0, None);
+        check(f64::NAN, None);
+        check(f64::NEG_INFINITY, None);
+    }
+}

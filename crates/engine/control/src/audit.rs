@@ -60,7 +60,7 @@ pub struct AuditRecord {
     pub request: u64,
     /// Who asked, as the caller said.
     pub who: Arc<str>,
-    /// Which topic.
+    /// Which topic; cut where it is long and unknown.
     pub topic: Topic,
     /// Which device, where the topic is known.
     pub device: Option<DeviceId>,

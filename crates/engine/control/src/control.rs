@@ -369,7 +369,7 @@ impl Control {
             request: request.id,
             who: cut(&request.who).into(),
             device: self.point(&request.topic).map(|point| point.device),
-            topic: request.topic,
+            topic: short(request.topic),
             value: shown,
             mode: request.mode,
             phase: Phase::Refused,
@@ -403,6 +403,11 @@ fn unknown(request: &Request) -> Refusal {
     } else {
         refusal("unknown_topic", format!("there is no topic {topic}"))
     }
+}
+
+/// A wrong topic may be as long as 65,535 octets; the log keeps its beginning.
+fn short(topic: Topic) -> Topic {
+    Topic::new(&cut(&topic)).unwrap_or(topic)
 }
 
 fn lost() -> Refusal {

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use core::fmt;
-use tieline_core::{Command, CommandMode, DeviceId, PointId, Refusal, Topic, Value, json_value};
+use tieline_core::{Command, CommandMode, DeviceId, PointId, Refusal, Topic, Value, json_value, nearest_int};
 
 /// Characters of a value that a refusal or a record shows at most.
 const SHOWN_MAX: usize = 120;
@@ -243,7 +243,7 @@ impl Scaling {
     fn raw(self, value: f64) -> Option<Value> {
         let raw = if self.is_neutral() { value } else { (value - self.offset) / self.scale };
         if self.whole {
-            return rounded(raw).map(Value::Int);
+            return nearest_int(raw).map(Value::Int);
         }
         raw.is_finite().then_some(Value::Float(raw))
     }
@@ -266,7 +266,7 @@ pub(crate) fn cut(text: &str) -> String {
 fn whole(value: &Value) -> Option<i64> {
     match value {
         Value::Int(i) => Some(*i),
-        Value::Float(x) if x % 1.0 == 0.0 => rounded(*x),
+        Value::Float(x) if x % 1.0 == 0.0 => nearest_int(*x),
         Value::Float(_) | Value::Null | Value::Bool(_) | Value::Text(_) | Value::Bytes(_) => None,
     }
 }
@@ -276,21 +276,4 @@ fn number(value: &Value) -> Option<f64> {
         Value::Int(_) | Value::Float(_) => value.as_f64().filter(|x| x.is_finite()),
         Value::Null | Value::Bool(_) | Value::Text(_) | Value::Bytes(_) => None,
     }
-}
-
-/// The nearest integer, halves away from zero; none where the number has none in 64 bits.
-fn rounded(x: f64) -> Option<i64> {
-    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
-    #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
-    (-LIMIT..LIMIT).contains(&x).then(|| {
-        let whole = x as i64;
-        let rest = x % 1.0;
-        if rest >= 0.5 {
-            whole.saturating_add(1)
-        } else if rest <= -0.5 {
-            whole.saturating_sub(1)
-        } else {
-            whole
-        }
-    })
 }

@@ -1,7 +1,7 @@
 //! From raw units to engineering units.
 
 use crate::{Kind, PointSpec};
-use tieline_core::Value;
+use tieline_core::{Value, nearest_int};
 
 impl PointSpec {
     /// The raw value in engineering units: `raw * scale + offset`, in the point's type. An integer stays exact where
@@ -26,27 +26,10 @@ impl PointSpec {
         match (self.kind, &value) {
             (Kind::Bool, Value::Int(i)) => Value::Bool((*i != 0) != self.invert),
             (Kind::Bool, Value::Float(x)) => Value::Bool((*x != 0.0) != self.invert),
-            (Kind::Int, Value::Float(x)) => rounded(*x).map_or(value, Value::Int),
+            (Kind::Int, Value::Float(x)) => nearest_int(*x).map_or(value, Value::Int),
             (Kind::Int, Value::Bool(b)) => Value::Int(i64::from(*b)),
             (Kind::Float, Value::Int(_) | Value::Bool(_)) => value.as_f64().map_or(value, Value::Float),
             (Kind::AsRead | Kind::Bool | Kind::Int | Kind::Float, _) => value,
         }
     }
-}
-
-/// The nearest integer, halves away from zero; none where the number has none in 64 bits.
-fn rounded(x: f64) -> Option<i64> {
-    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
-    #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
-    (-LIMIT..LIMIT).contains(&x).then(|| {
-        let whole = x as i64;
-        let rest = x % 1.0;
-        if rest >= 0.5 {
-            whole.saturating_add(1)
-        } else if rest <= -0.5 {
-            whole.saturating_sub(1)
-        } else {
-            whole
-        }
-    })
 }
