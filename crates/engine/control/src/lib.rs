@@ -50,6 +50,35 @@
 //!
 //! [`Limits`] names them; a request beyond one is refused with `queue_full` or `audit_full`, which [`Stats`] count.
 //!
+//! # Example
+//!
+//! ```
+//! use tieline_control::{Accepts, Control, ControlPoint, Limits, Modes, Request};
+//! use tieline_core::{DeviceId, Now, PointId, Topic, Value};
+//!
+//! let (now, device, topic) = (Now::default(), DeviceId(1), Topic::new("feeder/breaker")?);
+//! let mut control = Control::new(Limits::default(), 1);
+//! control.add_point(ControlPoint {
+//!     topic: topic.clone(),
+//!     device,
+//!     point: PointId(0),
+//!     accepts: Accepts::Bool { invert: false, words: Some(("open".into(), "close".into())) },
+//!     modes: Modes { select: true, direct: false },
+//! })?;
+//! control.handle_link(now, device, true);
+//!
+//! let who = "anna".into();
+//! let value = Value::from("open");
+//! let request = Request { id: 1, topic, topic_exists: true, value, mode: None, timeout: None, who };
+//! control.handle_request(now, request).map_err(|refusal| refusal.to_string())?;
+//! let dispatch = control.poll_command(now).ok_or("nothing to send")?;
+//! assert_eq!(dispatch.command.value, Value::Bool(false));
+//! control.handle_outcome(now, device, dispatch.ticket, Ok(()));
+//! assert!(control.poll_done().is_some_and(|done| done.outcome.is_ok()));
+//! assert_eq!(core::iter::from_fn(|| control.poll_audit()).count(), 3);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Read first: `point.rs`, then `control.rs`.
 #![no_std]
 extern crate alloc;

@@ -45,6 +45,43 @@
 //! A point costs 64 octets and its topic; its table entry is shared by all devices with that table. A timer costs
 //! 16 octets, one a device.
 //!
+//! # Example
+//!
+//! ```
+//! use core::time::Duration;
+//! use tieline_core::{DeviceId, Now, PointId, Quality, Reading, Topic, Value};
+//! use tieline_poll::{
+//!     DeviceSpec, Limits, LinkState, PointSpec, PointTable, PollClass, PollResult, PollSpec, Poller, Publish,
+//! };
+//!
+//! let (start, device) = (Now::default(), DeviceId(1));
+//! let mut poller = Poller::new(Limits::default());
+//! let volts = PointSpec { scale: 0.1, ..PointSpec::new("volts") };
+//! let spec = DeviceSpec {
+//!     topic: Topic::new("feeder/meter")?,
+//!     table: PointTable::new(vec![volts])?,
+//!     polls: vec![PollSpec { class: PollClass(0), every: Duration::from_secs(1) }],
+//!     gap_min: Duration::ZERO,
+//!     slow_after: None,
+//!     stale_after: Some(Duration::from_secs(10)),
+//!     publish: Publish::default(),
+//! };
+//! poller.add_device(start, device, spec)?;
+//! poller.handle_link(start, device, LinkState::Online);
+//! while poller.poll_update().is_some() {}
+//!
+//! let now = start.later(Duration::from_secs(1));
+//! poller.handle_timeout(now);
+//! let (device, class) = poller.poll_request(now).ok_or("nothing is due")?;
+//! let quality = Quality::GOOD;
+//! let reading = Reading { point: PointId(0), value: Value::Int(2300), quality, time: None, event: false };
+//! poller.handle_reading(now, device, reading);
+//! poller.handle_poll_done(now, device, class, PollResult::Ok);
+//! poller.handle_batch_end(now, device);
+//! assert_eq!(poller.poll_update().ok_or("no update")?.topic.as_str(), "feeder/meter/volts");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Read first: `spec.rs`, then `poller.rs`.
 #![no_std]
 extern crate alloc;

@@ -4,6 +4,7 @@
 //! ended, so that the tree may change between two of them: a topic that stays is seen once, one that comes or goes
 //! meanwhile may or may not be.
 
+use crate::order::compare;
 use crate::{TopicId, Tree, View};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -60,7 +61,7 @@ impl Snapshot {
         match &self.after {
             Some(after) if in_span(&after) => Bound::Excluded(after),
             // A place that lies before the span starts it; one behind it is found to be so at the first topic.
-            Some(after) if is_after(after, &self.prefix) => Bound::Excluded(after),
+            Some(after) if compare(after, &self.prefix).is_gt() => Bound::Excluded(after),
             Some(_) | None => Bound::Included(&self.prefix),
         }
     }
@@ -151,9 +152,4 @@ impl Tree {
 
 fn is_within(topic: &str, branch: &str) -> bool {
     topic.strip_prefix(branch).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-fn is_after(topic: &str, branch: &str) -> bool {
-    let rank = |octet: u8| if octet == b'/' { 0 } else { octet };
-    topic.bytes().map(rank).gt(branch.bytes().map(rank))
 }

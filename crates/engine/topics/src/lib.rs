@@ -34,6 +34,25 @@
 //! | [`Limits::idle_max`] | the topic that has been idle longest is forgotten | [`Stats::idle_forgotten`] |
 //! | [`Limits::set_octets_max`] | all sets are computed anew | [`Stats::sets_flushed`] |
 //!
+//! # Example
+//!
+//! ```
+//! use tieline_core::{Body, Filter, Now, Point, Topic, Update};
+//! use tieline_topics::{Limits, Options, Snapshot, SubscriberId, Tree};
+//!
+//! let mut tree = Tree::new(Limits::default());
+//! let filter = Filter::new("feeder/#")?;
+//! tree.subscribe(SubscriberId(1), &filter, Options::default())?;
+//!
+//! let update = Update { topic: Topic::new("feeder/amps")?, body: Body::Point(Point::default()) };
+//! let applied = tree.apply(Now::default(), update, true)?;
+//! tree.matches(applied.topic).for_each(None, |to| assert_eq!(to.subscriber, SubscriberId(1)));
+//!
+//! let mut walk = Snapshot::new(filter);
+//! assert_eq!(tree.next(&mut walk, 100).len(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Read first: `tree.rs`, then `audience.rs`.
 #![no_std]
 extern crate alloc;

@@ -43,8 +43,7 @@ impl<'a> Borrow<dyn Path + 'a> for Key {
 
 impl Ord for dyn Path + '_ {
     fn cmp(&self, other: &Self) -> Ordering {
-        let rank = |octet: u8| if octet == b'/' { 0 } else { octet };
-        self.path().bytes().map(rank).cmp(other.path().bytes().map(rank))
+        compare(self.path(), other.path())
     }
 }
 
@@ -142,6 +141,12 @@ impl Order {
         let range = self.topics.range::<dyn Path, _>((start, Bound::Unbounded));
         range.map(|(key, id)| (&key.0, *id))
     }
+}
+
+/// The order of the tree. No path holds U+0000 (MQTT-1.5.4-2), so `/` may take its rank.
+pub(crate) fn compare(a: &str, b: &str) -> Ordering {
+    let rank = |octet: u8| if octet == b'/' { 0 } else { octet };
+    a.bytes().map(rank).cmp(b.bytes().map(rank))
 }
 
 fn branches_of(path: &str) -> impl Iterator<Item = &str> {
