@@ -18,6 +18,7 @@ extern crate std;
 
 pub mod app;
 pub mod crc;
+pub mod dissect;
 pub mod endpoint;
 pub mod link;
 pub mod master;

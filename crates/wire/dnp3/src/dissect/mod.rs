@@ -1,0 +1,243 @@
+//! Frames as text, for people: what `tieline dnp3 decode` prints.
+//!
+//! ```text
+//! master 1→1024 unconfirmed-user-data | segment 0 fir fin | read 0 fir fin
+//!   g60v2 class 1, all
+//! outstation 1024→1 unconfirmed-user-data | segment 0 fir fin | response 0 fir fin con | iin need-time device-restart
+//!   g32v3 [0] 42 flags online time 2026-11-20T09:36:00.123Z
+//! ```
+//!
+//! A [`Dissector`] follows one direction of a stream. Every frame gives one [`Entry`], and so does every run of octets
+//! that is no frame: nothing is passed over in silence.
+
+mod lines;
+
+use crate::app::{AppControl, Fragment, FragmentError};
+use crate::link::{Decoder, Frame, LinkError, Refused};
+use crate::transport::{Reassembler, SegmentHeader};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt::{self, Write};
+
+/// Octets of a fragment that the dissector follows: more than any station takes.
+const FRAGMENT_OCTETS_MAX: u16 = 65_535;
+
+/// One frame, or one run of octets that is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// One line: direction, addresses, link function, segment, application function, internal indications.
+    pub summary: String,
+    /// The objects of the fragment that the frame completes, one a line.
+    pub objects: Vec<String>,
+    /// Why something was not understood; what comes before it stands.
+    pub refusal: Option<String>,
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.summary)?;
+        for object in &self.objects {
+            write!(f, "\n  {object}")?;
+        }
+        match &self.refusal {
+            Some(refusal) => write!(f, "\n  refused: {refusal}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Reads one direction of a stream, or datagrams of one direction.
+#[derive(Clone, Debug)]
+pub struct Dissector {
+    decoder: Decoder,
+    reassembler: Reassembler,
+}
+
+impl Default for Dissector {
+    fn default() -> Self {
+        Self { decoder: Decoder::new(), reassembler: Reassembler::new(FRAGMENT_OCTETS_MAX) }
+    }
+}
+
+impl Dissector {
+    /// A dissector at the start of a stream.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes what a stream brought next and appends an entry for every frame that it completes.
+    pub fn stream(&mut self, octets: &[u8], entries: &mut Vec<Entry>) {
+        let mut rest = octets;
+        let mut garbage: Option<Refused> = None;
+        while let Some(decoded) = self.decoder.decode(&mut rest) {
+            match decoded {
+                Ok(frame) => {
+                    entries.extend(garbage.take().map(refused));
+                    entries.push(dissect(&frame, &mut self.reassembler));
+                }
+                // One damaged frame is one entry, with the first cause.
+                Err(more) => {
+                    let joined = garbage.map_or(more, |g| Refused { octets: g.octets + more.octets, ..g });
+                    garbage = Some(joined);
+                }
+            }
+        }
+        entries.extend(garbage.map(refused));
+    }
+
+    /// Ends the stream: a frame that is still incomplete is refused.
+    pub fn finish(&mut self, entries: &mut Vec<Entry>) {
+        let octets = self.decoder.partial_octets();
+        if octets > 0 {
+            let refusal = format!("the frame ends after {octets} octets");
+            entries.push(Entry { summary: no_frame(octets), refusal: Some(refusal), ..Entry::default() });
+        }
+        self.decoder.reset();
+    }
+
+    /// Takes a datagram: frames begin and end in it, fragments may go on in the next.
+    pub fn datagram(&mut self, octets: &[u8], entries: &mut Vec<Entry>) {
+        self.stream(octets, entries);
+        self.finish(entries);
+    }
+}
+
+fn no_frame(octets: usize) -> String {
+    format!("{octets} octets that are no frame")
+}
+
+fn refused(Refused { error, octets }: Refused) -> Entry {
+    let refusal = match error {
+        LinkError::NoStart => "no start 05 64".to_string(),
+        LinkError::HeaderCrc | LinkError::Length | LinkError::BodyCrc => error.to_string(),
+    };
+    Entry { summary: no_frame(octets), refusal: Some(refusal), ..Entry::default() }
+}
+
+fn dissect(frame: &Frame<'_>, reassembler: &mut Reassembler) -> Entry {
+    let mut entry = Entry { summary: link_text(frame), ..Entry::default() };
+    let header = frame.header();
+    let Some(function) = header.control.function() else {
+        entry.refusal = Some(format!("link function {} has no meaning", header.control.code()));
+        return entry;
+    };
+    if !function.carries_user_data() {
+        if frame.user_octets() > 0 {
+            entry.refusal = Some(format!("{} octets of user data in a {} frame", frame.user_octets(), function.name()));
+        }
+        return entry;
+    }
+    if let Some(first) = frame.blocks().next().and_then(<[u8]>::first) {
+        let SegmentHeader { fin, fir, sequence } = SegmentHeader::parse(*first);
+        let _ = write!(entry.summary, " | segment {sequence}");
+        push_words(&mut entry.summary, &[(fir, "fir"), (fin, "fin")]);
+    }
+    match reassembler.push(frame) {
+        Ok(true) => {
+            fragment_text(reassembler.fragment(), &mut entry);
+            reassembler.release();
+        }
+        Ok(false) => {}
+        Err(error) => entry.refusal = Some(error.to_string()),
+    }
+    entry
+}
+
+fn link_text(frame: &Frame<'_>) -> String {
+    let header = frame.header();
+    let control = header.control;
+    let sender = if control.from_master() { "master" } else { "outstation" };
+    let function = control.function().map_or("unknown", |function| function.name());
+    let mut text = format!("{sender} {}→{} {function}", header.source, header.destination);
+    let (fcv, dfc) = (control.primary() && control.fcv(), !control.primary() && control.fcv());
+    push_words(&mut text, &[(fcv, if control.fcb() { "fcb 1" } else { "fcb 0" }), (dfc, "dfc")]);
+    text
+}
+
+fn push_words(text: &mut String, words: &[(bool, &str)]) {
+    for (_, word) in words.iter().filter(|(set, _)| *set) {
+        text.push(' ');
+        text.push_str(word);
+    }
+}
+
+fn push_control(text: &mut String, name: &str, control: AppControl) {
+    let _ = write!(text, " | {name} {}", control.sequence.number());
+    push_words(text, &[(control.fir, "fir"), (control.fin, "fin"), (control.con, "con"), (control.uns, "uns")]);
+}
+
+fn fragment_text(octets: &[u8], entry: &mut Entry) {
+    let fragment = match Fragment::parse(octets) {
+        Ok(fragment) => fragment,
+        Err(error) => {
+            if let FragmentError::UnknownFunction { control, .. } = error {
+                push_control(&mut entry.summary, "unknown", control);
+            }
+            entry.refusal = Some(error.to_string());
+            return;
+        }
+    };
+    push_control(&mut entry.summary, fragment.function.name(), fragment.control);
+    if let Some(iin) = fragment.iin.filter(|iin| iin.0 != 0) {
+        entry.summary.push_str(" | iin");
+        for name in iin.names() {
+            let _ = write!(entry.summary, " {name}");
+        }
+    }
+    let (mut headers, mut cto) = (fragment.headers(), None);
+    let mut understood = 0;
+    while let Some(header) = headers.next() {
+        match header {
+            Ok(header) => {
+                understood = headers.offset();
+                cto = header.common_time().or(cto);
+                lines::push(&header, cto, &mut entry.objects);
+            }
+            Err(error) => {
+                let left = fragment.objects.len() - understood;
+                entry.refusal = Some(format!("{error}; {left} octets left unread"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::{Endpoint, EndpointConfig, Role};
+    use crate::link::LinkAddress;
+    use proptest::prelude::*;
+
+    /// A fragment in as many frames as it needs.
+    fn framed(fragment: &[u8], out: &mut Vec<u8>) {
+        let (master, outstation) = (LinkAddress::new(1), LinkAddress::new(10));
+        Endpoint::new(EndpointConfig::new(Role::Outstation, outstation)).write_fragment(master, fragment, out);
+    }
+
+    proptest! {
+        #[test]
+        fn any_fragment_is_told_whatever_the_pieces(
+            objects in prop::collection::vec(prop_oneof![any::<u8>(), 0..12_u8], 0..300),
+            noise in prop::collection::vec(any::<u8>(), 0..30),
+            piece in 1..64_usize,
+        ) {
+            let mut stream = Vec::new();
+            framed(&[&[0xC0, 0x81, 0, 0], objects.as_slice()].concat(), &mut stream);
+            let whole = stream.len();
+            stream.extend_from_slice(&noise);
+            let dissect = |pieces: &mut dyn Iterator<Item = &[u8]>| {
+                let (mut dissector, mut entries) = (Dissector::new(), Vec::new());
+                pieces.for_each(|piece| dissector.stream(piece, &mut entries));
+                dissector.finish(&mut entries);
+                entries
+            };
+            let at_once = dissect(&mut core::iter::once(stream.get(..whole).unwrap()));
+            prop_assert_eq!(dissect(&mut stream.get(..whole).unwrap().chunks(piece)), at_once.clone());
+            let noisy = dissect(&mut core::iter::once(stream.as_slice()));
+            prop_assert!(noisy.starts_with(&at_once));
+            prop_assert_eq!(noisy.len() > at_once.len(), !noise.is_empty());
+        }
+    }
+}
