@@ -114,8 +114,9 @@ impl Master {
             }
             return;
         }
-        let early = self.duties.contains(Duty::Disable) || self.duties.contains(Duty::Integrity);
-        if !empty && early && !self.config.disable_unsolicited.is_empty() && !self.config.integrity.is_empty() {
+        let disabled = !self.config.disable_unsolicited.is_empty();
+        let unread = self.duties.contains(Duty::Disable) || self.duties.contains(Duty::Integrity);
+        if !empty && !self.ready && disabled && unread {
             // Its values would be older than those of the integrity poll, which brings the events too.
             self.counters.too_early += 1;
             return;

@@ -1,5 +1,6 @@
 mod commands;
 mod health;
+mod loopback;
 mod properties;
 mod reports;
 mod script;

@@ -45,6 +45,34 @@ fn unsolicited_data_before_the_integrity_poll_waits_in_the_outstation() {
 }
 
 #[test]
+fn an_overflow_does_not_keep_events_waiting() {
+    check(
+        MasterConfig { enable_unsolicited: Classes::NONE, ..MasterConfig::default() },
+        "connect
+         > C0 15 3C0206 3C0306 3C0406
+         < C0 81 0000
+         ! online
+         > C1 01 3C0206 3C0306 3C0406 3C0106
+         < C1 81 0000
+         ! end
+         ! ready
+         < F0 82 0008 0201 17 01 03 81
+         ! events lost
+         ! iin 0800
+         ! binary 3 = true event unsolicited
+         ! end unsolicited
+         > D0 00
+         > C2 01 3C0206 3C0306 3C0406 3C0106
+         < F1 82 0008 0201 17 01 04 81         // while the integrity poll is out
+         ! binary 4 = true event unsolicited
+         ! end unsolicited
+         > D1 00
+         < C2 81 0008
+         ! end",
+    );
+}
+
+#[test]
 fn a_response_of_many_fragments_is_confirmed_one_by_one() {
     check(
         quiet(),
