@@ -313,10 +313,10 @@ impl Control {
         }
     }
 
-    /// Queues a device for [`Control::poll_command`], where something waits and nothing is out.
+    /// Queues a device for [`Control::poll_command`], which decides whether it may be commanded.
     fn offer(&mut self, id: DeviceId) {
         let Some(device) = self.devices.get_mut(&id) else { return };
-        if device.is_online && device.out.is_none() && !device.is_ready && !device.waiting.is_empty() {
+        if !device.is_ready && !device.waiting.is_empty() {
             device.is_ready = true;
             self.ready.push_back(id);
         }

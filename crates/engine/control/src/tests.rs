@@ -242,6 +242,17 @@ fn a_request_that_waited_too_long_is_never_sent() {
 }
 
 #[test]
+fn a_request_that_waited_too_long_gives_its_place_back() {
+    let mut control = control(Limits { device_queue_max: 1, ..Limits::default() });
+    control.handle_request(at(0), request(1, "d/cb1", true)).unwrap();
+    assert!(control.poll_command(at(0)).is_some());
+    control.handle_request(at(0), request(2, "d/cb2", true)).unwrap();
+    assert_eq!(control.handle_request(at(1), request(3, "d/cb3", true)).unwrap_err().reason, "queue_full");
+    control.handle_timeout(at(100));
+    control.handle_request(at(101), request(4, "d/cb2", true)).unwrap();
+}
+
+#[test]
 fn a_lost_device_ends_what_waits_and_what_is_out() {
     let mut control = control(Limits::default());
     for (id, topic) in [(1, "d/cb1"), (2, "d/cb2"), (3, "d/cb3")] {

@@ -330,6 +330,21 @@ fn a_poll_without_an_end_times_out() {
 }
 
 #[test]
+fn a_lost_link_ends_the_poll_that_was_out() {
+    let mut poller = one(spec("d", &[1_000]));
+    poller.handle_link(at(0), D, LinkState::Online);
+    poller.handle_timeout(at(1_000));
+    assert_eq!(poller.poll_request(at(1_000)), Some((D, CLASS)));
+    poller.handle_link(at(1_500), D, LinkState::Away { why: "reset by peer".into() });
+    poller.handle_timeout(at(2_000));
+    poller.handle_link(at(2_500), D, LinkState::Online);
+    assert_eq!(poller.poll_request(at(2_500)), None);
+    poller.handle_timeout(at(3_000));
+    assert_eq!(poller.poll_request(at(3_000)), Some((D, CLASS)));
+    assert_eq!(poller.health(D).unwrap().counts.polls_skipped, 0);
+}
+
+#[test]
 fn wrong_specs_are_refused() {
     let check = |points: Vec<PointSpec>, expect: &str| {
         assert_eq!(PointTable::new(points).unwrap_err().to_string(), expect);

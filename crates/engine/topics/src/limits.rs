@@ -94,6 +94,8 @@ pub struct Stats {
     pub subscriptions: usize,
     /// Distinct filters with a wildcard.
     pub wildcard_filters: usize,
+    /// Levels of those filters, each shared by all that begin alike.
+    pub wildcard_levels: usize,
     /// Topics that are remembered without a value.
     pub valueless: usize,
     /// Updates that replaced a topic's value.

@@ -137,6 +137,7 @@ impl Tree {
             octets: self.octets,
             subscribers: self.subscribers.len(),
             wildcard_filters: self.wild.filters.len(),
+            wildcard_levels: self.wild.level_count(),
             valueless: self.slots.len() - self.order.len(),
             ..self.counts
         }

@@ -153,6 +153,11 @@ impl Wild {
         new
     }
 
+    /// Levels of all filters, the root and `#` not counted.
+    pub(crate) fn level_count(&self) -> usize {
+        self.nodes.len() - 1
+    }
+
     /// Voids all sets.
     pub(crate) fn void_sets(&mut self) {
         self.sets.clear();

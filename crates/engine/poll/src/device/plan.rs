@@ -43,7 +43,7 @@ impl Device {
     /// The poll to ask for: the one that waits longest.
     pub(crate) fn take_poll(&mut self, now: Now) -> Option<PollClass> {
         self.is_ready = false;
-        if self.outstanding.is_some() || self.link != LinkState::Online {
+        if self.link != LinkState::Online {
             return None;
         }
         let waiting = self.polls.iter_mut().filter(|poll| poll.waits_since.is_some());
