@@ -21,22 +21,21 @@ class Sub(Lines):
     def __init__(self, node, *filters, qos=0, version="5", more=()):
         topics = [word for one in filters for word in ("-t", one)]
         protocol = {"5": "mqttv5", "3.1.1": "mqttv311"}[version]
-        base = ["mosquitto_sub", "-h", "127.0.0.1", "-p", node.mqtt_port, "-V", protocol, "-q", qos, "-d"]
-        super().__init__([*base, "-F", "@%r %t %p", *topics, *more])
+        base = ["stdbuf", "-oL", "mosquitto_sub", "-h", "127.0.0.1", "-p", node.mqtt_port, "-V", protocol, "-q", qos, "-d"]
+        super().__init__([*base, "-F", "%j", *topics, *more])
         until(lambda: [line for line in self.lines if "Subscribed" in line], self.said)
 
     def messages(self):
         """(retained, topic, payload) of each message, the payload as JSON where it is."""
-        return [self._message(line[1:]) for line in list(self.lines) if line.startswith("@")]
+        return [self._message(json.loads(line)) for line in list(self.lines) if line.startswith("{")]
 
     @staticmethod
-    def _message(line):
-        retained, topic, payload = line.split(" ", 2)
+    def _message(message):
         try:
-            payload = json.loads(payload)
+            payload = json.loads(message["payload"])
         except ValueError:
-            pass
-        return retained == "1", topic, payload
+            payload = message["payload"]
+        return message["retain"] == 1, message["topic"], payload
 
     def wait(self, topic, seconds=15.0, retained=None, payload=None, **members):
         """Waits for a message; `members` are those of its JSON."""

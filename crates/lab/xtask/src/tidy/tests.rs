@@ -174,6 +174,9 @@ fn tests_neither_sleep_nor_skip_nor_fix_a_port() {
     check(path, &test(""), "");
     let slept = format!("{path}:4: a sleep in a test, expected virtual time, or a wait for a condition");
     check(path, &test("fn b() { std::thread::sleep(D); }"), &slept);
+    check(path, &test("fn b() { tokio::time::sleep(D).await; }"), &slept);
+    check(path, &test("fn b() { std::thread::sleep(D); } // start_paused"), &slept);
+    check(path, &test("fn b() { builder.start_paused(true); tokio::time::sleep(D).await; }"), "");
     check(path, &test("#[ignore = \"slow\"]"), &format!("{path}:4: #[ignore], expected a test that runs, or none"));
     let port = format!("{path}:4: the fixed port 8080 in a test, expected port 0, and the address that it got");
     check(path, &test("fn b() { TcpListener::bind(\"127.0.0.1:8080\"); }"), &port);
