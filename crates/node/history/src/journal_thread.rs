@@ -1,0 +1,195 @@
+//! The thread that makes batches durable and calls their receipts.
+
+use crate::options::{Durability, HistoryOptions};
+use crate::queue::{Batch, NotRecorded, Queue, Receipt, octets};
+use crate::status::{Board, HistoryState};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tieline_core::Storage;
+use tieline_journal::{Failure, Journal, JournalError, Sample, State, encode};
+use tracing::{info, warn};
+
+/// A record ends with the update that reaches one of these.
+const RECORD_POINTS: usize = 8192;
+const RECORD_OCTETS: usize = 1 << 20;
+/// How often what was stored is let go when nothing else happens.
+const IDLE: Duration = Duration::from_secs(1);
+
+pub(crate) struct JournalThread<S> {
+    pub(crate) journal: Journal<S>,
+    pub(crate) options: HistoryOptions,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) board: Arc<Board>,
+    /// Receipts of batches that were taken and are not as durable as they must be.
+    pub(crate) held: Vec<Receipt>,
+    /// Their updates, and those of batches without a receipt.
+    pub(crate) held_points: u64,
+    pub(crate) retry_at: Option<Instant>,
+    pub(crate) octets: Vec<u8>,
+}
+
+impl<S: Storage> JournalThread<S> {
+    /// Runs until the queue is closed and empty.
+    pub(crate) fn run(mut self) {
+        loop {
+            let patience = self.retry_at.map_or(IDLE, |at| at.saturating_duration_since(Instant::now()));
+            let Some(batches) = self.queue.take(patience) else { break };
+            self.recover();
+            self.handle(batches);
+            let stored = self.board.wait(Duration::ZERO, |_| true, |notes| notes.status.stored);
+            self.journal.release(stored);
+            self.report(None);
+        }
+        self.close();
+    }
+
+    fn recover(&mut self) {
+        if self.retry_at.is_none_or(|at| Instant::now() < at) {
+            return;
+        }
+        match self.journal.recover() {
+            Ok(durable) => {
+                info!(durable = durable.0, "the history's journal goes on");
+                self.retry_at = None;
+                self.board.note(|notes| notes.journal_trouble = None);
+                self.acknowledge();
+            }
+            Err(JournalError::Failed(failure)) => {
+                self.retry_at = Some(Instant::now() + self.options.retry);
+                self.board.note(|notes| notes.journal_trouble = Some(trouble(&failure)));
+            }
+            Err(JournalError::TooLong(_) | JournalError::Full(_) | JournalError::Unsynced(_)) => {}
+        }
+    }
+
+    fn handle(&mut self, batches: Vec<Batch>) {
+        if let State::Failed(failure) = self.journal.state() {
+            let why = reason(failure);
+            for batch in batches {
+                self.queue.turn_away(batch, why.clone());
+            }
+            return;
+        }
+        if batches.is_empty() {
+            return;
+        }
+        let started = Instant::now();
+        let (mut samples, mut weight, mut receipts) = (Vec::new(), 0, Vec::new());
+        for batch in batches {
+            let mut broken = None;
+            for update in batch.updates {
+                let octets = octets(&update);
+                if samples.len() >= RECORD_POINTS || weight + octets > RECORD_OCTETS {
+                    broken = self.append(&mut samples, &mut receipts).err().or(broken);
+                    weight = 0;
+                }
+                weight += octets;
+                samples.push(Sample::new(batch.received, update));
+            }
+            match (batch.receipt, broken) {
+                (Some(receipt), Some(why)) => receipt(Err(why)),
+                (Some(receipt), None) => receipts.push(receipt),
+                (None, _) => {}
+            }
+        }
+        // Where this fails, the receipts were called.
+        let _ = self.append(&mut samples, &mut receipts);
+        self.held.append(&mut receipts);
+        self.commit(started);
+    }
+
+    /// Appends the samples as a record and holds the receipts of the batches that end in it or just before it. When
+    /// the record is refused, so are those batches.
+    fn append(&mut self, samples: &mut Vec<Sample>, receipts: &mut Vec<Receipt>) -> Result<(), NotRecorded> {
+        if samples.is_empty() {
+            return Ok(());
+        }
+        self.octets.clear();
+        encode(samples, &mut self.octets);
+        let points = samples.len() as u64;
+        samples.clear();
+        let mut taken = self.journal.append(&self.octets);
+        if matches!(taken, Err(JournalError::Unsynced(_))) && self.journal.sync().is_ok() {
+            taken = self.journal.append(&self.octets);
+        }
+        let Err(error) = taken else {
+            self.held_points += points;
+            self.held.append(receipts);
+            return Ok(());
+        };
+        let why = match error {
+            JournalError::TooLong(_) => NotRecorded::TooLong,
+            JournalError::Full(_) | JournalError::Unsynced(_) => NotRecorded::Full,
+            JournalError::Failed(failure) => reason(&failure),
+        };
+        self.board.note(|notes| notes.status.refused_points += points);
+        for receipt in receipts.drain(..) {
+            receipt(Err(why.clone()));
+        }
+        Err(why)
+    }
+
+    fn commit(&mut self, started: Instant) {
+        if self.options.durability == Durability::Written && self.journal.write().is_ok() {
+            self.acknowledge();
+        }
+        match self.journal.sync() {
+            Ok(_) => {
+                self.acknowledge();
+                self.report(Some(started.elapsed()));
+            }
+            Err(error) => self.fail(&error),
+        }
+    }
+
+    fn fail(&mut self, error: &JournalError) {
+        let JournalError::Failed(failure) = error else { return };
+        warn!(error = %failure, "the history's journal failed: nothing is acknowledged until it goes on");
+        self.retry_at = Some(Instant::now() + self.options.retry);
+        let trouble = trouble(failure);
+        self.board.note(|notes| notes.journal_trouble = Some(trouble));
+    }
+
+    /// Calls the receipts of everything taken.
+    fn acknowledge(&mut self) {
+        let last = self.journal.last();
+        let points = std::mem::take(&mut self.held_points);
+        self.board.note(|notes| {
+            notes.status.journaled_points += points;
+            notes.status.durable = self.journal.durable();
+        });
+        for receipt in self.held.drain(..) {
+            receipt(Ok(last));
+        }
+    }
+
+    fn report(&self, sync: Option<Duration>) {
+        self.board.note(|notes| {
+            let status = &mut notes.status;
+            status.durable = self.journal.durable();
+            status.journal = *self.journal.counters();
+            status.journal_octets = self.journal.octets();
+            status.journal_segments = self.journal.segments();
+            status.last_sync = sync.unwrap_or(status.last_sync);
+        });
+    }
+
+    /// One last attempt for what is held; who still waits is told.
+    fn close(mut self) {
+        if self.journal.recover().and_then(|_| self.journal.sync()).is_ok() {
+            self.acknowledge();
+        }
+        for receipt in self.held.drain(..) {
+            receipt(Err(NotRecorded::Closed));
+        }
+        self.report(None);
+    }
+}
+
+fn reason(failure: &Failure) -> NotRecorded {
+    if failure.is_full() { NotRecorded::DiskFull } else { NotRecorded::Failed(failure.to_string()) }
+}
+
+fn trouble(failure: &Failure) -> HistoryState {
+    if failure.is_full() { HistoryState::DiskFull } else { HistoryState::Failed { why: failure.to_string() } }
+}

@@ -1,0 +1,159 @@
+//! The thread that moves what is durable from the journal into the store, and keeps the store in its bounds.
+
+use crate::options::HistoryOptions;
+use crate::status::{Board, HistoryState};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tieline_core::{Storage, StorageError, StorageErrorKind, Timestamp};
+use tieline_journal::{Item, Reader, Seq, decode};
+use tieline_store::{Sample, Store, StoreError};
+use tracing::{info, warn};
+
+/// Samples of one transaction, give or take a record.
+const BATCH_POINTS: usize = 20_000;
+/// Octets of journal of one transaction, give or take a record.
+const BATCH_OCTETS: usize = 8 << 20;
+/// Samples that retention removes between two batches.
+const RETAIN_ROWS: u64 = 20_000;
+
+pub(crate) struct StoreThread<S> {
+    pub(crate) reader: Reader<S>,
+    pub(crate) store: Store,
+    pub(crate) options: HistoryOptions,
+    pub(crate) board: Arc<Board>,
+    pub(crate) retain_at: Instant,
+}
+
+/// Samples on their way, and the journal record up to which they reach.
+#[derive(Default)]
+struct Batch {
+    samples: Vec<Sample>,
+    upto: Seq,
+}
+
+impl<S: Storage> StoreThread<S> {
+    /// Runs until the journal thread has ended and all it left is stored, or storing fails then.
+    pub(crate) fn run(mut self) {
+        let mut batch = Batch::default();
+        loop {
+            let place = self.reader.place();
+            let patience = self.retain_at.saturating_duration_since(Instant::now());
+            let (durable, done) = self.board.wait(
+                patience,
+                |notes| notes.status.durable >= place || notes.journal_done,
+                |notes| (notes.status.durable, notes.journal_done),
+            );
+            let moved = self.gather(durable, &mut batch).and_then(|()| self.store(&mut batch));
+            match moved {
+                Ok(()) if done && self.reader.place() > durable => break,
+                Ok(()) => self.retain(),
+                Err(_) if done => break,
+                Err(trouble) => self.pause(trouble),
+            }
+        }
+        self.board.note(|notes| notes.store_done = true);
+    }
+
+    /// Reads a batch. One that could not be stored is still there and goes first.
+    fn gather(&mut self, durable: Seq, batch: &mut Batch) -> Result<(), HistoryState> {
+        let mut octets = 0;
+        while batch.samples.len() < BATCH_POINTS && octets < BATCH_OCTETS {
+            match self.reader.next(durable).map_err(|error| trouble_of_journal(&error))? {
+                None => break,
+                Some(Item::Record { seq, payload }) => {
+                    octets += payload.len();
+                    batch.upto = seq;
+                    match decode(payload) {
+                        Ok(samples) => batch.samples.extend(samples.into_iter().map(|sample| Sample {
+                            topic: sample.update.topic,
+                            time: sample.time,
+                            body: sample.update.body,
+                        })),
+                        Err(error) => {
+                            warn!(seq = seq.0, %error, "a journal record cannot be read and is left out of the history");
+                            self.board.note(|notes| notes.status.unreadable_records += 1);
+                        }
+                    }
+                }
+                Some(Item::Lost(lost)) => {
+                    warn!(first = lost.first.0, records = lost.records, at = %lost.damage, "journal records are lost");
+                    batch.upto = Seq(lost.first.0.saturating_add(lost.records)).previous();
+                    self.board.note(|notes| notes.status.lost_records += lost.records);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, batch: &mut Batch) -> Result<(), HistoryState> {
+        if batch.upto == Seq(0) {
+            return Ok(());
+        }
+        let stored = self.store.insert(&batch.samples, batch.upto.0).map_err(|error| trouble_of_store(&error))?;
+        let points = if stored { batch.samples.len() as u64 } else { 0 };
+        let octets = self.store.octets().unwrap_or(0);
+        let trouble = self.board.note(|notes| {
+            notes.status.stored = batch.upto;
+            notes.status.stored_points += points;
+            notes.status.store_octets = octets;
+            notes.store_trouble.take()
+        });
+        if trouble.is_some() {
+            info!(stored = batch.upto.0, "the history's store goes on");
+        }
+        *batch = Batch::default();
+        Ok(())
+    }
+
+    fn retain(&mut self) {
+        if Instant::now() < self.retain_at {
+            return;
+        }
+        match self.store.retain(&self.options.retention, utc(), RETAIN_ROWS) {
+            Ok(step) => {
+                let pause = if step.more { Duration::ZERO } else { self.options.retain_every };
+                self.retain_at = Instant::now() + pause;
+                let octets = self.store.octets().unwrap_or(0);
+                self.board.note(|notes| {
+                    notes.status.removed_samples += step.removed;
+                    notes.status.store_octets = octets;
+                });
+            }
+            Err(error) => {
+                warn!(%error, "the history's store cannot remove old samples");
+                self.retain_at = Instant::now() + self.options.retain_every;
+            }
+        }
+    }
+
+    /// Says what is wrong, once, and waits before the next attempt.
+    fn pause(&mut self, trouble: HistoryState) {
+        let known = self.board.note(|notes| notes.store_trouble.replace(trouble.clone()));
+        if known.as_ref() != Some(&trouble) {
+            warn!(state = %trouble, "the history's store does not take what the journal holds");
+        }
+        self.board.wait(self.options.retry, |notes| notes.journal_done, |_| ());
+    }
+}
+
+fn trouble_of_store(error: &StoreError) -> HistoryState {
+    match error {
+        StoreError::Full => HistoryState::DiskFull,
+        StoreError::Question(_) | StoreError::Newer(..) | StoreError::Damaged(_) | StoreError::Failed(_) => {
+            HistoryState::Failed { why: error.to_string() }
+        }
+    }
+}
+
+fn trouble_of_journal(error: &StorageError) -> HistoryState {
+    match error.kind {
+        StorageErrorKind::Full => HistoryState::DiskFull,
+        StorageErrorKind::Missing | StorageErrorKind::Io => HistoryState::Failed { why: error.message.clone() },
+    }
+}
+
+/// The wall clock.
+pub(crate) fn utc() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}

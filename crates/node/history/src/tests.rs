@@ -1,0 +1,272 @@
+//! The history as a node uses it: over a real folder, over a disk that fills up, and killed.
+
+use crate::{Durability, HistoryHandle, HistoryOptions, HistoryState, HistoryWriter, NotRecorded};
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+use tieline_core::{
+    Body, Filter, Point, Quality, Storage, StorageError, StorageErrorKind, Timestamp, Topic, Update, Value,
+};
+use tieline_journal::{Limits, Seq};
+use tieline_store::{FolderStorage, HistoryQuery, JOURNAL_FOLDER, STORE_FILE, StoreReader};
+
+/// Longer than anything here takes; a test that gets there fails.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn point(topic: &str, micros: i64, value: i64) -> Update {
+    let time = Timestamp::from_micros(micros);
+    let point = Point { value: Value::Int(value), quality: Quality::GOOD, time };
+    Update { topic: Topic::new(topic).unwrap(), body: Body::Point(point) }
+}
+
+/// Submits and waits for the receipt.
+fn submit(history: &HistoryHandle, updates: Vec<Update>) -> Result<Seq, NotRecorded> {
+    let (told, receipt) = mpsc::channel();
+    history.submit(Timestamp::default(), updates, Box::new(move |done| drop(told.send(done))));
+    receipt.recv_timeout(PATIENCE).expect("a receipt is always called")
+}
+
+fn values(data: &Path, filter: &str) -> Vec<Value> {
+    let reader = StoreReader::open(data).unwrap();
+    let rows = reader.query(HistoryQuery::of(Filter::new(filter).unwrap())).unwrap();
+    rows.map(|row| row.unwrap().point.value).collect()
+}
+
+fn wait_until(history: &HistoryHandle, ready: impl Fn(&HistoryHandle) -> bool) {
+    let start = Instant::now();
+    while !ready(history) {
+        assert!(start.elapsed() < PATIENCE, "{:?}", history.status());
+        std::thread::yield_now();
+    }
+}
+
+fn check_round_trip(durability: Durability) {
+    let folder = tempfile::tempdir().unwrap();
+    let options = HistoryOptions { durability, ..HistoryOptions::default() };
+    for round in 0..3 {
+        let history = HistoryWriter::open(folder.path(), options).unwrap();
+        let handle = history.handle();
+        for n in 0..50 {
+            let n = round * 50 + n;
+            let updates = vec![point("a", n, n), point("b", n, n)];
+            if n % 3 == 0 {
+                handle.record(Timestamp::default(), updates)
+            } else {
+                assert!(submit(handle, updates).is_ok())
+            }
+        }
+        let seq = submit(handle, vec![]).unwrap();
+        assert!(handle.wait_stored(seq, PATIENCE));
+        assert_eq!(handle.status().state, HistoryState::Ok);
+        let expect: Vec<Value> = (0..(round + 1) * 50).map(Value::Int).collect();
+        assert_eq!(values(folder.path(), "a"), expect);
+        assert_eq!(values(folder.path(), "b"), expect);
+    }
+}
+
+#[test]
+fn what_is_acknowledged_is_in_the_store() {
+    check_round_trip(Durability::Synced);
+    check_round_trip(Durability::Written);
+}
+
+#[test]
+fn payloads_as_published_have_the_time_of_their_receipt() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = HistoryWriter::open(folder.path(), HistoryOptions::default()).unwrap();
+    let opaque =
+        || vec![Update { topic: Topic::new("x").unwrap(), body: Body::Opaque(bytes::Bytes::from_static(b"hi")) }];
+    history.handle().record(Timestamp::from_micros(5), opaque());
+    history.handle().record(Timestamp::from_micros(9), opaque());
+    drop(history);
+    let reader = StoreReader::open(folder.path()).unwrap();
+    let rows = reader.query(HistoryQuery::of(Filter::new("#").unwrap())).unwrap();
+    let times: Vec<i64> = rows.map(|row| row.unwrap().point.time.micros()).collect();
+    assert_eq!(times, [5, 9]);
+}
+
+/// A folder on a disk that is full when told.
+struct Filling(FolderStorage, Arc<AtomicBool>);
+
+impl Storage for Filling {
+    fn list(&mut self) -> Result<Vec<String>, StorageError> {
+        self.0.list()
+    }
+    fn len(&mut self, name: &str) -> Result<u64, StorageError> {
+        self.0.len(name)
+    }
+    fn read(&mut self, name: &str, offset: u64, out: &mut [u8]) -> Result<usize, StorageError> {
+        self.0.read(name, offset, out)
+    }
+    fn append(&mut self, name: &str, octets: &[u8]) -> Result<(), StorageError> {
+        if self.1.load(Ordering::SeqCst) {
+            self.0.append(name, &octets[..octets.len() / 2])?;
+            return Err(StorageError { kind: StorageErrorKind::Full, message: "full".into() });
+        }
+        self.0.append(name, octets)
+    }
+    fn sync(&mut self, name: &str) -> Result<(), StorageError> {
+        self.0.sync(name)
+    }
+    fn truncate(&mut self, name: &str, len: u64) -> Result<(), StorageError> {
+        self.0.truncate(name, len)
+    }
+    fn remove(&mut self, name: &str) -> Result<(), StorageError> {
+        self.0.remove(name)
+    }
+}
+
+#[test]
+fn a_full_disk_is_said_and_passes() {
+    let folder = tempfile::tempdir().unwrap();
+    let full = Arc::new(AtomicBool::new(false));
+    let journal = folder.path().join(JOURNAL_FOLDER);
+    let write = Filling(FolderStorage::open(&journal).unwrap(), Arc::clone(&full));
+    let read = Filling(FolderStorage::open(&journal).unwrap(), Arc::clone(&full));
+    let options = HistoryOptions { retry: Duration::from_millis(5), ..HistoryOptions::default() };
+    let history = HistoryWriter::over(write, read, &folder.path().join(STORE_FILE), options).unwrap();
+    let handle = history.handle();
+    submit(handle, vec![point("a", 1, 1)]).unwrap();
+
+    full.store(true, Ordering::SeqCst);
+    let (told, receipt) = mpsc::channel();
+    handle.submit(Timestamp::default(), vec![point("a", 2, 2)], Box::new(move |done| drop(told.send(done))));
+    wait_until(handle, |history| history.status().state == HistoryState::DiskFull);
+    assert_eq!(receipt.try_recv(), Err(mpsc::TryRecvError::Empty), "held, not acknowledged");
+    assert_eq!(submit(handle, vec![point("a", 3, 3)]), Err(NotRecorded::DiskFull));
+    handle.record(Timestamp::default(), vec![point("a", 4, 4)]);
+    wait_until(handle, |history| history.status().dropped_points == 1);
+    assert_eq!(handle.status().refused_points, 1);
+
+    full.store(false, Ordering::SeqCst);
+    receipt.recv_timeout(PATIENCE).unwrap().unwrap();
+    wait_until(handle, |history| history.status().state == HistoryState::Ok);
+    let last = submit(handle, vec![point("a", 5, 5)]).unwrap();
+    assert!(handle.wait_stored(last, PATIENCE));
+    assert_eq!(values(folder.path(), "a"), [1, 2, 5].map(Value::Int));
+    assert_eq!(handle.status().journal.recoveries, 1);
+}
+
+#[test]
+fn a_journal_at_its_limit_refuses_and_never_acknowledges_a_part() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Limits { segment_octets: 1 << 20, total_octets: 4 << 20, ..Limits::default() };
+    let options = HistoryOptions { journal, ..HistoryOptions::default() };
+    let history = HistoryWriter::open(folder.path(), options).unwrap();
+    // Three records: the first is beyond all limits, the rest would fit.
+    let text = "x".repeat(5 << 20);
+    let mut updates = vec![point("a", 1, 1)];
+    updates[0].body = Body::Opaque(text.into_bytes().into());
+    updates.extend((0..20_000).map(|n| point("b", n, n)));
+    assert_eq!(submit(history.handle(), updates), Err(NotRecorded::Full));
+    let huge = Body::Opaque(vec![0; tieline_journal::RECORD_OCTETS_MAX].into());
+    let update = Update { topic: Topic::new("a").unwrap(), body: huge };
+    assert_eq!(submit(history.handle(), vec![update]), Err(NotRecorded::TooLong));
+    assert!(submit(history.handle(), vec![point("a", 1, 1)]).is_ok());
+}
+
+#[test]
+fn a_long_queue_refuses_and_drops() {
+    let queue = crate::queue::Queue::new(10, 1 << 20);
+    let batch = |receipt| crate::queue::Batch {
+        received: Timestamp::default(),
+        updates: (0..8).map(|n| point("a", n, n)).collect(),
+        receipt,
+    };
+    let (told, receipt) = mpsc::channel();
+    queue.put(batch(None));
+    queue.put(batch(None));
+    queue.put(batch(Some(Box::new(move |done| drop(told.send(done))))));
+    assert_eq!(receipt.try_recv(), Ok(Err(NotRecorded::Full)));
+    let (points, turned) = queue.counts();
+    assert_eq!((points, turned.dropped, turned.refused), (8, 8, 8));
+    assert_eq!(queue.take(Duration::ZERO).unwrap().len(), 1);
+    queue.close();
+    assert!(queue.take(PATIENCE).is_none());
+}
+
+#[test]
+fn damage_in_the_journal_is_said_and_the_rest_is_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join(JOURNAL_FOLDER);
+    let now = Timestamp::from_micros(1);
+    let storage = FolderStorage::open(&journal).unwrap();
+    let (mut log, _) = tieline_journal::Journal::open(storage, Limits::default(), Seq(0), now).unwrap();
+    for n in 0..3 {
+        let mut octets = Vec::new();
+        tieline_journal::encode(&[tieline_journal::Sample::new(now, point("a", n, n))], &mut octets);
+        log.append(&octets).unwrap();
+    }
+    log.append(b"no record of history").unwrap();
+    log.sync().unwrap();
+    let file = std::fs::read_dir(&journal).unwrap().next().unwrap().unwrap().path();
+    let mut octets = std::fs::read(&file).unwrap();
+    let second = octets.len() / 2 - 10;
+    octets[second] ^= 1;
+    octets.extend_from_slice(&[1, 2, 3]);
+    std::fs::write(&file, octets).unwrap();
+
+    let history = HistoryWriter::open(folder.path(), HistoryOptions::default()).unwrap();
+    assert!(history.handle().wait_stored(Seq(4), PATIENCE));
+    let status = history.handle().status();
+    assert_eq!((status.lost_records, status.unreadable_records, status.damage_found), (1, 1, 2), "{status:?}");
+    assert_eq!(values(folder.path(), "a").len(), 2);
+}
+
+const CHILD: &str = "TIELINE_HISTORY_CHILD";
+
+/// Run by the test below in a process of its own: records batches and prints what is acknowledged, until it is killed.
+#[test]
+fn child_records_until_it_is_killed() {
+    let Some(data) = std::env::var_os(CHILD) else { return };
+    let history = HistoryWriter::open(Path::new(&data), HistoryOptions::default()).unwrap();
+    for batch in 0.. {
+        let start = Instant::now();
+        let base = i64::from(std::process::id()) * 1_000_000_000 + batch * 10;
+        let updates = (0..10).map(|n| point(&format!("p{n}"), base + n, base + n)).collect();
+        let acknowledged = Box::new(move |done: Result<Seq, NotRecorded>| {
+            if done.is_ok() {
+                println!("acknowledged {base}");
+            }
+        });
+        history.handle().submit(Timestamp::default(), updates, acknowledged);
+        while history.handle().status().queued_points > 1000 && start.elapsed() < PATIENCE {
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn a_killed_process_loses_nothing_acknowledged() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut acknowledged: Vec<i64> = Vec::new();
+    for round in 0..5 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "tests::child_records_until_it_is_killed", "--nocapture"])
+            .env(CHILD, folder.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let wanted = 200 + 377 * round;
+        let read = |line: String| -> Option<i64> { line.split("acknowledged ").nth(1)?.parse().ok() };
+        acknowledged.extend(lines.by_ref().filter_map(read).take(wanted));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        acknowledged.extend(lines.filter_map(read));
+    }
+    drop(HistoryWriter::open(folder.path(), HistoryOptions::default()).unwrap());
+    let mut stored = std::collections::HashMap::new();
+    for value in values(folder.path(), "#") {
+        let Value::Int(n) = value else { panic!("{value:?} was never written") };
+        *stored.entry(n).or_insert(0) += 1;
+    }
+    let missing = acknowledged.iter().flat_map(|base| *base..*base + 10).filter(|n| !stored.contains_key(n)).count();
+    let duplicate = stored.values().filter(|count| **count > 1).count();
+    println!("{} acknowledged, {} stored, {missing} missing, {duplicate} twice", acknowledged.len() * 10, stored.len());
+    assert_eq!((missing, duplicate), (0, 0));
+    assert!(acknowledged.len() >= 1000);
+}

@@ -1,0 +1,189 @@
+//! The history of a node: opened, given updates, watched, closed.
+
+use crate::journal_thread::JournalThread;
+use crate::options::HistoryOptions;
+use crate::queue::{Batch, Queue, Receipt};
+use crate::status::{Board, HistoryState, HistoryStatus};
+use crate::store_thread::{StoreThread, utc};
+use std::fmt;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use tieline_core::{Storage, StorageError, Timestamp, Update};
+use tieline_journal::{Journal, Reader, Seq};
+use tieline_store::{FolderStorage, JOURNAL_FOLDER, STORE_FILE, Store, StoreError};
+use tracing::{info, warn};
+
+/// Why a history cannot be opened.
+#[derive(Debug)]
+pub enum HistoryError {
+    /// The store.
+    Store(StoreError),
+    /// The journal's files.
+    Journal(StorageError),
+    /// The folder, or a thread.
+    System(io::Error),
+}
+
+impl fmt::Display for HistoryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(f),
+            Self::Journal(error) => error.fmt(f),
+            Self::System(error) => write!(f, "the history cannot be opened: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for HistoryError {}
+
+impl From<StoreError> for HistoryError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<StorageError> for HistoryError {
+    fn from(error: StorageError) -> Self {
+        Self::Journal(error)
+    }
+}
+
+impl From<io::Error> for HistoryError {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+/// Where updates go in; cheap to clone.
+#[derive(Clone)]
+pub struct HistoryHandle {
+    queue: Arc<Queue>,
+    board: Arc<Board>,
+}
+
+impl HistoryHandle {
+    /// Records a batch for which nobody waits. Where it cannot be recorded it is dropped and counted.
+    pub fn record(&self, received: Timestamp, updates: Vec<Update>) {
+        self.queue.put(Batch { received, updates, receipt: None });
+    }
+
+    /// Records a batch and calls the receipt once: when the batch is as durable as configured, or with the reason why
+    /// it will not be. A batch that was taken before the disk failed is held until the disk is well again; one that
+    /// comes after is refused at once.
+    pub fn submit(&self, received: Timestamp, updates: Vec<Update>, receipt: Receipt) {
+        self.queue.put(Batch { received, updates, receipt: Some(receipt) });
+    }
+
+    /// How the history is doing.
+    #[must_use]
+    pub fn status(&self) -> HistoryStatus {
+        let mut status = self.board.status();
+        let (queued, turned) = self.queue.counts();
+        status.queued_points = queued;
+        status.dropped_points += turned.dropped;
+        status.refused_points += turned.refused;
+        status
+    }
+
+    /// Waits until the store has the journal's records up to `seq`, for `patience` at most; says whether it has.
+    pub fn wait_stored(&self, seq: Seq, patience: Duration) -> bool {
+        self.board.wait(patience, |notes| notes.status.stored >= seq || notes.store_done, |n| n.status.stored >= seq)
+    }
+}
+
+/// The history's two threads. Dropping it closes it: what was put in is made durable first, as far as the disk lets.
+pub struct HistoryWriter {
+    handle: HistoryHandle,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl HistoryWriter {
+    /// Opens the history of a data folder, or makes one, and begins to move what the journal still holds.
+    ///
+    /// # Errors
+    /// The folder, the journal or the store cannot be opened.
+    pub fn open(data: &Path, options: HistoryOptions) -> Result<Self, HistoryError> {
+        let folder = data.join(JOURNAL_FOLDER);
+        let write = FolderStorage::open(&folder)?;
+        let read = FolderStorage::open(&folder)?;
+        Self::over(write, read, &data.join(STORE_FILE), options)
+    }
+
+    pub(crate) fn over<S: Storage + Send + 'static>(
+        write: S,
+        read: S,
+        store: &Path,
+        options: HistoryOptions,
+    ) -> Result<Self, HistoryError> {
+        let store = Store::open(store)?;
+        let stored = Seq(store.position()?);
+        let (journal, found) = Journal::open(write, options.journal, stored, utc())?;
+        for damage in &found.damage {
+            warn!(%damage, "the journal's last segment held octets that are no record");
+        }
+        info!(records = found.records, segments = found.segments, stored = stored.0, "the history is open");
+        let (queue, board) =
+            (Arc::new(Queue::new(options.queue_points_max, options.queue_octets_max)), Arc::new(Board::default()));
+        board.note(|notes| {
+            notes.status.durable = journal.durable();
+            notes.status.stored = stored;
+            notes.status.damage_found = found.damage.len() as u64;
+        });
+        let retain_at = Instant::now();
+        let mover = StoreThread {
+            reader: Reader::new(read, stored.next()),
+            store,
+            options,
+            board: Arc::clone(&board),
+            retain_at,
+        };
+        let keeper = JournalThread {
+            journal,
+            options,
+            queue: Arc::clone(&queue),
+            board: Arc::clone(&board),
+            held: Vec::new(),
+            held_points: 0,
+            retry_at: None,
+            octets: Vec::new(),
+        };
+        let mut writer = Self { handle: HistoryHandle { queue, board }, threads: Vec::new() };
+        let named = |name: &str| thread::Builder::new().name(name.to_owned());
+        let (queue, board) = (Arc::clone(&writer.handle.queue), Arc::clone(&writer.handle.board));
+        writer.threads.push(named("history-journal").spawn(move || {
+            // A receipt is the caller's code: when it panics, the history says so, and closes.
+            let ended = catch_unwind(AssertUnwindSafe(|| keeper.run()));
+            queue.close();
+            board.note(|notes| {
+                notes.journal_done = true;
+                if ended.is_err() {
+                    let why = "the journal thread panicked".to_owned();
+                    notes.journal_trouble = Some(HistoryState::Failed { why });
+                }
+            });
+        })?);
+        writer.threads.push(named("history-store").spawn(move || mover.run())?);
+        Ok(writer)
+    }
+
+    /// Where updates go in.
+    #[must_use]
+    pub const fn handle(&self) -> &HistoryHandle {
+        &self.handle
+    }
+}
+
+impl Drop for HistoryWriter {
+    fn drop(&mut self) {
+        self.handle.queue.close();
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                warn!("a thread of the history panicked");
+            }
+        }
+    }
+}
