@@ -133,6 +133,8 @@ pub enum PublishOutcome {
     Answered(ReasonCode),
     /// The connection and the session were lost before the answer: it may have arrived or not.
     Unknown,
+    /// Not sent: QoS 0, and the queue was full.
+    Dropped,
     /// Not sent: its expiry passed in the queue.
     Expired,
     /// Not sent: larger than the server takes.

@@ -86,13 +86,17 @@ impl ClientSession {
     /// Queues a message, connected or not, and returns what [`ClientEvent::Published`] will name.
     ///
     /// # Errors
-    /// The queue is full of QoS 1 and 2 messages. Otherwise a full queue drops its oldest QoS 0 message, which is
-    /// counted and never named.
+    /// The queue is full of QoS 1 and 2 messages. Otherwise a full queue drops its oldest QoS 0 message.
     pub fn publish(&mut self, message: Message, qos: Qos, retain: bool) -> Result<u64, DeliverError> {
         let limits = OutgoingLimits { messages: self.config.pending_max, octets: self.config.pending_octets_max };
         let delivery = Delivery { message: Arc::new(message), qos, retain, subscription_ids: Vec::new() };
         self.next_token += 1;
-        self.dropped_full += self.outgoing.push(delivery, self.next_token, limits).map_err(|()| DeliverError::Full)?;
+        let (events, dropped_full) = (&mut self.events, &mut self.dropped_full);
+        let dropped = |token| {
+            *dropped_full += 1;
+            events.push_back(ClientEvent::Published { token, outcome: PublishOutcome::Dropped });
+        };
+        self.outgoing.push(delivery, self.next_token, limits, dropped).map_err(|()| DeliverError::Full)?;
         Ok(self.next_token)
     }
 

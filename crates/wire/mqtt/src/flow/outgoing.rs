@@ -69,25 +69,34 @@ impl Outgoing {
         self.window = window;
     }
 
-    /// Queues a message. A full queue drops its oldest QoS 0 message, and returns how many it dropped; a QoS 0
-    /// message for which there is still no room is dropped itself.
+    /// Queues a message. A full queue drops its oldest QoS 0 messages and names their tokens; a QoS 0 message for
+    /// which there is still no room is dropped itself.
     ///
     /// # Errors
     /// The queue is full of QoS 1 and 2 messages.
-    pub(crate) fn push(&mut self, delivery: Delivery, token: u64, limits: OutgoingLimits) -> Result<u64, ()> {
-        let mut dropped = 0;
+    pub(crate) fn push(
+        &mut self,
+        delivery: Delivery,
+        token: u64,
+        limits: OutgoingLimits,
+        mut dropped: impl FnMut(u64),
+    ) -> Result<(), ()> {
         while !self.has_room(&delivery, limits) {
             let Some(oldest) = self.pending.iter().position(|p| p.delivery.qos == Qos::AtMostOnce) else {
-                return if delivery.qos == Qos::AtMostOnce { Ok(dropped + 1) } else { Err(()) };
+                if delivery.qos != Qos::AtMostOnce {
+                    return Err(());
+                }
+                dropped(token);
+                return Ok(());
             };
             if let Some(gone) = self.pending.remove(oldest) {
                 self.pending_octets = self.pending_octets.saturating_sub(weight(&gone.delivery));
-                dropped += 1;
+                dropped(gone.token);
             }
         }
         self.pending_octets += weight(&delivery);
         self.pending.push_back(Pending { delivery, token });
-        Ok(dropped)
+        Ok(())
     }
 
     fn has_room(&self, delivery: &Delivery, limits: OutgoingLimits) -> bool {

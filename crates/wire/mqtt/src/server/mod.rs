@@ -171,14 +171,12 @@ impl ServerSession {
             return Err(DeliverError::Closed);
         }
         let limits = OutgoingLimits { messages: self.config.pending_max, octets: self.config.pending_octets_max };
-        match self.state.outgoing.push(delivery, 0, limits) {
-            Ok(dropped) => self.counters.dropped_full += dropped,
-            Err(()) => {
-                self.counters.refused_full += 1;
-                return Err(DeliverError::Full);
-            }
-        }
-        Ok(())
+        let counters = &mut self.counters;
+        let queued = self.state.outgoing.push(delivery, 0, limits, |_| counters.dropped_full += 1);
+        queued.map_err(|()| {
+            self.counters.refused_full += 1;
+            DeliverError::Full
+        })
     }
 
     /// Whether a frame of this many octets, made by [`crate::encode_publish`] for [`ServerSession::version`], may be
