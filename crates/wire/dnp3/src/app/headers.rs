@@ -120,7 +120,8 @@ fn next_header<'a>(function: Function, cursor: &mut Cursor<'a>) -> Result<Header
     let range = read_range(code, cursor)?;
     let shape = Shape { object, qualifier, prefix, range, layout: Layout::find(object) };
     // A freeze at a time brings the time (group 50) and then names the counters.
-    let named_only = function.names_objects_only() && object.group != 50;
+    let at_time = matches!(function, Function::FreezeAtTime | Function::FreezeAtTimeNoResponse);
+    let named_only = function.names_objects_only() && !(at_time && object.group == 50);
     let octets = match prefix {
         Prefix::Size(size) => sized_octets(range, size, *cursor)?,
         Prefix::Index(index) if named_only => octets_of(range, usize::from(index))?,

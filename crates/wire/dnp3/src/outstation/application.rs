@@ -142,7 +142,7 @@ impl Application {
         if !self.timers.is_running(Timer::NeedTime) {
             self.ask_for_time_later(now);
         }
-        self.hold_unsolicited(now, true);
+        self.end_hold(now);
     }
 
     pub(super) fn handle_disconnected(&mut self) {
@@ -183,7 +183,7 @@ impl Application {
             return;
         }
         match (fragment.function, broadcast) {
-            (Function::Confirm, None) => self.handle_confirm(now, fragment.control),
+            (Function::Confirm, None) => self.handle_confirm(fragment.control),
             (Function::Confirm | Function::Read, Some(_)) => self.stats.fragments_malformed += 1,
             (_, Some(broadcast)) => self.handle_broadcast(now, &fragment, broadcast),
             (Function::Read, None) => self.handle_read(now, octets, &fragment),
@@ -234,7 +234,7 @@ impl Application {
         self.stop_solicited();
         if self.unsolicited.halted {
             self.unsolicited.halted = false;
-            self.hold_unsolicited(now, true);
+            self.end_hold(now);
         }
     }
 
@@ -295,10 +295,10 @@ impl Application {
         }
     }
 
-    fn handle_confirm(&mut self, now: Now, control: AppControl) {
+    fn handle_confirm(&mut self, control: AppControl) {
         if control.uns {
             if self.unsolicited.is_awaiting() && self.unsolicited.sequence == control.sequence {
-                self.confirm_unsolicited(now);
+                self.confirm_unsolicited();
             } else {
                 self.stats.confirms_unexpected += 1;
             }
@@ -322,13 +322,12 @@ impl Application {
         }
     }
 
-    fn confirm_unsolicited(&mut self, now: Now) {
+    fn confirm_unsolicited(&mut self) {
         self.note_confirm(Timer::UnsolicitedConfirm);
         if self.unsolicited.phase != Phase::AwaitsNull {
             self.events.confirm();
         }
         self.unsolicited.finish(Phase::Ready);
-        self.hold_unsolicited(now, true);
         self.resume_deferred();
     }
 
@@ -371,13 +370,13 @@ impl Application {
             Phase::Awaits if self.deferred.is_some() => {
                 self.events.rearm();
                 self.unsolicited.finish(Phase::Ready);
-                self.hold_unsolicited(now, true);
+                self.end_hold(now);
             }
             Phase::Awaits if self.events.written_lost() => {
                 // A repetition would not be the same: report anew, under the next number.
                 self.events.rearm();
                 self.unsolicited.finish(Phase::Ready);
-                self.hold_unsolicited(now, true);
+                self.end_hold(now);
             }
             Phase::Awaits if self.repetitions_are_left() => self.unsolicited.phase = Phase::Repeat,
             Phase::Awaits => {

@@ -53,6 +53,7 @@ impl Application {
             queries: Vec::new(),
             at: 0,
         });
+        self.events.unselect();
         for header in fragment.headers() {
             // What was understood is answered, even if what follows was not.
             let refusal = match header {

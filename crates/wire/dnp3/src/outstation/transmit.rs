@@ -30,18 +30,26 @@ impl Application {
         self.events.push(point_type, index, change, octets, stamp);
         if self.unsolicited.enabled.contains(change.class.into()) {
             self.unsolicited.halted = false;
-            self.hold_unsolicited(now, false);
+            self.hold_event(now);
         }
         Ok(())
     }
 
-    /// Starts the hold time of what is reported unsolicited, or ends it.
-    pub(super) fn hold_unsolicited(&mut self, now: Now, at_once: bool) {
+    /// A new event begins to wait for others, if it is the first.
+    fn hold_event(&mut self, now: Now) {
         let Some(config) = self.config.unsolicited else { return };
-        if at_once {
-            self.timers.start(Timer::UnsolicitedHold, now.mono);
-        } else if !self.timers.is_running(Timer::UnsolicitedHold) {
+        let is_first = self.events.waiting(self.unsolicited.enabled) <= 1;
+        if is_first || !self.timers.is_running(Timer::UnsolicitedHold) {
             self.timers.start(Timer::UnsolicitedHold, now.mono + config.hold_time);
+        }
+    }
+
+    /// Events that wait have waited long enough.
+    pub(super) fn end_hold(&mut self, now: Now) {
+        if self.events.waiting(self.unsolicited.enabled) > 0 {
+            self.timers.start(Timer::UnsolicitedHold, now.mono);
+        } else {
+            self.timers.stop(Timer::UnsolicitedHold);
         }
     }
 
@@ -166,7 +174,7 @@ impl Application {
                 self.choose_events(config.events_max);
                 self.write_report(out, Some(Mark::Selected(0)));
                 self.events.unselect();
-                self.timers.stop(Timer::UnsolicitedHold);
+                self.end_hold(now);
                 self.unsolicited.phase = Phase::Awaits;
                 self.stats.unsolicited += 1;
             }

@@ -136,7 +136,7 @@ impl Application {
         if self.unsolicited.enabled != before {
             self.tell(OutstationEvent::UnsolicitedEnabled(self.unsolicited.enabled));
         }
-        self.hold_unsolicited(now, true);
+        self.end_hold(now);
         Outcome::only(iin)
     }
 

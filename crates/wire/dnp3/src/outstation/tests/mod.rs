@@ -2,4 +2,8 @@
 
 mod certification;
 mod events;
+mod requests;
 mod script;
+mod station;
+mod traces;
+mod unsolicited;
