@@ -116,15 +116,17 @@ function matches(filter, topic) {
 
 const meta = (device, p) => ({
   topic: `${device.topic}/${p.name}`, name: p.name, type: p.type, index: p.index, unit: p.unit, writable: p.writable, kind: p.kind,
-  min: p.min, max: p.max,
+  min: p.min, max: p.max, mode: 'select', description: '',
 });
 const describe = (device, points) => ({
   topic: device.topic, protocol: 'dnp3', address: device.address, state: device.state, since: iso(device.since),
   last_seen: iso(['away'].includes(device.state) ? device.seen : Date.now() - 300), points,
   stats: {
-    polls: device.polls, poll_timeouts: device.state === 'away' ? 7 : 0, rtt_ms: device.state === 'slow' ? 812.4 : 1.8 + (device.polls % 7) / 10,
-    unsolicited_received: 5 * device.polls, confirms_sent: 5 * device.polls, frames_received: 6 * device.polls, crc_errors: device.state === 'garbage' ? 311 : 0,
-    connects: 1, received_bytes: 812 * device.polls, sent_bytes: 97 * device.polls,
+    state: device.state, why: device.state === 'away' ? 'connection refused' : '', since: iso(device.since),
+    rtt_ms: device.state === 'slow' ? 812.4 : 1.8 + (device.polls % 7) / 10,
+    polls: device.polls, poll_failures: device.state === 'away' ? 7 : 0, timeouts: device.state === 'away' ? 7 : 0, polls_skipped: 0,
+    readings: 6 * device.polls, events: 5 * device.polls, unknown_readings: 0, garbage: device.state === 'garbage' ? 311 : 0,
+    restarts: 0, connects: 1, losses: device.state === 'away' ? 1 : 0,
   },
 });
 
@@ -186,7 +188,7 @@ function group(rows, ms) {
 async function command(node, body) {
   const began = Date.now();
   const { topic, value, mode = 'select' } = body;
-  const log = (phase, more = {}) => node.audit.unshift({ id: node.audit.length + 1, time: iso(Date.now()), who: 'http 127.0.0.1', topic, value, mode, phase, ...more });
+  const log = (phase, more = {}) => node.audit.unshift({ id: node.audit.length + 1, time: iso(Date.now()), who: 'http 127.0.0.1', topic, value: JSON.stringify(value), mode, phase, ...more });
   log('requested');
   try {
     const device = node.devices.find((d) => topic.startsWith(`${d.topic}/`));
@@ -200,7 +202,8 @@ async function command(node, body) {
     if (device.topic === 'north/feeder3') throw new Refused(409, 'local', 'the outstation is in local mode and takes no remote control');
     device.set[p.name] = value;
     for (const each of device.points) if (each.period === 0) node.renew(device, each, Date.now());
-    log('success');
+    log('sent');
+    log('succeeded');
     return [200, { status: 'success', topic, value, mode, elapsed_ms: Date.now() - began }];
   } catch (cause) {
     if (!(cause instanceof Refused)) throw cause;

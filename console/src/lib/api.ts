@@ -46,11 +46,16 @@ export interface PointMeta {
   index: number;
   unit?: string | null;
   writable: boolean;
-  kind: 'bool' | 'int' | 'float';
+  kind: 'bool' | 'int' | 'float' | 'text';
+  description?: string | null;
+  /** How the device is asked where a command does not say. */
+  mode?: CommandMode;
   min?: number | null;
   max?: number | null;
   device?: string;
 }
+
+export type CommandMode = 'select' | 'direct';
 
 export type DeviceState = 'connecting' | 'online' | 'slow' | 'away' | 'garbage' | 'restarting';
 
@@ -62,7 +67,8 @@ export interface Device {
   since?: string | null;
   last_seen?: string | null;
   points: number | PointMeta[];
-  stats?: Record<string, number | null>;
+  /** Counters, and words such as `why`. */
+  stats?: Record<string, number | string | null>;
 }
 
 export interface HistoryRow {
@@ -73,7 +79,8 @@ export interface HistoryRow {
 }
 
 export interface CommandResult {
-  status: 'success' | 'refused';
+  /** Unknown: the command was sent, but nobody knows what became of it. */
+  status: 'success' | 'refused' | 'unknown';
   elapsed_ms?: number;
   reason?: string;
   detail?: string;
@@ -143,6 +150,12 @@ async function problem(response: Response): Promise<string> {
   }
 }
 
+/** Whether a refusal came after the command was sent, so that the device may have carried it out. */
+export function isUnknown({ reason = '', detail = '' }: { reason?: string; detail?: string }): boolean {
+  if (/may have been carried out/.test(detail)) return true;
+  return /^(timeout|connection_lost|lost)$/.test(reason) && !/nothing was sent/.test(detail);
+}
+
 export interface TopicsPage {
   topics: TopicUpdate[];
   next: string | null;
@@ -176,7 +189,7 @@ export const api = {
       throw new ApiError(response.status, `the node answered HTTP ${response.status} without a result`);
     }
     if (response.ok && body.status === 'success') return { ...body, status: 'success' };
-    if (body.status === 'refused') return { ...body, status: 'refused' };
+    if (body.status === 'refused') return { ...body, status: isUnknown(body) ? 'unknown' : 'refused' };
     if (response.status >= 400 && response.status < 500) {
       return { status: 'refused', reason: body.title ?? `http_${response.status}`, detail: body.detail };
     }

@@ -48,18 +48,18 @@ export interface Sums {
   errors: number | null;
 }
 
-const ERRORS = /error|timeout|fail|refused|garbage|bad_|lost|retr/;
-
-/** The figures of the list, found by the words in the names of a device's counters. */
+/** The figures of the list. Polls that were not answered are among those that failed. */
 export function sums(stats: Device['stats']): Sums {
-  const entries = Object.entries(stats ?? {}).filter((entry): entry is [string, number] => typeof entry[1] === 'number');
-  const first = (pattern: RegExp) => entries.find(([key]) => pattern.test(key))?.[1] ?? null;
-  const errors = entries.filter(([key]) => ERRORS.test(key));
-  return {
-    polls: first(/^polls(_ok|_done|_total)?$/) ?? first(/poll(?!.*(error|timeout|fail))/),
-    rtt_ms: first(/rtt.*_ms$|^rtt/) ?? first(/round_trip/),
-    errors: errors.length > 0 ? errors.reduce((sum, [, n]) => sum + n, 0) : null,
-  };
+  const count = (name: string) => (typeof stats?.[name] === 'number' ? stats[name] : null);
+  const [failures, garbage] = [count('poll_failures'), count('garbage')];
+  const known = failures !== null || garbage !== null;
+  return { polls: count('polls'), rtt_ms: count('rtt_ms'), errors: known ? (failures ?? 0) + (garbage ?? 0) : null };
+}
+
+/** Why a device is in its state, in its own words where it has any. */
+export function whyText(device: Device): string {
+  const why = device.stats?.why;
+  return typeof why === 'string' && why !== '' ? why : (STATE_HELP[device.state] ?? '');
 }
 
 export function pointCount(device: Device): number {

@@ -179,8 +179,8 @@ class Store {
   private onEvent(event: SseEvent): void {
     const body = JSON.parse(event.data) as { updates?: TopicUpdate[]; removed?: string[] };
     const now = this.nodeTime();
-    for (const update of body.updates ?? []) this.tree.apply(update, now);
     for (const topic of body.removed ?? []) this.tree.remove(topic);
+    for (const update of body.updates ?? []) this.tree.apply(update, now);
     this.wantFrame();
   }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { topicPath } from '../../src/lib/api';
+import { isUnknown, topicPath } from '../../src/lib/api';
 import { readChoice } from '../../src/lib/choice';
 import { arrange, sums } from '../../src/lib/devices';
 import * as format from '../../src/lib/format';
@@ -88,6 +88,13 @@ test('a typed value is checked against kind and limits', () => {
   check('2.5', null, /whole number/, 'int');
 });
 
+test('a command that was sent and not answered is not a refusal', () => {
+  expect(isUnknown({ reason: 'timeout', detail: 'the device did not answer in time; the command may have been carried out' })).toBe(true);
+  expect(isUnknown({ reason: 'timeout', detail: 'the request waited for the device too long; nothing was sent' })).toBe(false);
+  expect(isUnknown({ reason: 'connection_lost', detail: '' })).toBe(true);
+  expect(isUnknown({ reason: 'local', detail: 'local mode' })).toBe(false);
+});
+
 test('routes survive the address', () => {
   const route = { view: 'devices' as const, device: 'a b/c', point: 'a b/c/d?e&f' };
   expect(parseRoute(routeHash(route))).toEqual(route);
@@ -119,6 +126,6 @@ test('the worst devices come first, and counters are summed by their names', () 
   const list = arrange([device('b', 'online'), device('a10', 'online'), device('a2', 'away'), device('c', 'slow')], '');
   expect(list.map((d) => d.topic)).toEqual(['a2', 'c', 'a10', 'b']);
   expect(arrange(list, 'AWAY').map((d) => d.topic)).toEqual(['a2']);
-  expect(sums({ polls: 9, poll_timeouts: 2, crc_errors: 1, rtt_ms: 3 })).toEqual({ polls: 9, rtt_ms: 3, errors: 3 });
+  expect(sums({ polls: 9, poll_failures: 2, timeouts: 2, garbage: 1, rtt_ms: 3, why: '' })).toEqual({ polls: 9, rtt_ms: 3, errors: 3 });
   expect(sums(undefined)).toEqual({ polls: null, rtt_ms: null, errors: null });
 });
