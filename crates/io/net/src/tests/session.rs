@@ -11,7 +11,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn any_chunking_is_echoed(chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..3000), 1..20), bite in 1..5000_usize) {
+    fn any_chunking_is_echoed(chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..3000), 1..20), bite in 50..5000_usize) {
         let (echoed, notes) = run(async {
             let (near, mut far) = pair().await;
             let session = session(Echo { bite, ..Echo::default() }, Limits::default());

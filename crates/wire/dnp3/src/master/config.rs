@@ -29,7 +29,8 @@ pub struct MasterConfig {
     pub fragments_max: u16,
     /// How long each fragment of a response may take. Default 5 s.
     pub response_timeout: Duration,
-    /// How often a request is repeated that was not answered; a command never is. Default 1.
+    /// How often a request is repeated that was not answered; an operate never is. Default 1: some outstations lose a
+    /// request that crosses their unsolicited response.
     pub retries: u8,
     /// How long a procedure of start-up waits after it failed. Default 5 s.
     pub retry_delay: Duration,

@@ -131,7 +131,7 @@ impl Master {
                 (CommandStatus::Success, Some(iin), _) => TaskOutcome::Indicated(iin),
                 (CommandStatus::Success, None, CommandStep::Select) => {
                     let work = Work::Command { control, index, step: CommandStep::Operate, token };
-                    self.pending = Some(Pending::new(work, 0));
+                    self.pending = Some(Pending::new(work, self.config.retries));
                     return;
                 }
                 (CommandStatus::Success, None, CommandStep::Operate | CommandStep::DirectOperate) => TaskOutcome::Done,

@@ -113,7 +113,7 @@ impl Pending {
         Self {
             work,
             unsent: true,
-            retries_left: if work.is_command() { 0 } else { retries },
+            retries_left: if work.operates() { 0 } else { retries },
             sent: Now::default(),
             next: Sequence::default(),
             fragments: 0,
@@ -282,8 +282,8 @@ impl Master {
         pushed
     }
 
-    /// Operates one output, ahead of all reads: [`MasterEvent::TaskDone`] with `token` tells what became of it. It is
-    /// never repeated.
+    /// Operates one output, ahead of all reads: [`MasterEvent::TaskDone`] with `token` tells what became of it. A
+    /// select may be repeated, an operate never is.
     ///
     /// # Errors
     /// Too many commands wait already, or there is no connection.

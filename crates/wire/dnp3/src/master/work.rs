@@ -55,7 +55,7 @@ impl Work {
         matches!(self, Self::Command { step: CommandStep::Operate | CommandStep::DirectOperate, .. })
     }
 
-    /// Whether it belongs to a command, which is never repeated: a selection that was not answered may still hold.
+    /// Whether it belongs to a command.
     pub(super) const fn is_command(&self) -> bool {
         matches!(self, Self::Command { .. })
     }

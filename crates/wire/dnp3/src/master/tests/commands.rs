@@ -67,7 +67,7 @@ fn an_echo_that_differs_stops_the_command() {
 }
 
 #[test]
-fn a_command_is_never_repeated() {
+fn an_operate_is_never_repeated() {
     check(
         quiet(),
         "connect
@@ -75,12 +75,17 @@ fn a_command_is_never_repeated() {
          select 7
          > C0 03 0C01 17 01 03 03 01 64000000 00000000 00
          wait 5000
-         ! task 7 timeout
+         > C1 03 0C01 17 01 03 03 01 64000000 00000000 00     // nothing was operated: the select may be repeated
+         < C1 81 0000 0C01 17 01 03 03 01 64000000 00000000 00
+         ! online
+         > C2 04 0C01 17 01 03 03 01 64000000 00000000 00
+         wait 5000
+         ! task 7 timeout, maybe operated
          ! offline timeout
          status?
          status!
          direct 8
-         > C1 05 0C01 17 01 03 03 01 64000000 00000000 00
+         > C3 05 0C01 17 01 03 03 01 64000000 00000000 00
          disconnect
          ! task 8 connection_lost, maybe operated
          ! offline disconnected",
