@@ -1,7 +1,6 @@
 """Processes that speak in lines: peers, the node's own outstation, brokers' clients."""
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -76,7 +75,7 @@ class Peer(Lines):
     """A device or master of another implementation: `peers/NAME.py`."""
 
     def __init__(self, name, *arguments):
-        super().__init__([sys.executable, HERE / "peers" / f"{name}.py", *arguments], env={**os.environ, "RUST_LOG": ""})
+        super().__init__([sys.executable, HERE / "peers" / f"{name}.py", *arguments])
         self.hello = self.first()
         self.address = self.hello.get("listen", "")
         self._answered = 0

@@ -16,4 +16,4 @@ def until(condition, what, seconds=15.0):
         if time.monotonic() > deadline:
             told = what() if callable(what) else what
             raise AssertionError(f"not within {seconds} s: {told}")
-        _never.wait(0.02)
+        _never.wait(0.01)

@@ -185,11 +185,11 @@ def main():
     commands, application = Commands(), Application()
     outstation = channel.AddOutstation("outstation", commands, application, stack(arguments))
     commands.outstation = outstation
-    outstation.Enable()
     for kind in ("binary", "double_bit", "counter", "analog", "binary_output", "analog_output"):
         for index in range(POINTS):
             start = {"binary": False, "binary_output": False, "double_bit": opendnp3.DoubleBit.DETERMINED_OFF}
             outstation.Apply(update(kind, index, start.get(kind, 0), 0x01, None))
+    outstation.Enable()
     lines.say(listen=f"127.0.0.1:{port}")
 
     def run(words):
