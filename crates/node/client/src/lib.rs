@@ -1,1 +1,15 @@
-//! Under construction.
+//! A client of a Tieline node, or of any MQTT server: what the command line and tests talk through.
+//!
+//! In: an address and what to ask. Out: messages ([`MqttClient`], asynchronous) and answers of the HTTP API
+//! ([`HttpClient`], blocking).
+//!
+//! Never: a decision about a value; never anything printed.
+//!
+//! Read first: `mqtt/mod.rs`, then `http.rs`.
+
+mod http;
+mod mqtt;
+
+pub use http::{HttpClient, HttpError};
+pub use mqtt::{MqttClient, MqttError, MqttOptions, Subscription};
+pub use tieline_mqtt::{Message, Qos, ReasonCode, Received, Version};

@@ -1,0 +1,198 @@
+//! The node's HTTP API, blocking.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt;
+use std::io::Read;
+use std::time::Duration;
+use ureq::{Agent, Body, http::Response};
+
+/// Octets of the largest JSON answer that is read whole; longer ones fail. Streams have no limit.
+const JSON_OCTETS_MAX: u64 = 256 * 1024 * 1024;
+/// Octets of the longest error that is read.
+const PROBLEM_OCTETS_MAX: u64 = 64 * 1024;
+
+/// The node's HTTP API.
+#[derive(Clone, Debug)]
+pub struct HttpClient {
+    base: String,
+    agent: Agent,
+}
+
+/// Why a request has no answer.
+#[derive(Debug)]
+pub enum HttpError {
+    /// The node refused: a problem of RFC 9457.
+    Problem {
+        /// The HTTP status, 400 to 599.
+        status: u16,
+        /// What is wrong, for every request of the kind.
+        title: String,
+        /// What is wrong with this one; often empty.
+        detail: String,
+    },
+    /// The node does not answer.
+    Transport {
+        /// What was asked.
+        url: String,
+        /// Why there is no answer.
+        error: Box<ureq::Error>,
+    },
+    /// The answer is not the JSON that was expected.
+    Json {
+        /// What was asked.
+        url: String,
+        /// What is wrong with it.
+        error: serde_json::Error,
+    },
+}
+
+impl fmt::Display for HttpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Problem { title, detail, .. } if detail.is_empty() => f.write_str(title),
+            Self::Problem { title, detail, .. } => write!(f, "{title}: {detail}"),
+            Self::Transport { url, error } => write!(f, "no answer from {url}: {error}"),
+            Self::Json { url, error } => write!(f, "the answer of {url} is not as expected: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for HttpError {}
+
+impl HttpClient {
+    /// A client of the node at `address`: `host:port`, or a URL up to where `/v1` begins. Connecting may take 5 s,
+    /// the first octet of an answer 60 s.
+    #[must_use]
+    pub fn new(address: &str) -> Self {
+        let base = address.trim_end_matches('/');
+        let base = if base.contains("://") { base.to_owned() } else { format!("http://{base}") };
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_connect(Some(Duration::from_secs(5)))
+            .timeout_recv_response(Some(Duration::from_secs(60)));
+        Self { base, agent: config.build().into() }
+    }
+
+    /// The JSON that the node answers to GET of `path`, which begins with `/`.
+    ///
+    /// # Errors
+    /// No answer, a refusal, or other JSON than `T` takes.
+    pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, HttpError> {
+        let url = self.url(path);
+        let answer = self.agent.get(&url).header("accept", "application/json").call();
+        json(&url, checked(&url, answer)?)
+    }
+
+    /// The JSON that the node answers to POST of `body` to `path`, which begins with `/`.
+    ///
+    /// # Errors
+    /// No answer, a refusal, or other JSON than `T` takes.
+    pub fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, HttpError> {
+        let url = self.url(path);
+        let octets = serde_json::to_vec(body).map_err(|error| HttpError::Json { url: url.clone(), error })?;
+        let request = self.agent.post(&url).header("accept", "application/json").content_type("application/json");
+        json(&url, checked(&url, request.send(&octets))?)
+    }
+
+    /// The answer to GET of `path` as it comes, in the media type asked for.
+    ///
+    /// # Errors
+    /// No answer, or a refusal.
+    pub fn stream(&self, path: &str, accept: &str) -> Result<impl Read + use<>, HttpError> {
+        let url = self.url(path);
+        let answer = self.agent.get(&url).header("accept", accept).call();
+        Ok(checked(&url, answer)?.into_body().into_reader())
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+}
+
+fn checked(url: &str, answer: Result<Response<Body>, ureq::Error>) -> Result<Response<Body>, HttpError> {
+    let mut answer = answer.map_err(|error| HttpError::Transport { url: url.to_owned(), error: Box::new(error) })?;
+    let status = answer.status();
+    if status.is_success() {
+        return Ok(answer);
+    }
+    let body = answer.body_mut().with_config().limit(PROBLEM_OCTETS_MAX).read_to_vec().unwrap_or_default();
+    let problem: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+    let member = |name: &str| problem.get(name).and_then(|v| v.as_str()).map(str::to_owned);
+    let title = member("title").unwrap_or_else(|| format!("{url} answers {status}"));
+    Err(HttpError::Problem { status: status.as_u16(), title, detail: member("detail").unwrap_or_default() })
+}
+
+fn json<T: DeserializeOwned>(url: &str, mut answer: Response<Body>) -> Result<T, HttpError> {
+    let body = answer.body_mut().with_config().limit(JSON_OCTETS_MAX).read_to_vec();
+    let body = body.map_err(|error| HttpError::Transport { url: url.to_owned(), error: Box::new(error) })?;
+    serde_json::from_slice(&body).map_err(|error| HttpError::Json { url: url.to_owned(), error })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::TcpListener;
+    use std::thread::JoinHandle;
+
+    /// Answers one request with these octets and returns what was asked.
+    fn answer_once(answer: &'static str) -> (HttpClient, JoinHandle<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let (mut asked, mut line, mut length) = (String::new(), String::new(), 0);
+            while reader.read_line(&mut line).unwrap() > 2 {
+                if let Some(n) = line.to_lowercase().strip_prefix("content-length:") {
+                    length = n.trim().parse().unwrap();
+                }
+                asked.push_str(&line);
+                line.clear();
+            }
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body).unwrap();
+            asked.push_str(&String::from_utf8(body).unwrap());
+            stream.write_all(answer.as_bytes()).unwrap();
+            asked
+        });
+        (HttpClient::new(&address), server)
+    }
+
+    #[test]
+    fn json_comes_and_goes() {
+        let (client, server) = answer_once("HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\n{\"a\": 1}");
+        assert_eq!(client.get::<Value>("/v1/topics?limit=1").unwrap(), json!({"a": 1}));
+        assert!(server.join().unwrap().starts_with("GET /v1/topics?limit=1 HTTP/1.1\r\n"));
+        let (client, server) = answer_once("HTTP/1.1 202 Accepted\r\ncontent-length: 4\r\n\r\ntrue");
+        assert!(client.post::<bool>("/v1/command", &json!({"b": 2})).unwrap());
+        assert!(server.join().unwrap().ends_with("{\"b\":2}"));
+    }
+
+    #[test]
+    fn problems_are_readable() {
+        let (client, _server) = answer_once(
+            "HTTP/1.1 404 Not Found\r\ncontent-type: application/problem+json\r\nconnection: close\r\n\r\n\
+             {\"title\":\"unknown topic\",\"detail\":\"a/b holds no value\",\"status\":404}",
+        );
+        let error = client.get::<Value>("/v1/topics/a/b").unwrap_err();
+        assert_eq!(error.to_string(), "unknown topic: a/b holds no value");
+        assert!(matches!(error, HttpError::Problem { status: 404, .. }));
+        let (client, _server) = answer_once("HTTP/1.1 500 Oops\r\ncontent-length: 2\r\n\r\nhm");
+        assert!(client.get::<Value>("/x").unwrap_err().to_string().ends_with("/x answers 500 Internal Server Error"));
+        let (client, _server) = answer_once("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhm");
+        assert!(matches!(client.get::<Value>("/x"), Err(HttpError::Json { .. })));
+        let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        assert!(matches!(HttpClient::new(&closed.to_string()).get::<Value>("/"), Err(HttpError::Transport { .. })));
+    }
+
+    #[test]
+    fn bodies_stream() {
+        let (client, _server) = answer_once("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\na,b\n");
+        let mut text = String::new();
+        client.stream("/v1/history", "text/csv").unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(text, "a,b\n");
+    }
+}

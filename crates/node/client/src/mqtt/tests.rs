@@ -1,0 +1,184 @@
+//! Against a broker that is not ours: Debian's mosquitto.
+
+use super::*;
+use std::io::Write;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::Instant;
+
+const BROKER: &str = "/usr/sbin/mosquitto";
+
+/// A broker on a free port, ended with the test.
+struct Broker {
+    child: Child,
+    port: u16,
+    config: tempfile::NamedTempFile,
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Broker {
+    /// None, and a word about it, where the broker is not installed.
+    fn start(more: &str) -> Option<Self> {
+        if !Path::new(BROKER).exists() {
+            println!("SKIPPED: {BROKER} is not installed");
+            return None;
+        }
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let mut config = tempfile::NamedTempFile::new().unwrap();
+        writeln!(config, "listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\n{more}").unwrap();
+        let child = spawn(config.path(), port);
+        Some(Self { child, port, config })
+    }
+
+    fn restart(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.child = spawn(self.config.path(), self.port);
+    }
+
+    fn options(&self, version: Version) -> MqttOptions {
+        let retry_max = Duration::from_millis(400);
+        MqttOptions { version, retry_max, ..MqttOptions::new(&format!("127.0.0.1:{}", self.port)) }
+    }
+}
+
+/// Starts the broker and waits until it answers.
+fn spawn(config: &Path, port: u16) -> Child {
+    let mut command = std::process::Command::new(BROKER);
+    let child = command.arg("-c").arg(config).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let began = Instant::now();
+    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+        assert!(began.elapsed() < Duration::from_secs(10), "the broker does not answer");
+        std::thread::yield_now();
+    }
+    child
+}
+
+fn run(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { tokio::time::timeout(Duration::from_secs(30), test).await.expect("takes too long") });
+}
+
+#[test]
+fn messages_come_and_go_at_every_qos() {
+    let Some(broker) = Broker::start("") else { return };
+    for version in [Version::V5, Version::V311] {
+        run(async {
+            let client = MqttClient::connect(&broker.options(version)).await.unwrap();
+            let mut all = client.subscribe("t/#", Qos::ExactlyOnce).await.unwrap();
+            for (number, qos) in [Qos::AtMostOnce, Qos::AtLeastOnce, Qos::ExactlyOnce].into_iter().enumerate() {
+                client.publish(&format!("t/{number}"), vec![b'x'; number], qos, false).await.unwrap();
+                let received = all.next().await.unwrap();
+                assert_eq!(received.message.topic.as_str(), format!("t/{number}"));
+                assert_eq!((received.message.payload.len(), received.qos), (number, qos));
+            }
+            let big = vec![7; 1_000_000];
+            client.publish("t/big", big.clone(), Qos::AtLeastOnce, true).await.unwrap();
+            assert_eq!(all.next().await.unwrap().message.payload, big);
+            let mut late = client.subscribe("+/big", Qos::AtLeastOnce).await.unwrap();
+            assert!(late.next().await.unwrap().retain);
+            client.publish("t/big", Vec::new(), Qos::AtLeastOnce, true).await.unwrap();
+            client.close().await;
+        });
+    }
+}
+
+#[test]
+fn overlapping_subscriptions_each_get_their_own() {
+    let Some(broker) = Broker::start("") else { return };
+    run(async {
+        let client = MqttClient::connect(&broker.options(Version::V5)).await.unwrap();
+        let mut all = client.subscribe("t/#", Qos::AtLeastOnce).await.unwrap();
+        let mut one = client.subscribe("t/1", Qos::AtMostOnce).await.unwrap();
+        for topic in ["t/1", "t/2", "t/1"] {
+            client.publish(topic, "x", Qos::AtLeastOnce, false).await.unwrap();
+        }
+        for topic in ["t/1", "t/2", "t/1"] {
+            assert_eq!(all.next().await.unwrap().message.topic.as_str(), topic);
+        }
+        for _ in 0..2 {
+            let received = one.next().await.unwrap();
+            assert_eq!((received.message.topic.as_str(), received.qos), ("t/1", Qos::AtMostOnce));
+        }
+    });
+}
+
+#[test]
+fn a_thousand_messages_lose_nothing() {
+    let Some(broker) = Broker::start("max_queued_messages 0") else { return };
+    run(async {
+        let client = MqttClient::connect(&broker.options(Version::V5)).await.unwrap();
+        let mut all = client.subscribe("n", Qos::AtLeastOnce).await.unwrap();
+        let sent = async {
+            for number in 0..1000 {
+                client.publish("n", format!("{number}"), Qos::AtLeastOnce, false).await.unwrap();
+            }
+        };
+        let came = async {
+            for number in 0..1000 {
+                assert_eq!(all.next().await.unwrap().message.payload, format!("{number}"));
+            }
+        };
+        tokio::join!(sent, came);
+        assert_eq!(all.lost(), 0);
+    });
+}
+
+#[test]
+fn a_request_has_its_answer() {
+    let Some(broker) = Broker::start("") else { return };
+    run(async {
+        let server = MqttClient::connect(&broker.options(Version::V5)).await.unwrap();
+        let client = MqttClient::connect(&broker.options(Version::V5)).await.unwrap();
+        let mut asked = server.subscribe("ask", Qos::AtLeastOnce).await.unwrap();
+        let serve = async {
+            server.respond(&asked.next().await.unwrap().message, "42").await.unwrap();
+        };
+        let (answer, ()) = tokio::join!(client.request("ask", "?", Duration::from_secs(5)), serve);
+        assert_eq!(answer.unwrap().payload, "42");
+        let silent = client.request("nobody", "?", Duration::from_millis(50)).await;
+        assert!(matches!(silent, Err(MqttError::NoAnswer(_) | MqttError::Rejected(_))), "{silent:?}");
+    });
+}
+
+#[test]
+fn subscriptions_survive_a_restart_of_the_server() {
+    let Some(mut broker) = Broker::start("") else { return };
+    run(async {
+        let client = MqttClient::connect(&broker.options(Version::V5)).await.unwrap();
+        let mut all = client.subscribe("#", Qos::AtLeastOnce).await.unwrap();
+        broker.restart();
+        // The answer comes after the reconnection; a message under way at the moment of the cut may be unknown.
+        while client.publish("again", "1", Qos::AtLeastOnce, false).await.is_err() {}
+        assert_eq!(all.next().await.unwrap().message.topic.as_str(), "again");
+        assert!(client.is_connected());
+    });
+}
+
+#[test]
+fn refusals_say_why() {
+    let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+    run(async {
+        let error = MqttClient::connect(&MqttOptions::new(&closed.to_string())).await.unwrap_err();
+        assert!(matches!(error, MqttError::Connect(_)), "{error}");
+    });
+    let Some(broker) = Broker::start("") else { return };
+    let mut config = std::fs::OpenOptions::new().append(true).open(broker.config.path()).unwrap();
+    writeln!(config, "allow_anonymous false").unwrap();
+    let mut broker = broker;
+    broker.restart();
+    run(async {
+        for version in [Version::V5, Version::V311] {
+            let options = MqttOptions { credentials: Some(("u".into(), "p".into())), ..broker.options(version) };
+            let error = MqttClient::connect(&options).await.unwrap_err();
+            assert!(matches!(error, MqttError::Refused(ReasonCode::NotAuthorized, _)), "{error}");
+        }
+    });
+}
