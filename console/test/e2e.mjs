@@ -146,6 +146,22 @@ await run.test('a point shows its value and draws its history', async () => {
   await until('a drawn chart', async () => (await drawn(page)) > 1);
   await page.waitForTimeout(300);
   await run.shot(page, 'point');
+});
+
+await run.test('a span of the chart is zoomed into, and typed', async () => {
+  const { x, y, width } = await page.locator('#chart .u-over').boundingBox();
+  await page.mouse.move(x + width * 0.5, y + 50);
+  await page.mouse.down();
+  await page.mouse.move(x + width * 0.9, y + 60, { steps: 5 });
+  await page.mouse.up();
+  await until('a range of its own', async () => (await page.locator('.ranges button', { hasText: 'custom' }).getAttribute('aria-pressed')) === 'true');
+  await page.locator('.ranges button', { hasText: 'custom' }).click();
+  const time = (ago) => new Date(Date.now() - ago - new Date().getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+  await page.fill('input[name=from]', time(120_000));
+  await page.fill('input[name=to]', time(0));
+  await run.shot(page, 'point-custom');
+  await page.locator('.custom button').click();
+  await until('values as recorded', async () => /as recorded|No change/.test((await page.locator('.foot').textContent()) ?? ''));
   await page.locator('.ranges button', { hasText: '5 min' }).click();
 });
 

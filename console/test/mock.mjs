@@ -1,5 +1,6 @@
 // A stand-in for a node: the HTTP contract of the console over the moving substation of substation.mjs.
-// `POST /mock {"history": "disk_full"} | {"device": T, "state": "away"} | {"drop": true} | {"down": true}` makes trouble.
+// `POST /mock {"history": "disk_full"} | {"device": T, "state": "away"} | {"device": T, "mute": true} | {"remove": T} |
+// {"drop": true} | {"down": true}` makes trouble.
 
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -133,10 +134,12 @@ const describe = (device, points) => ({
 function page(all, key, query) {
   const limit = Number(query.get('limit') ?? 1000);
   const after = query.get('after') ?? '';
-  const rest = all.filter((x) => x[key] > after).sort((a, b) => (a[key] < b[key] ? -1 : 1));
-  const items = rest.slice(0, limit);
-  return { items, next: rest.length > limit ? items.at(-1)[key] : null };
+  const begin = after === '' ? 0 : all.findIndex((x) => x[key] > after);
+  const items = begin < 0 ? [] : all.slice(begin, begin + limit);
+  return { items, next: begin >= 0 && begin + limit < all.length ? items.at(-1)[key] : null };
 }
+
+const byTopic = (a, b) => (a.topic < b.topic ? -1 : 1);
 
 /** The past before the start is made up: with an hour-old gap, and an inverter that was away for a while. */
 function past(node, topic, from, to) {
@@ -198,6 +201,7 @@ async function command(node, body) {
     if (typeof value !== (p.kind === 'bool' ? 'boolean' : 'number')) throw new Refused(422, 'wrong_type', `${JSON.stringify(value)} given, ${p.kind} expected`);
     if (value < (p.min ?? -Infinity) || value > (p.max ?? Infinity)) throw new Refused(422, 'out_of_range', `${value} given, ${p.min} to ${p.max} expected`);
     await new Promise((done) => setTimeout(done, 350));
+    if (device.mute) throw new Refused(504, 'timeout', 'the device did not answer in time; the command may have been carried out');
     if (device.state === 'away') throw new Refused(503, 'away', `${device.topic} cannot be reached`);
     if (device.topic === 'north/feeder3') throw new Refused(409, 'local', 'the outstation is in local mode and takes no remote control');
     device.set[p.name] = value;
@@ -207,14 +211,15 @@ async function command(node, body) {
     return [200, { status: 'success', topic, value, mode, elapsed_ms: Date.now() - began }];
   } catch (cause) {
     if (!(cause instanceof Refused)) throw cause;
-    log('refused', { reason: cause.reason, detail: cause.message });
+    log(cause.reason === 'timeout' ? 'timed_out' : 'refused', { reason: cause.reason, detail: cause.message });
     return [cause.http, { status: 'refused', reason: cause.reason, detail: cause.message }];
   }
 }
 
 function trouble(node, body) {
   if (body.history) node.history = { state: body.history, detail: body.history === 'disk_full' ? 'no space left on /var/lib/tieline (0 of 20 GB free)' : null };
-  if (body.device) node.setState(body.device, body.state);
+  if (body.state) node.setState(body.device, body.state);
+  if ('mute' in body) node.devices.find((d) => d.topic === body.device).mute = body.mute;
   if (body.remove) {
     node.topics.delete(body.remove);
     for (const stream of node.streams) send(stream, { removed: [body.remove] });
@@ -247,13 +252,13 @@ function read(node, path, query) {
       history: { ...node.history, backlog: node.history.state === 'ok' ? 0 : 18_204, stored: 1_204_551 } };
   }
   if (path === '/v1/topics') {
-    const { items, next } = page([...node.topics.values()].filter(({ topic }) => matches(query.get('filter') ?? '#', topic)), 'topic', query);
+    const { items, next } = page([...node.topics.values()].filter(({ topic }) => matches(query.get('filter') ?? '#', topic)).sort(byTopic), 'topic', query);
     return { topics: items, next };
   }
   if (path === '/v1/devices') return { devices: node.devices.map((d) => describe(d, d.points.length)) };
   if (path === '/v1/points') {
-    const all = node.devices.flatMap((d) => d.points.map((p) => ({ ...meta(d, p), device: d.topic })));
-    const { items, next } = page(all.filter(({ topic }) => matches(query.get('filter') ?? '#', topic)), 'topic', query);
+    node.points ??= node.devices.flatMap((d) => d.points.map((p) => ({ ...meta(d, p), device: d.topic }))).sort(byTopic);
+    const { items, next } = page(node.points.filter(({ topic }) => matches(query.get('filter') ?? '#', topic)), 'topic', query);
     return { points: items, next };
   }
   if (path === '/v1/history') return history(node, query);

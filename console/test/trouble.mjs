@@ -19,6 +19,18 @@ export async function trouble(run, base) {
     await run.shot(page, 'refused');
   });
 
+  await run.test('a command without an answer is unknown, not refused', async () => {
+    await cause({ device: 'north/feeder2', mute: true });
+    await page.evaluate(() => void (location.hash = '#/topics?point=north/feeder2/breaker'));
+    await seen('#point-title', /feeder2/);
+    await page.locator('.operate .pair button', { hasText: 'Off' }).click();
+    await page.click('#confirm');
+    await seen('#command-result', /Outcome unknown.*may have/s);
+    await seen('#audit', /timed out: timeout/);
+    await run.shot(page, 'unknown');
+    await cause({ device: 'north/feeder2', mute: false });
+  });
+
   await run.test('history that is not recorded is an alarm on every view', async () => {
     await cause({ history: 'disk_full' });
     await seen('#alarm-history', /disk is full.*no space left/s);

@@ -271,13 +271,15 @@ class Store {
   }
 
   private async pollDevices(): Promise<void> {
+    const began = performance.now();
     try {
       if (!document.hidden) this.devices = await api.devices();
       this.devicesError = '';
     } catch (cause) {
       this.devicesError = cause instanceof ApiError ? cause.message : String(cause);
     }
-    setTimeout(() => void this.pollDevices(), DEVICES_MS);
+    // A long list is asked for less often: at most a twentieth of the time goes into it.
+    setTimeout(() => void this.pollDevices(), Math.max(DEVICES_MS, 20 * (performance.now() - began)));
   }
 
   private async loadMeta(): Promise<void> {
