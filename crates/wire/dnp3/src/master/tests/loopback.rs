@@ -103,6 +103,13 @@ impl World {
         self.master = Master::new(*self.master.config());
     }
 
+    fn corrupt(&mut self, to_master: bool, at: prop::sample::Index) {
+        let pipe = if to_master { &mut self.to_master } else { &mut self.to_outstation };
+        if !pipe.is_empty() {
+            *at.get_mut(pipe) ^= 0x55;
+        }
+    }
+
     /// Moves so many octets each way; both ends act on them.
     fn work(&mut self, to_master: usize, to_outstation: usize) {
         let count = to_master.min(self.to_master.len());
@@ -217,6 +224,8 @@ enum Act {
     Crash,
     Connect,
     Store,
+    /// An octet on its way is changed: to the master, or to the outstation.
+    Corrupt(bool, prop::sample::Index),
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
@@ -228,6 +237,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         1 => Just(Act::Crash),
         3 => Just(Act::Connect),
         3 => Just(Act::Store),
+        1 => any::<(bool, prop::sample::Index)>().prop_map(|(to_master, at)| Act::Corrupt(to_master, at)),
     ];
     prop::collection::vec(act, 0..80)
 }
@@ -257,7 +267,7 @@ fn check_events(
         prop_assert_eq!(by_class(&given, &indices, class), expect, "class of point {}", class);
     }
     prop_assert_eq!(world.after_confirm, 0);
-    let slow = |act: &Act| matches!(act, Act::Cut | Act::Crash | Act::Pass(_));
+    let slow = |act: &Act| matches!(act, Act::Cut | Act::Crash | Act::Pass(_) | Act::Corrupt(..));
     let disturbed = config.hold_confirm || acts.iter().any(slow);
     if !disturbed {
         prop_assert_eq!(world.stored.len(), given.len(), "an event was given twice without need");
@@ -314,6 +324,7 @@ fn play_one(world: &mut World, act: Act) {
         Act::Crash => world.crash(),
         Act::Connect => world.connect(),
         Act::Store => world.store(),
+        Act::Corrupt(to_master, at) => world.corrupt(to_master, at),
     }
 }
 
