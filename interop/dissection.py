@@ -22,7 +22,8 @@ def fields(path, protocol, field, *ports):
 
 
 def complaints(path, protocol, *ports):
-    """Packets that tshark finds malformed, or warns about above TCP."""
+    """Packets that tshark finds malformed, or warns about above TCP; that a device refuses a request is no fault."""
     decode = [word for port in ports for word in ("-d", f"tcp.port=={port},{protocol}")]
-    bad = f"{protocol} && (_ws.malformed || (_ws.expert.severity >= 6291456 && !tcp.analysis.flags))"
-    return tshark(path, *decode, "-Y", bad, "-V")
+    wrong = "_ws.malformed || _ws.expert.severity >= 8388608"
+    doubtful = '_ws.expert.severity >= 6291456 && !(_ws.expert.message == "IIN Abnormality") && !tcp.analysis.flags'
+    return tshark(path, *decode, "-Y", f"{protocol} && ({wrong} || ({doubtful}))", "-V")

@@ -37,7 +37,10 @@ EXPECT = [
 ]
 
 
-@pytest.mark.parametrize("command", [["config", "check"], ["run", "--http", "127.0.0.1:0", "--config"]], ids=lambda c: c[0])
+CHECKERS = [["config", "check"], ["run", "--http", "127.0.0.1:0", "--config"]]
+
+
+@pytest.mark.parametrize("command", CHECKERS, ids=lambda words: words[0])
 def test_every_error_at_once(tmp_path, command):
     (tmp_path / "wrong.toml").write_text(WRONG)
     (tmp_path / "relay1.csv").write_text(POINTS)

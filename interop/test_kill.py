@@ -84,6 +84,7 @@ def test_nothing_acknowledged_is_lost(start_node):
             acknowledged += len(load.acknowledged)
         rows = [row["v"] for row in node.history(device.point("analog", 1), "--limit", "1000000")]
         missing = set(range(1, events + 1)) - set(rows)
-    print(f"{KILLS} kills, {acknowledged} acknowledged, {lost} lost, {twice} twice; {events} events, {len(missing)} lost")
+    published = f"{acknowledged} publications acknowledged, {lost} lost, {twice} stored twice"
+    print(f"measured: {KILLS} kills, {published}; {events} device events, {len(missing)} lost")
     assert (lost, missing) == (0, set())
     assert acknowledged >= KILLS * 20 and events >= KILLS

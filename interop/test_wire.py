@@ -21,7 +21,8 @@ def test_our_master_and_a_foreign_outstation(tmp_path, start_node):
             assert node.command(device.point("analog-output", 3), 4.5, mode)["status"] == "success"
         peer.do("update binary 4 true")
         node.wait_value(device.point("binary", 4), v=True)
-        until(lambda: {"0", "1", "3", "4", "5", "20"} <= set(fields(path, "dnp3", "dnp3.al.func", proxy.port)), "requests")
+        wanted = {"0", "1", "3", "4", "5", "20"}
+        until(lambda: wanted <= set(fields(path, "dnp3", "dnp3.al.func", proxy.port)), f"the functions {wanted}")
         assert complaints(path, "dnp3", proxy.port) == ""
 
 

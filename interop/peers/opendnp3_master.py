@@ -5,9 +5,10 @@
     operate TYPE INDEX VALUE [select|direct]   TYPE binary_output (VALUE true or false) or analog_output (a number)
 
 Start: disable unsolicited, integrity, enable unsolicited. Later: `{"reading": {"type", "index", "value", "flags",
-"time", "event"}}` for every value, `{"state": …}` for the channel. When a control is done, well or not, this process aborts: the binding copies
-a result that cannot be copied. The answer to `operate` therefore only says that it is under way; the device shows the
-outcome.
+"time", "event"}}` for every value, `{"state": …}` for the channel.
+
+When a control is done, well or not, this process aborts: the binding copies a result that cannot be copied. The answer
+to `operate` therefore only says that it is under way; the device shows the outcome.
 """
 
 import argparse

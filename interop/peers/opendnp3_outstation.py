@@ -1,7 +1,7 @@
 """An outstation of opendnp3 2.x (dnp3-python==0.3.0b1).
 
     update TYPE INDEX VALUE [flags=0x01] [time=MS]   changes a point
-    refuse TYPE INDEX STATUS                         a control status by name, as `not_supported`; `success` accepts again
+    refuse TYPE INDEX STATUS                         answers with a control status, by name
 
 First line: `{"listen": "127.0.0.1:PORT"}`. Later: `{"command": {"step": "select"|"operate"|"direct", "type", "index",
 "value"}}` for every control that arrives, with what became of it in `"status"`.
