@@ -1,3 +1,4 @@
+mod descriptors;
 mod echo;
 mod reconnect;
 mod session;
