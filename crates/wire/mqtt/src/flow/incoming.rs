@@ -1,6 +1,6 @@
 //! Messages that arrive: acknowledged in the order in which they came, and QoS 2 ones only once.
 
-use super::emit_ack;
+use super::{emit_ack, rest};
 use crate::{Guarantee, Packet, PacketId, Qos, ReasonCode, Version};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -73,6 +73,7 @@ impl Incoming {
             }
             self.waiting.pop_front();
         }
+        rest(&mut self.waiting);
     }
 
     /// PUBREL: the identifier is free again ([MQTT-4.3.3-11]).

@@ -1,6 +1,6 @@
 //! Messages to be sent: a bounded queue, a window of those under way, and what each waits for.
 
-use super::emit_ack;
+use super::{emit_ack, rest};
 use crate::message::{Delivery, Emitted, emit_message};
 use crate::{Guarantee, Packet, PacketId, Qos, ReasonCode, Version};
 use alloc::collections::VecDeque;
@@ -121,6 +121,7 @@ impl Outgoing {
         }
         let Some(Pending { delivery, token }) = self.pending.pop_front() else { return Polled::Idle };
         self.pending_octets = self.pending_octets.saturating_sub(weight(&delivery));
+        rest(&mut self.pending);
         let guarantee = match (qos, packet_id) {
             (Qos::AtMostOnce, _) | (_, None) => Guarantee::AtMostOnce,
             (Qos::AtLeastOnce, Some(packet_id)) => Guarantee::AtLeastOnce { packet_id, dup: false },
@@ -196,9 +197,7 @@ impl Outgoing {
     ) -> Option<Completion> {
         let at = self.in_flight.iter().position(|f| f.packet_id == packet_id && due(f))?;
         let token = self.in_flight.remove(at)?.token;
-        if self.in_flight.is_empty() {
-            self.in_flight = VecDeque::new();
-        }
+        rest(&mut self.in_flight);
         Some(Completion { token, reason })
     }
 

@@ -30,6 +30,7 @@ use crate::{Suback, Text, Unsuback, Version};
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use bytes::{Buf, BytesMut};
 use core::fmt;
 use core::time::Duration;
 use tieline_core::{Instant, Machine, Now};
@@ -48,7 +49,7 @@ pub struct ServerSession {
     phase: Phase,
     decoder: Decoder,
     /// What came before the owner answered CONNECT.
-    early: Vec<u8>,
+    early: BytesMut,
     /// Answers to be sent.
     control: Vec<u8>,
     event: Option<ServerEvent>,
@@ -124,7 +125,7 @@ impl ServerSession {
             random,
             phase: Phase::Idle,
             decoder,
-            early: Vec::new(),
+            early: BytesMut::new(),
             control: Vec::new(),
             event: None,
             ended: None,
@@ -244,7 +245,7 @@ impl ServerSession {
 
     fn close(&mut self) {
         self.phase = Phase::Closed;
-        self.early = Vec::new();
+        self.early = BytesMut::new();
         self.decoder.reset();
         self.link.aliases.clear();
     }
@@ -278,9 +279,10 @@ impl ServerSession {
     /// Handles what came before the owner had answered, up to the next event.
     fn handle_early(&mut self) {
         let now = Now { mono: self.link.last_packet, ..Now::default() };
-        let early = core::mem::take(&mut self.early);
+        let mut early = core::mem::take(&mut self.early);
         let used = self.handle_octets(now, &early);
-        self.early = early.get(used..).unwrap_or_default().to_vec();
+        early.advance(used);
+        self.early = early;
     }
 
     fn handle_octets(&mut self, now: Now, octets: &[u8]) -> usize {
