@@ -21,8 +21,8 @@ class Sub(Lines):
     def __init__(self, node, *filters, qos=0, version="5", more=()):
         topics = [word for one in filters for word in ("-t", one)]
         protocol = {"5": "mqttv5", "3.1.1": "mqttv311"}[version]
-        base = ["stdbuf", "-oL", "mosquitto_sub", "-h", "127.0.0.1", "-p", node.mqtt_port, "-V", protocol, "-q", qos, "-d"]
-        super().__init__([*base, "-F", "%j", *topics, *more])
+        base = ["stdbuf", "-oL", "mosquitto_sub", "-h", "127.0.0.1", "-p", node.mqtt_port, "-V", protocol]
+        super().__init__([*base, "-q", qos, "-d", "-F", "%j", *topics, *more])
         until(lambda: [line for line in self.lines if "Subscribed" in line], self.said)
 
     def messages(self):

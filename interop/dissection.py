@@ -16,9 +16,9 @@ def frames(path, protocol, *ports):
 
 
 def fields(path, protocol, field, *ports):
-    """One field of every packet of that protocol."""
+    """Every value of one field, over all packets of that protocol; one packet may hold several."""
     decode = [word for port in ports for word in ("-d", f"tcp.port=={port},{protocol}")]
-    return tshark(path, *decode, "-Y", protocol, "-T", "fields", "-e", field).splitlines()
+    return tshark(path, *decode, "-Y", protocol, "-T", "fields", "-e", field).replace(",", "\n").split()
 
 
 def complaints(path, protocol, *ports):

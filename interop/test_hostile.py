@@ -95,7 +95,8 @@ def test_a_bad_device_disturbs_no_good_one(start_node, serve):
                 good_peer.do(f"update analog 1 {number}")
                 subscriber.wait(good.point("analog", 1), v=number, q="good", seconds=5)
                 worst = max(worst, time.monotonic() - sent)
-            states = until(lambda: [one[2] for one in subscriber.messages() if one[1] == bad.health("state")], "a state")
+            topic = bad.health("state")
+            states = until(lambda: [one[2] for one in subscriber.messages() if one[1] == topic], "a state is told")
             assert "online" not in str(states[-1]), states
         print(f"measured: {serve.__name__}: a change of the good device took {worst * 1000:.0f} ms at worst")
         assert worst < 3

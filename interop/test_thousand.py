@@ -73,6 +73,6 @@ def test_all_report(tmp_path, start_node):
         for process, _ in outstations:
             process.wait()
     print(
-        f"measured: {OUTSTATIONS} outstations online after {ready:.1f} s, a change of each seen within {reported:.1f} s, "
+        f"measured: {OUTSTATIONS} outstations online after {ready:.1f} s, a change of each seen in {reported:.1f} s, "
         f"{resident / 1e6:.0f} MB resident, {cpu:.1f} s of CPU"
     )
