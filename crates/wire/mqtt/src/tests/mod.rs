@@ -1,5 +1,6 @@
 //! Vectors, refusals, and properties of the whole crate.
 
+mod client;
 mod loopback;
 mod packets;
 mod refused;

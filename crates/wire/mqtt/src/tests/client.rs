@@ -1,0 +1,104 @@
+//! A client session, packet by packet.
+
+use super::{decode, hex};
+use crate::*;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use tieline_core::{Instant, Machine, Now, Topic};
+
+fn open(config: ClientConfig, connack: &str) -> ClientSession {
+    let mut client = ClientSession::new(config);
+    client.handle_connected(Now::default());
+    assert!(matches!(sent(&mut client)[..], [Packet::Connect(_)]));
+    give(&mut client, connack);
+    client
+}
+
+fn give(client: &mut ClientSession, octets: &str) {
+    let octets = hex(octets);
+    assert_eq!(client.handle_input(Now::default(), &octets), octets.len());
+}
+
+fn sent(client: &mut ClientSession) -> Vec<Packet> {
+    let mut out = Vec::new();
+    while client.poll_transmit(Now::default(), &mut out) {}
+    decode(Version::V5, u32::MAX, &[&out]).unwrap()
+}
+
+fn events(client: &mut ClientSession) -> Vec<ClientEvent> {
+    core::iter::from_fn(|| client.poll_event()).collect()
+}
+
+fn publish(client: &mut ClientSession, qos: Qos) -> u64 {
+    client.publish(Message::new(Topic::new("t").unwrap(), b"x".as_slice(), Instant::ZERO), qos, false).unwrap()
+}
+
+const ACCEPTED: &str = "20 03 00 00 00";
+const RESUMED: &str = "20 03 01 00 00";
+
+#[test]
+fn refusal_and_goodbye_carry_the_servers_words() {
+    let mut client = open(ClientConfig::default(), "20 08 00 87 05 1f 0002 6e6f");
+    let refused = ClientEvent::Refused { reason: ReasonCode::NotAuthorized, text: "no".to_string() };
+    assert_eq!((events(&mut client), client.is_closed()), ([refused].into(), true));
+    let mut client = open(ClientConfig::default(), ACCEPTED);
+    assert!(matches!(events(&mut client)[..], [ClientEvent::Connected(_)]));
+    give(&mut client, "e0 07 8b 05 1f 0002 6e6f");
+    let end = ClientEnd::Server { reason: ReasonCode::ServerShuttingDown, text: "no".to_string() };
+    assert_eq!((events(&mut client), client.is_closed()), ([ClientEvent::Ended(end)].into(), true));
+}
+
+#[test]
+fn mqtt_3_2_0_1_the_first_packet_is_connack() {
+    let mut client = open(ClientConfig::default(), "d0 00");
+    assert!(matches!(&events(&mut client)[..], [ClientEvent::Ended(ClientEnd::Broken(_))]));
+}
+
+#[test]
+fn what_is_published_without_a_connection_waits() {
+    let mut client = ClientSession::new(ClientConfig::default());
+    let token = publish(&mut client, Qos::AtMostOnce);
+    client.handle_connected(Now::default());
+    assert!(matches!(sent(&mut client)[..], [Packet::Connect(_)]));
+    give(&mut client, ACCEPTED);
+    assert!(matches!(sent(&mut client)[..], [Packet::Publish(_)]));
+    let outcome = PublishOutcome::Answered(ReasonCode::Success);
+    assert_eq!(events(&mut client)[1..], [ClientEvent::Published { token, outcome }]);
+}
+
+#[test]
+fn a_kept_session_sends_again_and_a_lost_one_says_so() {
+    for (connack, resumed) in [(RESUMED, true), (ACCEPTED, false)] {
+        let config = ClientConfig { clean_start: false, session_expiry_s: 60, ..ClientConfig::default() };
+        let mut client = open(config, ACCEPTED);
+        let token = publish(&mut client, Qos::AtLeastOnce);
+        assert!(matches!(sent(&mut client)[..], [Packet::Publish(_)]));
+        client.handle_disconnected(Now::default());
+        events(&mut client);
+        client.handle_connected(Now::default());
+        sent(&mut client);
+        give(&mut client, connack);
+        let again = sent(&mut client);
+        if resumed {
+            assert!(matches!(&again[..], [Packet::Publish(p)] if p.guarantee.dup()));
+            events(&mut client);
+            give(&mut client, "40 02 0001");
+            let outcome = PublishOutcome::Answered(ReasonCode::Success);
+            assert_eq!(events(&mut client), [ClientEvent::Published { token, outcome }]);
+        } else {
+            assert!(again.is_empty());
+            let outcome = PublishOutcome::Unknown;
+            assert!(events(&mut client).contains(&ClientEvent::Published { token, outcome }));
+        }
+    }
+}
+
+#[test]
+fn a_message_is_acknowledged_when_it_is_taken() {
+    let mut client = open(ClientConfig::default(), ACCEPTED);
+    events(&mut client);
+    give(&mut client, "32 06 0001 61 0007 00");
+    assert!(sent(&mut client).is_empty());
+    assert!(matches!(&events(&mut client)[..], [ClientEvent::Message(m)] if m.qos == Qos::AtLeastOnce));
+    assert_eq!(sent(&mut client), [Packet::Puback(Ack::new(PacketId::new(7).unwrap(), ReasonCode::Success))]);
+}
