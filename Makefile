@@ -29,11 +29,12 @@ bench: $(CONSOLE)
 
 # What the tests need of the system. Only what is absent is installed.
 packages:
-	@bash .ci/packages mosquitto:mosquitto mosquitto-clients:mosquitto_rr tshark:tshark chromium:chromium \
+	@bash .ci/packages build-essential:cc mosquitto-clients:mosquitto_rr tshark:tshark chromium:chromium \
 		fonts-dejavu-core:
 
 $(VENV): interop/requirements.txt
-	@bash .ci/step "python peers" bash -c 'python3 -m venv .venv && .venv/bin/pip install -q --disable-pip-version-check -r $<'
+	@bash .ci/step "python environment" python3 -m venv .venv
+	@bash .ci/step "python peers" .venv/bin/pip install -q --disable-pip-version-check -r $<
 	@touch $@
 
 console/node_modules/.package-lock.json: console/package.json console/package-lock.json
