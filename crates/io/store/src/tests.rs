@@ -94,6 +94,20 @@ fn a_batch_is_stored_once() {
 }
 
 #[test]
+fn a_full_disk_stores_nothing_of_a_batch_and_passes() {
+    let (folder, mut store) = stored(&[sample("a", 0, 0, Quality::GOOD)]);
+    let batch: Vec<Sample> = (1..5000).map(|n| sample(&format!("t{n}"), n, 1.5, Quality::GOOD)).collect();
+    store.db.pragma_update(None, "max_page_count", 20).unwrap();
+    for _ in 0..3 {
+        assert!(matches!(store.insert(&batch, 2), Err(StoreError::Full)));
+        assert_eq!((store.position().unwrap(), ask(&folder, all("#")).len()), (1, 1));
+    }
+    store.db.pragma_update(None, "max_page_count", 1_000_000).unwrap();
+    assert!(store.insert(&batch, 2).unwrap());
+    assert_eq!((store.position().unwrap(), ask(&folder, all("#")).len()), (2, 5000));
+}
+
+#[test]
 fn samples_of_one_moment_are_kept_in_order() {
     let (folder, mut store) = stored(&[1, 0, 1].map(|v| sample("breaker", 5, v, Quality::GOOD)));
     store.insert(&[sample("breaker", 5, 2, Quality::GOOD)], 2).unwrap();

@@ -38,9 +38,10 @@ impl<S: Storage> StoreThread<S> {
         loop {
             let place = self.reader.place();
             let patience = self.retain_at.saturating_duration_since(Instant::now());
+            let waits = batch.upto != Seq(0);
             let (durable, done) = self.board.wait(
                 patience,
-                |notes| notes.status.durable >= place || notes.journal_done,
+                |notes| waits || notes.status.durable >= place || notes.journal_done,
                 |notes| (notes.status.durable, notes.journal_done),
             );
             let moved = self.gather(durable, &mut batch).and_then(|()| self.store(&mut batch));

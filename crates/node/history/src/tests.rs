@@ -35,7 +35,7 @@ fn values(data: &Path, filter: &str) -> Vec<Value> {
     rows.map(|row| row.unwrap().point.value).collect()
 }
 
-fn wait_until(history: &HistoryHandle, ready: impl Fn(&HistoryHandle) -> bool) {
+fn wait_until(history: &HistoryHandle, mut ready: impl FnMut(&HistoryHandle) -> bool) {
     let start = Instant::now();
     while !ready(history) {
         assert!(start.elapsed() < PATIENCE, "{:?}", history.status());
@@ -148,6 +148,69 @@ fn a_full_disk_is_said_and_passes() {
     assert!(handle.wait_stored(last, PATIENCE));
     assert_eq!(values(folder.path(), "a"), [1, 2, 5].map(Value::Int));
     assert_eq!(handle.status().journal.recoveries, 1);
+}
+
+/// A small disk of its own, where this machine lets a test mount one.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn mount(octets: u64) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let size = format!("size={octets}");
+        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(folder.path()).output();
+        mount.is_ok_and(|done| done.status.success()).then_some(Self(folder))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_real_disk_fills_and_empties() {
+    let Some(disk) = SmallDisk::mount(16 << 20) else {
+        println!("no disk can be mounted here: skipped");
+        return;
+    };
+    let data = disk.0.path().join("data");
+    let ballast = disk.0.path().join("ballast");
+    let options = HistoryOptions { retry: Duration::from_millis(20), ..HistoryOptions::default() };
+    let history = HistoryWriter::open(&data, options).unwrap();
+    let handle = history.handle();
+    let (mut acknowledged, mut n) = (Vec::new(), 0);
+    for _ in 0..3 {
+        assert!(std::fs::write(&ballast, vec![1; 16 << 20]).is_err(), "the ballast takes all that is left");
+        wait_until(handle, |history| {
+            let (told, receipt) = mpsc::channel();
+            let updates = (n..n + 100).map(|n| point(&format!("p{}", n % 7), n, n)).collect();
+            history.submit(Timestamp::default(), updates, Box::new(move |done| drop(told.send(done))));
+            // A batch that meets the full disk is held.
+            if let Ok(Ok(_)) = receipt.recv_timeout(Duration::from_millis(100)) {
+                acknowledged.extend(n..n + 100);
+            }
+            n += 100;
+            history.status().state == HistoryState::DiskFull
+        });
+        std::fs::remove_file(&ballast).unwrap();
+        wait_until(handle, |history| history.status().state == HistoryState::Ok);
+        for _ in 0..10 {
+            submit(handle, (n..n + 100).map(|n| point(&format!("p{}", n % 7), n, n)).collect()).unwrap();
+            acknowledged.extend(n..n + 100);
+            n += 100;
+        }
+    }
+    drop(history);
+    let stored: std::collections::HashSet<i64> = values(&data, "#")
+        .into_iter()
+        .map(|value| match value {
+            Value::Int(n) => n,
+            other => panic!("{other:?} was never written"),
+        })
+        .collect();
+    let missing = acknowledged.iter().filter(|n| !stored.contains(n)).count();
+    assert_eq!((missing, acknowledged.len() >= 3000), (0, true), "{}", acknowledged.len());
 }
 
 #[test]
