@@ -173,6 +173,7 @@ impl Endpoint {
 
     /// Frees the fragment, so that input is taken again.
     pub fn release(&mut self) {
+        self.decoder.release();
         self.reassembler.release();
     }
 

@@ -105,6 +105,19 @@ fn a_held_fragment_holds_the_input_back() {
 }
 
 #[test]
+fn a_frame_in_two_pieces_leaves_no_memory_behind() {
+    let mut endpoint = outstation();
+    let octets = frame(0xC4, LOCAL, PEER, &[0xC0, 1, 2]);
+    let (head, tail) = octets.split_at(7);
+    assert_eq!(endpoint.handle_input(head), (7, None));
+    assert!(endpoint.handle_input(tail).1.is_some());
+    endpoint.release();
+    let counters = endpoint.counters();
+    assert_eq!(endpoint.decoder.partial_octets() + endpoint.fragment().len(), 0);
+    assert_eq!((counters.link.frames, counters.transport.fragments), (1, 1));
+}
+
+#[test]
 fn a_flood_of_requests_fills_no_memory() {
     let mut endpoint = outstation();
     let flood = frame(0xC9, LOCAL, PEER, &[]).repeat(100);

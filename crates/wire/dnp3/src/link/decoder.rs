@@ -124,6 +124,12 @@ impl Decoder {
         self.partial.len() - self.given
     }
 
+    /// Frees what held the last frame, which [`Decoder::decode`] would do at its next call.
+    pub fn release(&mut self) {
+        let given = core::mem::take(&mut self.given);
+        self.drop_front(given);
+    }
+
     /// The next frame, or the next octets that are none; moves `input` over what was used. None: `input` is used up.
     /// Call until None: the call after a frame frees what held it.
     pub fn decode<'d, 'i: 'd>(&'d mut self, input: &mut &'i [u8]) -> Option<Result<Frame<'d>, Refused>> {
@@ -140,8 +146,7 @@ impl Decoder {
     }
 
     fn find(&mut self, input: &mut &[u8]) -> Found {
-        let given = core::mem::take(&mut self.given);
-        self.drop_front(given);
+        self.release();
         while !self.partial.is_empty() {
             match scan(&self.partial) {
                 Scan::Frame(header, octets) => {

@@ -4,7 +4,8 @@ use super::{files, root};
 use std::fmt::Write;
 use tieline_dnp3::app::{Fragment, Header, Prefix, Range, RangeCode};
 use tieline_dnp3::dissect::Dissector;
-use tieline_dnp3::link::Decoder;
+use tieline_dnp3::endpoint::{Endpoint, EndpointConfig, Role};
+use tieline_dnp3::link::{Decoder, Frame, Function, LinkAddress};
 use tieline_dnp3::objects::Layout;
 use tieline_dnp3::transport::Reassembler;
 use tieline_dnp3::{AnalogCommand, Control, Crob};
@@ -129,5 +130,42 @@ fn every_frame_of_the_certification_run_is_read_as_its_tester_read_it() {
         if name != UNTOLD {
             assert_eq!(outcome.found, outcome.expect, "{name}");
         }
+    }
+}
+
+/// The link frames that an endpoint answers to the tester's, and those that the device of the run answered. Negative
+/// acknowledgements are left out: the tester takes them or silence, and the device was silent.
+fn link_replies(log: &str) -> (Vec<u8>, Vec<u8>) {
+    let fresh = || Endpoint::new(EndpointConfig::new(Role::Outstation, LinkAddress::new(1024)));
+    let (mut endpoint, mut decoder) = (fresh(), Decoder::new());
+    let (mut found, mut expect) = (Vec::new(), Vec::new());
+    for line in log.lines().map(str::trim_end) {
+        if line.contains("Cycle power") {
+            endpoint = fresh();
+        }
+        let Some(octets) = hex_line(line) else { continue };
+        let mut rest = octets.as_slice();
+        while let Some(decoded) = decoder.decode(&mut rest) {
+            let Ok(frame) = decoded else { continue };
+            if frame.header().control.from_master() {
+                endpoint.handle_input(frame.octets());
+                endpoint.release();
+                let mut reply = Vec::new();
+                endpoint.poll_transmit(&mut reply);
+                let nack = Frame::parse(&reply).is_some_and(|f| f.header().control.function() == Some(Function::Nack));
+                found.extend(reply.iter().filter(|_| !nack));
+            } else if !frame.header().control.primary() {
+                expect.extend_from_slice(frame.octets());
+            }
+        }
+    }
+    (found, expect)
+}
+
+#[test]
+fn the_link_layer_answers_as_the_certified_device_did() {
+    for path in files(&root().join("../shared/data/dnp3/certification")) {
+        let (found, expect) = link_replies(&std::fs::read_to_string(&path).unwrap());
+        assert_eq!(found, expect, "{}", path.display());
     }
 }
