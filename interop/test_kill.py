@@ -42,6 +42,7 @@ class Load:
         return len(self.acknowledged)
 
     def drop(self):
+        self.client.disconnect()  # or the loop would try to connect again
         self.client.loop_stop()
         self.collect()
 
