@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 /// carries its answer; what takes longer it accepts, and reports as a change of the output's point.
 ///
 /// Called only for controls that the protocol allows: a selection that has passed its time, does not match, or was not
-/// made, local mode, and points that do not exist are refused before.
+/// made, local mode, reserved control codes, and points that do not exist are refused before.
 pub trait ControlHandler {
     /// May this be operated? Nothing must happen yet.
     fn select(&mut self, index: u16, control: &Control) -> CommandStatus;

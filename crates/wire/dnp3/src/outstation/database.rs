@@ -1,6 +1,6 @@
 //! The points of an outstation: one sorted list, 24 octets a point, found by type and index.
 
-use super::point::{Point, PointConfig, bits_of};
+use super::point::{Point, PointConfig, bits_of, rank};
 use crate::{DnpTime, EventClass, Flags, Measured, Measurement, PointType};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -248,7 +248,7 @@ impl Database {
     }
 
     fn find(&self, point_type: PointType, index: u16) -> Result<usize, usize> {
-        self.points.binary_search_by_key(&(point_type, index), Point::key)
+        self.points.binary_search_by_key(&rank(point_type, index), Point::rank)
     }
 
     /// Where the octets of that slot are, if it is an octet string. The last type: all slots from its first on.

@@ -65,7 +65,7 @@ impl Outstation {
     }
 
     /// Gives a point a value, as an event if it changed (by more than its dead-band) and its point has a class. Without
-    /// a stamp of its own the event bears the outstation's time.
+    /// a stamp of its own the event bears the outstation's time. An event may be due at once: poll for output after it.
     ///
     /// # Errors
     /// There is no such point, or the value is not of its type; nothing changed.
@@ -89,7 +89,7 @@ impl Outstation {
         self.application.database.remove(point_type, index)
     }
 
-    /// Local mode: every control is refused with status 7, and IIN1.5 is set.
+    /// Local mode: every control is refused with status 7, IIN1.5 is set, and all outputs read as locally forced.
     pub const fn set_local(&mut self, is_local: bool) {
         self.application.is_local = is_local;
     }

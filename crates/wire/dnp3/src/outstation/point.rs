@@ -93,6 +93,11 @@ impl Point {
         (self.point_type, self.index)
     }
 
+    /// What points are sorted by: [`Point::key`] in one number.
+    pub(super) const fn rank(&self) -> u32 {
+        rank(self.point_type, self.index)
+    }
+
     pub(super) const fn event_class(&self) -> Option<EventClass> {
         match self.class & 3 {
             1 => Some(EventClass::Class1),
@@ -174,6 +179,11 @@ impl Point {
             | PointType::OctetString => true,
         }
     }
+}
+
+/// The order of points: by type, then by index.
+pub(super) const fn rank(point_type: PointType, index: u16) -> u32 {
+    (point_type as u32) << 16 | index as u32
 }
 
 /// The value behind stored bits; none for octet strings.

@@ -167,22 +167,16 @@ impl Reading {
     }
 
     /// Writes what fits.
-    pub(super) fn write(
-        &mut self,
-        database: &Database,
-        events: &mut EventBuffer,
-        time: DnpTime,
-        out: &mut FragmentWriter<'_>,
-    ) {
+    pub(super) fn write(&mut self, present: &Present<'_>, events: &mut EventBuffer, out: &mut FragmentWriter<'_>) {
         while let Some(query) = self.queries.get_mut(self.at) {
             let room = match query {
                 Query::Events { asked } => write_events(events, Mark::Selected(number(self.at)), None, *asked, out),
                 Query::Points { next, last, asked, class_0_only } => {
-                    let (room, reached) = write_points(database, (*next, *last), *asked, *class_0_only, out);
+                    let (room, reached) = present.write_points((*next, *last), *asked, *class_0_only, out);
                     *next = reached;
                     room
                 }
-                Query::Time => match out.time(GroupVar::new(50, 1), time) {
+                Query::Time => match out.time(GroupVar::new(50, 1), present.time) {
                     Ok(()) | Err(WriteError::WrongObject(_)) => Room::Enough,
                     Err(WriteError::Full) => Room::Full,
                 },
@@ -224,35 +218,62 @@ pub(super) fn write_events(
     Room::Enough
 }
 
-/// Writes points from one key to another; tells the key of the first that did not fit.
-fn write_points(
-    database: &Database,
-    (next, last): ((PointType, u16), (PointType, u16)),
-    asked: u8,
-    class_0_only: bool,
-    out: &mut FragmentWriter<'_>,
-) -> (Room, (PointType, u16)) {
-    for slot in database.slots_from(next, last) {
-        let Some(point) = database.point(slot) else { break };
-        if class_0_only && !point.is_in_class_0() {
-            continue;
+/// What static objects tell.
+pub(super) struct Present<'d> {
+    pub(super) database: &'d Database,
+    pub(super) time: DnpTime,
+    /// All outputs are forced locally.
+    pub(super) is_local: bool,
+}
+
+impl Present<'_> {
+    /// Writes points from one key to another; tells the key of the first that did not fit.
+    fn write_points(
+        &self,
+        (next, last): ((PointType, u16), (PointType, u16)),
+        asked: u8,
+        class_0_only: bool,
+        out: &mut FragmentWriter<'_>,
+    ) -> (Room, (PointType, u16)) {
+        for slot in self.database.slots_from(next, last) {
+            let Some(point) = self.database.point(slot) else { break };
+            if class_0_only && !point.is_in_class_0() {
+                continue;
+            }
+            let value = point.value().unwrap_or_else(|| Measured::Octets(self.database.octets(slot).into()));
+            let stamp = (point.point_type == PointType::FrozenCounter)
+                .then(|| Stamp { time: point.frozen_at(), synchronized: true });
+            let flags = self.flags(point);
+            let told = PointRef { index: point.index, value: &value, flags, stamp };
+            if out.static_point(static_object(point, flags, asked), told) == Err(WriteError::Full) {
+                return (Room::Full, point.key());
+            }
         }
-        let value = point.value().unwrap_or_else(|| Measured::Octets(database.octets(slot).into()));
-        let stamp = (point.point_type == PointType::FrozenCounter)
-            .then(|| Stamp { time: point.frozen_at(), synchronized: true });
-        let written = PointRef { index: point.index, value: &value, flags: point.flags(), stamp };
-        if out.static_point(static_object(point, asked), written) == Err(WriteError::Full) {
-            return (Room::Full, point.key());
+        (Room::Enough, last)
+    }
+
+    fn flags(&self, point: &Point) -> Flags {
+        match point.point_type {
+            PointType::BinaryOutput | PointType::AnalogOutput if self.is_local => {
+                point.flags().with(Flags::LOCAL_FORCED)
+            }
+            PointType::Binary
+            | PointType::DoubleBit
+            | PointType::BinaryOutput
+            | PointType::Counter
+            | PointType::FrozenCounter
+            | PointType::Analog
+            | PointType::AnalogOutput
+            | PointType::OctetString => point.flags(),
         }
     }
-    (Room::Enough, last)
 }
 
 /// The group and variation that a point's value is told with.
-fn static_object(point: &Point, asked: u8) -> GroupVar {
+fn static_object(point: &Point, flags: Flags, asked: u8) -> GroupVar {
     let variation = if asked == 0 { point.static_variation } else { asked };
     // A packed object cannot say that its point is not plainly online: then the flags go along (IEEE 1815 A.2.1.1).
     let packed = matches!(point.point_type, PointType::Binary | PointType::DoubleBit | PointType::BinaryOutput);
-    let variation = if packed && variation == 1 && point.flags() != Flags::ONLINE { 2 } else { variation };
+    let variation = if packed && variation == 1 && flags != Flags::ONLINE { 2 } else { variation };
     GroupVar::new(point.point_type.static_group(), variation)
 }

@@ -112,7 +112,7 @@ impl Application {
         if let Step::Refuse(status) = step {
             return status;
         }
-        if self.database.slots_between(point_type, index, index).is_empty() {
+        if !has_meaning(control) || self.database.slots_between(point_type, index, index).is_empty() {
             return CommandStatus::NotSupported;
         }
         if self.is_local {
@@ -123,6 +123,15 @@ impl Application {
             Step::Operate(how) => self.controls.operate(index, control, how),
             Step::Refuse(status) => status,
         }
+    }
+}
+
+/// Whether a control code is none of those that the standard reserves (IEEE 1815 A.8.1.2): operations 5 to 15, and both
+/// of trip and close.
+const fn has_meaning(control: &Control) -> bool {
+    match control {
+        Control::Crob(crob) => crob.code & 0x0F <= 4 && crob.code >> 6 != 3,
+        Control::Analog(_) => true,
     }
 }
 

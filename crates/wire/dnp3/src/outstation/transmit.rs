@@ -1,10 +1,9 @@
 //! What the application sends: answers first, then reports of its own.
 
-use super::UnsolicitedConfig;
 use super::application::{Application, Solicited};
 use super::database::DatabaseError;
 use super::events::{Mark, Wanted};
-use super::read::{Reading, write_events};
+use super::read::{Present, Reading, write_events};
 use super::timers::Timer;
 use super::unsolicited::Phase;
 use crate::app::{AppControl, FragmentWriter, Function};
@@ -35,11 +34,13 @@ impl Application {
         Ok(())
     }
 
-    /// A new event begins to wait for others, if it is the first.
+    /// A new event waits for others, unless there are enough.
     fn hold_event(&mut self, now: Now) {
         let Some(config) = self.config.unsolicited else { return };
-        let is_first = self.events.waiting(self.unsolicited.enabled) <= 1;
-        if is_first || !self.timers.is_running(Timer::UnsolicitedHold) {
+        let waiting = self.events.waiting(self.unsolicited.enabled);
+        if waiting >= u32::from(config.events_before_hold_ends) {
+            self.timers.start(Timer::UnsolicitedHold, now.mono);
+        } else if waiting <= 1 || !self.timers.is_running(Timer::UnsolicitedHold) {
             self.timers.start(Timer::UnsolicitedHold, now.mono + config.hold_time);
         }
     }
@@ -55,7 +56,7 @@ impl Application {
 
     /// When `handle_timeout` or `write_fragment` has something to do at the latest.
     pub(super) fn timeout(&self) -> Option<Instant> {
-        let hold = if self.may_report().is_some() { Some(Timer::UnsolicitedHold) } else { None };
+        let hold = self.may_report().then_some(Timer::UnsolicitedHold);
         [Timer::SolicitedConfirm, Timer::UnsolicitedConfirm, Timer::NeedTime]
             .into_iter()
             .chain(hold)
@@ -98,22 +99,23 @@ impl Application {
             self.solicited = Solicited::ReplyAwaits(control.sequence);
             self.timers.start(Timer::SolicitedConfirm, now.mono + self.config.confirm_timeout);
         }
-        self.note_response();
+        self.note_response(self.reply.iin);
     }
 
     fn write_reading(&mut self, now: Now, mut reading: Box<Reading>, out: &mut Vec<u8>) {
         let mut control = AppControl { fir: reading.is_first, ..AppControl::single(reading.sequence) };
-        let time = self.clock.time(now);
+        let present = Present { database: &self.database, time: self.clock.time(now), is_local: self.is_local };
         let waiting = self.events.waiting(Classes::EVENTS);
         let mut writer = FragmentWriter::response(out, self.octets_max(), control, Function::Response, Iin::NONE)
             .with_index_max(self.database.index_max());
-        reading.write(&self.database, &mut self.events, time, &mut writer);
+        reading.write(&present, &mut self.events, &mut writer);
         control.fin = reading.is_done();
         let has_events = self.events.waiting(Classes::EVENTS) < waiting;
         control.con = has_events || !control.fin || self.must_confirm_broadcast();
         writer.set_control(control);
-        writer.set_iin(self.iin().with(reading.iin));
-        self.note_response();
+        let iin = self.iin().with(reading.iin);
+        writer.set_iin(iin);
+        self.note_response(iin);
         if !control.con {
             return;
         }
@@ -123,14 +125,14 @@ impl Application {
         self.solicited = Solicited::Awaits(control.sequence, (!control.fin).then_some(reading));
     }
 
-    fn note_response(&mut self) {
+    fn note_response(&mut self, iin: Iin) {
         self.stats.responses += 1;
-        self.note_broadcast_told();
+        self.note_told(iin);
     }
 
-    /// IIN1.0 was told; only FFFE wants that confirmed.
-    fn note_broadcast_told(&mut self) {
-        if !self.must_confirm_broadcast() {
+    /// IIN1.0, once told, is over; only FFFE wants that confirmed.
+    fn note_told(&mut self, iin: Iin) {
+        if iin.contains(Iin::BROADCAST) && !self.must_confirm_broadcast() {
             self.broadcast = None;
         }
     }
@@ -149,13 +151,13 @@ impl Application {
     }
 
     /// Whether events could be reported unsolicited, but for their hold time.
-    fn may_report(&self) -> Option<UnsolicitedConfig> {
-        let ready = self.is_connected
+    fn may_report(&self) -> bool {
+        self.is_connected
+            && self.config.unsolicited.is_some()
             && matches!(self.solicited, Solicited::Idle)
             && self.unsolicited.phase == Phase::Ready
             && !self.unsolicited.halted
-            && self.events.waiting(self.unsolicited.enabled) > 0;
-        self.config.unsolicited.filter(|_| ready)
+            && self.events.waiting(self.unsolicited.enabled) > 0
     }
 
     fn write_unsolicited(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
@@ -187,15 +189,12 @@ impl Application {
             Phase::Ready | Phase::AwaitsNull | Phase::Awaits => return false,
         }
         self.timers.start(Timer::UnsolicitedConfirm, now.mono + config.confirm_timeout);
-        self.note_broadcast_told();
+        self.note_told(self.unsolicited.iin);
         true
     }
 
     fn is_due(&self, now: Now) -> bool {
-        self.may_report().is_some_and(|config| {
-            self.timers.has_passed(Timer::UnsolicitedHold, now.mono)
-                || self.events.waiting(self.unsolicited.enabled) >= u32::from(config.events_before_hold_ends)
-        })
+        self.may_report() && self.timers.has_passed(Timer::UnsolicitedHold, now.mono)
     }
 
     /// Class 1 first, each class in the order of its events.

@@ -174,7 +174,15 @@ fn direct_operate_is_answered_point_by_point() {
         .ask("C5 05 0C 01 17 01 00 03", "C5 81 80 04")
         .ask("C6 05", "C6 81 80 04");
     station.outstation.set_local(true);
-    station.ask(&crob("C7 05", 0, 0), &crob("C7 81 A0 00", 0, 7));
+    station
+        .ask(&crob("C7 05", 0, 0), &crob("C7 81 A0 00", 0, 7))
+        .ask("C8 01 0A 02 06 01 02 00 00 00", "C8 81 A0 00 0A 02 00 00 01 12 12 01 02 00 00 00 02");
+    station.outstation.set_local(false);
+    // Operation 5 and trip with close are reserved.
+    for code in ["05", "C1"] {
+        let control = std::format!("0C 01 17 01 00 {code} 01 64 00 00 00 C8 00 00 00");
+        station.ask(&std::format!("C9 05 {control} 00"), &std::format!("C9 81 80 04 {control} 04"));
+    }
     let success =
         |event: &&OutstationEvent| matches!(event, OutstationEvent::Operated { status: CommandStatus::Success, .. });
     assert_eq!(station.told.iter().filter(success).count(), 1 + 3 + 1);
