@@ -192,6 +192,7 @@ await run.test('a confirmation can be cancelled', async () => {
   await page.keyboard.press('Escape');
   await page.locator('[role=alertdialog]').waitFor({ state: 'detached' });
   assert(page.url().includes('point='), 'Escape closed the panel as well');
+  assert(await page.evaluate(() => document.activeElement?.closest('.operate') !== null), 'the keyboard is lost');
 });
 
 if (subject.number) {

@@ -1,8 +1,13 @@
 // What the console says when things go wrong, made with the stand-in node.
 
+import { readdirSync, readFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
 import { assert, DESKTOP, until } from './browser.mjs';
 import { startMock } from './mock.mjs';
 
+/** What the page may weigh in octets of gzip: its script before a chart is shown, and all of it. */
+const FIRST_VIEW_OCTETS_MAX = 46_000;
+const SCRIPT_OCTETS_MAX = 70_000;
 const EXPECTED = /Failed to load resource|ERR_/;
 
 export async function trouble(run, base) {
@@ -67,6 +72,14 @@ export async function trouble(run, base) {
     await page.locator('#alarm-link').waitFor({ state: 'detached' });
   });
   await page.context().close();
+  await run.test('the page is small', () => {
+    const folder = new URL('../dist/assets/', import.meta.url);
+    const sizes = readdirSync(folder).filter((name) => name.endsWith('.js'))
+      .map((name) => ({ name, octets: gzipSync(readFileSync(new URL(name, folder)), { level: 9 }).length }));
+    const all = sizes.reduce((sum, { octets }) => sum + octets, 0);
+    const first = sizes.find(({ name }) => name.startsWith('index')).octets;
+    assert(first <= FIRST_VIEW_OCTETS_MAX && all <= SCRIPT_OCTETS_MAX, `${first} octets first, ${all} in all`);
+  });
   await large(run);
 }
 

@@ -117,6 +117,15 @@ class Store {
     this.follow();
   }
 
+  /** Opens the branches above a topic. */
+  reveal(topic: string): void {
+    const above = topic.split('/').slice(0, -1);
+    const closed = above.map((_, i) => above.slice(0, i + 1).join('/')).filter((path) => !this.expanded.has(path));
+    if (closed.length === 0) return;
+    this.expanded = new Set([...this.expanded, ...closed]);
+    this.followSoon();
+  }
+
   /** Opens the stream that the view needs, unless it is the one that is open. */
   follow(): void {
     const { point } = this.route;
@@ -191,6 +200,7 @@ class Store {
       this.framePending = false;
       if (!this.expansionKnown && this.structure !== this.tree.structure) {
         this.expanded = new Set(this.tree.firstExpansion());
+        if (this.route.point !== null) this.reveal(this.route.point);
         this.followSoon();
       }
       this.frame++;
