@@ -1,0 +1,57 @@
+//! Any octets to a server session, in chunks: no panic, progress, one end, answers within their limit.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use std::sync::Arc;
+use tieline_core::{Machine, Now};
+use tieline_mqtt::{Accept, CONTROL_OCTETS_MAX, Delivery, ReasonCode, ServerConfig, ServerEvent, ServerSession};
+
+const CONNECT5: &[u8] = b"\x10\x0e\x00\x04MQTT\x05\x02\x00\x0a\x00\x00\x01c";
+const CONNECT311: &[u8] = b"\x10\x0d\x00\x04MQTT\x04\x02\x00\x0a\x00\x01c";
+
+fuzz_target!(|octets: &[u8]| {
+    let Some((first, rest)) = octets.split_first() else { return };
+    let chunk = usize::from(first >> 2) + 1;
+    let greeting: &[u8] = match first & 3 {
+        0 => &[],
+        1 => CONNECT311,
+        _ => CONNECT5,
+    };
+    let config = ServerConfig { receive_max: 8, pending_max: 8, ..ServerConfig::default() };
+    let mut server = ServerSession::new(Arc::new(config), 0);
+    server.handle_connected(Now::default());
+    let (mut ends, mut out) = (0, Vec::new());
+    for part in std::iter::once(greeting).chain(rest.chunks(chunk)) {
+        let mut part = part;
+        while !part.is_empty() {
+            let used = server.handle_input(Now::default(), part);
+            part = &part[used..];
+            let mut events = 0;
+            while let Some(event) = server.poll_event() {
+                events += 1;
+                serve(&mut server, event, &mut ends);
+            }
+            out.clear();
+            let sent = server.poll_transmit(Now::default(), &mut out);
+            assert!(used > 0 || events > 0 || sent, "no progress");
+            assert!(out.len() <= 2 * CONTROL_OCTETS_MAX + 2 * octets.len() + 1024);
+        }
+    }
+    assert!(ends <= 1);
+});
+
+fn serve(server: &mut ServerSession, event: ServerEvent, ends: &mut usize) {
+    match event {
+        ServerEvent::Connect(_) => assert!(server.accept(Now::default(), Accept::default())),
+        ServerEvent::Publish(publish) => {
+            if let Some(packet_id) = publish.packet_id {
+                server.acknowledge(packet_id, ReasonCode::Success);
+            }
+            let (message, subscription_ids) = (Arc::new(publish.message), Vec::new());
+            let _ = server.deliver(Delivery { message, qos: publish.qos, retain: publish.retain, subscription_ids });
+        }
+        ServerEvent::Subscribe(s) => server.suback(s.packet_id, &vec![ReasonCode::Success; s.subscriptions.len()]),
+        ServerEvent::Unsubscribe(u) => server.unsuback(u.packet_id, &vec![ReasonCode::Success; u.filters.len()]),
+        ServerEvent::Ended(_) => *ends += 1,
+    }
+}
