@@ -82,7 +82,7 @@ pub(super) struct Application {
     pub(super) solicited: Solicited,
     pub(super) unsolicited: Unsolicited,
     pub(super) reply: Reply,
-    /// The last request, if it was no read and no broadcast.
+    /// The request that `reply` answers; none after a read. Broadcasts do not count.
     pub(super) last: Option<Digest>,
     pub(super) selection: Option<Selection>,
     /// A read that waits until the unsolicited response in flight is settled.
@@ -169,6 +169,7 @@ impl Application {
             Err(FragmentError::UnknownFunction { control, .. }) if broadcast.is_none() => {
                 self.stats.requests += 1;
                 self.begin_request(now);
+                self.last = None;
                 self.set_reply(control.sequence, Outcome::only(Iin::NO_FUNC_CODE_SUPPORT));
                 return;
             }

@@ -127,6 +127,9 @@ fn an_operate_needs_its_selection() {
         .ask(&operate, &crob("C1 81 80 00", 0, 0))
         // Repeated: the same answer, not operated again.
         .ask(&operate, &crob("C1 81 80 00", 0, 0))
+        // Repeated after something else: a request of its own, and the answer is not that of the other.
+        .ask("C1 70", "C1 81 80 01")
+        .ask(&operate, &crob("C1 81 80 00", 0, 2))
         // Other octets, another number, another request in between, and too late.
         .ask(&crob("C2 03", 0, 0), &crob("C2 81 80 00", 0, 0))
         .ask(

@@ -195,6 +195,56 @@ proptest! {
     }
 }
 
+fn point() -> impl Strategy<Value = (PointType, u16, u8, u8)> {
+    let index = prop_oneof![3 => 0..40u16, 1 => 250..260u16, 1 => any::<u16>()];
+    (prop::sample::select(&PointType::ALL[..]), index, 1..3u8, any::<u8>())
+}
+
+fn measurement(point_type: PointType, index: u16, seed: u8) -> Measurement {
+    let value = match point_type {
+        PointType::Binary | PointType::BinaryOutput => Measured::Bit(seed % 2 == 1),
+        PointType::DoubleBit => Measured::DoubleBit(crate::DoubleBit::from_bits(seed)),
+        PointType::Counter | PointType::FrozenCounter => Measured::Count(u32::from(seed)),
+        PointType::Analog | PointType::AnalogOutput => Measured::Analog(f64::from(seed) - 100.0),
+        PointType::OctetString => Measured::Octets(alloc::vec![seed; usize::from(seed).max(1)].into()),
+    };
+    Measurement { point_type, index, value, flags: Flags::ONLINE, stamp: None }
+}
+
+proptest! {
+    #[test]
+    fn a_class_0_read_tells_every_point_once(points in prop::collection::vec(point(), 0..150)) {
+        let mut database = Database::new();
+        for (point_type, index, static_variation, seed) in points {
+            let static_variation = if point_type == PointType::OctetString { 0 } else { static_variation };
+            let config = PointConfig { static_variation, ..PointConfig::of(point_type) };
+            if database.add(point_type, index, config).is_ok() {
+                database.set(measurement(point_type, index, seed)).unwrap();
+            }
+        }
+        let expected: Vec<Measurement> = database.iter().map(|m| Measurement { stamp: None, ..m }).collect();
+        let config =
+            OutstationConfig { unsolicited: None, fragment_octets_sent_max: 272, ..OutstationConfig::default() };
+        let mut station = Station::with_database(config, database, Box::new(AcceptAll));
+        let (mut told, mut sequence) = (Vec::new(), 0);
+        station.send_to(OUTSTATION, &octets("C0 01 3C 01 06"));
+        loop {
+            let fragment = station.next();
+            prop_assert!(fragment.len() <= 272);
+            let parsed = Fragment::parse(&fragment).unwrap();
+            prop_assert_eq!(parsed.control.sequence.number(), sequence);
+            let mut walk = Walk::new();
+            told.extend(core::iter::from_fn(|| walk.next(parsed.objects)).map(|(_, m)| m));
+            if parsed.control.fin {
+                break;
+            }
+            station.send_to(OUTSTATION, &[0xC0 | sequence, 0]);
+            sequence = (sequence + 1) & 0x0F;
+        }
+        prop_assert_eq!(told, expected);
+    }
+}
+
 #[test]
 fn a_flood_of_events_keeps_the_newest() {
     let config = OutstationConfig { unsolicited: None, ..OutstationConfig::default() };
