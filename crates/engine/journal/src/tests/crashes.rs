@@ -141,21 +141,23 @@ fn run(seed: u64) -> usize {
 
 #[test]
 fn no_crash_loses_what_was_acknowledged() {
-    // TIELINE_SEED=<seed> runs one life again.
-    if let Some(seed) = std::env::var("TIELINE_SEED").ok().and_then(|s| s.parse().ok()) {
+    // TIELINE_SEED=<seed> runs one again, TIELINE_SEEDS=<count> runs more.
+    let wish = |name| std::env::var(name).ok().and_then(|s| s.parse::<u64>().ok());
+    if let Some(seed) = wish("TIELINE_SEED") {
         run(seed);
         return;
     }
+    let seeds = wish("TIELINE_SEEDS").unwrap_or(SEEDS);
     let mut records = 0;
-    for seed in 0..SEEDS {
+    for seed in 0..seeds {
         let done = std::panic::catch_unwind(|| run(seed));
         records += done.unwrap_or_else(|panic| {
             println!("failed with TIELINE_SEED={seed}");
             std::panic::resume_unwind(panic)
         });
     }
-    println!("{SEEDS} seeds, {LIVES} lives each, {records} records read back");
-    assert!(records > SEEDS as usize);
+    println!("{seeds} seeds, {LIVES} lives each, {records} records read back");
+    assert!(records as u64 > seeds);
 }
 
 /// One script, a crash after every storage call, by kill and by power cut.
