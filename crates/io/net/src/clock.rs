@@ -27,7 +27,8 @@ impl Clock {
     }
 
     /// The runtime's name for `instant`.
-    pub(crate) fn at(self, instant: Instant) -> tokio::time::Instant {
+    #[must_use]
+    pub fn at(self, instant: Instant) -> tokio::time::Instant {
         const FAR: Duration = Duration::from_secs(30 * 365 * 86_400);
         self.start + instant.since(Instant::ZERO).min(FAR)
     }

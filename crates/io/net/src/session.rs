@@ -145,6 +145,7 @@ impl<M: Machine> Session<M> {
     }
 
     /// Ends the connection, and with it [`Session::run`] and [`crate::keep_connected`]. Output that waits is dropped.
+    /// Without a connection it holds for the next one, so that a session that is about to connect ends too.
     pub fn close(&self) {
         self.end(Closed::Owner);
     }
