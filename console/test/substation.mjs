@@ -19,10 +19,10 @@ const settable = { writable: true, period: 0 };
 function feeder(n) {
   const load = (t, s) => (s.breaker === false ? 0 : 118 + 22 * n + 30 * wave(t, 1_200_000, n) + 3 * noise(t, n));
   return [
-    point('breaker', 'binary_output', 0, '', null, { ...bool, ...settable, initial: true }),
-    point('breaker/position', 'double_bit', 0, '', (t, s) => (s.breaker === false ? 1 : 2), { kind: 'int', period: 0 }),
+    point('breaker', 'binary-output', 0, '', null, { ...bool, ...settable, initial: true }),
+    point('breaker/position', 'double-bit', 0, '', (t, s) => (s.breaker === false ? 1 : 2), { kind: 'int', period: 0 }),
     point('protection/trip', 'binary', 1, '', () => false, bool),
-    point('protection/recloser', 'binary_output', 1, '', null, { ...bool, ...settable, initial: true }),
+    point('protection/recloser', 'binary-output', 1, '', null, { ...bool, ...settable, initial: true }),
     ...['a', 'b', 'c'].map((phase, i) =>
       point(`current/${phase}`, 'analog', i, 'A', (t, s) => load(t, s) * (1 + 0.01 * noise(t, 10 * n + i)), { period: 700 + 90 * i })),
     point('power/active', 'analog', 3, 'MW', (t, s) => load(t, s) * 0.0193, { period: 1000 }),
@@ -32,7 +32,7 @@ function feeder(n) {
 }
 
 const transformer = () => [
-  point('tap', 'analog_output', 0, '', null, { ...settable, kind: 'int', min: 1, max: 17, initial: 9 }),
+  point('tap', 'analog-output', 0, '', null, { ...settable, kind: 'int', min: 1, max: 17, initial: 9 }),
   point('oil/temperature', 'analog', 0, '°C', (t) => 61 + 6 * wave(t, 900_000) + 0.2 * noise(t, 3), { period: 3000 }),
   point('voltage/high', 'analog', 1, 'kV', (t) => 110.2 + 0.4 * wave(t, 300_000) + 0.05 * noise(t, 4), { period: 1000 }),
   point('voltage/low', 'analog', 2, 'kV', (t, s) => 11.02 + 0.07 * ((s.tap ?? 9) - 9) + 0.02 * noise(t, 5), { period: 1000 }),
@@ -44,8 +44,8 @@ const inverter = (n) => [
   point('power', 'analog', 0, 'kW', (t, s) => Math.min(480 * sun(t), 5 * (s['limit'] ?? 100)), { period: 1000 }),
   point('irradiance', 'analog', 1, 'W/m²', (t) => 1020 * sun(t), { period: 2000 }),
   point('temperature', 'analog', 2, '°C', (t) => 24 + 21 * sun(t - 60_000) + 0.1 * noise(t, 20 + n), { period: 4000 }),
-  point('limit', 'analog_output', 0, '%', null, { ...settable, min: 0, max: 100, initial: 100 }),
-  point('enabled', 'binary_output', 0, '', null, { ...bool, ...settable, initial: true }),
+  point('limit', 'analog-output', 0, '%', null, { ...settable, min: 0, max: 100, initial: 100 }),
+  point('enabled', 'binary-output', 0, '', null, { ...bool, ...settable, initial: true }),
   point('alarm/ground', 'binary', 3, '', () => false, bool),
 ];
 

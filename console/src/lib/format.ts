@@ -36,6 +36,11 @@ export function valueText(v: unknown, fraction = false, type = ''): string {
   return JSON.stringify(v);
 }
 
+/** A point's type in words: `binary-output` is a binary output. */
+export function typeText(type: string): string {
+  return type.replace(/[_-]/g, ' ');
+}
+
 /** What stands for a value that is too long for a row: the number of its members. */
 export function shortText(v: unknown): string | null {
   if (Array.isArray(v)) return `[ ${v.length} ]`;

@@ -25,6 +25,8 @@ test('values read steadily', () => {
   check('inf', false, 'inf');
   check({ hex: '00ff1a' }, false, '00 ff 1a');
   check({ x: 1 }, false, '{"x":1}');
+  check(1, false, 'off', 'double-bit');
+  expect(format.typeText('binary-output')).toBe('binary output');
   expect(format.shortText({ x: 1, y: 2 })).toBe('{ 2 }');
   expect(format.shortText({ hex: '00' })).toBeNull();
 });
