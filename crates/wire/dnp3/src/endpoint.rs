@@ -146,8 +146,23 @@ impl Endpoint {
         self.replies = [None; REPLIES_MAX];
     }
 
+    /// Whether a frame or a fragment has begun and is not complete: what a machine gives up after a time without input.
+    #[must_use]
+    pub const fn is_partial(&self) -> bool {
+        self.decoder.is_partial() || self.reassembler.is_partial()
+    }
+
+    /// Drops a frame and a fragment that have begun and are not complete, and their heap.
+    pub fn drop_partial(&mut self) {
+        self.decoder.reset();
+        if self.reassembler.is_partial() {
+            self.reassembler.release();
+        }
+    }
+
     /// Takes octets until something arrived for the machine above; returns how many were used. While a fragment is
-    /// held, nothing is used: [`Endpoint::release`] it first.
+    /// held, nothing is used: [`Endpoint::release`] it first. Frames that a damaged frame had swallowed follow at the
+    /// next call, even one without octets.
     pub fn handle_input(&mut self, octets: &[u8]) -> (usize, Option<Received>) {
         if self.reassembler.is_complete() {
             return (0, None);

@@ -135,6 +135,12 @@ impl Reassembler {
         self.complete
     }
 
+    /// Whether a fragment has begun and is not complete.
+    #[must_use]
+    pub const fn is_partial(&self) -> bool {
+        self.addresses.is_some() && !self.complete
+    }
+
     /// Drops what is held, complete or not, and its heap.
     pub fn release(&mut self) {
         self.fragment = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::header::{Shape, read_uint};
 use super::{Function, Header, Prefix, Qualifier, Range, RangeCode};
-use crate::objects::{Layout, Size};
+use crate::objects::{Kind, Layout, Size};
 use crate::{GroupVar, Iin};
 use core::fmt;
 use tieline_core::Cursor;
@@ -175,6 +175,11 @@ fn object_octets(shape: &Shape, cursor: Cursor<'_>) -> Result<usize, HeaderError
         Prefix::Index(octets) => usize::from(octets),
     };
     let layout = shape.layout.ok_or(HeaderErrorKind::UnknownObject)?;
+    // Points and commands without an index would be taken for points 0, 1, 2, …
+    let of_points = layout.point_type.is_some() || layout.kind == Kind::Command;
+    if of_points && matches!((shape.range, shape.prefix), (Range::Count(_), Prefix::None)) {
+        return Err(HeaderErrorKind::MisfitQualifier(shape.qualifier));
+    }
     match layout.size {
         Size::Octets(octets) => octets_of(shape.range, prefix + usize::from(octets)),
         Size::Variation => octets_of(shape.range, prefix + usize::from(shape.object.variation)),

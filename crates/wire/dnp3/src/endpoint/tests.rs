@@ -118,6 +118,20 @@ fn a_frame_in_two_pieces_leaves_no_memory_behind() {
 }
 
 #[test]
+fn what_was_begun_can_be_given_up() {
+    let whole = frame(0xC4, LOCAL, PEER, &[0xC0, 1, 2]);
+    for begun in [&whole[..11], &frame(0xC4, LOCAL, PEER, &[0x40, 1, 2])] {
+        let mut endpoint = outstation();
+        assert!(endpoint.handle_input(begun).1.is_none() && endpoint.is_partial());
+        endpoint.drop_partial();
+        assert!(!endpoint.is_partial());
+        assert!(endpoint.handle_input(&whole).1.is_some() && endpoint.fragment() == [1, 2]);
+        endpoint.drop_partial();
+        assert_eq!(endpoint.fragment(), [1, 2]);
+    }
+}
+
+#[test]
 fn a_flood_of_requests_fills_no_memory() {
     let mut endpoint = outstation();
     let flood = frame(0xC9, LOCAL, PEER, &[]).repeat(100);

@@ -47,9 +47,17 @@ fn malformed_headers_are_told_from_unknown_objects() {
     check(Function::Response, &[1, 2, 0x06, 1, 2, 0xF6], "g1v2 06 All 0; g1v2: qualifier F6 has no meaning at 3 0400;");
     check(Function::Response, &[1, 1, 0x17, 1, 1, 1], "g1v1: qualifier 17 does not fit these objects at 0 0400;");
     check(Function::Response, &[1, 2, 0, 0, 1, 1], "g1v2: the fragment ends too early at 0 0400;");
-    check(Function::Response, &[1, 2, 9, 255, 255, 255, 255], "g1v2: the fragment ends too early at 0 0400;");
+    check(Function::Response, &[1, 2, 0x39, 255, 255, 255, 255], "g1v2: the fragment ends too early at 0 0400;");
     check(Function::Response, &[1, 2, 0x39, 1, 0, 0, 0, 0, 0, 1, 0, 1], "g1v2: index 65536 is above 65535 at 0 0400;");
     check(Function::Response, &[30, 0, 0, 1, 1, 0], "g30v0: objects of unknown size at 0 0200;");
+}
+
+#[test]
+fn points_without_an_index_are_refused() {
+    check(Function::Response, &[2, 1, 7, 1, 0x81], "g2v1: qualifier 07 does not fit these objects at 0 0400;");
+    check(Function::Response, &[1, 2, 8, 1, 0, 0x81], "g1v2: qualifier 08 does not fit these objects at 0 0400;");
+    check(Function::Select, &[41, 2, 7, 1, 1, 0, 0], "g41v2: qualifier 07 does not fit these objects at 0 0400;");
+    check(Function::Read, &[2, 1, 7, 1], "g2v1 07 Count(1) 0;");
 }
 
 #[test]
