@@ -63,7 +63,7 @@
 //!     device,
 //!     point: PointId(0),
 //!     accepts: Accepts::Bool { invert: false, words: Some(("open".into(), "close".into())) },
-//!     modes: Modes { select: true, direct: false },
+//!     modes: Modes { select: true, direct: false, preferred: CommandMode::SelectBeforeOperate },
 //! })?;
 //! control.handle_link(now, device, true);
 //!

@@ -60,10 +60,12 @@ impl Default for Scaling {
 /// How a point may be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modes {
-    /// Select before operate; taken where a request names no mode.
+    /// Select before operate.
     pub select: bool,
-    /// Operate at once; taken where a request names no mode and there is no other.
+    /// Operate at once.
     pub direct: bool,
+    /// Which of both is taken where a request names no mode and both are allowed.
+    pub preferred: CommandMode,
 }
 
 /// A point that can be commanded.
@@ -173,7 +175,11 @@ impl ControlPoint {
     }
 
     fn mode(&self, asked: Option<CommandMode>) -> Result<CommandMode, Refusal> {
-        let first = if self.modes.select { CommandMode::SelectBeforeOperate } else { CommandMode::DirectOperate };
+        let first = match (self.modes.select, self.modes.direct) {
+            (true, true) => self.modes.preferred,
+            (true, false) => CommandMode::SelectBeforeOperate,
+            (false, _) => CommandMode::DirectOperate,
+        };
         let mode = asked.unwrap_or(first);
         let allowed = match mode {
             CommandMode::SelectBeforeOperate => self.modes.select,

@@ -8,7 +8,7 @@ use std::vec::Vec;
 use std::{format, vec};
 use tieline_core::{CommandMode, DeviceId, Instant, Now, PointId, Refusal, Timestamp, Topic, Value};
 
-const BOTH: Modes = Modes { select: true, direct: true };
+const BOTH: Modes = Modes { select: true, direct: true, preferred: CommandMode::SelectBeforeOperate };
 const D: DeviceId = DeviceId(4);
 
 pub(crate) fn at(millis: u64) -> Now {
@@ -108,7 +108,7 @@ fn values_become_raw_values_or_refusals() {
 fn modes_are_taken_by_preference_and_checked() {
     use CommandMode::{DirectOperate as Direct, SelectBeforeOperate as Select};
     let check = |select, direct, asked, expect: Result<CommandMode, &str>| {
-        let point = ControlPoint { modes: Modes { select, direct }, ..breaker("p", 1, 1) };
+        let point = ControlPoint { modes: Modes { select, direct, ..BOTH }, ..breaker("p", 1, 1) };
         let found = point.command(&Value::Bool(true), asked).map(|command| command.mode);
         assert_eq!(found.map_err(|refusal| refusal.to_string()), expect.map_err(ToString::to_string));
     };
@@ -132,7 +132,7 @@ fn wrong_points_are_refused() {
     check(float(1.0, 0.0, 1.0), "the range of p is empty, expected finite numbers and min <= max");
     check(float(0.0, f64::INFINITY, 1.0), "the range of p is empty, expected finite numbers and min <= max");
     check(float(0.0, 1.0, 0.0), "the scaling of p cannot be undone, expected finite numbers and a scale other than 0");
-    let none = ControlPoint { modes: Modes { select: false, direct: false }, ..breaker("p", 1, 1) };
+    let none = ControlPoint { modes: Modes { select: false, direct: false, ..BOTH }, ..breaker("p", 1, 1) };
     check(none, "p allows no mode, expected select, direct or both");
     control.add_point(breaker("p", 1, 1)).unwrap();
     let full = control.add_point(breaker("q", 1, 1));

@@ -1,1 +1,30 @@
-//! Under construction.
+//! Who lives together: configuration, wiring, supervision, the HTTP API.
+//!
+//! In: a [`config::Config`] and a data folder. Out: a running [`Node`]: devices polled, values on the bus, history
+//! kept, commands carried out, a console.
+//!
+//! One file or folder for each column of the map: `field` (devices), `broker` (MQTT clients), `control` (commands),
+//! `history` (what is recorded); they meet in `bus`. `http` shows it all. `station` and `demo` are the other end of the
+//! wire: outstations of ours.
+//!
+//! Never: an encoding of a protocol, a decision of an engine.
+//!
+//! Read first: `node.rs`, then `bus/mod.rs`.
+
+mod audit;
+mod broker;
+mod bus;
+mod command;
+pub mod config;
+mod control;
+mod demo;
+mod exposition;
+mod field;
+mod history;
+mod http;
+mod node;
+pub mod station;
+
+pub use demo::Demo;
+pub use http::OPENAPI;
+pub use node::{Node, StartError};

@@ -20,6 +20,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 type Answer<T> = oneshot::Sender<Result<T, MqttError>>;
 type Client = Session<ClientSession>;
 
+/// Octets that the socket may refuse at once: the largest message of MQTT, and what was written along with it.
+const UNSENT_OCTETS_MAX: usize = 257 * 1024 * 1024;
+
 /// What the thread needs to know.
 pub(super) struct Settings {
     pub(super) session: ClientConfig,
@@ -62,7 +65,8 @@ pub(super) async fn run(
     ready: oneshot::Sender<Result<(), MqttError>>,
     state: watch::Sender<bool>,
 ) {
-    let session = Session::new(&shard, ClientSession::new(settings.session), Limits::default());
+    let limits = Limits { unsent_octets_max: UNSENT_OCTETS_MAX, ..Limits::default() };
+    let session = Session::new(&shard, ClientSession::new(settings.session), limits);
     let desk = Rc::new(RefCell::new(Desk::new(settings.reply, ready, state)));
     let (asked, of) = (Rc::clone(&desk), session.clone());
     let clerk = tokio::task::spawn_local(async move {

@@ -79,7 +79,7 @@ fn messages_come_and_go_at_every_qos() {
                 assert_eq!(received.message.topic.as_str(), format!("t/{number}"));
                 assert_eq!((received.message.payload.len(), received.qos), (number, qos));
             }
-            let big = vec![7; 1_000_000];
+            let big = vec![7; 5_000_000];
             client.publish("t/big", big.clone(), Qos::AtLeastOnce, true).await.unwrap();
             assert_eq!(all.next().await.unwrap().message.payload, big);
             let mut late = client.subscribe("+/big", Qos::AtLeastOnce).await.unwrap();

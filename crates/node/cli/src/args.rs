@@ -1,0 +1,383 @@
+//! The command line, as clap reads it.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Ties field devices, sites, people and programs together.
+#[derive(Debug, Parser)]
+#[command(name = "tieline", version, about, propagate_version = true, arg_required_else_help = true, max_term_width = 110)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Run a node
+    Run(RunArgs),
+    /// Print the default configuration, or check one
+    #[command(subcommand)]
+    Config(ConfigVerb),
+    /// Print updates of topics as they come
+    Sub(SubArgs),
+    /// Publish to a topic
+    Pub(PubArgs),
+    /// Print the last value of a topic
+    Get(GetArgs),
+    /// List topics with their last values
+    Topics(TopicsArgs),
+    /// Read recorded values
+    #[command(subcommand)]
+    History(HistoryVerb),
+    /// Operate a point
+    Command(CommandArgs),
+    /// Speak DNP3 (IEEE 1815) without a node
+    #[command(subcommand)]
+    Dnp3(Dnp3Verb),
+    /// Rerun published experiments beside a floor measured in the same run
+    #[command(subcommand)]
+    Bench(BenchVerb),
+    /// Print a completion script for a shell
+    Completion {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// `tieline run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Configuration file; without it, the defaults
+    #[arg(long, value_name = "FILE", env = "TIELINE_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// Serve a small substation that moves, on this machine, and collect from it
+    #[arg(long)]
+    pub demo: bool,
+    /// Folder for journal, history and audit log [default: ./tieline-data]
+    #[arg(long, value_name = "DIR", env = "TIELINE_DATA")]
+    pub data: Option<PathBuf>,
+    /// Where HTTP listens; port 0 takes a free one [default: http.listen of the configuration]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    pub http: Option<SocketAddr>,
+    /// Where MQTT listens; port 0 takes a free one [default: mqtt.listen of the configuration]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    pub mqtt: Option<SocketAddr>,
+    /// Print one JSON object with the addresses in use first, and log in JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tieline config`.
+#[derive(Debug, Subcommand)]
+pub enum ConfigVerb {
+    /// Print the commented default configuration
+    Default,
+    /// Check a configuration and the point lists it names; print every error
+    Check {
+        /// Configuration file
+        file: PathBuf,
+        /// Print errors as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// How to reach a node's MQTT server.
+#[derive(Debug, Args)]
+pub struct MqttArgs {
+    /// MQTT address of the node
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:1883", env = "TIELINE_MQTT")]
+    pub mqtt: String,
+}
+
+/// How to reach a node's HTTP API.
+#[derive(Debug, Args)]
+pub struct HttpArgs {
+    /// HTTP address of the node
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080", env = "TIELINE_HTTP")]
+    pub http: String,
+}
+
+/// `tieline sub`.
+#[derive(Debug, Args)]
+pub struct SubArgs {
+    /// Topic filters; + is one level, # all that follow
+    #[arg(required = true)]
+    pub filters: Vec<String>,
+    #[command(flatten)]
+    pub node: MqttArgs,
+    /// Stop after so many updates
+    #[arg(long, short = 'n', value_name = "N")]
+    pub count: Option<u64>,
+    /// Quality of service: 0 or 1
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=1))]
+    pub qos: u8,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tieline pub`.
+#[derive(Debug, Args)]
+pub struct PubArgs {
+    /// Topic
+    pub topic: String,
+    /// Payload; `-` reads standard input
+    pub payload: String,
+    #[command(flatten)]
+    pub node: MqttArgs,
+    /// Keep as the topic's last value
+    #[arg(long, short)]
+    pub retain: bool,
+    /// Quality of service: 0, or 1 to wait until the node has stored it
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=1))]
+    pub qos: u8,
+}
+
+/// `tieline get`.
+#[derive(Debug, Args)]
+pub struct GetArgs {
+    /// Topic
+    pub topic: String,
+    #[command(flatten)]
+    pub node: HttpArgs,
+    /// Print the API's JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tieline topics`.
+#[derive(Debug, Args)]
+pub struct TopicsArgs {
+    /// Topic filter
+    #[arg(default_value = "#")]
+    pub filter: String,
+    #[command(flatten)]
+    pub node: HttpArgs,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tieline history`.
+#[derive(Debug, Subcommand)]
+pub enum HistoryVerb {
+    /// Print the recorded values of a topic, or of all topics that a filter selects
+    Query(HistoryArgs),
+}
+
+/// `tieline history query`.
+#[derive(Debug, Args)]
+pub struct HistoryArgs {
+    /// Topic or topic filter
+    pub topic: String,
+    /// Start, inclusive: RFC 3339, or a duration before the end, as in 24h
+    #[arg(long, value_name = "TIME", default_value = "24h")]
+    pub from: String,
+    /// End, exclusive: RFC 3339 [default: the present]
+    #[arg(long, value_name = "TIME")]
+    pub to: Option<String>,
+    /// Width of a bucket, as in 1m; needs --agg
+    #[arg(long, value_name = "DURATION", requires = "agg")]
+    pub every: Option<String>,
+    /// What a bucket shows
+    #[arg(long, value_enum)]
+    pub agg: Option<Aggregate>,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+    /// Most rows
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+    /// Write to a file; parquet needs this, or a pipe
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub node: HttpArgs,
+    /// Read a node's data folder instead of asking the node
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+/// What a bucket shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Aggregate {
+    /// Arithmetic mean
+    Mean,
+    /// Least value
+    Min,
+    /// Greatest value
+    Max,
+    /// Sum
+    Sum,
+    /// Number of values
+    Count,
+    /// First value
+    First,
+    /// Last value
+    Last,
+}
+
+/// How rows are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Columns for eyes
+    Table,
+    /// Comma-separated values
+    Csv,
+    /// A JSON array
+    Json,
+    /// Apache Parquet
+    Parquet,
+}
+
+/// `tieline command`.
+#[derive(Debug, Args)]
+pub struct CommandArgs {
+    /// Topic of the point
+    pub topic: String,
+    /// true, false, or a number
+    #[arg(allow_hyphen_values = true)]
+    pub value: String,
+    #[command(flatten)]
+    pub node: HttpArgs,
+    /// How the device is asked [default: as the point list says]
+    #[arg(long, value_enum)]
+    pub mode: Option<Mode>,
+    /// How long it may take, as in 5s
+    #[arg(long, value_name = "DURATION")]
+    pub timeout: Option<String>,
+    /// Print the API's JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How a device is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// Select, then operate
+    Select,
+    /// Operate at once
+    Direct,
+}
+
+/// `tieline dnp3`.
+#[derive(Debug, Subcommand)]
+pub enum Dnp3Verb {
+    /// Serve a database; updates are read as lines from standard input
+    Outstation(OutstationArgs),
+    /// Poll an outstation and print what it reports
+    Master(MasterArgs),
+    /// Print every DNP3 frame of a capture
+    Decode {
+        /// Capture: pcap, with DNP3 over TCP or UDP
+        file: PathBuf,
+        /// One JSON object a frame
+        #[arg(long)]
+        json: bool,
+        /// Ports to look at, besides 20000; without any, every port whose octets begin with 05 64
+        #[arg(long, value_name = "PORT")]
+        port: Vec<u16>,
+    },
+}
+
+/// `tieline dnp3 outstation`.
+#[derive(Debug, Args)]
+pub struct OutstationArgs {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:20000", value_parser = address)]
+    pub listen: SocketAddr,
+    /// The outstation's database and addresses
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Print one JSON object with the address in use first, and events as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tieline dnp3 master`.
+#[derive(Debug, Args)]
+pub struct MasterArgs {
+    /// The outstation's address
+    #[arg(value_name = "HOST:PORT")]
+    pub address: String,
+    /// This master's link address
+    #[arg(long, default_value_t = 1)]
+    pub master: u16,
+    /// The outstation's link address
+    #[arg(long, default_value_t = 10)]
+    pub outstation: u16,
+    /// Read classes 0, 1, 2 and 3 once, print, and stop
+    #[arg(long)]
+    pub once: bool,
+    /// Ask for events so often, as in 2s
+    #[arg(long, value_name = "DURATION")]
+    pub poll: Option<String>,
+    /// Leave unsolicited reporting off
+    #[arg(long)]
+    pub no_unsolicited: bool,
+    /// Operate a point, print the result, and stop: binary-output:3=true or analog-output:0=12.5
+    #[arg(long, value_name = "TYPE:INDEX=VALUE")]
+    pub operate: Option<String>,
+    /// How --operate asks the device
+    #[arg(long, value_enum, default_value = "select")]
+    pub mode: Mode,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tieline bench`.
+#[derive(Debug, Subcommand)]
+pub enum BenchVerb {
+    /// Master and outstation pairs over loopback: unsolicited responses and their confirms
+    Dnp3 {
+        /// Pairs, as a list
+        #[arg(long, value_delimiter = ',', default_value = "1,64,1024")]
+        sessions: Vec<usize>,
+        /// Threads for each side
+        #[arg(long, default_value_t = 1)]
+        workers: usize,
+        /// Values in each response
+        #[arg(long, value_delimiter = ',', default_value = "10")]
+        values: Vec<usize>,
+        /// Seconds a measurement
+        #[arg(long, default_value_t = 3)]
+        seconds: u64,
+        /// Print one JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Time from publish until every listener has all points of all devices
+    Bus {
+        /// Devices, as a list
+        #[arg(long, value_delimiter = ',', default_value = "50,100,500,1000,1500,2000")]
+        devices: Vec<usize>,
+        /// Points of each device
+        #[arg(long, default_value_t = 18)]
+        points: usize,
+        /// Listeners, as a list
+        #[arg(long, value_delimiter = ',', default_value = "2,10")]
+        listeners: Vec<usize>,
+        /// Print one JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Points a second into the journal and into the store
+    History {
+        /// Points to record
+        #[arg(long, default_value_t = 1_000_000)]
+        points: usize,
+        /// Print one JSON array
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let words = "expected an address with a port, as in 127.0.0.1:1883 or [::1]:1883";
+    tieline_node::config::parse_address(text).ok_or_else(|| words.to_owned())
+}

@@ -1,0 +1,112 @@
+//! `tieline run`: a node until it is asked to stop.
+
+use crate::args::RunArgs;
+use anyhow::{Context, Result, bail};
+use serde_json::json;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tieline_node::config::{self, Config};
+use tieline_node::{Demo, Node};
+use tracing_subscriber::EnvFilter;
+
+/// Where data goes unless the command line says.
+const DATA: &str = "tieline-data";
+
+/// Runs a node until SIGINT or SIGTERM.
+pub fn run(args: &RunArgs) -> Result<ExitCode> {
+    log(args.json);
+    let data = args.data.clone().unwrap_or_else(|| PathBuf::from(DATA));
+    let demo = args.demo.then(|| Demo::start(&data.join("demo"))).transpose().context("the demo cannot start")?;
+    let mut config = match read_config(args, demo.as_ref()) {
+        Ok(config) => config,
+        Err(error) => {
+            eprintln!("{error}");
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    override_addresses(&mut config, args)?;
+    let node = Node::start(&config, &data)?;
+    announce(&node, &config, &data, args)?;
+    wait_for_signal()?;
+    tracing::info!("stopping");
+    drop(node);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read_config(args: &RunArgs, demo: Option<&Demo>) -> Result<Config, config::ConfigError> {
+    let mut config = args.config.as_deref().map_or_else(|| Ok(Config::default()), config::load)?;
+    if let Some(demo) = demo {
+        let shown = demo.config()?;
+        if args.config.is_none() {
+            config.node.name = shown.node.name;
+        }
+        config.devices.extend(shown.devices);
+    }
+    Ok(config)
+}
+
+fn override_addresses(config: &mut Config, args: &RunArgs) -> Result<()> {
+    for (flag, given, listen) in
+        [("--http", args.http, &mut config.http.listen), ("--mqtt", args.mqtt, &mut config.mqtt.listen)]
+    {
+        let Some(address) = given else { continue };
+        if !address.ip().is_loopback() && !config.node.insecure_network {
+            bail!(
+                "{flag} is {address}, which other machines can reach without authentication; expected an address of \
+                 this machine alone, as in 127.0.0.1, or node.insecure_network = true in the configuration"
+            );
+        }
+        *listen = address;
+    }
+    Ok(())
+}
+
+/// The first line for programs; a few words for people.
+fn announce(node: &Node, config: &Config, data: &Path, args: &RunArgs) -> Result<()> {
+    let (http, mqtt) = (node.http(), node.mqtt());
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        let line = json!({
+            "http": http.to_string(),
+            "mqtt": mqtt.to_string(),
+            "console": format!("http://{http}/"),
+            "data": data.display().to_string(),
+            "name": config.node.name,
+            "devices": config.devices.len(),
+        });
+        writeln!(out, "{line}")?;
+    } else {
+        writeln!(out, "console  http://{http}/")?;
+        writeln!(out, "mqtt     {mqtt}")?;
+        writeln!(out, "data     {}", data.display())?;
+        if let Some(device) = config.devices.first() {
+            writeln!(out, "try      tieline sub --mqtt {mqtt} '{}/#'", device.topic)?;
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn wait_for_signal() -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+        tokio::select! {
+            interrupted = tokio::signal::ctrl_c() => interrupted?,
+            _ = terminate.recv() => {}
+        }
+        Ok(())
+    })
+}
+
+/// Logs go to standard error; `TIELINE_LOG` chooses what, as in `info,tieline_node=debug`.
+fn log(json: bool) {
+    let filter = EnvFilter::try_from_env("TIELINE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if json {
+        builder.json().init();
+    } else {
+        builder.with_ansi(std::io::stderr().is_terminal()).init();
+    }
+}

@@ -1,0 +1,105 @@
+//! One MQTT client that is connected.
+
+use super::fanout::payload_of;
+use super::wire::Wire;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tieline_core::Now;
+use tieline_mqtt::{Delivery, Message, Properties, Qos, ReasonCode, SubscriptionId, Text, Version};
+use tieline_net::Session;
+use tieline_topics::{Snapshot, Tree, View};
+
+/// Topics of a snapshot that are queued at a time.
+const CHUNK: usize = 256;
+/// A snapshot goes on once fewer octets than this wait for the socket, and fewer messages than half of a queue.
+const RESUME_OCTETS: usize = 64 * 1024;
+const RESUME_MESSAGES: usize = 256;
+
+/// One client.
+#[derive(Debug)]
+pub struct Client {
+    /// Its session.
+    pub session: Session<Wire>,
+    /// Its name.
+    pub id: Text,
+    /// Where it is.
+    pub peer: SocketAddr,
+    /// Rises with every client, so that a receipt of one never reaches the next in its place.
+    pub generation: u64,
+    /// Whether its session is on the list of those to be flushed.
+    pub dirty: bool,
+    /// Last values that it has not been sent yet.
+    snapshots: VecDeque<Catchup>,
+}
+
+/// A subscription's last values, being sent.
+#[derive(Debug)]
+struct Catchup {
+    walk: Snapshot,
+    qos: Qos,
+    ids: Vec<SubscriptionId>,
+}
+
+impl Client {
+    /// A client that has just been let in.
+    #[must_use]
+    pub fn new(session: Session<Wire>, id: Text, peer: SocketAddr, generation: u64) -> Self {
+        Self { session, id, peer, generation, dirty: false, snapshots: VecDeque::new() }
+    }
+
+    /// The last values that a new subscription selects are due.
+    pub fn catch_up(&mut self, walk: Snapshot, qos: Qos, id: Option<SubscriptionId>) {
+        self.snapshots.push_back(Catchup { walk, qos, ids: id.into_iter().collect() });
+    }
+
+    /// Whether last values wait to be sent.
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        !self.snapshots.is_empty()
+    }
+
+    /// Queues last values as far as the client keeps up.
+    pub fn send_snapshots(&mut self, now: Now, tree: &Tree) {
+        while let Some(catchup) = self.snapshots.front_mut() {
+            let (octets, (pending, in_flight)) = self.session.look(|wire| (wire.waiting_octets(), wire.mqtt.backlog()));
+            if octets > RESUME_OCTETS || pending + in_flight > RESUME_MESSAGES {
+                return;
+            }
+            let views = tree.next(&mut catchup.walk, CHUNK);
+            let deliveries: Vec<Delivery> = views.iter().map(|view| catchup.delivery(view, now)).collect();
+            if catchup.walk.is_done() {
+                self.snapshots.pop_front();
+            }
+            self.session.send(|wire, _| {
+                for delivery in deliveries {
+                    // A chunk is smaller than the queue, which was less than half full.
+                    let _ = wire.mqtt.deliver(delivery);
+                }
+            });
+        }
+    }
+
+    /// Ends the session with a reason that 5.0 clients are told.
+    pub fn disconnect(&self, reason: ReasonCode, text: &str) {
+        self.session.send(|wire, _| wire.mqtt.disconnect(reason, text));
+    }
+
+    /// The protocol version, as people write it.
+    #[must_use]
+    pub fn version(&self) -> &'static str {
+        match self.session.look(|wire| wire.mqtt.version()) {
+            Version::V5 => "5.0",
+            Version::V311 => "3.1.1",
+        }
+    }
+}
+
+impl Catchup {
+    fn delivery(&self, view: &View<'_>, now: Now) -> Delivery {
+        let (topic, payload) = (view.topic.clone(), payload_of(view.body));
+        let message = Message { topic, payload, properties: Properties::default(), received: now.mono };
+        let subscription_ids = self.ids.clone();
+        Delivery { message: Arc::new(message), qos: self.qos, retain: true, subscription_ids }
+    }
+}

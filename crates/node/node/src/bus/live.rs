@@ -1,0 +1,109 @@
+//! Live feeds for HTTP: each is a subscriber of the tree that is sent what changed, conflated, ten times a second.
+//!
+//! A feed is a set of dirty topics, not a queue: a reader that is slow gets the newest value of each topic later.
+
+use super::view::write_body;
+use std::collections::HashSet;
+use std::fmt::Write;
+use tieline_core::{Filter, json_string};
+use tieline_topics::{Snapshot, TopicId, Tree};
+use tokio::sync::mpsc;
+
+/// Topics in one message.
+const CHUNK: usize = 500;
+/// Messages that may wait for a reader.
+pub const WAITING_MAX: usize = 4;
+
+/// One reader.
+#[derive(Debug)]
+pub struct LiveFeed {
+    out: mpsc::Sender<String>,
+    snapshots: Vec<Snapshot>,
+    dirty: HashSet<TopicId>,
+    removed: Vec<String>,
+}
+
+impl LiveFeed {
+    /// A feed that begins with the last values that the filters select.
+    #[must_use]
+    pub fn new(filters: &[Filter], out: mpsc::Sender<String>) -> Self {
+        let snapshots = filters.iter().cloned().map(Snapshot::new).collect();
+        Self { out, snapshots, dirty: HashSet::new(), removed: Vec::new() }
+    }
+
+    /// The topic has a new value.
+    pub fn changed(&mut self, topic: TopicId) {
+        self.dirty.insert(topic);
+    }
+
+    /// The topic has no value any more.
+    pub fn removed(&mut self, path: &str) {
+        if self.removed.len() < CHUNK * 20 {
+            self.removed.push(path.to_owned());
+        }
+    }
+
+    /// Sends what is due as far as the reader takes it; false when the reader is gone.
+    pub fn flush(&mut self, tree: &Tree) -> bool {
+        while self.has_work() {
+            let permit = match self.out.try_reserve() {
+                Ok(permit) => permit,
+                Err(mpsc::error::TrySendError::Full(())) => return true,
+                Err(mpsc::error::TrySendError::Closed(())) => return false,
+            };
+            if let Some(message) = next_message(&mut self.snapshots, &mut self.dirty, &mut self.removed, tree) {
+                permit.send(message);
+            }
+        }
+        !self.out.is_closed()
+    }
+
+    fn has_work(&self) -> bool {
+        !(self.snapshots.is_empty() && self.dirty.is_empty() && self.removed.is_empty())
+    }
+}
+
+fn next_message(
+    snapshots: &mut Vec<Snapshot>,
+    dirty: &mut HashSet<TopicId>,
+    removed: &mut Vec<String>,
+    tree: &Tree,
+) -> Option<String> {
+    let mut updates = Vec::new();
+    if let Some(walk) = snapshots.last_mut() {
+        updates = tree.next(walk, CHUNK);
+        if walk.is_done() {
+            snapshots.pop();
+        }
+    } else {
+        let some: Vec<TopicId> = dirty.iter().copied().take(CHUNK).collect();
+        for id in some {
+            dirty.remove(&id);
+            updates.extend(tree.view(id));
+        }
+    }
+    if updates.is_empty() && removed.is_empty() {
+        return None;
+    }
+    let mut text = String::from("{\"updates\":[");
+    for (i, view) in updates.iter().enumerate() {
+        text.push_str(if i == 0 { "{\"topic\":" } else { ",{\"topic\":" });
+        json_string(view.topic, &mut text);
+        text.push(',');
+        write_body(view.body, &mut text);
+        let _ = write!(text, ",\"seq\":{}}}", view.version);
+    }
+    text.push(']');
+    if !removed.is_empty() {
+        text.push_str(",\"removed\":[");
+        for (i, path) in removed.drain(..).enumerate() {
+            if i > 0 {
+                text.push(',');
+            }
+            json_string(&path, &mut text);
+        }
+        text.push(']');
+    }
+    text.push('}');
+    Some(text)
+}

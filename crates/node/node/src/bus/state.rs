@@ -1,0 +1,455 @@
+//! What the bus knows, and what each input does to it.
+
+use super::client::Client;
+use super::fanout::Outgoing;
+use super::live::LiveFeed;
+use crate::audit::AuditLine;
+use crate::command::{CommandDone, CommandRequest};
+use crate::control::{Answer, Commands};
+use crate::field::{FieldInput, FieldReport};
+use crate::history::{Receipt, Receipts, Recorder};
+use bytes::Bytes;
+use slab::Slab;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::Duration;
+use tieline_core::{Body, CommandOutcome, DeviceId, Filter, Instant, Now, Topic, Update};
+use tieline_mqtt::{Message, Properties, Qos, ReasonCode, SubscriptionId, Text};
+use tieline_net::Shard;
+use tieline_topics::{Applied, Change, Limits, Options, RetainHandling, Snapshot, Subscribed, SubscriberId, Tree, TreeError};
+use tokio::sync::{Notify, mpsc, oneshot};
+
+/// The bus, shared by the tasks of its thread.
+pub type SharedBus = Rc<RefCell<Bus>>;
+
+/// Whoever gets updates.
+#[derive(Debug)]
+pub enum Subscriber {
+    /// An MQTT client.
+    Client(Box<Client>),
+    /// A reader of `/v1/live`.
+    Feed(Box<LiveFeed>),
+}
+
+/// What the bus has done since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BusCounters {
+    /// Updates applied.
+    pub updates: u64,
+    /// Updates that the tree refused because a limit was reached.
+    pub refused: u64,
+    /// Messages that clients published.
+    pub published: u64,
+    /// Messages of clients that were not taken.
+    pub publish_refused: u64,
+    /// Clients let in.
+    pub connected: u64,
+    /// Clients turned away.
+    pub turned_away: u64,
+    /// Clients ended because their queue was full of messages that may not be dropped.
+    pub ended_full: u64,
+    /// Messages queued for subscribers.
+    pub deliveries: u64,
+}
+
+/// The state of the bus.
+#[derive(Debug)]
+pub struct Bus {
+    shard: Rc<Shard>,
+    pub(super) tree: Tree,
+    pub(super) subscribers: Slab<Subscriber>,
+    clients: HashMap<Text, usize>,
+    /// Clients with frames to be written.
+    pub(super) dirty: Vec<usize>,
+    pub(super) recorder: Recorder,
+    pub(super) commands: Commands,
+    field: Vec<mpsc::Sender<FieldInput>>,
+    pub(super) counters: BusCounters,
+    pub(super) work: Rc<Notify>,
+    /// Clients with last values to be sent.
+    pub(super) behind: Vec<usize>,
+    /// Readers of live updates.
+    pub(super) feeds: Vec<usize>,
+    next_generation: u64,
+    rate: Rate,
+}
+
+/// Updates a second, looked at once a second.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rate {
+    since: Instant,
+    updates: u64,
+    per_s: f64,
+}
+
+impl Bus {
+    /// An empty bus.
+    #[must_use]
+    pub fn new(shard: &Rc<Shard>, limits: Limits, recorder: Recorder, commands: Commands) -> Self {
+        Self {
+            shard: Rc::clone(shard),
+            tree: Tree::new(limits),
+            subscribers: Slab::new(),
+            clients: HashMap::new(),
+            dirty: Vec::new(),
+            recorder,
+            commands,
+            field: Vec::new(),
+            counters: BusCounters::default(),
+            work: Rc::new(Notify::new()),
+            behind: Vec::new(),
+            feeds: Vec::new(),
+            next_generation: 0,
+            rate: Rate::default(),
+        }
+    }
+
+    /// The tree of last values.
+    #[must_use]
+    pub const fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub const fn counters(&self) -> BusCounters {
+        self.counters
+    }
+
+    /// Updates a second over the last whole second or longer.
+    #[must_use]
+    pub const fn updates_per_s(&self) -> f64 {
+        self.rate.per_s
+    }
+
+    /// Looks at the rate of updates when a second has passed.
+    pub(super) fn look_at_rate(&mut self, now: Now) {
+        let passed = now.mono.since(self.rate.since);
+        if passed >= Duration::from_secs(1) {
+            let updates = u32::try_from(self.counters.updates - self.rate.updates).unwrap_or(u32::MAX);
+            let per_s = f64::from(updates) / passed.as_secs_f64();
+            self.rate = Rate { since: now.mono, updates: self.counters.updates, per_s };
+        }
+    }
+
+    /// MQTT clients that are connected.
+    #[must_use]
+    pub fn client_count(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// Readers of `/v1/live`.
+    #[must_use]
+    pub const fn feed_count(&self) -> usize {
+        self.feeds.len()
+    }
+
+    /// Gives the bus its field shards, for commands and confirms.
+    pub fn set_field(&mut self, field: Vec<mpsc::Sender<FieldInput>>) {
+        self.commands.set_field(field.clone());
+        self.field = field;
+    }
+
+    /// Takes a field shard's news.
+    pub fn handle_report(&mut self, now: Now, report: FieldReport) {
+        for update in report.updates {
+            self.record_node(now, &update);
+            let Update { topic, body } = update;
+            self.apply_node(now, topic, body, true);
+        }
+        for receipt in report.receipts {
+            self.recorder.await_stored(Receipt::Field(receipt));
+        }
+        for (device, up) in report.links {
+            self.commands.handle_link(now, device, up);
+        }
+        for (device, ticket, outcome) in report.outcomes {
+            self.commands.handle_outcome(now, device, ticket, outcome);
+        }
+    }
+
+    /// An update of the node's own: kept, and sent to who wants it.
+    pub fn apply_node(&mut self, now: Now, topic: Topic, body: Body, retain: bool) {
+        self.counters.updates += 1;
+        match self.tree.apply(now, Update { topic: topic.clone(), body: body.clone() }, retain) {
+            Ok(applied) => {
+                if !self.tree.matches(applied.topic).is_empty() {
+                    let outgoing = Outgoing::of_node(topic, &body, now.mono, retain);
+                    self.send(applied, outgoing, None);
+                }
+            }
+            Err(error) => self.count_refused(&topic, &error),
+        }
+    }
+
+    /// A client's message: kept if it is to be retained, and sent to who wants it.
+    ///
+    /// # Errors
+    /// The tree is full.
+    pub fn apply_message(
+        &mut self,
+        now: Now,
+        message: Message,
+        qos: Qos,
+        retain: bool,
+        from: Option<SubscriberId>,
+    ) -> Result<(), TreeError> {
+        self.counters.updates += 1;
+        let update = Update { topic: message.topic.clone(), body: Body::Opaque(message.payload.clone()) };
+        let applied = self.tree.apply(now, update, retain);
+        let applied = applied.inspect_err(|error| self.count_refused(&message.topic, error))?;
+        self.send(applied, Outgoing::published(message, qos, retain), from);
+        Ok(())
+    }
+
+    fn count_refused(&mut self, topic: &Topic, error: &TreeError) {
+        self.counters.refused += 1;
+        tracing::debug!(%topic, %error, "update refused");
+    }
+
+    fn send(&mut self, applied: Applied, mut outgoing: Outgoing, from: Option<SubscriberId>) {
+        let Self { tree, subscribers, dirty, counters, .. } = self;
+        let path = (applied.change == Change::Cleared).then(|| outgoing.topic().clone());
+        tree.matches(applied.topic).for_each(from, |to| {
+            let key = key_of(to.subscriber);
+            match subscribers.get_mut(key) {
+                Some(Subscriber::Feed(feed)) => match &path {
+                    Some(path) => feed.removed(path),
+                    None => feed.changed(applied.topic),
+                },
+                Some(Subscriber::Client(client)) => {
+                    counters.deliveries += 1;
+                    match outgoing.queue(&client.session, &to) {
+                        Ok(true) if !client.dirty => {
+                            client.dirty = true;
+                            dirty.push(key);
+                        }
+                        Ok(_) => {}
+                        Err(error) => {
+                            counters.ended_full += 1;
+                            tracing::warn!(client = %*client.id, %error, "subscriber ended");
+                            client.disconnect(ReasonCode::QuotaExceeded, "too many messages wait for this client");
+                        }
+                    }
+                }
+                None => {}
+            }
+        });
+    }
+
+    /// Publishes for HTTP. The receiver hears whether history has stored it.
+    ///
+    /// # Errors
+    /// The tree is full.
+    pub fn publish(
+        &mut self,
+        now: Now,
+        topic: Topic,
+        payload: Bytes,
+        retain: bool,
+    ) -> Result<oneshot::Receiver<bool>, TreeError> {
+        let (stored, hears) = oneshot::channel();
+        let body = Body::Opaque(payload.clone());
+        self.recorder.record(now, &Update { topic: topic.clone(), body }, Some(Receipt::Call(stored)));
+        let message = Message { topic, payload, properties: Properties::default(), received: now.mono };
+        self.apply_message(now, message, Qos::AtLeastOnce, retain, None)?;
+        self.work.notify_one();
+        Ok(hears)
+    }
+
+    /// Adds a reader of live updates.
+    ///
+    /// # Errors
+    /// There are too many subscriptions.
+    pub fn add_feed(&mut self, filters: &[Filter], feed: LiveFeed) -> Result<(), TreeError> {
+        let key = self.subscribers.insert(Subscriber::Feed(Box::new(feed)));
+        let options = Options {
+            qos: 0,
+            no_local: false,
+            retain_as_published: false,
+            retain_handling: RetainHandling::Skip,
+            subscription_id: None,
+        };
+        for filter in filters {
+            if let Err(error) = self.tree.subscribe(id_of(key), filter, options) {
+                self.tree.drop_subscriber(id_of(key));
+                self.subscribers.remove(key);
+                return Err(error);
+            }
+        }
+        self.feeds.push(key);
+        self.work.notify_one();
+        Ok(())
+    }
+
+    /// Lets a client in; one with the same name is ended. Returns its key.
+    pub fn add_client(&mut self, make: impl FnOnce(u64) -> Client) -> usize {
+        self.next_generation += 1;
+        let client = make(self.next_generation);
+        if let Some(old) = self.clients.get(&client.id).copied()
+            && let Some(Subscriber::Client(old_client)) = self.subscribers.get(old)
+        {
+            old_client.disconnect(ReasonCode::SessionTakenOver, "another client came with this identifier");
+            self.remove_client(old);
+        }
+        self.counters.connected += 1;
+        let id = client.id.clone();
+        let key = self.subscribers.insert(Subscriber::Client(Box::new(client)));
+        self.clients.insert(id, key);
+        key
+    }
+
+    /// Forgets a client and its subscriptions.
+    pub fn remove_client(&mut self, key: usize) {
+        let Some(Subscriber::Client(client)) = self.subscribers.get(key) else { return };
+        self.clients.remove(&client.id);
+        self.tree.drop_subscriber(id_of(key));
+        self.dirty.retain(|dirty| *dirty != key);
+        self.behind.retain(|behind| *behind != key);
+        self.subscribers.remove(key);
+    }
+
+    /// The client of a key, if it is still the same one.
+    pub fn client(&mut self, key: usize, generation: u64) -> Option<&mut Client> {
+        match self.subscribers.get_mut(key) {
+            Some(Subscriber::Client(client)) if client.generation == generation => Some(client),
+            Some(_) | None => None,
+        }
+    }
+
+    /// The last values that a client's new subscription selects are due.
+    pub fn catch_up(&mut self, key: usize, walk: Snapshot, qos: Qos, id: Option<SubscriptionId>) {
+        if let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key) {
+            client.catch_up(walk, qos, id);
+            if !self.behind.contains(&key) {
+                self.behind.push(key);
+            }
+        }
+    }
+
+    /// Tells whoever waited that history has stored it, or will not.
+    pub fn handle_stored(&mut self, receipts: Receipts, stored: bool) {
+        for receipt in receipts {
+            match receipt {
+                Receipt::Client { key, generation, packet_id } => {
+                    let reason = if stored { ReasonCode::Success } else { ReasonCode::QuotaExceeded };
+                    if let Some(client) = self.client(key, generation) {
+                        client.session.with(|wire, _| wire.mqtt.acknowledge(packet_id, reason));
+                    }
+                }
+                // What history cannot take is counted there; the field goes on, or live values would stop too.
+                Receipt::Field(receipt) => {
+                    let shard = self.field.get(receipt.shard);
+                    if shard.is_some_and(|shard| shard.try_send(FieldInput::Settled(receipt)).is_err()) {
+                        tracing::warn!("a field shard is too busy to hear of stored events; devices will repeat them");
+                    }
+                }
+                Receipt::Call(answer) => drop(answer.send(stored)),
+            }
+        }
+    }
+
+    /// Takes a command for a point; the receiver hears what became of it.
+    pub fn command(&mut self, now: Now, request: CommandRequest, who: String) -> oneshot::Receiver<CommandDone> {
+        let (done, hears) = oneshot::channel();
+        self.request(now, request, &who, Box::new(move |_, answer| drop(done.send(answer))));
+        self.work.notify_one();
+        hears
+    }
+
+    /// The time, for what runs on the bus without being told.
+    #[must_use]
+    pub fn now(&self) -> Now {
+        self.shard.now()
+    }
+
+    /// Takes a client's message.
+    ///
+    /// # Errors
+    /// The tree is full.
+    pub fn take_message(
+        &mut self,
+        now: Now,
+        message: Message,
+        qos: Qos,
+        retain: bool,
+        from: usize,
+    ) -> Result<(), TreeError> {
+        self.counters.published += 1;
+        let taken = self.apply_message(now, message, qos, retain, Some(id_of(from)));
+        taken.inspect_err(|_| self.counters.publish_refused += 1)
+    }
+
+    /// Gives an update to history; true when `receipt` will come back.
+    pub fn record(&mut self, now: Now, update: &Update, receipt: Option<Receipt>) -> bool {
+        self.recorder.record(now, update, receipt)
+    }
+
+    /// Points are recorded; the documents that repeat them are not.
+    fn record_node(&mut self, now: Now, update: &Update) {
+        if matches!(update.body, Body::Point(_)) {
+            self.recorder.record(now, update, None);
+        }
+    }
+
+    /// Adds or replaces a client's subscription.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn subscribe(&mut self, key: usize, filter: &Filter, options: Options) -> Result<Subscribed, TreeError> {
+        self.tree.subscribe(id_of(key), filter, options)
+    }
+
+    /// Ends a client's subscription; false when there was none.
+    pub fn unsubscribe(&mut self, key: usize, filter: &Filter) -> bool {
+        self.tree.unsubscribe(id_of(key), filter)
+    }
+
+    /// The same for a caller on this thread.
+    pub fn request(&mut self, now: Now, request: CommandRequest, who: &str, answer: Answer) {
+        let topic_exists = self.tree.get(&request.topic).is_some();
+        self.commands.request(now, request, topic_exists, who, answer);
+        self.work.notify_one();
+    }
+
+    /// Takes what became of a command.
+    pub fn handle_outcome(&mut self, now: Now, device: DeviceId, ticket: u64, outcome: CommandOutcome) {
+        self.commands.handle_outcome(now, device, ticket, outcome);
+    }
+
+    /// The newest entries of the audit log.
+    #[must_use]
+    pub fn audit(&self, topic: Option<&str>, limit: usize) -> Vec<AuditLine> {
+        self.commands.audit(topic, limit)
+    }
+
+    /// What commands came to.
+    #[must_use]
+    pub const fn commands(&self) -> &Commands {
+        &self.commands
+    }
+
+    /// History's column.
+    #[must_use]
+    pub const fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    /// Removes a feed whose reader is gone.
+    pub(super) fn remove_feed(&mut self, key: usize) {
+        self.tree.drop_subscriber(id_of(key));
+        self.subscribers.remove(key);
+        self.feeds.retain(|feed| *feed != key);
+    }
+}
+
+/// The tree's name of a subscriber.
+#[must_use]
+pub fn id_of(key: usize) -> SubscriberId {
+    SubscriberId(u32::try_from(key).unwrap_or(u32::MAX))
+}
+
+fn key_of(id: SubscriberId) -> usize {
+    usize::try_from(id.0).unwrap_or(usize::MAX)
+}

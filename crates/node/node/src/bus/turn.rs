@@ -1,0 +1,118 @@
+//! The bus's loop: apply all that has arrived, then send.
+
+use super::handle::BusInput;
+use super::state::{Bus, SharedBus, Subscriber};
+use std::rc::Rc;
+use std::time::Duration;
+use tieline_core::{Instant, Now};
+use tieline_net::Shard;
+use tokio::sync::mpsc;
+
+/// Inputs applied before anything is sent.
+const INPUTS_A_TURN: usize = 64;
+/// How often live feeds are sent what changed.
+const FEED_EVERY: Duration = Duration::from_millis(100);
+/// How soon a snapshot goes on that waits for a slow client.
+const SNAPSHOT_EVERY: Duration = Duration::from_millis(10);
+
+/// Runs the bus until every handle of it is gone.
+pub async fn run(shard: Rc<Shard>, bus: SharedBus, mut inputs: mpsc::Receiver<BusInput>) {
+    let work = Rc::clone(&bus.borrow().work);
+    let mut waiting = Vec::with_capacity(INPUTS_A_TURN);
+    let mut feeds_due = Instant::ZERO;
+    loop {
+        let now = shard.now();
+        let deadline = {
+            let mut bus = bus.borrow_mut();
+            bus.finish_turn(now);
+            if feeds_due <= now.mono {
+                bus.flush_feeds();
+                feeds_due = now.mono + FEED_EVERY;
+            }
+            bus.deadline(now, feeds_due)
+        };
+        tokio::select! {
+            count = inputs.recv_many(&mut waiting, INPUTS_A_TURN) => {
+                if count == 0 {
+                    return;
+                }
+                let mut bus = bus.borrow_mut();
+                let now = shard.now();
+                for input in waiting.drain(..) {
+                    bus.handle(now, input);
+                }
+            }
+            () = work.notified() => {}
+            () = tokio::time::sleep_until(shard.clock().at(deadline)) => {}
+        }
+    }
+}
+
+/// Lets the bus's loop run once more after the present task: there is something to send.
+pub fn wake(bus: &Bus) {
+    bus.work.notify_one();
+}
+
+impl Bus {
+    fn handle(&mut self, now: Now, input: BusInput) {
+        match input {
+            BusInput::Field(report) => self.handle_report(now, report),
+            BusInput::Stored(receipts, stored) => self.handle_stored(receipts, stored),
+            BusInput::Call(call) => call(self, now),
+        }
+    }
+
+    /// Sends what the inputs of this turn have made.
+    fn finish_turn(&mut self, now: Now) {
+        self.look_at_rate(now);
+        self.finish_commands(now);
+        if let Some((receipts, stored)) = self.recorder.submit() {
+            self.handle_stored(receipts, stored);
+        }
+        for key in std::mem::take(&mut self.dirty) {
+            if let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key) {
+                client.dirty = false;
+                client.session.send(|_, _| ());
+            }
+        }
+        let Self { subscribers, tree, behind, .. } = self;
+        behind.retain(|key| match subscribers.get_mut(*key) {
+            Some(Subscriber::Client(client)) => {
+                client.send_snapshots(now, tree);
+                client.is_behind()
+            }
+            Some(Subscriber::Feed(_)) | None => false,
+        });
+    }
+
+    fn finish_commands(&mut self, now: Now) {
+        self.commands.handle_timeout(now);
+        while let Some((answer, done)) = self.commands.poll_done(now) {
+            answer(self, done);
+        }
+    }
+
+    fn flush_feeds(&mut self) {
+        let Self { subscribers, tree, feeds, .. } = self;
+        let mut gone = Vec::new();
+        for key in feeds.iter().copied() {
+            if let Some(Subscriber::Feed(feed)) = subscribers.get_mut(key)
+                && !feed.flush(tree)
+            {
+                gone.push(key);
+            }
+        }
+        gone.into_iter().for_each(|key| self.remove_feed(key));
+    }
+
+    fn deadline(&self, now: Now, feeds_due: Instant) -> Instant {
+        let mut deadline = self.commands.timeout().unwrap_or(Instant(u64::MAX));
+        if self.feed_count() > 0 {
+            deadline = deadline.min(feeds_due);
+        }
+        if !self.behind.is_empty() {
+            deadline = deadline.min(now.mono + SNAPSHOT_EVERY);
+        }
+        deadline
+    }
+}

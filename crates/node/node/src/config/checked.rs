@@ -1,0 +1,251 @@
+//! The configuration of a node: every value legal, every default stated once.
+
+use super::device::{DeviceConfig, read_device};
+use super::parse;
+use super::reader::{Document, Section};
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+use tieline_core::Filter;
+
+const SECOND: Duration = Duration::from_secs(1);
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// All that a node is told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// `[node]`.
+    pub node: NodeConfig,
+    /// `[http]`.
+    pub http: HttpConfig,
+    /// `[mqtt]`.
+    pub mqtt: MqttConfig,
+    /// `[history]`.
+    pub history: HistoryConfig,
+    /// `[command]`.
+    pub command: CommandConfig,
+    /// `[device.NAME]`, in the order of the file.
+    pub devices: Vec<DeviceConfig>,
+}
+
+/// Who this node is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeConfig {
+    /// Its name in the console, in logs and in metrics.
+    pub name: String,
+    /// Threads that serve field devices; 0 for one a core.
+    pub workers: usize,
+    /// Whether addresses that other machines can reach may be listened on without authentication.
+    pub insecure_network: bool,
+}
+
+/// The HTTP server: API, console, metrics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpConfig {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Host names, besides its address and localhost, under which browsers may reach it.
+    pub hosts: Vec<String>,
+}
+
+/// The MQTT server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MqttConfig {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Sessions at once; one more is refused.
+    pub sessions_max: usize,
+    /// The longest packet taken, in octets.
+    pub packet_octets_max: u32,
+    /// Octets that may wait for one subscriber; a QoS 0 message beyond them is dropped and counted.
+    pub queue_octets_max: usize,
+    /// Topics in the tree; one more is refused.
+    pub topics_max: usize,
+}
+
+/// How much must have happened before a record counts as stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// It survives the end of the process.
+    Written,
+    /// It survives a power cut.
+    Synced,
+}
+
+/// What is recorded, and for how long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryConfig {
+    /// Whether anything is.
+    pub enabled: bool,
+    /// Which topics.
+    pub record: Vec<Filter>,
+    /// When a publisher or a device gets its acknowledgement.
+    pub durability: Durability,
+    /// Octets of the journal; what the store has not taken by then is refused.
+    pub journal_octets_max: u64,
+    /// Age at which samples are removed; none keeps them.
+    pub keep: Option<Duration>,
+    /// Octets of the store at which the oldest samples are removed; none lets it grow.
+    pub store_octets_max: Option<u64>,
+}
+
+/// Limits of commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandConfig {
+    /// How long a command may take, unless the request says so.
+    pub timeout: Duration,
+    /// Commands that may wait for one device.
+    pub queue_max: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let loopback = |port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+        Self {
+            node: NodeConfig { name: "tieline".to_owned(), workers: 0, insecure_network: false },
+            http: HttpConfig { listen: loopback(8080), hosts: Vec::new() },
+            mqtt: MqttConfig {
+                listen: loopback(1883),
+                sessions_max: 10_000,
+                packet_octets_max: 1 << 20,
+                queue_octets_max: 1 << 20,
+                topics_max: 1_000_000,
+            },
+            history: HistoryConfig {
+                enabled: true,
+                record: Filter::new("#").into_iter().collect(),
+                durability: Durability::Synced,
+                journal_octets_max: 1 << 30,
+                keep: Some(90 * DAY),
+                store_octets_max: Some(16 << 30),
+            },
+            command: CommandConfig { timeout: 10 * SECOND, queue_max: 16 },
+            devices: Vec::new(),
+        }
+    }
+}
+
+/// Reads the root of a node's configuration. Point lists are found beside `folder`.
+pub fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path) -> Config {
+    let default = Config::default();
+    let node = read_node(root.section(doc, "node"), doc, default.node);
+    let config = Config {
+        http: read_http(root.section(doc, "http"), doc, default.http, node.insecure_network),
+        mqtt: read_mqtt(root.section(doc, "mqtt"), doc, default.mqtt, node.insecure_network),
+        node,
+        history: read_history(root.section(doc, "history"), doc, default.history),
+        command: read_command(root.section(doc, "command"), doc, default.command),
+        devices: read_devices(root.section(doc, "device"), doc, folder),
+    };
+    root.finish(doc);
+    config
+}
+
+/// An address that the network can reach is refused, unless the operator has said that it is meant.
+fn check_reach(doc: &mut Document<'_>, section: &Section<'_>, listen: SocketAddr, insecure_network: bool) {
+    if !listen.ip().is_loopback() && !insecure_network {
+        let found = format!("{listen}, which other machines can reach without authentication");
+        let expected =
+            "an address of this machine alone, as in \"127.0.0.1\", or node.insecure_network = true".to_owned();
+        doc.report(section.value_at("listen"), &section.key("listen"), found, expected);
+    }
+}
+
+fn read_node(mut s: Section<'_>, doc: &mut Document<'_>, default: NodeConfig) -> NodeConfig {
+    let config = NodeConfig {
+        name: s.or(doc, "name", default.name, parse::text),
+        workers: s.or(doc, "workers", default.workers, |v| {
+            parse::integer(0..=1024_i64)(v).map(|n| usize::try_from(n).unwrap_or(0))
+        }),
+        insecure_network: s.or(doc, "insecure_network", default.insecure_network, parse::boolean),
+    };
+    s.finish(doc);
+    config
+}
+
+fn read_http(mut s: Section<'_>, doc: &mut Document<'_>, default: HttpConfig, insecure_network: bool) -> HttpConfig {
+    let config = HttpConfig {
+        listen: s.or(doc, "listen", default.listen, parse::listen_address),
+        hosts: s.or(doc, "hosts", default.hosts, parse::texts),
+    };
+    check_reach(doc, &s, config.listen, insecure_network);
+    s.finish(doc);
+    config
+}
+
+fn read_mqtt(mut s: Section<'_>, doc: &mut Document<'_>, default: MqttConfig, insecure_network: bool) -> MqttConfig {
+    let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let config = MqttConfig {
+        listen: s.or(doc, "listen", default.listen, parse::listen_address),
+        sessions_max: s.or(doc, "sessions_max", default.sessions_max, |v| {
+            parse::integer(1..=1_000_000_u32)(v).map(|n| size(n.into()))
+        }),
+        packet_octets_max: s.or(doc, "packet_octets_max", default.packet_octets_max, |v| {
+            parse::octets(1024..=256 << 20)(v).map(|n| u32::try_from(n).unwrap_or(u32::MAX))
+        }),
+        queue_octets_max: s
+            .or(doc, "queue_octets_max", default.queue_octets_max, |v| parse::octets(4096..=1 << 30)(v).map(size)),
+        topics_max: s.or(doc, "topics_max", default.topics_max, |v| {
+            parse::integer(1..=100_000_000_u32)(v).map(|n| size(n.into()))
+        }),
+    };
+    check_reach(doc, &s, config.listen, insecure_network);
+    s.finish(doc);
+    config
+}
+
+fn read_history(mut s: Section<'_>, doc: &mut Document<'_>, default: HistoryConfig) -> HistoryConfig {
+    let config = HistoryConfig {
+        enabled: s.or(doc, "enabled", default.enabled, parse::boolean),
+        record: s.or(doc, "record", default.record, parse::filters),
+        durability: s.or(
+            doc,
+            "durability",
+            default.durability,
+            parse::word(&[("synced", Durability::Synced), ("written", Durability::Written)]),
+        ),
+        journal_octets_max: s.or(
+            doc,
+            "journal_octets_max",
+            default.journal_octets_max,
+            parse::octets(1 << 20..=1 << 40),
+        ),
+        keep: s.optional(doc, "keep", parse::duration(60 * SECOND..=36_500 * DAY)).or(default.keep),
+        store_octets_max: s
+            .optional(doc, "store_octets_max", parse::octets(1 << 20..=1 << 50))
+            .or(default.store_octets_max),
+    };
+    s.finish(doc);
+    config
+}
+
+fn read_command(mut s: Section<'_>, doc: &mut Document<'_>, default: CommandConfig) -> CommandConfig {
+    let config = CommandConfig {
+        timeout: s.or(doc, "timeout", default.timeout, parse::duration(Duration::from_millis(100)..=300 * SECOND)),
+        queue_max: s.or(doc, "queue_max", default.queue_max, |v| {
+            parse::integer(1..=10_000_u32)(v).map(|n| usize::try_from(n).unwrap_or(1))
+        }),
+    };
+    s.finish(doc);
+    config
+}
+
+fn read_devices(mut all: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Vec<DeviceConfig> {
+    let mut topics: HashMap<String, String> = HashMap::new();
+    let mut devices = Vec::new();
+    for (name, section) in all.sections(doc) {
+        let (at, key) = (section.value_at("topic"), section.key("topic"));
+        let Some(device) = read_device(doc, &name, section, folder) else { continue };
+        if let Some(other) = topics.insert(device.topic.to_string(), name) {
+            doc.report(
+                at,
+                &key,
+                format!("{:?}, which device.{other} has", device.topic),
+                "a topic of its own".to_owned(),
+            );
+        }
+        devices.push(device);
+    }
+    devices
+}

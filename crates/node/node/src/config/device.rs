@@ -1,0 +1,199 @@
+//! `[device.NAME]`: one table a device.
+
+use super::parse;
+use super::points::{PointConfig, read_points};
+use super::reader::{Document, Section};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tieline_core::Topic;
+
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// One device: where it is, what it has, how it is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceConfig {
+    /// The key of its table.
+    pub name: String,
+    /// Its topic; its points lie below it.
+    pub topic: Topic,
+    /// Who opens the connection.
+    pub transport: Transport,
+    /// Its points; shared by all devices that name the same list.
+    pub points: Arc<[PointConfig]>,
+    /// How often classes 1, 2, 3 and 0 are all read; none for only at the start and on demand.
+    pub poll_integrity: Option<Duration>,
+    /// How often the event classes are read; none where the device reports by itself.
+    pub poll_events: Option<Duration>,
+    /// Whether each point is published on a topic of its own.
+    pub publish_points: bool,
+    /// Whether all points are published together on `<topic>/all`.
+    pub publish_all: bool,
+    /// The shortest time between two publications of `<topic>/all`.
+    pub all_every: Duration,
+    /// Age at which a value that was not renewed is marked stale; none never.
+    pub stale_after: Option<Duration>,
+    /// What its protocol needs.
+    pub protocol: Protocol,
+}
+
+/// Who opens the connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// This node connects to `host:port`.
+    Connect(String),
+    /// The device connects to this node.
+    Listen(SocketAddr),
+}
+
+impl std::fmt::Display for Transport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Connect(address) => f.write_str(address),
+            Self::Listen(address) => write!(f, "listening on {address}"),
+        }
+    }
+}
+
+/// The protocol of a device, with its own settings.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Protocol {
+    /// IEEE 1815.
+    Dnp3(Dnp3Config),
+}
+
+impl Protocol {
+    /// The word in the configuration and the API.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Dnp3(_) => "dnp3",
+        }
+    }
+}
+
+/// How a master's clock is given to the outstation when it asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeSync {
+    /// The LAN procedure: record current time, then write g50v3.
+    Lan,
+    /// The procedure for slow lines: measure the delay, then write g50v1.
+    Delay,
+    /// Not at all.
+    Off,
+}
+
+/// `[device.NAME.dnp3]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dnp3Config {
+    /// This node's link address.
+    pub master: u16,
+    /// The device's link address.
+    pub outstation: u16,
+    /// Whether the device is told to report by itself.
+    pub unsolicited: bool,
+    /// How long a response may take.
+    pub response_timeout: Duration,
+    /// Silence after which the line is tested.
+    pub keep_alive: Duration,
+    /// How the device's clock is set.
+    pub time_sync: TimeSync,
+    /// Whether events are confirmed only after history has stored them, so that none is lost with this node.
+    pub confirm_stored: bool,
+}
+
+/// Reads one device; none where something essential is missing or wrong (which has been reported then).
+pub fn read_device(doc: &mut Document<'_>, name: &str, mut s: Section<'_>, folder: &Path) -> Option<DeviceConfig> {
+    let topic = match s.has("topic") {
+        true => s.optional(doc, "topic", parse::topic),
+        false => Topic::new(name).ok(),
+    };
+    let _ = s.required(doc, "protocol", "\"dnp3\"", parse::word(&[("dnp3", ())]));
+    let transport = read_transport(doc, &mut s);
+    let points = read_point_list(doc, &mut s, folder);
+    let mut poll = s.section(doc, "poll");
+    let period = || parse::duration(SECOND / 10..=7 * 24 * HOUR);
+    let poll_integrity = poll.or(doc, "integrity", HOUR, period());
+    let poll_events = poll.optional(doc, "events", period());
+    poll.finish(doc);
+    let publish = s.or(doc, "publish", vec!["points".to_owned(), "all".to_owned()], parse_publish);
+    let all_every = s.or(doc, "all_every", SECOND, parse::duration(Duration::from_millis(10)..=HOUR));
+    let stale_after = s.optional(doc, "stale_after", parse::duration(SECOND..=7 * 24 * HOUR));
+    let dnp3 = read_dnp3(s.section(doc, "dnp3"), doc);
+    s.finish(doc);
+    Some(DeviceConfig {
+        name: name.to_owned(),
+        topic: topic?,
+        transport: transport?,
+        points: points?.into(),
+        poll_integrity: Some(poll_integrity),
+        poll_events,
+        publish_points: publish.iter().any(|word| word == "points"),
+        publish_all: publish.iter().any(|word| word == "all"),
+        all_every,
+        stale_after,
+        protocol: Protocol::Dnp3(dnp3?),
+    })
+}
+
+fn parse_publish(value: &toml::de::DeValue<'_>) -> Result<Vec<String>, String> {
+    let words = parse::texts(value).ok().filter(|words| words.iter().all(|word| word == "points" || word == "all"));
+    words.ok_or_else(|| "a list of \"points\" and \"all\"".to_owned())
+}
+
+fn read_transport(doc: &mut Document<'_>, s: &mut Section<'_>) -> Option<Transport> {
+    let connect = s.optional(doc, "address", parse::peer_address).map(Transport::Connect);
+    let listen = s.optional(doc, "listen", parse::listen_address).map(Transport::Listen);
+    match (s.has("address"), s.has("listen")) {
+        (true, false) => connect,
+        (false, true) => listen,
+        (both, _) => {
+            let found = if both { "both address and listen" } else { "neither address nor listen" };
+            let expected =
+                "address = \"host:port\" to connect to the device, or listen = \"address:port\" to be connected to";
+            doc.report(s.at(), &s.key("address"), found.to_owned(), expected.to_owned());
+            None
+        }
+    }
+}
+
+fn read_point_list(doc: &mut Document<'_>, s: &mut Section<'_>, folder: &Path) -> Option<Vec<PointConfig>> {
+    let file = s.required(doc, "points", "the name of a point list, as in \"relay1.csv\"", parse::text)?;
+    let path = folder.join(&file);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => read_points(doc.findings(), &path.display().to_string(), &text),
+        Err(error) => {
+            doc.report(
+                s.value_at("points"),
+                &s.key("points"),
+                format!("{file:?} ({error})"),
+                "a readable CSV file".to_owned(),
+            );
+            None
+        }
+    }
+}
+
+fn read_dnp3(mut s: Section<'_>, doc: &mut Document<'_>) -> Option<Dnp3Config> {
+    let address = || parse::integer(0..=65_519_u16);
+    let master = s.or(doc, "master", 1, address());
+    let outstation = s.required(doc, "outstation", "the device's link address, from 0 to 65519", address());
+    let config = Dnp3Config {
+        master,
+        outstation: outstation.unwrap_or_default(),
+        unsolicited: s.or(doc, "unsolicited", true, parse::boolean),
+        response_timeout: s.or(doc, "response_timeout", 5 * SECOND, parse::duration(SECOND / 10..=300 * SECOND)),
+        keep_alive: s.or(doc, "keep_alive", 30 * SECOND, parse::duration(SECOND..=24 * HOUR)),
+        time_sync: s.or(
+            doc,
+            "time_sync",
+            TimeSync::Lan,
+            parse::word(&[("lan", TimeSync::Lan), ("delay", TimeSync::Delay), ("off", TimeSync::Off)]),
+        ),
+        confirm_stored: s.or(doc, "confirm", true, parse::word(&[("stored", true), ("received", false)])),
+    };
+    s.finish(doc);
+    outstation.map(|_| config)
+}

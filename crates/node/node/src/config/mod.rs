@@ -1,0 +1,71 @@
+//! What a node is told: TOML, one table a device, one CSV file a point list.
+//!
+//! In: files. Out: a [`Config`] that holds only legal values, or every error at once with file, line, key, what was
+//! found and what was expected.
+//!
+//! Read first: `checked.rs`.
+
+mod checked;
+mod device;
+
+pub mod outstation;
+mod parse;
+mod points;
+mod reader;
+
+#[cfg(test)]
+mod tests;
+
+pub use checked::{CommandConfig, Config, Durability, HistoryConfig, HttpConfig, MqttConfig, NodeConfig};
+pub use device::{DeviceConfig, Dnp3Config, Protocol, TimeSync, Transport};
+pub use parse::{parse_address, parse_duration, resolve};
+pub use points::{ControlConfig, Operate, PointConfig, read_points};
+pub use reader::{Finding, Findings};
+
+use reader::Document;
+use std::fmt;
+use std::path::Path;
+
+/// The commented file that equals the defaults.
+pub const DEFAULT_FILE: &str = include_str!("default.toml");
+
+/// A configuration that cannot be used: all that is wrong with it.
+#[derive(Debug)]
+pub struct ConfigError(pub Vec<Finding>);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for finding in &self.0 {
+            writeln!(f, "{finding}")?;
+        }
+        let count = self.0.len();
+        write!(f, "{count} error{} in the configuration", if count == 1 { "" } else { "s" })
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// Reads a configuration file and the point lists it names.
+///
+/// # Errors
+/// Everything that is wrong in any of the files.
+pub fn load(path: &Path) -> Result<Config, ConfigError> {
+    let file = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => from_text(&file, &text, path.parent().unwrap_or(Path::new("."))),
+        Err(error) => {
+            let (key, expected) = ("(file)".to_owned(), "a readable TOML file".to_owned());
+            Err(ConfigError(vec![Finding { file, line: 1, column: 1, key, found: error.to_string(), expected }]))
+        }
+    }
+}
+
+/// Reads a configuration from text; point lists are found beside `folder`.
+///
+/// # Errors
+/// Everything that is wrong.
+pub fn from_text(file: &str, text: &str, folder: &Path) -> Result<Config, ConfigError> {
+    let mut findings = Findings::default();
+    let config = Document::read(file, text, &mut findings, |doc, root| checked::read_config(doc, root, folder));
+    if findings.is_empty() { Ok(config) } else { Err(ConfigError(findings.sorted())) }
+}

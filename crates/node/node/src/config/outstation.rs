@@ -1,0 +1,244 @@
+//! What an outstation of ours serves: `tieline dnp3 outstation --config FILE`.
+//!
+//! ```toml
+//! address = 10                 # link addresses
+//! master = 1
+//! unsolicited = true           # whether a master may enable unsolicited responses
+//!
+//! [[point]]
+//! type = "binary"              # as in point lists
+//! index = 0                    # or indices = [0, 41], or range = "0-19"
+//! class = 1                    # 1, 2, 3, or 0 for no events
+//! static = "g1v2"
+//! event = "g2v2"
+//! dead_band = 0.5
+//! value = true
+//! flags = 1
+//! operate = "success"          # what a control of an output is answered with
+//! ```
+
+use super::parse;
+use super::reader::{Document, Expected, Findings, Section};
+use super::{ConfigError, Finding};
+use std::path::Path;
+use std::time::Duration;
+use tieline_dnp3::app::CommandStatus;
+use tieline_dnp3::outstation::{EventLimits, OutstationConfig, PointConfig, UnsolicitedConfig};
+use tieline_dnp3::{EventClass, Flags, Measured, Measurement, PointType};
+use toml::de::DeValue;
+
+/// An outstation's file, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutstationFile {
+    /// How it behaves.
+    pub config: OutstationConfig,
+    /// Its points.
+    pub points: Vec<OutstationPoint>,
+}
+
+/// One point of an outstation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutstationPoint {
+    /// Its first value.
+    pub start: Measurement,
+    /// How it is reported.
+    pub config: PointConfig,
+    /// What a control of it is answered with.
+    pub operate: CommandStatus,
+}
+
+/// Reads an outstation's file.
+///
+/// # Errors
+/// Everything that is wrong in it.
+pub fn load(path: &Path) -> Result<OutstationFile, ConfigError> {
+    let file = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => from_text(&file, &text),
+        Err(error) => {
+            let (key, expected) = ("(file)".to_owned(), "a readable TOML file".to_owned());
+            Err(ConfigError(vec![Finding { file, line: 1, column: 1, key, found: error.to_string(), expected }]))
+        }
+    }
+}
+
+/// Reads an outstation's file from text.
+///
+/// # Errors
+/// Everything that is wrong in it.
+pub fn from_text(file: &str, text: &str) -> Result<OutstationFile, ConfigError> {
+    let mut findings = Findings::default();
+    let read = Document::read(file, text, &mut findings, read_file);
+    if findings.is_empty() { Ok(read) } else { Err(ConfigError(findings.sorted())) }
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn read_file(doc: &mut Document<'_>, mut s: Section<'_>) -> OutstationFile {
+    let default = OutstationConfig::default();
+    let wait = || parse::duration(Duration::from_millis(1)..=HOUR);
+    let unsolicited = UnsolicitedConfig {
+        confirm_timeout: s.or(doc, "unsolicited_confirm_timeout", 5 * SECOND, wait()),
+        retries_max: s.optional(doc, "unsolicited_retries_max", parse::integer(0..=65_535)),
+        hold_time: s.or(doc, "unsolicited_hold_time", Duration::ZERO, parse::duration(Duration::ZERO..=HOUR)),
+        events_max: s.or(doc, "unsolicited_events_max", 100, parse::integer(1..=65_535)),
+        ..UnsolicitedConfig::default()
+    };
+    let config = OutstationConfig {
+        address: s.or(doc, "address", default.address, parse::integer(0..=65_519)),
+        master: s.or(doc, "master", default.master, parse::integer(0..=65_519)),
+        answers_self_address: s.or(doc, "self_address", default.answers_self_address, parse::boolean),
+        confirm_timeout: s.or(doc, "confirm_timeout", default.confirm_timeout, wait()),
+        select_timeout: s.or(doc, "select_timeout", default.select_timeout, wait()),
+        controls_max: s.or(doc, "controls_max", default.controls_max, parse::integer(1..=255)),
+        need_time_every: s.optional(doc, "need_time_every", wait()),
+        event_limits: s
+            .optional(doc, "events_max", parse::integer(1..=65_535))
+            .map_or(default.event_limits, EventLimits::all),
+        unsolicited: s.or(doc, "unsolicited", true, parse::boolean).then_some(unsolicited),
+        ..default
+    };
+    let mut points: Vec<OutstationPoint> = Vec::new();
+    for section in s.array(doc, "point") {
+        let (at, key) = (section.at(), section.key("index"));
+        for point in read_point(doc, section) {
+            let same = |known: &OutstationPoint| {
+                (known.start.point_type, known.start.index) == (point.start.point_type, point.start.index)
+            };
+            if points.iter().any(same) {
+                let found = format!("{} {} a second time", point.start.point_type.name(), point.start.index);
+                doc.report(at, &key, found, "each point once".to_owned());
+            }
+            points.push(point);
+        }
+    }
+    s.finish(doc);
+    OutstationFile { config, points }
+}
+
+fn read_point(doc: &mut Document<'_>, mut s: Section<'_>) -> Vec<OutstationPoint> {
+    let types = PointType::ALL.map(|t| format!("\"{}\"", t.name())).join(", ");
+    let parse_type = |v: &DeValue<'_>| v.as_str().and_then(PointType::from_name).ok_or_else(|| format!("one of {types}"));
+    let point_type = s.required(doc, "type", "the type of the point", parse_type).unwrap_or(PointType::Binary);
+    let indices = read_indices(doc, &mut s);
+    let default = PointConfig::of(point_type);
+    let config = PointConfig {
+        class: s.or(doc, "class", default.class, |v| parse::integer(0..=3)(v).map(event_class)),
+        in_class_0: s.or(doc, "in_class_0", true, parse::boolean),
+        static_variation: s.or(doc, "static", default.static_variation, |v| variation(v, point_type.static_group())),
+        event_variation: s.or(doc, "event", default.event_variation, |v| variation(v, point_type.event_group())),
+        #[expect(clippy::cast_possible_truncation, reason = "group 34 has single precision")]
+        dead_band: s.or(doc, "dead_band", 0.0, |v| parse::number(v).map(|x| x as f32)),
+    };
+    let value = s.optional(doc, "value", |v| measured(v, point_type)).unwrap_or_else(|| zero(point_type));
+    let flags = Flags(s.or(doc, "flags", Flags::ONLINE.0, parse::integer(0..=255)));
+    let operate = s.or(doc, "operate", CommandStatus::Success, status);
+    let probe = tieline_dnp3::outstation::Database::new().add(point_type, 0, config);
+    if let Err(error) = probe {
+        let expected = format!("variations that {} points have", point_type.name());
+        doc.report(s.value_at("static"), &s.key("static"), error.to_string(), expected);
+    }
+    s.finish(doc);
+    let point = |index| OutstationPoint {
+        start: Measurement { point_type, index, value: value.clone(), flags, stamp: None },
+        config,
+        operate,
+    };
+    indices.into_iter().map(point).collect()
+}
+
+fn read_indices(doc: &mut Document<'_>, s: &mut Section<'_>) -> Vec<u16> {
+    let one = s.optional(doc, "index", parse::integer(0..=65_535)).map(|index| vec![index]);
+    let list = s.optional(doc, "indices", |v| {
+        let words = || "a list of whole numbers from 0 to 65535".to_owned();
+        let items = v.as_array().ok_or_else(words)?;
+        items.iter().map(|item| parse::integer(0..=65_535)(item.get_ref()).map_err(|_| words())).collect()
+    });
+    let range = s.optional(doc, "range", |v| {
+        let bounds = v.as_str().and_then(|text| text.split_once('-'));
+        let bounds = bounds.and_then(|(a, b)| Some((a.trim().parse::<u16>().ok()?, b.trim().parse::<u16>().ok()?)));
+        let bounds = bounds.filter(|(a, b)| a <= b).ok_or_else(|| "a range like \"0-19\"".to_owned())?;
+        Ok((bounds.0..=bounds.1).collect())
+    });
+    let given = ["index", "indices", "range"].iter().filter(|name| s.has(name)).count();
+    if given != 1 {
+        let expected = "one of index = 0, indices = [0, 41] and range = \"0-19\"".to_owned();
+        doc.report(s.at(), &s.key("index"), format!("{given} of index, indices and range"), expected);
+    }
+    one.or(list).or(range).unwrap_or_default()
+}
+
+const fn event_class(number: u8) -> Option<EventClass> {
+    match number {
+        1 => Some(EventClass::Class1),
+        2 => Some(EventClass::Class2),
+        3 => Some(EventClass::Class3),
+        _ => None,
+    }
+}
+
+fn variation(value: &DeValue<'_>, group: u8) -> Result<u8, Expected> {
+    let named = value.as_str().and_then(|text| text.strip_prefix(&format!("g{group}v"))?.parse().ok());
+    named.or_else(|| parse::integer(0..=255)(value).ok()).ok_or_else(|| format!("a variation like \"g{group}v1\""))
+}
+
+fn status(value: &DeValue<'_>) -> Result<CommandStatus, Expected> {
+    let all = (0..=127).map(CommandStatus::from_octet);
+    let text = value.as_str().unwrap_or_default();
+    all.clone().find(|status| status.name() == text).ok_or_else(|| {
+        let mut names: Vec<_> = all.map(CommandStatus::name).collect();
+        names.dedup();
+        format!("one of {}", names.join(", "))
+    })
+}
+
+fn measured(value: &DeValue<'_>, point_type: PointType) -> Result<Measured, Expected> {
+    let text = match value {
+        DeValue::String(text) => text.to_string(),
+        DeValue::Boolean(b) => b.to_string(),
+        DeValue::Integer(_) | DeValue::Float(_) => parse::number(value)?.to_string(),
+        DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => String::new(),
+    };
+    crate::station::parse_value(point_type, &text)
+}
+
+/// The value of a point that has none yet.
+fn zero(point_type: PointType) -> Measured {
+    match point_type {
+        PointType::Binary | PointType::BinaryOutput => Measured::Bit(false),
+        PointType::DoubleBit => Measured::DoubleBit(tieline_dnp3::DoubleBit::Off),
+        PointType::Counter | PointType::FrozenCounter => Measured::Count(0),
+        PointType::Analog | PointType::AnalogOutput => Measured::Analog(0.0),
+        PointType::OctetString => Measured::Octets([0].into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: Result<usize, &[&str]>) {
+        let found = from_text("o.toml", text).map(|file| file.points.len());
+        let found = found.map_err(|ConfigError(all)| all.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let found = found.as_ref().map_err(|all| all.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(found.copied(), expect.map_err(<[&str]>::to_vec), "{text}");
+    }
+
+    #[test]
+    fn files_are_read_or_say_what_is_wrong() {
+        check("address=1024\n[[point]]\ntype='binary'\nindices=[0,41,1024,65535]\nclass=1\n[[point]]\ntype='analog-output'\nrange='0-19'\nvalue=1.5\n", Ok(24));
+        check(
+            "[[point]]\ntype='analog'\nindex=0\nstatic='g30v9'\n",
+            Err(&["o.toml:4:8: point[0].static: found the point's type has no such variation, expected variations that analog points have"]),
+        );
+        check(
+            "[[point]]\ntype='binary'\nvalue=12\noperate='maybe'\n",
+            Err(&[
+                "o.toml:1:1: point[0].index: found 0 of index, indices and range, expected one of index = 0, indices = [0, 41] and range = \"0-19\"",
+                "o.toml:3:7: point[0].value: found 12, expected true or false",
+                "o.toml:4:9: point[0].operate: found \"maybe\", expected one of success, timeout, no_select, format_error, not_supported, already_active, hardware_error, local, too_many_ops, not_authorized, automation_inhibit, processing_limited, out_of_range, downstream_local, already_complete, blocked, cancelled, blocked_other_master, downstream_fail, undefined, non_participating, undefined",
+            ]),
+        );
+    }
+}

@@ -1,0 +1,290 @@
+//! A point list: one CSV row a point.
+//!
+//! | column | holds | default |
+//! |---|---|---|
+//! | `name` | the topic below the device's, as in `breaker/closed` | required |
+//! | `type` | `binary`, `double-bit`, `binary-output`, `counter`, `frozen-counter`, `analog`, `analog-output`, `octet-string` | required |
+//! | `index` | 0 to 65535 | required |
+//! | `unit` | `kW`, `A`, … | none |
+//! | `scale`, `offset` | value = raw × scale + offset | 1, 0 |
+//! | `writable` | `true`, `false` | `true` for outputs |
+//! | `control` | the output index that a command goes to | `index` of an output |
+//! | `mode` | `select` (before operate), `direct` | `select` |
+//! | `operate` | binary: `latch`, `pulse`, `trip-close`; analog: `int16`, `int32`, `float`, `double` | `latch`, `float` |
+//! | `min`, `max` | limits of a set point in the unit of the value | none |
+//! | `description` | for people | none |
+
+use super::reader::{Finding, Findings};
+use std::collections::{HashMap, HashSet};
+use tieline_core::{CommandMode, Topic};
+use tieline_dnp3::PointType;
+
+/// One point of a device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PointConfig {
+    /// The topic below the device's.
+    pub name: String,
+    /// The kind of point.
+    pub point_type: PointType,
+    /// Its number within the kind.
+    pub index: u16,
+    /// The unit of the scaled value; empty for none.
+    pub unit: String,
+    /// value = raw × scale + offset.
+    pub scale: f64,
+    /// See `scale`.
+    pub offset: f64,
+    /// How it is commanded; none where it is only read.
+    pub control: Option<ControlConfig>,
+    /// Words for people.
+    pub description: String,
+}
+
+/// How a point is commanded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ControlConfig {
+    /// The output index.
+    pub index: u16,
+    /// How the device is asked, unless the request says.
+    pub mode: CommandMode,
+    /// What is sent.
+    pub operate: Operate,
+    /// The least value taken.
+    pub min: Option<f64>,
+    /// The greatest value taken.
+    pub max: Option<f64>,
+}
+
+/// The object of a control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operate {
+    /// g12v1, latch on or latch off.
+    Latch,
+    /// g12v1, pulse on or pulse off.
+    Pulse,
+    /// g12v1, pulse with close or trip.
+    TripClose,
+    /// g41v2.
+    Int16,
+    /// g41v1.
+    Int32,
+    /// g41v3.
+    Float,
+    /// g41v4.
+    Double,
+}
+
+impl Operate {
+    /// Whether a binary output is meant.
+    #[must_use]
+    pub const fn is_binary(self) -> bool {
+        matches!(self, Self::Latch | Self::Pulse | Self::TripClose)
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "latch" => Self::Latch,
+            "pulse" => Self::Pulse,
+            "trip-close" => Self::TripClose,
+            "int16" => Self::Int16,
+            "int32" => Self::Int32,
+            "float" => Self::Float,
+            "double" => Self::Double,
+            _ => return None,
+        })
+    }
+}
+
+const COLUMNS: [&str; 13] = [
+    "name",
+    "type",
+    "index",
+    "unit",
+    "scale",
+    "offset",
+    "writable",
+    "control",
+    "mode",
+    "operate",
+    "min",
+    "max",
+    "description",
+];
+
+/// Reads a list; none where anything in it is wrong (which has been reported then).
+pub fn read_points(findings: &mut Findings, file: &str, text: &str) -> Option<Vec<PointConfig>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut reader =
+        csv::ReaderBuilder::new().trim(csv::Trim::All).flexible(true).comment(Some(b'#')).from_reader(text.as_bytes());
+    let mut list = List { findings, file, ok: true };
+    let header = list.header(&mut reader)?;
+    let (mut points, mut seen) = (Vec::new(), Seen::default());
+    for row in reader.into_records() {
+        match row {
+            Ok(row) => points.extend(list.point(&header, &row, &mut seen)),
+            Err(error) => {
+                let line = error.position().map_or(1, csv::Position::line);
+                list.report(line, "(row)", error.to_string(), "a CSV row".to_owned());
+            }
+        }
+    }
+    if points.is_empty() && list.ok {
+        list.report(1, "(rows)", "no points".to_owned(), "at least one row below the header".to_owned());
+    }
+    list.ok.then_some(points)
+}
+
+#[derive(Default)]
+struct Seen {
+    names: HashMap<String, u64>,
+    indices: HashSet<(PointType, u16)>,
+}
+
+struct List<'a> {
+    findings: &'a mut Findings,
+    file: &'a str,
+    ok: bool,
+}
+
+struct Row<'a> {
+    line: u64,
+    header: &'a [String],
+    cells: &'a csv::StringRecord,
+}
+
+impl Row<'_> {
+    /// The cell of a column; none where it is empty or the column is not there.
+    fn cell(&self, column: &str) -> Option<&str> {
+        let at = self.header.iter().position(|name| name == column)?;
+        self.cells.get(at).filter(|cell| !cell.is_empty())
+    }
+}
+
+impl List<'_> {
+    fn report(&mut self, line: u64, key: &str, found: String, expected: String) {
+        self.ok = false;
+        let line = usize::try_from(line).unwrap_or(usize::MAX);
+        let (file, key) = (self.file.to_owned(), key.to_owned());
+        self.findings.push(Finding { file, line, column: 1, key, found, expected });
+    }
+
+    fn header(&mut self, reader: &mut csv::Reader<&[u8]>) -> Option<Vec<String>> {
+        let header: Vec<String> = reader.headers().ok()?.iter().map(str::to_lowercase).collect();
+        for unknown in header.iter().filter(|name| !COLUMNS.contains(&name.as_str())) {
+            self.report(
+                1,
+                unknown,
+                format!("the unknown column {unknown:?}"),
+                format!("one of {}", COLUMNS.join(", ")),
+            );
+        }
+        for column in ["name", "type", "index"].into_iter().filter(|column| !header.iter().any(|name| name == column)) {
+            self.report(1, column, "nothing".to_owned(), format!("a column {column:?} in the header"));
+        }
+        self.ok.then_some(header)
+    }
+
+    /// Parses a cell; reports and yields none where it is wrong, the default where it is empty.
+    fn cell<T>(
+        &mut self,
+        row: &Row<'_>,
+        column: &str,
+        expected: &str,
+        default: Option<T>,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        let Some(text) = row.cell(column) else {
+            if default.is_none() {
+                self.report(row.line, column, "nothing".to_owned(), expected.to_owned());
+            }
+            return default;
+        };
+        let parsed = parse(text);
+        if parsed.is_none() {
+            self.report(row.line, column, format!("{text:?}"), expected.to_owned());
+        }
+        parsed
+    }
+
+    fn point(&mut self, header: &[String], cells: &csv::StringRecord, seen: &mut Seen) -> Option<PointConfig> {
+        let row = Row { line: cells.position().map_or(1, csv::Position::line), header, cells };
+        if cells.len() > header.len() {
+            self.report(row.line, "(row)", format!("{} cells", cells.len()), format!("at most {}", header.len()));
+        }
+        let name = self.cell(&row, "name", "a name like breaker/closed, without + # or a $ in front", None, parse_name);
+        let types = PointType::ALL.map(PointType::name).join(", ");
+        let point_type = self.cell(&row, "type", &format!("one of {types}"), None, PointType::from_name);
+        let index = self.cell(&row, "index", "a whole number from 0 to 65535", None, |s| s.parse::<u16>().ok());
+        let scale = self.cell(&row, "scale", "a number other than 0", Some(1.0), |s| finite(s).filter(|x| *x != 0.0));
+        let offset = self.cell(&row, "offset", "a number", Some(0.0), finite);
+        let (name, point_type, index) = (name?, point_type?, index?);
+        if let Some(line) = seen.names.insert(name.clone(), row.line) {
+            self.report(row.line, "name", format!("{name:?}, which line {line} has"), "a name of its own".to_owned());
+        }
+        if !seen.indices.insert((point_type, index)) {
+            let found = format!("{} {index} a second time", point_type.name());
+            self.report(row.line, "index", found, "each point once".to_owned());
+        }
+        Some(PointConfig {
+            name,
+            point_type,
+            index,
+            unit: row.cell("unit").unwrap_or_default().to_owned(),
+            scale: scale?,
+            offset: offset?,
+            control: self.control(&row, point_type, index)?,
+            description: row.cell("description").unwrap_or_default().to_owned(),
+        })
+    }
+
+    /// The outer option is none where a cell is wrong.
+    #[expect(clippy::option_option, reason = "wrong, absent and present are three answers")]
+    fn control(&mut self, row: &Row<'_>, point_type: PointType, index: u16) -> Option<Option<ControlConfig>> {
+        let output = matches!(point_type, PointType::BinaryOutput | PointType::AnalogOutput);
+        let has_control = row.cell("control").is_some();
+        let writable = self.cell(row, "writable", "true or false", Some(output || has_control), |s| s.parse().ok())?;
+        if !writable {
+            return Some(None);
+        }
+        if !output && !has_control {
+            let found = format!("true for a {} without a control index", point_type.name());
+            self.report(
+                row.line,
+                "writable",
+                found,
+                "an output, or the column control with the output's index".to_owned(),
+            );
+            return None;
+        }
+        let binary = matches!(point_type, PointType::BinaryOutput | PointType::Binary | PointType::DoubleBit);
+        let (default, words) = if binary {
+            (Operate::Latch, "latch, pulse or trip-close")
+        } else {
+            (Operate::Float, "int16, int32, float or double")
+        };
+        let operate = self
+            .cell(row, "operate", words, Some(default), |s| Operate::from_name(s).filter(|o| o.is_binary() == binary));
+        let mode = self.cell(row, "mode", "select or direct", Some(CommandMode::SelectBeforeOperate), |s| match s {
+            "select" => Some(CommandMode::SelectBeforeOperate),
+            "direct" => Some(CommandMode::DirectOperate),
+            _ => None,
+        });
+        let control = self.cell(row, "control", "a whole number from 0 to 65535", Some(index), |s| s.parse().ok());
+        let min = self.cell(row, "min", "a number", Some(None), |s| finite(s).map(Some));
+        let max = self.cell(row, "max", "a number", Some(None), |s| finite(s).map(Some));
+        if let (Some(Some(min)), Some(Some(max))) = (min, max)
+            && min > max
+        {
+            self.report(row.line, "max", max.to_string(), format!("at least min, which is {min}"));
+        }
+        Some(Some(ControlConfig { index: control?, mode: mode?, operate: operate?, min: min?, max: max? }))
+    }
+}
+
+fn finite(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|x: &f64| x.is_finite())
+}
+
+fn parse_name(text: &str) -> Option<String> {
+    (!text.starts_with(['$', '/']) && Topic::new(text).is_ok() && text != "all").then(|| text.to_owned())
+}

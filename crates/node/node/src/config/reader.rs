@@ -1,0 +1,289 @@
+//! Reads a TOML document key by key, so that all errors come at once, each with its line and its key.
+//!
+//! A [`Section`] hands out the values of one table, remembers which keys were asked for, and reports the others when
+//! it is finished. Values go through parsers that say what they expect; a wrong value yields the default, so that
+//! reading goes on.
+
+use std::fmt;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// One thing that is wrong in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The file, as it was named.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+    /// The path of the key, as in `device.relay1.dnp3.outstation`.
+    pub key: String,
+    /// What stands there.
+    pub found: String,
+    /// What should stand there.
+    pub expected: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, line, column, key, found, expected } = self;
+        write!(f, "{file}:{line}:{column}: {key}: found {found}, expected {expected}")
+    }
+}
+
+/// Everything that is wrong in a configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    found: Vec<Finding>,
+}
+
+impl Findings {
+    /// Adds one.
+    pub fn push(&mut self, finding: Finding) {
+        self.found.push(finding);
+    }
+
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// All of them, in the order of file and line.
+    #[must_use]
+    pub fn sorted(mut self) -> Vec<Finding> {
+        self.found.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
+        self.found
+    }
+}
+
+/// What a parser expected, in words that end the sentence "expected …".
+pub type Expected = String;
+
+/// One document: its name, its text, and what was found wrong in it.
+pub struct Document<'a> {
+    file: &'a str,
+    text: &'a str,
+    findings: &'a mut Findings,
+}
+
+impl<'a> Document<'a> {
+    /// Parses the document and lets `read` take its root table. Where the syntax is broken, only that is reported:
+    /// what the rest would mean is a guess.
+    pub fn read<T>(
+        file: &str,
+        text: &str,
+        findings: &mut Findings,
+        read: impl FnOnce(&mut Document<'_>, Section<'_>) -> T,
+    ) -> T {
+        let (root, errors) = DeTable::parse_recoverable(text);
+        let mut unread = Findings::default();
+        let broken = !errors.is_empty();
+        for error in errors {
+            let at = error.span().map_or(0, |span| span.start);
+            let found = format!("invalid TOML: {}", error.message());
+            Document { file, text, findings }.report(at, "(syntax)", found, "a TOML document".to_owned());
+        }
+        let findings = if broken { &mut unread } else { findings };
+        let section = Section { path: String::new(), at: 0, table: Some(root.get_ref()), asked: Vec::new() };
+        read(&mut Document { file, text, findings }, section)
+    }
+
+    /// Reports what is wrong at an octet of the text.
+    pub fn report(&mut self, at: usize, key: &str, found: String, expected: Expected) {
+        let before = self.text.get(..at).unwrap_or(self.text);
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+        self.findings.push(Finding { file: self.file.to_owned(), line, column, key: key.to_owned(), found, expected });
+    }
+
+    /// The findings, for a reader of another file that this one names.
+    pub fn findings(&mut self) -> &mut Findings {
+        self.findings
+    }
+}
+
+/// One table being read. The keys handed out are remembered.
+pub struct Section<'a> {
+    path: String,
+    at: usize,
+    table: Option<&'a DeTable<'a>>,
+    asked: Vec<&'static str>,
+}
+
+impl<'a> Section<'a> {
+    /// The dotted path of a key of this table.
+    #[must_use]
+    pub fn key(&self, name: &str) -> String {
+        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+    }
+
+    /// Where the table begins in the text.
+    #[must_use]
+    pub const fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Whether the key stands in the table.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.lookup(name).is_some()
+    }
+
+    fn lookup(&self, name: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+        self.table?.get(name)
+    }
+
+    /// Where the key's value stands; the table where the key is missing.
+    #[must_use]
+    pub fn value_at(&self, name: &str) -> usize {
+        self.lookup(name).map_or(self.at, |value| value.span().start)
+    }
+
+    /// The value of an optional key; none where it is missing or wrong.
+    pub fn optional<T>(
+        &mut self,
+        doc: &mut Document<'_>,
+        name: &'static str,
+        parse: impl FnOnce(&DeValue<'_>) -> Result<T, Expected>,
+    ) -> Option<T> {
+        self.asked.push(name);
+        let value = self.lookup(name)?;
+        match parse(value.get_ref()) {
+            Ok(legal) => Some(legal),
+            Err(expected) => {
+                doc.report(value.span().start, &self.key(name), shown(value.get_ref()), expected);
+                None
+            }
+        }
+    }
+
+    /// The value of a key that has a default.
+    pub fn or<T>(
+        &mut self,
+        doc: &mut Document<'_>,
+        name: &'static str,
+        default: T,
+        parse: impl FnOnce(&DeValue<'_>) -> Result<T, Expected>,
+    ) -> T {
+        self.optional(doc, name, parse).unwrap_or(default)
+    }
+
+    /// The value of a key that must be there; `expected` says so where it is not.
+    pub fn required<T>(
+        &mut self,
+        doc: &mut Document<'_>,
+        name: &'static str,
+        expected: &str,
+        parse: impl FnOnce(&DeValue<'_>) -> Result<T, Expected>,
+    ) -> Option<T> {
+        if !self.has(name) {
+            self.asked.push(name);
+            doc.report(self.at, &self.key(name), "nothing".to_owned(), expected.to_owned());
+            return None;
+        }
+        self.optional(doc, name, parse)
+    }
+
+    /// A table below this one; an empty one where it is missing or not a table.
+    pub fn section(&mut self, doc: &mut Document<'_>, name: &'static str) -> Section<'a> {
+        self.asked.push(name);
+        self.child(doc, name)
+    }
+
+    fn child(&self, doc: &mut Document<'_>, name: &str) -> Section<'a> {
+        let path = self.key(name);
+        let Some(value) = self.lookup(name) else {
+            return Section { path, at: self.at, table: None, asked: Vec::new() };
+        };
+        let table = value.get_ref().as_table();
+        if table.is_none() {
+            doc.report(value.span().start, &path, shown(value.get_ref()), "a table".to_owned());
+        }
+        Section { path, at: value.span().start, table, asked: Vec::new() }
+    }
+
+    /// Every table below this one, with its key, in the order of the text.
+    pub fn sections(&mut self, doc: &mut Document<'_>) -> Vec<(String, Section<'a>)> {
+        let Some(table) = self.table else { return Vec::new() };
+        let mut all: Vec<_> =
+            table.keys().map(|key| (key.get_ref().to_string(), self.child(doc, key.get_ref()))).collect();
+        all.sort_by_key(|(_, section)| section.at);
+        self.table = None;
+        all
+    }
+
+    /// The tables of an array of tables (`[[name]]`).
+    pub fn array(&mut self, doc: &mut Document<'_>, name: &'static str) -> Vec<Section<'a>> {
+        self.asked.push(name);
+        let Some(value) = self.lookup(name) else { return Vec::new() };
+        let Some(items) = value.get_ref().as_array() else {
+            doc.report(
+                value.span().start,
+                &self.key(name),
+                shown(value.get_ref()),
+                "tables, as in [[point]]".to_owned(),
+            );
+            return Vec::new();
+        };
+        let section = |(i, item): (usize, &'a Spanned<DeValue<'a>>)| {
+            let path = format!("{}[{i}]", self.key(name));
+            let table = item.get_ref().as_table();
+            if table.is_none() {
+                doc.report(item.span().start, &path, shown(item.get_ref()), "a table".to_owned());
+            }
+            Section { path, at: item.span().start, table, asked: Vec::new() }
+        };
+        items.iter().enumerate().map(section).collect()
+    }
+
+    /// Ends the reading of this table: every key that nobody asked for is a finding.
+    pub fn finish(self, doc: &mut Document<'_>) {
+        let Some(table) = self.table else { return };
+        for key in table.keys().filter(|key| !self.asked.contains(&key.get_ref().as_ref())) {
+            let name = key.get_ref().as_ref();
+            let near = self.asked.iter().copied().min_by_key(|known| distance(known, name));
+            let expected = match near {
+                Some(near) if distance(near, name) <= 2 => format!("{near}"),
+                Some(_) | None => format!("one of {}", self.asked.join(", ")),
+            };
+            doc.report(key.span().start, &self.key(name), format!("the unknown key \"{name}\""), expected);
+        }
+    }
+}
+
+/// A value as an error message shows it: short, and with its type where the text does not say it.
+fn shown(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => format!("{:?}", abridged(text)),
+        DeValue::Integer(number) => number.to_string(),
+        DeValue::Float(number) => number.to_string(),
+        DeValue::Boolean(b) => b.to_string(),
+        DeValue::Datetime(time) => format!("the date {time}"),
+        DeValue::Array(items) => format!("an array of {}", items.len()),
+        DeValue::Table(_) => "a table".to_owned(),
+    }
+}
+
+fn abridged(text: &str) -> String {
+    if text.chars().count() <= 60 { text.to_owned() } else { text.chars().take(57).chain("...".chars()).collect() }
+}
+
+/// The Levenshtein distance, for suggestions.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        for (cell, cb) in row.iter_mut().skip(1).zip(b.chars()) {
+            let best = (diagonal + usize::from(ca != cb)).min(*cell + 1).min(left + 1);
+            diagonal = std::mem::replace(cell, best);
+            left = best;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}

@@ -1,0 +1,114 @@
+use super::*;
+
+fn check(text: &str, expect: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("p.csv"), "name,type,index\na,binary,0\n").unwrap();
+    let shown: Vec<String> = match from_text("t.toml", text, folder.path()) {
+        Ok(_) => Vec::new(),
+        Err(ConfigError(found)) => found.iter().map(ToString::to_string).collect(),
+    };
+    assert_eq!(shown, expect, "{text}");
+}
+
+#[test]
+fn the_default_file_equals_the_defaults() {
+    assert_eq!(from_text("default.toml", DEFAULT_FILE, Path::new(".")).unwrap(), Config::default());
+}
+
+#[test]
+fn a_device_is_read() {
+    check("[device.d]\nprotocol='dnp3'\naddress='h:20000'\npoints='p.csv'\n[device.d.dnp3]\noutstation=10\n", &[]);
+}
+
+#[test]
+fn all_errors_come_at_once_with_line_key_found_and_expected() {
+    check(
+        "[node]\nnmae = 'x'\n[http]\nlisten = 5\n[device.d]\nprotocol = 'modbuss'\naddress = 'h:20000'\npoints = 'p.csv'\n\
+         poll = { events = '2 s' }\n[device.d.dnp3]\noutstation = 70000\n",
+        &[
+            "t.toml:2:1: node.nmae: found the unknown key \"nmae\", expected name",
+            "t.toml:4:10: http.listen: found 5, expected an address with a port, as in \"127.0.0.1:1883\" or \"[::1]:1883\"",
+            "t.toml:6:12: device.d.protocol: found \"modbuss\", expected \"dnp3\"",
+            "t.toml:9:19: device.d.poll.events: found \"2 s\", expected a duration like \"500ms\", \"2s\", \"15m\", \"1h\" or \"7d\"",
+            "t.toml:11:14: device.d.dnp3.outstation: found 70000, expected a whole number from 0 to 65519",
+        ],
+    );
+}
+
+#[test]
+fn an_open_address_must_be_meant() {
+    check(
+        "[mqtt]\nlisten = '0.0.0.0:1883'\n",
+        &[
+            "t.toml:2:10: mqtt.listen: found 0.0.0.0:1883, which other machines can reach without authentication, expected an \
+           address of this machine alone, as in \"127.0.0.1\", or node.insecure_network = true",
+        ],
+    );
+    check("[node]\ninsecure_network = true\n[mqtt]\nlisten = '0.0.0.0:1883'\n", &[]);
+}
+
+#[test]
+fn devices_do_not_share_a_topic() {
+    let device = |name: &str| {
+        format!("[device.{name}]\ntopic='t'\nprotocol='dnp3'\naddress='h:1'\npoints='p.csv'\ndnp3.outstation=1\n")
+    };
+    check(
+        &(device("a") + &device("b")),
+        &["t.toml:8:7: device.b.topic: found \"t\", which device.a has, expected a topic of its own"],
+    );
+}
+
+#[test]
+fn broken_toml_is_a_finding() {
+    check(
+        "[node\nname = 1\n",
+        &["t.toml:1:6: (syntax): found invalid TOML: unclosed table, expected `]`, expected a TOML document"],
+    );
+}
+
+fn check_points(text: &str, expect: &[&str]) {
+    let mut findings = Findings::default();
+    let points = super::points::read_points(&mut findings, "p.csv", text);
+    let shown: Vec<String> = findings.sorted().iter().map(ToString::to_string).collect();
+    assert_eq!(shown, expect);
+    assert_eq!(points.is_none(), !expect.is_empty());
+}
+
+#[test]
+fn point_lists_say_what_is_wrong() {
+    check_points("\u{feff}Name,Type,Index,unit\nv/a,analog,0,kV\nbreaker,binary-output,7,\n", &[]);
+    check_points(
+        "name,type,indx\n",
+        &[
+            "p.csv:1:1: indx: found the unknown column \"indx\", expected one of name, type, index, unit, scale, offset, \
+             writable, control, mode, operate, min, max, description",
+            "p.csv:1:1: index: found nothing, expected a column \"index\" in the header",
+        ],
+    );
+    check_points(
+        "name,type,index,scale,writable,min,max\na,analogue,0,,,,\nb,analog,70000,0,,,\nc,binary,1,,true,,\nc,analog-output,1,,,5,4\n",
+        &[
+            "p.csv:2:1: type: found \"analogue\", expected one of binary, double-bit, binary-output, counter, frozen-counter, \
+             analog, analog-output, octet-string",
+            "p.csv:3:1: index: found \"70000\", expected a whole number from 0 to 65535",
+            "p.csv:3:1: scale: found \"0\", expected a number other than 0",
+            "p.csv:4:1: writable: found true for a binary without a control index, expected an output, or the column control \
+             with the output's index",
+            "p.csv:5:1: name: found \"c\", which line 4 has, expected a name of its own",
+            "p.csv:5:1: max: found 4, expected at least min, which is 5",
+        ],
+    );
+    check_points(
+        "name,type,index\n",
+        &["p.csv:1:1: (rows): found no points, expected at least one row below the header"],
+    );
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_is_survived(text in ".{0,400}") {
+        let _ = from_text("t.toml", &text, Path::new("."));
+        let mut findings = Findings::default();
+        let _ = super::points::read_points(&mut findings, "p.csv", &format!("name,type,index\n{text}"));
+    }
+}

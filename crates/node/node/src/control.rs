@@ -1,0 +1,224 @@
+//! Control's column: a request is checked, written to the audit log, sent, and answered.
+//!
+//! ```text
+//! request ─▶ control engine ── command ─▶ audit log (durable) ─▶ field shard ─▶ device
+//!    ▲                                                                           │
+//!    └────────────── answer ◀── control engine ◀── outcome ◀─────────────────────┘
+//! ```
+//!
+//! A command whose records cannot be written is not sent.
+
+use crate::audit::{AuditLine, AuditLog};
+use crate::bus::{Bus, BusHandle, BusInput};
+use crate::command::{CommandDone, CommandRequest};
+use crate::config::{CommandConfig, ControlConfig, DeviceConfig, Operate};
+use crate::field::{FieldInput, Numbered};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use tieline_control::{
+    Accepts, AuditRecord, Control, ControlPoint, Dispatch, Limits, Modes, PointError, Request, Scaling, Stats, Ticket,
+};
+use tieline_core::{CommandOutcome, DeviceId, Instant, Now, PointId, Refusal, Topic};
+use tokio::sync::mpsc;
+
+/// What is done with an answer; runs on the bus.
+pub type Answer = Box<dyn FnOnce(&mut Bus, CommandDone) + Send>;
+
+/// Where a device is served, and what it is called.
+#[derive(Clone, Debug)]
+struct Place {
+    shard: usize,
+    topic: Topic,
+}
+
+/// The engine with its surroundings.
+pub struct Commands {
+    control: Control,
+    audit: AuditLog,
+    answers: HashMap<u64, Answer>,
+    done: VecDeque<(Answer, CommandDone)>,
+    next_request: u64,
+    places: HashMap<DeviceId, Place>,
+    field: Vec<mpsc::Sender<FieldInput>>,
+    bus: BusHandle,
+}
+
+impl std::fmt::Debug for Commands {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Commands").field("stats", &self.control.stats()).finish_non_exhaustive()
+    }
+}
+
+impl Commands {
+    /// The commandable points of all devices; `shard_of` says where a device is served.
+    ///
+    /// # Errors
+    /// Two points have one topic, or a point contradicts itself.
+    pub fn new(
+        config: &CommandConfig,
+        devices: &[Numbered],
+        shard_of: impl Fn(DeviceId) -> usize,
+        audit: AuditLog,
+        bus: BusHandle,
+    ) -> Result<Self, PointError> {
+        let limits = Limits { timeout: config.timeout, device_queue_max: config.queue_max, ..Limits::default() };
+        let mut control = Control::new(limits, audit.next_id());
+        let mut places = HashMap::new();
+        for Numbered { id, config } in devices {
+            places.insert(*id, Place { shard: shard_of(*id), topic: config.topic.clone() });
+            for point in points_of(*id, config) {
+                control.add_point(point)?;
+            }
+        }
+        let (answers, done) = (HashMap::new(), VecDeque::new());
+        Ok(Self { control, audit, answers, done, next_request: 1, places, field: Vec::new(), bus })
+    }
+
+    /// Gives the ways to the field shards, by their number.
+    pub fn set_field(&mut self, field: Vec<mpsc::Sender<FieldInput>>) {
+        self.field = field;
+    }
+
+    /// What the engine counted.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.control.stats()
+    }
+
+    /// The newest entries of the audit log.
+    #[must_use]
+    pub fn audit(&self, topic: Option<&str>, limit: usize) -> Vec<AuditLine> {
+        self.audit.recent(topic, limit)
+    }
+
+    /// Takes a request; `answer` runs once with what became of it.
+    pub fn request(&mut self, now: Now, request: CommandRequest, topic_exists: bool, who: &str, answer: Answer) {
+        let id = self.next_request;
+        self.next_request += 1;
+        let CommandRequest { topic, value, mode, timeout } = request;
+        let request = Request { id, topic, topic_exists, value, mode, timeout, who: Arc::from(who) };
+        match self.control.handle_request(now, request) {
+            Ok(()) => drop(self.answers.insert(id, answer)),
+            Err(refusal) => {
+                let done = CommandDone { outcome: Err(refusal), elapsed: Duration::ZERO };
+                self.done.push_back((answer, done));
+            }
+        }
+    }
+
+    /// A device can, or cannot, be commanded.
+    pub fn handle_link(&mut self, now: Now, device: DeviceId, up: bool) {
+        self.control.handle_link(now, device, up);
+    }
+
+    /// What became of a command.
+    pub fn handle_outcome(&mut self, now: Now, device: DeviceId, ticket: u64, outcome: CommandOutcome) {
+        self.control.handle_outcome(now, device, Ticket(ticket), outcome);
+    }
+
+    /// Lets deadlines take effect.
+    pub fn handle_timeout(&mut self, now: Now) {
+        self.control.handle_timeout(now);
+    }
+
+    /// When [`Commands::handle_timeout`] must be called at the latest.
+    #[must_use]
+    pub fn timeout(&self) -> Option<Instant> {
+        self.control.timeout()
+    }
+
+    /// Sends what is due, and gives the next answer.
+    pub fn poll_done(&mut self, now: Now) -> Option<(Answer, CommandDone)> {
+        self.send(now);
+        while let Some(done) = self.control.poll_done() {
+            if let Some(answer) = self.answers.remove(&done.request) {
+                self.done.push_back((answer, CommandDone { outcome: done.outcome, elapsed: done.elapsed }));
+            }
+        }
+        self.done.pop_front()
+    }
+
+    fn send(&mut self, now: Now) {
+        let dispatches: Vec<Dispatch> = std::iter::from_fn(|| self.control.poll_command(now)).collect();
+        let records: Vec<AuditRecord> = std::iter::from_fn(|| self.control.poll_audit()).collect();
+        let lines: Vec<AuditLine> = records.iter().map(|record| self.line(record)).collect();
+        if dispatches.is_empty() && lines.is_empty() {
+            return;
+        }
+        let routed: Vec<(Dispatch, Option<mpsc::Sender<FieldInput>>)> =
+            dispatches.iter().map(|dispatch| (dispatch.clone(), self.way_to(dispatch.device))).collect();
+        let bus = self.bus.clone();
+        let afterwards = move |durable| routed.into_iter().for_each(|(dispatch, way)| forward(dispatch, way, durable, &bus));
+        let afterwards: Option<crate::audit::Afterwards> = (!dispatches.is_empty()).then(|| Box::new(afterwards) as _);
+        if !self.audit.append(lines, afterwards) {
+            for Dispatch { device, ticket, .. } in dispatches {
+                self.control.handle_outcome(now, device, ticket, Err(no_audit()));
+            }
+        }
+    }
+
+    fn way_to(&self, device: DeviceId) -> Option<mpsc::Sender<FieldInput>> {
+        self.field.get(self.places.get(&device)?.shard).cloned()
+    }
+
+    fn line(&self, record: &AuditRecord) -> AuditLine {
+        let device = record.device.and_then(|device| self.places.get(&device));
+        AuditLine {
+            id: record.id,
+            time: record.time.to_string(),
+            who: record.who.to_string(),
+            topic: record.topic.to_string(),
+            device: device.map(|place| place.topic.to_string()).unwrap_or_default(),
+            value: record.value.to_string(),
+            mode: record.mode.map(|mode| mode.name().to_owned()).unwrap_or_default(),
+            phase: record.phase.name().to_owned(),
+            reason: record.reason.to_owned(),
+            detail: record.detail.clone(),
+        }
+    }
+}
+
+/// Sends a command once its records are durable; on the audit log's thread.
+fn forward(dispatch: Dispatch, way: Option<mpsc::Sender<FieldInput>>, durable: bool, bus: &BusHandle) {
+    let Dispatch { device, command, ticket } = dispatch;
+    let sent = match way {
+        Some(way) if durable => way.blocking_send(FieldInput::Command { device, ticket: ticket.0, command }).is_ok(),
+        Some(_) | None => false,
+    };
+    if !sent {
+        bus.tell_blocking(BusInput::Call(Box::new(move |bus, now| {
+            bus.handle_outcome(now, device, ticket.0, Err(no_audit()));
+        })));
+    }
+}
+
+fn no_audit() -> Refusal {
+    let detail = "the audit log cannot be written, and no command goes out without its record".to_owned();
+    Refusal { reason: "no_audit", detail }
+}
+
+fn points_of(device: DeviceId, config: &DeviceConfig) -> impl Iterator<Item = ControlPoint> {
+    config.points.iter().zip(0..).filter_map(move |(point, number)| {
+        let control = point.control.as_ref()?;
+        let topic = config.topic.join(&point.name).ok()?;
+        let accepts = accepts(control, point.scale, point.offset);
+        // The point list names the way that is taken where a request names none; a request may name the other.
+        let modes = Modes { select: true, direct: true, preferred: control.mode };
+        Some(ControlPoint { topic, device, point: PointId(number), accepts, modes })
+    })
+}
+
+fn accepts(control: &ControlConfig, scale: f64, offset: f64) -> Accepts {
+    let (low, high) = match control.operate {
+        Operate::Latch | Operate::Pulse | Operate::TripClose => return Accepts::Bool { invert: false, words: None },
+        Operate::Int16 => (f64::from(i16::MIN), f64::from(i16::MAX)),
+        Operate::Int32 => (f64::from(i32::MIN), f64::from(i32::MAX)),
+        Operate::Float => (f64::from(f32::MIN), f64::from(f32::MAX)),
+        Operate::Double => (f64::MIN / 4.0, f64::MAX / 4.0),
+    };
+    let (a, b) = (low * scale + offset, high * scale + offset);
+    let (min, max) = (control.min.unwrap_or(a.min(b)), control.max.unwrap_or(a.max(b)));
+    let whole = matches!(control.operate, Operate::Int16 | Operate::Int32);
+    Accepts::Float { min, max, scaling: Scaling { scale, offset, whole } }
+}

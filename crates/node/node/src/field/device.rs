@@ -1,0 +1,251 @@
+//! One DNP3 device: its session, and what its events mean to the poller.
+
+use super::shard::{Field, SharedField};
+use super::translate::{PointIndex, to_reading};
+use super::Numbered;
+use crate::config::{DeviceConfig, Dnp3Config, Protocol, TimeSync as SyncConfig, Transport};
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tieline_core::{Command, CommandOutcome, DeviceId, Now, PointId, Refusal, Topic};
+use tieline_dnp3::Classes;
+use tieline_dnp3::master::{Master, MasterConfig, MasterEvent, OfflineReason, TaskOutcome, TimeSync};
+use tieline_net::{Closed, Limits, ListenConfig, Listener, Owner, Session, Shard, Target, keep_connected};
+use tieline_poll::{DeviceSpec, LinkState, PointTable, PollClass, PollResult, PollSpec, Publish};
+
+/// Everything: classes 1, 2, 3 and 0.
+const INTEGRITY: PollClass = PollClass(0);
+/// Classes 1, 2 and 3.
+const EVENTS: PollClass = PollClass(1);
+/// Marks the tokens of polls, so that they never equal a command's ticket.
+const POLL_TOKEN: u64 = 1 << 63;
+/// The shortest rest between two polls of one device.
+const GAP_MIN: Duration = Duration::from_millis(50);
+
+/// A device's place on its shard. Copies are handles of the same device.
+#[derive(Clone)]
+pub struct Seat {
+    /// Its topic.
+    pub topic: Topic,
+    session: Session<Master>,
+    index: Rc<PointIndex>,
+    /// Fragments whose confirm is held, since the start.
+    held: Rc<Cell<u64>>,
+}
+
+impl Seat {
+    /// Asks for a poll; false when the master does not take it.
+    pub fn poll(&self, class: PollClass) -> bool {
+        let classes = if class == EVENTS { Classes::EVENTS } else { Classes::ALL };
+        self.session.with(|master, now| master.poll(now, classes, POLL_TOKEN | u64::from(class.0))).is_ok()
+    }
+
+    /// Sends a command.
+    ///
+    /// # Errors
+    /// The device is away or too busy, or the value has no object.
+    pub fn command(&self, ticket: u64, command: &Command) -> Result<(), Refusal> {
+        let wrong = || Refusal {
+            reason: "out_of_range",
+            detail: format!("the value {:?} does not fit the object that the point takes", command.value),
+        };
+        let (index, control) = self.index.to_control(command).ok_or_else(wrong)?;
+        let taken = self.session.with(|master, now| master.command(now, control, index, command.mode, ticket));
+        taken.map_err(|error| Refusal { reason: error.name(), detail: error.to_string() })
+    }
+
+    /// Confirms to the device what it reported, once the last of it is settled.
+    pub fn settle(&self, fragments: u64, _now: Now) {
+        if fragments == self.held.get() {
+            self.session.with(Master::release_confirm);
+        }
+    }
+}
+
+/// Adds a device and keeps its session going.
+///
+/// # Errors
+/// Its address cannot be listened on, or the poller does not take it.
+pub async fn start_device(
+    shard: &Rc<Shard>,
+    field: &SharedField,
+    device: Numbered,
+    table: Arc<PointTable>,
+) -> std::io::Result<()> {
+    let Numbered { id, config } = device;
+    let Protocol::Dnp3(dnp3) = &config.protocol;
+    let session = Session::new(shard, Master::new(master_config(dnp3)), Limits::default());
+    let index = Rc::new(PointIndex::new(Arc::clone(&config.points)));
+    let held = Rc::new(Cell::new(0));
+    let seat = Seat { topic: config.topic.clone(), session: session.clone(), index: Rc::clone(&index), held: Rc::clone(&held) };
+    {
+        let mut field = field.borrow_mut();
+        field.poller.add_device(shard.now(), id, spec_of(&config, table)).map_err(std::io::Error::other)?;
+        field.seats.insert(id, seat);
+    }
+    let owner = DeviceOwner { field: Rc::clone(field), id, index, held };
+    match config.transport {
+        Transport::Connect(address) => {
+            let target = Target::new(address);
+            let mut owner = owner;
+            tokio::task::spawn_local(async move { keep_connected(&session, &target, u64::from(id.0), &mut owner).await });
+        }
+        Transport::Listen(address) => listen(shard, address, session, owner).await?,
+    }
+    Ok(())
+}
+
+async fn listen(shard: &Rc<Shard>, address: SocketAddr, session: Session<Master>, owner: DeviceOwner) -> std::io::Result<()> {
+    // One device, and the connection that takes the place of a dead one.
+    let config = ListenConfig { sessions_max: 4, ..ListenConfig::new(address.to_string()) };
+    let listener = Listener::bind(&config, shard.counters().clone()).await?;
+    tokio::task::spawn_local(async move {
+        loop {
+            let accepted = listener.accept().await;
+            let (session, mut owner) = (session.clone(), owner.clone());
+            tokio::task::spawn_local(async move {
+                let _place = accepted.place;
+                session.run(accepted.stream, &mut owner).await;
+            });
+        }
+    });
+    Ok(())
+}
+
+fn master_config(dnp3: &Dnp3Config) -> MasterConfig {
+    let unsolicited = if dnp3.unsolicited { Classes::EVENTS } else { Classes::NONE };
+    MasterConfig {
+        address: dnp3.master,
+        outstation: dnp3.outstation,
+        response_timeout: dnp3.response_timeout,
+        keep_alive: Some(dnp3.keep_alive),
+        enable_unsolicited: unsolicited,
+        event_poll: Classes::EVENTS,
+        time_sync: match dnp3.time_sync {
+            SyncConfig::Lan => TimeSync::Lan,
+            SyncConfig::Delay => TimeSync::DelayMeasure,
+            SyncConfig::Off => TimeSync::Never,
+        },
+        hold_confirm: dnp3.confirm_stored,
+        ..MasterConfig::default()
+    }
+}
+
+fn spec_of(config: &DeviceConfig, table: Arc<PointTable>) -> DeviceSpec {
+    let integrity = config.poll_integrity.map(|every| PollSpec { class: INTEGRITY, every });
+    let events = config.poll_events.map(|every| PollSpec { class: EVENTS, every });
+    DeviceSpec {
+        topic: config.topic.clone(),
+        table,
+        polls: integrity.into_iter().chain(events).collect(),
+        gap_min: GAP_MIN,
+        slow_after: None,
+        stale_after: config.stale_after,
+        publish: Publish {
+            each: config.publish_points,
+            unchanged: true,
+            all: config.publish_all,
+            all_every: config.all_every,
+        },
+    }
+}
+
+/// Learns of one device's session.
+#[derive(Clone)]
+struct DeviceOwner {
+    field: SharedField,
+    id: DeviceId,
+    index: Rc<PointIndex>,
+    held: Rc<Cell<u64>>,
+}
+
+impl DeviceOwner {
+    fn with(&self, call: impl FnOnce(&mut Field)) {
+        let mut field = self.field.borrow_mut();
+        call(&mut field);
+        field.work.notify_one();
+    }
+
+    fn away(&self, now: Now, why: &str) {
+        self.with(|field| {
+            field.poller.handle_link(now, self.id, LinkState::Away { why: why.into() });
+            field.tell_link(self.id, false);
+        });
+    }
+
+    fn task_done(&self, now: Now, token: u64, outcome: TaskOutcome) {
+        if token & POLL_TOKEN == 0 {
+            return self.with(|field| field.tell_outcome(self.id, token, command_outcome(outcome)));
+        }
+        let class = if token & 1 == 1 { EVENTS } else { INTEGRITY };
+        let result = match outcome {
+            TaskOutcome::Done => PollResult::Ok,
+            TaskOutcome::Timeout { .. } => PollResult::Timeout,
+            TaskOutcome::Refused(_)
+            | TaskOutcome::Indicated(_)
+            | TaskOutcome::ConnectionLost { .. }
+            | TaskOutcome::BadEcho { .. }
+            | TaskOutcome::Malformed
+            | TaskOutcome::TooLong => PollResult::Error,
+        };
+        self.with(|field| field.poller.handle_poll_done(now, self.id, class, result));
+    }
+}
+
+fn command_outcome(outcome: TaskOutcome) -> CommandOutcome {
+    match outcome {
+        TaskOutcome::Done => Ok(()),
+        other => Err(Refusal { reason: other.name(), detail: other.to_string() }),
+    }
+}
+
+impl Owner<Master> for DeviceOwner {
+    fn event(&mut self, _session: &Session<Master>, now: Now, event: MasterEvent) {
+        match event {
+            MasterEvent::Online => self.with(|field| {
+                field.poller.handle_link(now, self.id, LinkState::Online);
+                field.tell_link(self.id, true);
+            }),
+            MasterEvent::Offline(OfflineReason::Disconnected) => self.away(now, "the connection ended"),
+            MasterEvent::Offline(OfflineReason::Timeout) => self.away(now, "no answer in time"),
+            MasterEvent::Offline(OfflineReason::Garbage) => {
+                self.with(|field| field.poller.handle_garbage(now, self.id));
+                self.away(now, "what it sends cannot be read");
+            }
+            MasterEvent::Restarted => self.with(|field| field.poller.handle_restart(now, self.id)),
+            MasterEvent::Ready => {
+                self.with(|field| field.poller.handle_poll_done(now, self.id, INTEGRITY, PollResult::Ok));
+            }
+            MasterEvent::EventsLost => tracing::warn!(device = self.id.0, "the device lost events to a full buffer"),
+            MasterEvent::Indications(iin) => tracing::debug!(device = self.id.0, iin = iin.0, "indications"),
+            MasterEvent::Measurement { measurement, event, unsolicited: _ } => {
+                let point = self.index.find(measurement.point_type, measurement.index).unwrap_or(PointId(u32::MAX));
+                let reading = to_reading(point, measurement, event);
+                self.field.borrow_mut().poller.handle_reading(now, self.id, reading);
+            }
+            MasterEvent::FragmentEnd { confirm_held, unsolicited: _ } => self.with(|field| {
+                field.poller.handle_batch_end(now, self.id);
+                if confirm_held {
+                    self.held.set(self.held.get() + 1);
+                    field.tell_held(self.id, self.held.get());
+                }
+            }),
+            MasterEvent::TaskDone { token, outcome } => self.task_done(now, token, outcome),
+        }
+    }
+
+    fn connected(&mut self, _session: &Session<Master>, now: Now, peer: SocketAddr) {
+        tracing::debug!(device = self.id.0, %peer, "connected");
+        self.with(|field| field.poller.handle_link(now, self.id, LinkState::Connecting));
+    }
+
+    fn closed(&mut self, _session: &Session<Master>, now: Now, why: Closed) {
+        self.away(now, &why.to_string());
+    }
+
+    fn connect_failed(&mut self, _session: &Session<Master>, now: Now, error: &std::io::Error, _retry: Duration) {
+        self.away(now, &error.to_string());
+    }
+}

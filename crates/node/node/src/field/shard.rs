@@ -1,0 +1,225 @@
+//! One thread of devices.
+
+use super::device::{Seat, start_device};
+use super::{FieldInput, FieldReport, Numbered, Receipt};
+use crate::bus::{BusHandle, BusInput};
+use crate::config::{DeviceConfig, PointConfig};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use tieline_core::{Command, CommandOutcome, DeviceId, Refusal};
+use tieline_net::{Clock, Counters, Shard, ShardThread};
+use tieline_poll::{Kind, Limits, PointSpec, PointTable, PollClass, PollEvent, Poller};
+use tokio::sync::{Notify, mpsc};
+
+/// Inputs that may wait for a shard.
+const INPUTS_MAX: usize = 4096;
+/// Updates in one report.
+const REPORT_UPDATES_MAX: usize = 4096;
+
+/// A running shard.
+#[derive(Debug)]
+pub struct FieldHandle {
+    inputs: mpsc::Sender<FieldInput>,
+    _thread: ShardThread,
+}
+
+impl FieldHandle {
+    /// What tells the shard from other threads.
+    #[must_use]
+    pub fn sender(&self) -> mpsc::Sender<FieldInput> {
+        self.inputs.clone()
+    }
+}
+
+/// What the tasks of a shard share.
+pub struct Field {
+    pub(super) number: usize,
+    pub(super) poller: Poller,
+    pub(super) seats: HashMap<DeviceId, Seat>,
+    pub(super) report: FieldReport,
+    /// There is something to report or a new deadline.
+    pub(super) work: Rc<Notify>,
+}
+
+/// A shard's state, shared by its tasks.
+pub type SharedField = Rc<RefCell<Field>>;
+
+/// Starts a shard with its devices.
+///
+/// # Errors
+/// The system gives no thread, or an address cannot be listened on.
+pub fn start(
+    number: usize,
+    devices: Vec<Numbered>,
+    clock: Clock,
+    counters: Arc<Counters>,
+    bus: BusHandle,
+) -> std::io::Result<FieldHandle> {
+    let (inputs, incoming) = mpsc::channel(INPUTS_MAX);
+    let (ready, started) = std::sync::mpsc::sync_channel(1);
+    let thread = ShardThread::spawn(&format!("field-{number}"), clock, counters, move |shard| async move {
+        let work = Rc::new(Notify::new());
+        let poller = Poller::new(Limits::default());
+        let field = Field { number, poller, seats: HashMap::new(), report: FieldReport::default(), work };
+        let field = Rc::new(RefCell::new(field));
+        let result = add_devices(&shard, &field, devices).await;
+        let failed = result.is_err();
+        let _ = ready.send(result);
+        if !failed {
+            run(&shard, &field, incoming, &bus).await;
+        }
+    })?;
+    started.recv().map_err(|_| std::io::Error::other("a field thread ended before it began"))??;
+    Ok(FieldHandle { inputs, _thread: thread })
+}
+
+async fn add_devices(shard: &Rc<Shard>, field: &SharedField, devices: Vec<Numbered>) -> std::io::Result<()> {
+    // Devices that name the same list share one table.
+    let mut tables: HashMap<*const PointConfig, Arc<PointTable>> = HashMap::new();
+    for device in devices {
+        let key = device.config.points.as_ptr();
+        let table = match tables.get(&key) {
+            Some(table) => Arc::clone(table),
+            None => {
+                let table = table_of(&device.config).map_err(std::io::Error::other)?;
+                tables.insert(key, Arc::clone(&table));
+                table
+            }
+        };
+        start_device(shard, field, device, table).await?;
+    }
+    Ok(())
+}
+
+fn table_of(config: &DeviceConfig) -> Result<Arc<PointTable>, tieline_poll::SpecError> {
+    let spec = |point: &PointConfig| PointSpec {
+        name: point.name.as_str().into(),
+        kind: Kind::AsRead,
+        scale: point.scale,
+        offset: point.offset,
+        invert: false,
+    };
+    PointTable::new(config.points.iter().map(spec).collect())
+}
+
+async fn run(shard: &Rc<Shard>, field: &SharedField, mut inputs: mpsc::Receiver<FieldInput>, bus: &BusHandle) {
+    let work = Rc::clone(&field.borrow().work);
+    loop {
+        let now = shard.now();
+        let deadline = turn(field, now);
+        if field.borrow_mut().gather() {
+            let Some(permit) = bus.reserve().await else { return };
+            let report = field.borrow_mut().take_report();
+            permit.send(BusInput::Field(report));
+            continue;
+        }
+        let until = shard.clock().at(deadline.unwrap_or(tieline_core::Instant(u64::MAX)));
+        tokio::select! {
+            input = inputs.recv() => match input {
+                Some(input) => handle(shard, field, input),
+                None => return,
+            },
+            () = work.notified() => {}
+            () = tokio::time::sleep_until(until) => {}
+        }
+    }
+}
+
+/// Lets deadlines take effect and asks for the polls that are due.
+fn turn(field: &SharedField, now: tieline_core::Now) -> Option<tieline_core::Instant> {
+    field.borrow_mut().poller.handle_timeout(now);
+    loop {
+        let request = field.borrow_mut().poller.poll_request(now);
+        let Some((device, class)) = request else { break };
+        Field::poll(field, now, device, class);
+    }
+    let mut field = field.borrow_mut();
+    while let Some(event) = field.poller.poll_event() {
+        field.log(&event);
+    }
+    field.poller.timeout()
+}
+
+fn handle(shard: &Rc<Shard>, field: &SharedField, input: FieldInput) {
+    match input {
+        FieldInput::Command { device, ticket, command } => Field::command(field, device, ticket, &command),
+        FieldInput::Settled(receipt) => {
+            let seat = field.borrow().seats.get(&receipt.device).cloned();
+            if let Some(seat) = seat {
+                seat.settle(receipt.fragments, shard.now());
+            }
+        }
+    }
+}
+
+impl Field {
+    fn log(&self, event: &PollEvent) {
+        let name = |device: &DeviceId| self.seats.get(device).map(|seat| seat.topic.to_string()).unwrap_or_default();
+        match event {
+            PollEvent::State { device, from, to, why } => {
+                tracing::info!(device = name(device), from = from.name(), to = to.name(), why = %why, "device state");
+            }
+            PollEvent::UnknownPoint { device, .. } => {
+                tracing::debug!(device = name(device), "the device sends points that its list does not have");
+            }
+        }
+    }
+
+    fn poll(field: &SharedField, now: tieline_core::Now, device: DeviceId, class: PollClass) {
+        let seat = field.borrow().seats.get(&device).cloned();
+        let Some(seat) = seat else { return };
+        if !seat.poll(class) {
+            let refused = tieline_poll::PollResult::Error;
+            field.borrow_mut().poller.handle_poll_done(now, device, class, refused);
+        }
+    }
+
+    fn command(field: &SharedField, device: DeviceId, ticket: u64, command: &Command) {
+        let seat = field.borrow().seats.get(&device).cloned();
+        let refused = match seat {
+            Some(seat) => seat.command(ticket, command),
+            None => Err(Refusal { reason: "unknown_device", detail: "the device is not here".to_owned() }),
+        };
+        if let Err(refusal) = refused {
+            field.borrow_mut().tell_outcome(device, ticket, Err(refusal));
+        }
+    }
+
+    pub(super) fn tell_outcome(&mut self, device: DeviceId, ticket: u64, outcome: CommandOutcome) {
+        self.report.outcomes.push((device, ticket, outcome));
+        self.work.notify_one();
+    }
+
+    pub(super) fn tell_link(&mut self, device: DeviceId, up: bool) {
+        self.report.links.push((device, up));
+        self.work.notify_one();
+    }
+
+    pub(super) fn tell_held(&mut self, device: DeviceId, fragments: u64) {
+        self.report.receipts.push(Receipt { shard: self.number, device, fragments });
+    }
+
+    /// Whether there is something to report, once the poller's first update is taken.
+    fn gather(&mut self) -> bool {
+        if self.report.updates.is_empty() {
+            self.report.updates.extend(self.poller.poll_update());
+        }
+        !self.report.is_empty()
+    }
+
+    /// Everything that waits. Receipts go with the last part of the updates.
+    fn take_report(&mut self) -> FieldReport {
+        while self.report.updates.len() < REPORT_UPDATES_MAX {
+            let Some(update) = self.poller.poll_update() else { break };
+            self.report.updates.push(update);
+        }
+        let whole = self.report.updates.len() < REPORT_UPDATES_MAX;
+        let mut report = std::mem::take(&mut self.report);
+        if !whole {
+            self.report.receipts = std::mem::take(&mut report.receipts);
+        }
+        report
+    }
+}

@@ -1,0 +1,163 @@
+//! DNP3's words and Tieline's: measurements become readings, commands become controls.
+
+use crate::config::{ControlConfig, Operate, PointConfig};
+use std::sync::Arc;
+use tieline_core::{Command, PointId, Quality, Reading, Value};
+use tieline_dnp3::{AnalogCommand, Control, Crob, Flags, Measured, Measurement, PointType};
+
+/// The pulse of a control that pulses, in milliseconds.
+const PULSE_MS: u32 = 500;
+
+/// Which point of a list a measurement belongs to. Shared by all devices with the same list.
+#[derive(Debug)]
+pub struct PointIndex {
+    points: Arc<[PointConfig]>,
+    sorted: Vec<(PointType, u16, PointId)>,
+}
+
+impl PointIndex {
+    /// Of a point list; a point's number is its place in the list.
+    #[must_use]
+    pub fn new(points: Arc<[PointConfig]>) -> Self {
+        let mut sorted: Vec<_> =
+            points.iter().zip(0..).map(|(point, id)| (point.point_type, point.index, PointId(id))).collect();
+        sorted.sort_unstable_by_key(|(point_type, index, _)| (*point_type, *index));
+        Self { points, sorted }
+    }
+
+    /// The point of a type and an index; none where the list does not have it.
+    #[must_use]
+    pub fn find(&self, point_type: PointType, index: u16) -> Option<PointId> {
+        let at = self.sorted.binary_search_by_key(&(point_type, index), |(t, i, _)| (*t, *i)).ok()?;
+        self.sorted.get(at).map(|(_, _, id)| *id)
+    }
+
+    /// How a point is commanded.
+    #[must_use]
+    pub fn control(&self, point: PointId) -> Option<&ControlConfig> {
+        self.points.get(usize::try_from(point.0).ok()?)?.control.as_ref()
+    }
+
+    /// The control object, and its index, that a command stands for.
+    #[must_use]
+    pub fn to_control(&self, command: &Command) -> Option<(u16, Control)> {
+        let config = self.control(command.point)?;
+        Some((config.index, control_object(config.operate, &command.value)?))
+    }
+}
+
+/// A measurement as a reading of a point.
+#[must_use]
+pub fn to_reading(point: PointId, measurement: Measurement, event: bool) -> Reading {
+    let Measurement { point_type, value, flags, stamp, .. } = measurement;
+    let mut quality = to_quality(point_type, flags);
+    if stamp.is_some_and(|stamp| !stamp.synchronized) {
+        quality = quality.with(Quality::TIME_UNSYNCED);
+    }
+    Reading { point, value: to_value(value), quality, time: stamp.map(|stamp| stamp.time.into()), event }
+}
+
+fn to_value(measured: Measured) -> Value {
+    match measured {
+        Measured::Bit(bit) => Value::Bool(bit),
+        Measured::DoubleBit(state) => Value::Int(state.bits().into()),
+        Measured::Count(count) => Value::Int(count.into()),
+        Measured::Analog(number) => Value::Float(number),
+        Measured::Octets(octets) => match std::str::from_utf8(&octets) {
+            Ok(text) if !text.chars().any(char::is_control) => Value::Text(text.into()),
+            Ok(_) | Err(_) => Value::Bytes(octets),
+        },
+    }
+}
+
+/// The flag octet as reasons (IEEE 1815 clause 11.6). Octet strings have no flags.
+fn to_quality(point_type: PointType, flags: Flags) -> Quality {
+    let common = [
+        (Flags::RESTART, Quality::RESTART),
+        (Flags::COMM_LOST, Quality::COMM_LOST),
+        (Flags::REMOTE_FORCED, Quality::REMOTE_FORCED),
+        (Flags::LOCAL_FORCED, Quality::LOCAL_FORCED),
+    ];
+    let special: &[(Flags, Quality)] = match point_type {
+        PointType::Binary | PointType::DoubleBit => &[(Flags::CHATTER_FILTER, Quality::CHATTER_FILTER)],
+        PointType::Counter | PointType::FrozenCounter => &[(Flags::DISCONTINUITY, Quality::DISCONTINUITY)],
+        PointType::Analog | PointType::AnalogOutput => {
+            &[(Flags::OVER_RANGE, Quality::OVER_RANGE), (Flags::REFERENCE_ERR, Quality::REFERENCE_ERR)]
+        }
+        PointType::BinaryOutput => &[],
+        PointType::OctetString => return Quality::GOOD,
+    };
+    let online = if flags.contains(Flags::ONLINE) { Quality::GOOD } else { Quality::OFFLINE };
+    let set = common.iter().chain(special).filter(|(flag, _)| flags.contains(*flag));
+    set.fold(online, |quality, (_, reason)| quality.with(*reason))
+}
+
+/// Control codes of g12v1 (IEEE 1815 A.8.1).
+const PULSE_ON: u8 = 0x01;
+const LATCH_ON: u8 = 0x03;
+const LATCH_OFF: u8 = 0x04;
+const PULSE_OFF: u8 = 0x02;
+const CLOSE_PULSE_ON: u8 = 0x41;
+const TRIP_PULSE_ON: u8 = 0x81;
+
+fn control_object(operate: Operate, value: &Value) -> Option<Control> {
+    let number = value.as_f64()?;
+    let on = number != 0.0;
+    let crob = |code, ms| Control::Crob(Crob { code, count: 1, on_ms: ms, off_ms: ms });
+    let whole = number.round();
+    #[expect(clippy::cast_possible_truncation, reason = "the range is checked beside each cast; a float may lose digits")]
+    Some(match operate {
+        Operate::Latch => crob(if on { LATCH_ON } else { LATCH_OFF }, 0),
+        Operate::Pulse => crob(if on { PULSE_ON } else { PULSE_OFF }, PULSE_MS),
+        Operate::TripClose => crob(if on { CLOSE_PULSE_ON } else { TRIP_PULSE_ON }, PULSE_MS),
+        Operate::Int16 if (f64::from(i16::MIN)..=f64::from(i16::MAX)).contains(&whole) => {
+            Control::Analog(AnalogCommand::Int16(whole as i16))
+        }
+        Operate::Int32 if (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&whole) => {
+            Control::Analog(AnalogCommand::Int32(whole as i32))
+        }
+        Operate::Float if number.abs() <= f64::from(f32::MAX) => Control::Analog(AnalogCommand::Float32(number as f32)),
+        Operate::Double => Control::Analog(AnalogCommand::Float64(number)),
+        Operate::Int16 | Operate::Int32 | Operate::Float => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tieline_core::Validity;
+
+    fn check_quality(point_type: PointType, flags: u8, validity: Validity, reasons: &[&str]) {
+        let quality = to_quality(point_type, Flags(flags));
+        assert_eq!(quality.validity(), validity, "{point_type:?} {flags:02x}");
+        assert_eq!(quality.reasons().collect::<Vec<_>>(), reasons);
+    }
+
+    #[test]
+    fn flags_become_reasons() {
+        check_quality(PointType::Binary, 0x01, Validity::Good, &[]);
+        check_quality(PointType::Binary, 0x81, Validity::Good, &[]);
+        check_quality(PointType::Binary, 0x00, Validity::Bad, &["offline"]);
+        check_quality(PointType::Binary, 0x21, Validity::Uncertain, &["chatter_filter"]);
+        check_quality(PointType::Analog, 0x25, Validity::Bad, &["comm_lost", "over_range"]);
+        check_quality(PointType::Analog, 0x41, Validity::Uncertain, &["reference_err"]);
+        check_quality(PointType::Counter, 0x61, Validity::Uncertain, &["discontinuity"]);
+        check_quality(PointType::BinaryOutput, 0x1b, Validity::Uncertain, &["restart", "remote_forced", "local_forced"]);
+    }
+
+    fn check_control(operate: Operate, value: Value, expect: Option<Control>) {
+        assert_eq!(control_object(operate, &value), expect, "{operate:?} {value:?}");
+    }
+
+    #[test]
+    fn commands_become_controls() {
+        let crob = |code, ms| Some(Control::Crob(Crob { code, count: 1, on_ms: ms, off_ms: ms }));
+        check_control(Operate::Latch, Value::Bool(true), crob(0x03, 0));
+        check_control(Operate::TripClose, Value::Bool(false), crob(0x81, 500));
+        check_control(Operate::Int16, Value::Float(-3.5), Some(Control::Analog(AnalogCommand::Int16(-4))));
+        check_control(Operate::Int16, Value::Int(40_000), None);
+        check_control(Operate::Float, Value::Float(1e300), None);
+        check_control(Operate::Double, Value::Float(1e300), Some(Control::Analog(AnalogCommand::Float64(1e300))));
+        check_control(Operate::Latch, Value::Null, None);
+    }
+}

@@ -1,0 +1,56 @@
+//! `/v1/command` and `/v1/audit`.
+
+use super::problem::Problem;
+use super::query::Query;
+use super::{App, json};
+use crate::command::{CommandRequest, answer_json};
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{ConnectInfo, RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use std::net::SocketAddr;
+
+/// Operates a point and waits for what became of it.
+pub async fn command(
+    State(app): State<App>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    body: Result<Json<serde_json::Value>, JsonRejection>,
+) -> Result<Response, Problem> {
+    let Json(body) = body.map_err(|error| Problem::new(error.status(), error.body_text()))?;
+    let request = match CommandRequest::from_json(&body, None) {
+        Ok(request) => request,
+        Err(detail) => return Err(Problem::bad_request(detail)),
+    };
+    let shown = request.clone();
+    let answer = app.bus.call(move |bus, now| bus.command(now, request, format!("http {peer}"))).await?;
+    let done = answer.await.map_err(|_| Problem::unavailable("the node is stopping"))?;
+    let status = match &done.outcome {
+        Ok(()) => StatusCode::OK,
+        Err(refusal) => status_of(refusal.reason),
+    };
+    let mut response = json(answer_json(&shown, &done));
+    *response.status_mut() = status;
+    Ok(response)
+}
+
+/// The HTTP status of a refusal: what the caller can do about it.
+fn status_of(reason: &str) -> StatusCode {
+    match reason {
+        "unknown_topic" => StatusCode::NOT_FOUND,
+        "not_writable" | "wrong_type" | "out_of_range" | "not_supported_mode" | "not_finite" => {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
+        "away" | "no_audit" | "connection_lost" => StatusCode::SERVICE_UNAVAILABLE,
+        "timeout" => StatusCode::GATEWAY_TIMEOUT,
+        _ => StatusCode::CONFLICT,
+    }
+}
+
+/// The newest entries of the audit log.
+pub async fn audit(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
+    let query = Query::new(query.as_deref(), &["topic", "limit"])?;
+    let (topic, limit) = (query.text("topic").map(str::to_owned), query.limit(100, 10_000)?);
+    let entries = app.bus.call(move |bus, _| bus.audit(topic.as_deref(), limit)).await?;
+    Ok(Json(serde_json::json!({ "entries": entries })).into_response())
+}

@@ -1,0 +1,122 @@
+//! `/v1/devices` and `/v1/points`: what is configured, with the health that the tree shows.
+
+use super::problem::Problem;
+use super::query::{Query, wrong};
+use super::topics::topic_of;
+use super::{App, json};
+use crate::bus::Bus;
+use crate::config::{DeviceConfig, Operate, PointConfig};
+use axum::extract::{RawQuery, State};
+use axum::http::Uri;
+use axum::response::Response;
+use serde_json::{Value as Json, json as object};
+use tieline_core::{Body, CommandMode, Topic, Value};
+use tieline_dnp3::PointType;
+
+/// All devices.
+pub async fn list(State(app): State<App>) -> Result<Response, Problem> {
+    let devices = app.devices.clone();
+    let shown = app.bus.call(move |bus, _| {
+        let all: Vec<Json> = devices.iter().map(|device| device_json(bus, device)).collect();
+        object!({ "devices": all }).to_string()
+    });
+    Ok(json(shown.await?))
+}
+
+/// One device with its points.
+pub async fn one(State(app): State<App>, uri: Uri) -> Result<Response, Problem> {
+    let topic = topic_of(&uri, "/v1/devices/")?;
+    let at = app.devices.iter().position(|device| device.topic == topic);
+    let at = at.ok_or_else(|| Problem::not_found(format!("there is no device {topic:?}")))?;
+    let devices = app.devices.clone();
+    let shown = app.bus.call(move |bus, _| {
+        let device = devices.get(at)?;
+        let mut shown = device_json(bus, device);
+        let points: Vec<Json> = device.points.iter().map(|point| point_json(device, point)).collect();
+        shown["points"] = Json::Array(points);
+        Some(shown.to_string())
+    });
+    shown.await?.map(json).ok_or_else(|| Problem::not_found("no such device"))
+}
+
+/// One page of points, in the order of devices and lists.
+pub async fn points(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
+    let query = Query::new(query.as_deref(), &["filter", "after", "limit"])?;
+    let (filter, limit) = (query.filter()?, query.limit(1000, 10_000)?);
+    let after = query.text("after");
+    let mut points = app.devices.iter().flat_map(|device| device.points.iter().map(move |point| (device, point)));
+    if let Some(after) = after
+        && !points.any(|(device, point)| topic_text(device, point) == after)
+    {
+        return Err(wrong("after", after, "the topic of a configured point"));
+    }
+    let mut chosen = points.filter(|(device, point)| filter.matches(&topic_text(device, point)));
+    let page: Vec<_> = chosen.by_ref().take(limit).collect();
+    let next = chosen.next().and(page.last()).map(|(device, point)| topic_text(device, point));
+    let page: Vec<Json> = page.into_iter().map(|(device, point)| point_json(device, point)).collect();
+    Ok(json(object!({ "points": page, "next": next }).to_string()))
+}
+
+fn topic_text(device: &DeviceConfig, point: &PointConfig) -> String {
+    format!("{}/{}", device.topic, point.name)
+}
+
+fn device_json(bus: &Bus, device: &DeviceConfig) -> Json {
+    let health = |leaf: &str| Topic::new(&format!("$SYS/devices/{}/{leaf}", device.topic)).ok();
+    let state = health("state").and_then(|topic| text_at(bus, &topic)).unwrap_or_else(|| "connecting".to_owned());
+    let stats = health("stats").and_then(|topic| json_at(bus, &topic)).unwrap_or_else(|| object!({}));
+    let time = |name: &str| stats.get(name).cloned().unwrap_or(Json::Null);
+    object!({
+        "topic": device.topic.as_str(),
+        "name": device.name,
+        "protocol": device.protocol.name(),
+        "address": device.transport.to_string(),
+        "state": state,
+        "since": time("since"),
+        "last_seen": time("last_seen"),
+        "points": device.points.len(),
+        "stats": stats,
+    })
+}
+
+fn text_at(bus: &Bus, topic: &Topic) -> Option<String> {
+    match bus.tree().get(topic)?.body {
+        Body::Point(point) => match &point.value {
+            Value::Text(text) => Some(text.to_string()),
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Bytes(_) => None,
+        },
+        Body::Opaque(octets) => String::from_utf8(octets.to_vec()).ok(),
+    }
+}
+
+fn json_at(bus: &Bus, topic: &Topic) -> Option<Json> {
+    match bus.tree().get(topic)?.body {
+        Body::Point(_) => None,
+        Body::Opaque(octets) => serde_json::from_slice(octets).ok(),
+    }
+}
+
+fn point_json(device: &DeviceConfig, point: &PointConfig) -> Json {
+    let control = point.control.as_ref();
+    let kind = match (point.point_type, control.map(|control| control.operate)) {
+        (_, Some(Operate::Latch | Operate::Pulse | Operate::TripClose)) => "bool",
+        (PointType::Binary | PointType::BinaryOutput, _) => "bool",
+        (PointType::DoubleBit | PointType::Counter | PointType::FrozenCounter, _) => "int",
+        (PointType::Analog | PointType::AnalogOutput, _) => "float",
+        (PointType::OctetString, _) => "text",
+    };
+    object!({
+        "topic": topic_text(device, point),
+        "device": device.topic.as_str(),
+        "name": point.name,
+        "type": point.point_type.name(),
+        "index": point.index,
+        "unit": point.unit,
+        "description": point.description,
+        "writable": control.is_some(),
+        "kind": kind,
+        "mode": control.map_or(CommandMode::default(), |control| control.mode).name(),
+        "min": control.and_then(|control| control.min),
+        "max": control.and_then(|control| control.max),
+    })
+}

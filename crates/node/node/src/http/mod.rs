@@ -1,0 +1,129 @@
+//! HTTP on one port: the API under `/v1`, `/metrics`, `/healthz`, and the console.
+//!
+//! In: requests. Out: what the bus, the store and the configuration say. Never: a decision of its own.
+//!
+//! The API is described by `openapi.json`, which a test holds against the routes.
+
+mod command;
+mod console;
+mod devices;
+mod guard;
+mod history;
+mod problem;
+mod query;
+mod status;
+mod topics;
+
+use crate::bus::BusHandle;
+use crate::config::{DeviceConfig, HttpConfig};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::DefaultBodyLimit;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::serve::ListenerExt;
+use guard::Guard;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tieline_core::Timestamp;
+use tieline_net::{Clock, Counters};
+use tokio::net::TcpListener;
+
+/// Octets of a request's body.
+const BODY_OCTETS_MAX: usize = 1 << 20;
+
+/// What every handler may use.
+#[derive(Clone)]
+pub struct App {
+    /// The bus.
+    pub bus: BusHandle,
+    /// What is configured.
+    pub devices: Arc<[DeviceConfig]>,
+    /// Who this is.
+    pub about: Arc<About>,
+}
+
+/// Who this node is, and what it counts beside the bus.
+#[derive(Debug)]
+pub struct About {
+    /// Its name.
+    pub name: String,
+    /// When it started.
+    pub started: Timestamp,
+    /// The clock.
+    pub clock: Clock,
+    /// Where history is kept; none where it is off.
+    pub history: Option<PathBuf>,
+    /// Sockets of the field.
+    pub field: Arc<Counters>,
+    /// Sockets of MQTT.
+    pub mqtt: Arc<Counters>,
+}
+
+/// The document that describes the API.
+pub const OPENAPI: &str = include_str!("openapi.json");
+
+fn router(app: App, guard: Guard) -> Router {
+    Router::new()
+        .route("/v1/status", get(status::status))
+        .route("/v1/topics", get(topics::list))
+        .route("/v1/topics/{*topic}", get(topics::one))
+        .route("/v1/live", get(topics::live))
+        .route("/v1/publish", post(topics::publish))
+        .route("/v1/devices", get(devices::list))
+        .route("/v1/devices/{*topic}", get(devices::one))
+        .route("/v1/points", get(devices::points))
+        .route("/v1/history", get(history::query))
+        .route("/v1/command", post(command::command))
+        .route("/v1/audit", get(command::audit))
+        .route("/v1/openapi.json", get(|| async { json(OPENAPI.to_owned()) }))
+        .route("/metrics", get(status::metrics))
+        .route("/healthz", get(status::health))
+        .fallback(get(console::file))
+        .layer(DefaultBodyLimit::max(BODY_OCTETS_MAX))
+        .layer(axum::middleware::from_fn_with_state(guard, guard::guard))
+        .with_state(app)
+}
+
+/// Serves until the future is dropped.
+///
+/// # Errors
+/// The listening socket failed.
+pub async fn serve(listener: TcpListener, app: App, config: &HttpConfig) -> std::io::Result<()> {
+    let guard = Guard(config.hosts.clone().into());
+    let service = router(app, guard).into_make_service_with_connect_info::<SocketAddr>();
+    // Without this, answers in two writes wait for the peer's delayed acknowledgement.
+    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+    axum::serve(listener, service).await
+}
+
+/// A JSON text as a response.
+fn json(text: String) -> Response {
+    let kind = HeaderValue::from_static("application/json");
+    ([(header::CONTENT_TYPE, kind)], Body::from(text)).into_response()
+}
+
+impl From<crate::bus::Stopped> for problem::Problem {
+    fn from(stopped: crate::bus::Stopped) -> Self {
+        Self::unavailable(stopped.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_names_every_route() {
+        let document: serde_json::Value = serde_json::from_str(OPENAPI).unwrap();
+        let source = include_str!("mod.rs");
+        let routes = source.lines().filter_map(|line| line.trim().strip_prefix(".route(\"")?.split('"').next());
+        let mut routes: Vec<String> = routes.map(|route| route.replace("{*", "{")).collect();
+        let mut described: Vec<String> = document["paths"].as_object().unwrap().keys().cloned().collect();
+        routes.sort();
+        described.sort();
+        assert_eq!(routes, described);
+    }
+}

@@ -1,0 +1,185 @@
+//! `/v1/status`, `/metrics` and `/healthz`.
+
+use super::problem::Problem;
+use super::{App, json};
+use crate::bus::{Bus, BusCounters};
+use crate::config::DeviceConfig;
+use crate::exposition::Exposition;
+use crate::history::HistoryStatus;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json as object;
+use tieline_core::{Body, Now, Value};
+use tieline_net::Counters;
+use tieline_topics::Stats as TreeStats;
+
+/// One look at everything that is counted.
+struct Seen {
+    now: Now,
+    tree: TreeStats,
+    counters: BusCounters,
+    updates_per_s: f64,
+    clients: usize,
+    feeds: usize,
+    commands: tieline_control::Stats,
+    history: Option<HistoryStatus>,
+    states: Vec<(String, String)>,
+}
+
+impl Seen {
+    async fn look(app: &App) -> Result<Self, Problem> {
+        let devices = app.devices.clone();
+        let seen = app.bus.call(move |bus, now| Self {
+            now,
+            tree: bus.tree().stats(),
+            counters: bus.counters(),
+            updates_per_s: bus.updates_per_s(),
+            clients: bus.client_count(),
+            feeds: bus.feed_count(),
+            commands: bus.commands().stats(),
+            history: bus.recorder().status(),
+            states: devices.iter().map(|device| (device.topic.to_string(), state_of(bus, device))).collect(),
+        });
+        Ok(seen.await?)
+    }
+
+    fn count(&self, state: &str) -> usize {
+        self.states.iter().filter(|(_, found)| found == state).count()
+    }
+
+    /// The word, and the words, for how history is doing.
+    fn history(&self) -> (&'static str, String) {
+        self.history.as_ref().map_or(("off", String::new()), |status| (status.state.name(), status.detail.clone()))
+    }
+}
+
+/// The state of a device as its topic shows it.
+fn state_of(bus: &Bus, device: &DeviceConfig) -> String {
+    let view = bus.tree().get(&format!("$SYS/devices/{}/state", device.topic));
+    match view.map(|view| view.body) {
+        Some(Body::Point(point)) => match &point.value {
+            Value::Text(text) => text.to_string(),
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Bytes(_) => String::new(),
+        },
+        Some(Body::Opaque(_)) | None => "connecting".to_owned(),
+    }
+}
+
+/// What the node is and how it is doing.
+pub async fn status(State(app): State<App>) -> Result<Response, Problem> {
+    let seen = Seen::look(&app).await?;
+    let (state, detail) = seen.history();
+    let (backlog, stored) = seen.history.as_ref().map_or((0, 0), |status| (status.backlog, status.stored));
+    let about = &app.about;
+    let uptime_ms = seen.now.utc.millis() - about.started.millis();
+    let status = object!({
+        "name": about.name,
+        "version": env!("CARGO_PKG_VERSION"),
+        "time": seen.now.utc.to_string(),
+        "started": about.started.to_string(),
+        "uptime_s": uptime_ms as f64 / 1000.0,
+        "topics": seen.tree.topics,
+        "points": app.devices.iter().map(|device| device.points.len()).sum::<usize>(),
+        "sessions": seen.clients,
+        "subscriptions": seen.tree.subscriptions,
+        "devices": { "total": seen.states.len(), "online": seen.count("online") },
+        "updates_per_s": seen.updates_per_s,
+        "history": { "state": state, "detail": detail, "backlog": backlog, "stored": stored },
+    });
+    Ok(json(status.to_string()))
+}
+
+/// Whether the node can do its work.
+pub async fn health(State(app): State<App>) -> Result<Response, Problem> {
+    let seen = Seen::look(&app).await?;
+    let (state, detail) = seen.history();
+    let mut details = Vec::new();
+    if !matches!(state, "ok" | "off" | "catching_up") {
+        details.push(format!("history: {state}: {detail}"));
+    }
+    let status = if details.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let word = if details.is_empty() { "ok" } else { "degraded" };
+    let body = object!({ "status": word, "history": state, "devices_away": seen.count("away"), "detail": details });
+    let mut response = json(body.to_string());
+    *response.status_mut() = status;
+    Ok(response)
+}
+
+/// Everything that is counted, for Prometheus.
+pub async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
+    let seen = Seen::look(&app).await?;
+    let mut e = Exposition::default();
+    let about = &app.about;
+    e.family("tieline_build_info", "The version that runs.", "gauge");
+    e.sample("tieline_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+    e.gauge("tieline_start_time_seconds", "When the node started, since 1970.", about.started.millis() / 1000);
+    bus_metrics(&mut e, &seen);
+    history_metrics(&mut e, &seen);
+    command_metrics(&mut e, &seen.commands);
+    socket_metrics(&mut e, &[("field", &about.field), ("mqtt", &about.mqtt)]);
+    e.family("tieline_devices", "Devices by state.", "gauge");
+    for state in ["connecting", "online", "slow", "away", "garbage", "restarting"] {
+        e.sample("tieline_devices", &[("state", state)], seen.count(state));
+    }
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    Ok(([(header::CONTENT_TYPE, kind)], e.into_text()).into_response())
+}
+
+fn bus_metrics(e: &mut Exposition, seen: &Seen) {
+    let (tree, counters) = (&seen.tree, &seen.counters);
+    e.gauge("tieline_topics", "Topics that hold a value.", tree.topics);
+    e.gauge("tieline_tree_bytes", "Octets of all paths and values.", tree.octets);
+    e.gauge("tieline_subscriptions", "Subscriptions of all subscribers.", tree.subscriptions);
+    e.gauge("tieline_mqtt_sessions", "MQTT clients that are connected.", seen.clients);
+    e.gauge("tieline_live_feeds", "Readers of live updates over HTTP.", seen.feeds);
+    e.counter("tieline_updates_total", "Updates applied to the tree.", counters.updates);
+    e.counter("tieline_updates_refused_total", "Updates refused because the tree is full.", counters.refused);
+    e.counter("tieline_deliveries_total", "Messages queued for subscribers.", counters.deliveries);
+    e.counter("tieline_mqtt_published_total", "Messages that clients published.", counters.published);
+    e.counter("tieline_mqtt_publish_refused_total", "Messages of clients not taken.", counters.publish_refused);
+    e.counter("tieline_mqtt_connected_total", "Clients let in.", counters.connected);
+    e.counter("tieline_mqtt_ended_full_total", "Clients ended because their queue was full.", counters.ended_full);
+    e.counter("tieline_topics_forgotten_total", "Idle topics forgotten for room.", tree.idle_forgotten);
+}
+
+fn history_metrics(e: &mut Exposition, seen: &Seen) {
+    let (state, _) = seen.history();
+    e.family("tieline_history_state", "1 for the state that history is in.", "gauge");
+    for known in ["ok", "catching_up", "disk_full", "failed", "off"] {
+        e.sample("tieline_history_state", &[("state", known)], u8::from(known == state));
+    }
+    if let Some(status) = &seen.history {
+        e.gauge("tieline_history_backlog", "Samples in the journal that the store has not taken.", status.backlog);
+        e.counter("tieline_history_stored_total", "Samples in the store since the start.", status.stored);
+        e.counter("tieline_history_lost_total", "Samples that could not be recorded.", status.lost);
+        e.gauge("tieline_journal_bytes", "Octets of the journal.", status.journal_octets);
+    }
+}
+
+fn command_metrics(e: &mut Exposition, stats: &tieline_control::Stats) {
+    e.family("tieline_commands_total", "Requests by what became of them.", "counter");
+    let ends = [
+        ("succeeded", stats.succeeded),
+        ("refused", stats.refused),
+        ("failed", stats.failed),
+        ("dropped", stats.dropped),
+        ("timed_out", stats.timed_out),
+        ("lost", stats.lost),
+    ];
+    for (end, count) in ends {
+        e.sample("tieline_commands_total", &[("end", end)], count);
+    }
+    e.gauge("tieline_commands_under_way", "Commands that wait or are out.", stats.under_way);
+}
+
+fn socket_metrics(e: &mut Exposition, columns: &[(&str, &Counters)]) {
+    let counts: Vec<Vec<(&'static str, u64)>> = columns.iter().map(|(_, counters)| counters.each().collect()).collect();
+    for (at, (name, _)) in counts.first().into_iter().flatten().enumerate() {
+        let family = format!("tieline_socket_{name}_total");
+        e.family(&family, "Sockets of devices and of MQTT clients: see docs/metrics.md.", "counter");
+        for ((column, _), counts) in columns.iter().zip(&counts) {
+            e.sample(&family, &[("column", column)], counts.get(at).map_or(0, |(_, count)| *count));
+        }
+    }
+}

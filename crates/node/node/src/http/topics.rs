@@ -1,0 +1,108 @@
+//! `/v1/topics`, `/v1/live`, `/v1/publish`.
+
+use super::problem::Problem;
+use super::query::{Query, decode, wrong};
+use super::{App, json};
+use crate::bus::{LiveFeed, LIVE_WAITING_MAX, write_topic};
+use axum::Json;
+use axum::extract::{RawQuery, State};
+use axum::http::{StatusCode, Uri};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use std::convert::Infallible;
+use std::time::Duration;
+use tieline_core::{Topic, json_string};
+use tokio::sync::mpsc;
+
+/// One page of topics.
+pub async fn list(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
+    let query = Query::new(query.as_deref(), &["filter", "after", "limit"])?;
+    let (filter, limit) = (query.filter()?, query.limit(1000, 10_000)?);
+    let after = query.text("after").map(|text| Topic::new(text).map_err(|e| wrong("after", text, &e.to_string())));
+    let after = after.transpose()?;
+    let page = app.bus.call(move |bus, _| {
+        let page = bus.tree().list(&filter, after.as_ref(), limit);
+        let mut text = String::from("{\"topics\":[");
+        for (i, view) in page.items.iter().enumerate() {
+            if i > 0 {
+                text.push(',');
+            }
+            write_topic(view, &mut text);
+        }
+        text.push_str("],\"next\":");
+        match &page.after {
+            Some(after) => json_string(after, &mut text),
+            None => text.push_str("null"),
+        }
+        text.push('}');
+        text
+    });
+    Ok(json(page.await?))
+}
+
+/// The topic in a path like `/v1/topics/site/relay1`.
+pub fn topic_of(uri: &Uri, prefix: &str) -> Result<Topic, Problem> {
+    let text = decode(uri.path().strip_prefix(prefix).unwrap_or_default(), false);
+    Topic::new(&text).map_err(|e| wrong("the topic", &text, &e.to_string()))
+}
+
+/// One topic.
+pub async fn one(State(app): State<App>, uri: Uri) -> Result<Response, Problem> {
+    let topic = topic_of(&uri, "/v1/topics/")?;
+    let name = topic.clone();
+    let found = app.bus.call(move |bus, _| {
+        let view = bus.tree().get(&topic)?;
+        let mut text = String::new();
+        write_topic(&view, &mut text);
+        Some(text)
+    });
+    let missing = || Problem::not_found(format!("the topic {name:?} has no value"));
+    found.await?.map(json).ok_or_else(missing)
+}
+
+/// Changes as they come.
+pub async fn live(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
+    let filters = Query::new(query.as_deref(), &["filter"])?.filters()?;
+    let (out, updates) = mpsc::channel(LIVE_WAITING_MAX);
+    let added = app.bus.call(move |bus, _| bus.add_feed(&filters, LiveFeed::new(&filters, out)));
+    added.await?.map_err(|error| Problem::unavailable(error.to_string()))?;
+    let stream = futures_util::stream::unfold(updates, |mut updates| async {
+        let text: String = updates.recv().await?;
+        Some((Ok::<_, Infallible>(Event::default().event("update").data(text)), updates))
+    });
+    let keep_alive = KeepAlive::new().interval(Duration::from_secs(15));
+    Ok(Sse::new(stream).keep_alive(keep_alive).into_response())
+}
+
+/// What `POST /v1/publish` takes.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Publish {
+    topic: String,
+    payload: serde_json::Value,
+    #[serde(default)]
+    retain: bool,
+}
+
+/// Publishes, and answers when history has stored it.
+pub async fn publish(State(app): State<App>, Json(request): Json<Publish>) -> Result<Response, Problem> {
+    let topic = client_topic(&request.topic)?;
+    let payload = match request.payload {
+        serde_json::Value::String(text) => Bytes::from(text),
+        other => Bytes::from(other.to_string()),
+    };
+    let stored = app.bus.call(move |bus, now| bus.publish(now, topic, payload, request.retain)).await?;
+    let refused = |detail| Problem::new(StatusCode::INSUFFICIENT_STORAGE, detail);
+    match stored.map_err(|e| refused(e.to_string()))?.await {
+        Ok(true) => Ok(json("{\"status\":\"ok\"}".to_owned())),
+        Ok(false) | Err(_) => Err(refused("history cannot store it; see /healthz".to_owned())),
+    }
+}
+
+fn client_topic(text: &str) -> Result<Topic, Problem> {
+    if text.starts_with('$') {
+        return Err(wrong("topic", text, "a name that does not begin with $"));
+    }
+    Topic::new(text).map_err(|e| wrong("topic", text, &e.to_string()))
+}

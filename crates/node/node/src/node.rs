@@ -1,0 +1,204 @@
+//! A node from start to stop: its threads, and the order in which they come and go.
+
+use crate::audit::AuditLog;
+use crate::broker::Broker;
+use crate::bus::{Bus, BusHandle, BusInput};
+use crate::config::{Config, MqttConfig};
+use crate::control::Commands;
+use crate::field::{self, FieldHandle, Numbered};
+use crate::history::{self, HistoryWriter, Recorder};
+use crate::http::{About, App};
+use std::cell::RefCell;
+use std::fmt;
+use std::fs::{File, TryLockError};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use tieline_core::DeviceId;
+use tieline_net::{Clock, Counters, ShardThread};
+use tieline_topics::Limits;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+
+/// A running node. Dropping it stops it: what was acknowledged is stored.
+#[derive(Debug)]
+pub struct Node {
+    // In the order in which they stop: whoever brings work in goes first.
+    _http: ShardThread,
+    _field: Vec<FieldHandle>,
+    _bus: ShardThread,
+    _history: Option<Arc<HistoryWriter>>,
+    _lock: File,
+    http: SocketAddr,
+    mqtt: SocketAddr,
+}
+
+/// Why a node could not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// The data folder cannot be made, locked or read.
+    Data {
+        /// Which.
+        folder: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// An address cannot be listened on.
+    Listen {
+        /// Which server.
+        what: &'static str,
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        why: std::io::Error,
+    },
+    /// A device cannot be started.
+    Field(std::io::Error),
+    /// Two points that can be commanded contradict each other.
+    Control(tieline_control::PointError),
+    /// The system gives no thread.
+    Thread(std::io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Data { folder, why } => write!(f, "the data folder {} cannot be used: {why}", folder.display()),
+            Self::Listen { what, address, why } => write!(f, "{what} cannot listen on {address}: {why}"),
+            Self::Field(why) => write!(f, "a device cannot be started: {why}"),
+            Self::Control(why) => why.fmt(f),
+            Self::Thread(why) => write!(f, "a thread cannot be started: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl Node {
+    /// Starts a node whose data is in `folder`.
+    ///
+    /// # Errors
+    /// The folder, an address or a thread cannot be had; nothing runs then.
+    pub fn start(config: &Config, folder: &Path) -> Result<Self, StartError> {
+        let data = |why: String| StartError::Data { folder: folder.to_owned(), why };
+        let lock = lock(folder).map_err(data)?;
+        let audit = AuditLog::open(&folder.join("audit.jsonl")).map_err(|e| data(e.to_string()))?;
+        let history = history::open(&config.history, folder).map_err(|e| data(e.to_string()))?.map(Arc::new);
+        let (bus, inputs) = BusHandle::new();
+        let clock = Clock::start();
+        let devices: Vec<Numbered> =
+            config.devices.iter().cloned().zip(0..).map(|(config, id)| Numbered { id: DeviceId(id), config }).collect();
+        let shards = shard_count(config.node.workers, devices.len());
+        let shard_of = move |id: DeviceId| usize::try_from(id.0).unwrap_or(0) % shards.max(1);
+        let commands = Commands::new(&config.command, &devices, shard_of, audit, bus.clone()).map_err(StartError::Control)?;
+        let recorder = Recorder::new(&config.history, history.clone(), bus.clone());
+        let mqtt_counters = Arc::new(Counters::default());
+        let (bus_thread, mqtt) =
+            start_bus(&config.mqtt, clock.clone(), Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
+        let field_counters = Arc::new(Counters::default());
+        let about = About {
+            name: config.node.name.clone(),
+            started: clock.now().utc,
+            clock: clock.clone(),
+            history: config.history.enabled.then(|| folder.to_owned()),
+            field: Arc::clone(&field_counters),
+            mqtt: mqtt_counters,
+        };
+        let app = App { bus: bus.clone(), devices: config.devices.clone().into(), about: Arc::new(about) };
+        let (http_thread, http) = start_http(config, clock.clone(), app)?;
+        let mut field = Vec::new();
+        for number in 0..shards {
+            let here: Vec<Numbered> = devices.iter().filter(|device| shard_of(device.id) == number).cloned().collect();
+            let handle = field::start(number, here, clock.clone(), Arc::clone(&field_counters), bus.clone());
+            field.push(handle.map_err(StartError::Field)?);
+        }
+        let senders: Vec<_> = field.iter().map(FieldHandle::sender).collect();
+        bus.tell_blocking(BusInput::Call(Box::new(move |bus, _| bus.set_field(senders))));
+        Ok(Self { _http: http_thread, _field: field, _bus: bus_thread, _history: history, _lock: lock, http, mqtt })
+    }
+
+    /// Where HTTP listens.
+    #[must_use]
+    pub const fn http(&self) -> SocketAddr {
+        self.http
+    }
+
+    /// Where MQTT listens.
+    #[must_use]
+    pub const fn mqtt(&self) -> SocketAddr {
+        self.mqtt
+    }
+}
+
+/// Makes the folder and keeps other nodes out of it.
+fn lock(folder: &Path) -> Result<File, String> {
+    std::fs::create_dir_all(folder).map_err(|e| e.to_string())?;
+    let file = File::create(folder.join("lock")).map_err(|e| e.to_string())?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err("another node uses it".to_owned()),
+        Err(TryLockError::Error(error)) => Err(error.to_string()),
+    }
+}
+
+/// One field shard a core, but no more than there are devices.
+fn shard_count(workers: usize, devices: usize) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let wanted = if workers == 0 { cores } else { workers };
+    wanted.min(devices)
+}
+
+fn start_bus(
+    config: &MqttConfig,
+    clock: Clock,
+    counters: Arc<Counters>,
+    inputs: mpsc::Receiver<BusInput>,
+    recorder: Recorder,
+    commands: Commands,
+) -> Result<(ShardThread, SocketAddr), StartError> {
+    let (report, reported) = sync_channel(1);
+    let owned = config.clone();
+    let body = move |shard: Rc<tieline_net::Shard>| async move {
+        let broker = Broker::bind(&shard, &owned).await;
+        let (broker, address) = match broker.and_then(|broker| broker.local_addr().map(|address| (broker, address))) {
+            Ok(bound) => bound,
+            Err(error) => return drop(report.send(Err(error))),
+        };
+        let _ = report.send(Ok(address));
+        let limits = Limits {
+            topics_max: owned.topics_max,
+            payload_octets_max: usize::try_from(owned.packet_octets_max).unwrap_or(usize::MAX),
+            ..Limits::default()
+        };
+        let bus = Rc::new(RefCell::new(Bus::new(&shard, limits, recorder, commands)));
+        tokio::task::spawn_local(broker.serve(Rc::clone(&shard), Rc::clone(&bus)));
+        crate::bus::run(shard, bus, inputs).await;
+    };
+    let thread = ShardThread::spawn("bus", clock, counters, body).map_err(StartError::Thread)?;
+    let address = reported.recv().unwrap_or_else(|_| Err(std::io::Error::other("the bus ended before it began")));
+    let why = |why| StartError::Listen { what: "mqtt", address: config.listen, why };
+    Ok((thread, address.map_err(why)?))
+}
+
+fn start_http(config: &Config, clock: Clock, app: App) -> Result<(ShardThread, SocketAddr), StartError> {
+    let (report, reported) = sync_channel(1);
+    let owned = config.http.clone();
+    let body = move |_shard: Rc<tieline_net::Shard>| async move {
+        let listener = TcpListener::bind(owned.listen).await;
+        let (listener, address) = match listener.and_then(|l| l.local_addr().map(|address| (l, address))) {
+            Ok(bound) => bound,
+            Err(error) => return drop(report.send(Err(error))),
+        };
+        let _ = report.send(Ok(address));
+        if let Err(error) = crate::http::serve(listener, app, &owned).await {
+            tracing::error!(%error, "the HTTP server ended");
+        }
+    };
+    let counters = Arc::new(Counters::default());
+    let thread = ShardThread::spawn("http", clock, counters, body).map_err(StartError::Thread)?;
+    let address = reported.recv().unwrap_or_else(|_| Err(std::io::Error::other("HTTP ended before it began")));
+    let why = |why| StartError::Listen { what: "http", address: config.http.listen, why };
+    Ok((thread, address.map_err(why)?))
+}

@@ -1,0 +1,151 @@
+//! What an operator types to an outstation of ours: one line, one answer.
+//!
+//! ```text
+//! update <type> <index> <value> [flags=0x01] [time=ms]
+//! remove <type> [<index>]
+//! local on|off
+//! restart
+//! quit
+//! ```
+
+use tieline_dnp3::{DnpTime, DoubleBit, Flags, Measured, Measurement, PointType, Stamp};
+
+/// One line, understood.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Line {
+    /// Give a point a value.
+    Update(Measurement),
+    /// Take a point away, or all of a type.
+    Remove(PointType, Option<u16>),
+    /// Switch local mode.
+    Local(bool),
+    /// Start again, as after a power cycle.
+    Restart,
+    /// End.
+    Quit,
+}
+
+impl Line {
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// What was found, and what was expected.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        match words.as_slice() {
+            ["update", rest @ ..] => parse_update(rest).map(Self::Update),
+            ["remove", name] => Ok(Self::Remove(parse_type(name)?, None)),
+            ["remove", name, index] => Ok(Self::Remove(parse_type(name)?, Some(parse_index(index)?))),
+            ["local", "on"] => Ok(Self::Local(true)),
+            ["local", "off"] => Ok(Self::Local(false)),
+            ["restart"] => Ok(Self::Restart),
+            ["quit"] => Ok(Self::Quit),
+            _ => Err(format!(
+                "the line is {text:?}, expected update <type> <index> <value> [flags=0x01] [time=ms], remove <type> \
+                 [<index>], local on|off, restart, or quit"
+            )),
+        }
+    }
+}
+
+fn parse_update(words: &[&str]) -> Result<Measurement, String> {
+    let [name, index, rest @ ..] = words else {
+        return Err("the line ends early, expected update <type> <index> <value> [flags=0x01] [time=ms]".to_owned());
+    };
+    let (point_type, index) = (parse_type(name)?, parse_index(index)?);
+    let (mut flags, mut stamp, mut value) = (Flags::ONLINE, None, Vec::new());
+    for word in rest {
+        match word.split_once('=') {
+            Some(("flags", octet)) => flags = Flags(parse_flags(octet)?),
+            Some(("time", millis)) => stamp = Some(parse_time(millis)?),
+            Some(_) | None => value.push(*word),
+        }
+    }
+    let value = value.join(" ");
+    let value = parse_value(point_type, &value).map_err(|expected| format!("the value is {value:?}, expected {expected}"))?;
+    Ok(Measurement { point_type, index, value, flags, stamp })
+}
+
+fn parse_type(name: &str) -> Result<PointType, String> {
+    let known = PointType::ALL.map(PointType::name).join(", ");
+    PointType::from_name(name).ok_or_else(|| format!("the type is {name:?}, expected one of {known}"))
+}
+
+fn parse_index(text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_| format!("the index is {text:?}, expected a whole number from 0 to 65535"))
+}
+
+fn parse_flags(text: &str) -> Result<u8, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(hex) => u8::from_str_radix(hex, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| format!("flags is {text:?}, expected an octet like 0x01"))
+}
+
+fn parse_time(text: &str) -> Result<Stamp, String> {
+    let millis = text.parse().ok().filter(|millis| *millis <= DnpTime::MAX.millis());
+    let time = millis.map(DnpTime::from_millis);
+    let expected = || format!("time is {text:?}, expected milliseconds since 1970, from 0 to {}", DnpTime::MAX.millis());
+    Ok(Stamp { time: time.ok_or_else(expected)?, synchronized: true })
+}
+
+/// The value of a point of some type, as people write it.
+///
+/// # Errors
+/// What was expected.
+pub fn parse_value(point_type: PointType, text: &str) -> Result<Measured, String> {
+    match point_type {
+        PointType::Binary | PointType::BinaryOutput => match text {
+            "true" | "on" | "1" => Ok(Measured::Bit(true)),
+            "false" | "off" | "0" => Ok(Measured::Bit(false)),
+            _ => Err("true or false".to_owned()),
+        },
+        PointType::DoubleBit => match text {
+            "intermediate" | "0" => Ok(Measured::DoubleBit(DoubleBit::Intermediate)),
+            "off" | "1" => Ok(Measured::DoubleBit(DoubleBit::Off)),
+            "on" | "2" => Ok(Measured::DoubleBit(DoubleBit::On)),
+            "indeterminate" | "3" => Ok(Measured::DoubleBit(DoubleBit::Indeterminate)),
+            _ => Err("intermediate, off, on or indeterminate".to_owned()),
+        },
+        PointType::Counter | PointType::FrozenCounter => {
+            text.parse().map(Measured::Count).map_err(|_| "a whole number from 0 to 4294967295".to_owned())
+        }
+        PointType::Analog | PointType::AnalogOutput => {
+            text.parse().map(Measured::Analog).map_err(|_| "a number".to_owned())
+        }
+        PointType::OctetString => match text.len() {
+            1..=255 => Ok(Measured::Octets(text.as_bytes().into())),
+            _ => Err("1 to 255 octets".to_owned()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: &str) {
+        let shown = match Line::parse(text) {
+            Ok(Line::Update(m)) => format!("{} {} {:?} {:02x} {:?}", m.point_type.name(), m.index, m.value, m.flags.0, m.stamp.map(|s| s.time.millis())),
+            Ok(line) => format!("{line:?}"),
+            Err(error) => error,
+        };
+        assert_eq!(shown, expect, "{text}");
+    }
+
+    #[test]
+    fn lines_are_understood_or_say_what_is_wrong() {
+        check("update binary 0 true", "binary 0 Bit(true) 01 None");
+        check("update analog 3 -12.5 flags=0x21 time=1700000000000", "analog 3 Analog(-12.5) 21 Some(1700000000000)");
+        check("update double_bit 1 on", "double-bit 1 DoubleBit(On) 01 None");
+        check("update octet-string 2 hello world", "octet-string 2 Octets([104, 101, 108, 108, 111, 32, 119, 111, 114, 108, 100]) 01 None");
+        check("remove counter", "Remove(Counter, None)");
+        check("remove counter 7", "Remove(Counter, Some(7))");
+        check("local on", "Local(true)");
+        check("update binary 0 maybe", "the value is \"maybe\", expected true or false");
+        check("update binary 70000 true", "the index is \"70000\", expected a whole number from 0 to 65535");
+        check("update binary 0 true flags=0x100", "flags is \"0x100\", expected an octet like 0x01");
+        check("update binary", "the line ends early, expected update <type> <index> <value> [flags=0x01] [time=ms]");
+    }
+}

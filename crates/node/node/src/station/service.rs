@@ -1,0 +1,215 @@
+//! One outstation behind one listening socket.
+
+use crate::config::outstation::OutstationPoint;
+use crate::station::Line;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use tieline_core::Now;
+use tieline_dnp3::app::CommandStatus;
+use tieline_dnp3::outstation::{
+    BoxedControlHandler, ControlHandler, Database, Operate, Outstation, OutstationConfig, OutstationEvent,
+};
+use tieline_dnp3::{AnalogCommand, Control, Crob, Flags, Measured, Measurement, PointType};
+use tieline_net::{Closed, Limits, ListenConfig, Listener, Owner, Session, Shard};
+
+/// What happened at an outstation, for whoever serves it.
+#[derive(Clone, Debug)]
+pub enum Happening {
+    /// A master connected.
+    Connected(SocketAddr),
+    /// The master's connection ended.
+    Disconnected(Closed),
+    /// The outstation's machine says so.
+    Event(OutstationEvent),
+}
+
+/// Told of everything that happens.
+pub type Teller = Rc<RefCell<dyn FnMut(&Session<Outstation>, Now, Happening)>>;
+
+/// An outstation that listens.
+#[derive(Debug)]
+pub struct Station {
+    session: Session<Outstation>,
+    address: SocketAddr,
+}
+
+/// A database with first values.
+#[must_use]
+pub fn database_of(points: &[OutstationPoint]) -> Database {
+    let mut database = Database::new();
+    for point in points {
+        let Measurement { point_type, index, .. } = point.start;
+        // Duplicates and wrong variations were refused with the file.
+        let _ = database.add(point_type, index, point.config);
+        let _ = database.set(point.start.clone());
+    }
+    database.shrink();
+    database
+}
+
+impl Station {
+    /// Listens and serves until the shard ends. A new connection takes the place of an old one.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub async fn start(
+        shard: &Rc<Shard>,
+        listen: SocketAddr,
+        config: OutstationConfig,
+        database: Database,
+        controls: BoxedControlHandler,
+        tell: Teller,
+    ) -> std::io::Result<Self> {
+        let listen = ListenConfig { sessions_max: 8, ..ListenConfig::new(listen.to_string()) };
+        let listener = Listener::bind(&listen, shard.counters().clone()).await?;
+        let address = listener.local_addr()?;
+        let session = Session::new(shard, Outstation::new(config, database, controls), Limits::default());
+        let served = session.clone();
+        tokio::task::spawn_local(async move {
+            loop {
+                let accepted = listener.accept().await;
+                let (session, mut owner) = (served.clone(), StationOwner { tell: Rc::clone(&tell) });
+                tokio::task::spawn_local(async move {
+                    let _place = accepted.place;
+                    session.run(accepted.stream, &mut owner).await;
+                });
+            }
+        });
+        Ok(Self { session, address })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its session.
+    #[must_use]
+    pub const fn session(&self) -> &Session<Outstation> {
+        &self.session
+    }
+
+    /// Does what a line says; [`Line::Quit`] is the caller's.
+    ///
+    /// # Errors
+    /// The database does not have the point, or the value is not of its type.
+    pub fn apply(&self, line: Line) -> Result<(), String> {
+        match line {
+            Line::Update(measurement) => {
+                self.session.with(|station, now| station.update(now, measurement)).map_err(|e| e.to_string())
+            }
+            Line::Remove(point_type, Some(index)) => {
+                let removed = self.session.with(|station, _| station.remove(point_type, index));
+                removed.then_some(()).ok_or_else(|| format!("there is no {} {index}", point_type.name()))
+            }
+            Line::Remove(point_type, None) => {
+                let removed = self.session.with(|station, _| station.database_mut().remove_all(point_type));
+                if removed > 0 { Ok(()) } else { Err(format!("there is no {}", point_type.name())) }
+            }
+            Line::Local(on) => {
+                self.session.with(|station, _| station.set_local(on));
+                Ok(())
+            }
+            Line::Restart => {
+                self.session.with(Outstation::restart);
+                if self.session.is_connected() {
+                    self.session.close();
+                }
+                Ok(())
+            }
+            Line::Quit => Ok(()),
+        }
+    }
+}
+
+struct StationOwner {
+    tell: Teller,
+}
+
+impl Owner<Outstation> for StationOwner {
+    fn event(&mut self, session: &Session<Outstation>, now: Now, event: OutstationEvent) {
+        (self.tell.borrow_mut())(session, now, Happening::Event(event));
+    }
+
+    fn connected(&mut self, session: &Session<Outstation>, now: Now, peer: SocketAddr) {
+        (self.tell.borrow_mut())(session, now, Happening::Connected(peer));
+    }
+
+    fn closed(&mut self, session: &Session<Outstation>, now: Now, why: Closed) {
+        (self.tell.borrow_mut())(session, now, Happening::Disconnected(why));
+    }
+}
+
+/// Answers controls as the outstation's file says.
+#[derive(Debug)]
+pub struct TableControls {
+    answers: HashMap<(bool, u16), CommandStatus>,
+}
+
+impl TableControls {
+    /// The answers of a file's outputs.
+    #[must_use]
+    pub fn of(points: &[OutstationPoint]) -> Self {
+        let outputs = points.iter().filter_map(|point| {
+            let analog = match point.start.point_type {
+                PointType::BinaryOutput => false,
+                PointType::AnalogOutput => true,
+                _ => return None,
+            };
+            Some(((analog, point.start.index), point.operate))
+        });
+        Self { answers: outputs.collect() }
+    }
+
+    fn answer(&self, index: u16, control: &Control) -> CommandStatus {
+        let key = (matches!(control, Control::Analog(_)), index);
+        self.answers.get(&key).copied().unwrap_or(CommandStatus::NotSupported)
+    }
+}
+
+impl ControlHandler for TableControls {
+    fn select(&mut self, index: u16, control: &Control) -> CommandStatus {
+        self.answer(index, control)
+    }
+
+    fn operate(&mut self, index: u16, control: &Control, _how: Operate) -> CommandStatus {
+        self.answer(index, control)
+    }
+}
+
+/// What an output shows after a control of it: the state that a latch, a pulse or a trip-close leaves behind; none for
+/// a control that moves nothing.
+#[must_use]
+pub fn state_after(index: u16, control: &Control) -> Option<Measurement> {
+    let (point_type, value) = match control {
+        Control::Crob(crob) => (PointType::BinaryOutput, Measured::Bit(closes(*crob)?)),
+        Control::Analog(command) => (PointType::AnalogOutput, Measured::Analog(number(*command))),
+    };
+    Some(Measurement { point_type, index, value, flags: Flags::ONLINE, stamp: None })
+}
+
+/// Whether a control relay output block closes (true) or opens; none for codes that do neither (IEEE 1815 A.8.1).
+#[must_use]
+pub const fn closes(crob: Crob) -> Option<bool> {
+    match (crob.code >> 6, crob.code & 0x0f) {
+        (1, _) => Some(true),
+        (2, _) => Some(false),
+        (_, 1 | 3) => Some(true),
+        (_, 2 | 4) => Some(false),
+        _ => None,
+    }
+}
+
+/// The number of an analog command.
+#[must_use]
+pub fn number(command: AnalogCommand) -> f64 {
+    match command {
+        AnalogCommand::Int32(x) => x.into(),
+        AnalogCommand::Int16(x) => x.into(),
+        AnalogCommand::Float32(x) => x.into(),
+        AnalogCommand::Float64(x) => x,
+    }
+}
