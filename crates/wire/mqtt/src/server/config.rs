@@ -9,7 +9,8 @@ pub struct ServerConfig {
     pub connect_timeout: Duration,
     /// The largest CONNECT, in octets; larger ones are closed on.
     pub connect_octets_max: u32,
-    /// The largest packet after that, in octets; larger ones are disconnected with 0x95.
+    /// The largest packet after that, in octets; larger ones are disconnected with 0x95. What is taken is delivered:
+    /// the driver must be able to hold a packet of this size and 128 KiB for a socket that is slow.
     pub packet_octets_max: u32,
     /// QoS 1 and 2 messages that a 5.0 client may have unacknowledged, 1 to 65,535; one more is disconnected with 0x93.
     pub receive_max: u16,
