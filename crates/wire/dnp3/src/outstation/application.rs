@@ -142,7 +142,7 @@ impl Application {
         if !self.timers.is_running(Timer::NeedTime) {
             self.ask_for_time_later(now);
         }
-        self.end_hold(now);
+        self.end_hold();
     }
 
     pub(super) fn handle_disconnected(&mut self) {
@@ -168,7 +168,7 @@ impl Application {
             Ok(fragment) => fragment,
             Err(FragmentError::UnknownFunction { control, .. }) if broadcast.is_none() => {
                 self.stats.requests += 1;
-                self.begin_request(now);
+                self.begin_request();
                 self.last = None;
                 self.set_reply(control.sequence, Outcome::only(Iin::NO_FUNC_CODE_SUPPORT));
                 return;
@@ -187,7 +187,7 @@ impl Application {
             (Function::Confirm, None) => self.handle_confirm(fragment.control),
             (Function::Confirm | Function::Read, Some(_)) => self.stats.fragments_malformed += 1,
             (_, Some(broadcast)) => self.handle_broadcast(now, &fragment, broadcast),
-            (Function::Read, None) => self.handle_read(now, octets, &fragment),
+            (Function::Read, None) => self.handle_read(octets, &fragment),
             (_, None) => self.handle_request(now, octets, &fragment),
         }
     }
@@ -198,9 +198,9 @@ impl Application {
         self.perform(now, fragment);
     }
 
-    fn handle_read(&mut self, now: Now, octets: &[u8], fragment: &Fragment<'_>) {
+    fn handle_read(&mut self, octets: &[u8], fragment: &Fragment<'_>) {
         self.stats.requests += 1;
-        self.begin_request(now);
+        self.begin_request();
         self.last = None;
         self.selection = None;
         if self.unsolicited.is_awaiting() {
@@ -213,7 +213,7 @@ impl Application {
 
     fn handle_request(&mut self, now: Now, octets: &[u8], fragment: &Fragment<'_>) {
         self.stats.requests += 1;
-        self.begin_request(now);
+        self.begin_request();
         let digest = Digest::of(octets);
         if self.last == Some(digest) {
             self.stats.requests_repeated += 1;
@@ -230,19 +230,22 @@ impl Application {
     }
 
     /// Whatever is under way gives way to a new request.
-    fn begin_request(&mut self, now: Now) {
+    fn begin_request(&mut self) {
         self.deferred = None;
         self.stop_solicited();
         if self.unsolicited.halted {
             self.unsolicited.halted = false;
-            self.end_hold(now);
+            self.end_hold();
         }
     }
 
     fn stop_solicited(&mut self) {
         match &self.solicited {
             Solicited::Idle | Solicited::Reply | Solicited::ReplyAwaits(_) => {}
-            Solicited::Reading(_) | Solicited::Awaits(..) => self.events.rearm(),
+            Solicited::Reading(_) | Solicited::Awaits(..) => {
+                self.events.rearm();
+                self.end_hold();
+            }
         }
         self.timers.stop(Timer::SolicitedConfirm);
         self.solicited = Solicited::Idle;
@@ -267,8 +270,8 @@ impl Application {
             Function::FreezeClear | Function::FreezeClearNoResponse => self.freeze(now, fragment, true),
             Function::ColdRestart => self.request_restart(true),
             Function::WarmRestart => self.request_restart(false),
-            Function::EnableUnsolicited => self.enable_unsolicited(now, fragment, true),
-            Function::DisableUnsolicited => self.enable_unsolicited(now, fragment, false),
+            Function::EnableUnsolicited => self.enable_unsolicited(fragment, true),
+            Function::DisableUnsolicited => self.enable_unsolicited(fragment, false),
             Function::AssignClass => self.assign_class(fragment),
             Function::DelayMeasure => self.measure_delay(),
             Function::RecordCurrentTime => self.record_time(now),
@@ -357,7 +360,10 @@ impl Application {
         if self.timers.has_passed(Timer::UnsolicitedConfirm, now.mono) {
             self.timers.stop(Timer::UnsolicitedConfirm);
             self.stats.confirms_missed += 1;
-            self.miss_unsolicited_confirm(now);
+            self.miss_unsolicited_confirm();
+        }
+        if self.timers.has_passed(Timer::UnsolicitedHold, now.mono) {
+            self.end_hold();
         }
         if self.timers.has_passed(Timer::NeedTime, now.mono) {
             self.indications = self.indications.with(Iin::NEED_TIME);
@@ -365,19 +371,19 @@ impl Application {
         }
     }
 
-    fn miss_unsolicited_confirm(&mut self, now: Now) {
+    fn miss_unsolicited_confirm(&mut self) {
         match self.unsolicited.phase {
             Phase::AwaitsNull => self.unsolicited.finish(Phase::Null),
             Phase::Awaits if self.deferred.is_some() => {
                 self.events.rearm();
                 self.unsolicited.finish(Phase::Ready);
-                self.end_hold(now);
+                self.end_hold();
             }
             Phase::Awaits if self.events.written_lost() => {
                 // A repetition would not be the same: report anew, under the next number.
                 self.events.rearm();
                 self.unsolicited.finish(Phase::Ready);
-                self.end_hold(now);
+                self.end_hold();
             }
             Phase::Awaits if self.repetitions_are_left() => self.unsolicited.phase = Phase::Repeat,
             Phase::Awaits => {

@@ -14,7 +14,8 @@ pub struct OutstationConfig {
     pub master: u16,
     /// Whether requests to FFFC, "whoever is on this link", are answered. Default false.
     pub answers_self_address: bool,
-    /// The longest fragment that is sent, 249 to 2048 octets. Default 2048.
+    /// The longest fragment that is sent, 272 (so that every octet string fits) to 2048 octets; what is beyond is brought
+    /// within. Default 2048.
     pub fragment_octets_sent_max: u16,
     /// The longest fragment that is received, 249 octets and up. Default 2048.
     pub fragment_octets_received_max: u16,

@@ -9,6 +9,17 @@
 //!
 //! In: octets, deadlines, and the owner's [`update`](Outstation::update). Out: octets, and [`OutstationEvent`].
 //!
+//! | functions | served |
+//! |---|---|
+//! | read | groups 1-4, 10, 11, 20-23, 30, 32, 40, 42, 110, 111 in all their common variations, 50 and 60; all qualifiers |
+//! | write | IIN1.7 (group 80), the time (group 50 variations 1 and 3), octet strings (group 110) |
+//! | select, operate, direct operate | group 12 variation 1, group 41 |
+//! | immediate freeze, freeze and clear | group 20 |
+//! | cold and warm restart, delay measure, record current time | |
+//! | enable and disable unsolicited, assign class | group 60, static groups |
+//!
+//! Everything else is answered with IIN2.0 or 2.1. One master; link confirms are answered, not asked for.
+//!
 //! An idle session holds its points and nothing else on the heap. A response is built when it is sent, from the
 //! database and from the events; to repeat an unconfirmed one the events are marked, no octets are kept.
 //!

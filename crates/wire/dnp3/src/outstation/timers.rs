@@ -36,15 +36,20 @@ impl Timers {
         self.start(timer, NEVER);
     }
 
-    pub(super) fn deadline(&self, timer: Timer) -> Option<Instant> {
-        self.0.get(timer as usize).copied().filter(|deadline| *deadline != NEVER)
-    }
-
     pub(super) fn is_running(&self, timer: Timer) -> bool {
-        self.deadline(timer).is_some()
+        self.deadline(timer) != NEVER
     }
 
     pub(super) fn has_passed(&self, timer: Timer, now: Instant) -> bool {
-        self.deadline(timer).is_some_and(|deadline| deadline <= now)
+        self.deadline(timer) <= now
+    }
+
+    /// The earliest deadline.
+    pub(super) fn first(&self) -> Option<Instant> {
+        self.0.iter().min().copied().filter(|deadline| *deadline != NEVER)
+    }
+
+    fn deadline(&self, timer: Timer) -> Instant {
+        self.0.get(timer as usize).copied().unwrap_or(NEVER)
     }
 }

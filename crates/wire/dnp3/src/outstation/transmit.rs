@@ -38,30 +38,23 @@ impl Application {
     fn hold_event(&mut self, now: Now) {
         let Some(config) = self.config.unsolicited else { return };
         let waiting = self.events.waiting(self.unsolicited.enabled);
-        if waiting >= u32::from(config.events_before_hold_ends) {
-            self.timers.start(Timer::UnsolicitedHold, now.mono);
-        } else if waiting <= 1 || !self.timers.is_running(Timer::UnsolicitedHold) {
+        if config.hold_time.is_zero() || waiting >= u32::from(config.events_before_hold_ends) {
+            self.end_hold();
+        } else if waiting <= 1 || !(self.unsolicited.is_due || self.timers.is_running(Timer::UnsolicitedHold)) {
+            self.unsolicited.is_due = false;
             self.timers.start(Timer::UnsolicitedHold, now.mono + config.hold_time);
         }
     }
 
     /// Events that wait have waited long enough.
-    pub(super) fn end_hold(&mut self, now: Now) {
-        if self.events.waiting(self.unsolicited.enabled) > 0 {
-            self.timers.start(Timer::UnsolicitedHold, now.mono);
-        } else {
-            self.timers.stop(Timer::UnsolicitedHold);
-        }
+    pub(super) fn end_hold(&mut self) {
+        self.timers.stop(Timer::UnsolicitedHold);
+        self.unsolicited.is_due = self.events.waiting(self.unsolicited.enabled) > 0;
     }
 
-    /// When `handle_timeout` or `write_fragment` has something to do at the latest.
+    /// When `handle_timeout` has something to do at the latest.
     pub(super) fn timeout(&self) -> Option<Instant> {
-        let hold = self.may_report().then_some(Timer::UnsolicitedHold);
-        [Timer::SolicitedConfirm, Timer::UnsolicitedConfirm, Timer::NeedTime]
-            .into_iter()
-            .chain(hold)
-            .filter_map(|timer| self.timers.deadline(timer))
-            .min()
+        self.timers.first()
     }
 
     /// Whether an answer is to be sent.
@@ -150,16 +143,6 @@ impl Application {
         usize::from(self.octets_max()) - 4
     }
 
-    /// Whether events could be reported unsolicited, but for their hold time.
-    fn may_report(&self) -> bool {
-        self.is_connected
-            && self.config.unsolicited.is_some()
-            && matches!(self.solicited, Solicited::Idle)
-            && self.unsolicited.phase == Phase::Ready
-            && !self.unsolicited.halted
-            && self.events.waiting(self.unsolicited.enabled) > 0
-    }
-
     fn write_unsolicited(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
         let Some(config) = self.config.unsolicited else { return false };
         if !matches!(self.solicited, Solicited::Idle) {
@@ -172,11 +155,11 @@ impl Application {
                 self.unsolicited.phase = Phase::AwaitsNull;
                 self.stats.unsolicited += 1;
             }
-            Phase::Ready if self.is_due(now) => {
+            Phase::Ready if self.is_due() => {
                 self.choose_events(config.events_max);
                 self.write_report(out, Some(Mark::Selected(0)));
                 self.events.unselect();
-                self.end_hold(now);
+                self.end_hold();
                 self.unsolicited.phase = Phase::Awaits;
                 self.stats.unsolicited += 1;
             }
@@ -193,8 +176,9 @@ impl Application {
         true
     }
 
-    fn is_due(&self, now: Now) -> bool {
-        self.may_report() && self.timers.has_passed(Timer::UnsolicitedHold, now.mono)
+    fn is_due(&self) -> bool {
+        let unsolicited = &self.unsolicited;
+        unsolicited.is_due && !unsolicited.halted && self.events.waiting(unsolicited.enabled) > 0
     }
 
     /// Class 1 first, each class in the order of its events.

@@ -34,13 +34,23 @@ pub(super) struct Unsolicited {
     /// What the response said of the outstation: a repetition is the same, octet for octet.
     pub(super) iin: Iin,
     pub(super) enabled: Classes,
+    /// The events that wait have waited long enough for others.
+    pub(super) is_due: bool,
     /// No repetition was confirmed: waits for something to happen.
     pub(super) halted: bool,
 }
 
 impl Unsolicited {
     pub(super) const fn new(enabled: Classes) -> Self {
-        Self { phase: Phase::Null, sequence: Sequence::new(0), repetitions: 0, iin: Iin::NONE, enabled, halted: false }
+        Self {
+            phase: Phase::Null,
+            sequence: Sequence::new(0),
+            repetitions: 0,
+            iin: Iin::NONE,
+            enabled,
+            is_due: false,
+            halted: false,
+        }
     }
 
     /// Whether a response is in flight: sent, and neither confirmed nor given up.

@@ -116,7 +116,7 @@ impl Application {
         Outcome { iin: Iin::NONE, objects: vec![52, variation, 7, 1, low, high] }
     }
 
-    pub(super) fn enable_unsolicited(&mut self, now: Now, fragment: &Fragment<'_>, enable: bool) -> Outcome {
+    pub(super) fn enable_unsolicited(&mut self, fragment: &Fragment<'_>, enable: bool) -> Outcome {
         if self.config.unsolicited.is_none() {
             return Outcome::only(Iin::NO_FUNC_CODE_SUPPORT);
         }
@@ -136,7 +136,7 @@ impl Application {
         if self.unsolicited.enabled != before {
             self.tell(OutstationEvent::UnsolicitedEnabled(self.unsolicited.enabled));
         }
-        self.end_hold(now);
+        self.end_hold();
         Outcome::only(iin)
     }
 

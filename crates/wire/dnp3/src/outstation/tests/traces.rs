@@ -22,14 +22,12 @@ enum Step {
     Reconnect,
 }
 
-const REQUESTS: [&str; 9] = [
+const REQUESTS: [&str; 7] = [
     "01 3C 02 06 3C 03 06 3C 04 06",
     "01 3C 02 06",
     "01 3C 03 07 01",
     "01 16 00 07 02",
     "01 3C 02 06 3C 03 06 3C 04 06 3C 01 06",
-    "14 3C 02 06 3C 03 06 3C 04 06",
-    "15 3C 02 06",
     "17",
     "02 50 01 00 07 07 00",
 ];
@@ -42,6 +40,11 @@ fn step() -> impl Strategy<Value = Step> {
         2 => prop_oneof![Just(10), Just(4_999), Just(5_000), Just(20_000)].prop_map(Step::Wait),
         1 => Just(Step::Reconnect),
     ]
+}
+
+/// Short ones too: a late event would hide what an early one was left waiting for.
+fn trace() -> impl Strategy<Value = Vec<Step>> {
+    prop_oneof![prop::collection::vec(step(), 0..8), prop::collection::vec(step(), 0..80)]
 }
 
 /// Three counters, one in each class.
@@ -82,7 +85,9 @@ impl Model {
         let uns = parsed.function == Function::UnsolicitedResponse;
         let confirm = [0xC0 | if uns { 0x10 } else { 0 } | parsed.control.sequence.number(), 0];
         prop_assert!(parsed.control.con || held.iter().all(Vec::is_empty));
-        self.last = parsed.control.con.then(|| (confirm.to_vec(), held));
+        if parsed.control.con {
+            self.last = Some((confirm.to_vec(), held));
+        }
         Ok(())
     }
 }
@@ -96,6 +101,8 @@ fn run(steps: Vec<Step>) -> Result<(), TestCaseError> {
             classes: Classes::EVENTS,
             retries_max: Some(1),
             events_max: 3,
+            hold_time: core::time::Duration::from_secs(2),
+            events_before_hold_ends: 2,
             ..UnsolicitedConfig::default()
         }),
         ..OutstationConfig::default()
@@ -105,11 +112,12 @@ fn run(steps: Vec<Step>) -> Result<(), TestCaseError> {
     for step in steps {
         act(&mut station, &mut model, step)?;
     }
-    // Once the master behaves, nothing is owed.
-    for _ in 0..4 * (model.number + 10) {
+    // Once the master behaves, all that is owed comes by itself.
+    for _ in 0..model.number + 20 {
         act(&mut station, &mut model, Step::Confirm(true))?;
         act(&mut station, &mut model, Step::Wait(5_000))?;
-        act(&mut station, &mut model, Step::Request(REQUESTS[0]))?;
+        // A request, so that nothing stays given up.
+        act(&mut station, &mut model, Step::Request("17"))?;
     }
     prop_assert_eq!(&model.owed, &<[Vec<u32>; 3]>::default());
     prop_assert_eq!(station.outstation.stats().events_waiting, 0);
@@ -173,7 +181,7 @@ fn fragment() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn events_arrive_until_confirmed_in_order_and_never_again(steps in prop::collection::vec(step(), 0..80)) {
+    fn events_arrive_until_confirmed_in_order_and_never_again(steps in trace()) {
         run(steps)?;
     }
 

@@ -142,6 +142,19 @@ fn events_wait_for_others() {
 }
 
 #[test]
+fn a_read_that_is_not_confirmed_leaves_its_events_to_be_reported() {
+    let mut station = ready(UnsolicitedConfig { hold_time: Duration::from_secs(2), ..UnsolicitedConfig::default() });
+    station
+        .update(bit(0, true))
+        .ask("C0 01 3C 02 06", "E0 81 80 00 02 01 17 01 00 81")
+        .wait(3_000)
+        .hear("")
+        .wait(2_000)
+        .hear("F1 82 80 00 02 01 17 01 00 81")
+        .ask("D1 00", "");
+}
+
+#[test]
 fn reads_wait_for_the_confirm_and_other_requests_do_not() {
     let mut station = ready(UnsolicitedConfig::default());
     station
