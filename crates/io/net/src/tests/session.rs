@@ -180,7 +180,9 @@ fn a_deadline_that_never_moves_does_not_spin() {
         };
         let ((), why) = tokio::join!(peer, session.run(near, &mut notes));
         assert_eq!(why, Closed::Peer);
-        let fired = notes.events.iter().filter(|(_, e)| *e == Heard::Timeout).count();
+        // Virtual time runs on while the end of the connection is on its way: only the second before it counts.
+        let in_time = |(at, event): &&(Duration, Heard)| *event == Heard::Timeout && *at < Duration::from_secs(2);
+        let fired = notes.events.iter().filter(in_time).count();
         assert!((2..=1002).contains(&fired), "{fired} times in a second");
     });
 }
