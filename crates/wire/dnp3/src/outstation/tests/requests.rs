@@ -6,6 +6,7 @@ use crate::link::LinkAddress;
 use crate::outstation::{AcceptAll, ControlHandler, Operate, OutstationConfig, OutstationEvent, RefuseAll};
 use crate::{Control, DnpTime, EventClass, Flags, Iin, Measured, Measurement, PointType};
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 #[test]
@@ -43,6 +44,35 @@ fn reads_name_points_in_every_way() {
         .ask("C0 01 1E 01 00 01 01", "C0 81 86 00 1E 01 00 01 01 01 FE FF FF FF")
         .ask("C0 01 1E 04 00 01 01", "C0 81 86 00 1E 04 00 01 01 FE FF")
         .ask("C0 01 1E 05 00 01 01", "C0 81 86 00 1E 05 00 01 01 01 00 00 00 C0");
+}
+
+#[test]
+fn every_variation_is_told_as_it_was_asked_for() {
+    use crate::outstation::database::{event_variations, static_variations};
+    for point_type in PointType::ALL {
+        let mut station = Station::quiet();
+        let value = crate::outstation::point::measured(point_type, 1);
+        let value = value.unwrap_or_else(|| Measured::Octets([7][..].into()));
+        let told = Measurement { point_type, index: 1, value, flags: Flags::ONLINE, stamp: None };
+        station.outstation.database_mut().assign_class(0..16, Some(EventClass::Class1));
+        station.update(told.clone());
+        let asked = static_variations(point_type).iter().map(|v| (point_type.static_group(), *v));
+        let asked = asked.chain(event_variations(point_type).iter().map(|v| (point_type.event_group(), *v)));
+        for (group, variation) in asked {
+            station.send_to(OUTSTATION, &[0xC0, 1, group, variation, 0x06]);
+            let answer = station.next();
+            let mut walk = crate::app::Walk::new();
+            let found: Vec<_> = core::iter::from_fn(|| walk.next(&answer[4..])).filter(|(_, m)| m.index == 1).collect();
+            let [(object, found)] = found.as_slice() else { panic!("{group} {variation}: {found:?}") };
+            // The variation of a string is its length.
+            let variation = if variation == 0 { 1 } else { variation };
+            assert_eq!((object.group, object.variation), (group, variation));
+            // Bit pattern 1 is a very small double, which most variations round.
+            if point_type.static_group() < 30 || variation == 0 {
+                assert_eq!((&found.value, found.flags), (&told.value, told.flags), "{object}");
+            }
+        }
+    }
 }
 
 #[test]

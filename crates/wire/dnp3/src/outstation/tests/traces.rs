@@ -1,14 +1,17 @@
 //! Random traces against a model: every event reaches the master until it is confirmed, in order within its class, and
 //! never after its confirm, whatever the requests, losses and reconnects in between. And octets of every kind.
 
-use super::station::{OUTSTATION, Station, binaries, octets};
+use super::station::{MASTER, OUTSTATION, Station, binaries, octets};
 use crate::app::{Fragment, Function, Walk};
+use crate::endpoint::{Endpoint, EndpointConfig, Role};
 use crate::objects::Kind;
+use crate::outstation::application::OUTBOX_MAX;
 use crate::outstation::{AcceptAll, Database, EventLimits, OutstationConfig, PointConfig, UnsolicitedConfig};
 use crate::{Classes, EventClass, Flags, Measured, Measurement, PointType};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use proptest::prelude::*;
+use tieline_core::Machine;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -262,4 +265,27 @@ fn a_flood_of_events_keeps_the_newest() {
     }
     let stats = station.outstation.stats();
     assert_eq!((stats.events_waiting, stats.events_dropped), (100, 9_900));
+}
+
+#[test]
+fn an_owner_that_drains_late_loses_nothing() {
+    let mut station = Station::quiet();
+    let mut tester = Endpoint::new(EndpointConfig::new(Role::Master, MASTER));
+    let mut input = Vec::new();
+    for number in 0..200_u8 {
+        let operate = [0xC0, 6, 12, 1, 0x17, 1, 0, 3, 1, number, 0, 0, 0, 0, 0, 0, 0, 0];
+        tester.write_fragment(OUTSTATION, &operate, &mut input);
+    }
+    let (mut rest, mut told) = (input.as_slice(), Vec::new());
+    while !rest.is_empty() {
+        let used = station.outstation.handle_input(station.now, rest);
+        rest = &rest[used..];
+        if used == 0 {
+            let waiting: Vec<_> = core::iter::from_fn(|| station.outstation.poll_event()).collect();
+            assert_eq!(waiting.len(), OUTBOX_MAX);
+            told.extend(waiting);
+        }
+    }
+    told.extend(core::iter::from_fn(|| station.outstation.poll_event()));
+    assert_eq!(told.len(), 200);
 }
