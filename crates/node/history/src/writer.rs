@@ -187,3 +187,15 @@ impl Drop for HistoryWriter {
         }
     }
 }
+
+impl fmt::Debug for HistoryHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("HistoryHandle").field(&self.status()).finish()
+    }
+}
+
+impl fmt::Debug for HistoryWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("HistoryWriter").field(&self.handle().status()).finish()
+    }
+}

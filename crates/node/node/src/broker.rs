@@ -54,7 +54,9 @@ impl Broker {
 
     /// Serves clients until the shard ends.
     pub async fn serve(self, shard: Rc<Shard>, bus: SharedBus) {
-        let limits = Limits { unsent_octets_max: self.queue_octets_max.max(256 * 1024), ..Limits::default() };
+        // One write may hold a whole packet and what else a turn makes.
+        let packet = usize::try_from(self.config.packet_octets_max).unwrap_or(usize::MAX);
+        let limits = Limits { unsent_octets_max: packet.saturating_add(256 * 1024), ..Limits::default() };
         let mut names = Jitter::new(shard.now().utc.micros().cast_unsigned());
         loop {
             let accepted = self.listener.accept().await;
@@ -110,14 +112,8 @@ impl ClientOwner {
             return;
         }
         let (name, peer) = (request.client_id, self.peer);
-        let (mut key, mut generation) = (0, 0);
-        {
-            let mut bus = self.bus.borrow_mut();
-            key = bus.add_client(|number| {
-                generation = number;
-                Client::new(session.clone(), name.clone(), peer, number)
-            });
-        }
+        let (key, generation) =
+            self.bus.borrow_mut().add_client(|number| Client::new(session.clone(), name.clone(), number));
         tracing::debug!(%peer, client = %*name, "client let in");
         self.seat = Some(Seat { key, generation, name: name.to_string(), will: request.will });
     }
@@ -246,8 +242,9 @@ fn publish_will(bus: &SharedBus, now: Now, will: Will) {
 fn command(bus: &SharedBus, now: Now, topic: &str, message: &Message, who: &str) {
     let reply = Reply::of(message);
     let parsed = Topic::new(topic).map_err(|e| e.to_string()).and_then(|topic| {
-        let body = serde_json::from_slice(&message.payload)
-            .map_err(|e| format!("the payload is not JSON ({e}), expected true, false, a number or {{\"value\": …}}"))?;
+        let body = serde_json::from_slice(&message.payload).map_err(|e| {
+            format!("the payload is not JSON ({e}), expected true, false, a number or {{\"value\": …}}")
+        })?;
         CommandRequest::from_json(&body, Some(topic))
     });
     match parsed {

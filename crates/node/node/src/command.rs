@@ -63,7 +63,12 @@ impl CommandRequest {
             (None, None) => return Err("the member \"topic\" is missing, expected the topic of a point".to_owned()),
         };
         let value = members.get("value").ok_or("the member \"value\" is missing, expected true, false or a number")?;
-        Ok(Self { topic, value: scalar(value)?, mode: mode(members.get("mode"))?, timeout: timeout(members.get("timeout_ms"))? })
+        Ok(Self {
+            topic,
+            value: scalar(value)?,
+            mode: mode(members.get("mode"))?,
+            timeout: timeout(members.get("timeout_ms"))?,
+        })
     }
 }
 
@@ -72,7 +77,9 @@ fn scalar(json: &Json) -> Result<Value, String> {
         Json::Bool(b) => Ok(Value::Bool(*b)),
         Json::Number(n) => Ok(n.as_i64().map_or(Value::Float(n.as_f64().unwrap_or(f64::NAN)), Value::Int)),
         Json::String(text) => Ok(Value::from(text.as_str())),
-        Json::Null | Json::Array(_) | Json::Object(_) => Err(format!("value is {json}, expected true, false or a number")),
+        Json::Null | Json::Array(_) | Json::Object(_) => {
+            Err(format!("value is {json}, expected true, false or a number"))
+        }
     }
 }
 
@@ -142,10 +149,22 @@ mod tests {
         check("{\"topic\":\"a\",\"value\":1.5,\"mode\":\"select\"}", None, Ok(("a", Value::Float(1.5), select)));
         check("true", None, Err("the body is true, expected {\"topic\": …, \"value\": …}"));
         check("{\"value\":1}", None, Err("the member \"topic\" is missing, expected the topic of a point"));
-        check("{\"topic\":\"b\",\"value\":1}", Some("a"), Err("topic is \"b\", expected \"a\" as in the name of the request's topic"));
+        check(
+            "{\"topic\":\"b\",\"value\":1}",
+            Some("a"),
+            Err("topic is \"b\", expected \"a\" as in the name of the request's topic"),
+        );
         check("{\"value\":[1]}", Some("a"), Err("value is [1], expected true, false or a number"));
         check("{\"value\":1,\"mode\":\"fast\"}", Some("a"), Err("mode is \"fast\", expected \"select\" or \"direct\""));
-        check("{\"value\":1,\"timeout_ms\":0}", Some("a"), Err("timeout_ms is 0, expected a whole number from 1 to 300000"));
-        check("{\"value\":1,\"vlaue\":0}", Some("a"), Err("the member \"vlaue\" is unknown, expected one of topic, value, mode, timeout_ms"));
+        check(
+            "{\"value\":1,\"timeout_ms\":0}",
+            Some("a"),
+            Err("timeout_ms is 0, expected a whole number from 1 to 300000"),
+        );
+        check(
+            "{\"value\":1,\"vlaue\":0}",
+            Some("a"),
+            Err("the member \"vlaue\" is unknown, expected one of topic, value, mode, timeout_ms"),
+        );
     }
 }

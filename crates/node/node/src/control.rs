@@ -149,7 +149,8 @@ impl Commands {
         let routed: Vec<(Dispatch, Option<mpsc::Sender<FieldInput>>)> =
             dispatches.iter().map(|dispatch| (dispatch.clone(), self.way_to(dispatch.device))).collect();
         let bus = self.bus.clone();
-        let afterwards = move |durable| routed.into_iter().for_each(|(dispatch, way)| forward(dispatch, way, durable, &bus));
+        let afterwards =
+            move |durable| routed.into_iter().for_each(|(dispatch, way)| forward(dispatch, way, durable, &bus));
         let afterwards: Option<crate::audit::Afterwards> = (!dispatches.is_empty()).then(|| Box::new(afterwards) as _);
         if !self.audit.append(lines, afterwards) {
             for Dispatch { device, ticket, .. } in dispatches {

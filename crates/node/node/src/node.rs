@@ -2,11 +2,11 @@
 
 use crate::audit::AuditLog;
 use crate::broker::Broker;
-use crate::bus::{Bus, BusHandle, BusInput};
+use crate::bus::{Bus, BusHandle, BusInput, Incoming};
 use crate::config::{Config, MqttConfig};
 use crate::control::Commands;
 use crate::field::{self, FieldHandle, Numbered};
-use crate::history::{self, HistoryWriter, Recorder};
+use crate::history::{self, Recorder};
 use crate::http::{About, App};
 use std::cell::RefCell;
 use std::fmt;
@@ -17,10 +17,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use tieline_core::DeviceId;
+use tieline_history::HistoryWriter;
 use tieline_net::{Clock, Counters, ShardThread};
 use tieline_topics::Limits;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
 
 /// A running node. Dropping it stops it: what was acknowledged is stored.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct Node {
     _http: ShardThread,
     _field: Vec<FieldHandle>,
     _bus: ShardThread,
-    _history: Option<Arc<HistoryWriter>>,
+    _history: Option<HistoryWriter>,
     _lock: File,
     http: SocketAddr,
     mqtt: SocketAddr,
@@ -85,33 +85,35 @@ impl Node {
         let data = |why: String| StartError::Data { folder: folder.to_owned(), why };
         let lock = lock(folder).map_err(data)?;
         let audit = AuditLog::open(&folder.join("audit.jsonl")).map_err(|e| data(e.to_string()))?;
-        let history = history::open(&config.history, folder).map_err(|e| data(e.to_string()))?.map(Arc::new);
+        let history = history::open(&config.history, folder).map_err(|e| data(e.to_string()))?;
         let (bus, inputs) = BusHandle::new();
         let clock = Clock::start();
         let devices: Vec<Numbered> =
             config.devices.iter().cloned().zip(0..).map(|(config, id)| Numbered { id: DeviceId(id), config }).collect();
         let shards = shard_count(config.node.workers, devices.len());
         let shard_of = move |id: DeviceId| usize::try_from(id.0).unwrap_or(0) % shards.max(1);
-        let commands = Commands::new(&config.command, &devices, shard_of, audit, bus.clone()).map_err(StartError::Control)?;
-        let recorder = Recorder::new(&config.history, history.clone(), bus.clone());
+        let commands =
+            Commands::new(&config.command, &devices, shard_of, audit, bus.clone()).map_err(StartError::Control)?;
+        let recorder =
+            Recorder::new(&config.history, history.as_ref().map(|writer| writer.handle().clone()), bus.clone());
         let mqtt_counters = Arc::new(Counters::default());
         let (bus_thread, mqtt) =
-            start_bus(&config.mqtt, clock.clone(), Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
+            start_bus(&config.mqtt, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
         let field_counters = Arc::new(Counters::default());
         let about = About {
             name: config.node.name.clone(),
             started: clock.now().utc,
-            clock: clock.clone(),
+            clock: clock,
             history: config.history.enabled.then(|| folder.to_owned()),
             field: Arc::clone(&field_counters),
             mqtt: mqtt_counters,
         };
         let app = App { bus: bus.clone(), devices: config.devices.clone().into(), about: Arc::new(about) };
-        let (http_thread, http) = start_http(config, clock.clone(), app)?;
+        let (http_thread, http) = start_http(config, clock, app)?;
         let mut field = Vec::new();
         for number in 0..shards {
             let here: Vec<Numbered> = devices.iter().filter(|device| shard_of(device.id) == number).cloned().collect();
-            let handle = field::start(number, here, clock.clone(), Arc::clone(&field_counters), bus.clone());
+            let handle = field::start(number, here, clock, Arc::clone(&field_counters), bus.clone());
             field.push(handle.map_err(StartError::Field)?);
         }
         let senders: Vec<_> = field.iter().map(FieldHandle::sender).collect();
@@ -154,7 +156,7 @@ fn start_bus(
     config: &MqttConfig,
     clock: Clock,
     counters: Arc<Counters>,
-    inputs: mpsc::Receiver<BusInput>,
+    inputs: Incoming,
     recorder: Recorder,
     commands: Commands,
 ) -> Result<(ShardThread, SocketAddr), StartError> {

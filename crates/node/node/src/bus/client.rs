@@ -3,10 +3,9 @@
 use super::fanout::payload_of;
 use super::wire::Wire;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use tieline_core::Now;
-use tieline_mqtt::{Delivery, Message, Properties, Qos, ReasonCode, SubscriptionId, Text, Version};
+use tieline_mqtt::{Delivery, Message, Properties, Qos, ReasonCode, SubscriptionId, Text};
 use tieline_net::Session;
 use tieline_topics::{Snapshot, Tree, View};
 
@@ -23,8 +22,6 @@ pub struct Client {
     pub session: Session<Wire>,
     /// Its name.
     pub id: Text,
-    /// Where it is.
-    pub peer: SocketAddr,
     /// Rises with every client, so that a receipt of one never reaches the next in its place.
     pub generation: u64,
     /// Whether its session is on the list of those to be flushed.
@@ -44,8 +41,8 @@ struct Catchup {
 impl Client {
     /// A client that has just been let in.
     #[must_use]
-    pub fn new(session: Session<Wire>, id: Text, peer: SocketAddr, generation: u64) -> Self {
-        Self { session, id, peer, generation, dirty: false, snapshots: VecDeque::new() }
+    pub fn new(session: Session<Wire>, id: Text, generation: u64) -> Self {
+        Self { session, id, generation, dirty: false, snapshots: VecDeque::new() }
     }
 
     /// The last values that a new subscription selects are due.
@@ -83,15 +80,6 @@ impl Client {
     /// Ends the session with a reason that 5.0 clients are told.
     pub fn disconnect(&self, reason: ReasonCode, text: &str) {
         self.session.send(|wire, _| wire.mqtt.disconnect(reason, text));
-    }
-
-    /// The protocol version, as people write it.
-    #[must_use]
-    pub fn version(&self) -> &'static str {
-        match self.session.look(|wire| wire.mqtt.version()) {
-            Version::V5 => "5.0",
-            Version::V311 => "3.1.1",
-        }
     }
 }
 

@@ -16,10 +16,17 @@ pub type Call = Box<dyn FnOnce(&mut Bus, Now) + Send>;
 pub enum BusInput {
     /// A field shard has news.
     Field(FieldReport),
-    /// History has stored what these waited for, or will not.
-    Stored(Receipts, bool),
     /// Somebody wants to look or to act.
     Call(Call),
+}
+
+impl std::fmt::Debug for BusInput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Field(report) => f.debug_tuple("Field").field(report).finish(),
+            Self::Call(_) => f.write_str("Call"),
+        }
+    }
 }
 
 /// The bus has stopped: the node is ending.
@@ -38,14 +45,29 @@ impl std::error::Error for Stopped {}
 #[derive(Clone, Debug)]
 pub struct BusHandle {
     inputs: mpsc::Sender<BusInput>,
+    /// Bounded by what history has taken: a receipt comes back once.
+    stored: mpsc::UnboundedSender<Stored>,
+}
+
+/// History has stored what these waited for (true), or will not.
+pub type Stored = (Receipts, bool);
+
+/// What the bus reads.
+#[derive(Debug)]
+pub struct Incoming {
+    /// Inputs of all kinds.
+    pub inputs: mpsc::Receiver<BusInput>,
+    /// News of history.
+    pub stored: mpsc::UnboundedReceiver<Stored>,
 }
 
 impl BusHandle {
     /// A handle, and what the bus reads.
     #[must_use]
-    pub fn new() -> (Self, mpsc::Receiver<BusInput>) {
+    pub fn new() -> (Self, Incoming) {
         let (inputs, incoming) = mpsc::channel(INPUTS_MAX);
-        (Self { inputs }, incoming)
+        let (stored, news) = mpsc::unbounded_channel();
+        (Self { inputs, stored }, Incoming { inputs: incoming, stored: news })
     }
 
     /// Runs a call on the bus and gives what it returns.
@@ -71,5 +93,10 @@ impl BusHandle {
     pub fn tell_blocking(&self, input: BusInput) {
         // A bus that has stopped needs no news.
         let _ = self.inputs.blocking_send(input);
+    }
+
+    /// Tells the bus what history has done; never waits.
+    pub fn tell_stored(&self, receipts: Receipts, stored: bool) {
+        let _ = self.stored.send((receipts, stored));
     }
 }

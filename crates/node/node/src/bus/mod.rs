@@ -22,8 +22,8 @@ mod view;
 mod wire;
 
 pub use client::Client;
-pub use fanout::{lower, payload_of};
-pub use handle::{BusHandle, BusInput, Stopped};
+pub use fanout::lower;
+pub use handle::{BusHandle, BusInput, Incoming, Stopped};
 pub use live::{LiveFeed, WAITING_MAX as LIVE_WAITING_MAX};
 pub use state::{Bus, BusCounters, SharedBus};
 pub use turn::{run, wake};

@@ -17,7 +17,9 @@ use std::time::Duration;
 use tieline_core::{Body, CommandOutcome, DeviceId, Filter, Instant, Now, Topic, Update};
 use tieline_mqtt::{Message, Properties, Qos, ReasonCode, SubscriptionId, Text};
 use tieline_net::Shard;
-use tieline_topics::{Applied, Change, Limits, Options, RetainHandling, Snapshot, Subscribed, SubscriberId, Tree, TreeError};
+use tieline_topics::{
+    Applied, Change, Limits, Options, RetainHandling, Snapshot, Subscribed, SubscriberId, Tree, TreeError,
+};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 /// The bus, shared by the tasks of its thread.
@@ -283,8 +285,8 @@ impl Bus {
         Ok(())
     }
 
-    /// Lets a client in; one with the same name is ended. Returns its key.
-    pub fn add_client(&mut self, make: impl FnOnce(u64) -> Client) -> usize {
+    /// Lets a client in; one with the same name is ended. Returns its key and its generation.
+    pub fn add_client(&mut self, make: impl FnOnce(u64) -> Client) -> (usize, u64) {
         self.next_generation += 1;
         let client = make(self.next_generation);
         if let Some(old) = self.clients.get(&client.id).copied()
@@ -297,7 +299,7 @@ impl Bus {
         let id = client.id.clone();
         let key = self.subscribers.insert(Subscriber::Client(Box::new(client)));
         self.clients.insert(id, key);
-        key
+        (key, self.next_generation)
     }
 
     /// Forgets a client and its subscriptions.

@@ -1,12 +1,11 @@
 //! The bus's loop: apply all that has arrived, then send.
 
-use super::handle::BusInput;
+use super::handle::{BusInput, Incoming};
 use super::state::{Bus, SharedBus, Subscriber};
 use std::rc::Rc;
 use std::time::Duration;
 use tieline_core::{Instant, Now};
 use tieline_net::Shard;
-use tokio::sync::mpsc;
 
 /// Inputs applied before anything is sent.
 const INPUTS_A_TURN: usize = 64;
@@ -16,7 +15,7 @@ const FEED_EVERY: Duration = Duration::from_millis(100);
 const SNAPSHOT_EVERY: Duration = Duration::from_millis(10);
 
 /// Runs the bus until every handle of it is gone.
-pub async fn run(shard: Rc<Shard>, bus: SharedBus, mut inputs: mpsc::Receiver<BusInput>) {
+pub async fn run(shard: Rc<Shard>, bus: SharedBus, mut incoming: Incoming) {
     let work = Rc::clone(&bus.borrow().work);
     let mut waiting = Vec::with_capacity(INPUTS_A_TURN);
     let mut feeds_due = Instant::ZERO;
@@ -32,7 +31,7 @@ pub async fn run(shard: Rc<Shard>, bus: SharedBus, mut inputs: mpsc::Receiver<Bu
             bus.deadline(now, feeds_due)
         };
         tokio::select! {
-            count = inputs.recv_many(&mut waiting, INPUTS_A_TURN) => {
+            count = incoming.inputs.recv_many(&mut waiting, INPUTS_A_TURN) => {
                 if count == 0 {
                     return;
                 }
@@ -40,6 +39,13 @@ pub async fn run(shard: Rc<Shard>, bus: SharedBus, mut inputs: mpsc::Receiver<Bu
                 let now = shard.now();
                 for input in waiting.drain(..) {
                     bus.handle(now, input);
+                }
+            }
+            Some((receipts, stored)) = incoming.stored.recv() => {
+                let mut bus = bus.borrow_mut();
+                bus.handle_stored(receipts, stored);
+                while let Ok((receipts, stored)) = incoming.stored.try_recv() {
+                    bus.handle_stored(receipts, stored);
                 }
             }
             () = work.notified() => {}
@@ -57,7 +63,6 @@ impl Bus {
     fn handle(&mut self, now: Now, input: BusInput) {
         match input {
             BusInput::Field(report) => self.handle_report(now, report),
-            BusInput::Stored(receipts, stored) => self.handle_stored(receipts, stored),
             BusInput::Call(call) => call(self, now),
         }
     }

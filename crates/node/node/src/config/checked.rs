@@ -8,6 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 use tieline_core::Filter;
+use tieline_history::Durability;
 
 const SECOND: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_secs(86_400);
@@ -62,15 +63,6 @@ pub struct MqttConfig {
     pub queue_octets_max: usize,
     /// Topics in the tree; one more is refused.
     pub topics_max: usize,
-}
-
-/// How much must have happened before a record counts as stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// It survives the end of the process.
-    Written,
-    /// It survives a power cut.
-    Synced,
 }
 
 /// What is recorded, and for how long.

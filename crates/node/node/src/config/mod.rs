@@ -16,7 +16,7 @@ mod reader;
 #[cfg(test)]
 mod tests;
 
-pub use checked::{CommandConfig, Config, Durability, HistoryConfig, HttpConfig, MqttConfig, NodeConfig};
+pub use checked::{CommandConfig, Config, HistoryConfig, HttpConfig, MqttConfig, NodeConfig};
 pub use device::{DeviceConfig, Dnp3Config, Protocol, TimeSync, Transport};
 pub use parse::{parse_address, parse_duration, resolve};
 pub use points::{ControlConfig, Operate, PointConfig, read_points};

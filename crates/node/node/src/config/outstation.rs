@@ -119,7 +119,8 @@ fn read_file(doc: &mut Document<'_>, mut s: Section<'_>) -> OutstationFile {
 
 fn read_point(doc: &mut Document<'_>, mut s: Section<'_>) -> Vec<OutstationPoint> {
     let types = PointType::ALL.map(|t| format!("\"{}\"", t.name())).join(", ");
-    let parse_type = |v: &DeValue<'_>| v.as_str().and_then(PointType::from_name).ok_or_else(|| format!("one of {types}"));
+    let parse_type =
+        |v: &DeValue<'_>| v.as_str().and_then(PointType::from_name).ok_or_else(|| format!("one of {types}"));
     let point_type = s.required(doc, "type", "the type of the point", parse_type).unwrap_or(PointType::Binary);
     let indices = read_indices(doc, &mut s);
     let default = PointConfig::of(point_type);
@@ -227,10 +228,15 @@ mod tests {
 
     #[test]
     fn files_are_read_or_say_what_is_wrong() {
-        check("address=1024\n[[point]]\ntype='binary'\nindices=[0,41,1024,65535]\nclass=1\n[[point]]\ntype='analog-output'\nrange='0-19'\nvalue=1.5\n", Ok(24));
+        check(
+            "address=1024\n[[point]]\ntype='binary'\nindices=[0,41,1024,65535]\nclass=1\n[[point]]\ntype='analog-output'\nrange='0-19'\nvalue=1.5\n",
+            Ok(24),
+        );
         check(
             "[[point]]\ntype='analog'\nindex=0\nstatic='g30v9'\n",
-            Err(&["o.toml:4:8: point[0].static: found the point's type has no such variation, expected variations that analog points have"]),
+            Err(&[
+                "o.toml:4:8: point[0].static: found the point's type has no such variation, expected variations that analog points have",
+            ]),
         );
         check(
             "[[point]]\ntype='binary'\nvalue=12\noperate='maybe'\n",

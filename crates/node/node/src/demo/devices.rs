@@ -1,7 +1,7 @@
 //! The station's intelligent devices: which show what of the model, and what they let an operator do.
 
 use super::substation::{Breaker, Feeder, Substation};
-use crate::config::{Config, ConfigError, Findings, PointConfig, from_text, read_points};
+use crate::config::{Config, ConfigError, Findings, PointConfig, read_points};
 use crate::station::{Happening, Station, Teller, closes, number};
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -294,7 +294,12 @@ fn measurements(kind: Kind, station: &Substation) -> impl Iterator<Item = Measur
     shown.map(|(point_type, index, value)| Measurement { point_type, index, value, flags: Flags::ONLINE, stamp: None })
 }
 
-fn show(session: &tieline_net::Session<tieline_dnp3::outstation::Outstation>, now: tieline_core::Now, kind: Kind, station: &Substation) {
+fn show(
+    session: &tieline_net::Session<tieline_dnp3::outstation::Outstation>,
+    now: tieline_core::Now,
+    kind: Kind,
+    station: &Substation,
+) {
     session.with(|outstation, _| {
         for measurement in measurements(kind, station) {
             let _ = outstation.update(now, measurement);

@@ -1,8 +1,8 @@
 //! One DNP3 device: its session, and what its events mean to the poller.
 
+use super::Numbered;
 use super::shard::{Field, SharedField};
 use super::translate::{PointIndex, to_reading};
-use super::Numbered;
 use crate::config::{DeviceConfig, Dnp3Config, Protocol, TimeSync as SyncConfig, Transport};
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -79,7 +79,12 @@ pub async fn start_device(
     let session = Session::new(shard, Master::new(master_config(dnp3)), Limits::default());
     let index = Rc::new(PointIndex::new(Arc::clone(&config.points)));
     let held = Rc::new(Cell::new(0));
-    let seat = Seat { topic: config.topic.clone(), session: session.clone(), index: Rc::clone(&index), held: Rc::clone(&held) };
+    let seat = Seat {
+        topic: config.topic.clone(),
+        session: session.clone(),
+        index: Rc::clone(&index),
+        held: Rc::clone(&held),
+    };
     {
         let mut field = field.borrow_mut();
         field.poller.add_device(shard.now(), id, spec_of(&config, table)).map_err(std::io::Error::other)?;
@@ -90,14 +95,21 @@ pub async fn start_device(
         Transport::Connect(address) => {
             let target = Target::new(address);
             let mut owner = owner;
-            tokio::task::spawn_local(async move { keep_connected(&session, &target, u64::from(id.0), &mut owner).await });
+            tokio::task::spawn_local(
+                async move { keep_connected(&session, &target, u64::from(id.0), &mut owner).await },
+            );
         }
         Transport::Listen(address) => listen(shard, address, session, owner).await?,
     }
     Ok(())
 }
 
-async fn listen(shard: &Rc<Shard>, address: SocketAddr, session: Session<Master>, owner: DeviceOwner) -> std::io::Result<()> {
+async fn listen(
+    shard: &Rc<Shard>,
+    address: SocketAddr,
+    session: Session<Master>,
+    owner: DeviceOwner,
+) -> std::io::Result<()> {
     // One device, and the connection that takes the place of a dead one.
     let config = ListenConfig { sessions_max: 4, ..ListenConfig::new(address.to_string()) };
     let listener = Listener::bind(&config, shard.counters().clone()).await?;

@@ -105,7 +105,10 @@ fn control_object(operate: Operate, value: &Value) -> Option<Control> {
     let on = number != 0.0;
     let crob = |code, ms| Control::Crob(Crob { code, count: 1, on_ms: ms, off_ms: ms });
     let whole = number.round();
-    #[expect(clippy::cast_possible_truncation, reason = "the range is checked beside each cast; a float may lose digits")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the range is checked beside each cast; a float may lose digits"
+    )]
     Some(match operate {
         Operate::Latch => crob(if on { LATCH_ON } else { LATCH_OFF }, 0),
         Operate::Pulse => crob(if on { PULSE_ON } else { PULSE_OFF }, PULSE_MS),
@@ -142,7 +145,12 @@ mod tests {
         check_quality(PointType::Analog, 0x25, Validity::Bad, &["comm_lost", "over_range"]);
         check_quality(PointType::Analog, 0x41, Validity::Uncertain, &["reference_err"]);
         check_quality(PointType::Counter, 0x61, Validity::Uncertain, &["discontinuity"]);
-        check_quality(PointType::BinaryOutput, 0x1b, Validity::Uncertain, &["restart", "remote_forced", "local_forced"]);
+        check_quality(
+            PointType::BinaryOutput,
+            0x1b,
+            Validity::Uncertain,
+            &["restart", "remote_forced", "local_forced"],
+        );
     }
 
     fn check_control(operate: Operate, value: Value, expect: Option<Control>) {

@@ -3,15 +3,13 @@
 //! A turn of the bus gives one batch. Whoever must not be told before the batch is durable leaves a receipt with it,
 //! which comes back to the bus when the journal has it, or has refused it.
 
-use super::status::HistoryStatus;
-use super::writer::{HistoryError, HistoryOptions, HistoryWriter};
-use crate::bus::{BusHandle, BusInput};
-use crate::config::{Durability, HistoryConfig};
+use crate::bus::BusHandle;
+use crate::config::HistoryConfig;
 use std::path::Path;
-use std::sync::Arc;
-use tieline_core::{Body, Filter, Now, Point, Update};
+use tieline_core::{Body, Filter, Now, Point, Timestamp, Update};
+use tieline_history::{HistoryError, HistoryHandle, HistoryOptions, HistoryStatus, HistoryWriter};
+use tieline_journal::Limits;
 use tieline_mqtt::PacketId;
-use tieline_journal::Sample;
 use tieline_store::Retention;
 use tokio::sync::oneshot;
 
@@ -40,8 +38,9 @@ pub type Receipts = Vec<Receipt>;
 #[derive(Debug)]
 pub struct Recorder {
     record: Vec<Filter>,
-    writer: Option<Arc<HistoryWriter>>,
-    samples: Vec<Sample>,
+    writer: Option<HistoryHandle>,
+    received: Timestamp,
+    updates: Vec<Update>,
     receipts: Receipts,
     bus: BusHandle,
 }
@@ -55,9 +54,10 @@ pub fn open(config: &HistoryConfig, folder: &Path) -> Result<Option<HistoryWrite
         return Ok(None);
     }
     let options = HistoryOptions {
-        synced: config.durability == Durability::Synced,
-        journal_octets_max: config.journal_octets_max,
+        durability: config.durability,
+        journal: Limits { total_octets: config.journal_octets_max, ..Limits::default() },
         retention: Retention { age: config.keep, octets: config.store_octets_max },
+        ..HistoryOptions::default()
     };
     HistoryWriter::open(folder, options).map(Some)
 }
@@ -65,8 +65,9 @@ pub fn open(config: &HistoryConfig, folder: &Path) -> Result<Option<HistoryWrite
 impl Recorder {
     /// Records what the configuration names.
     #[must_use]
-    pub fn new(config: &HistoryConfig, writer: Option<Arc<HistoryWriter>>, bus: BusHandle) -> Self {
-        Self { record: config.record.clone(), writer, samples: Vec::new(), receipts: Vec::new(), bus }
+    pub fn new(config: &HistoryConfig, writer: Option<HistoryHandle>, bus: BusHandle) -> Self {
+        let (record, received) = (config.record.clone(), Timestamp::default());
+        Self { record, writer, received, updates: Vec::new(), receipts: Vec::new(), bus }
     }
 
     /// Takes an update, if it is to be recorded; true when `receipt` will come back.
@@ -82,7 +83,8 @@ impl Recorder {
         {
             update.body = Body::Point(point);
         }
-        self.samples.push(Sample::new(now.utc, update));
+        self.received = now.utc;
+        self.updates.push(update);
         self.receipts.extend(receipt);
         true
     }
@@ -95,24 +97,24 @@ impl Recorder {
     /// Hands the turn's batch to the journal. Returns the receipts that need not wait, and whether they are stored.
     pub fn submit(&mut self) -> Option<(Receipts, bool)> {
         let receipts = std::mem::take(&mut self.receipts);
-        let samples = std::mem::take(&mut self.samples);
-        let Some(writer) = self.writer.as_ref().filter(|_| !samples.is_empty()) else {
+        let updates = std::mem::take(&mut self.updates);
+        let Some(writer) = self.writer.as_ref().filter(|_| !updates.is_empty()) else {
             return (!receipts.is_empty()).then_some((receipts, true));
         };
         if receipts.is_empty() {
-            writer.submit(samples, None);
+            writer.record(self.received, updates);
             return None;
         }
         let bus = self.bus.clone();
-        let told = Box::new(move |stored| bus.tell_blocking(BusInput::Stored(receipts, stored)));
-        writer.submit(samples, Some(told));
+        let told = Box::new(move |stored: Result<_, _>| bus.tell_stored(receipts, stored.is_ok()));
+        writer.submit(self.received, updates, told);
         None
     }
 
     /// How history is doing; none where it is off.
     #[must_use]
     pub fn status(&self) -> Option<HistoryStatus> {
-        self.writer.as_ref().map(|writer| writer.status())
+        self.writer.as_ref().map(HistoryHandle::status)
     }
 }
 

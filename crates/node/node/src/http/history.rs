@@ -51,7 +51,8 @@ pub async fn query(State(app): State<App>, RawQuery(query): RawQuery) -> Result<
 }
 
 fn question(query: &Query, now: Timestamp) -> Result<HistoryQuery, Problem> {
-    let topic = query.text("topic").ok_or_else(|| Problem::bad_request("topic is missing, expected a topic or a filter"))?;
+    let topic =
+        query.text("topic").ok_or_else(|| Problem::bad_request("topic is missing, expected a topic or a filter"))?;
     let mut question = HistoryQuery::of(Filter::new(topic).map_err(|e| wrong("topic", topic, &e.to_string()))?);
     let to = query.parse::<Timestamp>("to", "a time like 2026-11-20T09:36:00Z")?;
     question.to = to;
@@ -78,7 +79,8 @@ fn from(text: &str, to: Timestamp) -> Result<Timestamp, Problem> {
         let micros = i64::try_from(before.as_micros()).unwrap_or(i64::MAX);
         return Ok(Timestamp::from_micros(to.micros().saturating_sub(micros)));
     }
-    text.parse().map_err(|_| wrong("from", text, "a time like 2026-11-20T09:36:00Z, or a duration before the end like 24h"))
+    text.parse()
+        .map_err(|_| wrong("from", text, "a time like 2026-11-20T09:36:00Z, or a duration before the end like 24h"))
 }
 
 fn answer(folder: &Path, question: HistoryQuery, format: Format, pieces: &mpsc::Sender<Result<Bytes, io::Error>>) {

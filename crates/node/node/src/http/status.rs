@@ -5,12 +5,12 @@ use super::{App, json};
 use crate::bus::{Bus, BusCounters};
 use crate::config::DeviceConfig;
 use crate::exposition::Exposition;
-use crate::history::HistoryStatus;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json as object;
 use tieline_core::{Body, Now, Value};
+use tieline_history::{HistoryState, HistoryStatus};
 use tieline_net::Counters;
 use tieline_topics::Stats as TreeStats;
 
@@ -50,7 +50,14 @@ impl Seen {
 
     /// The word, and the words, for how history is doing.
     fn history(&self) -> (&'static str, String) {
-        self.history.as_ref().map_or(("off", String::new()), |status| (status.state.name(), status.detail.clone()))
+        let Some(status) = &self.history else { return ("off", String::new()) };
+        let detail = match &status.state {
+            HistoryState::Failed { why } => why.clone(),
+            HistoryState::DiskFull => "no space is left: nothing is recorded until there is".to_owned(),
+            HistoryState::CatchingUp => format!("{} journal records wait for the store", status.backlog_records()),
+            HistoryState::Ok => String::new(),
+        };
+        (status.state.name(), detail)
     }
 }
 
@@ -70,7 +77,8 @@ fn state_of(bus: &Bus, device: &DeviceConfig) -> String {
 pub async fn status(State(app): State<App>) -> Result<Response, Problem> {
     let seen = Seen::look(&app).await?;
     let (state, detail) = seen.history();
-    let (backlog, stored) = seen.history.as_ref().map_or((0, 0), |status| (status.backlog, status.stored));
+    let (backlog, stored) =
+        seen.history.as_ref().map_or((0, 0), |status| (status.backlog_records(), status.stored_points));
     let about = &app.about;
     let uptime_ms = seen.now.utc.millis() - about.started.millis();
     let status = object!({
@@ -149,12 +157,26 @@ fn history_metrics(e: &mut Exposition, seen: &Seen) {
     for known in ["ok", "catching_up", "disk_full", "failed", "off"] {
         e.sample("tieline_history_state", &[("state", known)], u8::from(known == state));
     }
-    if let Some(status) = &seen.history {
-        e.gauge("tieline_history_backlog", "Samples in the journal that the store has not taken.", status.backlog);
-        e.counter("tieline_history_stored_total", "Samples in the store since the start.", status.stored);
-        e.counter("tieline_history_lost_total", "Samples that could not be recorded.", status.lost);
-        e.gauge("tieline_journal_bytes", "Octets of the journal.", status.journal_octets);
-    }
+    let Some(status) = &seen.history else { return };
+    e.gauge(
+        "tieline_history_backlog_records",
+        "Journal records that the store has not taken.",
+        status.backlog_records(),
+    );
+    e.gauge("tieline_history_queued_points", "Points that wait for the journal.", status.queued_points);
+    e.counter("tieline_history_journaled_points_total", "Points in the journal.", status.journaled_points);
+    e.counter("tieline_history_stored_points_total", "Points in the store.", status.stored_points);
+    e.counter("tieline_history_dropped_points_total", "Points dropped: nobody waited for them.", status.dropped_points);
+    e.counter(
+        "tieline_history_refused_points_total",
+        "Points refused: whoever waited was told.",
+        status.refused_points,
+    );
+    e.counter("tieline_history_lost_records_total", "Journal records that were damaged.", status.lost_records);
+    e.counter("tieline_history_removed_samples_total", "Samples removed by age or size.", status.removed_samples);
+    e.gauge("tieline_journal_bytes", "Octets of the journal.", status.journal_octets);
+    e.gauge("tieline_store_bytes", "Octets of the store.", status.store_octets);
+    e.gauge("tieline_journal_sync_seconds", "How long the last sync took.", status.last_sync.as_secs_f64());
 }
 
 fn command_metrics(e: &mut Exposition, stats: &tieline_control::Stats) {

@@ -3,7 +3,7 @@
 use super::problem::Problem;
 use super::query::{Query, decode, wrong};
 use super::{App, json};
-use crate::bus::{LiveFeed, LIVE_WAITING_MAX, write_topic};
+use crate::bus::{LIVE_WAITING_MAX, LiveFeed, write_topic};
 use axum::Json;
 use axum::extract::{RawQuery, State};
 use axum::http::{StatusCode, Uri};

@@ -62,7 +62,8 @@ fn parse_update(words: &[&str]) -> Result<Measurement, String> {
         }
     }
     let value = value.join(" ");
-    let value = parse_value(point_type, &value).map_err(|expected| format!("the value is {value:?}, expected {expected}"))?;
+    let value =
+        parse_value(point_type, &value).map_err(|expected| format!("the value is {value:?}, expected {expected}"))?;
     Ok(Measurement { point_type, index, value, flags, stamp })
 }
 
@@ -86,7 +87,8 @@ fn parse_flags(text: &str) -> Result<u8, String> {
 fn parse_time(text: &str) -> Result<Stamp, String> {
     let millis = text.parse().ok().filter(|millis| *millis <= DnpTime::MAX.millis());
     let time = millis.map(DnpTime::from_millis);
-    let expected = || format!("time is {text:?}, expected milliseconds since 1970, from 0 to {}", DnpTime::MAX.millis());
+    let expected =
+        || format!("time is {text:?}, expected milliseconds since 1970, from 0 to {}", DnpTime::MAX.millis());
     Ok(Stamp { time: time.ok_or_else(expected)?, synchronized: true })
 }
 
@@ -127,7 +129,14 @@ mod tests {
 
     fn check(text: &str, expect: &str) {
         let shown = match Line::parse(text) {
-            Ok(Line::Update(m)) => format!("{} {} {:?} {:02x} {:?}", m.point_type.name(), m.index, m.value, m.flags.0, m.stamp.map(|s| s.time.millis())),
+            Ok(Line::Update(m)) => format!(
+                "{} {} {:?} {:02x} {:?}",
+                m.point_type.name(),
+                m.index,
+                m.value,
+                m.flags.0,
+                m.stamp.map(|s| s.time.millis())
+            ),
             Ok(line) => format!("{line:?}"),
             Err(error) => error,
         };
@@ -139,7 +148,10 @@ mod tests {
         check("update binary 0 true", "binary 0 Bit(true) 01 None");
         check("update analog 3 -12.5 flags=0x21 time=1700000000000", "analog 3 Analog(-12.5) 21 Some(1700000000000)");
         check("update double_bit 1 on", "double-bit 1 DoubleBit(On) 01 None");
-        check("update octet-string 2 hello world", "octet-string 2 Octets([104, 101, 108, 108, 111, 32, 119, 111, 114, 108, 100]) 01 None");
+        check(
+            "update octet-string 2 hello world",
+            "octet-string 2 Octets([104, 101, 108, 108, 111, 32, 119, 111, 114, 108, 100]) 01 None",
+        );
         check("remove counter", "Remove(Counter, None)");
         check("remove counter 7", "Remove(Counter, Some(7))");
         check("local on", "Local(true)");
