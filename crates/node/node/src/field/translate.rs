@@ -62,12 +62,24 @@ fn to_value(measured: Measured) -> Value {
         Measured::Bit(bit) => Value::Bool(bit),
         Measured::DoubleBit(state) => Value::Int(state.bits().into()),
         Measured::Count(count) => Value::Int(count.into()),
-        Measured::Analog(number) => Value::Float(number),
+        Measured::Analog(number) => Value::Float(shortest(number)),
         Measured::Octets(octets) => match std::str::from_utf8(&octets) {
             Ok(text) if !text.chars().any(char::is_control) => Value::Text(text.into()),
             Ok(_) | Err(_) => Value::Bytes(octets),
         },
     }
+}
+
+/// A number that came in single precision, as the decimal it stands for: 51.2 and not 51.20000076293945. A double that
+/// happens to be exact in single precision moves by less than one part in ten million.
+fn shortest(number: f64) -> f64 {
+    #[expect(clippy::cast_possible_truncation, reason = "whether it is exact is what is asked")]
+    let single = number as f32;
+    let exact = f64::from(single).to_bits() == number.to_bits();
+    if !exact || number.fract() == 0.0 {
+        return number;
+    }
+    single.to_string().parse().unwrap_or(number)
 }
 
 /// The flag octet as reasons (IEEE 1815 clause 11.6). Octet strings have no flags.
@@ -151,6 +163,15 @@ mod tests {
             Validity::Uncertain,
             &["restart", "remote_forced", "local_forced"],
         );
+    }
+
+    #[test]
+    fn singles_read_as_their_decimals() {
+        assert_eq!(shortest(f64::from(51.2_f32)), 51.2);
+        assert_eq!(shortest(f64::from(-1.0e-30_f32)), -1.0e-30);
+        assert_eq!(shortest(51.2), 51.2);
+        assert_eq!(shortest(f64::from(u32::MAX)), f64::from(u32::MAX));
+        assert!(shortest(f64::NAN).is_nan());
     }
 
     fn check_control(operate: Operate, value: Value, expect: Option<Control>) {

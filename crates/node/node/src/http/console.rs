@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use rust_embed::{EmbeddedFile, RustEmbed};
 
 #[derive(RustEmbed)]
-#[folder = "$CARGO_MANIFEST_DIR/../../../console/dist"]
+#[folder = "../../../console/dist"]
 #[allow_missing = true]
 struct Dist;
 
