@@ -103,7 +103,7 @@ impl Node {
         let about = About {
             name: config.node.name.clone(),
             started: clock.now().utc,
-            clock: clock,
+            clock,
             history: config.history.enabled.then(|| folder.to_owned()),
             field: Arc::clone(&field_counters),
             mqtt: mqtt_counters,

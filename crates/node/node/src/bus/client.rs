@@ -77,6 +77,12 @@ impl Client {
         }
     }
 
+    /// QoS 0 messages dropped because the queue was full.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.session.look(|wire| wire.shared_dropped() + wire.mqtt.counters().dropped_full)
+    }
+
     /// Ends the session with a reason that 5.0 clients are told.
     pub fn disconnect(&self, reason: ReasonCode, text: &str) {
         self.session.send(|wire, _| wire.mqtt.disconnect(reason, text));

@@ -53,6 +53,9 @@ pub struct BusCounters {
     pub ended_full: u64,
     /// Messages queued for subscribers.
     pub deliveries: u64,
+    /// QoS 0 messages dropped because a client's queue was full; of clients that have gone, and in
+    /// [`Bus::counters`] of those that are here too.
+    pub dropped: u64,
 }
 
 /// The state of the bus.
@@ -115,8 +118,12 @@ impl Bus {
 
     /// What was done so far.
     #[must_use]
-    pub const fn counters(&self) -> BusCounters {
-        self.counters
+    pub fn counters(&self) -> BusCounters {
+        let here = self.subscribers.iter().map(|(_, subscriber)| match subscriber {
+            Subscriber::Client(client) => client.dropped(),
+            Subscriber::Feed(_) => 0,
+        });
+        BusCounters { dropped: self.counters.dropped + here.sum::<u64>(), ..self.counters }
     }
 
     /// Updates a second over the last whole second or longer.
@@ -305,6 +312,7 @@ impl Bus {
     /// Forgets a client and its subscriptions.
     pub fn remove_client(&mut self, key: usize) {
         let Some(Subscriber::Client(client)) = self.subscribers.get(key) else { return };
+        self.counters.dropped += client.dropped();
         self.clients.remove(&client.id);
         self.tree.drop_subscriber(id_of(key));
         self.dirty.retain(|dirty| *dirty != key);

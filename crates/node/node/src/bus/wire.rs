@@ -21,14 +21,13 @@ struct Shared {
     octets: usize,
     octets_max: usize,
     dropped: u64,
-    sent: u64,
 }
 
 impl Wire {
     /// A session whose shared frames may take up `octets_max` while they wait.
     #[must_use]
     pub fn new(mqtt: ServerSession, octets_max: usize) -> Self {
-        let shared = Shared { frames: VecDeque::new(), octets: 0, octets_max, dropped: 0, sent: 0 };
+        let shared = Shared { frames: VecDeque::new(), octets: 0, octets_max, dropped: 0 };
         Self { mqtt, shared: RefCell::new(shared) }
     }
 
@@ -50,11 +49,10 @@ impl Wire {
         self.shared.borrow().octets
     }
 
-    /// Shared frames sent, and dropped because the queue was full.
+    /// Shared frames dropped because the queue was full.
     #[must_use]
-    pub fn shared_counts(&self) -> (u64, u64) {
-        let shared = self.shared.borrow();
-        (shared.sent, shared.dropped)
+    pub fn shared_dropped(&self) -> u64 {
+        self.shared.borrow().dropped
     }
 }
 
@@ -86,7 +84,6 @@ impl Machine for Wire {
         let shared = self.shared.get_mut();
         let Some(frame) = shared.frames.pop_front() else { return false };
         shared.octets -= frame.len();
-        shared.sent += 1;
         out.extend_from_slice(&frame);
         if shared.frames.is_empty() {
             shared.frames = VecDeque::new();

@@ -185,12 +185,13 @@ fn variation(value: &DeValue<'_>, group: u8) -> Result<u8, Expected> {
 }
 
 fn status(value: &DeValue<'_>) -> Result<CommandStatus, Expected> {
-    let all = (0..=127).map(CommandStatus::from_octet);
+    let known = (0..=126).map(CommandStatus::from_octet).filter(|status| *status != CommandStatus::Undefined);
+    let mut all = known.chain([CommandStatus::Undefined]);
     let text = value.as_str().unwrap_or_default();
-    all.clone().find(|status| status.name() == text).ok_or_else(|| {
-        let mut names: Vec<_> = all.map(CommandStatus::name).collect();
-        names.dedup();
-        format!("one of {}", names.join(", "))
+    let found = all.clone().find(|status| status.name() == text);
+    found.ok_or_else(|| {
+        let first = all.next().map(CommandStatus::name).unwrap_or_default().to_owned();
+        all.fold(format!("one of {first}"), |words, status| words + ", " + status.name())
     })
 }
 
@@ -243,7 +244,7 @@ mod tests {
             Err(&[
                 "o.toml:1:1: point[0].index: found 0 of index, indices and range, expected one of index = 0, indices = [0, 41] and range = \"0-19\"",
                 "o.toml:3:7: point[0].value: found 12, expected true or false",
-                "o.toml:4:9: point[0].operate: found \"maybe\", expected one of success, timeout, no_select, format_error, not_supported, already_active, hardware_error, local, too_many_ops, not_authorized, automation_inhibit, processing_limited, out_of_range, downstream_local, already_complete, blocked, cancelled, blocked_other_master, downstream_fail, undefined, non_participating, undefined",
+                "o.toml:4:9: point[0].operate: found \"maybe\", expected one of success, timeout, no_select, format_error, not_supported, already_active, hardware_error, local, too_many_ops, not_authorized, automation_inhibit, processing_limited, out_of_range, downstream_local, already_complete, blocked, cancelled, blocked_other_master, downstream_fail, non_participating, undefined",
             ]),
         );
     }

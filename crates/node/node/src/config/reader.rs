@@ -245,7 +245,7 @@ impl<'a> Section<'a> {
             let name = key.get_ref().as_ref();
             let near = self.asked.iter().copied().min_by_key(|known| distance(known, name));
             let expected = match near {
-                Some(near) if distance(near, name) <= 2 => format!("{near}"),
+                Some(near) if distance(near, name) <= 2 => near.to_owned(),
                 Some(_) | None => format!("one of {}", self.asked.join(", ")),
             };
             doc.report(key.span().start, &self.key(name), format!("the unknown key \"{name}\""), expected);

@@ -1,0 +1,194 @@
+//! A whole node on loopback: an outstation of ours, the node, an MQTT client.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, sync_channel};
+use std::time::Duration;
+use tieline_client::{MqttClient, MqttOptions, Qos, Subscription};
+use tieline_core::Filter;
+use tieline_net::{Clock, Counters, ShardThread};
+use tieline_node::Node;
+use tieline_node::config::{from_text, outstation};
+use tieline_node::station::{Happening, Line, Station, TableControls, Teller, database_of, state_after};
+use tieline_store::{HistoryQuery, StoreReader};
+use tokio::time::timeout;
+
+/// Longer than anything here takes on the slowest machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const STATION: &str = "
+address = 10
+[[point]]
+type = 'binary'
+index = 0
+[[point]]
+type = 'analog'
+index = 3
+static = 'g30v6'
+event = 'g32v8'
+value = 10.5
+[[point]]
+type = 'binary-output'
+range = '0-1'
+[[point]]
+type = 'binary-output'
+index = 2
+operate = 'blocked'
+";
+
+const POINTS: &str = "name,type,index,scale,offset,min,max\nalarm,binary,0,,,,\nvolts,analog,3,2,1,,\nbreaker,binary-output,1,,,,\nlocked,binary-output,2,,,,\n";
+
+/// The outstation's thread, and a way to tell it lines.
+struct Field {
+    lines: Sender<&'static str>,
+    address: String,
+    _thread: ShardThread,
+}
+
+fn start_station() -> Field {
+    let (lines, told) = std::sync::mpsc::channel::<&'static str>();
+    let (report, address) = sync_channel(1);
+    let thread = ShardThread::spawn("station", Clock::start(), Arc::new(Counters::default()), |shard| async move {
+        let file = outstation::from_text("station.toml", STATION).unwrap();
+        let controls = Box::new(TableControls::of(&file.points));
+        let tell: Teller = Rc::new(RefCell::new(|session: &_, now, happening| follow(session, now, happening)));
+        let database = database_of(&file.points);
+        let station = Station::start(&shard, ([127, 0, 0, 1], 0).into(), file.config, database, controls, tell);
+        let station = station.await.unwrap();
+        report.send(station.address().to_string()).unwrap();
+        let mut ticks = tokio::time::interval(Duration::from_millis(5));
+        loop {
+            ticks.tick().await;
+            for line in told.try_iter() {
+                station.apply(Line::parse(line).unwrap()).unwrap();
+            }
+        }
+    });
+    Field { lines, address: address.recv().unwrap(), _thread: thread.unwrap() }
+}
+
+/// An output shows what it was operated to.
+fn follow(
+    session: &tieline_net::Session<tieline_dnp3::outstation::Outstation>,
+    now: tieline_core::Now,
+    happening: Happening,
+) {
+    use tieline_dnp3::outstation::OutstationEvent;
+    if let Happening::Event(OutstationEvent::Operated { index, control, status, .. }) = happening
+        && status == tieline_dnp3::app::CommandStatus::Success
+        && let Some(state) = state_after(index, &control)
+    {
+        session.with(|station, _| station.update(now, state)).unwrap();
+    }
+}
+
+fn start_node(folder: &Path, field: &Field) -> Node {
+    std::fs::write(folder.join("relay.csv"), POINTS).unwrap();
+    let text = format!(
+        "[http]\nlisten = '127.0.0.1:0'\n[mqtt]\nlisten = '127.0.0.1:0'\n[device.relay]\ntopic = 'site/relay'\n\
+         protocol = 'dnp3'\naddress = '{}'\npoints = 'relay.csv'\n[device.relay.dnp3]\noutstation = 10\n",
+        field.address
+    );
+    Node::start(&from_text("node.toml", &text, folder).unwrap(), &folder.join("data")).unwrap()
+}
+
+async fn next(messages: &mut Subscription) -> (String, serde_json::Value, bool) {
+    let received = timeout(PATIENCE, messages.next()).await.expect("no message in time").expect("the client ended");
+    let payload = &received.message.payload;
+    let value = serde_json::from_slice(payload).unwrap_or_else(|_| String::from_utf8_lossy(payload).into());
+    (received.message.topic.to_string(), value, received.retain)
+}
+
+/// Takes messages until one satisfies `wanted`.
+async fn until(messages: &mut Subscription, wanted: impl Fn(&str, &serde_json::Value) -> bool) -> serde_json::Value {
+    loop {
+        let (topic, value, _) = next(messages).await;
+        if wanted(&topic, &value) {
+            return value;
+        }
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+#[test]
+fn a_device_reaches_subscribers_and_history_and_is_operated() {
+    let folder = tempfile::tempdir().unwrap();
+    let field = start_station();
+    let node = start_node(folder.path(), &field);
+    runtime().block_on(async {
+        let client = MqttClient::connect(&MqttOptions::new(&node.mqtt().to_string())).await.unwrap();
+        let mut all = client.subscribe("site/#", Qos::AtMostOnce).await.unwrap();
+        let first = until(&mut all, |topic, value| topic == "site/relay/volts" && value["q"] == "good").await;
+        assert_eq!(first["v"], 22.0);
+
+        field.lines.send("update analog 3 20.25 flags=0x05 time=1700000000123").unwrap();
+        let changed = until(&mut all, |topic, value| topic == "site/relay/volts" && value["v"] == 41.5).await;
+        assert_eq!((&changed["q"], &changed["why"][0]), (&"bad".into(), &"comm_lost".into()));
+        assert_eq!(changed["t"], "2023-11-14T22:13:20.123Z");
+
+        let ask = async |name: &str, body: &'static str| -> serde_json::Value {
+            let answer = client.request(&format!("$command/site/relay/{name}"), body, PATIENCE).await.unwrap();
+            serde_json::from_slice(&answer.payload).unwrap()
+        };
+        let answer = ask("breaker", "true").await;
+        assert_eq!(answer["status"], "success", "{answer}");
+        until(&mut all, |topic, value| topic == "site/relay/breaker" && value["v"] == true).await;
+        for (name, body, reason) in [
+            ("locked", "true", "blocked"),
+            ("locked", "{\"value\":false,\"mode\":\"direct\"}", "blocked"),
+            ("volts", "5", "not_writable"),
+            ("nothing", "5", "unknown_topic"),
+            ("breaker", "12", "wrong_type"),
+            ("breaker", "{", "malformed"),
+        ] {
+            let answer = ask(name, body).await;
+            assert_eq!((&answer["status"], &answer["reason"]), (&"refused".into(), &reason.into()), "{name} {body}");
+        }
+        let reason = client.publish("site/note", "17.5", Qos::AtLeastOnce, true).await.unwrap();
+        assert!(!reason.is_error());
+    });
+    let audit = std::fs::read_to_string(folder.path().join("data/audit.jsonl")).unwrap();
+    assert!(audit.lines().any(|line| line.contains("\"phase\":\"succeeded\"")), "{audit}");
+    drop(node);
+    let reader = StoreReader::open(&folder.path().join("data")).unwrap();
+    let stored = |topic: &str| -> Vec<String> {
+        let rows = reader.query(HistoryQuery::of(Filter::new(topic).unwrap())).unwrap();
+        rows.map(|row| row.unwrap().point.to_json()).collect()
+    };
+    let volts = stored("site/relay/volts");
+    let expect = "{\"v\":41.5,\"q\":\"bad\",\"why\":[\"comm_lost\"],\"t\":\"2023-11-14T22:13:20.123Z\"}";
+    assert!(volts.iter().any(|row| row == expect), "{volts:?}");
+    assert!(stored("site/note").iter().any(|row| row.starts_with("{\"v\":17.5,\"q\":\"good\"")));
+}
+
+#[test]
+fn a_device_that_is_lost_marks_its_points_and_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let field = start_station();
+    let node = start_node(folder.path(), &field);
+    runtime().block_on(async {
+        let client = MqttClient::connect(&MqttOptions::new(&node.mqtt().to_string())).await.unwrap();
+        let mut all = client.subscribe("site/relay/volts", Qos::AtMostOnce).await.unwrap();
+        until(&mut all, |_, value| value["q"] == "good").await;
+        field.lines.send("restart").unwrap();
+        let lost = until(&mut all, |_, value| value["q"] == "bad").await;
+        assert_eq!((&lost["v"], &lost["why"][0]), (&22.0.into(), &"away".into()));
+        until(&mut all, |_, value| value["q"] == "good").await;
+    });
+}
+
+#[test]
+fn two_nodes_do_not_share_a_data_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let field = start_station();
+    let _first = start_node(folder.path(), &field);
+    let text = "[http]\nlisten = '127.0.0.1:0'\n[mqtt]\nlisten = '127.0.0.1:0'\n";
+    let config = from_text("node.toml", text, folder.path()).unwrap();
+    let error = Node::start(&config, &folder.path().join("data")).unwrap_err().to_string();
+    assert!(error.ends_with("another node uses it"), "{error}");
+}
