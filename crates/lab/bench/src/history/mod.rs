@@ -1,0 +1,327 @@
+//! Points a second from publish into the journal, synced, and into the store, where questions see them; octets a
+//! point in both.
+//!
+//! A closed loop: a window of batches is under way, and each receipt lets the next batch go. The floor is a plain file
+//! behind the same loop: a thread writes the octets of all batches that wait with one call, syncs once
+//! (`fdatasync`), and answers them.
+
+mod plain;
+
+use crate::process;
+use crate::report::Progress;
+use crate::rounds::{Side, median, median_ratio, number, shuffled};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use hdrhistogram::Histogram;
+use plain::PlainFile;
+use serde::Serialize;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tieline_core::{Body, Filter, Point, Quality, Timestamp, Topic, Update, Value};
+use tieline_history::{HistoryOptions, HistoryWriter, NotRecorded};
+use tieline_journal::Seq;
+use tieline_store::{HistoryQuery, STORE_FILE, StoreReader};
+
+/// Headings and keys of the table.
+pub const COLUMNS: &[(&str, &str)] = &[
+    ("points a batch", "batch_points"),
+    ("batches under way", "window"),
+    ("points", "points"),
+    ("points/s synced", "points_per_s_synced"),
+    ("floor", "floor_points_per_s_synced"),
+    ("ratio to floor", "ratio_to_floor"),
+    ("points/s queryable", "points_per_s_queryable"),
+    ("receipt µs p50", "latency_us_p50"),
+    ("p99", "latency_us_p99"),
+    ("CPU s a million", "cpu_s_per_million"),
+    ("journal octets a point", "journal_bytes_per_point"),
+    ("store octets a point", "store_bytes_per_point"),
+];
+
+/// What is recorded: points a batch, batches under way, and which part of the points that is asked for.
+const CASES: [Case; 3] = [
+    // One device's report, each waiting for the one before.
+    Case { batch_points: 18, window: 1, part: 200 },
+    // The same of many devices.
+    Case { batch_points: 18, window: 64, part: 10 },
+    // A bus that is busy: a turn's updates together.
+    Case { batch_points: 1000, window: 16, part: 1 },
+];
+/// Different topics.
+const TOPICS: usize = 9000;
+/// How long anything may take that is not the whole run.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Points of the largest row; rows of single batches record a part of them.
+    pub points: usize,
+    /// Rounds of each row.
+    pub rounds: usize,
+}
+
+/// One row. Figures are medians over the rounds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Points of a batch.
+    pub batch_points: usize,
+    /// Batches under way at one time.
+    pub window: usize,
+    /// Points of a round.
+    pub points: usize,
+    /// Rounds.
+    pub rounds: usize,
+    /// What was measured; absent where a round was not valid.
+    #[serde(flatten)]
+    pub figures: Option<Figures>,
+    /// Why there are no figures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub invalid: Option<String>,
+}
+
+/// What a row measured.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Figures {
+    /// Points a second whose receipt came: they survive a power cut.
+    pub points_per_s_synced: f64,
+    /// The plain file's.
+    pub floor_points_per_s_synced: f64,
+    /// The time of our points over that of the plain file's.
+    pub ratio_to_floor: f64,
+    /// Points a second until the last one is in the store.
+    pub points_per_s_queryable: f64,
+    /// From a batch to its receipt.
+    pub latency_us_p50: u64,
+    /// The same.
+    pub latency_us_p99: u64,
+    /// The plain file's.
+    pub floor_latency_us_p50: u64,
+    /// The plain file's.
+    pub floor_latency_us_p99: u64,
+    /// Processor time of journal and store together for a million points.
+    pub cpu_s_per_million: f64,
+    /// Batches that one sync made durable, on average.
+    pub batches_per_sync: f64,
+    /// Octets written to the journal.
+    pub journal_bytes_per_point: f64,
+    /// Octets of the closed store's file.
+    pub store_bytes_per_point: f64,
+}
+
+/// Runs the experiment.
+///
+/// # Errors
+/// The options are out of range, or the disk does not have what they need.
+pub fn run(options: &Options, progress: &Progress) -> Result<Vec<Row>> {
+    ensure!(options.rounds > 0, "rounds are 1 or more");
+    let row = |case: &Case| case.row(options, progress);
+    CASES.iter().map(row).collect()
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    batch_points: usize,
+    window: usize,
+    part: usize,
+}
+
+/// A closed loop, done.
+#[derive(Clone, Debug)]
+struct Looped {
+    began: Instant,
+    synced: Duration,
+    latency_us: Histogram<u64>,
+    /// The last record.
+    last: Seq,
+}
+
+/// What the history was like after a round.
+#[derive(Clone, Debug)]
+struct Recorded {
+    looped: Looped,
+    queryable: Duration,
+    cpu: Duration,
+    journal_octets: u64,
+    syncs: u64,
+    store_octets: u64,
+}
+
+/// Calls back with the batch's number, when, and what became of it.
+type Told = (usize, Instant, Result<Seq, NotRecorded>);
+
+impl Case {
+    fn row(&self, options: &Options, progress: &Progress) -> Result<Row> {
+        let batches = (options.points / self.part / self.batch_points).max(self.window);
+        let points = batches * self.batch_points;
+        let (mut ours, mut floor): (Vec<Recorded>, Vec<Looped>) = (Vec::new(), Vec::new());
+        // Ours goes first: the floor writes as many octets as the journal did.
+        let orders = std::iter::once([Side::Ours, Side::Floor]).chain(shuffled(options.rounds - 1));
+        let mut invalid = None;
+        'rounds: for (round, order) in (1..).zip(orders) {
+            for side in order {
+                progress.show(&format!(
+                    "history: {self:?}, {points} points, round {round} of {}, {side:?}",
+                    options.rounds
+                ));
+                let done = match side {
+                    Side::Ours => self.record(batches).map(|recorded| ours.push(recorded)),
+                    Side::Floor => {
+                        let octets = ours.first().map_or(0, |recorded| recorded.journal_octets) / batches as u64;
+                        self.write_plain(batches, octets).map(|looped| floor.push(looped))
+                    }
+                };
+                if let Err(why) = done {
+                    invalid = Some(format!("{self:?}, {side:?}: {why:#}"));
+                    break 'rounds;
+                }
+            }
+        }
+        let figures = invalid.is_none().then(|| figures(number(points as u64), batches, &ours, &floor));
+        let Self { batch_points, window, .. } = *self;
+        Ok(Row { batch_points, window, points, rounds: options.rounds, figures, invalid })
+    }
+
+    /// Records everything in a new history, waits until it is in the store, and counts it there.
+    fn record(&self, count: usize) -> Result<Recorded> {
+        let folder = TempDir::new().context("a folder for the history")?;
+        let mut batches = self.batches(count)?.into_iter();
+        let writer = HistoryWriter::open(folder.path(), HistoryOptions::default())?;
+        let cpu = process::cpu();
+        let looped = close_loop(count, self.window, |number, tell| {
+            let updates = batches.next().unwrap_or_default();
+            let receipt = move |result| drop(tell.send((number, Instant::now(), result)));
+            writer.handle().submit(Timestamp::from_micros(0), updates, Box::new(receipt));
+        })?;
+        ensure!(writer.handle().wait_stored(looped.last, PATIENCE), "the store did not have it after {PATIENCE:?}");
+        let (queryable, cpu) = (looped.began.elapsed(), process::cpu() - cpu);
+        let found = count_stored(folder.path())?;
+        ensure!(
+            found == (count * self.batch_points) as u64,
+            "{found} of {} points are stored",
+            count * self.batch_points
+        );
+        let status = writer.handle().status();
+        drop(writer);
+        let store_octets = std::fs::metadata(folder.path().join(STORE_FILE)).context(STORE_FILE)?.len();
+        let (journal_octets, syncs) = (status.journal.written_octets, status.journal.syncs);
+        Ok(Recorded { looped, queryable, cpu, journal_octets, syncs, store_octets })
+    }
+
+    fn write_plain(&self, count: usize, octets: u64) -> Result<Looped> {
+        let folder = TempDir::new().context("a folder for the plain file")?;
+        let file = PlainFile::create(&folder.path().join("plain"), usize::try_from(octets)?)?;
+        close_loop(count, self.window, |number, tell| {
+            file.submit(Box::new(move |result| drop(tell.send((number, Instant::now(), result)))));
+        })
+    }
+
+    /// One topic after the other gets its next value, a second later than its last.
+    fn batches(&self, count: usize) -> Result<Vec<Vec<Update>>> {
+        let names =
+            (0..TOPICS).map(|topic| Topic::new(&format!("bench/device{:03}/point{:02}", topic / 18, topic % 18)));
+        let topics = names.collect::<Result<Vec<_>, _>>()?;
+        let update = |(at, topic): (usize, &Topic)| {
+            let turn = (at / TOPICS) as u64;
+            let value = Value::Float(230.0 + number((at * 7919 % 1000) as u64) / 100.0);
+            let time = Timestamp::from_millis(1_795_167_360_000 + i64::try_from(turn).unwrap_or(0) * 1000);
+            Update { topic: topic.clone(), body: Body::Point(Point { value, quality: Quality::GOOD, time }) }
+        };
+        let mut updates = (0..).zip(topics.iter().cycle()).map(update);
+        Ok((0..count).map(|_| updates.by_ref().take(self.batch_points).collect()).collect())
+    }
+}
+
+/// Keeps `window` of `count` batches under way until all receipts have come.
+fn close_loop(count: usize, window: usize, mut submit: impl FnMut(usize, Sender<Told>)) -> Result<Looped> {
+    let (tell, told): (Sender<Told>, Receiver<Told>) = channel();
+    let began = Instant::now();
+    let mut sent = Vec::with_capacity(count);
+    let mut latency_us = Histogram::new(3)?;
+    let mut last = Seq::default();
+    let mut done = 0;
+    while done < count {
+        while sent.len() < count && sent.len() - done < window {
+            sent.push(Instant::now());
+            submit(sent.len() - 1, tell.clone());
+        }
+        let (number, at, result) =
+            told.recv_timeout(PATIENCE).map_err(|_| anyhow!("no receipt came within {PATIENCE:?}"))?;
+        match result {
+            Ok(seq) => last = last.max(seq),
+            Err(why) => bail!("batch {number} was not recorded: {why}"),
+        }
+        let began = sent.get(number).copied().context("a receipt for a batch that was not sent")?;
+        latency_us.record(u64::try_from(at.saturating_duration_since(began).as_micros())?)?;
+        done += 1;
+    }
+    Ok(Looped { began, synced: began.elapsed(), latency_us, last })
+}
+
+fn count_stored(folder: &Path) -> Result<u64> {
+    let reader = StoreReader::open(folder)?;
+    let century = Duration::from_secs(100 * 365 * 86_400);
+    let all = HistoryQuery { every: Some(century), ..HistoryQuery::of(Filter::new("bench/#")?) };
+    let mut count = 0;
+    for row in reader.query(all)? {
+        count += row?.count;
+    }
+    Ok(count)
+}
+
+fn figures(points: f64, batches: usize, ours: &[Recorded], floor: &[Looped]) -> Figures {
+    let seconds = |of: &dyn Fn(&Recorded) -> Duration| ours.iter().map(|o| of(o).as_secs_f64()).collect::<Vec<_>>();
+    let (synced, queryable) = (seconds(&|o| o.looped.synced), seconds(&|o| o.queryable));
+    let plain: Vec<f64> = floor.iter().map(|looped| looped.synced.as_secs_f64()).collect();
+    let each = |of: &dyn Fn(&Recorded) -> u64| median(&ours.iter().map(|o| number(of(o))).collect::<Vec<_>>());
+    let (ours_us, floor_us) = (merged(ours.iter().map(|o| &o.looped)), merged(floor.iter()));
+    Figures {
+        points_per_s_synced: points / median(&synced),
+        floor_points_per_s_synced: points / median(&plain),
+        ratio_to_floor: median_ratio(&synced, &plain),
+        points_per_s_queryable: points / median(&queryable),
+        latency_us_p50: ours_us.p50,
+        latency_us_p99: ours_us.p99,
+        floor_latency_us_p50: floor_us.p50,
+        floor_latency_us_p99: floor_us.p99,
+        cpu_s_per_million: median(&seconds(&|o| o.cpu)) / points * 1e6,
+        batches_per_sync: number(batches as u64) / each(&|o| o.syncs),
+        journal_bytes_per_point: each(&|o| o.journal_octets) / points,
+        store_bytes_per_point: each(&|o| o.store_octets) / points,
+    }
+}
+
+/// All rounds' latencies, from one histogram.
+fn merged<'a>(rounds: impl Iterator<Item = &'a Looped>) -> Quantiles {
+    let all = rounds.map(|looped| looped.latency_us.clone()).reduce(|mut all, one| {
+        all += one;
+        all
+    });
+    let at = |quantile| all.as_ref().map_or(0, |all| all.value_at_quantile(quantile));
+    Quantiles { p50: at(0.5), p99: at(0.99) }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Quantiles {
+    p50: u64,
+    p99: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_points_are_synced_stored_and_counted() {
+        let rows = run(&Options { points: 20_000, rounds: 1 }, &Progress::new(false)).unwrap();
+        assert_eq!(rows.len(), CASES.len());
+        for row in rows {
+            assert_eq!(row.invalid, None);
+            let figures = row.figures.unwrap();
+            assert!(figures.points_per_s_synced > 0.0 && figures.points_per_s_queryable > 0.0, "{figures:?}");
+            assert!(figures.journal_bytes_per_point > 5.0 && figures.store_bytes_per_point > 5.0, "{figures:?}");
+            assert!(figures.batches_per_sync >= 1.0, "{figures:?}");
+        }
+    }
+}
