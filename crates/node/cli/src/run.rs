@@ -6,10 +6,13 @@ use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 use tieline_node::config::{self, Config};
 use tieline_node::{Demo, Node};
 use tracing_subscriber::EnvFilter;
 
+/// How often the node's parts are looked after.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Where data goes unless the command line says.
 const DATA: &str = "tieline-data";
 
@@ -28,7 +31,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     override_addresses(&mut config, args)?;
     let node = Node::start(&config, &data)?;
     announce(&node, &config, &data, args)?;
-    wait_for_signal()?;
+    wait(&node)?;
     tracing::info!("stopping");
     drop(node);
     Ok(ExitCode::SUCCESS)
@@ -88,15 +91,21 @@ fn announce(node: &Node, config: &Config, data: &Path, args: &RunArgs) -> Result
     Ok(())
 }
 
-fn wait_for_signal() -> Result<()> {
+/// Waits for SIGINT or SIGTERM.
+fn wait(node: &Node) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-        tokio::select! {
-            interrupted = tokio::signal::ctrl_c() => interrupted?,
-            _ = terminate.recv() => {}
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        loop {
+            tokio::select! {
+                interrupted = tokio::signal::ctrl_c() => return Ok(interrupted?),
+                _ = terminate.recv() => return Ok(()),
+                _ = looks.tick() => if let Some(part) = node.ended_part() {
+                    bail!("a part of the node ended unasked: {part}; the log says why");
+                }
+            }
         }
-        Ok(())
     })
 }
 

@@ -1,21 +1,27 @@
 //! The audit log: one JSON object a line, durable before the command that it names is sent.
 //!
 //! A thread owns the file. What must follow a record (sending the command) is handed over with it, as a call that
-//! runs once the record is on the disk, or is told that it could not be written.
+//! runs once the record is on the disk, or is told that it could not be written. While the file cannot be opened or
+//! written, which does not stop the node, the thread tries it again each second.
 
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
-use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Records that may wait for the disk; a command beyond them is refused.
 const WAITING_MAX: usize = 1024;
 /// Records kept in memory for the API.
 const RECENT_MAX: usize = 10_000;
+/// How soon a file that failed is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+/// What must fit before commands go out again.
+const PROBE: [u8; 512] = [b' '; 512];
 
 /// One line of the log.
 #[derive(Clone, Debug, Serialize, serde::Deserialize)]
@@ -54,12 +60,18 @@ struct Entry {
     afterwards: Option<Afterwards>,
 }
 
+/// What callers see of the log.
+#[derive(Debug, Default)]
+struct Shown {
+    recent: VecDeque<AuditLine>,
+    trouble: Option<String>,
+}
+
 /// The log.
 #[derive(Debug)]
 pub struct AuditLog {
     entries: Option<SyncSender<Entry>>,
-    recent: Arc<Mutex<VecDeque<AuditLine>>>,
-    next_id: u64,
+    shown: Arc<Mutex<Shown>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -70,40 +82,39 @@ impl std::fmt::Debug for Entry {
 }
 
 impl AuditLog {
-    /// Opens or makes the file and reads its last records.
+    /// Begins to keep the log in the file, which may be absent and may come later.
     ///
     /// # Errors
-    /// The file cannot be opened or read.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        let recent = read_recent(path)?;
-        let next_id = recent.back().map_or(1, |line: &AuditLine| line.id + 1);
-        let recent = Arc::new(Mutex::new(recent));
-        let file = OpenOptions::new().create(true).append(true).open(path)?;
+    /// The system gives no thread.
+    pub fn start(path: &Path) -> io::Result<Self> {
+        let shown = Arc::new(Mutex::new(Shown::default()));
         let (entries, incoming) = sync_channel(WAITING_MAX);
-        let shown = Arc::clone(&recent);
-        let body = move || write_all(file, &incoming, &shown);
+        let mut keeper = Keeper { path: path.to_owned(), file: None, shown: Arc::clone(&shown) };
+        keeper.recover();
+        let body = move || keeper.run(&incoming);
         let thread = std::thread::Builder::new().name("audit".to_owned()).spawn(body)?;
-        Ok(Self { entries: Some(entries), recent, next_id, thread: Some(thread) })
+        Ok(Self { entries: Some(entries), shown, thread: Some(thread) })
     }
 
-    /// The number that the next record is to have.
-    #[must_use]
-    pub const fn next_id(&self) -> u64 {
-        self.next_id
-    }
-
-    /// Hands lines to the disk; `afterwards` runs on the log's thread. False when too many records wait: the lines
-    /// and `afterwards` are dropped then.
+    /// Hands lines to the disk, whose numbers begin with 1 when the log starts and go on from the last record of the
+    /// file there; `afterwards` runs on the log's thread. False when too many records wait: the lines and `afterwards`
+    /// are dropped then.
     pub fn append(&mut self, lines: Vec<AuditLine>, afterwards: Option<Afterwards>) -> bool {
-        self.next_id = lines.last().map_or(self.next_id, |line| line.id + 1);
         self.entries.as_ref().is_some_and(|entries| entries.try_send(Entry { lines, afterwards }).is_ok())
     }
 
     /// The newest records first.
     #[must_use]
     pub fn recent(&self, topic: Option<&str>, limit: usize) -> Vec<AuditLine> {
-        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        recent.iter().rev().filter(|line| topic.is_none_or(|topic| line.topic == topic)).take(limit).cloned().collect()
+        let shown = lock(&self.shown);
+        let wanted = |line: &&AuditLine| topic.is_none_or(|topic| line.topic == topic);
+        shown.recent.iter().rev().filter(wanted).take(limit).cloned().collect()
+    }
+
+    /// Why no record can be written; none while they can.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        lock(&self.shown).trouble.clone()
     }
 }
 
@@ -116,59 +127,144 @@ impl Drop for AuditLog {
     }
 }
 
-/// The last records of the file. A torn last line, left by a crash, is skipped.
-fn read_recent(path: &Path) -> io::Result<VecDeque<AuditLine>> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(VecDeque::new()),
-        Err(error) => return Err(error),
-    };
-    let mut recent = VecDeque::new();
-    for line in BufReader::new(file).split(b'\n') {
-        if let Ok(line) = serde_json::from_slice(&line?) {
-            recent.push_back(line);
-            if recent.len() > RECENT_MAX {
-                recent.pop_front();
+/// The thread that writes.
+struct Keeper {
+    path: PathBuf,
+    file: Option<Open>,
+    shown: Arc<Mutex<Shown>>,
+}
+
+/// The file with its whole records.
+struct Open {
+    file: File,
+    octets: u64,
+    /// The last number before this start.
+    last_id: u64,
+}
+
+impl Keeper {
+    fn run(mut self, incoming: &Receiver<Entry>) {
+        loop {
+            let in_trouble = lock(&self.shown).trouble.is_some();
+            let first = match in_trouble {
+                false => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                true => incoming.recv_timeout(RETRY),
+            };
+            match first {
+                Ok(first) => self.write(std::iter::once(first).chain(incoming.try_iter()).collect()),
+                Err(RecvTimeoutError::Timeout) => self.recover(),
+                Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
-    Ok(recent)
-}
 
-fn write_all(mut file: File, incoming: &Receiver<Entry>, recent: &Mutex<VecDeque<AuditLine>>) {
-    // A line that a crash left without its end must not swallow the next one.
-    let _ = end_torn_line(&mut file);
-    while let Ok(first) = incoming.recv() {
-        let entries: Vec<Entry> = std::iter::once(first).chain(incoming.try_iter()).collect();
-        let written = write_entries(&mut file, &entries);
-        if let Err(error) = &written {
-            tracing::error!(%error, "the audit log cannot be written; commands are refused");
-            let _ = end_torn_line(&mut file);
-        }
-        for entry in entries {
-            if written.is_ok() {
-                let mut recent = recent.lock().unwrap_or_else(PoisonError::into_inner);
-                recent.extend(entry.lines);
-                let over = recent.len().saturating_sub(RECENT_MAX);
-                recent.drain(..over);
+    /// Opens the file where that failed, and looks whether it takes a record.
+    fn recover(&mut self) {
+        let opened = match self.file.take() {
+            Some(open) => Ok((open, None)),
+            None => Open::new(&self.path).map(|(open, recent)| (open, Some(recent))),
+        };
+        let tried = opened.and_then(|(mut open, recent)| {
+            let probed = open.append(&PROBE).and_then(|()| open.cut());
+            if let Some(recent) = recent {
+                lock(&self.shown).recent = recent;
             }
-            entry.afterwards.into_iter().for_each(|run| run(written.is_ok()));
+            self.file = Some(open);
+            probed
+        });
+        self.note(tried.err());
+    }
+
+    fn note(&self, error: Option<io::Error>) {
+        let trouble = error.map(|error| error.to_string());
+        let known = std::mem::replace(&mut lock(&self.shown).trouble, trouble.clone());
+        match (known, trouble) {
+            (known, Some(error)) if known.as_ref() != Some(&error) => {
+                tracing::warn!(error, "the audit log cannot be written; commands are refused");
+            }
+            (Some(_), None) => tracing::info!("the audit log goes on"),
+            _ => {}
         }
     }
-}
 
-fn end_torn_line(file: &mut File) -> io::Result<()> {
-    if file.metadata()?.len() > 0 { file.write_all(b"\n") } else { Ok(()) }
-}
-
-fn write_entries(file: &mut File, entries: &[Entry]) -> io::Result<()> {
-    let mut text = Vec::new();
-    for line in entries.iter().flat_map(|entry| &entry.lines) {
-        serde_json::to_writer(&mut text, line)?;
-        text.push(b'\n');
+    fn write(&mut self, entries: Vec<Entry>) {
+        if lock(&self.shown).trouble.is_some() {
+            self.recover();
+        }
+        let written = match &mut self.file {
+            Some(open) if lock(&self.shown).trouble.is_none() => {
+                let written = open.write(&entries);
+                self.note(written.as_ref().err().map(|error| io::Error::new(error.kind(), error.to_string())));
+                written.ok()
+            }
+            Some(_) | None => None,
+        };
+        let durable = written.is_some();
+        if let Some(lines) = written {
+            let mut shown = lock(&self.shown);
+            shown.recent.extend(lines);
+            let over = shown.recent.len().saturating_sub(RECENT_MAX);
+            shown.recent.drain(..over);
+        }
+        entries.into_iter().filter_map(|entry| entry.afterwards).for_each(|run| run(durable));
     }
-    file.write_all(&text)?;
-    file.sync_data()
+}
+
+impl Open {
+    /// Opens or makes the file. A torn last line, left by a crash, is cut off.
+    fn new(path: &Path) -> io::Result<(Self, VecDeque<AuditLine>)> {
+        let file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
+        let mut recent: VecDeque<AuditLine> = VecDeque::new();
+        let (mut reader, mut line, mut octets) = (BufReader::new(&file), Vec::new(), 0);
+        while reader.read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n") {
+            octets += line.len() as u64;
+            if let Ok(line) = serde_json::from_slice(&line) {
+                recent.push_back(line);
+                if recent.len() > RECENT_MAX {
+                    recent.pop_front();
+                }
+            }
+            line.clear();
+        }
+        let last_id = recent.back().map_or(0, |line| line.id);
+        let mut open = Self { file, octets, last_id };
+        open.cut()?;
+        Ok((open, recent))
+    }
+
+    /// Writes the lines and gives them with their numbers in the file. Where that fails, the file holds none of them.
+    fn write(&mut self, entries: &[Entry]) -> io::Result<Vec<AuditLine>> {
+        let mut lines: Vec<AuditLine> = entries.iter().flat_map(|entry| entry.lines.iter().cloned()).collect();
+        let mut text = Vec::new();
+        for line in &mut lines {
+            line.id += self.last_id;
+            serde_json::to_writer(&mut text, line)?;
+            text.push(b'\n');
+        }
+        match self.append(&text) {
+            Ok(()) => self.octets += text.len() as u64,
+            Err(error) => {
+                let _ = self.cut();
+                return Err(error);
+            }
+        }
+        Ok(lines)
+    }
+
+    fn append(&mut self, octets: &[u8]) -> io::Result<()> {
+        self.file.write_all(octets)?;
+        self.file.sync_data()
+    }
+
+    /// Cuts off what is no whole record.
+    fn cut(&mut self) -> io::Result<()> {
+        if self.file.metadata()?.len() > self.octets { self.file.set_len(self.octets) } else { Ok(()) }
+    }
+}
+
+/// What the lock guards is whole between statements.
+fn lock(shown: &Mutex<Shown>) -> MutexGuard<'_, Shown> {
+    shown.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -194,7 +290,7 @@ mod tests {
     fn records_are_durable_before_what_follows_them_and_outlive_a_torn_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.jsonl");
-        let mut log = AuditLog::open(&path).unwrap();
+        let mut log = AuditLog::start(&path).unwrap();
         let (told, hears) = sync_channel(1);
         let seen = path.clone();
         let afterwards = move |ok| told.send((ok, std::fs::read_to_string(&seen).unwrap().lines().count())).unwrap();
@@ -203,12 +299,39 @@ mod tests {
         drop(log);
         let torn = std::fs::read_to_string(&path).unwrap() + "{\"id\":3,\"ti";
         std::fs::write(&path, torn).unwrap();
-        let mut log = AuditLog::open(&path).unwrap();
-        assert_eq!(log.next_id(), 3);
-        log.append(vec![line(3, "a")], None);
+        let mut log = AuditLog::start(&path).unwrap();
+        log.append(vec![line(1, "a")], None);
         drop(log);
-        let log = AuditLog::open(&path).unwrap();
+        let log = AuditLog::start(&path).unwrap();
         let ids = |topic| log.recent(topic, 10).iter().map(|line| line.id).collect::<Vec<_>>();
         assert_eq!((ids(None), ids(Some("a"))), (vec![3, 2, 1], vec![3, 1]));
+        assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 3);
+    }
+
+    fn append(log: &mut AuditLog, number: u64) -> bool {
+        let (told, hears) = sync_channel(1);
+        assert!(log.append(vec![line(number, "a")], Some(Box::new(move |ok| told.send(ok).unwrap()))));
+        hears.recv().unwrap()
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_had_refuses_until_it_can() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        std::fs::create_dir(&path).unwrap();
+        let mut log = AuditLog::start(&path).unwrap();
+        assert!(!append(&mut log, 1));
+        assert!(log.trouble().is_some());
+        std::fs::remove_dir(&path).unwrap();
+        assert!(append(&mut log, 2));
+        assert_eq!(log.trouble(), None);
+        assert_eq!(log.recent(None, 10).iter().map(|line| line.id).collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn a_full_disk_refuses() {
+        let mut log = AuditLog::start(Path::new("/dev/full")).unwrap();
+        assert!(!append(&mut log, 1));
+        assert!(log.trouble().is_some_and(|why| why.contains("space")), "{:?}", log.trouble());
     }
 }

@@ -63,7 +63,7 @@ impl Commands {
         bus: BusHandle,
     ) -> Result<Self, PointError> {
         let limits = Limits { timeout: config.timeout, device_queue_max: config.queue_max, ..Limits::default() };
-        let mut control = Control::new(limits, audit.next_id());
+        let mut control = Control::new(limits, 1);
         let mut places = HashMap::new();
         for Numbered { id, config } in devices {
             places.insert(*id, Place { shard: shard_of(*id), topic: config.topic.clone() });
@@ -90,6 +90,12 @@ impl Commands {
     #[must_use]
     pub fn audit(&self, topic: Option<&str>, limit: usize) -> Vec<AuditLine> {
         self.audit.recent(topic, limit)
+    }
+
+    /// Why no record can be written, so that no command goes out; none while they can.
+    #[must_use]
+    pub fn audit_trouble(&self) -> Option<String> {
+        self.audit.trouble()
     }
 
     /// Takes a request; `answer` runs once with what became of it.

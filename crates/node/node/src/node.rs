@@ -26,9 +26,9 @@ use tokio::net::TcpListener;
 #[derive(Debug)]
 pub struct Node {
     // In the order in which they stop: whoever brings work in goes first.
-    _http: ShardThread,
-    _field: Vec<FieldHandle>,
-    _bus: ShardThread,
+    http_thread: ShardThread,
+    field: Vec<FieldHandle>,
+    bus_thread: ShardThread,
     _history: Option<HistoryWriter>,
     _lock: File,
     http: SocketAddr,
@@ -118,7 +118,17 @@ impl Node {
         }
         let senders: Vec<_> = field.iter().map(FieldHandle::sender).collect();
         bus.tell_blocking(BusInput::Call(Box::new(move |bus, _| bus.set_field(senders))));
-        Ok(Self { _http: http_thread, _field: field, _bus: bus_thread, _history: history, _lock: lock, http, mqtt })
+        Ok(Self { http_thread, field, bus_thread, _history: history, _lock: lock, http, mqtt })
+    }
+
+    /// The part that has ended by itself, which none should: the node is no use any more.
+    #[must_use]
+    pub fn ended_part(&self) -> Option<&'static str> {
+        let ended = |name, is_finished: bool| is_finished.then_some(name);
+        let field = self.field.iter().any(FieldHandle::is_finished);
+        ended("bus", self.bus_thread.is_finished())
+            .or(ended("http", self.http_thread.is_finished()))
+            .or(ended("field", field))
     }
 
     /// Where HTTP listens.

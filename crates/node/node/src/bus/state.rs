@@ -14,8 +14,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
-use tieline_core::{Body, CommandOutcome, DeviceId, Filter, Instant, Now, Topic, Update};
-use tieline_mqtt::{Message, Properties, Qos, ReasonCode, SubscriptionId, Text};
+use tieline_core::{Body, CommandOutcome, DeviceId, Filter, Instant, Now, Point, Quality, Topic, Update};
+use tieline_mqtt::{DeliverError, Message, Properties, Qos, ReasonCode, SubscriptionId, Text};
 use tieline_net::Shard;
 use tieline_topics::{
     Applied, Change, Limits, Options, RetainHandling, Snapshot, Subscribed, SubscriberId, Tree, TreeError,
@@ -234,8 +234,9 @@ impl Bus {
                             client.dirty = true;
                             dirty.push(key);
                         }
-                        Ok(_) => {}
-                        Err(error) => {
+                        // It is leaving: its session hears nothing more.
+                        Ok(_) | Err(DeliverError::Closed) => {}
+                        Err(error @ DeliverError::Full) => {
                             counters.ended_full += 1;
                             tracing::warn!(client = %*client.id, %error, "subscriber ended");
                             client.disconnect(ReasonCode::QuotaExceeded, "too many messages wait for this client");
@@ -396,10 +397,16 @@ impl Bus {
         self.recorder.record(now, update, receipt)
     }
 
-    /// Points are recorded; the documents that repeat them are not.
+    /// Points are recorded; the documents that repeat them are not. A point that this node found wanting keeps the
+    /// time of its value on the bus; in history it stands where that was found.
     fn record_node(&mut self, now: Now, update: &Update) {
-        if matches!(update.body, Body::Point(_)) {
+        const FOUND_HERE: Quality = Quality::AWAY.with(Quality::STALE).with(Quality::INITIAL);
+        let Body::Point(point) = &update.body else { return };
+        if point.quality.without(FOUND_HERE) == point.quality {
             self.recorder.record(now, update, None);
+        } else {
+            let point = Point { time: now.utc, ..point.clone() };
+            self.recorder.record(now, &Update { topic: update.topic.clone(), body: Body::Point(point) }, None);
         }
     }
 

@@ -22,10 +22,16 @@ const REPORT_UPDATES_MAX: usize = 4096;
 #[derive(Debug)]
 pub struct FieldHandle {
     inputs: mpsc::Sender<FieldInput>,
-    _thread: ShardThread,
+    thread: ShardThread,
 }
 
 impl FieldHandle {
+    /// Whether the shard has ended by itself.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
     /// What tells the shard from other threads.
     #[must_use]
     pub fn sender(&self) -> mpsc::Sender<FieldInput> {
@@ -72,7 +78,7 @@ pub fn start(
         }
     })?;
     started.recv().map_err(|_| std::io::Error::other("a field thread ended before it began"))??;
-    Ok(FieldHandle { inputs, _thread: thread })
+    Ok(FieldHandle { inputs, thread })
 }
 
 async fn add_devices(shard: &Rc<Shard>, field: &SharedField, devices: Vec<Numbered>) -> std::io::Result<()> {

@@ -72,7 +72,9 @@ impl Recorder {
 
     /// Takes an update, if it is to be recorded; true when `receipt` will come back.
     pub fn record(&mut self, now: Now, update: &Update, receipt: Option<Receipt>) -> bool {
-        if self.writer.is_none() || !self.record.iter().any(|filter| filter.matches(&update.topic)) {
+        // A cleared topic has no value to record.
+        let is_clear = matches!(&update.body, Body::Opaque(octets) if octets.is_empty());
+        if is_clear || self.writer.is_none() || !self.record.iter().any(|filter| filter.matches(&update.topic)) {
             self.receipts.extend(receipt.and_then(answer_at_once));
             return false;
         }
