@@ -1,12 +1,21 @@
 //! The command line, as clap reads it.
 
+use crate::dnp3::operate::Operation;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Ties field devices, sites, people and programs together.
 #[derive(Debug, Parser)]
-#[command(name = "tieline", version, about, propagate_version = true, arg_required_else_help = true, max_term_width = 110)]
+#[command(
+    name = "tieline",
+    version,
+    about,
+    propagate_version = true,
+    arg_required_else_help = true,
+    max_term_width = 110
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -126,6 +135,7 @@ pub struct PubArgs {
     /// Topic
     pub topic: String,
     /// Payload; `-` reads standard input
+    #[arg(allow_negative_numbers = true)]
     pub payload: String,
     #[command(flatten)]
     pub node: MqttArgs,
@@ -183,14 +193,14 @@ pub struct HistoryArgs {
     /// Width of a bucket, as in 1m; needs --agg
     #[arg(long, value_name = "DURATION", requires = "agg")]
     pub every: Option<String>,
-    /// What a bucket shows
-    #[arg(long, value_enum)]
+    /// What a bucket shows; needs --every
+    #[arg(long, value_enum, requires = "every")]
     pub agg: Option<Aggregate>,
     /// How to print
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
-    /// Most rows
-    #[arg(long, value_name = "N")]
+    /// Most rows [default: all, through a node 10000000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub limit: Option<u64>,
     /// Write to a file; parquet needs this, or a pipe
     #[arg(long, short, value_name = "FILE")]
@@ -207,6 +217,9 @@ pub struct HistoryArgs {
 pub enum Aggregate {
     /// Arithmetic mean
     Mean,
+    /// Mean over time: each value counts for as long as it stood
+    #[value(name = "time_weighted")]
+    TimeWeighted,
     /// Least value
     Min,
     /// Greatest value
@@ -240,16 +253,16 @@ pub struct CommandArgs {
     /// Topic of the point
     pub topic: String,
     /// true, false, or a number
-    #[arg(allow_hyphen_values = true)]
-    pub value: String,
+    #[arg(allow_negative_numbers = true, value_parser = crate::command::parse_value)]
+    pub value: serde_json::Value,
     #[command(flatten)]
     pub node: HttpArgs,
     /// How the device is asked [default: as the point list says]
     #[arg(long, value_enum)]
     pub mode: Option<Mode>,
-    /// How long it may take, as in 5s
-    #[arg(long, value_name = "DURATION")]
-    pub timeout: Option<String>,
+    /// How long it may take, as in 5s; at most 5m
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub timeout: Option<Duration>,
     /// Print the API's JSON
     #[arg(long)]
     pub json: bool,
@@ -272,16 +285,20 @@ pub enum Dnp3Verb {
     /// Poll an outstation and print what it reports
     Master(MasterArgs),
     /// Print every DNP3 frame of a capture
-    Decode {
-        /// Capture: pcap, with DNP3 over TCP or UDP
-        file: PathBuf,
-        /// One JSON object a frame
-        #[arg(long)]
-        json: bool,
-        /// Ports to look at, besides 20000; without any, every port whose octets begin with 05 64
-        #[arg(long, value_name = "PORT")]
-        port: Vec<u16>,
-    },
+    Decode(DecodeArgs),
+}
+
+/// `tieline dnp3 decode`.
+#[derive(Debug, Args)]
+pub struct DecodeArgs {
+    /// Capture: pcap or pcapng, with DNP3 over TCP or UDP
+    pub file: PathBuf,
+    /// One JSON object a frame
+    #[arg(long)]
+    pub json: bool,
+    /// Ports to look at, besides 20000; without any, every port whose octets begin with 05 64
+    #[arg(long, value_name = "PORT")]
+    pub port: Vec<u16>,
 }
 
 /// `tieline dnp3 outstation`.
@@ -305,25 +322,25 @@ pub struct MasterArgs {
     #[arg(value_name = "HOST:PORT")]
     pub address: String,
     /// This master's link address
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_name = "ADDR", default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=65519))]
     pub master: u16,
     /// The outstation's link address
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, value_name = "ADDR", default_value_t = 10, value_parser = clap::value_parser!(u16).range(0..=65519))]
     pub outstation: u16,
     /// Read classes 0, 1, 2 and 3 once, print, and stop
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["poll", "operate"])]
     pub once: bool,
     /// Ask for events so often, as in 2s
-    #[arg(long, value_name = "DURATION")]
-    pub poll: Option<String>,
+    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "operate")]
+    pub poll: Option<Duration>,
     /// Leave unsolicited reporting off
     #[arg(long)]
     pub no_unsolicited: bool,
     /// Operate a point, print the result, and stop: binary-output:3=true or analog-output:0=12.5
-    #[arg(long, value_name = "TYPE:INDEX=VALUE")]
-    pub operate: Option<String>,
+    #[arg(long, value_name = "TYPE:INDEX=VALUE", value_parser = crate::dnp3::operate::parse)]
+    pub operate: Option<Operation>,
     /// How --operate asks the device
-    #[arg(long, value_enum, default_value = "select")]
+    #[arg(long, value_enum, default_value = "select", requires = "operate")]
     pub mode: Mode,
     /// One JSON object a line
     #[arg(long)]
@@ -347,6 +364,9 @@ pub enum BenchVerb {
         /// Seconds a measurement
         #[arg(long, default_value_t = 3)]
         seconds: u64,
+        /// Measurements of each row, and of its floor
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
         /// Print one JSON array
         #[arg(long)]
         json: bool,
@@ -362,6 +382,9 @@ pub enum BenchVerb {
         /// Listeners, as a list
         #[arg(long, value_delimiter = ',', default_value = "2,10")]
         listeners: Vec<usize>,
+        /// Measurements of each row, and of its floor
+        #[arg(long, default_value_t = 11)]
+        rounds: usize,
         /// Print one JSON array
         #[arg(long)]
         json: bool,
@@ -371,6 +394,9 @@ pub enum BenchVerb {
         /// Points to record
         #[arg(long, default_value_t = 1_000_000)]
         points: usize,
+        /// Measurements of each row, and of its floor
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
         /// Print one JSON array
         #[arg(long)]
         json: bool,
@@ -380,4 +406,9 @@ pub enum BenchVerb {
 fn address(text: &str) -> Result<SocketAddr, String> {
     let words = "expected an address with a port, as in 127.0.0.1:1883 or [::1]:1883";
     tieline_node::config::parse_address(text).ok_or_else(|| words.to_owned())
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let given = tieline_node::config::parse_duration(text).filter(|given| !given.is_zero());
+    given.ok_or_else(|| "expected a duration, as in 500ms, 5s or 1m".to_owned())
 }

@@ -2,14 +2,27 @@
 //!
 //! Exit codes: 0 done, 1 failed (the reason on standard error), 2 a wrong command line.
 
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "to print is what a command line is for")]
+
 mod args;
+mod bench;
+mod bus;
+mod command;
 mod config;
+mod dnp3;
+mod history;
+mod log;
 mod run;
+mod signals;
+mod uri;
+mod values;
 
 use anyhow::Result;
 use args::{Cli, Verb};
 use clap::{CommandFactory, Parser};
+use std::io::Write;
 use std::process::ExitCode;
+use tieline_client::HttpError;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -17,8 +30,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     match dispatch(Cli::parse().verb) {
         Ok(code) => code,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("tieline: {error:#}");
+            eprintln!("tieline: {}", words(&error));
             ExitCode::FAILURE
         }
     }
@@ -28,17 +42,33 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
     match verb {
         Verb::Run(args) => run::run(&args),
         Verb::Config(verb) => config::config(&verb),
+        Verb::Sub(args) => bus::sub(&args),
+        Verb::Pub(args) => bus::publish(&args),
+        Verb::Get(args) => values::get(&args),
+        Verb::Topics(args) => values::topics(&args),
+        Verb::History(verb) => history::history(&verb),
+        Verb::Command(args) => command::command(&args),
+        Verb::Dnp3(verb) => dnp3::dnp3(&verb),
         Verb::Completion { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "tieline", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "tieline", &mut script);
+            std::io::stdout().write_all(&script)?;
             Ok(ExitCode::SUCCESS)
         }
-        Verb::Sub(_)
-        | Verb::Pub(_)
-        | Verb::Get(_)
-        | Verb::Topics(_)
-        | Verb::History(_)
-        | Verb::Command(_)
-        | Verb::Dnp3(_)
-        | Verb::Bench(_) => anyhow::bail!("not here yet"),
+        Verb::Bench(verb) => bench::bench(verb),
     }
+}
+
+/// The error in one line. Of a refusal of the node only its own words, where it has any.
+fn words(error: &anyhow::Error) -> String {
+    match error.downcast_ref::<HttpError>() {
+        Some(HttpError::Problem { detail, .. }) if !detail.is_empty() => detail.clone(),
+        _ => format!("{error:#}"),
+    }
+}
+
+/// Whether a reader has had enough, as in `tieline topics | head`.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let kinds = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>()).map(std::io::Error::kind);
+    kinds.into_iter().any(|kind| kind == std::io::ErrorKind::BrokenPipe)
 }

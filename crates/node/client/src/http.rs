@@ -65,12 +65,18 @@ impl HttpClient {
     /// the first octet of an answer 60 s.
     #[must_use]
     pub fn new(address: &str) -> Self {
+        Self::patient(address, Duration::from_secs(60))
+    }
+
+    /// A client as of [`HttpClient::new`] that waits for the first octet of an answer as long as `answer`.
+    #[must_use]
+    pub fn patient(address: &str, answer: Duration) -> Self {
         let base = address.trim_end_matches('/');
         let base = if base.contains("://") { base.to_owned() } else { format!("http://{base}") };
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_connect(Some(Duration::from_secs(5)))
-            .timeout_recv_response(Some(Duration::from_secs(60)));
+            .timeout_recv_response(Some(answer));
         Self { base, agent: config.build().into() }
     }
 
@@ -93,6 +99,20 @@ impl HttpClient {
         let octets = serde_json::to_vec(body).map_err(|error| HttpError::Json { url: url.clone(), error })?;
         let request = self.agent.post(&url).header("accept", "application/json").content_type("application/json");
         json(&url, checked(&url, request.send(&octets))?)
+    }
+
+    /// The HTTP status and the JSON that the node answers to POST of `body` to `path`, be it a refusal or not.
+    ///
+    /// # Errors
+    /// No answer, or other JSON than `T` takes.
+    pub fn ask<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<(u16, T), HttpError> {
+        let url = self.url(path);
+        let octets = serde_json::to_vec(body).map_err(|error| HttpError::Json { url: url.clone(), error })?;
+        let request = self.agent.post(&url).header("accept", "application/json").content_type("application/json");
+        let answer = request.send(&octets);
+        let answer = answer.map_err(|error| HttpError::Transport { url: url.clone(), error: Box::new(error) })?;
+        let status = answer.status().as_u16();
+        Ok((status, json(&url, answer)?))
     }
 
     /// The answer to GET of `path` as it comes, in the media type asked for.
@@ -166,6 +186,8 @@ mod tests {
         let (client, server) = answer_once("HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\n{\"a\": 1}");
         assert_eq!(client.get::<Value>("/v1/topics?limit=1").unwrap(), json!({"a": 1}));
         assert!(server.join().unwrap().starts_with("GET /v1/topics?limit=1 HTTP/1.1\r\n"));
+        let (client, _server) = answer_once("HTTP/1.1 409 Conflict\r\ncontent-length: 4\r\n\r\nnull");
+        assert_eq!(client.ask::<Value>("/v1/command", &json!({"b": 2})).unwrap(), (409, Value::Null));
         let (client, server) = answer_once("HTTP/1.1 202 Accepted\r\ncontent-length: 4\r\n\r\ntrue");
         assert!(client.post::<bool>("/v1/command", &json!({"b": 2})).unwrap());
         assert!(server.join().unwrap().ends_with("{\"b\":2}"));

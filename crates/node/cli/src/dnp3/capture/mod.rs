@@ -1,0 +1,9 @@
+//! Captures of network traffic, down to the octets that two ends said to each other.
+//!
+//! ```text
+//! file::Capture ─ packet ─ packet::segment ─ segment ─ stream::Ordered ─ octets in order
+//! ```
+
+pub mod file;
+pub mod packet;
+pub mod stream;

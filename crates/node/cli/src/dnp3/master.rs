@@ -1,0 +1,216 @@
+//! `tieline dnp3 master`: polls an outstation and prints what it reports.
+
+use super::measured;
+use super::operate::Operation;
+use crate::args::{MasterArgs, Mode};
+use crate::{log, signals};
+use anyhow::{Context, Result, anyhow};
+use serde_json::json;
+use std::io::{Error, Stdout, Write};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tieline_core::{CommandMode, Now};
+use tieline_dnp3::Classes;
+use tieline_dnp3::master::{Master, MasterConfig, MasterEvent, TaskOutcome, TimeSync};
+use tieline_net::{Clock, Closed, Counters, Limits, Owner, Session, Shard, ShardThread, Target, keep_connected};
+use tokio::sync::oneshot;
+
+/// What the master is to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Plan {
+    /// Go on until a signal; ask for events so often.
+    Follow { poll: Option<Duration> },
+    /// Read everything once.
+    Once,
+    /// Operate one output.
+    Operate(Operation, CommandMode),
+}
+
+/// The names of the two kinds of tasks.
+const POLL: u64 = 0;
+const PLANNED: u64 = 1;
+
+/// Reads, or operates, until the plan is done or a signal comes.
+pub fn master(args: &MasterArgs) -> Result<ExitCode> {
+    log::start("warn", false);
+    let mode = match args.mode {
+        Mode::Select => CommandMode::SelectBeforeOperate,
+        Mode::Direct => CommandMode::DirectOperate,
+    };
+    let plan = match (args.operate, args.once) {
+        (Some(operation), _) => Plan::Operate(operation, mode),
+        (None, true) => Plan::Once,
+        (None, false) => Plan::Follow { poll: args.poll },
+    };
+    let config = config(args, plan);
+    let (target, json) = (Target::new(&args.address), args.json);
+    let (end, ended) = oneshot::channel();
+    let thread = ShardThread::spawn("master", Clock::start(), Arc::new(Counters::default()), move |shard| {
+        run(shard, target, config, Printer { plan, json, out: std::io::stdout(), end: Some(end) })
+    })?;
+    let outcome = signals::until_done(ended)?;
+    drop(thread);
+    match outcome {
+        None => Ok(ExitCode::SUCCESS),
+        Some(outcome) => {
+            let outcome = outcome.map_err(|_| anyhow!("the master ended"))?;
+            outcome.with_context(|| format!("outstation {} at {}", args.outstation, args.address))
+        }
+    }
+}
+
+/// One exchange leaves the outstation as it was: no start-up, no time, no unsolicited reporting.
+fn config(args: &MasterArgs, plan: Plan) -> MasterConfig {
+    let given = MasterConfig { address: args.master, outstation: args.outstation, ..MasterConfig::default() };
+    let none = Classes::NONE;
+    match plan {
+        Plan::Follow { .. } if args.no_unsolicited => MasterConfig { enable_unsolicited: none, ..given },
+        Plan::Follow { .. } => given,
+        Plan::Once | Plan::Operate(..) => MasterConfig {
+            disable_unsolicited: none,
+            integrity: none,
+            enable_unsolicited: none,
+            time_sync: TimeSync::Never,
+            ..given
+        },
+    }
+}
+
+async fn run(shard: Rc<Shard>, target: Target, config: MasterConfig, mut printer: Printer) {
+    let session = Session::new(&shard, Master::new(config), Limits::default());
+    if let Plan::Follow { poll: Some(every) } = printer.plan {
+        let polled = session.clone();
+        tokio::task::spawn_local(async move {
+            let mut ticks = tokio::time::interval(every);
+            ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            loop {
+                ticks.tick().await;
+                // Away, or so slow that polls wait already: the next tick tries again.
+                if polled.look(Master::is_online) {
+                    let _ = polled.with(|master, now| master.poll(now, Classes::EVENTS, POLL));
+                }
+            }
+        });
+    }
+    let seed = shard.now().utc.micros().unsigned_abs();
+    keep_connected(&session, &target, seed, &mut printer).await;
+}
+
+struct Printer {
+    plan: Plan,
+    json: bool,
+    out: Stdout,
+    end: Option<oneshot::Sender<Result<ExitCode>>>,
+}
+
+impl Printer {
+    /// The plan is done, or cannot be.
+    fn end(&mut self, session: &Session<Master>, outcome: Result<ExitCode>) {
+        if let Some(end) = self.end.take() {
+            let _ = end.send(outcome);
+        }
+        session.close();
+    }
+
+    /// What must come to pass at once, did not.
+    fn fail(&mut self, session: &Session<Master>, why: &str) {
+        match self.plan {
+            Plan::Follow { .. } => eprintln!("tieline: {why}"),
+            Plan::Once | Plan::Operate(..) => self.end(session, Err(anyhow!("{why}"))),
+        }
+    }
+
+    fn print(&mut self, session: &Session<Master>, line: std::fmt::Arguments<'_>) {
+        if let Err(error) = writeln!(self.out, "{line}") {
+            self.end(session, Err(error.into()));
+        }
+    }
+
+    /// Asks for what the plan says.
+    fn submit(&mut self, session: &Session<Master>) {
+        let submitted = match self.plan {
+            Plan::Follow { .. } => Ok(()),
+            Plan::Once => session.with(|master, now| master.poll(now, Classes::ALL, PLANNED)),
+            Plan::Operate(Operation { index, control }, mode) => {
+                session.with(|master, now| master.command(now, control, index, mode, PLANNED))
+            }
+        };
+        if let Err(error) = submitted {
+            self.fail(session, &error.to_string());
+        }
+    }
+
+    fn done(&mut self, session: &Session<Master>, outcome: TaskOutcome) {
+        match self.plan {
+            Plan::Follow { .. } => {}
+            Plan::Once if outcome == TaskOutcome::Done => self.end(session, Ok(ExitCode::SUCCESS)),
+            Plan::Once => self.end(session, Err(anyhow!("{outcome}"))),
+            Plan::Operate(..) => {
+                let (status, code) = match outcome {
+                    TaskOutcome::Done => ("success", ExitCode::SUCCESS),
+                    _ => (outcome.name(), ExitCode::FAILURE),
+                };
+                if self.json {
+                    self.print(session, format_args!("{}", json!({ "status": status, "detail": outcome.to_string() })));
+                } else {
+                    self.print(session, format_args!("{status}"));
+                    if outcome != TaskOutcome::Done {
+                        eprintln!("tieline: {outcome}");
+                    }
+                }
+                self.end(session, Ok(code));
+            }
+        }
+    }
+}
+
+impl Owner<Master> for Printer {
+    fn event(&mut self, session: &Session<Master>, _now: Now, event: MasterEvent) {
+        match event {
+            MasterEvent::Measurement { measurement, event, unsolicited } => {
+                if self.json {
+                    let object = measured::json(&measurement, event, unsolicited);
+                    self.print(session, format_args!("{object}"));
+                } else {
+                    let line = measured::line(&measurement, event, unsolicited);
+                    self.print(session, format_args!("{line}"));
+                }
+            }
+            MasterEvent::Ready => self.submit(session),
+            MasterEvent::TaskDone { token: PLANNED, outcome } => self.done(session, outcome),
+            MasterEvent::Offline(reason) if matches!(self.plan, Plan::Follow { .. }) => {
+                eprintln!("tieline: offline: {}", reason.name());
+            }
+            MasterEvent::Restarted => eprintln!("tieline: the outstation restarted"),
+            MasterEvent::EventsLost => eprintln!("tieline: the outstation lost events"),
+            // The end of the task tells of it.
+            MasterEvent::Offline(_)
+            | MasterEvent::Online
+            | MasterEvent::Indications(_)
+            | MasterEvent::FragmentEnd { .. }
+            | MasterEvent::TaskDone { .. } => {}
+        }
+    }
+
+    fn connected(&mut self, _session: &Session<Master>, _now: Now, peer: SocketAddr) {
+        if matches!(self.plan, Plan::Follow { .. }) {
+            eprintln!("tieline: connected to {peer}");
+        }
+    }
+
+    fn closed(&mut self, session: &Session<Master>, _now: Now, why: Closed) {
+        if self.end.is_some() {
+            self.fail(session, &why.to_string());
+        }
+    }
+
+    fn connect_failed(&mut self, session: &Session<Master>, _now: Now, error: &Error, retry: Duration) {
+        match self.plan {
+            Plan::Follow { .. } => eprintln!("tieline: {error}; again in {:.1} s", retry.as_secs_f64()),
+            Plan::Once | Plan::Operate(..) => self.end(session, Err(anyhow!("{error}"))),
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! `tieline dnp3`: the protocol without a node.
+
+mod capture;
+mod decode;
+mod master;
+mod measured;
+pub mod operate;
+mod outstation;
+
+use crate::args::Dnp3Verb;
+use anyhow::Result;
+use std::process::ExitCode;
+
+/// Does what the verb says.
+pub fn dnp3(verb: &Dnp3Verb) -> Result<ExitCode> {
+    match verb {
+        Dnp3Verb::Outstation(args) => outstation::outstation(args),
+        Dnp3Verb::Master(args) => master::master(args),
+        Dnp3Verb::Decode(args) => decode::decode(args),
+    }
+}

@@ -1,0 +1,250 @@
+//! `tieline dnp3 outstation`: a database behind a port, changed by lines on standard input.
+
+use crate::args::OutstationArgs;
+use crate::{log, signals};
+use anyhow::{Context, Result, anyhow};
+use serde_json::{Value as Json, json};
+use std::cell::RefCell;
+use std::io::{BufRead, Read, Write};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc as blocking;
+use tieline_core::{Now, Timestamp};
+use tieline_dnp3::app::CommandStatus;
+use tieline_dnp3::outstation::{Operate, Outstation, OutstationEvent};
+use tieline_dnp3::{AnalogCommand, Classes, Control};
+use tieline_net::{Clock, Counters, Session, Shard, ShardThread};
+use tieline_node::config::outstation::{OutstationFile, load};
+use tieline_node::station::{Happening, Line, Station, TableControls, Teller, database_of, state_after};
+use tokio::sync::{mpsc, oneshot};
+
+/// Octets of the longest line.
+const LINE_OCTETS_MAX: u64 = 4096;
+
+/// A line, and where its answer goes.
+type Asked = (Line, blocking::SyncSender<Result<(), String>>);
+
+/// Serves until SIGINT, SIGTERM or the line `quit`.
+pub fn outstation(args: &OutstationArgs) -> Result<ExitCode> {
+    log::start("warn", args.json);
+    let file = match load(&args.config) {
+        Ok(file) => file,
+        Err(error) => {
+            eprintln!("{error}");
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    let (lines, asked) = mpsc::channel(1);
+    let (report, reported) = blocking::sync_channel(1);
+    let (listen, json) = (args.listen, args.json);
+    let _thread = ShardThread::spawn("outstation", Clock::start(), Arc::new(Counters::default()), move |shard| {
+        serve(shard, listen, file, json, asked, report)
+    })?;
+    let address = reported.recv().map_err(|_| anyhow!("the outstation ended before it began"))?;
+    let address = address.with_context(|| format!("cannot listen on {listen}"))?;
+    let mut out = std::io::stdout().lock();
+    match json {
+        true => writeln!(out, "{}", json!({ "listen": address.to_string() }))?,
+        false => writeln!(out, "listening on {address}")?,
+    }
+    out.flush()?;
+    drop(out);
+    let (quit, quitted) = oneshot::channel();
+    std::thread::Builder::new().name("lines".to_owned()).spawn(move || {
+        if read_lines(&mut std::io::stdin().lock(), &lines) {
+            let _ = quit.send(());
+        }
+    })?;
+    signals::until_done(async {
+        // Without an operator the outstation goes on.
+        if quitted.await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Answers each line by one; whether the last was `quit`.
+fn read_lines(input: &mut impl BufRead, lines: &mpsc::Sender<Asked>) -> bool {
+    loop {
+        let mut octets = Vec::new();
+        match input.take(LINE_OCTETS_MAX).read_until(b'\n', &mut octets) {
+            Ok(0) | Err(_) => return false,
+            Ok(_) => {}
+        }
+        let whole = octets.ends_with(b"\n") || octets.len() < usize::try_from(LINE_OCTETS_MAX).unwrap_or(0);
+        if !whole && input.skip_until(b'\n').is_err() {
+            return false;
+        }
+        let text = String::from_utf8_lossy(&octets);
+        let line = match whole {
+            true => Line::parse(text.trim()),
+            false => Err(format!("the line is longer than {LINE_OCTETS_MAX} octets")),
+        };
+        let quit = line == Ok(Line::Quit);
+        let done = line.and_then(|line| {
+            let (answer, answered) = blocking::sync_channel(1);
+            let gone = || "the outstation has ended".to_owned();
+            lines.blocking_send((line, answer)).map_err(|_| gone())?;
+            answered.recv().map_err(|_| gone())?
+        });
+        let mut out = std::io::stdout().lock();
+        let told = match done {
+            Ok(()) => writeln!(out, "ok"),
+            Err(error) => writeln!(out, "error: {error}"),
+        };
+        if told.and_then(|()| out.flush()).is_err() {
+            return false;
+        }
+        if quit {
+            return true;
+        }
+    }
+}
+
+async fn serve(
+    shard: Rc<Shard>,
+    listen: SocketAddr,
+    file: OutstationFile,
+    json: bool,
+    mut asked: mpsc::Receiver<Asked>,
+    report: blocking::SyncSender<std::io::Result<SocketAddr>>,
+) {
+    let tell: Teller =
+        Rc::new(RefCell::new(move |session: &_, now, happening| happened(session, now, &happening, json)));
+    let controls = Box::new(TableControls::of(&file.points));
+    let station = Station::start(&shard, listen, file.config, database_of(&file.points), controls, tell).await;
+    let station = match station {
+        Ok(station) => station,
+        Err(error) => return drop(report.send(Err(error))),
+    };
+    let _ = report.send(Ok(station.address()));
+    while let Some((line, answer)) = asked.recv().await {
+        let _ = answer.send(station.apply(line));
+    }
+    // No more lines come; the station goes on.
+    std::future::pending::<()>().await;
+}
+
+/// Tells of it, and does what a device would do.
+fn happened(session: &Session<Outstation>, now: Now, happening: &Happening, json: bool) {
+    let told = describe(happening);
+    if json {
+        let mut told = told;
+        told["time"] = now.utc.to_string().into();
+        eprintln!("{told}");
+    } else {
+        eprintln!("{} {}", now.utc, words(&told));
+    }
+    let Happening::Event(event) = happening else { return };
+    match event {
+        OutstationEvent::Operated { index, control, status: CommandStatus::Success, .. } => {
+            if let Some(state) = state_after(*index, control) {
+                // Only points that exist are operated.
+                let _ = session.with(|outstation, now| outstation.update(now, state));
+            }
+        }
+        OutstationEvent::RestartRequested { .. } => {
+            // The answer to the request is written first: the task runs when the session has had its turn.
+            let session = session.clone();
+            tokio::task::spawn_local(async move {
+                session.with(Outstation::restart);
+                if session.is_connected() {
+                    session.close();
+                }
+            });
+        }
+        _ => {}
+    }
+}
+
+fn describe(happening: &Happening) -> Json {
+    let event = match happening {
+        Happening::Connected(peer) => return json!({ "event": "connected", "peer": peer.to_string() }),
+        Happening::Disconnected(why) => return json!({ "event": "disconnected", "why": why.name() }),
+        Happening::Event(event) => event,
+    };
+    match event {
+        OutstationEvent::Operated { index, control, how, status } => {
+            let (kind, value) = match control {
+                Control::Crob(crob) => ("binary-output", json!(format!("0x{:02x}", crob.code))),
+                Control::Analog(AnalogCommand::Int32(x)) => ("analog-output", json!(x)),
+                Control::Analog(AnalogCommand::Int16(x)) => ("analog-output", json!(x)),
+                Control::Analog(AnalogCommand::Float32(x)) => ("analog-output", json!(x)),
+                Control::Analog(AnalogCommand::Float64(x)) => ("analog-output", json!(x)),
+            };
+            let how = match how {
+                Operate::Selected => "selected",
+                Operate::Direct => "direct",
+                Operate::DirectNoAck => "direct-no-ack",
+            };
+            json!({ "event": "operated", "type": kind, "index": index, "value": value, "how": how, "status": status.name() })
+        }
+        OutstationEvent::RestartRequested { cold } => json!({ "event": "restart-requested", "cold": cold }),
+        OutstationEvent::ClockSet { time } => {
+            json!({ "event": "clock-set", "to": Timestamp::from(*time).to_string() })
+        }
+        OutstationEvent::RestartCleared => json!({ "event": "restart-cleared" }),
+        OutstationEvent::UnsolicitedEnabled(classes) => {
+            let known = [(Classes::CLASS_1, 1), (Classes::CLASS_2, 2), (Classes::CLASS_3, 3)];
+            let classes: Vec<_> = known.iter().filter(|(one, _)| classes.contains(*one)).map(|(_, n)| n).collect();
+            json!({ "event": "unsolicited-enabled", "classes": classes })
+        }
+        OutstationEvent::Written(measurement) => {
+            json!({ "event": "written", "type": measurement.point_type.name(), "index": measurement.index })
+        }
+        OutstationEvent::Frozen { cleared } => json!({ "event": "frozen", "cleared": cleared }),
+        OutstationEvent::ClassAssigned => json!({ "event": "class-assigned" }),
+        OutstationEvent::UnsolicitedGivenUp => json!({ "event": "unsolicited-given-up" }),
+    }
+}
+
+/// The event's name, and its members as `name=value`.
+fn words(told: &Json) -> String {
+    let mut text = told["event"].as_str().unwrap_or_default().to_owned();
+    for (name, value) in told.as_object().into_iter().flatten().filter(|(name, _)| *name != "event") {
+        text.push_str(&match value.as_str() {
+            Some(value) => format!(" {name}={value}"),
+            None => format!(" {name}={value}"),
+        });
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tieline_dnp3::Crob;
+
+    fn check(event: OutstationEvent, expect: &str) {
+        assert_eq!(words(&describe(&Happening::Event(event))), expect);
+    }
+
+    #[test]
+    fn events_are_told() {
+        let control = Control::Crob(Crob { code: 3, count: 1, on_ms: 0, off_ms: 0 });
+        let (how, status) = (Operate::Selected, CommandStatus::Success);
+        let operated = OutstationEvent::Operated { index: 3, control, how, status };
+        check(operated, "operated how=selected index=3 status=success type=binary-output value=0x03");
+        check(OutstationEvent::UnsolicitedEnabled(Classes::EVENTS), "unsolicited-enabled classes=[1,2,3]");
+        check(OutstationEvent::RestartRequested { cold: true }, "restart-requested cold=true");
+    }
+
+    #[test]
+    fn lines_end_with_the_input() {
+        let (lines, mut asked) = mpsc::channel::<Asked>(1);
+        let operator = std::thread::spawn(move || {
+            let long = "x".repeat(10_000) + "\nlocal on\n";
+            (read_lines(&mut long.as_bytes(), &lines), read_lines(&mut &b"nonsense\nquit\nlocal on\n"[..], &lines))
+        });
+        let mut seen = Vec::new();
+        while let Some((line, answer)) = asked.blocking_recv() {
+            seen.push(line);
+            answer.send(Ok(())).unwrap();
+        }
+        assert_eq!(operator.join().unwrap(), (false, true));
+        assert_eq!(seen, [Line::Local(true), Line::Quit]);
+    }
+}

@@ -1,0 +1,222 @@
+//! `tieline history query`: recorded values, from a node or from its folder.
+
+use crate::args::{Format, HistoryArgs, HistoryVerb};
+use crate::uri;
+use anyhow::{Context, Result, anyhow, bail};
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tieline_client::HttpClient;
+use tieline_core::{Filter, Timestamp};
+use tieline_node::config::parse_duration;
+use tieline_store::{Aggregate, HistoryQuery, StoreReader, export};
+
+/// The most rows that a node gives.
+const ROWS_MAX: u64 = 10_000_000;
+/// How long the first row may take: the node reads up to it.
+const ANSWER: Duration = Duration::from_secs(300);
+/// Octets that are moved at one time.
+const PIECE_OCTETS: usize = 64 * 1024;
+
+/// Prints recorded values.
+pub fn history(verb: &HistoryVerb) -> Result<ExitCode> {
+    let HistoryVerb::Query(args) = verb;
+    if args.format == Format::Parquet && args.output.is_none() && io::stdout().is_terminal() {
+        bail!("parquet is not for a terminal, expected --output FILE or a pipe");
+    }
+    match &args.data {
+        Some(folder) => read(folder, args)?,
+        None => ask(args)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn ask(args: &HistoryArgs) -> Result<()> {
+    let limit = args.limit.unwrap_or(ROWS_MAX).to_string();
+    let format = store_format(args.format);
+    let parameters = [
+        ("topic", Some(args.topic.as_str())),
+        ("from", Some(args.from.as_str())),
+        ("to", args.to.as_deref()),
+        ("every", args.every.as_deref()),
+        ("agg", args.agg.map(word)),
+        ("limit", Some(&limit)),
+        ("format", Some(format_word(args.format))),
+    ];
+    let client = HttpClient::patient(&args.node.http, ANSWER);
+    let mut answer = client.stream(&uri::path("/v1/history", &parameters), format.media_type())?;
+    let mut out = Output::open(args.output.as_deref())?;
+    let mut piece = vec![0; PIECE_OCTETS];
+    loop {
+        match answer.read(&mut piece).context("the answer broke off")? {
+            0 => break,
+            count => out.write_all(piece.get(..count).unwrap_or_default())?,
+        }
+    }
+    out.finish()
+}
+
+fn read(folder: &Path, args: &HistoryArgs) -> Result<()> {
+    let question = question(args, now())?;
+    let reader = StoreReader::open(folder).with_context(|| folder.display().to_string())?;
+    let rows = reader.query(question)?;
+    let mut out = Output::open(args.output.as_deref())?;
+    match export(rows, store_format(args.format), BufWriter::with_capacity(PIECE_OCTETS, &mut out)) {
+        Ok(_) => out.finish(),
+        // The cause as it is, so that a closed pipe is known for one.
+        Err(tieline_store::ExportError::Write(error)) => Err(error.into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The same question that the node would understand.
+fn question(args: &HistoryArgs, now: Timestamp) -> Result<HistoryQuery> {
+    let wrong = |name: &str, found: &str, expected: &str| anyhow!("{name} is {found:?}, expected {expected}");
+    let filter = Filter::new(&args.topic).map_err(|error| wrong("the topic", &args.topic, &error.to_string()))?;
+    let time = "a time like 2026-11-20T09:36:00Z";
+    let to = args.to.as_deref().map(|text| text.parse::<Timestamp>().map_err(|_| wrong("--to", text, time)));
+    let to = to.transpose()?;
+    let from = match parse_duration(&args.from) {
+        Some(before) => {
+            let micros = i64::try_from(before.as_micros()).unwrap_or(i64::MAX);
+            Timestamp::from_micros(to.unwrap_or(now).micros().saturating_sub(micros))
+        }
+        None => {
+            let expected = format!("{time}, or a duration before the end like 24h");
+            args.from.parse().map_err(|_| wrong("--from", &args.from, &expected))?
+        }
+    };
+    let every = args.every.as_deref().map(|text| {
+        let every = parse_duration(text).filter(|every| !every.is_zero());
+        every.ok_or_else(|| wrong("--every", text, "a duration like 1m"))
+    });
+    let aggregate = args.agg.map(word).and_then(Aggregate::from_name).unwrap_or_default();
+    let (from, every, limit) = (Some(from), every.transpose()?, args.limit);
+    Ok(HistoryQuery { from, to, every, aggregate, limit, ..HistoryQuery::of(filter) })
+}
+
+fn now() -> Timestamp {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX))
+}
+
+fn word(aggregate: crate::args::Aggregate) -> &'static str {
+    use crate::args::Aggregate;
+    match aggregate {
+        Aggregate::Mean => "mean",
+        Aggregate::TimeWeighted => "time_weighted",
+        Aggregate::Min => "min",
+        Aggregate::Max => "max",
+        Aggregate::Sum => "sum",
+        Aggregate::Count => "count",
+        Aggregate::First => "first",
+        Aggregate::Last => "last",
+    }
+}
+
+const fn format_word(format: Format) -> &'static str {
+    match format {
+        Format::Table => "table",
+        Format::Csv => "csv",
+        Format::Json => "json",
+        Format::Parquet => "parquet",
+    }
+}
+
+const fn store_format(format: Format) -> tieline_store::Format {
+    match format {
+        Format::Table => tieline_store::Format::Table,
+        Format::Csv => tieline_store::Format::Csv,
+        Format::Json => tieline_store::Format::Json,
+        Format::Parquet => tieline_store::Format::Parquet,
+    }
+}
+
+/// How often progress is told, and from when on.
+const PROGRESS: Duration = Duration::from_millis(500);
+
+/// A file or standard output, with progress on standard error where somebody looks at it and at nothing else.
+struct Output {
+    out: Box<dyn Write + Send>,
+    watched: bool,
+    octets: u64,
+    told_at: Instant,
+    told: bool,
+}
+
+impl Output {
+    fn open(file: Option<&Path>) -> Result<Self> {
+        let hidden = file.is_some() || !io::stdout().is_terminal();
+        let out: Box<dyn Write + Send> = match file {
+            Some(path) => Box::new(File::create(path).with_context(|| format!("cannot write {}", path.display()))?),
+            None => Box::new(io::stdout()),
+        };
+        let watched = hidden && io::stderr().is_terminal();
+        Ok(Self { out, watched, octets: 0, told_at: Instant::now(), told: false })
+    }
+
+    fn finish(mut self) -> Result<()> {
+        self.out.flush()?;
+        if self.told {
+            eprintln!("\r{} written", size(self.octets));
+        }
+        Ok(())
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(octets)?;
+        self.octets += written as u64;
+        if self.watched && self.told_at.elapsed() >= PROGRESS {
+            eprint!("\r{} ", size(self.octets));
+            (self.told_at, self.told) = (Instant::now(), true);
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+fn size(octets: u64) -> String {
+    match octets {
+        0..1_000_000 => format!("{} kB", octets / 1000),
+        1_000_000.. => format!("{}.{} MB", octets / 1_000_000, octets / 100_000 % 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Verb};
+    use clap::Parser;
+
+    fn check(words: &[&str], expect: Result<(&str, Option<&str>, Option<Duration>), &str>) {
+        let cli = Cli::try_parse_from([&["tieline", "history", "query", "a/#"], words].concat()).unwrap();
+        let Verb::History(HistoryVerb::Query(args)) = cli.verb else { panic!("{words:?}") };
+        let found = question(&args, "2026-11-20T12:00:00Z".parse().unwrap());
+        let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
+        let found = found.map(|q| (time(q.from).unwrap(), time(q.to), q.every)).map_err(|error| error.to_string());
+        let expect = expect.map(|(from, to, every)| (from.to_owned(), to.map(str::to_owned), every));
+        assert_eq!(found, expect.map_err(str::to_owned), "{words:?}");
+    }
+
+    #[test]
+    fn questions_are_read_or_say_what_is_wrong() {
+        check(&[], Ok(("2026-11-19T12:00:00.000Z", None, None)));
+        let day = ["--from", "1h", "--to", "2026-11-20T00:00:00Z"];
+        check(&day, Ok(("2026-11-19T23:00:00.000Z", Some("2026-11-20T00:00:00.000Z"), None)));
+        let minute = Some(Duration::from_secs(60));
+        let means = ["--from", "2026-11-20T00:00:00Z", "--every", "1m", "--agg", "mean"];
+        check(&means, Ok(("2026-11-20T00:00:00.000Z", None, minute)));
+        check(&["--to", "today"], Err("--to is \"today\", expected a time like 2026-11-20T09:36:00Z"));
+        let expected =
+            "--from is \"x\", expected a time like 2026-11-20T09:36:00Z, or a duration before the end like 24h";
+        check(&["--from", "x"], Err(expected));
+        check(&["--every", "0s", "--agg", "max"], Err("--every is \"0s\", expected a duration like 1m"));
+    }
+}
