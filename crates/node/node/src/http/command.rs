@@ -1,26 +1,24 @@
 //! `/v1/command` and `/v1/audit`.
 
+use super::body::Json;
 use super::problem::Problem;
 use super::query::Query;
 use super::{App, json};
-use crate::command::{CommandRequest, answer_json};
-use axum::Json;
-use axum::extract::rejection::JsonRejection;
+use crate::command::{CommandRequest, answer_json, malformed_json};
 use axum::extract::{ConnectInfo, RawQuery, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use std::net::SocketAddr;
 
 /// Operates a point and waits for what became of it.
 pub async fn command(
     State(app): State<App>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    body: Result<Json<serde_json::Value>, JsonRejection>,
+    Json(body): Json<serde_json::Value>,
 ) -> Result<Response, Problem> {
-    let Json(body) = body.map_err(|error| Problem::new(error.status(), error.body_text()))?;
     let request = match CommandRequest::from_json(&body, None) {
         Ok(request) => request,
-        Err(detail) => return Err(Problem::bad_request(detail)),
+        Err(detail) => return Ok(with_status(StatusCode::BAD_REQUEST, malformed_json(&detail))),
     };
     let shown = request.clone();
     let answer = app.bus.call(move |bus, now| bus.command(now, request, format!("http {peer}"))).await?;
@@ -29,9 +27,13 @@ pub async fn command(
         Ok(()) => StatusCode::OK,
         Err(refusal) => status_of(refusal.reason),
     };
-    let mut response = json(answer_json(&shown, &done));
+    Ok(with_status(status, answer_json(&shown, &done)))
+}
+
+fn with_status(status: StatusCode, text: String) -> Response {
+    let mut response = json(text);
     *response.status_mut() = status;
-    Ok(response)
+    response
 }
 
 /// The HTTP status of a refusal: what the caller can do about it.
@@ -52,5 +54,5 @@ pub async fn audit(State(app): State<App>, RawQuery(query): RawQuery) -> Result<
     let query = Query::new(query.as_deref(), &["topic", "limit"])?;
     let (topic, limit) = (query.text("topic").map(str::to_owned), query.limit(100, 10_000)?);
     let entries = app.bus.call(move |bus, _| bus.audit(topic.as_deref(), limit)).await?;
-    Ok(Json(serde_json::json!({ "entries": entries })).into_response())
+    Ok(json(serde_json::json!({ "entries": entries }).to_string()))
 }

@@ -2,7 +2,7 @@
 
 use super::App;
 use super::problem::Problem;
-use super::query::{Query, wrong};
+use super::query::{Query, illegal, wrong};
 use crate::config::parse_duration;
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
@@ -53,7 +53,7 @@ pub async fn query(State(app): State<App>, RawQuery(query): RawQuery) -> Result<
 fn question(query: &Query, now: Timestamp) -> Result<HistoryQuery, Problem> {
     let topic =
         query.text("topic").ok_or_else(|| Problem::bad_request("topic is missing, expected a topic or a filter"))?;
-    let mut question = HistoryQuery::of(Filter::new(topic).map_err(|e| wrong("topic", topic, &e.to_string()))?);
+    let mut question = HistoryQuery::of(Filter::new(topic).map_err(|e| illegal("topic", topic, &e))?);
     let to = query.parse::<Timestamp>("to", "a time like 2026-11-20T09:36:00Z")?;
     question.to = to;
     question.from = Some(from(query.text("from").unwrap_or("24h"), to.unwrap_or(now))?);

@@ -4,6 +4,7 @@
 //!
 //! The API is described by `openapi.json`, which a test holds against the routes.
 
+mod body;
 mod command;
 mod console;
 mod devices;

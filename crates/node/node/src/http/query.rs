@@ -59,7 +59,7 @@ impl Query {
         let given = self.pairs.iter().filter(|(name, _)| name == "filter").map(|(_, text)| text.as_str());
         let texts: Vec<&str> = given.collect();
         let texts = if texts.is_empty() { vec!["#"] } else { texts };
-        texts.into_iter().map(|text| Filter::new(text).map_err(|e| wrong("filter", text, &e.to_string()))).collect()
+        texts.into_iter().map(|text| Filter::new(text).map_err(|e| illegal("filter", text, &e))).collect()
     }
 
     /// The one topic filter; `#` where there is none.
@@ -74,6 +74,11 @@ impl Query {
 /// A parameter that is not what it must be.
 pub fn wrong(name: &str, found: &str, expected: &str) -> Problem {
     Problem::bad_request(format!("{name} is {found:?}, expected {expected}"))
+}
+
+/// A parameter whose own kind says what is wrong with it.
+pub fn illegal(name: &str, found: &str, error: &impl std::error::Error) -> Problem {
+    Problem::bad_request(format!("{name} is {found:?}: {error}"))
 }
 
 fn form(text: &str) -> impl Iterator<Item = (String, String)> {

@@ -1,10 +1,10 @@
 //! `/v1/topics`, `/v1/live`, `/v1/publish`.
 
+use super::body::Json;
 use super::problem::Problem;
-use super::query::{Query, decode, wrong};
+use super::query::{Query, decode, illegal, wrong};
 use super::{App, json};
 use crate::bus::{LIVE_WAITING_MAX, LiveFeed, write_topic};
-use axum::Json;
 use axum::extract::{RawQuery, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 pub async fn list(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
     let query = Query::new(query.as_deref(), &["filter", "after", "limit"])?;
     let (filter, limit) = (query.filter()?, query.limit(1000, 10_000)?);
-    let after = query.text("after").map(|text| Topic::new(text).map_err(|e| wrong("after", text, &e.to_string())));
+    let after = query.text("after").map(|text| Topic::new(text).map_err(|e| illegal("after", text, &e)));
     let after = after.transpose()?;
     let page = app.bus.call(move |bus, _| {
         let page = bus.tree().list(&filter, after.as_ref(), limit);
@@ -44,7 +44,7 @@ pub async fn list(State(app): State<App>, RawQuery(query): RawQuery) -> Result<R
 /// The topic in a path like `/v1/topics/site/relay1`.
 pub fn topic_of(uri: &Uri, prefix: &str) -> Result<Topic, Problem> {
     let text = decode(uri.path().strip_prefix(prefix).unwrap_or_default(), false);
-    Topic::new(&text).map_err(|e| wrong("the topic", &text, &e.to_string()))
+    Topic::new(&text).map_err(|e| illegal("the topic", &text, &e))
 }
 
 /// One topic.
@@ -104,5 +104,5 @@ fn client_topic(text: &str) -> Result<Topic, Problem> {
     if text.starts_with('$') {
         return Err(wrong("topic", text, "a name that does not begin with $"));
     }
-    Topic::new(text).map_err(|e| wrong("topic", text, &e.to_string()))
+    Topic::new(text).map_err(|e| illegal("topic", text, &e))
 }
