@@ -6,7 +6,7 @@ use crate::bus::{Bus, BusHandle, BusInput, Incoming};
 use crate::config::{Config, MqttConfig};
 use crate::control::Commands;
 use crate::field::{self, FieldHandle, Numbered};
-use crate::history::{self, Recorder};
+use crate::history::{Keeper, Recorder};
 use crate::http::{About, App};
 use std::cell::RefCell;
 use std::fmt;
@@ -17,7 +17,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use tieline_core::DeviceId;
-use tieline_history::HistoryWriter;
 use tieline_net::{Clock, Counters, ShardThread};
 use tieline_topics::Limits;
 use tokio::net::TcpListener;
@@ -29,7 +28,7 @@ pub struct Node {
     http_thread: ShardThread,
     field: Vec<FieldHandle>,
     bus_thread: ShardThread,
-    _history: Option<HistoryWriter>,
+    _history: Keeper,
     _lock: File,
     http: SocketAddr,
     mqtt: SocketAddr,
@@ -84,9 +83,9 @@ impl Node {
     pub fn start(config: &Config, folder: &Path) -> Result<Self, StartError> {
         let data = |why: String| StartError::Data { folder: folder.to_owned(), why };
         let lock = lock(folder).map_err(data)?;
-        let audit = AuditLog::open(&folder.join("audit.jsonl")).map_err(|e| data(e.to_string()))?;
-        let history = history::open(&config.history, folder).map_err(|e| data(e.to_string()))?;
+        let audit = AuditLog::start(&folder.join("audit.jsonl")).map_err(StartError::Thread)?;
         let (bus, inputs) = BusHandle::new();
+        let history = Keeper::start(&config.history, folder, bus.clone()).map_err(|e| data(e.to_string()))?;
         let clock = Clock::start();
         let devices: Vec<Numbered> =
             config.devices.iter().cloned().zip(0..).map(|(config, id)| Numbered { id: DeviceId(id), config }).collect();
@@ -94,8 +93,7 @@ impl Node {
         let shard_of = move |id: DeviceId| usize::try_from(id.0).unwrap_or(0) % shards.max(1);
         let commands =
             Commands::new(&config.command, &devices, shard_of, audit, bus.clone()).map_err(StartError::Control)?;
-        let recorder =
-            Recorder::new(&config.history, history.as_ref().map(|writer| writer.handle().clone()), bus.clone());
+        let recorder = Recorder::new(&config.history, history.handle(), bus.clone());
         let mqtt_counters = Arc::new(Counters::default());
         let (bus_thread, mqtt) =
             start_bus(&config.mqtt, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;

@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
 use tieline_core::{Body, CommandOutcome, DeviceId, Filter, Instant, Now, Point, Quality, Topic, Update};
+use tieline_history::{HistoryHandle, HistoryState};
 use tieline_mqtt::{DeliverError, Message, Properties, Qos, ReasonCode, SubscriptionId, Text};
 use tieline_net::Shard;
 use tieline_topics::{
@@ -158,6 +159,11 @@ impl Bus {
     pub fn set_field(&mut self, field: Vec<mpsc::Sender<FieldInput>>) {
         self.commands.set_field(field.clone());
         self.field = field;
+    }
+
+    /// History was opened, or cannot be.
+    pub fn set_history(&mut self, history: Result<HistoryHandle, HistoryState>) {
+        self.recorder.set_history(history);
     }
 
     /// Takes a field shard's news.

@@ -1,5 +1,7 @@
 //! History's column: what is recorded of what passes the bus. The crate `tieline-history` makes it durable.
 
+mod keeper;
 mod recorder;
 
-pub use recorder::{Receipt, Receipts, Recorder, open};
+pub use keeper::Keeper;
+pub use recorder::{Receipt, Receipts, Recorder};

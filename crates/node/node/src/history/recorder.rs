@@ -5,12 +5,9 @@
 
 use crate::bus::BusHandle;
 use crate::config::HistoryConfig;
-use std::path::Path;
 use tieline_core::{Body, Filter, Now, Point, Timestamp, Update};
-use tieline_history::{HistoryError, HistoryHandle, HistoryOptions, HistoryStatus, HistoryWriter};
-use tieline_journal::Limits;
+use tieline_history::{HistoryHandle, HistoryState, HistoryStatus};
 use tieline_mqtt::PacketId;
-use tieline_store::Retention;
 use tokio::sync::oneshot;
 
 /// Who waits until something is stored.
@@ -34,47 +31,61 @@ pub enum Receipt {
 /// The receipts of one batch.
 pub type Receipts = Vec<Receipt>;
 
+/// Where updates are recorded.
+#[derive(Debug)]
+enum Writer {
+    /// History is off.
+    Off,
+    /// History cannot be opened: nothing is recorded, and what waits is told so.
+    Closed { state: HistoryState, dropped: u64, refused: u64 },
+    /// History is open. Counts are those of the time before.
+    Open { history: HistoryHandle, dropped: u64, refused: u64 },
+}
+
 /// Collects what is to be recorded.
 #[derive(Debug)]
 pub struct Recorder {
     record: Vec<Filter>,
-    writer: Option<HistoryHandle>,
+    writer: Writer,
     received: Timestamp,
     updates: Vec<Update>,
     receipts: Receipts,
     bus: BusHandle,
 }
 
-/// Opens the journal and the store in `folder`.
-///
-/// # Errors
-/// They cannot be opened.
-pub fn open(config: &HistoryConfig, folder: &Path) -> Result<Option<HistoryWriter>, HistoryError> {
-    if !config.enabled {
-        return Ok(None);
-    }
-    let options = HistoryOptions {
-        durability: config.durability,
-        journal: Limits { total_octets: config.journal_octets_max, ..Limits::default() },
-        retention: Retention { age: config.keep, octets: config.store_octets_max },
-        ..HistoryOptions::default()
-    };
-    HistoryWriter::open(folder, options).map(Some)
-}
-
 impl Recorder {
-    /// Records what the configuration names.
+    /// Records what the configuration names; `history` is none where it is off.
     #[must_use]
-    pub fn new(config: &HistoryConfig, writer: Option<HistoryHandle>, bus: BusHandle) -> Self {
+    pub fn new(config: &HistoryConfig, history: Option<Result<HistoryHandle, HistoryState>>, bus: BusHandle) -> Self {
         let (record, received) = (config.record.clone(), Timestamp::default());
-        Self { record, writer, received, updates: Vec::new(), receipts: Vec::new(), bus }
+        let writer = Writer::Off;
+        let mut recorder = Self { record, writer, received, updates: Vec::new(), receipts: Vec::new(), bus };
+        if let Some(history) = history {
+            recorder.set_history(history);
+        }
+        recorder
+    }
+
+    /// History was opened, or cannot be.
+    pub fn set_history(&mut self, history: Result<HistoryHandle, HistoryState>) {
+        let (dropped, refused) = match self.writer {
+            Writer::Off => (0, 0),
+            Writer::Closed { dropped, refused, .. } | Writer::Open { dropped, refused, .. } => (dropped, refused),
+        };
+        self.writer = match history {
+            Ok(history) => Writer::Open { history, dropped, refused },
+            Err(state) => Writer::Closed { state, dropped, refused },
+        };
     }
 
     /// Takes an update, if it is to be recorded; true when `receipt` will come back.
     pub fn record(&mut self, now: Now, update: &Update, receipt: Option<Receipt>) -> bool {
         // A cleared topic has no value to record.
         let is_clear = matches!(&update.body, Body::Opaque(octets) if octets.is_empty());
-        if is_clear || self.writer.is_none() || !self.record.iter().any(|filter| filter.matches(&update.topic)) {
+        if is_clear
+            || matches!(self.writer, Writer::Off)
+            || !self.record.iter().any(|filter| filter.matches(&update.topic))
+        {
             self.receipts.extend(receipt.and_then(answer_at_once));
             return false;
         }
@@ -100,23 +111,42 @@ impl Recorder {
     pub fn submit(&mut self) -> Option<(Receipts, bool)> {
         let receipts = std::mem::take(&mut self.receipts);
         let updates = std::mem::take(&mut self.updates);
-        let Some(writer) = self.writer.as_ref().filter(|_| !updates.is_empty()) else {
+        if updates.is_empty() {
             return (!receipts.is_empty()).then_some((receipts, true));
-        };
-        if receipts.is_empty() {
-            writer.record(self.received, updates);
-            return None;
         }
-        let bus = self.bus.clone();
-        let told = Box::new(move |stored: Result<_, _>| bus.tell_stored(receipts, stored.is_ok()));
-        writer.submit(self.received, updates, told);
-        None
+        match &mut self.writer {
+            Writer::Off => (!receipts.is_empty()).then_some((receipts, true)),
+            Writer::Closed { dropped, refused, .. } => {
+                let count = if receipts.is_empty() { dropped } else { refused };
+                *count += updates.len() as u64;
+                (!receipts.is_empty()).then_some((receipts, false))
+            }
+            Writer::Open { history, .. } if receipts.is_empty() => {
+                history.record(self.received, updates);
+                None
+            }
+            Writer::Open { history, .. } => {
+                let bus = self.bus.clone();
+                let told = Box::new(move |stored: Result<_, _>| bus.tell_stored(receipts, stored.is_ok()));
+                history.submit(self.received, updates, told);
+                None
+            }
+        }
     }
 
     /// How history is doing; none where it is off.
     #[must_use]
     pub fn status(&self) -> Option<HistoryStatus> {
-        self.writer.as_ref().map(HistoryHandle::status)
+        let (mut status, dropped, refused) = match &self.writer {
+            Writer::Off => return None,
+            Writer::Closed { state, dropped, refused } => {
+                (HistoryStatus { state: state.clone(), ..HistoryStatus::default() }, dropped, refused)
+            }
+            Writer::Open { history, dropped, refused } => (history.status(), dropped, refused),
+        };
+        status.dropped_points += dropped;
+        status.refused_points += refused;
+        Some(status)
     }
 }
 

@@ -24,6 +24,7 @@ struct Seen {
     feeds: usize,
     commands: tieline_control::Stats,
     history: Option<HistoryStatus>,
+    audit_trouble: Option<String>,
     states: Vec<(String, String)>,
 }
 
@@ -39,6 +40,7 @@ impl Seen {
             feeds: bus.feed_count(),
             commands: bus.commands().stats(),
             history: bus.recorder().status(),
+            audit_trouble: bus.commands().audit_trouble(),
             states: devices.iter().map(|device| (device.topic.to_string(), state_of(bus, device))).collect(),
         });
         Ok(seen.await?)
@@ -106,6 +108,9 @@ pub async fn health(State(app): State<App>) -> Result<Response, Problem> {
     if !matches!(state, "ok" | "off" | "catching_up") {
         details.push(format!("history: {state}: {detail}"));
     }
+    if let Some(why) = &seen.audit_trouble {
+        details.push(format!("audit: {why}: commands are refused"));
+    }
     let status = if details.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let word = if details.is_empty() { "ok" } else { "degraded" };
     let body = object!({ "status": word, "history": state, "devices_away": seen.count("away"), "detail": details });
@@ -124,7 +129,7 @@ pub async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
     e.gauge("tieline_start_time_seconds", "When the node started, since 1970.", about.started.millis() / 1000);
     bus_metrics(&mut e, &seen);
     history_metrics(&mut e, &seen);
-    command_metrics(&mut e, &seen.commands);
+    command_metrics(&mut e, &seen.commands, seen.audit_trouble.is_some());
     socket_metrics(&mut e, &[("field", &about.field), ("mqtt", &about.mqtt)]);
     e.family("tieline_devices", "Devices by state.", "gauge");
     for state in ["connecting", "online", "slow", "away", "garbage", "restarting"] {
@@ -180,7 +185,7 @@ fn history_metrics(e: &mut Exposition, seen: &Seen) {
     e.gauge("tieline_journal_sync_seconds", "How long the last sync took.", status.last_sync.as_secs_f64());
 }
 
-fn command_metrics(e: &mut Exposition, stats: &tieline_control::Stats) {
+fn command_metrics(e: &mut Exposition, stats: &tieline_control::Stats, audit_failed: bool) {
     e.family("tieline_commands_total", "Requests by what became of them.", "counter");
     let ends = [
         ("succeeded", stats.succeeded),
@@ -193,6 +198,7 @@ fn command_metrics(e: &mut Exposition, stats: &tieline_control::Stats) {
     for (end, count) in ends {
         e.sample("tieline_commands_total", &[("end", end)], count);
     }
+    e.gauge("tieline_audit_failed", "1 while the audit log cannot be written.", u8::from(audit_failed));
     e.gauge("tieline_commands_under_way", "Commands that wait or are out.", stats.under_way);
 }
 

@@ -1,0 +1,123 @@
+//! Who opens history, and holds it open until the node stops.
+//!
+//! A disk that is full or fails does not stop a node from starting: live values flow, history says what is wrong, and
+//! it is opened as soon as that passes.
+
+use crate::bus::{BusHandle, BusInput};
+use crate::config::HistoryConfig;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tieline_core::StorageErrorKind;
+use tieline_history::{HistoryError, HistoryHandle, HistoryOptions, HistoryState, HistoryWriter};
+use tieline_journal::Limits;
+use tieline_store::{Retention, StoreError};
+
+/// How soon a history that could not be opened is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Holds history open. Dropping it closes history: what was recorded is stored first, as far as the disk lets.
+#[derive(Debug)]
+pub enum Keeper {
+    /// History is off.
+    Off,
+    /// It is open.
+    Open(HistoryWriter),
+    /// It is tried again and again.
+    Opening(Opening),
+}
+
+/// A thread that opens history when it can.
+#[derive(Debug)]
+pub struct Opening {
+    state: HistoryState,
+    stop: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Keeper {
+    /// Opens the journal and the store in `folder`, or goes on trying and tells the bus when it has succeeded.
+    ///
+    /// # Errors
+    /// What is there was written by a newer release, or the system gives no thread.
+    pub fn start(config: &HistoryConfig, folder: &Path, bus: BusHandle) -> Result<Self, HistoryError> {
+        if !config.enabled {
+            return Ok(Self::Off);
+        }
+        let options = HistoryOptions {
+            durability: config.durability,
+            journal: Limits { total_octets: config.journal_octets_max, ..Limits::default() },
+            retention: Retention { age: config.keep, octets: config.store_octets_max },
+            ..HistoryOptions::default()
+        };
+        let error = match HistoryWriter::open(folder, options) {
+            Ok(writer) => return Ok(Self::Open(writer)),
+            Err(error @ HistoryError::Store(StoreError::Newer(..))) => return Err(error),
+            Err(error) => error,
+        };
+        let state = state_of(&error);
+        tracing::warn!(%error, "history cannot be opened; the node goes on without and tries again");
+        let (stop, stopped) = sync_channel(0);
+        let (folder, known) = (folder.to_owned(), state.clone());
+        let body = move || open_when_possible(folder, options, known, &bus, &stopped);
+        let thread = std::thread::Builder::new().name("history-open".to_owned()).spawn(body)?;
+        Ok(Self::Opening(Opening { state, stop: Some(stop), thread: Some(thread) }))
+    }
+
+    /// Where updates go in, or why they cannot; none where history is off.
+    #[must_use]
+    pub fn handle(&self) -> Option<Result<HistoryHandle, HistoryState>> {
+        match self {
+            Self::Off => None,
+            Self::Open(writer) => Some(Ok(writer.handle().clone())),
+            Self::Opening(opening) => Some(Err(opening.state.clone())),
+        }
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::warn!("the thread that opens history panicked");
+        }
+    }
+}
+
+fn open_when_possible(
+    folder: PathBuf,
+    options: HistoryOptions,
+    mut known: HistoryState,
+    bus: &BusHandle,
+    stopped: &Receiver<()>,
+) {
+    while stopped.recv_timeout(RETRY) == Err(RecvTimeoutError::Timeout) {
+        let opened = HistoryWriter::open(&folder, options);
+        let seen = match &opened {
+            Ok(writer) => Ok(writer.handle().clone()),
+            Err(error) => Err(state_of(error)),
+        };
+        if seen.as_ref().err() != Some(&known) {
+            known = seen.as_ref().err().cloned().unwrap_or_default();
+            bus.tell_blocking(BusInput::Call(Box::new(move |bus, _| bus.set_history(seen))));
+        }
+        if let Ok(_writer) = opened {
+            // Held open until the node stops.
+            let _ = stopped.recv();
+            return;
+        }
+    }
+}
+
+fn state_of(error: &HistoryError) -> HistoryState {
+    let full = match error {
+        HistoryError::Store(error) => matches!(error, StoreError::Full),
+        HistoryError::Journal(error) => error.kind == StorageErrorKind::Full,
+        HistoryError::System(error) => matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded),
+    };
+    if full { HistoryState::DiskFull } else { HistoryState::Failed { why: error.to_string() } }
+}
