@@ -72,6 +72,8 @@ def database():
         points.add_counter(index, CounterConfig(event_class=event))
         points.add_binary_output(index, BinaryOutputConfig(event_class=EventClass.NONE))
         points.add_analog_output(index, AnalogOutputConfig())
+        for initial in ("binary", "analog", "counter"):
+            change(points, initial, index, "false" if initial == "binary" else "0", {})
         points.update_binary_output(index, False)
         points.update_analog_output(index, 0)
     return points
