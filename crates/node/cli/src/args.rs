@@ -261,7 +261,7 @@ pub struct CommandArgs {
     #[arg(long, value_enum)]
     pub mode: Option<Mode>,
     /// How long it may take, as in 5s; at most 5m
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = timeout)]
     pub timeout: Option<Duration>,
     /// Print the API's JSON
     #[arg(long)]
@@ -411,4 +411,9 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 fn duration(text: &str) -> Result<Duration, String> {
     let given = tieline_node::config::parse_duration(text).filter(|given| !given.is_zero());
     given.ok_or_else(|| "expected a duration, as in 500ms, 5s or 1m".to_owned())
+}
+
+fn timeout(text: &str) -> Result<Duration, String> {
+    let within = duration(text).ok().filter(|given| *given <= Duration::from_secs(300));
+    within.ok_or_else(|| "expected a duration up to 5m, as in 500ms, 5s or 1m".to_owned())
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tieline_client::HttpClient;
 use tieline_core::{Filter, Timestamp};
 use tieline_node::config::parse_duration;
-use tieline_store::{Aggregate, HistoryQuery, StoreReader, export};
+use tieline_store::{Aggregate, HistoryQuery, STORE_FILE, StoreReader, export};
 
 /// The most rows that a node gives.
 const ROWS_MAX: u64 = 10_000_000;
@@ -60,6 +60,9 @@ fn ask(args: &HistoryArgs) -> Result<()> {
 
 fn read(folder: &Path, args: &HistoryArgs) -> Result<()> {
     let question = question(args, now())?;
+    if !folder.join(STORE_FILE).exists() {
+        bail!("{} holds no {STORE_FILE}, expected the data folder of a node", folder.display());
+    }
     let reader = StoreReader::open(folder).with_context(|| folder.display().to_string())?;
     let rows = reader.query(question)?;
     let mut out = Output::open(args.output.as_deref())?;

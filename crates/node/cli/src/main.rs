@@ -69,6 +69,6 @@ fn words(error: &anyhow::Error) -> String {
 
 /// Whether a reader has had enough, as in `tieline topics | head`.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let kinds = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>()).map(std::io::Error::kind);
-    kinds.into_iter().any(|kind| kind == std::io::ErrorKind::BrokenPipe)
+    // What sockets say is inside the errors of the clients.
+    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }

@@ -111,7 +111,7 @@ fn wrong_words_are_refused() {
         assert!(told.contains(expect), "{words:?}: {told}");
     };
     check(&["command", "a/b", "on"], "expected true, false or a number");
-    check(&["command", "a/b", "1", "--timeout", "5"], "expected a duration, as in 500ms, 5s or 1m");
+    check(&["command", "a/b", "1", "--timeout", "5"], "expected a duration up to 5m, as in 500ms, 5s or 1m");
     check(&["history", "query", "a", "--every", "1m"], "--agg");
     check(&["dnp3", "master", "127.0.0.1:1", "--operate", "binary:0=true"], "expected binary-output or analog-output");
     check(&["dnp3", "master", "127.0.0.1:1", "--once", "--poll", "1s"], "cannot be used with");
@@ -134,7 +134,7 @@ fn nobody_there_is_one_line() {
     check(&["sub", "a", "--mqtt", "127.0.0.1:1"], "no MQTT at 127.0.0.1:1");
     check(&["command", "a", "1", "--http", "127.0.0.1:1"], "no answer from http://127.0.0.1:1/v1/command");
     check(&["dnp3", "master", "127.0.0.1:1", "--once"], "outstation 10 at 127.0.0.1:1: Connection refused");
-    check(&["history", "query", "a", "--data", "/nonexistent"], "/nonexistent");
+    check(&["history", "query", "a", "--data", "/nonexistent"], "/nonexistent holds no history.db");
 }
 
 #[test]

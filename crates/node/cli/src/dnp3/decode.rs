@@ -19,7 +19,7 @@ const PORT: u16 = 20_000;
 /// What every frame begins with.
 const START: [u8; 2] = [0x05, 0x64];
 /// Directions that are followed at one time. Beyond it those that are no DNP3 are forgotten, and then it is an error.
-const FLOWS_MAX: usize = 100_000;
+const FLOWS_MAX: usize = 50_000;
 
 /// Prints every frame of a capture.
 pub fn decode(args: &DecodeArgs) -> Result<ExitCode> {
@@ -171,7 +171,9 @@ impl Flows {
                 // SYN has a number of its own, before the first octet (RFC 9293 3.4).
                 let sequence = if syn { sequence.wrapping_add(1) } else { sequence };
                 let mut pieces = Vec::new();
-                flow.order.push(sequence, segment.payload, &mut pieces);
+                if !matches!(flow.content, Content::Other) {
+                    flow.order.push(sequence, segment.payload, &mut pieces);
+                }
                 flow.take(&pieces, any_port, &mut entries);
                 if is_end {
                     out.print(&ends, at, &entries)?;

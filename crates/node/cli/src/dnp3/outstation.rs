@@ -53,7 +53,7 @@ pub fn outstation(args: &OutstationArgs) -> Result<ExitCode> {
     drop(out);
     let (quit, quitted) = oneshot::channel();
     std::thread::Builder::new().name("lines".to_owned()).spawn(move || {
-        if read_lines(&mut std::io::stdin().lock(), &lines) {
+        if read_lines(&mut std::io::stdin().lock(), &mut std::io::stdout(), &lines) {
             let _ = quit.send(());
         }
     })?;
@@ -67,7 +67,7 @@ pub fn outstation(args: &OutstationArgs) -> Result<ExitCode> {
 }
 
 /// Answers each line by one; whether the last was `quit`.
-fn read_lines(input: &mut impl BufRead, lines: &mpsc::Sender<Asked>) -> bool {
+fn read_lines(input: &mut impl BufRead, out: &mut impl Write, lines: &mpsc::Sender<Asked>) -> bool {
     loop {
         let mut octets = Vec::new();
         match input.take(LINE_OCTETS_MAX).read_until(b'\n', &mut octets) {
@@ -90,7 +90,6 @@ fn read_lines(input: &mut impl BufRead, lines: &mpsc::Sender<Asked>) -> bool {
             lines.blocking_send((line, answer)).map_err(|_| gone())?;
             answered.recv().map_err(|_| gone())?
         });
-        let mut out = std::io::stdout().lock();
         let told = match done {
             Ok(()) => writeln!(out, "ok"),
             Err(error) => writeln!(out, "error: {error}"),
@@ -131,13 +130,15 @@ async fn serve(
 /// Tells of it, and does what a device would do.
 fn happened(session: &Session<Outstation>, now: Now, happening: &Happening, json: bool) {
     let told = describe(happening);
-    if json {
-        let mut told = told;
-        told["time"] = now.utc.to_string().into();
-        eprintln!("{told}");
-    } else {
-        eprintln!("{} {}", now.utc, words(&told));
-    }
+    // Nobody may read the log; the station goes on.
+    let _ = match json {
+        true => {
+            let mut told = told;
+            told["time"] = now.utc.to_string().into();
+            writeln!(std::io::stderr(), "{told}")
+        }
+        false => writeln!(std::io::stderr(), "{} {}", now.utc, words(&told)),
+    };
     let Happening::Event(event) = happening else { return };
     match event {
         OutstationEvent::Operated { index, control, status: CommandStatus::Success, .. } => {
@@ -236,15 +237,25 @@ mod tests {
     fn lines_end_with_the_input() {
         let (lines, mut asked) = mpsc::channel::<Asked>(1);
         let operator = std::thread::spawn(move || {
-            let long = "x".repeat(10_000) + "\nlocal on\n";
-            (read_lines(&mut long.as_bytes(), &lines), read_lines(&mut &b"nonsense\nquit\nlocal on\n"[..], &lines))
+            let check = |input: &str, quit: bool, expect: &str| {
+                let mut out = Vec::new();
+                assert_eq!(read_lines(&mut input.as_bytes(), &mut out, &lines), quit);
+                assert_eq!(String::from_utf8(out).unwrap(), expect);
+            };
+            let long = "x".repeat(10_000) + "\nlocal on";
+            check(&long, false, "error: the line is longer than 4096 octets\nok\n");
+            check(
+                "remove binry\nquit\nlocal on\n",
+                true,
+                &format!("error: {}\nok\n", Line::parse("remove binry").unwrap_err()),
+            );
         });
         let mut seen = Vec::new();
         while let Some((line, answer)) = asked.blocking_recv() {
             seen.push(line);
             answer.send(Ok(())).unwrap();
         }
-        assert_eq!(operator.join().unwrap(), (false, true));
+        operator.join().unwrap();
         assert_eq!(seen, [Line::Local(true), Line::Quit]);
     }
 }

@@ -4,6 +4,7 @@
 //! address = 10                 # link addresses
 //! master = 1
 //! unsolicited = true           # whether a master may enable unsolicited responses
+//! events_max = 1000            # events of each type that are kept for the master
 //!
 //! [[point]]
 //! type = "binary"              # as in point lists
@@ -93,9 +94,7 @@ fn read_file(doc: &mut Document<'_>, mut s: Section<'_>) -> OutstationFile {
         select_timeout: s.or(doc, "select_timeout", default.select_timeout, wait()),
         controls_max: s.or(doc, "controls_max", default.controls_max, parse::integer(1..=255)),
         need_time_every: s.optional(doc, "need_time_every", wait()),
-        event_limits: s
-            .optional(doc, "events_max", parse::integer(1..=65_535))
-            .map_or(default.event_limits, EventLimits::all),
+        event_limits: EventLimits::all(s.or(doc, "events_max", 1000, parse::integer(1..=65_535))),
         unsolicited: s.or(doc, "unsolicited", true, parse::boolean).then_some(unsolicited),
         ..default
     };

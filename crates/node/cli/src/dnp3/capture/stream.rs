@@ -1,9 +1,9 @@
 //! One direction of a TCP connection, in order.
 
 /// Octets behind a gap that are kept until the gap is filled; then the gap counts as lost.
-const WAITING_OCTETS_MAX: usize = 256 * 1024;
+const WAITING_OCTETS_MAX: usize = 16 * 1024;
 /// Segments behind a gap that are kept.
-const WAITING_SEGMENTS_MAX: usize = 256;
+const WAITING_SEGMENTS_MAX: usize = 64;
 
 /// What comes next in a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
