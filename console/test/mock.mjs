@@ -247,7 +247,7 @@ function read(node, path, query) {
   const online = node.devices.filter((d) => d.state === 'online').length;
   if (path === '/v1/status') {
     const points = node.devices.reduce((n, d) => n + d.points.length, 0);
-    return { name: 'north-substation', version: '0.1.0', time: iso(Date.now()), started: iso(node.started), uptime_s: (Date.now() - node.started) / 1000,
+    return { name: 'north-substation', version: '0.1.0', time: iso(Date.now()), started: iso(node.started), http: '127.0.0.1:8080', mqtt: '127.0.0.1:1883', uptime_s: (Date.now() - node.started) / 1000,
       topics: node.topics.size, points, sessions: 3, subscriptions: 5, devices: { total: node.devices.length, online }, updates_per_s: node.rate,
       history: { ...node.history, backlog: node.history.state === 'ok' ? 0 : 18_204, stored: 1_204_551 } };
   }

@@ -24,6 +24,8 @@ export interface Status {
   version: string;
   time: string;
   started: string;
+  http: string;
+  mqtt: string;
   uptime_s: number;
   topics: number;
   points: number;

@@ -12,19 +12,23 @@ interface Subject {
   topic: string;
   origin: string;
   host: string;
+  /** Where MQTT listens, as address:port; undefined until the node has said so. */
+  mqtt: string | undefined;
   /** When the history asked for begins, RFC 3339; null where there is none. */
   from: string | null;
   /** The present value of a point that can be operated. */
   writable?: unknown;
 }
 
-const MQTT_PORT = 1883;
+/** The port that IANA gave MQTT. */
+const MQTT_PORT = '1883';
 
-export function snippets({ topic, origin, host, from, writable }: Subject): Snippet[] {
+export function snippets({ topic, origin, host, mqtt, from, writable }: Subject): Snippet[] {
   const quoted = shellQuote(topic);
   const bare = host.replace(/^\[|\]$/g, '');
+  const port = mqtt?.match(/\d+$/)?.[0] ?? MQTT_PORT;
   const list = [
-    { label: 'MQTT', text: `mosquitto_sub -h ${bare} -p ${MQTT_PORT} -v -t ${quoted}` },
+    { label: 'MQTT', text: `mosquitto_sub -h ${bare} -p ${port} -v -t ${quoted}` },
     { label: 'HTTP', text: `curl -s ${shellQuote(`${origin}/v1/topics/${topicPath(topic)}`)}` },
     { label: 'tieline', text: `tieline sub ${quoted}` },
   ];

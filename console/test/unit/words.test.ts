@@ -113,9 +113,9 @@ test('a large node is followed only where someone looks', () => {
 });
 
 test('snippets are safe in a shell', () => {
-  const list = snippets({ topic: "it's a/b c", origin: 'http://h:1', host: '[::1]', from: null, writable: true });
+  const list = snippets({ topic: "it's a/b c", origin: 'http://h:1', host: '[::1]', mqtt: '127.0.0.1:2883', from: null, writable: true });
   expect(list.map((s) => s.text)).toEqual([
-    "mosquitto_sub -h ::1 -p 1883 -v -t 'it'\\''s a/b c'",
+    "mosquitto_sub -h ::1 -p 2883 -v -t 'it'\\''s a/b c'",
     "curl -s 'http://h:1/v1/topics/it'\\''s%20a/b%20c'",
     "tieline sub 'it'\\''s a/b c'",
     "tieline command 'it'\\''s a/b c' true",

@@ -98,8 +98,10 @@ impl Node {
         let (bus_thread, mqtt) =
             start_bus(&config.mqtt, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
         let field_counters = Arc::new(Counters::default());
+        let (listener, http) = listen_http(config)?;
         let about = About {
             name: config.node.name.clone(),
+            addresses: (http, mqtt),
             started: clock.now().utc,
             clock,
             history: config.history.enabled.then(|| folder.to_owned()),
@@ -107,7 +109,7 @@ impl Node {
             mqtt: mqtt_counters,
         };
         let app = App { bus: bus.clone(), devices: config.devices.clone().into(), about: Arc::new(about) };
-        let (http_thread, http) = start_http(config, clock, app)?;
+        let http_thread = start_http(config, clock, listener, app)?;
         let mut field = Vec::new();
         for number in 0..shards {
             let here: Vec<Numbered> = devices.iter().filter(|device| shard_of(device.id) == number).cloned().collect();
@@ -192,23 +194,28 @@ fn start_bus(
     Ok((thread, address.map_err(why)?))
 }
 
-fn start_http(config: &Config, clock: Clock, app: App) -> Result<(ShardThread, SocketAddr), StartError> {
-    let (report, reported) = sync_channel(1);
+fn listen_http(config: &Config) -> Result<(std::net::TcpListener, SocketAddr), StartError> {
+    let listen = || {
+        let listener = std::net::TcpListener::bind(config.http.listen)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        Ok((listener, address))
+    };
+    listen().map_err(|why| StartError::Listen { what: "http", address: config.http.listen, why })
+}
+
+fn start_http(
+    config: &Config,
+    clock: Clock,
+    listener: std::net::TcpListener,
+    app: App,
+) -> Result<ShardThread, StartError> {
     let owned = config.http.clone();
     let body = move |_shard: Rc<tieline_net::Shard>| async move {
-        let listener = TcpListener::bind(owned.listen).await;
-        let (listener, address) = match listener.and_then(|l| l.local_addr().map(|address| (l, address))) {
-            Ok(bound) => bound,
-            Err(error) => return drop(report.send(Err(error))),
-        };
-        let _ = report.send(Ok(address));
-        if let Err(error) = crate::http::serve(listener, app, &owned).await {
+        let served = async { crate::http::serve(TcpListener::from_std(listener)?, app, &owned).await };
+        if let Err(error) = served.await {
             tracing::error!(%error, "the HTTP server ended");
         }
     };
-    let counters = Arc::new(Counters::default());
-    let thread = ShardThread::spawn("http", clock, counters, body).map_err(StartError::Thread)?;
-    let address = reported.recv().unwrap_or_else(|_| Err(std::io::Error::other("HTTP ended before it began")));
-    let why = |why| StartError::Listen { what: "http", address: config.http.listen, why };
-    Ok((thread, address.map_err(why)?))
+    ShardThread::spawn("http", clock, Arc::default(), body).map_err(StartError::Thread)
 }

@@ -51,6 +51,8 @@ pub struct App {
 pub struct About {
     /// Its name.
     pub name: String,
+    /// Where HTTP and MQTT listen.
+    pub addresses: (SocketAddr, SocketAddr),
     /// When it started.
     pub started: Timestamp,
     /// The clock.

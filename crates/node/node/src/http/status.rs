@@ -88,6 +88,8 @@ pub async fn status(State(app): State<App>) -> Result<Response, Problem> {
         "version": env!("CARGO_PKG_VERSION"),
         "time": seen.now.utc.to_string(),
         "started": about.started.to_string(),
+        "http": about.addresses.0.to_string(),
+        "mqtt": about.addresses.1.to_string(),
         "uptime_s": uptime_ms as f64 / 1000.0,
         "topics": seen.tree.topics,
         "points": app.devices.iter().map(|device| device.points.len()).sum::<usize>(),
