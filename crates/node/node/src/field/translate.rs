@@ -2,8 +2,8 @@
 
 use crate::config::{ControlConfig, Operate, PointConfig};
 use std::sync::Arc;
-use tieline_core::{Command, PointId, Quality, Reading, Value};
-use tieline_dnp3::{AnalogCommand, Control, Crob, Flags, Measured, Measurement, PointType};
+use tieline_core::{Command, PointId, Quality, Reading, Timestamp, Value};
+use tieline_dnp3::{AnalogCommand, Control, Crob, DnpTime, Flags, Measured, Measurement, PointType};
 
 /// The pulse of a control that pulses, in milliseconds.
 const PULSE_MS: u32 = 500;
@@ -51,10 +51,18 @@ impl PointIndex {
 pub fn to_reading(point: PointId, measurement: Measurement, event: bool) -> Reading {
     let Measurement { point_type, value, flags, stamp, .. } = measurement;
     let mut quality = to_quality(point_type, flags);
-    if stamp.is_some_and(|stamp| !stamp.synchronized) {
+    let time = stamp.and_then(|stamp| to_time(stamp.time));
+    // Events that must carry a time carry zero where there is none; that says nothing of the clock.
+    if stamp.is_some_and(|stamp| !stamp.synchronized || (time.is_none() && stamp.time.millis() != 0)) {
         quality = quality.with(Quality::TIME_UNSYNCED);
     }
-    Reading { point, value: to_value(value), quality, time: stamp.map(|stamp| stamp.time.into()), event }
+    Reading { point, value: to_value(value), quality, time, event }
+}
+
+/// A device's time; none before 1990, when there was no DNP3: such a clock was never set and counts from its start.
+fn to_time(time: DnpTime) -> Option<Timestamp> {
+    const EARLIEST_MS: u64 = 631_152_000_000;
+    (time.millis() >= EARLIEST_MS).then(|| time.into())
 }
 
 fn to_value(measured: Measured) -> Value {
@@ -141,6 +149,7 @@ fn control_object(operate: Operate, value: &Value) -> Option<Control> {
 mod tests {
     use super::*;
     use tieline_core::Validity;
+    use tieline_dnp3::Stamp;
 
     fn check_quality(point_type: PointType, flags: u8, validity: Validity, reasons: &[&str]) {
         let quality = to_quality(point_type, Flags(flags));
@@ -172,6 +181,29 @@ mod tests {
         assert_eq!(shortest(51.2), 51.2);
         assert_eq!(shortest(f64::from(u32::MAX)), f64::from(u32::MAX));
         assert!(shortest(f64::NAN).is_nan());
+    }
+
+    fn check_time(stamp: Option<(u64, bool)>, expect: Option<i64>, synced: bool) {
+        let stamp = stamp.map(|(ms, synchronized)| Stamp { time: DnpTime::from_millis(ms), synchronized });
+        let measurement = Measurement {
+            point_type: PointType::Counter,
+            index: 0,
+            value: Measured::Count(7),
+            flags: Flags::ONLINE,
+            stamp,
+        };
+        let reading = to_reading(PointId(0), measurement, true);
+        let quality = if synced { Quality::GOOD } else { Quality::GOOD.with(Quality::TIME_UNSYNCED) };
+        assert_eq!((reading.time.map(|time| time.millis()), reading.quality), (expect, quality), "{stamp:?}");
+    }
+
+    #[test]
+    fn a_clock_that_was_never_set_gives_no_time() {
+        check_time(None, None, true);
+        check_time(Some((0, true)), None, true);
+        check_time(Some((86_400_000, true)), None, false);
+        check_time(Some((1_700_000_000_123, true)), Some(1_700_000_000_123), true);
+        check_time(Some((1_700_000_000_123, false)), Some(1_700_000_000_123), false);
     }
 
     fn check_control(operate: Operate, value: Value, expect: Option<Control>) {
