@@ -123,6 +123,33 @@ impl PointType {
     }
 }
 
+/// The operations of a set of bits.
+macro_rules! bit_set {
+    ($($name:ident)*) => {$(
+        impl $name {
+            /// What is in either.
+            #[must_use]
+            pub const fn with(self, other: Self) -> Self {
+                Self(self.0 | other.0)
+            }
+
+            /// This without what is in `other`.
+            #[must_use]
+            pub const fn without(self, other: Self) -> Self {
+                Self(self.0 & !other.0)
+            }
+
+            /// Whether all of `other` is in this.
+            #[must_use]
+            pub const fn contains(self, other: Self) -> bool {
+                self.0 & other.0 == other.0
+            }
+        }
+    )*};
+}
+
+bit_set! { Flags Classes Iin }
+
 /// The flag octet of an object. Bits 0-4 are common; 5-7 depend on the type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags(pub u8);
@@ -148,24 +175,6 @@ impl Flags {
     pub const REFERENCE_ERR: Self = Self(0x40);
     /// Counters: not comparable with the last value.
     pub const DISCONTINUITY: Self = Self(0x40);
-
-    /// Whether every bit of `other` is set.
-    #[must_use]
-    pub const fn contains(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
-
-    /// All bits of both.
-    #[must_use]
-    pub const fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// These bits without those of `other`.
-    #[must_use]
-    pub const fn without(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
-    }
 }
 
 /// The four states of a double-bit input.
@@ -310,24 +319,6 @@ impl Classes {
     /// An integrity poll: classes 1, 2, 3 and 0.
     pub const ALL: Self = Self(15);
 
-    /// The classes of both.
-    #[must_use]
-    pub const fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// These classes without those of `other`.
-    #[must_use]
-    pub const fn without(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
-    }
-
-    /// Whether every class of `other` is here.
-    #[must_use]
-    pub const fn contains(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
-
     /// Whether there is none.
     #[must_use]
     pub const fn is_empty(self) -> bool {
@@ -402,24 +393,6 @@ impl Iin {
     /// The names of the bits that are set.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         Self::NAMES.into_iter().filter(move |(bit, _)| self.contains(*bit)).map(|(_, name)| name)
-    }
-
-    /// The bits of both.
-    #[must_use]
-    pub const fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// These bits without those of `other`.
-    #[must_use]
-    pub const fn without(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
-    }
-
-    /// Whether every bit of `other` is set.
-    #[must_use]
-    pub const fn contains(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
     }
 }
 
