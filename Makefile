@@ -29,7 +29,7 @@ bench: $(CONSOLE)
 
 # What the tests need of the system. Only what is absent is installed.
 packages:
-	@bash .ci/packages build-essential:cc mosquitto-clients:mosquitto_rr tshark:tshark chromium:chromium \
+	@bash .ci/packages build-essential:cc cmake:cmake mosquitto:mosquitto mosquitto-clients:mosquitto_rr tshark:tshark chromium:chromium \
 		fonts-dejavu-core:
 
 $(VENV): interop/requirements.txt
