@@ -65,7 +65,7 @@ impl Commands {
         let limits = Limits { timeout: config.timeout, device_queue_max: config.queue_max, ..Limits::default() };
         let mut control = Control::new(limits, 1);
         let mut places = HashMap::new();
-        for Numbered { id, config } in devices {
+        for Numbered { id, config, .. } in devices {
             places.insert(*id, Place { shard: shard_of(*id), topic: config.topic.clone() });
             for point in points_of(*id, config) {
                 control.add_point(point)?;

@@ -87,13 +87,17 @@ impl Node {
         let (bus, inputs) = BusHandle::new();
         let history = Keeper::start(&config.history, folder, bus.clone()).map_err(|e| data(e.to_string()))?;
         let clock = Clock::start();
+        let recorded = config.history.enabled;
+        let devices = config.devices.iter().cloned().zip(0..);
         let devices: Vec<Numbered> =
-            config.devices.iter().cloned().zip(0..).map(|(config, id)| Numbered { id: DeviceId(id), config }).collect();
+            devices.map(|(config, id)| Numbered { id: DeviceId(id), config, recorded }).collect();
         let shards = shard_count(config.node.workers, devices.len());
         let shard_of = move |id: DeviceId| usize::try_from(id.0).unwrap_or(0) % shards.max(1);
         let commands =
             Commands::new(&config.command, &devices, shard_of, audit, bus.clone()).map_err(StartError::Control)?;
-        let recorder = Recorder::new(&config.history, history.handle(), bus.clone());
+        let unpublished = config.devices.iter().filter(|device| !device.publish_points);
+        let unpublished = unpublished.map(|device| device.topic.clone()).collect();
+        let recorder = Recorder::new(&config.history, history.handle(), unpublished, bus.clone());
         let mqtt_counters = Arc::new(Counters::default());
         let (bus_thread, mqtt) =
             start_bus(&config.mqtt, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;

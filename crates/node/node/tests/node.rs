@@ -85,10 +85,14 @@ fn follow(
 }
 
 fn start_node(folder: &Path, field: &Field) -> Node {
+    start_node_with(folder, field, "")
+}
+
+fn start_node_with(folder: &Path, field: &Field, device: &str) -> Node {
     std::fs::write(folder.join("relay.csv"), POINTS).unwrap();
     let text = format!(
         "[http]\nlisten = '127.0.0.1:0'\n[mqtt]\nlisten = '127.0.0.1:0'\n[device.relay]\ntopic = 'site/relay'\n\
-         protocol = 'dnp3'\naddress = '{}'\npoints = 'relay.csv'\n[device.relay.dnp3]\noutstation = 10\n",
+         protocol = 'dnp3'\naddress = '{}'\npoints = 'relay.csv'\n{device}[device.relay.dnp3]\noutstation = 10\n",
         field.address
     );
     Node::start(&from_text("node.toml", &text, folder).unwrap(), &folder.join("data")).unwrap()
@@ -180,6 +184,27 @@ fn a_device_that_is_lost_marks_its_points_and_comes_back() {
         assert_eq!((&lost["v"], &lost["why"][0]), (&22.0.into(), &"away".into()));
         until(&mut all, |_, value| value["q"] == "good").await;
     });
+}
+
+#[test]
+fn points_that_are_published_together_are_recorded_one_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let field = start_station();
+    let node = start_node_with(folder.path(), &field, "publish = ['all']\n");
+    runtime().block_on(async {
+        let client = MqttClient::connect(&MqttOptions::new(&node.mqtt().to_string())).await.unwrap();
+        let mut all = client.subscribe("site/#", Qos::AtMostOnce).await.unwrap();
+        until(&mut all, |topic, value| {
+            assert_eq!(topic, "site/relay/all");
+            value["volts"]["q"] == "good"
+        })
+        .await;
+    });
+    drop(node);
+    let reader = StoreReader::open(&folder.path().join("data")).unwrap();
+    let rows = reader.query(HistoryQuery::of(Filter::new("site/relay/volts").unwrap())).unwrap();
+    let rows: Vec<String> = rows.map(|row| row.unwrap().point.to_json()).collect();
+    assert!(rows.iter().any(|row| row.starts_with("{\"v\":22.0,\"q\":\"good\"")), "{rows:?}");
 }
 
 #[test]

@@ -170,6 +170,9 @@ impl Bus {
     pub fn handle_report(&mut self, now: Now, report: FieldReport) {
         for update in report.updates {
             self.record_node(now, &update);
+            if self.recorder.is_unpublished(&update) {
+                continue;
+            }
             let Update { topic, body } = update;
             self.apply_node(now, topic, body, true);
         }

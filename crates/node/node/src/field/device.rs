@@ -74,7 +74,7 @@ pub async fn start_device(
     device: Numbered,
     table: Arc<PointTable>,
 ) -> std::io::Result<()> {
-    let Numbered { id, config } = device;
+    let Numbered { id, config, recorded } = device;
     let Protocol::Dnp3(dnp3) = &config.protocol;
     let session = Session::new(shard, Master::new(master_config(dnp3)), Limits::default());
     let index = Rc::new(PointIndex::new(Arc::clone(&config.points)));
@@ -87,7 +87,7 @@ pub async fn start_device(
     };
     {
         let mut field = field.borrow_mut();
-        field.poller.add_device(shard.now(), id, spec_of(&config, table)).map_err(std::io::Error::other)?;
+        field.poller.add_device(shard.now(), id, spec_of(&config, table, recorded)).map_err(std::io::Error::other)?;
         field.seats.insert(id, seat);
     }
     let owner = DeviceOwner { field: Rc::clone(field), id, index, held };
@@ -145,7 +145,7 @@ fn master_config(dnp3: &Dnp3Config) -> MasterConfig {
     }
 }
 
-fn spec_of(config: &DeviceConfig, table: Arc<PointTable>) -> DeviceSpec {
+fn spec_of(config: &DeviceConfig, table: Arc<PointTable>, recorded: bool) -> DeviceSpec {
     let integrity = config.poll_integrity.map(|every| PollSpec { class: INTEGRITY, every });
     let events = config.poll_events.map(|every| PollSpec { class: EVENTS, every });
     DeviceSpec {
@@ -156,7 +156,7 @@ fn spec_of(config: &DeviceConfig, table: Arc<PointTable>) -> DeviceSpec {
         slow_after: None,
         stale_after: config.stale_after,
         publish: Publish {
-            each: config.publish_points,
+            each: config.publish_points || recorded,
             unchanged: true,
             all: config.publish_all,
             all_every: config.all_every,

@@ -76,4 +76,6 @@ pub struct Numbered {
     pub id: DeviceId,
     /// Its configuration.
     pub config: DeviceConfig,
+    /// Whether history takes its points, even where they are not published one by one.
+    pub recorded: bool,
 }

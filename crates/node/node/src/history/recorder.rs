@@ -5,7 +5,8 @@
 
 use crate::bus::BusHandle;
 use crate::config::HistoryConfig;
-use tieline_core::{Body, Filter, Now, Point, Timestamp, Update};
+use std::collections::HashSet;
+use tieline_core::{Body, Filter, Now, Point, Timestamp, Topic, Update};
 use tieline_history::{HistoryHandle, HistoryState, HistoryStatus};
 use tieline_mqtt::PacketId;
 use tokio::sync::oneshot;
@@ -50,16 +51,25 @@ pub struct Recorder {
     received: Timestamp,
     updates: Vec<Update>,
     receipts: Receipts,
+    /// Devices whose points are not published one by one.
+    unpublished: HashSet<Topic>,
     bus: BusHandle,
 }
 
 impl Recorder {
-    /// Records what the configuration names; `history` is none where it is off.
+    /// Records what the configuration names; `history` is none where it is off. `unpublished` are the devices whose
+    /// points are not published one by one.
     #[must_use]
-    pub fn new(config: &HistoryConfig, history: Option<Result<HistoryHandle, HistoryState>>, bus: BusHandle) -> Self {
+    pub fn new(
+        config: &HistoryConfig,
+        history: Option<Result<HistoryHandle, HistoryState>>,
+        unpublished: HashSet<Topic>,
+        bus: BusHandle,
+    ) -> Self {
         let (record, received) = (config.record.clone(), Timestamp::default());
         let writer = Writer::Off;
-        let mut recorder = Self { record, writer, received, updates: Vec::new(), receipts: Vec::new(), bus };
+        let (updates, receipts) = (Vec::new(), Vec::new());
+        let mut recorder = Self { record, writer, received, updates, receipts, unpublished, bus };
         if let Some(history) = history {
             recorder.set_history(history);
         }
@@ -100,6 +110,18 @@ impl Recorder {
         self.updates.push(update);
         self.receipts.extend(receipt);
         true
+    }
+
+    /// Whether a device's update is for history alone.
+    #[must_use]
+    pub fn is_unpublished(&self, update: &Update) -> bool {
+        let above = |path: &str| path.rfind('/').and_then(|end| path.get(..end)).map(str::len);
+        if self.unpublished.is_empty() || !matches!(update.body, Body::Point(_)) {
+            return false;
+        }
+        let path: &str = &update.topic;
+        let ends = std::iter::successors(above(path), |end| above(path.get(..*end)?));
+        ends.filter_map(|end| path.get(..end)).any(|device| self.unpublished.contains(device))
     }
 
     /// Adds somebody who waits for what was recorded so far in this turn.
