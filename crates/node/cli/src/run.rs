@@ -1,15 +1,15 @@
 //! `tieline run`: a node until it is asked to stop.
 
 use crate::args::RunArgs;
+use crate::signals::until_done;
 use anyhow::{Context, Result, bail};
 use serde_json::json;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use tieline_node::config::{self, Config};
 use tieline_node::{Demo, Node};
-use tracing_subscriber::EnvFilter;
 
 /// How often the node's parts are looked after.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -18,7 +18,7 @@ const DATA: &str = "tieline-data";
 
 /// Runs a node until SIGINT or SIGTERM.
 pub fn run(args: &RunArgs) -> Result<ExitCode> {
-    log(args.json);
+    crate::log::start("info", args.json);
     let data = args.data.clone().unwrap_or_else(|| PathBuf::from(DATA));
     let demo = args.demo.then(|| Demo::start(&data.join("demo"))).transpose().context("the demo cannot start")?;
     let mut config = match read_config(args, demo.as_ref()) {
@@ -91,31 +91,16 @@ fn announce(node: &Node, config: &Config, data: &Path, args: &RunArgs) -> Result
     Ok(())
 }
 
-/// Waits for SIGINT or SIGTERM.
+/// Waits for a signal, or for a part of the node to end.
 fn wait(node: &Node) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    let ended = until_done(async {
         let mut looks = tokio::time::interval(LOOK_EVERY);
         loop {
-            tokio::select! {
-                interrupted = tokio::signal::ctrl_c() => return Ok(interrupted?),
-                _ = terminate.recv() => return Ok(()),
-                _ = looks.tick() => if let Some(part) = node.ended_part() {
-                    bail!("a part of the node ended unasked: {part}; the log says why");
-                }
+            looks.tick().await;
+            if let Some(part) = node.ended_part() {
+                return part;
             }
         }
-    })
-}
-
-/// Logs go to standard error; `TIELINE_LOG` chooses what, as in `info,tieline_node=debug`.
-fn log(json: bool) {
-    let filter = EnvFilter::try_from_env("TIELINE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    if json {
-        builder.json().init();
-    } else {
-        builder.with_ansi(std::io::stderr().is_terminal()).init();
-    }
+    })?;
+    ended.map_or(Ok(()), |part| bail!("a part of the node ended unasked: {part}; the log says why"))
 }
