@@ -145,3 +145,34 @@ def read_to_end(connection):
     except ConnectionResetError:
         pass
     return octets
+
+
+def varint(number):
+    """A length as MQTT writes it."""
+    octets = b""
+    while True:
+        number, octet = divmod(number, 128)
+        octets += bytes([octet | (0x80 if number else 0)])
+        if not number:
+            return octets
+
+
+def read_packet(connection):
+    """The body of one packet; nothing where the peer has closed."""
+    try:
+        octets = connection.recv(1)
+        length, shift = 0, 0
+        while octets:
+            octet = connection.recv(1)
+            if not octet:
+                return b""
+            length += (octet[0] & 0x7F) << shift
+            shift += 7
+            if octet[0] < 0x80:
+                break
+        body = b""
+        while len(body) < length and (piece := connection.recv(length - len(body))):
+            body += piece
+        return body
+    except ConnectionError:
+        return b""

@@ -69,3 +69,32 @@ def test_a_full_disk(small_disk, start_node):
         peer.do(f"update analog 1 {last}")
         node.wait_history(device.point("analog", 1), 60, v=last)
         until(lambda: node.health().get("history") == "ok", lambda: node.health(), 60)
+
+
+def test_a_disk_that_is_full_at_the_start(small_disk, start_node):
+    fill(small_disk / "ballast")
+    with Peer("opendnp3_outstation") as peer:
+        device = Device("relay1", peer.address)
+        node = start_node(device, data=small_disk / "data")
+        node.wait_state(device, "online")
+        assert node.health()["history"] == "disk_full" and node.health()["status"] == "degraded"
+        assert node.request("/v1/status")[1]["history"]["state"] == "disk_full"
+        assert 'tieline_history_state{state="disk_full"} 1' in node.metrics()
+        peer.do("update analog 1 7")
+        node.wait_value(device.point("analog", 1), v=7, q="good")  # live values flow
+        output = device.point("binary-output", 1)
+        answer = node.command(output, True)
+        assert (answer["status"], answer["reason"]) == ("refused", "no_audit"), answer
+        assert peer.objects("command") == []
+        with Paho(node) as client:
+            client.client.publish("kept", "1", 1)
+            _, reason, _ = client.acknowledged.get(timeout=10)
+            assert reason.is_failure, "what is not stored is not acknowledged"
+        os.unlink(small_disk / "ballast")
+        until(lambda: node.health()["status"] == "ok", lambda: node.health(), 20)
+        assert node.command(output, True)["status"] == "success"
+        peer.do("update analog 1 8")
+        node.wait_history(device.point("analog", 1), v=8)
+        with Paho(node) as client:
+            client.publish("kept", "2")
+        node.wait_history("kept", v=2)

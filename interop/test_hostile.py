@@ -79,6 +79,61 @@ def closing(connection, over):
     """Ends every connection at once."""
 
 
+class Mute:
+    """Passes a connection on to `target` until it falls silent, which leaves the connection open."""
+
+    def __init__(self, target):
+        host, port = target.rsplit(":", 1)
+        self.target, self.silent = (host, int(port)), threading.Event()
+        self.bad = BadDevice(self.serve)
+        self.address = self.bad.address
+
+    def serve(self, connection, over):
+        with socket.create_connection(self.target) as device:
+            ends = [(connection, device), (device, connection)]
+            passing = [threading.Thread(target=self._pass, args=one, daemon=True) for one in ends]
+            for thread in passing:
+                thread.start()
+            for thread in passing:
+                thread.join()
+
+    def _pass(self, source, sink):
+        try:
+            while octets := source.recv(65536):
+                if not self.silent.is_set():
+                    sink.sendall(octets)
+        except OSError:
+            pass
+        for end in (source, sink):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+
+def test_a_device_that_falls_silent_is_told_and_comes_back(outstation, start_node):
+    mute = Mute(outstation.address)
+    with mute.bad, Peer("opendnp3_outstation") as other_peer:
+        types = ["binary", "analog"]
+        device, other = Device("silent", mute.address, types=types), Device("other", other_peer.address, types=types)
+        node = start_node(device, other)
+        for one in (device, other):
+            node.wait_value(one.point("analog", 1), v=0, q="good")
+        with Sub(node, device.health("state"), f"{other.topic}/#") as subscriber:
+            mute.silent.set()
+            value = node.wait_value(device.point("analog", 1), v=0, q="bad")
+            assert value["why"] == ["away"], value
+            subscriber.wait(device.health("state"), v="away")
+            outstation.do("update analog 1 5")  # told by nobody until the device is back
+            other_peer.do("update analog 1 6")
+            subscriber.wait(other.point("analog", 1), v=6, q="good", seconds=3)
+            mute.silent.clear()
+            node.wait_value(device.point("analog", 1), v=5, q="good", seconds=40)
+            subscriber.wait(device.health("state"), v="online", retained=False)
+            bad = [body for _, topic, body in subscriber.messages() if topic == other.point("analog", 1)]
+            assert {body["q"] for body in bad} == {"good"}, bad
+
+
 @pytest.mark.parametrize("serve", [garbage, silence, dribble, closing], ids=lambda serve: serve.__name__)
 def test_a_bad_device_disturbs_no_good_one(start_node, serve):
     with Peer("opendnp3_outstation") as good_peer, BadDevice(serve) as bad_peer:

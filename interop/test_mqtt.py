@@ -6,7 +6,7 @@ import random
 import time
 
 import pytest
-from bus import VERSIONS, Paho, Sub, connect_packet, publish, raw, read_to_end
+from bus import VERSIONS, Paho, Sub, connect_packet, publish, raw, read_packet, read_to_end, varint
 from waiting import until
 
 
@@ -163,6 +163,63 @@ def test_broken_packets_end_only_their_own_connection(node, octets):
             read_to_end(connection)
         good.publish("calm", "still")
         assert good.next().payload == b"still"
+
+
+def test_a_client_that_says_hello_too_slowly_is_closed(node):
+    """One octet a second of a CONNECT: neither it nor 200 that say nothing keep others out."""
+    silent = [raw(node) for _ in range(200)]
+    started = time.monotonic()
+    with Paho(node) as good, raw(node) as slow:
+        good.subscribe("calm/slow")
+        slow.settimeout(0.5)
+        closed = False
+        for octet in connect_packet(name=b"x" * 60):
+            try:
+                slow.sendall(bytes([octet]))
+                closed = slow.recv(1) == b""
+            except TimeoutError:
+                continue
+            except OSError:
+                closed = True
+            if closed:
+                break
+        assert closed and time.monotonic() - started < 20
+        good.publish("calm/slow", "still")
+        assert good.next().payload == b"still"
+    for connection in silent:
+        connection.settimeout(20)
+        assert read_to_end(connection) == b""
+        connection.close()
+
+
+def test_a_flood_of_subscriptions_is_bounded(node):
+    with Paho(node) as good, raw(node) as flood:
+        good.subscribe("calm/flood")
+        flood.sendall(connect_packet(name=b"flood"))
+        assert flood.recv(64)[0] == 0x20
+        refused = 0
+        for number in range(120):
+            filters = [f"f/{number}/{one}/+/#".encode() for one in range(1000)]
+            body = b"\0\1" + b"".join(len(one).to_bytes(2, "big") + one + b"\1" for one in filters)
+            flood.sendall(b"\x82" + varint(len(body)) + body)
+            answer = read_packet(flood)
+            refused += answer.count(0x80, 2)
+        good.publish("calm/flood", "still")
+        assert good.next().payload == b"still"
+        assert refused == 20_000
+    until(lambda: node.request("/v1/status")[1]["subscriptions"] < 100, "its subscriptions go with it")
+
+
+def test_a_subscriber_that_never_reads_costs_only_itself(node):
+    with Paho(node) as good, raw(node) as deaf:
+        deaf.sendall(connect_packet(name=b"deaf") + b"\x82\x0b\0\1\0\6deaf/#\1")
+        assert deaf.recv(5)
+        good.subscribe("deaf/last")
+        for number in range(3000):
+            good.client.publish(f"deaf/{number % 10}", "x" * 4000, number % 2)
+        good.publish("deaf/last", "still")
+        assert good.next(30).payload == b"still"
+    node.alive()
 
 
 def test_random_octets_disturb_nobody(node):

@@ -21,6 +21,9 @@ use tieline_net::{Clock, Counters, ShardThread};
 use tieline_topics::Limits;
 use tokio::net::TcpListener;
 
+/// Subscriptions of one client; beyond them SUBACK says that the quota is exceeded.
+const CLIENT_SUBSCRIPTIONS_MAX: usize = 100_000;
+
 /// A running node. Dropping it stops it: what was acknowledged is stored.
 #[derive(Debug)]
 pub struct Node {
@@ -185,6 +188,7 @@ fn start_bus(
         let _ = report.send(Ok(address));
         let limits = Limits {
             topics_max: owned.topics_max,
+            subscriber_subscriptions_max: CLIENT_SUBSCRIPTIONS_MAX,
             payload_octets_max: usize::try_from(owned.packet_octets_max).unwrap_or(usize::MAX),
             ..Limits::default()
         };

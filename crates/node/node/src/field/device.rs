@@ -99,7 +99,12 @@ pub async fn start_device(
                 async move { keep_connected(&session, &target, u64::from(id.0), &mut owner).await },
             );
         }
-        Transport::Listen(address) => listen(shard, address, session, owner).await?,
+        Transport::Listen(address) => {
+            let named = |e: std::io::Error| {
+                std::io::Error::new(e.kind(), format!("{} cannot listen on {address}: {e}", config.topic))
+            };
+            listen(shard, address, session, owner).await.map_err(named)?;
+        }
     }
     Ok(())
 }
@@ -220,7 +225,8 @@ impl Owner<Master> for DeviceOwner {
                 field.poller.handle_link(now, self.id, LinkState::Online);
                 field.tell_link(self.id, true);
             }),
-            MasterEvent::Offline(OfflineReason::Disconnected) => self.away(now, "the connection ended"),
+            // The session's end, which follows, says why.
+            MasterEvent::Offline(OfflineReason::Disconnected) => {}
             MasterEvent::Offline(OfflineReason::Timeout) => self.away(now, "no answer in time"),
             MasterEvent::Offline(OfflineReason::Garbage) => {
                 self.with(|field| field.poller.handle_garbage(now, self.id));
@@ -254,7 +260,17 @@ impl Owner<Master> for DeviceOwner {
     }
 
     fn closed(&mut self, _session: &Session<Master>, now: Now, why: Closed) {
-        self.away(now, &why.to_string());
+        match why {
+            // The master gave up, and said why before.
+            Closed::Machine => {}
+            Closed::Peer
+            | Closed::Io(_)
+            | Closed::Owner
+            | Closed::Replaced
+            | Closed::Slow
+            | Closed::Full
+            | Closed::Stuck => self.away(now, &why.to_string()),
+        }
     }
 
     fn connect_failed(&mut self, _session: &Session<Master>, now: Now, error: &std::io::Error, _retry: Duration) {
