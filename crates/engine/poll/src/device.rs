@@ -188,6 +188,14 @@ impl Device {
     // What comes from the field.
 
     pub(crate) fn link(&mut self, now: Now, link: LinkState, out: &mut Outbox) {
+        let is_away = matches!(self.link, LinkState::Away { .. });
+        // An attempt is no contact: a device that is away stays so, with the reason, until it speaks.
+        if is_away && link == LinkState::Connecting {
+            return;
+        }
+        if is_away && link != self.link {
+            self.count(now);
+        }
         let was = core::mem::replace(&mut self.link, link);
         let is_online = self.link == LinkState::Online;
         if is_online && was != LinkState::Online {
@@ -376,7 +384,10 @@ impl Device {
         self.count(now);
         out.tell(PollEvent::State { device: self.id, from, to: state, why: self.health().why });
         if !self.timers.is_set(Timer::State) {
-            self.timers.set(Timer::State, now.mono.max(self.state_last + STATE_EVERY));
+            let at = now.mono.max(self.state_last + STATE_EVERY);
+            self.timers.set(Timer::State, at);
+            // The statistics say why.
+            self.timers.set(Timer::Stats, at);
         }
     }
 

@@ -118,6 +118,8 @@ fn a_lost_device_marks_its_points_once_until_each_is_read() {
     poller.handle_link(at(100), D, away());
     assert_eq!(points(&mut poller), ["d/volts Float(230.0) away 5", "d/breaker/open Bool(false) away 4"]);
     poller.handle_link(at(200), D, LinkState::Connecting);
+    let health = poller.health(D).unwrap();
+    assert_eq!((health.state, &*health.why, health.since.millis()), (DeviceState::Away, "connection refused", 100));
     poller.handle_link(at(300), D, away());
     poller.handle_link(at(400), D, LinkState::Online);
     assert_eq!(points(&mut poller), [""; 0]);
@@ -252,7 +254,7 @@ fn state_and_statistics_are_published_at_a_pace() {
         }
     }
     assert_eq!(states, [(0, true), (1_000, true), (2_000, true)]);
-    assert_eq!(stats, [0, 10_000, 20_000]);
+    assert_eq!(stats, [0, 1_000, 2_000, 12_000, 22_000]);
 }
 
 /// Asks 1,000 devices for five minutes and returns how many polls fell into each tenth of a second.
