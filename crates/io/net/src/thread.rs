@@ -6,8 +6,12 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
+
+/// How long a shard that ends waits for calls of [`tokio::task::spawn_blocking`] that are under way.
+const BLOCKING_PATIENCE: Duration = Duration::from_secs(1);
 
 /// An OS thread that runs one shard. Dropping it stops the shard and waits for the thread.
 #[derive(Debug)]
@@ -44,6 +48,7 @@ impl ShardThread {
                     _ = stopped => {}
                 }
             });
+            runtime.shutdown_timeout(BLOCKING_PATIENCE);
         };
         let thread = std::thread::Builder::new().name(name.into()).spawn(body)?;
         started.recv().map_err(|_| io::Error::other("the shard's thread ended before it began"))??;

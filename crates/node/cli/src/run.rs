@@ -1,7 +1,7 @@
 //! `tieline run`: a node until it is asked to stop.
 
 use crate::args::RunArgs;
-use crate::signals::until_done;
+use crate::signals::Signals;
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 use std::io::Write;
@@ -19,6 +19,7 @@ const DATA: &str = "tieline-data";
 /// Runs a node until SIGINT or SIGTERM.
 pub fn run(args: &RunArgs) -> Result<ExitCode> {
     crate::log::start("info", args.json);
+    let signals = Signals::listen()?;
     let data = args.data.clone().unwrap_or_else(|| PathBuf::from(DATA));
     let demo = args.demo.then(|| Demo::start(&data.join("demo"))).transpose().context("the demo cannot start")?;
     let mut config = match read_config(args, demo.as_ref()) {
@@ -31,7 +32,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     override_addresses(&mut config, args)?;
     let node = Node::start(&config, &data)?;
     announce(&node, &config, &data, args)?;
-    wait(&node)?;
+    wait(&node, signals)?;
     tracing::info!("stopping");
     drop(node);
     Ok(ExitCode::SUCCESS)
@@ -92,8 +93,8 @@ fn announce(node: &Node, config: &Config, data: &Path, args: &RunArgs) -> Result
 }
 
 /// Waits for a signal, or for a part of the node to end.
-fn wait(node: &Node) -> Result<()> {
-    let ended = until_done(async {
+fn wait(node: &Node, signals: Signals) -> Result<()> {
+    let ended = signals.until_done(async {
         let mut looks = tokio::time::interval(LOOK_EVERY);
         loop {
             looks.tick().await;

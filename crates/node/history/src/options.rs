@@ -31,6 +31,8 @@ pub struct HistoryOptions {
     pub retry: Duration,
     /// How often the store looks for what is too old.
     pub retain_every: Duration,
+    /// How long closing goes on moving what the journal holds into the store; the journal keeps the rest.
+    pub close_patience: Duration,
 }
 
 impl Default for HistoryOptions {
@@ -43,6 +45,7 @@ impl Default for HistoryOptions {
             queue_octets_max: 64 << 20,
             retry: Duration::from_secs(1),
             retain_every: Duration::from_secs(10),
+            close_patience: Duration::from_secs(2),
         }
     }
 }

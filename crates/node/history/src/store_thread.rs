@@ -32,9 +32,10 @@ struct Batch {
 }
 
 impl<S: Storage> StoreThread<S> {
-    /// Runs until the journal thread has ended and all it left is stored, or storing fails then.
+    /// Runs until the journal thread has ended and all it left is stored, or storing fails or takes too long then.
     pub(crate) fn run(mut self) {
         let mut batch = Batch::default();
+        let mut close_by = None;
         loop {
             let place = self.reader.place();
             let patience = self.retain_at.saturating_duration_since(Instant::now());
@@ -45,8 +46,14 @@ impl<S: Storage> StoreThread<S> {
                 |notes| (notes.status.durable, notes.journal_done),
             );
             let moved = self.gather(durable, &mut batch).and_then(|()| self.store(&mut batch));
+            let late =
+                done && *close_by.get_or_insert_with(|| Instant::now() + self.options.close_patience) <= Instant::now();
             match moved {
                 Ok(()) if done && self.reader.place() > durable => break,
+                Ok(()) if late => {
+                    info!("the store is behind; the journal keeps the rest until the next start");
+                    break;
+                }
                 Ok(()) => self.retain(),
                 Err(_) if done => break,
                 Err(trouble) => self.pause(trouble),

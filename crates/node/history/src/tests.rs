@@ -232,6 +232,20 @@ fn a_journal_at_its_limit_refuses_and_never_acknowledges_a_part() {
 }
 
 #[test]
+fn what_the_store_had_no_time_for_is_there_after_the_next_start() {
+    const POINTS: i64 = 50_000;
+    let folder = tempfile::tempdir().unwrap();
+    let hasty = HistoryOptions { close_patience: Duration::ZERO, ..HistoryOptions::default() };
+    let history = HistoryWriter::open(folder.path(), hasty).unwrap();
+    submit(history.handle(), (0..POINTS).map(|n| point("a", n, n)).collect()).unwrap();
+    drop(history);
+    let history = HistoryWriter::open(folder.path(), HistoryOptions::default()).unwrap();
+    let seq = submit(history.handle(), vec![point("b", 1, 1)]).unwrap();
+    assert!(history.handle().wait_stored(seq, PATIENCE));
+    assert_eq!(values(folder.path(), "a"), (0..POINTS).map(Value::Int).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_long_queue_refuses_and_drops() {
     let queue = crate::queue::Queue::new(10, 1 << 20);
     let batch = |receipt| crate::queue::Batch {

@@ -39,3 +39,19 @@ fn a_panic_reaches_who_joins() {
     let shard = ShardThread::spawn("test-shard", Clock::start(), Arc::default(), |_| async { panic!("for the test") });
     assert!(shard.unwrap().join().is_err());
 }
+
+#[test]
+fn a_call_that_blocks_does_not_keep_a_shard() {
+    let (release, held) = mpsc::channel::<()>();
+    let (said, begun) = mpsc::channel();
+    let shard = ShardThread::spawn("test-shard", Clock::start(), Arc::default(), |_| async move {
+        let blocked = tokio::task::spawn_blocking(move || {
+            said.send(()).unwrap();
+            held.recv()
+        });
+        assert!(blocked.await.is_ok());
+    });
+    begun.recv().unwrap();
+    drop(shard);
+    drop(release);
+}
