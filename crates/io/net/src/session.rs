@@ -261,13 +261,14 @@ impl<M: Machine> Session<M> {
                 (may_expire, active) = (false, true);
                 self.expire(now)?;
             }
+            // What was sent may have made events, and those may keep more from being sent.
+            active |= self.drain(now, owner) > 0;
             if !active {
                 if self.arm(cx, sleep.as_mut(), now.mono) {
                     continue;
                 }
                 return Ok(());
             }
-            self.drain(now, owner);
             self.write_output(now)?;
             let sent = self.0.line.borrow().as_ref().is_none_or(Line::is_clear);
             if input.is_some() && sent && self.0.machine.borrow().is_closed() {

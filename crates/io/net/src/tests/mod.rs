@@ -1,5 +1,6 @@
 mod descriptors;
 mod echo;
+mod receipts;
 mod reconnect;
 mod session;
 mod thread;
