@@ -2,7 +2,7 @@
 //!
 //! Read first: [`Broker::serve`], then [`ClientOwner`].
 
-use crate::bus::{Client, SharedBus, Wire, lower, wake};
+use crate::bus::{Client, SharedBus, Wire, wake};
 use crate::command::{CommandRequest, REQUEST_PREFIX, answer_json, malformed_json};
 use crate::config::MqttConfig;
 use crate::history::Receipt;
@@ -158,14 +158,17 @@ impl ClientOwner {
         let Some(seat) = &self.seat else { return };
         let mut bus = self.bus.borrow_mut();
         let mut reasons = Vec::new();
-        for (SharedFilter { filter, .. }, options) in &request.subscriptions {
+        for (SharedFilter { share, filter }, options) in &request.subscriptions {
+            if share.is_some() {
+                reasons.push(ReasonCode::SharedSubscriptionsNotSupported);
+                continue;
+            }
             let id = request.subscription_id;
             let made = bus.subscribe(seat.key, filter, options_of(options, id.map(|id| id.number())));
             reasons.push(match made {
                 Ok(subscribed) => {
                     if subscribed.snapshot {
-                        let qos = lower(Qos::AtLeastOnce, options.qos.bits());
-                        bus.catch_up(seat.key, Snapshot::new(filter.clone()), qos, id);
+                        bus.catch_up(seat.key, Snapshot::new(filter.clone()), options.qos, id);
                     }
                     options.qos.granted()
                 }
@@ -182,7 +185,7 @@ impl ClientOwner {
     fn unsubscribe(&self, session: &Session<Wire>, request: &UnsubscribeRequest) {
         let Some(seat) = &self.seat else { return };
         let mut bus = self.bus.borrow_mut();
-        let ended = |filter: &SharedFilter| match bus.unsubscribe(seat.key, &filter.filter) {
+        let ended = |filter: &SharedFilter| match filter.share.is_none() && bus.unsubscribe(seat.key, &filter.filter) {
             true => ReasonCode::Success,
             false => ReasonCode::NoSubscriptionExisted,
         };
@@ -230,7 +233,8 @@ fn publish_will(bus: &SharedBus, now: Now, will: Will) {
         return;
     }
     // The delay ends with the session at the latest, and the session ends with its connection (MQTT 5.0, 3.1.3.2.2).
-    let message = Message { topic, payload: will.payload.bytes(), properties: will.properties, received: now.mono };
+    let properties = will.properties.iter().filter(|property| !matches!(property, Property::WillDelay(_))).collect();
+    let message = Message { topic, payload: will.payload.bytes(), properties, received: now.mono };
     let update = Update { topic: message.topic.clone(), body: Body::Opaque(message.payload.clone()) };
     let mut bus = bus.borrow_mut();
     if bus.apply_message(now, message, will.qos, will.retain, None).is_ok() {

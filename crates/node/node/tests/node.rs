@@ -217,3 +217,67 @@ fn two_nodes_do_not_share_a_data_folder() {
     let error = Node::start(&config, &folder.path().join("data")).unwrap_err().to_string();
     assert!(error.ends_with("another node uses it"), "{error}");
 }
+
+/// A client whose packets are octets.
+struct Raw(std::net::TcpStream);
+
+impl Raw {
+    /// Connects as `name`, a letter, with what follows the client identifier.
+    fn connect(node: &Node, name: u8, flags: u8, rest: &[u8]) -> Self {
+        use std::io::Write;
+        let mut stream = std::net::TcpStream::connect(node.mqtt()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut packet = vec![0x10, u8::try_from(14 + rest.len()).unwrap()];
+        packet.extend_from_slice(b"\0\x04MQTT\x05");
+        packet.extend_from_slice(&[flags, 0, 60, 0, 0, 1, name]);
+        packet.extend_from_slice(rest);
+        stream.write_all(&packet).unwrap();
+        let mut raw = Self(stream);
+        assert_eq!(raw.read().first(), Some(&0x20));
+        raw
+    }
+
+    fn send(&mut self, packet: &[u8]) {
+        use std::io::Write;
+        self.0.write_all(packet).unwrap();
+    }
+
+    /// The next packet, whose length has one octet.
+    fn read(&mut self) -> Vec<u8> {
+        use std::io::Read;
+        let mut packet = vec![0; 2];
+        self.0.read_exact(&mut packet).unwrap();
+        let length = packet[1];
+        packet.resize(2 + usize::from(length), 0);
+        self.0.read_exact(&mut packet[2..]).unwrap();
+        packet
+    }
+}
+
+#[test]
+fn retained_messages_and_wills_keep_their_properties() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start_node(folder.path(), &start_station());
+    // QoS 1, retained, content type "x".
+    let mut a = Raw::connect(&node, b'a', 0x02, b"");
+    a.send(b"\x33\x0d\0\x03t/1\0\x07\x04\x03\0\x01x1");
+    assert_eq!(a.read(), b"\x40\x02\0\x07");
+    // A QoS 0 message stays one.
+    a.send(b"\x31\x08\0\x03t/0\0\x30\x30");
+    a.send(b"\xc0\0");
+    assert_eq!(a.read(), b"\xd0\0");
+    let mut b = Raw::connect(&node, b'b', 0x02, b"");
+    b.send(b"\x82\x09\0\x01\0\0\x03t/1\x01");
+    assert_eq!(b.read(), b"\x90\x04\0\x01\0\x01");
+    assert_eq!(b.read(), b"\x33\x0d\0\x03t/1\0\x01\x04\x03\0\x01x1");
+    b.send(b"\x82\x09\0\x02\0\0\x03t/0\x01");
+    assert_eq!(b.read(), b"\x90\x04\0\x02\0\x01");
+    assert_eq!(b.read(), b"\x31\x08\0\x03t/0\0\x30\x30");
+    b.send(b"\x82\x10\0\x03\0\0\x0a$share/g/w\x01");
+    assert_eq!(b.read(), b"\x90\x04\0\x03\0\x9e");
+    b.send(b"\x82\x07\0\x04\0\0\x01w\x00");
+    assert_eq!(b.read(), b"\x90\x04\0\x04\0\0");
+    // A will after a second, with content type "x"; its client goes without a word.
+    drop(Raw::connect(&node, b'c', 0x06, b"\x09\x18\0\0\0\x01\x03\0\x01x\0\x01w\0\x03bye"));
+    assert_eq!(b.read(), b"\x30\x0b\0\x01w\x04\x03\0\x01xbye");
+}

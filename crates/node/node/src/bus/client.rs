@@ -1,11 +1,12 @@
 //! One MQTT client that is connected.
 
-use super::fanout::payload_of;
+use super::fanout::{lower, payload_of};
+use super::retained::{Manner, Retained};
 use super::wire::Wire;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tieline_core::Now;
-use tieline_mqtt::{Delivery, Message, Properties, Qos, ReasonCode, SubscriptionId, Text};
+use tieline_mqtt::{Delivery, Message, PacketId, Qos, ReasonCode, SubscriptionId, Text, Version};
 use tieline_net::Session;
 use tieline_topics::{Snapshot, Tree, View};
 
@@ -57,14 +58,14 @@ impl Client {
     }
 
     /// Queues last values as far as the client keeps up.
-    pub fn send_snapshots(&mut self, now: Now, tree: &Tree) {
+    pub fn send_snapshots(&mut self, now: Now, tree: &Tree, retained: &Retained) {
         while let Some(catchup) = self.snapshots.front_mut() {
             let (octets, (pending, in_flight)) = self.session.look(|wire| (wire.waiting_octets(), wire.mqtt.backlog()));
             if octets > RESUME_OCTETS || pending + in_flight > RESUME_MESSAGES {
                 return;
             }
             let views = tree.next(&mut catchup.walk, CHUNK);
-            let deliveries: Vec<Delivery> = views.iter().map(|view| catchup.delivery(view, now)).collect();
+            let deliveries: Vec<Delivery> = views.iter().map(|view| catchup.delivery(view, retained, now)).collect();
             if catchup.walk.is_done() {
                 self.snapshots.pop_front();
             }
@@ -83,6 +84,16 @@ impl Client {
         self.session.look(|wire| wire.shared_dropped() + wire.mqtt.counters().dropped_full)
     }
 
+    /// Answers a message: history has stored it, or will not. A 3.1.1 client cannot be told the latter, and would take
+    /// an answer for success: it is ended, and knows then that its message may be lost.
+    pub fn stored(&self, packet_id: PacketId, stored: bool) {
+        self.session.with(|wire, _| match (stored, wire.mqtt.version()) {
+            (true, _) => wire.mqtt.acknowledge(packet_id, ReasonCode::Success),
+            (false, Version::V5) => wire.mqtt.acknowledge(packet_id, ReasonCode::QuotaExceeded),
+            (false, Version::V311) => wire.mqtt.disconnect(ReasonCode::QuotaExceeded, ""),
+        });
+    }
+
     /// Ends the session with a reason that 5.0 clients are told.
     pub fn disconnect(&self, reason: ReasonCode, text: &str) {
         self.session.send(|wire, _| wire.mqtt.disconnect(reason, text));
@@ -90,10 +101,12 @@ impl Client {
 }
 
 impl Catchup {
-    fn delivery(&self, view: &View<'_>, now: Now) -> Delivery {
+    fn delivery(&self, view: &View<'_>, retained: &Retained, now: Now) -> Delivery {
         let (topic, payload) = (view.topic.clone(), payload_of(view.body));
-        let message = Message { topic, payload, properties: Properties::default(), received: now.mono };
-        let subscription_ids = self.ids.clone();
-        Delivery { message: Arc::new(message), qos: self.qos, retain: true, subscription_ids }
+        let Manner { qos, properties, received } = retained.manner(&topic, now.mono);
+        let message = Message { topic, payload, properties, received };
+        // [MQTT-3.8.4-8]: the lower of how it was published and how it is subscribed.
+        let (qos, subscription_ids) = (lower(qos, self.qos.bits()), self.ids.clone());
+        Delivery { message: Arc::new(message), qos, retain: true, subscription_ids }
     }
 }

@@ -11,6 +11,9 @@ use tokio::sync::mpsc;
 
 /// Topics in one message.
 const CHUNK: usize = 500;
+/// Removed topics that may wait for a reader; one that is slower is ended, and finds the present values when it comes
+/// again.
+const REMOVED_MAX: usize = 10_000;
 /// Messages that may wait for a reader.
 pub const WAITING_MAX: usize = 4;
 
@@ -21,6 +24,8 @@ pub struct LiveFeed {
     snapshots: Vec<Snapshot>,
     dirty: HashSet<TopicId>,
     removed: Vec<String>,
+    /// More was removed than could wait: the reader must begin again.
+    is_behind: bool,
 }
 
 impl LiveFeed {
@@ -28,7 +33,7 @@ impl LiveFeed {
     #[must_use]
     pub fn new(filters: &[Filter], out: mpsc::Sender<String>) -> Self {
         let snapshots = filters.iter().cloned().map(Snapshot::new).collect();
-        Self { out, snapshots, dirty: HashSet::new(), removed: Vec::new() }
+        Self { out, snapshots, dirty: HashSet::new(), removed: Vec::new(), is_behind: false }
     }
 
     /// The topic has a new value.
@@ -36,15 +41,21 @@ impl LiveFeed {
         self.dirty.insert(topic);
     }
 
-    /// The topic has no value any more.
-    pub fn removed(&mut self, path: &str) {
-        if self.removed.len() < CHUNK * 20 {
+    /// The topic has no value any more, and its number may become another's.
+    pub fn removed(&mut self, topic: TopicId, path: &str) {
+        self.dirty.remove(&topic);
+        if self.removed.len() < REMOVED_MAX {
             self.removed.push(path.to_owned());
+        } else {
+            self.is_behind = true;
         }
     }
 
-    /// Sends what is due as far as the reader takes it; false when the reader is gone.
+    /// Sends what is due as far as the reader takes it; false when the reader is gone, or has to go.
     pub fn flush(&mut self, tree: &Tree) -> bool {
+        if self.is_behind {
+            return false;
+        }
         while self.has_work() {
             let permit = match self.out.try_reserve() {
                 Ok(permit) => permit,
@@ -94,6 +105,8 @@ fn next_message(
         let _ = write!(text, ",\"seq\":{}}}", view.version);
     }
     text.push(']');
+    // A topic that came back is among the updates, of this message or of one to come.
+    removed.retain(|path| tree.get(path).is_none());
     if !removed.is_empty() {
         text.push_str(",\"removed\":[");
         for (i, path) in removed.drain(..).enumerate() {

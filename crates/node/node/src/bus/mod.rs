@@ -16,13 +16,13 @@ mod client;
 mod fanout;
 mod handle;
 mod live;
+mod retained;
 mod state;
 mod turn;
 mod view;
 mod wire;
 
 pub use client::Client;
-pub use fanout::lower;
 pub use handle::{BusHandle, BusInput, Incoming, Stopped};
 pub use live::{LiveFeed, WAITING_MAX as LIVE_WAITING_MAX};
 pub use state::{Bus, BusCounters, SharedBus};

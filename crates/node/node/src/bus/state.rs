@@ -3,6 +3,7 @@
 use super::client::Client;
 use super::fanout::Outgoing;
 use super::live::LiveFeed;
+use super::retained::Retained;
 use crate::audit::AuditLine;
 use crate::command::{CommandDone, CommandRequest};
 use crate::control::{Answer, Commands};
@@ -64,6 +65,7 @@ pub struct BusCounters {
 pub struct Bus {
     shard: Rc<Shard>,
     pub(super) tree: Tree,
+    pub(super) retained: Retained,
     pub(super) subscribers: Slab<Subscriber>,
     clients: HashMap<Text, usize>,
     /// Clients with frames to be written.
@@ -96,6 +98,7 @@ impl Bus {
         Self {
             shard: Rc::clone(shard),
             tree: Tree::new(limits),
+            retained: Retained::default(),
             subscribers: Slab::new(),
             clients: HashMap::new(),
             dirty: Vec::new(),
@@ -192,6 +195,9 @@ impl Bus {
         self.counters.updates += 1;
         match self.tree.apply(now, Update { topic: topic.clone(), body: body.clone() }, retain) {
             Ok(applied) => {
+                if retain {
+                    self.retained.forget(&topic);
+                }
                 if !self.tree.matches(applied.topic).is_empty() {
                     let outgoing = Outgoing::of_node(topic, &body, now.mono, retain);
                     self.send(applied, outgoing, None);
@@ -215,8 +221,14 @@ impl Bus {
     ) -> Result<(), TreeError> {
         self.counters.updates += 1;
         let update = Update { topic: message.topic.clone(), body: Body::Opaque(message.payload.clone()) };
-        let applied = self.tree.apply(now, update, retain);
+        let admitted = if retain { self.retained.admit(&message) } else { Ok(()) };
+        let applied = admitted.and_then(|()| self.tree.apply(now, update, retain));
         let applied = applied.inspect_err(|error| self.count_refused(&message.topic, error))?;
+        match applied.change {
+            Change::Stored => self.retained.keep(&message, qos),
+            Change::Cleared => self.retained.forget(&message.topic),
+            Change::Passed => {}
+        }
         self.send(applied, Outgoing::published(message, qos, retain), from);
         Ok(())
     }
@@ -232,9 +244,11 @@ impl Bus {
         tree.matches(applied.topic).for_each(from, |to| {
             let key = key_of(to.subscriber);
             match subscribers.get_mut(key) {
-                Some(Subscriber::Feed(feed)) => match &path {
-                    Some(path) => feed.removed(path),
-                    None => feed.changed(applied.topic),
+                Some(Subscriber::Feed(feed)) => match (applied.change, &path) {
+                    (Change::Cleared, Some(path)) => feed.removed(applied.topic, path),
+                    (Change::Stored, _) => feed.changed(applied.topic),
+                    // A feed tells last values.
+                    (Change::Cleared | Change::Passed, _) => {}
                 },
                 Some(Subscriber::Client(client)) => {
                     counters.deliveries += 1;
@@ -353,9 +367,8 @@ impl Bus {
         for receipt in receipts {
             match receipt {
                 Receipt::Client { key, generation, packet_id } => {
-                    let reason = if stored { ReasonCode::Success } else { ReasonCode::QuotaExceeded };
                     if let Some(client) = self.client(key, generation) {
-                        client.session.with(|wire, _| wire.mqtt.acknowledge(packet_id, reason));
+                        client.stored(packet_id, stored);
                     }
                 }
                 // What history cannot take is counted there; the field goes on, or live values would stop too.
@@ -476,6 +489,6 @@ pub fn id_of(key: usize) -> SubscriberId {
     SubscriberId(u32::try_from(key).unwrap_or(u32::MAX))
 }
 
-fn key_of(id: SubscriberId) -> usize {
+pub(super) fn key_of(id: SubscriberId) -> usize {
     usize::try_from(id.0).unwrap_or(usize::MAX)
 }

@@ -80,10 +80,11 @@ impl Bus {
                 client.session.send(|_, _| ());
             }
         }
-        let Self { subscribers, tree, behind, .. } = self;
+        self.remove_expired(now);
+        let Self { subscribers, tree, behind, retained, .. } = self;
         behind.retain(|key| match subscribers.get_mut(*key) {
             Some(Subscriber::Client(client)) => {
-                client.send_snapshots(now, tree);
+                client.send_snapshots(now, tree, retained);
                 client.is_behind()
             }
             Some(Subscriber::Feed(_)) | None => false,
@@ -111,7 +112,8 @@ impl Bus {
     }
 
     fn deadline(&self, now: Now, feeds_due: Instant) -> Instant {
-        let mut deadline = self.commands.timeout().unwrap_or(Instant(u64::MAX));
+        let timeouts = [self.commands.timeout(), self.retained.timeout()];
+        let mut deadline = timeouts.into_iter().flatten().min().unwrap_or(Instant(u64::MAX));
         if self.feed_count() > 0 {
             deadline = deadline.min(feeds_due);
         }

@@ -1,0 +1,162 @@
+//! What retained messages of clients need besides the value that the tree keeps: their properties, how surely they
+//! were published, and when they expire (MQTT 5.0 sections 3.3.1.3 and 3.3.2.3).
+
+use super::state::{Bus, Subscriber, key_of};
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+use tieline_core::{Body, Instant, Now, Topic, Update};
+use tieline_mqtt::{Message, Properties, Qos};
+use tieline_topics::{Change, TreeError};
+
+/// Octets of properties kept for all topics; a retained message beyond them is refused.
+const OCTETS_MAX: usize = 64 << 20;
+/// What an entry costs besides its properties.
+const ENTRY_OCTETS: usize = 128;
+
+/// How a retained message was published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manner {
+    /// How surely.
+    pub qos: Qos,
+    /// What it said of itself.
+    pub properties: Properties,
+    /// When it came: its expiry counts from here.
+    pub received: Instant,
+}
+
+impl Manner {
+    /// Of what was published with QoS 1 and no properties, as the node does.
+    #[must_use]
+    pub fn plain(now: Instant) -> Self {
+        Self { qos: Qos::AtLeastOnce, properties: Properties::default(), received: now }
+    }
+
+    fn is_plain(&self) -> bool {
+        self.qos == Qos::AtLeastOnce && self.properties.is_empty()
+    }
+
+    fn expires(&self) -> Option<Instant> {
+        let after_s = self.properties.message_expiry_s()?;
+        Some(self.received + Duration::from_secs(after_s.into()))
+    }
+
+    fn octets(&self) -> usize {
+        ENTRY_OCTETS + octets(&self.properties)
+    }
+}
+
+/// The manners that are not plain.
+#[derive(Debug, Default)]
+pub struct Retained {
+    manners: HashMap<Topic, Manner>,
+    expiries: BTreeSet<(Instant, Topic)>,
+    octets: usize,
+}
+
+impl Retained {
+    /// Whether a message's properties have room.
+    ///
+    /// # Errors
+    /// They have none.
+    pub fn admit(&self, message: &Message) -> Result<(), TreeError> {
+        let needed = ENTRY_OCTETS + octets(&message.properties);
+        if self.octets + needed <= OCTETS_MAX { Ok(()) } else { Err(TreeError::OctetsFull { max: OCTETS_MAX }) }
+    }
+
+    /// The message is its topic's value.
+    pub fn keep(&mut self, message: &Message, qos: Qos) {
+        let Message { topic, properties, received, .. } = message;
+        self.forget(topic);
+        let manner = Manner { qos, properties: properties.clone(), received: *received };
+        if manner.is_plain() {
+            return;
+        }
+        self.octets += manner.octets();
+        self.expiries.extend(manner.expires().map(|at| (at, topic.clone())));
+        self.manners.insert(topic.clone(), manner);
+    }
+
+    /// The topic's value was replaced or removed.
+    pub fn forget(&mut self, topic: &Topic) {
+        let Some(manner) = self.manners.remove(topic) else { return };
+        self.octets -= manner.octets();
+        if let Some(at) = manner.expires() {
+            self.expiries.remove(&(at, topic.clone()));
+        }
+    }
+
+    /// How the topic's value was published.
+    #[must_use]
+    pub fn manner(&self, topic: &Topic, now: Instant) -> Manner {
+        self.manners.get(topic).cloned().unwrap_or_else(|| Manner::plain(now))
+    }
+
+    /// When the next value expires.
+    #[must_use]
+    pub fn timeout(&self) -> Option<Instant> {
+        self.expiries.first().map(|(at, _)| *at)
+    }
+
+    fn take_expired(&mut self, now: Instant) -> Option<Topic> {
+        let (_, topic) = self.expiries.first().filter(|(at, _)| *at <= now)?;
+        let topic = topic.clone();
+        self.forget(&topic);
+        Some(topic)
+    }
+}
+
+fn octets(properties: &Properties) -> usize {
+    properties.iter().map(|property| property.octets()).sum()
+}
+
+impl Bus {
+    /// Removes the values whose time has passed. Subscribers are told nothing: no message was published.
+    pub(super) fn remove_expired(&mut self, now: Now) {
+        while let Some(topic) = self.retained.take_expired(now.mono) {
+            let update = Update { topic: topic.clone(), body: Body::Opaque(bytes::Bytes::new()) };
+            let Ok(applied) = self.tree.apply(now, update, true) else { continue };
+            if applied.change != Change::Cleared {
+                continue;
+            }
+            let Self { tree, subscribers, .. } = self;
+            tree.matches(applied.topic).for_each(None, |to| {
+                if let Some(Subscriber::Feed(feed)) = subscribers.get_mut(key_of(to.subscriber)) {
+                    feed.removed(applied.topic, &topic);
+                }
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tieline_mqtt::Property;
+
+    fn message(topic: &Topic, expiry_s: Option<u32>, received_s: u64) -> Message {
+        let properties = expiry_s.map(Property::MessageExpiry).into_iter().collect();
+        let received = Instant::ZERO + Duration::from_secs(received_s);
+        Message { topic: topic.clone(), payload: bytes::Bytes::from_static(b"1"), properties, received }
+    }
+
+    #[test]
+    fn only_what_is_not_plain_is_kept_and_nothing_is_left_behind() {
+        let at = |s| Instant::ZERO + Duration::from_secs(s);
+        let topic = |text| Topic::new(text).unwrap();
+        let (a, b) = (topic("a"), topic("b"));
+        let mut retained = Retained::default();
+        retained.keep(&message(&a, None, 0), Qos::AtLeastOnce);
+        assert_eq!((retained.manners.len(), retained.octets), (0, 0));
+        retained.keep(&message(&a, None, 0), Qos::AtMostOnce);
+        assert_eq!(retained.manner(&a, at(9)).qos, Qos::AtMostOnce);
+        retained.keep(&message(&a, Some(5), 0), Qos::AtLeastOnce);
+        retained.keep(&message(&a, Some(5), 2), Qos::AtLeastOnce);
+        retained.keep(&message(&b, Some(4), 1), Qos::AtLeastOnce);
+        assert_eq!(retained.timeout(), Some(at(5)));
+        assert_eq!(retained.take_expired(at(4)), None);
+        assert_eq!(retained.take_expired(at(7)), Some(b));
+        assert_eq!(retained.take_expired(at(7)), Some(a.clone()));
+        assert_eq!((retained.timeout(), retained.octets), (None, 0));
+        assert_eq!(retained.manner(&a, at(7)), Manner::plain(at(7)));
+    }
+}
