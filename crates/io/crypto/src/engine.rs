@@ -1,0 +1,377 @@
+//! Runs jobs: what suits the lanes in passes of four, the rest one at a time.
+
+use crate::content::DIGEST_OCTETS;
+use crate::lanes::{Ifma, LaneModulus, MESSAGES, PUBLIC_MESSAGES, Pass, PublicPass, Unit, is_below};
+use crate::padding::{KeyBlock, from_text, pad_digest, pad_key, unpad};
+use crate::{CryptoError, MODULUS_OCTETS, PrivateKey, PublicKey};
+use subtle::{Choice, ConstantTimeEq};
+use zeroize::Zeroizing;
+
+/// Jobs that are taken together at most: two passes of four.
+pub const BATCH_MAX: usize = 8;
+
+/// From how many on public operations are faster in a pass of eight than one at a time.
+const PUBLIC_PASS_MIN: usize = 3;
+
+type Number = Zeroizing<[u8; MODULUS_OCTETS]>;
+
+/// How a digest is padded before it is signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignaturePadding {
+    /// RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017 clause 8.2).
+    Pkcs1v15,
+    /// RSASSA-PSS with SHA-256 and a salt of 32 octets (RFC 8017 clause 8.1). Always done one at a time.
+    PssSha256,
+}
+
+/// How a content key is padded before it is encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyPadding {
+    /// RSAES-PKCS1-v1_5 (RFC 8017 clause 7.2).
+    Pkcs1v15,
+    /// RSAES-OAEP with SHA-256 in both places (RFC 8017 clause 7.1). Always done one at a time.
+    OaepSha256,
+}
+
+/// Work for a private key.
+#[derive(Clone, Debug)]
+pub enum PrivateJob {
+    /// Sign a digest.
+    Sign {
+        /// The signer's key.
+        key: PrivateKey,
+        /// SHA-256 of what is signed.
+        digest: [u8; DIGEST_OCTETS],
+        /// How it is padded.
+        padding: SignaturePadding,
+    },
+    /// Decrypt a content key.
+    Unwrap {
+        /// The recipient's key.
+        key: PrivateKey,
+        /// What was encrypted to it.
+        block: Box<[u8; MODULUS_OCTETS]>,
+        /// How it is padded.
+        padding: KeyPadding,
+        /// The lengths that the content key may have, 1 to 64 octets each; the first is that of the random octets
+        /// which come out of a wrong block.
+        lengths: &'static [usize],
+    },
+}
+
+/// What became of a [`PrivateJob`].
+#[derive(Debug)]
+pub enum PrivateOutcome {
+    /// The signature; its check with the public exponent passed.
+    Signature([u8; MODULUS_OCTETS]),
+    /// The content key, or random octets in its place.
+    Unwrapped(KeyBlock),
+    /// Nothing came out.
+    Failed(CryptoError),
+}
+
+/// Work for a public key.
+#[derive(Clone, Copy, Debug)]
+pub enum PublicJob<'a> {
+    /// Check a signature.
+    Verify {
+        /// The signer's key.
+        key: &'a PublicKey,
+        /// SHA-256 of what was signed.
+        digest: &'a [u8; DIGEST_OCTETS],
+        /// The signature, of any length.
+        signature: &'a [u8],
+        /// How the digest is padded.
+        padding: SignaturePadding,
+    },
+    /// Encrypt a content key.
+    Wrap {
+        /// The recipient's key.
+        key: &'a PublicKey,
+        /// The content key, up to 190 octets.
+        text: &'a [u8],
+        /// How it is padded.
+        padding: KeyPadding,
+    },
+}
+
+/// What became of a [`PublicJob`].
+#[derive(Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "is moved once, into the message")]
+pub enum PublicOutcome {
+    /// Whether the signature is right.
+    Verified(bool),
+    /// The encrypted content key.
+    Wrapped([u8; MODULUS_OCTETS]),
+    /// Nothing came out.
+    Failed(CryptoError),
+}
+
+/// How often what was done, since the engine was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EngineCounters {
+    /// Private operations done one at a time.
+    pub private_single: u64,
+    /// Private operations done in lanes.
+    pub private_lanes: u64,
+    /// Passes that did them; four messages fill one.
+    pub private_passes: u64,
+    /// Results of a pass that the check with the public exponent refused; each was done again, one at a time.
+    pub faults: u64,
+    /// Public operations done one at a time, without the checks.
+    pub public_single: u64,
+    /// Public operations done in lanes, without the checks.
+    pub public_lanes: u64,
+}
+
+/// Does jobs on the thread that calls it; one for each thread, as it owns 80 KiB of working memory.
+pub struct Engine {
+    lanes: Option<Worker<Ifma>>,
+    counters: EngineCounters,
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Engine {
+    /// With lanes where the processor has AVX-512 IFMA.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { lanes: Ifma::detect().map(Worker::new), counters: EngineCounters::default() }
+    }
+
+    /// One at a time on every processor.
+    #[must_use]
+    pub fn without_lanes() -> Self {
+        Self { lanes: None, counters: EngineCounters::default() }
+    }
+
+    /// Whether several jobs are done at once.
+    #[must_use]
+    pub fn has_lanes(&self) -> bool {
+        self.lanes.is_some()
+    }
+
+    /// How often what was done.
+    #[must_use]
+    pub fn counters(&self) -> EngineCounters {
+        self.counters
+    }
+
+    /// Does all `jobs` and appends an outcome for each to `done`, in their order.
+    pub fn private(&mut self, jobs: &[PrivateJob], done: &mut Vec<PrivateOutcome>) {
+        for jobs in jobs.chunks(BATCH_MAX) {
+            let work: Vec<_> = jobs.iter().map(Prepared::new).collect();
+            let numbers: Vec<_> = work.iter().filter_map(|work| Some((work.key, work.number.as_ref()?))).collect();
+            let mut results = self.raise(&numbers).into_iter();
+            done.extend(work.iter().zip(jobs).map(|(work, job)| match &work.number {
+                Some(_) => finish(job, work.possible, results.next()),
+                None => self.apart(job),
+            }));
+        }
+    }
+
+    /// number^d mod n of each, checked.
+    fn raise(&mut self, numbers: &[(&PrivateKey, &[u8; MODULUS_OCTETS])]) -> Vec<Result<Number, CryptoError>> {
+        let mut out: Vec<Option<Number>> = numbers.iter().map(|_| None).collect();
+        if let Some(worker) = &mut self.lanes {
+            worker.private(numbers, &mut out, &mut self.counters);
+        }
+        let mut single = |(key, number): &(&PrivateKey, &[u8; MODULUS_OCTETS])| {
+            self.counters.private_single += 1;
+            key.raw(number)
+        };
+        numbers.iter().zip(out).map(|(number, done)| done.map_or_else(|| single(number), Ok)).collect()
+    }
+
+    /// The paddings that only the library does.
+    fn apart(&mut self, job: &PrivateJob) -> PrivateOutcome {
+        self.counters.private_single += 1;
+        match job {
+            PrivateJob::Sign { key, digest, .. } => {
+                key.sign_pss(digest).map_or_else(PrivateOutcome::Failed, PrivateOutcome::Signature)
+            }
+            PrivateJob::Unwrap { key, block, lengths, .. } => {
+                let text = key.decrypt_oaep(block);
+                let key = from_text(text.as_ref().map(|text| text.as_slice()), lengths);
+                key.map_or_else(PrivateOutcome::Failed, PrivateOutcome::Unwrapped)
+            }
+        }
+    }
+
+    /// Does all `jobs` and appends an outcome for each to `done`, in their order.
+    pub fn public(&mut self, jobs: &[PublicJob<'_>], done: &mut Vec<PublicOutcome>) {
+        for jobs in jobs.chunks(PUBLIC_MESSAGES) {
+            match &mut self.lanes {
+                Some(worker) if jobs.len() >= PUBLIC_PASS_MIN => worker.public(jobs, done, &mut self.counters),
+                Some(_) | None => {
+                    self.counters.public_single += jobs.len() as u64;
+                    done.extend(jobs.iter().map(public_single));
+                }
+            }
+        }
+    }
+}
+
+/// A job as a number to be raised; none for paddings that only the library does.
+struct Prepared<'a> {
+    key: &'a PrivateKey,
+    number: Option<[u8; MODULUS_OCTETS]>,
+    possible: Choice,
+}
+
+impl<'a> Prepared<'a> {
+    fn new(job: &'a PrivateJob) -> Self {
+        match job {
+            PrivateJob::Sign { key, digest, padding: SignaturePadding::Pkcs1v15 } => {
+                Self { key, number: Some(pad_digest(digest)), possible: Choice::from(1) }
+            }
+            PrivateJob::Unwrap { key, block, padding: KeyPadding::Pkcs1v15, .. } => {
+                // A number that cannot be is decrypted as another one, and as surely refused: same steps, same time.
+                let possible = is_possible(block, key.public().modulus());
+                let number = if possible { **block } else { TWO };
+                Self { key, number: Some(number), possible: Choice::from(u8::from(possible)) }
+            }
+            PrivateJob::Sign { key, padding: SignaturePadding::PssSha256, .. }
+            | PrivateJob::Unwrap { key, padding: KeyPadding::OaepSha256, .. } => {
+                Self { key, number: None, possible: Choice::from(1) }
+            }
+        }
+    }
+}
+
+const ONE: [u8; MODULUS_OCTETS] = small(1);
+const TWO: [u8; MODULUS_OCTETS] = small(2);
+
+const fn small(number: u8) -> [u8; MODULUS_OCTETS] {
+    let mut octets = [0; MODULUS_OCTETS];
+    octets[MODULUS_OCTETS - 1] = number;
+    octets
+}
+
+/// Whether the block is a number between 2 and n - 2. The others decrypt to themselves or to nothing (SP 800-56B
+/// clause 7.1.2 has the same bounds), which no padding survives.
+fn is_possible(block: &[u8; MODULUS_OCTETS], modulus: &[u8; MODULUS_OCTETS]) -> bool {
+    let mut last = *modulus;
+    // n is odd.
+    last[MODULUS_OCTETS - 1] ^= 1;
+    is_below(&ONE, block) & is_below(block, &last)
+}
+
+fn finish(job: &PrivateJob, possible: Choice, result: Option<Result<Number, CryptoError>>) -> PrivateOutcome {
+    let number = match result {
+        Some(Ok(number)) => number,
+        Some(Err(error)) => return PrivateOutcome::Failed(error),
+        None => return PrivateOutcome::Failed(CryptoError::Fault),
+    };
+    match job {
+        PrivateJob::Sign { .. } => PrivateOutcome::Signature(*number),
+        PrivateJob::Unwrap { lengths, .. } => {
+            unpad(&number, lengths, possible).map_or_else(PrivateOutcome::Failed, PrivateOutcome::Unwrapped)
+        }
+    }
+}
+
+fn public_single(job: &PublicJob<'_>) -> PublicOutcome {
+    match job {
+        PublicJob::Verify { key, digest, signature, padding } => PublicOutcome::Verified(match padding {
+            SignaturePadding::Pkcs1v15 => key.verify(digest, signature),
+            SignaturePadding::PssSha256 => key.verify_pss(digest, signature),
+        }),
+        PublicJob::Wrap { key, text, padding } => {
+            let wrapped = match padding {
+                KeyPadding::Pkcs1v15 => key.encrypt(text),
+                KeyPadding::OaepSha256 => key.encrypt_oaep(text),
+            };
+            wrapped.map_or_else(PublicOutcome::Failed, PublicOutcome::Wrapped)
+        }
+    }
+}
+
+/// The lanes and their memory.
+pub(crate) struct Worker<U> {
+    unit: U,
+    pass: Box<Pass>,
+    public: Box<PublicPass>,
+}
+
+impl<U: Unit> Worker<U> {
+    pub(crate) fn new(unit: U) -> Self {
+        Self { unit, pass: Pass::new(), public: PublicPass::new() }
+    }
+
+    /// Fills in what suits the lanes: keys that are prepared for them, and never a single one, which the library does
+    /// faster. At most [`BATCH_MAX`] numbers, as one pass checks them all.
+    pub(crate) fn private(
+        &mut self,
+        numbers: &[(&PrivateKey, &[u8; MODULUS_OCTETS])],
+        out: &mut [Option<Number>],
+        counters: &mut EngineCounters,
+    ) {
+        let mut fitting = Vec::with_capacity(BATCH_MAX);
+        for (at, (key, number)) in numbers.iter().enumerate().take(BATCH_MAX) {
+            fitting.extend(key.lane().zip(key.public().lane()).map(|(lane, modulus)| (at, lane, modulus, *number)));
+        }
+        if fitting.len() % MESSAGES == 1 {
+            fitting.pop();
+        }
+        let mut results = Zeroizing::new([[0; MODULUS_OCTETS]; BATCH_MAX]);
+        for (work, results) in fitting.chunks(MESSAGES).zip(results.chunks_mut(MESSAGES)) {
+            let pairs: Vec<_> = work.iter().map(|(_, lane, _, number)| (*lane, *number)).collect();
+            self.pass.run(self.unit, &pairs, results);
+            counters.private_passes += 1;
+        }
+        let checks: Vec<_> =
+            fitting.iter().zip(&*results).map(|((_, _, modulus, _), result)| (*modulus, result)).collect();
+        let checks = Zeroizing::new(self.public.run(self.unit, &checks));
+        for (((at, _, _, number), result), check) in fitting.iter().zip(&*results).zip(&*checks) {
+            if bool::from(check.ct_eq(*number)) {
+                counters.private_lanes += 1;
+                out[*at] = Some(Zeroizing::new(*result));
+            } else {
+                counters.faults += 1;
+            }
+        }
+    }
+
+    /// Up to eight public operations: those of PKCS#1 v1.5 with the usual exponent together, others one at a time.
+    pub(crate) fn public(
+        &mut self,
+        jobs: &[PublicJob<'_>],
+        done: &mut Vec<PublicOutcome>,
+        counters: &mut EngineCounters,
+    ) {
+        let numbers: Vec<_> = jobs.iter().map(public_number).collect();
+        let lanes: Vec<_> = numbers.iter().flatten().map(|(key, number)| (*key, &**number)).collect();
+        counters.public_lanes += lanes.len() as u64;
+        counters.public_single += (jobs.len() - lanes.len()) as u64;
+        let results = self.public.run(self.unit, &lanes);
+        let mut results = results.iter();
+        for (job, number) in jobs.iter().zip(&numbers) {
+            done.push(match (job, number.as_ref().and_then(|_| results.next())) {
+                (PublicJob::Verify { digest, .. }, Some(result)) => {
+                    PublicOutcome::Verified(result.ct_eq(&pad_digest(digest)).into())
+                }
+                (PublicJob::Wrap { .. }, Some(result)) => PublicOutcome::Wrapped(*result),
+                (_, None) => public_single(job),
+            });
+        }
+    }
+}
+
+/// The number that a job raises; none for what the library does, and for what it will refuse.
+fn public_number<'a>(job: &PublicJob<'a>) -> Option<(&'a LaneModulus, Number)> {
+    match *job {
+        PublicJob::Verify { key, signature, padding: SignaturePadding::Pkcs1v15, .. } => {
+            let signature: &[u8; MODULUS_OCTETS] = signature.try_into().ok()?;
+            let lane = key.lane().filter(|_| is_below(signature, key.modulus()))?;
+            Some((lane, Zeroizing::new(*signature)))
+        }
+        PublicJob::Wrap { key, text, padding: KeyPadding::Pkcs1v15 } => Some((key.lane()?, pad_key(text).ok()?)),
+        PublicJob::Verify { padding: SignaturePadding::PssSha256, .. }
+        | PublicJob::Wrap { padding: KeyPadding::OaepSha256, .. } => None,
+    }
+}

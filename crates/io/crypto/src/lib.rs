@@ -1,0 +1,44 @@
+//! Keys, hashes, ciphers and RSA: one at a time by aws-lc, several at a time by our own eight lanes.
+//!
+//! In: octets, keys ([`PrivateKey`], [`PublicKey`], from PKCS#8, PKCS#12 and certificates), jobs ([`PrivateJob`],
+//! [`PublicJob`]). Out: octets, and the outcome of each job, in the order of the jobs.
+//!
+//! Private operations of RSA-2048 cost a hundred times all else that an envelope needs. [`PrivateQueue`] takes what is
+//! waiting, and never waits for more: one job goes to aws-lc alone, two to eight go through the lanes together where
+//! the processor has AVX-512 IFMA ([`Engine::has_lanes`]).
+//!
+//! Never: a protocol, a file, a socket, a thread; a private result that was not checked; a word about why a decryption
+//! failed, except to the caller who asks [`KeyBlock::is_genuine`] for his audit.
+//!
+//! Read first: `queue.rs`, then `engine.rs`; the arithmetic is in `lanes`.
+
+mod certificate;
+mod content;
+mod engine;
+mod error;
+mod key;
+mod lanes;
+mod padding;
+mod public;
+mod queue;
+mod single;
+#[cfg(test)]
+mod tests;
+
+pub use certificate::{Certificate, Identity};
+pub use content::{
+    DIGEST_OCTETS, GcmStream, Sha256, TAG_OCTETS, aes256_gcm_open, aes256_gcm_seal, fill_random, sha256,
+    tdes_cbc_decrypt, tdes_cbc_encrypt,
+};
+pub use engine::{
+    BATCH_MAX, Engine, EngineCounters, KeyPadding, PrivateJob, PrivateOutcome, PublicJob, PublicOutcome,
+    SignaturePadding,
+};
+pub use error::{CryptoError, KeyError};
+pub use key::{PrivateKey, encrypt_pkcs8};
+pub use padding::{KEY_OCTETS_MAX, KeyBlock};
+pub use public::PublicKey;
+pub use queue::{PrivateQueue, QueueCounters};
+
+/// Octets of an RSA-2048 modulus, and of what is signed or encrypted with it.
+pub const MODULUS_OCTETS: usize = 256;
