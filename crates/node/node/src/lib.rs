@@ -18,7 +18,6 @@ mod command;
 pub mod config;
 mod control;
 mod demo;
-mod exposition;
 mod field;
 mod history;
 mod http;

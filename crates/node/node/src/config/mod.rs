@@ -9,41 +9,23 @@ mod checked;
 mod device;
 
 pub mod outstation;
-mod parse;
 mod points;
-mod reader;
 
 #[cfg(test)]
 mod tests;
 
 pub use checked::{CommandConfig, Config, HistoryConfig, HttpConfig, MqttConfig, NodeConfig};
 pub use device::{DeviceConfig, Dnp3Config, Protocol, TimeSync, Transport};
-pub use parse::{parse_address, parse_duration, resolve};
 pub use points::{ControlConfig, Operate, PointConfig, read_points};
-pub use reader::{Finding, Findings};
+pub use tieline_service::parse::{parse_address, parse_duration, resolve};
+pub use tieline_service::reader::{ConfigError, Finding, Findings};
 
-use reader::Document;
-use std::fmt;
 use std::path::Path;
+use tieline_service::reader::Document;
+use tieline_service::{parse, reader};
 
 /// The commented file that equals the defaults.
 pub const DEFAULT_FILE: &str = include_str!("default.toml");
-
-/// A configuration that cannot be used: all that is wrong with it.
-#[derive(Debug)]
-pub struct ConfigError(pub Vec<Finding>);
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for finding in &self.0 {
-            writeln!(f, "{finding}")?;
-        }
-        let count = self.0.len();
-        write!(f, "{count} error{} in the configuration", if count == 1 { "" } else { "s" })
-    }
-}
-
-impl std::error::Error for ConfigError {}
 
 /// Reads a configuration file and the point lists it names.
 ///

@@ -4,13 +4,10 @@
 //!
 //! The API is described by `openapi.json`, which a test holds against the routes.
 
-mod body;
 mod command;
 mod console;
 mod devices;
-mod guard;
 mod history;
-mod problem;
 mod query;
 mod status;
 mod topics;
@@ -24,12 +21,13 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::serve::ListenerExt;
-use guard::Guard;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tieline_core::Timestamp;
 use tieline_net::{Clock, Counters};
+use tieline_service::http::guard::Guard;
+use tieline_service::http::{body, guard, problem};
 use tokio::net::TcpListener;
 
 /// Octets of a request's body.

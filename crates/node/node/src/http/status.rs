@@ -4,7 +4,7 @@ use super::problem::Problem;
 use super::{App, json};
 use crate::bus::{Bus, BusCounters};
 use crate::config::DeviceConfig;
-use crate::exposition::Exposition;
+use tieline_service::exposition::Exposition;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};

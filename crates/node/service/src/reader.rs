@@ -58,6 +58,22 @@ impl Findings {
     }
 }
 
+/// A configuration that cannot be used: all that is wrong with it.
+#[derive(Debug)]
+pub struct ConfigError(pub Vec<Finding>);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for finding in &self.0 {
+            writeln!(f, "{finding}")?;
+        }
+        let count = self.0.len();
+        write!(f, "{count} error{} in the configuration", if count == 1 { "" } else { "s" })
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
 /// What a parser expected, in words that end the sentence "expected …".
 pub type Expected = String;
 

@@ -1,6 +1,6 @@
 //! Parsers of single values: each says in words what it expects.
 
-use super::reader::Expected;
+use crate::reader::Expected;
 use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
