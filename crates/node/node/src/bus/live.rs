@@ -93,6 +93,8 @@ fn next_message(
             updates.extend(tree.view(id));
         }
     }
+    // A topic that came back is among the updates, of this message or of one to come.
+    removed.retain(|path| tree.get(path).is_none());
     if updates.is_empty() && removed.is_empty() {
         return None;
     }
@@ -105,8 +107,6 @@ fn next_message(
         let _ = write!(text, ",\"seq\":{}}}", view.version);
     }
     text.push(']');
-    // A topic that came back is among the updates, of this message or of one to come.
-    removed.retain(|path| tree.get(path).is_none());
     if !removed.is_empty() {
         text.push_str(",\"removed\":[");
         for (i, path) in removed.drain(..).enumerate() {

@@ -1,13 +1,13 @@
 //! The configuration of a node: every value legal, every default stated once.
 
-use super::device::{DeviceConfig, read_device};
+use super::device::{DeviceConfig, PointLists, read_device};
 use super::parse;
 use super::reader::{Document, Section};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
-use tieline_core::Filter;
+use tieline_core::{Filter, Topic};
 use tieline_history::Durability;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -224,20 +224,43 @@ fn read_command(mut s: Section<'_>, doc: &mut Document<'_>, default: CommandConf
 }
 
 fn read_devices(mut all: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Vec<DeviceConfig> {
-    let mut topics: HashMap<String, String> = HashMap::new();
-    let mut devices = Vec::new();
+    let mut lists = PointLists::new(folder);
+    let mut topics: HashMap<Topic, DeviceConfig> = HashMap::new();
+    let (mut devices, mut places) = (Vec::new(), Vec::new());
     for (name, section) in all.sections(doc) {
-        let (at, key) = (section.value_at("topic"), section.key("topic"));
-        let Some(device) = read_device(doc, &name, section, folder) else { continue };
-        if let Some(other) = topics.insert(device.topic.to_string(), name) {
-            doc.report(
-                at,
-                &key,
-                format!("{:?}, which device.{other} has", device.topic),
-                "a topic of its own".to_owned(),
-            );
+        let place = (section.value_at("topic"), section.key("topic"));
+        let Some(device) = read_device(doc, &name, section, &mut lists) else { continue };
+        if let Some(other) = topics.insert(device.topic.clone(), device.clone()) {
+            let found = format!("{:?}, which device.{} has", device.topic, other.name);
+            doc.report(place.0, &place.1, found, "a topic of its own".to_owned());
         }
         devices.push(device);
+        places.push(place);
+    }
+    for (device, (at, key)) in devices.iter().zip(&places) {
+        if let Some((outer, point)) = point_of_both(device, &topics) {
+            let found = format!("{:?}, so that {point:?} would be a point of device.{outer} too", device.topic);
+            doc.report(*at, key, found, "topics of its own".to_owned());
+        }
     }
     devices
+}
+
+/// A point of a device that an outer device, whose topic is a branch above, has under the same topic.
+fn point_of_both(device: &DeviceConfig, topics: &HashMap<Topic, DeviceConfig>) -> Option<(String, String)> {
+    let mut names = None;
+    for (slash, _) in device.topic.match_indices('/') {
+        let (branch, rest) = device.topic.split_at(slash);
+        let Some(outer) = topics.get(branch) else { continue };
+        let names: &HashSet<&str> =
+            names.get_or_insert_with(|| device.points.iter().map(|point| &*point.name).chain(["all"]).collect());
+        let below = |name: &str| -> Option<String> {
+            let inner = name.strip_prefix(rest.strip_prefix('/')?)?.strip_prefix('/')?;
+            names.contains(inner).then(|| format!("{}/{inner}", device.topic))
+        };
+        if let Some(point) = outer.points.iter().find_map(|point| below(&point.name)) {
+            return Some((outer.name.clone(), point));
+        }
+    }
+    None
 }

@@ -3,8 +3,9 @@
 use super::parse;
 use super::points::{PointConfig, read_points};
 use super::reader::{Document, Section};
+use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::Topic;
@@ -105,14 +106,19 @@ pub struct Dnp3Config {
 }
 
 /// Reads one device; none where something essential is missing or wrong (which has been reported then).
-pub fn read_device(doc: &mut Document<'_>, name: &str, mut s: Section<'_>, folder: &Path) -> Option<DeviceConfig> {
-    let topic = match s.has("topic") {
-        true => s.optional(doc, "topic", parse::topic),
-        false => Topic::new(name).ok(),
+pub fn read_device(
+    doc: &mut Document<'_>,
+    name: &str,
+    mut s: Section<'_>,
+    lists: &mut PointLists<'_>,
+) -> Option<DeviceConfig> {
+    let topic = match s.optional(doc, "topic", parse::topic) {
+        None if !s.has("topic") => default_topic(doc, name, &s),
+        given => given,
     };
     let _ = s.required(doc, "protocol", "\"dnp3\"", parse::word(&[("dnp3", ())]));
     let transport = read_transport(doc, &mut s);
-    let points = read_point_list(doc, &mut s, folder);
+    let points = lists.read(doc, &mut s);
     let mut poll = s.section(doc, "poll");
     let period = || parse::duration(SECOND / 10..=7 * 24 * HOUR);
     let poll_integrity = poll.or(doc, "integrity", HOUR, period());
@@ -127,7 +133,7 @@ pub fn read_device(doc: &mut Document<'_>, name: &str, mut s: Section<'_>, folde
         name: name.to_owned(),
         topic: topic?,
         transport: transport?,
-        points: points?.into(),
+        points: points?,
         poll_integrity: Some(poll_integrity),
         poll_events,
         publish_points: publish.iter().any(|word| word == "points"),
@@ -159,19 +165,46 @@ fn read_transport(doc: &mut Document<'_>, s: &mut Section<'_>) -> Option<Transpo
     }
 }
 
-fn read_point_list(doc: &mut Document<'_>, s: &mut Section<'_>, folder: &Path) -> Option<Vec<PointConfig>> {
-    let file = s.required(doc, "points", "the name of a point list, as in \"relay1.csv\"", parse::text)?;
-    let path = folder.join(&file);
-    match std::fs::read_to_string(&path) {
-        Ok(text) => read_points(doc.findings(), &path.display().to_string(), &text),
-        Err(error) => {
-            doc.report(
-                s.value_at("points"),
-                &s.key("points"),
-                format!("{file:?} ({error})"),
-                "a readable CSV file".to_owned(),
-            );
-            None
+/// The key of a device's table, where it can be a topic.
+fn default_topic(doc: &mut Document<'_>, name: &str, s: &Section<'_>) -> Option<Topic> {
+    let topic = Topic::new(name).ok().filter(|topic| !topic.starts_with('$'));
+    if topic.is_none() {
+        let found = format!("nothing, and a device named {name:?}");
+        doc.report(s.at(), &s.key("topic"), found, "a topic like \"site/feeder1/relay1\"".to_owned());
+    }
+    topic
+}
+
+/// Point lists that were read: each once, however many devices name it.
+pub struct PointLists<'a> {
+    folder: &'a Path,
+    known: HashMap<PathBuf, Option<Arc<[PointConfig]>>>,
+}
+
+impl<'a> PointLists<'a> {
+    /// Lists beside `folder`.
+    pub fn new(folder: &'a Path) -> Self {
+        Self { folder, known: HashMap::new() }
+    }
+
+    /// The list that a device names; none where it is wrong (which has been reported then).
+    fn read(&mut self, doc: &mut Document<'_>, s: &mut Section<'_>) -> Option<Arc<[PointConfig]>> {
+        let file = s.required(doc, "points", "the name of a point list, as in \"relay1.csv\"", parse::text)?;
+        let path = self.folder.join(&file);
+        if let Some(known) = self.known.get(&path) {
+            return known.clone();
+        }
+        match std::fs::read_to_string(&path) {
+            Ok(text) => {
+                let points = read_points(doc.findings(), &path.display().to_string(), &text).map(Arc::from);
+                self.known.insert(path, points.clone());
+                points
+            }
+            Err(error) => {
+                let found = format!("{file:?} ({error})");
+                doc.report(s.value_at("points"), &s.key("points"), found, "a readable CSV file".to_owned());
+                None
+            }
         }
     }
 }

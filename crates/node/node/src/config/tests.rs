@@ -59,6 +59,64 @@ fn devices_do_not_share_a_topic() {
 }
 
 #[test]
+fn devices_within_each_other_do_not_share_points() {
+    let device = |topic: &str, list: &str| {
+        format!("[device.'{topic}']\nprotocol='dnp3'\naddress='h:1'\npoints='{list}.csv'\ndnp3.outstation=1\n")
+    };
+    let folder = tempfile::tempdir().unwrap();
+    for (list, name) in [("p", "a"), ("q", "n/a"), ("r", "n/all"), ("s", "n/b")] {
+        let text = format!("name,type,index\n{name},binary,0\n");
+        std::fs::write(folder.path().join(format!("{list}.csv")), text).unwrap();
+    }
+    let check = |outer: &str, expect: Option<&str>| {
+        let text = device("s", outer) + &device("s/n", "p");
+        let found = from_text("t.toml", &text, folder.path()).err().map(|error| error.0[0].to_string());
+        assert_eq!(found.as_deref(), expect);
+    };
+    check("p", None);
+    check("s", None);
+    check(
+        "q",
+        Some(
+            "t.toml:6:1: device.s/n.topic: found \"s/n\", so that \"s/n/a\" would be a point of device.s too, expected \
+             topics of its own",
+        ),
+    );
+    check(
+        "r",
+        Some(
+            "t.toml:6:1: device.s/n.topic: found \"s/n\", so that \"s/n/all\" would be a point of device.s too, expected \
+             topics of its own",
+        ),
+    );
+}
+
+#[test]
+fn a_name_that_is_no_topic_is_a_finding() {
+    check(
+        "[device.'$d']\nprotocol='dnp3'\naddress='h:1'\npoints='p.csv'\ndnp3.outstation=1\n",
+        &["t.toml:1:1: device.$d.topic: found nothing, and a device named \"$d\", expected a topic like \
+           \"site/feeder1/relay1\""],
+    );
+}
+
+#[test]
+fn a_list_is_read_once_and_shared() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("p.csv"), "name,type,index\na,binary,0\n").unwrap();
+    std::fs::write(folder.path().join("bad.csv"), "name,type,index\na,binary,x\n").unwrap();
+    let two = |list: &str| {
+        let device = |name: &str| {
+            format!("[device.{name}]\nprotocol='dnp3'\naddress='h:1'\npoints='{list}.csv'\ndnp3.outstation=1\n")
+        };
+        from_text("t.toml", &(device("c") + &device("d")), folder.path())
+    };
+    let config = two("p").unwrap();
+    assert!(std::sync::Arc::ptr_eq(&config.devices[0].points, &config.devices[1].points));
+    assert_eq!(two("bad").unwrap_err().0.len(), 1);
+}
+
+#[test]
 fn broken_toml_is_a_finding() {
     check(
         "[node\nname = 1\n",
