@@ -23,6 +23,16 @@ struct Graph {
 #[derive(Deserialize)]
 struct Licenses {
     allow: BTreeSet<String>,
+    #[serde(default)]
+    exceptions: Vec<LicenseException>,
+}
+
+/// More licences, for one crate.
+#[derive(Deserialize)]
+struct LicenseException {
+    #[serde(rename = "crate")]
+    name: String,
+    allow: BTreeSet<String>,
 }
 
 #[derive(Deserialize)]
@@ -113,7 +123,9 @@ fn refusals(policy: &Policy, package: &Package) -> Vec<String> {
         lines.push(format!("{name} {version}: from {source}, expected a registry that deny.toml allows"));
     }
     let license = license.as_deref().unwrap_or("none");
-    if !satisfied(license, &policy.licenses.allow) {
+    let Licenses { allow, exceptions } = &policy.licenses;
+    let excepted = exceptions.iter().any(|of| of.name == *name && satisfied(license, &of.allow));
+    if !satisfied(license, allow) && !excepted {
         lines.push(format!("{name} {version}: licence {license}, expected one that deny.toml allows"));
     }
     lines
@@ -196,7 +208,8 @@ mod tests {
     }
 
     fn policy() -> Policy {
-        let text = "graph.targets = []\nlicenses.allow = [\"MIT\"]\nsources.allow-registry = [\"reg/index\"]\n\
+        let text = "graph.targets = []\nlicenses.allow = [\"MIT\"]\n\
+                    licenses.exceptions = [{ crate = \"b\", allow = [\"MPL-2.0\"] }]\nsources.allow-registry = [\"reg/index\"]\n\
                     bans.deny = [{ crate = \"openssl\", reason = \"use rustls\" }]";
         toml::from_str(text).expect("the policy is TOML")
     }
@@ -211,6 +224,11 @@ mod tests {
             source: Some(source.into()),
         };
         assert_eq!(refusals(&policy(), &package("a", "MIT", "registry+reg/index")), Vec::<String>::new());
+        assert_eq!(refusals(&policy(), &package("b", "MPL-2.0", "registry+reg/index")), Vec::<String>::new());
+        assert_eq!(
+            refusals(&policy(), &package("a", "MPL-2.0", "registry+reg/index")),
+            ["a 1.0.0: licence MPL-2.0, expected one that deny.toml allows"]
+        );
         assert_eq!(
             refusals(&policy(), &package("openssl", "GPL-3.0", "git+elsewhere")),
             [

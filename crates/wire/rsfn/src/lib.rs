@@ -12,6 +12,8 @@
 //! Read first: `profile.rs` (what is known of the format and what is assumed), then `pack.rs` and `unpack.rs`.
 #![no_std]
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 mod compression;
 mod content_key;

@@ -76,13 +76,13 @@ pub fn unpack(
     acceptance: &Acceptance<'_>,
     certificates: impl FnOnce(&Header) -> (Option<Certificate>, Option<Certificate>),
     message: Vec<u8>,
-    decoy: Secret,
+    decoy: &Secret,
 ) -> Result<Verified, Refused> {
     let incoming = Incoming::read(&message, acceptance)?;
     let (recipient, sender) = certificates(incoming.header());
     let admitted = incoming.admit(recipient.as_ref(), sender.as_ref())?;
     let key = admitted.unwrap_job().and_then(|job| rsa.unwrap(job));
-    let opened = admitted.open(crypto, message, key.as_deref(), &decoy);
+    let opened = admitted.open(crypto, message, key.as_deref(), decoy);
     let right = rsa.verify(opened.verify_job());
     opened.verify(right).map_err(|fault: Fault| fault.into())
 }

@@ -103,7 +103,7 @@ fn rooms_see_only_what_they_may() {
         "topics",
         "chrono = \"0\"",
         "crates/engine/topics/Cargo.toml:5: chrono in topics of engine, expected one of bytes, crc32fast, hashbrown, \
-         libm, memchr, serde, serde_json, slab (a crate without std joins that list in rooms.rs)",
+         libm, memchr, miniz_oxide, serde, serde_json, slab, zeroize (a crate without std joins that list in rooms.rs)",
     );
     check(
         "crates/attic/x/Cargo.toml",
