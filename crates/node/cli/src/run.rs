@@ -3,6 +3,7 @@
 use crate::args::RunArgs;
 use crate::signals::Signals;
 use anyhow::{Context, Result, bail};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ const DATA: &str = "tieline-data";
 pub fn run(args: &RunArgs) -> Result<ExitCode> {
     crate::log::start("info", args.json);
     let signals = Signals::listen()?;
+    raise_open_files();
     let data = args.data.clone().unwrap_or_else(|| PathBuf::from(DATA));
     let demo = args.demo.then(|| Demo::start(&data.join("demo"))).transpose().context("the demo cannot start")?;
     let mut config = match read_config(args, demo.as_ref()) {
@@ -36,6 +38,14 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     tracing::info!("stopping");
     drop(node);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Every device and client takes a file descriptor; the usual soft limit is 1,024.
+fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
 }
 
 fn read_config(args: &RunArgs, demo: Option<&Demo>) -> Result<Config, config::ConfigError> {

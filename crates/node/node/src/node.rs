@@ -7,7 +7,7 @@ use crate::config::{Config, MqttConfig};
 use crate::control::Commands;
 use crate::field::{self, FieldHandle, Numbered};
 use crate::history::{Keeper, Recorder};
-use crate::http::{About, App};
+use crate::http::{About, App, Places};
 use std::cell::RefCell;
 use std::fmt;
 use std::fs::{File, TryLockError};
@@ -113,6 +113,7 @@ impl Node {
             clock,
             history: config.history.enabled.then(|| folder.to_owned()),
             field: Arc::clone(&field_counters),
+            http: Places::new(),
             mqtt: mqtt_counters,
         };
         let app = App { bus: bus.clone(), devices: config.devices.clone().into(), about: Arc::new(about) };

@@ -8,6 +8,7 @@ mod command;
 mod console;
 mod devices;
 mod history;
+mod listen;
 mod query;
 mod status;
 mod topics;
@@ -21,6 +22,8 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::serve::ListenerExt;
+use listen::Limited;
+pub use listen::Places;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -59,6 +62,8 @@ pub struct About {
     pub history: Option<PathBuf>,
     /// Sockets of the field.
     pub field: Arc<Counters>,
+    /// Connections of HTTP.
+    pub http: Places,
     /// Sockets of MQTT.
     pub mqtt: Arc<Counters>,
 }
@@ -94,9 +99,9 @@ fn router(app: App, guard: Guard) -> Router {
 /// The listening socket failed.
 pub async fn serve(listener: TcpListener, app: App, config: &HttpConfig) -> std::io::Result<()> {
     let guard = Guard(config.hosts.clone().into());
+    // The tap does nothing; through it handlers are told the peer's address.
+    let listener = Limited::new(listener, app.about.http.clone()).tap_io(|_| ());
     let service = router(app, guard).into_make_service_with_connect_info::<SocketAddr>();
-    // Without this, answers in two writes wait for the peer's delayed acknowledgement.
-    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
     axum::serve(listener, service).await
 }
 

@@ -4,7 +4,6 @@ use super::problem::Problem;
 use super::{App, json};
 use crate::bus::{Bus, BusCounters};
 use crate::config::DeviceConfig;
-use tieline_service::exposition::Exposition;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -12,6 +11,7 @@ use serde_json::json as object;
 use tieline_core::{Body, Now, Value};
 use tieline_history::{HistoryState, HistoryStatus};
 use tieline_net::Counters;
+use tieline_service::exposition::Exposition;
 use tieline_topics::Stats as TreeStats;
 
 /// One look at everything that is counted.
@@ -130,6 +130,7 @@ pub async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
     e.sample("tieline_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
     e.gauge("tieline_start_time_seconds", "When the node started, since 1970.", about.started.millis() / 1000);
     bus_metrics(&mut e, &seen);
+    e.gauge("tieline_http_connections", "Connections of HTTP; 1,024 at most.", about.http.taken());
     history_metrics(&mut e, &seen);
     command_metrics(&mut e, &seen.commands, seen.audit_trouble.is_some());
     socket_metrics(&mut e, &[("field", &about.field), ("mqtt", &about.mqtt)]);
