@@ -4,7 +4,7 @@ import os
 import subprocess
 
 import pytest
-from bus import Paho
+from bus import Paho, connect_packet, raw, read_to_end
 from node import Device
 from processes import Peer
 from waiting import until
@@ -90,6 +90,9 @@ def test_a_disk_that_is_full_at_the_start(small_disk, start_node):
             client.client.publish("kept", "1", 1)
             _, reason, _ = client.acknowledged.get(timeout=10)
             assert reason.is_failure, "what is not stored is not acknowledged"
+        with raw(node) as old:  # 3.1.1 has no word for a refusal
+            old.sendall(connect_packet() + b"\x32\x09\0\4kept\0\1x")
+            assert read_to_end(old) == b"\x20\2\0\0"
         os.unlink(small_disk / "ballast")
         until(lambda: node.health()["status"] == "ok", lambda: node.health(), 20)
         assert node.command(output, True)["status"] == "success"

@@ -108,6 +108,8 @@ def stack(arguments):
     config = asiodnp3.OutstationStackConfig(dbSizes=sizes)
     config.outstation.eventBufferConfig = opendnp3.EventBufferConfig().AllTypes(arguments.events)
     config.outstation.params.allowUnsolicited = not arguments.no_unsolicited
+    # A confirm that crosses a response of it is lost to this library: reads then wait for this time-out.
+    config.outstation.params.unsolConfirmTimeout = openpal.TimeDuration().Milliseconds(300)
     config.link.LocalAddr = arguments.address
     config.link.RemoteAddr = arguments.master
     config.link.KeepAliveTimeout = openpal.TimeDuration().Max()
