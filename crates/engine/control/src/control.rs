@@ -210,9 +210,9 @@ impl Control {
             device.out = Some(ticket);
             self.counts.sent += 1;
             self.record(now, &pending, Phase::Sent, &Ok(()));
-            let command = pending.command.clone();
+            let (command, until) = (pending.command.clone(), pending.deadline);
             self.pending.insert(ticket, pending);
-            return Some(Dispatch { device: id, command, ticket });
+            return Some(Dispatch { device: id, command, until, ticket });
         }
         None
     }

@@ -54,7 +54,7 @@
 //!
 //! ```
 //! use tieline_control::{Accepts, Control, ControlPoint, Limits, Modes, Request};
-//! use tieline_core::{DeviceId, Now, PointId, Topic, Value};
+//! use tieline_core::{CommandMode, DeviceId, Now, PointId, Topic, Value};
 //!
 //! let (now, device, topic) = (Now::default(), DeviceId(1), Topic::new("feeder/breaker")?);
 //! let mut control = Control::new(Limits::default(), 1);

@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 use core::time::Duration;
-use tieline_core::{Command, CommandMode, CommandOutcome, DeviceId, Topic, Value};
+use tieline_core::{Command, CommandMode, CommandOutcome, DeviceId, Instant, Topic, Value};
 
 /// A wish to set a topic.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +34,8 @@ pub struct Dispatch {
     pub device: DeviceId,
     /// What to do.
     pub command: Command,
+    /// When the caller is told that it was not done in time: nothing may be sent to the device from then on.
+    pub until: Instant,
     /// For [`Control::handle_outcome`].
     pub ticket: Ticket,
 }

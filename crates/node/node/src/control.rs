@@ -188,9 +188,11 @@ impl Commands {
 
 /// Sends a command once its records are durable; on the audit log's thread.
 fn forward(dispatch: Dispatch, way: Option<mpsc::Sender<FieldInput>>, durable: bool, bus: &BusHandle) {
-    let Dispatch { device, command, ticket } = dispatch;
+    let Dispatch { device, command, until, ticket } = dispatch;
     let sent = match way {
-        Some(way) if durable => way.blocking_send(FieldInput::Command { device, ticket: ticket.0, command }).is_ok(),
+        Some(way) if durable => {
+            way.blocking_send(FieldInput::Command { device, ticket: ticket.0, command, until }).is_ok()
+        }
         Some(_) | None => false,
     };
     if !sent {

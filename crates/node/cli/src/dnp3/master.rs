@@ -29,6 +29,8 @@ enum Plan {
     Operate(Operation, CommandMode),
 }
 
+/// How long an operation may wait, and its selection take.
+const OPERATE_WITHIN: Duration = Duration::from_secs(10);
 /// The names of the two kinds of tasks.
 const POLL: u64 = 0;
 const PLANNED: u64 = 1;
@@ -134,9 +136,8 @@ impl Printer {
         let submitted = match self.plan {
             Plan::Follow { .. } => Ok(()),
             Plan::Once => session.with(|master, now| master.poll(now, Classes::ALL, PLANNED)),
-            Plan::Operate(Operation { index, control }, mode) => {
-                session.with(|master, now| master.command(now, control, index, mode, PLANNED))
-            }
+            Plan::Operate(Operation { index, control }, mode) => session
+                .with(|master, now| master.command(now, control, index, mode, now.mono + OPERATE_WITHIN, PLANNED)),
         };
         if let Err(error) = submitted {
             self.fail(session, &error.to_string());

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_core::{Command, CommandOutcome, DeviceId, Now, PointId, Refusal, Topic};
+use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Now, PointId, Refusal, Topic};
 use tieline_dnp3::Classes;
 use tieline_dnp3::master::{Master, MasterConfig, MasterEvent, OfflineReason, TaskOutcome, TimeSync};
 use tieline_net::{Closed, Limits, ListenConfig, Listener, Owner, Session, Shard, Target, keep_connected};
@@ -42,17 +42,17 @@ impl Seat {
         self.session.with(|master, now| master.poll(now, classes, POLL_TOKEN | u64::from(class.0))).is_ok()
     }
 
-    /// Sends a command.
+    /// Sends a command, unless `until` comes first.
     ///
     /// # Errors
     /// The device is away or too busy, or the value has no object.
-    pub fn command(&self, ticket: u64, command: &Command) -> Result<(), Refusal> {
+    pub fn command(&self, ticket: u64, command: &Command, until: Instant) -> Result<(), Refusal> {
         let wrong = || Refusal {
             reason: "out_of_range",
             detail: format!("the value {:?} does not fit the object that the point takes", command.value),
         };
         let (index, control) = self.index.to_control(command).ok_or_else(wrong)?;
-        let taken = self.session.with(|master, now| master.command(now, control, index, command.mode, ticket));
+        let taken = self.session.with(|master, now| master.command(now, control, index, command.mode, until, ticket));
         taken.map_err(|error| Refusal { reason: error.name(), detail: error.to_string() })
     }
 

@@ -19,7 +19,7 @@ mod translate;
 pub use shard::{FieldHandle, start};
 
 use crate::config::DeviceConfig;
-use tieline_core::{Command, CommandOutcome, DeviceId, Update};
+use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Update};
 
 /// What a field shard is told.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub enum FieldInput {
         ticket: u64,
         /// What.
         command: Command,
+        /// From when on nothing more may be sent for it.
+        until: Instant,
     },
     /// What was reported up to this receipt is stored, or will not be.
     Settled(Receipt),

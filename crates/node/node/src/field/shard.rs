@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use tieline_core::{Command, CommandOutcome, DeviceId, Refusal};
+use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Refusal};
 use tieline_net::{Clock, Counters, Shard, ShardThread};
 use tieline_poll::{Kind, Limits, PointSpec, PointTable, PollClass, PollEvent, Poller};
 use tokio::sync::{Notify, mpsc};
@@ -121,7 +121,7 @@ async fn run(shard: &Rc<Shard>, field: &SharedField, mut inputs: mpsc::Receiver<
             permit.send(BusInput::Field(report));
             continue;
         }
-        let until = shard.clock().at(deadline.unwrap_or(tieline_core::Instant(u64::MAX)));
+        let until = shard.clock().at(deadline.unwrap_or(Instant(u64::MAX)));
         tokio::select! {
             input = inputs.recv() => match input {
                 Some(input) => handle(shard, field, input),
@@ -134,7 +134,7 @@ async fn run(shard: &Rc<Shard>, field: &SharedField, mut inputs: mpsc::Receiver<
 }
 
 /// Lets deadlines take effect and asks for the polls that are due.
-fn turn(field: &SharedField, now: tieline_core::Now) -> Option<tieline_core::Instant> {
+fn turn(field: &SharedField, now: tieline_core::Now) -> Option<Instant> {
     field.borrow_mut().poller.handle_timeout(now);
     loop {
         let request = field.borrow_mut().poller.poll_request(now);
@@ -150,7 +150,9 @@ fn turn(field: &SharedField, now: tieline_core::Now) -> Option<tieline_core::Ins
 
 fn handle(shard: &Rc<Shard>, field: &SharedField, input: FieldInput) {
     match input {
-        FieldInput::Command { device, ticket, command } => Field::command(field, device, ticket, &command),
+        FieldInput::Command { device, ticket, command, until } => {
+            Field::command(field, device, ticket, &command, until);
+        }
         FieldInput::Settled(receipt) => {
             let seat = field.borrow().seats.get(&receipt.device).cloned();
             if let Some(seat) = seat {
@@ -182,10 +184,10 @@ impl Field {
         }
     }
 
-    fn command(field: &SharedField, device: DeviceId, ticket: u64, command: &Command) {
+    fn command(field: &SharedField, device: DeviceId, ticket: u64, command: &Command, until: Instant) {
         let seat = field.borrow().seats.get(&device).cloned();
         let refused = match seat {
-            Some(seat) => seat.command(ticket, command),
+            Some(seat) => seat.command(ticket, command, until),
             None => Err(Refusal { reason: "unknown_device", detail: "the device is not here".to_owned() }),
         };
         if let Err(refusal) = refused {

@@ -48,8 +48,6 @@ pub struct MasterConfig {
     pub time_sync: TimeSync,
     /// The shortest time between two settings of the clock. Default 60 s.
     pub time_sync_interval_min: Duration,
-    /// How long a command may wait for other requests before it fails untried. Default 10 s.
-    pub command_wait: Duration,
     /// Commands that may wait, and reads that may: each has its own limit. Default 16.
     pub tasks_max: u8,
     /// Whether confirms of fragments with events wait for
@@ -74,7 +72,6 @@ impl Default for MasterConfig {
             event_poll: Classes::NONE,
             time_sync: TimeSync::default(),
             time_sync_interval_min: Duration::from_secs(60),
-            command_wait: Duration::from_secs(10),
             tasks_max: 16,
             hold_confirm: false,
         }

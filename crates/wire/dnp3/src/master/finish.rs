@@ -4,7 +4,7 @@ use super::timers::Timer;
 use super::work::{CommandStep, Duty, Work, WriteTime, classes_of};
 use super::{Confirms, Master, MasterEvent, OfflineReason, Pending, Reading, TaskOutcome, TimeSync};
 use crate::app::{CommandStatus, ControlItem, Fragment};
-use crate::{Control, Iin};
+use crate::Iin;
 use tieline_core::{Instant, Now};
 
 /// What IIN2 can hold against a request.
@@ -70,8 +70,8 @@ impl Master {
                     if refused && !pending.brought_objects { TaskOutcome::Indicated(iin) } else { TaskOutcome::Done };
                 self.end_task(token, outcome);
             }
-            Work::Command { control, index, step, token } => {
-                self.finish_command(control, index, step, token, refused.then_some(iin));
+            Work::Command { .. } => {
+                self.finish_command(pending.work, refused.then_some(iin));
             }
         }
     }
@@ -123,14 +123,18 @@ impl Master {
         WriteTime::AfterDelay { micros: u64::try_from(away.saturating_sub(inside) / 2).unwrap_or(0) }
     }
 
-    fn finish_command(&mut self, control: Control, index: u16, step: CommandStep, token: u64, refused: Option<Iin>) {
+    fn finish_command(&mut self, work: Work, refused: Option<Iin>) {
+        let Work::Command { control, index, step, until, token } = work else { return };
         let maybe_operated = step != CommandStep::Select;
         let outcome = match (self.echo(), refused) {
             (None, Some(iin)) => TaskOutcome::Indicated(iin),
             (Some(echo), _) if echo.index == index && echo.control == control => match (echo.status, refused, step) {
                 (CommandStatus::Success, Some(iin), _) => TaskOutcome::Indicated(iin),
+                (CommandStatus::Success, None, CommandStep::Select) if work.is_late(self.now.mono) => {
+                    TaskOutcome::Timeout { maybe_operated }
+                }
                 (CommandStatus::Success, None, CommandStep::Select) => {
-                    let work = Work::Command { control, index, step: CommandStep::Operate, token };
+                    let work = Work::Command { control, index, step: CommandStep::Operate, until, token };
                     self.pending = Some(Pending::new(work, self.config.retries));
                     return;
                 }
@@ -154,7 +158,7 @@ impl Master {
     pub(super) fn handle_response_timeout(&mut self, now: Now) {
         let Some(pending) = &mut self.pending else { return };
         self.counters.timeouts += 1;
-        if pending.repeat() {
+        if !pending.work.is_late(now.mono) && pending.repeat() {
             self.counters.retries += 1;
             return;
         }

@@ -283,7 +283,8 @@ impl Master {
     }
 
     /// Operates one output, ahead of all reads: [`MasterEvent::TaskDone`] with `token` tells what became of it. A
-    /// select may be repeated, an operate never is.
+    /// select may be repeated, an operate never is. From `until` on nothing more is sent for it: nobody waits for the
+    /// output to operate any more.
     ///
     /// # Errors
     /// Too many commands wait already, or there is no connection.
@@ -293,6 +294,7 @@ impl Master {
         control: Control,
         index: u16,
         mode: CommandMode,
+        until: Instant,
         token: u64,
     ) -> Result<(), SubmitError> {
         self.submittable(now)?;
@@ -300,8 +302,8 @@ impl Master {
             CommandMode::SelectBeforeOperate => CommandStep::Select,
             CommandMode::DirectOperate => CommandStep::DirectOperate,
         };
-        let work = Work::Command { control, index, step, token };
-        let pushed = self.queue.push_command(work, now.mono + self.config.command_wait, self.config.tasks_max);
+        let work = Work::Command { control, index, step, until, token };
+        let pushed = self.queue.push_command(work, self.config.tasks_max);
         self.counters.tasks_refused += u64::from(pushed.is_err());
         pushed
     }
@@ -375,7 +377,7 @@ impl Machine for Master {
         {
             self.end_task(token, lost(pending.work.operates() && !pending.unsent));
         }
-        while let Some(work) = self.queue.pop_command().or_else(|| self.queue.pop_read()) {
+        while let Some(work) = self.queue.pop_late(Instant(u64::MAX)).or_else(|| self.queue.pop_read()) {
             work.token().into_iter().for_each(|token| self.end_task(token, lost(false)));
         }
         self.go_offline(OfflineReason::Disconnected);
@@ -403,9 +405,9 @@ impl Machine for Master {
         while let Some(timer) = self.timers.expire(now.mono) {
             self.handle_timer(timer, now);
         }
-        while let Some(expired) = self.queue.pop_expired(now.mono) {
+        while let Some(late) = self.queue.pop_late(now.mono) {
             let outcome = TaskOutcome::Timeout { maybe_operated: false };
-            expired.token().into_iter().for_each(|token| self.end_task(token, outcome));
+            late.token().into_iter().for_each(|token| self.end_task(token, outcome));
         }
         if self.keep_alive_at().is_some_and(|at| at <= now.mono) {
             self.probe(now);
@@ -428,7 +430,7 @@ impl Machine for Master {
     }
 
     fn timeout(&self) -> Option<Instant> {
-        let deadlines = [self.timers.next(), self.queue.expiry(), self.keep_alive_at()];
+        let deadlines = [self.timers.next(), self.queue.timeout(), self.keep_alive_at()];
         deadlines.into_iter().flatten().min()
     }
 

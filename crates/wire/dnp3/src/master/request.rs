@@ -8,7 +8,7 @@ use crate::link::LinkAddress;
 use crate::{DnpTime, GroupVar};
 use alloc::vec::Vec;
 use core::time::Duration;
-use tieline_core::Now;
+use tieline_core::{Instant, Now};
 
 /// Octets of a request at most: every outstation takes so many (IEEE 1815 8.2).
 const REQUEST_OCTETS_MAX: u16 = 249;
@@ -32,7 +32,7 @@ impl Master {
             return true;
         }
         if self.pending.is_none() {
-            self.pending = self.next_work().map(|work| Pending::new(work, self.config.retries));
+            self.pending = self.next_work(now.mono).map(|work| Pending::new(work, self.config.retries));
         }
         self.write_request(now, out)
     }
@@ -46,12 +46,12 @@ impl Master {
     }
 
     /// The most urgent work that may begin.
-    fn next_work(&mut self) -> Option<Work> {
+    fn next_work(&mut self, now: Instant) -> Option<Work> {
         // A request would end the outstation's wait for the confirm that is held: it would report those events again.
         if self.reading.is_some() || self.solicited.is_held() {
             return None;
         }
-        if let Some(command) = self.queue.pop_command() {
+        if let Some(command) = self.queue.pop_command(now) {
             return Some(command);
         }
         let rests = self.timers.is_set(Timer::Retry);

@@ -29,7 +29,7 @@ pub(super) enum Work {
     Duty(Duty),
     WriteTime(WriteTime),
     Read { request: ReadRequest, token: u64 },
-    Command { control: Control, index: u16, step: CommandStep, token: u64 },
+    Command { control: Control, index: u16, step: CommandStep, until: Instant, token: u64 },
 }
 
 /// The second half of a time synchronisation.
@@ -58,6 +58,11 @@ impl Work {
     /// Whether it belongs to a command.
     pub(super) const fn is_command(&self) -> bool {
         matches!(self, Self::Command { .. })
+    }
+
+    /// Whether nobody waits for it any more.
+    pub(super) fn is_late(&self, now: Instant) -> bool {
+        matches!(self, Self::Command { until, .. } if *until <= now)
     }
 
     /// Whether its answer brings measurements.
@@ -154,17 +159,16 @@ pub(super) fn classes_of(iin: Iin, wanted: Classes) -> Classes {
 /// The owner's tasks that wait: commands before reads, each kind in the order it came.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
-    commands: VecDeque<(Work, Instant)>,
+    commands: VecDeque<Work>,
     reads: VecDeque<Work>,
 }
 
 impl Queue {
-    /// Takes a command that expires at `expiry`.
-    pub(super) fn push_command(&mut self, work: Work, expiry: Instant, max: u8) -> Result<(), SubmitError> {
+    pub(super) fn push_command(&mut self, work: Work, max: u8) -> Result<(), SubmitError> {
         if self.commands.len() >= usize::from(max) {
             return Err(SubmitError::Full);
         }
-        self.commands.push_back((work, expiry));
+        self.commands.push_back(work);
         Ok(())
     }
 
@@ -176,12 +180,21 @@ impl Queue {
         Ok(())
     }
 
-    pub(super) fn pop_command(&mut self) -> Option<Work> {
-        let (work, _) = self.commands.pop_front()?;
+    /// The first command that is not late.
+    pub(super) fn pop_command(&mut self, now: Instant) -> Option<Work> {
+        self.remove_command(|work| !work.is_late(now))
+    }
+
+    pub(super) fn pop_late(&mut self, now: Instant) -> Option<Work> {
+        self.remove_command(|work| work.is_late(now))
+    }
+
+    fn remove_command(&mut self, wanted: impl Fn(&Work) -> bool) -> Option<Work> {
+        let work = self.commands.remove(self.commands.iter().position(wanted)?);
         if self.commands.is_empty() {
             self.commands = VecDeque::new();
         }
-        Some(work)
+        work
     }
 
     pub(super) fn pop_read(&mut self) -> Option<Work> {
@@ -192,12 +205,9 @@ impl Queue {
         Some(work)
     }
 
-    /// When the first command expires: they all wait for equally long.
-    pub(super) fn expiry(&self) -> Option<Instant> {
-        self.commands.front().map(|(_, expiry)| *expiry)
-    }
-
-    pub(super) fn pop_expired(&mut self, now: Instant) -> Option<Work> {
-        if self.expiry()? <= now { self.pop_command() } else { None }
+    /// When the first command is late.
+    pub(super) fn timeout(&self) -> Option<Instant> {
+        let until = |work: &Work| if let Work::Command { until, .. } = work { Some(*until) } else { None };
+        self.commands.iter().filter_map(until).min()
     }
 }

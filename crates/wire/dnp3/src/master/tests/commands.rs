@@ -139,6 +139,46 @@ fn a_command_that_waits_for_too_long_is_not_sent() {
 }
 
 #[test]
+fn a_selection_that_comes_too_late_is_not_operated() {
+    check(
+        quiet(),
+        "connect
+         ! ready
+         select 7
+         > C0 03 0C01 17 01 03 03 01 64000000 00000000 00
+         wait 5000
+         > C1 03 0C01 17 01 03 03 01 64000000 00000000 00
+         wait 4999
+         < C1 81 0000 0C01 17 01 03 03 01 64000000 00000000 00
+         ! online
+         > C2 04 0C01 17 01 03 03 01 64000000 00000000 00
+         < C2 81 0000 0C01 17 01 03 03 01 64000000 00000000 00
+         ! task 7 done
+         select 8
+         > C3 03 0C01 17 01 03 03 01 64000000 00000000 00
+         wait 5000
+         > C4 03 0C01 17 01 03 03 01 64000000 00000000 00
+         wait 5000
+         ! task 8 timeout
+         ! offline timeout
+         status?",
+    );
+    let slow = MasterConfig { response_timeout: core::time::Duration::from_secs(60), ..quiet() };
+    check(
+        slow,
+        "connect
+         ! ready
+         select 7
+         > C0 03 0C01 17 01 03 03 01 64000000 00000000 00
+         wait 10000
+         < C0 81 0000 0C01 17 01 03 03 01 64000000 00000000 00
+         ! online
+         ! task 7 timeout
+         silent",
+    );
+}
+
+#[test]
 fn a_full_queue_and_a_lost_connection_refuse() {
     check(
         MasterConfig { tasks_max: 1, ..quiet() },

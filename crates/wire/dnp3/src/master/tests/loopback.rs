@@ -350,7 +350,8 @@ fn commands_reach_the_outstation() {
     world.heal();
     let mut command = |index, mode, is_local| {
         world.outstation.set_local(is_local);
-        world.master.command(world.now, latch_on(), index, mode, 1).unwrap();
+        let until = world.now.mono + Duration::from_secs(10);
+        world.master.command(world.now, latch_on(), index, mode, until, 1).unwrap();
         world.work(0, 0);
         while !world.to_master.is_empty() || !world.to_outstation.is_empty() {
             world.work(usize::MAX, usize::MAX);

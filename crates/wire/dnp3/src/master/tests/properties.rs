@@ -84,7 +84,7 @@ proptest! {
         drive(&mut master, &chunks, Duration::from_secs(seconds));
         let now = START.later(Duration::from_secs(1000));
         let direct = CommandMode::DirectOperate;
-        let _ = master.command(now, latch_on(), 3, direct, 1);
+        let _ = master.command(now, latch_on(), 3, direct, now.mono, 1);
         master.handle_disconnected(now);
         let events: Vec<_> = core::iter::from_fn(|| master.poll_event()).take(100).collect();
         prop_assert!(events.len() < 50);

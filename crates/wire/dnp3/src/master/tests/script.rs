@@ -102,7 +102,8 @@ impl Play {
     }
 
     fn command(&mut self, mode: CommandMode, token: &str) -> Result<(), String> {
-        done(self.master.command(self.now, latch_on(), 3, mode, number(token)))
+        let until = self.now.mono + Duration::from_secs(10);
+        done(self.master.command(self.now, latch_on(), 3, mode, until, number(token)))
     }
 
     /// Lets the master take what it will.
