@@ -1,0 +1,110 @@
+//! Any message, with ciphers that hide nothing: whole and in pieces it is told the same, and what a header says
+//! cannot make it panic.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tieline_rsfn::{
+    Acceptance, Admitted, Certificate, Crypto, Digest, GcmStream, HEADER_OCTETS, Hasher, Incoming, Profile, RSFN_V2,
+    RSFN_V3, Refused, Secret, Standing, Tag,
+};
+
+struct Open;
+
+struct Sum(u64);
+
+impl Hasher for Sum {
+    fn update(&mut self, octets: &[u8]) {
+        self.0 = octets.iter().fold(self.0, |sum, &octet| (sum ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3));
+    }
+
+    fn finish(self) -> Digest {
+        core::array::from_fn(|at| self.0.to_le_bytes()[at % 8])
+    }
+}
+
+impl GcmStream for Sum {
+    fn encrypt(&mut self, octets: &mut [u8]) {
+        self.update(octets);
+    }
+
+    fn decrypt(&mut self, octets: &mut [u8]) {
+        self.update(octets);
+    }
+
+    fn finish(self) -> Tag {
+        // Short enough that a fuzzer finds it.
+        core::array::from_fn(|at| if at == 0 { self.0 as u8 & 3 } else { 0 })
+    }
+}
+
+impl Crypto for Open {
+    type Hasher = Sum;
+    type Gcm = Sum;
+
+    fn sha256(&self, octets: &[u8]) -> Digest {
+        let mut sum = Sum(0);
+        sum.update(octets);
+        Hasher::finish(sum)
+    }
+
+    fn sha256_start(&self) -> Sum {
+        Sum(0)
+    }
+
+    fn aes256_gcm_seal(&self, key: &[u8; 32], iv: &[u8; 12], content: &mut [u8]) -> Tag {
+        let mut sum = self.aes256_gcm_start(key, iv);
+        sum.encrypt(content);
+        GcmStream::finish(sum)
+    }
+
+    fn aes256_gcm_open(&self, key: &[u8; 32], iv: &[u8; 12], content: &mut [u8], tag: &Tag) -> bool {
+        self.aes256_gcm_seal(key, iv, content) == *tag
+    }
+
+    fn aes256_gcm_start(&self, key: &[u8; 32], _: &[u8; 12]) -> Sum {
+        Sum(u64::from(key[0]))
+    }
+
+    fn tdes_cbc_encrypt(&self, _: &[u8; 24], _: &[u8; 8], blocks: &mut [u8]) {
+        assert_eq!(blocks.len() % 8, 0);
+    }
+
+    fn tdes_cbc_decrypt(&self, _: &[u8; 24], _: &[u8; 8], blocks: &mut [u8]) {
+        assert_eq!(blocks.len() % 8, 0);
+    }
+}
+
+/// The length of a key stands in front of it.
+fn unwrapped(admitted: &Admitted) -> Option<Vec<u8>> {
+    let (&length, rest) = admitted.unwrap_job()?.block.split_first()?;
+    rest.get(..length.into()).map(<[u8]>::to_vec)
+}
+
+fuzz_target!(|octets: &[u8]| {
+    let Some((&piece, message)) = octets.split_first() else { return };
+    let profiles = [Profile { rsa_1024: true, ..RSFN_V2 }, RSFN_V3];
+    let acceptance = Acceptance { profiles: &profiles, content_octets_max: 1024 };
+    let incoming = match Incoming::read(message, &acceptance) {
+        Ok(incoming) => incoming,
+        Err(Refused::TooLarge(_)) => return assert!(message.len() > HEADER_OCTETS + 1024),
+        Err(Refused::Fault(_)) => return,
+    };
+    let header = *incoming.header();
+    let certificate = |party| Certificate { party, standing: Standing::Active };
+    let (ours, theirs) = (certificate(header.recipient), certificate(header.sender));
+    let admitted = incoming.admit(Some(&ours), Some(&theirs)).expect("the certificates are those of the header");
+    let (key, decoy) = (unwrapped(&admitted), Secret::new([7; 44]));
+
+    let mut out = Vec::new();
+    let mut stream = admitted.clone().stream(&Open, key.as_deref(), &decoy, 1024);
+    for octets in message[HEADER_OCTETS..].chunks(usize::from(piece).max(1)) {
+        stream.feed(octets, &mut out).expect("no more than the limit");
+    }
+    let pieces = stream.finish(&mut out);
+    let whole = admitted.open(&Open, message.to_vec(), key.as_deref(), &decoy);
+    let right = whole.verify_job().signature.starts_with(&whole.verify_job().digest[..1]);
+    match (whole.verify(right), pieces.verify(right)) {
+        (Ok(verified), Ok(_)) => assert_eq!(verified.content(), out),
+        (whole, pieces) => assert_eq!(whole.map(drop), pieces.map(drop)),
+    }
+});
