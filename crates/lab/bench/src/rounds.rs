@@ -45,6 +45,12 @@ pub fn median_ratio(ours: &[f64], floor: &[f64]) -> f64 {
     median(&ratios)
 }
 
+/// Four figures: more are noise.
+#[must_use]
+pub fn short(x: f64) -> f64 {
+    format!("{x:.3e}").parse().unwrap_or(x)
+}
+
 fn sorted(figures: &[f64]) -> Vec<f64> {
     let mut sorted = figures.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -73,6 +79,7 @@ mod tests {
         let hundred: Vec<f64> = (1..=100).map(f64::from).collect();
         check(&hundred, 50.5, 99.0);
         assert!(median(&[]).is_nan() && p99(&[]).is_nan());
+        assert_eq!((short(1234.56), short(0.000_123_456)), (1235.0, 0.000_123_5));
         assert_eq!(median_ratio(&[2.0, 9.0, 6.0], &[1.0, 3.0, 3.0]), 2.0);
     }
 

@@ -11,7 +11,7 @@ mod published;
 
 use crate::process;
 use crate::report::Progress;
-use crate::rounds::{Side, median, median_ratio, number, p99, shuffled};
+use crate::rounds::{Side, median, median_ratio, number, p99, short, shuffled};
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use clients::{Clients, Messages};
@@ -223,14 +223,14 @@ impl Case {
         let alone = self.alone(clients)?;
         let received = number((messages.len() * self.listeners) as u64);
         Ok(Figures {
-            seconds_p50: median(&ours.seconds),
-            seconds_p99: p99(&ours.seconds),
-            floor_seconds_p50: median(&floor.seconds),
-            floor_seconds_p99: p99(&floor.seconds),
-            ratio_to_floor: median_ratio(&ours.seconds, &floor.seconds),
-            cpu_s_per_million: median(&ours.cpu_s) / received * 1e6,
-            floor_cpu_s_per_million: median(&floor.cpu_s) / received * 1e6,
-            bytes_per_message: number(octets) / number(messages.len() as u64),
+            seconds_p50: short(median(&ours.seconds)),
+            seconds_p99: short(p99(&ours.seconds)),
+            floor_seconds_p50: short(median(&floor.seconds)),
+            floor_seconds_p99: short(p99(&floor.seconds)),
+            ratio_to_floor: short(median_ratio(&ours.seconds, &floor.seconds)),
+            cpu_s_per_million: short(median(&ours.cpu_s) / received * 1e6),
+            floor_cpu_s_per_million: short(median(&floor.cpu_s) / received * 1e6),
+            bytes_per_message: short(number(octets) / number(messages.len() as u64)),
             latency_us_p50: alone.value_at_quantile(0.5),
             latency_us_p99: alone.value_at_quantile(0.99),
         })

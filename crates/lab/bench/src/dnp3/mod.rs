@@ -11,7 +11,7 @@ mod reporter;
 
 use crate::load::Measured;
 use crate::report::Progress;
-use crate::rounds::{Side, median, median_ratio, number, shuffled};
+use crate::rounds::{Side, median, median_ratio, number, short, shuffled};
 use crate::{load, process};
 use anyhow::{Result, ensure};
 use reporter::VALUES_MAX;
@@ -29,6 +29,9 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("ratio to floor", "ratio_to_floor"),
     ("resident octets a pair", "rss_bytes_per_pair"),
 ];
+
+/// How long the load runs that is there for the others' sake.
+const WARM: Duration = Duration::from_millis(100);
 
 /// What to run: every number of sessions with every number of values.
 #[derive(Clone, Debug)]
@@ -81,7 +84,7 @@ pub struct Figures {
     pub floor_cpu_us_per_exchange: f64,
     /// Processor time over the floor's.
     pub ratio_to_floor: f64,
-    /// Resident memory of a pair after its load: growth of the process since the run began, over the sessions.
+    /// Resident memory of a pair after its load: growth of the process since before it, its threads included.
     pub rss_bytes_per_pair: f64,
 }
 
@@ -101,6 +104,9 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Vec<Row>> {
         ensure!(*count > 0, "0 sessions are nothing to measure, expected 1 or more");
         process::reserve_descriptors(*count, 2)?;
     }
+    // What every load needs once (code, the runtime's own) is there before anything is counted, and stays.
+    let warm = connect(Side::Ours, options.workers, options.workers, VALUES_MAX, (0, 0))?;
+    warm.measure(WARM)?;
     let resident = process::resident_octets()?;
     let mut rows = Vec::new();
     for sessions in sessions {
@@ -155,12 +161,12 @@ fn run_row(options: &Options, sessions: usize, values: u16, resident: u64, progr
         }
     }
     let figures = invalid.is_none().then(|| Figures {
-        exchanges_per_s: median(&ours.per_s),
-        cpu_us_per_exchange: median(&ours.cpu_us),
-        floor_exchanges_per_s: median(&floor.per_s),
-        floor_cpu_us_per_exchange: median(&floor.cpu_us),
-        ratio_to_floor: median_ratio(&ours.cpu_us, &floor.cpu_us),
-        rss_bytes_per_pair: number(grown.unwrap_or(0)) / number(sessions as u64),
+        exchanges_per_s: short(median(&ours.per_s)),
+        cpu_us_per_exchange: short(median(&ours.cpu_us)),
+        floor_exchanges_per_s: short(median(&floor.per_s)),
+        floor_cpu_us_per_exchange: short(median(&floor.cpu_us)),
+        ratio_to_floor: short(median_ratio(&ours.cpu_us, &floor.cpu_us)),
+        rss_bytes_per_pair: short(number(grown.unwrap_or(0)) / number(sessions as u64)),
     });
     Ok(Row { sessions, workers, values, rounds: options.rounds, report_bytes, confirm_bytes, figures, invalid })
 }

@@ -9,7 +9,7 @@ mod plain;
 
 use crate::process;
 use crate::report::Progress;
-use crate::rounds::{Side, median, median_ratio, number, shuffled};
+use crate::rounds::{Side, median, median_ratio, number, short, shuffled};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use hdrhistogram::Histogram;
 use plain::PlainFile;
@@ -277,18 +277,18 @@ fn figures(points: f64, batches: usize, ours: &[Recorded], floor: &[Looped]) -> 
     let each = |of: &dyn Fn(&Recorded) -> u64| median(&ours.iter().map(|o| number(of(o))).collect::<Vec<_>>());
     let (ours_us, floor_us) = (merged(ours.iter().map(|o| &o.looped)), merged(floor.iter()));
     Figures {
-        points_per_s_synced: points / median(&synced),
-        floor_points_per_s_synced: points / median(&plain),
-        ratio_to_floor: median_ratio(&synced, &plain),
-        points_per_s_queryable: points / median(&queryable),
+        points_per_s_synced: short(points / median(&synced)),
+        floor_points_per_s_synced: short(points / median(&plain)),
+        ratio_to_floor: short(median_ratio(&synced, &plain)),
+        points_per_s_queryable: short(points / median(&queryable)),
         latency_us_p50: ours_us.p50,
         latency_us_p99: ours_us.p99,
         floor_latency_us_p50: floor_us.p50,
         floor_latency_us_p99: floor_us.p99,
-        cpu_s_per_million: median(&seconds(&|o| o.cpu)) / points * 1e6,
-        batches_per_sync: number(batches as u64) / each(&|o| o.syncs),
-        journal_bytes_per_point: each(&|o| o.journal_octets) / points,
-        store_bytes_per_point: each(&|o| o.store_octets) / points,
+        cpu_s_per_million: short(median(&seconds(&|o| o.cpu)) / points * 1e6),
+        batches_per_sync: short(number(batches as u64) / each(&|o| o.syncs)),
+        journal_bytes_per_point: short(each(&|o| o.journal_octets) / points),
+        store_bytes_per_point: short(each(&|o| o.store_octets) / points),
     }
 }
 
