@@ -3,6 +3,14 @@
 use crate::{ContentCipher, Crypto, IvPlace, Secret, Tag};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
+/// Octets of what C14 may hold.
+pub(crate) const fn key_lengths(cipher: ContentCipher) -> &'static [usize] {
+    match cipher {
+        ContentCipher::TripleDesCbc => &[24],
+        ContentCipher::Aes256Gcm(_) => &[44, 32],
+    }
+}
+
 /// Octets that triple DES works on at a time.
 pub(crate) const BLOCK: usize = 8;
 

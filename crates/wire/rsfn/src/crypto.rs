@@ -112,6 +112,8 @@ pub struct UnwrapJob<'a> {
     pub block: &'a [u8],
     /// How it is padded.
     pub padding: KeyPadding,
+    /// The lengths that the key may have, the usual one first. A result of another length is none.
+    pub lengths: &'static [usize],
 }
 
 /// Check with the sender's public key. Result: whether the signature is right.

@@ -106,7 +106,9 @@ impl<'a> HeaderView<'a> {
         out.push(self.sender_authority.0);
         out.extend_from_slice(&self.sender_serial);
         for block in [self.wrapped_key, self.signature] {
-            out.extend(block.iter().copied().chain(core::iter::repeat(0)).take(BLOCK_OCTETS));
+            let end = out.len() + BLOCK_OCTETS;
+            out.extend_from_slice(block.get(..BLOCK_OCTETS).unwrap_or(block));
+            out.resize(end, 0);
         }
     }
 

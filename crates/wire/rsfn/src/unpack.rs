@@ -11,7 +11,7 @@
 //!
 //! Nothing authenticates the header, the recipient included: who sent what to whom is to be read from the content.
 
-use crate::content_key::{ContentKey, padded_octets};
+use crate::content_key::{ContentKey, key_lengths, padded_octets};
 use crate::header::BLOCK_OCTETS;
 use crate::{
     ContentCipher, Crypto, Digest, Fault, HEADER_OCTETS, Header, HeaderView, InflateError, InflateLimits, Party,
@@ -178,11 +178,12 @@ impl Admitted {
     pub fn unwrap_job(&self) -> Option<UnwrapJob<'_>> {
         let Incoming { header, profile, wrapped_key, .. } = &self.0;
         let block = wrapped_key.get(..header.recipient.algorithm.block_octets()).unwrap_or_default();
-        header.treatment.is_encrypted().then_some(UnwrapJob { block, padding: profile.key_padding })
+        let lengths = key_lengths(profile.cipher);
+        header.treatment.is_encrypted().then_some(UnwrapJob { block, padding: profile.key_padding, lengths })
     }
 
     /// Decrypts and hashes. `message` is the whole message that was read; `key` is the result of the job, none when
-    /// it failed; `decoy` takes its place then, and is random octets like those of a new message.
+    /// it failed; `decoy` takes its place then: random octets that nobody else knows. One may serve many messages.
     #[must_use]
     pub fn open<C: Crypto>(self, crypto: &C, mut message: Vec<u8>, key: Option<&[u8]>, decoy: &Secret) -> Opened {
         let (content_key, mut fault) = self.content_key(key, decoy);

@@ -260,7 +260,9 @@ impl Rsa for Clearly {
     }
 
     fn verify(&self, job: VerifyJob<'_>) -> bool {
-        self.unwrap(UnwrapJob { block: job.signature, padding: KeyPadding::Pkcs1v15 }).as_deref() == Some(&job.digest)
+        self.unwrap(UnwrapJob { block: job.signature, padding: KeyPadding::Pkcs1v15, lengths: &[DIGEST_OCTETS] })
+            .as_deref()
+            == Some(&job.digest)
     }
 }
 
