@@ -1,4 +1,4 @@
-"""A second implementation of RSFN envelopes, for tests: AES and RSA by `cryptography`, protocol 2 by the openssl command.
+"""A second implementation of RSFN envelopes, for tests, over `cryptography` and so OpenSSL.
 
 `python interop/rsfn.py make` writes the keys and messages of vectors/rsfn anew; the README there says what they are.
 """
@@ -7,14 +7,15 @@ import datetime
 import gzip
 import io
 import os
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.ciphers import Cipher, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.x509.oid import NameOID
 
@@ -57,10 +58,13 @@ def header(version, treatment, sender, recipient, wrapped, signature):
     return octets + wrapped.ljust(256, b"\0") + signature.ljust(256, b"\0")
 
 
-def triple_des(way, key, content):
-    """CBC without padding; the vector is the first 8 octets of the key."""
-    command = ["openssl", "enc", "-des-ede3-cbc", way, "-nopad", "-K", key.hex(), "-iv", key[:8].hex()]
-    return subprocess.run(command, input=content, capture_output=True, check=True).stdout
+def triple_des(key):
+    """CBC; the vector is the first 8 octets of the key. The same as `openssl enc -des-ede3-cbc -nopad`."""
+    return Cipher(TripleDES(key), modes.CBC(key[:8]))
+
+
+def through(context, octets):
+    return context.update(octets) + context.finalize()
 
 
 def pack(version, treatment, sender, recipient, content, prefix_iv=False):
@@ -70,7 +74,7 @@ def pack(version, treatment, sender, recipient, content, prefix_iv=False):
     if treatment not in CLEAR:
         if version == 2:
             secret = os.urandom(24)
-            body = triple_des("-e", secret, content)
+            body = through(triple_des(secret).encryptor(), content)
         else:
             secret = os.urandom(32 if prefix_iv else 44)
             body = AESGCM(secret[:32]).encrypt((secret + secret)[32:44], content, None)
@@ -87,7 +91,7 @@ def unpack(message, sender, recipient):
     if treatment not in CLEAR:
         secret = recipient.key.decrypt(wrapped[: recipient.key.key_size // 8], padding.PKCS1v15())
         if version == 2:
-            body = triple_des("-d", secret, body)
+            body = through(triple_des(secret).decryptor(), body)
         else:
             assert len(secret) in (32, 44)
             body = AESGCM(secret[:32]).decrypt((secret + secret)[32:44], body, None)

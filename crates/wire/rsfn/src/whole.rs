@@ -6,6 +6,7 @@ use crate::{
 };
 use alloc::vec::Vec;
 use core::fmt;
+use zeroize::Zeroize;
 
 /// What RSA does for one message; a caller has it from its key store.
 pub trait Rsa {
@@ -81,8 +82,9 @@ pub fn unpack(
     let incoming = Incoming::read(&message, acceptance)?;
     let (recipient, sender) = certificates(incoming.header());
     let admitted = incoming.admit(recipient.as_ref(), sender.as_ref())?;
-    let key = admitted.unwrap_job().and_then(|job| rsa.unwrap(job));
+    let mut key = admitted.unwrap_job().and_then(|job| rsa.unwrap(job));
     let opened = admitted.open(crypto, message, key.as_deref(), decoy);
+    key.as_deref_mut().unwrap_or_default().zeroize();
     let right = rsa.verify(opened.verify_job());
     opened.verify(right).map_err(|fault: Fault| fault.into())
 }
