@@ -5,14 +5,15 @@
 //! written, which does not stop the node, the thread tries it again each second.
 
 use serde::Serialize;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+use tieline_core::Timestamp;
 
 /// Records that may wait for the disk; a command beyond them is refused.
 const WAITING_MAX: usize = 1024;
@@ -211,14 +212,17 @@ impl Keeper {
 }
 
 impl Open {
-    /// Opens or makes the file. A torn last line, left by a crash, is cut off.
+    /// Opens or makes the file. A torn last line, left by a crash, is cut off, and commands whose end the node did not
+    /// live to see are ended.
     fn new(path: &Path) -> io::Result<(Self, VecDeque<AuditLine>)> {
         let file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
         let mut recent: VecDeque<AuditLine> = VecDeque::new();
+        let mut unfinished = BTreeMap::new();
         let (mut reader, mut line, mut octets) = (BufReader::new(&file), Vec::new(), 0);
         while reader.read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n") {
             octets += line.len() as u64;
             if let Ok(line) = serde_json::from_slice(&line) {
+                follow(&mut unfinished, &line);
                 recent.push_back(line);
                 if recent.len() > RECENT_MAX {
                     recent.pop_front();
@@ -229,6 +233,10 @@ impl Open {
         let last_id = recent.back().map_or(0, |line| line.id);
         let mut open = Self { file, octets, last_id };
         open.cut()?;
+        let ends = unfinished.into_values().zip(1..).map(|(line, id)| end_of(line, id)).collect();
+        let ends = open.write(&[Entry { lines: ends, afterwards: None }])?;
+        open.last_id += ends.len() as u64;
+        recent.extend(ends);
         Ok((open, recent))
     }
 
@@ -262,6 +270,28 @@ impl Open {
     }
 }
 
+/// Notes the last record of each command under way: a point takes one at a time.
+fn follow(unfinished: &mut BTreeMap<String, AuditLine>, line: &AuditLine) {
+    match line.phase.as_str() {
+        "requested" | "sent" => drop(unfinished.insert(line.topic.clone(), line.clone())),
+        // Of another request, which was not taken.
+        "refused" => {}
+        _ => drop(unfinished.remove(&line.topic)),
+    }
+}
+
+/// The last record of a command that was under way when the node stopped.
+fn end_of(line: AuditLine, id: u64) -> AuditLine {
+    let (phase, detail) = match line.phase.as_str() {
+        "sent" => ("unanswered", "the node stopped before the outcome came; the command may have been carried out"),
+        _ => ("dropped", "the node stopped before it was sent"),
+    };
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let time = Timestamp::default().later(since_1970).to_string();
+    let (phase, reason, detail) = (phase.to_owned(), "restart".to_owned(), detail.to_owned());
+    AuditLine { id, time, phase, reason, detail, ..line }
+}
+
 /// What the lock guards is whole between statements.
 fn lock(shown: &Mutex<Shown>) -> MutexGuard<'_, Shown> {
     shown.lock().unwrap_or_else(PoisonError::into_inner)
@@ -280,7 +310,7 @@ mod tests {
             device: String::new(),
             value: "true".to_owned(),
             mode: "select".to_owned(),
-            phase: "requested".to_owned(),
+            phase: "refused".to_owned(),
             reason: String::new(),
             detail: String::new(),
         }
@@ -306,6 +336,32 @@ mod tests {
         let ids = |topic| log.recent(topic, 10).iter().map(|line| line.id).collect::<Vec<_>>();
         assert_eq!((ids(None), ids(Some("a"))), (vec![3, 2, 1], vec![3, 1]));
         assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 3);
+    }
+
+    #[test]
+    fn commands_that_a_stop_left_open_are_ended_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let of = |id, topic, phase: &str| AuditLine { phase: phase.to_owned(), ..line(id, topic) };
+        let mut log = AuditLog::start(&path).unwrap();
+        let lines = [
+            ("a", "requested"),
+            ("a", "sent"),
+            ("a", "refused"),
+            ("b", "requested"),
+            ("c", "requested"),
+            ("c", "sent"),
+            ("c", "succeeded"),
+        ];
+        log.append(lines.iter().zip(1..).map(|((topic, phase), id)| of(id, topic, phase)).collect(), None);
+        drop(log);
+        for _ in 0..2 {
+            let log = AuditLog::start(&path).unwrap();
+            let newest = log.recent(None, 3);
+            let shown: Vec<_> = newest.iter().map(|l| (l.id, l.topic.as_str(), l.phase.as_str(), &*l.reason)).collect();
+            let expect = [(9, "b", "dropped", "restart"), (8, "a", "unanswered", "restart"), (7, "c", "succeeded", "")];
+            assert_eq!(shown, expect);
+        }
     }
 
     fn append(log: &mut AuditLog, number: u64) -> bool {
