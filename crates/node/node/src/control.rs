@@ -227,7 +227,9 @@ fn accepts(control: &ControlConfig, scale: f64, offset: f64) -> Accepts {
         Operate::Double => (f64::MIN / 4.0, f64::MAX / 4.0),
     };
     let (a, b) = (low * scale + offset, high * scale + offset);
-    let (min, max) = (control.min.unwrap_or(a.min(b)), control.max.unwrap_or(a.max(b)));
+    // A limit of the list beyond what the object holds limits nothing.
+    let min = control.min.map_or(a.min(b), |min| min.max(a.min(b)));
+    let max = control.max.map_or(a.max(b), |max| max.min(a.max(b)));
     let whole = matches!(control.operate, Operate::Int16 | Operate::Int32);
     Accepts::Float { min, max, scaling: Scaling { scale, offset, whole } }
 }

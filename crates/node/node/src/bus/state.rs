@@ -283,10 +283,10 @@ impl Bus {
         retain: bool,
     ) -> Result<oneshot::Receiver<bool>, TreeError> {
         let (stored, hears) = oneshot::channel();
-        let body = Body::Opaque(payload.clone());
-        self.recorder.record(now, &Update { topic: topic.clone(), body }, Some(Receipt::Call(stored)));
+        let update = Update { topic: topic.clone(), body: Body::Opaque(payload.clone()) };
         let message = Message { topic, payload, properties: Properties::default(), received: now.mono };
         self.apply_message(now, message, Qos::AtLeastOnce, retain, None)?;
+        self.recorder.record(now, &update, Some(Receipt::Call(stored)));
         self.work.notify_one();
         Ok(hears)
     }

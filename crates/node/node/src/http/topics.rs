@@ -15,6 +15,9 @@ use std::time::Duration;
 use tieline_core::{Topic, json_string};
 use tokio::sync::mpsc;
 
+/// Readers of `/v1/live` at once: each may keep every topic's number and some messages of 500 topics.
+const READERS_MAX: usize = 1000;
+
 /// One page of topics.
 pub async fn list(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
     let query = Query::new(query.as_deref(), &["filter", "after", "limit"])?;
@@ -65,8 +68,13 @@ pub async fn one(State(app): State<App>, uri: Uri) -> Result<Response, Problem> 
 pub async fn live(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
     let filters = Query::new(query.as_deref(), &["filter"])?.filters()?;
     let (out, updates) = mpsc::channel(LIVE_WAITING_MAX);
-    let added = app.bus.call(move |bus, _| bus.add_feed(&filters, LiveFeed::new(&filters, out)));
-    added.await?.map_err(|error| Problem::unavailable(error.to_string()))?;
+    let added = app.bus.call(move |bus, _| {
+        if bus.feed_count() >= READERS_MAX {
+            return Err(format!("{READERS_MAX} readers of /v1/live are here, which is the limit"));
+        }
+        bus.add_feed(&filters, LiveFeed::new(&filters, out)).map_err(|error| error.to_string())
+    });
+    added.await?.map_err(Problem::unavailable)?;
     let stream = futures_util::stream::unfold(updates, |mut updates| async {
         let text: String = updates.recv().await?;
         Some((Ok::<_, Infallible>(Event::default().event("update").data(text)), updates))
