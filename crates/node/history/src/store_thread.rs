@@ -4,7 +4,7 @@ use crate::options::HistoryOptions;
 use crate::status::{Board, HistoryState};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tieline_core::{Storage, StorageError, StorageErrorKind, Timestamp};
+use tieline_core::{Body, Point, Storage, StorageError, StorageErrorKind, Timestamp, Update};
 use tieline_journal::{Item, Reader, Seq, decode};
 use tieline_store::{Sample, Store, StoreError};
 use tracing::{info, warn};
@@ -72,11 +72,7 @@ impl<S: Storage> StoreThread<S> {
                     octets += payload.len();
                     batch.upto = seq;
                     match decode(payload) {
-                        Ok(samples) => batch.samples.extend(samples.into_iter().map(|sample| Sample {
-                            topic: sample.update.topic,
-                            time: sample.time,
-                            body: sample.update.body,
-                        })),
+                        Ok(samples) => batch.samples.extend(samples.into_iter().map(to_store)),
                         Err(error) => {
                             warn!(seq = seq.0, %error, "a journal record cannot be read and is left out of the history");
                             self.board.note(|notes| notes.status.unreadable_records += 1);
@@ -164,4 +160,17 @@ fn trouble_of_journal(error: &StorageError) -> HistoryState {
 pub(crate) fn utc() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}
+
+/// A payload that reads as a point is stored as one, so that it can be drawn and averaged. It is read here and not
+/// where it is published: nobody waits for this thread.
+fn to_store(sample: tieline_journal::Sample) -> Sample {
+    let tieline_journal::Sample { time, update: Update { topic, body } } = sample;
+    match &body {
+        Body::Opaque(octets) => match Point::from_json(octets, time) {
+            Ok(point) => Sample { topic, time: point.time, body: Body::Point(point) },
+            Err(_) => Sample { topic, time, body },
+        },
+        Body::Point(_) => Sample { topic, time, body },
+    }
 }

@@ -88,6 +88,30 @@ fn payloads_as_published_have_the_time_of_their_receipt() {
     assert_eq!(times, [5, 9]);
 }
 
+#[test]
+fn payloads_that_read_as_points_are_stored_as_points() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = HistoryWriter::open(folder.path(), HistoryOptions::default()).unwrap();
+    for payload in [&b"4.5"[..], b"{\"v\":7,\"q\":\"bad\",\"t\":\"1970-01-01T00:00:00.002Z\"}", b"{\"a\":1}"] {
+        let body = Body::Opaque(bytes::Bytes::from_static(payload));
+        let update = Update { topic: Topic::new("x").unwrap(), body };
+        history.handle().record(Timestamp::from_micros(5), vec![update]);
+    }
+    drop(history);
+    let reader = StoreReader::open(folder.path()).unwrap();
+    let rows = reader.query(HistoryQuery::of(Filter::new("#").unwrap())).unwrap();
+    let mut shown: Vec<String> = rows.map(|row| row.unwrap().point.to_json()).collect();
+    shown.sort();
+    assert_eq!(
+        shown,
+        [
+            "{\"v\":\"{\\\"a\\\":1}\",\"q\":\"good\",\"t\":\"1970-01-01T00:00:00.000005Z\"}",
+            "{\"v\":4.5,\"q\":\"good\",\"t\":\"1970-01-01T00:00:00.000005Z\"}",
+            "{\"v\":7,\"q\":\"bad\",\"why\":[\"offline\"],\"t\":\"1970-01-01T00:00:00.002Z\"}",
+        ]
+    );
+}
+
 /// A folder on a disk that is full when told.
 struct Filling(FolderStorage, Arc<AtomicBool>);
 

@@ -6,7 +6,7 @@
 use crate::bus::BusHandle;
 use crate::config::HistoryConfig;
 use std::collections::HashSet;
-use tieline_core::{Body, Filter, Now, Point, Timestamp, Topic, Update};
+use tieline_core::{Body, Filter, Now, Timestamp, Topic, Update};
 use tieline_history::{HistoryHandle, HistoryState, HistoryStatus};
 use tieline_mqtt::PacketId;
 use tokio::sync::oneshot;
@@ -99,15 +99,8 @@ impl Recorder {
             self.receipts.extend(receipt.and_then(answer_at_once));
             return false;
         }
-        let mut update = update.clone();
-        // What reads as a point is stored as one, so that it can be drawn and averaged.
-        if let Body::Opaque(octets) = &update.body
-            && let Ok(point) = Point::from_json(octets, now.utc)
-        {
-            update.body = Body::Point(point);
-        }
         self.received = now.utc;
-        self.updates.push(update);
+        self.updates.push(update.clone());
         self.receipts.extend(receipt);
         true
     }
