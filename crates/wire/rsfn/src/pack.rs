@@ -9,8 +9,8 @@
 
 use crate::content_key::{ContentKey, padding};
 use crate::{
-    Authority, Crypto, Digest, ErrorCode, HEADER_OCTETS, Header, KeyAlgorithm, Party, Profile, Secret, SignJob,
-    TAG_OCTETS, Treatment, WrapJob, is_compressed,
+    Authority, CONTENT_OCTETS_MAX, Crypto, Digest, ErrorCode, HEADER_OCTETS, Header, KeyAlgorithm, Party, Profile,
+    Secret, SignJob, TAG_OCTETS, TooLarge, Treatment, WrapJob, is_compressed,
 };
 use alloc::vec::Vec;
 use core::fmt;
@@ -68,6 +68,9 @@ impl Packing {
         let header = outgoing.header(profile)?;
         if header.treatment.is_compressed() && !is_compressed(content) {
             return Err(PackError::NotCompressed);
+        }
+        if u64::try_from(content.len()).is_ok_and(|octets| octets > CONTENT_OCTETS_MAX) {
+            return Err(PackError::TooLarge(TooLarge { limit: CONTENT_OCTETS_MAX }));
         }
         let mut message = Vec::with_capacity(HEADER_OCTETS + content.len() + TAG_OCTETS);
         message.resize(HEADER_OCTETS, 0);
@@ -177,6 +180,8 @@ pub enum PackError {
     Authority(Authority),
     /// The treatment says "compressed", the content is neither gzip nor zip.
     NotCompressed,
+    /// The content has more than [`CONTENT_OCTETS_MAX`] octets.
+    TooLarge(TooLarge),
     /// The result of an RSA job is not as long as its key's modulus.
     BlockLength {
         /// Octets of the result.
@@ -192,6 +197,7 @@ impl fmt::Display for PackError {
             Self::KeyAlgorithm(algorithm) => write!(f, "keys of {algorithm:?} are not accepted by the profile"),
             Self::Authority(authority) => write!(f, "authority {authority} is not accepted by the profile"),
             Self::NotCompressed => f.write_str("the treatment says compressed, the content is neither gzip nor zip"),
+            Self::TooLarge(large) => large.fmt(f),
             Self::BlockLength { octets, expected } => {
                 write!(f, "an RSA result of {octets} octets, expected {expected}")
             }

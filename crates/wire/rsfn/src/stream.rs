@@ -11,11 +11,14 @@
 use crate::content_key::{BLOCK, ContentKey, padded_octets, padding};
 use crate::{
     Admitted, CONTENT_OCTETS_MAX, Crypto, Fault, GcmStream, Hasher, Header, OpenedStream, Outgoing, PackError,
-    PackingHeader, Profile, Secret, TAG_OCTETS, Tag, TooLarge,
+    PackingHeader, Profile, Secret, TAG_OCTETS, Tag, TooLarge, is_compressed,
 };
 use alloc::vec::Vec;
 use core::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop};
+
+/// Octets by which compressed content is known.
+const MAGIC_OCTETS: usize = 4;
 
 /// A message that is packed piece by piece.
 pub struct PackingStream<'a, C: Crypto> {
@@ -27,6 +30,8 @@ pub struct PackingStream<'a, C: Crypto> {
     hasher: C::Hasher,
     /// Content that does not fill a block of triple DES yet.
     held: Vec<u8>,
+    /// The first octets of the content, at most [`MAGIC_OCTETS`]: whether it is compressed.
+    magic: Vec<u8>,
     octets: u64,
 }
 
@@ -41,7 +46,8 @@ impl<'a, C: Crypto> PackingStream<'a, C> {
         let key = ContentKey::read(profile.cipher, secret.wrapped(profile.cipher));
         let flow = Flow::new(crypto, key.filter(|_| header.treatment.is_encrypted()).as_ref());
         let hasher = crypto.sha256_start();
-        Ok(Self { crypto, header, profile: *profile, secret, flow, hasher, held: Vec::new(), octets: 0 })
+        let (held, magic) = (Vec::new(), Vec::new());
+        Ok(Self { crypto, header, profile: *profile, secret, flow, hasher, held, magic, octets: 0 })
     }
 
     /// Takes the next octets of content and appends to `out` what goes behind the header.
@@ -50,13 +56,19 @@ impl<'a, C: Crypto> PackingStream<'a, C> {
     /// The content has more than [`CONTENT_OCTETS_MAX`] octets; none of `content` was taken.
     pub fn feed(&mut self, content: &[u8], out: &mut Vec<u8>) -> Result<(), TooLarge> {
         self.octets = counted(self.octets, content, CONTENT_OCTETS_MAX)?;
+        self.magic.extend(content.iter().take(MAGIC_OCTETS.saturating_sub(self.magic.len())));
         self.encrypt(content, out);
         Ok(())
     }
 
     /// Appends the end of the content to `out`. The header is the result, once RSA has been done.
-    #[must_use]
-    pub fn finish(mut self, out: &mut Vec<u8>) -> PackingHeader {
+    ///
+    /// # Errors
+    /// The content is not compressed although the treatment says so.
+    pub fn finish(mut self, out: &mut Vec<u8>) -> Result<PackingHeader, PackError> {
+        if self.header.treatment.is_compressed() && !is_compressed(&self.magic) {
+            return Err(PackError::NotCompressed);
+        }
         if self.profile.cipher.is_padded() {
             self.encrypt(padding(self.held.len()), out);
         }
@@ -64,7 +76,7 @@ impl<'a, C: Crypto> PackingStream<'a, C> {
         if let Flow::Gcm(gcm) = flow {
             out.extend_from_slice(&gcm.finish());
         }
-        PackingHeader { header, profile, secret, digest: hasher.finish() }
+        Ok(PackingHeader { header, profile, secret, digest: hasher.finish() })
     }
 
     fn encrypt(&mut self, content: &[u8], out: &mut Vec<u8>) {

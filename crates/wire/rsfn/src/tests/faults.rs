@@ -218,4 +218,15 @@ fn results_of_wrong_length_are_the_callers_mistake() {
     check(Treatment::Broadcast, 256, 256, Some((256, 0)));
     let compressed = Packing::new(&Plain, &RSFN_V3, &keys.outgoing(Treatment::CompressedFile), b"text", secret(1));
     assert_eq!(compressed.err(), Some(PackError::NotCompressed));
+    let streamed = |pieces: &[&[u8]]| {
+        let outgoing = keys.outgoing(Treatment::CompressedFile);
+        let mut stream = PackingStream::new(&Plain, &RSFN_V3, &outgoing, secret(1)).expect("a message");
+        let mut out = Vec::new();
+        pieces.iter().for_each(|piece| stream.feed(piece, &mut out).expect("small"));
+        stream.finish(&mut out).map(drop)
+    };
+    assert_eq!(streamed(&[b"\x1f", b"\x8b\x08", b"rest"]), Ok(()));
+    assert_eq!(streamed(&[b"PK\x03\x04rest"]), Ok(()));
+    assert_eq!(streamed(&[b"\x1f", b"\x8b"]), Err(PackError::NotCompressed));
+    assert_eq!(streamed(&[]), Err(PackError::NotCompressed));
 }

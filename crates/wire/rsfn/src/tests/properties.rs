@@ -84,7 +84,7 @@ proptest! {
         for octets in content.chunks(piece) {
             stream.feed(octets, &mut body).expect("small");
         }
-        let header = stream.finish(&mut body);
+        let header = stream.finish(&mut body).expect("what it says");
         let wrapped = header.wrap_job().and_then(|job| Clearly.wrap(job)).unwrap_or_default();
         let signature = Clearly.sign(header.sign_job()).expect("a signature");
         let mut streamed = header.finish(&signature, &wrapped).expect("whole blocks");
