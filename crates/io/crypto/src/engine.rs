@@ -124,7 +124,7 @@ pub struct EngineCounters {
     pub public_lanes: u64,
 }
 
-/// Does jobs on the thread that calls it; one for each thread, as it owns 80 KiB of working memory.
+/// Does jobs on the thread that calls it; one for each thread, as it owns 60 KiB of working memory.
 pub struct Engine {
     lanes: Option<Worker<Ifma>>,
     counters: EngineCounters,

@@ -35,7 +35,7 @@ pub(crate) use public::{LaneModulus, PublicPass};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use sys::Ifma;
 
-pub(crate) use kernel::Moduli;
+pub(crate) use kernel::{Moduli, PRIME_DIGITS};
 use vector::Plain;
 pub(crate) use vector::{Row, Wide};
 
@@ -46,8 +46,9 @@ pub(crate) const PUBLIC_MESSAGES: usize = vector::LANES;
 
 /// Who does the arithmetic.
 pub(crate) trait Unit: Copy {
+    /// a · b / R mod m.
     fn multiply<const N: usize>(self, out: &mut Wide<N>, a: &Wide<N>, b: &Wide<N>, moduli: &Moduli<N>);
-    fn square<const N: usize>(self, out: &mut Wide<N>, a: &Wide<N>, moduli: &Moduli<N>);
+    fn square(self, out: &mut Wide<PRIME_DIGITS>, a: &Wide<PRIME_DIGITS>, moduli: &Moduli<PRIME_DIGITS>);
     fn add<const N: usize>(self, out: &mut Wide<N>, a: &Wide<N>, b: &Wide<N>);
     fn choose<const N: usize>(self, out: &mut Wide<N>, table: &[Wide<N>], index: &Row);
 }
@@ -69,8 +70,8 @@ impl Unit for Portable {
         kernel::multiply::<Plain, N>(out, a, b, moduli);
     }
 
-    fn square<const N: usize>(self, out: &mut Wide<N>, a: &Wide<N>, moduli: &Moduli<N>) {
-        kernel::square::<Plain, N>(out, a, moduli);
+    fn square(self, out: &mut Wide<PRIME_DIGITS>, a: &Wide<PRIME_DIGITS>, moduli: &Moduli<PRIME_DIGITS>) {
+        kernel::square::<Plain>(out, a, moduli);
     }
 
     fn add<const N: usize>(self, out: &mut Wide<N>, a: &Wide<N>, b: &Wide<N>) {
@@ -88,7 +89,7 @@ impl Unit for Ifma {
         Self::multiply(self, out, a, b, moduli);
     }
 
-    fn square<const N: usize>(self, out: &mut Wide<N>, a: &Wide<N>, moduli: &Moduli<N>) {
+    fn square(self, out: &mut Wide<PRIME_DIGITS>, a: &Wide<PRIME_DIGITS>, moduli: &Moduli<PRIME_DIGITS>) {
         Self::square(self, out, a, moduli);
     }
 

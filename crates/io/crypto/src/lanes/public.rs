@@ -79,8 +79,8 @@ impl PublicPass {
     fn power_f4<U: Unit>(&mut self, unit: U) {
         unit.multiply(&mut self.power, &self.base, &self.squares, &self.moduli);
         for _ in 0..8 {
-            unit.square(&mut self.next, &self.power, &self.moduli);
-            unit.square(&mut self.power, &self.next, &self.moduli);
+            unit.multiply(&mut self.next, &self.power, &self.power, &self.moduli);
+            unit.multiply(&mut self.power, &self.next, &self.next, &self.moduli);
         }
         unit.multiply(&mut self.next, &self.power, &self.base, &self.moduli);
         self.power = self.next;

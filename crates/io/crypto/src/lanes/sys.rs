@@ -5,7 +5,7 @@
 
 #![expect(unsafe_code, reason = "the vector unit is reached through intrinsics")]
 
-use super::kernel::{self, Moduli};
+use super::kernel::{self, Moduli, PRIME_DIGITS};
 use super::vector::{DIGIT_BITS, Row, Vector, Wide};
 use core::arch::x86_64::{
     __m512i, _mm512_add_epi64, _mm512_and_si512, _mm512_loadu_si512, _mm512_madd52hi_epu64, _mm512_madd52lo_epu64,
@@ -28,7 +28,7 @@ impl Ifma {
         unsafe { multiply(out, a, b, moduli) }
     }
 
-    pub(super) fn square<const N: usize>(self, out: &mut Wide<N>, a: &Wide<N>, moduli: &Moduli<N>) {
+    pub(super) fn square(self, out: &mut Wide<PRIME_DIGITS>, a: &Wide<PRIME_DIGITS>, moduli: &Moduli<PRIME_DIGITS>) {
         // SAFETY: `self` proves the features.
         unsafe { square(out, a, moduli) }
     }
@@ -52,8 +52,8 @@ fn multiply<const N: usize>(out: &mut Wide<N>, a: &Wide<N>, b: &Wide<N>, moduli:
 
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn square<const N: usize>(out: &mut Wide<N>, a: &Wide<N>, moduli: &Moduli<N>) {
-    kernel::square::<Zmm, N>(out, a, moduli);
+fn square(out: &mut Wide<PRIME_DIGITS>, a: &Wide<PRIME_DIGITS>, moduli: &Moduli<PRIME_DIGITS>) {
+    kernel::square::<Zmm>(out, a, moduli);
 }
 
 #[inline(never)]

@@ -110,38 +110,57 @@ fn check_pass(keys: &[TestKey], numbers: &[[u8; 256]]) {
     }
 }
 
-fn run_multiply<U: Unit, const N: usize>(unit: U, a: &Wide<N>, b: &Wide<N>, moduli: &Moduli<N>) -> (Wide<N>, Wide<N>) {
-    let (mut product, mut squared) = ([Row::ZERO; N], [Row::ZERO; N]);
+fn run_multiply<U: Unit, const N: usize>(unit: U, a: &Wide<N>, b: &Wide<N>, moduli: &Moduli<N>) -> Wide<N> {
+    let mut product = [Row::ZERO; N];
     unit.multiply(&mut product, a, b, moduli);
-    unit.square(&mut squared, a, moduli);
-    (product, squared)
+    product
 }
 
-/// Factors below 4 m give a product that is right mod m and below 2 m, with digits of 52 bits, in every lane.
-fn check_multiply<const N: usize>(moduli: [[u64; N]; LANES], a: [[u64; N]; LANES], b: [[u64; N]; LANES]) {
-    let mut wide = Moduli { digits: [Row::ZERO; N], inverse: Row::ZERO };
-    let (mut wide_a, mut wide_b) = ([Row::ZERO; N], [Row::ZERO; N]);
-    for lane in 0..LANES {
-        put(&mut wide.digits, lane, &moduli[lane]);
-        wide.inverse.0[lane] = digits::negative_inverse(moduli[lane][0]);
-        put(&mut wide_a, lane, &a[lane]);
-        put(&mut wide_b, lane, &b[lane]);
-    }
-    let (product, squared) = on_all_units(
-        |unit| run_multiply(unit, &wide_a, &wide_b, &wide),
-        |unit| run_multiply(unit, &wide_a, &wide_b, &wide),
-    );
+fn run_square<U: Unit>(unit: U, a: &Wide<PRIME_DIGITS>, moduli: &Moduli<PRIME_DIGITS>) -> Wide<PRIME_DIGITS> {
+    let mut square = [Row::ZERO; PRIME_DIGITS];
+    unit.square(&mut square, a, moduli);
+    square
+}
+
+fn wide<const N: usize>(numbers: &[[u64; N]; LANES]) -> Wide<N> {
+    std::array::from_fn(|digit| Row(numbers.map(|number| number[digit])))
+}
+
+fn wide_moduli<const N: usize>(moduli: &[[u64; N]; LANES]) -> Moduli<N> {
+    Moduli { digits: wide(moduli), inverse: Row(moduli.map(|modulus| digits::negative_inverse(modulus[0]))) }
+}
+
+/// The product is right mod m, below 2 m, and its digits have 52 bits, in every lane.
+fn check_product<const N: usize>(
+    product: &Wide<N>,
+    moduli: &[[u64; N]; LANES],
+    a: &[[u64; N]; LANES],
+    b: &[[u64; N]; LANES],
+) {
     let r = BigUint::from(1u8) << (52 * N);
     for lane in 0..LANES {
-        let modulus = number(&moduli[lane]);
-        for (out, factor) in [(&product, &b[lane]), (&squared, &a[lane])] {
-            let digits = take(out, lane);
-            assert!(digits.iter().all(|&digit| digit <= DIGIT_MASK), "{digits:x?}");
-            let out = number(&digits);
-            assert!(out < &modulus + &modulus, "lane {lane}");
-            assert_eq!(out * &r % &modulus, number(&a[lane]) * number(factor) % &modulus, "lane {lane}");
-        }
+        let (modulus, digits) = (number(&moduli[lane]), take(product, lane));
+        assert!(digits.iter().all(|&digit| digit <= DIGIT_MASK), "{digits:x?}");
+        let product = number(&digits);
+        assert!(product < &modulus + &modulus, "lane {lane}");
+        assert_eq!(product * &r % &modulus, number(&a[lane]) * number(&b[lane]) % &modulus, "lane {lane}");
     }
+}
+
+fn check_multiply<const N: usize>(moduli: &[[u64; N]; LANES], a: &[[u64; N]; LANES], b: &[[u64; N]; LANES]) {
+    let (wide_a, wide_b, wide_moduli) = (wide(a), wide(b), wide_moduli(moduli));
+    let product = on_all_units(
+        |unit| run_multiply(unit, &wide_a, &wide_b, &wide_moduli),
+        |unit| run_multiply(unit, &wide_a, &wide_b, &wide_moduli),
+    );
+    check_product(&product, moduli, a, b);
+}
+
+fn check_square(moduli: &[[u64; PRIME_DIGITS]; LANES], a: &[[u64; PRIME_DIGITS]; LANES]) {
+    let (wide_a, wide_moduli) = (wide(a), wide_moduli(moduli));
+    let square =
+        on_all_units(|unit| run_square(unit, &wide_a, &wide_moduli), |unit| run_square(unit, &wide_a, &wide_moduli));
+    check_product(&square, moduli, a, a);
 }
 
 /// A factor below 4 m, by its place between 0 and the largest.
@@ -172,7 +191,8 @@ proptest! {
         let moduli = moduli.map(|m| digits::from_octets::<20>(&m));
         let a = std::array::from_fn(|i| factor(&moduli[i], &a[i]));
         let b = std::array::from_fn(|i| factor(&moduli[i], &b[i]));
-        check_multiply(moduli, a, b);
+        check_multiply(&moduli, &a, &b);
+        check_square(&moduli, &a);
     }
 
     #[test]
@@ -183,7 +203,7 @@ proptest! {
         let moduli = moduli.map(|m| digits::from_octets::<40>(&m));
         let a = std::array::from_fn(|i| factor(&moduli[i], &a[i]));
         let b = std::array::from_fn(|i| factor(&moduli[i], &b[i]));
-        check_multiply(moduli, a, b);
+        check_multiply(&moduli, &a, &b);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use super::{KEY_OF_3, KEYS};
 use crate::engine::Worker;
-use crate::lanes::{Ifma, Moduli, Portable, Row, Unit, Wide};
+use crate::lanes::{Ifma, Moduli, PRIME_DIGITS, Portable, Row, Unit, Wide};
 use crate::*;
 use proptest::prelude::*;
 use std::cell::Cell;
@@ -79,7 +79,7 @@ impl Unit for Faulty<'_> {
         }
     }
 
-    fn square<const N: usize>(self, out: &mut Wide<N>, a: &Wide<N>, moduli: &Moduli<N>) {
+    fn square(self, out: &mut Wide<PRIME_DIGITS>, a: &Wide<PRIME_DIGITS>, moduli: &Moduli<PRIME_DIGITS>) {
         self.multiply(out, a, a, moduli);
     }
 
