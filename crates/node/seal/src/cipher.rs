@@ -1,0 +1,98 @@
+//! What the envelope asks of cryptography, answered by `tieline-crypto`.
+
+use tieline_crypto as aws;
+use tieline_rsfn::{Crypto, Digest, GcmStream, Hasher, SECRET_OCTETS, Secret, Tag};
+
+/// Hashes and content ciphers.
+#[derive(Clone, Copy, Debug)]
+pub struct Ciphers;
+
+impl Crypto for Ciphers {
+    type Hasher = Sha256;
+    type Gcm = Gcm;
+
+    fn sha256(&self, octets: &[u8]) -> Digest {
+        aws::sha256(octets)
+    }
+
+    fn sha256_start(&self) -> Sha256 {
+        Sha256(aws::Sha256::default())
+    }
+
+    fn aes256_gcm_seal(&self, key: &[u8; 32], iv: &[u8; 12], content: &mut [u8]) -> Tag {
+        // The library refuses only what is longer than 64 GiB, which no caller holds in memory.
+        aws::aes256_gcm_seal(key, iv, content).expect("content of less than 64 GiB")
+    }
+
+    fn aes256_gcm_open(&self, key: &[u8; 32], iv: &[u8; 12], content: &mut [u8], tag: &Tag) -> bool {
+        aws::aes256_gcm_open(key, iv, content, tag)
+    }
+
+    fn aes256_gcm_start(&self, key: &[u8; 32], iv: &[u8; 12]) -> Gcm {
+        Gcm(aws::GcmStream::new(key, iv))
+    }
+
+    fn tdes_cbc_encrypt(&self, key: &[u8; 24], iv: &[u8; 8], blocks: &mut [u8]) {
+        aws::tdes_cbc_encrypt(key, iv, blocks).expect("whole blocks, as the envelope promises");
+    }
+
+    fn tdes_cbc_decrypt(&self, key: &[u8; 24], iv: &[u8; 8], blocks: &mut [u8]) {
+        aws::tdes_cbc_decrypt(key, iv, blocks).expect("whole blocks, as the envelope promises");
+    }
+}
+
+/// A SHA-256 that grows.
+pub struct Sha256(aws::Sha256);
+
+impl Hasher for Sha256 {
+    fn update(&mut self, octets: &[u8]) {
+        self.0.update(octets);
+    }
+
+    fn finish(self) -> Digest {
+        self.0.finish()
+    }
+}
+
+/// An AES-256-GCM that grows.
+pub struct Gcm(aws::GcmStream);
+
+impl GcmStream for Gcm {
+    fn encrypt(&mut self, octets: &mut [u8]) {
+        self.0.encrypt(octets);
+    }
+
+    fn decrypt(&mut self, octets: &mut [u8]) {
+        self.0.decrypt(octets);
+    }
+
+    fn finish(self) -> Tag {
+        self.0.finish()
+    }
+}
+
+/// The random octets of one message.
+///
+/// # Errors
+/// The system gave no entropy.
+pub fn draw_secret() -> Result<Secret, aws::CryptoError> {
+    let mut octets = zeroize::Zeroizing::new([0; SECRET_OCTETS]);
+    aws::fill_random(octets.as_mut())?;
+    Ok(Secret::new(*octets))
+}
+
+/// The padding of a signature, in the words of the library.
+pub const fn signature_padding(padding: tieline_rsfn::SignaturePadding) -> aws::SignaturePadding {
+    match padding {
+        tieline_rsfn::SignaturePadding::Pkcs1v15 => aws::SignaturePadding::Pkcs1v15,
+        tieline_rsfn::SignaturePadding::PssSha256 => aws::SignaturePadding::PssSha256,
+    }
+}
+
+/// The padding of a content key, in the words of the library.
+pub const fn key_padding(padding: tieline_rsfn::KeyPadding) -> aws::KeyPadding {
+    match padding {
+        tieline_rsfn::KeyPadding::Pkcs1v15 => aws::KeyPadding::Pkcs1v15,
+        tieline_rsfn::KeyPadding::OaepSha256 => aws::KeyPadding::OaepSha256,
+    }
+}

@@ -1,0 +1,204 @@
+//! What a server of seals is told: TOML, one table a domain and a client, files for keys and certificates.
+//!
+//! In: files. Out: a [`Config`] that holds only legal values and keys that were read and checked, or every error at once
+//! with file, line, key, what was found and what was expected.
+
+mod domain;
+#[cfg(test)]
+mod tests;
+
+use crate::access::{Client, Clients, Right};
+use crate::work::{Domains, Limits};
+use domain::read_domains;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tieline_rsfn::InflateLimits;
+use tieline_service::parse;
+use tieline_service::reader::{ConfigError, Document, Finding, Findings, Section};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// All that a server is told.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Threads that do operations; 0 for one a core.
+    pub workers: usize,
+    /// Operations that may wait; one more is answered with "busy".
+    pub queue_max: usize,
+    /// Octets of content at most.
+    pub content_octets_max: u64,
+    /// How far compressed content may grow.
+    pub inflate: InflateLimits,
+    /// Whether private-key operations that wait are done together.
+    pub batch: bool,
+    /// Whether clients are told why a message could not be opened. Whoever can send messages of his own making and
+    /// learns that can decrypt with the key: see `docs/seal.md`.
+    pub exact_errors: bool,
+    /// How long before a certificate ends its end is warned of.
+    pub expiry_warning: Duration,
+    /// Where HTTP listens.
+    pub http: SocketAddr,
+    /// Host names, besides addresses and localhost, under which HTTP may be reached.
+    pub hosts: Vec<String>,
+    /// Where the binary protocol listens.
+    pub protocol: SocketAddr,
+    /// Connections of the binary protocol at once, and of HTTP; one more is closed.
+    pub connections_max: usize,
+    /// Requests of one connection that are not answered yet; then nothing more is read from it.
+    pub in_flight_max: u32,
+    /// The audit log; none keeps none.
+    pub audit: Option<PathBuf>,
+    /// Domains, keys, peers.
+    pub domains: Domains,
+    /// Who may ask.
+    pub clients: Clients,
+}
+
+impl Config {
+    /// How large things may be.
+    #[must_use]
+    pub const fn limits(&self) -> Limits {
+        Limits { content_octets_max: self.content_octets_max, inflate: self.inflate }
+    }
+}
+
+/// Reads a configuration and the keys and certificates that it names.
+///
+/// # Errors
+/// Everything that is wrong in any of the files.
+pub fn load(path: &Path) -> Result<Config, ConfigError> {
+    let file = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => from_text(&file, &text, path.parent().unwrap_or(Path::new("."))),
+        Err(error) => {
+            let (key, expected) = ("(file)".to_owned(), "a readable TOML file".to_owned());
+            Err(ConfigError(vec![Finding { file, line: 1, column: 1, key, found: error.to_string(), expected }]))
+        }
+    }
+}
+
+/// Reads a configuration from text; keys and certificates are found beside `folder`.
+///
+/// # Errors
+/// Everything that is wrong.
+pub fn from_text(file: &str, text: &str, folder: &Path) -> Result<Config, ConfigError> {
+    let mut findings = Findings::default();
+    let config = Document::read(file, text, &mut findings, |doc, root| read_config(doc, root, folder));
+    if findings.is_empty() { Ok(config) } else { Err(ConfigError(findings.sorted())) }
+}
+
+fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path) -> Config {
+    let mut config = default_config();
+    read_seal(root.section(doc, "seal"), doc, &mut config);
+    let mut http = root.section(doc, "http");
+    config.http = read_listen(&mut http, doc, config.http);
+    config.hosts = http.or(doc, "hosts", Vec::new(), parse::texts);
+    http.finish(doc);
+    let mut protocol = root.section(doc, "protocol");
+    config.protocol = read_listen(&mut protocol, doc, config.protocol);
+    config.connections_max =
+        protocol.or(doc, "connections_max", 256, |v| parse::integer(1..=100_000_u32)(v).map(size_of_u32));
+    config.in_flight_max = protocol.or(doc, "in_flight_max", 1024, parse::integer(1..=65_536_u32));
+    protocol.finish(doc);
+    let mut audit = root.section(doc, "audit");
+    config.audit = audit.optional(doc, "file", parse::text).map(|file| folder.join(file));
+    audit.finish(doc);
+    config.domains = read_domains(root.section(doc, "domain"), doc, folder);
+    config.clients = read_clients(root.section(doc, "client"), doc, &config.domains);
+    if !root.has("client") {
+        doc.report(root.at(), "client", "no client".to_owned(), "at least one, as in [client.app1]".to_owned());
+    }
+    root.finish(doc);
+    config
+}
+
+fn default_config() -> Config {
+    let loopback = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    Config {
+        workers: 0,
+        queue_max: 4096,
+        content_octets_max: 4 << 20,
+        inflate: InflateLimits::default(),
+        batch: true,
+        exact_errors: false,
+        expiry_warning: 30 * DAY,
+        http: loopback(7480),
+        hosts: Vec::new(),
+        protocol: loopback(7481),
+        connections_max: 256,
+        in_flight_max: 1024,
+        audit: None,
+        domains: Domains::new(),
+        clients: Clients::new(),
+    }
+}
+
+fn read_seal(mut s: Section<'_>, doc: &mut Document<'_>, config: &mut Config) {
+    config.workers = s.or(doc, "workers", 0, |v| parse::integer(0..=1024_u32)(v).map(size_of_u32));
+    config.queue_max =
+        s.or(doc, "queue_max", config.queue_max, |v| parse::integer(1..=1_000_000_u32)(v).map(size_of_u32));
+    config.content_octets_max =
+        s.or(doc, "content_octets_max", config.content_octets_max, parse::octets(1024..=256 << 20));
+    config.inflate = InflateLimits {
+        octets_max: s.or(doc, "inflate_octets_max", 64 << 20, parse::octets(1024..=1 << 30)),
+        ratio_max: s.or(doc, "inflate_ratio_max", config.inflate.ratio_max, parse::integer(1..=2000)),
+    };
+    config.batch = s.or(doc, "batch", config.batch, parse::boolean);
+    config.exact_errors = s.or(doc, "exact_errors", config.exact_errors, parse::boolean);
+    config.expiry_warning = s.or(doc, "expiry_warning", config.expiry_warning, parse::duration(DAY..=365 * DAY));
+    s.finish(doc);
+}
+
+/// Tokens travel in the clear, so only this machine may be listened to.
+fn read_listen(s: &mut Section<'_>, doc: &mut Document<'_>, default: SocketAddr) -> SocketAddr {
+    let listen = s.or(doc, "listen", default, parse::listen_address);
+    if !listen.ip().is_loopback() {
+        let found = format!("{listen}, which other machines can reach");
+        let expected =
+            "an address of this machine alone, as in \"127.0.0.1:7480\"; put a TLS proxy in front".to_owned();
+        doc.report(s.value_at("listen"), &s.key("listen"), found, expected);
+    }
+    listen
+}
+
+fn read_clients(mut all: Section<'_>, doc: &mut Document<'_>, domains: &Domains) -> Clients {
+    let mut clients = Clients::new();
+    for (name, mut s) in all.sections(doc) {
+        let expected = "the SHA-256 of a token, 64 hexadecimal digits; `tieline seal token` makes one";
+        let token = s.required(doc, "token_sha256", expected, |value| {
+            value.as_str().and_then(from_hex).ok_or_else(|| expected.to_owned())
+        });
+        let rights = s.required(doc, "rights", "a list like [\"pack:spb\", \"unpack:*\"]", |value| {
+            let words = || "a list like [\"pack:spb\", \"unpack:*\", \"admin:spb\"] of domains that exist".to_owned();
+            let rights: Option<Vec<_>> = parse::texts(value)?.iter().map(|text| Right::from_text(text)).collect();
+            let known = |right: &Right| right.domain.as_ref().is_none_or(|domain| domains.contains_key(domain));
+            rights.filter(|rights| rights.iter().all(known)).ok_or_else(words)
+        });
+        if let (Some(token), Some(rights)) = (token, rights) {
+            let client = Arc::new(Client { name, token, rights });
+            if let Some(other) = clients.insert(token, client) {
+                let found = format!("the token of client {:?}", other.name);
+                doc.report(s.value_at("token_sha256"), &s.key("token_sha256"), found, "a token of its own".to_owned());
+            }
+        }
+        s.finish(doc);
+    }
+    clients
+}
+
+fn from_hex(text: &str) -> Option<[u8; 32]> {
+    if !text.is_ascii() || text.len() != 64 {
+        return None;
+    }
+    let mut octets = [0; 32];
+    for (octet, digits) in octets.iter_mut().zip(text.as_bytes().chunks(2)) {
+        *octet = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(octets)
+}
+
+fn size_of_u32(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,140 @@
+//! HTTP: the API under `/v1/seal`, `/metrics`, `/healthz`.
+//!
+//! In: requests with a bearer token. Out: what workers answer. The API is described by `openapi.json`, which a test
+//! holds against the routes.
+
+mod keys;
+mod operate;
+
+use crate::access::{Action, Client, digest};
+use crate::pool::Shared;
+use crate::protocol::Reason;
+use crate::told::Told;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::serve::ListenerExt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tieline_service::exposition::Exposition;
+use tieline_service::http::guard::{Guard, guard};
+use tieline_service::http::problem::Problem;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+/// The OpenAPI document.
+pub const OPENAPI: &str = include_str!("openapi.json");
+
+/// What a JSON body may have besides content in base64, in octets.
+const JSON_OCTETS: usize = 4096;
+
+/// What every handler may use.
+#[derive(Clone)]
+pub struct App(Arc<Shared>);
+
+impl App {
+    /// The client whose token the request bears, if it may do `action` in `domain`.
+    fn client(&self, headers: &HeaderMap, action: Action, domain: &str) -> Result<Arc<Client>, Problem> {
+        let client = self.known(headers)?;
+        let refused = || Problem::new(StatusCode::FORBIDDEN, format!("this client may not {} there", action.word()));
+        if client.may(action, domain) { Ok(client) } else { Err(refused()) }
+    }
+
+    fn known(&self, headers: &HeaderMap) -> Result<Arc<Client>, Problem> {
+        let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let token = bearer.and_then(|value| value.strip_prefix("Bearer "));
+        let client = token.and_then(|token| self.0.config().clients.get(&digest(token)).cloned());
+        let words = "a known token is expected, as in \"Authorization: Bearer TOKEN\"";
+        client.ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, words))
+    }
+}
+
+fn router(app: App, hosts: Vec<String>) -> Router {
+    let content = usize::try_from(app.0.config().content_octets_max).unwrap_or(usize::MAX / 2);
+    let body_octets_max = content.saturating_add(1024).div_ceil(3).saturating_mul(4).saturating_add(JSON_OCTETS);
+    Router::new()
+        .route("/v1/seal/pack", post(operate::pack))
+        .route("/v1/seal/unpack", post(operate::unpack))
+        .route("/v1/seal/keys", get(keys::keys))
+        .route("/v1/seal/openapi.json", get(|| async { json(OPENAPI.to_owned()) }))
+        .route("/metrics", get(metrics))
+        .route("/healthz", get(health))
+        .layer(DefaultBodyLimit::max(body_octets_max))
+        .layer(axum::middleware::from_fn_with_state(Guard(hosts.into()), guard))
+        .with_state(app)
+}
+
+/// Serves until the server closes, then until all requests are answered.
+pub async fn serve(listener: TcpListener, shared: Arc<Shared>, hosts: Vec<String>, mut closing: watch::Receiver<bool>) {
+    let service = router(App(shared), hosts).into_make_service_with_connect_info::<SocketAddr>();
+    // Without this, answers in two writes wait for the peer's delayed acknowledgement.
+    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+    let closed = async move { drop(closing.wait_for(|closing| *closing).await) };
+    if let Err(error) = axum::serve(listener, service).with_graceful_shutdown(closed).await {
+        tracing::warn!(%error, "HTTP ended");
+    }
+}
+
+async fn metrics(State(App(shared)): State<App>) -> Response {
+    let mut e = Exposition::default();
+    shared.metrics.expose(&mut e);
+    e.gauge("tieline_seal_waiting", "Operations that wait.", shared.waiting());
+    let reloads = shared.reloads.load(Ordering::Relaxed);
+    e.counter("tieline_seal_reloads_total", "Configurations that were read anew.", reloads);
+    let failures = shared.audit.failures();
+    e.counter("tieline_seal_audit_failures_total", "Writes of the audit log that failed.", failures);
+    keys::expose(&shared.config(), &mut e);
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4");
+    ([(header::CONTENT_TYPE, kind)], Body::from(e.into_text())).into_response()
+}
+
+async fn health(State(App(shared)): State<App>) -> Response {
+    let audit = shared.audit.failures() == 0;
+    let mut response =
+        json(serde_json::json!({ "ok": audit, "audit": audit, "waiting": shared.waiting() }).to_string());
+    if !audit {
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    }
+    response
+}
+
+/// A JSON text as a response.
+fn json(text: String) -> Response {
+    let kind = HeaderValue::from_static("application/json");
+    ([(header::CONTENT_TYPE, kind)], Body::from(text)).into_response()
+}
+
+impl From<Told> for Problem {
+    fn from(told: Told) -> Self {
+        let status = match told.reason {
+            Reason::Request => StatusCode::BAD_REQUEST,
+            Reason::Right => StatusCode::FORBIDDEN,
+            Reason::Message => StatusCode::UNPROCESSABLE_ENTITY,
+            Reason::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Reason::Busy | Reason::Closing => StatusCode::SERVICE_UNAVAILABLE,
+            Reason::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self::new(status, told.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_names_every_route() {
+        let document: serde_json::Value = serde_json::from_str(OPENAPI).unwrap();
+        let routes =
+            include_str!("mod.rs").lines().filter_map(|line| line.trim().strip_prefix(".route(\"")?.split('"').next());
+        let mut routes: Vec<_> = routes.map(str::to_owned).collect();
+        let mut described: Vec<_> = document["paths"].as_object().unwrap().keys().cloned().collect();
+        routes.sort();
+        described.sort();
+        assert_eq!(routes, described);
+    }
+}

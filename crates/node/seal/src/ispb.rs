@@ -1,0 +1,50 @@
+//! The number of an institution.
+
+use std::fmt;
+
+/// An institution's number in the payment system: eight digits or capital letters.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ispb([u8; 8]);
+
+impl Ispb {
+    /// From exactly eight digits, or capital letters, which a CNPJ may have too.
+    #[must_use]
+    pub fn from_text(text: &str) -> Option<Self> {
+        Self::from_octets(text.as_bytes().try_into().ok()?)
+    }
+
+    /// From eight octets of ASCII.
+    #[must_use]
+    pub fn from_octets(octets: [u8; 8]) -> Option<Self> {
+        octets.iter().all(|c| c.is_ascii_digit() || c.is_ascii_uppercase()).then_some(Self(octets))
+    }
+
+    /// The institution that a certificate's subject names, as `OU=ISPB-nnnnnnnn`.
+    #[must_use]
+    pub fn of_subject(subject: &str) -> Option<Self> {
+        unit(subject, "ISPB-").and_then(Self::from_text)
+    }
+
+    /// The eight octets.
+    #[must_use]
+    pub const fn octets(&self) -> &[u8; 8] {
+        &self.0
+    }
+}
+
+/// What follows `prefix` in the first organizational unit of a subject (RFC 4514) that begins so.
+pub fn unit<'a>(subject: &'a str, prefix: &str) -> Option<&'a str> {
+    subject.split([',', '+']).find_map(|name| name.trim().strip_prefix("OU=")?.strip_prefix(prefix))
+}
+
+impl fmt::Display for Ispb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|&c| fmt::Write::write_char(f, char::from(c)))
+    }
+}
+
+impl fmt::Debug for Ispb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Ispb({self})")
+    }
+}

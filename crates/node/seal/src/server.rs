@@ -1,0 +1,127 @@
+//! A running server.
+//!
+//! | thread | does |
+//! |---|---|
+//! | `seal-door` | the sockets of HTTP and of the binary protocol, on a current-thread runtime |
+//! | `seal-0` … | operations; one a core |
+//! | `seal-audit` | the audit log |
+
+use crate::audit::AuditLog;
+use crate::config::Config;
+use crate::pool::{self, Shared, unix_seconds};
+use crate::{door, http};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+/// How long connections may take to be answered when the server stops.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Serves until it is dropped: then what was asked is answered, and nothing new is read.
+pub struct Server {
+    shared: Arc<Shared>,
+    closing: watch::Sender<bool>,
+    door: Option<JoinHandle<()>>,
+    workers: Vec<JoinHandle<()>>,
+    http: SocketAddr,
+    protocol: SocketAddr,
+}
+
+impl Server {
+    /// Starts listening and the threads.
+    ///
+    /// # Errors
+    /// An address cannot be listened on, the audit log cannot be opened, or there is no thread.
+    pub fn start(config: Config) -> std::io::Result<Self> {
+        let config = Arc::new(config);
+        let audit = AuditLog::start(config.audit.as_deref())?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let bind = |address: SocketAddr| {
+            let named = move |error: std::io::Error| std::io::Error::new(error.kind(), format!("{address}: {error}"));
+            runtime.block_on(TcpListener::bind(address)).map_err(named)
+        };
+        let (http_listener, protocol_listener) = (bind(config.http)?, bind(config.protocol)?);
+        let (http, protocol) = (http_listener.local_addr()?, protocol_listener.local_addr()?);
+        warn_of_expiry(&config);
+        let shared = Arc::new(Shared::new(Arc::clone(&config), audit));
+        let workers = pool::start(&shared)?;
+        let (closing, closed) = watch::channel(false);
+        let doors = {
+            let (shared, hosts) = (Arc::clone(&shared), config.hosts.clone());
+            async move {
+                let links = door::serve(protocol_listener, Arc::clone(&shared), closed.clone());
+                let pages = http::serve(http_listener, shared, hosts, closed.clone());
+                let both = async { tokio::join!(links, pages) };
+                let late = async {
+                    let mut closed = closed.clone();
+                    // The sender lives as long as the server; without it, it is time to end too.
+                    let _ = closed.wait_for(|closing| *closing).await;
+                    tokio::time::sleep(CLOSE_TIMEOUT).await;
+                };
+                tokio::select! {
+                    _ = both => {}
+                    () = late => tracing::warn!("connections were cut that were not answered in time"),
+                }
+            }
+        };
+        let door = std::thread::Builder::new().name("seal-door".to_owned());
+        let door = door.spawn(move || runtime.block_on(doors))?;
+        Ok(Self { shared, closing, door: Some(door), workers, http, protocol })
+    }
+
+    /// Where HTTP listens.
+    #[must_use]
+    pub const fn http(&self) -> SocketAddr {
+        self.http
+    }
+
+    /// Where the binary protocol listens.
+    #[must_use]
+    pub const fn protocol(&self) -> SocketAddr {
+        self.protocol
+    }
+
+    /// Puts domains, keys, peers, clients and `exact_errors` of another configuration in use. Addresses, threads, the
+    /// audit log and limits of size stay until the next start.
+    pub fn reload(&self, config: Config) {
+        warn_of_expiry(&config);
+        self.shared.set_config(Arc::new(config));
+    }
+
+    /// Whether a thread ended unasked.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.workers.iter().chain(&self.door).any(JoinHandle::is_finished)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.closing.send_replace(true);
+        if let Some(door) = self.door.take() {
+            let _ = door.join();
+        }
+        self.shared.close();
+        for worker in self.workers.drain(..) {
+            let _ = worker.join();
+        }
+    }
+}
+
+/// Says once, at the start and at each reload, which certificates end soon.
+fn warn_of_expiry(config: &Config) {
+    let (seconds, soon) = (unix_seconds(), config.expiry_warning.as_secs());
+    for domain in config.domains.values() {
+        let own = domain.keys.iter().map(|key| (&key.known, "key"));
+        for (known, kind) in own.chain(domain.peers.iter().map(|peer| (&**peer, "peer"))) {
+            let left = known.certificate.not_after.saturating_sub(seconds);
+            if left < soon {
+                let (serial, days) = (known.party.serial.to_string(), left / 86_400);
+                tracing::warn!(domain = domain.name, kind, %serial, days, "a certificate ends soon or has ended");
+            }
+        }
+    }
+}

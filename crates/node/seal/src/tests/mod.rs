@@ -1,0 +1,163 @@
+//! Operations and files, without sockets.
+
+use crate::file::{self, FileError, Opening, Sealing};
+use crate::testkit::{TODAY, domains, pair};
+use crate::work::{Bench, Limits, Operation, Output, Pack, Refusal, Unpack};
+use std::io::Cursor;
+use std::sync::Arc;
+use tieline_rsfn::{ErrorCode, Fault, InflateLimits, RSFN_V2, RSFN_V3, Refused, Treatment, Version};
+
+const LIMITS: Limits =
+    Limits { content_octets_max: 1 << 20, inflate: InflateLimits { octets_max: 1 << 20, ratio_max: 250 } };
+
+fn pack(version: Version, treatment: Treatment, content: &[u8]) -> Operation {
+    Operation::Pack(Pack {
+        domain: Arc::from("alice"),
+        recipient: pair("bruno").ispb,
+        key_version: None,
+        version,
+        treatment,
+        error: ErrorCode::NONE,
+        compress: true,
+        content: content.to_vec(),
+    })
+}
+
+fn unpack(message: &[u8]) -> Operation {
+    Operation::Unpack(Unpack { domain: Arc::from("bruno"), sender: None, inflate: true, message: message.to_vec() })
+}
+
+fn bench(batch: bool) -> Bench {
+    Bench::new(LIMITS, batch)
+}
+
+fn sealed(bench: &mut Bench, operation: Operation) -> Vec<u8> {
+    match bench.run(vec![operation], &domains(), TODAY).remove(0).0 {
+        Ok(Output::Packed(message)) => message,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn opened(bench: &mut Bench, message: &[u8]) -> Result<Vec<u8>, Refusal> {
+    match bench.run(vec![unpack(message)], &domains(), TODAY).remove(0).0? {
+        Output::Unpacked { content, sender, .. } => {
+            assert_eq!(sender, pair("alice").ispb);
+            Ok(content)
+        }
+        other @ Output::Packed(_) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_is_packed_is_unpacked() {
+    for batch in [true, false] {
+        let mut bench = bench(batch);
+        for version in [Version::V2, Version::V3] {
+            for treatment in Treatment::ALL {
+                let content = b"<DOC>nothing to see here</DOC>x!";
+                let message = sealed(&mut bench, pack(version, treatment, content));
+                assert_eq!(opened(&mut bench, &message).unwrap(), content, "{version:?} {treatment:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_batch_of_different_operations_keeps_its_order() {
+    let mut bench = bench(true);
+    let contents: Vec<_> = (0..12_usize).map(|n| vec![b'a'; n * 100]).collect();
+    let packs = contents.iter().map(|content| pack(Version::V3, Treatment::Normal, content)).collect();
+    let mut operations = Vec::new();
+    for (n, (done, _)) in bench.run(packs, &domains(), TODAY).into_iter().enumerate() {
+        let Ok(Output::Packed(mut message)) = done else { panic!("{done:?}") };
+        if n % 5 == 4 {
+            *message.last_mut().unwrap() ^= 1;
+        }
+        operations.push(unpack(&message));
+        operations.push(pack(Version::V3, Treatment::Broadcast, &contents[n]));
+    }
+    let mut results = bench.run(operations, &domains(), TODAY).into_iter();
+    for (n, expect) in contents.iter().enumerate() {
+        match results.next().unwrap().0 {
+            Ok(Output::Unpacked { content, .. }) => assert_eq!((&content, n % 5 == 4), (expect, false), "{n}"),
+            other => assert!(n % 5 == 4 && other.is_err(), "{n}: {other:?}"),
+        }
+        assert!(matches!(results.next().unwrap().0, Ok(Output::Packed(_))));
+    }
+}
+
+fn refused(change: impl FnOnce(&mut Vec<u8>), expect: Fault) {
+    let mut bench = bench(true);
+    let mut message = sealed(&mut bench, pack(Version::V3, Treatment::Normal, b"content"));
+    change(&mut message);
+    assert_eq!(opened(&mut bench, &message).unwrap_err(), Refusal::Message(Refused::Fault(expect)));
+}
+
+#[test]
+fn what_was_changed_on_the_way_is_told_exactly() {
+    refused(|m| m[1] ^= 1, Fault::HeaderLength);
+    refused(|m| m[2] = 9, Fault::Version);
+    refused(|m| m[20] = b'F', Fault::RecipientSerial);
+    refused(|m| m[50] = b'F', Fault::SenderSerial);
+    refused(|m| m[43] = 2, Fault::SenderAuthority);
+    refused(|m| m[100] ^= 1, Fault::KeyExtraction);
+    refused(|m| m[76] = 0xff, Fault::KeyExtraction);
+    refused(|m| m[400] ^= 1, Fault::Signature);
+    refused(|m| m[590] ^= 1, Fault::ContentCipher);
+    refused(|m| m.truncate(590), Fault::ContentCipher);
+    refused(|m| m.truncate(100), Fault::HeaderLength);
+}
+
+#[test]
+fn the_wrong_institution_and_the_wrong_time_are_refused() {
+    let mut bench = bench(false);
+    let message = sealed(&mut bench, pack(Version::V3, Treatment::Normal, b"content"));
+    let mut check = |sender, seconds, expect: Fault| {
+        let unpack = Unpack { domain: Arc::from("bruno"), sender, inflate: true, message: message.clone() };
+        let (done, trace) = bench.run(vec![Operation::Unpack(unpack)], &domains(), seconds).remove(0);
+        assert_eq!(done.unwrap_err(), Refusal::Message(expect.into()));
+        assert_eq!(trace.peer, Some(pair("alice").ispb));
+    };
+    check(Some(pair("bruno").ispb), TODAY, Fault::NotTheSender);
+    check(None, TODAY + 2_000_000_000, Fault::CertificateOver);
+    check(None, TODAY - 1_500_000_000, Fault::CertificateInactive);
+}
+
+#[test]
+fn files_of_any_size_are_packed_and_unpacked() {
+    let (alice, bruno) = (pair("alice").own(), pair("bruno").own());
+    let senders = [alice.known.clone()];
+    let profiles = [RSFN_V2, RSFN_V3];
+    for octets in [0, 1, 7, 8, 65_535, 65_536, 65_537, 300_000] {
+        for (profile, treatment) in [
+            (&RSFN_V3, Treatment::File),
+            (&RSFN_V3, Treatment::CompressedFile),
+            (&RSFN_V2, Treatment::CompressedFile),
+            (&RSFN_V3, Treatment::ClearFile),
+        ] {
+            let content: Vec<u8> = (0..octets).map(|n: u32| n.to_le_bytes()[0] | 1).collect();
+            let error = ErrorCode::NONE;
+            let sealing = Sealing { profile, treatment, error, compress: true, own: &alice, recipient: &bruno.known };
+            let mut message = Cursor::new(Vec::new());
+            let count = file::pack(&sealing, content.as_slice(), &mut message).unwrap();
+            let message = message.into_inner();
+            assert_eq!(count, message.len() as u64);
+            let opening = Opening {
+                profiles: &profiles,
+                own: &bruno,
+                senders: &senders,
+                seconds: Some(TODAY),
+                content_octets_max: 1 << 20,
+                inflate: Some(InflateLimits::default()),
+            };
+            let mut out = Vec::new();
+            file::unpack(&opening, message.as_slice(), &mut out).unwrap();
+            assert_eq!(out, content, "{octets} {treatment:?}");
+            let mut changed = message.clone();
+            *changed.last_mut().unwrap() ^= 1;
+            let refused = file::unpack(&opening, changed.as_slice(), std::io::sink()).unwrap_err();
+            assert!(matches!(refused, FileError::Message(_)) && refused.code().is_some(), "{octets} {treatment:?}");
+            assert_eq!(opened(&mut bench(false), &message).map(|content| content.len()), Ok(content.len()));
+        }
+    }
+}
