@@ -1,11 +1,20 @@
 //! Certificates, and keys that come with them.
 
 use crate::key::public_pem;
-use crate::{KeyError, PrivateKey, PublicKey};
-use der::{Decode, Encode};
+use crate::{KeyError, PrivateKey, PublicKey, sha256};
+use der::asn1::{Any, BitString, ObjectIdentifier, SetOfVec};
+use der::pem::LineEnding;
+use der::{Decode, Encode, EncodePem};
 use p12_keystore::Pkcs12Archive;
 use std::fmt;
+use std::str::FromStr;
 use x509_cert::Certificate as X509;
+use x509_cert::name::Name;
+use x509_cert::request::{CertReq, CertReqInfo, Version};
+use x509_cert::spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned};
+
+/// sha256WithRSAEncryption (RFC 8017 clause A.2.4).
+const SHA256_WITH_RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.11");
 
 /// A certificate (RFC 5280) as far as Tieline reads it. Nothing here says whether it is to be trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +69,25 @@ impl Certificate {
             (other, _) => Err(KeyError::Malformed(format!("PEM: a certificate is expected, not {other}"))),
         }
     }
+}
+
+/// Asks an authority for a certificate: PKCS#10 (RFC 2986), signed with `key`, as PEM. `subject` is written as RFC 4514
+/// has it, the most special part first: `CN=BANK T001,OU=ISPB-12345678,O=ICP-Brasil,C=BR`.
+///
+/// # Errors
+/// [`KeyError::Malformed`]: the subject is not such a name. [`KeyError::Inconsistent`]: the key cannot sign.
+pub fn certificate_request(key: &PrivateKey, subject: &str) -> Result<String, KeyError> {
+    let malformed = |e: der::Error| KeyError::Malformed(format!("subject: {e}"));
+    let info = CertReqInfo {
+        version: Version::V1,
+        subject: Name::from_str(subject).map_err(malformed)?,
+        public_key: SubjectPublicKeyInfoOwned::from_der(key.public().spki_der()).map_err(malformed)?,
+        attributes: SetOfVec::default(),
+    };
+    let signature = key.sign(&sha256(&info.to_der().map_err(malformed)?)).map_err(|_| KeyError::Inconsistent)?;
+    let algorithm = AlgorithmIdentifierOwned { oid: SHA256_WITH_RSA, parameters: Some(Any::null()) };
+    let signature = BitString::from_bytes(&signature).map_err(malformed)?;
+    CertReq { info, algorithm, signature }.to_pem(LineEnding::LF).map_err(malformed)
 }
 
 /// A private key, and the certificates that came in the same container.

@@ -3,7 +3,7 @@
 //! In: octets, keys ([`PrivateKey`], [`PublicKey`], from PKCS#8, PKCS#12 and certificates), jobs ([`PrivateJob`],
 //! [`PublicJob`]). Out: octets, and the outcome of each job, in the order of the jobs.
 //!
-//! Private operations of RSA-2048 cost a hundred times all else that an envelope needs. [`PrivateQueue`] takes what is
+//! Private operations of RSA-2048 are nearly all that an envelope costs. [`PrivateQueue`] takes what is
 //! waiting, and never waits for more: one job goes to aws-lc alone, two to eight go through the lanes together where
 //! the processor has AVX-512 IFMA ([`Engine::has_lanes`]).
 //!
@@ -25,7 +25,7 @@ mod single;
 #[cfg(test)]
 mod tests;
 
-pub use certificate::{Certificate, Identity};
+pub use certificate::{Certificate, Identity, certificate_request};
 pub use content::{
     DIGEST_OCTETS, GcmStream, Sha256, TAG_OCTETS, aes256_gcm_open, aes256_gcm_seal, fill_random, sha256,
     tdes_cbc_decrypt, tdes_cbc_encrypt,

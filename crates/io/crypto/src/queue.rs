@@ -19,7 +19,7 @@ pub struct QueueCounters {
 /// Private jobs in the order of their coming, each with a token of the caller's that finds its way back.
 ///
 /// A turn takes what waits, up to eight, and never waits for more. Under no load each job is alone, and as fast as it
-/// can be; under load jobs gather while a turn runs, and the next turn is four times as productive.
+/// can be; under load jobs gather while a turn runs, and the next turn does three times as much in its time.
 #[derive(Debug)]
 pub struct PrivateQueue<T> {
     waiting: VecDeque<(T, PrivateJob)>,

@@ -3,6 +3,7 @@
 //! Every function takes the same steps whatever the numbers are; only lengths are public.
 
 use super::vector::{DIGIT_BITS, DIGIT_MASK};
+use subtle::{Choice, ConditionallySelectable};
 
 /// A number, least digit first.
 pub(super) type Digits<const N: usize> = [u64; N];
@@ -54,10 +55,9 @@ pub(super) fn negative_inverse(digit: u64) -> u64 {
 /// `number` - `modulus` where that is not negative, else `number`.
 pub(super) fn reduce_once<const N: usize>(number: &mut Digits<N>, modulus: &Digits<N>) {
     let mut less = [0; N];
-    let borrow = subtract(&mut less, number, modulus);
-    let keep = borrow.wrapping_neg();
-    for (digit, less) in number.iter_mut().zip(less) {
-        *digit = (*digit & keep) | (less & !keep);
+    let enough = Choice::from((subtract(&mut less, number, modulus) ^ 1) as u8);
+    for (digit, less) in number.iter_mut().zip(&less) {
+        digit.conditional_assign(less, enough);
     }
 }
 

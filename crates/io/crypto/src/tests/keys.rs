@@ -1,5 +1,8 @@
 use super::{BANK_PKCS8, KEYS, hex};
 use crate::*;
+use der::{DecodePem, Encode};
+use proptest::prelude::*;
+use x509_cert::request::CertReq;
 
 const PKCS1: &str = include_str!("data/bank.pkcs1.pem");
 const ENCRYPTED: &str = include_str!("data/bank.encrypted.pem");
@@ -75,6 +78,36 @@ fn a_new_key_survives_its_file() {
     let pem = encrypt_pkcs8(&pkcs8, PASSWORD).unwrap();
     assert_eq!(PrivateKey::from_pem(&pem, Some(PASSWORD)).unwrap().public(), key.public());
     assert_eq!(PublicKey::from_spki_der(key.public().spki_der()).unwrap(), *key.public());
+}
+
+#[test]
+fn a_request_names_its_subject_and_is_signed() {
+    let key = &KEYS[0];
+    let subject = "CN=TIELINE TEST BANK T001,OU=CSPB-0,OU=ISPB-12345678,O=ICP-Brasil,C=BR";
+    let pem = certificate_request(key, subject).unwrap();
+    let request = CertReq::from_pem(pem).unwrap();
+    assert_eq!(request.info.subject.to_string(), subject);
+    assert_eq!(request.info.public_key.to_der().unwrap(), key.public().spki_der());
+    let signed = sha256(&request.info.to_der().unwrap());
+    assert!(key.public().verify(&signed, request.signature.raw_bytes()));
+    assert!(matches!(certificate_request(key, "no name"), Err(KeyError::Malformed(_))));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// A container with one octet changed, cut, or none at all: refused or read, never a panic.
+    #[test]
+    fn hostile_octets_are_refused(at in 0usize..3000, value: u8, length in 0usize..3000, noise in any::<[u8; 40]>()) {
+        let certificate = Certificate::from_pem(CERTIFICATE).unwrap().der;
+        let mut changed = certificate.clone();
+        changed[at % certificate.len()] = value;
+        for octets in [&noise[..], &changed, &certificate[..length % certificate.len()]] {
+            let _ = (Certificate::from_der(octets), PublicKey::from_spki_der(octets));
+            let _ = (PrivateKey::from_pkcs8_der(octets), PrivateKey::from_pkcs1_der(octets));
+            let _ = (Identity::from_pkcs12(octets, PASSWORD), PrivateKey::from_encrypted_pkcs8_der(octets, PASSWORD));
+        }
+    }
 }
 
 #[test]
