@@ -70,6 +70,32 @@ impl Parties {
     }
 }
 
+/// Clear content of protocol 2 that its sender did not fill has no padding to take away.
+#[test]
+fn content_that_was_not_filled_is_not_trimmed() {
+    let parties = Parties::new(Treatment::Broadcast);
+    let acceptance = Acceptance { profiles: &[RSFN_V2], content_octets_max: 4096 };
+    let check = |content: &[u8], expect: &[u8]| {
+        let job = SignJob { digest: Plain.sha256(content), padding: SignaturePadding::Pkcs1v15 };
+        let header = *admitted(&parties, &acceptance).header();
+        let mut message = Vec::new();
+        header.emit(RSFN_V2.cipher, &[], &Clearly.sign(job).expect("a signature"), &mut message);
+        message.extend_from_slice(content);
+        assert_eq!(parties.streamed(&message, 3, &acceptance).as_deref(), Ok(expect));
+        assert_eq!(parties.opened(message, &acceptance).as_deref(), Ok(expect));
+    };
+    check(b"12345\0\0", b"12345\0\0");
+    check(b"12345\0\0\0", b"12345");
+    check(b"12345678\0", b"12345678\0");
+    check(b"\0\0\0\0\0\0\0\0", b"\0");
+    check(b"", b"");
+}
+
+fn admitted(parties: &Parties, acceptance: &Acceptance<'_>) -> Admitted {
+    let sealed = pack(&Plain, &Clearly, &RSFN_V2, &parties.0, b"", secret(2)).expect("a message");
+    parties.admitted(sealed.octets(), acceptance).expect("legal")
+}
+
 proptest! {
     #[test]
     fn what_is_packed_is_unpacked(
