@@ -1,6 +1,7 @@
 //! The command line, as clap reads it.
 
 use crate::dnp3::operate::Operation;
+use crate::seal::args::SealVerb;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -46,6 +47,9 @@ pub enum Verb {
     /// Speak DNP3 (IEEE 1815) without a node
     #[command(subcommand)]
     Dnp3(Dnp3Verb),
+    /// Seal and open messages of the Brazilian financial network (RSFN), as files or as a server
+    #[command(subcommand)]
+    Seal(SealVerb),
     /// Rerun published experiments beside a floor measured in the same run
     #[command(subcommand)]
     Bench(BenchVerb),
@@ -403,7 +407,11 @@ pub enum BenchVerb {
     },
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
+/// An address to listen on.
+///
+/// # Errors
+/// What was expected.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
     let words = "expected an address with a port, as in 127.0.0.1:1883 or [::1]:1883";
     tieline_node::config::parse_address(text).ok_or_else(|| words.to_owned())
 }

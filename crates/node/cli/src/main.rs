@@ -13,6 +13,7 @@ mod dnp3;
 mod history;
 mod log;
 mod run;
+mod seal;
 mod signals;
 mod uri;
 mod values;
@@ -55,6 +56,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
             std::io::stdout().write_all(&script)?;
             Ok(ExitCode::SUCCESS)
         }
+        Verb::Seal(verb) => seal::seal(&verb),
         Verb::Bench(verb) => bench::bench(verb),
     }
 }

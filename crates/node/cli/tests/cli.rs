@@ -1,5 +1,7 @@
 //! The binary as people and programs use it.
 
+mod seal;
+
 use serde_json::Value as Json;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
@@ -67,7 +69,7 @@ impl Drop for Server {
     }
 }
 
-const VERBS: [&[&str]; 16] = [
+const VERBS: [&[&str]; 22] = [
     &["run"],
     &["config", "default"],
     &["config", "check"],
@@ -77,6 +79,12 @@ const VERBS: [&[&str]; 16] = [
     &["topics"],
     &["history", "query"],
     &["command"],
+    &["seal", "serve"],
+    &["seal", "pack"],
+    &["seal", "unpack"],
+    &["seal", "inspect"],
+    &["seal", "keygen"],
+    &["seal", "token"],
     &["dnp3", "outstation"],
     &["dnp3", "master"],
     &["dnp3", "decode"],

@@ -2,6 +2,7 @@
 
 use crate::access::{Action, Client, digest};
 use crate::link::Link;
+use crate::metrics::Kind;
 use crate::pool::{Job, Reply, Shared};
 use crate::protocol::{self, Framed, Malformed, OVERHEAD_OCTETS_MAX, Reason, Request, Response};
 use crate::told::Told;
@@ -148,6 +149,7 @@ impl Reader<'_> {
         while let Framed::Whole(frame, taken) = protocol::frame(rest, octets_max)? {
             rest = rest.get(taken..).unwrap_or_default();
             let (id, request) = Request::parse(frame)?;
+            let kind = kind_of(&request);
             match self.judge(request, client) {
                 Ok(Some((operation, client))) => {
                     let (address, since) = (self.address, Instant::now());
@@ -161,6 +163,9 @@ impl Reader<'_> {
                     self.link.send(id, &Response::Pong { waiting });
                 }
                 Err(Told { reason, code, text }) => {
+                    if let Some(kind) = kind {
+                        self.shared.metrics.turn_away(kind, reason);
+                    }
                     self.link.send(id, &Response::Refused { reason, code: code.0, text: &text });
                 }
             }
@@ -201,6 +206,14 @@ impl Reader<'_> {
             Request::Ping => Ok(None),
             Request::Hello { .. } => Err(Told::new(Reason::Request, "hello comes once, at the beginning")),
         }
+    }
+}
+
+const fn kind_of(request: &Request<'_>) -> Option<Kind> {
+    match request {
+        Request::Pack { .. } => Some(Kind::Pack),
+        Request::Unpack { .. } => Some(Kind::Unpack),
+        Request::Hello { .. } | Request::Ping => None,
     }
 }
 

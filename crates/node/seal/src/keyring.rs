@@ -50,7 +50,7 @@ impl Known {
     /// they are given.
     ///
     /// # Errors
-    /// Neither subject nor caller names them, or the serial does not fit a header.
+    /// Neither subject nor caller names them, they name different institutions, or the serial does not fit a header.
     pub fn new(
         certificate: Certificate,
         ispb: Option<Ispb>,
@@ -59,7 +59,11 @@ impl Known {
     ) -> Result<Self, LoadError> {
         let named = || unit(&certificate.subject, "CSPB-")?.parse().ok().map(Authority);
         let authority = authority.or_else(named).ok_or(LoadError::NoAuthority)?;
-        let ispb = ispb.or_else(|| Ispb::of_subject(&certificate.subject)).ok_or(LoadError::NoIspb)?;
+        let of_subject = Ispb::of_subject(&certificate.subject);
+        if let Some((given, found)) = ispb.zip(of_subject).filter(|(given, found)| given != found) {
+            return Err(LoadError::OtherIspb { given, found });
+        }
+        let ispb = ispb.or(of_subject).ok_or(LoadError::NoIspb)?;
         // The certificate's reader takes the sign's zero away.
         let positive = [&[0], certificate.serial.as_slice()].concat();
         let serial = Serial::from_integer(&positive).ok_or(LoadError::Serial)?;
@@ -189,6 +193,13 @@ pub enum LoadError {
     NoCertificate,
     /// The certificate is that of another key.
     OtherKey,
+    /// The certificate is for another institution.
+    OtherIspb {
+        /// The institution that is expected.
+        given: Ispb,
+        /// That of the certificate's subject.
+        found: Ispb,
+    },
     /// Neither the certificate's subject nor the caller says which institution it is for.
     NoIspb,
     /// Neither the certificate's subject nor the caller says which authority issued it.
@@ -205,6 +216,7 @@ impl fmt::Display for LoadError {
             Self::Exposed => f.write_str("everyone on this machine may read this key; remove the right (chmod 600)"),
             Self::NoCertificate => f.write_str("there is no certificate with the key; name its file"),
             Self::OtherKey => f.write_str("the certificate is that of another key"),
+            Self::OtherIspb { given, found } => write!(f, "the certificate is for {found}, not for {given}"),
             Self::NoIspb => f.write_str("the certificate names no institution (OU=ISPB-nnnnnnnn); give it"),
             Self::NoAuthority => f.write_str("the certificate names no authority (OU=CSPB-n); give it, 1 to 7"),
             Self::Serial => f.write_str("the certificate's serial has more than 16 octets"),

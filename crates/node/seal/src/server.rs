@@ -19,6 +19,8 @@ use tokio::sync::watch;
 
 /// How long connections may take to be answered when the server stops.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often it is looked for certificates that end soon.
+const EXPIRY_EVERY: Duration = Duration::from_secs(86_400);
 
 /// Serves until it is dropped: then what was asked is answered, and nothing new is read.
 pub struct Server {
@@ -45,7 +47,6 @@ impl Server {
         };
         let (http_listener, protocol_listener) = (bind(config.http)?, bind(config.protocol)?);
         let (http, protocol) = (http_listener.local_addr()?, protocol_listener.local_addr()?);
-        warn_of_expiry(&config);
         let shared = Arc::new(Shared::new(Arc::clone(&config), audit));
         let workers = pool::start(&shared)?;
         let (closing, closed) = watch::channel(false);
@@ -53,7 +54,7 @@ impl Server {
             let (shared, hosts) = (Arc::clone(&shared), config.hosts.clone());
             async move {
                 let links = door::serve(protocol_listener, Arc::clone(&shared), closed.clone());
-                let pages = http::serve(http_listener, shared, hosts, closed.clone());
+                let pages = http::serve(http_listener, Arc::clone(&shared), hosts, closed.clone());
                 let both = async { tokio::join!(links, pages) };
                 let late = async {
                     let mut closed = closed.clone();
@@ -63,6 +64,7 @@ impl Server {
                 };
                 tokio::select! {
                     _ = both => {}
+                    () = watch_expiry(&shared) => {}
                     () = late => tracing::warn!("connections were cut that were not answered in time"),
                 }
             }
@@ -111,7 +113,16 @@ impl Drop for Server {
     }
 }
 
-/// Says once, at the start and at each reload, which certificates end soon.
+/// Warns at the start and every day.
+async fn watch_expiry(shared: &Shared) {
+    let mut days = tokio::time::interval(EXPIRY_EVERY);
+    loop {
+        days.tick().await;
+        warn_of_expiry(&shared.config());
+    }
+}
+
+/// Says which certificates end soon.
 fn warn_of_expiry(config: &Config) {
     let (seconds, soon) = (unix_seconds(), config.expiry_warning.as_secs());
     for domain in config.domains.values() {

@@ -7,6 +7,7 @@ mod keys;
 mod operate;
 
 use crate::access::{Action, Client, digest};
+use crate::metrics::Kind;
 use crate::pool::Shared;
 use crate::protocol::Reason;
 use crate::told::Told;
@@ -41,7 +42,15 @@ impl App {
     fn client(&self, headers: &HeaderMap, action: Action, domain: &str) -> Result<Arc<Client>, Problem> {
         let client = self.known(headers)?;
         let refused = || Problem::new(StatusCode::FORBIDDEN, format!("this client may not {} there", action.word()));
-        if client.may(action, domain) { Ok(client) } else { Err(refused()) }
+        if client.may(action, domain) {
+            return Ok(client);
+        }
+        match action {
+            Action::Pack => self.0.metrics.turn_away(Kind::Pack, Reason::Right),
+            Action::Unpack => self.0.metrics.turn_away(Kind::Unpack, Reason::Right),
+            Action::Admin => {}
+        }
+        Err(refused())
     }
 
     fn known(&self, headers: &HeaderMap) -> Result<Arc<Client>, Problem> {
