@@ -18,7 +18,7 @@ use crate::config::{DeviceConfig, HttpConfig};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::DefaultBodyLimit;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::serve::ListenerExt;
@@ -30,6 +30,7 @@ use std::sync::Arc;
 use tieline_core::Timestamp;
 use tieline_net::{Clock, Counters};
 use tieline_service::http::guard::Guard;
+use tieline_service::http::problem::Problem;
 use tieline_service::http::{body, guard, problem};
 use tokio::net::TcpListener;
 
@@ -88,6 +89,7 @@ fn router(app: App, guard: Guard) -> Router {
         .route("/metrics", get(status::metrics))
         .route("/healthz", get(status::health))
         .fallback(get(console::file))
+        .method_not_allowed_fallback(not_allowed)
         .layer(DefaultBodyLimit::max(BODY_OCTETS_MAX))
         .layer(axum::middleware::from_fn_with_state(guard, guard::guard))
         .with_state(app)
@@ -105,13 +107,18 @@ pub async fn serve(listener: TcpListener, app: App, config: &HttpConfig) -> std:
     axum::serve(listener, service).await
 }
 
+async fn not_allowed(method: Method, uri: Uri) -> Problem {
+    let detail = format!("{method} is not for {}; /v1/openapi.json says what is", uri.path());
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail)
+}
+
 /// A JSON text as a response.
 fn json(text: String) -> Response {
     let kind = HeaderValue::from_static("application/json");
     ([(header::CONTENT_TYPE, kind)], Body::from(text)).into_response()
 }
 
-impl From<crate::bus::Stopped> for problem::Problem {
+impl From<crate::bus::Stopped> for Problem {
     fn from(stopped: crate::bus::Stopped) -> Self {
         Self::unavailable(stopped.to_string())
     }
