@@ -6,6 +6,7 @@ use crate::bus::{Client, SharedBus, Wire, wake};
 use crate::command::{CommandRequest, REQUEST_PREFIX, answer_json, malformed_json};
 use crate::config::MqttConfig;
 use crate::history::Receipt;
+use crate::reserved::Reserved;
 use bytes::Bytes;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -24,6 +25,7 @@ pub struct Broker {
     listener: Listener,
     config: Arc<ServerConfig>,
     queue_octets_max: usize,
+    reserved: Arc<Reserved>,
 }
 
 impl Broker {
@@ -31,7 +33,7 @@ impl Broker {
     ///
     /// # Errors
     /// The address cannot be listened on.
-    pub async fn bind(shard: &Rc<Shard>, config: &MqttConfig) -> std::io::Result<Self> {
+    pub async fn bind(shard: &Rc<Shard>, config: &MqttConfig, reserved: Arc<Reserved>) -> std::io::Result<Self> {
         let listen = ListenConfig { sessions_max: config.sessions_max, ..ListenConfig::new(config.listen.to_string()) };
         let listener = Listener::bind(&listen, shard.counters().clone()).await?;
         let server = ServerConfig {
@@ -41,7 +43,7 @@ impl Broker {
             receive_max: 1024,
             ..ServerConfig::default()
         };
-        Ok(Self { listener, config: Arc::new(server), queue_octets_max: config.queue_octets_max })
+        Ok(Self { listener, config: Arc::new(server), queue_octets_max: config.queue_octets_max, reserved })
     }
 
     /// Where it listens.
@@ -63,7 +65,8 @@ impl Broker {
             let random = names.next_unit().to_bits();
             let wire = Wire::new(ServerSession::new(Arc::clone(&self.config), random), self.queue_octets_max);
             let session = Session::new(&shard, wire, limits);
-            let mut owner = ClientOwner { bus: Rc::clone(&bus), peer: accepted.peer, seat: None };
+            let (bus, reserved) = (Rc::clone(&bus), Arc::clone(&self.reserved));
+            let mut owner = ClientOwner { bus, reserved, peer: accepted.peer, seat: None };
             tokio::task::spawn_local(async move {
                 let _place = accepted.place;
                 session.run(accepted.stream, &mut owner).await;
@@ -75,6 +78,7 @@ impl Broker {
 /// Learns what one client says.
 struct ClientOwner {
     bus: SharedBus,
+    reserved: Arc<Reserved>,
     peer: SocketAddr,
     seat: Option<Seat>,
 }
@@ -128,10 +132,11 @@ impl ClientOwner {
         };
         if let Some(topic) = message.topic.strip_prefix(REQUEST_PREFIX) {
             let who = format!("mqtt {} {}", self.peer, seat.name);
-            command(&self.bus, now, topic, &message, &who);
+            command(&self.bus, &self.reserved, now, topic, &message, &who);
             return answer(ReasonCode::Success);
         }
-        if message.topic.starts_with('$') {
+        if self.reserved.contains(&message.topic) {
+            self.bus.borrow_mut().count_publish_refused();
             return answer(ReasonCode::NotAuthorized);
         }
         let mut bus = self.bus.borrow_mut();
@@ -197,7 +202,7 @@ impl ClientOwner {
     fn ended(&mut self, now: Now, ended: &Ended) {
         let will = self.seat.as_mut().and_then(|seat| seat.will.take());
         if let Some(will) = will.filter(|_| ended.publish_will) {
-            publish_will(&self.bus, now, will);
+            publish_will(&self.bus, &self.reserved, now, will);
         }
         tracing::debug!(peer = %self.peer, cause = ?ended.cause, "client ended");
         self.leave();
@@ -227,9 +232,9 @@ const fn options_of(options: &SubscriptionOptions, subscription_id: Option<u32>)
     }
 }
 
-fn publish_will(bus: &SharedBus, now: Now, will: Will) {
+fn publish_will(bus: &SharedBus, reserved: &Reserved, now: Now, will: Will) {
     let Ok(topic) = Topic::new(&will.topic) else { return };
-    if topic.starts_with('$') {
+    if reserved.contains(&topic) {
         return;
     }
     // The delay ends with the session at the latest, and the session ends with its connection (MQTT 5.0, 3.1.3.2.2).
@@ -243,8 +248,8 @@ fn publish_will(bus: &SharedBus, now: Now, will: Will) {
 }
 
 /// Takes a command request; the answer goes to its response topic, if it has one.
-fn command(bus: &SharedBus, now: Now, topic: &str, message: &Message, who: &str) {
-    let reply = Reply::of(message);
+fn command(bus: &SharedBus, reserved: &Reserved, now: Now, topic: &str, message: &Message, who: &str) {
+    let reply = Reply::of(message, reserved);
     let parsed = Topic::new(topic).map_err(|e| e.to_string()).and_then(|topic| {
         let body = serde_json::from_slice(&message.payload).map_err(|e| {
             format!("the payload is not JSON ({e}), expected true, false, a number or {{\"value\": …}}")
@@ -274,9 +279,9 @@ struct Reply {
 }
 
 impl Reply {
-    fn of(message: &Message) -> Self {
+    fn of(message: &Message, reserved: &Reserved) -> Self {
         let topic = message.properties.response_topic().and_then(|text| Topic::new(&text).ok());
-        let topic = topic.filter(|topic| !topic.starts_with('$'));
+        let topic = topic.filter(|topic| !reserved.contains(topic));
         let correlation = message.properties.correlation_data().map(|data| Property::CorrelationData(data.clone()));
         Self { topic, properties: correlation.into_iter().collect() }
     }

@@ -22,6 +22,7 @@ mod field;
 mod history;
 mod http;
 mod node;
+mod reserved;
 pub mod station;
 
 pub use demo::Demo;

@@ -8,6 +8,7 @@ use crate::control::Commands;
 use crate::field::{self, FieldHandle, Numbered};
 use crate::history::{Keeper, Recorder};
 use crate::http::{About, App, Places};
+use crate::reserved::Reserved;
 use std::cell::RefCell;
 use std::fmt;
 use std::fs::{File, TryLockError};
@@ -102,8 +103,9 @@ impl Node {
         let unpublished = unpublished.map(|device| device.topic.clone()).collect();
         let recorder = Recorder::new(&config.history, history.handle(), unpublished, bus.clone());
         let mqtt_counters = Arc::new(Counters::default());
-        let (bus_thread, mqtt) =
-            start_bus(&config.mqtt, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
+        let reserved = Arc::new(Reserved::of(&devices));
+        let bind = Binding { config: config.mqtt.clone(), reserved: Arc::clone(&reserved) };
+        let (bus_thread, mqtt) = start_bus(bind, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
         let field_counters = Arc::new(Counters::default());
         let (listener, http) = listen_http(config)?;
         let about = About {
@@ -116,7 +118,8 @@ impl Node {
             http: Places::new(),
             mqtt: mqtt_counters,
         };
-        let app = App { bus: bus.clone(), devices: config.devices.clone().into(), about: Arc::new(about) };
+        let devices_shown = config.devices.clone().into();
+        let app = App { bus: bus.clone(), devices: devices_shown, reserved, about: Arc::new(about) };
         let http_thread = start_http(config, clock, listener, app)?;
         let mut field = Vec::new();
         for number in 0..shards {
@@ -170,8 +173,14 @@ fn shard_count(workers: usize, devices: usize) -> usize {
     wanted.min(devices)
 }
 
+/// What the MQTT server is told.
+struct Binding {
+    config: MqttConfig,
+    reserved: Arc<Reserved>,
+}
+
 fn start_bus(
-    config: &MqttConfig,
+    binding: Binding,
     clock: Clock,
     counters: Arc<Counters>,
     inputs: Incoming,
@@ -179,18 +188,19 @@ fn start_bus(
     commands: Commands,
 ) -> Result<(ShardThread, SocketAddr), StartError> {
     let (report, reported) = sync_channel(1);
-    let owned = config.clone();
+    let listen = binding.config.listen;
     let body = move |shard: Rc<tieline_net::Shard>| async move {
-        let broker = Broker::bind(&shard, &owned).await;
+        let Binding { config, reserved } = binding;
+        let broker = Broker::bind(&shard, &config, reserved).await;
         let (broker, address) = match broker.and_then(|broker| broker.local_addr().map(|address| (broker, address))) {
             Ok(bound) => bound,
             Err(error) => return drop(report.send(Err(error))),
         };
         let _ = report.send(Ok(address));
         let limits = Limits {
-            topics_max: owned.topics_max,
+            topics_max: config.topics_max,
             subscriber_subscriptions_max: CLIENT_SUBSCRIPTIONS_MAX,
-            payload_octets_max: usize::try_from(owned.packet_octets_max).unwrap_or(usize::MAX),
+            payload_octets_max: usize::try_from(config.packet_octets_max).unwrap_or(usize::MAX),
             ..Limits::default()
         };
         let bus = Rc::new(RefCell::new(Bus::new(&shard, limits, recorder, commands)));
@@ -199,7 +209,7 @@ fn start_bus(
     };
     let thread = ShardThread::spawn("bus", clock, counters, body).map_err(StartError::Thread)?;
     let address = reported.recv().unwrap_or_else(|_| Err(std::io::Error::other("the bus ended before it began")));
-    let why = |why| StartError::Listen { what: "mqtt", address: config.listen, why };
+    let why = |why| StartError::Listen { what: "mqtt", address: listen, why };
     Ok((thread, address.map_err(why)?))
 }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, sync_channel};
 use std::time::Duration;
-use tieline_client::{MqttClient, MqttOptions, Qos, Subscription};
+use tieline_client::{MqttClient, MqttError, MqttOptions, Qos, ReasonCode, Subscription};
 use tieline_core::Filter;
 use tieline_net::{Clock, Counters, ShardThread};
 use tieline_node::Node;
@@ -153,8 +153,15 @@ fn a_device_reaches_subscribers_and_history_and_is_operated() {
             let answer = ask(name, body).await;
             assert_eq!((&answer["status"], &answer["reason"]), (&"refused".into(), &reason.into()), "{name} {body}");
         }
-        let reason = client.publish("site/note", "17.5", Qos::AtLeastOnce, true).await.unwrap();
-        assert!(!reason.is_error());
+        let publish = async |topic: &str| client.publish(topic, "17.5", Qos::AtLeastOnce, true).await;
+        assert!(matches!(publish("site/note").await, Ok(ReasonCode::Success)));
+        for of_the_node in ["site/relay/volts", "site/relay/all", "$SYS/devices/site/relay/state"] {
+            let refused = publish(of_the_node).await;
+            assert!(
+                matches!(refused, Err(MqttError::Rejected(ReasonCode::NotAuthorized))),
+                "{of_the_node}: {refused:?}"
+            );
+        }
     });
     let audit = std::fs::read_to_string(folder.path().join("data/audit.jsonl")).unwrap();
     assert!(audit.lines().any(|line| line.contains("\"phase\":\"succeeded\"")), "{audit}");

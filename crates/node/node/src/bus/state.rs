@@ -411,7 +411,12 @@ impl Bus {
     ) -> Result<(), TreeError> {
         self.counters.published += 1;
         let taken = self.apply_message(now, message, qos, retain, Some(id_of(from)));
-        taken.inspect_err(|_| self.counters.publish_refused += 1)
+        taken.inspect_err(|_| self.count_publish_refused())
+    }
+
+    /// Counts a client's message that was not taken.
+    pub const fn count_publish_refused(&mut self) {
+        self.counters.publish_refused += 1;
     }
 
     /// Gives an update to history; true when `receipt` will come back.

@@ -15,6 +15,7 @@ mod topics;
 
 use crate::bus::BusHandle;
 use crate::config::{DeviceConfig, HttpConfig};
+use crate::reserved::Reserved;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::DefaultBodyLimit;
@@ -44,6 +45,8 @@ pub struct App {
     pub bus: BusHandle,
     /// What is configured.
     pub devices: Arc<[DeviceConfig]>,
+    /// Where only the node publishes.
+    pub reserved: Arc<Reserved>,
     /// Who this is.
     pub about: Arc<About>,
 }

@@ -5,6 +5,7 @@ use super::problem::Problem;
 use super::query::{Query, decode, illegal, wrong};
 use super::{App, json};
 use crate::bus::{LIVE_WAITING_MAX, LiveFeed, write_topic};
+use crate::reserved::Reserved;
 use axum::extract::{RawQuery, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -95,7 +96,7 @@ pub struct Publish {
 
 /// Publishes, and answers when history has stored it.
 pub async fn publish(State(app): State<App>, Json(request): Json<Publish>) -> Result<Response, Problem> {
-    let topic = client_topic(&request.topic)?;
+    let topic = client_topic(&request.topic, &app.reserved)?;
     let payload = match request.payload {
         serde_json::Value::String(text) => Bytes::from(text),
         other => Bytes::from(other.to_string()),
@@ -108,9 +109,9 @@ pub async fn publish(State(app): State<App>, Json(request): Json<Publish>) -> Re
     }
 }
 
-fn client_topic(text: &str) -> Result<Topic, Problem> {
-    if text.starts_with('$') {
-        return Err(wrong("topic", text, "a name that does not begin with $"));
+fn client_topic(text: &str, reserved: &Reserved) -> Result<Topic, Problem> {
+    if reserved.contains(text) {
+        return Err(wrong("topic", text, "a name that does not begin with $ and is not of a device"));
     }
     Topic::new(text).map_err(|e| illegal("topic", text, &e))
 }

@@ -1,0 +1,28 @@
+//! Topics that only the node itself publishes to: those that begin with `$`, and those of its devices. A client that
+//! could write there could make a breaker look closed.
+
+use crate::field::Numbered;
+use std::collections::HashSet;
+use tieline_core::Topic;
+
+/// Who may not be spoken for.
+#[derive(Debug, Default)]
+pub struct Reserved(HashSet<Topic>);
+
+impl Reserved {
+    /// The topics of the devices: their points, and all of them together.
+    #[must_use]
+    pub fn of(devices: &[Numbered]) -> Self {
+        let topics = devices.iter().flat_map(|Numbered { config, .. }| {
+            let names = config.points.iter().map(|point| point.name.as_str()).chain(["all"]);
+            names.filter_map(|name| config.topic.join(name).ok())
+        });
+        Self(topics.collect())
+    }
+
+    /// Whether a client must not publish there.
+    #[must_use]
+    pub fn contains(&self, topic: &str) -> bool {
+        topic.starts_with('$') || self.0.contains(topic)
+    }
+}
