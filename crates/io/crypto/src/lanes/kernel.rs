@@ -55,21 +55,33 @@ pub(crate) const PRIME_DIGITS: usize = 20;
 #[inline(always)]
 pub(super) fn square<V: Vector>(out: &mut Wide<PRIME_DIGITS>, a: &Wide<PRIME_DIGITS>, moduli: &Moduli<PRIME_DIGITS>) {
     let (mut sum, above) = columns::<V>(a);
-    let inverse = V::load(&moduli.inverse);
+    let (zero, inverse) = (V::splat(0), V::load(&moduli.inverse));
+    let mut clear = zero.add_low(sum[0], inverse);
     for above in above {
         let m = black_box(&moduli.digits);
-        let mut m_below = V::load(&m[0]);
-        let clear = V::splat(0).add_low(sum[0], inverse);
-        let carry = sum[0].add_low(m_below, clear).carry();
-        for j in 1..PRIME_DIGITS {
+        let (m_lowest, mut m_below) = (V::load(&m[0]), V::load(&m[1]));
+        let carry = sum[0].add_low(m_lowest, clear).carry();
+        sum[0] = sum[1].add_low(m_below, clear).add_high(m_lowest, clear).add(carry);
+        // What clears the next row is computed before the rest of this one, which hides how long it takes.
+        let next = zero.add_low(sum[0], inverse);
+        compute_here(next);
+        for j in 2..PRIME_DIGITS {
             let m_here = V::load(&m[j]);
             sum[j - 1] = sum[j].add_low(m_here, clear).add_high(m_below, clear);
             m_below = m_here;
         }
-        sum[0] = sum[0].add(carry);
         sum[PRIME_DIGITS - 1] = above.add_high(m_below, clear);
+        clear = next;
     }
     settle(out, &sum);
+}
+
+/// Keeps the compiler from computing `value` later than here: no load moves across the barrier that sees it.
+#[inline(always)]
+fn compute_here<V: Vector>(value: V) {
+    let mut row = Row::ZERO;
+    value.store(&mut row);
+    black_box(&row);
 }
 
 /// The square of `a` in columns, each below 2 · 20 · 2^52: the low 20 and the high 20.
