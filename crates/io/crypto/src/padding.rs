@@ -6,7 +6,7 @@ use std::fmt;
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-/// The longest text that [`unpad`] gives out: twice what RSFN needs.
+/// The longest content key in octets that comes out of a block; RSFN needs 44.
 pub const KEY_OCTETS_MAX: usize = 64;
 
 /// Padding octets that a block has at least (RFC 8017 clause 7.2.1), and the three around them.
