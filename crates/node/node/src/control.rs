@@ -219,17 +219,7 @@ fn points_of(device: DeviceId, config: &DeviceConfig) -> impl Iterator<Item = Co
 }
 
 fn accepts(control: &ControlConfig, scale: f64, offset: f64) -> Accepts {
-    let (low, high) = match control.operate {
-        Operate::Latch | Operate::Pulse | Operate::TripClose => return Accepts::Bool { invert: false, words: None },
-        Operate::Int16 => (f64::from(i16::MIN), f64::from(i16::MAX)),
-        Operate::Int32 => (f64::from(i32::MIN), f64::from(i32::MAX)),
-        Operate::Float => (f64::from(f32::MIN), f64::from(f32::MAX)),
-        Operate::Double => (f64::MIN / 4.0, f64::MAX / 4.0),
-    };
-    let (a, b) = (low * scale + offset, high * scale + offset);
-    // A limit of the list beyond what the object holds limits nothing.
-    let min = control.min.map_or(a.min(b), |min| min.max(a.min(b)));
-    let max = control.max.map_or(a.max(b), |max| max.min(a.max(b)));
+    let Some(range) = control.limits(scale, offset) else { return Accepts::Bool { invert: false, words: None } };
     let whole = matches!(control.operate, Operate::Int16 | Operate::Int32);
-    Accepts::Float { min, max, scaling: Scaling { scale, offset, whole } }
+    Accepts::Float { min: *range.start(), max: *range.end(), scaling: Scaling { scale, offset, whole } }
 }

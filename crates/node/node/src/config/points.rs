@@ -16,6 +16,7 @@
 
 use super::reader::{Finding, Findings};
 use std::collections::{HashMap, HashSet};
+use std::ops::RangeInclusive;
 use tieline_core::{CommandMode, Topic};
 use tieline_dnp3::PointType;
 
@@ -55,6 +56,19 @@ pub struct ControlConfig {
     pub max: Option<f64>,
 }
 
+impl ControlConfig {
+    /// The values that are taken, in the unit of the topic: those of the object, narrowed by the limits of the list; none
+    /// for a binary output.
+    #[must_use]
+    pub fn limits(&self, scale: f64, offset: f64) -> Option<RangeInclusive<f64>> {
+        let raw = self.operate.raw_range()?;
+        let (a, b) = (raw.start() * scale + offset, raw.end() * scale + offset);
+        let low = self.min.map_or(a.min(b), |min| min.max(a.min(b)));
+        let high = self.max.map_or(a.max(b), |max| max.min(a.max(b)));
+        Some(low..=high)
+    }
+}
+
 /// The object of a control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operate {
@@ -79,6 +93,19 @@ impl Operate {
     #[must_use]
     pub const fn is_binary(self) -> bool {
         matches!(self, Self::Latch | Self::Pulse | Self::TripClose)
+    }
+
+    /// The raw numbers that the object holds; none for a binary output.
+    #[must_use]
+    pub fn raw_range(self) -> Option<RangeInclusive<f64>> {
+        match self {
+            Self::Latch | Self::Pulse | Self::TripClose => None,
+            Self::Int16 => Some(f64::from(i16::MIN)..=f64::from(i16::MAX)),
+            Self::Int32 => Some(f64::from(i32::MIN)..=f64::from(i32::MAX)),
+            Self::Float => Some(f64::from(f32::MIN)..=f64::from(f32::MAX)),
+            // A quarter, so that the width of the range is a number too.
+            Self::Double => Some(f64::MIN / 4.0..=f64::MAX / 4.0),
+        }
     }
 
     fn from_name(name: &str) -> Option<Self> {
@@ -225,16 +252,32 @@ impl List<'_> {
             let found = format!("{} {index} a second time", point_type.name());
             self.report(row.line, "index", found, "each point once".to_owned());
         }
+        let (scale, offset) = (scale?, offset?);
+        let control = self.control(&row, point_type, index)?;
+        if let Some(control) = &control {
+            self.check_limits(row.line, control, scale, offset);
+        }
         Some(PointConfig {
             name,
             point_type,
             index,
             unit: row.cell("unit").unwrap_or_default().to_owned(),
-            scale: scale?,
-            offset: offset?,
-            control: self.control(&row, point_type, index)?,
+            scale,
+            offset,
+            control,
             description: row.cell("description").unwrap_or_default().to_owned(),
         })
+    }
+
+    /// Limits that leave no value that the object can hold.
+    fn check_limits(&mut self, line: u64, control: &ControlConfig, scale: f64, offset: f64) {
+        let Some(range) = control.limits(scale, offset) else { return };
+        let crossed = control.min.zip(control.max).is_some_and(|(min, max)| min > max);
+        if range.is_empty() && !crossed {
+            let shown = |limit: Option<f64>| limit.map_or_else(|| "none".to_owned(), |limit| limit.to_string());
+            let found = format!("min {}, max {}", shown(control.min), shown(control.max));
+            self.report(line, "min", found, "limits within what the object of the column operate holds".to_owned());
+        }
     }
 
     /// The outer option is none where a cell is wrong.

@@ -56,6 +56,10 @@ pub fn to_reading(point: PointId, measurement: Measurement, event: bool) -> Read
     if stamp.is_some_and(|stamp| !stamp.synchronized || (time.is_none() && stamp.time.millis() != 0)) {
         quality = quality.with(Quality::TIME_UNSYNCED);
     }
+    // No measurement is infinite or no number, whatever the flags say.
+    if matches!(value, Measured::Analog(number) if !number.is_finite()) {
+        quality = quality.with(Quality::OVER_RANGE);
+    }
     Reading { point, value: to_value(value), quality, time, event }
 }
 
@@ -172,6 +176,21 @@ mod tests {
             Validity::Uncertain,
             &["restart", "remote_forced", "local_forced"],
         );
+    }
+
+    #[test]
+    fn what_is_no_number_is_over_range() {
+        let measured = |number| Measurement {
+            point_type: PointType::Analog,
+            index: 0,
+            value: Measured::Analog(number),
+            flags: Flags::ONLINE,
+            stamp: None,
+        };
+        let quality = |number| to_reading(PointId(0), measured(number), false).quality;
+        assert_eq!(quality(f64::NAN), Quality::OVER_RANGE);
+        assert_eq!(quality(f64::NEG_INFINITY), Quality::OVER_RANGE);
+        assert_eq!(quality(1.0), Quality::GOOD);
     }
 
     #[test]

@@ -56,7 +56,11 @@ fn question(query: &Query, now: Timestamp) -> Result<HistoryQuery, Problem> {
     let mut question = HistoryQuery::of(Filter::new(topic).map_err(|e| illegal("topic", topic, &e))?);
     let to = query.parse::<Timestamp>("to", "a time like 2026-11-20T09:36:00Z")?;
     question.to = to;
-    question.from = Some(from(query.text("from").unwrap_or("24h"), to.unwrap_or(now))?);
+    let from = from(query.text("from").unwrap_or("24h"), to.unwrap_or(now))?;
+    if let Some(to) = to.filter(|to| *to < from) {
+        return Err(Problem::bad_request(format!("from is {from}, expected a time before to, which is {to}")));
+    }
+    question.from = Some(from);
     question.limit = Some(query.limit(usize::try_from(ROWS).unwrap_or(ROWS_MAX), ROWS_MAX)? as u64);
     if let Some(text) = query.text("every") {
         let every = parse_duration(text).filter(|every| !every.is_zero());

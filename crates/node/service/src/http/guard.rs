@@ -21,7 +21,11 @@ impl Guard {
     fn knows(&self, host: &str) -> bool {
         let name = without_port(host);
         let address = name.trim_start_matches('[').trim_end_matches(']');
-        address.parse::<IpAddr>().is_ok() || name == "localhost" || self.0.iter().any(|known| known == name)
+        address.parse::<IpAddr>().is_ok()
+            || ["localhost"]
+                .into_iter()
+                .chain(self.0.iter().map(String::as_str))
+                .any(|known| known.eq_ignore_ascii_case(name))
     }
 
     fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
@@ -86,6 +90,7 @@ mod tests {
         check(&Method::GET, "127.0.0.1:8080", None, true);
         check(&Method::GET, "[::1]:8080", None, true);
         check(&Method::GET, "localhost", None, true);
+        check(&Method::GET, "LocalHost:8080", None, true);
         check(&Method::GET, "node.example:8080", None, true);
         check(&Method::GET, "evil.example:8080", None, false);
         check(&Method::POST, "127.0.0.1:8080", Some("http://127.0.0.1:8080"), true);

@@ -3,8 +3,8 @@
 use super::timers::Timer;
 use super::work::{CommandStep, Duty, Work, WriteTime, classes_of};
 use super::{Confirms, Master, MasterEvent, OfflineReason, Pending, Reading, TaskOutcome, TimeSync};
-use crate::app::{CommandStatus, ControlItem, Fragment};
 use crate::Iin;
+use crate::app::{CommandStatus, ControlItem, Fragment};
 use tieline_core::{Instant, Now};
 
 /// What IIN2 can hold against a request.
