@@ -1,6 +1,6 @@
 //! The published scalability experiments of the field, each beside a floor that is measured in the same run.
 //!
-//! In: what to run ([`dnp3::Options`], [`bus::Options`], [`history::Options`]). Out: rows, as a table or as JSON whose
+//! In: what to run ([`dnp3::Options`], [`bus::Options`], [`history::Options`], [`seal::Options`]). Out: rows, as a table or as JSON whose
 //! keys carry their units ([`write_rows`]).
 //!
 //! A floor moves the same octets in the same groups over the same number of connections and threads, without any of
@@ -19,5 +19,6 @@ mod load;
 mod process;
 mod report;
 mod rounds;
+pub mod seal;
 
 pub use report::{Progress, write_rows};

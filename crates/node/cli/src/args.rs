@@ -393,6 +393,24 @@ pub enum BenchVerb {
         #[arg(long)]
         json: bool,
     },
+    /// Messages packed and unpacked by two seal servers, beside the bare cryptography
+    Seal {
+        /// Messages at a time, as a list
+        #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16,32,64,128,256,384,512")]
+        concurrency: Vec<usize>,
+        /// Octets of content
+        #[arg(long, default_value_t = 1024)]
+        octets: usize,
+        /// Seconds a measurement
+        #[arg(long, default_value_t = 2)]
+        seconds: u64,
+        /// Measurements of each row, and of its ceiling
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+        /// Print one JSON array
+        #[arg(long)]
+        json: bool,
+    },
     /// Points a second into the journal and into the store
     History {
         /// Points to record

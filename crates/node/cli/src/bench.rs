@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use std::io::stdout;
 use std::process::ExitCode;
 use std::time::Duration;
-use tieline_bench::{Progress, bus, dnp3, history, write_rows};
+use tieline_bench::{Progress, bus, dnp3, history, seal, write_rows};
 
 /// Runs an experiment and prints its rows.
 ///
@@ -26,6 +26,11 @@ pub fn bench(verb: BenchVerb) -> Result<ExitCode> {
         BenchVerb::History { points, rounds, json } => {
             let rows = history::run(&history::Options { points, rounds }, &Progress::new(true))?;
             write_rows(&mut stdout(), &rows, history::COLUMNS, json)?;
+        }
+        BenchVerb::Seal { concurrency, octets, seconds, rounds, json } => {
+            let options = seal::Options { concurrency, span: Duration::from_secs(seconds), rounds, octets };
+            let rows = seal::run(&options, &Progress::new(true))?;
+            write_rows(&mut stdout(), &rows, seal::COLUMNS, json)?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -69,7 +69,7 @@ impl Drop for Server {
     }
 }
 
-const VERBS: [&[&str]; 22] = [
+const VERBS: [&[&str]; 23] = [
     &["run"],
     &["config", "default"],
     &["config", "check"],
@@ -91,6 +91,7 @@ const VERBS: [&[&str]; 22] = [
     &["bench", "dnp3"],
     &["bench", "bus"],
     &["bench", "history"],
+    &["bench", "seal"],
     &["completion"],
 ];
 

@@ -126,7 +126,7 @@ fn pack(args: &SealPackArgs) -> Result<ExitCode> {
         Some(octets) => Box::new(octets.as_slice()),
         None => input,
     };
-    into(&args.output, |mut output| file::pack(&sealing, input, &mut output).map(|_| ()))
+    into(&args.output, |output| file::pack(&sealing, input, output).map(|_| ()))
 }
 
 fn unpack(args: &SealUnpackArgs) -> Result<ExitCode> {

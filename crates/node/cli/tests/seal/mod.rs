@@ -70,7 +70,7 @@ impl Folder {
         done(&[&["seal", "pack", "--key", &key, "--certificate", &certificate, "--to", &to], more].concat())
     }
 
-    fn unpack<'a>(&self, more: &[&'a str]) -> Vec<String> {
+    fn unpack(&self, more: &[&str]) -> Vec<String> {
         let (key, certificate, from) = (self.path("bruno.key"), self.path("bruno.cert"), self.path("alice.cert"));
         let words = ["seal", "unpack", "--key", &key, "--certificate", &certificate, "--from", &from];
         words.iter().chain(more).map(|word| (*word).to_owned()).collect()
