@@ -161,3 +161,43 @@ fn files_of_any_size_are_packed_and_unpacked() {
         }
     }
 }
+
+/// One of several messages, made once.
+fn sample(which: usize) -> &'static [u8] {
+    static MESSAGES: std::sync::OnceLock<Vec<Vec<u8>>> = std::sync::OnceLock::new();
+    let messages = MESSAGES.get_or_init(|| {
+        let mut bench = bench(false);
+        let versions = [Version::V2, Version::V3].into_iter();
+        let all = versions.flat_map(|version| Treatment::ALL.into_iter().map(move |treatment| (version, treatment)));
+        all.map(|(version, treatment)| sealed(&mut bench, pack(version, treatment, &[b'x'; 96]))).collect()
+    });
+    &messages[which % messages.len()]
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config::with_cases(128))]
+
+    #[test]
+    fn damaged_messages_are_refused_or_say_what_was_signed(
+        changes in proptest::collection::vec((0_usize..16, 0_usize..720, 0_u8..), 1..9),
+        length in 500_usize..800,
+    ) {
+        let damaged = changes.iter().map(|&(which, at, octet)| {
+            let mut message = sample(which).to_vec();
+            let at = at % message.len();
+            message[at] = octet;
+            message.truncate(length);
+            unpack(&message)
+        });
+        let damaged: Vec<_> = damaged.collect();
+        let count = damaged.len();
+        let done = bench(true).run(damaged, &domains(), TODAY);
+        proptest::prop_assert_eq!(done.len(), count);
+        for (result, _) in done {
+            if let Ok(Output::Unpacked { content, .. }) = result {
+                // Changed octets of no meaning are C03, C05, and encrypted treatments among each other.
+                proptest::prop_assert!(content == [b'x'; 96] || tieline_rsfn::inflate(&content, LIMITS.inflate).is_ok());
+            }
+        }
+    }
+}
