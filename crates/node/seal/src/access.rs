@@ -94,5 +94,6 @@ pub fn draw_token() -> Option<String> {
 /// Octets as hexadecimal digits.
 #[must_use]
 pub fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or('0');
+    octets.iter().flat_map(|octet| [digit(octet >> 4), digit(octet & 0x0f)]).collect()
 }

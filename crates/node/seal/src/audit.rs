@@ -4,8 +4,8 @@
 //! not synced: they survive the end of the process, not that of the machine.
 
 use crate::access::{Client, hex};
-use crate::work::{Done, Operation, Output, Refusal, Trace};
-use serde_json::{Value, json};
+use crate::work::{Done, Operation, Output, Trace};
+use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::net::SocketAddr;
@@ -55,30 +55,41 @@ impl Asked {
             Ok(Output::Packed(message)) => Some(hex(&sha256(message))),
             Ok(Output::Unpacked { .. }) | Err(_) => self.digest,
         };
-        let (sender, recipient) = serials.as_ref().map(|(a, b)| (a, b)).unzip();
-        let mut line = json!({
-            "time": now.to_string(),
-            "verb": self.verb,
-            "client": self.client.name,
-            "address": self.address.to_string(),
-            "domain": &*self.domain,
-            "octets": self.octets,
-            "peer": peer.map(|peer| peer.to_string()),
-            "key_version": key_version,
-            "sender_serial": sender,
-            "recipient_serial": recipient,
-            "message_sha256": digest,
-            "ok": result.is_ok(),
-        });
-        if let (Err(refusal), Some(fields)) = (result, line.as_object_mut()) {
-            fields.extend(refused(refusal));
+        let mut line = String::with_capacity(512);
+        // A line a message is worth the trouble of writing it without a tree of JSON values.
+        let _ = write!(
+            line,
+            "{{\"time\":\"{now}\",\"verb\":\"{}\",\"client\":{},\"address\":\"{}\",\"domain\":{},\"octets\":{},\"ok\":{}",
+            self.verb,
+            quoted(&self.client.name),
+            self.address,
+            quoted(&self.domain),
+            self.octets,
+            result.is_ok(),
+        );
+        if let Some(peer) = peer {
+            let _ = write!(line, ",\"peer\":\"{peer}\"");
         }
-        format!("{line}\n")
+        if let Some(version) = key_version {
+            let _ = write!(line, ",\"key_version\":{version}");
+        }
+        if let Some((sender, recipient)) = serials {
+            let _ = write!(line, ",\"sender_serial\":\"{sender}\",\"recipient_serial\":\"{recipient}\"");
+        }
+        if let Some(digest) = digest {
+            let _ = write!(line, ",\"message_sha256\":\"{digest}\"");
+        }
+        if let Err(refusal) = result {
+            let _ = write!(line, ",\"code\":\"{:02X}\",\"reason\":{}", refusal.code().0, quoted(&refusal.text()));
+        }
+        line.push_str("}\n");
+        line
     }
 }
 
-fn refused(refusal: &Refusal) -> [(String, Value); 2] {
-    [("code".to_owned(), format!("{:02X}", refusal.code().0).into()), ("reason".to_owned(), refusal.text().into())]
+/// A text as JSON has it.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }
 
 /// The thread that writes.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tieline_crypto::{Engine, KeyBlock, PrivateJob, PrivateOutcome, PublicJob, PublicOutcome};
 use tieline_rsfn::{
     Acceptance, Admitted, ErrorCode, Fault, Header, Incoming, InflateLimits, Opened, Outgoing, Packing, Refused,
-    Secret, Treatment, Version, gzip,
+    Secret, Serial, Treatment, Version, gzip,
 };
 
 /// What is asked.
@@ -95,7 +95,7 @@ pub struct Trace {
     /// Our key's version.
     pub key_version: Option<u32>,
     /// The sender's and the recipient's serial.
-    pub serials: Option<(String, String)>,
+    pub serials: Option<(Serial, Serial)>,
     /// The institution on the other side.
     pub peer: Option<Ispb>,
 }
@@ -335,11 +335,8 @@ fn begin_pack(pack: Pack, domains: &Domains, seconds: u64, trace: &mut Trace) ->
     let recipient = domain.recipient(pack.recipient, seconds).cloned();
     let recipient = recipient.ok_or_else(|| wrong(format!("no active certificate of {}", pack.recipient)))?;
     let (sender, to) = (key.known.party, recipient.party);
-    *trace = Trace {
-        key_version: Some(key.version),
-        serials: Some((sender.serial.to_string(), to.serial.to_string())),
-        peer: Some(pack.recipient),
-    };
+    *trace =
+        Trace { key_version: Some(key.version), serials: Some((sender.serial, to.serial)), peer: Some(pack.recipient) };
     let outgoing = Outgoing { treatment: pack.treatment, error: pack.error, sender, recipient: to };
     let compressed = (pack.compress && pack.treatment.is_compressed()).then(|| gzip(&pack.content));
     let content = compressed.as_ref().unwrap_or(&pack.content);
@@ -364,7 +361,7 @@ fn begin_unpack(
     let sender = domain.peer(&header.sender).cloned();
     *trace = Trace {
         key_version: own.as_ref().map(|own| own.version),
-        serials: Some((header.sender.serial.to_string(), header.recipient.serial.to_string())),
+        serials: Some((header.sender.serial, header.recipient.serial)),
         peer: sender.as_ref().map(|sender| sender.ispb),
     };
     let judged = (
