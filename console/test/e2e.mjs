@@ -229,8 +229,11 @@ await run.test('the keyboard is enough', async () => {
   await page.keyboard.press('Enter');
   await until('the point opens', async () => (await page.locator('#point-title').textContent()) === subject.moving);
   await page.keyboard.press('ArrowUp');
-  const active = await page.locator('#tree').getAttribute('aria-activedescendant');
-  assert(active && active !== `row-${subject.moving}`, 'the arrow did not move');
+  // What a key does shows with the next animation frame.
+  await until('the arrow moves', async () => {
+    const active = await page.locator('#tree').getAttribute('aria-activedescendant');
+    return active && active !== `row-${subject.moving}`;
+  });
   await page.keyboard.press('Escape');
   await page.locator('#point-title').waitFor({ state: 'detached' });
   await page.keyboard.press('?');
