@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Folders that hold what a build or an installation makes.
+/// What a build or an installation makes; `.git` is a file in a linked work tree.
 const NOT_OURS: [&str; 13] = [
     ".git",
     ".mypy_cache",
@@ -43,7 +43,10 @@ impl Tree {
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = format!("{prefix}{name}");
             let kind = entry.file_type()?;
-            if kind.is_dir() && !NOT_OURS.contains(&name.as_str()) {
+            if NOT_OURS.contains(&name.as_str()) {
+                continue;
+            }
+            if kind.is_dir() {
                 self.read_folder(&entry.path(), &format!("{path}/"))?;
             } else if kind.is_file() {
                 let octets = std::fs::read(entry.path()).with_context(|| format!("cannot read {path}"))?;
