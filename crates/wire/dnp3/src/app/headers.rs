@@ -1,5 +1,6 @@
 //! The object headers of a fragment, first to last.
 
+use super::attribute::value_octets;
 use super::header::{Shape, read_uint};
 use super::{Function, Header, Prefix, Qualifier, Range, RangeCode};
 use crate::objects::{Kind, Layout, Size};
@@ -203,8 +204,8 @@ fn own_octets(count: u64, prefix: usize, mut cursor: Cursor<'_>) -> Result<usize
     let before = cursor.left();
     for _ in 0..count {
         cursor.take(prefix).map_err(|_| HeaderErrorKind::Truncated)?;
-        let [_, length] = cursor.array().map_err(|_| HeaderErrorKind::Truncated)?;
-        cursor.take(usize::from(length)).map_err(|_| HeaderErrorKind::Truncated)?;
+        let [code, length] = cursor.array().map_err(|_| HeaderErrorKind::Truncated)?;
+        cursor.take(value_octets(code, length)).map_err(|_| HeaderErrorKind::Truncated)?;
     }
     Ok(before - cursor.left())
 }

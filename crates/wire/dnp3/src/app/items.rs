@@ -1,5 +1,6 @@
 //! The objects of one header, one by one.
 
+use super::attribute::value_octets;
 use super::header::{Shape, read_uint};
 use super::{CommandStatus, Header, Prefix};
 use crate::objects::Size;
@@ -34,8 +35,8 @@ impl<'a> Items<'a> {
             Size::Octets(_) | Size::Variation => self.cursor.take(layout.octets()?).ok(),
             Size::Own => {
                 let mut ahead = self.cursor;
-                let [_, length] = ahead.array().ok()?;
-                self.cursor.take(2 + usize::from(length)).ok()
+                let [code, length] = ahead.array().ok()?;
+                self.cursor.take(2 + value_octets(code, length)).ok()
             }
             Size::Bits(_) | Size::Prefixed => None,
         }

@@ -8,9 +8,11 @@
 //! qualifier       prefix code 70 | range code 0F
 //! ```
 //!
-//! Reading: [`Fragment::parse`] → [`Fragment::headers`] → [`Header::measurements`], [`Header::controls`], …; or a
-//! [`Walk`], which keeps its place between calls without borrowing the fragment. Writing: [`FragmentWriter`].
+//! Reading: [`Fragment::parse`] → [`Fragment::headers`] → [`Header::measurements`], [`Header::controls`],
+//! [`Header::attributes`], …; or a [`Walk`], which keeps its place between calls without borrowing the fragment.
+//! Writing: [`FragmentWriter`].
 
+mod attribute;
 mod control;
 mod fragment;
 mod function;
@@ -22,6 +24,10 @@ mod status;
 mod walk;
 mod write;
 
+pub use attribute::{
+    ALL_ATTRIBUTES, ATTRIBUTE_OCTETS_MAX, Attribute, AttributeValue, Attributes, LIST_OF_ATTRIBUTES, ListedAttribute,
+    attribute_name,
+};
 pub use control::{AppControl, Sequence};
 pub use fragment::{Fragment, FragmentError};
 pub use function::Function;

@@ -1,6 +1,6 @@
 //! The objects of one header as lines.
 
-use crate::app::{ControlItem, Header, Prefix, Range};
+use crate::app::{AttributeValue, ControlItem, Header, Prefix, Range, attribute_name};
 use crate::objects::{Fields, FlagsForm, Layout, Size, TimeField, ValueForm};
 use crate::{AnalogCommand, Control, Crob, DnpTime, DoubleBit, Flags, GroupVar, Measured, Stamp};
 use alloc::format;
@@ -40,7 +40,8 @@ pub(super) fn push(header: &Header<'_>, cto: Option<Stamp>, lines: &mut Vec<Stri
 fn named_text(header: &Header<'_>) -> String {
     let mut text = match header.object() {
         GroupVar { group: 60, variation: variation @ 1..=4 } => format!("class {}", variation - 1),
-        _ => group_name(header.object()).to_string(),
+        GroupVar { group: 0, variation } => attribute_name(variation).unwrap_or("attribute").to_string(),
+        object => group_name(object).to_string(),
     };
     match header.range() {
         Range::All => text.push_str(", all"),
@@ -162,9 +163,15 @@ fn raw_text(header: &Header<'_>, index: u32, octets: &[u8]) -> String {
     let named = format!("{object}{} {}", bracket(header, index), group_name(object));
     match (octets, object.group) {
         ([], _) => named,
-        ([kind, _, value @ ..], 0) => format!("{named} type {kind} {}", octets_text(value)),
+        (octets, 0) => attribute_text(header, index, octets).unwrap_or(named),
         (octets, _) => format!("{named} {}", hex(octets)),
     }
+}
+
+fn attribute_text(header: &Header<'_>, index: u32, octets: &[u8]) -> Option<String> {
+    let (object, value) = (header.object(), AttributeValue::decode(octets)?);
+    let name = attribute_name(object.variation).filter(|_| index == 0).unwrap_or("attribute");
+    Some(format!("{object}{} {name} {} {value}", bracket(header, index), value.type_name()))
 }
 
 fn control_text(object: GroupVar, item: &ControlItem) -> String {

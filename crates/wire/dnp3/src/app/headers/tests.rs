@@ -77,3 +77,22 @@ fn sizes_are_found_in_every_way() {
         "g50v4 00 Span { start: 0, stop: 0 } 11;",
     );
 }
+
+#[test]
+fn deltas_are_read_and_are_no_measurements() {
+    // Counters that tell by how much they grew (IEEE 1815 A.9: obsolete), each before a binary.
+    let binary = [1, 2, 0, 7, 7, 0x81];
+    let delta = |head: [u8; 2], octets: usize| [&head[..], &[0x17, 1, 3], &alloc::vec![1; octets], &binary].concat();
+    for (group, variation, octets) in
+        [(20, 3, 5), (20, 4, 3), (20, 7, 4), (20, 8, 2), (21, 3, 5), (21, 7, 11), (21, 8, 9), (21, 11, 4), (21, 12, 2)]
+            .into_iter()
+            .chain([(22, 3, 5), (22, 4, 3), (22, 7, 11), (22, 8, 9), (23, 3, 5), (23, 7, 11), (23, 8, 9)])
+    {
+        let objects = delta([group, variation], octets);
+        assert!(Headers::new(Function::Response, &objects).all(|header| header.is_ok()), "g{group}v{variation}");
+        let mut walk = crate::app::Walk::new();
+        let indices: alloc::vec::Vec<u16> =
+            core::iter::from_fn(|| walk.next(&objects)).map(|(_, measurement)| measurement.index).collect();
+        assert_eq!(indices, [7], "g{group}v{variation}");
+    }
+}
