@@ -1,7 +1,7 @@
 //! The published scalability experiments of the field, each beside a floor that is measured in the same run.
 //!
 //! In: what to run ([`dnp3::Options`], [`bus::Options`], [`history::Options`], [`seal::Options`]). Out: rows, as a table or as JSON whose
-//! keys carry their units ([`write_rows`]).
+//! keys carry their units ([`write_rows`]), and as curves ([`curves`]).
 //!
 //! A floor moves the same octets in the same groups over the same number of connections and threads, without any of
 //! the work. Each round runs the experiment and its floor once, in a random order; ratios are medians over the rounds
@@ -13,6 +13,7 @@
 //! Read first: `dnp3/mod.rs`, then `load.rs`.
 
 pub mod bus;
+pub mod curves;
 pub mod dnp3;
 pub mod history;
 mod load;
