@@ -128,6 +128,11 @@ impl Endpoint {
         &self.config
     }
 
+    /// Hears one peer, or all.
+    pub const fn hear_only(&mut self, remote: Option<LinkAddress>) {
+        self.config.remote = remote;
+    }
+
     /// What was seen so far; survives [`Endpoint::reset`].
     #[must_use]
     pub const fn counters(&self) -> EndpointCounters {
