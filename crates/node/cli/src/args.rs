@@ -337,6 +337,9 @@ pub struct MasterArgs {
     /// Ask for events so often, as in 2s
     #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "operate")]
     pub poll: Option<Duration>,
+    /// Offer lean messages in the place of link frames; a station that does not know them is spoken to as usual
+    #[arg(long)]
+    pub lean: bool,
     /// Leave unsolicited reporting off
     #[arg(long)]
     pub no_unsolicited: bool,

@@ -5,14 +5,23 @@
 //!                               └─ reset, test, status ─ reply ─ poll_transmit
 //! ```
 //!
-//! An endpoint serves one session with one peer at a time. Idle, it holds no heap.
+//! An endpoint serves one session with one peer at a time. Idle, it holds no heap. Lean messages in the place of link
+//! frames are in `endpoint/lean.rs`.
+
+mod extras;
+mod lean;
+mod lean_out;
+
+pub use extras::{Boundary, LeanCounters, Trace};
 
 use crate::link::{
     AddressKind, Broadcast, Control, Decoder, Frame, Function, HEADER_OCTETS, Header, LinkAddress, LinkCounters,
     frame_octets,
 };
 use crate::transport::{FRAGMENT_OCTETS_DEFAULT, Reassembler, SEGMENT_OCTETS_MAX, SegmentHeader, TransportCounters};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
+use extras::Extras;
 
 /// Replies that wait for `poll_transmit`; one more is dropped and counted: the peer asks again.
 const REPLIES_MAX: usize = 4;
@@ -75,6 +84,8 @@ pub struct EndpointCounters {
     pub transport: TransportCounters,
     /// Of the link layer's service.
     pub service: ServiceCounters,
+    /// Of lean messages.
+    pub lean: LeanCounters,
 }
 
 /// Frames that were whole and yet not taken, and replies that were not sent.
@@ -105,6 +116,8 @@ pub struct Endpoint {
     sequence: u8,
     replies: [Option<(Control, LinkAddress)>; REPLIES_MAX],
     service: ServiceCounters,
+    /// Lean messages and a trace; none where both are off.
+    extras: Option<Box<Extras>>,
 }
 
 impl Endpoint {
@@ -119,6 +132,7 @@ impl Endpoint {
             sequence: 0,
             replies: [None; REPLIES_MAX],
             service: ServiceCounters::default(),
+            extras: None,
         }
     }
 
@@ -128,18 +142,14 @@ impl Endpoint {
         &self.config
     }
 
-    /// Hears one peer, or all.
-    pub const fn hear_only(&mut self, remote: Option<LinkAddress>) {
-        self.config.remote = remote;
-    }
-
     /// What was seen so far; survives [`Endpoint::reset`].
     #[must_use]
-    pub const fn counters(&self) -> EndpointCounters {
+    pub fn counters(&self) -> EndpointCounters {
         EndpointCounters {
             link: self.decoder.counters(),
             transport: self.reassembler.counters(),
             service: self.service,
+            lean: self.extras.as_ref().map(|extras| extras.counters()).unwrap_or_default(),
         }
     }
 
@@ -149,12 +159,17 @@ impl Endpoint {
         self.reassembler.release();
         self.reset_by = None;
         self.replies = [None; REPLIES_MAX];
+        if let Some(extras) = &mut self.extras {
+            extras.reset();
+        }
     }
 
     /// Whether a frame or a fragment has begun and is not complete: what a machine gives up after a time without input.
     #[must_use]
-    pub const fn is_partial(&self) -> bool {
-        self.decoder.is_partial() || self.reassembler.is_partial()
+    pub fn is_partial(&self) -> bool {
+        self.decoder.is_partial()
+            || self.reassembler.is_partial()
+            || self.extras.as_ref().is_some_and(|extras| extras.is_partial())
     }
 
     /// Drops a frame and a fragment that have begun and are not complete, and their heap.
@@ -162,6 +177,9 @@ impl Endpoint {
         self.decoder.reset();
         if self.reassembler.is_partial() {
             self.reassembler.release();
+        }
+        if let Some(extras) = &mut self.extras {
+            extras.drop_partial();
         }
     }
 
@@ -172,6 +190,13 @@ impl Endpoint {
         if self.reassembler.is_complete() {
             return (0, None);
         }
+        match self.extras.take() {
+            Some(extras) => self.handle_extra_input(extras, octets),
+            None => self.take_frames(octets),
+        }
+    }
+
+    fn take_frames(&mut self, octets: &[u8]) -> (usize, Option<Received>) {
         let Self { config, decoder, reassembler, reset_by, replies, service, .. } = self;
         let mut link = Service { config, reassembler, reset_by, replies, counters: service };
         let mut rest = octets;
@@ -208,6 +233,19 @@ impl Endpoint {
     /// Turns the fragment `out[start..]` into its link frames where it stands: what an
     /// [`app::FragmentWriter`](crate::app::FragmentWriter) wrote needs no second buffer.
     pub fn frame_in_place(&mut self, destination: LinkAddress, out: &mut Vec<u8>, start: usize) {
+        let trace = self.extras.as_ref().and_then(|extras| extras.trace);
+        if let Some(trace) = trace {
+            trace(Boundary::Built);
+        }
+        if !self.wrap_in_place(destination, out, start) {
+            self.link_frames_in_place(destination, out, start);
+        }
+        if let Some(trace) = trace {
+            trace(Boundary::Framed);
+        }
+    }
+
+    fn link_frames_in_place(&mut self, destination: LinkAddress, out: &mut Vec<u8>, start: usize) {
         let fragment_octets = out.len().saturating_sub(start);
         let segments = fragment_octets.div_ceil(SEGMENT_OCTETS_MAX);
         out.resize(start + framed_octets(fragment_octets), 0);
@@ -246,6 +284,9 @@ impl Endpoint {
 
     /// Appends what the link layer itself has to say, all of it, and says whether there was anything.
     pub fn poll_transmit(&mut self, out: &mut Vec<u8>) -> bool {
+        if let Some(sent) = self.poll_extra(out) {
+            return sent;
+        }
         let before = out.len();
         for reply in &mut self.replies {
             let Some((control, destination)) = reply.take() else { break };

@@ -20,6 +20,7 @@ pub mod app;
 pub mod crc;
 pub mod dissect;
 pub mod endpoint;
+pub mod lean;
 pub mod link;
 pub mod master;
 pub mod objects;

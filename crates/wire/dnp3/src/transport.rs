@@ -185,6 +185,25 @@ impl Reassembler {
         Ok(segment.fin)
     }
 
+    /// A fragment begins that comes without segments; room is made for so many octets of it.
+    pub(crate) fn begin(&mut self, from: (LinkAddress, LinkAddress), octets: usize) {
+        self.release();
+        self.addresses = Some(from);
+        self.fragment.reserve_exact(octets);
+    }
+
+    /// Octets of the fragment that has begun, and whether they are the last.
+    pub(crate) fn append(&mut self, octets: &[u8], last: bool) {
+        self.fragment.extend_from_slice(octets);
+        self.complete = last && self.addresses.is_some();
+        self.counters.fragments += u64::from(self.complete);
+    }
+
+    /// A fragment that outgrew the limit was passed over.
+    pub(crate) const fn count_too_long(&mut self) {
+        self.counters.too_long += 1;
+    }
+
     fn check(&mut self, segment: SegmentHeader, from: (LinkAddress, LinkAddress)) -> Result<(), SegmentError> {
         if segment.fir {
             if self.addresses.is_some() {

@@ -140,7 +140,6 @@ impl Reader {
             | MasterEvent::Indications(_)
             | MasterEvent::Measurement { .. }
             | MasterEvent::FragmentEnd { .. }
-            | MasterEvent::Answer { .. }
             | MasterEvent::TaskDone { .. } => {}
         }
     }

@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use tieline_core::Timestamp;
 use tieline_dnp3::dissect::{Dissector, Entry};
+use tieline_dnp3::lean::{HELLO_START, Message};
 
 /// The port of DNP3 (IEEE 1815 13.2).
 const PORT: u16 = 20_000;
@@ -107,7 +108,7 @@ impl Content {
                 return;
             }
             let first = std::mem::take(first);
-            if any_port && first.starts_with(&START) {
+            if any_port && (first.starts_with(&START) || first.starts_with(&HELLO_START)) {
                 let mut dissector = Dissector::new();
                 dissector.stream(&first, entries);
                 *self = Self::Dnp3(dissector);
@@ -206,7 +207,7 @@ impl Flows {
     }
 
     fn is_dnp3(&self, ends: &Ends, datagram: &[u8]) -> bool {
-        self.has_port(ends) || (self.any_port && datagram.starts_with(&START))
+        self.has_port(ends) || (self.any_port && begins_as_dnp3(datagram))
     }
 
     fn end(&mut self, ends: Ends, out: &mut Printer<impl Write>) -> Result<()> {
@@ -223,6 +224,12 @@ impl Flows {
         left.sort_unstable_by_key(|(born, _)| *born);
         left.into_iter().try_for_each(|(_, ends)| self.end(ends, out))
     }
+}
+
+/// Whether a datagram begins with a link frame or a hello, or is one lean message.
+fn begins_as_dnp3(datagram: &[u8]) -> bool {
+    let is_message = || Message::parse(datagram).is_some_and(|(_, used)| used == datagram.len());
+    datagram.starts_with(&START) || datagram.starts_with(&HELLO_START) || is_message()
 }
 
 impl Flow {

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::{CommandMode, Now};
 use tieline_dnp3::Classes;
+use tieline_dnp3::lean::{Carrier, LeanConfig, Side};
 use tieline_dnp3::master::{Master, MasterConfig, MasterEvent, TaskOutcome, TimeSync};
 use tieline_net::{Clock, Closed, Counters, Limits, Owner, Session, Shard, ShardThread, Target, keep_connected};
 use tokio::sync::oneshot;
@@ -66,7 +67,8 @@ pub fn master(args: &MasterArgs) -> Result<ExitCode> {
 
 /// One exchange leaves the outstation as it was: no start-up, no time, no unsolicited reporting.
 fn config(args: &MasterArgs, plan: Plan) -> MasterConfig {
-    let given = MasterConfig { address: args.master, outstation: args.outstation, ..MasterConfig::default() };
+    let lean = args.lean.then_some(LeanConfig { side: Side::Offers, carrier: Carrier::Stream });
+    let given = MasterConfig { address: args.master, outstation: args.outstation, lean, ..MasterConfig::default() };
     let none = Classes::NONE;
     match plan {
         Plan::Follow { .. } if args.no_unsolicited => MasterConfig { enable_unsolicited: none, ..given },
@@ -192,7 +194,6 @@ impl Owner<Master> for Printer {
             | MasterEvent::Online
             | MasterEvent::Indications(_)
             | MasterEvent::FragmentEnd { .. }
-            | MasterEvent::Answer { .. }
             | MasterEvent::TaskDone { .. } => {}
         }
     }

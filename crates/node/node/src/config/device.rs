@@ -103,6 +103,8 @@ pub struct Dnp3Config {
     pub time_sync: TimeSync,
     /// Whether events are confirmed only after history has stored them, so that none is lost with this node.
     pub confirm_stored: bool,
+    /// Whether lean messages are offered to the device, or accepted from it.
+    pub lean: bool,
 }
 
 /// Reads one device; none where something essential is missing or wrong (which has been reported then).
@@ -226,6 +228,7 @@ fn read_dnp3(mut s: Section<'_>, doc: &mut Document<'_>) -> Option<Dnp3Config> {
             parse::word(&[("lan", TimeSync::Lan), ("delay", TimeSync::Delay), ("off", TimeSync::Off)]),
         ),
         confirm_stored: s.or(doc, "confirm", true, parse::word(&[("stored", true), ("received", false)])),
+        lean: s.or(doc, "lean", false, parse::boolean),
     };
     s.finish(doc);
     outstation.map(|_| config)

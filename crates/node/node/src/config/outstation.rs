@@ -24,6 +24,7 @@ use super::{ConfigError, Finding};
 use std::path::Path;
 use std::time::Duration;
 use tieline_dnp3::app::CommandStatus;
+use tieline_dnp3::lean::{Carrier, LeanConfig, Side};
 use tieline_dnp3::outstation::{EventLimits, OutstationConfig, PointConfig, UnsolicitedConfig};
 use tieline_dnp3::{EventClass, Flags, Measured, Measurement, PointType};
 use toml::de::DeValue;
@@ -96,6 +97,9 @@ fn read_file(doc: &mut Document<'_>, mut s: Section<'_>) -> OutstationFile {
         need_time_every: s.optional(doc, "need_time_every", wait()),
         event_limits: EventLimits::all(s.or(doc, "events_max", 1000, parse::integer(1..=65_535))),
         unsolicited: s.or(doc, "unsolicited", true, parse::boolean).then_some(unsolicited),
+        lean: s
+            .or(doc, "lean", false, parse::boolean)
+            .then_some(LeanConfig { side: Side::Accepts, carrier: Carrier::Stream }),
         ..default
     };
     let mut points: Vec<OutstationPoint> = Vec::new();

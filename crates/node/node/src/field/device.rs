@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Now, PointId, Refusal, Topic};
 use tieline_dnp3::Classes;
+use tieline_dnp3::lean::{Carrier, LeanConfig, Side};
 use tieline_dnp3::master::{Master, MasterConfig, MasterEvent, OfflineReason, TaskOutcome, TimeSync};
 use tieline_net::{Closed, Limits, ListenConfig, Listener, Owner, Session, Shard, Target, keep_connected};
 use tieline_poll::{DeviceSpec, LinkState, PointTable, PollClass, PollResult, PollSpec, Publish};
@@ -76,7 +77,7 @@ pub async fn start_device(
 ) -> std::io::Result<()> {
     let Numbered { id, config, recorded } = device;
     let Protocol::Dnp3(dnp3) = &config.protocol;
-    let session = Session::new(shard, Master::new(master_config(dnp3)), Limits::default());
+    let session = Session::new(shard, Master::new(master_config(dnp3, &config.transport)), Limits::default());
     let index = Rc::new(PointIndex::new(Arc::clone(&config.points)));
     let held = Rc::new(Cell::new(0));
     let seat = Seat {
@@ -131,7 +132,11 @@ async fn listen(
     Ok(())
 }
 
-fn master_config(dnp3: &Dnp3Config) -> MasterConfig {
+fn master_config(dnp3: &Dnp3Config, transport: &Transport) -> MasterConfig {
+    let side = match transport {
+        Transport::Connect(_) => Side::Offers,
+        Transport::Listen(_) => Side::Accepts,
+    };
     let unsolicited = if dnp3.unsolicited { Classes::EVENTS } else { Classes::NONE };
     MasterConfig {
         address: dnp3.master,
@@ -146,6 +151,7 @@ fn master_config(dnp3: &Dnp3Config) -> MasterConfig {
             SyncConfig::Off => TimeSync::Never,
         },
         hold_confirm: dnp3.confirm_stored,
+        lean: dnp3.lean.then_some(LeanConfig { side, carrier: Carrier::Stream }),
         ..MasterConfig::default()
     }
 }
@@ -198,7 +204,7 @@ impl DeviceOwner {
         }
         let class = if token & 1 == 1 { EVENTS } else { INTEGRITY };
         let result = match outcome {
-            TaskOutcome::Done | TaskOutcome::Sent => PollResult::Ok,
+            TaskOutcome::Done => PollResult::Ok,
             TaskOutcome::Timeout { .. } => PollResult::Timeout,
             TaskOutcome::Refused(_)
             | TaskOutcome::Indicated(_)
@@ -251,7 +257,6 @@ impl Owner<Master> for DeviceOwner {
                 }
             }),
             MasterEvent::TaskDone { token, outcome } => self.task_done(now, token, outcome),
-            MasterEvent::Answer { .. } => {}
         }
     }
 

@@ -10,8 +10,10 @@
 //! A [`Dissector`] follows one direction of a stream. Every frame gives one [`Entry`], and so does every run of octets
 //! that is no frame: nothing is passed over in silence.
 
+mod lean;
 mod lines;
 
+use self::lean::LeanView;
 use crate::app::{AppControl, Fragment, FragmentError};
 use crate::link::{Decoder, Frame, LinkError, Refused};
 use crate::transport::{Reassembler, SegmentHeader};
@@ -52,11 +54,12 @@ impl fmt::Display for Entry {
 pub struct Dissector {
     decoder: Decoder,
     reassembler: Reassembler,
+    lean: LeanView,
 }
 
 impl Default for Dissector {
     fn default() -> Self {
-        Self { decoder: Decoder::new(), reassembler: Reassembler::new(FRAGMENT_OCTETS_MAX) }
+        Self { decoder: Decoder::new(), reassembler: Reassembler::new(FRAGMENT_OCTETS_MAX), lean: LeanView::default() }
     }
 }
 
@@ -67,15 +70,30 @@ impl Dissector {
         Self::default()
     }
 
-    /// Takes what a stream brought next and appends an entry for every frame that it completes.
+    /// Takes what a stream brought next and appends an entry for every frame or lean message that it completes.
     pub fn stream(&mut self, octets: &[u8], entries: &mut Vec<Entry>) {
         let mut rest = octets;
         let mut garbage: Option<Refused> = None;
-        while let Some(decoded) = self.decoder.decode(&mut rest) {
+        loop {
+            if garbage.is_none() && self.lean.takes(rest, !self.decoder.is_partial()) {
+                let (frames, after) = self.lean.stream(rest, entries);
+                if !frames.is_empty() {
+                    // Two octets are no frame yet.
+                    let _ = self.decoder.decode(&mut &frames[..]);
+                }
+                let used = after.len() < rest.len();
+                rest = after;
+                if used {
+                    continue;
+                }
+                return;
+            }
+            let Some(decoded) = self.decoder.decode(&mut rest) else { break };
             match decoded {
                 Ok(frame) => {
                     entries.extend(garbage.take().map(refused));
                     entries.push(dissect(&frame, &mut self.reassembler));
+                    self.lean.note_frame();
                 }
                 // One damaged frame is one entry, with the first cause.
                 Err(more) => {
@@ -89,17 +107,23 @@ impl Dissector {
 
     /// Ends the stream: a frame that is still incomplete is refused.
     pub fn finish(&mut self, entries: &mut Vec<Entry>) {
-        let octets = self.decoder.partial_octets();
+        let octets = self.decoder.partial_octets() + self.lean.partial_octets();
         if octets > 0 {
             let refusal = format!("the frame ends after {octets} octets");
             entries.push(Entry { summary: no_frame(octets), refusal: Some(refusal), ..Entry::default() });
         }
         self.decoder.reset();
+        self.lean.reset();
     }
 
-    /// Takes a datagram: frames begin and end in it, fragments may go on in the next.
+    /// Takes a datagram: frames and messages begin and end in it, fragments in frames may go on in the next.
     pub fn datagram(&mut self, octets: &[u8], entries: &mut Vec<Entry>) {
-        self.stream(octets, entries);
+        let mut rest = octets;
+        while let Some((entry, used)) = lean::datagram(rest) {
+            entries.push(entry);
+            rest = rest.get(used..).unwrap_or_default();
+        }
+        self.stream(rest, entries);
         self.finish(entries);
     }
 }

@@ -59,6 +59,16 @@ impl LinkAddress {
         }
     }
 
+    /// A broadcast address.
+    #[must_use]
+    pub const fn of(broadcast: Broadcast) -> Self {
+        match broadcast {
+            Broadcast::ConfirmNever => Self(0xFFFD),
+            Broadcast::ConfirmAlways => Self(0xFFFE),
+            Broadcast::ConfirmOptional => Self(0xFFFF),
+        }
+    }
+
     /// Whether it can be the address of one station: 0000-FFEF.
     #[must_use]
     pub const fn is_station(self) -> bool {
@@ -72,18 +82,6 @@ impl LinkAddress {
             AddressKind::Broadcast(broadcast) => Some(broadcast),
             AddressKind::Station | AddressKind::Reserved | AddressKind::Own => None,
         }
-    }
-}
-
-impl Broadcast {
-    /// The address that says so.
-    #[must_use]
-    pub const fn address(self) -> LinkAddress {
-        LinkAddress(match self {
-            Self::ConfirmNever => 0xFFFD,
-            Self::ConfirmAlways => 0xFFFE,
-            Self::ConfirmOptional => 0xFFFF,
-        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::events::EventLimits;
 use crate::Classes;
+use crate::lean::LeanConfig;
 use core::time::Duration;
 
 /// How an outstation behaves. Every duration may be anything; zero means at once.
@@ -38,6 +39,8 @@ pub struct OutstationConfig {
     pub event_limits: EventLimits,
     /// Unsolicited responses; none does not know the functions. Default as [`UnsolicitedConfig::default`].
     pub unsolicited: Option<UnsolicitedConfig>,
+    /// Whether lean messages are offered or accepted (docs/dnp3-lean.md). Default none.
+    pub lean: Option<LeanConfig>,
 }
 
 /// How an outstation reports on its own.
@@ -74,6 +77,7 @@ impl Default for OutstationConfig {
             clock_synchronized: true,
             event_limits: EventLimits::default(),
             unsolicited: Some(UnsolicitedConfig::default()),
+            lean: None,
         }
     }
 }

@@ -12,6 +12,7 @@ impl Machine for Outstation {
     type Event = OutstationEvent;
 
     fn handle_connected(&mut self, now: Now) {
+        self.endpoint.handle_connected(now.mono);
         self.application.handle_connected(now);
     }
 
@@ -43,11 +44,16 @@ impl Machine for Outstation {
     }
 
     fn handle_timeout(&mut self, now: Now) {
+        self.endpoint.handle_timeout(now.mono);
         self.application.handle_timeout(now);
     }
 
     fn poll_transmit(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
+        let negotiates = self.endpoint.is_negotiating();
         let replied = self.endpoint.poll_transmit(out);
+        if negotiates {
+            return replied;
+        }
         let start = out.len();
         if !self.application.write_fragment(now, out) {
             return replied;
@@ -66,10 +72,10 @@ impl Machine for Outstation {
     }
 
     fn timeout(&self) -> Option<Instant> {
-        self.application.timeout()
+        self.application.timeout().into_iter().chain(self.endpoint.timeout()).min()
     }
 
     fn is_closed(&self) -> bool {
-        false
+        self.endpoint.is_broken()
     }
 }

@@ -48,7 +48,7 @@ pub use events::EventLimits;
 pub use point::PointConfig;
 pub use stats::OutstationStats;
 
-use crate::endpoint::{Endpoint, EndpointConfig, Role};
+use crate::endpoint::{Endpoint, EndpointConfig, Role, Trace};
 use crate::link::LinkAddress;
 use crate::{Iin, Measurement, PointType};
 use application::Application;
@@ -65,14 +65,28 @@ impl Outstation {
     /// An outstation that has just started: IIN1.7 is set, no event waits.
     #[must_use]
     pub fn new(config: OutstationConfig, database: Database, controls: BoxedControlHandler) -> Self {
-        let endpoint = Endpoint::new(EndpointConfig {
+        let mut endpoint = Endpoint::new(EndpointConfig {
             role: Role::Outstation,
             local: LinkAddress::new(config.address),
             remote: Some(LinkAddress::new(config.master)),
             self_address: config.answers_self_address,
             fragment_max: config.fragment_octets_received_max,
         });
+        endpoint.set_lean(config.lean);
         Self { endpoint, application: Application::new(config, database, controls) }
+    }
+
+    /// The same with a function that is called at each boundary of its fragments' way.
+    #[must_use]
+    pub fn with_trace(mut self, trace: Trace) -> Self {
+        self.endpoint.set_trace(trace);
+        self
+    }
+
+    /// Whether lean messages were agreed on.
+    #[must_use]
+    pub fn is_lean(&self) -> bool {
+        self.endpoint.is_lean()
     }
 
     /// Gives a point a value, as an event if it changed (by more than its dead-band) and its point has a class. Without

@@ -1,6 +1,7 @@
 //! A master and an outstation of ours, joined by two pipes in virtual time.
 
 use super::script::{START, latch_on, word};
+use crate::lean::{Carrier, LeanConfig, Side};
 use crate::master::{Master, MasterConfig, MasterEvent, TaskOutcome};
 use crate::outstation::{AcceptAll, Database, Outstation, OutstationConfig, PointConfig, UnsolicitedConfig};
 use crate::{Classes, EventClass, Flags, Measured, Measurement, PointType};
@@ -34,20 +35,25 @@ struct World {
     after_confirm: usize,
 }
 
+fn station(unsolicited: Option<UnsolicitedConfig>, lean: Option<LeanConfig>) -> Outstation {
+    let mut database = Database::new();
+    for (index, class) in (0..POINTS).zip(CLASSES) {
+        let analog = PointConfig::of(PointType::Analog).in_class(Some(class));
+        database.add(PointType::Analog, index, analog).unwrap();
+    }
+    let output = PointConfig::of(PointType::BinaryOutput).in_class(None);
+    database.add(PointType::BinaryOutput, 3, output).unwrap();
+    let config = OutstationConfig { unsolicited, lean, ..OutstationConfig::default() };
+    Outstation::new(config, database, Box::new(AcceptAll))
+}
+
 impl World {
     fn new(config: MasterConfig, unsolicited: Option<UnsolicitedConfig>) -> Self {
-        let mut database = Database::new();
-        for (index, class) in (0..POINTS).zip(CLASSES) {
-            let analog = PointConfig::of(PointType::Analog).in_class(Some(class));
-            database.add(PointType::Analog, index, analog).unwrap();
-        }
-        let output = PointConfig::of(PointType::BinaryOutput).in_class(None);
-        database.add(PointType::BinaryOutput, 3, output).unwrap();
-        let outstation = OutstationConfig { unsolicited, ..OutstationConfig::default() };
+        let accepts = config.lean.map(|lean| LeanConfig { side: Side::Accepts, ..lean });
         Self {
             now: START,
             master: Master::new(config),
-            outstation: Outstation::new(outstation, database, Box::new(AcceptAll)),
+            outstation: station(unsolicited, accepts),
             to_master: Vec::new(),
             to_outstation: Vec::new(),
             connected: false,
@@ -166,8 +172,7 @@ impl World {
             | MasterEvent::Restarted
             | MasterEvent::EventsLost
             | MasterEvent::Ready
-            | MasterEvent::Indications(_)
-            | MasterEvent::Answer { .. } => self.said.push(word(event)),
+            | MasterEvent::Indications(_) => self.said.push(word(event)),
         }
     }
 
@@ -289,6 +294,15 @@ proptest! {
     }
 
     #[test]
+    fn events_arrive_over_lean_messages_too(acts in acts()) {
+        // What carries lean messages answers for their octets.
+        let acts: Vec<Act> = acts.into_iter().filter(|act| !matches!(act, Act::Corrupt(..))).collect();
+        let lean = Some(LeanConfig { side: Side::Offers, carrier: Carrier::Stream });
+        let config = MasterConfig { hold_confirm: true, lean, ..MasterConfig::default() };
+        check_events(config, Some(UnsolicitedConfig::default()), &acts)?;
+    }
+
+    #[test]
     fn polled_events_arrive_in_order_over_any_trouble(acts in acts()) {
         let config = MasterConfig {
             event_poll: Classes::EVENTS,
@@ -363,4 +377,30 @@ fn commands_reach_the_outstation() {
     assert_eq!(command(3, CommandMode::DirectOperate, false), Some("done"));
     assert_eq!(command(3, CommandMode::SelectBeforeOperate, true), Some("local"));
     assert_eq!(command(9, CommandMode::DirectOperate, false), Some("not_supported"));
+}
+
+#[test]
+fn stations_that_differ_in_lean_messages_understand_each_other() {
+    let check = |master: Option<Side>, outstation: Option<Side>, is_lean: bool| {
+        let lean = |side: Option<Side>| side.map(|side| LeanConfig { side, carrier: Carrier::Stream });
+        let config = MasterConfig { lean: lean(master), ..MasterConfig::default() };
+        let mut world = World::new(config, Some(UnsolicitedConfig::default()));
+        world.outstation = station(Some(UnsolicitedConfig::default()), lean(outstation));
+        world.heal();
+        world.update(0);
+        world.heal();
+        assert_eq!((world.stored.as_slice(), world.master.is_lean()), ([0].as_slice(), is_lean));
+        assert_eq!(world.outstation.is_lean(), is_lean);
+        assert!(world.now.mono.since(START.mono) < Duration::from_secs(2), "an offer was waited for");
+    };
+    let (offers, accepts) = (Some(Side::Offers), Some(Side::Accepts));
+    check(None, None, false);
+    check(offers, accepts, true);
+    check(accepts, offers, true);
+    check(offers, None, false);
+    check(None, offers, false);
+    check(accepts, None, false);
+    check(None, accepts, false);
+    check(accepts, accepts, false);
+    check(offers, offers, false);
 }

@@ -3,7 +3,6 @@ mod health;
 mod loopback;
 mod properties;
 mod reports;
-mod requests;
 mod script;
 mod startup;
 

@@ -1,0 +1,199 @@
+//! Lean messages as text. One direction does not show whether an offer was accepted: what follows it does, because no
+//! lean message that is sent at that place begins with 05 64.
+
+use super::{Entry, FRAGMENT_OCTETS_MAX, fragment_text};
+use crate::lean::{
+    DATAGRAM_START, HELLO_OCTETS, HELLO_START, Head, Hello, Kind, Message, STREAM_HEADER_OCTETS, may_be_hello,
+};
+use crate::link::LinkAddress;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+/// How a stream goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Goes {
+    /// In link frames.
+    #[default]
+    Frames,
+    /// An offer was sent; its link frame follows.
+    Offered,
+    /// In frames if the next octets are 05 64, else in lean messages.
+    Undecided,
+    Lean,
+    /// The messages can no longer be told apart.
+    Lost,
+}
+
+/// What one direction of a stream has of lean messages.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LeanView {
+    goes: Goes,
+    held: Vec<u8>,
+    from_master: bool,
+    addresses: Option<(LinkAddress, LinkAddress)>,
+}
+
+impl LeanView {
+    /// Whether the next octets may be no link frames; `between` says that no frame has begun.
+    pub(super) fn takes(&self, octets: &[u8], between: bool) -> bool {
+        match self.goes {
+            Goes::Lean | Goes::Lost | Goes::Undecided => true,
+            Goes::Frames | Goes::Offered => !self.held.is_empty() || (between && octets.first() == HELLO_START.first()),
+        }
+    }
+
+    /// A link frame was read.
+    pub(super) fn note_frame(&mut self) {
+        if self.goes == Goes::Offered {
+            self.goes = Goes::Undecided;
+        }
+    }
+
+    /// Octets that wait for more.
+    pub(super) fn partial_octets(&self) -> usize {
+        self.held.len()
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.held = Vec::new();
+    }
+
+    /// Takes the next octets; those that it returns are link frames.
+    pub(super) fn stream<'o>(&mut self, octets: &'o [u8], entries: &mut Vec<Entry>) -> (Vec<u8>, &'o [u8]) {
+        let mut rest = octets;
+        loop {
+            match self.goes {
+                Goes::Frames | Goes::Offered => {
+                    rest = self.take(rest, HELLO_OCTETS, may_be_hello);
+                    if self.held.len() < HELLO_OCTETS && may_be_hello(&self.held) {
+                        return (Vec::new(), rest);
+                    }
+                    let held = core::mem::take(&mut self.held);
+                    match held.first_chunk().map(Hello::parse) {
+                        Some(Ok(hello)) => self.greet(&hello, entries),
+                        Some(Err(error)) => entries.push(refusal(held.len(), error.to_string())),
+                        None => entries.push(refusal(held.len(), "no start 05 64".to_string())),
+                    }
+                    if self.goes != Goes::Lean {
+                        return (Vec::new(), rest);
+                    }
+                }
+                Goes::Undecided => {
+                    rest = self.take(rest, STREAM_HEADER_OCTETS, |held| held != [0x05, 0x64]);
+                    match self.held[..] {
+                        [] | [0x05] => return (Vec::new(), rest),
+                        [0x05, 0x64] => {
+                            self.goes = Goes::Frames;
+                            return (core::mem::take(&mut self.held), rest);
+                        }
+                        _ => self.goes = Goes::Lean,
+                    }
+                }
+                Goes::Lean => {
+                    rest = self.message(rest, entries);
+                    if rest.is_empty() && self.goes == Goes::Lean {
+                        return (Vec::new(), rest);
+                    }
+                }
+                Goes::Lost => return (Vec::new(), &[]),
+            }
+        }
+    }
+
+    /// Moves octets to `held` until it has `max`, or is not what is wanted.
+    fn take<'o>(&mut self, octets: &'o [u8], max: usize, wanted: impl Fn(&[u8]) -> bool) -> &'o [u8] {
+        let mut rest = octets;
+        while let Some((octet, after)) = rest.split_first()
+            && self.held.len() < max
+            && wanted(&self.held)
+        {
+            self.held.push(*octet);
+            rest = after;
+        }
+        rest
+    }
+
+    fn greet(&mut self, hello: &Hello, entries: &mut Vec<Entry>) {
+        self.goes = if hello.answer { Goes::Lean } else { Goes::Offered };
+        self.from_master = hello.from_master;
+        self.addresses = Some((hello.source, hello.destination));
+        entries.push(hello_entry(hello));
+    }
+
+    fn message<'o>(&mut self, octets: &'o [u8], entries: &mut Vec<Entry>) -> &'o [u8] {
+        let rest = self.take(octets, STREAM_HEADER_OCTETS, |_| true);
+        let Some(head) = self.held.first_chunk::<STREAM_HEADER_OCTETS>() else { return rest };
+        let Ok(head) = Head::parse(*head) else {
+            self.goes = Goes::Lost;
+            let octets = core::mem::take(&mut self.held).len() + rest.len();
+            entries.push(refusal(octets, "no lean message has this kind and length".to_string()));
+            return &[];
+        };
+        let whole = STREAM_HEADER_OCTETS + usize::from(head.octets);
+        let rest = self.take(rest, whole, |_| true);
+        if self.held.len() == whole {
+            let held = core::mem::take(&mut self.held);
+            let fragment = held.get(STREAM_HEADER_OCTETS..).unwrap_or_default();
+            entries.push(message_entry(self.from_master, self.addresses, head.kind, fragment));
+        }
+        rest
+    }
+}
+
+/// The message or hello that a datagram begins with, and how many octets it has; None where link frames are expected.
+pub(super) fn datagram(octets: &[u8]) -> Option<(Entry, usize)> {
+    if octets.first() == Some(&DATAGRAM_START) {
+        return Some(match Message::parse(octets) {
+            Some((message, used)) => {
+                let from_master = message.fragment.get(1).is_some_and(|function| *function < 0x80);
+                let addresses = Some((message.source, message.destination));
+                (message_entry(from_master, addresses, message.kind, message.fragment), used)
+            }
+            None => (refusal(octets.len(), "no lean message is here".to_string()), octets.len()),
+        });
+    }
+    let hello = octets.first_chunk::<HELLO_OCTETS>().filter(|hello| hello.starts_with(&HELLO_START))?;
+    match Hello::parse(hello) {
+        Ok(hello) => Some((hello_entry(&hello), HELLO_OCTETS)),
+        Err(error) => Some((refusal(HELLO_OCTETS, error.to_string()), HELLO_OCTETS)),
+    }
+}
+
+fn sender(from_master: bool) -> &'static str {
+    if from_master { "master" } else { "outstation" }
+}
+
+fn hello_entry(hello: &Hello) -> Entry {
+    let word = if hello.answer { "lean-agreed" } else { "lean-offer" };
+    let (from, source, destination) = (sender(hello.from_master), hello.source, hello.destination);
+    let summary = format!("{from} {source}→{destination} {word} | fragments to {} octets", hello.fragment_max);
+    Entry { summary, ..Entry::default() }
+}
+
+fn message_entry(
+    from_master: bool,
+    addresses: Option<(LinkAddress, LinkAddress)>,
+    kind: Kind,
+    fragment: &[u8],
+) -> Entry {
+    let way = match (addresses, kind) {
+        (Some((source, _)), Kind::Broadcast(broadcast)) => format!(" {source}→{}", LinkAddress::of(broadcast)),
+        (Some((source, destination)), _) => format!(" {source}→{destination}"),
+        (None, _) => String::new(),
+    };
+    let word = match kind {
+        Kind::Fragment | Kind::Broadcast(_) => "lean",
+        Kind::StatusRequest => "lean-request-status",
+        Kind::Status => "lean-status",
+    };
+    let mut entry = Entry { summary: format!("{}{way} {word}", sender(from_master)), ..Entry::default() };
+    if !fragment.is_empty() {
+        fragment_text(fragment.get(..usize::from(FRAGMENT_OCTETS_MAX)).unwrap_or(fragment), &mut entry);
+    }
+    entry
+}
+
+fn refusal(octets: usize, why: String) -> Entry {
+    Entry { summary: super::no_frame(octets), refusal: Some(why), ..Entry::default() }
+}
