@@ -1,0 +1,123 @@
+"""The Python client of seal servers, against our server and, frame by frame, by itself."""
+
+import asyncio
+import contextlib
+import random
+import sys
+
+import pytest
+import rsfn
+from node import BINARY
+from processes import Lines
+from test_seal import CONTENT, TOKEN, folder  # noqa: F401  the fixture
+
+sys.path.insert(0, str(rsfn.VECTORS.parents[1] / "sdk" / "python"))
+
+from tieline.seal import Blocking, Broken, Cluster, Reason, Refused, Server, Unavailable, protocol  # noqa: E402
+
+
+@pytest.fixture
+def servers(folder):  # noqa: F811
+    """Two servers with the same keys."""
+    free = "127.0.0.1:0"
+    words = ["seal", "serve", "--config", folder / "seal.toml", "--http", free, "--protocol", free, "--json"]
+    processes = [Lines([str(word) for word in (BINARY, *words)]) for _ in range(2)]
+    yield [(process, Server(process.first()["protocol"])) for process in processes]
+    for process in processes:
+        process.stop()
+
+
+def test_what_one_server_packs_the_other_implementation_opens(servers):
+    with Blocking([server for _, server in servers], TOKEN) as cluster:
+        message = cluster.pack("alice", "12345678", CONTENT)
+        assert rsfn.unpack(message, rsfn.ALICE, rsfn.BRUNO) == CONTENT
+        unpacked = cluster.unpack("alice", rsfn.pack(3, 0, rsfn.BRUNO, rsfn.ALICE, CONTENT), sender="12345678")
+        assert (unpacked.sender, unpacked.treatment, unpacked.content) == ("12345678", 0, CONTENT)
+
+
+def test_what_no_server_would_do_is_refused_by_reason(servers):
+    message = rsfn.pack(3, 0, rsfn.BRUNO, rsfn.ALICE, CONTENT)
+    with Blocking([server for _, server in servers], TOKEN) as cluster:
+        for ask, reason in [
+            (lambda: cluster.pack("nobody", "12345678", CONTENT), Reason.REQUEST),
+            (lambda: cluster.pack("alice", "99999999", CONTENT), Reason.REQUEST),
+            (lambda: cluster.unpack("alice", message[:-1]), Reason.MESSAGE),
+        ]:
+            with pytest.raises(Refused) as refused:
+                ask()
+            assert refused.value.reason == reason, refused.value
+    with Blocking([servers[0][1]], "another token", patience_seconds=0.2) as cluster:
+        with pytest.raises(Unavailable, match="token"):
+            cluster.pack("alice", "12345678", CONTENT)
+
+
+def test_one_of_two_servers_killed_under_load_loses_no_request(servers):
+    async def load():
+        async with Cluster([server for _, server in servers], TOKEN) as cluster:
+            answered = 0
+
+            async def ask():
+                nonlocal answered
+                for _ in range(20):
+                    assert len(await cluster.pack("alice", "12345678", CONTENT)) > len(CONTENT)
+                    answered += 1
+                    if answered == 200:
+                        servers[0][0].kill()
+
+            await asyncio.gather(*(ask() for _ in range(32)))
+            return answered, cluster.sent, cluster.connected
+
+    answered, sent, connected = asyncio.run(load())
+    assert answered == 640 and connected == 1 and min(sent) > 50, (answered, sent)
+
+
+def test_weights_share_the_load(servers):
+    async def load():
+        weighted = [Server(servers[0][1].address, weight=3), servers[1][1]]
+        async with Cluster(weighted, TOKEN) as cluster:
+            while cluster.connected < 2:
+                await cluster.pack("alice", "12345678", CONTENT)
+            before = cluster.sent
+            await asyncio.gather(*(cluster.pack("alice", "12345678", CONTENT) for _ in range(80)))
+            return [now - then for now, then in zip(cluster.sent, before, strict=True)]
+
+    assert asyncio.run(load()) == [60, 20]
+
+
+RESPONSES = [
+    (bytes.fromhex("00000012 81 00000000 01 00000400 0000000000400000"), protocol.Welcome(1, 1024, 4 << 20)),
+    (bytes.fromhex("00000008 82 00000007 aabbcc"), protocol.Packed(b"\xaa\xbb\xcc")),
+    (
+        bytes.fromhex("00000010 83 00000008 3132333435363738 00 04 6f"),
+        protocol.Unpacked("12345678", 0, 4, b"o"),
+    ),
+    (bytes.fromhex("00000009 84 00000000 00000002"), protocol.Pong(2)),
+    (bytes.fromhex("00000005 85 00000000"), protocol.Closing()),
+]
+
+
+def test_any_chunking_gives_the_same_responses():
+    stream = b"".join(octets for octets, _ in RESPONSES)
+    for seed in range(200):
+        draw, decoder, found, at = random.Random(seed), protocol.Decoder(), [], 0
+        while at < len(stream):
+            step = draw.randint(1, 20)
+            found += decoder.feed(stream[at : at + step])
+            at += step
+        assert [response for _, response in found] == [response for _, response in RESPONSES], f"seed {seed}"
+
+
+def test_what_the_protocol_does_not_have_is_told():
+    short, unknown, long, huge = "00000004 81 000000", "00000005 99 00000000", "00000006 84 00000000 00", "00100000 82"
+    for octets in (short, unknown, long, huge, "00000007 8f 00000001 63 00"):
+        with pytest.raises(Broken):
+            protocol.Decoder().feed(bytes.fromhex(octets))
+    for seed in range(500):
+        with contextlib.suppress(Broken):
+            protocol.Decoder().feed(random.Random(seed).randbytes(60))
+
+
+@pytest.mark.parametrize("wrong", [("nohost", 1), ("a:b", 1), ("a:70000", 1), ("a:1", 0)])
+def test_servers_are_checked(wrong):
+    with pytest.raises(ValueError, match="expected"):
+        Server(*wrong)
