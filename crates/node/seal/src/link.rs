@@ -49,7 +49,7 @@ impl Link {
         state.octets += octets;
     }
 
-    /// Answers a request that [`Link::begin`] counted.
+    /// Answers a request that [`Link::begin`] counted; [`Link::flush`] lets it go out.
     pub fn answer(&self, id: u32, answer: &Result<Output, Told>, octets: usize) {
         let mut state = self.lock();
         state.answered.0 += 1;
@@ -64,7 +64,10 @@ impl Link {
                 Response::Refused { reason: *reason, code: code.0, text }.emit(id, &mut state.out);
             }
         }
-        drop(state);
+    }
+
+    /// Lets what was answered go out, in one write.
+    pub fn flush(&self) {
         self.wake.notify_one();
     }
 

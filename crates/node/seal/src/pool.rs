@@ -45,14 +45,30 @@ pub enum Reply {
     Once(oneshot::Sender<Result<Output, Told>>),
 }
 
-impl Reply {
-    /// Gives the answer; `octets` are those of the request.
-    pub fn send(self, answer: Result<Output, Told>, octets: usize) {
-        match self {
-            Self::Link(link, id) => link.answer(id, &answer, octets),
-            // Whoever asked is gone, and nobody else wants to know.
-            Self::Once(sender) => drop(sender.send(answer)),
+/// Gives answers. Those of one connection go out together when this is dropped: one wake, one write, and the client
+/// gets the chance to ask as many again in one.
+#[derive(Default)]
+struct Answers(Vec<Arc<Link>>);
+
+impl Answers {
+    /// Gives one answer; `octets` are those of the request.
+    fn send(&mut self, reply: Reply, answer: Result<Output, Told>, octets: usize) {
+        match reply {
+            Reply::Link(link, id) => {
+                link.answer(id, &answer, octets);
+                if !self.0.iter().any(|known| Arc::ptr_eq(known, &link)) {
+                    self.0.push(link);
+                }
+            }
+            // Whoever asked may be gone, and nobody else wants to know.
+            Reply::Once(sender) => drop(sender.send(answer)),
         }
+    }
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|link| link.flush());
     }
 }
 
@@ -135,10 +151,11 @@ impl Shared {
             1..=BATCH_MAX => self.ready.notify_one(),
             _ => self.ready.notify_all(),
         }
+        let mut answers = Answers::default();
         for (job, told) in turned_away {
             self.metrics.turn_away(Kind::from(&job.operation), told.reason);
             let octets = job.octets();
-            job.reply.send(Err(told), octets);
+            answers.send(job.reply, Err(told), octets);
         }
     }
 
@@ -211,10 +228,11 @@ fn work(shared: &Shared, mut bench: Bench) {
         let done = bench.run(operations, &config.domains, unix_seconds());
         write_audit(shared, asked.iter_mut().map(|(_, audited, ..)| audited.take()), &done);
         shared.metrics.turn(taken, before, bench.counters());
+        let mut answers = Answers::default();
         for ((kind, _, reply, since, octets), (result, _)) in asked.into_iter().zip(done) {
             let answer = result.map_err(|refusal| refusal.told(config.exact_errors));
             shared.metrics.count(kind, answer.as_ref().err().map(|told| told.reason), since.elapsed());
-            reply.send(answer, octets);
+            answers.send(reply, answer, octets);
         }
     }
 }
