@@ -142,6 +142,11 @@ impl Endpoint {
         &self.config
     }
 
+    /// Hears one peer, or all.
+    pub const fn hear_only(&mut self, remote: Option<LinkAddress>) {
+        self.config.remote = remote;
+    }
+
     /// What was seen so far; survives [`Endpoint::reset`].
     #[must_use]
     pub fn counters(&self) -> EndpointCounters {

@@ -140,6 +140,7 @@ impl Reader {
             | MasterEvent::Indications(_)
             | MasterEvent::Measurement { .. }
             | MasterEvent::FragmentEnd { .. }
+            | MasterEvent::Answer { .. }
             | MasterEvent::TaskDone { .. } => {}
         }
     }

@@ -194,6 +194,7 @@ impl Owner<Master> for Printer {
             | MasterEvent::Online
             | MasterEvent::Indications(_)
             | MasterEvent::FragmentEnd { .. }
+            | MasterEvent::Answer { .. }
             | MasterEvent::TaskDone { .. } => {}
         }
     }

@@ -204,7 +204,7 @@ impl DeviceOwner {
         }
         let class = if token & 1 == 1 { EVENTS } else { INTEGRITY };
         let result = match outcome {
-            TaskOutcome::Done => PollResult::Ok,
+            TaskOutcome::Done | TaskOutcome::Sent => PollResult::Ok,
             TaskOutcome::Timeout { .. } => PollResult::Timeout,
             TaskOutcome::Refused(_)
             | TaskOutcome::Indicated(_)
@@ -257,6 +257,7 @@ impl Owner<Master> for DeviceOwner {
                 }
             }),
             MasterEvent::TaskDone { token, outcome } => self.task_done(now, token, outcome),
+            MasterEvent::Answer { .. } => {}
         }
     }
 

@@ -14,6 +14,7 @@
 
 mod attribute;
 mod control;
+mod file;
 mod fragment;
 mod function;
 mod header;
@@ -29,6 +30,11 @@ pub use attribute::{
     attribute_name,
 };
 pub use control::{AppControl, Sequence};
+pub use file::{
+    DESCRIPTOR_OCTETS, FILE_HEADER_OCTETS, FileAuthentication, FileCommand, FileCommandStatus, FileDescriptor,
+    FileKind, FileMode, FileObject, FileObjectError, FileStatus, FileTransport, FileTransportStatus, Permissions,
+    TRANSPORT_OCTETS,
+};
 pub use fragment::{Fragment, FragmentError};
 pub use function::Function;
 pub use header::{Header, Range};

@@ -290,9 +290,20 @@ impl<'o> FragmentWriter<'o> {
         control: &Control,
         status: CommandStatus,
     ) -> Result<(), WriteError> {
+        self.indexed_object(object_of(control), qualifier, index, |out| encode_control(control, status, out))
+    }
+
+    /// Writes any object with an index prefix: `encode` appends its octets.
+    pub(crate) fn indexed_object(
+        &mut self,
+        object: GroupVar,
+        qualifier: Qualifier,
+        index: u16,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), WriteError> {
         let before = Mark { octets: self.out.len(), cto: self.cto, open: self.open };
-        self.indexed(before, object_of(control), qualifier, index, |out| {
-            encode_control(control, status, out);
+        self.indexed(before, object, qualifier, index, |out| {
+            encode(out);
             true
         })
     }

@@ -1,6 +1,6 @@
 //! The objects of one header as lines.
 
-use crate::app::{AttributeValue, ControlItem, Header, Prefix, Range, attribute_name};
+use crate::app::{AttributeValue, ControlItem, FileObject, Header, Prefix, Range, attribute_name};
 use crate::objects::{Fields, FlagsForm, Layout, Size, TimeField, ValueForm};
 use crate::{AnalogCommand, Control, Crob, DnpTime, DoubleBit, Flags, GroupVar, Measured, Stamp};
 use alloc::format;
@@ -21,6 +21,12 @@ pub(super) fn push(header: &Header<'_>, cto: Option<Stamp>, lines: &mut Vec<Stri
         Some((layout, Size::Octets(_) | Size::Variation)) if object.group != 12 && object.group != 41 => {
             lines.extend(header.items().map(|item| match layout.decode(item.octets) {
                 Ok(fields) => format!("{object}{} {}", bracket(header, item.index), fields_text(layout, &fields, cto)),
+                Err(_) => raw_text(header, item.index, item.octets),
+            }));
+        }
+        Some(_) if object.group == 70 => {
+            lines.extend(header.items().map(|item| match FileObject::parse(object, item.octets) {
+                Ok(file) => format!("{object}{} {file}", bracket(header, item.index)),
                 Err(_) => raw_text(header, item.index, item.octets),
             }));
         }

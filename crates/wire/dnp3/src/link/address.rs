@@ -85,6 +85,18 @@ impl LinkAddress {
     }
 }
 
+impl Broadcast {
+    /// The address that says so.
+    #[must_use]
+    pub const fn address(self) -> LinkAddress {
+        LinkAddress(match self {
+            Self::ConfirmNever => 0xFFFD,
+            Self::ConfirmAlways => 0xFFFE,
+            Self::ConfirmOptional => 0xFFFF,
+        })
+    }
+}
+
 impl From<u16> for LinkAddress {
     fn from(address: u16) -> Self {
         Self(address)

@@ -2,6 +2,7 @@
 
 use crate::Classes;
 use crate::lean::LeanConfig;
+use crate::transport::FRAGMENT_OCTETS_MIN;
 use core::time::Duration;
 
 /// How the clock of an outstation is set when it asks with IIN1.4 (IEEE 1815 10.3).
@@ -14,6 +15,8 @@ pub enum TimeSync {
     Lan,
     /// Function 23, then a write of g50v1 corrected by half of the way: for serial lines.
     DelayMeasure,
+    /// A write of g50v1 alone: for outstations that know neither function.
+    Write,
 }
 
 /// How a master behaves. Durations of zero mean at once, unless said otherwise.
@@ -30,6 +33,8 @@ pub struct MasterConfig {
     pub fragments_max: u16,
     /// How long each fragment of a response may take. Default 5 s.
     pub response_timeout: Duration,
+    /// Octets of a request at most. Default 249, which every outstation takes (IEEE 1815 8.2).
+    pub request_octets_max: u16,
     /// How often a request is repeated that was not answered; an operate never is. Default 1: some outstations lose a
     /// request that crosses their unsolicited response.
     pub retries: u8,
@@ -43,13 +48,15 @@ pub struct MasterConfig {
     pub integrity: Classes,
     /// Classes that may report after the integrity poll. Default all events.
     pub enable_unsolicited: Classes,
+    /// Whether IIN1.7 is cleared. Default true.
+    pub clear_restart: bool,
     /// Classes that are polled when IIN1.1-1.3 says that they have events. Default none: unsolicited brings them.
     pub event_poll: Classes,
     /// How the clock is set. Default [`TimeSync::Lan`].
     pub time_sync: TimeSync,
     /// The shortest time between two settings of the clock. Default 60 s.
     pub time_sync_interval_min: Duration,
-    /// Commands that may wait, and reads that may: each has its own limit. Default 16.
+    /// Controls that may wait, and other tasks that may: each has its own limit. Default 16.
     pub tasks_max: u8,
     /// Whether confirms of fragments with events wait for
     /// [`Master::release_confirm`](super::Master::release_confirm). Default false.
@@ -65,6 +72,7 @@ impl Default for MasterConfig {
             outstation: 10,
             fragment_octets_max: 2048,
             fragments_max: 4096,
+            request_octets_max: FRAGMENT_OCTETS_MIN,
             response_timeout: Duration::from_secs(5),
             retries: 1,
             retry_delay: Duration::from_secs(5),
@@ -72,6 +80,7 @@ impl Default for MasterConfig {
             disable_unsolicited: Classes::EVENTS,
             integrity: Classes::ALL,
             enable_unsolicited: Classes::EVENTS,
+            clear_restart: true,
             event_poll: Classes::NONE,
             time_sync: TimeSync::default(),
             time_sync_interval_min: Duration::from_secs(60),

@@ -1,5 +1,6 @@
 //! What the owner of a master learns.
 
+use super::Answer;
 use crate::app::CommandStatus;
 use crate::{Iin, Measurement};
 use core::fmt;
@@ -34,6 +35,13 @@ pub enum MasterEvent {
         unsolicited: bool,
         /// Whether its confirm waits for [`Master::release_confirm`](super::Master::release_confirm).
         confirm_held: bool,
+    },
+    /// What an answer brought besides measurements; the end of its task follows.
+    Answer {
+        /// The owner's name for the task.
+        token: u64,
+        /// What.
+        answer: Answer,
     },
     /// What the owner asked for has come to an end.
     TaskDone {
@@ -72,6 +80,8 @@ impl OfflineReason {
 pub enum TaskOutcome {
     /// Done: read to the end, or operated.
     Done,
+    /// Sent, and no answer comes: what became of it is not known.
+    Sent,
     /// The outstation refused the control.
     Refused(CommandStatus),
     /// The outstation refused the request: IIN2 says why.
@@ -103,6 +113,7 @@ impl TaskOutcome {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Done => "done",
+            Self::Sent => "sent",
             Self::Refused(status) => status.name(),
             Self::Indicated(iin) if iin.contains(Iin::NO_FUNC_CODE_SUPPORT) => "function_not_supported",
             Self::Indicated(iin) if iin.contains(Iin::OBJECT_UNKNOWN) => "object_unknown",
@@ -123,7 +134,7 @@ impl TaskOutcome {
             Self::Timeout { maybe_operated }
             | Self::ConnectionLost { maybe_operated }
             | Self::BadEcho { maybe_operated } => maybe_operated,
-            Self::Done | Self::Refused(_) | Self::Indicated(_) | Self::Malformed | Self::TooLong => false,
+            Self::Done | Self::Sent | Self::Refused(_) | Self::Indicated(_) | Self::Malformed | Self::TooLong => false,
         }
     }
 }
@@ -134,6 +145,7 @@ impl fmt::Display for TaskOutcome {
             Self::Refused(status) => f.write_str(status.meaning())?,
             Self::Indicated(iin) => write!(f, "refused by the outstation, internal indications {:04x}", iin.0)?,
             Self::Done => f.write_str("done")?,
+            Self::Sent => f.write_str("sent; no answer comes")?,
             Self::Timeout { .. } => f.write_str("no answer in time")?,
             Self::ConnectionLost { .. } => f.write_str("the connection ended")?,
             Self::BadEcho { .. } => f.write_str("the answer is not what was sent")?,
@@ -151,6 +163,10 @@ pub enum SubmitError {
     Full,
     /// There is no connection: a command that waits for one could come at a bad time.
     NotConnected,
+    /// It is longer than [`MasterConfig::request_octets_max`](super::MasterConfig::request_octets_max).
+    TooLong,
+    /// It needs an answer, and nobody answers a broadcast.
+    Unanswerable,
 }
 
 impl SubmitError {
@@ -160,6 +176,8 @@ impl SubmitError {
         match self {
             Self::Full => "busy",
             Self::NotConnected => "away",
+            Self::TooLong => "too_long",
+            Self::Unanswerable => "unanswerable",
         }
     }
 }
@@ -169,6 +187,8 @@ impl fmt::Display for SubmitError {
         f.write_str(match self {
             Self::Full => "too many requests wait for this outstation",
             Self::NotConnected => "there is no connection to the outstation",
+            Self::TooLong => "the request is longer than one fragment",
+            Self::Unanswerable => "the request needs an answer, and nobody answers a broadcast",
         })
     }
 }

@@ -1,10 +1,16 @@
 //! What follows when an answer is complete, or does not come.
 
+use super::task::{Echo, Meaning, Task};
 use super::timers::Timer;
-use super::work::{CommandStep, Duty, Work, WriteTime, classes_of};
-use super::{Confirms, Master, MasterEvent, OfflineReason, Pending, Reading, TaskOutcome, TimeSync};
+use super::work::{Duty, Work, WriteTime, classes_of};
+use super::{
+    Answer, Confirms, ControlProcedure, Master, MasterEvent, OfflineReason, Pending, Reading, Request, TaskOutcome,
+    TimeSync,
+};
 use crate::Iin;
-use crate::app::{CommandStatus, ControlItem, Fragment};
+use crate::app::{CommandStatus, Fragment};
+use alloc::boxed::Box;
+use core::time::Duration;
 use tieline_core::{Instant, Now};
 
 /// What IIN2 can hold against a request.
@@ -61,30 +67,50 @@ impl Master {
     pub(super) fn finish_answer(&mut self, now: Now, iin: Iin) {
         let Some(pending) = self.pending.take() else { return };
         let refused = REFUSALS.into_iter().any(|bit| iin.contains(bit));
+        let outcome = if refused { TaskOutcome::Indicated(iin) } else { TaskOutcome::Done };
         match pending.work {
             Work::Duty(duty) => self.finish_duty(now, duty, &pending, refused),
             // An outstation that takes no time says so; it is asked again when it next needs time.
-            Work::WriteTime(_) => self.finish_time(now),
-            Work::Read { token, .. } => {
-                let outcome =
-                    if refused && !pending.brought_objects { TaskOutcome::Indicated(iin) } else { TaskOutcome::Done };
-                self.end_task(token, outcome);
+            Work::WriteTime { token, .. } => {
+                self.finish_time(now);
+                token.into_iter().for_each(|token| self.end_task(token, outcome));
             }
-            Work::Command { .. } => {
-                self.finish_command(pending.work, refused.then_some(iin));
+            Work::Task(task) => {
+                let brought = pending.brought_objects;
+                self.finish_task(now, task, pending.sent, if brought { TaskOutcome::Done } else { outcome });
             }
         }
     }
 
+    fn finish_task(&mut self, now: Now, task: Box<Task>, sent: Now, outcome: TaskOutcome) {
+        match task.request.meaning {
+            Meaning::Control(_) => return self.finish_control(task, outcome),
+            Meaning::Time(how) if outcome == TaskOutcome::Done => {
+                let (time, token) = (self.time_after(now, how, sent), Some(task.token));
+                self.pending = Some(Pending::new(Work::WriteTime { time, token }, self.config.retries));
+                return;
+            }
+            Meaning::Delay if outcome == TaskOutcome::Done => {
+                let answer = Answer::RoundTrip {
+                    both_ways: Duration::from_micros(now.mono.since(sent.mono).as_micros().try_into().unwrap_or(0)),
+                    inside: self.delay().unwrap_or_default(),
+                };
+                self.answer(task.token, answer);
+            }
+            Meaning::Write | Meaning::Act => {
+                self.delay().into_iter().for_each(|delay| self.answer(task.token, Answer::Delay(delay)));
+            }
+            Meaning::Time(_) | Meaning::Delay | Meaning::Read | Meaning::Raw => {}
+        }
+        self.end_task(task.token, outcome);
+    }
+
     fn finish_duty(&mut self, now: Now, duty: Duty, pending: &Pending, refused: bool) {
         match duty {
-            Duty::SyncTime if refused => self.finish_time(now),
+            Duty::SyncTime if refused || self.config.time_sync == TimeSync::Write => self.finish_time(now),
             Duty::SyncTime => {
-                let work = match self.config.time_sync {
-                    TimeSync::Lan => WriteTime::Recorded(pending.sent.utc),
-                    TimeSync::DelayMeasure | TimeSync::Never => self.half_of_the_way(now, pending.sent.mono),
-                };
-                self.pending = Some(Pending::new(Work::WriteTime(work), self.config.retries));
+                let time = self.time_after(now, self.config.time_sync, pending.sent);
+                self.pending = Some(Pending::new(Work::WriteTime { time, token: None }, self.config.retries));
             }
             Duty::PollEvents if pending.events => {
                 // It brought some: more may wait.
@@ -114,49 +140,59 @@ impl Master {
         self.duties.remove(Duty::SyncTime);
     }
 
+    /// What to write once the first request of a time synchronisation was answered.
+    fn time_after(&self, now: Now, how: TimeSync, sent: Now) -> WriteTime {
+        match how {
+            TimeSync::Lan | TimeSync::Never => WriteTime::Recorded(sent.utc),
+            TimeSync::DelayMeasure | TimeSync::Write => self.half_of_the_way(now, sent.mono),
+        }
+    }
+
     /// The time that a request takes to arrive: half of the way there and back, less what the outstation took.
     fn half_of_the_way(&self, now: Now, sent: Instant) -> WriteTime {
-        let fragment = Fragment::parse(self.endpoint.fragment());
-        let delay_ms = fragment.ok().and_then(|f| f.headers().flatten().find_map(|header| header.delay_ms()));
         let away = now.mono.since(sent).as_micros();
-        let inside = u128::from(delay_ms.unwrap_or(0)) * 1000;
+        let inside = self.delay().unwrap_or_default().as_micros();
         WriteTime::AfterDelay { micros: u64::try_from(away.saturating_sub(inside) / 2).unwrap_or(0) }
     }
 
-    fn finish_command(&mut self, work: Work, refused: Option<Iin>) {
-        let Work::Command { control, index, step, until, token } = work else { return };
-        let maybe_operated = step != CommandStep::Select;
-        let outcome = match (self.echo(), refused) {
-            (None, Some(iin)) => TaskOutcome::Indicated(iin),
-            (Some(echo), _) if echo.index == index && echo.control == control => match (echo.status, refused, step) {
-                (CommandStatus::Success, Some(iin), _) => TaskOutcome::Indicated(iin),
-                (CommandStatus::Success, None, CommandStep::Select) if work.is_late(self.now.mono) => {
-                    TaskOutcome::Timeout { maybe_operated }
-                }
-                (CommandStatus::Success, None, CommandStep::Select) => {
-                    let work = Work::Command { control, index, step: CommandStep::Operate, until, token };
-                    self.pending = Some(Pending::new(work, self.config.retries));
-                    return;
-                }
-                (CommandStatus::Success, None, CommandStep::Operate | CommandStep::DirectOperate) => TaskOutcome::Done,
-                (status, ..) => TaskOutcome::Refused(status),
-            },
-            (None | Some(_), _) => TaskOutcome::BadEcho { maybe_operated },
-        };
-        self.end_task(token, outcome);
+    /// The delay that the answer names (group 52).
+    fn delay(&self) -> Option<Duration> {
+        let fragment = Fragment::parse(self.endpoint.fragment()).ok()?;
+        let delay_ms = fragment.headers().flatten().find_map(|header| header.delay_ms())?;
+        Some(Duration::from_millis(delay_ms.into()))
     }
 
-    /// The one control of the answer that the endpoint holds; none when there are more, or none.
-    fn echo(&self) -> Option<ControlItem> {
-        let fragment = Fragment::parse(self.endpoint.fragment()).ok()?;
-        let mut controls = fragment.headers().flatten().flat_map(|header| header.controls());
-        let first = controls.next()?;
-        controls.next().is_none().then_some(first)
+    fn finish_control(&mut self, mut task: Box<Task>, outcome: TaskOutcome) {
+        let objects = Fragment::parse(self.endpoint.fragment()).map(|fragment| fragment.objects).unwrap_or_default();
+        let (echo, statuses) = (task.request.echo(objects), Request::statuses(objects));
+        let (token, maybe_operated) = (task.token, task.operates());
+        let two_steps = task.request.meaning == Meaning::Control(ControlProcedure::SelectBeforeOperate);
+        let outcome = match (echo, outcome) {
+            (Echo::Missing, TaskOutcome::Indicated(_)) => outcome,
+            (Echo::Missing | Echo::Differs, _) => TaskOutcome::BadEcho { maybe_operated },
+            (Echo::Same(CommandStatus::Success), TaskOutcome::Done) if two_steps => {
+                if !task.is_late(self.now.mono) {
+                    task.request.meaning = Meaning::Control(ControlProcedure::Operate);
+                    self.pending = Some(Pending::new(Work::Task(task), self.config.retries));
+                    return;
+                }
+                TaskOutcome::Timeout { maybe_operated }
+            }
+            (Echo::Same(CommandStatus::Success), _) => outcome,
+            (Echo::Same(status), _) => TaskOutcome::Refused(status),
+        };
+        if matches!(echo, Echo::Same(_)) {
+            statuses.into_iter().for_each(|statuses| self.answer(token, statuses));
+        }
+        self.end_task(token, outcome);
     }
 
     /// No fragment came in time.
     pub(super) fn handle_response_timeout(&mut self, now: Now) {
         let Some(pending) = &mut self.pending else { return };
+        if pending.work.is_unanswered() {
+            return self.fail_pending(now, TaskOutcome::Sent);
+        }
         self.counters.timeouts += 1;
         if !pending.work.is_late(now.mono) && pending.repeat() {
             self.counters.retries += 1;
@@ -177,6 +213,10 @@ impl Master {
             Some(token) => self.end_task(token, outcome),
             None => self.timers.set(Timer::Retry, now.mono + self.config.retry_delay),
         }
+    }
+
+    pub(super) fn answer(&mut self, token: u64, answer: Answer) {
+        self.events.push_back(MasterEvent::Answer { token, answer });
     }
 
     pub(super) fn end_task(&mut self, token: u64, outcome: TaskOutcome) {

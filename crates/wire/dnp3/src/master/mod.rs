@@ -3,19 +3,20 @@
 //! ```text
 //! down ── connected ──▶ idle ◀── answer complete, or given up ── waiting
 //!                        │                                          ▲
-//!                        └── command, else duty, else read ─────────┘ sends one request, awaits its fragments
+//!                        └── control, else duty, else task ─────────┘ sends one request, awaits its fragments
 //!
 //! duties, most urgent first: clear restart · disable unsolicited · integrity poll · enable unsolicited · set the time · event poll
 //! ```
 //!
-//! At most one request is out. Duties are a set and commands and reads two short queues, so nothing grows. Measurements
+//! At most one request is out. Duties are a set, and what the owner asks waits in two short queues, so nothing grows. Measurements
 //! are given from the fragment that arrived, one a [`Machine::poll_event`]; no input is taken until all were given.
 //! Unsolicited responses are taken at any time, confirmed after their measurements were given, and not given twice.
 //!
 //! Not confirmed, on purpose: fragments that cannot be read to the end, and unsolicited data before the integrity poll
 //! where start-up disables it. The outstation keeps their events.
 //!
-//! Read first: `request.rs` (what is sent), `receive.rs` (what is taken), `finish.rs` (what follows).
+//! Read first: `task/mod.rs` (what can be asked), `request.rs` (what is sent), `receive.rs` (what is taken), `finish.rs` (what
+//! follows).
 
 mod config;
 mod counters;
@@ -23,6 +24,7 @@ mod event;
 mod finish;
 mod receive;
 mod request;
+mod task;
 mod timers;
 mod work;
 
@@ -32,17 +34,20 @@ mod tests;
 pub use config::{MasterConfig, TimeSync};
 pub use counters::MasterCounters;
 pub use event::{MasterEvent, OfflineReason, SubmitError, TaskOutcome};
+pub use task::{Addressee, Answer, ControlProcedure, DeadBand, Freeze, Request, Restart, Selection};
 pub use work::ReadRequest;
 
 use crate::app::{AppControl, Sequence, Walk};
 use crate::endpoint::{Endpoint, EndpointConfig, EndpointCounters, Received, Role, Trace};
 use crate::link::LinkAddress;
 use crate::{Classes, Control, Iin};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use task::Task;
 use tieline_core::{CommandMode, Instant, Machine, Now};
 use timers::{Timer, Timers};
-use work::{CommandStep, Duties, Duty, Queue, Work};
+use work::{Duties, Duty, Queue, Work};
 
 /// A master of one outstation, over one connection at a time.
 #[derive(Debug)]
@@ -92,7 +97,7 @@ enum Health {
 }
 
 /// The request that is out, or about to be.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Pending {
     work: Work,
     unsent: bool,
@@ -111,9 +116,9 @@ struct Pending {
 impl Pending {
     fn new(work: Work, retries: u8) -> Self {
         Self {
-            work,
             unsent: true,
-            retries_left: if work.operates() { 0 } else { retries },
+            retries_left: if work.is_once() { 0 } else { retries },
+            work,
             sent: Now::default(),
             next: Sequence::default(),
             fragments: 0,
@@ -131,7 +136,8 @@ impl Pending {
 
     /// Whether a response is the fragment that is expected.
     fn accepts(&self, control: AppControl) -> bool {
-        !self.unsent && !control.uns && control.sequence == self.next && control.fir == (self.fragments == 0)
+        let waits = !self.unsent && !self.work.is_unanswered();
+        waits && !control.uns && control.sequence == self.next && control.fir == (self.fragments == 0)
     }
 
     fn advance(&mut self, control: AppControl) {
@@ -290,8 +296,23 @@ impl Master {
     /// # Errors
     /// Too many reads wait already, or there is no connection.
     pub fn read(&mut self, now: Now, request: ReadRequest, token: u64) -> Result<(), SubmitError> {
-        self.submittable(now)?;
-        let pushed = self.queue.push_read(Work::Read { request, token }, self.config.tasks_max);
+        self.submit(now, request.into(), token)
+    }
+
+    /// Asks for anything: [`MasterEvent::TaskDone`] with `token` tells what became of it, after [`MasterEvent::Answer`]
+    /// with what it brought. Controls go ahead of all else; the rest waits for start-up. What must not be done twice is
+    /// sent once.
+    ///
+    /// # Errors
+    /// Too many wait already, there is no connection, or the request cannot be sent.
+    pub fn submit(&mut self, now: Now, request: Request, token: u64) -> Result<(), SubmitError> {
+        self.now = now;
+        match self.transport {
+            Transport::Up => {}
+            Transport::Down | Transport::Lost => return Err(SubmitError::NotConnected),
+        }
+        request.check(self.config.request_octets_max)?;
+        let pushed = self.queue.push(Box::new(Task { request, token }), self.config.tasks_max);
         self.counters.tasks_refused += u64::from(pushed.is_err());
         pushed
     }
@@ -311,15 +332,12 @@ impl Master {
         until: Instant,
         token: u64,
     ) -> Result<(), SubmitError> {
-        self.submittable(now)?;
-        let step = match mode {
-            CommandMode::SelectBeforeOperate => CommandStep::Select,
-            CommandMode::DirectOperate => CommandStep::DirectOperate,
+        let procedure = match mode {
+            CommandMode::SelectBeforeOperate => ControlProcedure::SelectBeforeOperate,
+            CommandMode::DirectOperate => ControlProcedure::Direct,
         };
-        let work = Work::Command { control, index, step, until, token };
-        let pushed = self.queue.push_command(work, self.config.tasks_max);
-        self.counters.tasks_refused += u64::from(pushed.is_err());
-        pushed
+        let request = Request::control(procedure, &[(index, control)], None);
+        self.submit(now, request.map_err(|_| SubmitError::TooLong)?.until(until), token)
     }
 
     /// Sends the confirms that are held: what was given so far is safe with the owner.
@@ -328,14 +346,6 @@ impl Master {
         self.solicited.held = false;
         self.unsolicited.held = false;
         self.timers.clear(Timer::Held);
-    }
-
-    fn submittable(&mut self, now: Now) -> Result<(), SubmitError> {
-        self.now = now;
-        match self.transport {
-            Transport::Up => Ok(()),
-            Transport::Down | Transport::Lost => Err(SubmitError::NotConnected),
-        }
     }
 
     /// When silence has lasted for too long.
@@ -392,8 +402,8 @@ impl Machine for Master {
         {
             self.end_task(token, lost(pending.work.operates() && !pending.unsent));
         }
-        while let Some(work) = self.queue.pop_late(Instant(u64::MAX)).or_else(|| self.queue.pop_read()) {
-            work.token().into_iter().for_each(|token| self.end_task(token, lost(false)));
+        while let Some(task) = self.queue.pop() {
+            self.end_task(task.token, lost(false));
         }
         self.go_offline(OfflineReason::Disconnected);
     }
@@ -408,7 +418,7 @@ impl Machine for Master {
         }
         let (used, received) = self.endpoint.handle_input(octets);
         match received {
-            Some(Received::Fragment { .. }) => self.handle_fragment(now),
+            Some(Received::Fragment { source, .. }) => self.handle_fragment(now, source),
             Some(Received::LinkStatus { .. }) => self.alive(),
             None => {}
         }
@@ -421,8 +431,7 @@ impl Machine for Master {
             self.handle_timer(timer, now);
         }
         while let Some(late) = self.queue.pop_late(now.mono) {
-            let outcome = TaskOutcome::Timeout { maybe_operated: false };
-            late.token().into_iter().for_each(|token| self.end_task(token, outcome));
+            self.end_task(late.token, TaskOutcome::Timeout { maybe_operated: false });
         }
         if self.keep_alive_at().is_some_and(|at| at <= now.mono) {
             self.probe(now);

@@ -1,10 +1,14 @@
 //! Fragments from the outstation: which are taken, and what their headers say.
 
+use super::task::Meaning;
 use super::timers::Timer;
 use super::work::{Duties, Duty, classes_of};
-use super::{Confirm, Confirms, Health, Master, MasterEvent, OfflineReason, Reading, TaskOutcome, TimeSync};
+use super::{
+    Addressee, Answer, Confirm, Confirms, Health, Master, MasterEvent, OfflineReason, Reading, TaskOutcome, TimeSync,
+};
 use crate::Iin;
 use crate::app::{AppControl, Fragment, Function, Headers, Walk};
+use crate::link::LinkAddress;
 use tieline_core::Now;
 
 /// Indications that come and go with every exchange.
@@ -16,6 +20,7 @@ struct Arrived {
     control: AppControl,
     iin: Iin,
     empty: bool,
+    source: LinkAddress,
 }
 
 /// How far the object headers of a fragment can be read.
@@ -31,7 +36,7 @@ enum Readable {
 
 impl Master {
     /// Looks at the fragment that the endpoint holds; lets go of it unless it has measurements to give.
-    pub(super) fn handle_fragment(&mut self, now: Now) {
+    pub(super) fn handle_fragment(&mut self, now: Now, source: LinkAddress) {
         let parsed = Fragment::parse(self.endpoint.fragment());
         let Ok(Fragment { control, function, iin: Some(iin), objects }) = parsed else {
             match parsed {
@@ -41,7 +46,7 @@ impl Master {
             self.endpoint.release();
             return;
         };
-        let arrived = Arrived { control, iin, empty: objects.is_empty() };
+        let arrived = Arrived { control, iin, empty: objects.is_empty(), source };
         let readable = readable(objects);
         match readable {
             Readable::Whole => {}
@@ -59,13 +64,13 @@ impl Master {
     }
 
     fn handle_response(&mut self, now: Now, arrived: Arrived, readable: Readable) {
-        let Arrived { control, iin, .. } = arrived;
+        let Arrived { control, iin, source, .. } = arrived;
         let Some(pending) = self.pending.as_mut().filter(|pending| pending.accepts(control)) else {
             self.counters.unexpected += 1;
             return;
         };
         if readable == Readable::No {
-            let outcome = match pending.work.is_command() {
+            let outcome = match pending.work.is_control() {
                 true => TaskOutcome::BadEcho { maybe_operated: pending.work.operates() },
                 false => TaskOutcome::Malformed,
             };
@@ -81,6 +86,7 @@ impl Master {
         self.timers.clear(Timer::Response);
         self.heard();
         self.handle_indications(now, iin, auto_poll);
+        self.tell_answer(source);
         if too_long {
             self.fail_pending(now, TaskOutcome::TooLong);
         } else if reads {
@@ -89,12 +95,38 @@ impl Master {
             if control.con {
                 self.solicited = Confirms::due(control.sequence);
             }
-            self.finish_answer(now, iin);
+            if control.fin || !self.is_raw() {
+                self.finish_answer(now, iin);
+            } else if !control.con {
+                // Otherwise the wait begins with the confirm.
+                self.await_response(now);
+            }
+        }
+    }
+
+    fn is_raw(&self) -> bool {
+        let task = self.pending.as_ref().and_then(|pending| pending.work.task());
+        task.is_some_and(|task| task.request.meaning == Meaning::Raw)
+    }
+
+    /// Gives what an answer says to whom only the owner knows what it means.
+    fn tell_answer(&mut self, source: LinkAddress) {
+        let Some(task) = self.pending.as_ref().and_then(|pending| pending.work.task()) else { return };
+        let (token, meaning, addressee) = (task.token, task.request.meaning, task.request.addressee);
+        if addressee == Addressee::Own {
+            self.answer(token, Answer::Address(source.raw()));
+        }
+        if meaning == Meaning::Raw {
+            let objects = self.endpoint.fragment().get(4..).unwrap_or_default();
+            if !objects.is_empty() {
+                let objects = objects.into();
+                self.answer(token, Answer::Objects(objects));
+            }
         }
     }
 
     fn handle_unsolicited(&mut self, now: Now, arrived: Arrived, readable: Readable) {
-        let Arrived { control, iin, empty } = arrived;
+        let Arrived { control, iin, empty, .. } = arrived;
         if !(control.fir && control.fin && control.uns) {
             self.counters.malformed += 1;
             return;
@@ -160,9 +192,11 @@ impl Master {
             self.counters.restarts += 1;
             self.events.push_back(MasterEvent::Restarted);
             // The outstation has forgotten what was enabled before.
-            self.ready = false;
             self.duties = self.duties.with(Duties::startup(&self.config));
-            self.duties.add(Duty::ClearRestart);
+            if self.config.clear_restart {
+                self.duties.add(Duty::ClearRestart);
+            }
+            self.ready &= !self.duties.is_starting() && !self.config.clear_restart;
         }
         if overflow {
             self.counters.overflows += 1;

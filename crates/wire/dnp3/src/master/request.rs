@@ -1,17 +1,17 @@
 //! What a master sends.
 
 use super::timers::Timer;
-use super::work::{CommandStep, Duty, ReadRequest, Work, WriteTime};
-use super::{Confirm, Master, Pending, TimeSync};
-use crate::app::{AppControl, CommandStatus, FragmentWriter, Function, Qualifier, WriteError};
+use super::work::{Duty, Work, WriteTime};
+use super::{Addressee, Confirm, Master, Pending, TimeSync};
+use crate::app::{AppControl, FragmentWriter, Function, WriteError};
 use crate::link::LinkAddress;
 use crate::{DnpTime, GroupVar};
 use alloc::vec::Vec;
 use core::time::Duration;
 use tieline_core::{Instant, Now};
 
-/// Octets of a request at most: every outstation takes so many (IEEE 1815 8.2).
-const REQUEST_OCTETS_MAX: u16 = 249;
+/// Octets of a confirm.
+const CONFIRM_OCTETS: u16 = 2;
 
 impl Master {
     /// Appends the next message: confirms first, then what the link has to say, then requests.
@@ -43,7 +43,7 @@ impl Master {
     fn write_confirm(&mut self, confirm: Confirm, unsolicited: bool, out: &mut Vec<u8>) {
         let control = AppControl { uns: unsolicited, ..AppControl::single(confirm.sequence) };
         let start = out.len();
-        let _ = FragmentWriter::request(out, REQUEST_OCTETS_MAX, control, Function::Confirm);
+        let _ = FragmentWriter::request(out, CONFIRM_OCTETS, control, Function::Confirm);
         self.endpoint.frame_in_place(self.outstation(), out, start);
         self.counters.confirms += 1;
     }
@@ -54,16 +54,16 @@ impl Master {
         if self.reading.is_some() || self.solicited.is_held() {
             return None;
         }
-        if let Some(command) = self.queue.pop_command(now) {
-            return Some(command);
+        if let Some(control) = self.queue.pop_control(now) {
+            return Some(control);
         }
         let rests = self.timers.is_set(Timer::Retry);
         match self.duties.first().filter(|_| !rests) {
             // Events that never end must not keep the owner from reading.
-            Some(Duty::PollEvents) => Some(self.queue.pop_read().unwrap_or(Work::Duty(Duty::PollEvents))),
-            // What the owner reads waits for start-up.
+            Some(Duty::PollEvents) => Some(self.queue.pop_other(now).unwrap_or(Work::Duty(Duty::PollEvents))),
+            // What the owner asks for waits for start-up.
             Some(duty) => Some(Work::Duty(duty)),
-            None => self.queue.pop_read(),
+            None => self.queue.pop_other(now),
         }
     }
 
@@ -72,19 +72,21 @@ impl Master {
         let sequence = self.sequence;
         self.sequence = sequence.next();
         let start = out.len();
-        let mut writer = FragmentWriter::request(
-            out,
-            REQUEST_OCTETS_MAX,
-            AppControl::single(sequence),
-            self.function(&pending.work),
-        );
+        let (control, function) = (AppControl::single(sequence), self.function(&pending.work));
+        let mut writer = FragmentWriter::request(out, self.config.request_octets_max, control, function);
         let written = self.write_objects(&pending.work, now, &mut writer);
         debug_assert_eq!(written, Ok(()), "{:?}", pending.work);
-        self.endpoint.frame_in_place(self.outstation(), out, start);
+        let destination = self.address(&pending.work);
+        self.endpoint.frame_in_place(destination, out, start);
         pending.expect(sequence, now, self.garbage());
-        self.pending = Some(pending);
         self.counters.requests += 1;
-        self.await_response(now);
+        if pending.work.is_unanswered() {
+            // It ends as soon as it is on its way.
+            self.timers.set(Timer::Response, now.mono);
+        } else {
+            self.await_response(now);
+        }
+        self.pending = Some(pending);
         true
     }
 
@@ -96,17 +98,14 @@ impl Master {
         match work {
             Work::Duty(Duty::Disable) => Function::DisableUnsolicited,
             Work::Duty(Duty::Enable) => Function::EnableUnsolicited,
-            Work::Duty(Duty::ClearRestart) | Work::WriteTime(_) => Function::Write,
+            Work::Duty(Duty::ClearRestart) | Work::WriteTime { .. } => Function::Write,
             Work::Duty(Duty::SyncTime) => match self.config.time_sync {
                 TimeSync::DelayMeasure => Function::DelayMeasure,
                 TimeSync::Lan | TimeSync::Never => Function::RecordCurrentTime,
+                TimeSync::Write => Function::Write,
             },
-            Work::Duty(Duty::Integrity | Duty::PollEvents) | Work::Read { .. } => Function::Read,
-            Work::Command { step, .. } => match step {
-                CommandStep::Select => Function::Select,
-                CommandStep::Operate => Function::Operate,
-                CommandStep::DirectOperate => Function::DirectOperate,
-            },
+            Work::Duty(Duty::Integrity | Duty::PollEvents) => Function::Read,
+            Work::Task(task) => task.request.function(),
         }
     }
 
@@ -115,25 +114,30 @@ impl Master {
             Work::Duty(Duty::Disable) => writer.classes(self.config.disable_unsolicited),
             Work::Duty(Duty::Enable) => writer.classes(self.config.enable_unsolicited),
             Work::Duty(Duty::ClearRestart) => writer.clear_restart(),
+            Work::Duty(Duty::SyncTime) if self.config.time_sync == TimeSync::Write => {
+                writer.time(GroupVar::new(50, 1), DnpTime::from(now.utc))
+            }
             Work::Duty(Duty::SyncTime) => Ok(()),
             Work::Duty(Duty::Integrity) => writer.classes(self.config.integrity),
             Work::Duty(Duty::PollEvents) => writer.classes(self.classes_due),
-            Work::WriteTime(WriteTime::Recorded(at)) => writer.time(GroupVar::new(50, 3), DnpTime::from(*at)),
-            Work::WriteTime(WriteTime::AfterDelay { micros }) => {
+            Work::WriteTime { time: WriteTime::Recorded(at), .. } => {
+                writer.time(GroupVar::new(50, 3), DnpTime::from(*at))
+            }
+            Work::WriteTime { time: WriteTime::AfterDelay { micros }, .. } => {
                 let arrival = now.utc.later(Duration::from_micros(*micros));
                 writer.time(GroupVar::new(50, 1), DnpTime::from(arrival))
             }
-            Work::Read { request: ReadRequest::Classes(classes), .. } => writer.classes(*classes),
-            Work::Read { request: ReadRequest::All(object), .. } => writer.all(*object),
-            Work::Read { request: ReadRequest::Range { object, first, last }, .. } => {
-                writer.span(*object, *first, *last)
-            }
-            Work::Command { control, index, .. } => {
-                let narrow = u8::try_from(*index).is_ok();
-                let qualifier = if narrow { Qualifier::INDEXED_8 } else { Qualifier::INDEXED_16 };
-                writer.control(qualifier, *index, control, CommandStatus::Success)
-            }
+            Work::Task(task) => writer.raw(&task.request.objects),
         }
+    }
+
+    /// Where work goes. From a request to FFFC on, until the next request, whoever answers is heard.
+    fn address(&mut self, work: &Work) -> LinkAddress {
+        let outstation = self.outstation();
+        let Some(task) = work.task() else { return outstation };
+        let own = task.request.addressee == Addressee::Own;
+        self.endpoint.hear_only((!own).then_some(outstation));
+        task.destination(outstation)
     }
 
     pub(super) const fn outstation(&self) -> LinkAddress {

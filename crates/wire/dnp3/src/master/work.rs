@@ -1,7 +1,9 @@
 //! What a master has to do: its own duties, and its owner's tasks.
 
-use super::{MasterConfig, SubmitError};
-use crate::{Classes, Control, GroupVar, Iin};
+use super::task::{Meaning, Task};
+use super::{MasterConfig, SubmitError, TimeSync};
+use crate::{Classes, GroupVar, Iin};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use tieline_core::{Instant, Timestamp};
 
@@ -24,12 +26,15 @@ pub enum ReadRequest {
 }
 
 /// A piece of work, at the step that it has reached.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Work {
     Duty(Duty),
-    WriteTime(WriteTime),
-    Read { request: ReadRequest, token: u64 },
-    Command { control: Control, index: u16, step: CommandStep, until: Instant, token: u64 },
+    /// For the owner where it has a token.
+    WriteTime {
+        time: WriteTime,
+        token: Option<u64>,
+    },
+    Task(Box<Task>),
 }
 
 /// The second half of a time synchronisation.
@@ -41,44 +46,55 @@ pub(super) enum WriteTime {
     AfterDelay { micros: u64 },
 }
 
-/// How far a command is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CommandStep {
-    Select,
-    Operate,
-    DirectOperate,
-}
-
 impl Work {
-    /// Whether an output may operate when this is sent: it must not be sent twice.
-    pub(super) const fn operates(&self) -> bool {
-        matches!(self, Self::Command { step: CommandStep::Operate | CommandStep::DirectOperate, .. })
+    pub(super) const fn task(&self) -> Option<&Task> {
+        match self {
+            Self::Task(task) => Some(task),
+            Self::Duty(_) | Self::WriteTime { .. } => None,
+        }
     }
 
-    /// Whether it belongs to a command.
-    pub(super) const fn is_command(&self) -> bool {
-        matches!(self, Self::Command { .. })
+    /// Whether an output may operate when this is sent.
+    pub(super) fn operates(&self) -> bool {
+        self.task().is_some_and(Task::operates)
+    }
+
+    /// Whether it must not be sent twice.
+    pub(super) fn is_once(&self) -> bool {
+        self.task().is_some_and(Task::is_once)
+    }
+
+    /// Whether it sends controls.
+    pub(super) fn is_control(&self) -> bool {
+        self.task().is_some_and(Task::is_control)
+    }
+
+    /// Whether no answer comes.
+    pub(super) fn is_unanswered(&self) -> bool {
+        self.task().is_some_and(|task| task.request.is_unanswered())
     }
 
     /// Whether nobody waits for it any more.
     pub(super) fn is_late(&self, now: Instant) -> bool {
-        matches!(self, Self::Command { until, .. } if *until <= now)
+        self.task().is_some_and(|task| task.is_late(now))
     }
 
     /// Whether its answer brings measurements.
-    pub(super) const fn reads(&self) -> bool {
+    pub(super) fn reads(&self) -> bool {
         match self {
-            Self::Read { .. } | Self::Duty(Duty::Integrity | Duty::PollEvents) => true,
-            Self::Duty(Duty::Disable | Duty::ClearRestart | Duty::SyncTime | Duty::Enable)
-            | Self::WriteTime(_)
-            | Self::Command { .. } => false,
+            Self::Duty(Duty::Integrity | Duty::PollEvents) => true,
+            Self::Duty(Duty::Disable | Duty::ClearRestart | Duty::SyncTime | Duty::Enable) | Self::WriteTime { .. } => {
+                false
+            }
+            Self::Task(task) => task.request.meaning == Meaning::Read,
         }
     }
 
-    pub(super) const fn token(&self) -> Option<u64> {
+    pub(super) fn token(&self) -> Option<u64> {
         match self {
-            Self::Read { token, .. } | Self::Command { token, .. } => Some(*token),
-            Self::Duty(_) | Self::WriteTime(_) => None,
+            Self::Task(task) => Some(task.token),
+            Self::WriteTime { token, .. } => *token,
+            Self::Duty(_) => None,
         }
     }
 }
@@ -156,58 +172,62 @@ pub(super) fn classes_of(iin: Iin, wanted: Classes) -> Classes {
     due.fold(Classes::NONE, |all, (_, class)| all.with(class))
 }
 
-/// The owner's tasks that wait: commands before reads, each kind in the order it came.
+/// The owner's tasks that wait: controls before all else, each kind in the order it came.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
-    commands: VecDeque<Work>,
-    reads: VecDeque<Work>,
+    controls: VecDeque<Box<Task>>,
+    others: VecDeque<Box<Task>>,
 }
 
 impl Queue {
-    pub(super) fn push_command(&mut self, work: Work, max: u8) -> Result<(), SubmitError> {
-        if self.commands.len() >= usize::from(max) {
+    /// Lets a task wait, unless `max` of its kind do.
+    pub(super) fn push(&mut self, task: Box<Task>, max: u8) -> Result<(), SubmitError> {
+        let lane = if task.is_control() { &mut self.controls } else { &mut self.others };
+        if lane.len() >= usize::from(max) {
             return Err(SubmitError::Full);
         }
-        self.commands.push_back(work);
+        lane.push_back(task);
         Ok(())
     }
 
-    pub(super) fn push_read(&mut self, work: Work, max: u8) -> Result<(), SubmitError> {
-        if self.reads.len() >= usize::from(max) {
-            return Err(SubmitError::Full);
-        }
-        self.reads.push_back(work);
-        Ok(())
+    /// The first control that is not late.
+    pub(super) fn pop_control(&mut self, now: Instant) -> Option<Work> {
+        remove(&mut self.controls, |task| !task.is_late(now)).map(Work::Task)
     }
 
-    /// The first command that is not late.
-    pub(super) fn pop_command(&mut self, now: Instant) -> Option<Work> {
-        self.remove_command(|work| !work.is_late(now))
+    /// The first of the others that is not late.
+    pub(super) fn pop_other(&mut self, now: Instant) -> Option<Work> {
+        let task = remove(&mut self.others, |task| !task.is_late(now))?;
+        Some(match task.request.meaning {
+            // There is nothing to measure before.
+            Meaning::Time(TimeSync::Write) => {
+                Work::WriteTime { time: WriteTime::AfterDelay { micros: 0 }, token: Some(task.token) }
+            }
+            _ => Work::Task(task),
+        })
     }
 
-    pub(super) fn pop_late(&mut self, now: Instant) -> Option<Work> {
-        self.remove_command(|work| work.is_late(now))
+    /// One that is late.
+    pub(super) fn pop_late(&mut self, now: Instant) -> Option<Box<Task>> {
+        [&mut self.controls, &mut self.others].into_iter().find_map(|lane| remove(lane, |task| task.is_late(now)))
     }
 
-    fn remove_command(&mut self, wanted: impl Fn(&Work) -> bool) -> Option<Work> {
-        let work = self.commands.remove(self.commands.iter().position(wanted)?);
-        if self.commands.is_empty() {
-            self.commands = VecDeque::new();
-        }
-        work
+    /// Any.
+    pub(super) fn pop(&mut self) -> Option<Box<Task>> {
+        [&mut self.controls, &mut self.others].into_iter().find_map(|lane| remove(lane, |_| true))
     }
 
-    pub(super) fn pop_read(&mut self) -> Option<Work> {
-        let work = self.reads.pop_front()?;
-        if self.reads.is_empty() {
-            self.reads = VecDeque::new();
-        }
-        Some(work)
-    }
-
-    /// When the first command is late.
+    /// When the first task is late.
     pub(super) fn timeout(&self) -> Option<Instant> {
-        let until = |work: &Work| if let Work::Command { until, .. } = work { Some(*until) } else { None };
-        self.commands.iter().filter_map(until).min()
+        self.controls.iter().chain(&self.others).filter_map(|task| task.request.until).min()
     }
+}
+
+/// The first task that is wanted. An empty queue keeps no heap.
+fn remove(lane: &mut VecDeque<Box<Task>>, wanted: impl Fn(&Task) -> bool) -> Option<Box<Task>> {
+    let task = lane.remove(lane.iter().position(|task| wanted(task))?);
+    if lane.is_empty() {
+        *lane = VecDeque::new();
+    }
+    task
 }

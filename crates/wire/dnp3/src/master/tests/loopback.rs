@@ -172,7 +172,8 @@ impl World {
             | MasterEvent::Restarted
             | MasterEvent::EventsLost
             | MasterEvent::Ready
-            | MasterEvent::Indications(_) => self.said.push(word(event)),
+            | MasterEvent::Indications(_)
+            | MasterEvent::Answer { .. } => self.said.push(word(event)),
         }
     }
 

@@ -3,6 +3,7 @@ mod health;
 mod loopback;
 mod properties;
 mod reports;
+mod requests;
 mod script;
 mod startup;
 

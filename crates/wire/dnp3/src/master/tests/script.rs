@@ -14,7 +14,7 @@
 //! full 7                     a poll must be refused
 //! ```
 
-use super::super::{Master, MasterConfig, MasterEvent, SubmitError};
+use super::super::{Answer, Master, MasterConfig, MasterEvent, Request, SubmitError};
 use crate::endpoint::{Endpoint, EndpointConfig, Received, Role};
 use crate::link::LinkAddress;
 use crate::{Classes, Control, Crob, Measured};
@@ -28,19 +28,13 @@ use tieline_core::{CommandMode, Instant, Machine, Now, Timestamp};
 #[track_caller]
 pub(super) fn check(config: MasterConfig, script: &str) {
     let mut play = Play::new(config);
-    for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let line = line.split("//").next().unwrap_or_default().trim();
-        if let Err(found) = play.step(line) {
-            panic!("{line}\nfound: {found}\nin: {script}");
-        }
-    }
-    let left = play.event().or_else(|| play.sent());
-    assert_eq!(left, None, "after the last line of: {script}");
+    play.run(script);
+    play.end(script);
 }
 
 pub(super) const START: Now = Now { mono: Instant(1_000_000_000), utc: Timestamp::from_millis(0x1_0000) };
 
-struct Play {
+pub(super) struct Play {
     now: Now,
     master: Master,
     peer: Endpoint,
@@ -51,7 +45,28 @@ struct Play {
 }
 
 impl Play {
-    fn new(config: MasterConfig) -> Self {
+    #[track_caller]
+    pub(super) fn run(&mut self, script: &str) {
+        for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let line = line.split("//").next().unwrap_or_default().trim();
+            if let Err(found) = self.step(line) {
+                panic!("{line}\nfound: {found}\nin: {script}");
+            }
+        }
+    }
+
+    /// Nothing may be left.
+    #[track_caller]
+    pub(super) fn end(mut self, script: &str) {
+        let left = self.event().or_else(|| self.sent());
+        assert_eq!(left, None, "after the last line of: {script}");
+    }
+
+    pub(super) fn submit(&mut self, request: Request, token: u64) -> Result<(), SubmitError> {
+        self.master.submit(self.now, request, token)
+    }
+
+    pub(super) fn new(config: MasterConfig) -> Self {
         let peer = Endpoint::new(EndpointConfig::new(Role::Outstation, LinkAddress::new(config.outstation)));
         Self { now: START, master: Master::new(config), peer, wire: Vec::new(), input: Vec::new() }
     }
@@ -200,6 +215,18 @@ pub(super) fn word(event: &MasterEvent) -> String {
         MasterEvent::FragmentEnd { unsolicited, confirm_held } => {
             format!("end{}{}", if *unsolicited { " unsolicited" } else { "" }, if *confirm_held { " held" } else { "" })
         }
+        MasterEvent::Answer { token, answer } => match answer {
+            Answer::Statuses(statuses) => {
+                let names: Vec<_> = statuses.iter().map(|status| status.name()).collect();
+                format!("answer {token} {}", names.join(" "))
+            }
+            Answer::Delay(delay) => format!("answer {token} delay {}", delay.as_millis()),
+            Answer::RoundTrip { both_ways, inside } => {
+                format!("answer {token} round trip {} inside {}", both_ways.as_millis(), inside.as_millis())
+            }
+            Answer::Address(address) => format!("answer {token} address {address}"),
+            Answer::Objects(objects) => format!("answer {token} objects {}", hex(objects)),
+        },
         MasterEvent::TaskDone { token, outcome } => {
             format!("task {token} {}{}", outcome.name(), if outcome.maybe_operated() { ", maybe operated" } else { "" })
         }
