@@ -1,15 +1,19 @@
 //! CRC-16/DNP, the check of every link block (IEEE 1815 9.2.5).
 //!
-//! Polynomial 3D65, reflected (A6BC), initial value 0, inverted at the end, sent low octet first. Eight octets a step:
-//! `TABLES[k]` holds the remainder of an octet followed by `k` zero octets (M. Kounavis, F. Berry: "A Systematic Approach
-//! to Building High Performance, Software-based, CRC Generators", 2005).
+//! Polynomial 3D65, reflected (A6BC), initial value 0, inverted at the end, sent low octet first. A full block is one
+//! step of sixteen octets, the header block one of eight: `TABLES[k]` holds the remainder of an octet followed by `k` zero
+//! octets (M. Kounavis, F. Berry: "A Systematic Approach to Building High Performance, Software-based, CRC Generators",
+//! 2005).
 
 const POLYNOMIAL_REFLECTED: u16 = 0xA6BC;
 
-static TABLES: [[u16; 256]; 8] = tables();
+/// Octets of user data in a full block.
+pub(crate) const BLOCK: usize = 16;
 
-const fn tables() -> [[u16; 256]; 8] {
-    let mut tables = [[0; 256]; 8];
+static TABLES: [[u16; 256]; BLOCK] = tables();
+
+const fn tables() -> [[u16; 256]; BLOCK] {
+    let mut tables = [[0; 256]; BLOCK];
     let mut octet = 0_u16;
     while octet < 256 {
         let mut crc = octet;
@@ -22,7 +26,7 @@ const fn tables() -> [[u16; 256]; 8] {
         octet += 1;
     }
     let mut depth = 1;
-    while depth < 8 {
+    while depth < BLOCK {
         let mut octet = 0;
         while octet < 256 {
             let before = tables[depth - 1][octet];
@@ -45,24 +49,48 @@ fn remainder<const DEPTH: usize>(octet: u8) -> u16 {
 #[must_use]
 #[inline]
 pub fn crc(octets: &[u8]) -> u16 {
-    let (eights, rest) = octets.as_chunks::<8>();
-    let mut crc = 0_u16;
-    for &[a, b, c, d, e, f, g, h] in eights {
+    let (blocks, rest) = octets.as_chunks::<BLOCK>();
+    let (eights, rest) = rest.as_chunks::<8>();
+    let crc = blocks.iter().fold(0, after_block);
+    let crc = eights.iter().fold(crc, after_eight);
+    !rest.iter().fold(crc, |crc, octet| {
         let [low, high] = crc.to_le_bytes();
-        crc = remainder::<7>(a ^ low)
-            ^ remainder::<6>(b ^ high)
-            ^ remainder::<5>(c)
-            ^ remainder::<4>(d)
-            ^ remainder::<3>(e)
-            ^ remainder::<2>(f)
-            ^ remainder::<1>(g)
-            ^ remainder::<0>(h);
-    }
-    for octet in rest {
-        let [low, high] = crc.to_le_bytes();
-        crc = u16::from(high) ^ remainder::<0>(octet ^ low);
-    }
-    !crc
+        u16::from(high) ^ remainder::<0>(octet ^ low)
+    })
+}
+
+/// The CRC of a full block.
+#[must_use]
+#[inline]
+pub(crate) fn crc_of_block(block: &[u8; BLOCK]) -> u16 {
+    !after_block(0, block)
+}
+
+#[inline]
+fn after_eight(crc: u16, octets: &[u8; 8]) -> u16 {
+    let ([low, high], [a, b, c, d, e, f, g, h]) = (crc.to_le_bytes(), *octets);
+    remainder::<7>(a ^ low)
+        ^ remainder::<6>(b ^ high)
+        ^ remainder::<5>(c)
+        ^ remainder::<4>(d)
+        ^ remainder::<3>(e)
+        ^ remainder::<2>(f)
+        ^ remainder::<1>(g)
+        ^ remainder::<0>(h)
+}
+
+#[inline]
+fn after_block(crc: u16, octets: &[u8; BLOCK]) -> u16 {
+    let ([low, high], [a, b, c, d, e, f, g, h, rest @ ..]) = (crc.to_le_bytes(), *octets);
+    remainder::<15>(a ^ low)
+        ^ remainder::<14>(b ^ high)
+        ^ remainder::<13>(c)
+        ^ remainder::<12>(d)
+        ^ remainder::<11>(e)
+        ^ remainder::<10>(f)
+        ^ remainder::<9>(g)
+        ^ remainder::<8>(h)
+        ^ after_eight(0, &rest)
 }
 
 /// Whether the last two octets are the CRC of those before them.
@@ -98,8 +126,11 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn eight_at_a_time_equals_bit_by_bit(octets in proptest::collection::vec(proptest::num::u8::ANY, 0..64)) {
+        fn many_at_a_time_equal_bit_by_bit(octets in proptest::collection::vec(proptest::num::u8::ANY, 0..64)) {
             assert_eq!(crc(&octets), bit_by_bit(&octets));
+            if let Ok(block) = octets.as_slice().try_into() {
+                assert_eq!(crc_of_block(block), bit_by_bit(&octets));
+            }
         }
     }
 }

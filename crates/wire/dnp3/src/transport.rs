@@ -157,8 +157,7 @@ impl Reassembler {
         if self.complete {
             self.release();
         }
-        let mut blocks = frame.blocks();
-        let Some((first, data)) = blocks.next().and_then(<[u8]>::split_first) else {
+        let Some(first) = frame.blocks().next().and_then(<[u8]>::first) else {
             self.counters.empty += 1;
             return Err(SegmentError::Empty);
         };
@@ -177,8 +176,7 @@ impl Reassembler {
         } else {
             self.fragment.reserve(octets);
         }
-        self.fragment.extend_from_slice(data);
-        blocks.for_each(|block| self.fragment.extend_from_slice(block));
+        frame.append_segment(&mut self.fragment);
         self.expected = next_sequence(segment.sequence);
         self.complete = segment.fin;
         self.counters.fragments += u64::from(segment.fin);

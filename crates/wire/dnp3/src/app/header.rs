@@ -186,6 +186,7 @@ impl Shape {
     }
 
     /// The measurement at a position of `data`; None beyond the last, or when the objects are no measurements.
+    #[inline]
     pub(super) fn measurement(&self, data: &[u8], position: usize, cto: Option<Stamp>) -> Option<Measurement> {
         let layout = self.layout.as_ref()?;
         let point_type = layout.point_type?;
@@ -220,6 +221,7 @@ impl Shape {
 }
 
 /// An unsigned number of 1, 2 or 4 octets.
+#[inline]
 pub(super) fn read_uint(cursor: &mut Cursor<'_>, octets: u8) -> Option<u32> {
     match octets {
         1 => cursor.u8().ok().map(u32::from),

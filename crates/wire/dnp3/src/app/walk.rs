@@ -32,6 +32,7 @@ impl Walk {
 
     /// The next measurement of `objects` (those of the same response at every call) with the group and variation it came
     /// as. None at the end, and at the first header that cannot be read.
+    #[inline]
     pub fn next(&mut self, objects: &[u8]) -> Option<(GroupVar, Measurement)> {
         loop {
             if let Some(open) = &mut self.open {

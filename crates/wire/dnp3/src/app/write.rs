@@ -1,7 +1,7 @@
 //! Builds fragments.
 
 use super::{AppControl, CommandStatus, Function, Prefix, Qualifier, RangeCode};
-use crate::objects::{Layout, Size, TimeField, TimeForm, octets_of_time};
+use crate::objects::{Layout, Size, TimeField, TimeForm, octets_of_time, push_low};
 use crate::{AnalogCommand, Classes, Control, DnpTime, Flags, GroupVar, Iin, Measured, Measurement, Stamp};
 use alloc::vec::Vec;
 use core::fmt;
@@ -60,6 +60,8 @@ pub struct FragmentWriter<'o> {
     end: usize,
     header_octets: usize,
     open: Option<Open>,
+    /// Of the last object.
+    layout: Option<Layout>,
     cto: Option<Stamp>,
     index_max: u16,
 }
@@ -93,7 +95,7 @@ impl<'o> FragmentWriter<'o> {
         let start = out.len();
         out.extend_from_slice(header);
         let end = start + usize::from(octets_max);
-        Self { out, start, end, header_octets: header.len(), open: None, cto: None, index_max: u16::MAX }
+        Self { out, start, end, header_octets: header.len(), open: None, layout: None, cto: None, index_max: u16::MAX }
     }
 
     /// Says that no event's index is above `index_max`: up to 255, events are written with qualifier 17 instead of 28.
@@ -235,7 +237,7 @@ impl<'o> FragmentWriter<'o> {
     /// # Errors
     /// Full, or a variation that cannot hold the value.
     pub fn static_point(&mut self, object: GroupVar, point: PointRef<'_>) -> Result<(), WriteError> {
-        let layout = layout_for(object, point.value)?;
+        let layout = self.layout_for(object, point.value)?;
         let wrong = WriteError::WrongObject(object);
         let before = self.out.len();
         let mut open = self.open_span(layout.object, point.index);
@@ -265,7 +267,7 @@ impl<'o> FragmentWriter<'o> {
     /// # Errors
     /// Full, or a variation that cannot hold the value.
     pub fn event(&mut self, object: GroupVar, point: PointRef<'_>) -> Result<(), WriteError> {
-        let layout = layout_for(object, point.value)?;
+        let layout = self.layout_for(object, point.value)?;
         let before = Mark { octets: self.out.len(), cto: self.cto, open: self.open };
         let time = match (layout.time, point.stamp) {
             (TimeForm::None, _) | (_, None) => TimeField::None,
@@ -273,8 +275,9 @@ impl<'o> FragmentWriter<'o> {
             (TimeForm::Relative, Some(stamp)) => self.relative(stamp),
         };
         let wide = self.index_max.max(point.index) > u16::from(u8::MAX);
-        let qualifier = if wide { Qualifier::INDEXED_16 } else { Qualifier::INDEXED_8 };
-        self.indexed(before, layout.object, qualifier, point.index, |out| {
+        let (qualifier, octets) = if wide { (Qualifier::INDEXED_16, 2) } else { (Qualifier::INDEXED_8, 1) };
+        let form = Indexed { qualifier, index_octets: octets, count_octets: octets };
+        self.indexed(before, layout.object, form, point.index, |out| {
             layout.encode(point.value, point.flags, time, out).is_ok()
         })
     }
@@ -302,7 +305,8 @@ impl<'o> FragmentWriter<'o> {
         encode: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), WriteError> {
         let before = Mark { octets: self.out.len(), cto: self.cto, open: self.open };
-        self.indexed(before, object, qualifier, index, |out| {
+        let form = Indexed::of(qualifier, index).ok_or(WriteError::WrongObject(object))?;
+        self.indexed(before, object, form, index, |out| {
             encode(out);
             true
         })
@@ -326,52 +330,53 @@ impl<'o> FragmentWriter<'o> {
     }
 
     /// Writes one object with an index prefix, or takes back all since `before`.
+    #[inline]
     fn indexed(
         &mut self,
         before: Mark,
         object: GroupVar,
-        qualifier: Qualifier,
+        form: Indexed,
         index: u16,
         encode: impl FnOnce(&mut Vec<u8>) -> bool,
     ) -> Result<(), WriteError> {
-        let (wrong, [low, high]) = (WriteError::WrongObject(object), index.to_le_bytes());
-        let written = match qualifier.parts() {
-            Some((Prefix::Index(prefix), RangeCode::Count(octets))) if prefix > 1 || high == 0 => {
-                let mut open = self.open_indexed(object, qualifier, octets);
-                self.out.extend([low, high, 0, 0].iter().take(usize::from(prefix)));
-                open.count += 1;
-                open.last = index;
-                if encode(self.out) { Ok((open, octets)) } else { Err(wrong) }
+        let open = self.open_indexed(object, form);
+        push_low(u64::from(index), form.index_octets, self.out);
+        let error = match encode(self.out) {
+            true if self.out.len() <= self.end => {
+                self.patch_count(open.at + HEADER_FIXED, open.count + 1, form.count_octets);
+                self.open = Some(Open { count: open.count + 1, last: index, ..open });
+                return Ok(());
             }
-            Some(_) | None => Err(wrong),
+            true => WriteError::Full,
+            false => WriteError::WrongObject(object),
         };
-        let fits =
-            written.and_then(|written| if self.out.len() > self.end { Err(WriteError::Full) } else { Ok(written) });
-        match fits {
-            Ok((open, count_octets)) => {
-                let count = u32::from(open.count).to_le_bytes();
-                self.patch(open.at + HEADER_FIXED, count.get(..usize::from(count_octets)).unwrap_or_default());
-                self.open = Some(open);
-                Ok(())
-            }
-            Err(error) => {
-                self.out.truncate(before.octets);
-                (self.cto, self.open) = (before.cto, before.open);
-                Err(error)
-            }
-        }
+        self.out.truncate(before.octets);
+        (self.cto, self.open) = (before.cto, before.open);
+        Err(error)
     }
 
     /// The open header if one more of these objects may join it, or a new one.
-    fn open_indexed(&mut self, object: GroupVar, qualifier: Qualifier, count_octets: u8) -> Open {
-        let count_max = if count_octets == 1 { u16::from(u8::MAX) } else { u16::MAX };
-        let joins = |open: &Open| open.object == object && open.qualifier == qualifier && open.count < count_max;
+    #[inline]
+    fn open_indexed(&mut self, object: GroupVar, form: Indexed) -> Open {
+        let count_max = if form.count_octets == 1 { u16::from(u8::MAX) } else { u16::MAX };
+        let joins = |open: &Open| open.object == object && open.qualifier == form.qualifier && open.count < count_max;
         self.open.filter(joins).unwrap_or_else(|| {
             let at = self.out.len();
-            self.out.extend_from_slice(&[object.group, object.variation, qualifier.0]);
-            self.out.extend([0; 4].iter().take(usize::from(count_octets)));
-            Open { object, qualifier, at, count: 0, last: 0 }
+            self.out.extend_from_slice(&[object.group, object.variation, form.qualifier.0]);
+            push_low(0, form.count_octets, self.out);
+            Open { object, qualifier: form.qualifier, at, count: 0, last: 0 }
         })
+    }
+
+    /// Replaces a header's count, which is written anew with each object that joins.
+    #[inline]
+    fn patch_count(&mut self, at: usize, count: u16, octets: usize) {
+        let [low, high] = count.to_le_bytes();
+        match self.out.get_mut(at..at + octets) {
+            Some([first]) => *first = low,
+            Some([first, second, ..]) => [*first, *second] = [low, high],
+            Some([]) | None => {}
+        }
     }
 
     /// The open header if the object of this index may join it, or a new one that holds it alone.
@@ -390,6 +395,22 @@ impl<'o> FragmentWriter<'o> {
             self.out.extend_from_slice(both);
             Open { object, qualifier, at, count: 0, last: index }
         })
+    }
+
+    /// The layout for a value: of octet strings, the one of its length (1 to 255).
+    #[inline]
+    fn layout_for(&mut self, object: GroupVar, value: &Measured) -> Result<Layout, WriteError> {
+        let object = match value {
+            Measured::Octets(octets) => {
+                GroupVar::new(object.group, u8::try_from(octets.len()).map_err(|_| WriteError::WrongObject(object))?)
+            }
+            Measured::Bit(_) | Measured::DoubleBit(_) | Measured::Count(_) | Measured::Analog(_) => object,
+        };
+        if let Some(layout) = self.layout.filter(|layout| layout.object == object) {
+            return Ok(layout);
+        }
+        self.layout = Layout::find(object);
+        self.layout.ok_or(WriteError::WrongObject(object))
     }
 
     /// Appends a packed object to those of its header, `count` so far.
@@ -418,15 +439,24 @@ struct Mark {
     open: Option<Open>,
 }
 
-/// The layout for a value: of octet strings, the one of its length (1 to 255).
-fn layout_for(object: GroupVar, value: &Measured) -> Result<Layout, WriteError> {
-    let object = match value {
-        Measured::Octets(octets) => {
-            GroupVar::new(object.group, u8::try_from(octets.len()).map_err(|_| WriteError::WrongObject(object))?)
+/// How objects with an index each are counted and named, in octets.
+#[derive(Clone, Copy, Debug)]
+struct Indexed {
+    qualifier: Qualifier,
+    index_octets: usize,
+    count_octets: usize,
+}
+
+impl Indexed {
+    /// What a qualifier says; None unless it has a count, and room for this index.
+    fn of(qualifier: Qualifier, index: u16) -> Option<Self> {
+        match qualifier.parts()? {
+            (Prefix::Index(prefix), RangeCode::Count(count)) if prefix > 1 || index <= u16::from(u8::MAX) => {
+                Some(Self { qualifier, index_octets: usize::from(prefix), count_octets: usize::from(count) })
+            }
+            _ => None,
         }
-        Measured::Bit(_) | Measured::DoubleBit(_) | Measured::Count(_) | Measured::Analog(_) => object,
-    };
-    Layout::find(object).ok_or(WriteError::WrongObject(object))
+    }
 }
 
 const fn object_of(control: &Control) -> GroupVar {

@@ -1,7 +1,7 @@
 //! One link frame: a view on checked octets, and how to write one.
 
 use super::{Control, Function, LinkAddress};
-use crate::crc;
+use crate::crc::{self, BLOCK};
 use alloc::vec::Vec;
 use tieline_core::Cursor;
 
@@ -13,8 +13,6 @@ pub const HEADER_OCTETS: usize = 10;
 pub const USER_OCTETS_MAX: usize = 250;
 /// Octets of a frame at most.
 pub const FRAME_OCTETS_MAX: usize = 292;
-/// Octets of user data in a full block.
-const BLOCK: usize = 16;
 const CRC: usize = 2;
 /// What LEN counts besides user data: control, destination, source.
 const LENGTH_MIN: u8 = 5;
@@ -83,11 +81,16 @@ impl Header {
         debug_assert!(user_data.len() <= USER_OCTETS_MAX && room.len() == frame_octets(user_data.len()));
         let Some((head, body)) = room.split_first_chunk_mut::<HEADER_OCTETS>() else { return };
         *head = self.block(u8::try_from(user_data.len()).unwrap_or(u8::MAX));
-        for (block, room) in user_data.chunks(BLOCK).zip(body.chunks_mut(BLOCK + CRC)) {
-            if let Some((data, check)) = room.split_at_mut_checked(block.len()) {
-                data.copy_from_slice(block);
-                check.copy_from_slice(&crc::crc(block).to_le_bytes());
-            }
+        let (blocks, last) = user_data.as_chunks::<BLOCK>();
+        let (rooms, room) = body.as_chunks_mut::<{ BLOCK + CRC }>();
+        for (block, room) in blocks.iter().zip(rooms) {
+            let (data, check) = room.split_at_mut(BLOCK);
+            data.copy_from_slice(block);
+            check.copy_from_slice(&crc::crc_of_block(block).to_le_bytes());
+        }
+        if let Some((data, check)) = room.split_at_mut_checked(last.len()).filter(|_| !last.is_empty()) {
+            data.copy_from_slice(last);
+            check.copy_from_slice(&crc::crc(last).to_le_bytes());
         }
     }
 }
@@ -138,6 +141,19 @@ impl<'a> Frame<'a> {
         cursor.rest().chunks(BLOCK + CRC).filter_map(|block| block.split_last_chunk::<CRC>().map(|(data, _)| data))
     }
 
+    /// Appends to `out` the user data behind its first octet, which is the transport function's.
+    pub(crate) fn append_segment(&self, out: &mut Vec<u8>) {
+        let (blocks, last) = self.octets.get(HEADER_OCTETS..).unwrap_or_default().as_chunks::<{ BLOCK + CRC }>();
+        let mut blocks = blocks.iter().filter_map(|block| block.first_chunk::<BLOCK>());
+        let mut last = last.split_last_chunk::<CRC>().map_or(&[][..], |(data, _)| data);
+        match blocks.next() {
+            Some([_, data @ ..]) => out.extend_from_slice(data),
+            None => last = last.get(1..).unwrap_or_default(),
+        }
+        blocks.for_each(|block| out.extend_from_slice(block));
+        out.extend_from_slice(last);
+    }
+
     /// Octets of user data, 0..=250.
     #[must_use]
     pub fn user_octets(&self) -> usize {
@@ -148,5 +164,10 @@ impl<'a> Frame<'a> {
 
 /// Whether every block of a frame's body is intact.
 pub(super) fn body_is_intact(body: &[u8]) -> bool {
-    body.chunks(BLOCK + CRC).all(crc::is_intact)
+    let (blocks, last) = body.as_chunks::<{ BLOCK + CRC }>();
+    let is_intact = |block: &[u8; BLOCK + CRC]| {
+        let (data, sent) = block.split_first_chunk().unwrap_or((&[0; BLOCK], &[]));
+        crc::crc_of_block(data).to_le_bytes() == *sent
+    };
+    blocks.iter().all(is_intact) && (last.is_empty() || crc::is_intact(last))
 }

@@ -19,6 +19,7 @@ const REFUSALS: [Iin; 4] =
 
 impl Master {
     /// The next value of the fragment that is held, or its end.
+    #[inline]
     pub(super) fn read_on(&mut self) -> Option<MasterEvent> {
         let reading = self.reading.as_mut()?;
         let objects = self.endpoint.fragment().get(4..).unwrap_or_default();

@@ -31,6 +31,7 @@ impl Layout {
     ///
     /// # Errors
     /// `octets` is shorter than the object.
+    #[inline]
     pub fn decode(&self, octets: &[u8]) -> Result<Fields, Truncated> {
         let mut cursor = Cursor::new(octets);
         let (flags, state) = self.decode_flags(&mut cursor)?;
@@ -54,6 +55,7 @@ impl Layout {
         Ok(Fields { flags, value, time })
     }
 
+    #[inline]
     fn decode_flags(&self, cursor: &mut Cursor<'_>) -> Result<(Flags, Option<Measured>), Truncated> {
         Ok(match self.flags {
             FlagsForm::None => (Flags::ONLINE, None),

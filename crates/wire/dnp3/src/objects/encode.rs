@@ -15,82 +15,58 @@ impl Layout {
     ///
     /// # Errors
     /// The value is of another kind; nothing was appended.
+    #[inline]
     pub fn encode(&self, value: &Measured, flags: Flags, time: TimeField, out: &mut Vec<u8>) -> Result<(), WrongValue> {
-        let before = out.len();
-        let flags_at = self.encode_flags(value, flags, out)?;
-        let Ok(in_range) = self.encode_value(value, out) else {
-            out.truncate(before);
-            return Err(WrongValue);
-        };
-        if !in_range && let Some(octet) = flags_at.and_then(|at| out.get_mut(at)) {
-            *octet |= Flags::OVER_RANGE.0;
+        if let (ValueForm::Octets, Measured::Octets(octets)) = (self.value, value) {
+            let size = self.octets().unwrap_or(octets.len());
+            out.extend(octets.iter().copied().chain(core::iter::repeat(0)).take(size));
+            return Ok(());
         }
+        let number = self.number(value)?;
+        let over = !number.in_range && self.flags == FlagsForm::Flags;
+        let flags = if over { flags.with(Flags::OVER_RANGE) } else { flags };
+        match (self.flags, value) {
+            (FlagsForm::None, _) => {}
+            (FlagsForm::Flags | FlagsForm::Status, _) => out.push(flags.0),
+            (FlagsForm::FlagsBit | FlagsForm::StatusBit, Measured::Bit(state)) => {
+                out.push(flags.0 & 0x7F | if *state { 0x80 } else { 0 });
+            }
+            (FlagsForm::FlagsDoubleBit, Measured::DoubleBit(state)) => out.push(flags.0 & 0x3F | state.bits() << 6),
+            (FlagsForm::FlagsBit | FlagsForm::StatusBit | FlagsForm::FlagsDoubleBit, _) => return Err(WrongValue),
+        }
+        push_low(number.bits, number.octets, out);
         match (self.time, time) {
             (TimeForm::None, _) => {}
-            (TimeForm::Absolute, TimeField::Absolute(time)) => out.extend_from_slice(&octets_of_time(time)),
-            (TimeForm::Absolute, TimeField::None | TimeField::Relative(_)) => out.extend_from_slice(&[0; 6]),
-            (TimeForm::Relative, TimeField::Relative(millis)) => out.extend_from_slice(&millis.to_le_bytes()),
-            (TimeForm::Relative, TimeField::None | TimeField::Absolute(_)) => out.extend_from_slice(&[0; 2]),
+            (TimeForm::Absolute, TimeField::Absolute(time)) => push_low(time.millis(), 6, out),
+            (TimeForm::Absolute, TimeField::None | TimeField::Relative(_)) => push_low(0, 6, out),
+            (TimeForm::Relative, TimeField::Relative(millis)) => push_low(u64::from(millis), 2, out),
+            (TimeForm::Relative, TimeField::None | TimeField::Absolute(_)) => push_low(0, 2, out),
         }
         Ok(())
     }
 
-    /// Appends the first octet, if there is one, and says where it is.
-    fn encode_flags(&self, value: &Measured, flags: Flags, out: &mut Vec<u8>) -> Result<Option<usize>, WrongValue> {
-        let octet = match (self.flags, value) {
-            (FlagsForm::None, _) => return Ok(None),
-            (FlagsForm::Flags | FlagsForm::Status, _) => flags.0,
-            (FlagsForm::FlagsBit | FlagsForm::StatusBit, Measured::Bit(state)) => {
-                flags.0 & 0x7F | if *state { 0x80 } else { 0 }
-            }
-            (FlagsForm::FlagsDoubleBit, Measured::DoubleBit(state)) => flags.0 & 0x3F | state.bits() << 6,
-            (FlagsForm::FlagsBit | FlagsForm::StatusBit | FlagsForm::FlagsDoubleBit, _) => return Err(WrongValue),
-        };
-        out.push(octet);
-        Ok(Some(out.len() - 1))
-    }
-
-    /// Appends the value and says whether it was within range.
-    fn encode_value(&self, value: &Measured, out: &mut Vec<u8>) -> Result<bool, WrongValue> {
+    /// The value as it stands between the first octet and the time.
+    #[inline]
+    fn number(&self, value: &Measured) -> Result<Number, WrongValue> {
+        let whole = |bits, octets| Number { bits, octets, in_range: true };
         Ok(match (self.value, value) {
-            (ValueForm::None, _) => true,
-            (ValueForm::U8, Measured::Count(count)) => {
-                out.extend(count.to_le_bytes().first());
-                true
-            }
-            (ValueForm::U16, Measured::Count(count)) => {
-                let [a, b, ..] = count.to_le_bytes();
-                out.extend_from_slice(&[a, b]);
-                true
-            }
-            (ValueForm::U32, Measured::Count(count)) => {
-                out.extend_from_slice(&count.to_le_bytes());
-                true
-            }
+            (ValueForm::None, _) => whole(0, 0),
+            (ValueForm::U8, Measured::Count(count)) => whole(u64::from(*count), 1),
+            (ValueForm::U16, Measured::Count(count)) => whole(u64::from(*count), 2),
+            (ValueForm::U32, Measured::Count(count)) => whole(u64::from(*count), 4),
             (ValueForm::I16, Measured::Analog(x)) => {
-                let (whole, in_range) = rounded(*x, f64::from(i16::MIN), f64::from(i16::MAX));
-                out.extend_from_slice(&i16::try_from(whole).unwrap_or_default().to_le_bytes());
-                in_range
+                let (nearest, in_range) = rounded(*x, f64::from(i16::MIN), f64::from(i16::MAX));
+                Number { bits: u64::from(nearest.cast_unsigned()), octets: 2, in_range }
             }
             (ValueForm::I32, Measured::Analog(x)) => {
-                let (whole, in_range) = rounded(*x, f64::from(i32::MIN), f64::from(i32::MAX));
-                out.extend_from_slice(&whole.to_le_bytes());
-                in_range
+                let (nearest, in_range) = rounded(*x, f64::from(i32::MIN), f64::from(i32::MAX));
+                Number { bits: u64::from(nearest.cast_unsigned()), octets: 4, in_range }
             }
             (ValueForm::F32, Measured::Analog(x)) => {
                 let (narrow, in_range) = narrowed(*x);
-                out.extend_from_slice(&narrow.to_le_bytes());
-                in_range
+                Number { bits: u64::from(narrow.to_bits()), octets: 4, in_range }
             }
-            (ValueForm::F64, Measured::Analog(x)) => {
-                out.extend_from_slice(&x.to_le_bytes());
-                true
-            }
-            (ValueForm::Octets, Measured::Octets(octets)) => {
-                let size = self.octets().unwrap_or(octets.len());
-                out.extend(octets.iter().copied().chain(core::iter::repeat(0)).take(size));
-                true
-            }
+            (ValueForm::F64, Measured::Analog(x)) => whole(x.to_bits(), 8),
             (
                 ValueForm::Bit
                 | ValueForm::DoubleBit
@@ -118,6 +94,23 @@ impl Layout {
             _ => Err(WrongValue),
         }
     }
+}
+
+/// A value's bits, of which the lowest `octets` octets are sent.
+struct Number {
+    bits: u64,
+    octets: usize,
+    /// Whether the width holds the value.
+    in_range: bool,
+}
+
+/// Appends the lowest octets of `bits`, low octet first. One store of fixed size and a cut cost less than a copy whose
+/// length is known only as it runs.
+#[inline]
+pub(crate) fn push_low(bits: u64, octets: usize, out: &mut Vec<u8>) {
+    let end = out.len() + octets;
+    out.extend_from_slice(&bits.to_le_bytes());
+    out.truncate(end);
 }
 
 /// The 48 bits of a time.

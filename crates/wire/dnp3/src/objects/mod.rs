@@ -15,7 +15,7 @@ mod generated;
 
 pub use decode::{Fields, TimeField};
 pub use encode::WrongValue;
-pub(crate) use encode::octets_of_time;
+pub(crate) use encode::{octets_of_time, push_low};
 
 use crate::{GroupVar, PointType};
 
