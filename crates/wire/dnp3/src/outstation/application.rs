@@ -5,6 +5,7 @@ use super::config::OutstationConfig;
 use super::controls::{BoxedControlHandler, OutstationEvent};
 use super::database::Database;
 use super::events::EventBuffer;
+use super::files::{Files, is_file_request};
 use super::read::Reading;
 use super::select::Selection;
 use super::stats::OutstationStats;
@@ -93,6 +94,8 @@ pub(super) struct Application {
     pub(super) is_local: bool,
     pub(super) is_connected: bool,
     pub(super) outbox: VecDeque<OutstationEvent>,
+    /// The files that it serves.
+    pub(super) files: Option<Box<Files>>,
     pub(super) stats: OutstationStats,
 }
 
@@ -118,6 +121,7 @@ impl Application {
             is_local: false,
             is_connected: false,
             outbox: VecDeque::new(),
+            files: None,
             stats: OutstationStats::default(),
             config,
         }
@@ -131,6 +135,7 @@ impl Application {
         self.solicited = Solicited::Idle;
         self.unsolicited = Unsolicited::new(self.config.unsolicited.map_or(Classes::NONE, |u| u.classes));
         self.forget_requests();
+        self.files.iter_mut().for_each(|files| files.restart());
         self.broadcast = None;
         self.indications = self.indications.with(first_indications(&self.config));
         self.ask_for_time_later(now);
@@ -159,6 +164,7 @@ impl Application {
         self.last = None;
         self.selection = None;
         self.deferred = None;
+        self.forget_file();
         self.reply = Reply::default();
     }
 
@@ -187,6 +193,7 @@ impl Application {
             (Function::Confirm, None) => self.handle_confirm(fragment.control),
             (Function::Confirm | Function::Read, Some(_)) => self.stats.fragments_malformed += 1,
             (_, Some(broadcast)) => self.handle_broadcast(now, &fragment, broadcast),
+            (_, None) if self.files.is_some() && is_file_request(&fragment) => self.handle_file(now, octets, &fragment),
             (Function::Read, None) => self.handle_read(octets, &fragment),
             (_, None) => self.handle_request(now, octets, &fragment),
         }
@@ -230,8 +237,9 @@ impl Application {
     }
 
     /// Whatever is under way gives way to a new request.
-    fn begin_request(&mut self) {
+    pub(super) fn begin_request(&mut self) {
         self.deferred = None;
+        self.forget_file();
         self.stop_solicited();
         if self.unsolicited.halted {
             self.unsolicited.halted = false;
@@ -251,7 +259,11 @@ impl Application {
         self.solicited = Solicited::Idle;
     }
 
-    fn set_reply(&mut self, sequence: Sequence, outcome: Outcome) {
+    pub(super) fn repeat_reply(&mut self) {
+        self.solicited = Solicited::Reply;
+    }
+
+    pub(super) fn set_reply(&mut self, sequence: Sequence, outcome: Outcome) {
         self.stats.requests_refused += u64::from(outcome.iin.0 & REFUSALS.0 != 0);
         self.reply = Reply { sequence, iin: self.iin().with(outcome.iin), objects: outcome.objects };
         self.solicited = Solicited::Reply;
@@ -348,11 +360,17 @@ impl Application {
     fn resume_deferred(&mut self) {
         let Some(octets) = self.deferred.take() else { return };
         if let Ok(fragment) = Fragment::parse(&octets) {
+            if self.files.is_some() && is_file_request(&fragment) {
+                return self.answer_deferred_file(&octets, &fragment);
+            }
             self.start_read(&fragment);
         }
     }
 
     pub(super) fn handle_timeout(&mut self, now: Now) {
+        if let Some(files) = &mut self.files {
+            files.handle_timeout(now);
+        }
         if self.timers.has_passed(Timer::SolicitedConfirm, now.mono) {
             self.stats.confirms_missed += 1;
             self.stop_solicited();

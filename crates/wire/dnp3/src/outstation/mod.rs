@@ -17,6 +17,7 @@
 //! | immediate freeze, freeze and clear | group 20 |
 //! | cold and warm restart, delay measure, record current time | |
 //! | enable and disable unsolicited, assign class | group 60, static groups |
+//! | open, close, delete, abort file, file information, authenticate file; read and write of blocks | group 70, where [`Outstation::serve_files`] was called |
 //!
 //! Everything else is answered with IIN2.0 or 2.1. One master; link confirms are answered, not asked for.
 //!
@@ -31,6 +32,7 @@ mod config;
 mod controls;
 mod database;
 mod events;
+mod files;
 mod machine;
 mod point;
 mod read;
@@ -45,6 +47,9 @@ pub use config::{OutstationConfig, UnsolicitedConfig};
 pub use controls::{AcceptAll, BoxedControlHandler, ControlHandler, Operate, OutstationEvent, RefuseAll};
 pub use database::{Database, DatabaseError, OCTETS_MAX};
 pub use events::EventLimits;
+pub use files::{
+    BoxedFileHandler, FileAnswer, FileClose, FileConfig, FileCounters, FileEntry, FileHandler, FileOpen, FileOpened,
+};
 pub use point::PointConfig;
 pub use stats::OutstationStats;
 
@@ -173,4 +178,4 @@ const OWNED: Iin = Iin::CLASS_1
     .with(Iin::CONFIG_CORRUPT);
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -54,7 +54,8 @@ impl Application {
 
     /// When `handle_timeout` has something to do at the latest.
     pub(super) fn timeout(&self) -> Option<Instant> {
-        self.timers.first()
+        let files = self.files.as_ref().and_then(|files| files.timeout());
+        [self.timers.first(), files].into_iter().flatten().min()
     }
 
     /// Whether an answer is to be sent.
@@ -68,6 +69,11 @@ impl Application {
             return false;
         }
         match core::mem::replace(&mut self.solicited, Solicited::Idle) {
+            // What was read from a file waits for the events.
+            Solicited::Reply if self.is_bulk_reply() && self.write_unsolicited(now, out) => {
+                self.solicited = Solicited::Reply;
+                true
+            }
             Solicited::Reply => {
                 self.write_reply(now, out);
                 true

@@ -4,6 +4,6 @@ mod certification;
 mod events;
 mod requests;
 mod script;
-mod station;
+pub(super) mod station;
 mod traces;
 mod unsolicited;

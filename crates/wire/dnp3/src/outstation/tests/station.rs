@@ -14,19 +14,19 @@ use std::string::String;
 use std::vec::Vec;
 use tieline_core::{Instant, Machine, Now, Timestamp};
 
-pub(super) const MASTER: LinkAddress = LinkAddress::new(1);
-pub(super) const OUTSTATION: LinkAddress = LinkAddress::new(10);
+pub(crate) const MASTER: LinkAddress = LinkAddress::new(1);
+pub(crate) const OUTSTATION: LinkAddress = LinkAddress::new(10);
 
-pub(super) struct Station {
-    pub(super) outstation: Outstation,
-    pub(super) now: Now,
-    pub(super) told: Vec<OutstationEvent>,
+pub(crate) struct Station {
+    pub(crate) outstation: Outstation,
+    pub(crate) now: Now,
+    pub(crate) told: Vec<OutstationEvent>,
     tester: Endpoint,
     out: VecDeque<Vec<u8>>,
 }
 
 /// Two of each type at 0 and 1, with small variations; binaries in class 1, analogs in class 2, counters in class 3.
-pub(super) fn small_database() -> Database {
+pub(crate) fn small_database() -> Database {
     let mut database = Database::new();
     for point_type in PointType::ALL {
         for index in 0..2 {
@@ -46,32 +46,32 @@ pub(super) fn small_database() -> Database {
     database
 }
 
-pub(super) fn bit(index: u16, state: bool) -> Measurement {
+pub(crate) fn bit(index: u16, state: bool) -> Measurement {
     let (point_type, value) = (PointType::Binary, Measured::Bit(state));
     Measurement { point_type, index, value, flags: Flags::ONLINE, stamp: None }
 }
 
-pub(super) fn analog(index: u16, value: f64) -> Measurement {
+pub(crate) fn analog(index: u16, value: f64) -> Measurement {
     let (point_type, value) = (PointType::Analog, Measured::Analog(value));
     Measurement { point_type, index, value, flags: Flags::ONLINE, stamp: None }
 }
 
-pub(super) fn count(index: u16, value: u32) -> Measurement {
+pub(crate) fn count(index: u16, value: u32) -> Measurement {
     let (point_type, value) = (PointType::Counter, Measured::Count(value));
     Measurement { point_type, index, value, flags: Flags::ONLINE, stamp: None }
 }
 
 impl Station {
     /// Without unsolicited responses.
-    pub(super) fn quiet() -> Self {
+    pub(crate) fn quiet() -> Self {
         Self::new(OutstationConfig { unsolicited: None, ..OutstationConfig::default() }, Box::new(AcceptAll))
     }
 
-    pub(super) fn new(config: OutstationConfig, controls: Box<dyn ControlHandler + Send>) -> Self {
+    pub(crate) fn new(config: OutstationConfig, controls: Box<dyn ControlHandler + Send>) -> Self {
         Self::with_database(config, small_database(), controls)
     }
 
-    pub(super) fn with_database(
+    pub(crate) fn with_database(
         config: OutstationConfig,
         database: Database,
         controls: Box<dyn ControlHandler + Send>,
@@ -84,7 +84,7 @@ impl Station {
     }
 
     /// Sends a fragment to an address, without looking for an answer.
-    pub(super) fn send_to(&mut self, destination: LinkAddress, fragment: &[u8]) {
+    pub(crate) fn send_to(&mut self, destination: LinkAddress, fragment: &[u8]) {
         let mut octets = Vec::new();
         self.tester.write_fragment(destination, fragment, &mut octets);
         let mut rest = octets.as_slice();
@@ -96,7 +96,7 @@ impl Station {
     }
 
     /// Sends a fragment and expects that one, or none for an empty text.
-    pub(super) fn ask(&mut self, request: &str, answer: &str) -> &mut Self {
+    pub(crate) fn ask(&mut self, request: &str, answer: &str) -> &mut Self {
         self.send_to(OUTSTATION, &octets(request));
         self.drain();
         let found = self.next();
@@ -105,7 +105,7 @@ impl Station {
     }
 
     /// Expects a fragment without asking.
-    pub(super) fn hear(&mut self, answer: &str) -> &mut Self {
+    pub(crate) fn hear(&mut self, answer: &str) -> &mut Self {
         self.tick();
         let found = self.next();
         assert_eq!(found, octets(answer), "heard {}, expected {answer}", hex(&found));
@@ -113,28 +113,28 @@ impl Station {
     }
 
     /// Lets deadlines take effect.
-    pub(super) fn tick(&mut self) {
+    pub(crate) fn tick(&mut self) {
         self.outstation.handle_timeout(self.now);
         self.drain();
     }
 
     /// The next fragment that came out; empty where there is none.
-    pub(super) fn next(&mut self) -> Vec<u8> {
+    pub(crate) fn next(&mut self) -> Vec<u8> {
         self.out.pop_front().unwrap_or_default()
     }
 
-    pub(super) fn update(&mut self, measurement: Measurement) -> &mut Self {
+    pub(crate) fn update(&mut self, measurement: Measurement) -> &mut Self {
         self.outstation.update(self.now, measurement).unwrap();
         self
     }
 
-    pub(super) fn wait(&mut self, millis: u64) -> &mut Self {
+    pub(crate) fn wait(&mut self, millis: u64) -> &mut Self {
         self.now = self.now.later(Duration::from_millis(millis));
         self
     }
 
     /// The connection breaks, and comes again.
-    pub(super) fn reconnect(&mut self) -> &mut Self {
+    pub(crate) fn reconnect(&mut self) -> &mut Self {
         self.outstation.handle_disconnected(self.now);
         self.out.clear();
         self.tester.reset();
@@ -142,7 +142,7 @@ impl Station {
         self
     }
 
-    pub(super) fn drain(&mut self) {
+    pub(crate) fn drain(&mut self) {
         self.told.extend(core::iter::from_fn(|| self.outstation.poll_event()));
         let mut octets = Vec::new();
         while self.outstation.poll_transmit(self.now, &mut octets) {}
@@ -158,16 +158,16 @@ impl Station {
     }
 }
 
-pub(super) fn octets(hex: &str) -> Vec<u8> {
+pub(crate) fn octets(hex: &str) -> Vec<u8> {
     hex.split_whitespace().map(|octet| u8::from_str_radix(octet, 16).expect("an octet in hex")).collect()
 }
 
-pub(super) fn hex(octets: &[u8]) -> String {
+pub(crate) fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02X} ")).collect()
 }
 
 /// A class for every binary.
-pub(super) fn binaries(count: u16, class: EventClass) -> Database {
+pub(crate) fn binaries(count: u16, class: EventClass) -> Database {
     let mut database = Database::new();
     for index in 0..count {
         database.add(PointType::Binary, index, PointConfig::of(PointType::Binary).in_class(Some(class))).unwrap();
