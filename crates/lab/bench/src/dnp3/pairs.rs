@@ -141,6 +141,7 @@ impl Reader {
             | MasterEvent::Measurement { .. }
             | MasterEvent::FragmentEnd { .. }
             | MasterEvent::Answer { .. }
+            | MasterEvent::Object { .. }
             | MasterEvent::TaskDone { .. } => {}
         }
     }

@@ -195,6 +195,7 @@ impl Owner<Master> for Printer {
             | MasterEvent::Indications(_)
             | MasterEvent::FragmentEnd { .. }
             | MasterEvent::Answer { .. }
+            | MasterEvent::Object { .. }
             | MasterEvent::TaskDone { .. } => {}
         }
     }

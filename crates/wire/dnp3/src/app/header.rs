@@ -206,17 +206,23 @@ impl Shape {
             Prefix::Size(_) => return None,
         };
         let fields = layout.decode(cursor.rest()).ok()?;
-        let stamp = match fields.time {
-            TimeField::None => None,
-            TimeField::Absolute(time) => Some(Stamp { time, synchronized: true }),
-            TimeField::Relative(millis) => cto.map(|cto| Stamp {
-                time: DnpTime::from_millis(cto.time.millis().saturating_add(u64::from(millis))),
-                ..cto
-            }),
-        };
+        let stamp = stamp_of(fields.time, cto);
         debug_assert!(layout.time != TimeForm::None || stamp.is_none());
         let index = u16::try_from(index).ok()?;
         Some(Measurement { point_type, index, value: fields.value?, flags: fields.flags, stamp })
+    }
+}
+
+/// The time stamp that a time stands for; relative times count from `cto`.
+#[inline]
+pub(super) fn stamp_of(time: TimeField, cto: Option<Stamp>) -> Option<Stamp> {
+    match time {
+        TimeField::None => None,
+        TimeField::Absolute(time) => Some(Stamp { time, synchronized: true }),
+        TimeField::Relative(millis) => cto.map(|cto| Stamp {
+            time: DnpTime::from_millis(cto.time.millis().saturating_add(u64::from(millis))),
+            ..cto
+        }),
     }
 }
 

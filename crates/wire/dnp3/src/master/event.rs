@@ -1,7 +1,7 @@
 //! What the owner of a master learns.
 
 use super::Answer;
-use crate::app::CommandStatus;
+use crate::app::{CommandStatus, Object};
 use crate::{Iin, Measurement};
 use core::fmt;
 
@@ -29,7 +29,16 @@ pub enum MasterEvent {
         /// Whether it came unasked.
         unsolicited: bool,
     },
-    /// All measurements of one fragment were given.
+    /// What a response brought that is no value of a point, in the order of the wire.
+    Object {
+        /// What.
+        object: Object,
+        /// Whether it reports a change.
+        event: bool,
+        /// Whether it came unasked.
+        unsolicited: bool,
+    },
+    /// All measurements and objects of one fragment were given.
     FragmentEnd {
         /// Whether it came unasked.
         unsolicited: bool,

@@ -8,7 +8,7 @@ use super::{
     TimeSync,
 };
 use crate::Iin;
-use crate::app::{CommandStatus, Fragment};
+use crate::app::{CommandStatus, Found, Fragment};
 use alloc::boxed::Box;
 use core::time::Duration;
 use tieline_core::{Instant, Now};
@@ -23,12 +23,21 @@ impl Master {
     pub(super) fn read_on(&mut self) -> Option<MasterEvent> {
         let reading = self.reading.as_mut()?;
         let objects = self.endpoint.fragment().get(4..).unwrap_or_default();
-        if let Some((object, measurement)) = reading.walk.next(objects) {
-            let event = measurement.point_type.event_group() == object.group;
-            reading.events |= event;
+        if let Some(found) = reading.walk.step(objects) {
+            let unsolicited = reading.unsolicited;
             reading.objects = true;
-            self.counters.measurements += 1;
-            return Some(MasterEvent::Measurement { measurement, event, unsolicited: reading.unsolicited });
+            return Some(match found {
+                Found::Measurement(object, measurement) => {
+                    let event = measurement.point_type.event_group() == object.group;
+                    reading.events |= event;
+                    self.counters.measurements += 1;
+                    MasterEvent::Measurement { measurement, event, unsolicited }
+                }
+                Found::Object { object, event } => {
+                    reading.events |= event;
+                    MasterEvent::Object { object, event, unsolicited }
+                }
+            });
         }
         let reading = self.reading.take()?;
         self.endpoint.release();

@@ -26,8 +26,8 @@ struct Arrived {
 /// How far the object headers of a fragment can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Readable {
-    /// To the end.
-    Whole,
+    /// To the end, passing over so many headers with objects that are unknown to us.
+    Whole { unknown: u64 },
     /// To an object that is unknown to us: the peer did nothing wrong, and what came before it counts.
     Part,
     /// Something is wrong: nothing of it counts, and it is not confirmed (AN2013-004b).
@@ -49,7 +49,7 @@ impl Master {
         let arrived = Arrived { control, iin, empty: objects.is_empty(), source };
         let readable = readable(objects);
         match readable {
-            Readable::Whole => {}
+            Readable::Whole { unknown } => self.counters.unsupported += unknown,
             Readable::Part => self.counters.unsupported += 1,
             Readable::No => self.counters.malformed += 1,
         }
@@ -234,14 +234,15 @@ impl Master {
 
 /// Checks every object header, so that a fragment that breaks in the middle gives nothing rather than half.
 fn readable(objects: &[u8]) -> Readable {
+    let mut unknown = 0;
     for header in Headers::new(Function::Response, objects) {
         match header {
-            Ok(_) => {}
+            Ok(header) => unknown += u64::from(header.layout().is_none()),
             Err(error) if error.is_unsupported() => return Readable::Part,
             Err(_) => return Readable::No,
         }
     }
-    Readable::Whole
+    Readable::Whole { unknown }
 }
 
 /// Tells a repetition from new events: 64 bits are enough where the sequence number must agree too.

@@ -1,7 +1,9 @@
 //! Requests, by what they are for.
 
 use super::{Addressee, Meaning, Request};
-use crate::app::{AppControl, CommandStatus, FragmentWriter, Function, PointRef, Qualifier, Sequence, WriteError};
+use crate::app::{
+    AppControl, AttributeValue, CommandStatus, FragmentWriter, Function, PointRef, Qualifier, Sequence, WriteError,
+};
 use crate::master::{ReadRequest, TimeSync};
 use crate::objects::octets_of_time;
 use crate::{Classes, Control, DnpTime, EventClass, Flags, GroupVar, Measured};
@@ -316,6 +318,24 @@ impl Request {
                 writer.static_point(GroupVar::new(110, 0), point)
             })
         })
+    }
+
+    /// Function 1: reads device attributes of a set (0 is the standard's): one, [`ALL_ATTRIBUTES`], or
+    /// [`LIST_OF_ATTRIBUTES`].
+    ///
+    /// [`ALL_ATTRIBUTES`]: crate::app::ALL_ATTRIBUTES
+    /// [`LIST_OF_ATTRIBUTES`]: crate::app::LIST_OF_ATTRIBUTES
+    #[must_use]
+    pub fn read_attributes(set: u16, variation: u8) -> Self {
+        Self::read(&[Selection::span(GroupVar::new(0, variation), set, set)])
+    }
+
+    /// Function 2: writes one device attribute.
+    ///
+    /// # Errors
+    /// It does not fit 64 kB.
+    pub fn write_attribute(set: u16, variation: u8, value: &AttributeValue) -> Result<Self, WriteError> {
+        Self::written(Function::Write, Meaning::Write, |writer| writer.attribute(set, variation, value))
     }
 
     /// Function 2: clears IIN1.7.

@@ -6,7 +6,7 @@ use super::super::{
 };
 use super::quiet;
 use super::script::{Play, latch_on};
-use crate::app::{Function, Qualifier};
+use crate::app::{ALL_ATTRIBUTES, AttributeValue, Function, Qualifier};
 use crate::link::Broadcast;
 use crate::{AnalogCommand, Classes, Control, DnpTime, EventClass, GroupVar};
 use alloc::string::String;
@@ -65,6 +65,7 @@ fn requests_are_sent_as_the_standard_says() {
         "02 6E02 00 04 05 6162 6364 6E01 00 06 06 65",
     );
     assert!(Request::write_strings(&[(0, b"")]).is_err());
+    check_sent(Request::write_attribute(0, 247, &AttributeValue::text("ab")).unwrap(), "02 00F7 00 00 00 01 02 6162");
     check_sent(Request::clear_restart(), "02 5001 00 07 07 00");
     check_sent(Request::save_configuration(), "13");
     check_sent(Request::activate_configuration(&["a", "bc"]).unwrap(), "1F 4608 5B 02 0100 61 0200 6263");
@@ -82,6 +83,61 @@ fn reads_name_what_they_ask_for() {
          < C0 81 0000 0102 00 03 03 81
          ! online
          ! binary 3 = true
+         ! end
+         ! task 7 done",
+    );
+}
+
+#[test]
+fn what_is_no_measurement_is_told_too() {
+    check(
+        Request::read_attributes(0, ALL_ATTRIBUTES),
+        "> C0 01 00FE 00 00 00
+         < E0 81 0000 00FA 00 00 00 01 02 6162 00D9 00 00 00 02 01 07 2201 00 01 02 0500 0600
+         ! online
+         ! Attribute(Attribute { set: 0, variation: 250, value: Text([97, 98]) })
+         ! Attribute(Attribute { set: 0, variation: 217, value: Unsigned(7) })
+         ! DeadBand { index: 1, value: 5.0 }
+         ! DeadBand { index: 2, value: 6.0 }
+         ! end
+         ! task 7 done
+         > C0 00",
+    );
+    check(
+        Request::read(&[Selection::all(GroupVar::new(13, 0))]),
+        "> C0 01 0D00 06
+         < C0 81 0000 0D01 17 01 03 84 2B05 17 01 02 00 0000003F 1403 00 04 04 01 05000000 1608 17 01 04 01 0500 000000010000 3201 07 01 000001000000
+         ! online
+         ! Commanded { point_type: BinaryOutput, index: 3, value: Bit(true), status: NotSupported, stamp: None } event
+         ! Commanded { point_type: AnalogOutput, index: 2, value: Analog(0.5), status: Success, stamp: None } event
+         ! Delta { point_type: Counter, index: 4, change: 5, flags: Flags(1), stamp: None }
+         ! Delta { point_type: Counter, index: 4, change: 5, flags: Flags(1), stamp: Some(Stamp { time: DnpTime(16777216), synchronized: true }) } event
+         ! Time(DnpTime(65536))
+         ! end
+         ! task 7 done",
+    );
+}
+
+#[test]
+fn what_is_unknown_costs_no_more_than_itself() {
+    let read = || Request::read_classes(Classes::CLASS_0);
+    // A size prefix says where the next header is; the interval of opendnp3's class 0 has a start and a stop.
+    check(
+        read(),
+        "> C0 01 3C0106
+         < C0 81 0000 C801 5B 01 0200 AABB 3204 00 00 00 0102030405060708090A0B 0101 00 00 00 01
+         ! online
+         ! binary 0 = true
+         ! end
+         ! task 7 done",
+    );
+    // Objects of unknown size hide what follows them, and nothing before.
+    check(
+        read(),
+        "> C0 01 3C0106
+         < C0 81 0000 0101 00 00 00 01 01C8 00 00 00 AA 0101 00 01 01 01
+         ! online
+         ! binary 0 = true
          ! end
          ! task 7 done",
     );

@@ -212,6 +212,9 @@ pub(super) fn word(event: &MasterEvent) -> String {
             });
             format!("{} {} = {value}{kind}{how}{at}", m.point_type.name(), m.index)
         }
+        MasterEvent::Object { object, event, .. } => {
+            format!("{object:?}{}", if *event { " event" } else { "" })
+        }
         MasterEvent::FragmentEnd { unsolicited, confirm_held } => {
             format!("end{}{}", if *unsolicited { " unsolicited" } else { "" }, if *confirm_held { " held" } else { "" })
         }
