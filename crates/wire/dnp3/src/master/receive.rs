@@ -248,14 +248,22 @@ fn readable(objects: &[u8]) -> Readable {
 /// Tells a repetition from new events: 64 bits are enough where the sequence number must agree too.
 fn fingerprint(fragment: &[u8]) -> u64 {
     const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
-    let (words, rest) = fragment.as_chunks::<8>();
-    let mut last = [0; 8];
-    last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-    let length = u64::try_from(fragment.len()).unwrap_or(u64::MAX);
-    words.iter().chain([&last]).fold(length, |sum, word| {
-        let mixed = (sum ^ u64::from_le_bytes(*word)).wrapping_mul(ODD);
+    let mix = |sum: u64, word: [u8; 8]| {
+        let mixed = (sum ^ u64::from_le_bytes(word)).wrapping_mul(ODD);
         mixed ^ (mixed >> 29)
-    })
+    };
+    let length = u64::try_from(fragment.len()).unwrap_or(u64::MAX);
+    // Four sums side by side: each waits for its own multiplication only.
+    let mut sums = [length, 1, 2, 3];
+    let (words, rest) = fragment.as_chunks::<8>();
+    let (fours, last) = words.as_chunks::<4>();
+    for four in fours {
+        sums.iter_mut().zip(four).for_each(|(sum, word)| *sum = mix(*sum, *word));
+    }
+    sums.iter_mut().zip(last).for_each(|(sum, word)| *sum = mix(*sum, *word));
+    let mut padded = [0; 8];
+    padded.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+    sums.iter().fold(mix(0, padded), |whole, sum| mix(whole, sum.to_le_bytes()))
 }
 
 impl Reading {

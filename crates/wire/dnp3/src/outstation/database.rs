@@ -1,7 +1,7 @@
 //! The points of an outstation: one sorted list, 24 octets a point, found by type and index.
 
 use super::point::{Point, PointConfig, bits_of, rank};
-use crate::{DnpTime, EventClass, Flags, Measured, Measurement, PointType};
+use crate::{DnpTime, EventClass, Flags, Measured, Measurement, PointType, Stamp};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
@@ -19,6 +19,8 @@ pub struct Database {
     texts: Vec<Box<[u8]>>,
     /// No point ever had a higher index.
     index_max: u16,
+    /// Slot less index, wrapping, of the point that was updated last.
+    skew: usize,
 }
 
 /// Why a value or a point was not taken: the caller's mistake.
@@ -61,7 +63,7 @@ impl Database {
     /// No points.
     #[must_use]
     pub const fn new() -> Self {
-        Self { points: Vec::new(), texts: Vec::new(), index_max: 0 }
+        Self { points: Vec::new(), texts: Vec::new(), index_max: 0, skew: 0 }
     }
 
     /// Adds a point: zero or one NUL octet, flagged as not measured since the restart.
@@ -143,15 +145,24 @@ impl Database {
     /// # Errors
     /// There is no such point, or the value is not of its type.
     pub fn set(&mut self, measurement: Measurement) -> Result<(), DatabaseError> {
-        self.update(measurement).map(drop)
+        let Measurement { point_type, index, value, flags, stamp } = measurement;
+        self.update(point_type, index, value, flags, stamp).map(drop)
     }
 
     /// Sets a value; tells the event that it makes, if any.
-    pub(super) fn update(&mut self, m: Measurement) -> Result<Option<Change>, DatabaseError> {
-        let slot = self.find(m.point_type, m.index).map_err(|_| DatabaseError::Unknown)?;
-        let bits = bits_of(m.point_type, &m.value).ok_or(DatabaseError::WrongValue)?;
+    #[inline]
+    pub(super) fn update(
+        &mut self,
+        point_type: PointType,
+        index: u16,
+        value: Measured,
+        flags: Flags,
+        stamp: Option<Stamp>,
+    ) -> Result<Option<Change>, DatabaseError> {
+        let slot = self.find_again(point_type, index).ok_or(DatabaseError::Unknown)?;
+        let bits = bits_of(point_type, &value).ok_or(DatabaseError::WrongValue)?;
         let mut changed = false;
-        if let Measured::Octets(octets) = m.value {
+        if let Measured::Octets(octets) = value {
             if octets.is_empty() || octets.len() > OCTETS_MAX {
                 return Err(DatabaseError::WrongValue);
             }
@@ -160,12 +171,12 @@ impl Database {
             *text = octets;
         }
         let point = self.points.get_mut(slot).ok_or(DatabaseError::Unknown)?;
-        changed |= point.set(bits, m.flags);
+        changed |= point.set(bits, flags);
         if !changed {
             return Ok(None);
         }
         point.mark_reported();
-        if let (PointType::FrozenCounter, Some(stamp)) = (m.point_type, m.stamp) {
+        if let (PointType::FrozenCounter, Some(stamp)) = (point_type, stamp) {
             point.set_frozen_at(stamp.time);
         }
         Ok(point.event_class().map(|class| Change {
@@ -242,13 +253,24 @@ impl Database {
     fn at(&self, slot: usize) -> Option<Measurement> {
         let point = self.points.get(slot)?;
         let stamp = (point.point_type == PointType::FrozenCounter)
-            .then(|| crate::Stamp { time: point.frozen_at(), synchronized: true });
+            .then(|| Stamp { time: point.frozen_at(), synchronized: true });
         let value = point.value().unwrap_or_else(|| Measured::Octets(self.octets(slot).into()));
         Some(Measurement { point_type: point.point_type, index: point.index, value, flags: point.flags(), stamp })
     }
 
     fn find(&self, point_type: PointType, index: u16) -> Result<usize, usize> {
         self.points.binary_search_by_key(&rank(point_type, index), Point::rank)
+    }
+
+    /// The slot of a point, looked for first where it is if its type has no gap between it and the point found last.
+    fn find_again(&mut self, point_type: PointType, index: u16) -> Option<usize> {
+        let guess = self.skew.wrapping_add(usize::from(index));
+        if self.points.get(guess).is_some_and(|point| point.rank() == rank(point_type, index)) {
+            return Some(guess);
+        }
+        let slot = self.find(point_type, index).ok()?;
+        self.skew = slot.wrapping_sub(usize::from(index));
+        Some(slot)
     }
 
     /// Where the octets of that slot are, if it is an octet string. The last type: all slots from its first on.

@@ -86,6 +86,13 @@ impl Event {
     }
 }
 
+/// Whether all that was to be written fitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    Enough,
+    Full,
+}
+
 /// Which events an object header asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
@@ -175,39 +182,47 @@ impl EventBuffer {
         idle.take(limit).map(|e| e.mark = Mark::Selected(header)).count()
     }
 
-    /// The slots of the events with a mark, oldest first, from a slot on.
-    pub(super) fn next_marked(&self, mark: Mark, from: usize) -> Option<(usize, Event)> {
-        let (slot, event) = self.events.iter().enumerate().skip(from).find(|(_, e)| e.mark == mark)?;
-        Some((slot, *event))
-    }
-
-    pub(super) fn set_written(&mut self, slot: usize) {
-        if let Some(event) = self.events.get_mut(slot)
-            && event.is_waiting()
-        {
-            event.mark = Mark::Written;
-            sub(&mut self.waiting, event.class as usize);
+    /// Gives the events with a mark to `write`, oldest first, each with its octets if it is an octet string, until
+    /// one does not fit: those that did are written. Of one class, or of all.
+    pub(super) fn write_marked(
+        &mut self,
+        mark: Mark,
+        class: Option<EventClass>,
+        mut write: impl FnMut(&Event, &[u8]) -> Room,
+    ) -> Room {
+        let Self { events, texts, waiting, .. } = self;
+        let is_meant = |event: &Event| event.mark == mark && class.is_none_or(|class| event.class == class);
+        for event in events.iter_mut().filter(|event| is_meant(event)) {
+            let octets = if event.point_type == PointType::OctetString { octets(texts, event) } else { &[] };
+            if write(event, octets) == Room::Full {
+                return Room::Full;
+            }
+            if event.is_waiting() {
+                event.mark = Mark::Written;
+                sub(waiting, event.class as usize);
+            }
         }
-    }
-
-    /// The octets of an octet string's event.
-    pub(super) fn octets(&self, event: &Event) -> &[u8] {
-        let found = self.texts.binary_search_by_key(&event.bits, |(number, _)| *number).ok();
-        found.and_then(|at| self.texts.get(at)).map_or(&[], |(_, octets)| octets)
+        Room::Enough
     }
 
     /// The confirm came: what was written is gone.
     pub(super) fn confirm(&mut self) -> usize {
         let before = self.events.len();
         let (counts, texts) = (&mut self.counts, &mut self.texts);
-        self.events.retain(|event| {
-            let keep = event.is_waiting();
-            if !keep {
-                sub(counts, event.point_type as usize);
-                forget_text(texts, event);
-            }
-            keep
-        });
+        if self.waiting == [0; 3] {
+            self.events.clear();
+            texts.clear();
+            counts.fill(0);
+        } else {
+            self.events.retain(|event| {
+                let keep = event.is_waiting();
+                if !keep {
+                    sub(counts, event.point_type as usize);
+                    forget_text(texts, event);
+                }
+                keep
+            });
+        }
         self.written_lost = false;
         for point_type in PointType::ALL {
             if self.count(point_type) < self.limits.of(point_type) {
@@ -269,6 +284,11 @@ impl EventBuffer {
         self.events.len()
     }
 
+    #[cfg(test)]
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Event> {
+        self.events.iter()
+    }
+
     /// Forgets everything: the device restarts.
     pub(super) fn clear(&mut self) {
         *self = Self { dropped: self.dropped, ..Self::new(self.limits) };
@@ -289,6 +309,12 @@ impl EventBuffer {
             self.written_lost = true;
         }
     }
+}
+
+/// The octets of an octet string's event.
+fn octets<'t>(texts: &'t VecDeque<(u64, Box<[u8]>)>, event: &Event) -> &'t [u8] {
+    let found = texts.binary_search_by_key(&event.bits, |(number, _)| *number).ok();
+    found.and_then(|at| texts.get(at)).map_or(&[], |(_, octets)| octets)
 }
 
 fn forget_text(texts: &mut VecDeque<(u64, Box<[u8]>)>, event: &Event) {

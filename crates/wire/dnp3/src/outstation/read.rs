@@ -2,11 +2,11 @@
 
 use super::application::{Application, Solicited};
 use super::database::{Database, event_variations, static_variations};
-use super::events::{EventBuffer, Mark, Wanted};
+use super::events::{EventBuffer, Mark, Room, Wanted};
 use super::point::{Point, measured};
 use crate::app::{Fragment, FragmentWriter, Header, PointRef, Prefix, Range, Sequence, WriteError};
 use crate::objects::{Kind, point_group};
-use crate::{Classes, DnpTime, Flags, GroupVar, Iin, Measured, PointType, Stamp};
+use crate::{DnpTime, EventClass, Flags, GroupVar, Iin, Measured, PointType, Stamp};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -34,13 +34,6 @@ enum Query {
     Points { next: (PointType, u16), last: (PointType, u16), asked: u8, class_0_only: bool },
     /// The clock.
     Time,
-}
-
-/// Whether all that was to be written fitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
-    Enough,
-    Full,
 }
 
 impl Application {
@@ -194,28 +187,16 @@ impl Reading {
 pub(super) fn write_events(
     events: &mut EventBuffer,
     mark: Mark,
-    class: Option<Classes>,
+    class: Option<EventClass>,
     asked: u8,
     out: &mut FragmentWriter<'_>,
 ) -> Room {
-    let mut from = 0;
-    while let Some((slot, event)) = events.next_marked(mark, from) {
-        from = slot + 1;
-        if class.is_some_and(|class| !class.contains(event.class.into())) {
-            continue;
-        }
-        let value = match measured(event.point_type, event.bits) {
-            Some(value) => value,
-            None => Measured::Octets(events.octets(&event).into()),
-        };
+    events.write_marked(mark, class, |event, octets| {
+        let value = measured(event.point_type, event.bits).unwrap_or_else(|| Measured::Octets(octets.into()));
         let object = GroupVar::new(event.point_type.event_group(), if asked == 0 { event.variation } else { asked });
         let point = PointRef { index: event.index, value: &value, flags: event.flags, stamp: Some(event.stamp()) };
-        if out.event(object, point) == Err(WriteError::Full) {
-            return Room::Full;
-        }
-        events.set_written(slot);
-    }
-    Room::Enough
+        if out.event(object, point) == Err(WriteError::Full) { Room::Full } else { Room::Enough }
+    })
 }
 
 /// What static objects tell.

@@ -22,8 +22,8 @@ const CLASSES: [EventClass; 3] = [EventClass::Class1, EventClass::Class2, EventC
 impl Application {
     /// Gives a point a value, and its event a place.
     pub(super) fn update(&mut self, now: Now, measurement: Measurement) -> Result<(), DatabaseError> {
-        let (point_type, index, stamp) = (measurement.point_type, measurement.index, measurement.stamp);
-        let Some(change) = self.database.update(measurement)? else { return Ok(()) };
+        let Measurement { point_type, index, value, flags, stamp } = measurement;
+        let Some(change) = self.database.update(point_type, index, value, flags, stamp)? else { return Ok(()) };
         let stamp = stamp.unwrap_or_else(|| self.clock.stamp(now));
         let octets = if point_type == PointType::OctetString { self.database.octets_of(index) } else { &[] };
         self.events.push(point_type, index, change, octets, stamp);
@@ -191,7 +191,7 @@ impl Application {
     fn choose_events(&mut self, events_max: u16) {
         let mut left = usize::from(events_max.max(1));
         for class in CLASSES {
-            if self.unsolicited.enabled.contains(class.into()) {
+            if self.unsolicited.enabled.contains(class.into()) && self.events.waiting(class.into()) > 0 {
                 left -= self.events.select(0, Wanted::Classes(class.into()), left);
             }
         }
@@ -206,8 +206,9 @@ impl Application {
             FragmentWriter::response(out, octets_max, control, Function::UnsolicitedResponse, self.unsolicited.iin)
                 .with_index_max(self.database.index_max());
         for class in CLASSES {
-            if let Some(mark) = mark {
-                write_events(&mut self.events, mark, Some(class.into()), 0, &mut writer);
+            // What was written before no longer waits.
+            if let Some(mark) = mark.filter(|mark| *mark == Mark::Written || self.events.waiting(class.into()) > 0) {
+                write_events(&mut self.events, mark, Some(class), 0, &mut writer);
             }
         }
         if mark == Some(Mark::Selected(0)) {

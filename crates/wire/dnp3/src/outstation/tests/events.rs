@@ -1,7 +1,7 @@
 //! The event buffer against a naive model, and the database against the rules of change detection.
 
 use crate::outstation::database::{Change, Database, DatabaseError};
-use crate::outstation::events::{EventBuffer, EventLimits, Mark, Wanted};
+use crate::outstation::events::{Event, EventBuffer, EventLimits, Mark, Room, Wanted};
 use crate::outstation::point::PointConfig;
 use crate::{Classes, DnpTime, EventClass, Flags, Measured, Measurement, PointType, Stamp};
 use alloc::vec;
@@ -14,7 +14,7 @@ const LIMIT: u16 = 4;
 enum Step {
     Push(PointType, EventClass),
     Select(u8, Wanted, usize),
-    Write(usize),
+    Write(u8, usize),
     Confirm,
     Rearm,
     Unselect,
@@ -45,7 +45,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (point_type(), class()).prop_map(|(t, c)| Step::Push(t, c)),
         3 => (0..3u8, wanted(), 0..6usize).prop_map(|(h, w, n)| Step::Select(h, w, n)),
-        4 => (0..6usize).prop_map(Step::Write),
+        6 => (0..3u8, 0..6usize).prop_map(|(h, n)| Step::Write(h, n)),
         2 => Just(Step::Confirm),
         1 => Just(Step::Rearm),
         1 => Just(Step::Unselect),
@@ -73,8 +73,8 @@ fn apply(model: &mut Vec<Modelled>, step: Step, number: u16) {
             let idle = model.iter_mut().filter(|e| e.mark == Mark::Idle && model_holds(wanted, e));
             idle.take(limit).for_each(|e| e.mark = Mark::Selected(header));
         }
-        Step::Write(count) => {
-            let selected = model.iter_mut().filter(|e| matches!(e.mark, Mark::Selected(_)));
+        Step::Write(header, count) => {
+            let selected = model.iter_mut().filter(|e| e.mark == Mark::Selected(header));
             selected.take(count).for_each(|e| e.mark = Mark::Written);
         }
         Step::Confirm => model.retain(|e| e.mark != Mark::Written),
@@ -96,15 +96,7 @@ fn apply_to_buffer(buffer: &mut EventBuffer, step: Step, number: u16) {
         Step::Select(header, wanted, limit) => {
             buffer.select(header, wanted, limit);
         }
-        Step::Write(count) => {
-            let slots: Vec<usize> = all(buffer)
-                .into_iter()
-                .enumerate()
-                .filter(|(_, e)| matches!(e.mark, Mark::Selected(_)))
-                .map(|e| e.0)
-                .collect();
-            slots.into_iter().take(count).for_each(|slot| buffer.set_written(slot));
-        }
+        Step::Write(header, count) => write_first(buffer, Mark::Selected(header), count),
         Step::Confirm => {
             buffer.confirm();
         }
@@ -113,20 +105,22 @@ fn apply_to_buffer(buffer: &mut EventBuffer, step: Step, number: u16) {
     }
 }
 
-fn all(buffer: &EventBuffer) -> Vec<Modelled> {
-    let mut found = vec![];
-    for mark in [Mark::Idle, Mark::Selected(0), Mark::Selected(1), Mark::Selected(2), Mark::Written] {
-        let mut from = 0;
-        while let Some((slot, e)) = buffer.next_marked(mark, from) {
-            if e.point_type == PointType::OctetString {
-                assert_eq!(buffer.octets(&e), e.index.to_le_bytes());
-            }
-            found.push(Modelled { number: e.index, point_type: e.point_type, class: e.class, mark: e.mark });
-            from = slot + 1;
+/// Writes the first events with a mark.
+fn write_first(buffer: &mut EventBuffer, mark: Mark, count: usize) {
+    let mut left = count;
+    buffer.write_marked(mark, None, |event, octets| {
+        if event.point_type == PointType::OctetString {
+            assert_eq!(octets, event.index.to_le_bytes());
         }
-    }
-    found.sort_by_key(|e| e.number);
-    found
+        let fits = left > 0;
+        left = left.saturating_sub(1);
+        if fits { Room::Enough } else { Room::Full }
+    });
+}
+
+fn all(buffer: &EventBuffer) -> Vec<Modelled> {
+    let event = |e: &Event| Modelled { number: e.index, point_type: e.point_type, class: e.class, mark: e.mark };
+    buffer.iter().map(event).collect()
 }
 
 proptest! {
@@ -156,13 +150,44 @@ fn overflow_is_said_until_there_is_room() {
         buffer.push(PointType::Binary, index, change, &[], stamp);
     }
     assert!(buffer.is_overflown());
-    assert_eq!((buffer.dropped(), buffer.next_marked(Mark::Idle, 0).unwrap().1.index), (1, 1));
+    assert_eq!((buffer.dropped(), all(&buffer)[0].number), (1, 1));
     buffer.confirm();
     assert!(buffer.is_overflown());
     buffer.select(0, Wanted::Type(PointType::Binary), 1);
-    buffer.set_written(0);
+    write_first(&mut buffer, Mark::Selected(0), 1);
     assert_eq!(buffer.confirm(), 1);
     assert!(!buffer.is_overflown());
+}
+
+fn update(database: &mut Database, m: Measurement) -> Result<Option<Change>, DatabaseError> {
+    database.update(m.point_type, m.index, m.value, m.flags, m.stamp)
+}
+
+proptest! {
+    #[test]
+    fn points_are_found_whatever_was_found_before(
+        present in prop::collection::btree_set((point_type(), 0..12u16), 1..24),
+        steps in prop::collection::vec(((point_type(), 0..12u16), any::<bool>()), 1..80),
+    ) {
+        let (mut database, mut left) = (Database::new(), present.clone());
+        for (point_type, index) in present {
+            database.add(point_type, index, PointConfig::of(point_type)).unwrap();
+        }
+        for ((point_type, index), remove) in steps {
+            let value = match point_type {
+                PointType::Binary => Measured::Bit(index % 2 == 1),
+                PointType::Analog => Measured::Analog(f64::from(index)),
+                _ => Measured::Octets(index.to_le_bytes().into()),
+            };
+            let m = Measurement { point_type, index, value: value.clone(), flags: Flags::ONLINE, stamp: None };
+            let known = left.contains(&(point_type, index));
+            prop_assert_eq!(update(&mut database, m).is_ok(), known);
+            prop_assert_eq!(database.get(point_type, index).map(|m| m.value), known.then_some(value));
+            if remove {
+                prop_assert_eq!(database.remove(point_type, index), left.remove(&(point_type, index)));
+            }
+        }
+    }
 }
 
 fn analog(index: u16, value: f64) -> Measurement {
@@ -181,7 +206,7 @@ fn a_dead_band_is_measured_from_the_last_report() {
     let config = PointConfig { dead_band: 5.0, ..PointConfig::of(PointType::Analog) };
     database.add(PointType::Analog, 7, config).unwrap();
     let check = |database: &mut Database, value: f64, expect: bool| {
-        assert_eq!(database.update(analog(7, value)).unwrap().is_some(), expect, "{value}");
+        assert_eq!(update(database, analog(7, value)).unwrap().is_some(), expect, "{value}");
         assert_eq!(database.get(PointType::Analog, 7).unwrap().value, Measured::Analog(value));
     };
     check(&mut database, 0.0, true); // the flags change
