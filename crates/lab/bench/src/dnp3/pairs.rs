@@ -142,6 +142,7 @@ impl Reader {
             | MasterEvent::FragmentEnd { .. }
             | MasterEvent::Answer { .. }
             | MasterEvent::Object { .. }
+            | MasterEvent::Files(_)
             | MasterEvent::TaskDone { .. } => {}
         }
     }

@@ -196,6 +196,7 @@ impl Owner<Master> for Printer {
             | MasterEvent::FragmentEnd { .. }
             | MasterEvent::Answer { .. }
             | MasterEvent::Object { .. }
+            | MasterEvent::Files(_)
             | MasterEvent::TaskDone { .. } => {}
         }
     }

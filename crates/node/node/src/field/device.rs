@@ -257,7 +257,7 @@ impl Owner<Master> for DeviceOwner {
                 }
             }),
             MasterEvent::TaskDone { token, outcome } => self.task_done(now, token, outcome),
-            MasterEvent::Answer { .. } | MasterEvent::Object { .. } => {}
+            MasterEvent::Answer { .. } | MasterEvent::Object { .. } | MasterEvent::Files(_) => {}
         }
     }
 

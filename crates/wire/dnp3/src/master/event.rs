@@ -3,6 +3,7 @@
 use super::Answer;
 use crate::app::{CommandStatus, Object};
 use crate::{Iin, Measurement};
+use alloc::boxed::Box;
 use core::fmt;
 
 /// What the owner of a master learns.
@@ -52,6 +53,8 @@ pub enum MasterEvent {
         /// What.
         answer: Answer,
     },
+    /// Objects of file transfer that came with events or unasked, as they are: for [`FileTransfer`](super::FileTransfer).
+    Files(Box<[u8]>),
     /// What the owner asked for has come to an end.
     TaskDone {
         /// The owner's name for it.

@@ -110,7 +110,7 @@ impl Master {
             Meaning::Write | Meaning::Act => {
                 self.delay().into_iter().for_each(|delay| self.answer(task.token, Answer::Delay(delay)));
             }
-            Meaning::Time(_) | Meaning::Delay | Meaning::Read | Meaning::Raw => {}
+            Meaning::Time(_) | Meaning::Delay | Meaning::Read | Meaning::File | Meaning::Raw => {}
         }
         self.end_task(task.token, outcome);
     }

@@ -21,6 +21,7 @@
 mod config;
 mod counters;
 mod event;
+mod files;
 mod finish;
 mod receive;
 mod request;
@@ -34,6 +35,7 @@ mod tests;
 pub use config::{MasterConfig, TimeSync};
 pub use counters::MasterCounters;
 pub use event::{MasterEvent, OfflineReason, SubmitError, TaskOutcome};
+pub use files::{FileEvent, FileFailure, FileJob, FileTransfer, FileTransferConfig};
 pub use task::{Addressee, Answer, ControlProcedure, DeadBand, Freeze, Request, Restart, Selection};
 pub use work::ReadRequest;
 

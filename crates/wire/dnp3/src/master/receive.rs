@@ -20,6 +20,8 @@ struct Arrived {
     control: AppControl,
     iin: Iin,
     empty: bool,
+    /// Whether it brings objects of file transfer.
+    files: bool,
     source: LinkAddress,
 }
 
@@ -46,8 +48,8 @@ impl Master {
             self.endpoint.release();
             return;
         };
-        let arrived = Arrived { control, iin, empty: objects.is_empty(), source };
-        let readable = readable(objects);
+        let (readable, files) = readable(objects);
+        let arrived = Arrived { control, iin, empty: objects.is_empty(), files, source };
         match readable {
             Readable::Whole { unknown } => self.counters.unsupported += unknown,
             Readable::Part => self.counters.unsupported += 1,
@@ -64,7 +66,7 @@ impl Master {
     }
 
     fn handle_response(&mut self, now: Now, arrived: Arrived, readable: Readable) {
-        let Arrived { control, iin, source, .. } = arrived;
+        let Arrived { control, iin, source, files, .. } = arrived;
         let Some(pending) = self.pending.as_mut().filter(|pending| pending.accepts(control)) else {
             self.counters.unexpected += 1;
             return;
@@ -90,6 +92,7 @@ impl Master {
         if too_long {
             self.fail_pending(now, TaskOutcome::TooLong);
         } else if reads {
+            self.tell_files(files);
             self.reading = Some(Reading::of(control, false));
         } else {
             if control.con {
@@ -116,7 +119,7 @@ impl Master {
         if addressee == Addressee::Own {
             self.answer(token, Answer::Address(source.raw()));
         }
-        if meaning == Meaning::Raw {
+        if matches!(meaning, Meaning::Raw | Meaning::File) {
             let objects = self.endpoint.fragment().get(4..).unwrap_or_default();
             if !objects.is_empty() {
                 let objects = objects.into();
@@ -125,8 +128,16 @@ impl Master {
         }
     }
 
+    /// Gives objects of file transfer that are not the answer to a request for them.
+    fn tell_files(&mut self, files: bool) {
+        if files {
+            let objects = self.endpoint.fragment().get(4..).unwrap_or_default().into();
+            self.events.push_back(MasterEvent::Files(objects));
+        }
+    }
+
     fn handle_unsolicited(&mut self, now: Now, arrived: Arrived, readable: Readable) {
-        let Arrived { control, iin, empty, .. } = arrived;
+        let Arrived { control, iin, empty, files, .. } = arrived;
         if !(control.fir && control.fin && control.uns) {
             self.counters.malformed += 1;
             return;
@@ -156,6 +167,7 @@ impl Master {
         self.last_unsolicited = Some((control.sequence.number(), fingerprint));
         self.counters.unsolicited += 1;
         if !empty {
+            self.tell_files(files);
             self.reading = Some(Reading::of(control, true));
         } else if control.con {
             self.unsolicited = Confirms::due(control.sequence);
@@ -232,17 +244,21 @@ impl Master {
     }
 }
 
-/// Checks every object header, so that a fragment that breaks in the middle gives nothing rather than half.
-fn readable(objects: &[u8]) -> Readable {
-    let mut unknown = 0;
+/// Checks every object header, so that a fragment that breaks in the middle gives nothing rather than half; with whether
+/// there are objects of file transfer.
+fn readable(objects: &[u8]) -> (Readable, bool) {
+    let (mut unknown, mut files) = (0, false);
     for header in Headers::new(Function::Response, objects) {
         match header {
-            Ok(header) => unknown += u64::from(header.layout().is_none()),
-            Err(error) if error.is_unsupported() => return Readable::Part,
-            Err(_) => return Readable::No,
+            Ok(header) => {
+                unknown += u64::from(header.layout().is_none());
+                files |= header.object().group == 70;
+            }
+            Err(error) if error.is_unsupported() => return (Readable::Part, files),
+            Err(_) => return (Readable::No, files),
         }
     }
-    Readable::Whole { unknown }
+    (Readable::Whole { unknown }, files)
 }
 
 /// Tells a repetition from new events: 64 bits are enough where the sequence number must agree too.

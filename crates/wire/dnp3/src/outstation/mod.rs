@@ -47,6 +47,8 @@ pub use config::{OutstationConfig, UnsolicitedConfig};
 pub use controls::{AcceptAll, BoxedControlHandler, ControlHandler, Operate, OutstationEvent, RefuseAll};
 pub use database::{Database, DatabaseError, OCTETS_MAX};
 pub use events::EventLimits;
+#[cfg(test)]
+pub(crate) use files::tests::Memory;
 pub use files::{
     BoxedFileHandler, FileAnswer, FileClose, FileConfig, FileCounters, FileEntry, FileHandler, FileOpen, FileOpened,
 };

@@ -2,7 +2,8 @@
 
 use super::{Addressee, Meaning, Request};
 use crate::app::{
-    AppControl, AttributeValue, CommandStatus, FragmentWriter, Function, PointRef, Qualifier, Sequence, WriteError,
+    AppControl, AttributeValue, CommandStatus, FILE_HEADER_OCTETS, FileObject, FragmentWriter, Function, PointRef,
+    Qualifier, Sequence, WriteError,
 };
 use crate::master::{ReadRequest, TimeSync};
 use crate::objects::octets_of_time;
@@ -375,6 +376,13 @@ impl Request {
             header.extend_from_slice(name.as_bytes());
         }
         Self::written(Function::ActivateConfiguration, Meaning::Act, |writer| writer.raw(&header))
+    }
+
+    /// A request of a file job.
+    pub(in crate::master) fn file(function: Function, object: &FileObject<'_>) -> Self {
+        let mut objects = Vec::with_capacity(object.octets() + FILE_HEADER_OCTETS);
+        object.emit(&mut objects);
+        Self::new(function, Meaning::File, objects)
     }
 
     /// Any function with object headers as they are, for tests of an outstation; it is sent once.

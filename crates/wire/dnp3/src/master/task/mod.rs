@@ -59,6 +59,8 @@ pub(super) enum Meaning {
     Time(TimeSync),
     /// It tells how long the outstation took.
     Delay,
+    /// A file job knows; asking twice does no harm.
+    File,
     /// The owner knows.
     Raw,
 }
@@ -86,7 +88,9 @@ impl Request {
             Meaning::Time(TimeSync::DelayMeasure) => Function::DelayMeasure,
             Meaning::Time(TimeSync::Lan | TimeSync::Never) => Function::RecordCurrentTime,
             Meaning::Time(TimeSync::Write) => Function::Write,
-            Meaning::Read | Meaning::Write | Meaning::Act | Meaning::Delay | Meaning::Raw => self.function,
+            Meaning::Read | Meaning::Write | Meaning::Act | Meaning::Delay | Meaning::File | Meaning::Raw => {
+                self.function
+            }
         }
     }
 
@@ -102,7 +106,7 @@ impl Request {
             return Err(SubmitError::TooLong);
         }
         let needs_answer = match self.meaning {
-            Meaning::Read | Meaning::Delay => true,
+            Meaning::Read | Meaning::Delay | Meaning::File => true,
             Meaning::Time(how) => how != TimeSync::Write,
             Meaning::Control(procedure) => procedure.selects(),
             Meaning::Write | Meaning::Act | Meaning::Raw => false,
@@ -130,7 +134,7 @@ impl Task {
         match self.request.meaning {
             Meaning::Control(procedure) => !procedure.selects(),
             Meaning::Act | Meaning::Raw => true,
-            Meaning::Read | Meaning::Write | Meaning::Time(_) | Meaning::Delay => false,
+            Meaning::Read | Meaning::Write | Meaning::Time(_) | Meaning::Delay | Meaning::File => false,
         }
     }
 

@@ -166,7 +166,7 @@ impl World {
             // Not held: there is nothing to release.
             MasterEvent::FragmentEnd { .. } => self.stored.append(&mut self.given),
             MasterEvent::TaskDone { outcome, .. } => self.outcomes.push(*outcome),
-            MasterEvent::Measurement { .. } | MasterEvent::Object { .. } => {}
+            MasterEvent::Measurement { .. } | MasterEvent::Object { .. } | MasterEvent::Files(_) => {}
             MasterEvent::Online
             | MasterEvent::Offline(_)
             | MasterEvent::Restarted

@@ -218,6 +218,7 @@ pub(super) fn word(event: &MasterEvent) -> String {
         MasterEvent::FragmentEnd { unsolicited, confirm_held } => {
             format!("end{}{}", if *unsolicited { " unsolicited" } else { "" }, if *confirm_held { " held" } else { "" })
         }
+        MasterEvent::Files(objects) => format!("files {}", hex(objects)),
         MasterEvent::Answer { token, answer } => match answer {
             Answer::Statuses(statuses) => {
                 let names: Vec<_> = statuses.iter().map(|status| status.name()).collect();
