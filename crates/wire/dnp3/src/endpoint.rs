@@ -11,8 +11,10 @@
 mod extras;
 mod lean;
 mod lean_out;
+mod primary;
 
 pub use extras::{Boundary, LeanCounters, Trace};
+pub use primary::{LinkService, PrimaryCounters};
 
 use crate::link::{
     AddressKind, Broadcast, Control, Decoder, Frame, Function, HEADER_OCTETS, Header, LinkAddress, LinkCounters,
@@ -22,6 +24,7 @@ use crate::transport::{FRAGMENT_OCTETS_DEFAULT, Reassembler, SEGMENT_OCTETS_MAX,
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use extras::Extras;
+use primary::Primary;
 
 /// Replies that wait for `poll_transmit`; one more is dropped and counted: the peer asks again.
 const REPLIES_MAX: usize = 4;
@@ -118,6 +121,8 @@ pub struct Endpoint {
     service: ServiceCounters,
     /// Lean messages and a trace; none where both are off.
     extras: Option<Box<Extras>>,
+    /// Confirmed user data and keep-alive; none where both are off.
+    primary: Option<Box<Primary>>,
 }
 
 impl Endpoint {
@@ -133,6 +138,7 @@ impl Endpoint {
             replies: [None; REPLIES_MAX],
             service: ServiceCounters::default(),
             extras: None,
+            primary: None,
         }
     }
 
@@ -166,6 +172,9 @@ impl Endpoint {
         self.replies = [None; REPLIES_MAX];
         if let Some(extras) = &mut self.extras {
             extras.reset();
+        }
+        if let Some(primary) = &mut self.primary {
+            primary.reset(None);
         }
     }
 
@@ -202,8 +211,8 @@ impl Endpoint {
     }
 
     fn take_frames(&mut self, octets: &[u8]) -> (usize, Option<Received>) {
-        let Self { config, decoder, reassembler, reset_by, replies, service, .. } = self;
-        let mut link = Service { config, reassembler, reset_by, replies, counters: service };
+        let Self { config, decoder, reassembler, reset_by, replies, service, primary, .. } = self;
+        let mut link = Service { config, reassembler, reset_by, replies, primary, counters: service };
         let mut rest = octets;
         while let Some(decoded) = decoder.decode(&mut rest) {
             // The decoder has counted what it refused.
@@ -244,6 +253,9 @@ impl Endpoint {
         }
         if !self.wrap_in_place(destination, out, start) {
             self.link_frames_in_place(destination, out, start);
+            if self.primary.is_some() {
+                self.hold_frames(destination, out, start);
+            }
         }
         if let Some(trace) = trace {
             trace(Boundary::Framed);
@@ -298,6 +310,9 @@ impl Endpoint {
             out.reserve(HEADER_OCTETS);
             Header { control, destination, source: self.config.local }.emit(&[], out);
         }
+        if self.primary.is_some() {
+            self.transmit_primary(out);
+        }
         out.len() > before
     }
 }
@@ -327,6 +342,7 @@ struct Service<'e> {
     reassembler: &'e mut Reassembler,
     reset_by: &'e mut Option<(LinkAddress, bool)>,
     replies: &'e mut [Option<(Control, LinkAddress)>; REPLIES_MAX],
+    primary: &'e mut Option<Box<Primary>>,
     counters: &'e mut ServiceCounters,
 }
 
@@ -394,9 +410,21 @@ impl Service<'_> {
                 self.reply(Function::Status, source);
                 None
             }
-            Function::Status => Some(Received::LinkStatus { source }),
-            // We send nothing that asks for these; a peer that answers a request for status so is alive all the same.
-            Function::Ack | Function::Nack | Function::NotSupported => None,
+            Function::Status => {
+                self.answered(function, control);
+                Some(Received::LinkStatus { source })
+            }
+            Function::Ack | Function::Nack | Function::NotSupported => {
+                self.answered(function, control);
+                None
+            }
+        }
+    }
+
+    /// The peer has answered what we sent as primary station; of a secondary frame, FCV is DFC.
+    fn answered(&mut self, function: Function, control: Control) {
+        if let Some(primary) = self.primary {
+            primary.handle_answer(function, control.fcv());
         }
     }
 

@@ -53,6 +53,8 @@ pub struct TransportCounters {
     pub fragments: u64,
     /// Segments that did not follow the one before; the fragment begun was dropped.
     pub sequence_errors: u64,
+    /// Segments that repeat the one before, octet by octet: passed over.
+    pub repeated: u64,
     /// Segments that continue a fragment that never began.
     pub without_first: u64,
     /// Fragments begun and dropped because another began.
@@ -70,6 +72,8 @@ pub enum SegmentError {
     Empty,
     /// It continues a fragment that never began.
     WithoutFirst,
+    /// It repeats the segment before.
+    Repeated,
     /// It does not follow the segment before; the fragment begun was dropped.
     Sequence {
         /// The number that should have come.
@@ -84,6 +88,7 @@ impl fmt::Display for SegmentError {
         match self {
             Self::Empty => f.write_str("user data without a segment"),
             Self::WithoutFirst => f.write_str("the segment continues a fragment that never began"),
+            Self::Repeated => f.write_str("the segment repeats the one before"),
             Self::Sequence { expected } => write!(f, "the segment is out of sequence, expected {expected}"),
             Self::TooLong => f.write_str("the fragment is longer than this station takes"),
         }
@@ -164,7 +169,9 @@ impl Reassembler {
         let segment = SegmentHeader::parse(*first);
         let octets = frame.user_octets().saturating_sub(1);
         let from = (frame.header().source, frame.header().destination);
-        self.check(segment, from)?;
+        if let Err(error) = self.check(segment, from) {
+            return Err(self.refuse(error, segment, frame));
+        }
         if self.fragment.len() + octets > usize::from(self.fragment_max) {
             self.counters.too_long += 1;
             self.release();
@@ -216,11 +223,30 @@ impl Reassembler {
             return Err(SegmentError::WithoutFirst);
         }
         if segment.sequence != self.expected {
-            self.counters.sequence_errors += 1;
-            self.release();
             return Err(SegmentError::Sequence { expected: self.expected });
         }
         Ok(())
+    }
+
+    /// What becomes of a segment that does not follow: a link frame that was sent again brings the segment before once
+    /// more, octet by octet; anything else ends the fragment (IEEE 1815 8.2.4).
+    #[cold]
+    fn refuse(&mut self, error: SegmentError, segment: SegmentHeader, frame: &Frame<'_>) -> SegmentError {
+        if !matches!(error, SegmentError::Sequence { .. }) {
+            return error;
+        }
+        let mut octets = Vec::new();
+        frame.append_segment(&mut octets);
+        // The first segment cannot be it: its header differs.
+        let follows_first = self.fragment.len() > octets.len();
+        let before = next_sequence(segment.sequence) == self.expected && !segment.fin;
+        if before && follows_first && self.fragment.ends_with(&octets) {
+            self.counters.repeated += 1;
+            return SegmentError::Repeated;
+        }
+        self.counters.sequence_errors += 1;
+        self.release();
+        error
     }
 }
 
@@ -255,6 +281,14 @@ mod tests {
         check(&[(0xC5, 10, 2)], &[10], none);
         check(&[(0x7F, 249, 2), (0x00, 100, 2), (0x81, 1, 2)], &[350], none);
         check(&[(0x40, 249, 2), (0x82, 1, 2)], &[], TransportCounters { sequence_errors: 1, ..none });
+        check(
+            &[(0x40, 9, 2), (0x01, 9, 2), (0x01, 9, 2), (0x82, 1, 2)],
+            &[19],
+            TransportCounters { repeated: 1, ..none },
+        );
+        let cut = TransportCounters { sequence_errors: 1, ..none };
+        check(&[(0x40, 9, 2), (0x01, 9, 2), (0x01, 8, 2), (0x00, 1, 2)], &[], TransportCounters { repeated: 1, ..cut });
+        check(&[(0x40, 9, 2), (0x00, 9, 2)], &[], cut);
         check(&[(0x40, 249, 2), (0x40, 9, 2), (0x81, 1, 2)], &[10], TransportCounters { interrupted: 1, ..none });
         check(&[(0x81, 1, 2)], &[], TransportCounters { without_first: 1, ..none });
         check(&[(0x40, 9, 2), (0x81, 1, 3), (0x81, 1, 2)], &[10], TransportCounters { without_first: 1, ..none });

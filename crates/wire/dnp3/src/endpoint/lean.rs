@@ -37,6 +37,9 @@ impl Endpoint {
 
     /// A connection begins.
     pub fn handle_connected(&mut self, now: Instant) {
+        if let Some(primary) = &mut self.primary {
+            primary.reset(Some(now));
+        }
         let Some(extras) = &mut self.extras else { return };
         extras.offers = 0;
         match extras.config.map(|config| config.side) {
@@ -50,11 +53,17 @@ impl Endpoint {
     /// When [`Endpoint::handle_timeout`] has something to do.
     #[must_use]
     pub fn timeout(&self) -> Option<Instant> {
-        self.extras.as_ref().and_then(|extras| extras.deadline)
+        let primary = self.primary.as_ref().and_then(|primary| primary.timeout());
+        self.extras.as_ref().and_then(|extras| extras.deadline).into_iter().chain(primary).min()
     }
 
     /// Ends the wait for an answer to an offer, if it was long enough.
     pub fn handle_timeout(&mut self, now: Instant) {
+        if let Some(primary) = &mut self.primary
+            && primary.handle_timeout(now)
+        {
+            self.request_link_status(self.config.remote.unwrap_or(LinkAddress::OWN));
+        }
         let Some(extras) = &mut self.extras else { return };
         if extras.deadline.is_none_or(|deadline| deadline > now) {
             return;
@@ -82,6 +91,7 @@ impl Endpoint {
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.extras.as_ref().is_some_and(|extras| extras.phase == Phase::Broken)
+            || self.primary.as_ref().is_some_and(|primary| primary.is_lost())
     }
 
     /// [`Endpoint::handle_input`] of an endpoint with extras.
@@ -191,13 +201,13 @@ impl Endpoint {
                 self.judge_answer(extras);
                 return (octets.len() - rest.len(), None);
             }
-            let Self { config, decoder, reassembler, reset_by, replies, service, .. } = self;
+            let Self { config, decoder, reassembler, reset_by, replies, service, primary, .. } = self;
             let Some(decoded) = decoder.decode(&mut rest) else { return (octets.len(), None) };
             let Ok(frame) = decoded else { continue };
             if !frame.header().control.primary() {
                 extras.fall_back();
             }
-            let mut link = Service { config, reassembler, reset_by, replies, counters: service };
+            let mut link = Service { config, reassembler, reset_by, replies, primary, counters: service };
             let received = link.handle_frame(&frame);
             if received.is_some() || extras.phase != Phase::Offering {
                 return (octets.len() - rest.len(), received);

@@ -40,7 +40,9 @@ pub use task::{Addressee, Answer, ControlProcedure, DeadBand, Freeze, Request, R
 pub use work::ReadRequest;
 
 use crate::app::{AppControl, Sequence, Walk};
-use crate::endpoint::{Endpoint, EndpointConfig, EndpointCounters, Received, Role, Trace};
+use crate::endpoint::{
+    Endpoint, EndpointConfig, EndpointCounters, LinkService, PrimaryCounters, Received, Role, Trace,
+};
 use crate::link::LinkAddress;
 use crate::{Classes, Control, Iin};
 use alloc::boxed::Box;
@@ -253,6 +255,18 @@ impl Master {
     #[must_use]
     pub fn is_lean(&self) -> bool {
         self.endpoint.is_lean()
+    }
+
+    /// Lets the link layer confirm user data, or ask for its status by itself; none, the default, does neither. Takes
+    /// effect with the next connection.
+    pub fn set_link_service(&mut self, service: Option<LinkService>) {
+        self.endpoint.set_link_service(service);
+    }
+
+    /// What the link layer has seen where it does more than send unconfirmed user data.
+    #[must_use]
+    pub fn link_counters(&self) -> PrimaryCounters {
+        self.endpoint.primary_counters()
     }
 
     /// How it behaves.

@@ -16,7 +16,7 @@ const CONFIRM_OCTETS: u16 = 2;
 impl Master {
     /// Appends the next message: confirms first, then what the link has to say, then requests.
     pub(super) fn transmit(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
-        if self.endpoint.is_negotiating() {
+        if self.endpoint.holds_back(now.mono) {
             return self.endpoint.poll_transmit(out);
         }
         if let Some(confirm) = self.solicited.take_due() {

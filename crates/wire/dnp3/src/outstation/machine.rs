@@ -49,7 +49,7 @@ impl Machine for Outstation {
     }
 
     fn poll_transmit(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
-        let negotiates = self.endpoint.is_negotiating();
+        let negotiates = self.endpoint.holds_back(now.mono);
         let replied = self.endpoint.poll_transmit(out);
         if negotiates {
             return replied;

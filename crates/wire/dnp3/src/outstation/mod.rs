@@ -55,7 +55,7 @@ pub use files::{
 pub use point::PointConfig;
 pub use stats::OutstationStats;
 
-use crate::endpoint::{Endpoint, EndpointConfig, Role, Trace};
+use crate::endpoint::{Endpoint, EndpointConfig, LinkService, PrimaryCounters, Role, Trace};
 use crate::link::LinkAddress;
 use crate::{Iin, Measurement, PointType};
 use application::Application;
@@ -88,6 +88,18 @@ impl Outstation {
     pub fn with_trace(mut self, trace: Trace) -> Self {
         self.endpoint.set_trace(trace);
         self
+    }
+
+    /// Lets the link layer confirm user data, or ask for its status by itself; none, the default, does neither. Takes
+    /// effect with the next connection.
+    pub fn set_link_service(&mut self, service: Option<LinkService>) {
+        self.endpoint.set_link_service(service);
+    }
+
+    /// What the link layer has seen where it does more than send unconfirmed user data.
+    #[must_use]
+    pub fn link_counters(&self) -> PrimaryCounters {
+        self.endpoint.primary_counters()
     }
 
     /// Whether lean messages were agreed on.

@@ -1,6 +1,7 @@
 //! A master and an outstation of ours, joined by two pipes in virtual time.
 
 use super::script::{START, latch_on, word};
+use crate::endpoint::LinkService;
 use crate::lean::{Carrier, LeanConfig, Side};
 use crate::master::{Master, MasterConfig, MasterEvent, TaskOutcome};
 use crate::outstation::{AcceptAll, Database, Outstation, OutstationConfig, PointConfig, UnsolicitedConfig};
@@ -33,6 +34,7 @@ struct World {
     outcomes: Vec<TaskOutcome>,
     /// Events given although the outstation had a confirm of them.
     after_confirm: usize,
+    link: Option<LinkService>,
 }
 
 fn station(unsolicited: Option<UnsolicitedConfig>, lean: Option<LeanConfig>) -> Outstation {
@@ -63,7 +65,17 @@ impl World {
             said: Vec::new(),
             outcomes: Vec::new(),
             after_confirm: 0,
+            link: None,
         }
+    }
+
+    /// The same where both links confirm and are watched.
+    fn confirming(mut self) -> Self {
+        let link = LinkService { confirms: true, keep_alive: Some(Duration::from_secs(20)), ..LinkService::default() };
+        self.link = Some(link);
+        self.master.set_link_service(self.link);
+        self.outstation.set_link_service(self.link);
+        self
     }
 
     fn update(&mut self, index: u16) {
@@ -107,6 +119,9 @@ impl World {
         self.cut();
         self.given.clear();
         self.master = Master::new(*self.master.config());
+        if let Some(link) = self.link {
+            self.master.set_link_service(Some(link));
+        }
     }
 
     fn corrupt(&mut self, to_master: bool, at: prop::sample::Index) {
@@ -264,7 +279,11 @@ fn check_events(
     unsolicited: Option<UnsolicitedConfig>,
     acts: &[Act],
 ) -> Result<(), TestCaseError> {
-    let mut world = World::new(config, unsolicited);
+    check_world(World::new(config, unsolicited), acts)
+}
+
+fn check_world(mut world: World, acts: &[Act]) -> Result<(), TestCaseError> {
+    let config = *world.master.config();
     play(&mut world, acts);
     let indices: Vec<u16> =
         acts.iter().filter_map(|act| if let Act::Update(index) = act { Some(*index) } else { None }).collect();
@@ -301,6 +320,12 @@ proptest! {
         let lean = Some(LeanConfig { side: Side::Offers, carrier: Carrier::Stream });
         let config = MasterConfig { hold_confirm: true, lean, ..MasterConfig::default() };
         check_events(config, Some(UnsolicitedConfig::default()), &acts)?;
+    }
+
+    #[test]
+    fn events_arrive_over_confirmed_links_too(acts in acts()) {
+        let world = World::new(MasterConfig::default(), Some(UnsolicitedConfig::default())).confirming();
+        check_world(world, &acts)?;
     }
 
     #[test]
