@@ -11,7 +11,7 @@ pub struct MasterCounters {
     pub unsolicited: u64,
     /// Unsolicited responses that repeat the last one: confirmed, not given again.
     pub duplicates: u64,
-    /// Unsolicited responses with data before the integrity poll: neither confirmed nor given.
+    /// Unsolicited responses with data before start-up had disabled them: neither confirmed nor given.
     pub too_early: u64,
     /// Confirms sent.
     pub confirms: u64,

@@ -116,6 +116,9 @@ impl Master {
     }
 
     fn finish_duty(&mut self, now: Now, duty: Duty, pending: &Pending, refused: bool) {
+        if pending.void {
+            return;
+        }
         match duty {
             Duty::SyncTime if refused || self.config.time_sync == TimeSync::Write => self.finish_time(now),
             Duty::SyncTime => {

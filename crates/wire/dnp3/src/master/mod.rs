@@ -12,8 +12,8 @@
 //! are given from the fragment that arrived, one a [`Machine::poll_event`]; no input is taken until all were given.
 //! Unsolicited responses are taken at any time, confirmed after their measurements were given, and not given twice.
 //!
-//! Not confirmed, on purpose: fragments that cannot be read to the end, and unsolicited data before the integrity poll
-//! where start-up disables it. The outstation keeps their events.
+//! Not confirmed, on purpose: fragments that cannot be read to the end, and unsolicited data before start-up has disabled
+//! it. The outstation keeps their events.
 //!
 //! Read first: `task/mod.rs` (what can be asked), `request.rs` (what is sent), `receive.rs` (what is taken), `finish.rs` (what
 //! follows).
@@ -70,7 +70,8 @@ pub struct Master {
     unsolicited: Confirms,
     /// Of the next request.
     sequence: Sequence,
-    last_unsolicited: Option<(u8, u64)>,
+    /// Fingerprints of the last unsolicited response and of the one before, which a network may bring again after it.
+    last_unsolicited: [u64; 2],
     /// As of the last fragment.
     iin: Iin,
     /// What the next event poll asks for.
@@ -105,6 +106,8 @@ enum Health {
 struct Pending {
     work: Work,
     unsent: bool,
+    /// The outstation has restarted since, or does so: a duty stays due.
+    void: bool,
     retries_left: u8,
     sent: Now,
     /// The fragment expected next.
@@ -121,6 +124,7 @@ impl Pending {
     fn new(work: Work, retries: u8) -> Self {
         Self {
             unsent: true,
+            void: false,
             retries_left: if work.is_once() { 0 } else { retries },
             work,
             sent: Now::default(),
@@ -232,7 +236,7 @@ impl Master {
             solicited: Confirms::default(),
             unsolicited: Confirms::default(),
             sequence: Sequence::default(),
-            last_unsolicited: None,
+            last_unsolicited: [0; 2],
             iin: Iin::NONE,
             classes_due: Classes::NONE,
             time_set_at: None,
@@ -385,6 +389,7 @@ impl Master {
                 self.fail_pending(now, TaskOutcome::Timeout { maybe_operated: false });
             }
             Timer::Retry => {}
+            Timer::Overflow => self.duties.add(Duty::Integrity),
         }
     }
 }
@@ -411,7 +416,7 @@ impl Machine for Master {
         self.transport = Transport::Down;
         self.endpoint.reset();
         (self.reading, self.solicited, self.unsolicited) = (None, Confirms::default(), Confirms::default());
-        (self.last_unsolicited, self.timers) = (None, Timers::default());
+        (self.last_unsolicited, self.timers) = ([0; 2], Timers::default());
         let lost = |maybe_operated| TaskOutcome::ConnectionLost { maybe_operated };
         if let Some(pending) = self.pending.take()
             && let Some(token) = pending.work.token()
@@ -435,7 +440,7 @@ impl Machine for Master {
         let (used, received) = self.endpoint.handle_input(octets);
         match received {
             Some(Received::Fragment { source, .. }) => self.handle_fragment(now, source),
-            Some(Received::LinkStatus { .. }) => self.alive(),
+            Some(Received::LinkStatus { .. }) => self.handle_link_status(),
             None => {}
         }
         used

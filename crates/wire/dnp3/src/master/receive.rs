@@ -2,17 +2,22 @@
 
 use super::task::Meaning;
 use super::timers::Timer;
-use super::work::{Duties, Duty, classes_of};
+use super::work::{Duties, Duty, Work, classes_of};
 use super::{
-    Addressee, Answer, Confirm, Confirms, Health, Master, MasterEvent, OfflineReason, Reading, TaskOutcome, TimeSync,
+    Addressee, Answer, Confirm, Confirms, Health, Master, MasterEvent, OfflineReason, Pending, Reading, TaskOutcome,
+    TimeSync,
 };
 use crate::Iin;
 use crate::app::{AppControl, Fragment, Function, Headers, Walk};
 use crate::link::LinkAddress;
+use core::time::Duration;
 use tieline_core::Now;
 
 /// Indications that come and go with every exchange.
 const QUIET: Iin = Iin::BROADCAST.with(Iin::CLASS_1).with(Iin::CLASS_2).with(Iin::CLASS_3);
+
+/// The time between integrity polls while IIN2.3 stays up.
+const OVERFLOW_REST: Duration = Duration::from_secs(60);
 
 /// What [`Master::handle_fragment`] needs to know of a fragment without holding on to it.
 #[derive(Clone, Copy, Debug)]
@@ -82,12 +87,15 @@ impl Master {
             return;
         }
         pending.advance(control);
+        // Fragments of an answer use up numbers as well (IEEE 1815 4.2.2.4.5): a late confirm of one of them must not
+        // fit the answer to the next request.
+        self.sequence = pending.next;
         let too_long = pending.fragments > self.config.fragments_max;
         let (reads, auto_poll) = (pending.work.reads(), pending.is_event_poll());
         self.counters.responses += 1;
         self.timers.clear(Timer::Response);
         self.heard();
-        self.handle_indications(now, iin, auto_poll);
+        self.handle_indications(now, iin, false, auto_poll);
         self.tell_answer(source);
         if too_long {
             self.fail_pending(now, TaskOutcome::TooLong);
@@ -147,9 +155,10 @@ impl Master {
             return;
         }
         self.heard();
-        self.handle_indications(now, iin, false);
+        self.handle_indications(now, iin, true, false);
         let fingerprint = fingerprint(self.endpoint.fragment());
-        if self.last_unsolicited == Some((control.sequence.number(), fingerprint)) {
+        let [last, _] = self.last_unsolicited;
+        if self.last_unsolicited.contains(&fingerprint) {
             self.counters.duplicates += 1;
             // A confirm that the owner holds stays held: the outstation repeats because it waits for it.
             if control.con && !self.unsolicited.is_held() {
@@ -157,14 +166,13 @@ impl Master {
             }
             return;
         }
-        let disabled = !self.config.disable_unsolicited.is_empty();
-        let unread = self.duties.contains(Duty::Disable) || self.duties.contains(Duty::Integrity);
-        if !empty && !self.ready && disabled && unread {
-            // Its values would be older than those of the integrity poll, which brings the events too.
+        if !empty && !self.ready && self.duties.contains(Duty::Disable) {
+            // Its values would be older than those of the integrity poll, which brings the events too. Once disabling
+            // is answered, what still comes is confirmed: an outstation lets reads wait for that.
             self.counters.too_early += 1;
             return;
         }
-        self.last_unsolicited = Some((control.sequence.number(), fingerprint));
+        self.last_unsolicited = [fingerprint, last];
         self.counters.unsolicited += 1;
         if !empty {
             self.tell_files(files);
@@ -183,6 +191,15 @@ impl Master {
         }
     }
 
+    /// The link works. Where nothing else was heard, an answer of the application shows whether it does too: an
+    /// outstation that reports by itself may have nothing to report for long.
+    pub(super) fn handle_link_status(&mut self) {
+        self.alive();
+        if self.health != Health::Online && !self.config.integrity.is_empty() {
+            self.duties.add(Duty::Integrity);
+        }
+    }
+
     /// The link works.
     pub(super) fn alive(&mut self) {
         self.heard_at = self.now.mono;
@@ -197,7 +214,7 @@ impl Master {
     }
 
     /// Acts on bits that came up; a bit that stays is acted on once.
-    fn handle_indications(&mut self, now: Now, iin: Iin, answers_event_poll: bool) {
+    fn handle_indications(&mut self, now: Now, iin: Iin, unsolicited: bool, answers_event_poll: bool) {
         let came_up = |bit| iin.contains(bit) && !self.iin.contains(bit);
         let (restart, overflow) = (came_up(Iin::DEVICE_RESTART), came_up(Iin::EVENT_BUFFER_OVERFLOW));
         if restart {
@@ -209,14 +226,17 @@ impl Master {
                 self.duties.add(Duty::ClearRestart);
             }
             self.ready &= !self.duties.is_starting() && !self.config.clear_restart;
+            // What was done before the restart is undone; what this fragment answers was done after it, and enabling
+            // is undone by the procedures that begin again.
+            if let Some(pending) = self.pending.as_mut().filter(|pending| !pending.unsent) {
+                pending.void = unsolicited || pending.work == Work::Duty(Duty::Enable);
+            }
         }
         if overflow {
             self.counters.overflows += 1;
             self.events.push_back(MasterEvent::EventsLost);
-            if !self.config.integrity.is_empty() {
-                self.duties.add(Duty::Integrity);
-            }
         }
+        self.read_after_overflow(now, iin, overflow);
         let rested = self.time_set_at.is_none_or(|at| now.mono >= at + self.config.time_sync_interval_min);
         if iin.contains(Iin::NEED_TIME) && self.config.time_sync != TimeSync::Never && rested {
             self.duties.add(Duty::SyncTime);
@@ -231,6 +251,26 @@ impl Master {
             self.events.push_back(MasterEvent::Indications(iin));
         }
         self.iin = iin;
+    }
+
+    /// Where events were lost, present values must be read: at once when IIN2.3 comes up, again when it goes, and now
+    /// and then while it stays, because it says nothing of when the last event was lost.
+    fn read_after_overflow(&mut self, now: Now, iin: Iin, came_up: bool) {
+        let is_up = iin.contains(Iin::EVENT_BUFFER_OVERFLOW);
+        if self.config.integrity.is_empty() || !(is_up || self.iin.contains(Iin::EVENT_BUFFER_OVERFLOW)) {
+            return;
+        }
+        let answers_integrity =
+            |pending: &Pending| pending.work == Work::Duty(Duty::Integrity) && pending.fragments == 1;
+        if came_up || !is_up {
+            self.timers.clear(Timer::Overflow);
+            self.duties.add(Duty::Integrity);
+        } else if self.pending.as_ref().is_some_and(answers_integrity) {
+            // Its values are as new as the bit.
+            self.timers.clear(Timer::Overflow);
+        } else if !self.timers.is_set(Timer::Overflow) {
+            self.timers.set(Timer::Overflow, now.mono + OVERFLOW_REST);
+        }
     }
 
     /// How many octets could not be read so far, in frames and fragments.
@@ -261,7 +301,7 @@ fn readable(objects: &[u8]) -> (Readable, bool) {
     (Readable::Whole { unknown }, files)
 }
 
-/// Tells a repetition from new events: 64 bits are enough where the sequence number must agree too.
+/// Tells a repetition from new events: the sequence number is part of it. Never 0.
 fn fingerprint(fragment: &[u8]) -> u64 {
     const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
     let mix = |sum: u64, word: [u8; 8]| {
@@ -279,7 +319,7 @@ fn fingerprint(fragment: &[u8]) -> u64 {
     sums.iter_mut().zip(last).for_each(|(sum, word)| *sum = mix(*sum, *word));
     let mut padded = [0; 8];
     padded.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-    sums.iter().fold(mix(0, padded), |whole, sum| mix(whole, sum.to_le_bytes()))
+    sums.iter().fold(mix(0, padded), |whole, sum| mix(whole, sum.to_le_bytes())) | 1
 }
 
 impl Reading {

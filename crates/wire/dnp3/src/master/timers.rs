@@ -13,10 +13,12 @@ pub(super) enum Timer {
     Held,
     /// The next try of a duty that failed.
     Retry,
+    /// The next integrity poll while IIN2.3 stays up.
+    Overflow,
 }
 
 impl Timer {
-    const ALL: [Self; 4] = [Self::Response, Self::Probe, Self::Held, Self::Retry];
+    const ALL: [Self; 5] = [Self::Response, Self::Probe, Self::Held, Self::Retry, Self::Overflow];
 }
 
 /// When each deadline is, if it is set.
@@ -49,12 +51,13 @@ impl Timers {
     }
 
     fn slot(&mut self, timer: Timer) -> &mut Option<Instant> {
-        let [response, probe, held, retry] = &mut self.0;
+        let [response, probe, held, retry, overflow] = &mut self.0;
         match timer {
             Timer::Response => response,
             Timer::Probe => probe,
             Timer::Held => held,
             Timer::Retry => retry,
+            Timer::Overflow => overflow,
         }
     }
 }

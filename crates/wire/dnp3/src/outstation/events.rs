@@ -120,8 +120,10 @@ pub(super) struct EventBuffer {
     counts: [u16; 8],
     /// Events not written, by class.
     waiting: [u32; 3],
-    /// Types that dropped an event and have had no room since.
+    /// Types that dropped an event and have had no room since, or not told it since.
     overflown: u8,
+    /// Types among them of which the response that awaits its confirm tells.
+    told: u8,
     /// A written event was dropped: a repeated response cannot be the same.
     written_lost: bool,
     dropped: u64,
@@ -137,6 +139,7 @@ impl EventBuffer {
             counts: [0; 8],
             waiting: [0; 3],
             overflown: 0,
+            told: 0,
             written_lost: false,
             dropped: 0,
         }
@@ -150,6 +153,7 @@ impl EventBuffer {
         }
         if self.count(point_type) >= limit {
             self.overflown |= bit(point_type);
+            self.told &= !bit(point_type);
             self.dropped += 1;
             self.drop_oldest(point_type);
         }
@@ -226,9 +230,10 @@ impl EventBuffer {
         self.written_lost = false;
         for point_type in PointType::ALL {
             if self.count(point_type) < self.limits.of(point_type) {
-                self.overflown &= !bit(point_type);
+                self.overflown &= !(bit(point_type) & self.told);
             }
         }
+        self.told = 0;
         if self.events.is_empty() && self.events.capacity() > KEPT_CAPACITY {
             self.events = VecDeque::new();
             self.texts = VecDeque::new();
@@ -244,7 +249,12 @@ impl EventBuffer {
             }
             event.mark = Mark::Idle;
         }
-        self.written_lost = false;
+        (self.written_lost, self.told) = (false, 0);
+    }
+
+    /// The response that is being written, to be confirmed, tells of the overflow as it is.
+    pub(super) const fn tell_overflow(&mut self) {
+        self.told = self.overflown;
     }
 
     /// What was chosen and did not fit waits again.

@@ -118,6 +118,7 @@ impl Application {
         if !control.con {
             return;
         }
+        self.events.tell_overflow();
         self.timers.start(Timer::SolicitedConfirm, now.mono + self.config.confirm_timeout);
         reading.is_first = false;
         reading.sequence = reading.sequence.next();
@@ -214,6 +215,7 @@ impl Application {
         if mark == Some(Mark::Selected(0)) {
             self.unsolicited.iin = self.iin();
             writer.set_iin(self.unsolicited.iin);
+            self.events.tell_overflow();
         }
     }
 }

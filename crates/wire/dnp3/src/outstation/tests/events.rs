@@ -151,10 +151,12 @@ fn overflow_is_said_until_there_is_room() {
     }
     assert!(buffer.is_overflown());
     assert_eq!((buffer.dropped(), all(&buffer)[0].number), (1, 1));
+    buffer.tell_overflow();
     buffer.confirm();
     assert!(buffer.is_overflown());
     buffer.select(0, Wanted::Type(PointType::Binary), 1);
     write_first(&mut buffer, Mark::Selected(0), 1);
+    buffer.tell_overflow();
     assert_eq!(buffer.confirm(), 1);
     assert!(!buffer.is_overflown());
 }
@@ -188,6 +190,32 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn overflow_is_said_until_a_confirmed_response_said_it() {
+    let mut buffer = EventBuffer::new(EventLimits::all(1));
+    let change = Change { class: EventClass::Class1, event_variation: 1, bits: 0, flags: Flags::ONLINE };
+    let stamp = Stamp { time: DnpTime::default(), synchronized: true };
+    let report = |buffer: &mut EventBuffer| {
+        buffer.select(0, Wanted::Type(PointType::Binary), 9);
+        write_first(buffer, Mark::Selected(0), 1);
+        buffer.tell_overflow();
+    };
+    buffer.push(PointType::Binary, 0, change, &[], stamp);
+    report(&mut buffer);
+    // Dropped while the confirm of a response that could not know it is on its way.
+    buffer.push(PointType::Binary, 1, change, &[], stamp);
+    buffer.push(PointType::Binary, 2, change, &[], stamp);
+    buffer.confirm();
+    assert!(buffer.is_overflown());
+    report(&mut buffer);
+    // The response is lost.
+    buffer.rearm();
+    assert!(buffer.is_overflown());
+    report(&mut buffer);
+    buffer.confirm();
+    assert!(!buffer.is_overflown());
 }
 
 fn analog(index: u16, value: f64) -> Measurement {
