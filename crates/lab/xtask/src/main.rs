@@ -1,4 +1,4 @@
-//! Checks and generators of this repository: `cargo xtask tidy`, `deny`, `gen [--check]`.
+//! Checks and generators of this repository: `cargo xtask tidy`, `deny`, `gen [--check]`, `sim`.
 //!
 //! In: the files of the repository. Out: findings on standard output, generated files in place.
 //!
@@ -8,16 +8,18 @@
 
 mod deny;
 mod objects;
+mod sim;
 mod tidy;
 
 use anyhow::Context as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy | deny | gen [--check]
+const USAGE: &str = "usage: cargo xtask tidy | deny | gen [--check] | sim --seed N | sim --seeds N
   tidy   rooms, file length, names, tests, links
   deny   licences, banned crates and sources of dependencies (deny.toml)
-  gen    writes the generated files; --check says whether they are up to date";
+  gen    writes the generated files; --check says whether they are up to date
+  sim    runs one seed of the simulation and tells what happened, or that many seeds";
 
 #[expect(clippy::print_stderr, reason = "a command says why it failed")]
 fn main() -> ExitCode {
@@ -39,6 +41,8 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
         ["deny"] => deny::run(root),
         ["gen"] => objects::objects(false),
         ["gen", "--check"] => objects::objects(true),
+        ["sim", "--seed", seed] => sim::one(seed.parse().context("a seed is a number")?),
+        ["sim", "--seeds", seeds] => sim::many(seeds.parse().context("how many is a number")?),
         _ => anyhow::bail!("{USAGE}"),
     }
 }

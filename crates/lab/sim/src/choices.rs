@@ -1,0 +1,117 @@
+//! Where the decisions of a run come from: a seed, or the octets of a fuzzer.
+
+use std::time::Duration;
+
+/// A source of decisions: the same source, the same run.
+#[derive(Clone, Debug)]
+pub struct Choices(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    /// `SplitMix64` (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators").
+    Seed(u64),
+    /// Octets and how many were used; zeros follow.
+    Octets(Vec<u8>, usize),
+}
+
+impl Choices {
+    /// Decisions without end.
+    #[must_use]
+    pub const fn seeded(seed: u64) -> Self {
+        Self(Source::Seed(seed))
+    }
+
+    /// Decisions of a fuzzer, an octet or a few each; when there are no more, all are the first choice.
+    #[must_use]
+    pub fn of_octets(octets: &[u8]) -> Self {
+        Self(Source::Octets(octets.to_vec(), 0))
+    }
+
+    /// Whether the octets have ended; a seed never does.
+    #[must_use]
+    pub const fn is_spent(&self) -> bool {
+        match &self.0 {
+            Source::Seed(_) => false,
+            Source::Octets(octets, used) => *used >= octets.len(),
+        }
+    }
+
+    /// A number below `limit`; 0 where there is none.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        let drawn = match &mut self.0 {
+            Source::Seed(state) => next(state),
+            Source::Octets(octets, used) => {
+                let count = if limit <= 1 << 8 { 1 } else { 2 };
+                let taken = octets.get(*used..).unwrap_or_default();
+                *used += count;
+                taken.iter().take(count).fold(0, |sum, octet| sum << 8 | u64::from(*octet))
+            }
+        };
+        drawn.checked_rem(limit).unwrap_or(0)
+    }
+
+    /// A number from `low` to `high`, both possible.
+    pub fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.below(high.saturating_sub(low) + 1)
+    }
+
+    /// Whether something that happens so many times in a hundred happens.
+    pub fn chance(&mut self, percent: u64) -> bool {
+        // The first choice is the quiet one.
+        self.below(100) >= 100 - percent.min(100)
+    }
+
+    /// One of some.
+    ///
+    /// # Panics
+    /// There is none.
+    pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        let at = self.below(of.len() as u64);
+        of[usize::try_from(at).expect("an index")]
+    }
+
+    /// A duration from `low` to `high` milliseconds.
+    pub fn millis(&mut self, low: u64, high: u64) -> Duration {
+        Duration::from_millis(self.between(low, high))
+    }
+
+    /// Octets, `count` at most; fewer where they end.
+    pub fn octets(&mut self, count: usize) -> Vec<u8> {
+        match &mut self.0 {
+            Source::Seed(state) => (0..count).map(|_| next(state).to_le_bytes()[0]).collect(),
+            Source::Octets(octets, used) => {
+                let taken: Vec<u8> = octets.iter().skip(*used).take(count).copied().collect();
+                *used += count;
+                taken
+            }
+        }
+    }
+}
+
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_source_gives_the_same_decisions() {
+        let draw = |mut choices: Choices| (0..50).map(|_| choices.below(1000)).collect::<Vec<_>>();
+        assert_eq!(draw(Choices::seeded(7)), draw(Choices::seeded(7)));
+        assert_ne!(draw(Choices::seeded(7)), draw(Choices::seeded(8)));
+    }
+
+    #[test]
+    fn octets_end_in_first_choices() {
+        let mut choices = Choices::of_octets(&[3, 200, 1, 2]);
+        assert_eq!((choices.below(10), choices.chance(50), choices.between(5, 1004)), (3, false, 263));
+        assert!(choices.is_spent());
+        assert_eq!((choices.below(10), choices.chance(99), choices.octets(3)), (0, false, Vec::new()));
+    }
+}
