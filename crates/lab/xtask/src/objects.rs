@@ -37,6 +37,7 @@ enum Point {
     Counter,
     FrozenCounter,
     Analog,
+    FrozenAnalog,
     AnalogOutput,
     OctetString,
 }

@@ -40,15 +40,17 @@ pub enum PointType {
     Binary,
     /// Groups 3 and 4.
     DoubleBit,
-    /// Groups 10 and 11; commanded with group 12.
+    /// Groups 10 and 11; commanded with group 12, which group 13 reports.
     BinaryOutput,
     /// Groups 20 and 22.
     Counter,
     /// Groups 21 and 23.
     FrozenCounter,
-    /// Groups 30 and 32.
+    /// Groups 30 and 32; their dead-bands are group 34.
     Analog,
-    /// Groups 40 and 42; commanded with group 41.
+    /// Groups 31 and 33.
+    FrozenAnalog,
+    /// Groups 40 and 42; commanded with group 41, which group 43 reports.
     AnalogOutput,
     /// Groups 110 and 111.
     OctetString,
@@ -56,13 +58,14 @@ pub enum PointType {
 
 impl PointType {
     /// All, in the order of their static groups.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Binary,
         Self::DoubleBit,
         Self::BinaryOutput,
         Self::Counter,
         Self::FrozenCounter,
         Self::Analog,
+        Self::FrozenAnalog,
         Self::AnalogOutput,
         Self::OctetString,
     ];
@@ -77,6 +80,7 @@ impl PointType {
             Self::Counter => "counter",
             Self::FrozenCounter => "frozen-counter",
             Self::Analog => "analog",
+            Self::FrozenAnalog => "frozen-analog",
             Self::AnalogOutput => "analog-output",
             Self::OctetString => "octet-string",
         }
@@ -102,6 +106,7 @@ impl PointType {
             Self::Counter => 20,
             Self::FrozenCounter => 21,
             Self::Analog => 30,
+            Self::FrozenAnalog => 31,
             Self::AnalogOutput => 40,
             Self::OctetString => 110,
         }
@@ -117,6 +122,7 @@ impl PointType {
             Self::Counter => 22,
             Self::FrozenCounter => 23,
             Self::Analog => 32,
+            Self::FrozenAnalog => 33,
             Self::AnalogOutput => 42,
             Self::OctetString => 111,
         }

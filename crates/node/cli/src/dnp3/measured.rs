@@ -41,12 +41,16 @@ fn flag_names(point_type: PointType, flags: Flags) -> Vec<&'static str> {
     let (bit_5, bit_6) = match point_type {
         PointType::Binary | PointType::DoubleBit => ("chatter-filter", "reserved-6"),
         PointType::Counter | PointType::FrozenCounter => ("rollover", "discontinuity"),
-        PointType::Analog | PointType::AnalogOutput => ("over-range", "reference-error"),
+        PointType::Analog | PointType::FrozenAnalog | PointType::AnalogOutput => ("over-range", "reference-error"),
         PointType::BinaryOutput | PointType::OctetString => ("reserved-5", "reserved-6"),
     };
     // Bit 7 of a binary is its state.
     let bit_7 = match point_type {
-        PointType::Counter | PointType::FrozenCounter | PointType::Analog | PointType::AnalogOutput => "reserved-7",
+        PointType::Counter
+        | PointType::FrozenCounter
+        | PointType::Analog
+        | PointType::FrozenAnalog
+        | PointType::AnalogOutput => "reserved-7",
         PointType::Binary | PointType::DoubleBit | PointType::BinaryOutput | PointType::OctetString => "",
     };
     let names = ["online", "restart", "comm-lost", "remote-forced", "local-forced", bit_5, bit_6, bit_7];

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc as blocking;
 use tieline_core::{Now, Timestamp};
-use tieline_dnp3::app::CommandStatus;
+use tieline_dnp3::app::{Attribute, CommandStatus, attribute_name};
 use tieline_dnp3::outstation::{Operate, Outstation, OutstationEvent};
 use tieline_dnp3::{AnalogCommand, Classes, Control};
 use tieline_net::{Clock, Counters, Session, Shard, ShardThread};
@@ -114,7 +114,9 @@ async fn serve(
     let tell: Teller =
         Rc::new(RefCell::new(move |session: &_, now, happening| happened(session, now, &happening, json)));
     let controls = Box::new(TableControls::of(&file.points));
-    let station = Station::start(&shard, listen, file.config, database_of(&file.points), controls, tell).await;
+    let mut outstation = Outstation::new(file.config, database_of(&file.points), controls);
+    outstation.set_attributes(file.attributes);
+    let station = Station::serve(&shard, listen, outstation, tell).await;
     let station = match station {
         Ok(station) => station,
         Err(error) => return drop(report.send(Err(error))),
@@ -196,6 +198,12 @@ fn describe(happening: &Happening) -> Json {
         OutstationEvent::Written(measurement) => {
             json!({ "event": "written", "type": measurement.point_type.name(), "index": measurement.index })
         }
+        OutstationEvent::AttributeWritten(Attribute { set, variation, value }) => {
+            let name = attribute_name(*variation).filter(|_| *set == 0).unwrap_or("attribute");
+            let shown = value.to_string();
+            json!({ "event": "attribute-written", "set": set, "variation": variation, "name": name, "value": shown })
+        }
+        OutstationEvent::DeadBandsWritten => json!({ "event": "dead-bands-written" }),
         OutstationEvent::Frozen { cleared } => json!({ "event": "frozen", "cleared": cleared }),
         OutstationEvent::ClassAssigned => json!({ "event": "class-assigned" }),
         OutstationEvent::UnsolicitedGivenUp => json!({ "event": "unsolicited-given-up" }),

@@ -15,8 +15,15 @@
 //! dead_band = 0.5
 //! value = true
 //! flags = 1
+//! command_class = 2            # outputs: events that tell of each control
+//! command = "g13v2"
 //! operate = "success"          # what a control of an output is answered with
+//!
+//! [attributes]                 # what the device says of itself; see `attributes.rs`
+//! name = "Feeder 3"
 //! ```
+
+mod attributes;
 
 use super::parse;
 use super::reader::{Document, Expected, Findings, Section};
@@ -25,7 +32,7 @@ use std::path::Path;
 use std::time::Duration;
 use tieline_dnp3::app::CommandStatus;
 use tieline_dnp3::lean::{Carrier, LeanConfig, Side};
-use tieline_dnp3::outstation::{EventLimits, OutstationConfig, PointConfig, UnsolicitedConfig};
+use tieline_dnp3::outstation::{DeviceAttributes, EventLimits, OutstationConfig, PointConfig, UnsolicitedConfig};
 use tieline_dnp3::{EventClass, Flags, Measured, Measurement, PointType};
 use toml::de::DeValue;
 
@@ -36,6 +43,8 @@ pub struct OutstationFile {
     pub config: OutstationConfig,
     /// Its points.
     pub points: Vec<OutstationPoint>,
+    /// What it says of itself.
+    pub attributes: DeviceAttributes,
 }
 
 /// One point of an outstation.
@@ -116,8 +125,9 @@ fn read_file(doc: &mut Document<'_>, mut s: Section<'_>) -> OutstationFile {
             points.push(point);
         }
     }
+    let attributes = attributes::read(doc, &mut s);
     s.finish(doc);
-    OutstationFile { config, points }
+    OutstationFile { config, points, attributes }
 }
 
 fn read_point(doc: &mut Document<'_>, mut s: Section<'_>) -> Vec<OutstationPoint> {
@@ -134,6 +144,8 @@ fn read_point(doc: &mut Document<'_>, mut s: Section<'_>) -> Vec<OutstationPoint
         event_variation: s.or(doc, "event", default.event_variation, |v| variation(v, point_type.event_group())),
         #[expect(clippy::cast_possible_truncation, reason = "group 34 has single precision")]
         dead_band: s.or(doc, "dead_band", 0.0, |v| parse::number(v).map(|x| x as f32)),
+        command_class: s.or(doc, "command_class", None, |v| parse::integer(0..=3)(v).map(event_class)),
+        command_variation: s.or(doc, "command", default.command_variation, |v| variation(v, command_group(point_type))),
     };
     let value = s.optional(doc, "value", |v| measured(v, point_type)).unwrap_or_else(|| zero(point_type));
     let flags = Flags(s.or(doc, "flags", Flags::ONLINE.0, parse::integer(0..=255)));
@@ -141,7 +153,9 @@ fn read_point(doc: &mut Document<'_>, mut s: Section<'_>) -> Vec<OutstationPoint
     let probe = tieline_dnp3::outstation::Database::new().add(point_type, 0, config);
     if let Err(error) = probe {
         let expected = format!("variations that {} points have", point_type.name());
-        doc.report(s.value_at("static"), &s.key("static"), error.to_string(), expected);
+        let known = ["static", "event", "command"];
+        let key = known.into_iter().find(|name| s.has(name)).unwrap_or("type");
+        doc.report(s.value_at(key), &s.key(key), error.to_string(), expected);
     }
     s.finish(doc);
     let point = |index| OutstationPoint {
@@ -171,6 +185,15 @@ fn read_indices(doc: &mut Document<'_>, s: &mut Section<'_>) -> Vec<u16> {
         doc.report(s.at(), &s.key("index"), format!("{given} of index, indices and range"), expected);
     }
     one.or(list).or(range).unwrap_or_default()
+}
+
+/// The group of the events that tell of controls; inputs have none.
+const fn command_group(point_type: PointType) -> u8 {
+    match point_type {
+        PointType::BinaryOutput => 13,
+        PointType::AnalogOutput => 43,
+        _ => 0,
+    }
 }
 
 const fn event_class(number: u8) -> Option<EventClass> {
@@ -214,7 +237,7 @@ fn zero(point_type: PointType) -> Measured {
         PointType::Binary | PointType::BinaryOutput => Measured::Bit(false),
         PointType::DoubleBit => Measured::DoubleBit(tieline_dnp3::DoubleBit::Off),
         PointType::Counter | PointType::FrozenCounter => Measured::Count(0),
-        PointType::Analog | PointType::AnalogOutput => Measured::Analog(0.0),
+        PointType::Analog | PointType::FrozenAnalog | PointType::AnalogOutput => Measured::Analog(0.0),
         PointType::OctetString => Measured::Octets([0].into()),
     }
 }

@@ -3,7 +3,7 @@
 //! | column | holds | default |
 //! |---|---|---|
 //! | `name` | the topic below the device's, as in `breaker/closed` | required |
-//! | `type` | `binary`, `double-bit`, `binary-output`, `counter`, `frozen-counter`, `analog`, `analog-output`, `octet-string` | required |
+//! | `type` | `binary`, `double-bit`, `binary-output`, `counter`, `frozen-counter`, `analog`, `frozen-analog`, `analog-output`, `octet-string` | required |
 //! | `index` | 0 to 65535 | required |
 //! | `unit` | `kW`, `A`, … | none |
 //! | `scale`, `offset` | value = raw × scale + offset | 1, 0 |

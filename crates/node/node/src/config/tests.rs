@@ -147,7 +147,7 @@ fn point_lists_say_what_is_wrong() {
         "name,type,index,scale,writable,min,max\na,analogue,0,,,,\nb,analog,70000,0,,,\nc,binary,1,,true,,\nc,analog-output,1,,,5,4\n",
         &[
             "p.csv:2:1: type: found \"analogue\", expected one of binary, double-bit, binary-output, counter, frozen-counter, \
-             analog, analog-output, octet-string",
+             analog, frozen-analog, analog-output, octet-string",
             "p.csv:3:1: index: found \"70000\", expected a whole number from 0 to 65535",
             "p.csv:3:1: scale: found \"0\", expected a number other than 0",
             "p.csv:4:1: writable: found true for a binary without a control index, expected an output, or the column control \

@@ -105,7 +105,7 @@ fn to_quality(point_type: PointType, flags: Flags) -> Quality {
     let special: &[(Flags, Quality)] = match point_type {
         PointType::Binary | PointType::DoubleBit => &[(Flags::CHATTER_FILTER, Quality::CHATTER_FILTER)],
         PointType::Counter | PointType::FrozenCounter => &[(Flags::DISCONTINUITY, Quality::DISCONTINUITY)],
-        PointType::Analog | PointType::AnalogOutput => {
+        PointType::Analog | PointType::FrozenAnalog | PointType::AnalogOutput => {
             &[(Flags::OVER_RANGE, Quality::OVER_RANGE), (Flags::REFERENCE_ERR, Quality::REFERENCE_ERR)]
         }
         PointType::BinaryOutput => &[],

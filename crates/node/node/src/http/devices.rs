@@ -102,7 +102,7 @@ fn point_json(device: &DeviceConfig, point: &PointConfig) -> Json {
         (_, Some(Operate::Latch | Operate::Pulse | Operate::TripClose)) => "bool",
         (PointType::Binary | PointType::BinaryOutput, _) => "bool",
         (PointType::DoubleBit | PointType::Counter | PointType::FrozenCounter, _) => "int",
-        (PointType::Analog | PointType::AnalogOutput, _) => "float",
+        (PointType::Analog | PointType::FrozenAnalog | PointType::AnalogOutput, _) => "float",
         (PointType::OctetString, _) => "text",
     };
     object!({

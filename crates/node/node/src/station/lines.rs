@@ -113,7 +113,7 @@ pub fn parse_value(point_type: PointType, text: &str) -> Result<Measured, String
         PointType::Counter | PointType::FrozenCounter => {
             text.parse().map(Measured::Count).map_err(|_| "a whole number from 0 to 4294967295".to_owned())
         }
-        PointType::Analog | PointType::AnalogOutput => {
+        PointType::Analog | PointType::FrozenAnalog | PointType::AnalogOutput => {
             text.parse().map(Measured::Analog).map_err(|_| "a number".to_owned())
         }
         PointType::OctetString => match text.len() {

@@ -62,10 +62,23 @@ impl Station {
         controls: BoxedControlHandler,
         tell: Teller,
     ) -> std::io::Result<Self> {
+        Self::serve(shard, listen, Outstation::new(config, database, controls), tell).await
+    }
+
+    /// The same with an outstation that was given more than a configuration, points and who decides on controls.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub async fn serve(
+        shard: &Rc<Shard>,
+        listen: SocketAddr,
+        outstation: Outstation,
+        tell: Teller,
+    ) -> std::io::Result<Self> {
         let listen = ListenConfig { sessions_max: 8, ..ListenConfig::new(listen.to_string()) };
         let listener = Listener::bind(&listen, shard.counters().clone()).await?;
         let address = listener.local_addr()?;
-        let session = Session::new(shard, Outstation::new(config, database, controls), Limits::default());
+        let session = Session::new(shard, outstation, Limits::default());
         let served = session.clone();
         tokio::task::spawn_local(async move {
             loop {

@@ -5,10 +5,11 @@ use super::config::OutstationConfig;
 use super::controls::{BoxedControlHandler, OutstationEvent};
 use super::database::Database;
 use super::events::EventBuffer;
+use super::extras::Extras;
 use super::files::{Files, is_file_request};
 use super::read::Reading;
 use super::select::Selection;
-use super::stats::OutstationStats;
+use super::stats::Counts;
 use super::timers::{Timer, Timers};
 use super::unsolicited::{Phase, Unsolicited};
 use crate::app::{AppControl, Fragment, FragmentError, Function, Sequence};
@@ -96,7 +97,9 @@ pub(super) struct Application {
     pub(super) outbox: VecDeque<OutstationEvent>,
     /// The files that it serves.
     pub(super) files: Option<Box<Files>>,
-    pub(super) stats: OutstationStats,
+    /// What few outstations have.
+    pub(super) extras: Option<Box<Extras>>,
+    pub(super) stats: Counts,
 }
 
 /// The bits of IIN2 that refuse a request.
@@ -122,7 +125,8 @@ impl Application {
             is_connected: false,
             outbox: VecDeque::new(),
             files: None,
-            stats: OutstationStats::default(),
+            extras: None,
+            stats: Counts::default(),
             config,
         }
     }
@@ -137,6 +141,9 @@ impl Application {
         self.forget_requests();
         self.files.iter_mut().for_each(|files| files.restart());
         self.broadcast = None;
+        if let Some(extras) = &mut self.extras {
+            extras.restart();
+        }
         self.indications = self.indications.with(first_indications(&self.config));
         self.ask_for_time_later(now);
     }
@@ -277,32 +284,31 @@ impl Application {
             Function::Write => self.write(now, fragment),
             Function::Select => self.select(now, fragment),
             Function::Operate => self.operate(now, fragment),
-            Function::DirectOperate | Function::DirectOperateNoResponse => self.direct_operate(fragment),
+            Function::DirectOperate | Function::DirectOperateNoResponse => self.direct_operate(now, fragment),
             Function::ImmediateFreeze | Function::ImmediateFreezeNoResponse => self.freeze(now, fragment, false),
             Function::FreezeClear | Function::FreezeClearNoResponse => self.freeze(now, fragment, true),
+            Function::FreezeAtTime | Function::FreezeAtTimeNoResponse => self.freeze_at_time(now, fragment),
             Function::ColdRestart => self.request_restart(true),
             Function::WarmRestart => self.request_restart(false),
             Function::EnableUnsolicited => self.enable_unsolicited(fragment, true),
             Function::DisableUnsolicited => self.enable_unsolicited(fragment, false),
             Function::AssignClass => self.assign_class(fragment),
+            Function::InitializeApplication | Function::StartApplication | Function::StopApplication => {
+                self.manage(fragment)
+            }
+            Function::SaveConfiguration => self.save_configuration(),
+            Function::ActivateConfiguration => self.activate_configuration(fragment),
             Function::DelayMeasure => self.measure_delay(),
             Function::RecordCurrentTime => self.record_time(now),
             Function::Confirm
             | Function::Read
-            | Function::FreezeAtTime
-            | Function::FreezeAtTimeNoResponse
             | Function::InitializeData
-            | Function::InitializeApplication
-            | Function::StartApplication
-            | Function::StopApplication
-            | Function::SaveConfiguration
             | Function::OpenFile
             | Function::CloseFile
             | Function::DeleteFile
             | Function::FileInfo
             | Function::AuthenticateFile
             | Function::AbortFile
-            | Function::ActivateConfiguration
             | Function::AuthenticationRequest
             | Function::AuthenticationRequestNoResponse
             | Function::Response
@@ -383,6 +389,9 @@ impl Application {
         if self.timers.has_passed(Timer::UnsolicitedHold, now.mono) {
             self.end_hold();
         }
+        if self.freeze_deadline().is_some_and(|deadline| deadline <= now.mono) {
+            self.run_freezes(now);
+        }
         if self.timers.has_passed(Timer::NeedTime, now.mono) {
             self.indications = self.indications.with(Iin::NEED_TIME);
             self.timers.stop(Timer::NeedTime);
@@ -422,6 +431,13 @@ impl Application {
 
     pub(super) fn tell(&mut self, event: OutstationEvent) {
         self.outbox.push_back(event);
+    }
+
+    /// Tells what the owner could also look up: left out where too much waits for it.
+    pub(super) fn tell_if_room(&mut self, event: OutstationEvent) {
+        if self.outbox.len() < OUTBOX_MAX {
+            self.tell(event);
+        }
     }
 
     pub(super) fn ask_for_time_later(&mut self, now: Now) {

@@ -1,6 +1,6 @@
 //! Who decides on controls, and what the owner hears.
 
-use crate::app::CommandStatus;
+use crate::app::{Attribute, CommandStatus};
 use crate::{Classes, Control, DnpTime, Measurement};
 use alloc::boxed::Box;
 
@@ -90,7 +90,11 @@ pub enum OutstationEvent {
     UnsolicitedEnabled(Classes),
     /// The master wrote a point: an octet string, in the database already.
     Written(Measurement),
-    /// Counters were frozen.
+    /// The master wrote a device attribute.
+    AttributeWritten(Attribute),
+    /// The master wrote dead-bands of analogs; the database has them.
+    DeadBandsWritten,
+    /// Counters or analogs were frozen.
     Frozen {
         /// Whether they were set to zero afterwards.
         cleared: bool,

@@ -32,7 +32,7 @@ pub enum DatabaseError {
     Exists,
     /// The value is not of the point's type, or an octet string is empty or longer than 255 octets.
     WrongValue,
-    /// The type has no such static or event variation.
+    /// The type has no such static, event or command event variation.
     WrongVariation,
 }
 
@@ -73,6 +73,7 @@ impl Database {
     pub fn add(&mut self, point_type: PointType, index: u16, config: PointConfig) -> Result<(), DatabaseError> {
         if !static_variations(point_type).contains(&config.static_variation)
             || !event_variations(point_type).contains(&config.event_variation)
+            || !command_variations(point_type).contains(&config.command_variation)
         {
             return Err(DatabaseError::WrongVariation);
         }
@@ -128,7 +129,7 @@ impl Database {
         self.points.is_empty()
     }
 
-    /// The point's value. Frozen counters carry the time of their freeze.
+    /// The point's value. What is frozen carries the time of its freeze.
     #[must_use]
     pub fn get(&self, point_type: PointType, index: u16) -> Option<Measurement> {
         let slot = self.find(point_type, index).ok()?;
@@ -176,7 +177,7 @@ impl Database {
             return Ok(None);
         }
         point.mark_reported();
-        if let (PointType::FrozenCounter, Some(stamp)) = (point_type, stamp) {
+        if let (PointType::FrozenCounter | PointType::FrozenAnalog, Some(stamp)) = (point_type, stamp) {
             point.set_frozen_at(stamp.time);
         }
         Ok(point.event_class().map(|class| Change {
@@ -187,13 +188,27 @@ impl Database {
         }))
     }
 
-    /// Remembers when a frozen counter was frozen, changed or not.
-    pub(super) fn set_frozen_at(&mut self, index: u16, time: DnpTime) {
-        if let Ok(slot) = self.find(PointType::FrozenCounter, index)
+    /// Remembers when a frozen counter or analog was frozen, changed or not.
+    pub(super) fn set_frozen_at(&mut self, point_type: PointType, index: u16, time: DnpTime) {
+        if let Ok(slot) = self.find(point_type, index)
             && let Some(point) = self.points.get_mut(slot)
         {
             point.set_frozen_at(time);
         }
+    }
+
+    /// Gives the analog in a slot a dead-band.
+    pub(super) fn set_dead_band(&mut self, slot: usize, band: f32) {
+        if let Some(point) = self.points.get_mut(slot) {
+            point.set_dead_band(band);
+        }
+    }
+
+    /// The dead-band of an analog in its unit; none where there is no such analog.
+    #[must_use]
+    pub fn dead_band(&self, index: u16) -> Option<f32> {
+        let slot = self.find(PointType::Analog, index).ok()?;
+        self.points.get(slot).map(Point::dead_band)
     }
 
     /// Puts the points of a type and range into a class; says whether there was one. `None` keeps them in class 0
@@ -252,8 +267,7 @@ impl Database {
 
     fn at(&self, slot: usize) -> Option<Measurement> {
         let point = self.points.get(slot)?;
-        let stamp = (point.point_type == PointType::FrozenCounter)
-            .then(|| Stamp { time: point.frozen_at(), synchronized: true });
+        let stamp = point.frozen_stamp();
         let value = point.value().unwrap_or_else(|| Measured::Octets(self.octets(slot).into()));
         Some(Measurement { point_type: point.point_type, index: point.index, value, flags: point.flags(), stamp })
     }
@@ -287,8 +301,24 @@ pub(super) const fn static_variations(point_type: PointType) -> &'static [u8] {
         PointType::Counter => &[1, 2, 5, 6],
         PointType::FrozenCounter => &[1, 2, 5, 6, 9, 10],
         PointType::Analog => &[1, 2, 3, 4, 5, 6],
+        PointType::FrozenAnalog => &[1, 2, 3, 4, 5, 6, 7, 8],
         PointType::AnalogOutput => &[1, 2, 3, 4],
         PointType::OctetString => &[0],
+    }
+}
+
+/// The variations of the events that tell of controls.
+pub(super) const fn command_variations(point_type: PointType) -> &'static [u8] {
+    match point_type {
+        PointType::BinaryOutput => &[1, 2],
+        PointType::AnalogOutput => &[1, 2, 3, 4, 5, 6, 7, 8],
+        PointType::Binary
+        | PointType::DoubleBit
+        | PointType::Counter
+        | PointType::FrozenCounter
+        | PointType::Analog
+        | PointType::FrozenAnalog
+        | PointType::OctetString => &[0],
     }
 }
 
@@ -298,7 +328,7 @@ pub(super) const fn event_variations(point_type: PointType) -> &'static [u8] {
         PointType::Binary | PointType::DoubleBit => &[1, 2, 3],
         PointType::BinaryOutput => &[1, 2],
         PointType::Counter | PointType::FrozenCounter => &[1, 2, 5, 6],
-        PointType::Analog | PointType::AnalogOutput => &[1, 2, 3, 4, 5, 6, 7, 8],
+        PointType::Analog | PointType::FrozenAnalog | PointType::AnalogOutput => &[1, 2, 3, 4, 5, 6, 7, 8],
         PointType::OctetString => &[0],
     }
 }

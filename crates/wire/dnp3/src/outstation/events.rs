@@ -14,13 +14,13 @@ const KEPT_CAPACITY: usize = 16;
 
 /// How many events of each type are kept before the oldest of that type is dropped (and IIN2.3 is set).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EventLimits([u16; 8]);
+pub struct EventLimits([u16; 9]);
 
 impl EventLimits {
     /// The same limit for every type; zero keeps no events.
     #[must_use]
     pub const fn all(limit: u16) -> Self {
-        Self([limit; 8])
+        Self([limit; 9])
     }
 
     /// The same with another limit for one type.
@@ -71,11 +71,22 @@ pub(super) struct Event {
     pub(super) variation: u8,
     pub(super) mark: Mark,
     synchronized: bool,
+    /// It tells of a control (groups 13 and 43): the flags are its status, the bits what was commanded.
+    pub(super) is_command: bool,
 }
 
 const _: () = assert!(size_of::<Event>() == 24);
 
 impl Event {
+    /// The group that it is reported in.
+    pub(super) const fn group(&self) -> u8 {
+        match (self.is_command, self.point_type) {
+            (true, PointType::BinaryOutput) => 13,
+            (true, PointType::AnalogOutput) => 43,
+            (_, point_type) => point_type.event_group(),
+        }
+    }
+
     pub(super) fn stamp(&self) -> Stamp {
         let millis = u64::from(self.millis_low) | u64::from(self.millis_high) << 32;
         Stamp { time: crate::DnpTime::from_millis(millis), synchronized: self.synchronized }
@@ -97,14 +108,18 @@ pub(super) enum Room {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     Classes(Classes),
+    /// Changes of points of a type.
     Type(PointType),
+    /// Controls of points of a type.
+    Commands(PointType),
 }
 
 impl Wanted {
     fn holds(self, event: &Event) -> bool {
         match self {
             Self::Classes(classes) => classes.contains(event.class.into()),
-            Self::Type(point_type) => event.point_type == point_type,
+            Self::Type(point_type) => event.point_type == point_type && !event.is_command,
+            Self::Commands(point_type) => event.point_type == point_type && event.is_command,
         }
     }
 }
@@ -117,13 +132,13 @@ pub(super) struct EventBuffer {
     texts: VecDeque<(u64, Box<[u8]>)>,
     next_text: u64,
     limits: EventLimits,
-    counts: [u16; 8],
+    counts: [u16; 9],
     /// Events not written, by class.
     waiting: [u32; 3],
     /// Types that dropped an event and have had no room since, or not told it since.
-    overflown: u8,
+    overflown: u16,
     /// Types among them of which the response that awaits its confirm tells.
-    told: u8,
+    told: u16,
     /// A written event was dropped: a repeated response cannot be the same.
     written_lost: bool,
     dropped: u64,
@@ -136,7 +151,7 @@ impl EventBuffer {
             texts: VecDeque::new(),
             next_text: 0,
             limits,
-            counts: [0; 8],
+            counts: [0; 9],
             waiting: [0; 3],
             overflown: 0,
             told: 0,
@@ -147,15 +162,8 @@ impl EventBuffer {
 
     /// Keeps an event, dropping the oldest of its type when that type is full.
     pub(super) fn push(&mut self, point_type: PointType, index: u16, change: Change, octets: &[u8], stamp: Stamp) {
-        let limit = self.limits.of(point_type);
-        if limit == 0 {
+        if !self.make_room(point_type) {
             return;
-        }
-        if self.count(point_type) >= limit {
-            self.overflown |= bit(point_type);
-            self.told &= !bit(point_type);
-            self.dropped += 1;
-            self.drop_oldest(point_type);
         }
         let mut bits = change.bits;
         if point_type == PointType::OctetString {
@@ -163,9 +171,32 @@ impl EventBuffer {
             self.next_text += 1;
             self.texts.push_back((bits, octets.into()));
         }
+        self.append(point_type, index, Change { bits, ..change }, stamp, false);
+    }
+
+    /// Keeps an event that tells of a control, in the room of its point's type.
+    pub(super) fn push_command(&mut self, point_type: PointType, index: u16, command: Change, stamp: Stamp) {
+        if self.make_room(point_type) {
+            self.append(point_type, index, command, stamp, true);
+        }
+    }
+
+    /// Drops the oldest event of a type that is full; says whether events of the type are kept at all.
+    fn make_room(&mut self, point_type: PointType) -> bool {
+        let limit = self.limits.of(point_type);
+        if limit > 0 && self.count(point_type) >= limit {
+            self.overflown |= bit(point_type);
+            self.told &= !bit(point_type);
+            self.dropped += 1;
+            self.drop_oldest(point_type);
+        }
+        limit > 0
+    }
+
+    fn append(&mut self, point_type: PointType, index: u16, change: Change, stamp: Stamp, is_command: bool) {
         let [a, b, c, d, e, f, ..] = stamp.time.millis().to_le_bytes();
         self.events.push_back(Event {
-            bits,
+            bits: change.bits,
             millis_low: u32::from_le_bytes([a, b, c, d]),
             millis_high: u16::from_le_bytes([e, f]),
             index,
@@ -175,6 +206,7 @@ impl EventBuffer {
             variation: change.event_variation,
             mark: Mark::Idle,
             synchronized: stamp.synchronized,
+            is_command,
         });
         add(&mut self.counts, point_type as usize, 1);
         add(&mut self.waiting, change.class as usize, 1);
@@ -335,7 +367,7 @@ fn forget_text(texts: &mut VecDeque<(u64, Box<[u8]>)>, event: &Event) {
     }
 }
 
-const fn bit(point_type: PointType) -> u8 {
+const fn bit(point_type: PointType) -> u16 {
     1 << point_type as u8
 }
 

@@ -11,11 +11,12 @@
 //!
 //! | functions | served |
 //! |---|---|
-//! | read | groups 1-4, 10, 11, 20-23, 30, 32, 40, 42, 110, 111 in all their common variations, 50 and 60; all qualifiers |
-//! | write | IIN1.7 (group 80), the time (group 50 variations 1 and 3), octet strings (group 110) |
+//! | read | groups 0-4, 10, 11, 13, 20-23, 30-34, 40, 42, 43, 110, 111 in all their common variations, 50 and 60; all qualifiers |
+//! | write | IIN1.7 (group 80), the time (group 50 variations 1 and 3), octet strings (group 110), dead-bands (group 34), device attributes (group 0) |
 //! | select, operate, direct operate | group 12 variation 1, group 41 |
-//! | immediate freeze, freeze and clear | group 20 |
+//! | immediate freeze, freeze and clear, freeze at time | groups 20 and 30 |
 //! | cold and warm restart, delay measure, record current time | |
+//! | initialize, start and stop application, save and activate configuration | where the owner gives a [`ManagementHandler`] |
 //! | enable and disable unsolicited, assign class | group 60, static groups |
 //! | open, close, delete, abort file, file information, authenticate file; read and write of blocks | group 70, where [`Outstation::serve_files`] was called |
 //!
@@ -27,13 +28,18 @@
 //! Read first: `application.rs` (what happens to a fragment), then `events.rs`.
 
 mod application;
+mod attributes;
 mod clock;
 mod config;
 mod controls;
 mod database;
+mod dead_band;
 mod events;
+mod extras;
 mod files;
+mod freeze;
 mod machine;
+mod management;
 mod point;
 mod read;
 mod select;
@@ -43,6 +49,7 @@ mod transmit;
 mod unsolicited;
 mod write;
 
+pub use attributes::DeviceAttributes;
 pub use config::{OutstationConfig, UnsolicitedConfig};
 pub use controls::{AcceptAll, BoxedControlHandler, ControlHandler, Operate, OutstationEvent, RefuseAll};
 pub use database::{Database, DatabaseError, OCTETS_MAX};
@@ -51,6 +58,9 @@ pub use events::EventLimits;
 pub(crate) use files::tests::Memory;
 pub use files::{
     BoxedFileHandler, FileAnswer, FileClose, FileConfig, FileCounters, FileEntry, FileHandler, FileOpen, FileOpened,
+};
+pub use management::{
+    Activation, ApplicationStep, BoxedManagementHandler, ConfigurationName, Managed, ManagementHandler,
 };
 pub use point::PointConfig;
 pub use stats::OutstationStats;
@@ -147,6 +157,22 @@ impl Outstation {
         self.application.indications = if given { kept.with(bits) } else { kept };
     }
 
+    /// Says what it is: device attributes (group 0) from here on. Until then the group is unknown (IIN2.1).
+    pub fn set_attributes(&mut self, attributes: DeviceAttributes) {
+        self.application.extras_mut().attributes = Some(attributes);
+    }
+
+    /// Lets masters manage the device: functions 16 to 19 and 31.
+    pub fn set_management(&mut self, handler: BoxedManagementHandler) {
+        self.application.extras_mut().management = Some(handler);
+    }
+
+    /// What it says of itself, with what masters wrote.
+    #[must_use]
+    pub fn attributes(&self) -> Option<&DeviceAttributes> {
+        self.application.attributes()
+    }
+
     /// Starts again, as after a power cycle: events, selections and enabled classes are forgotten, IIN1.7 is set. The
     /// points keep their values; the owner ends the connection if there is one.
     pub fn restart(&mut self, now: Now) {
@@ -156,12 +182,9 @@ impl Outstation {
     /// What it counted.
     #[must_use]
     pub fn stats(&self) -> OutstationStats {
-        OutstationStats {
-            endpoint: self.endpoint.counters(),
-            events_dropped: self.application.events.dropped(),
-            events_waiting: u64::try_from(self.application.events.len()).unwrap_or(u64::MAX),
-            ..self.application.stats
-        }
+        let events = &self.application.events;
+        let waiting = u64::try_from(events.len()).unwrap_or(u64::MAX);
+        self.application.stats.with(self.endpoint.counters(), events.dropped(), waiting)
     }
 
     /// How it was configured.

@@ -1,6 +1,6 @@
 //! One point as the database keeps it, in 24 octets, and how it is configured.
 
-use crate::{DnpTime, EventClass, Flags, Measured, PointType};
+use crate::{DnpTime, EventClass, Flags, Measured, PointType, Stamp};
 
 /// How one point is reported.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,8 +14,13 @@ pub struct PointConfig {
     /// The event variation, likewise.
     pub event_variation: u8,
     /// How far an analog or a counter must move from its last reported value to be an event, in its own unit. Zero
-    /// reports every change. Analogs compare in single precision, as group 34 variation 3 does.
+    /// reports every change. Analogs compare in single precision, as group 34 variation 3 does, and a master may write it.
     pub dead_band: f32,
+    /// Outputs: the class of the events that tell of each control of the point and its status (groups 13 and 43),
+    /// whoever sent it. Default none.
+    pub command_class: Option<EventClass>,
+    /// Outputs: the variation of those events, 1 and 2 of group 13 or 1 to 8 of group 43.
+    pub command_variation: u8,
 }
 
 impl PointConfig {
@@ -28,9 +33,29 @@ impl PointConfig {
             PointType::BinaryOutput => (EventClass::Class2, 2, 2),
             PointType::Counter | PointType::FrozenCounter => (EventClass::Class3, 1, 1),
             PointType::Analog | PointType::AnalogOutput => (EventClass::Class2, 1, 3),
+            PointType::FrozenAnalog => (EventClass::Class3, 1, 3),
             PointType::OctetString => (EventClass::Class3, 0, 0),
         };
-        Self { class: Some(class), in_class_0: true, static_variation, event_variation, dead_band: 0.0 }
+        let command_variation = match point_type {
+            PointType::BinaryOutput => 2,
+            PointType::AnalogOutput => 3,
+            PointType::Binary
+            | PointType::DoubleBit
+            | PointType::Counter
+            | PointType::FrozenCounter
+            | PointType::Analog
+            | PointType::FrozenAnalog
+            | PointType::OctetString => 0,
+        };
+        Self {
+            class: Some(class),
+            in_class_0: true,
+            static_variation,
+            event_variation,
+            dead_band: 0.0,
+            command_class: None,
+            command_variation,
+        }
     }
 
     /// The same in another event class.
@@ -41,7 +66,7 @@ impl PointConfig {
 }
 
 /// A point: 24 octets. `reported` and `band` hold the last reported value and the dead-band of an analog (single
-/// precision) or a counter, and for a frozen counter the 48-bit time of its freeze.
+/// precision) or a counter, and for what is frozen the 48-bit time of its freeze.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Point {
     /// A bit, a double-bit code, a count, or the bits of a double. Zero for octet strings.
@@ -55,6 +80,8 @@ pub(super) struct Point {
     class: u8,
     pub(super) static_variation: u8,
     pub(super) event_variation: u8,
+    /// Outputs: the class of command events in bits 0 and 1, as in `class`; their variation above.
+    command: u8,
 }
 
 const _: () = assert!(size_of::<Point>() == 24);
@@ -72,6 +99,7 @@ impl Point {
             | PointType::DoubleBit
             | PointType::BinaryOutput
             | PointType::FrozenCounter
+            | PointType::FrozenAnalog
             | PointType::OctetString => 0,
         };
         let mut point = Self {
@@ -84,6 +112,7 @@ impl Point {
             class: 0,
             static_variation: config.static_variation,
             event_variation: config.event_variation,
+            command: class_bits(config.command_class) | config.command_variation << 2,
         };
         point.set_class(config.class, config.in_class_0);
         point
@@ -99,12 +128,22 @@ impl Point {
     }
 
     pub(super) const fn event_class(&self) -> Option<EventClass> {
-        match self.class & 3 {
-            1 => Some(EventClass::Class1),
-            2 => Some(EventClass::Class2),
-            3 => Some(EventClass::Class3),
-            _ => None,
-        }
+        class_of(self.class)
+    }
+
+    /// The class and the variation of the events that tell of controls; none where nothing does.
+    pub(super) fn command_events(&self) -> Option<(EventClass, u8)> {
+        class_of(self.command).map(|class| (class, self.command >> 2))
+    }
+
+    /// The dead-band of an analog.
+    pub(super) const fn dead_band(&self) -> f32 {
+        f32::from_bits(self.band)
+    }
+
+    /// Gives an analog a dead-band: finite, not negative.
+    pub(super) const fn set_dead_band(&mut self, band: f32) {
+        self.band = band.to_bits();
     }
 
     pub(super) const fn is_in_class_0(&self) -> bool {
@@ -112,13 +151,7 @@ impl Point {
     }
 
     pub(super) const fn set_class(&mut self, class: Option<EventClass>, in_class_0: bool) {
-        let event = match class {
-            None => 0,
-            Some(EventClass::Class1) => 1,
-            Some(EventClass::Class2) => 2,
-            Some(EventClass::Class3) => 3,
-        };
-        self.class = event | if in_class_0 { IN_CLASS_0 } else { 0 };
+        self.class = class_bits(class) | if in_class_0 { IN_CLASS_0 } else { 0 };
     }
 
     pub(super) const fn flags(&self) -> Flags {
@@ -130,9 +163,15 @@ impl Point {
         measured(self.point_type, self.value)
     }
 
-    /// When a frozen counter was frozen.
+    /// When a frozen counter or analog was frozen.
     pub(super) fn frozen_at(&self) -> DnpTime {
         DnpTime::from_millis(u64::from(self.reported) | u64::from(self.band) << 32)
+    }
+
+    /// The time of its freeze, of a point that is a frozen value.
+    pub(super) fn frozen_stamp(&self) -> Option<Stamp> {
+        let frozen = matches!(self.point_type, PointType::FrozenCounter | PointType::FrozenAnalog);
+        frozen.then(|| Stamp { time: self.frozen_at(), synchronized: true })
     }
 
     pub(super) fn set_frozen_at(&mut self, time: DnpTime) {
@@ -159,6 +198,7 @@ impl Point {
             | PointType::DoubleBit
             | PointType::BinaryOutput
             | PointType::FrozenCounter
+            | PointType::FrozenAnalog
             | PointType::OctetString => {}
         }
     }
@@ -176,8 +216,28 @@ impl Point {
             | PointType::DoubleBit
             | PointType::BinaryOutput
             | PointType::FrozenCounter
+            | PointType::FrozenAnalog
             | PointType::OctetString => true,
         }
+    }
+}
+
+const fn class_bits(class: Option<EventClass>) -> u8 {
+    match class {
+        None => 0,
+        Some(EventClass::Class1) => 1,
+        Some(EventClass::Class2) => 2,
+        Some(EventClass::Class3) => 3,
+    }
+}
+
+/// The event class in the two lowest bits.
+const fn class_of(bits: u8) -> Option<EventClass> {
+    match bits & 3 {
+        1 => Some(EventClass::Class1),
+        2 => Some(EventClass::Class2),
+        3 => Some(EventClass::Class3),
+        _ => None,
     }
 }
 
@@ -195,7 +255,7 @@ pub(super) fn measured(point_type: PointType, bits: u64) -> Option<Measured> {
             Measured::DoubleBit(crate::DoubleBit::from_bits(low))
         }
         PointType::Counter | PointType::FrozenCounter => Measured::Count(low_half(bits)),
-        PointType::Analog | PointType::AnalogOutput => Measured::Analog(f64::from_bits(bits)),
+        PointType::Analog | PointType::FrozenAnalog | PointType::AnalogOutput => Measured::Analog(f64::from_bits(bits)),
         PointType::OctetString => return None,
     })
 }
@@ -206,7 +266,9 @@ pub(super) fn bits_of(point_type: PointType, value: &Measured) -> Option<u64> {
         (PointType::Binary | PointType::BinaryOutput, Measured::Bit(b)) => Some(u64::from(*b)),
         (PointType::DoubleBit, Measured::DoubleBit(d)) => Some(u64::from(d.bits())),
         (PointType::Counter | PointType::FrozenCounter, Measured::Count(n)) => Some(u64::from(*n)),
-        (PointType::Analog | PointType::AnalogOutput, Measured::Analog(x)) => Some(x.to_bits()),
+        (PointType::Analog | PointType::FrozenAnalog | PointType::AnalogOutput, Measured::Analog(x)) => {
+            Some(x.to_bits())
+        }
         (PointType::OctetString, Measured::Octets(_)) => Some(0),
         (
             _,
@@ -223,6 +285,7 @@ const fn state_bits_cleared(point_type: PointType, flags: Flags) -> Flags {
         PointType::Counter
         | PointType::FrozenCounter
         | PointType::Analog
+        | PointType::FrozenAnalog
         | PointType::AnalogOutput
         | PointType::OctetString => flags,
     }

@@ -1,12 +1,15 @@
 //! Reads: which objects a request asks for, and their way into fragments.
 
 use super::application::{Application, Solicited};
+use super::attributes::{Attributes, DeviceAttributes};
+use super::config::OutstationConfig;
 use super::database::{Database, event_variations, static_variations};
+use super::dead_band::write_dead_band;
 use super::events::{EventBuffer, Mark, Room, Wanted};
 use super::point::{Point, measured};
 use crate::app::{Fragment, FragmentWriter, Header, PointRef, Prefix, Range, Sequence, WriteError};
 use crate::objects::{Kind, point_group};
-use crate::{DnpTime, EventClass, Flags, GroupVar, Iin, Measured, PointType, Stamp};
+use crate::{DnpTime, EventClass, Flags, GroupVar, Iin, Measured, PointType};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -31,9 +34,22 @@ enum Query {
     /// The events selected under this query's number.
     Events { asked: u8 },
     /// The points from one key to another.
-    Points { next: (PointType, u16), last: (PointType, u16), asked: u8, class_0_only: bool },
+    Points { next: (PointType, u16), last: (PointType, u16), asked: u8, told: Told },
+    /// Device attributes from one set and variation on.
+    Attributes { next: (u16, u8), last_set: u16, asked: u8 },
     /// The clock.
     Time,
+}
+
+/// What is told of a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// Its value, if class 0 has it.
+    Class0,
+    /// Its value.
+    Value,
+    /// Its dead-band.
+    DeadBand,
 }
 
 impl Application {
@@ -68,18 +84,22 @@ impl Application {
         match (object.group, object.variation) {
             (60, 1) if header.range() == Range::All => {
                 let (next, last) = ((PointType::Binary, 0), (PointType::OctetString, u16::MAX));
-                queries.push(Query::Points { next, last, asked: 0, class_0_only: true });
+                queries.push(Query::Points { next, last, asked: 0, told: Told::Class0 });
                 Iin::NONE
             }
             (60, 1) => Iin::PARAMETER_ERROR,
             (60, 2..=4) => self.ask_events(header, Wanted::Classes(header.classes()), queries),
+            (0, variation) => self.ask_attributes(header, variation, queries),
+            (13, 0..=2) => self.ask_events(header, Wanted::Commands(PointType::BinaryOutput), queries),
+            (43, 0..=8) => self.ask_events(header, Wanted::Commands(PointType::AnalogOutput), queries),
+            (34, 0..=3) => self.ask_points(header, PointType::Analog, Told::DeadBand, queries),
             (50, 0 | 1) => {
                 queries.push(Query::Time);
                 Iin::NONE
             }
             (group, variation) => match point_group(group) {
                 Some((point_type, Kind::Static)) if knows(static_variations(point_type), variation) => {
-                    self.ask_points(header, point_type, queries)
+                    self.ask_points(header, point_type, Told::Value, queries)
                 }
                 Some((point_type, Kind::Event)) if knows(event_variations(point_type), variation) => {
                     self.ask_events(header, Wanted::Type(point_type), queries)
@@ -97,18 +117,18 @@ impl Application {
         };
         let asked = match wanted {
             Wanted::Classes(_) => 0,
-            Wanted::Type(_) => header.object().variation,
+            Wanted::Type(_) | Wanted::Commands(_) => header.object().variation,
         };
         self.events.select(number(queries.len()), wanted, limit);
         queries.push(Query::Events { asked });
         Iin::NONE
     }
 
-    fn ask_points(&self, header: &Header<'_>, point_type: PointType, queries: &mut Vec<Query>) -> Iin {
+    fn ask_points(&self, header: &Header<'_>, point_type: PointType, told: Told, queries: &mut Vec<Query>) -> Iin {
         let asked = header.object().variation;
         let mut push = |start: u16, stop: u16| {
             let (next, last) = ((point_type, start), (point_type, stop));
-            queries.push(Query::Points { next, last, asked, class_0_only: false });
+            queries.push(Query::Points { next, last, asked, told });
         };
         let indexed = matches!(header.qualifier().parts(), Some((Prefix::Index(_), _)));
         match header.range() {
@@ -142,6 +162,29 @@ impl Application {
         }
         Iin::NONE
     }
+
+    /// Attributes of the sets that the header's indices name.
+    fn ask_attributes(&self, header: &Header<'_>, asked: u8, queries: &mut Vec<Query>) -> Iin {
+        let Some(attributes) = self.attributes() else { return Iin::OBJECT_UNKNOWN };
+        let (first, last_set) = match header.range() {
+            Range::All => (0, u16::MAX),
+            Range::Span { start, stop } => match (u16::try_from(start), u16::try_from(stop)) {
+                (Ok(start), Ok(stop)) => (start, stop),
+                _ => return Iin::PARAMETER_ERROR,
+            },
+            Range::Count(_) => return Iin::PARAMETER_ERROR,
+        };
+        let known = attributes.sets().filter(|set| (first..=last_set).contains(set));
+        let told = Attributes { stored: attributes, database: &self.database, config: &self.config };
+        match known.map(|set| told.has(set, asked)).reduce(|a, b| a || b) {
+            None => Iin::PARAMETER_ERROR,
+            Some(false) => Iin::OBJECT_UNKNOWN,
+            Some(true) => {
+                queries.push(Query::Attributes { next: (first, 0), last_set, asked });
+                Iin::NONE
+            }
+        }
+    }
 }
 
 fn knows(variations: &[u8], asked: u8) -> bool {
@@ -164,11 +207,12 @@ impl Reading {
         while let Some(query) = self.queries.get_mut(self.at) {
             let room = match query {
                 Query::Events { asked } => write_events(events, Mark::Selected(number(self.at)), None, *asked, out),
-                Query::Points { next, last, asked, class_0_only } => {
-                    let (room, reached) = present.write_points((*next, *last), *asked, *class_0_only, out);
+                Query::Points { next, last, asked, told } => {
+                    let (room, reached) = present.write_points((*next, *last), *asked, *told, out);
                     *next = reached;
                     room
                 }
+                Query::Attributes { next, last_set, asked } => present.write_attributes(next, *last_set, *asked, out),
                 Query::Time => match out.time(GroupVar::new(50, 1), present.time) {
                     Ok(()) | Err(WriteError::WrongObject(_)) => Room::Enough,
                     Err(WriteError::Full) => Room::Full,
@@ -193,7 +237,7 @@ pub(super) fn write_events(
 ) -> Room {
     events.write_marked(mark, class, |event, octets| {
         let value = measured(event.point_type, event.bits).unwrap_or_else(|| Measured::Octets(octets.into()));
-        let object = GroupVar::new(event.point_type.event_group(), if asked == 0 { event.variation } else { asked });
+        let object = GroupVar::new(event.group(), if asked == 0 { event.variation } else { asked });
         let point = PointRef { index: event.index, value: &value, flags: event.flags, stamp: Some(event.stamp()) };
         if out.event(object, point) == Err(WriteError::Full) { Room::Full } else { Room::Enough }
     })
@@ -202,6 +246,8 @@ pub(super) fn write_events(
 /// What static objects tell.
 pub(super) struct Present<'d> {
     pub(super) database: &'d Database,
+    pub(super) config: &'d OutstationConfig,
+    pub(super) attributes: Option<&'d DeviceAttributes>,
     pub(super) time: DnpTime,
     /// All outputs are forced locally.
     pub(super) is_local: bool,
@@ -213,24 +259,44 @@ impl Present<'_> {
         &self,
         (next, last): ((PointType, u16), (PointType, u16)),
         asked: u8,
-        class_0_only: bool,
+        told: Told,
         out: &mut FragmentWriter<'_>,
     ) -> (Room, (PointType, u16)) {
         for slot in self.database.slots_from(next, last) {
             let Some(point) = self.database.point(slot) else { break };
-            if class_0_only && !point.is_in_class_0() {
-                continue;
-            }
-            let value = point.value().unwrap_or_else(|| Measured::Octets(self.database.octets(slot).into()));
-            let stamp = (point.point_type == PointType::FrozenCounter)
-                .then(|| Stamp { time: point.frozen_at(), synchronized: true });
-            let flags = self.flags(point);
-            let told = PointRef { index: point.index, value: &value, flags, stamp };
-            if out.static_point(static_object(point, flags, asked), told) == Err(WriteError::Full) {
+            let written = match told {
+                Told::Class0 if !point.is_in_class_0() => continue,
+                Told::Class0 | Told::Value => {
+                    let value = point.value().unwrap_or_else(|| Measured::Octets(self.database.octets(slot).into()));
+                    let flags = self.flags(point);
+                    let told = PointRef { index: point.index, value: &value, flags, stamp: point.frozen_stamp() };
+                    out.static_point(static_object(point, flags, asked), told)
+                }
+                Told::DeadBand => write_dead_band(point, asked, out),
+            };
+            if written == Err(WriteError::Full) {
                 return (Room::Full, point.key());
             }
         }
         (Room::Enough, last)
+    }
+
+    /// Writes attributes from `next` on, which it moves to the first that did not fit.
+    fn write_attributes(&self, next: &mut (u16, u8), last_set: u16, asked: u8, out: &mut FragmentWriter<'_>) -> Room {
+        let Some(stored) = self.attributes else { return Room::Enough };
+        let told = Attributes { stored, database: self.database, config: self.config };
+        for set in stored.sets().filter(|set| (next.0..=last_set).contains(set)) {
+            for (variation, value) in told.of_set(set, asked) {
+                if (set, variation) < *next {
+                    continue;
+                }
+                if out.attribute(set, variation, &value) == Err(WriteError::Full) {
+                    *next = (set, variation);
+                    return Room::Full;
+                }
+            }
+        }
+        Room::Enough
     }
 
     fn flags(&self, point: &Point) -> Flags {
@@ -244,6 +310,7 @@ impl Present<'_> {
             | PointType::Counter
             | PointType::FrozenCounter
             | PointType::Analog
+            | PointType::FrozenAnalog
             | PointType::AnalogOutput
             | PointType::OctetString => point.flags(),
         }

@@ -2,8 +2,10 @@
 
 use super::application::{Application, Digest, Outcome};
 use super::controls::{Operate, OutstationEvent};
+use super::database::Change;
+use super::point::Point;
 use crate::app::{CommandStatus, ControlItem, Fragment, Function, Header, Prefix, Sequence};
-use crate::{Control, Iin, PointType};
+use crate::{AnalogCommand, Control, Flags, Iin, PointType};
 use alloc::vec::Vec;
 use tieline_core::{Instant, Now};
 
@@ -27,7 +29,7 @@ enum Step {
 impl Application {
     pub(super) fn select(&mut self, now: Now, fragment: &Fragment<'_>) -> Outcome {
         self.selection = None;
-        let (outcome, all_succeeded) = self.control(fragment, Step::Select);
+        let (outcome, all_succeeded) = self.control(now, fragment, Step::Select);
         self.selection = all_succeeded.then(|| Selection {
             objects: Digest::of(fragment.objects),
             sequence: fragment.control.sequence,
@@ -50,20 +52,20 @@ impl Application {
             }
             Some(_) | None => Step::Refuse(CommandStatus::NoSelect),
         };
-        self.control(fragment, step).0
+        self.control(now, fragment, step).0
     }
 
-    pub(super) fn direct_operate(&mut self, fragment: &Fragment<'_>) -> Outcome {
+    pub(super) fn direct_operate(&mut self, now: Now, fragment: &Fragment<'_>) -> Outcome {
         let how = match fragment.function {
             Function::DirectOperateNoResponse => Operate::DirectNoAck,
             _ => Operate::Direct,
         };
-        self.control(fragment, Step::Operate(how)).0
+        self.control(now, fragment, Step::Operate(how)).0
     }
 
     /// Answers every control of a request with an echo that bears its status; says whether all succeeded. Nothing is
     /// operated of a request that holds anything else.
-    fn control(&mut self, fragment: &Fragment<'_>, step: Step) -> (Outcome, bool) {
+    fn control(&mut self, now: Now, fragment: &Fragment<'_>, step: Step) -> (Outcome, bool) {
         let refusal = refusal(fragment, self.objects_max());
         if refusal != Iin::NONE {
             return (Outcome::only(refusal), false);
@@ -78,7 +80,7 @@ impl Application {
                 let status = if controls > u32::from(self.config.controls_max) {
                     CommandStatus::TooManyOps
                 } else {
-                    self.decide(&item, step)
+                    self.decide(now, &item, step)
                 };
                 all_succeeded &= status == CommandStatus::Success;
                 if status == CommandStatus::NotSupported {
@@ -91,7 +93,7 @@ impl Application {
         (Outcome { iin, objects }, all_succeeded && controls > 0)
     }
 
-    fn decide(&mut self, item: &ControlItem, step: Step) -> CommandStatus {
+    fn decide(&mut self, now: Now, item: &ControlItem, step: Step) -> CommandStatus {
         let ControlItem { index, control, .. } = item;
         let status = self.decide_quietly(*index, control, step);
         if let Step::Operate(how) = step {
@@ -100,15 +102,27 @@ impl Application {
             }
             self.tell(OutstationEvent::Operated { index: *index, control: *control, how, status });
         }
+        if !matches!(step, Step::Select) {
+            self.note_command(now, *index, control, status);
+        }
         self.stats.controls_refused += u64::from(status != CommandStatus::Success);
         status
     }
 
+    /// Keeps an event that tells of a control (groups 13 and 43), where the point wants that.
+    pub(super) fn note_command(&mut self, now: Now, index: u16, control: &Control, status: CommandStatus) {
+        let point_type = output_of(control);
+        let slot = self.database.slots_between(point_type, index, index).next();
+        let point = slot.and_then(|slot| self.database.point(slot));
+        let Some((class, event_variation)) = point.and_then(Point::command_events) else { return };
+        let flags = Flags(status.octet() & 0x7F);
+        let command = Change { class, event_variation, bits: commanded(control), flags };
+        self.events.push_command(point_type, index, command, self.clock.stamp(now));
+        self.note_event(now, class);
+    }
+
     fn decide_quietly(&mut self, index: u16, control: &Control, step: Step) -> CommandStatus {
-        let point_type = match control {
-            Control::Crob(_) => PointType::BinaryOutput,
-            Control::Analog(_) => PointType::AnalogOutput,
-        };
+        let point_type = output_of(control);
         if let Step::Refuse(status) = step {
             return status;
         }
@@ -123,6 +137,29 @@ impl Application {
             Step::Operate(how) => self.controls.operate(index, control, how),
             Step::Refuse(status) => status,
         }
+    }
+}
+
+/// The type of the points that a control is for.
+const fn output_of(control: &Control) -> PointType {
+    match control {
+        Control::Crob(_) => PointType::BinaryOutput,
+        Control::Analog(_) => PointType::AnalogOutput,
+    }
+}
+
+/// What a control asks for, as stored bits: whether it closes, or the number.
+fn commanded(control: &Control) -> u64 {
+    match control {
+        Control::Crob(crob) => u64::from(match (crob.code >> 6, crob.code & 0x0F) {
+            (1, _) => true,
+            (2, _) => false,
+            (_, operation) => matches!(operation, 1 | 3),
+        }),
+        Control::Analog(AnalogCommand::Int32(x)) => f64::from(*x).to_bits(),
+        Control::Analog(AnalogCommand::Int16(x)) => f64::from(*x).to_bits(),
+        Control::Analog(AnalogCommand::Float32(x)) => f64::from(*x).to_bits(),
+        Control::Analog(AnalogCommand::Float64(x)) => x.to_bits(),
     }
 }
 

@@ -36,3 +36,48 @@ pub struct OutstationStats {
     /// Gauge: events that wait for being reported or confirmed.
     pub events_waiting: u64,
 }
+
+/// What the application layer counts, by the names of [`OutstationStats`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) requests: u64,
+    pub(super) requests_repeated: u64,
+    pub(super) fragments_malformed: u64,
+    pub(super) requests_refused: u64,
+    pub(super) responses: u64,
+    pub(super) unsolicited: u64,
+    pub(super) unsolicited_repeated: u64,
+    pub(super) confirms: u64,
+    pub(super) confirms_unexpected: u64,
+    pub(super) confirms_missed: u64,
+    pub(super) controls_operated: u64,
+    pub(super) controls_refused: u64,
+}
+
+impl Counts {
+    /// With what other parts count.
+    pub(super) const fn with(
+        &self,
+        endpoint: EndpointCounters,
+        events_dropped: u64,
+        events_waiting: u64,
+    ) -> OutstationStats {
+        OutstationStats {
+            endpoint,
+            requests: self.requests,
+            requests_repeated: self.requests_repeated,
+            fragments_malformed: self.fragments_malformed,
+            requests_refused: self.requests_refused,
+            responses: self.responses,
+            unsolicited: self.unsolicited,
+            unsolicited_repeated: self.unsolicited_repeated,
+            confirms: self.confirms,
+            confirms_unexpected: self.confirms_unexpected,
+            confirms_missed: self.confirms_missed,
+            controls_operated: self.controls_operated,
+            controls_refused: self.controls_refused,
+            events_dropped,
+            events_waiting,
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! What the application sends: answers first, then reports of its own.
 
 use super::application::{Application, Solicited};
+use super::config::OutstationConfig;
 use super::database::DatabaseError;
 use super::events::{Mark, Wanted};
 use super::read::{Present, Reading, write_events};
@@ -27,11 +28,16 @@ impl Application {
         let stamp = stamp.unwrap_or_else(|| self.clock.stamp(now));
         let octets = if point_type == PointType::OctetString { self.database.octets_of(index) } else { &[] };
         self.events.push(point_type, index, change, octets, stamp);
-        if self.unsolicited.enabled.contains(change.class.into()) {
+        self.note_event(now, change.class);
+        Ok(())
+    }
+
+    /// There is an event of that class.
+    pub(super) fn note_event(&mut self, now: Now, class: EventClass) {
+        if self.unsolicited.enabled.contains(class.into()) {
             self.unsolicited.halted = false;
             self.hold_event(now);
         }
-        Ok(())
     }
 
     /// A new event waits for others, unless there are enough.
@@ -55,7 +61,7 @@ impl Application {
     /// When `handle_timeout` has something to do at the latest.
     pub(super) fn timeout(&self) -> Option<Instant> {
         let files = self.files.as_ref().and_then(|files| files.timeout());
-        [self.timers.first(), files].into_iter().flatten().min()
+        [self.timers.first(), files, self.freeze_deadline()].into_iter().flatten().min()
     }
 
     /// Whether an answer is to be sent.
@@ -103,7 +109,13 @@ impl Application {
 
     fn write_reading(&mut self, now: Now, mut reading: Box<Reading>, out: &mut Vec<u8>) {
         let mut control = AppControl { fir: reading.is_first, ..AppControl::single(reading.sequence) };
-        let present = Present { database: &self.database, time: self.clock.time(now), is_local: self.is_local };
+        let present = Present {
+            database: &self.database,
+            config: &self.config,
+            attributes: self.extras.as_deref().and_then(|extras| extras.attributes.as_ref()),
+            time: self.clock.time(now),
+            is_local: self.is_local,
+        };
         let waiting = self.events.waiting(Classes::EVENTS);
         let mut writer = FragmentWriter::response(out, self.octets_max(), control, Function::Response, Iin::NONE)
             .with_index_max(self.database.index_max());
@@ -142,7 +154,7 @@ impl Application {
     }
 
     fn octets_max(&self) -> u16 {
-        self.config.fragment_octets_sent_max.clamp(FRAGMENT_OCTETS_MIN, FRAGMENT_OCTETS_MAX)
+        octets_max(&self.config)
     }
 
     /// The longest list of objects that a response holds.
@@ -218,4 +230,9 @@ impl Application {
             self.events.tell_overflow();
         }
     }
+}
+
+/// The longest fragment that is sent.
+pub(super) fn octets_max(config: &OutstationConfig) -> u16 {
+    config.fragment_octets_sent_max.clamp(FRAGMENT_OCTETS_MIN, FRAGMENT_OCTETS_MAX)
 }

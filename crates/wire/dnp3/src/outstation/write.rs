@@ -1,12 +1,14 @@
-//! Requests that change the outstation itself: time, restarts, classes, freezes, octet strings.
+//! Requests that change the outstation itself: time, restarts, classes, octet strings.
 
 use super::application::{Application, Outcome};
 use super::controls::OutstationEvent;
-use crate::app::{Fragment, Header, Range};
+use crate::app::{self, Fragment, Header, Prefix};
 use crate::objects::{Kind, point_group};
 use crate::{Classes, EventClass, Flags, GroupVar, Iin, Measured, Measurement, PointType};
 use alloc::vec;
-use core::ops;
+use alloc::vec::Vec;
+use core::ops::Range;
+use core::time::Duration;
 use tieline_core::Now;
 
 /// The index of IIN1.7 in group 80.
@@ -19,12 +21,18 @@ impl Application {
             GroupVar { group: 50, variation: 1 } => this.write_time(now, header),
             GroupVar { group: 50, variation: 3 } => this.write_recorded_time(now, header),
             GroupVar { group: 110, .. } => this.write_octets(now, header),
+            GroupVar { group: 34, variation: 1..=3 } => this.write_dead_bands(header),
+            GroupVar { group: 0, .. } => this.write_attributes(header),
             _ => Iin::OBJECT_UNKNOWN,
         });
         Outcome::only(iin)
     }
 
-    fn for_each_header(&mut self, fragment: &Fragment<'_>, mut act: impl FnMut(&mut Self, &Header<'_>) -> Iin) -> Iin {
+    pub(super) fn for_each_header(
+        &mut self,
+        fragment: &Fragment<'_>,
+        mut act: impl FnMut(&mut Self, &Header<'_>) -> Iin,
+    ) -> Iin {
         fragment.headers().fold(Iin::NONE, |iin, header| {
             iin.with(match header {
                 Ok(header) => act(self, &header),
@@ -47,7 +55,7 @@ impl Application {
     }
 
     fn write_time(&mut self, now: Now, header: &Header<'_>) -> Iin {
-        let Some(time) = header.time().filter(|_| header.range() == Range::Count(1)) else {
+        let Some(time) = header.time().filter(|_| header.range() == app::Range::Count(1)) else {
             return Iin::PARAMETER_ERROR;
         };
         self.clock.set(now, time);
@@ -56,7 +64,7 @@ impl Application {
     }
 
     fn write_recorded_time(&mut self, now: Now, header: &Header<'_>) -> Iin {
-        let Some(then) = header.time().filter(|_| header.range() == Range::Count(1)) else {
+        let Some(then) = header.time().filter(|_| header.range() == app::Range::Count(1)) else {
             return Iin::PARAMETER_ERROR;
         };
         if self.clock.set_recorded(now, then).is_none() {
@@ -69,6 +77,7 @@ impl Application {
     fn note_time_written(&mut self, now: Now) {
         self.indications = self.indications.without(Iin::NEED_TIME);
         self.ask_for_time_later(now);
+        self.time_freezes(now);
         self.tell(OutstationEvent::ClockSet { time: self.clock.time(now) });
     }
 
@@ -84,14 +93,33 @@ impl Application {
                 stamp: None,
             };
             match self.update(now, written.clone()) {
-                Ok(()) if self.outbox.len() < super::application::OUTBOX_MAX => {
-                    self.tell(OutstationEvent::Written(written));
-                }
-                Ok(()) => {}
+                Ok(()) => self.tell_if_room(OutstationEvent::Written(written)),
                 Err(_) => iin = Iin::PARAMETER_ERROR,
             }
         }
         iin
+    }
+
+    /// The points of a type that a header names, in whatever way, as ranges of slots; IIN2.2 where some or all of what
+    /// it names is not there.
+    pub(super) fn slots_of(&self, header: &Header<'_>, point_type: PointType) -> (Vec<Range<usize>>, Iin) {
+        let between = |start: u32, stop: u32| match (u16::try_from(start), u16::try_from(stop)) {
+            (Ok(start), Ok(stop)) => self.database.slots_between(point_type, start, stop),
+            _ => Range::default(),
+        };
+        let all = self.database.slots(point_type);
+        let indexed = matches!(header.qualifier().parts(), Some((Prefix::Index(_), _)));
+        let named: Vec<Range<usize>> = match header.range() {
+            app::Range::All => return (vec![all], Iin::NONE),
+            app::Range::Span { start, stop } => vec![between(start, stop)],
+            app::Range::Count(_) if indexed => header.items().map(|item| between(item.index, item.index)).collect(),
+            app::Range::Count(count) => {
+                let first = usize::try_from(count).unwrap_or(usize::MAX).min(all.len());
+                core::iter::once(all.start..all.start + first).collect()
+            }
+        };
+        let absent = named.is_empty() || named.iter().any(Range::is_empty);
+        (named, if absent { Iin::PARAMETER_ERROR } else { Iin::NONE })
     }
 
     pub(super) fn record_time(&mut self, now: Now) -> Outcome {
@@ -104,16 +132,10 @@ impl Application {
         Outcome { iin: Iin::NONE, objects: vec![52, 2, 7, 1, 0, 0] }
     }
 
-    /// Answers with the time a restart takes: group 52 variation 2 in milliseconds, 1 in seconds where that is longer.
+    /// Answers with the time a restart takes.
     pub(super) fn request_restart(&mut self, cold: bool) -> Outcome {
-        let delay = self.config.restart_delay;
-        let (variation, delay) = match u16::try_from(delay.as_millis()) {
-            Ok(millis) => (2, millis),
-            Err(_) => (1, u16::try_from(delay.as_secs()).unwrap_or(u16::MAX)),
-        };
-        let [low, high] = delay.to_le_bytes();
         self.tell(OutstationEvent::RestartRequested { cold });
-        Outcome { iin: Iin::NONE, objects: vec![52, variation, 7, 1, low, high] }
+        Outcome { iin: Iin::NONE, objects: delay_object(self.config.restart_delay) }
     }
 
     pub(super) fn enable_unsolicited(&mut self, fragment: &Fragment<'_>, enable: bool) -> Outcome {
@@ -126,7 +148,7 @@ impl Application {
             if classes.is_empty() {
                 return Iin::OBJECT_UNKNOWN;
             }
-            if !Classes::EVENTS.contains(classes) || header.range() != Range::All {
+            if !Classes::EVENTS.contains(classes) || header.range() != app::Range::All {
                 return Iin::PARAMETER_ERROR;
             }
             let enabled = this.unsolicited.enabled;
@@ -154,10 +176,12 @@ impl Application {
                     let Some((point_type, Kind::Static)) = point_group(object.group) else {
                         return Iin::OBJECT_UNKNOWN;
                     };
-                    let (Some(class), Some(slots)) = (class, this.slots_of(header, point_type)) else {
-                        return Iin::PARAMETER_ERROR;
-                    };
-                    assigned |= this.database.assign_class(slots, class);
+                    let Some(class) = class else { return Iin::PARAMETER_ERROR };
+                    let (ranges, refusal) = this.slots_of(header, point_type);
+                    for slots in ranges {
+                        assigned |= this.database.assign_class(slots, class);
+                    }
+                    return refusal;
                 }
             }
             Iin::NONE
@@ -167,57 +191,14 @@ impl Application {
         }
         Outcome::only(iin)
     }
+}
 
-    /// Copies counters to the frozen counters of the same indices; with `clear`, counts from zero afterwards.
-    pub(super) fn freeze(&mut self, now: Now, fragment: &Fragment<'_>, clear: bool) -> Outcome {
-        let mut frozen = false;
-        let iin = self.for_each_header(fragment, |this, header| {
-            if header.object().group != PointType::Counter.static_group() {
-                return Iin::OBJECT_UNKNOWN;
-            }
-            let Some(slots) = this.slots_of(header, PointType::Counter) else { return Iin::PARAMETER_ERROR };
-            slots.for_each(|slot| this.freeze_counter(now, slot, clear));
-            frozen = true;
-            Iin::NONE
-        });
-        if frozen {
-            self.tell(OutstationEvent::Frozen { cleared: clear });
-        }
-        Outcome::only(iin)
-    }
-
-    fn freeze_counter(&mut self, now: Now, slot: usize, clear: bool) {
-        let Some(point) = self.database.point(slot) else { return };
-        let Some(value) = point.value() else { return };
-        let (index, flags) = (point.index, point.flags());
-        let frozen = Measurement {
-            point_type: PointType::FrozenCounter,
-            index,
-            value,
-            flags,
-            stamp: Some(self.clock.stamp(now)),
-        };
-        // A counter without a frozen one has nowhere to be copied to.
-        let _ = self.update(now, frozen);
-        self.database.set_frozen_at(index, self.clock.time(now));
-        if clear {
-            let zero =
-                Measurement { point_type: PointType::Counter, index, value: Measured::Count(0), flags, stamp: None };
-            let cleared = self.update(now, zero);
-            debug_assert!(cleared.is_ok(), "the counter was there a moment ago");
-        }
-    }
-
-    /// The points of a type that a header names by range; None for other qualifiers, and where there are none.
-    fn slots_of(&self, header: &Header<'_>, point_type: PointType) -> Option<ops::Range<usize>> {
-        match header.range() {
-            Range::All => Some(self.database.slots(point_type)),
-            Range::Span { start, stop } => {
-                let (start, stop) = (u16::try_from(start).ok()?, u16::try_from(stop).ok()?);
-                let slots = self.database.slots_between(point_type, start, stop);
-                (!slots.is_empty()).then_some(slots)
-            }
-            Range::Count(_) => None,
-        }
-    }
+/// Group 52: variation 2 in milliseconds, 1 in seconds where that is longer.
+pub(super) fn delay_object(delay: Duration) -> Vec<u8> {
+    let (variation, delay) = match u16::try_from(delay.as_millis()) {
+        Ok(millis) => (2, millis),
+        Err(_) => (1, u16::try_from(delay.as_secs()).unwrap_or(u16::MAX)),
+    };
+    let [low, high] = delay.to_le_bytes();
+    vec![52, variation, 7, 1, low, high]
 }

@@ -132,7 +132,9 @@ fn points() -> impl Strategy<Value = Vec<(GroupVar, Measurement)>> {
         PointType::Binary | PointType::BinaryOutput => Measured::Bit(raw & 1 == 1),
         PointType::DoubleBit => Measured::DoubleBit(DoubleBit::from_bits(raw.to_le_bytes()[0])),
         PointType::Counter | PointType::FrozenCounter => Measured::Count(raw.into()),
-        PointType::Analog | PointType::AnalogOutput => Measured::Analog(f64::from(raw) - 32768.0),
+        PointType::Analog | PointType::FrozenAnalog | PointType::AnalogOutput => {
+            Measured::Analog(f64::from(raw) - 32768.0)
+        }
         PointType::OctetString => Measured::Octets(raw.to_le_bytes().into()),
     };
     let point = (prop::sample::select(layouts), prop_oneof![0..300_u16, any::<u16>()], any::<u16>(), 0..0x20_u8)

@@ -100,7 +100,8 @@ fn recorded_database(without: Option<PointType>) -> Database {
         };
         for index in indices {
             let in_class_0 = point_type != PointType::DoubleBit;
-            let config = PointConfig { class, in_class_0, static_variation, event_variation, dead_band: 0.0 };
+            let config =
+                PointConfig { class, in_class_0, static_variation, event_variation, ..PointConfig::of(point_type) };
             database.add(point_type, index, config).unwrap();
             let value = match (point_type, index) {
                 // As the recorded outstation had them from the start.

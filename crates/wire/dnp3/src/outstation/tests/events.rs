@@ -13,6 +13,7 @@ const LIMIT: u16 = 4;
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Push(PointType, EventClass),
+    Command(EventClass),
     Select(u8, Wanted, usize),
     Write(u8, usize),
     Confirm,
@@ -26,6 +27,7 @@ struct Modelled {
     point_type: PointType,
     class: EventClass,
     mark: Mark,
+    is_command: bool,
 }
 
 fn class() -> impl Strategy<Value = EventClass> {
@@ -33,17 +35,22 @@ fn class() -> impl Strategy<Value = EventClass> {
 }
 
 fn point_type() -> impl Strategy<Value = PointType> {
-    prop_oneof![Just(PointType::Binary), Just(PointType::Analog), Just(PointType::OctetString)]
+    prop_oneof![Just(PointType::Binary), Just(PointType::BinaryOutput), Just(PointType::OctetString)]
 }
 
 fn wanted() -> impl Strategy<Value = Wanted> {
     let classes = prop_oneof![Just(Classes::CLASS_1), Just(Classes::CLASS_3), Just(Classes::EVENTS)];
-    prop_oneof![classes.prop_map(Wanted::Classes), point_type().prop_map(Wanted::Type)]
+    prop_oneof![
+        classes.prop_map(Wanted::Classes),
+        point_type().prop_map(Wanted::Type),
+        Just(Wanted::Commands(PointType::BinaryOutput)),
+    ]
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (point_type(), class()).prop_map(|(t, c)| Step::Push(t, c)),
+        2 => class().prop_map(Step::Command),
         3 => (0..3u8, wanted(), 0..6usize).prop_map(|(h, w, n)| Step::Select(h, w, n)),
         6 => (0..3u8, 0..6usize).prop_map(|(h, n)| Step::Write(h, n)),
         2 => Just(Step::Confirm),
@@ -55,19 +62,25 @@ fn step() -> impl Strategy<Value = Step> {
 fn model_holds(wanted: Wanted, e: &Modelled) -> bool {
     match wanted {
         Wanted::Classes(classes) => classes.contains(e.class.into()),
-        Wanted::Type(point_type) => e.point_type == point_type,
+        Wanted::Type(point_type) => e.point_type == point_type && !e.is_command,
+        Wanted::Commands(point_type) => e.point_type == point_type && e.is_command,
     }
 }
 
 /// Applies a step to the model.
 fn apply(model: &mut Vec<Modelled>, step: Step, number: u16) {
     match step {
-        Step::Push(point_type, class) => {
+        Step::Push(..) | Step::Command(_) => {
+            let (point_type, class, is_command) = match step {
+                Step::Push(point_type, class) => (point_type, class, false),
+                Step::Command(class) => (PointType::BinaryOutput, class, true),
+                _ => unreachable!(),
+            };
             if model.iter().filter(|e| e.point_type == point_type).count() == usize::from(LIMIT) {
                 let oldest = model.iter().position(|e| e.point_type == point_type).unwrap();
                 model.remove(oldest);
             }
-            model.push(Modelled { number, point_type, class, mark: Mark::Idle });
+            model.push(Modelled { number, point_type, class, mark: Mark::Idle, is_command });
         }
         Step::Select(header, wanted, limit) => {
             let idle = model.iter_mut().filter(|e| e.mark == Mark::Idle && model_holds(wanted, e));
@@ -92,6 +105,10 @@ fn apply_to_buffer(buffer: &mut EventBuffer, step: Step, number: u16) {
         Step::Push(point_type, class) => {
             let change = Change { class, event_variation: 1, bits: u64::from(number), flags: Flags::ONLINE };
             buffer.push(point_type, number, change, &number.to_le_bytes(), stamp);
+        }
+        Step::Command(class) => {
+            let change = Change { class, event_variation: 1, bits: 1, flags: Flags(0) };
+            buffer.push_command(PointType::BinaryOutput, number, change, stamp);
         }
         Step::Select(header, wanted, limit) => {
             buffer.select(header, wanted, limit);
@@ -119,7 +136,13 @@ fn write_first(buffer: &mut EventBuffer, mark: Mark, count: usize) {
 }
 
 fn all(buffer: &EventBuffer) -> Vec<Modelled> {
-    let event = |e: &Event| Modelled { number: e.index, point_type: e.point_type, class: e.class, mark: e.mark };
+    let event = |e: &Event| Modelled {
+        number: e.index,
+        point_type: e.point_type,
+        class: e.class,
+        mark: e.mark,
+        is_command: e.is_command,
+    };
     buffer.iter().map(event).collect()
 }
 
@@ -177,7 +200,7 @@ proptest! {
         }
         for ((point_type, index), remove) in steps {
             let value = match point_type {
-                PointType::Binary => Measured::Bit(index % 2 == 1),
+                PointType::Binary | PointType::BinaryOutput => Measured::Bit(index % 2 == 1),
                 PointType::Analog => Measured::Analog(f64::from(index)),
                 _ => Measured::Octets(index.to_le_bytes().into()),
             };
@@ -273,7 +296,7 @@ fn points_are_found_by_type_and_index() {
     assert!(database.remove(PointType::OctetString, 41));
     assert!(!database.remove(PointType::OctetString, 41));
     assert_eq!(database.remove_all(PointType::Counter), 4);
-    assert_eq!((database.len(), database.count(PointType::AnalogOutput)), (27, 4));
+    assert_eq!((database.len(), database.count(PointType::AnalogOutput)), (31, 4));
     assert_eq!(database.get(PointType::OctetString, 1024).unwrap().value, Measured::Octets(b"west"[..].into()));
     assert_eq!(database.get(PointType::OctetString, 0).unwrap().value, Measured::Octets([0][..].into()));
     assert_eq!(database.slots_between(PointType::Binary, 1, 1024).len(), 2);

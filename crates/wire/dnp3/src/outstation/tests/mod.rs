@@ -4,6 +4,8 @@ mod certification;
 mod events;
 mod requests;
 mod script;
+mod sizes;
 pub(super) mod station;
+mod subset;
 mod traces;
 mod unsolicited;

@@ -255,7 +255,7 @@ fn counters_freeze_classes_change_octets_are_written() {
         .ask("C0 09 14 00 00 01 01", "C0 81 88 00")
         .ask("C1 01 15 01 00 01 01 14 02 00 01 01", "C1 81 88 00 15 01 00 01 01 01 09 00 00 00 14 02 00 01 01 01 00 00")
         .ask("C2 08 14 00 06", "")
-        .ask("C3 07 1E 00 06", "C3 81 88 02")
+        .ask("C3 07 01 00 06", "C3 81 88 02")
         // Binary 1 to class 3, binary 0 to none.
         .ask("C4 16 3C 04 06 01 00 00 01 01 3C 01 06 01 00 00 00 00", "C4 81 88 00")
         .update(bit(0, true))

@@ -33,7 +33,11 @@ pub(crate) fn small_database() -> Database {
             let (static_variation, event_variation) = match point_type {
                 PointType::OctetString => (0, 0),
                 PointType::Binary | PointType::DoubleBit | PointType::BinaryOutput => (2, 1),
-                PointType::Counter | PointType::FrozenCounter | PointType::Analog | PointType::AnalogOutput => (2, 2),
+                PointType::Counter
+                | PointType::FrozenCounter
+                | PointType::Analog
+                | PointType::FrozenAnalog
+                | PointType::AnalogOutput => (2, 2),
             };
             let config = PointConfig { static_variation, event_variation, ..PointConfig::of(point_type) };
             let class = match point_type {

@@ -216,7 +216,9 @@ fn measurement(point_type: PointType, index: u16, seed: u8) -> Measurement {
         PointType::Binary | PointType::BinaryOutput => Measured::Bit(seed % 2 == 1),
         PointType::DoubleBit => Measured::DoubleBit(crate::DoubleBit::from_bits(seed)),
         PointType::Counter | PointType::FrozenCounter => Measured::Count(u32::from(seed)),
-        PointType::Analog | PointType::AnalogOutput => Measured::Analog(f64::from(seed) - 100.0),
+        PointType::Analog | PointType::FrozenAnalog | PointType::AnalogOutput => {
+            Measured::Analog(f64::from(seed) - 100.0)
+        }
         PointType::OctetString => Measured::Octets(alloc::vec![seed; usize::from(seed).max(1)].into()),
     };
     Measurement { point_type, index, value, flags: Flags::ONLINE, stamp: None }
