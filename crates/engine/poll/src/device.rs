@@ -296,6 +296,10 @@ impl Device {
         }
     }
 
+    pub(crate) const fn note_authentication_failure(&mut self) {
+        self.counts.authentication_failures += 1;
+    }
+
     pub(crate) fn garbage(&mut self, now: Now, out: &mut Outbox) {
         self.counts.garbage += 1;
         self.garbage_in_row = self.garbage_in_row.saturating_add(1);

@@ -63,6 +63,8 @@ pub struct DeviceCounts {
     pub connects: u64,
     /// Times that the link was lost.
     pub losses: u64,
+    /// Times that one end could not prove to the other who it is, or may not do what it asked for.
+    pub authentication_failures: u64,
 }
 
 /// How a device does, and since when.
@@ -110,6 +112,7 @@ impl DeviceHealth {
             ("restarts", counts.restarts),
             ("connects", counts.connects),
             ("losses", counts.losses),
+            ("authentication_failures", counts.authentication_failures),
         ];
         for (name, count) in members {
             let _ = write!(out, ",\"{name}\":{count}");

@@ -111,6 +111,11 @@ impl Poller {
         self.with(device, |device, out| device.garbage(now, out));
     }
 
+    /// Takes that authentication between the node and a device failed.
+    pub fn handle_authentication_failure(&mut self, device: DeviceId) {
+        self.with(device, |device, _| device.note_authentication_failure());
+    }
+
     /// Takes that a device says it restarted.
     pub fn handle_restart(&mut self, now: Now, device: DeviceId) {
         self.with(device, |device, out| device.restarted(now, out));

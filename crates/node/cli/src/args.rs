@@ -290,6 +290,29 @@ pub enum Dnp3Verb {
     Master(MasterArgs),
     /// Print every DNP3 frame of a capture
     Decode(DecodeArgs),
+    /// Make an update key of secure authentication, in a file that only its owner may read
+    Keygen(KeygenArgs),
+}
+
+/// `tieline dnp3 keygen`.
+#[derive(Debug, Args)]
+pub struct KeygenArgs {
+    /// The file to write; it must not be there yet
+    pub file: PathBuf,
+    /// Bits of the key
+    #[arg(long, value_name = "BITS", default_value = "256", value_parser = ["128", "256"])]
+    pub bits: String,
+}
+
+/// Secure authentication (IEEE 1815 clause 7), of both roles.
+#[derive(Debug, Args)]
+pub struct SecureArgs {
+    /// Authenticate with the update key in this file, as tieline dnp3 keygen writes it
+    #[arg(long, value_name = "FILE")]
+    pub update_key: Option<PathBuf>,
+    /// The user that the update key is of
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, requires = "update_key", value_parser = clap::value_parser!(u16).range(1..))]
+    pub user: u16,
 }
 
 /// `tieline dnp3 decode`.
@@ -317,6 +340,9 @@ pub struct OutstationArgs {
     /// Print one JSON object with the address in use first, and events as JSON
     #[arg(long)]
     pub json: bool,
+    /// Who may operate it
+    #[command(flatten)]
+    pub secure: SecureArgs,
 }
 
 /// `tieline dnp3 master`.
@@ -349,6 +375,9 @@ pub struct MasterArgs {
     /// How --operate asks the device
     #[arg(long, value_enum, default_value = "select", requires = "operate")]
     pub mode: Mode,
+    /// On whose behalf it asks
+    #[command(flatten)]
+    pub secure: SecureArgs,
     /// One JSON object a line
     #[arg(long)]
     pub json: bool,

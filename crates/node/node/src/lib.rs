@@ -23,6 +23,7 @@ mod history;
 mod http;
 mod node;
 mod reserved;
+pub mod secure;
 pub mod station;
 
 pub use demo::Demo;

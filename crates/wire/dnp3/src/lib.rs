@@ -25,6 +25,7 @@ pub mod link;
 pub mod master;
 pub mod objects;
 pub mod outstation;
+pub mod secure;
 pub mod transport;
 mod types;
 

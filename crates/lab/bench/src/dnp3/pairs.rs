@@ -143,6 +143,7 @@ impl Reader {
             | MasterEvent::Answer { .. }
             | MasterEvent::Object { .. }
             | MasterEvent::Files(_)
+            | MasterEvent::Security(_)
             | MasterEvent::TaskDone { .. } => {}
         }
     }

@@ -2,12 +2,13 @@
 
 use super::measured;
 use super::operate::Operation;
-use crate::args::{MasterArgs, Mode};
+use crate::args::{MasterArgs, Mode, SecureArgs};
 use crate::{log, signals};
 use anyhow::{Context, Result, anyhow};
 use serde_json::json;
 use std::io::{Error, Stdout, Write};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,7 +17,10 @@ use tieline_core::{CommandMode, Now};
 use tieline_dnp3::Classes;
 use tieline_dnp3::lean::{Carrier, LeanConfig, Side};
 use tieline_dnp3::master::{Master, MasterConfig, MasterEvent, TaskOutcome, TimeSync};
+use tieline_dnp3::secure::{AuthError, MasterSecurityConfig, SecurityEvent};
 use tieline_net::{Clock, Closed, Counters, Limits, Owner, Session, Shard, ShardThread, Target, keep_connected};
+use tieline_node::config::secure::master_machine;
+use tieline_node::secure::read_key;
 use tokio::sync::oneshot;
 
 /// What the master is to do.
@@ -48,11 +52,12 @@ pub fn master(args: &MasterArgs) -> Result<ExitCode> {
         (None, true) => Plan::Once,
         (None, false) => Plan::Follow { poll: args.poll },
     };
+    let secure = args.secure.update_key.as_deref().map(|file| security(file, &args.secure)).transpose()?;
     let config = config(args, plan);
     let (target, json) = (Target::new(&args.address), args.json);
     let (end, ended) = oneshot::channel();
     let thread = ShardThread::spawn("master", Clock::start(), Arc::new(Counters::default()), move |shard| {
-        run(shard, target, config, Printer { plan, json, out: std::io::stdout(), end: Some(end) })
+        run(shard, target, (config, secure), Printer { plan, json, out: std::io::stdout(), end: Some(end) })
     })?;
     let outcome = signals::until_done(ended)?;
     drop(thread);
@@ -83,8 +88,17 @@ fn config(args: &MasterArgs, plan: Plan) -> MasterConfig {
     }
 }
 
-async fn run(shard: Rc<Shard>, target: Target, config: MasterConfig, mut printer: Printer) {
-    let session = Session::new(&shard, Master::new(config), Limits::default());
+async fn run(
+    shard: Rc<Shard>,
+    target: Target,
+    (config, secure): (MasterConfig, Option<MasterSecurityConfig>),
+    mut printer: Printer,
+) {
+    let mut master = Master::new(config);
+    if let Some(secure) = secure {
+        master.set_security(master_machine(&secure));
+    }
+    let session = Session::new(&shard, master, Limits::default());
     if let Plan::Follow { poll: Some(every) } = printer.plan {
         let polled = session.clone();
         tokio::task::spawn_local(async move {
@@ -101,6 +115,11 @@ async fn run(shard: Rc<Shard>, target: Target, config: MasterConfig, mut printer
     }
     let seed = shard.now().utc.micros().unsigned_abs();
     keep_connected(&session, &target, seed, &mut printer).await;
+}
+
+fn security(file: &Path, args: &SecureArgs) -> Result<MasterSecurityConfig> {
+    let update_key = read_key(file).with_context(|| format!("update key {}", file.display()))?;
+    Ok(MasterSecurityConfig { user: args.user, ..MasterSecurityConfig::new(update_key) })
 }
 
 struct Printer {
@@ -143,6 +162,28 @@ impl Printer {
         };
         if let Err(error) = submitted {
             self.fail(session, &error.to_string());
+        }
+    }
+
+    fn note_security(&self, event: &SecurityEvent) {
+        match event {
+            SecurityEvent::KeyChangeFailed { user } => {
+                eprintln!("tieline: session keys of user {user} could not be changed");
+            }
+            SecurityEvent::ErrorReceived { user, error } => {
+                let error = error.map_or("unknown error", AuthError::name);
+                eprintln!("tieline: the outstation refuses user {user}: {error}");
+            }
+            SecurityEvent::KeysChanged { user } if matches!(self.plan, Plan::Follow { .. }) => {
+                eprintln!("tieline: session keys of user {user} changed");
+            }
+            SecurityEvent::KeysChanged { .. }
+            | SecurityEvent::KeysLost { .. }
+            | SecurityEvent::Refused { .. }
+            | SecurityEvent::UpdateKeyChanged { .. }
+            | SecurityEvent::UserRemoved { .. }
+            | SecurityEvent::StatusSequence(_)
+            | SecurityEvent::Statistic { .. } => {}
         }
     }
 
@@ -198,6 +239,7 @@ impl Owner<Master> for Printer {
             | MasterEvent::Object { .. }
             | MasterEvent::Files(_)
             | MasterEvent::TaskDone { .. } => {}
+            MasterEvent::Security(event) => self.note_security(&event),
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod capture;
 mod decode;
+mod keygen;
 mod master;
 mod measured;
 pub mod operate;
@@ -17,5 +18,6 @@ pub fn dnp3(verb: &Dnp3Verb) -> Result<ExitCode> {
         Dnp3Verb::Outstation(args) => outstation::outstation(args),
         Dnp3Verb::Master(args) => master::master(args),
         Dnp3Verb::Decode(args) => decode::decode(args),
+        Dnp3Verb::Keygen(args) => keygen::keygen(args),
     }
 }

@@ -1,6 +1,6 @@
 //! `tieline dnp3 outstation`: a database behind a port, changed by lines on standard input.
 
-use crate::args::OutstationArgs;
+use crate::args::{OutstationArgs, SecureArgs};
 use crate::{log, signals};
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Value as Json, json};
@@ -14,9 +14,12 @@ use std::sync::mpsc as blocking;
 use tieline_core::{Now, Timestamp};
 use tieline_dnp3::app::{Attribute, CommandStatus, attribute_name};
 use tieline_dnp3::outstation::{Operate, Outstation, OutstationEvent};
+use tieline_dnp3::secure::{AuthError, OutstationSecurityConfig, Role, SecurityEvent, User};
 use tieline_dnp3::{AnalogCommand, Classes, Control};
 use tieline_net::{Clock, Counters, Session, Shard, ShardThread};
 use tieline_node::config::outstation::{OutstationFile, load};
+use tieline_node::config::secure::StationSecurity;
+use tieline_node::secure::{UserStore, read_key};
 use tieline_node::station::{Happening, Line, Station, TableControls, Teller, database_of, state_after};
 use tokio::sync::{mpsc, oneshot};
 
@@ -36,6 +39,7 @@ pub fn outstation(args: &OutstationArgs) -> Result<ExitCode> {
             return Ok(ExitCode::FAILURE);
         }
     };
+    let file = with_user(file, &args.secure)?;
     let (lines, asked) = mpsc::channel(1);
     let (report, reported) = blocking::sync_channel(1);
     let (listen, json) = (args.listen, args.json);
@@ -64,6 +68,21 @@ pub fn outstation(args: &OutstationArgs) -> Result<ExitCode> {
         }
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The file's security, and the user of the command line besides: one that may do everything.
+fn with_user(mut file: OutstationFile, args: &SecureArgs) -> Result<OutstationFile> {
+    let Some(path) = &args.update_key else { return Ok(file) };
+    let update_key = read_key(path).with_context(|| format!("update key {}", path.display()))?;
+    let secure = file.secure.get_or_insert_with(|| StationSecurity {
+        config: OutstationSecurityConfig::default(),
+        users: Vec::new(),
+        store: None,
+    });
+    secure.users.retain(|user| user.number != args.user);
+    let name = format!("user {}", args.user);
+    secure.users.push(User { number: args.user, name, role: Role::SingleUser, until_day: None, update_key });
+    Ok(file)
 }
 
 /// Answers each line by one; whether the last was `quit`.
@@ -111,8 +130,11 @@ async fn serve(
     mut asked: mpsc::Receiver<Asked>,
     report: blocking::SyncSender<std::io::Result<SocketAddr>>,
 ) {
-    let tell: Teller =
-        Rc::new(RefCell::new(move |session: &_, now, happening| happened(session, now, &happening, json)));
+    let mut store = file.secure.as_ref().and_then(|secure| secure.store.clone());
+    let tell: Teller = Rc::new(RefCell::new(move |session: &_, now, happening| {
+        keep(store.as_mut(), &happening);
+        happened(session, now, &happening, json);
+    }));
     let controls = Box::new(TableControls::of(&file.points));
     let mut outstation = Outstation::new(file.config, database_of(&file.points), controls);
     outstation.set_attributes(file.attributes);
@@ -121,12 +143,23 @@ async fn serve(
         Ok(station) => station,
         Err(error) => return drop(report.send(Err(error))),
     };
+    if let Some(secure) = &file.secure {
+        station.session().with(|outstation, _| outstation.set_security(secure.machine()));
+    }
     let _ = report.send(Ok(station.address()));
     while let Some((line, answer)) = asked.recv().await {
         let _ = answer.send(station.apply(line));
     }
     // No more lines come; the station goes on.
     std::future::pending::<()>().await;
+}
+
+/// Keeps what the authority changed.
+fn keep(store: Option<&mut UserStore>, happening: &Happening) {
+    let (Some(store), Happening::Event(OutstationEvent::Security(event))) = (store, happening) else { return };
+    if let Err(error) = store.note(event) {
+        eprintln!("tieline: what the authority changed is lost with the next restart: {error}");
+    }
 }
 
 /// Tells of it, and does what a device would do.
@@ -207,6 +240,29 @@ fn describe(happening: &Happening) -> Json {
         OutstationEvent::Frozen { cleared } => json!({ "event": "frozen", "cleared": cleared }),
         OutstationEvent::ClassAssigned => json!({ "event": "class-assigned" }),
         OutstationEvent::UnsolicitedGivenUp => json!({ "event": "unsolicited-given-up" }),
+        OutstationEvent::Security(event) => describe_security(event),
+    }
+}
+
+fn describe_security(event: &SecurityEvent) -> Json {
+    match event {
+        SecurityEvent::KeysChanged { user } => json!({ "event": "session-keys-changed", "user": user }),
+        SecurityEvent::KeysLost { user } => json!({ "event": "session-keys-lost", "user": user }),
+        SecurityEvent::KeyChangeFailed { user } => json!({ "event": "session-key-change-failed", "user": user }),
+        SecurityEvent::Refused { user, error } => {
+            json!({ "event": "authentication-refused", "user": user, "why": error.name() })
+        }
+        SecurityEvent::ErrorReceived { user, error } => {
+            json!({ "event": "authentication-error", "user": user, "why": error.map_or("unknown", AuthError::name) })
+        }
+        SecurityEvent::UpdateKeyChanged { user, name, role, .. } => {
+            json!({ "event": "update-key-changed", "user": user, "name": name, "role": role.name() })
+        }
+        SecurityEvent::UserRemoved { user } => json!({ "event": "user-removed", "user": user }),
+        SecurityEvent::StatusSequence(next) => json!({ "event": "status-sequence", "next": next }),
+        SecurityEvent::Statistic { statistic, count } => {
+            json!({ "event": "security-statistic", "statistic": statistic.name(), "count": count })
+        }
     }
 }
 

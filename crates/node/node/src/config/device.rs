@@ -3,12 +3,14 @@
 use super::parse;
 use super::points::{PointConfig, read_points};
 use super::reader::{Document, Section};
+use super::secure::read_device_security;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::Topic;
+use tieline_dnp3::secure::MasterSecurityConfig;
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -105,6 +107,8 @@ pub struct Dnp3Config {
     pub confirm_stored: bool,
     /// Whether lean messages are offered to the device, or accepted from it.
     pub lean: bool,
+    /// How it proves who it is; none does not.
+    pub secure: Option<Box<MasterSecurityConfig>>,
 }
 
 /// Reads one device; none where something essential is missing or wrong (which has been reported then).
@@ -129,7 +133,11 @@ pub fn read_device(
     let publish = s.or(doc, "publish", vec!["points".to_owned(), "all".to_owned()], parse_publish);
     let all_every = s.or(doc, "all_every", SECOND, parse::duration(Duration::from_millis(10)..=HOUR));
     let stale_after = s.optional(doc, "stale_after", parse::duration(SECOND..=7 * 24 * HOUR));
-    let dnp3 = read_dnp3(s.section(doc, "dnp3"), doc);
+    let mut dnp3 = read_dnp3(s.section(doc, "dnp3"), doc);
+    let secure = read_device_security(doc, &mut s, lists.folder);
+    if let Some(dnp3) = &mut dnp3 {
+        dnp3.secure = secure.map(Box::new);
+    }
     s.finish(doc);
     Some(DeviceConfig {
         name: name.to_owned(),
@@ -228,6 +236,7 @@ fn read_dnp3(mut s: Section<'_>, doc: &mut Document<'_>) -> Option<Dnp3Config> {
             parse::word(&[("lan", TimeSync::Lan), ("delay", TimeSync::Delay), ("off", TimeSync::Off)]),
         ),
         confirm_stored: s.or(doc, "confirm", true, parse::word(&[("stored", true), ("received", false)])),
+        secure: None,
         lean: s.or(doc, "lean", false, parse::boolean),
     };
     s.finish(doc);

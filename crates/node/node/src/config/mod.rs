@@ -10,6 +10,7 @@ mod device;
 
 pub mod outstation;
 mod points;
+pub mod secure;
 
 #[cfg(test)]
 mod tests;

@@ -27,6 +27,7 @@ mod attributes;
 
 use super::parse;
 use super::reader::{Document, Expected, Findings, Section};
+use super::secure::{StationSecurity, read_station_security};
 use super::{ConfigError, Finding};
 use std::path::Path;
 use std::time::Duration;
@@ -45,6 +46,8 @@ pub struct OutstationFile {
     pub points: Vec<OutstationPoint>,
     /// What it says of itself.
     pub attributes: DeviceAttributes,
+    /// Its secure authentication, where it has any.
+    pub secure: Option<StationSecurity>,
 }
 
 /// One point of an outstation.
@@ -78,15 +81,16 @@ pub fn load(path: &Path) -> Result<OutstationFile, ConfigError> {
 /// # Errors
 /// Everything that is wrong in it.
 pub fn from_text(file: &str, text: &str) -> Result<OutstationFile, ConfigError> {
+    let folder = Path::new(file).parent().unwrap_or(Path::new(""));
     let mut findings = Findings::default();
-    let read = Document::read(file, text, &mut findings, read_file);
+    let read = Document::read(file, text, &mut findings, |doc, s| read_file(doc, s, folder));
     if findings.is_empty() { Ok(read) } else { Err(ConfigError(findings.sorted())) }
 }
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-fn read_file(doc: &mut Document<'_>, mut s: Section<'_>) -> OutstationFile {
+fn read_file(doc: &mut Document<'_>, mut s: Section<'_>, folder: &Path) -> OutstationFile {
     let default = OutstationConfig::default();
     let wait = || parse::duration(Duration::from_millis(1)..=HOUR);
     let unsolicited = UnsolicitedConfig {
@@ -126,8 +130,9 @@ fn read_file(doc: &mut Document<'_>, mut s: Section<'_>) -> OutstationFile {
         }
     }
     let attributes = attributes::read(doc, &mut s);
+    let secure = read_station_security(doc, &mut s, folder);
     s.finish(doc);
-    OutstationFile { config, points, attributes }
+    OutstationFile { config, points, attributes, secure }
 }
 
 fn read_point(doc: &mut Document<'_>, mut s: Section<'_>) -> Vec<OutstationPoint> {

@@ -3,6 +3,7 @@
 use super::Numbered;
 use super::shard::{Field, SharedField};
 use super::translate::{PointIndex, to_reading};
+use crate::config::secure::master_machine;
 use crate::config::{DeviceConfig, Dnp3Config, Protocol, TimeSync as SyncConfig, Transport};
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -13,6 +14,7 @@ use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Now, PointId, Ref
 use tieline_dnp3::Classes;
 use tieline_dnp3::lean::{Carrier, LeanConfig, Side};
 use tieline_dnp3::master::{Master, MasterConfig, MasterEvent, OfflineReason, TaskOutcome, TimeSync};
+use tieline_dnp3::secure::{AuthError, SecurityEvent};
 use tieline_net::{Closed, Limits, ListenConfig, Listener, Owner, Session, Shard, Target, keep_connected};
 use tieline_poll::{DeviceSpec, LinkState, PointTable, PollClass, PollResult, PollSpec, Publish};
 
@@ -77,7 +79,7 @@ pub async fn start_device(
 ) -> std::io::Result<()> {
     let Numbered { id, config, recorded } = device;
     let Protocol::Dnp3(dnp3) = &config.protocol;
-    let session = Session::new(shard, Master::new(master_config(dnp3, &config.transport)), Limits::default());
+    let session = Session::new(shard, master_of(dnp3, &config.transport), Limits::default());
     let index = Rc::new(PointIndex::new(Arc::clone(&config.points)));
     let held = Rc::new(Cell::new(0));
     let seat = Seat {
@@ -130,6 +132,14 @@ async fn listen(
         }
     });
     Ok(())
+}
+
+fn master_of(dnp3: &Dnp3Config, transport: &Transport) -> Master {
+    let mut master = Master::new(master_config(dnp3, transport));
+    if let Some(secure) = &dnp3.secure {
+        master.set_security(master_machine(secure));
+    }
+    master
 }
 
 fn master_config(dnp3: &Dnp3Config, transport: &Transport) -> MasterConfig {
@@ -211,9 +221,32 @@ impl DeviceOwner {
             | TaskOutcome::ConnectionLost { .. }
             | TaskOutcome::BadEcho { .. }
             | TaskOutcome::Malformed
-            | TaskOutcome::TooLong => PollResult::Error,
+            | TaskOutcome::TooLong
+            | TaskOutcome::Unauthenticated(_) => PollResult::Error,
         };
         self.with(|field| field.poller.handle_poll_done(now, self.id, class, result));
+    }
+}
+
+/// What a person should know of a device's secure authentication.
+fn note_security(device: DeviceId, event: &SecurityEvent) {
+    match event {
+        SecurityEvent::KeysChanged { user } => tracing::info!(device = device.0, user, "session keys changed"),
+        SecurityEvent::KeyChangeFailed { user } => {
+            tracing::warn!(device = device.0, user, "session keys could not be changed");
+        }
+        SecurityEvent::ErrorReceived { user, error } => {
+            let error = error.map_or("unknown", AuthError::name);
+            tracing::warn!(device = device.0, user, error, "the device refuses our authentication");
+        }
+        SecurityEvent::Statistic { statistic, count } => {
+            tracing::debug!(device = device.0, statistic = statistic.name(), count, "security statistic");
+        }
+        SecurityEvent::KeysLost { .. }
+        | SecurityEvent::Refused { .. }
+        | SecurityEvent::UpdateKeyChanged { .. }
+        | SecurityEvent::UserRemoved { .. }
+        | SecurityEvent::StatusSequence(_) => {}
     }
 }
 
@@ -258,6 +291,12 @@ impl Owner<Master> for DeviceOwner {
             }),
             MasterEvent::TaskDone { token, outcome } => self.task_done(now, token, outcome),
             MasterEvent::Answer { .. } | MasterEvent::Object { .. } | MasterEvent::Files(_) => {}
+            MasterEvent::Security(event) => {
+                if matches!(*event, SecurityEvent::KeyChangeFailed { .. } | SecurityEvent::ErrorReceived { .. }) {
+                    self.field.borrow_mut().poller.handle_authentication_failure(self.id);
+                }
+                note_security(self.id, &event);
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::Answer;
 use crate::app::{CommandStatus, Object};
+use crate::secure::{AuthError, SecurityEvent};
 use crate::{Iin, Measurement};
 use alloc::boxed::Box;
 use core::fmt;
@@ -62,6 +63,8 @@ pub enum MasterEvent {
         /// How it ended.
         outcome: TaskOutcome,
     },
+    /// Of secure authentication.
+    Security(Box<SecurityEvent>),
 }
 
 /// Why an outstation counts as away.
@@ -117,6 +120,8 @@ pub enum TaskOutcome {
     Malformed,
     /// The answer has more fragments than allowed.
     TooLong,
+    /// The outstation does not believe who we are, or the user may not ask for it: nothing was done.
+    Unauthenticated(AuthError),
 }
 
 impl TaskOutcome {
@@ -136,6 +141,7 @@ impl TaskOutcome {
             Self::BadEcho { .. } => "bad_echo",
             Self::Malformed => "malformed",
             Self::TooLong => "too_long",
+            Self::Unauthenticated(error) => error.name(),
         }
     }
 
@@ -146,7 +152,13 @@ impl TaskOutcome {
             Self::Timeout { maybe_operated }
             | Self::ConnectionLost { maybe_operated }
             | Self::BadEcho { maybe_operated } => maybe_operated,
-            Self::Done | Self::Sent | Self::Refused(_) | Self::Indicated(_) | Self::Malformed | Self::TooLong => false,
+            Self::Done
+            | Self::Sent
+            | Self::Refused(_)
+            | Self::Indicated(_)
+            | Self::Malformed
+            | Self::TooLong
+            | Self::Unauthenticated(_) => false,
         }
     }
 }
@@ -163,6 +175,7 @@ impl fmt::Display for TaskOutcome {
             Self::BadEcho { .. } => f.write_str("the answer is not what was sent")?,
             Self::Malformed => f.write_str("the answer cannot be read")?,
             Self::TooLong => f.write_str("the answer does not end")?,
+            Self::Unauthenticated(error) => write!(f, "secure authentication: {}", error.name())?,
         }
         if self.maybe_operated() { f.write_str("; the output may have operated") } else { Ok(()) }
     }

@@ -207,6 +207,9 @@ impl Master {
             return self.fail_pending(now, TaskOutcome::Sent);
         }
         self.counters.timeouts += 1;
+        if let Some(secure) = &mut self.secure {
+            secure.note_unanswered();
+        }
         if !pending.work.is_late(now.mono) && pending.repeat() {
             self.counters.retries += 1;
             return;

@@ -25,6 +25,7 @@ mod files;
 mod finish;
 mod receive;
 mod request;
+mod secured;
 mod task;
 mod timers;
 mod work;
@@ -44,6 +45,7 @@ use crate::endpoint::{
     Endpoint, EndpointConfig, EndpointCounters, LinkService, PrimaryCounters, Received, Role, Trace,
 };
 use crate::link::LinkAddress;
+use crate::secure::MasterSecurity;
 use crate::{Classes, Control, Iin};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -84,6 +86,7 @@ pub struct Master {
     /// Of the last call that brought it.
     now: Now,
     counters: MasterCounters,
+    secure: Option<Box<MasterSecurity>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -245,6 +248,7 @@ impl Master {
             events: VecDeque::new(),
             now: Now::default(),
             counters: MasterCounters::default(),
+            secure: None,
         }
     }
 
@@ -405,6 +409,9 @@ impl Machine for Master {
         self.ready = false;
         self.iin = Iin::NONE;
         self.heard_at = now.mono;
+        if let Some(secure) = &mut self.secure {
+            secure.handle_connected();
+        }
         if !self.duties.is_starting() {
             self.ready = true;
             self.events.push_back(MasterEvent::Ready);
@@ -426,6 +433,7 @@ impl Machine for Master {
         while let Some(task) = self.queue.pop() {
             self.end_task(task.token, lost(false));
         }
+        self.handle_secured_disconnected();
         self.go_offline(OfflineReason::Disconnected);
     }
 
@@ -458,6 +466,7 @@ impl Machine for Master {
             self.probe(now);
         }
         self.endpoint.handle_timeout(now.mono);
+        self.handle_secured_timeout(now);
     }
 
     fn poll_transmit(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
@@ -472,12 +481,14 @@ impl Machine for Master {
             }
             return Some(event);
         }
-        self.read_on()
+        self.poll_secured_event().or_else(|| self.read_on())
     }
 
     fn timeout(&self) -> Option<Instant> {
-        let deadlines = [self.timers.next(), self.queue.timeout(), self.keep_alive_at(), self.endpoint.timeout()];
-        deadlines.into_iter().flatten().min()
+        let secure = self.secure.as_ref().and_then(|secure| secure.timeout());
+        let own = [self.timers.next(), self.queue.timeout(), self.keep_alive_at()];
+        let deadlines = own.into_iter().chain([self.endpoint.timeout(), secure]);
+        deadlines.flatten().min()
     }
 
     fn is_closed(&self) -> bool {

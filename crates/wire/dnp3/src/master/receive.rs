@@ -63,6 +63,7 @@ impl Master {
         match function {
             Function::Response => self.handle_response(now, arrived, readable),
             Function::UnsolicitedResponse => self.handle_unsolicited(now, arrived, readable),
+            Function::AuthenticationResponse => self.handle_authentication(now, iin),
             _ => self.counters.unexpected += 1,
         }
         if self.reading.is_none() {
@@ -214,11 +215,12 @@ impl Master {
     }
 
     /// Acts on bits that came up; a bit that stays is acted on once.
-    fn handle_indications(&mut self, now: Now, iin: Iin, unsolicited: bool, answers_event_poll: bool) {
+    pub(super) fn handle_indications(&mut self, now: Now, iin: Iin, unsolicited: bool, answers_event_poll: bool) {
         let came_up = |bit| iin.contains(bit) && !self.iin.contains(bit);
         let (restart, overflow) = (came_up(Iin::DEVICE_RESTART), came_up(Iin::EVENT_BUFFER_OVERFLOW));
         if restart {
             self.counters.restarts += 1;
+            self.note_secured_restart(now);
             self.events.push_back(MasterEvent::Restarted);
             // The outstation has forgotten what was enabled before.
             self.duties = self.duties.with(Duties::startup(&self.config));

@@ -34,6 +34,9 @@ impl Master {
         if self.endpoint.poll_transmit(out) {
             return true;
         }
+        if let Some(transmitted) = self.transmit_secured(now, out) {
+            return transmitted;
+        }
         if self.pending.is_none() {
             self.pending = self.next_work(now.mono).map(|work| Pending::new(work, self.config.retries));
         }
@@ -76,11 +79,12 @@ impl Master {
         let mut writer = FragmentWriter::request(out, self.config.request_octets_max, control, function);
         let written = self.write_objects(&pending.work, now, &mut writer);
         debug_assert_eq!(written, Ok(()), "{:?}", pending.work);
+        let awaits_challenge = self.secure_request(now, out, start);
         let destination = self.address(&pending.work);
         self.endpoint.frame_in_place(destination, out, start);
         pending.expect(sequence, now, self.garbage());
         self.counters.requests += 1;
-        if pending.work.is_unanswered() {
+        if pending.work.is_unanswered() && !awaits_challenge {
             // It ends as soon as it is on its way.
             self.timers.set(Timer::Response, now.mono);
         } else {

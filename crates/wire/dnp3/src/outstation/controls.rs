@@ -1,6 +1,7 @@
 //! Who decides on controls, and what the owner hears.
 
 use crate::app::{Attribute, CommandStatus};
+use crate::secure::SecurityEvent;
 use crate::{Classes, Control, DnpTime, Measurement};
 use alloc::boxed::Box;
 
@@ -103,4 +104,6 @@ pub enum OutstationEvent {
     ClassAssigned,
     /// Unsolicited responses stopped: no confirm came within the allowed repetitions.
     UnsolicitedGivenUp,
+    /// Of secure authentication.
+    Security(Box<SecurityEvent>),
 }

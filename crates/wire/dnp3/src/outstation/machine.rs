@@ -1,7 +1,7 @@
 //! The outstation as a machine: the endpoint below, the application above.
 
 use super::application::OUTBOX_MAX;
-use super::{Outstation, OutstationEvent};
+use super::{Outstation, OutstationEvent, secured};
 use crate::endpoint::Received;
 use crate::link::LinkAddress;
 use alloc::collections::VecDeque;
@@ -19,10 +19,13 @@ impl Machine for Outstation {
     fn handle_disconnected(&mut self, _now: Now) {
         self.endpoint.reset();
         self.application.handle_disconnected();
+        if let Some(secure) = &mut self.secure {
+            secure.handle_disconnected();
+        }
     }
 
     fn handle_input(&mut self, now: Now, octets: &[u8]) -> usize {
-        let Self { endpoint, application } = self;
+        let Self { endpoint, application, secure } = self;
         let mut used = 0;
         while application.outbox.len() < OUTBOX_MAX {
             let (taken, received) = endpoint.handle_input(octets.get(used..).unwrap_or(&[]));
@@ -31,10 +34,10 @@ impl Machine for Outstation {
                 None => break,
                 Some(Received::LinkStatus { .. }) => {}
                 Some(Received::Fragment { broadcast, .. }) => {
-                    application.handle_fragment(now, endpoint.fragment(), broadcast);
+                    secured::hand_over(secure, application, now, endpoint.fragment(), broadcast);
                     endpoint.release();
                     // The answer goes out before the next request is looked at.
-                    if application.has_reply() {
+                    if application.has_reply() || secured::has_reply(secure) {
                         break;
                     }
                 }
@@ -46,6 +49,9 @@ impl Machine for Outstation {
     fn handle_timeout(&mut self, now: Now) {
         self.endpoint.handle_timeout(now.mono);
         self.application.handle_timeout(now);
+        if let Some(secure) = &mut self.secure {
+            secure.handle_timeout(now);
+        }
     }
 
     fn poll_transmit(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
@@ -55,7 +61,7 @@ impl Machine for Outstation {
             return replied;
         }
         let start = out.len();
-        if !self.application.write_fragment(now, out) {
+        if !secured::write_fragment(&mut self.secure, &mut self.application, now, out) {
             return replied;
         }
         let master = LinkAddress::new(self.application.config.master);
@@ -68,11 +74,12 @@ impl Machine for Outstation {
         if self.application.outbox.is_empty() && self.application.outbox.capacity() > 0 {
             self.application.outbox = VecDeque::new();
         }
-        event
+        event.or_else(|| secured::poll_event(&mut self.secure))
     }
 
     fn timeout(&self) -> Option<Instant> {
-        self.application.timeout().into_iter().chain(self.endpoint.timeout()).min()
+        let secure = self.secure.as_ref().and_then(|secure| secure.timeout());
+        self.application.timeout().into_iter().chain(self.endpoint.timeout()).chain(secure).min()
     }
 
     fn is_closed(&self) -> bool {

@@ -42,6 +42,7 @@ mod machine;
 mod management;
 mod point;
 mod read;
+mod secured;
 mod select;
 mod stats;
 mod timers;
@@ -76,6 +77,7 @@ use tieline_core::Now;
 pub struct Outstation {
     endpoint: Endpoint,
     application: Application,
+    secure: secured::Secure,
 }
 
 impl Outstation {
@@ -90,7 +92,7 @@ impl Outstation {
             fragment_max: config.fragment_octets_received_max,
         });
         endpoint.set_lean(config.lean);
-        Self { endpoint, application: Application::new(config, database, controls) }
+        Self { endpoint, application: Application::new(config, database, controls), secure: None }
     }
 
     /// The same with a function that is called at each boundary of its fragments' way.
@@ -177,6 +179,9 @@ impl Outstation {
     /// points keep their values; the owner ends the connection if there is one.
     pub fn restart(&mut self, now: Now) {
         self.application.restart(now);
+        if let Some(secure) = &mut self.secure {
+            secure.restart();
+        }
     }
 
     /// What it counted.

@@ -188,7 +188,8 @@ impl World {
             | MasterEvent::EventsLost
             | MasterEvent::Ready
             | MasterEvent::Indications(_)
-            | MasterEvent::Answer { .. } => self.said.push(word(event)),
+            | MasterEvent::Answer { .. }
+            | MasterEvent::Security(_) => self.said.push(word(event)),
         }
     }
 

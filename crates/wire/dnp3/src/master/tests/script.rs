@@ -191,6 +191,7 @@ fn tidy(text: &str) -> String {
 
 pub(super) fn word(event: &MasterEvent) -> String {
     match event {
+        MasterEvent::Security(event) => format!("security {event:?}"),
         MasterEvent::Online => "online".into(),
         MasterEvent::Offline(reason) => format!("offline {}", reason.name()),
         MasterEvent::Restarted => "restarted".into(),
