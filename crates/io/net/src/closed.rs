@@ -20,6 +20,10 @@ pub enum Closed {
     Slow,
     /// More than [`crate::Limits::unsent_octets_max`] waited for the peer.
     Full,
+    /// A peer without connection was not heard for too long.
+    Silent,
+    /// The records of TLS broke, or the peer refused ours, in its own word.
+    Tls(&'static str),
     /// The machine neither took input nor said why: a fault of ours.
     Stuck,
 }
@@ -36,6 +40,8 @@ impl Closed {
             Self::Replaced => "replaced",
             Self::Slow => "slow",
             Self::Full => "full",
+            Self::Silent => "silent",
+            Self::Tls(_) => "tls",
             Self::Stuck => "stuck",
         }
     }
@@ -51,6 +57,8 @@ impl fmt::Display for Closed {
             Self::Replaced => f.write_str("replaced by a later connection"),
             Self::Slow => f.write_str("the peer stopped reading"),
             Self::Full => f.write_str("the peer reads too slowly: output limit reached"),
+            Self::Silent => f.write_str("the peer was not heard for too long"),
+            Self::Tls(why) => write!(f, "TLS: {why}"),
             Self::Stuck => f.write_str("the protocol machine took no input"),
         }
     }

@@ -1,18 +1,25 @@
 //! Outgoing connections that come back.
 
+use crate::connection::Kind;
 use crate::counters::add;
-use crate::{Closed, Counters, Owner, Session};
+use crate::serial::{SerialConfig, SerialStream};
+use crate::tls::{Tls, TlsStream, count};
+use crate::udp::{UdpConnect, UdpStream};
+use crate::{Closed, Connection, Counters, Owner, Session};
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::Machine;
 use tokio::net::{TcpSocket, TcpStream, lookup_host};
+use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 /// Where to connect to, and how.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Target {
-    /// `host:port`; a host name is looked up at every attempt, and each of its addresses is tried.
+    /// `host:port`; a host name is looked up at every attempt, and each of its addresses is tried. The device file of
+    /// a serial line.
     pub address: String,
     /// How long one attempt may take, the look-up included.
     pub timeout: Duration,
@@ -22,6 +29,31 @@ pub struct Target {
     pub send_buffer: Option<u32>,
     /// Octets of the kernel's receive buffer.
     pub receive_buffer: Option<u32>,
+    /// What goes over the connection.
+    pub over: ConnectOver,
+}
+
+/// What a connection is made of.
+#[derive(Clone, Debug, Default)]
+pub enum ConnectOver {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// TLS over TCP.
+    Tls(TlsConnect),
+    /// Datagrams.
+    Udp(UdpConnect),
+    /// A serial line.
+    Serial(SerialConfig),
+}
+
+/// How a TLS connection is made.
+#[derive(Clone, Debug)]
+pub struct TlsConnect {
+    /// Who we are and whom we trust.
+    pub tls: Arc<Tls>,
+    /// The name that the peer's certificate must be for; none: the host of the address.
+    pub name: Option<String>,
 }
 
 impl Target {
@@ -35,6 +67,7 @@ impl Target {
             backoff: Backoff::default(),
             send_buffer: buffer,
             receive_buffer: buffer,
+            over: ConnectOver::Tcp,
         }
     }
 }
@@ -90,25 +123,66 @@ impl Jitter {
     }
 }
 
-/// One attempt at one connection, without delay (`TCP_NODELAY`).
+/// One attempt at one TCP connection, without delay (`TCP_NODELAY`), whatever is to go over it.
 ///
 /// # Errors
 /// No address, no answer within [`Target::timeout`], or a refusal; the last one where several addresses failed.
 pub async fn connect(target: &Target) -> io::Result<TcpStream> {
-    let attempt = async {
-        let mut last = io::Error::new(io::ErrorKind::NotFound, format!("no address for {}", target.address));
-        for address in lookup_host(&target.address).await? {
-            match connect_to(address, target).await {
-                Ok(stream) => return Ok(stream),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
+    in_time(target, timeout(target.timeout, connect_tcp(target)).await)
+}
+
+/// One attempt at one connection, handshake included.
+///
+/// # Errors
+/// No address, no answer within [`Target::timeout`], a refusal, a peer that is not trusted or does not trust us, a
+/// line that cannot be had.
+pub async fn open(target: &Target, counters: &Arc<Counters>) -> io::Result<Connection> {
+    let kind = match &target.over {
+        ConnectOver::Tcp => Kind::Tcp(connect(target).await?),
+        // Boxed, so that the task of a TCP session does not hold room for what it never does.
+        ConnectOver::Tls(over) => Box::pin(open_tls(target, over, counters)).await?,
+        ConnectOver::Udp(over) => Box::pin(open_udp(target, over, counters)).await?,
+        ConnectOver::Serial(over) => Kind::Serial(Box::new(SerialStream::open(&target.address, *over)?)),
     };
-    match timeout(target.timeout, attempt).await {
-        Ok(result) => result,
-        Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {:?}", target.timeout))),
+    Ok(Connection(kind))
+}
+
+async fn open_tls(target: &Target, over: &TlsConnect, counters: &Counters) -> io::Result<Kind> {
+    let shaken = in_time(target, timeout(target.timeout, connect_tls(target, over)).await);
+    count(&counters.tls_handshakes, &counters.tls_handshake_failures, shaken.is_ok());
+    Ok(Kind::Tls(Box::new(shaken?)))
+}
+
+async fn open_udp(target: &Target, over: &UdpConnect, counters: &Arc<Counters>) -> io::Result<Kind> {
+    let none = || io::Error::new(io::ErrorKind::NotFound, format!("no address for {}", target.address));
+    let found = in_time(target, timeout(target.timeout, lookup_host(&target.address)).await)?;
+    let address = found.into_iter().next().ok_or_else(none)?;
+    Ok(Kind::Udp(Box::new(UdpStream::connect(address, over, Arc::clone(counters)).await?)))
+}
+
+/// What an attempt came to, or that it took too long.
+fn in_time<T>(target: &Target, attempt: Result<io::Result<T>, Elapsed>) -> io::Result<T> {
+    let late = || io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {:?}", target.timeout));
+    attempt.unwrap_or_else(|_| Err(late()))
+}
+
+async fn connect_tcp(target: &Target) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, format!("no address for {}", target.address));
+    for address in lookup_host(&target.address).await? {
+        match connect_to(address, target).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
     }
+    Err(last)
+}
+
+async fn connect_tls(target: &Target, over: &TlsConnect) -> io::Result<TlsStream> {
+    let host = target.address.rsplit_once(':').map_or(target.address.as_str(), |(host, _)| host);
+    let name = over.name.as_deref().unwrap_or_else(|| host.trim_matches(['[', ']']));
+    let mut stream = TlsStream::client(connect_tcp(target).await?, &over.tls, name)?;
+    stream.handshake().await?;
+    Ok(stream)
 }
 
 async fn connect_to(address: SocketAddr, target: &Target) -> io::Result<TcpStream> {
@@ -132,7 +206,7 @@ pub async fn keep_connected<M: Machine, O: Owner<M>>(session: &Session<M>, targe
     let mut delay = Duration::ZERO;
     loop {
         let shard = session.shard();
-        let outcome = match session.idle(connect(target), owner).await {
+        let outcome = match session.idle(open(target, shard.counters()), owner).await {
             Err(_) => return,
             Ok(Ok(stream)) => {
                 add(&shard.counters().connects, 1);

@@ -41,6 +41,14 @@ counters! {
     accepts_refused
     /// Accepts that failed, such as for want of file descriptors.
     accept_failures
+    /// Handshakes of TLS that succeeded, of both sides.
+    tls_handshakes
+    /// Handshakes of TLS that failed, of both sides.
+    tls_handshake_failures
+    /// Datagrams of which a part was no message.
+    datagrams_cut
+    /// Datagrams dropped because too many waited for their session.
+    datagrams_dropped
     /// Connections that ended, for any reason.
     closed
     /// Of these: the peer read too slowly or not at all.

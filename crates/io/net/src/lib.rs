@@ -1,6 +1,6 @@
-//! Drives any [`tieline_core::Machine`] over TCP: the only place where Tieline waits for a socket.
+//! Drives any [`tieline_core::Machine`] over TCP, TLS, UDP and serial lines: the only place where Tieline waits for a socket.
 //!
-//! In: machines, addresses, limits. Out: octets on sockets, and events to an [`Owner`].
+//! In: machines, addresses, files of keys and certificates, limits. Out: octets on sockets, and events to an [`Owner`].
 //!
 //! Never: a protocol, a decision, a thread that shares a session with another. A session lives on one [`Shard`] from
 //! accept to close; what crosses shards is its owner's business.
@@ -9,28 +9,35 @@
 //! share, output comes from one too and is written at once; a session owns octets only while its socket refuses
 //! them. Timers are lazy: a deadline that moves later costs nothing until the old one fires.
 //!
-//! Read first: `session.rs`, then `connect.rs` and `listen.rs`.
+//! Read first: `session.rs`, then `connection.rs`, `connect.rs` and `listen.rs`.
 
 mod clock;
 mod closed;
 mod connect;
+mod connection;
 mod counters;
 mod limits;
 mod line;
 mod listen;
+mod serial;
 mod session;
 mod shard;
 mod thread;
+pub mod tls;
+mod udp;
 
 #[cfg(test)]
 mod tests;
 
 pub use clock::Clock;
 pub use closed::Closed;
-pub use connect::{Backoff, Jitter, Target, connect, keep_connected};
+pub use connect::{Backoff, ConnectOver, Jitter, Target, TlsConnect, connect, keep_connected, open};
+pub use connection::{Connection, Peer};
 pub use counters::{Counters, Traffic};
 pub use limits::Limits;
-pub use listen::{Accepted, ListenConfig, Listener, Place};
+pub use listen::{Accepted, ListenConfig, ListenOver, Listener, Place, TlsListen};
+pub use serial::{Flow, Parity, SerialConfig};
 pub use session::{Owner, Session};
 pub use shard::Shard;
 pub use thread::ShardThread;
+pub use udp::{Datagrams, UdpConnect, UdpListen};

@@ -1,77 +1,129 @@
-//! The outgoing side of one connection.
+//! A connection, and what it refused to take.
 
-use crate::{Closed, Limits};
-use std::io;
+use crate::connection::closed_by;
+use crate::{Closed, Connection, Limits};
 use std::task::{Context, Poll};
 use tieline_core::Instant;
-use tokio::net::tcp::OwnedWriteHalf;
+use tokio::io::ReadBuf;
 
-/// The outgoing side of one connection, and what its socket refused.
+/// A connection, and what it refused to take.
 #[derive(Debug)]
 pub(crate) struct Line {
-    socket: OwnedWriteHalf,
+    connection: Connection,
     unsent: Vec<u8>,
-    /// When the socket last took an octet, or output began to wait.
+    /// When the connection last took an octet, or output began to wait.
     moved: Instant,
 }
 
 impl Line {
-    pub(crate) const fn new(socket: OwnedWriteHalf, now: Instant) -> Self {
-        Self { socket, unsent: Vec::new(), moved: now }
+    pub(crate) fn new(mut connection: Connection, now: Instant) -> Self {
+        connection.heard(now);
+        Self { connection, unsent: Vec::new(), moved: now }
     }
 
-    /// Whether the socket has taken all it was given.
-    pub(crate) const fn is_clear(&self) -> bool {
-        self.unsent.is_empty()
+    /// Whether the connection has taken all it was given.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.unsent.is_empty() && self.connection.is_flushed()
     }
 
-    /// When the peer counts as gone.
-    pub(crate) fn stalls_at(&self, limits: &Limits) -> Option<Instant> {
+    /// Whether another message may go.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_clear() && self.connection.rests_until().is_none()
+    }
+
+    /// Messages that may go out in one write.
+    pub(crate) fn messages_max(&self) -> usize {
+        self.connection.messages_max()
+    }
+
+    /// The next thing that happens unless octets move.
+    pub(crate) fn deadline(&self, limits: &Limits) -> Option<Instant> {
+        let stalls = self.stalls_at(limits);
+        [stalls, self.connection.rests_until(), self.connection.silent_at()].into_iter().flatten().min()
+    }
+
+    /// When a peer that takes nothing counts as gone.
+    fn stalls_at(&self, limits: &Limits) -> Option<Instant> {
         (!self.is_clear()).then(|| self.moved + limits.stall)
     }
 
-    /// Writes at once what the socket takes, keeps the rest, and returns how many octets it took. Only for a clear
+    /// Lets deadlines that have passed take effect.
+    pub(crate) fn expire(&mut self, limits: &Limits, now: Instant) -> Result<(), Closed> {
+        if self.stalls_at(limits).is_some_and(|at| at <= now) {
+            return Err(Closed::Slow);
+        }
+        if self.connection.silent_at().is_some_and(|at| at <= now) {
+            return Err(Closed::Silent);
+        }
+        if self.connection.rests_until().is_some_and(|at| at <= now) {
+            self.connection.end_rest();
+        }
+        Ok(())
+    }
+
+    /// One read, if there are octets. None read and ready is the end.
+    pub(crate) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+        now: Instant,
+    ) -> Poll<Result<(), Closed>> {
+        let read = self.connection.poll_read(cx, buffer);
+        if read.is_ready() {
+            self.connection.heard(now);
+        }
+        read.map_err(|error| {
+            tracing::debug!(%error, "cannot read");
+            closed_by(&error)
+        })
+    }
+
+    /// Writes at once what the connection takes, keeps the rest, and returns how many octets it took. Only for a clear
     /// line: the order of octets is the order of calls.
     pub(crate) fn write(&mut self, octets: &[u8], limits: &Limits, now: Instant) -> Result<usize, Closed> {
-        let taken = self.offer(octets)?;
+        let taken = self.offer(octets, now)?.unwrap_or(0);
         let rest = octets.get(taken..).unwrap_or_default();
         if rest.len() > limits.unsent_octets_max {
             return Err(Closed::Full);
         }
-        if !rest.is_empty() {
-            self.unsent.extend_from_slice(rest);
+        self.unsent.extend_from_slice(rest);
+        if !self.is_clear() {
             self.moved = now;
         }
         Ok(taken)
     }
 
-    /// Offers what waits to a socket that may have room again; returns how many octets it took.
+    /// Offers what waits to a connection that may have room again; returns how many octets it took.
     pub(crate) fn poll_unsent(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Result<usize, Closed>> {
         let mut taken = 0;
+        let mut moved = false;
         while !self.is_clear() {
-            match self.socket.as_ref().poll_write_ready(cx) {
-                Poll::Pending if taken == 0 => return Poll::Pending,
+            match self.connection.poll_write_ready(cx) {
+                Poll::Pending if !moved => return Poll::Pending,
                 Poll::Pending => break,
-                Poll::Ready(ready) => ready.map_err(|error| Closed::Io(error.kind()))?,
+                Poll::Ready(ready) => ready.map_err(|error| closed_by(&error))?,
             }
-            let count = self.offer(&self.unsent)?;
-            self.unsent.drain(..count);
-            if count > 0 {
-                self.moved = now;
+            let unsent = std::mem::take(&mut self.unsent);
+            let offered = self.offer(&unsent, now);
+            self.unsent = unsent;
+            if let Some(count) = offered? {
+                self.unsent.drain(..count);
+                (self.moved, moved) = (now, true);
+                taken += count;
             }
-            taken += count;
         }
-        if self.is_clear() {
+        if self.unsent.is_empty() {
             self.unsent = Vec::new();
         }
         Poll::Ready(Ok(taken))
     }
 
-    fn offer(&self, octets: &[u8]) -> Result<usize, Closed> {
-        match self.socket.try_write(octets) {
-            Ok(count) => Ok(count),
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(0),
-            Err(error) => Err(Closed::Io(error.kind())),
-        }
+    fn offer(&mut self, octets: &[u8], now: Instant) -> Result<Option<usize>, Closed> {
+        let taken = self.connection.offer(octets).map_err(|error| {
+            tracing::debug!(%error, "cannot write");
+            closed_by(&error)
+        })?;
+        self.connection.sent(taken.unwrap_or(0), now);
+        Ok(taken)
     }
 }

@@ -1,20 +1,25 @@
 //! Incoming connections, no more than allowed.
 
-use crate::Counters;
+use crate::connection::Kind;
 use crate::counters::add;
+use crate::tls::{Gate, Tls, TlsStream};
+use crate::udp::{Hub, UdpListen};
+use crate::{Connection, Counters};
 use std::io;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
+use tokio::sync::Semaphore;
 
 /// The wait after an accept that failed for want of something: the connection stays in the backlog, and without a
 /// wait the loop would spin on it.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
 /// How a listener accepts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ListenConfig {
     /// `host:port`; port 0 takes a free one.
     pub address: String,
@@ -28,6 +33,39 @@ pub struct ListenConfig {
     pub send_buffer: Option<u32>,
     /// Octets of the kernel's receive buffer of each connection.
     pub receive_buffer: Option<u32>,
+    /// What goes over the connections.
+    pub over: ListenOver,
+}
+
+/// What a listener takes.
+#[derive(Clone, Debug, Default)]
+pub enum ListenOver {
+    /// TCP connections.
+    #[default]
+    Tcp,
+    /// TLS over TCP connections.
+    Tls(TlsListen),
+    /// Datagrams.
+    Udp(UdpListen),
+}
+
+/// How a listener takes TLS connections.
+#[derive(Clone, Debug)]
+pub struct TlsListen {
+    /// Who we are and whom we trust.
+    pub tls: Arc<Tls>,
+    /// How long a handshake may take, the wait for its turn included.
+    pub timeout: Duration,
+    /// Handshakes under way at one time; further ones wait.
+    pub handshakes_max: usize,
+}
+
+impl TlsListen {
+    /// 10 s a handshake, 32 at one time.
+    #[must_use]
+    pub const fn new(tls: Arc<Tls>) -> Self {
+        Self { tls, timeout: Duration::from_secs(10), handshakes_max: 32 }
+    }
 }
 
 impl ListenConfig {
@@ -42,6 +80,7 @@ impl ListenConfig {
             share_port: false,
             send_buffer: buffer,
             receive_buffer: buffer,
+            over: ListenOver::Tcp,
         }
     }
 }
@@ -49,17 +88,24 @@ impl ListenConfig {
 /// A listening socket that counts its sessions.
 #[derive(Debug)]
 pub struct Listener {
-    socket: TcpListener,
+    door: Door,
     sessions: Arc<AtomicUsize>,
     sessions_max: usize,
     counters: Arc<Counters>,
 }
 
+#[derive(Debug)]
+enum Door {
+    Tcp(TcpListener),
+    Tls(TcpListener, Arc<Tls>, Gate),
+    Udp(Rc<Hub>),
+}
+
 /// An incoming connection, without delay (`TCP_NODELAY`).
 #[derive(Debug)]
 pub struct Accepted {
-    /// The connection.
-    pub stream: TcpStream,
+    /// The connection; a handshake is left to its session.
+    pub stream: Connection,
     /// Who it is from.
     pub peer: SocketAddr,
     /// Its place in the count of sessions: keep it as long as the session lives.
@@ -82,17 +128,16 @@ impl Listener {
     /// # Errors
     /// The address is unknown, in use, or not ours to use.
     pub async fn bind(config: &ListenConfig, counters: Arc<Counters>) -> io::Result<Self> {
-        let mut last = io::Error::new(io::ErrorKind::NotFound, format!("no address for {}", config.address));
-        for address in lookup_host(&config.address).await? {
-            match listen_at(address, config) {
-                Ok(socket) => {
-                    let sessions = Arc::default();
-                    return Ok(Self { socket, sessions, sessions_max: config.sessions_max, counters });
-                }
-                Err(error) => last = error,
+        let door = match &config.over {
+            ListenOver::Tcp => Door::Tcp(bind_tcp(config).await?),
+            ListenOver::Tls(TlsListen { tls, timeout, handshakes_max }) => {
+                let (places, timeout) = (Arc::new(Semaphore::new(*handshakes_max)), *timeout);
+                let gate = Gate { places, timeout, counters: Arc::clone(&counters) };
+                Door::Tls(bind_tcp(config).await?, Arc::clone(tls), gate)
             }
-        }
-        Err(last)
+            ListenOver::Udp(udp) => Door::Udp(Hub::bind(config, udp, Arc::clone(&counters)).await?),
+        };
+        Ok(Self { door, sessions: Arc::default(), sessions_max: config.sessions_max, counters })
     }
 
     /// The address in use, with the port that was taken for 0.
@@ -100,7 +145,10 @@ impl Listener {
     /// # Errors
     /// The system does not say.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
+        match &self.door {
+            Door::Tcp(socket) | Door::Tls(socket, ..) => socket.local_addr(),
+            Door::Udp(hub) => hub.local_addr(),
+        }
     }
 
     /// How many sessions there are.
@@ -109,11 +157,35 @@ impl Listener {
         self.sessions.load(Ordering::Relaxed)
     }
 
-    /// The next connection that is within the limit. Failures of the system (no file descriptors, no memory) are
+    /// The next connection that is within the limit. Over UDP, datagrams of known peers reach their sessions only
+    /// while this is waited for. Failures of the system (no file descriptors, no memory) are
     /// counted, warned of and waited out: they touch no session that exists.
     pub async fn accept(&self) -> Accepted {
+        let (socket, tls) = match &self.door {
+            Door::Tcp(socket) => (socket, None),
+            Door::Tls(socket, tls, gate) => (socket, Some((tls, gate))),
+            Door::Udp(hub) => {
+                let (stream, peer) = hub.accept().await;
+                self.sessions.fetch_add(1, Ordering::Relaxed);
+                let stream = Connection(Kind::Udp(Box::new(stream)));
+                return Accepted { stream, peer, place: Place(Arc::clone(&self.sessions)) };
+            }
+        };
         loop {
-            match self.socket.accept().await {
+            let (stream, peer, place) = self.accept_tcp(socket).await;
+            match tls {
+                None => return Accepted { stream: stream.into(), peer, place },
+                Some((tls, gate)) => match TlsStream::server(stream, tls, gate.clone()) {
+                    Ok(stream) => return Accepted { stream: Connection(Kind::Tls(Box::new(stream))), peer, place },
+                    Err(error) => tracing::warn!(%error, "no TLS connection can be made"),
+                },
+            }
+        }
+    }
+
+    async fn accept_tcp(&self, socket: &TcpListener) -> (TcpStream, SocketAddr, Place) {
+        loop {
+            match socket.accept().await {
                 Ok((stream, peer)) => {
                     let place = Place(Arc::clone(&self.sessions));
                     if self.sessions.fetch_add(1, Ordering::Relaxed) >= self.sessions_max {
@@ -123,7 +195,7 @@ impl Listener {
                     }
                     if stream.set_nodelay(true).is_ok() {
                         add(&self.counters.accepts, 1);
-                        return Accepted { stream, peer, place };
+                        return (stream, peer, place);
                     }
                 }
                 Err(error) if is_of_one_connection(&error) => add(&self.counters.accept_failures, 1),
@@ -143,6 +215,17 @@ fn is_of_one_connection(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted
     )
+}
+
+async fn bind_tcp(config: &ListenConfig) -> io::Result<TcpListener> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, format!("no address for {}", config.address));
+    for address in lookup_host(&config.address).await? {
+        match listen_at(address, config) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 fn listen_at(address: SocketAddr, config: &ListenConfig) -> io::Result<TcpListener> {

@@ -1,19 +1,17 @@
 //! One machine and, from time to time, its connection.
 
+use crate::connection::closed_by;
 use crate::counters::add;
 use crate::line::Line;
-use crate::{Closed, Limits, Shard, Traffic};
+use crate::{Closed, Connection, Limits, Peer, Shard, Traffic};
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
-use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tieline_core::{Instant, Machine, Now};
-use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::io::ReadBuf;
 use tokio::time::Sleep;
 
 /// Octets of messages that go out in one write. A single longer message is still one write.
@@ -33,7 +31,7 @@ pub trait Owner<M: Machine> {
     fn event(&mut self, session: &Session<M>, now: Now, event: M::Event);
 
     /// A connection with `peer` begins.
-    fn connected(&mut self, _session: &Session<M>, _now: Now, _peer: SocketAddr) {}
+    fn connected(&mut self, _session: &Session<M>, _now: Now, _peer: &Peer) {}
 
     /// The connection has ended.
     fn closed(&mut self, _session: &Session<M>, _now: Now, _why: Closed) {}
@@ -162,24 +160,29 @@ impl<M: Machine> Session<M> {
         self.0.traffic.get()
     }
 
-    /// Drives the machine over `stream` until the connection ends, and says why it did. A connection that the
-    /// session still has is ended first: the peer that comes back is the one that counts.
-    pub async fn run<O: Owner<M>>(&self, stream: TcpStream, owner: &mut O) -> Closed {
-        let peer = stream.peer_addr().unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
-        let (mut input, output) = stream.into_split();
-        self.free_seat().await;
-        let seated = Seated::take(self, output);
-        owner.connected(self, self.0.shard.now(), peer);
-        tracing::debug!(%peer, "connection begins");
-        let mut sleep = pin!(self.sleep());
-        let why = poll_fn(|cx| self.turn(cx, Some(&mut input), sleep.as_mut(), owner)).await;
-        drop(seated);
-        let now = self.0.shard.now();
-        self.drain(now, owner);
-        self.count_closed(why);
-        tracing::debug!(%peer, %why, "connection ends");
-        owner.closed(self, now, why);
-        why
+    /// Drives the machine over a connection until it ends, and says why it did. A connection that the session still
+    /// has is ended first: the peer that comes back is the one that counts. A connection whose handshake fails never
+    /// begins.
+    pub fn run<O: Owner<M>>(&self, connection: impl Into<Connection>, owner: &mut O) -> impl Future<Output = Closed> {
+        let mut connection = connection.into();
+        async move {
+            if let Some(handshake) = connection.handshake()
+                && let Err(error) = handshake.await
+            {
+                return closed_by(&error);
+            }
+            self.free_seat().await;
+            let seated = Seated::take(self, connection, owner);
+            let mut sleep = pin!(self.sleep());
+            let why = poll_fn(|cx| self.turn(cx, true, sleep.as_mut(), owner)).await;
+            drop(seated);
+            let now = self.0.shard.now();
+            self.drain(now, owner);
+            self.count_closed(why);
+            tracing::debug!(%why, "connection ends");
+            owner.closed(self, now, why);
+            why
+        }
     }
 
     /// Drives the machine without a connection (deadlines, events of its owner's calls) until `other` is ready.
@@ -191,7 +194,7 @@ impl<M: Machine> Session<M> {
         self.0.armed.set(NEVER);
         poll_fn(|cx| match other.as_mut().poll(cx) {
             Poll::Ready(output) => Poll::Ready(Ok(output)),
-            Poll::Pending => self.turn(cx, None, sleep.as_mut(), owner).map(Err),
+            Poll::Pending => self.turn(cx, false, sleep.as_mut(), owner).map(Err),
         })
         .await
     }
@@ -224,12 +227,12 @@ impl<M: Machine> Session<M> {
     fn turn<O: Owner<M>>(
         &self,
         cx: &mut Context<'_>,
-        input: Option<&mut OwnedReadHalf>,
+        connected: bool,
         sleep: Pin<&mut Sleep>,
         owner: &mut O,
     ) -> Poll<Closed> {
         self.0.turning.set(true);
-        let result = self.rounds(cx, input, sleep, owner);
+        let result = self.rounds(cx, connected, sleep, owner);
         self.0.turning.set(false);
         match result {
             Ok(()) => Poll::Pending,
@@ -240,7 +243,7 @@ impl<M: Machine> Session<M> {
     fn rounds<O: Owner<M>>(
         &self,
         cx: &mut Context<'_>,
-        mut input: Option<&mut OwnedReadHalf>,
+        connected: bool,
         mut sleep: Pin<&mut Sleep>,
         owner: &mut O,
     ) -> Result<(), Closed> {
@@ -253,8 +256,8 @@ impl<M: Machine> Session<M> {
                 return Err(why);
             }
             // Input goes before deadlines: an answer that is already here has come in time.
-            if let Some(input) = input.as_deref_mut() {
-                active |= self.read(cx, input, now, owner)?;
+            if connected {
+                active |= self.read(cx, now, owner)?;
             }
             active |= self.write_unsent(cx, now)?;
             if may_expire && self.next_deadline().is_some_and(|deadline| deadline <= now.mono) {
@@ -271,7 +274,7 @@ impl<M: Machine> Session<M> {
             }
             self.write_output(now)?;
             let sent = self.0.line.borrow().as_ref().is_none_or(Line::is_clear);
-            if input.is_some() && sent && self.0.machine.borrow().is_closed() {
+            if connected && sent && self.0.machine.borrow().is_closed() {
                 return Err(Closed::Machine);
             }
         }
@@ -289,19 +292,16 @@ impl<M: Machine> Session<M> {
 
     /// One read, if the socket has octets. A short read tells the runtime that there are no more, so no second
     /// `recv` asks for them.
-    fn read<O: Owner<M>>(
-        &self,
-        cx: &mut Context<'_>,
-        input: &mut OwnedReadHalf,
-        now: Now,
-        owner: &mut O,
-    ) -> Result<bool, Closed> {
+    fn read<O: Owner<M>>(&self, cx: &mut Context<'_>, now: Now, owner: &mut O) -> Result<bool, Closed> {
         let mut shared = self.0.shard.input.borrow_mut();
         let mut buffer = ReadBuf::new(&mut shared);
-        match Pin::new(input).poll_read(cx, &mut buffer) {
+        let read = match &mut *self.0.line.borrow_mut() {
+            Some(line) => line.poll_read(cx, &mut buffer, now.mono),
+            None => Poll::Pending,
+        };
+        match read {
             Poll::Pending => return Ok(false),
-            Poll::Ready(Err(error)) => return Err(Closed::Io(error.kind())),
-            Poll::Ready(Ok(())) => {}
+            Poll::Ready(result) => result?,
         }
         let octets = buffer.filled();
         if octets.is_empty() {
@@ -352,10 +352,10 @@ impl<M: Machine> Session<M> {
         let mut line = self.0.line.borrow_mut();
         let Some(line) = &mut *line else { return Ok(0) };
         let mut total = 0;
-        while line.is_clear() {
+        while line.is_open() {
             let mut output = self.0.shard.output.borrow_mut();
             output.clear();
-            let messages = self.collect(now, &mut output);
+            let messages = self.collect(now, &mut output, line.messages_max());
             if output.is_empty() {
                 break;
             }
@@ -370,10 +370,13 @@ impl<M: Machine> Session<M> {
         Ok(total)
     }
 
-    fn collect(&self, now: Now, output: &mut Vec<u8>) -> usize {
+    fn collect(&self, now: Now, output: &mut Vec<u8>, messages_max: usize) -> usize {
         let mut machine = self.0.machine.borrow_mut();
         let mut messages = 0;
-        while messages < WRITE_MESSAGES && output.len() < WRITE_OCTETS && machine.poll_transmit(now, output) {
+        while messages < messages_max.min(WRITE_MESSAGES)
+            && output.len() < WRITE_OCTETS
+            && machine.poll_transmit(now, output)
+        {
             messages += 1;
         }
         messages
@@ -391,16 +394,15 @@ impl<M: Machine> Session<M> {
         }
     }
 
-    /// The machine's deadline, or the peer's to read on.
+    /// The machine's deadline, or the line's.
     fn next_deadline(&self) -> Option<Instant> {
-        let stall = self.0.line.borrow().as_ref().and_then(|line| line.stalls_at(&self.0.limits));
-        self.0.machine.borrow().timeout().into_iter().chain(stall).min()
+        let line = self.0.line.borrow().as_ref().and_then(|line| line.deadline(&self.0.limits));
+        self.0.machine.borrow().timeout().into_iter().chain(line).min()
     }
 
     fn expire(&self, now: Now) -> Result<(), Closed> {
-        let stall = self.0.line.borrow().as_ref().and_then(|line| line.stalls_at(&self.0.limits));
-        if stall.is_some_and(|at| at <= now.mono) {
-            return Err(Closed::Slow);
+        if let Some(line) = &mut *self.0.line.borrow_mut() {
+            line.expire(&self.0.limits, now.mono)?;
         }
         self.0.machine.borrow_mut().handle_timeout(now);
         Ok(())
@@ -445,7 +447,13 @@ impl<M: Machine> Session<M> {
         match why {
             Closed::Slow | Closed::Full => add(&counters.closed_slow, 1),
             Closed::Io(_) => add(&counters.closed_io, 1),
-            Closed::Peer | Closed::Machine | Closed::Owner | Closed::Replaced | Closed::Stuck => {}
+            Closed::Peer
+            | Closed::Machine
+            | Closed::Owner
+            | Closed::Replaced
+            | Closed::Stuck
+            | Closed::Silent
+            | Closed::Tls(_) => {}
         }
     }
 }
@@ -455,15 +463,18 @@ impl<M: Machine> Session<M> {
 struct Seated<'a, M: Machine>(&'a Session<M>);
 
 impl<'a, M: Machine> Seated<'a, M> {
-    fn take(session: &'a Session<M>, output: OwnedWriteHalf) -> Self {
+    fn take<O: Owner<M>>(session: &'a Session<M>, connection: Connection, owner: &mut O) -> Self {
         let seat = &session.0;
-        let now = seat.shard.now();
-        *seat.line.borrow_mut() = Some(Line::new(output, now.mono));
+        let (now, peer) = (seat.shard.now(), connection.peer());
+        *seat.line.borrow_mut() = Some(Line::new(connection, now.mono));
         seat.armed.set(NEVER);
         seat.nudged.set(true);
         session.count(|traffic| traffic.connections += 1);
         seat.machine.borrow_mut().handle_connected(now);
-        Self(session)
+        let seated = Self(session);
+        tracing::debug!(%peer, "connection begins");
+        owner.connected(session, seat.shard.now(), &peer);
+        seated
     }
 }
 

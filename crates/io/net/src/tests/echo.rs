@@ -5,7 +5,7 @@ use std::time::Duration;
 use tieline_core::{Instant, Machine, Now};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(crate) enum Heard {
     Connected,
     Disconnected,
     Octets(usize),
@@ -14,23 +14,23 @@ pub(super) enum Heard {
 }
 
 #[derive(Debug)]
-pub(super) struct Echo {
+pub(crate) struct Echo {
     /// Octets taken at one time; 0 takes none, against the contract.
-    pub(super) bite: usize,
+    pub(crate) bite: usize,
     /// Octets of output that never ends, in messages of this size.
-    pub(super) chatter: usize,
+    pub(crate) chatter: usize,
     /// The octet that ends the session.
-    pub(super) last_word: Option<u8>,
+    pub(crate) last_word: Option<u8>,
     /// How long after input the deadline is.
-    pub(super) idle: Option<Duration>,
+    pub(crate) idle: Option<Duration>,
     /// Whether the deadline stays where it is when it has passed, against all sense.
-    pub(super) stubborn: bool,
-    pub(super) deadline: Option<Instant>,
-    pub(super) events: VecDeque<Heard>,
-    pub(super) output: VecDeque<Vec<u8>>,
+    pub(crate) stubborn: bool,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) events: VecDeque<Heard>,
+    pub(crate) output: VecDeque<Vec<u8>>,
     /// Messages of output that waited at one time.
-    pub(super) most_waiting: usize,
-    pub(super) closed: bool,
+    pub(crate) most_waiting: usize,
+    pub(crate) closed: bool,
 }
 
 impl Default for Echo {

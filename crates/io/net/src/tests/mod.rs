@@ -1,21 +1,22 @@
 mod descriptors;
-mod echo;
+pub(crate) mod echo;
 mod receipts;
 mod reconnect;
+mod serial;
 mod session;
 mod thread;
+mod udp;
 
-use crate::{Clock, Closed, Counters, Limits, Owner, Session, Shard};
+use crate::{Clock, Closed, Counters, Limits, Owner, Peer, Session, Shard};
 use echo::{Echo, Heard};
 use std::future::Future;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::Now;
 use tokio::net::{TcpListener, TcpStream};
 
 /// Runs a test on a runtime like a shard's, in virtual time.
-fn run<T>(test: impl Future<Output = T>) -> T {
+pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().start_paused(true).build_local(tokio::runtime::LocalOptions::default()).unwrap();
     runtime.block_on(test)
@@ -36,8 +37,8 @@ async fn pair() -> (TcpStream, TcpStream) {
 
 /// An owner that writes down what it learns.
 #[derive(Default)]
-struct Notes {
-    events: Vec<(Duration, Heard)>,
+pub(crate) struct Notes {
+    pub(crate) events: Vec<(Duration, Heard)>,
     connected: usize,
     closed: Vec<Closed>,
     retries: Vec<Duration>,
@@ -49,7 +50,7 @@ impl Owner<Echo> for Notes {
         self.events.push((Duration::from_nanos(now.mono.0), event));
     }
 
-    fn connected(&mut self, _: &Session<Echo>, _: Now, _: SocketAddr) {
+    fn connected(&mut self, _: &Session<Echo>, _: Now, _: &Peer) {
         self.connected += 1;
     }
 

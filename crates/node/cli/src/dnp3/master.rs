@@ -7,7 +7,6 @@ use crate::{log, signals};
 use anyhow::{Context, Result, anyhow};
 use serde_json::json;
 use std::io::{Error, Stdout, Write};
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -18,7 +17,7 @@ use tieline_dnp3::Classes;
 use tieline_dnp3::lean::{Carrier, LeanConfig, Side};
 use tieline_dnp3::master::{Master, MasterConfig, MasterEvent, TaskOutcome, TimeSync};
 use tieline_dnp3::secure::{AuthError, MasterSecurityConfig, SecurityEvent};
-use tieline_net::{Clock, Closed, Counters, Limits, Owner, Session, Shard, ShardThread, Target, keep_connected};
+use tieline_net::{Clock, Closed, Counters, Limits, Owner, Peer, Session, Shard, ShardThread, Target, keep_connected};
 use tieline_node::config::secure::master_machine;
 use tieline_node::secure::read_key;
 use tokio::sync::oneshot;
@@ -243,7 +242,7 @@ impl Owner<Master> for Printer {
         }
     }
 
-    fn connected(&mut self, _session: &Session<Master>, _now: Now, peer: SocketAddr) {
+    fn connected(&mut self, _session: &Session<Master>, _now: Now, peer: &Peer) {
         if matches!(self.plan, Plan::Follow { .. }) {
             eprintln!("tieline: connected to {peer}");
         }

@@ -15,7 +15,7 @@ use tieline_dnp3::Classes;
 use tieline_dnp3::lean::{Carrier, LeanConfig, Side};
 use tieline_dnp3::master::{Master, MasterConfig, MasterEvent, OfflineReason, TaskOutcome, TimeSync};
 use tieline_dnp3::secure::{AuthError, SecurityEvent};
-use tieline_net::{Closed, Limits, ListenConfig, Listener, Owner, Session, Shard, Target, keep_connected};
+use tieline_net::{Closed, Limits, ListenConfig, Listener, Owner, Peer, Session, Shard, Target, keep_connected};
 use tieline_poll::{DeviceSpec, LinkState, PointTable, PollClass, PollResult, PollSpec, Publish};
 
 /// Everything: classes 1, 2, 3 and 0.
@@ -300,7 +300,7 @@ impl Owner<Master> for DeviceOwner {
         }
     }
 
-    fn connected(&mut self, _session: &Session<Master>, now: Now, peer: SocketAddr) {
+    fn connected(&mut self, _session: &Session<Master>, now: Now, peer: &Peer) {
         tracing::debug!(device = self.id.0, %peer, "connected");
         self.with(|field| field.poller.handle_link(now, self.id, LinkState::Connecting));
     }
@@ -315,6 +315,8 @@ impl Owner<Master> for DeviceOwner {
             | Closed::Replaced
             | Closed::Slow
             | Closed::Full
+            | Closed::Silent
+            | Closed::Tls(_)
             | Closed::Stuck => self.away(now, &why.to_string()),
         }
     }

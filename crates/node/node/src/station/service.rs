@@ -12,13 +12,13 @@ use tieline_dnp3::outstation::{
     BoxedControlHandler, ControlHandler, Database, Operate, Outstation, OutstationConfig, OutstationEvent,
 };
 use tieline_dnp3::{AnalogCommand, Control, Crob, Flags, Measured, Measurement, PointType};
-use tieline_net::{Closed, Limits, ListenConfig, Listener, Owner, Session, Shard};
+use tieline_net::{Closed, Limits, ListenConfig, Listener, Owner, Peer, Session, Shard};
 
 /// What happened at an outstation, for whoever serves it.
 #[derive(Clone, Debug)]
 pub enum Happening {
     /// A master connected.
-    Connected(SocketAddr),
+    Connected(Peer),
     /// The master's connection ended.
     Disconnected(Closed),
     /// The outstation's machine says so.
@@ -147,8 +147,8 @@ impl Owner<Outstation> for StationOwner {
         (self.tell.borrow_mut())(session, now, Happening::Event(event));
     }
 
-    fn connected(&mut self, session: &Session<Outstation>, now: Now, peer: SocketAddr) {
-        (self.tell.borrow_mut())(session, now, Happening::Connected(peer));
+    fn connected(&mut self, session: &Session<Outstation>, now: Now, peer: &Peer) {
+        (self.tell.borrow_mut())(session, now, Happening::Connected(peer.clone()));
     }
 
     fn closed(&mut self, session: &Session<Outstation>, now: Now, why: Closed) {

@@ -1,0 +1,175 @@
+//! One connection of any kind, as a session uses it: reads that wait, writes that never do.
+
+use crate::Closed;
+use crate::serial::SerialStream;
+use crate::tls::TlsStream;
+use crate::udp::UdpStream;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use tieline_core::Instant;
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::TcpStream;
+
+/// One connection: TCP, TLS, the datagrams of one UDP peer, or a serial line. A plain TCP connection owns no heap;
+/// what the others need is boxed.
+#[derive(Debug)]
+pub struct Connection(pub(crate) Kind);
+
+#[derive(Debug)]
+pub(crate) enum Kind {
+    Tcp(TcpStream),
+    Tls(Box<TlsStream>),
+    Udp(Box<UdpStream>),
+    Serial(Box<SerialStream>),
+}
+
+impl From<TcpStream> for Connection {
+    fn from(stream: TcpStream) -> Self {
+        Self(Kind::Tcp(stream))
+    }
+}
+
+/// Who is at the other end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// An address of the network.
+    Address(SocketAddr),
+    /// The device file of a serial line.
+    Line(Rc<str>),
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Line(path) => f.write_str(path),
+        }
+    }
+}
+
+impl Connection {
+    /// Who is at the other end.
+    #[must_use]
+    pub fn peer(&self) -> Peer {
+        let unknown = || SocketAddr::from(([0, 0, 0, 0], 0));
+        match &self.0 {
+            Kind::Tcp(stream) => Peer::Address(stream.peer_addr().unwrap_or_else(|_| unknown())),
+            Kind::Tls(stream) => Peer::Address(stream.peer_addr().unwrap_or_else(|_| unknown())),
+            Kind::Udp(stream) => Peer::Address(stream.peer_addr().unwrap_or_else(|_| unknown())),
+            Kind::Serial(stream) => Peer::Line(stream.path()),
+        }
+    }
+
+    /// What must come before the first octet of a session: the handshake of TLS, where it was not done yet. Its error
+    /// says that the peer is not who it must be, or we are not for it; that it does not speak TLS; or took too long.
+    pub(crate) fn handshake(&mut self) -> Option<Pin<Box<dyn Future<Output = io::Result<()>> + '_>>> {
+        match &mut self.0 {
+            Kind::Tls(stream) => (!stream.is_established()).then(|| Box::pin(stream.handshake()) as _),
+            Kind::Tcp(_) | Kind::Udp(_) | Kind::Serial(_) => None,
+        }
+    }
+
+    /// Reads what is there; nothing read is the end.
+    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match &mut self.0 {
+            Kind::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Kind::Tls(stream) => stream.poll_read(cx, buffer),
+            Kind::Udp(stream) => stream.poll_read(cx, buffer),
+            Kind::Serial(stream) => stream.poll_read(cx, buffer),
+        }
+    }
+
+    /// Waits until [`Connection::offer`] may take more.
+    pub(crate) fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &self.0 {
+            Kind::Tcp(stream) => stream.poll_write_ready(cx),
+            Kind::Tls(stream) => stream.poll_write_ready(cx),
+            Kind::Udp(stream) => stream.poll_write_ready(cx),
+            Kind::Serial(stream) => stream.poll_write_ready(cx),
+        }
+    }
+
+    /// Takes octets at once, without waiting, and returns how many; also sends what the connection itself holds back.
+    /// None: nothing moved.
+    pub(crate) fn offer(&mut self, octets: &[u8]) -> io::Result<Option<usize>> {
+        let offered = match &mut self.0 {
+            Kind::Tcp(stream) => stream.try_write(octets),
+            Kind::Tls(stream) => stream.offer(octets),
+            Kind::Udp(stream) => stream.offer(octets),
+            Kind::Serial(stream) => stream.offer(octets),
+        };
+        match offered {
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    /// Whether all that was taken has left this process.
+    pub(crate) fn is_flushed(&self) -> bool {
+        match &self.0 {
+            Kind::Tls(stream) => stream.is_flushed(),
+            Kind::Tcp(_) | Kind::Udp(_) | Kind::Serial(_) => true,
+        }
+    }
+
+    /// Octets came, at `now`.
+    pub(crate) fn heard(&mut self, now: Instant) {
+        match &mut self.0 {
+            Kind::Udp(stream) => stream.heard(now),
+            Kind::Serial(stream) => stream.moved(0, now),
+            Kind::Tcp(_) | Kind::Tls(_) => {}
+        }
+    }
+
+    /// Octets went, at `now`.
+    pub(crate) fn sent(&mut self, octets: usize, now: Instant) {
+        if let Kind::Serial(stream) = &mut self.0 {
+            stream.moved(octets, now);
+        }
+    }
+
+    /// Messages that may go out in one write.
+    pub(crate) fn messages_max(&self) -> usize {
+        match &self.0 {
+            Kind::Serial(stream) if stream.has_gap() => 1,
+            Kind::Tcp(_) | Kind::Tls(_) | Kind::Udp(_) | Kind::Serial(_) => usize::MAX,
+        }
+    }
+
+    /// When the next message may go; none at once.
+    pub(crate) fn rests_until(&self) -> Option<Instant> {
+        match &self.0 {
+            Kind::Serial(stream) => stream.rests_until(),
+            Kind::Tcp(_) | Kind::Tls(_) | Kind::Udp(_) => None,
+        }
+    }
+
+    /// When a peer without connection counts as gone unless it is heard.
+    pub(crate) fn silent_at(&self) -> Option<Instant> {
+        match &self.0 {
+            Kind::Udp(stream) => stream.silent_at(),
+            Kind::Tcp(_) | Kind::Tls(_) | Kind::Serial(_) => None,
+        }
+    }
+
+    /// The rest before the next message is over.
+    pub(crate) fn end_rest(&mut self) {
+        if let Kind::Serial(stream) = &mut self.0 {
+            stream.end_rest();
+        }
+    }
+}
+
+/// Why a connection ends that failed so.
+pub(crate) fn closed_by(error: &io::Error) -> Closed {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match inner {
+        Some(rustls::Error::AlertReceived(alert)) => Closed::Tls(alert.as_str().unwrap_or("an unknown alert")),
+        Some(_) => Closed::Tls("what came cannot be deciphered"),
+        None => Closed::Io(error.kind()),
+    }
+}

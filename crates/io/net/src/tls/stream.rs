@@ -1,0 +1,207 @@
+//! One TLS connection over TCP: records in, records out, one write a message.
+
+use super::Tls;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, Connection as Records, ServerConnection};
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+
+/// Octets that may wait inside the record layer, in each form; more stay with the session.
+const RECORDS_OCTETS_MAX: usize = 64 * 1024;
+
+/// A TLS connection whose handshake may still have to be done.
+#[derive(Debug)]
+pub(crate) struct TlsStream {
+    socket: TcpStream,
+    records: Records,
+    gate: Option<Gate>,
+    /// The handshake is over: an end is a goodbye.
+    established: bool,
+}
+
+/// What a handshake must pass at a listener.
+#[derive(Clone, Debug)]
+pub(crate) struct Gate {
+    /// How many handshakes may be under way at one time.
+    pub(crate) places: Arc<Semaphore>,
+    /// How long one may take, the wait for its place included.
+    pub(crate) timeout: Duration,
+    pub(crate) counters: Arc<crate::Counters>,
+}
+
+impl TlsStream {
+    /// The client's side. `name` is what the peer's certificate must be for.
+    pub(crate) fn client(socket: TcpStream, tls: &Tls, name: &str) -> io::Result<Self> {
+        let name = ServerName::try_from(name.to_owned())
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is no name of a host")))?;
+        let records = ClientConnection::new(tls.client(), name).map_err(io::Error::other)?;
+        Ok(Self::new(socket, records.into(), None))
+    }
+
+    /// The server's side.
+    pub(crate) fn server(socket: TcpStream, tls: &Tls, gate: Gate) -> io::Result<Self> {
+        let records = ServerConnection::new(tls.server()).map_err(io::Error::other)?;
+        Ok(Self::new(socket, records.into(), Some(gate)))
+    }
+
+    fn new(socket: TcpStream, mut records: Records, gate: Option<Gate>) -> Self {
+        records.set_buffer_limit(Some(RECORDS_OCTETS_MAX));
+        Self { socket, records, gate, established: false }
+    }
+
+    pub(crate) fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.peer_addr()
+    }
+
+    pub(crate) const fn is_established(&self) -> bool {
+        self.established
+    }
+
+    /// The handshake, within the listener's limits.
+    pub(crate) async fn handshake(&mut self) -> io::Result<()> {
+        let Some(gate) = self.gate.take() else { return self.shake().await };
+        let shaken = async {
+            // Never closed: the listener holds it as long as it gives connections.
+            let _place = gate.places.acquire().await;
+            self.shake().await
+        };
+        let late = || io::Error::new(io::ErrorKind::TimedOut, format!("no handshake within {:?}", gate.timeout));
+        let result = tokio::time::timeout(gate.timeout, shaken).await.unwrap_or_else(|_| Err(late()));
+        if let Err(error) = &result {
+            let peer = self.socket.peer_addr().ok();
+            tracing::info!(?peer, %error, "TLS handshake failed");
+        }
+        count(&gate.counters.tls_handshakes, &gate.counters.tls_handshake_failures, result.is_ok());
+        result
+    }
+
+    async fn shake(&mut self) -> io::Result<()> {
+        std::future::poll_fn(|cx| {
+            while self.records.is_handshaking() || self.records.wants_write() {
+                while self.records.wants_write() {
+                    ready!(self.socket.poll_write_ready(cx))?;
+                    match self.flush() {
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                        other => other?,
+                    }
+                }
+                if self.records.is_handshaking() && ready!(self.receive(cx))? == 0 {
+                    return Poll::Ready(Err(io::Error::from(io::ErrorKind::UnexpectedEof)));
+                }
+            }
+            Poll::Ready(Ok(()))
+        })
+        .await?;
+        self.established = true;
+        Ok(())
+    }
+
+    /// Plain octets; none is the end.
+    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        loop {
+            match self.records.reader().read(out.initialize_unfilled()) {
+                Ok(count) => {
+                    out.advance(count);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // Many peers close without a goodbye; the protocols above notice what was cut.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Poll::Ready(Ok(())),
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+            ready!(self.receive(cx))?;
+        }
+    }
+
+    /// One read of records, deciphered; returns how many octets came.
+    fn receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut source = Source { socket: &mut self.socket, cx };
+        let count = match self.records.read_tls(&mut source) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+            other => other?,
+        };
+        if let Err(error) = self.records.process_new_packets() {
+            // The peer should learn why; whether it does is its luck.
+            let _ = self.flush();
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
+        }
+        Poll::Ready(Ok(count))
+    }
+
+    pub(crate) fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.socket.poll_write_ready(cx)
+    }
+
+    /// Enciphers and sends; returns how many plain octets were taken.
+    pub(crate) fn offer(&mut self, octets: &[u8]) -> io::Result<usize> {
+        let taken = if octets.is_empty() { 0 } else { self.records.writer().write(octets)? };
+        match self.flush() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && taken > 0 => Ok(taken),
+            other => other.map(|()| taken),
+        }
+    }
+
+    pub(crate) fn is_flushed(&self) -> bool {
+        !self.records.wants_write()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        while self.records.wants_write() {
+            self.records.write_tls(&mut Sink(&self.socket))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for TlsStream {
+    fn drop(&mut self) {
+        if self.established {
+            self.records.send_close_notify();
+            let _ = self.flush();
+        }
+    }
+}
+
+/// Counts one handshake.
+pub(crate) fn count(good: &AtomicU64, bad: &AtomicU64, succeeded: bool) {
+    crate::counters::add(if succeeded { good } else { bad }, 1);
+}
+
+struct Source<'a, 'c> {
+    socket: &'a mut TcpStream,
+    cx: &'a mut Context<'c>,
+}
+
+impl Read for Source<'_, '_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut buffer = ReadBuf::new(buffer);
+        match Pin::new(&mut *self.socket).poll_read(self.cx, &mut buffer) {
+            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+            Poll::Ready(result) => result.map(|()| buffer.filled().len()),
+        }
+    }
+}
+
+struct Sink<'a>(&'a TcpStream);
+
+impl Write for Sink<'_> {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        self.0.try_write(octets)
+    }
+
+    fn write_vectored(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        self.0.try_write_vectored(parts)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
