@@ -64,6 +64,15 @@ impl Connection {
         }
     }
 
+    /// The TCP connection, where it is one and nothing more.
+    #[must_use]
+    pub fn into_tcp(self) -> Option<TcpStream> {
+        match self.0 {
+            Kind::Tcp(stream) => Some(stream),
+            Kind::Tls(_) | Kind::Udp(_) | Kind::Serial(_) => None,
+        }
+    }
+
     /// What must come before the first octet of a session: the handshake of TLS, where it was not done yet. Its error
     /// says that the peer is not who it must be, or we are not for it; that it does not speak TLS; or took too long.
     pub(crate) fn handshake(&mut self) -> Option<Pin<Box<dyn Future<Output = io::Result<()>> + '_>>> {

@@ -81,11 +81,11 @@ async fn send_all(
     let (begin, begun) = watch::channel(0);
     let payload: Rc<[u8]> = vec![0; octets].into();
     for _ in 0..listeners {
-        let mut accepted = listener.accept().await;
+        let Some(mut stream) = listener.accept().await.stream.into_tcp() else { continue };
         let (payload, tell, mut begun) = (Rc::clone(&payload), tell.clone(), begun.clone());
         tokio::task::spawn_local(async move {
             while begun.changed().await.is_ok() {
-                if let Err(error) = accepted.stream.write_all(&payload).await {
+                if let Err(error) = stream.write_all(&payload).await {
                     let _ = tell.send(News::Failed(error));
                 }
             }

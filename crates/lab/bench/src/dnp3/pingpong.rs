@@ -57,7 +57,8 @@ async fn serve(
         let (go, tally) = (go.clone(), Arc::clone(&tally));
         tokio::task::spawn_local(async move {
             let _place = accepted.place;
-            if ping(accepted.stream, octets, go, &tally).await.is_err() {
+            let Some(stream) = accepted.stream.into_tcp() else { return };
+            if ping(stream, octets, go, &tally).await.is_err() {
                 tally.count_broken();
             }
         });
