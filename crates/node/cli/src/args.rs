@@ -216,6 +216,17 @@ pub struct HistoryArgs {
     pub data: Option<PathBuf>,
 }
 
+/// What `tieline bench seal` asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SealExperiment {
+    /// So many messages at a time, as published
+    Closed,
+    /// So many messages a second, whether answers come or not
+    Open,
+    /// Whether the time of a refusal tells what was wrong
+    Refusals,
+}
+
 /// What a bucket shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Aggregate {
@@ -427,6 +438,9 @@ pub enum BenchVerb {
     },
     /// Messages packed and unpacked by two seal servers, beside the bare cryptography
     Seal {
+        /// What is asked: so many messages at a time, so many a second, or damaged ones
+        #[arg(long, value_enum, value_delimiter = ',', default_value = "closed,open,refusals")]
+        experiment: Vec<SealExperiment>,
         /// Messages at a time, as a list
         #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16,32,64,128,256,384,512")]
         concurrency: Vec<usize>,
@@ -439,6 +453,12 @@ pub enum BenchVerb {
         /// Measurements of each row, and of its ceiling
         #[arg(long, default_value_t = 5)]
         rounds: usize,
+        /// Refusals of each kind
+        #[arg(long, default_value_t = 4000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+        refusals: u32,
+        /// Draw the curves into a folder
+        #[arg(long, value_name = "DIR")]
+        svg: Option<PathBuf>,
         /// Print one JSON array
         #[arg(long)]
         json: bool,

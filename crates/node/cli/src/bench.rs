@@ -1,6 +1,6 @@
 //! `tieline bench`.
 
-use crate::args::BenchVerb;
+use crate::args::{BenchVerb, SealExperiment};
 use anyhow::{Context, Result};
 use std::io::stdout;
 use std::process::ExitCode;
@@ -27,11 +27,26 @@ pub fn bench(verb: BenchVerb) -> Result<ExitCode> {
             let rows = history::run(&history::Options { points, rounds }, &Progress::new(true))?;
             write_rows(&mut stdout(), &rows, history::COLUMNS, json)?;
         }
-        BenchVerb::Seal { concurrency, octets, seconds, rounds, json } => {
-            let options = seal::Options { concurrency, span: Duration::from_secs(seconds), rounds, octets };
+        BenchVerb::Seal { experiment, concurrency, octets, seconds, rounds, refusals, svg, json } => {
+            let experiments = experiment.into_iter().map(seal::Experiment::from).collect();
+            let (span, refusals) = (Duration::from_secs(seconds), usize::try_from(refusals)?);
+            let options = seal::Options { experiments, concurrency, span, rounds, octets, refusals };
             let rows = seal::run(&options, &Progress::new(true))?;
+            if let Some(folder) = svg {
+                seal::save_curves(&rows, &folder)?;
+            }
             write_rows(&mut stdout(), &rows, seal::COLUMNS, json)?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+impl From<SealExperiment> for seal::Experiment {
+    fn from(asked: SealExperiment) -> Self {
+        match asked {
+            SealExperiment::Closed => Self::Closed,
+            SealExperiment::Open => Self::Open,
+            SealExperiment::Refusals => Self::Refusals,
+        }
+    }
 }

@@ -14,13 +14,10 @@ const SECRET_OCTETS: usize = 44;
 
 /// Messages a second of processor time.
 pub(super) fn measure(verb: Verb, key: &PrivateKey, octets: usize, batch: bool, span: Duration) -> Result<f64> {
-    let mut bare = Bare::new(key, octets, batch)?;
+    let mut bare = Bare::new(key, octets, batch, BATCH_MAX)?;
     let (start, mut messages) = (thread_cpu(), 0_u32);
     loop {
-        match verb {
-            Verb::Pack => bare.pack()?,
-            Verb::Unpack => bare.unpack()?,
-        }
+        bare.run(verb)?;
         messages += u32::try_from(BATCH_MAX)?;
         let spent = thread_cpu().saturating_sub(start);
         if spent >= span {
@@ -29,7 +26,9 @@ pub(super) fn measure(verb: Verb, key: &PrivateKey, octets: usize, batch: bool, 
     }
 }
 
-struct Bare<'a> {
+/// The operations of some messages.
+pub(super) struct Bare<'a> {
+    together: usize,
     engine: Engine,
     key: &'a PrivateKey,
     content: Vec<u8>,
@@ -40,16 +39,25 @@ struct Bare<'a> {
 }
 
 impl<'a> Bare<'a> {
-    fn new(key: &'a PrivateKey, octets: usize, batch: bool) -> Result<Self> {
+    /// Of so many messages together, [`BATCH_MAX`] at most.
+    pub(super) fn new(key: &'a PrivateKey, octets: usize, batch: bool, together: usize) -> Result<Self> {
         let engine = if batch { Engine::new() } else { Engine::without_lanes() };
         let content = vec![0x5a; octets];
         let wrapped = key.public().encrypt(&[7; SECRET_OCTETS])?;
         let signature = key.sign(&sha256(&content))?;
-        Ok(Self { engine, key, content, wrapped, signature, private: Vec::new(), public: Vec::new() })
+        Ok(Self { together, engine, key, content, wrapped, signature, private: Vec::new(), public: Vec::new() })
+    }
+
+    /// Does them all.
+    pub(super) fn run(&mut self, verb: Verb) -> Result<()> {
+        match verb {
+            Verb::Pack => self.pack(),
+            Verb::Unpack => self.unpack(),
+        }
     }
 
     fn pack(&mut self) -> Result<()> {
-        let (mut secrets, mut jobs) = ([[0; SECRET_OCTETS]; BATCH_MAX], Vec::with_capacity(BATCH_MAX));
+        let (mut secrets, mut jobs) = (vec![[0; SECRET_OCTETS]; self.together], Vec::with_capacity(self.together));
         for secret in &mut secrets {
             fill_random(secret)?;
             let digest = sha256(&self.content);
@@ -72,8 +80,8 @@ impl<'a> Bare<'a> {
         let block = Box::new(self.wrapped);
         let (padding, lengths) = (KeyPadding::Pkcs1v15, &[SECRET_OCTETS, 32][..]);
         let job = PrivateJob::Unwrap { key: self.key.clone(), block, padding, lengths };
-        self.run_private(&vec![job; BATCH_MAX])?;
-        let mut digests = [[0; 32]; BATCH_MAX];
+        self.run_private(&vec![job; self.together])?;
+        let mut digests = vec![[0; 32]; self.together];
         for digest in &mut digests {
             let mut content = self.content.clone();
             std::hint::black_box(aes256_gcm_open(&[7; 32], &[7; 12], &mut content, &[0; 16]));
