@@ -20,6 +20,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.x509.oid import NameOID
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "rsfn"
+#: Where Debian has SoftHSM's module.
+SOFTHSM = "/usr/lib/softhsm/libsofthsm2.so"
 HEADER = 588
 CLEAR = {2, 3, 6, 10}
 

@@ -2,13 +2,22 @@
 
 import gzip
 import hashlib
+import os
+import subprocess
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import rsfn
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    pkcs12,
+)
 from node import BINARY, tieline
 from processes import Lines
 
@@ -105,3 +114,66 @@ def test_files_are_opened_with_a_key_from_pkcs12(folder):
     key[3] = folder / "wrong"
     refused = tieline("seal", "unpack", *key, "--from", rsfn.VECTORS / "bruno.cert.pem", message, check=False)
     assert refused.returncode == 1 and "password" in refused.stderr
+
+
+@pytest.fixture(scope="module")
+def token(tmp_path_factory, folder):
+    """Alice's key in a token of SoftHSM: the environment that reaches it."""
+    home = tmp_path_factory.mktemp("softhsm")
+    (home / "tokens").mkdir()
+    (home / "softhsm2.conf").write_text(f"directories.tokendir = {home}/tokens\nobjectstore.backend = file\n")
+    environment = os.environ | {"SOFTHSM2_CONF": str(home / "softhsm2.conf")}
+    (home / "key").write_bytes(rsfn.ALICE.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    for words in (
+        ["--init-token", "--free", "--label", "bank", "--so-pin", "12345678", "--pin", "a pin"],
+        ["--import", home / "key", "--token", "bank", "--label", "spb", "--id", "01fe", "--pin", "a pin"],
+    ):
+        subprocess.run(["softhsm2-util", *words], env=environment, check=True, capture_output=True)
+    (folder / "pin").write_text("a pin\n")
+    return environment
+
+
+URI = f"pkcs11:token=bank;object=spb;id=%01%FE?module-path={rsfn.SOFTHSM}"
+TOKEN_KEY = f"""
+file = "{URI}"
+certificate = "{rsfn.VECTORS}/alice.cert.pem"
+password_file = "pin"
+"""
+
+
+def test_a_key_in_a_token_signs_and_decrypts(folder, token):
+    (folder / "token.toml").write_text(CONFIG.replace('file = "alice.p12"\npassword_file = "password"\n', TOKEN_KEY))
+    free = "127.0.0.1:0"
+    words = ["seal", "serve", "--config", folder / "token.toml", "--http", free, "--protocol", free, "--json"]
+    with Lines([str(word) for word in (BINARY, *words)], env=token) as process:
+        server = process.first()["http"]
+        for version in (2, 3):
+            _, message = ask(server, f"pack?domain=alice&to=12345678&version={version}", CONTENT)
+            assert rsfn.unpack(message, rsfn.ALICE, rsfn.BRUNO).startswith(CONTENT)
+            _, plain = ask(server, "unpack?domain=alice", rsfn.pack(version, 0, rsfn.BRUNO, rsfn.ALICE, CONTENT))
+            assert plain.startswith(CONTENT)
+        with ThreadPoolExecutor(16) as pool:
+            asked = [pool.submit(ask, server, "pack?domain=alice&to=12345678", CONTENT) for _ in range(64)]
+            assert all(rsfn.unpack(one.result()[1], rsfn.ALICE, rsfn.BRUNO) == CONTENT for one in asked)
+        message = rsfn.pack(3, 0, rsfn.BRUNO, rsfn.ALICE, CONTENT)
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            ask(server, "unpack?domain=alice", message[:100] + bytes([message[100] ^ 1]) + message[101:])
+        assert refused.value.code == 422
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("object=spb", "object=spc"), "0 such private keys"),
+        (("token=bank", "token=bonk"), "0 tokens of that name"),
+        ((f"module-path={rsfn.SOFTHSM}", "module-path=/nowhere.so"), "/nowhere.so"),
+        (("?module-path", "?module"), "expected token, serial"),
+        (("alice.cert", "bruno.cert"), "another key"),
+        (('"pin"', '"password"'), "password is wrong"),
+    ],
+)
+def test_what_is_wrong_with_a_token_is_said(folder, token, change, says):
+    config = CONFIG.replace('file = "alice.p12"\npassword_file = "password"\n', TOKEN_KEY.replace(*change))
+    (folder / "wrong.toml").write_text(config)
+    refused = tieline("seal", "serve", "--config", folder / "wrong.toml", check=False, env=token)
+    assert refused.returncode != 0 and says in refused.stderr, refused.stderr

@@ -15,8 +15,12 @@ pub enum KeyError {
     Size(usize),
     /// The numbers of the key do not belong together.
     Inconsistent,
-    /// The container holds no private key, or more than one.
+    /// The container or token holds no such private key, or more than one.
     Keys(usize),
+    /// There is no certificate with a key in a token, and none was given.
+    Certificate,
+    /// A token, or the module that reaches it, does not do what it should; the text is its own.
+    Token(String),
 }
 
 impl fmt::Display for KeyError {
@@ -27,7 +31,9 @@ impl fmt::Display for KeyError {
             Self::NotRsa => f.write_str("the key is not an RSA key"),
             Self::Size(bits) => write!(f, "the modulus has {bits} bits; give a key of 2048"),
             Self::Inconsistent => f.write_str("the numbers of the key do not belong together"),
-            Self::Keys(count) => write!(f, "{count} private keys inside; give a file with one"),
+            Self::Keys(count) => write!(f, "{count} such private keys inside, expected one"),
+            Self::Certificate => f.write_str("there is no certificate beside the key in the token; name its file"),
+            Self::Token(what) => write!(f, "PKCS#11: {what}"),
         }
     }
 }
@@ -41,6 +47,8 @@ pub enum CryptoError {
     Length,
     /// The library failed, or its result did not pass the check with the public exponent.
     Fault,
+    /// The token failed or is gone, or does not do this.
+    Token,
 }
 
 impl fmt::Display for CryptoError {
@@ -48,6 +56,7 @@ impl fmt::Display for CryptoError {
         f.write_str(match self {
             Self::Length => "the length does not suit the key or the cipher",
             Self::Fault => "the cryptographic library failed",
+            Self::Token => "the token that keeps the key failed",
         })
     }
 }

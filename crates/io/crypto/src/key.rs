@@ -2,8 +2,10 @@
 
 use crate::content::DIGEST_OCTETS;
 use crate::lanes::{LaneKey, Parts};
+use crate::padding::pad_digest;
 use crate::single::RawKey;
-use crate::{CryptoError, KeyError, MODULUS_OCTETS, PublicKey};
+use crate::token::{Found, TokenKey};
+use crate::{Certificate, CryptoError, KeyError, MODULUS_OCTETS, PublicKey, TokenUri};
 use aws_lc_rs::digest::{Digest, SHA256};
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der, PublicKeyX509Der};
 use aws_lc_rs::rsa::{KeyPair, KeySize, OAEP_SHA256_MGF1SHA256, OaepPrivateDecryptingKey, PrivateDecryptingKey};
@@ -32,12 +34,22 @@ struct RsaPrivateKey<'a> {
     coefficient: UintRef<'a>,
 }
 
-/// An RSA-2048 private key, its numbers checked against each other. Clones share it; it is wiped with the last.
+/// An RSA-2048 private key, in memory or in a token. Clones share it. In memory, its numbers were checked against each
+/// other, and it is wiped with the last clone.
 #[derive(Clone)]
 pub struct PrivateKey(Arc<Inner>);
 
 struct Inner {
     public: PublicKey,
+    place: Place,
+}
+
+enum Place {
+    Memory(Box<Held>),
+    Token(TokenKey),
+}
+
+struct Held {
     signer: KeyPair,
     oaep: OaepPrivateDecryptingKey,
     raw: RawKey,
@@ -94,7 +106,28 @@ impl PrivateKey {
         let pkcs8: Pkcs8V1Der<'_> = signer.as_der().map_err(|_| KeyError::Inconsistent)?;
         let decrypting = PrivateDecryptingKey::from_pkcs8(pkcs8.as_ref()).map_err(|_| KeyError::Inconsistent)?;
         let oaep = OaepPrivateDecryptingKey::new(decrypting).map_err(|_| KeyError::Inconsistent)?;
-        Ok(Self(Arc::new(Inner { public, signer, oaep, raw, lane })))
+        let place = Place::Memory(Box::new(Held { signer, oaep, raw, lane }));
+        Ok(Self(Arc::new(Inner { public, place })))
+    }
+
+    /// From a token, which keeps it. The certificate is `certificate`, or the one that lies beside the key.
+    ///
+    /// # Errors
+    /// [`KeyError::Token`]: what the token or its module says; [`KeyError::Password`]: of the PIN; [`KeyError::Keys`]:
+    /// how many keys have that name, unless one; [`KeyError::Certificate`]: there is none;
+    /// [`KeyError::Inconsistent`]: it is that of another key.
+    pub fn from_token(
+        uri: &TokenUri,
+        pin: Option<&str>,
+        certificate: Option<Certificate>,
+    ) -> Result<(Self, Certificate), KeyError> {
+        let Found { key, certificate: beside } = TokenKey::find(uri, pin)?;
+        let certificate = certificate.or(beside).ok_or(KeyError::Certificate)?;
+        let public = certificate.public_key.clone();
+        if !key.belongs_to(&public)? {
+            return Err(KeyError::Inconsistent);
+        }
+        Ok((Self(Arc::new(Inner { public, place: Place::Token(key) })), certificate))
     }
 
     /// From PEM: `PRIVATE KEY`, `ENCRYPTED PRIVATE KEY` with its password, or `RSA PRIVATE KEY`.
@@ -136,10 +169,13 @@ impl PrivateKey {
     /// # Errors
     /// [`CryptoError::Fault`]: the library failed.
     pub fn sign(&self, digest: &[u8; DIGEST_OCTETS]) -> Result<[u8; MODULUS_OCTETS], CryptoError> {
+        if let Place::Token(key) = &self.0.place {
+            return key.raw(&pad_digest(digest)).map(|signature| *signature);
+        }
         self.sign_with(&RSA_PKCS1_SHA256, digest)
     }
 
-    /// Signs a SHA-256 digest by RSASSA-PSS with a salt of 32 octets.
+    /// Signs a SHA-256 digest by RSASSA-PSS with a salt of 32 octets; a key in a token does not.
     ///
     /// # Errors
     /// [`CryptoError::Fault`]: the library failed.
@@ -152,27 +188,40 @@ impl PrivateKey {
         encoding: &'static dyn RsaEncoding,
         digest: &[u8; DIGEST_OCTETS],
     ) -> Result<[u8; MODULUS_OCTETS], CryptoError> {
+        let Place::Memory(held) = &self.0.place else { return Err(CryptoError::Token) };
         let mut out = [0; MODULUS_OCTETS];
         let digest = Digest::import_less_safe(digest, &SHA256).map_err(|_| CryptoError::Fault)?;
-        self.0.signer.sign_digest(encoding, &digest, &mut out).map_err(|_| CryptoError::Fault)?;
+        held.signer.sign_digest(encoding, &digest, &mut out).map_err(|_| CryptoError::Fault)?;
         Ok(out)
     }
 
-    /// Decrypts by RSAES-OAEP, SHA-256 in both places, no label; none when that fails.
+    /// Decrypts by RSAES-OAEP, SHA-256 in both places, no label; none when that fails, as for a key in a token.
     pub(crate) fn decrypt_oaep(&self, block: &[u8; MODULUS_OCTETS]) -> Option<Zeroizing<Vec<u8>>> {
+        let Place::Memory(held) = &self.0.place else { return None };
         let mut out = Zeroizing::new(vec![0; MODULUS_OCTETS]);
-        let text = self.0.oaep.decrypt(&OAEP_SHA256_MGF1SHA256, block, &mut out, None).ok()?.len();
+        let text = held.oaep.decrypt(&OAEP_SHA256_MGF1SHA256, block, &mut out, None).ok()?.len();
         out.truncate(text);
         Some(out)
     }
 
     /// number^d mod n, one at a time; the number is between 2 and n - 2.
     pub(crate) fn raw(&self, number: &[u8; MODULUS_OCTETS]) -> Result<Zeroizing<[u8; MODULUS_OCTETS]>, CryptoError> {
-        self.0.raw.private(number)
+        match &self.0.place {
+            Place::Memory(held) => held.raw.private(number),
+            Place::Token(key) => key.raw(number),
+        }
+    }
+
+    /// Whether operations wait for a token, and several are better asked for at once.
+    pub(crate) fn is_in_token(&self) -> bool {
+        matches!(self.0.place, Place::Token(_))
     }
 
     pub(crate) fn lane(&self) -> Option<&LaneKey> {
-        self.0.lane.as_ref()
+        match &self.0.place {
+            Place::Memory(held) => held.lane.as_ref(),
+            Place::Token(_) => None,
+        }
     }
 }
 

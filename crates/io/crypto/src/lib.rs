@@ -1,6 +1,7 @@
 //! Keys, hashes, ciphers and RSA: one at a time by aws-lc, several at a time by our own eight lanes.
 //!
-//! In: octets, keys ([`PrivateKey`], [`PublicKey`], from PKCS#8, PKCS#12 and certificates), jobs ([`PrivateJob`],
+//! In: octets, keys ([`PrivateKey`], [`PublicKey`], from PKCS#8, PKCS#12, PKCS#11 and
+//! certificates), jobs ([`PrivateJob`],
 //! [`PublicJob`]). Out: octets, and the outcome of each job, in the order of the jobs.
 //!
 //! Private operations of RSA-2048 are nearly all that an envelope costs. [`PrivateQueue`] takes what is
@@ -22,6 +23,7 @@ mod padding;
 mod public;
 mod queue;
 mod single;
+mod token;
 #[cfg(test)]
 mod tests;
 
@@ -39,6 +41,7 @@ pub use key::{PrivateKey, encrypt_pkcs8};
 pub use padding::{KEY_OCTETS_MAX, KeyBlock};
 pub use public::PublicKey;
 pub use queue::{PrivateQueue, QueueCounters};
+pub use token::TokenUri;
 
 /// Octets of an RSA-2048 modulus, and of what is signed or encrypted with it.
 pub const MODULUS_OCTETS: usize = 256;

@@ -5,7 +5,7 @@ use crate::ispb::unit;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use tieline_crypto::{Certificate, Identity, KeyError, PrivateKey};
+use tieline_crypto::{Certificate, Identity, KeyError, PrivateKey, TokenUri};
 use tieline_rsfn::{Authority, KeyAlgorithm, Party, Profile, Serial, Standing, Version};
 use zeroize::Zeroizing;
 
@@ -250,8 +250,9 @@ pub fn load_certificate(path: &std::path::Path) -> Result<Certificate, LoadError
     })
 }
 
-/// Reads a private key and its certificate: PKCS#8 or PKCS#1 as PEM, PKCS#8 as DER, or PKCS#12. The certificate comes
-/// from a file of its own, or out of the container.
+/// Reads a private key and its certificate: PKCS#8 or PKCS#1 as PEM, PKCS#8 as DER, PKCS#12, or a `pkcs11:` URI (RFC
+/// 7512) of a key in a token, whose PIN is the password. The certificate comes from a file of its own, or out of the
+/// container.
 ///
 /// # Errors
 /// What is wrong with either.
@@ -260,6 +261,14 @@ pub fn load_key(
     password: Option<&str>,
     certificate: Option<&std::path::Path>,
 ) -> Result<(PrivateKey, Certificate), LoadError> {
+    if let Some(uri) = path.to_str().filter(|text| TokenUri::is_one(text)) {
+        let certificate = certificate.map(load_certificate).transpose()?;
+        let given = certificate.is_some();
+        return PrivateKey::from_token(&TokenUri::parse(uri)?, password, certificate).map_err(|error| match error {
+            KeyError::Inconsistent if given => LoadError::OtherKey,
+            error => error.into(),
+        });
+    }
     let octets = Zeroizing::new(std::fs::read(path)?);
     let (key, inside) = read_key(&octets, password)?;
     if password.is_none() {

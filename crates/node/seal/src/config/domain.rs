@@ -5,6 +5,7 @@ use crate::keyring::{Domain, KeyState, Known, OwnKey, load_certificate, load_key
 use crate::work::Domains;
 use std::path::Path;
 use std::sync::Arc;
+use tieline_crypto::TokenUri;
 use tieline_rsfn::{Authority, AuthoritySet, ContentCipher, IvPlace, Profile, RSFN_V2, RSFN_V3};
 use tieline_service::parse;
 use tieline_service::reader::{Document, Expected, Section};
@@ -88,7 +89,7 @@ fn read_key(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path, ispb: Op
     let password = read_password(s, doc, folder);
     let authority = s.optional(doc, "authority", parse::integer(0..=255_u8)).map(Authority);
     let state = read_state(s, doc);
-    let path = folder.join(file?);
+    let path = file.map(|file| if TokenUri::is_one(&file) { file.into() } else { folder.join(file) })?;
     let loaded = load_key(&path, password.as_ref().map(|p| p.as_str()), certificate.as_deref());
     let known = loaded.and_then(|(key, certificate)| Ok((key, Known::new(certificate, ispb, authority, state)?)));
     match known {
