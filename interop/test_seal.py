@@ -2,7 +2,9 @@
 
 import gzip
 import hashlib
+import json
 import os
+import signal
 import subprocess
 import urllib.error
 import urllib.request
@@ -20,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from node import BINARY, tieline
 from processes import Lines
+from waiting import until
 
 CONTENT = "<DOC>ç €</DOC>".encode("utf-16-be")
 TOKEN = "a token of this test"
@@ -177,3 +180,37 @@ def test_what_is_wrong_with_a_token_is_said(folder, token, change, says):
     (folder / "wrong.toml").write_text(config)
     refused = tieline("seal", "serve", "--config", folder / "wrong.toml", check=False, env=token)
     assert refused.returncode != 0 and says in refused.stderr, refused.stderr
+
+
+def test_keys_are_imported_activated_and_retired_while_a_server_runs(folder):
+    config = folder / "keys.toml"
+    config.write_text("# as of today\n" + CONFIG)
+    words = ["--config", config]
+    imported = ["--domain", "alice", "--key", folder / "alice.p12", "--password-file", folder / "password"]
+
+    def states():
+        rows = json.loads(tieline("seal", "key", "list", "--json", *words).stdout)
+        return [(row["kind"], row["version"], row["state"]) for row in rows]
+
+    assert states() == [("key", 3, "active"), ("peer", None, "active")]
+    tieline("seal", "key", "import", *words, *imported)
+    assert states() == [("key", 4, "pending"), ("key", 3, "active"), ("peer", None, "active")]
+    free = "127.0.0.1:0"
+    command = [BINARY, "seal", "serve", *words, "--http", free, "--protocol", free, "--json"]
+    with Lines([str(word) for word in command]) as process:
+        server = process.first()["http"]
+        ask(server, "pack?domain=alice&to=12345678&key_version=3", CONTENT)
+        tieline("seal", "key", "activate", *words, "--domain", "alice", "--version", "4")
+        tieline("seal", "key", "retire", *words, "--domain", "alice", "--version", "3")
+        process.process.send_signal(signal.SIGHUP)
+        until(lambda: any("read anew" in line for line in process.errors), process.said)
+        ask(server, "pack?domain=alice&to=12345678", CONTENT)
+        with pytest.raises(urllib.error.HTTPError):
+            ask(server, "pack?domain=alice&to=12345678&key_version=3", CONTENT)
+    assert states() == [("key", 4, "active"), ("key", 3, "retired"), ("peer", None, "active")]
+    bruno = ["--certificate", rsfn.VECTORS / "bruno.cert.pem", "--ispb", "12345678", "--pending"]
+    tieline("seal", "peer", "import", *words, "--domain", "alice", *bruno)
+    assert states()[2:] == [("peer", None, "active"), ("peer", None, "pending")]
+    wrong = tieline("seal", "key", "import", *words, "--domain", "alice", "--key", folder / "alice.p12", check=False)
+    assert wrong.returncode == 1 and "password" in wrong.stderr and "nothing was changed" in wrong.stderr
+    assert config.read_text().startswith("# as of today\n")

@@ -218,10 +218,7 @@ impl Engine {
 
 /// Asks tokens for all that they have to do at once: a token in a network takes milliseconds for each, and several at a
 /// time.
-fn raise_in_tokens(
-    numbers: &[(&PrivateKey, &[u8; MODULUS_OCTETS])],
-    out: &mut [Option<Result<Number, CryptoError>>],
-) {
+fn raise_in_tokens(numbers: &[(&PrivateKey, &[u8; MODULUS_OCTETS])], out: &mut [Option<Result<Number, CryptoError>>]) {
     if numbers.iter().filter(|(key, _)| key.is_in_token()).count() < 2 {
         return;
     }

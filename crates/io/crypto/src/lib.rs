@@ -23,9 +23,9 @@ mod padding;
 mod public;
 mod queue;
 mod single;
-mod token;
 #[cfg(test)]
 mod tests;
+mod token;
 
 pub use certificate::{Certificate, Identity, certificate_request};
 pub use content::{

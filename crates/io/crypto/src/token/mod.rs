@@ -75,10 +75,7 @@ impl TokenKey {
     }
 
     /// number^d mod n. A session that failed is replaced once: tokens forget sessions when they are reset.
-    pub(crate) fn raw(
-        &self,
-        number: &[u8; MODULUS_OCTETS],
-    ) -> Result<Zeroizing<[u8; MODULUS_OCTETS]>, CryptoError> {
+    pub(crate) fn raw(&self, number: &[u8; MODULUS_OCTETS]) -> Result<Zeroizing<[u8; MODULUS_OCTETS]>, CryptoError> {
         let kept = self.idle().pop();
         let attempt = kept.map(|session| self.raw_in(session, number));
         match attempt {

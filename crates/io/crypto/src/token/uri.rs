@@ -99,11 +99,17 @@ mod tests {
             module: "/lib/p11.so".into(),
         };
         check("pkcs11:token=my%20bank;object=spb%3B3;id=%01%FE;type=private?module-path=/lib/p11.so", Ok(uri));
-        check("pkcs11:token=a;object=b", Err("module-path is missing, as in ?module-path=/usr/lib/softhsm/libsofthsm2.so"));
+        check(
+            "pkcs11:token=a;object=b",
+            Err("module-path is missing, as in ?module-path=/usr/lib/softhsm/libsofthsm2.so"),
+        );
         check("pkcs11:token=a?module-path=/a", Err("object or id is missing: which key?"));
         check("pkcs11:object=%4?module-path=/a", Err("object has a % without two digits"));
         check("pkcs11:object=%FF?module-path=/a", Err("object is not UTF-8"));
-        check("pkcs11:object=a;pin-value=1?module-path=/a", Err("pin-value is not taken; give the PIN as the key's password"));
+        check(
+            "pkcs11:object=a;pin-value=1?module-path=/a",
+            Err("pin-value is not taken; give the PIN as the key's password"),
+        );
         check("pkcs11:colour=a", Err("\"colour\", expected token, serial, object, id, type, module-path"));
         check("/a/file", Err("\"pkcs11:\" is expected first"));
         assert!(TokenUri::is_one("pkcs11:object=a") && !TokenUri::is_one("a.key"));

@@ -18,8 +18,101 @@ pub enum SealVerb {
     Inspect(SealInspectArgs),
     /// Make a private key and a certificate request
     Keygen(SealKeygenArgs),
+    /// Keys of a configuration: list, import, activate, retire
+    #[command(subcommand)]
+    Key(KeyVerb),
+    /// Certificates of others in a configuration
+    #[command(subcommand)]
+    Peer(PeerVerb),
     /// Make a token for a client of the server
     Token,
+}
+
+/// `tieline seal key`.
+#[derive(Debug, Subcommand)]
+pub enum KeyVerb {
+    /// List keys and certificates with their states and the days that are left
+    List(KeyListArgs),
+    /// Add a key with its certificate; it opens messages and signs none until it is activated
+    Import(KeyAddArgs),
+    /// Let a key sign; of several active ones the highest version does
+    Activate(KeyNamedArgs),
+    /// Let a key neither sign nor open any more
+    Retire(KeyNamedArgs),
+}
+
+/// `tieline seal key list`.
+#[derive(Debug, Args)]
+pub struct KeyListArgs {
+    /// Configuration file of the server
+    #[arg(long, value_name = "FILE", env = "TIELINE_SEAL_CONFIG")]
+    pub config: PathBuf,
+    /// Print a JSON array
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tieline seal key import`.
+#[derive(Debug, Args)]
+pub struct KeyAddArgs {
+    /// Configuration file of the server
+    #[arg(long, value_name = "FILE", env = "TIELINE_SEAL_CONFIG")]
+    pub config: PathBuf,
+    /// The domain whose key it is
+    #[arg(long, value_name = "NAME")]
+    pub domain: String,
+    /// The key: a file (PKCS#12, or PKCS#8 as PEM or DER), or a `pkcs11:` URI
+    #[arg(long, value_name = "FILE|URI")]
+    pub key: String,
+    /// The certificate, where it is not with the key
+    #[arg(long, value_name = "FILE")]
+    pub certificate: Option<PathBuf>,
+    /// A file with the password or PIN of the key
+    #[arg(long, value_name = "FILE")]
+    pub password_file: Option<PathBuf>,
+    /// Its version [default: one more than the highest]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub version: Option<u32>,
+    /// Let it sign at once
+    #[arg(long)]
+    pub activate: bool,
+}
+
+/// One key of a configuration.
+#[derive(Debug, Args)]
+pub struct KeyNamedArgs {
+    /// Configuration file of the server
+    #[arg(long, value_name = "FILE", env = "TIELINE_SEAL_CONFIG")]
+    pub config: PathBuf,
+    /// The domain whose key it is
+    #[arg(long, value_name = "NAME")]
+    pub domain: String,
+    /// Its version
+    #[arg(long, value_name = "N")]
+    pub version: u32,
+}
+
+/// `tieline seal peer`.
+#[derive(Debug, Subcommand)]
+pub enum PeerVerb {
+    /// Add the certificate of another institution
+    Import {
+        /// Configuration file of the server
+        #[arg(long, value_name = "FILE", env = "TIELINE_SEAL_CONFIG")]
+        config: PathBuf,
+        /// The domain that exchanges messages with it
+        #[arg(long, value_name = "NAME")]
+        domain: String,
+        /// The certificate, PEM or DER
+        #[arg(long, value_name = "FILE")]
+        certificate: PathBuf,
+        /// The institution [default: as the certificate's subject says]
+        #[arg(long, value_name = "ISPB", value_parser = super::parse_ispb)]
+        ispb: Option<tieline_seal::Ispb>,
+        /// It is not activated yet (GEN0006): taken in messages about security only
+        #[arg(long)]
+        pending: bool,
+    },
 }
 
 /// `tieline seal serve`.
@@ -39,11 +132,11 @@ pub struct SealServeArgs {
     pub json: bool,
 }
 
-/// A key of ours, in a file.
+/// A key of ours.
 #[derive(Debug, Args)]
 pub struct OwnKeyArgs {
-    /// Our private key: PKCS#12, or PKCS#8 as PEM or DER
-    #[arg(long, value_name = "FILE")]
+    /// Our private key: a file (PKCS#12, or PKCS#8 as PEM or DER), or a `pkcs11:` URI
+    #[arg(long, value_name = "FILE|URI")]
     pub key: PathBuf,
     /// The certificate of that key, where it is not in the same file
     #[arg(long, value_name = "FILE")]

@@ -1,6 +1,7 @@
 //! `tieline seal`: security envelopes of RSFN, on files and as a server.
 
 pub mod args;
+mod keys;
 
 use crate::signals::until_done;
 use anyhow::{Context, Result, anyhow, bail};
@@ -39,6 +40,8 @@ pub fn seal(verb: &SealVerb) -> Result<ExitCode> {
         SealVerb::Unpack(args) => unpack(args),
         SealVerb::Inspect(args) => inspect(args),
         SealVerb::Keygen(args) => keygen(args),
+        SealVerb::Key(verb) => keys::key(verb),
+        SealVerb::Peer(verb) => keys::peer(verb),
         SealVerb::Token => token(),
     }
 }
