@@ -1,7 +1,7 @@
 //! The binary protocol's listening socket and its connections.
 
 use crate::access::{Action, Client, digest};
-use crate::link::Link;
+use crate::link::{Link, SharedWrite};
 use crate::metrics::Kind;
 use crate::pool::{Job, Reply, Shared};
 use crate::protocol::{self, Framed, Malformed, OVERHEAD_OCTETS_MAX, Reason, Request, Response};
@@ -52,8 +52,9 @@ async fn connection(stream: TcpStream, address: SocketAddr, shared: Arc<Shared>,
     // An answer goes out at once; without this it may wait for the peer's delayed acknowledgement.
     let _ = stream.set_nodelay(true);
     shared.metrics.connections.fetch_add(1, Ordering::Relaxed);
-    let link = Arc::new(Link::default());
     let (read, write) = stream.into_split();
+    let write = SharedWrite::new(write);
+    let link = Arc::new(Link::over(write.clone()));
     let reader = async {
         let mut reader = Reader { read, buffer: Vec::new(), link: &link, shared: &shared, address, token: None };
         let ended = tokio::select! {

@@ -3,8 +3,14 @@
 use crate::protocol::Response;
 use crate::told::Told;
 use crate::work::Output;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use socket2::SockRef;
+use std::io;
+use std::net::Shutdown;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
 
 /// Octets of requests that are not answered yet; then nothing more is read.
@@ -17,6 +23,8 @@ const WRITE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 /// Answers on their way out, and requests that wait for one.
 #[derive(Debug, Default)]
 pub struct Link {
+    /// Where answers may go past the writer; none where octets are made into something else first.
+    socket: Option<SharedWrite>,
     state: Mutex<State>,
     /// There is something to write, or the end.
     wake: Notify,
@@ -35,9 +43,24 @@ struct State {
     ended: bool,
     /// Nothing more can be written.
     broken: bool,
+    /// The writer has octets in hand that go before those in `out`.
+    writing: bool,
+}
+
+impl State {
+    /// The socket has the answers of these requests.
+    fn forget(&mut self, (requests, octets): (u32, usize)) {
+        self.in_flight -= requests;
+        self.octets -= octets;
+    }
 }
 
 impl Link {
+    /// A link whose answers may be written to `socket` from any thread.
+    pub fn over(socket: SharedWrite) -> Self {
+        Self { socket: Some(socket), ..Self::default() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -66,8 +89,22 @@ impl Link {
         }
     }
 
-    /// Lets what was answered go out, in one write.
+    /// Lets what was answered go out, in one write: from this thread where the socket takes it, without waking another.
     pub fn flush(&self) {
+        let mut state = self.lock();
+        if let Some(socket) = self.socket.as_ref().filter(|_| !state.writing) {
+            // What went wrong shows again, to the writer.
+            let taken = socket.0.try_write(&state.out).unwrap_or(0);
+            state.out.drain(..taken);
+            if state.out.is_empty() && !state.ended {
+                let answered = std::mem::take(&mut state.answered);
+                state.forget(answered);
+                drop(state);
+                self.room.notify_one();
+                return;
+            }
+        }
+        drop(state);
         self.wake.notify_one();
     }
 
@@ -109,6 +146,7 @@ impl Link {
             let (answered, over) = {
                 let mut state = self.lock();
                 std::mem::swap(&mut state.out, &mut out);
+                state.writing = !out.is_empty();
                 let over = out.is_empty() && state.ended && state.in_flight == 0;
                 (std::mem::take(&mut state.answered), over)
             };
@@ -123,8 +161,8 @@ impl Link {
             let written = tokio::time::timeout(WRITE_TIMEOUT, stream.write_all(&out)).await;
             out.clear();
             let mut state = self.lock();
-            state.in_flight -= answered.0;
-            state.octets -= answered.1;
+            state.writing = false;
+            state.forget(answered);
             state.broken = !matches!(written, Ok(Ok(())));
             let broken = state.broken;
             drop(state);
@@ -133,5 +171,38 @@ impl Link {
                 return;
             }
         }
+    }
+}
+
+/// The sending half of a socket, for its writer and for workers.
+#[derive(Clone, Debug)]
+pub struct SharedWrite(Arc<OwnedWriteHalf>);
+
+impl SharedWrite {
+    /// Shares a half.
+    pub fn new(half: OwnedWriteHalf) -> Self {
+        Self(Arc::new(half))
+    }
+}
+
+impl AsyncWrite for SharedWrite {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
+        let socket: &tokio::net::TcpStream = self.0.as_ref().as_ref();
+        loop {
+            ready!(socket.poll_write_ready(cx))?;
+            match socket.try_write(octets) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                written => return Poll::Ready(written),
+            }
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let socket: &tokio::net::TcpStream = self.0.as_ref().as_ref();
+        Poll::Ready(SockRef::from(socket).shutdown(Shutdown::Write))
     }
 }
