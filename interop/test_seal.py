@@ -200,8 +200,8 @@ def test_keys_are_imported_activated_and_retired_while_a_server_runs(folder):
     with Lines([str(word) for word in command]) as process:
         server = process.first()["http"]
         ask(server, "pack?domain=alice&to=12345678&key_version=3", CONTENT)
-        tieline("seal", "key", "activate", *words, "--domain", "alice", "--version", "4")
-        tieline("seal", "key", "retire", *words, "--domain", "alice", "--version", "3")
+        tieline("seal", "key", "activate", *words, "--domain", "alice", "--key-version", "4")
+        tieline("seal", "key", "retire", *words, "--domain", "alice", "--key-version", "3")
         process.process.send_signal(signal.SIGHUP)
         until(lambda: any("read anew" in line for line in process.errors), process.said)
         ask(server, "pack?domain=alice&to=12345678", CONTENT)

@@ -9,8 +9,9 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 use tieline_crypto::PrivateKey;
-use tieline_rsfn::{HEADER_OCTETS, TAG_OCTETS};
 
+/// Octets of a message besides content: header and tag.
+const AROUND_OCTETS: usize = 588 + 16;
 /// Operations, and round trips, whose median counts.
 const TIMES: usize = 500;
 
@@ -18,7 +19,7 @@ const TIMES: usize = 500;
 pub(super) fn floor_us(verb: Verb, key: &PrivateKey, octets: usize) -> Result<f64> {
     let mut bare = Bare::new(key, octets, false, 1)?;
     let operations = medians(|| bare.run(verb))?;
-    let sealed = HEADER_OCTETS + octets + TAG_OCTETS;
+    let sealed = octets + AROUND_OCTETS;
     let lengths = match verb {
         Verb::Pack => (octets, sealed),
         Verb::Unpack => (sealed, octets),

@@ -72,7 +72,7 @@ pub struct KeyAddArgs {
     pub password_file: Option<PathBuf>,
     /// Its version [default: one more than the highest]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub version: Option<u32>,
+    pub key_version: Option<u32>,
     /// Let it sign at once
     #[arg(long)]
     pub activate: bool,
@@ -89,7 +89,7 @@ pub struct KeyNamedArgs {
     pub domain: String,
     /// Its version
     #[arg(long, value_name = "N")]
-    pub version: u32,
+    pub key_version: u32,
 }
 
 /// `tieline seal peer`.

@@ -92,7 +92,7 @@ fn import(args: &KeyAddArgs) -> Result<ExitCode> {
     }
     let entries = file.entries(&args.domain, "key")?;
     let highest = entries.iter().filter_map(|entry| entry.get("version")?.as_integer()).max().unwrap_or(0);
-    let version = args.version.map_or(highest + 1, i64::from);
+    let version = args.key_version.map_or(highest + 1, i64::from);
     let mut entry = Table::new();
     entry["version"] = value(version);
     entry["file"] =
@@ -111,7 +111,7 @@ fn import(args: &KeyAddArgs) -> Result<ExitCode> {
 
 fn set_state(args: &KeyNamedArgs, state: KeyState) -> Result<ExitCode> {
     let mut file = Configuration::open(&args.config)?;
-    let wanted = i64::from(args.version);
+    let wanted = i64::from(args.key_version);
     let entries = file.entries(&args.domain, "key")?;
     let of_version = |entry: &&mut Table| entry.get("version").and_then(Item::as_integer) == Some(wanted);
     let entry = entries.iter_mut().find(of_version);
