@@ -18,6 +18,8 @@
 //! - after the last fault everything is online, read, reported and answered in bounded time;
 //! - events, messages and deadlines stay within their limits and in proportion to what happened.
 //!
+//! The bodies of the fuzzers are here as well ([`targets`]).
+//!
 //! Never: a clock, a socket, a random number that the seed does not give.
 //!
 //! Read first: `plan.rs` (what may happen), `model.rs` (what must be true), `world.rs`.
@@ -27,10 +29,11 @@ mod model;
 mod pipe;
 mod plan;
 mod seat;
+pub mod targets;
 mod world;
 
 pub use choices::Choices;
-pub use model::Model;
+pub use model::{Model, Outputs};
 pub use pipe::{Carriage, Pipe};
 pub use plan::{Act, Plan};
 pub use seat::{Closed, Owner, Seat};

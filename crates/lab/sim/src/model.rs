@@ -61,7 +61,9 @@ struct Task {
 pub struct Outputs(Arc<Mutex<Vec<u32>>>);
 
 impl Outputs {
-    fn taken(&self) -> Vec<u32> {
+    /// The commands executed since the last call.
+    #[must_use = "they are forgotten"]
+    pub fn taken(&self) -> Vec<u32> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -1,0 +1,85 @@
+//! What the fuzzers of the folder `fuzz` call: any octets in, a panic where a promise is broken.
+//!
+//! The bodies are here and not there, so that the tests run the seeds of `fuzz/seeds` on a stable toolchain. A target is
+//! a function; its first lines say what its octets mean.
+
+mod layers;
+mod machines;
+mod pair;
+
+/// A target.
+pub type Target = fn(&[u8]);
+
+/// All targets by name: each has a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
+pub const TARGETS: [(&str, Target); 10] = [
+    ("dnp3_link", layers::link),
+    ("dnp3_transport", layers::transport),
+    ("dnp3_app", layers::app),
+    ("dnp3_objects", layers::objects),
+    ("dnp3_dissect", layers::dissect),
+    ("dnp3_endpoint", layers::endpoint),
+    ("dnp3_master", machines::master),
+    ("dnp3_outstation", machines::outstation),
+    ("dnp3_mutated", pair::mutated),
+    ("dnp3_pair", pair::pair),
+];
+
+/// Runs a target.
+///
+/// # Panics
+/// There is none of that name, or it broke a promise.
+pub fn run(name: &str, octets: &[u8]) {
+    let (_, target) = TARGETS.iter().find(|(known, _)| *known == name).expect("a target of that name");
+    target(octets);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Choices;
+    use std::path::Path;
+
+    const FUZZ: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../fuzz");
+    /// Octets of all seeds together.
+    const SEEDS_OCTETS_MAX: u64 = 200_000;
+
+    #[test]
+    fn every_target_takes_its_seeds() {
+        let (mut count, mut octets) = (0, 0);
+        for (name, target) in TARGETS {
+            let folder = Path::new(FUZZ).join("seeds").join(name);
+            let seeds = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+            for seed in seeds {
+                let seed = std::fs::read(seed.unwrap().path()).unwrap();
+                octets += seed.len() as u64;
+                count += 1;
+                target(&seed);
+            }
+        }
+        println!("{count} seeds, {octets} octets");
+        assert!(octets <= SEEDS_OCTETS_MAX, "{octets} octets of seeds, at most {SEEDS_OCTETS_MAX}");
+    }
+
+    #[test]
+    fn every_target_has_a_fuzzer() {
+        let manifest = std::fs::read_to_string(Path::new(FUZZ).join("Cargo.toml")).unwrap();
+        for (name, _) in TARGETS {
+            let file = std::fs::read_to_string(Path::new(FUZZ).join(format!("fuzz_targets/{name}.rs"))).unwrap();
+            assert!(file.contains(&format!("\"{name}\"")), "fuzz_targets/{name}.rs runs another target");
+            assert!(manifest.contains(&format!("name = \"{name}\"")), "{name} is not in fuzz/Cargo.toml");
+        }
+    }
+
+    #[test]
+    fn every_target_takes_any_octets() {
+        for (name, target) in TARGETS {
+            for seed in 0..200 {
+                let mut choices = Choices::seeded(seed);
+                let count = usize::try_from(choices.between(0, 600)).unwrap();
+                let octets = choices.octets(count);
+                println!("{name} {seed}");
+                target(&octets);
+            }
+        }
+    }
+}
