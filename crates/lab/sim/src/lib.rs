@@ -25,6 +25,8 @@
 //! Read first: `plan.rs` (what may happen), `model.rs` (what must be true), `world.rs`.
 
 mod choices;
+#[cfg(test)]
+mod flood;
 mod model;
 mod pipe;
 mod plan;

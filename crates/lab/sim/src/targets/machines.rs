@@ -21,18 +21,18 @@ const MESSAGE_OCTETS_MAX: usize = 2500;
 const START: Now = Now { mono: Instant(1_000_000_000), utc: Timestamp::from_millis(1_800_000_000_000) };
 
 /// A machine that is driven by hand, and the other end's layers below the application.
-pub(super) struct Bench<M: Machine> {
-    pub(super) machine: M,
-    pub(super) now: Now,
+pub(crate) struct Bench<M: Machine> {
+    pub(crate) machine: M,
+    pub(crate) now: Now,
     peer: Endpoint,
     from_master: bool,
     /// Fragments that the machine sent in the last step.
-    pub(super) sent: Vec<Vec<u8>>,
-    pub(super) events: Vec<M::Event>,
+    pub(crate) sent: Vec<Vec<u8>>,
+    pub(crate) events: Vec<M::Event>,
 }
 
 impl<M: Machine> Bench<M> {
-    pub(super) fn new(machine: M, role: Role) -> Self {
+    pub(crate) fn new(machine: M, role: Role) -> Self {
         let peer = match role {
             Role::Master => EndpointConfig::new(Role::Outstation, LinkAddress::new(10)),
             Role::Outstation => EndpointConfig::new(Role::Master, LinkAddress::new(1)),
@@ -43,7 +43,7 @@ impl<M: Machine> Bench<M> {
     }
 
     /// Takes all events and all output, and checks both.
-    pub(super) fn drain(&mut self) {
+    pub(crate) fn drain(&mut self) {
         for _ in 0..WORK_MAX {
             let mut message = Vec::new();
             let event = self.machine.poll_event();
@@ -84,7 +84,7 @@ impl<M: Machine> Bench<M> {
     }
 
     /// Gives octets of the line.
-    pub(super) fn feed(&mut self, octets: &[u8]) {
+    pub(crate) fn feed(&mut self, octets: &[u8]) {
         let mut rest = octets;
         let mut idle = 0;
         while !rest.is_empty() {
@@ -98,7 +98,7 @@ impl<M: Machine> Bench<M> {
     }
 
     /// Gives a fragment, in frames.
-    pub(super) fn feed_fragment(&mut self, fragment: &[u8]) {
+    pub(crate) fn feed_fragment(&mut self, fragment: &[u8]) {
         let mut octets = Vec::new();
         let to = LinkAddress::new(if self.from_master { 1 } else { 10 });
         self.peer.write_fragment(to, fragment, &mut octets);
@@ -106,7 +106,7 @@ impl<M: Machine> Bench<M> {
     }
 
     /// Lets time pass, deadline by deadline.
-    pub(super) fn pass(&mut self, by: Duration) {
+    pub(crate) fn pass(&mut self, by: Duration) {
         let end = self.now.mono + by;
         for _ in 0..WORK_MAX {
             let next = self.machine.timeout().unwrap_or(end).min(end).max(self.now.mono);

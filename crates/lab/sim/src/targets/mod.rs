@@ -4,7 +4,7 @@
 //! a function; its first lines say what its octets mean.
 
 mod layers;
-mod machines;
+pub(crate) mod machines;
 mod pair;
 
 /// A target.

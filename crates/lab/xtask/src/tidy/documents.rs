@@ -1,4 +1,4 @@
-//! Links between documents of the repository lead somewhere.
+//! Links between documents of the repository lead somewhere, and tests that a document names exist.
 
 use super::{Finding, Tree};
 
@@ -8,6 +8,13 @@ pub(super) fn findings(tree: &Tree) -> Vec<Finding> {
         for (number, target) in links(text) {
             if let Some(what) = broken(tree, path, text, target) {
                 findings.push(Finding::new(path, number, what, "a link that leads somewhere"));
+            }
+        }
+        for (number, name, target) in tests(text) {
+            let file = tree.get(&resolve(path, target)).unwrap_or_default();
+            if !file.contains(&format!("fn {name}(")) && !file.contains(&format!("def {name}(")) {
+                let what = format!("the test {name}, which {target} does not have");
+                findings.push(Finding::new(path, number, what, "a test of that name in the linked file"));
             }
         }
     }
@@ -34,6 +41,19 @@ fn links(text: &str) -> Vec<(usize, &str)> {
         }
     }
     found
+}
+
+/// The tests that a document names, as links with a function's name for text: ``[`name`](file.rs)``, with their lines.
+fn tests(text: &str) -> impl Iterator<Item = (usize, &str, &str)> {
+    text.lines().enumerate().flat_map(|(number, line)| {
+        line.match_indices("[`").filter_map(move |(at, _)| {
+            let (name, rest) = line[at + 2..].split_once("`](")?;
+            let target = rest.split(')').next()?;
+            let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            let is_code = target.ends_with(".rs") || target.ends_with(".py");
+            (is_name && is_code).then_some((number + 1, name, target))
+        })
+    })
 }
 
 fn broken(tree: &Tree, path: &str, text: &str, target: &str) -> Option<String> {

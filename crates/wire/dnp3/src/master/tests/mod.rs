@@ -6,6 +6,7 @@ mod reports;
 mod requests;
 mod script;
 mod startup;
+mod validation;
 
 use super::{MasterConfig, TimeSync};
 use crate::Classes;

@@ -9,3 +9,4 @@ pub(super) mod station;
 mod subset;
 mod traces;
 mod unsolicited;
+mod validation;
