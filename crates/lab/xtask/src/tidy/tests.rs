@@ -207,6 +207,17 @@ fn paths_of_one_machine_are_refused() {
 }
 
 #[test]
+fn tests_that_documents_name_exist() {
+    let text = "[`the_sun_rises`](../crates/core/src/lib.rs), [`README.md`](../Cargo.toml)";
+    check(
+        "docs/a.md",
+        text,
+        "docs/a.md:1: the test the_sun_rises, which ../crates/core/src/lib.rs does not have, \
+         expected a test of that name in the linked file",
+    );
+}
+
+#[test]
 fn links_lead_somewhere() {
     check(
         "docs/a.md",
