@@ -210,6 +210,7 @@ impl Application {
         self.stats.requests += 1;
         self.broadcast = Some(broadcast);
         self.perform(now, fragment);
+        self.share_request(fragment);
     }
 
     fn handle_read(&mut self, octets: &[u8], fragment: &Fragment<'_>) {
@@ -238,6 +239,7 @@ impl Application {
         }
         self.last = Some(digest);
         let outcome = self.perform(now, fragment);
+        self.share_request(fragment);
         if !fragment.function.is_unanswered() {
             self.set_reply(fragment.control.sequence, outcome);
         }

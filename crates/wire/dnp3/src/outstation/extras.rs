@@ -4,6 +4,7 @@ use super::application::Application;
 use super::attributes::DeviceAttributes;
 use super::freeze::Freezes;
 use super::management::BoxedManagementHandler;
+use super::sharing::Sharing;
 
 /// All of it; each part is off until its owner asks for it.
 #[derive(Debug, Default)]
@@ -14,6 +15,8 @@ pub(super) struct Extras {
     pub(super) freezes: Freezes,
     /// Functions 16 to 19 and 31.
     pub(super) management: Option<BoxedManagementHandler>,
+    /// Other masters.
+    pub(super) sharing: Option<Sharing>,
 }
 
 impl Extras {

@@ -37,7 +37,7 @@ impl Machine for Outstation {
                     secured::hand_over(secure, application, now, endpoint.fragment(), broadcast);
                     endpoint.release();
                     // The answer goes out before the next request is looked at.
-                    if application.has_reply() || secured::has_reply(secure) {
+                    if application.has_reply() || application.has_acts() || secured::has_reply(secure) {
                         break;
                     }
                 }

@@ -20,7 +20,7 @@
 //! | enable and disable unsolicited, assign class | group 60, static groups |
 //! | open, close, delete, abort file, file information, authenticate file; read and write of blocks | group 70, where [`Outstation::serve_files`] was called |
 //!
-//! Everything else is answered with IIN2.0 or 2.1. One master; link confirms are answered, not asked for.
+//! Everything else is answered with IIN2.0 or 2.1. One master, or several as a [`Group`]; link confirms are answered, not asked for.
 //!
 //! An idle session holds its points and nothing else on the heap. A response is built when it is sent, from the
 //! database and from the events; to repeat an unconfirmed one the events are marked, no octets are kept.
@@ -38,12 +38,14 @@ mod events;
 mod extras;
 mod files;
 mod freeze;
+mod group;
 mod machine;
 mod management;
 mod point;
 mod read;
 mod secured;
 mod select;
+mod sharing;
 mod stats;
 mod timers;
 mod transmit;
@@ -60,6 +62,7 @@ pub(crate) use files::tests::Memory;
 pub use files::{
     BoxedFileHandler, FileAnswer, FileClose, FileConfig, FileCounters, FileEntry, FileHandler, FileOpen, FileOpened,
 };
+pub use group::{Group, GroupCounters, GroupLine, MASTERS_MAX};
 pub use management::{
     Activation, ApplicationStep, BoxedManagementHandler, ConfigurationName, Managed, ManagementHandler,
 };
@@ -182,6 +185,11 @@ impl Outstation {
         if let Some(secure) = &mut self.secure {
             secure.restart();
         }
+    }
+
+    /// Whether it takes no input until its events are drained.
+    pub(super) fn is_full(&self) -> bool {
+        self.application.outbox.len() >= application::OUTBOX_MAX
     }
 
     /// What it counted.

@@ -4,6 +4,7 @@ use super::application::{Application, Digest, Outcome};
 use super::controls::{Operate, OutstationEvent};
 use super::database::Change;
 use super::point::Point;
+use super::sharing::Act;
 use crate::app::{CommandStatus, ControlItem, Fragment, Function, Header, Prefix, Sequence};
 use crate::{AnalogCommand, Control, Flags, Iin, PointType};
 use alloc::vec::Vec;
@@ -18,6 +19,13 @@ pub(super) struct Selection {
     until: Instant,
 }
 
+impl Selection {
+    /// Until when it holds.
+    pub(super) const fn until(&self) -> Instant {
+        self.until
+    }
+}
+
 /// What to do with each control.
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -30,6 +38,9 @@ impl Application {
     pub(super) fn select(&mut self, now: Now, fragment: &Fragment<'_>) -> Outcome {
         self.selection = None;
         let (outcome, all_succeeded) = self.control(now, fragment, Step::Select);
+        if all_succeeded {
+            self.share_selection(fragment);
+        }
         self.selection = all_succeeded.then(|| Selection {
             objects: Digest::of(fragment.objects),
             sequence: fragment.control.sequence,
@@ -95,7 +106,7 @@ impl Application {
 
     fn decide(&mut self, now: Now, item: &ControlItem, step: Step) -> CommandStatus {
         let ControlItem { index, control, .. } = item;
-        let status = self.decide_quietly(*index, control, step);
+        let status = self.decide_quietly(now, *index, control, step);
         if let Step::Operate(how) = step {
             if status == CommandStatus::Success {
                 self.stats.controls_operated += 1;
@@ -104,6 +115,7 @@ impl Application {
         }
         if !matches!(step, Step::Select) {
             self.note_command(now, *index, control, status);
+            self.share(Act::Command { index: *index, control: *control, status });
         }
         self.stats.controls_refused += u64::from(status != CommandStatus::Success);
         status
@@ -121,7 +133,7 @@ impl Application {
         self.note_event(now, class);
     }
 
-    fn decide_quietly(&mut self, index: u16, control: &Control, step: Step) -> CommandStatus {
+    fn decide_quietly(&mut self, now: Now, index: u16, control: &Control, step: Step) -> CommandStatus {
         let point_type = output_of(control);
         if let Step::Refuse(status) = step {
             return status;
@@ -132,6 +144,9 @@ impl Application {
         if self.is_local {
             return CommandStatus::Local;
         }
+        if self.is_reserved(now, point_type, index) {
+            return CommandStatus::BlockedOtherMaster;
+        }
         match step {
             Step::Select => self.controls.select(index, control),
             Step::Operate(how) => self.controls.operate(index, control, how),
@@ -141,7 +156,7 @@ impl Application {
 }
 
 /// The type of the points that a control is for.
-const fn output_of(control: &Control) -> PointType {
+pub(super) const fn output_of(control: &Control) -> PointType {
     match control {
         Control::Crob(_) => PointType::BinaryOutput,
         Control::Analog(_) => PointType::AnalogOutput,

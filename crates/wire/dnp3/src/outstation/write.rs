@@ -2,9 +2,10 @@
 
 use super::application::{Application, Outcome};
 use super::controls::OutstationEvent;
+use super::sharing::Act;
 use crate::app::{self, Fragment, Header, Prefix};
 use crate::objects::{Kind, point_group};
-use crate::{Classes, EventClass, Flags, GroupVar, Iin, Measured, Measurement, PointType};
+use crate::{Classes, DnpTime, EventClass, Flags, GroupVar, Iin, Measured, Measurement, PointType};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -58,8 +59,8 @@ impl Application {
         let Some(time) = header.time().filter(|_| header.range() == app::Range::Count(1)) else {
             return Iin::PARAMETER_ERROR;
         };
-        self.clock.set(now, time);
-        self.note_time_written(now);
+        self.set_clock(now, time);
+        self.tell_clock_set(now);
         Iin::NONE
     }
 
@@ -67,21 +68,26 @@ impl Application {
         let Some(then) = header.time().filter(|_| header.range() == app::Range::Count(1)) else {
             return Iin::PARAMETER_ERROR;
         };
-        if self.clock.set_recorded(now, then).is_none() {
-            return Iin::PARAMETER_ERROR;
-        }
-        self.note_time_written(now);
+        let Some(time) = self.clock.set_recorded(now, then) else { return Iin::PARAMETER_ERROR };
+        self.set_clock(now, time);
+        self.tell_clock_set(now);
         Iin::NONE
     }
 
-    fn note_time_written(&mut self, now: Now) {
+    /// The clock of this association and what depends on it.
+    pub(super) fn set_clock(&mut self, now: Now, time: DnpTime) {
+        self.clock.set(now, time);
         self.indications = self.indications.without(Iin::NEED_TIME);
         self.ask_for_time_later(now);
         self.time_freezes(now);
+    }
+
+    fn tell_clock_set(&mut self, now: Now) {
+        self.share(Act::Clock(self.clock.time(now)));
         self.tell(OutstationEvent::ClockSet { time: self.clock.time(now) });
     }
 
-    fn write_octets(&mut self, now: Now, header: &Header<'_>) -> Iin {
+    pub(super) fn write_octets(&mut self, now: Now, header: &Header<'_>) -> Iin {
         let mut iin = Iin::NONE;
         for item in header.items() {
             let Ok(index) = u16::try_from(item.index) else { return Iin::PARAMETER_ERROR };

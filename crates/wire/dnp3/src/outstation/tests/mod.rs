@@ -2,6 +2,7 @@
 
 mod certification;
 mod events;
+mod group;
 mod requests;
 mod script;
 mod sizes;
