@@ -299,6 +299,9 @@ pub enum Dnp3Verb {
     Outstation(OutstationArgs),
     /// Poll an outstation and print what it reports
     Master(MasterArgs),
+    /// The files of an outstation
+    #[command(subcommand)]
+    File(crate::dnp3::file::args::FileVerb),
     /// Print every DNP3 frame of a capture
     Decode(DecodeArgs),
     /// Make an update key of secure authentication, in a file that only its owner may read

@@ -2,6 +2,7 @@
 
 mod capture;
 mod decode;
+pub mod file;
 mod keygen;
 mod master;
 mod measured;
@@ -17,6 +18,7 @@ pub fn dnp3(verb: &Dnp3Verb) -> Result<ExitCode> {
     match verb {
         Dnp3Verb::Outstation(args) => outstation::outstation(args),
         Dnp3Verb::Master(args) => master::master(args),
+        Dnp3Verb::File(verb) => file::file(verb),
         Dnp3Verb::Decode(args) => decode::decode(args),
         Dnp3Verb::Keygen(args) => keygen::keygen(args),
     }

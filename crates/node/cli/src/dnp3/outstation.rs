@@ -13,14 +13,14 @@ use std::sync::Arc;
 use std::sync::mpsc as blocking;
 use tieline_core::{Now, Timestamp};
 use tieline_dnp3::app::{Attribute, CommandStatus, attribute_name};
-use tieline_dnp3::outstation::{Operate, Outstation, OutstationEvent};
+use tieline_dnp3::outstation::{FileConfig, Operate, Outstation, OutstationEvent};
 use tieline_dnp3::secure::{AuthError, OutstationSecurityConfig, Role, SecurityEvent, User};
 use tieline_dnp3::{AnalogCommand, Classes, Control};
 use tieline_net::{Clock, Counters, Session, Shard, ShardThread};
 use tieline_node::config::outstation::{OutstationFile, load};
 use tieline_node::config::secure::StationSecurity;
 use tieline_node::secure::{UserStore, read_key};
-use tieline_node::station::{Happening, Line, Station, TableControls, Teller, database_of, state_after};
+use tieline_node::station::{Folder, Happening, Line, Station, TableControls, Teller, database_of, state_after};
 use tokio::sync::{mpsc, oneshot};
 
 /// Octets of the longest line.
@@ -40,11 +40,16 @@ pub fn outstation(args: &OutstationArgs) -> Result<ExitCode> {
         }
     };
     let file = with_user(file, &args.secure)?;
+    let files = file.files.as_ref().map(|files| {
+        let folder = Folder::open(files).with_context(|| format!("cannot serve {}", files.root.display()))?;
+        anyhow::Ok((files.limits, folder))
+    });
+    let files = files.transpose()?;
     let (lines, asked) = mpsc::channel(1);
     let (report, reported) = blocking::sync_channel(1);
     let (listen, json) = (args.listen, args.json);
     let _thread = ShardThread::spawn("outstation", Clock::start(), Arc::new(Counters::default()), move |shard| {
-        serve(shard, listen, file, json, asked, report)
+        serve(shard, listen, (file, files), json, asked, report)
     })?;
     let address = reported.recv().map_err(|_| anyhow!("the outstation ended before it began"))?;
     let address = address.with_context(|| format!("cannot listen on {listen}"))?;
@@ -125,7 +130,7 @@ fn read_lines(input: &mut impl BufRead, out: &mut impl Write, lines: &mpsc::Send
 async fn serve(
     shard: Rc<Shard>,
     listen: SocketAddr,
-    file: OutstationFile,
+    (file, files): (OutstationFile, Option<(FileConfig, Folder)>),
     json: bool,
     mut asked: mpsc::Receiver<Asked>,
     report: blocking::SyncSender<std::io::Result<SocketAddr>>,
@@ -145,6 +150,9 @@ async fn serve(
     };
     if let Some(secure) = &file.secure {
         station.session().with(|outstation, _| outstation.set_security(secure.machine()));
+    }
+    if let Some((limits, folder)) = files {
+        station.session().with(|station, _| station.serve_files(limits, Box::new(folder)));
     }
     let _ = report.send(Ok(station.address()));
     while let Some((line, answer)) = asked.recv().await {

@@ -24,6 +24,9 @@
 //! ```
 
 mod attributes;
+mod files;
+
+pub use files::FolderConfig;
 
 use super::parse;
 use super::reader::{Document, Expected, Findings, Section};
@@ -48,6 +51,8 @@ pub struct OutstationFile {
     pub attributes: DeviceAttributes,
     /// Its secure authentication, where it has any.
     pub secure: Option<StationSecurity>,
+    /// The files that it serves.
+    pub files: Option<FolderConfig>,
 }
 
 /// One point of an outstation.
@@ -131,8 +136,9 @@ fn read_file(doc: &mut Document<'_>, mut s: Section<'_>, folder: &Path) -> Outst
     }
     let attributes = attributes::read(doc, &mut s);
     let secure = read_station_security(doc, &mut s, folder);
+    let files = files::read(doc, &mut s, folder);
     s.finish(doc);
-    OutstationFile { config, points, attributes, secure }
+    OutstationFile { config, points, attributes, secure, files }
 }
 
 fn read_point(doc: &mut Document<'_>, mut s: Section<'_>) -> Vec<OutstationPoint> {

@@ -4,8 +4,10 @@
 //!
 //! Read first: `service.rs`.
 
+mod folder;
 mod lines;
 mod service;
 
+pub use folder::Folder;
 pub use lines::{Line, parse_value};
 pub use service::{Happening, Station, TableControls, Teller, closes, database_of, number, state_after};

@@ -171,7 +171,7 @@ impl Application {
         self.last = None;
         self.selection = None;
         self.deferred = None;
-        self.forget_file();
+        self.forget_repetitions();
         self.reply = Reply::default();
     }
 

@@ -195,6 +195,10 @@ impl FileTransfer {
             }
             return;
         }
+        if self.request_id == 0 {
+            // Another job with the same file must not look like a repetition of this one.
+            self.request_id = u16::try_from(now.utc.millis() & 0x7FFF).unwrap_or(0) | 1;
+        }
         let Some(request) = self.request() else { return };
         match master.submit(now, request, self.token) {
             Ok(()) => self.sent = Sent::Yes,

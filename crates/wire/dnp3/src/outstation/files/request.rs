@@ -108,6 +108,13 @@ impl Application {
         }
     }
 
+    /// The connection is gone: what comes on the next one repeats nothing.
+    pub(in crate::outstation) fn forget_repetitions(&mut self) {
+        if let Some(files) = &mut self.files {
+            files.forget();
+        }
+    }
+
     /// Whether the reply that is to be sent is bulk: events go ahead of it.
     pub(in crate::outstation) fn is_bulk_reply(&self) -> bool {
         self.files.is_some() && self.reply.objects.first() == TRANSPORT.first()

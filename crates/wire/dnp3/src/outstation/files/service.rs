@@ -113,6 +113,11 @@ impl Files {
         (self.last, self.expired, self.waiting) = (None, None, None);
     }
 
+    /// Forgets the last command, and what the handler has not answered.
+    pub(in crate::outstation) fn forget(&mut self) {
+        (self.last, self.waiting) = (None, None);
+    }
+
     /// Serves one of the functions 25 to 30, or a block that is read or written. `objects_max` bounds the answer.
     pub(in crate::outstation) fn perform(&mut self, fragment: &Fragment<'_>, objects_max: usize) -> Poll<Outcome> {
         let mut headers = fragment.headers();

@@ -259,6 +259,12 @@ fn commands_are_refused_by_name() {
         .ask("CD 19 3C 01 06", "CD 81 80 04")
         .ask("CE 1C", "CE 81 80 04");
     assert_eq!(station.outstation.file_counters().open, 1);
+    // On another connection nothing is a repetition.
+    let delete = "C0 1B 46 03 5B 01 1D 00 1A 00 03 00 00 00 00 00 00 00 00 00 07 00 00 00 00 00 00 00 00 00 00 00 02 00 6C 6F 67";
+    station.reconnect().ask(delete, &status4(0, NONE, 0, 0, 2, 3));
+    memory.0.lock().unwrap().files.insert("log".to_owned(), Vec::new());
+    station.reconnect().ask(delete, &status4(0, NONE, 0, 0, 2, 0));
+    assert_eq!(memory.get("log"), None);
 }
 
 #[test]

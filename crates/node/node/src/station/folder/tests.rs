@@ -1,0 +1,140 @@
+use super::*;
+use std::path::Path;
+
+fn folder(root: &Path, writable: bool) -> Folder {
+    let config = FolderConfig { writable, size_max: 20, ..FolderConfig::new(root.to_owned()) };
+    Folder::open(&config).unwrap()
+}
+
+fn ready<T>(answer: FileAnswer<T>) -> Result<T, FileStatus> {
+    let Poll::Ready(answer) = answer else { panic!("a folder answers at once") };
+    answer
+}
+
+fn request(name: &str, mode: FileMode) -> FileOpen<'_> {
+    let (created, permissions) = (DnpTime::from_millis(0), Permissions::READ_WRITE);
+    FileOpen { name, mode, size: None, created, permissions, key: 0 }
+}
+
+fn write(folder: &mut Folder, name: &str, mode: FileMode, octets: &[u8], how: FileClose) -> Result<(), FileStatus> {
+    ready(folder.open(1, &request(name, mode)))?;
+    let written = ready(folder.write(1, 0, octets));
+    ready(folder.close(1, if written.is_ok() { how } else { FileClose::Aborted }))?;
+    written
+}
+
+fn names(root: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn no_name_leads_out_of_the_folder() {
+    let outside = tempfile::tempdir().unwrap();
+    let root = outside.path().join("root");
+    std::fs::create_dir_all(root.join("sub")).unwrap();
+    std::fs::write(outside.path().join("secret"), "s").unwrap();
+    std::fs::write(root.join("plain"), "p").unwrap();
+    std::fs::write(root.join(".hidden"), "h").unwrap();
+    std::os::unix::fs::symlink("../secret", root.join("relative")).unwrap();
+    std::os::unix::fs::symlink(outside.path().join("secret"), root.join("absolute")).unwrap();
+    std::os::unix::fs::symlink("..", root.join("up")).unwrap();
+    std::os::unix::fs::symlink("plain", root.join("inside")).unwrap();
+    std::os::unix::fs::symlink("/proc/self/root", root.join("magic")).unwrap();
+    let mut folder = folder(&root, true);
+    let escapes = [
+        "../secret",
+        "sub/../../secret",
+        "relative",
+        "absolute",
+        "up/secret",
+        "magic/etc/passwd",
+        ".hidden",
+        "./plain",
+        "sub//x",
+        "/../secret",
+        "a\0b",
+        "nothing",
+        "plain/x",
+    ];
+    for name in escapes {
+        for mode in [FileMode::READ, FileMode::WRITE, FileMode::APPEND] {
+            let opened = ready(folder.open(1, &request(name, mode)));
+            let made_new = mode != FileMode::READ && name == "nothing";
+            assert_eq!(opened.is_ok(), made_new, "{name:?} {mode}: {opened:?}");
+            if opened.is_ok() {
+                assert_eq!(ready(folder.close(1, FileClose::Aborted)), Ok(()));
+            }
+        }
+        assert!(ready(folder.info(name)).is_err(), "{name:?}");
+    }
+    // A link itself may go; what it points to stays.
+    assert!(ready(folder.delete("up/secret", 0)).is_err());
+    assert_eq!(std::fs::read_to_string(outside.path().join("secret")).unwrap(), "s");
+    for name in ["plain", "/plain", "inside"] {
+        assert_eq!(ready(folder.info(name)).map(|entry| entry.size), Ok(1), "{name}");
+    }
+    // The directory tells what can be read: hidden files and links that lead out are not there.
+    assert_eq!(ready(folder.open(2, &request("/", FileMode::READ))).map(|opened| opened.size), Ok(3));
+    let told: Vec<_> = (0..4).map_while(|at| ready(folder.list(2, at)).unwrap()).map(|entry| entry.name).collect();
+    assert_eq!(told, ["inside", "plain", "sub"]);
+}
+
+#[test]
+fn a_file_takes_its_place_when_it_is_whole() {
+    let root = tempfile::tempdir().unwrap();
+    let mut folder = folder(root.path(), true);
+    std::fs::write(root.path().join("a"), "old").unwrap();
+    let content = || std::fs::read_to_string(root.path().join("a")).unwrap();
+    for how in [FileClose::Aborted, FileClose::Expired] {
+        assert_eq!(write(&mut folder, "a", FileMode::WRITE, b"new", how), Ok(()));
+        assert_eq!((content().as_str(), names(root.path())), ("old", vec!["a".to_owned()]));
+    }
+    assert_eq!(write(&mut folder, "a", FileMode::WRITE, b"new", FileClose::Done), Ok(()));
+    assert_eq!(write(&mut folder, "a", FileMode::APPEND, b"er", FileClose::Done), Ok(()));
+    assert_eq!(content(), "newer");
+    // Limits: of what is announced, of what is written, of what is there already.
+    let large = FileOpen { size: Some(21), ..request("a", FileMode::WRITE) };
+    assert_eq!(ready(folder.open(1, &large)), Err(FileStatus::BufferOverrun));
+    let too_much = write(&mut folder, "a", FileMode::APPEND, &[b'x'; 16], FileClose::Done);
+    assert_eq!(too_much, Err(FileStatus::BufferOverrun));
+    assert_eq!((content().as_str(), names(root.path())), ("newer", vec!["a".to_owned()]));
+    // One writer a file; the station ends while it writes.
+    ready(folder.open(1, &request("a", FileMode::WRITE))).unwrap();
+    assert_eq!(ready(folder.open(2, &request("/a", FileMode::WRITE))), Err(FileStatus::Locked));
+    drop(folder);
+    assert_eq!(names(root.path()), ["a"]);
+}
+
+#[test]
+fn a_folder_that_is_only_read_stays_as_it_is() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::write(root.path().join("a"), "old").unwrap();
+    let mut folder = folder(root.path(), false);
+    let denied = Err(FileStatus::PermissionDenied);
+    assert_eq!(write(&mut folder, "a", FileMode::WRITE, b"new", FileClose::Done), denied);
+    assert_eq!(ready(folder.delete("a", 0)), denied);
+    assert_eq!(names(root.path()), ["a"]);
+}
+
+#[test]
+fn only_the_user_with_the_password_gets_a_key() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::write(root.path().join("a"), "old").unwrap();
+    std::fs::write(root.path().join("password"), "pass\n").unwrap();
+    let user = Some(("me".to_owned(), root.path().join("password")));
+    let config = FolderConfig { writable: true, user, ..FolderConfig::new(root.path().to_owned()) };
+    let mut folder = Folder::open(&config).unwrap();
+    for (user, password) in [("me", "Pass"), ("me", "pas"), ("me", ""), ("you", "pass")] {
+        assert_eq!(folder.authenticate(user, password), Poll::Ready(None));
+    }
+    assert_eq!(ready(folder.open(1, &request("a", FileMode::READ))), Err(FileStatus::PermissionDenied));
+    let Poll::Ready(Some(key)) = folder.authenticate("me", "pass") else { panic!("no key") };
+    assert!(ready(folder.open(1, &FileOpen { key, ..request("a", FileMode::READ) })).is_ok());
+    let mut out = Vec::new();
+    assert_eq!((ready(folder.read(1, 0, 2, &mut out)), out.as_slice()), (Ok(false), &b"ol"[..]));
+    assert_eq!((ready(folder.read(1, 2, 2, &mut out)), out.as_slice()), (Ok(true), &b"old"[..]));
+    assert_eq!(ready(folder.delete("a", key)), Ok(()));
+}
