@@ -6,6 +6,7 @@
 //! faults that public advisories of 2013 and 2014 describe.
 
 use super::station::{MASTER, OUTSTATION, Station, octets};
+use crate::PointType;
 use crate::app::CommandStatus;
 use crate::link::{Control, Header, LinkAddress};
 use crate::outstation::{AcceptAll, OutstationConfig, OutstationEvent};
@@ -305,4 +306,17 @@ fn the_time_is_one_object_and_recorded_time_needs_its_request() {
     // The highest time of 48 bits is a time.
     let mut station = station();
     station.ask("C0 02 32 01 07 01 FF FF FF FF FF FF", "C0 81 80 00").ask(STILL_WELL.0, STILL_WELL.1);
+}
+
+/// Procedures 8.14.2.1, 8.16.1.2.1, 8.17.2.1 and 8.22.2.1 of the certification, for devices without a type of points: the
+/// recorded run skipped them. As 8.16.1.2.3 has it, the answer is empty.
+#[test]
+fn types_that_a_device_does_not_have_are_answered_empty() {
+    for point_type in PointType::ALL {
+        let mut station = station();
+        station.outstation.database_mut().remove_all(point_type);
+        for group in [point_type.static_group(), point_type.event_group()] {
+            station.ask(&alloc::format!("C0 01 {group:02X} 00 06"), "C0 81 80 00");
+        }
+    }
 }
