@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use tieline_core::{Instant, Now};
 use tieline_dnp3::app::{CommandStatus, Fragment, Function, Walk};
-use tieline_dnp3::endpoint::{Endpoint, EndpointConfig, Role};
+use tieline_dnp3::endpoint::{Endpoint, EndpointConfig, Received, Role};
 use tieline_dnp3::link::LinkAddress;
 use tieline_dnp3::master::{Master, MasterEvent, OfflineReason, TaskOutcome};
 use tieline_dnp3::outstation::{ControlHandler, Operate, Outstation, OutstationEvent};
@@ -421,10 +421,12 @@ impl Owner<Outstation> for Model {
         self.tell(|| format!("outstation sends {}", told(octets)));
         let mut rest = octets;
         while !rest.is_empty() {
-            let (used, _) = self.sent.handle_input(rest);
+            let (used, received) = self.sent.handle_input(rest);
             rest = &rest[used..];
-            self.note_sent();
-            self.sent.release();
+            if let Some(Received::Fragment { .. }) = received {
+                self.note_sent();
+                self.sent.release();
+            }
         }
     }
 }
@@ -443,7 +445,9 @@ fn confirms(listener: &mut Endpoint, octets: &[u8]) -> Vec<(bool, u8)> {
         {
             found.push((fragment.control.uns, fragment.control.sequence.number()));
         }
-        listener.release();
+        if let Some(Received::Fragment { .. }) = received {
+            listener.release();
+        }
     }
 }
 

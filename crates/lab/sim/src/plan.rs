@@ -3,6 +3,7 @@
 use crate::{Carriage, Choices};
 use std::time::Duration;
 use tieline_dnp3::Classes;
+use tieline_dnp3::endpoint::LinkService;
 use tieline_dnp3::master::{MasterConfig, TimeSync};
 use tieline_dnp3::outstation::{EventLimits, OutstationConfig, UnsolicitedConfig};
 
@@ -17,6 +18,8 @@ pub struct Plan {
     pub master: MasterConfig,
     /// How the outstation behaves.
     pub outstation: OutstationConfig,
+    /// Whether both link layers confirm their frames and repeat those that get lost.
+    pub link: Option<LinkService>,
     /// How often the owner of the master asks for events by itself.
     pub poll_every: Option<Duration>,
     /// The longest time between a value and its safe place, where confirms wait for it, in milliseconds.
@@ -75,17 +78,26 @@ impl Plan {
         // Reports that end need somebody who asks.
         let must_ask = unsolicited.is_none_or(|unsolicited| unsolicited.retries_max.is_some());
         let poll_every = (must_ask || choices.chance(20)).then(|| choices.millis(1000, 20_000));
-        Self {
+        let mut plan = Self {
             carriage,
             delay_ms: choices.pick(&[5, 0, 50, 300, 900]),
             master: master(choices),
             outstation: outstation(choices, unsolicited),
+            link: None,
             poll_every,
             store_ms: choices.pick(&[10, 500, 3000]),
             acts,
             count: choices.between(5, 60),
             pause_ms: choices.pick(&[500, 100, 2000, 8000]),
-        }
+        };
+        // Frames that are repeated must come in the time of a response.
+        plan.link = (plan.delay_ms <= 50 && choices.chance(20)).then(|| LinkService {
+            confirms: true,
+            timeout: choices.millis(200, 400),
+            retries: octet(choices, 3),
+            keep_alive: None,
+        });
+        plan
     }
 
     /// Whether nothing may go wrong: confirms come in time, so that no event has to come twice.

@@ -94,7 +94,7 @@ impl World {
         let now = Now { mono: Instant::ZERO, utc: Timestamp::from_millis(1_800_000_000_000) };
         Self {
             now,
-            master: Seat::new(Master::new(plan.master)),
+            master: Seat::new(control_centre(&plan)),
             outstation: Seat::new(device(&plan, &model)),
             to_master: Pipe::new(plan.carriage, plan.delay_ms),
             to_outstation: Pipe::new(plan.carriage, plan.delay_ms),
@@ -413,5 +413,14 @@ fn device(plan: &Plan, model: &Model) -> Outstation {
         let config = PointConfig { in_class_0: false, ..PointConfig::of(PointType::BinaryOutput).in_class(None) };
         database.add(PointType::BinaryOutput, index, config).expect("a fresh point");
     }
-    Outstation::new(plan.outstation, database, Box::new(model.outputs.clone()))
+    let mut outstation = Outstation::new(plan.outstation, database, Box::new(model.outputs.clone()));
+    outstation.set_link_service(plan.link);
+    outstation
+}
+
+/// The master as its process starts.
+fn control_centre(plan: &Plan) -> Master {
+    let mut master = Master::new(plan.master);
+    master.set_link_service(plan.link);
+    master
 }

@@ -1,8 +1,7 @@
 //! How connections begin and end, and what goes wrong.
 
-use super::{Due, Side, World, device};
+use super::{Due, Side, World, control_centre, device};
 use crate::{Carriage, Seat};
-use tieline_dnp3::master::Master;
 
 impl World {
     pub(super) fn dial(&mut self) {
@@ -125,7 +124,7 @@ impl World {
         self.to_master.clear();
         self.model.master_dies();
         let messages = self.master.messages;
-        self.master = Seat::new(Master::new(self.plan.master));
+        self.master = Seat::new(control_centre(&self.plan));
         self.master.messages = messages;
     }
 
