@@ -1,4 +1,5 @@
 mod commands;
+mod faults;
 mod health;
 mod loopback;
 mod properties;

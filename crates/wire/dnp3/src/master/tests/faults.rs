@@ -1,0 +1,141 @@
+//! Faults that simulated links found, each as the shortest conversation that shows it.
+
+use super::super::MasterConfig;
+use super::quiet;
+use super::script::check;
+use crate::Classes;
+
+#[test]
+fn fragments_of_an_answer_use_up_numbers() {
+    check(
+        quiet(),
+        "connect
+         ! ready
+         poll 7
+         > C0 01 3C0106
+         < A0 81 0000 0102 00 03 03 81
+         ! online
+         ! binary 3 = true
+         ! end
+         > C0 00
+         < 41 81 0000 0102 00 04 04 81
+         ! binary 4 = true
+         ! end
+         ! task 7 done
+         poll 8
+         > C2 01 3C0106",
+    );
+}
+
+#[test]
+fn a_restart_while_reports_are_being_enabled_leaves_that_due() {
+    let config = MasterConfig { integrity: Classes::NONE, ..MasterConfig::default() };
+    check(
+        config,
+        "connect
+         > C0 15 3C0206 3C0306 3C0406
+         < C0 81 0000
+         ! online
+         > C1 14 3C0206 3C0306 3C0406
+         < F0 82 8000                           // it restarts before it sees the request
+         ! restarted
+         ! iin 0080
+         > D0 00
+         < C1 81 8000
+         > C2 02 5001 00 07 07 00
+         < C2 81 0000
+         ! iin 0000
+         > C3 15 3C0206 3C0306 3C0406
+         < C3 81 0000
+         > C4 14 3C0206 3C0306 3C0406
+         < C4 81 0000
+         ! ready",
+    );
+}
+
+#[test]
+fn present_values_are_read_when_an_overflow_is_over() {
+    let config = MasterConfig { integrity: Classes::CLASS_0, ..quiet() };
+    check(
+        config,
+        "connect
+         > C0 01 3C0106
+         < C0 81 0000
+         ! online
+         ! end
+         ! ready
+         < F0 82 0008
+         ! events lost
+         ! iin 0800
+         > D0 00
+         > C1 01 3C0106
+         < C1 81 0008
+         ! end
+         silent
+         < F1 82 0000
+         ! iin 0000
+         > D1 00
+         > C2 01 3C0106",
+    );
+}
+
+#[test]
+fn a_link_that_answers_is_read_again() {
+    let config = MasterConfig { integrity: Classes::CLASS_0, retries: 0, ..quiet() };
+    check(
+        config,
+        "connect
+         > C0 01 3C0106
+         < C0 81 0000
+         ! online
+         ! end
+         ! ready
+         direct 7
+         > C1 05 0C01 17 01 03 03 01 64000000 00000000 00
+         wait 5000
+         ! task 7 timeout, maybe operated
+         ! offline timeout
+         status?
+         status!
+         > C2 01 3C0106
+         < C2 81 0000
+         ! online
+         ! end",
+    );
+}
+
+#[test]
+fn a_report_that_comes_again_after_the_next_is_known() {
+    check(
+        quiet(),
+        "connect
+         ! ready
+         < F3 82 0000 0201 17 01 03 81
+         ! online
+         ! binary 3 = true event unsolicited
+         ! end unsolicited
+         > D3 00
+         < F4 82 0000 0201 17 01 04 81
+         ! binary 4 = true event unsolicited
+         ! end unsolicited
+         > D4 00
+         < F3 82 0000 0201 17 01 03 81
+         > D3 00",
+    );
+}
+
+#[test]
+fn reports_after_disabling_was_answered_are_confirmed() {
+    check(
+        MasterConfig::default(),
+        "connect
+         > C0 15 3C0206 3C0306 3C0406
+         < C0 81 0000
+         ! online
+         > C1 01 3C0206 3C0306 3C0406 3C0106
+         < F0 82 0000 0201 17 01 03 81
+         ! binary 3 = true event unsolicited
+         ! end unsolicited
+         > D0 00",
+    );
+}
