@@ -17,7 +17,9 @@ extern crate alloc;
 extern crate std;
 
 pub mod app;
+pub mod channel;
 pub mod crc;
+pub mod datagram;
 pub mod dissect;
 pub mod endpoint;
 pub mod lean;

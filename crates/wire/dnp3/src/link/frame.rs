@@ -117,6 +117,13 @@ impl<'a> Frame<'a> {
         (whole && intact).then_some(Self { header, octets })
     }
 
+    /// The header at the start of the octets and how many octets its frame has, where the header is intact.
+    pub(crate) fn peek(octets: &[u8]) -> Option<(Header, usize)> {
+        let head = octets.first_chunk::<HEADER_OCTETS>()?;
+        let (header, user_octets) = Header::parse(head).ok()?;
+        (head.starts_with(&START) && crc::is_intact(head)).then(|| (header, frame_octets(user_octets)))
+    }
+
     /// A frame that the decoder has checked.
     pub(super) const fn checked(header: Header, octets: &'a [u8]) -> Self {
         Self { header, octets }

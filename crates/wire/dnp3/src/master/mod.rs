@@ -26,6 +26,7 @@ mod finish;
 mod receive;
 mod request;
 mod secured;
+mod share;
 mod task;
 mod timers;
 mod work;

@@ -1,0 +1,98 @@
+//! Whose turn it is on the line.
+
+use super::{Channel, Member, MemberId, Presence};
+use alloc::vec::Vec;
+use core::time::Duration;
+use tieline_core::{Instant, Now};
+
+/// A drop that did not answer rests so many times as long as it held the line, doubled with each further time: at first
+/// a fifth of the line's time at most is its.
+const REST_FACTOR: u32 = 4;
+/// The longest rest.
+const REST_MAX: Duration = Duration::from_secs(60);
+
+/// A line that is lent to one machine at a time.
+#[derive(Debug, Default)]
+pub(super) struct Lending {
+    holder: Option<MemberId>,
+    since: Instant,
+}
+
+impl<M: Member> Channel<M> {
+    /// Appends the next message of whoever may send, and says whether there was one.
+    pub(super) fn send(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
+        if self.lending.is_none() {
+            return self.send_in_order(now, out);
+        }
+        self.end_turn(now);
+        if let Some(holder) = self.lending.as_ref().and_then(|lending| lending.holder) {
+            let sent = self.transmit(now, holder, out);
+            self.end_turn(now);
+            if sent || self.lending.as_ref().is_some_and(|lending| lending.holder.is_some()) {
+                return sent;
+            }
+        }
+        for _ in 0..self.sends.len() {
+            let Some(id) = self.sends.pop_front() else { return false };
+            let Some(seat) = self.seat(id) else { continue };
+            if seat.rests_until.is_some() {
+                self.sends.push_back(id);
+                continue;
+            }
+            seat.heard = false;
+            seat.in_sends = false;
+            if self.transmit(now, id, out) {
+                // It may have more to send; the others come before.
+                self.touch(id);
+                let awaits = self.member(id).is_some_and(Member::awaits_answer);
+                if let Some(lending) = self.lending.as_mut().filter(|_| awaits) {
+                    *lending = Lending { holder: Some(id), since: now.mono };
+                }
+                return true;
+            }
+        }
+        false
+    }
+
+    fn send_in_order(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
+        while let Some(id) = self.sends.front().copied() {
+            if self.transmit(now, id, out) {
+                return true;
+            }
+            self.sends.pop_front();
+            if let Some(seat) = self.seat(id) {
+                seat.in_sends = false;
+            }
+        }
+        false
+    }
+
+    fn transmit(&mut self, now: Now, id: MemberId, out: &mut Vec<u8>) -> bool {
+        let seat = self.seat(id).filter(|seat| seat.presence == Presence::Up);
+        seat.is_some_and(|seat| seat.machine.poll_transmit(now, out))
+    }
+
+    /// Takes the line back from a holder that waits no more.
+    fn end_turn(&mut self, now: Now) {
+        let Some((holder, since)) = self.lending.as_ref().and_then(|l| l.holder.map(|holder| (holder, l.since))) else {
+            return;
+        };
+        if self.member(holder).is_some_and(Member::awaits_answer) {
+            return;
+        }
+        if let Some(lending) = &mut self.lending {
+            lending.holder = None;
+        }
+        self.touch(holder);
+        let Some(seat) = self.seat(holder) else { return };
+        if seat.heard {
+            seat.failures = 0;
+            return;
+        }
+        let doubled = 1_u32.checked_shl(seat.failures.min(16).into()).unwrap_or(u32::MAX);
+        let rest = now.mono.since(since).saturating_mul(REST_FACTOR.saturating_mul(doubled)).min(REST_MAX);
+        seat.failures = seat.failures.saturating_add(1);
+        seat.rests_until = Some(now.mono + rest);
+        self.counters.unanswered += 1;
+    }
+}

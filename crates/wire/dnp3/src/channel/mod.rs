@@ -1,0 +1,324 @@
+//! Several machines on one connection, told apart by link addresses: outstations behind one port, or a master of the
+//! drops of one line.
+//!
+//! ```text
+//!                  ┌─ (10, 1) ─ Outstation        (local, remote) ─ machine
+//! octets ─ frames ─┼─ (11, 1) ─ Outstation
+//!                  └─ (12, any) ─ Outstation      a broadcast goes to all of them
+//! ```
+//!
+//! Frames are found by their headers and handed on unread; each machine checks its own. Where one request may be out at
+//! a time (a multi-drop line), the line is lent in turns: a drop holds it from its request until the answer is complete or
+//! late, and a drop that did not answer rests, longer each time, so that the others have the line. Whatever comes
+//! unsolicited is taken at any time.
+//!
+//! Read first: `input.rs`, then `line.rs`.
+
+mod counters;
+mod input;
+mod line;
+
+#[cfg(test)]
+mod tests;
+
+pub use counters::ChannelCounters;
+
+use crate::link::{Decoder, LinkAddress};
+use crate::outstation::Outstation;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+use input::Held;
+use line::Lending;
+use tieline_core::{Instant, Machine, Now};
+
+/// Machines on one connection at most.
+pub const MEMBERS_MAX: usize = 1024;
+/// How long a machine that gave its peer up stays away, where others go on.
+const REJOIN_AFTER: Duration = Duration::from_secs(10);
+
+/// A machine that can share a line on which one request may be out at a time.
+pub trait Member: Machine {
+    /// Whether it has asked something and waits for the answer.
+    fn awaits_answer(&self) -> bool;
+}
+
+impl Member for Outstation {
+    /// It speaks only when it is asked, or has something to report: it needs no answer but a confirm.
+    fn awaits_answer(&self) -> bool {
+        false
+    }
+}
+
+/// Names a machine of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MemberId(pub u16);
+
+/// What a machine of a channel says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChannelEvent<E> {
+    /// Which one.
+    pub member: MemberId,
+    /// What.
+    pub event: E,
+}
+
+/// Why a machine cannot be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddError {
+    /// Another has these addresses.
+    Taken(MemberId),
+    /// There are [`MEMBERS_MAX`].
+    Full,
+}
+
+impl fmt::Display for AddError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Taken(member) => write!(f, "machine {} of the channel has these addresses", member.0),
+            Self::Full => write!(f, "a channel has no more than {MEMBERS_MAX} machines"),
+        }
+    }
+}
+
+impl core::error::Error for AddError {}
+
+/// Several machines of one kind on one connection.
+#[derive(Debug)]
+pub struct Channel<M> {
+    members: Vec<Seat<M>>,
+    /// By our address and the peer's; none for any peer.
+    by_address: BTreeMap<(LinkAddress, Option<LinkAddress>), MemberId>,
+    decoder: Decoder,
+    held: VecDeque<Held>,
+    /// Who may have events.
+    tells: VecDeque<MemberId>,
+    /// Who may have output, in the order in which they have the line.
+    sends: VecDeque<MemberId>,
+    /// None where the line need not be lent.
+    lending: Option<Lending>,
+    connected: bool,
+    /// Of the last call that brought it.
+    now: Now,
+    counters: ChannelCounters,
+}
+
+#[derive(Debug)]
+struct Seat<M> {
+    machine: M,
+    presence: Presence,
+    in_tells: bool,
+    in_sends: bool,
+    /// Requests in a row that were not answered.
+    failures: u8,
+    /// It was heard since it got the line.
+    heard: bool,
+    /// When it may have the line again.
+    rests_until: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Presence {
+    Down,
+    Up,
+    /// It gave its peer up, and begins anew then.
+    Away(Instant),
+}
+
+impl<M: Member> Channel<M> {
+    /// A channel without machines. `one_at_a_time`: the line takes one request at a time.
+    #[must_use]
+    pub fn new(one_at_a_time: bool) -> Self {
+        Self {
+            members: Vec::new(),
+            by_address: BTreeMap::new(),
+            decoder: Decoder::new(),
+            held: VecDeque::new(),
+            tells: VecDeque::new(),
+            sends: VecDeque::new(),
+            lending: one_at_a_time.then(Lending::default),
+            connected: false,
+            now: Now::default(),
+            counters: ChannelCounters::default(),
+        }
+    }
+
+    /// Adds a machine that is `local` and talks with `remote`, or with any peer. Call it before the connection.
+    ///
+    /// # Errors
+    /// The addresses are taken, or there are too many machines.
+    pub fn add(&mut self, local: LinkAddress, remote: Option<LinkAddress>, machine: M) -> Result<MemberId, AddError> {
+        if let Some(other) = self.by_address.get(&(local, remote)) {
+            return Err(AddError::Taken(*other));
+        }
+        let number = u16::try_from(self.members.len()).ok().filter(|_| self.members.len() < MEMBERS_MAX);
+        let id = MemberId(number.ok_or(AddError::Full)?);
+        self.by_address.insert((local, remote), id);
+        self.members.push(Seat {
+            machine,
+            presence: Presence::Down,
+            in_tells: false,
+            in_sends: false,
+            failures: 0,
+            heard: false,
+            rests_until: None,
+        });
+        Ok(id)
+    }
+
+    /// A machine.
+    #[must_use]
+    pub fn member(&self, id: MemberId) -> Option<&M> {
+        self.members.get(usize::from(id.0)).map(|seat| &seat.machine)
+    }
+
+    /// A machine, for its owner's calls; what they bring about is told and sent like everything else.
+    pub fn member_mut(&mut self, id: MemberId) -> Option<&mut M> {
+        self.touch(id);
+        self.seat(id).map(|seat| &mut seat.machine)
+    }
+
+    /// All machines, in the order in which they were added.
+    pub fn members(&self) -> impl Iterator<Item = (MemberId, &M)> {
+        (0..).map(MemberId).zip(self.members.iter().map(|seat| &seat.machine))
+    }
+
+    /// What was seen so far.
+    #[must_use]
+    pub const fn counters(&self) -> ChannelCounters {
+        self.counters
+    }
+
+    fn seat(&mut self, id: MemberId) -> Option<&mut Seat<M>> {
+        self.members.get_mut(usize::from(id.0))
+    }
+
+    fn ids(&self) -> impl Iterator<Item = MemberId> + use<M> {
+        (0..u16::try_from(self.members.len()).unwrap_or(u16::MAX)).map(MemberId)
+    }
+
+    /// The machine may have events and output.
+    fn touch(&mut self, id: MemberId) {
+        let Some(seat) = self.members.get_mut(usize::from(id.0)) else { return };
+        if !core::mem::replace(&mut seat.in_tells, true) {
+            self.tells.push_back(id);
+        }
+        if !core::mem::replace(&mut seat.in_sends, true) {
+            self.sends.push_back(id);
+        }
+    }
+
+    /// A machine that gave its peer up leaves alone, as long as others stay.
+    fn let_go(&mut self, now: Now, id: MemberId) {
+        let Some(seat) = self.seat(id) else { return };
+        if seat.presence == Presence::Up && seat.machine.is_closed() {
+            seat.machine.handle_disconnected(now);
+            seat.presence = Presence::Away(now.mono + REJOIN_AFTER);
+            self.counters.members_lost += 1;
+            self.touch(id);
+        }
+    }
+
+    fn next_wake(seat: &Seat<M>) -> Option<Instant> {
+        let rejoins = match seat.presence {
+            Presence::Away(until) => Some(until),
+            Presence::Down | Presence::Up => None,
+        };
+        [rejoins, seat.rests_until, seat.machine.timeout()].into_iter().flatten().min()
+    }
+}
+
+impl<M: Member> Machine for Channel<M> {
+    type Event = ChannelEvent<M::Event>;
+
+    fn handle_connected(&mut self, now: Now) {
+        (self.now, self.connected) = (now, true);
+        for id in self.ids() {
+            if let Some(seat) = self.seat(id) {
+                (seat.presence, seat.failures, seat.rests_until) = (Presence::Up, 0, None);
+                seat.machine.handle_connected(now);
+            }
+            self.touch(id);
+        }
+    }
+
+    fn handle_disconnected(&mut self, now: Now) {
+        (self.now, self.connected) = (now, false);
+        self.decoder.reset();
+        self.held.clear();
+        if let Some(lending) = &mut self.lending {
+            *lending = Lending::default();
+        }
+        for id in self.ids() {
+            if let Some(seat) = self.seat(id) {
+                if seat.presence == Presence::Up {
+                    seat.machine.handle_disconnected(now);
+                }
+                (seat.presence, seat.rests_until) = (Presence::Down, None);
+            }
+            self.touch(id);
+        }
+    }
+
+    fn handle_input(&mut self, now: Now, octets: &[u8]) -> usize {
+        self.now = now;
+        self.take(now, octets)
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        self.now = now;
+        for id in self.ids() {
+            let Some(seat) = self.seat(id) else { continue };
+            if Self::next_wake(seat).is_none_or(|at| at > now.mono) {
+                continue;
+            }
+            seat.rests_until = seat.rests_until.filter(|until| *until > now.mono);
+            seat.machine.handle_timeout(now);
+            if matches!(seat.presence, Presence::Away(until) if until <= now.mono) {
+                seat.presence = Presence::Up;
+                seat.machine.handle_connected(now);
+            }
+            self.touch(id);
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
+        self.now = now;
+        let sent = self.send(now, out);
+        if !sent {
+            // What a machine sent may have made room for what it could not take.
+            self.deliver_held(now);
+        }
+        sent
+    }
+
+    fn poll_event(&mut self) -> Option<Self::Event> {
+        let now = self.now;
+        loop {
+            while let Some(member) = self.tells.front().copied() {
+                if let Some(event) = self.seat(member).and_then(|seat| seat.machine.poll_event()) {
+                    return Some(ChannelEvent { member, event });
+                }
+                self.tells.pop_front();
+                if let Some(seat) = self.seat(member) {
+                    seat.in_tells = false;
+                }
+                self.let_go(now, member);
+            }
+            // What a machine told may have made room for what it could not take.
+            if !self.deliver_held(now) {
+                return None;
+            }
+        }
+    }
+
+    fn timeout(&self) -> Option<Instant> {
+        self.members.iter().filter_map(Self::next_wake).min()
+    }
+
+    fn is_closed(&self) -> bool {
+        let gone = |seat: &Seat<M>| matches!(seat.presence, Presence::Away(_));
+        self.connected && !self.members.is_empty() && self.members.iter().all(gone)
+    }
+}
