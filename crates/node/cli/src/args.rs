@@ -1,6 +1,7 @@
 //! The command line, as clap reads it.
 
 use crate::dnp3::operate::Operation;
+use crate::dnp3::transport::TransportArgs;
 use crate::seal::args::SealVerb;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
@@ -348,6 +349,11 @@ pub struct OutstationArgs {
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:20000", value_parser = address)]
     pub listen: SocketAddr,
+    /// Connect to the master instead; with --over serial, the line's device file
+    #[arg(long, value_name = "HOST:PORT|FILE", conflicts_with = "listen")]
+    pub connect: Option<String>,
+    #[command(flatten)]
+    pub transport: TransportArgs,
     /// The outstation's database and addresses
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
@@ -362,9 +368,14 @@ pub struct OutstationArgs {
 /// `tieline dnp3 master`.
 #[derive(Debug, Args)]
 pub struct MasterArgs {
-    /// The outstation's address
-    #[arg(value_name = "HOST:PORT")]
+    /// The outstation's address; with --over serial, the line's device file
+    #[arg(value_name = "HOST:PORT|FILE")]
     pub address: String,
+    /// Listen at the address: the outstation connects
+    #[arg(long)]
+    pub listen: bool,
+    #[command(flatten)]
+    pub transport: TransportArgs,
     /// This master's link address
     #[arg(long, value_name = "ADDR", default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=65519))]
     pub master: u16,

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tieline_node::config::{self, Config};
 use tieline_node::{Demo, Node};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// How often the node's parts are looked after.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -102,16 +103,20 @@ fn announce(node: &Node, config: &Config, data: &Path, args: &RunArgs) -> Result
     Ok(())
 }
 
-/// Waits for a signal, or for a part of the node to end.
+/// Waits for a signal, or for a part of the node to end. SIGHUP has TLS files read anew.
 fn wait(node: &Node, signals: Signals) -> Result<()> {
     let ended = signals.until_done(async {
         let mut looks = tokio::time::interval(LOOK_EVERY);
+        let mut hangups = signal(SignalKind::hangup())?;
         loop {
-            looks.tick().await;
+            tokio::select! {
+                _ = looks.tick() => {}
+                _ = hangups.recv() => node.reload_tls(),
+            }
             if let Some(part) = node.ended_part() {
-                return part;
+                return Ok::<_, std::io::Error>(part);
             }
         }
     })?;
-    ended.map_or(Ok(()), |part| bail!("a part of the node ended unasked: {part}; the log says why"))
+    ended.transpose()?.map_or(Ok(()), |part| bail!("a part of the node ended unasked: {part}; the log says why"))
 }

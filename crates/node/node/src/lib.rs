@@ -5,7 +5,7 @@
 //!
 //! One file or folder for each column of the map: `field` (devices), `broker` (MQTT clients), `control` (commands),
 //! `history` (what is recorded); they meet in `bus`. `http` shows it all. `station` and `demo` are the other end of the
-//! wire: outstations of ours.
+//! wire: outstations of ours. `transport` is how both are reached.
 //!
 //! Never: an encoding of a protocol, a decision of an engine.
 //!
@@ -25,6 +25,7 @@ mod node;
 mod reserved;
 pub mod secure;
 pub mod station;
+pub mod transport;
 
 pub use demo::Demo;
 pub use http::OPENAPI;

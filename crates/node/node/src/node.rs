@@ -9,6 +9,7 @@ use crate::field::{self, FieldHandle, Numbered};
 use crate::history::{Keeper, Recorder};
 use crate::http::{About, App, Places};
 use crate::reserved::Reserved;
+use crate::transport::TlsShelf;
 use std::cell::RefCell;
 use std::fmt;
 use std::fs::{File, TryLockError};
@@ -36,6 +37,7 @@ pub struct Node {
     _lock: File,
     http: SocketAddr,
     mqtt: SocketAddr,
+    tls: Arc<TlsShelf>,
 }
 
 /// Why a node could not start.
@@ -107,6 +109,7 @@ impl Node {
         let bind = Binding { config: config.mqtt.clone(), reserved: Arc::clone(&reserved) };
         let (bus_thread, mqtt) = start_bus(bind, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
         let field_counters = Arc::new(Counters::default());
+        let shelf = Arc::new(TlsShelf::default());
         let (listener, http) = listen_http(config)?;
         let about = About {
             name: config.node.name.clone(),
@@ -117,6 +120,7 @@ impl Node {
             field: Arc::clone(&field_counters),
             http: Places::new(),
             mqtt: mqtt_counters,
+            tls: Arc::clone(&shelf),
         };
         let devices_shown = config.devices.clone().into();
         let app = App { bus: bus.clone(), devices: devices_shown, reserved, about: Arc::new(about) };
@@ -124,12 +128,13 @@ impl Node {
         let mut field = Vec::new();
         for number in 0..shards {
             let here: Vec<Numbered> = devices.iter().filter(|device| shard_of(device.id) == number).cloned().collect();
-            let handle = field::start(number, here, clock, Arc::clone(&field_counters), bus.clone());
+            let handle =
+                field::start(number, here, clock, Arc::clone(&field_counters), Arc::clone(&shelf), bus.clone());
             field.push(handle.map_err(StartError::Field)?);
         }
         let senders: Vec<_> = field.iter().map(FieldHandle::sender).collect();
         bus.tell_blocking(BusInput::Call(Box::new(move |bus, _| bus.set_field(senders))));
-        Ok(Self { http_thread, field, bus_thread, _history: history, _lock: lock, http, mqtt })
+        Ok(Self { http_thread, field, bus_thread, _history: history, _lock: lock, http, mqtt, tls: shelf })
     }
 
     /// The part that has ended by itself, which none should: the node is no use any more.
@@ -140,6 +145,11 @@ impl Node {
         ended("bus", self.bus_thread.is_finished())
             .or(ended("http", self.http_thread.is_finished()))
             .or(ended("field", field))
+    }
+
+    /// Reads all TLS files anew, for the handshakes that follow; what is wrong with them is logged, and shown in health.
+    pub fn reload_tls(&self) {
+        self.tls.reload(true);
     }
 
     /// Where HTTP listens.
@@ -230,7 +240,9 @@ fn start_http(
     app: App,
 ) -> Result<ShardThread, StartError> {
     let owned = config.http.clone();
+    let shelf = Arc::clone(&app.about.tls);
     let body = move |_shard: Rc<tieline_net::Shard>| async move {
+        tokio::task::spawn_local(crate::transport::watch(shelf, move || clock.now().utc));
         let served = async { crate::http::serve(TcpListener::from_std(listener)?, app, &owned).await };
         if let Err(error) = served.await {
             tracing::error!(%error, "the HTTP server ended");

@@ -6,6 +6,7 @@ use crate::args::{MasterArgs, Mode, SecureArgs};
 use crate::{log, signals};
 use anyhow::{Context, Result, anyhow};
 use serde_json::json;
+use std::cell::RefCell;
 use std::io::{Error, Stdout, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,12 +15,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::{CommandMode, Now};
 use tieline_dnp3::Classes;
-use tieline_dnp3::lean::{Carrier, LeanConfig, Side};
+use tieline_dnp3::lean::LeanConfig;
 use tieline_dnp3::master::{Master, MasterConfig, MasterEvent, TaskOutcome, TimeSync};
 use tieline_dnp3::secure::{AuthError, MasterSecurityConfig, SecurityEvent};
-use tieline_net::{Clock, Closed, Counters, Limits, Owner, Peer, Session, Shard, ShardThread, Target, keep_connected};
+use tieline_net::{Clock, Closed, Counters, Limits, Owner, Peer, Session, Shard, ShardThread};
 use tieline_node::config::secure::master_machine;
 use tieline_node::secure::read_key;
+use tieline_node::transport::{Route, TlsShelf, Transport};
 use tokio::sync::oneshot;
 
 /// What the master is to do.
@@ -33,6 +35,8 @@ enum Plan {
     Operate(Operation, CommandMode),
 }
 
+/// Connections of an outstation that connects to us: one, and those that take the place of a dead one.
+const LISTEN_SESSIONS_MAX: usize = 4;
 /// How long an operation may wait, and its selection take.
 const OPERATE_WITHIN: Duration = Duration::from_secs(10);
 /// The names of the two kinds of tasks.
@@ -52,11 +56,12 @@ pub fn master(args: &MasterArgs) -> Result<ExitCode> {
         (None, false) => Plan::Follow { poll: args.poll },
     };
     let secure = args.secure.update_key.as_deref().map(|file| security(file, &args.secure)).transpose()?;
-    let config = config(args, plan);
-    let (target, json) = (Target::new(&args.address), args.json);
+    let transport = args.transport.transport(&args.address, args.listen)?;
+    let config = config(args, plan, &transport);
+    let (route, json) = (transport.route(&TlsShelf::default(), LISTEN_SESSIONS_MAX)?, args.json);
     let (end, ended) = oneshot::channel();
     let thread = ShardThread::spawn("master", Clock::start(), Arc::new(Counters::default()), move |shard| {
-        run(shard, target, (config, secure), Printer { plan, json, out: std::io::stdout(), end: Some(end) })
+        run(shard, route, (config, secure), Printer { plan, json, out: std::io::stdout(), end: Some(end) })
     })?;
     let outcome = signals::until_done(ended)?;
     drop(thread);
@@ -70,8 +75,9 @@ pub fn master(args: &MasterArgs) -> Result<ExitCode> {
 }
 
 /// One exchange leaves the outstation as it was: no start-up, no time, no unsolicited reporting.
-fn config(args: &MasterArgs, plan: Plan) -> MasterConfig {
-    let lean = args.lean.then_some(LeanConfig { side: Side::Offers, carrier: Carrier::Stream });
+fn config(args: &MasterArgs, plan: Plan, transport: &Transport) -> MasterConfig {
+    let carrier = transport.carrier().filter(|_| args.lean);
+    let lean = carrier.map(|carrier| LeanConfig { side: transport.side(), carrier });
     let given = MasterConfig { address: args.master, outstation: args.outstation, lean, ..MasterConfig::default() };
     let none = Classes::NONE;
     match plan {
@@ -89,9 +95,9 @@ fn config(args: &MasterArgs, plan: Plan) -> MasterConfig {
 
 async fn run(
     shard: Rc<Shard>,
-    target: Target,
+    route: Route,
     (config, secure): (MasterConfig, Option<MasterSecurityConfig>),
-    mut printer: Printer,
+    printer: Printer,
 ) {
     let mut master = Master::new(config);
     if let Some(secure) = secure {
@@ -113,7 +119,35 @@ async fn run(
         });
     }
     let seed = shard.now().utc.micros().unsigned_abs();
-    keep_connected(&session, &target, seed, &mut printer).await;
+    let shared = Shared(Rc::new(RefCell::new(printer)));
+    match route.start(session.clone(), seed, shared.clone()).await {
+        Ok(None) => {}
+        Ok(Some(address)) => eprintln!("tieline: listening on {address}"),
+        Err(error) => shared.0.borrow_mut().end(&session, Err(error.into())),
+    }
+    std::future::pending().await
+}
+
+/// One printer for all connections.
+#[derive(Clone)]
+struct Shared(Rc<RefCell<Printer>>);
+
+impl Owner<Master> for Shared {
+    fn event(&mut self, session: &Session<Master>, now: Now, event: MasterEvent) {
+        self.0.borrow_mut().event(session, now, event);
+    }
+
+    fn connected(&mut self, session: &Session<Master>, now: Now, peer: &Peer) {
+        self.0.borrow_mut().connected(session, now, peer);
+    }
+
+    fn closed(&mut self, session: &Session<Master>, now: Now, why: Closed) {
+        self.0.borrow_mut().closed(session, now, why);
+    }
+
+    fn connect_failed(&mut self, session: &Session<Master>, now: Now, error: &Error, retry: Duration) {
+        self.0.borrow_mut().connect_failed(session, now, error, retry);
+    }
 }
 
 fn security(file: &Path, args: &SecureArgs) -> Result<MasterSecurityConfig> {

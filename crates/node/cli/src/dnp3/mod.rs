@@ -8,6 +8,7 @@ mod master;
 mod measured;
 pub mod operate;
 mod outstation;
+pub mod transport;
 
 use crate::args::Dnp3Verb;
 use anyhow::Result;

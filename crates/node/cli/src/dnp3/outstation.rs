@@ -1,8 +1,9 @@
 //! `tieline dnp3 outstation`: a database behind a port, changed by lines on standard input.
 
+use super::transport::Medium;
 use crate::args::{OutstationArgs, SecureArgs};
 use crate::{log, signals};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value as Json, json};
 use std::cell::RefCell;
 use std::io::{BufRead, Read, Write};
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use std::sync::mpsc as blocking;
 use tieline_core::{Now, Timestamp};
 use tieline_dnp3::app::{Attribute, CommandStatus, attribute_name};
+use tieline_dnp3::lean::LeanConfig;
 use tieline_dnp3::outstation::{FileConfig, Operate, Outstation, OutstationEvent};
 use tieline_dnp3::secure::{AuthError, OutstationSecurityConfig, Role, SecurityEvent, User};
 use tieline_dnp3::{AnalogCommand, Classes, Control};
@@ -20,7 +22,10 @@ use tieline_net::{Clock, Counters, Session, Shard, ShardThread};
 use tieline_node::config::outstation::{OutstationFile, load};
 use tieline_node::config::secure::StationSecurity;
 use tieline_node::secure::{UserStore, read_key};
-use tieline_node::station::{Folder, Happening, Line, Station, TableControls, Teller, database_of, state_after};
+use tieline_node::station::{
+    Folder, Happening, Line, SESSIONS_MAX, Station, TableControls, Teller, database_of, state_after,
+};
+use tieline_node::transport::{Route, TlsShelf, Transport};
 use tokio::sync::{mpsc, oneshot};
 
 /// Octets of the longest line.
@@ -39,7 +44,7 @@ pub fn outstation(args: &OutstationArgs) -> Result<ExitCode> {
             return Ok(ExitCode::FAILURE);
         }
     };
-    let file = with_user(file, &args.secure)?;
+    let mut file = with_user(file, &args.secure)?;
     let files = file.files.as_ref().map(|files| {
         let folder = Folder::open(files).with_context(|| format!("cannot serve {}", files.root.display()))?;
         anyhow::Ok((files.limits, folder))
@@ -47,16 +52,21 @@ pub fn outstation(args: &OutstationArgs) -> Result<ExitCode> {
     let files = files.transpose()?;
     let (lines, asked) = mpsc::channel(1);
     let (report, reported) = blocking::sync_channel(1);
-    let (listen, json) = (args.listen, args.json);
+    let transport = transport(args)?;
+    let carrier = transport.carrier().filter(|_| file.config.lean.is_some());
+    file.config.lean = carrier.map(|carrier| LeanConfig { side: transport.side(), carrier });
+    let (route, json) = (transport.route(&TlsShelf::default(), SESSIONS_MAX)?, args.json);
     let _thread = ShardThread::spawn("outstation", Clock::start(), Arc::new(Counters::default()), move |shard| {
-        serve(shard, listen, (file, files), json, asked, report)
+        serve(shard, route, (file, files), json, asked, report)
     })?;
     let address = reported.recv().map_err(|_| anyhow!("the outstation ended before it began"))?;
-    let address = address.with_context(|| format!("cannot listen on {listen}"))?;
+    let address = address.with_context(|| format!("cannot serve, {transport}"))?;
     let mut out = std::io::stdout().lock();
-    match json {
-        true => writeln!(out, "{}", json!({ "listen": address.to_string() }))?,
-        false => writeln!(out, "listening on {address}")?,
+    match (args.connect.is_some(), json) {
+        (false, true) => writeln!(out, "{}", json!({ "listen": address.to_string() }))?,
+        (false, false) => writeln!(out, "listening on {address}")?,
+        (true, true) => writeln!(out, "{}", json!({ "connect": transport.to_string() }))?,
+        (true, false) => writeln!(out, "connecting to {transport}")?,
     }
     out.flush()?;
     drop(out);
@@ -88,6 +98,16 @@ fn with_user(mut file: OutstationFile, args: &SecureArgs) -> Result<OutstationFi
     let name = format!("user {}", args.user);
     secure.users.push(User { number: args.user, name, role: Role::SingleUser, until_day: None, update_key });
     Ok(file)
+}
+
+fn transport(args: &OutstationArgs) -> Result<Transport> {
+    match &args.connect {
+        Some(address) => args.transport.transport(address, false),
+        None if args.transport.over == Medium::Serial => {
+            bail!("--over serial needs --connect with the line's device file")
+        }
+        None => args.transport.transport(&args.listen.to_string(), true),
+    }
 }
 
 /// Answers each line by one; whether the last was `quit`.
@@ -129,7 +149,7 @@ fn read_lines(input: &mut impl BufRead, out: &mut impl Write, lines: &mpsc::Send
 
 async fn serve(
     shard: Rc<Shard>,
-    listen: SocketAddr,
+    route: Route,
     (file, files): (OutstationFile, Option<(FileConfig, Folder)>),
     json: bool,
     mut asked: mpsc::Receiver<Asked>,
@@ -143,7 +163,7 @@ async fn serve(
     let controls = Box::new(TableControls::of(&file.points));
     let mut outstation = Outstation::new(file.config, database_of(&file.points), controls);
     outstation.set_attributes(file.attributes);
-    let station = Station::serve(&shard, listen, outstation, tell).await;
+    let station = Station::serve(&shard, route, outstation, tell).await;
     let station = match station {
         Ok(station) => station,
         Err(error) => return drop(report.send(Err(error))),

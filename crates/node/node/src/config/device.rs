@@ -4,8 +4,8 @@ use super::parse;
 use super::points::{PointConfig, read_points};
 use super::reader::{Document, Section};
 use super::secure::read_device_security;
+use crate::transport::{Transport, read_transport};
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub struct DeviceConfig {
     pub name: String,
     /// Its topic; its points lie below it.
     pub topic: Topic,
-    /// Who opens the connection.
+    /// How it is reached.
     pub transport: Transport,
     /// Its points; shared by all devices that name the same list.
     pub points: Arc<[PointConfig]>,
@@ -40,24 +40,6 @@ pub struct DeviceConfig {
     pub stale_after: Option<Duration>,
     /// What its protocol needs.
     pub protocol: Protocol,
-}
-
-/// Who opens the connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Transport {
-    /// This node connects to `host:port`.
-    Connect(String),
-    /// The device connects to this node.
-    Listen(SocketAddr),
-}
-
-impl std::fmt::Display for Transport {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Connect(address) => f.write_str(address),
-            Self::Listen(address) => write!(f, "listening on {address}"),
-        }
-    }
 }
 
 /// The protocol of a device, with its own settings.
@@ -123,7 +105,7 @@ pub fn read_device(
         given => given,
     };
     let _ = s.required(doc, "protocol", "\"dnp3\"", parse::word(&[("dnp3", ())]));
-    let transport = read_transport(doc, &mut s);
+    let transport = read_transport(doc, &mut s, lists.folder);
     let points = lists.read(doc, &mut s);
     let mut poll = s.section(doc, "poll");
     let period = || parse::duration(SECOND / 10..=7 * 24 * HOUR);
@@ -157,22 +139,6 @@ pub fn read_device(
 fn parse_publish(value: &toml::de::DeValue<'_>) -> Result<Vec<String>, String> {
     let words = parse::texts(value).ok().filter(|words| words.iter().all(|word| word == "points" || word == "all"));
     words.ok_or_else(|| "a list of \"points\" and \"all\"".to_owned())
-}
-
-fn read_transport(doc: &mut Document<'_>, s: &mut Section<'_>) -> Option<Transport> {
-    let connect = s.optional(doc, "address", parse::peer_address).map(Transport::Connect);
-    let listen = s.optional(doc, "listen", parse::listen_address).map(Transport::Listen);
-    match (s.has("address"), s.has("listen")) {
-        (true, false) => connect,
-        (false, true) => listen,
-        (both, _) => {
-            let found = if both { "both address and listen" } else { "neither address nor listen" };
-            let expected =
-                "address = \"host:port\" to connect to the device, or listen = \"address:port\" to be connected to";
-            doc.report(s.at(), &s.key("address"), found.to_owned(), expected.to_owned());
-            None
-        }
-    }
 }
 
 /// The key of a device's table, where it can be a topic.

@@ -4,18 +4,18 @@ use super::Numbered;
 use super::shard::{Field, SharedField};
 use super::translate::{PointIndex, to_reading};
 use crate::config::secure::master_machine;
-use crate::config::{DeviceConfig, Dnp3Config, Protocol, TimeSync as SyncConfig, Transport};
+use crate::config::{DeviceConfig, Dnp3Config, Protocol, TimeSync as SyncConfig};
+use crate::transport::{TlsShelf, Transport};
 use std::cell::Cell;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Now, PointId, Refusal, Topic};
 use tieline_dnp3::Classes;
-use tieline_dnp3::lean::{Carrier, LeanConfig, Side};
+use tieline_dnp3::lean::LeanConfig;
 use tieline_dnp3::master::{Master, MasterConfig, MasterEvent, OfflineReason, TaskOutcome, TimeSync};
 use tieline_dnp3::secure::{AuthError, SecurityEvent};
-use tieline_net::{Closed, Limits, ListenConfig, Listener, Owner, Peer, Session, Shard, Target, keep_connected};
+use tieline_net::{Closed, Limits, Owner, Peer, Session, Shard};
 use tieline_poll::{DeviceSpec, LinkState, PointTable, PollClass, PollResult, PollSpec, Publish};
 
 /// Everything: classes 1, 2, 3 and 0.
@@ -24,6 +24,8 @@ const INTEGRITY: PollClass = PollClass(0);
 const EVENTS: PollClass = PollClass(1);
 /// Marks the tokens of polls, so that they never equal a command's ticket.
 const POLL_TOKEN: u64 = 1 << 63;
+/// Connections of a device that connects to us: one, and those that take the place of a dead one.
+const LISTEN_SESSIONS_MAX: usize = 4;
 /// The shortest rest between two polls of one device.
 const GAP_MIN: Duration = Duration::from_millis(50);
 
@@ -70,12 +72,13 @@ impl Seat {
 /// Adds a device and keeps its session going.
 ///
 /// # Errors
-/// Its address cannot be listened on, or the poller does not take it.
+/// Its address cannot be listened on, its TLS files cannot be used, or the poller does not take it.
 pub async fn start_device(
     shard: &Rc<Shard>,
     field: &SharedField,
     device: Numbered,
     table: Arc<PointTable>,
+    shelf: &TlsShelf,
 ) -> std::io::Result<()> {
     let Numbered { id, config, recorded } = device;
     let Protocol::Dnp3(dnp3) = &config.protocol;
@@ -94,43 +97,11 @@ pub async fn start_device(
         field.seats.insert(id, seat);
     }
     let owner = DeviceOwner { field: Rc::clone(field), id, index, held };
-    match config.transport {
-        Transport::Connect(address) => {
-            let target = Target::new(address);
-            let mut owner = owner;
-            tokio::task::spawn_local(
-                async move { keep_connected(&session, &target, u64::from(id.0), &mut owner).await },
-            );
-        }
-        Transport::Listen(address) => {
-            let named = |e: std::io::Error| {
-                std::io::Error::new(e.kind(), format!("{} cannot listen on {address}: {e}", config.topic))
-            };
-            listen(shard, address, session, owner).await.map_err(named)?;
-        }
-    }
-    Ok(())
-}
-
-async fn listen(
-    shard: &Rc<Shard>,
-    address: SocketAddr,
-    session: Session<Master>,
-    owner: DeviceOwner,
-) -> std::io::Result<()> {
-    // One device, and the connection that takes the place of a dead one.
-    let config = ListenConfig { sessions_max: 4, ..ListenConfig::new(address.to_string()) };
-    let listener = Listener::bind(&config, shard.counters().clone()).await?;
-    tokio::task::spawn_local(async move {
-        loop {
-            let accepted = listener.accept().await;
-            let (session, mut owner) = (session.clone(), owner.clone());
-            tokio::task::spawn_local(async move {
-                let _place = accepted.place;
-                session.run(accepted.stream, &mut owner).await;
-            });
-        }
-    });
+    let named = |error: &dyn std::fmt::Display| {
+        std::io::Error::other(format!("{} cannot be reached by {}: {error}", config.topic, config.transport))
+    };
+    let route = config.transport.route(shelf, LISTEN_SESSIONS_MAX).map_err(|error| named(&error))?;
+    route.start(session, u64::from(id.0), owner).await.map_err(|error| named(&error))?;
     Ok(())
 }
 
@@ -143,10 +114,6 @@ fn master_of(dnp3: &Dnp3Config, transport: &Transport) -> Master {
 }
 
 fn master_config(dnp3: &Dnp3Config, transport: &Transport) -> MasterConfig {
-    let side = match transport {
-        Transport::Connect(_) => Side::Offers,
-        Transport::Listen(_) => Side::Accepts,
-    };
     let unsolicited = if dnp3.unsolicited { Classes::EVENTS } else { Classes::NONE };
     MasterConfig {
         address: dnp3.master,
@@ -161,7 +128,7 @@ fn master_config(dnp3: &Dnp3Config, transport: &Transport) -> MasterConfig {
             SyncConfig::Off => TimeSync::Never,
         },
         hold_confirm: dnp3.confirm_stored,
-        lean: dnp3.lean.then_some(LeanConfig { side, carrier: Carrier::Stream }),
+        lean: transport.carrier().filter(|_| dnp3.lean).map(|carrier| LeanConfig { side: transport.side(), carrier }),
         ..MasterConfig::default()
     }
 }

@@ -4,6 +4,7 @@ use super::device::{Seat, start_device};
 use super::{FieldInput, FieldReport, Numbered, Receipt};
 use crate::bus::{BusHandle, BusInput};
 use crate::config::{DeviceConfig, PointConfig};
+use crate::transport::TlsShelf;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -55,12 +56,13 @@ pub type SharedField = Rc<RefCell<Field>>;
 /// Starts a shard with its devices.
 ///
 /// # Errors
-/// The system gives no thread, or an address cannot be listened on.
+/// The system gives no thread, an address cannot be listened on, or TLS files cannot be used.
 pub fn start(
     number: usize,
     devices: Vec<Numbered>,
     clock: Clock,
     counters: Arc<Counters>,
+    shelf: Arc<TlsShelf>,
     bus: BusHandle,
 ) -> std::io::Result<FieldHandle> {
     let (inputs, incoming) = mpsc::channel(INPUTS_MAX);
@@ -70,7 +72,7 @@ pub fn start(
         let poller = Poller::new(Limits::default());
         let field = Field { number, poller, seats: HashMap::new(), report: FieldReport::default(), work };
         let field = Rc::new(RefCell::new(field));
-        let result = add_devices(&shard, &field, devices).await;
+        let result = add_devices(&shard, &field, devices, &shelf).await;
         let failed = result.is_err();
         let _ = ready.send(result);
         if !failed {
@@ -81,7 +83,12 @@ pub fn start(
     Ok(FieldHandle { inputs, thread })
 }
 
-async fn add_devices(shard: &Rc<Shard>, field: &SharedField, devices: Vec<Numbered>) -> std::io::Result<()> {
+async fn add_devices(
+    shard: &Rc<Shard>,
+    field: &SharedField,
+    devices: Vec<Numbered>,
+    shelf: &TlsShelf,
+) -> std::io::Result<()> {
     // Devices that name the same list share one table.
     let mut tables: HashMap<*const PointConfig, Arc<PointTable>> = HashMap::new();
     for device in devices {
@@ -94,7 +101,7 @@ async fn add_devices(shard: &Rc<Shard>, field: &SharedField, devices: Vec<Number
                 table
             }
         };
-        start_device(shard, field, device, table).await?;
+        start_device(shard, field, device, table, shelf).await?;
     }
     Ok(())
 }

@@ -16,6 +16,7 @@ mod topics;
 use crate::bus::BusHandle;
 use crate::config::{DeviceConfig, HttpConfig};
 use crate::reserved::Reserved;
+use crate::transport::TlsShelf;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::DefaultBodyLimit;
@@ -70,6 +71,8 @@ pub struct About {
     pub http: Places,
     /// Sockets of MQTT.
     pub mqtt: Arc<Counters>,
+    /// TLS files in use.
+    pub tls: Arc<TlsShelf>,
 }
 
 /// The document that describes the API.

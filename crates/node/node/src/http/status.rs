@@ -11,6 +11,7 @@ use serde_json::json as object;
 use tieline_core::{Body, Now, Value};
 use tieline_history::{HistoryState, HistoryStatus};
 use tieline_net::Counters;
+use tieline_net::tls::Expiry;
 use tieline_service::exposition::Exposition;
 use tieline_topics::Stats as TreeStats;
 
@@ -115,6 +116,8 @@ pub async fn health(State(app): State<App>) -> Result<Response, Problem> {
     }
     let status = if details.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let word = if details.is_empty() { "ok" } else { "degraded" };
+    // Certificates that end are for a person to see to: the node does its work.
+    details.extend(app.about.tls.trouble(seen.now.utc));
     let body = object!({ "status": word, "history": state, "devices_away": seen.count("away"), "detail": details });
     let mut response = json(body.to_string());
     *response.status_mut() = status;
@@ -134,6 +137,7 @@ pub async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
     history_metrics(&mut e, &seen);
     command_metrics(&mut e, &seen.commands, seen.audit_trouble.is_some());
     socket_metrics(&mut e, &[("field", &about.field), ("mqtt", &about.mqtt)]);
+    tls_metrics(&mut e, app.about.tls.expiries(), seen.now);
     e.family("tieline_devices", "Devices by state.", "gauge");
     for state in ["connecting", "online", "slow", "away", "garbage", "restarting"] {
         e.sample("tieline_devices", &[("state", state)], seen.count(state));
@@ -203,6 +207,15 @@ fn command_metrics(e: &mut Exposition, stats: &tieline_control::Stats, audit_fai
     }
     e.gauge("tieline_audit_failed", "1 while the audit log cannot be written.", u8::from(audit_failed));
     e.gauge("tieline_commands_under_way", "Commands that wait or are out.", stats.under_way);
+}
+
+fn tls_metrics(e: &mut Exposition, expiries: Vec<Expiry>, now: Now) {
+    let name = "tieline_tls_certificate_expires_seconds";
+    e.family(name, "Seconds until a certificate of TLS ends; below 0 it has.", "gauge");
+    for Expiry { file, subject, not_after } in expiries {
+        let left = (not_after.millis() - now.utc.millis()) / 1000;
+        e.sample(name, &[("file", &file.display().to_string()), ("subject", &subject)], left);
+    }
 }
 
 fn socket_metrics(e: &mut Exposition, columns: &[(&str, &Counters)]) {

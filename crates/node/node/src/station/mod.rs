@@ -10,4 +10,4 @@ mod service;
 
 pub use folder::Folder;
 pub use lines::{Line, parse_value};
-pub use service::{Happening, Station, TableControls, Teller, closes, database_of, number, state_after};
+pub use service::{Happening, SESSIONS_MAX, Station, TableControls, Teller, closes, database_of, number, state_after};

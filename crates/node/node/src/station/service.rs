@@ -2,6 +2,7 @@
 
 use crate::config::outstation::OutstationPoint;
 use crate::station::Line;
+use crate::transport::Route;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -12,7 +13,10 @@ use tieline_dnp3::outstation::{
     BoxedControlHandler, ControlHandler, Database, Operate, Outstation, OutstationConfig, OutstationEvent,
 };
 use tieline_dnp3::{AnalogCommand, Control, Crob, Flags, Measured, Measurement, PointType};
-use tieline_net::{Closed, Limits, ListenConfig, Listener, Owner, Peer, Session, Shard};
+use tieline_net::{Closed, Limits, ListenConfig, Owner, Peer, Session, Shard};
+
+/// Connections of masters: one that counts, and those that take its place.
+pub const SESSIONS_MAX: usize = 8;
 
 /// What happened at an outstation, for whoever serves it.
 #[derive(Clone, Debug)]
@@ -62,38 +66,22 @@ impl Station {
         controls: BoxedControlHandler,
         tell: Teller,
     ) -> std::io::Result<Self> {
-        Self::serve(shard, listen, Outstation::new(config, database, controls), tell).await
+        let listen = ListenConfig { sessions_max: SESSIONS_MAX, ..ListenConfig::new(listen.to_string()) };
+        Self::serve(shard, Route::Listen(listen), Outstation::new(config, database, controls), tell).await
     }
 
-    /// The same with an outstation that was given more than a configuration, points and who decides on controls.
+    /// Serves an outstation over any transport until the shard ends.
     ///
     /// # Errors
     /// The address cannot be listened on.
-    pub async fn serve(
-        shard: &Rc<Shard>,
-        listen: SocketAddr,
-        outstation: Outstation,
-        tell: Teller,
-    ) -> std::io::Result<Self> {
-        let listen = ListenConfig { sessions_max: 8, ..ListenConfig::new(listen.to_string()) };
-        let listener = Listener::bind(&listen, shard.counters().clone()).await?;
-        let address = listener.local_addr()?;
+    pub async fn serve(shard: &Rc<Shard>, route: Route, outstation: Outstation, tell: Teller) -> std::io::Result<Self> {
         let session = Session::new(shard, outstation, Limits::default());
-        let served = session.clone();
-        tokio::task::spawn_local(async move {
-            loop {
-                let accepted = listener.accept().await;
-                let (session, mut owner) = (served.clone(), StationOwner { tell: Rc::clone(&tell) });
-                tokio::task::spawn_local(async move {
-                    let _place = accepted.place;
-                    session.run(accepted.stream, &mut owner).await;
-                });
-            }
-        });
-        Ok(Self { session, address })
+        let seed = shard.now().utc.micros().unsigned_abs();
+        let address = route.start(session.clone(), seed, StationOwner { tell }).await?;
+        Ok(Self { session, address: address.unwrap_or(SocketAddr::from(([0; 4], 0))) })
     }
 
-    /// Where it listens.
+    /// Where it listens; 0.0.0.0:0 where it does not.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
@@ -138,6 +126,7 @@ impl Station {
     }
 }
 
+#[derive(Clone)]
 struct StationOwner {
     tell: Teller,
 }
