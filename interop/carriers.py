@@ -250,3 +250,43 @@ class Serial:
 
     def to_ours(self, _address):
         return accepting(lambda connection: Passing(Stream(connection), Line(self.far)))
+
+
+class Gateway:
+    """Several outstations behind one connection, told apart by the destination of each frame."""
+
+    def __init__(self, connection, addresses):
+        self.centre = Stream(connection)
+        self.drops = {address: tcp(target) for address, target in addresses.items()}
+        for drop in self.drops.values():
+            threading.Thread(target=self._up, args=(drop,), daemon=True).start()
+        threading.Thread(target=self._down, daemon=True).start()
+
+    def _down(self):
+        for frame in frames(self.centre):
+            drop = self.drops.get(struct.unpack_from("<H", frame, 4)[0])
+            if drop:
+                drop.write(frame)
+        for drop in self.drops.values():
+            drop.close()
+
+    def _up(self, drop):
+        try:
+            for frame in frames(drop):
+                self.centre.write(frame)
+        except OSError:
+            pass
+
+
+def frames(end):
+    """The whole link frames that come."""
+    waiting = b""
+    try:
+        while octets := end.read():
+            waiting += octets
+            while len(waiting) >= FRAME_HEADER and len(waiting) >= frame_octets(waiting):
+                whole = frame_octets(waiting)
+                yield waiting[:whole]
+                waiting = waiting[whole:]
+    except OSError:
+        pass

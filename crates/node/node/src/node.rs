@@ -3,7 +3,7 @@
 use crate::audit::AuditLog;
 use crate::broker::Broker;
 use crate::bus::{Bus, BusHandle, BusInput, Incoming};
-use crate::config::{Config, MqttConfig};
+use crate::config::{Config, DeviceConfig, MqttConfig};
 use crate::control::Commands;
 use crate::field::{self, FieldHandle, Numbered};
 use crate::history::{Keeper, Recorder};
@@ -98,7 +98,9 @@ impl Node {
         let devices: Vec<Numbered> =
             devices.map(|(config, id)| Numbered { id: DeviceId(id), config, recorded }).collect();
         let shards = shard_count(config.node.workers, devices.len());
-        let shard_of = move |id: DeviceId| usize::try_from(id.0).unwrap_or(0) % shards.max(1);
+        let homes = homes(&config.devices, shards);
+        let shard_of =
+            |id: DeviceId| usize::try_from(id.0).ok().and_then(|id| homes.get(id).copied()).unwrap_or_default();
         let commands =
             Commands::new(&config.command, &devices, shard_of, audit, bus.clone()).map_err(StartError::Control)?;
         let unpublished = config.devices.iter().filter(|device| !device.publish_points);
@@ -181,6 +183,16 @@ fn shard_count(workers: usize, devices: usize) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let wanted = if workers == 0 { cores } else { workers };
     wanted.min(devices)
+}
+
+/// The shard of each device: one after the other, and those that share a connection together.
+fn homes(devices: &[DeviceConfig], shards: usize) -> Vec<usize> {
+    let channel = |device: &DeviceConfig| device.channel.as_ref().map(|channel| channel.name.clone());
+    let home = |(number, device): (usize, &DeviceConfig)| {
+        let first = channel(device).and_then(|name| devices.iter().position(|d| channel(d).as_ref() == Some(&name)));
+        first.unwrap_or(number) % shards.max(1)
+    };
+    devices.iter().enumerate().map(home).collect()
 }
 
 /// What the MQTT server is told.

@@ -1,6 +1,6 @@
 //! The configuration of a node: every value legal, every default stated once.
 
-use super::device::{DeviceConfig, PointLists, read_device};
+use super::device::{Channels, DeviceConfig, PointLists, Protocol, read_channels, read_device};
 use super::parse;
 use super::reader::{Document, Section};
 use std::collections::{HashMap, HashSet};
@@ -122,13 +122,14 @@ impl Default for Config {
 pub fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path) -> Config {
     let default = Config::default();
     let node = read_node(root.section(doc, "node"), doc, default.node);
+    let channels = read_channels(root.section(doc, "channel"), doc, folder);
     let config = Config {
         http: read_http(root.section(doc, "http"), doc, default.http, node.insecure_network),
         mqtt: read_mqtt(root.section(doc, "mqtt"), doc, default.mqtt, node.insecure_network),
         node,
         history: read_history(root.section(doc, "history"), doc, default.history),
         command: read_command(root.section(doc, "command"), doc, default.command),
-        devices: read_devices(root.section(doc, "device"), doc, folder),
+        devices: read_devices(root.section(doc, "device"), doc, folder, &channels),
     };
     root.finish(doc);
     config
@@ -223,16 +224,20 @@ fn read_command(mut s: Section<'_>, doc: &mut Document<'_>, default: CommandConf
     config
 }
 
-fn read_devices(mut all: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Vec<DeviceConfig> {
+fn read_devices(mut all: Section<'_>, doc: &mut Document<'_>, folder: &Path, channels: &Channels) -> Vec<DeviceConfig> {
     let mut lists = PointLists::new(folder);
     let mut topics: HashMap<Topic, DeviceConfig> = HashMap::new();
-    let (mut devices, mut places) = (Vec::new(), Vec::new());
+    let (mut devices, mut places) = (Vec::<DeviceConfig>::new(), Vec::new());
     for (name, section) in all.sections(doc) {
         let place = (section.value_at("topic"), section.key("topic"));
-        let Some(device) = read_device(doc, &name, section, &mut lists) else { continue };
+        let Some(device) = read_device(doc, &name, section, &mut lists, channels) else { continue };
         if let Some(other) = topics.insert(device.topic.clone(), device.clone()) {
             let found = format!("{:?}, which device.{} has", device.topic, other.name);
             doc.report(place.0, &place.1, found, "a topic of its own".to_owned());
+        }
+        if let Some(other) = devices.iter().find(|other| same_drop(&device, other)) {
+            let found = format!("the link addresses that device.{} has on the same channel", other.name);
+            doc.report(place.0, &place.1.replace("topic", "dnp3.outstation"), found, "addresses of its own".to_owned());
         }
         devices.push(device);
         places.push(place);
@@ -244,6 +249,13 @@ fn read_devices(mut all: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> 
         }
     }
     devices
+}
+
+/// Whether two devices share a connection and cannot be told apart on it.
+fn same_drop(one: &DeviceConfig, other: &DeviceConfig) -> bool {
+    let (Protocol::Dnp3(a), Protocol::Dnp3(b)) = (&one.protocol, &other.protocol);
+    let channel = |device: &DeviceConfig| device.channel.as_ref().map(|channel| channel.name.clone());
+    channel(one).is_some() && channel(one) == channel(other) && (a.master, a.outstation) == (b.master, b.outstation)
 }
 
 /// A point of a device that an outer device, whose topic is a branch above, has under the same topic.

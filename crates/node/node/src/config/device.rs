@@ -4,7 +4,7 @@ use super::parse;
 use super::points::{PointConfig, read_points};
 use super::reader::{Document, Section};
 use super::secure::read_device_security;
-use crate::transport::{Transport, read_transport};
+use crate::transport::{Over, Transport, read_transport};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +24,8 @@ pub struct DeviceConfig {
     pub topic: Topic,
     /// How it is reached.
     pub transport: Transport,
+    /// The connection that it shares with others, if it does.
+    pub channel: Option<SharedChannel>,
     /// Its points; shared by all devices that name the same list.
     pub points: Arc<[PointConfig]>,
     /// How often classes 1, 2, 3 and 0 are all read; none for only at the start and on demand.
@@ -40,6 +42,54 @@ pub struct DeviceConfig {
     pub stale_after: Option<Duration>,
     /// What its protocol needs.
     pub protocol: Protocol,
+}
+
+/// `[channel.NAME]`: a connection that several devices share, besides its transport.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedChannel {
+    /// The key of its table.
+    pub name: String,
+    /// Whether one request may be out at a time, as on a multi-drop line.
+    pub one_at_a_time: bool,
+}
+
+/// Connections that devices may share, by name.
+pub type Channels = HashMap<String, Option<(Transport, SharedChannel)>>;
+
+/// Reads `[channel.NAME]`; files are found beside `folder`.
+pub fn read_channels(mut all: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Channels {
+    let sections = all.sections(doc);
+    let read = |(name, mut s): (String, Section<'_>)| {
+        let transport = read_transport(doc, &mut s, folder);
+        let serial = transport.as_ref().is_some_and(|transport| matches!(transport.over, Over::Serial(_)));
+        let one_at_a_time = s.or(doc, "one_at_a_time", serial, parse::boolean);
+        s.finish(doc);
+        let shared = SharedChannel { name: name.clone(), one_at_a_time };
+        (name, transport.map(|transport| (transport, shared)))
+    };
+    sections.into_iter().map(read).collect()
+}
+
+/// The connection of its own that a device has, or the one that it shares.
+fn read_connection(
+    doc: &mut Document<'_>,
+    s: &mut Section<'_>,
+    folder: &Path,
+    channels: &Channels,
+) -> Option<(Transport, Option<SharedChannel>)> {
+    if !s.has("channel") {
+        let _ = s.optional(doc, "channel", parse::text);
+        return read_transport(doc, s, folder).map(|transport| (transport, None));
+    }
+    let name = s.optional(doc, "channel", parse::text)?;
+    match channels.get(&name) {
+        Some(channel) => channel.clone().map(|(transport, shared)| (transport, Some(shared))),
+        None => {
+            let expected = format!("the name of a [channel.{name}] in this file");
+            doc.report(s.value_at("channel"), &s.key("channel"), format!("{name:?}"), expected);
+            None
+        }
+    }
 }
 
 /// The protocol of a device, with its own settings.
@@ -99,13 +149,14 @@ pub fn read_device(
     name: &str,
     mut s: Section<'_>,
     lists: &mut PointLists<'_>,
+    channels: &Channels,
 ) -> Option<DeviceConfig> {
     let topic = match s.optional(doc, "topic", parse::topic) {
         None if !s.has("topic") => default_topic(doc, name, &s),
         given => given,
     };
     let _ = s.required(doc, "protocol", "\"dnp3\"", parse::word(&[("dnp3", ())]));
-    let transport = read_transport(doc, &mut s, lists.folder);
+    let connection = read_connection(doc, &mut s, lists.folder, channels);
     let points = lists.read(doc, &mut s);
     let mut poll = s.section(doc, "poll");
     let period = || parse::duration(SECOND / 10..=7 * 24 * HOUR);
@@ -120,11 +171,17 @@ pub fn read_device(
     if let Some(dnp3) = &mut dnp3 {
         dnp3.secure = secure.map(Box::new);
     }
+    if s.has("channel") && dnp3.as_ref().is_some_and(|dnp3| dnp3.lean) {
+        let expected = "lean = false: lean messages have no addresses to tell devices of a channel apart by";
+        doc.report(s.value_at("dnp3"), &s.key("dnp3.lean"), "true".to_owned(), expected.to_owned());
+    }
     s.finish(doc);
+    let (transport, channel) = connection?;
     Some(DeviceConfig {
         name: name.to_owned(),
         topic: topic?,
-        transport: transport?,
+        transport,
+        channel,
         points: points?,
         poll_integrity: Some(poll_integrity),
         poll_events,

@@ -1,10 +1,11 @@
 //! One DNP3 device: its session, and what its events mean to the poller.
 
 use super::Numbered;
+use super::link::Link;
 use super::shard::{Field, SharedField};
 use super::translate::{PointIndex, to_reading};
 use crate::config::secure::master_machine;
-use crate::config::{DeviceConfig, Dnp3Config, Protocol, TimeSync as SyncConfig};
+use crate::config::{DeviceConfig, Dnp3Config, Protocol, SharedChannel, TimeSync as SyncConfig};
 use crate::transport::{TlsShelf, Transport};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,8 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Now, PointId, Refusal, Topic};
 use tieline_dnp3::Classes;
+use tieline_dnp3::channel::{Channel, ChannelEvent};
 use tieline_dnp3::lean::LeanConfig;
-use tieline_dnp3::master::{Master, MasterConfig, MasterEvent, OfflineReason, TaskOutcome, TimeSync};
+use tieline_dnp3::link::LinkAddress;
+use tieline_dnp3::master::{Master, MasterConfig, MasterEvent, OfflineReason, SubmitError, TaskOutcome, TimeSync};
 use tieline_dnp3::secure::{AuthError, SecurityEvent};
 use tieline_net::{Closed, Limits, Owner, Peer, Session, Shard};
 use tieline_poll::{DeviceSpec, LinkState, PointTable, PollClass, PollResult, PollSpec, Publish};
@@ -34,7 +37,7 @@ const GAP_MIN: Duration = Duration::from_millis(50);
 pub struct Seat {
     /// Its topic.
     pub topic: Topic,
-    session: Session<Master>,
+    link: Link,
     index: Rc<PointIndex>,
     /// Fragments whose confirm is held, since the start.
     held: Rc<Cell<u64>>,
@@ -44,7 +47,8 @@ impl Seat {
     /// Asks for a poll; false when the master does not take it.
     pub fn poll(&self, class: PollClass) -> bool {
         let classes = if class == EVENTS { Classes::EVENTS } else { Classes::ALL };
-        self.session.with(|master, now| master.poll(now, classes, POLL_TOKEN | u64::from(class.0))).is_ok()
+        let asked = self.link.with(|master, now| master.poll(now, classes, POLL_TOKEN | u64::from(class.0)));
+        asked.is_some_and(|asked| asked.is_ok())
     }
 
     /// Sends a command, unless `until` comes first.
@@ -57,14 +61,16 @@ impl Seat {
             detail: format!("the value {:?} does not fit the object that the point takes", command.value),
         };
         let (index, control) = self.index.to_control(command).ok_or_else(wrong)?;
-        let taken = self.session.with(|master, now| master.command(now, control, index, command.mode, until, ticket));
-        taken.map_err(|error| Refusal { reason: error.name(), detail: error.to_string() })
+        let taken = self.link.with(|master, now| master.command(now, control, index, command.mode, until, ticket));
+        taken
+            .unwrap_or(Err(SubmitError::NotConnected))
+            .map_err(|error| Refusal { reason: error.name(), detail: error.to_string() })
     }
 
     /// Confirms to the device what it reported, once the last of it is settled.
     pub fn settle(&self, fragments: u64, _now: Now) {
         if fragments == self.held.get() {
-            self.session.with(Master::release_confirm);
+            self.link.with(Master::release_confirm);
         }
     }
 }
@@ -80,29 +86,69 @@ pub async fn start_device(
     table: Arc<PointTable>,
     shelf: &TlsShelf,
 ) -> std::io::Result<()> {
+    let transport = device.config.transport.clone();
+    let (topic, seed) = (device.config.topic.clone(), u64::from(device.id.0));
+    let Protocol::Dnp3(dnp3) = &device.config.protocol;
+    let session = Session::new(shard, master_of(dnp3, &transport), Limits::default());
+    let owner = seat_device(shard, field, device, table, Link::Alone(session.clone()))?;
+    let named = |error: &dyn std::fmt::Display| unreachable(&topic, &transport, error);
+    let route = transport.route(shelf, LISTEN_SESSIONS_MAX).map_err(|error| named(&error))?;
+    route.start(session, seed, owner).await.map_err(|error| named(&error))?;
+    Ok(())
+}
+
+/// Adds devices that share a connection, and keeps it going.
+///
+/// # Errors
+/// As for one of them; there are too many.
+pub async fn start_channel(
+    shard: &Rc<Shard>,
+    field: &SharedField,
+    shared: &SharedChannel,
+    devices: Vec<(Numbered, Arc<PointTable>)>,
+    shelf: &TlsShelf,
+) -> std::io::Result<()> {
+    let Some((first, _)) = devices.first() else { return Ok(()) };
+    let (transport, seed) = (first.config.transport.clone(), u64::from(first.id.0));
+    let mut channel = Channel::new(shared.one_at_a_time);
+    let mut members = Vec::new();
+    for (device, _) in &devices {
+        let Protocol::Dnp3(dnp3) = &device.config.protocol;
+        let (local, remote) = (LinkAddress::new(dnp3.master), LinkAddress::new(dnp3.outstation));
+        members.push(channel.add(local, Some(remote), master_of(dnp3, &transport)).map_err(std::io::Error::other)?);
+    }
+    let session = Session::new(shard, channel, Limits::default());
+    let mut owners = Vec::new();
+    for ((device, table), member) in devices.into_iter().zip(members) {
+        owners.push(seat_device(shard, field, device, table, Link::Shared(session.clone(), member))?);
+    }
+    let named = |error: &dyn std::fmt::Display| unreachable(&shared.name, &transport, error);
+    let route = transport.route(shelf, LISTEN_SESSIONS_MAX).map_err(|error| named(&error))?;
+    route.start(session, seed, ChannelOwner { owners }).await.map_err(|error| named(&error))?;
+    Ok(())
+}
+
+fn unreachable(what: &str, transport: &Transport, error: &dyn std::fmt::Display) -> std::io::Error {
+    std::io::Error::other(format!("{what} cannot be reached by {transport}: {error}"))
+}
+
+/// Gives a device its place on the shard.
+fn seat_device(
+    shard: &Rc<Shard>,
+    field: &SharedField,
+    device: Numbered,
+    table: Arc<PointTable>,
+    link: Link,
+) -> std::io::Result<DeviceOwner> {
     let Numbered { id, config, recorded } = device;
-    let Protocol::Dnp3(dnp3) = &config.protocol;
-    let session = Session::new(shard, master_of(dnp3, &config.transport), Limits::default());
     let index = Rc::new(PointIndex::new(Arc::clone(&config.points)));
     let held = Rc::new(Cell::new(0));
-    let seat = Seat {
-        topic: config.topic.clone(),
-        session: session.clone(),
-        index: Rc::clone(&index),
-        held: Rc::clone(&held),
-    };
-    {
-        let mut field = field.borrow_mut();
-        field.poller.add_device(shard.now(), id, spec_of(&config, table, recorded)).map_err(std::io::Error::other)?;
-        field.seats.insert(id, seat);
-    }
-    let owner = DeviceOwner { field: Rc::clone(field), id, index, held };
-    let named = |error: &dyn std::fmt::Display| {
-        std::io::Error::other(format!("{} cannot be reached by {}: {error}", config.topic, config.transport))
-    };
-    let route = config.transport.route(shelf, LISTEN_SESSIONS_MAX).map_err(|error| named(&error))?;
-    route.start(session, u64::from(id.0), owner).await.map_err(|error| named(&error))?;
-    Ok(())
+    let seat = Seat { topic: config.topic.clone(), link, index: Rc::clone(&index), held: Rc::clone(&held) };
+    let mut shared = field.borrow_mut();
+    shared.poller.add_device(shard.now(), id, spec_of(&config, table, recorded)).map_err(std::io::Error::other)?;
+    shared.seats.insert(id, seat);
+    drop(shared);
+    Ok(DeviceOwner { field: Rc::clone(field), id, index, held })
 }
 
 fn master_of(dnp3: &Dnp3Config, transport: &Transport) -> Master {
@@ -224,8 +270,8 @@ fn command_outcome(outcome: TaskOutcome) -> CommandOutcome {
     }
 }
 
-impl Owner<Master> for DeviceOwner {
-    fn event(&mut self, _session: &Session<Master>, now: Now, event: MasterEvent) {
+impl DeviceOwner {
+    fn heard(&self, now: Now, event: MasterEvent) {
         match event {
             MasterEvent::Online => self.with(|field| {
                 field.poller.handle_link(now, self.id, LinkState::Online);
@@ -267,12 +313,12 @@ impl Owner<Master> for DeviceOwner {
         }
     }
 
-    fn connected(&mut self, _session: &Session<Master>, now: Now, peer: &Peer) {
+    fn begun(&self, now: Now, peer: &Peer) {
         tracing::debug!(device = self.id.0, %peer, "connected");
         self.with(|field| field.poller.handle_link(now, self.id, LinkState::Connecting));
     }
 
-    fn closed(&mut self, _session: &Session<Master>, now: Now, why: Closed) {
+    fn ended(&self, now: Now, why: Closed) {
         match why {
             // The master gave up, and said why before.
             Closed::Machine => {}
@@ -287,8 +333,51 @@ impl Owner<Master> for DeviceOwner {
             | Closed::Stuck => self.away(now, &why.to_string()),
         }
     }
+}
+
+impl Owner<Master> for DeviceOwner {
+    fn event(&mut self, _session: &Session<Master>, now: Now, event: MasterEvent) {
+        self.heard(now, event);
+    }
+
+    fn connected(&mut self, _session: &Session<Master>, now: Now, peer: &Peer) {
+        self.begun(now, peer);
+    }
+
+    fn closed(&mut self, _session: &Session<Master>, now: Now, why: Closed) {
+        self.ended(now, why);
+    }
 
     fn connect_failed(&mut self, _session: &Session<Master>, now: Now, error: &std::io::Error, _retry: Duration) {
         self.away(now, &error.to_string());
+    }
+}
+
+/// Learns of the session that several devices share.
+#[derive(Clone)]
+struct ChannelOwner {
+    /// In the order of the channel's members.
+    owners: Vec<DeviceOwner>,
+}
+
+type Together = Channel<Master>;
+
+impl Owner<Together> for ChannelOwner {
+    fn event(&mut self, _session: &Session<Together>, now: Now, event: ChannelEvent<MasterEvent>) {
+        if let Some(owner) = self.owners.get(usize::from(event.member.0)) {
+            owner.heard(now, event.event);
+        }
+    }
+
+    fn connected(&mut self, _session: &Session<Together>, now: Now, peer: &Peer) {
+        self.owners.iter().for_each(|owner| owner.begun(now, peer));
+    }
+
+    fn closed(&mut self, _session: &Session<Together>, now: Now, why: Closed) {
+        self.owners.iter().for_each(|owner| owner.ended(now, why));
+    }
+
+    fn connect_failed(&mut self, _session: &Session<Together>, now: Now, error: &std::io::Error, _retry: Duration) {
+        self.owners.iter().for_each(|owner| owner.away(now, &error.to_string()));
     }
 }

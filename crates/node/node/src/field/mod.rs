@@ -13,6 +13,7 @@
 //! Read first: `shard.rs`, then `device.rs`.
 
 mod device;
+mod link;
 mod shard;
 mod translate;
 

@@ -1,9 +1,9 @@
 //! One thread of devices.
 
-use super::device::{Seat, start_device};
+use super::device::{Seat, start_channel, start_device};
 use super::{FieldInput, FieldReport, Numbered, Receipt};
 use crate::bus::{BusHandle, BusInput};
-use crate::config::{DeviceConfig, PointConfig};
+use crate::config::{DeviceConfig, PointConfig, SharedChannel};
 use crate::transport::TlsShelf;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -91,6 +91,7 @@ async fn add_devices(
 ) -> std::io::Result<()> {
     // Devices that name the same list share one table.
     let mut tables: HashMap<*const PointConfig, Arc<PointTable>> = HashMap::new();
+    let mut channels: Vec<(SharedChannel, Vec<(Numbered, Arc<PointTable>)>)> = Vec::new();
     for device in devices {
         let key = device.config.points.as_ptr();
         let table = match tables.get(&key) {
@@ -101,7 +102,16 @@ async fn add_devices(
                 table
             }
         };
-        start_device(shard, field, device, table, shelf).await?;
+        match device.config.channel.clone() {
+            None => start_device(shard, field, device, table, shelf).await?,
+            Some(shared) => match channels.iter_mut().find(|(known, _)| *known == shared) {
+                Some((_, devices)) => devices.push((device, table)),
+                None => channels.push((shared, vec![(device, table)])),
+            },
+        }
+    }
+    for (shared, devices) in channels {
+        start_channel(shard, field, &shared, devices, shelf).await?;
     }
     Ok(())
 }

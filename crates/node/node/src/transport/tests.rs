@@ -80,3 +80,32 @@ fn pins_are_files_and_fingerprints() {
     );
     assert!(parse_pin("sha256:zz", Path::new("/etc")).is_err());
 }
+
+#[test]
+fn devices_share_connections() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("p.csv"), "name,type,index\na,analog,0\n").unwrap();
+    let device = |name: &str, channel: &str, outstation: u16| {
+        format!(
+            "[device.{name}]\nprotocol='dnp3'\npoints='p.csv'\nchannel='{channel}'\ndnp3={{outstation={outstation}}}\n"
+        )
+    };
+    let check = |text: String, expect: Result<&[bool], &[&str]>| {
+        let read = from_text("n.toml", &text, folder.path());
+        let found = read
+            .map(|config| config.devices.iter().map(|d| d.channel.as_ref().unwrap().one_at_a_time).collect::<Vec<_>>());
+        let found = found.map_err(|ConfigError(all)| all.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let found = found.as_ref().map_err(|all| all.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(found.map(Vec::as_slice), expect.map_err(<[&str]>::to_vec), "{text}");
+    };
+    let line = "[channel.bus]\nserial={port='/dev/ttyS0'}\n";
+    let tcp = "[channel.far]\naddress='rtu:20000'\n";
+    check(format!("{line}{tcp}{}{}", device("a", "bus", 10), device("b", "far", 10)), Ok(&[true, false]));
+    check(
+        format!("{line}{}{}{}", device("a", "bus", 10), device("b", "buss", 11), device("c", "bus", 10)),
+        Err(&[
+            "n.toml:11:9: device.b.channel: found \"buss\", expected the name of a [channel.buss] in this file",
+            "n.toml:13:1: device.c.dnp3.outstation: found the link addresses that device.a has on the same channel, expected addresses of its own",
+        ]),
+    );
+}
