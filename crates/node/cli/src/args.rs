@@ -1,5 +1,6 @@
 //! The command line, as clap reads it.
 
+use crate::dnp3::args::OutstationArgs;
 use crate::dnp3::operate::Operation;
 use crate::dnp3::transport::TransportArgs;
 use crate::seal::args::SealVerb;
@@ -341,28 +342,6 @@ pub struct DecodeArgs {
     /// Ports to look at, besides 20000; without any, every port whose octets begin with 05 64
     #[arg(long, value_name = "PORT")]
     pub port: Vec<u16>,
-}
-
-/// `tieline dnp3 outstation`.
-#[derive(Debug, Args)]
-pub struct OutstationArgs {
-    /// Where to listen; port 0 takes a free one
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:20000", value_parser = address)]
-    pub listen: SocketAddr,
-    /// Connect to the master instead; with --over serial, the line's device file
-    #[arg(long, value_name = "HOST:PORT|FILE", conflicts_with = "listen")]
-    pub connect: Option<String>,
-    #[command(flatten)]
-    pub transport: TransportArgs,
-    /// The outstation's database and addresses
-    #[arg(long, value_name = "FILE")]
-    pub config: PathBuf,
-    /// Print one JSON object with the address in use first, and events as JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Who may operate it
-    #[command(flatten)]
-    pub secure: SecureArgs,
 }
 
 /// `tieline dnp3 master`.

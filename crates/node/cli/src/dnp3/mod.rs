@@ -1,5 +1,6 @@
 //! `tieline dnp3`: the protocol without a node.
 
+pub mod args;
 mod capture;
 mod decode;
 pub mod file;

@@ -1,7 +1,8 @@
 //! `tieline dnp3 outstation`: a database behind a port, changed by lines on standard input.
 
+use super::args::OutstationArgs;
 use super::transport::Medium;
-use crate::args::{OutstationArgs, SecureArgs};
+use crate::args::SecureArgs;
 use crate::{log, signals};
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value as Json, json};
