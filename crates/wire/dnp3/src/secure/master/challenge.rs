@@ -1,10 +1,11 @@
 //! Requests of the master: aggressive mode, and replies to challenges (IEEE 1815 7.5.3.3, 7.5.3.4).
 
 use super::{MasterSecurity, Reaction, Step};
+use crate::DnpTime;
 use crate::app::{AppControl, Fragment, Function, Qualifier, Sequence};
 use crate::secure::crypto::{MacUse, mac};
 use crate::secure::object::is_challenge;
-use crate::secure::{AuthError, Authentication, Challenge, GROUP, MacAlgorithm, Statistic};
+use crate::secure::{AuthError, Authentication, Challenge, ErrorObject, GROUP, MacAlgorithm, Statistic};
 use alloc::vec::Vec;
 use tieline_core::Now;
 
@@ -94,7 +95,7 @@ impl MasterSecurity {
             return self.unexpected();
         }
         let Some(algorithm) = challenge.algorithm().filter(|algorithm| self.config.macs.contains(algorithm)) else {
-            self.tell_error(to, challenge.sequence, AuthError::MacNotSupported);
+            self.tell_error(now, to, challenge.sequence, AuthError::MacNotSupported);
             return Reaction::Refused(AuthError::MacNotSupported);
         };
         let user = self.config.user;
@@ -117,14 +118,14 @@ impl MasterSecurity {
     }
 
     /// An error object, which nobody answers (function 33).
-    fn tell_error(&mut self, to: Sequence, sequence: u32, error: AuthError) {
+    fn tell_error(&mut self, now: Now, to: Sequence, sequence: u32, error: AuthError) {
         self.count(Statistic::ErrorsSent);
-        let object = crate::secure::ErrorObject {
+        let object = ErrorObject {
             sequence,
             user: self.config.user,
             association: 0,
             code: error.code(),
-            time: crate::DnpTime::from_millis(0),
+            time: DnpTime::from(now.utc),
             text: &[],
         };
         self.reply = Some(fragment(to, Function::AuthenticationRequestNoResponse, &Authentication::Error(object)));
