@@ -17,6 +17,7 @@ pub mod curves;
 pub mod dnp3;
 pub mod history;
 mod load;
+mod memory_group;
 mod process;
 mod report;
 mod rounds;

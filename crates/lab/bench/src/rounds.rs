@@ -1,5 +1,7 @@
 //! Rounds, in which an experiment and its floor take turns, and what is said of their figures.
 
+use crate::report::Progress;
+use anyhow::Result;
 use tieline_net::Jitter;
 
 /// Which side of a round is due.
@@ -9,6 +11,26 @@ pub enum Side {
     Ours,
     /// Its floor.
     Floor,
+}
+
+/// Runs both sides once in each round, in a random order; says why when one of them was not valid, and goes no further.
+/// The first of all is ours: what memory it needs is not there from a floor before it, and the floor may depend on it.
+pub fn take_turns(
+    rounds: usize,
+    progress: &Progress,
+    what: &str,
+    mut run: impl FnMut(Side) -> Result<()>,
+) -> Option<String> {
+    let orders = std::iter::once([Side::Ours, Side::Floor]).chain(shuffled(rounds.saturating_sub(1)));
+    for (round, order) in (1..).zip(orders) {
+        for side in order {
+            progress.show(&format!("{what}, round {round} of {rounds}, {side:?}"));
+            if let Err(why) = run(side) {
+                return Some(format!("{what}, {side:?}: {why:#}"));
+            }
+        }
+    }
+    None
 }
 
 /// The order of the two sides in each of `rounds` rounds.
@@ -81,6 +103,19 @@ mod tests {
         assert!(median(&[]).is_nan() && p99(&[]).is_nan());
         assert_eq!((short(1234.56), short(0.000_123_456)), (1235.0, 0.000_123_5));
         assert_eq!(median_ratio(&[2.0, 9.0, 6.0], &[1.0, 3.0, 3.0]), 2.0);
+    }
+
+    #[test]
+    fn the_first_fault_ends_the_rounds() {
+        let mut sides = Vec::new();
+        let run = |side| {
+            sides.push(side);
+            if sides.len() < 4 { Ok(()) } else { Err(anyhow::anyhow!("lost")) }
+        };
+        let why = take_turns(9, &Progress::new(false), "10 pairs", run).unwrap();
+        assert!(why.starts_with("10 pairs, ") && why.ends_with(": lost"), "{why}");
+        assert_eq!((sides.len(), sides[0]), (4, Side::Ours));
+        assert_eq!(take_turns(2, &Progress::new(false), "", |_| Ok(())), None);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! `tieline bench`.
 
-use crate::args::{BenchVerb, SealExperiment};
-use anyhow::{Context, Result};
-use std::io::stdout;
+use crate::args::{BenchDnp3Args, BenchVerb, Dnp3Experiment, SealExperiment};
+use anyhow::Result;
+use std::io::{stdin, stdout};
 use std::process::ExitCode;
 use std::time::Duration;
 use tieline_bench::{Progress, bus, dnp3, history, seal, write_rows};
@@ -13,12 +13,7 @@ use tieline_bench::{Progress, bus, dnp3, history, seal, write_rows};
 /// The flags are out of range, or the system does not have what they need.
 pub fn bench(verb: BenchVerb) -> Result<ExitCode> {
     match verb {
-        BenchVerb::Dnp3 { sessions, workers, values, seconds, rounds, json } => {
-            let values = values.into_iter().map(u16::try_from).collect::<Result<Vec<_>, _>>().context("--values")?;
-            let options = dnp3::Options { sessions, workers, values, span: Duration::from_secs(seconds), rounds };
-            let rows = dnp3::run(&options, &Progress::new(true))?;
-            write_rows(&mut stdout(), &rows, dnp3::COLUMNS, json)?;
-        }
+        BenchVerb::Dnp3(args) => bench_dnp3(&args)?,
         BenchVerb::Bus { devices, points, listeners, rounds, json } => {
             let rows = bus::run(&bus::Options { devices, points, listeners, rounds }, &Progress::new(true))?;
             write_rows(&mut stdout(), &rows, bus::COLUMNS, json)?;
@@ -49,4 +44,42 @@ impl From<SealExperiment> for seal::Experiment {
             SealExperiment::Refusals => Self::Refusals,
         }
     }
+}
+
+/// Where nothing else is asked for: what a small device has.
+const MEMORY_LIMIT: u64 = 64 << 20;
+
+fn bench_dnp3(args: &BenchDnp3Args) -> Result<()> {
+    let span = Duration::from_secs_f64(args.seconds);
+    if let Some(pairs) = args.hold_pairs {
+        let values = args.values.first().copied().unwrap_or(1);
+        return dnp3::hold_pairs(pairs, values, span, &mut stdin().lock(), &mut stdout());
+    }
+    use dnp3::Experiment::{Limit, Memory, Sessions, Workers};
+    let mut experiments = match args.experiment {
+        Dnp3Experiment::Sessions => vec![Sessions],
+        Dnp3Experiment::Workers => vec![Workers],
+        Dnp3Experiment::Memory => vec![Memory],
+        Dnp3Experiment::All => vec![Sessions, Workers, Memory, Limit],
+    };
+    if args.memory_limit.is_some() && !experiments.contains(&Limit) {
+        experiments.push(Limit);
+    }
+    let options = dnp3::Options {
+        experiments,
+        sessions: args.sessions.clone(),
+        workers: args.workers,
+        worker_sessions: args.worker_sessions.clone(),
+        pairs: args.pairs.clone(),
+        memory_limit: Some(args.memory_limit.unwrap_or(MEMORY_LIMIT)),
+        program: Some(std::env::current_exe()?),
+        values: args.values.clone(),
+        span,
+        rounds: args.rounds,
+    };
+    let rows = dnp3::run(&options, &Progress::new(true))?;
+    if let Some(folder) = &args.svg {
+        dnp3::charts(&rows).iter().try_for_each(|(name, chart)| chart.save(folder, name))?;
+    }
+    write_rows(&mut stdout(), &rows, dnp3::COLUMNS, args.json)
 }

@@ -1,100 +1,81 @@
-//! Pairs of a master and an outstation over TCP: outstations on some threads, their masters on as many others.
+//! Pairs of an outstation and a master.
 
+use super::loopback::{Guest, Host, Pair};
+use super::pingpong::PingPong;
 use super::reporter::{Reporter, value_of};
-use crate::load::{Go, Load, Tally};
-use anyhow::{Context, Result, bail};
+use crate::load::{Go, Tally};
+use anyhow::{Result, bail};
 use std::cell::RefCell;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
 use tieline_core::{Machine, Now};
 use tieline_dnp3::master::{Master, MasterConfig, MasterEvent};
 use tieline_dnp3::outstation::OutstationEvent;
 use tieline_dnp3::{Measured, Measurement, PointType};
-use tieline_net::{
-    Clock, Counters, Limits, ListenConfig, Listener, Owner, Session, Shard, ShardThread, Target, connect as dial,
-};
+use tieline_net::{Accepted, Limits, Owner, Session, Shard};
+use tokio::net::TcpStream;
 
-/// Starts pairs; they are ready once every master has been through its start-up.
-pub fn connect(sessions: usize, workers: usize, values: u16) -> Result<Load> {
-    let mut load = Load::new(sessions);
-    let clock = Clock::start();
-    let mut addresses = Vec::new();
-    for number in 0..workers {
-        let (go, tally) = load.seat();
-        let (tell, told) = sync_channel(1);
-        let again = go.clone();
-        let make = move || Reporter::new(values, again.clone(), Arc::clone(&tally));
-        let name = format!("outstations-{number}");
-        let thread = ShardThread::spawn(&name, clock, Arc::new(Counters::default()), move |shard| async move {
-            serve(shard, sessions, tell, go, make).await;
-        })?;
-        load.keep(thread);
-        addresses.push(told.recv().context("the outstations' thread ended")??);
-    }
-    for (number, address) in addresses.into_iter().enumerate() {
-        let (_, tally) = load.seat();
-        let mine = (number..sessions).step_by(workers).len();
-        let name = format!("masters-{number}");
-        let thread = ShardThread::spawn(&name, clock, Arc::new(Counters::default()), move |shard| async move {
-            call(shard, address, mine, values, tally).await;
-        })?;
-        load.keep(thread);
-    }
-    Ok(load)
+/// Outstations that listen and masters that connect. A pair is ready once its master has been through its start-up.
+#[derive(Clone, Copy, Debug)]
+pub struct Machines {
+    /// Values in a report.
+    pub values: u16,
 }
 
-/// Takes connections, an outstation each, and lets them all begin when it is time.
-async fn serve(
+/// The outstations of a thread.
+pub struct Outstations {
     shard: Rc<Shard>,
-    sessions_max: usize,
-    tell: SyncSender<std::io::Result<SocketAddr>>,
-    mut go: Go,
-    make: impl Fn() -> Reporter,
-) {
-    let config = ListenConfig { sessions_max, ..ListenConfig::new("127.0.0.1:0") };
-    let listener = match Listener::bind(&config, Arc::clone(shard.counters())).await {
-        Ok(listener) => listener,
-        Err(error) => return drop(tell.send(Err(error))),
-    };
-    let _ = tell.send(listener.local_addr());
-    let seats: Rc<RefCell<Vec<Session<Reporter>>>> = Rc::default();
-    loop {
-        tokio::select! {
-            accepted = listener.accept() => {
-                let session = Session::new(&shard, make(), Limits::default());
-                seats.borrow_mut().push(session.clone());
-                tokio::task::spawn_local(async move {
-                    let _place = accepted.place;
-                    session.run(accepted.stream, &mut Silent).await;
-                });
-            }
-            changed = go.changed.changed() => {
-                if changed.is_err() {
-                    return;
-                }
-                for session in &*seats.borrow() {
-                    session.with(Reporter::go_on);
-                }
-            }
-        }
+    values: u16,
+    go: Go,
+    tally: Arc<Tally>,
+    sessions: RefCell<Vec<Session<Reporter>>>,
+}
+
+/// The masters of a thread.
+pub struct Masters {
+    shard: Rc<Shard>,
+    values: u16,
+    tally: Arc<Tally>,
+}
+
+impl Pair for Machines {
+    type Host = Outstations;
+    type Guest = Masters;
+
+    fn host(&self, shard: Rc<Shard>, go: Go, tally: Arc<Tally>) -> Outstations {
+        Outstations { shard, values: self.values, go, tally, sessions: RefCell::default() }
+    }
+
+    fn guest(&self, shard: Rc<Shard>, tally: Arc<Tally>) -> Masters {
+        Masters { shard, values: self.values, tally }
     }
 }
 
-/// Connects masters one after the other, and keeps them.
-async fn call(shard: Rc<Shard>, address: SocketAddr, sessions: usize, values: u16, tally: Arc<Tally>) {
-    let target = Target::new(address.to_string());
-    for _ in 0..sessions {
-        let Ok(stream) = dial(&target).await else { return tally.count_broken() };
-        let session = Session::new(&shard, Master::new(MasterConfig::default()), Limits::default());
-        let mut reader = Reader::new(values, Arc::clone(&tally));
+impl Host for Outstations {
+    fn accepted(&self, connection: Accepted) {
+        let reporter = Reporter::new(self.values, self.go.clone(), Arc::clone(&self.tally));
+        let session = Session::new(&self.shard, reporter, Limits::default());
+        self.sessions.borrow_mut().push(session.clone());
+        tokio::task::spawn_local(async move {
+            let _place = connection.place;
+            session.run(connection.stream, &mut Silent).await;
+        });
+    }
+
+    fn turned(&self) {
+        self.sessions.borrow().iter().for_each(|session| session.with(Reporter::go_on));
+    }
+}
+
+impl Guest for Masters {
+    fn connected(&self, stream: TcpStream) {
+        let session = Session::new(&self.shard, Master::new(MasterConfig::default()), Limits::default());
+        let mut reader = Reader::new(self.values, Arc::clone(&self.tally));
         tokio::task::spawn_local(async move {
             session.run(stream, &mut reader).await;
             reader.tally.count_broken();
         });
     }
-    std::future::pending().await
 }
 
 /// The outstations' owner, who has nothing to do.
@@ -174,7 +155,7 @@ impl Owner<Master> for Reader {
 }
 
 /// Octets on the wire of a report and of its confirm, from exchanges of the same machines without sockets.
-pub fn wire_octets(values: u16) -> Result<(usize, usize)> {
+pub fn wire_octets(values: u16) -> Result<PingPong> {
     let (now, tally) = (Now::default(), Arc::<Tally>::default());
     let mut outstation = Reporter::new(values, Go::always(), Arc::clone(&tally));
     let (mut master, mut reader) = (Master::new(MasterConfig::default()), Reader::new(values, tally));
@@ -189,7 +170,7 @@ pub fn wire_octets(values: u16) -> Result<(usize, usize)> {
         confirms.iter().for_each(|message| give(&mut outstation, now, message, |_| ()));
         if turn == 32 {
             let ([report], [confirm]) = (&reports[..], &confirms[..]) else { break };
-            return Ok((report.len(), confirm.len()));
+            return Ok(PingPong { ping: report.len(), pong: confirm.len() });
         }
     }
     bail!("a report of {values} values is not one response and one confirm")

@@ -1,102 +1,94 @@
 //! The floor: messages of the same lengths to and fro over raw sockets of the same runtime.
 
-use crate::load::{Go, Load, Tally};
-use anyhow::{Context, Result};
+use super::loopback::{Guest, Host, Pair};
+use crate::load::{Go, Tally};
 use std::io;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
-use tieline_net::{Clock, Counters, ListenConfig, Listener, Shard, ShardThread, Target, connect as dial};
+use tieline_net::{Accepted, Shard};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Starts pairs that send `octets.0` one way and `octets.1` back.
-pub fn connect(sessions: usize, workers: usize, octets: (usize, usize)) -> Result<Load> {
-    let mut load = Load::new(sessions);
-    let clock = Clock::start();
-    let mut addresses = Vec::new();
-    for number in 0..workers {
-        let (go, tally) = load.seat();
-        let (tell, told) = sync_channel(1);
-        let name = format!("floor-send-{number}");
-        let thread = ShardThread::spawn(&name, clock, Arc::new(Counters::default()), move |shard| async move {
-            serve(shard, sessions, tell, octets, go, tally).await;
-        })?;
-        load.keep(thread);
-        addresses.push(told.recv().context("the floor's thread ended")??);
-    }
-    for (number, address) in addresses.into_iter().enumerate() {
-        let (_, tally) = load.seat();
-        let mine = (number..sessions).step_by(workers).len();
-        let name = format!("floor-answer-{number}");
-        let thread = ShardThread::spawn(&name, clock, Arc::new(Counters::default()), move |_| async move {
-            call(address, mine, octets, tally).await;
-        })?;
-        load.keep(thread);
-    }
-    Ok(load)
+/// One end sends messages of so many octets, the other answers each.
+#[derive(Clone, Copy, Debug)]
+pub struct PingPong {
+    /// Octets of a message.
+    pub ping: usize,
+    /// Octets of its answer.
+    pub pong: usize,
 }
 
-async fn serve(
-    shard: Rc<Shard>,
-    sessions_max: usize,
-    tell: SyncSender<io::Result<SocketAddr>>,
-    octets: (usize, usize),
+/// The ends of a thread that send first.
+pub struct Pings {
+    octets: PingPong,
     go: Go,
     tally: Arc<Tally>,
-) {
-    let config = ListenConfig { sessions_max, ..ListenConfig::new("127.0.0.1:0") };
-    let listener = match Listener::bind(&config, Arc::clone(shard.counters())).await {
-        Ok(listener) => listener,
-        Err(error) => return drop(tell.send(Err(error))),
-    };
-    let _ = tell.send(listener.local_addr());
-    loop {
-        let accepted = listener.accept().await;
-        let (go, tally) = (go.clone(), Arc::clone(&tally));
+}
+
+/// The ends of a thread that answer.
+pub struct Pongs {
+    octets: PingPong,
+    tally: Arc<Tally>,
+}
+
+impl Pair for PingPong {
+    type Host = Pings;
+    type Guest = Pongs;
+
+    fn host(&self, _shard: Rc<Shard>, go: Go, tally: Arc<Tally>) -> Pings {
+        Pings { octets: *self, go, tally }
+    }
+
+    fn guest(&self, _shard: Rc<Shard>, tally: Arc<Tally>) -> Pongs {
+        Pongs { octets: *self, tally }
+    }
+}
+
+impl Host for Pings {
+    fn accepted(&self, connection: Accepted) {
+        let (octets, go, tally) = (self.octets, self.go.clone(), Arc::clone(&self.tally));
         tokio::task::spawn_local(async move {
-            let _place = accepted.place;
-            let Some(stream) = accepted.stream.into_tcp() else { return };
+            let _place = connection.place;
+            let Some(stream) = connection.stream.into_tcp() else { return };
             if ping(stream, octets, go, &tally).await.is_err() {
                 tally.count_broken();
             }
         });
     }
+
+    /// Each end waits for it by itself.
+    fn turned(&self) {}
 }
 
-async fn ping(mut stream: TcpStream, octets: (usize, usize), mut go: Go, tally: &Tally) -> io::Result<()> {
-    let (report, mut buffer) = (vec![0; octets.0], buffer(octets.1));
-    while go.changed.wait_for(|on| *on).await.is_ok() {
-        while go.is_on() {
-            tally.count_begun();
-            stream.write_all(&report).await?;
-            read(&mut stream, octets.1, &mut buffer).await?;
-        }
-        tokio::task::yield_now().await;
-    }
-    Ok(())
-}
-
-async fn call(address: SocketAddr, sessions: usize, octets: (usize, usize), tally: Arc<Tally>) {
-    let target = Target::new(address.to_string());
-    for _ in 0..sessions {
-        let Ok(stream) = dial(&target).await else { return tally.count_broken() };
-        tally.count_ready();
-        let tally = Arc::clone(&tally);
+impl Guest for Pongs {
+    fn connected(&self, stream: TcpStream) {
+        self.tally.count_ready();
+        let (octets, tally) = (self.octets, Arc::clone(&self.tally));
         tokio::task::spawn_local(async move {
             if pong(stream, octets, &tally).await.is_err() {
                 tally.count_broken();
             }
         });
     }
-    std::future::pending().await
 }
 
-async fn pong(mut stream: TcpStream, octets: (usize, usize), tally: &Tally) -> io::Result<()> {
-    let (confirm, mut buffer) = (vec![0; octets.1], buffer(octets.0));
+async fn ping(mut stream: TcpStream, octets: PingPong, mut go: Go, tally: &Tally) -> io::Result<()> {
+    let (report, mut buffer) = (vec![0; octets.ping], buffer(octets.pong));
+    while go.changed.wait_for(|on| *on).await.is_ok() {
+        while go.is_on() {
+            tally.count_begun();
+            stream.write_all(&report).await?;
+            read(&mut stream, octets.pong, &mut buffer).await?;
+        }
+        tokio::task::yield_now().await;
+    }
+    Ok(())
+}
+
+async fn pong(mut stream: TcpStream, octets: PingPong, tally: &Tally) -> io::Result<()> {
+    let (confirm, mut buffer) = (vec![0; octets.pong], buffer(octets.ping));
     loop {
-        read(&mut stream, octets.0, &mut buffer).await?;
+        read(&mut stream, octets.ping, &mut buffer).await?;
         tally.count_done();
         stream.write_all(&confirm).await?;
     }

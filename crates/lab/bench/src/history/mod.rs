@@ -9,7 +9,7 @@ mod plain;
 
 use crate::process;
 use crate::report::Progress;
-use crate::rounds::{Side, median, median_ratio, number, short, shuffled};
+use crate::rounds::{Side, median, median_ratio, number, short, take_turns};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use hdrhistogram::Histogram;
 use plain::PlainFile;
@@ -156,28 +156,17 @@ impl Case {
         let batches = (options.points / self.part / self.batch_points).max(self.window);
         let points = batches * self.batch_points;
         let (mut ours, mut floor): (Vec<Recorded>, Vec<Looped>) = (Vec::new(), Vec::new());
-        // Ours goes first: the floor writes as many octets as the journal did.
-        let orders = std::iter::once([Side::Ours, Side::Floor]).chain(shuffled(options.rounds - 1));
-        let mut invalid = None;
-        'rounds: for (round, order) in (1..).zip(orders) {
-            for side in order {
-                progress.show(&format!(
-                    "history: {self:?}, {points} points, round {round} of {}, {side:?}",
-                    options.rounds
-                ));
-                let done = match side {
-                    Side::Ours => self.record(batches).map(|recorded| ours.push(recorded)),
-                    Side::Floor => {
-                        let octets = ours.first().map_or(0, |recorded| recorded.journal_octets) / batches as u64;
-                        self.write_plain(batches, octets).map(|looped| floor.push(looped))
-                    }
-                };
-                if let Err(why) = done {
-                    invalid = Some(format!("{self:?}, {side:?}: {why:#}"));
-                    break 'rounds;
+        let what = format!("history: {self:?}, {points} points");
+        let invalid = take_turns(options.rounds, progress, &what, |side| {
+            match side {
+                Side::Ours => ours.push(self.record(batches)?),
+                Side::Floor => {
+                    let octets = ours.first().map_or(0, |recorded| recorded.journal_octets) / batches as u64;
+                    floor.push(self.write_plain(batches, octets)?);
                 }
             }
-        }
+            Ok(())
+        });
         let figures = invalid.is_none().then(|| figures(number(points as u64), batches, &ours, &floor));
         let Self { batch_points, window, .. } = *self;
         Ok(Row { batch_points, window, points, rounds: options.rounds, figures, invalid })
