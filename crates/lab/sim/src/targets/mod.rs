@@ -3,6 +3,7 @@
 //! The bodies are here and not there, so that the tests run the seeds of `fuzz/seeds` on a stable toolchain. A target is
 //! a function; its first lines say what its octets mean.
 
+mod extensions;
 mod layers;
 pub(crate) mod machines;
 mod pair;
@@ -11,13 +12,16 @@ mod pair;
 pub type Target = fn(&[u8]);
 
 /// All targets by name: each has a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
-pub const TARGETS: [(&str, Target); 10] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("dnp3_link", layers::link),
     ("dnp3_transport", layers::transport),
     ("dnp3_app", layers::app),
     ("dnp3_objects", layers::objects),
     ("dnp3_dissect", layers::dissect),
     ("dnp3_endpoint", layers::endpoint),
+    ("dnp3_lean", extensions::lean),
+    ("dnp3_secure", extensions::secure),
+    ("dnp3_file", extensions::file),
     ("dnp3_master", machines::master),
     ("dnp3_outstation", machines::outstation),
     ("dnp3_mutated", pair::mutated),

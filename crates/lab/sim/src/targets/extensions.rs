@@ -1,0 +1,89 @@
+//! Layouts of their own: lean messages, secure authentication, files, device attributes.
+
+use tieline_core::Instant;
+use tieline_dnp3::GroupVar;
+use tieline_dnp3::app::{AttributeValue, FileDescriptor, FileObject, Fragment};
+use tieline_dnp3::dissect::Dissector;
+use tieline_dnp3::endpoint::{Endpoint, EndpointConfig, Received, Role};
+use tieline_dnp3::lean::{Carrier, LeanConfig, Side};
+use tieline_dnp3::link::LinkAddress;
+use tieline_dnp3::secure::Authentication;
+
+fn agree<P: AsRef<[u8]>>(options: u8, pieces: impl Iterator<Item = P>) -> (Vec<Vec<u8>>, bool) {
+    let side = if options & 1 == 0 { Side::Offers } else { Side::Accepts };
+    let carrier = if options & 2 == 0 { Carrier::Stream } else { Carrier::Datagrams };
+    let role = if options & 4 == 0 { Role::Master } else { Role::Outstation };
+    let mut endpoint = Endpoint::new(EndpointConfig::new(role, LinkAddress::new(1)));
+    endpoint.set_lean(Some(LeanConfig { side, carrier }));
+    endpoint.handle_connected(Instant(0));
+    let (mut fragments, mut out) = (Vec::new(), Vec::new());
+    for piece in pieces {
+        let mut rest = piece.as_ref();
+        loop {
+            let (used, received) = endpoint.handle_input(rest);
+            rest = &rest[used..];
+            if let Some(Received::Fragment { .. }) = received {
+                fragments.push(endpoint.fragment().to_vec());
+                endpoint.release();
+            } else if received.is_none() && rest.is_empty() {
+                break;
+            }
+        }
+        out.clear();
+        endpoint.poll_transmit(&mut out);
+    }
+    (fragments, endpoint.is_broken())
+}
+
+/// An agreement, a size of pieces, then octets on a stream or in datagrams: on a stream, any two cuts give the same
+/// fragments and the same verdict.
+pub(super) fn lean(octets: &[u8]) {
+    let [options, size, octets @ ..] = octets else { return };
+    let whole = agree(*options, std::iter::once(octets));
+    let cut = agree(*options, octets.chunks(usize::from(*size).max(1)));
+    if options & 2 == 0 {
+        assert_eq!(cut, whole);
+    }
+    let (mut dissector, mut entries) = (Dissector::new(), Vec::new());
+    octets.chunks(usize::from(*size).max(1)).for_each(|piece| dissector.stream(piece, &mut entries));
+    dissector.finish(&mut entries);
+    Dissector::new().datagram(octets, &mut entries);
+}
+
+/// A variation of group 120, then an object of it: what was read and written again reads the same.
+pub(super) fn secure(octets: &[u8]) {
+    let [variation, octets @ ..] = octets else { return };
+    if let Some(object) = Authentication::parse(GroupVar::new(120, variation % 18), octets) {
+        let mut written = vec![0xC0, 32];
+        object.write(&mut written);
+        let fragment = Fragment::parse(&written).expect("a known function");
+        assert_eq!(Authentication::only(&fragment).as_ref(), Some(&object));
+    }
+    let fragment = [&[0xC0, 131, 0, 0], octets].concat();
+    if let Ok(fragment) = Fragment::parse(&fragment) {
+        assert!(Authentication::all(&fragment).count() <= octets.len());
+    }
+}
+
+/// A variation of group 70, then an object of it, a directory and an attribute: what was read and written again reads the
+/// same, and a directory ends.
+pub(super) fn file(octets: &[u8]) {
+    let [variation, octets @ ..] = octets else { return };
+    let object = GroupVar::new(70, variation % 10);
+    if let Ok(read) = FileObject::parse(object, octets) {
+        let mut written = Vec::new();
+        read.emit_object(&mut written);
+        let again = FileObject::parse(object, &written);
+        assert_eq!(format!("{again:?}"), format!("{:?}", Ok::<_, ()>(&read)));
+    }
+    let mut rest = octets;
+    while let Ok(Some((_, used))) = FileDescriptor::take_from(rest) {
+        assert!(used > 0 && used <= rest.len());
+        rest = &rest[used..];
+    }
+    if let Some(value) = AttributeValue::decode(octets) {
+        let mut written = Vec::new();
+        value.encode(&mut written);
+        assert_eq!(format!("{:?}", AttributeValue::decode(&written)), format!("{:?}", Some(&value)));
+    }
+}
