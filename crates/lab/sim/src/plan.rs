@@ -105,7 +105,8 @@ impl Plan {
     pub fn is_calm(&self) -> bool {
         let clean = match self.carriage {
             Carriage::Stream => true,
-            Carriage::Datagrams { lost, twice } => lost == 0 && twice == 0,
+            // A request that overtakes a confirm ends the wait for it.
+            Carriage::Datagrams { lost, twice } => lost == 0 && twice == 0 && self.delay_ms == 0,
             Carriage::Line { damaged } => damaged == 0,
         };
         let stores = !self.master.hold_confirm || self.store_ms <= 500;

@@ -77,6 +77,15 @@ impl Master {
             self.counters.unexpected += 1;
             return;
         };
+        // Objects that answer no such request: of an answer to somebody before us. A confirm would end their events.
+        let null = matches!(
+            pending.work,
+            Work::Duty(Duty::ClearRestart | Duty::Disable | Duty::Enable) | Work::WriteTime { .. }
+        );
+        if null && control.con && !arrived.empty {
+            self.counters.unexpected += 1;
+            return;
+        }
         if readable == Readable::No {
             let outcome = match pending.work.is_control() {
                 true => TaskOutcome::BadEcho { maybe_operated: pending.work.operates() },

@@ -139,3 +139,17 @@ fn reports_after_disabling_was_answered_are_confirmed() {
          > D0 00",
     );
 }
+
+#[test]
+fn an_answer_to_a_read_of_somebody_before_is_not_confirmed() {
+    check(
+        MasterConfig::default(),
+        "connect
+         > C0 15 3C0206 3C0306 3C0406
+         < E0 81 0000 0201 17 01 03 81
+         silent
+         < C0 81 0000
+         ! online
+         > C1 01 3C0206 3C0306 3C0406 3C0106",
+    );
+}
