@@ -3,11 +3,14 @@
 import asyncio
 import contextlib
 import random
+import ssl
+import subprocess
 import sys
 
 import pytest
 import rsfn
-from node import BINARY
+from carriers import certificate
+from node import BINARY, tieline
 from processes import Lines
 from test_seal import CONTENT, TOKEN, folder  # noqa: F401  the fixture
 
@@ -121,3 +124,60 @@ def test_what_the_protocol_does_not_have_is_told():
 def test_servers_are_checked(wrong):
     with pytest.raises(ValueError, match="expected"):
         Server(*wrong)
+
+
+@pytest.fixture(scope="module")
+def secured(folder, tmp_path_factory):  # noqa: F811
+    """A server with mutual TLS, where it listens, and the certificates."""
+    home = tmp_path_factory.mktemp("tls")
+    server, client, stranger = (certificate(home, name) for name in ("server", "client", "stranger"))
+    tls = f'[tls]\ncertificate = "{server[0]}"\nkey = "{server[1]}"\npinned = ["{client[0]}"]\n'
+    (folder / "tls.toml").write_text(tls + (folder / "seal.toml").read_text())
+    free = "127.0.0.1:0"
+    words = ["seal", "serve", "--config", folder / "tls.toml", "--http", free, "--protocol", free, "--json"]
+    with Lines([str(word) for word in (BINARY, *words)]) as process:
+        yield process.first(), server, client, stranger
+
+
+def trusting(server, shown):
+    context = ssl.create_default_context(cafile=server[0])
+    context.load_cert_chain(*shown)
+    return context
+
+
+def test_both_doors_speak_tls_with_known_clients_only(secured):
+    addresses, server, client, stranger = secured
+    with Blocking([Server(addresses["protocol"])], TOKEN, tls=trusting(server, client)) as cluster:
+        message = cluster.pack("alice", "12345678", CONTENT)
+        assert rsfn.unpack(message, rsfn.ALICE, rsfn.BRUNO) == CONTENT
+    for wrong in ({"tls": trusting(server, stranger)}, {}):
+        with Blocking([Server(addresses["protocol"])], TOKEN, patience_seconds=0.5, **wrong) as cluster:
+            with pytest.raises(Unavailable):
+                cluster.pack("alice", "12345678", CONTENT)
+
+
+@pytest.mark.parametrize("version", ["--http1.1", "--http2"])
+def test_http_speaks_tls_in_both_versions(secured, version):
+    addresses, server, client, stranger = secured
+    url = f"https://{addresses['http']}/v1/seal/pack?domain=alice&to=12345678"
+    curl = ["curl", "-sS", version, "--cacert", server[0], "-w", "%{stderr}%{http_version}"]
+    asked = ["-H", f"Authorization: Bearer {TOKEN}", "--data-binary", "@-", url]
+    done = subprocess.run([*curl, "--cert", client[0], "--key", client[1], *asked], input=CONTENT, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert rsfn.unpack(done.stdout, rsfn.ALICE, rsfn.BRUNO) == CONTENT
+    assert done.stderr.decode() == version.removeprefix("--http")
+    for shown in (["--cert", stranger[0], "--key", stranger[1]], []):
+        refused = subprocess.run([*curl, *shown, *asked], input=CONTENT, capture_output=True)
+        assert refused.returncode != 0 and not refused.stdout
+
+
+def test_what_is_wrong_with_tls_is_said(folder, secured):  # noqa: F811
+    _, server, client, _ = secured
+    for tls, says in [
+        (f'certificate = "{server[0]}"\nkey = "{client[1]}"', "another certificate"),
+        (f'certificate = "{server[0]}"', "tls.key"),
+        (f'certificate = "{server[1]}"\nkey = "{server[1]}"', "tls.certificate"),
+    ]:
+        (folder / "wrong.toml").write_text(f"[tls]\n{tls}\n" + (folder / "seal.toml").read_text())
+        refused = tieline("seal", "serve", "--config", folder / "wrong.toml", check=False)
+        assert refused.returncode != 0 and says in refused.stderr, refused.stderr

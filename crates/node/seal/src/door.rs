@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tieline_rsfn::{ErrorCode, HEADER_OCTETS, TAG_OCTETS, Treatment, Version};
-use tokio::io::AsyncReadExt;
-use tokio::net::tcp::OwnedReadHalf;
+use tieline_service::http::listen::shake;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -48,15 +48,38 @@ pub async fn serve(listener: TcpListener, shared: Arc<Shared>, mut closing: watc
     while links.join_next().await.is_some() {}
 }
 
-async fn connection(stream: TcpStream, address: SocketAddr, shared: Arc<Shared>, mut closing: watch::Receiver<bool>) {
+async fn connection(stream: TcpStream, address: SocketAddr, shared: Arc<Shared>, closing: watch::Receiver<bool>) {
     // An answer goes out at once; without this it may wait for the peer's delayed acknowledgement.
     let _ = stream.set_nodelay(true);
     shared.metrics.connections.fetch_add(1, Ordering::Relaxed);
-    let (read, write) = stream.into_split();
-    let write = SharedWrite::new(write);
-    let link = Arc::new(Link::over(write.clone()));
+    let tls = shared.config().tls.as_ref().map(|tls| tls.server());
+    match tls {
+        None => {
+            let (read, write) = stream.into_split();
+            let write = SharedWrite::new(write);
+            converse(read, write.clone(), Link::over(write), address, &shared, closing).await;
+        }
+        Some(config) => {
+            if let Some(stream) = shake(stream, address, config).await {
+                let (read, write) = tokio::io::split(stream);
+                converse(read, write, Link::default(), address, &shared, closing).await;
+            }
+        }
+    }
+    shared.metrics.connections.fetch_sub(1, Ordering::Relaxed);
+}
+
+async fn converse(
+    read: impl AsyncRead + Unpin,
+    write: impl AsyncWrite + Unpin,
+    link: Link,
+    address: SocketAddr,
+    shared: &Shared,
+    mut closing: watch::Receiver<bool>,
+) {
+    let link = Arc::new(link);
     let reader = async {
-        let mut reader = Reader { read, buffer: Vec::new(), link: &link, shared: &shared, address, token: None };
+        let mut reader = Reader { read, buffer: Vec::new(), link: &link, shared, address, token: None };
         let ended = tokio::select! {
             ended = reader.run() => ended,
             _ = closing.wait_for(|closing| *closing) => {
@@ -70,12 +93,11 @@ async fn connection(stream: TcpStream, address: SocketAddr, shared: Arc<Shared>,
         link.end();
     };
     tokio::join!(reader, link.write_all(write));
-    shared.metrics.connections.fetch_sub(1, Ordering::Relaxed);
 }
 
 /// The receiving half of a connection.
-struct Reader<'a> {
-    read: OwnedReadHalf,
+struct Reader<'a, R> {
+    read: R,
     buffer: Vec<u8>,
     link: &'a Arc<Link>,
     shared: &'a Shared,
@@ -85,7 +107,7 @@ struct Reader<'a> {
     token: Option<[u8; 32]>,
 }
 
-impl Reader<'_> {
+impl<R: AsyncRead + Unpin> Reader<'_, R> {
     async fn run(&mut self) -> Result<(), Malformed> {
         let first = tokio::time::timeout(HELLO_TIMEOUT, self.hello()).await;
         if !first.unwrap_or(Err(Malformed))? {

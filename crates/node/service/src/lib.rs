@@ -10,3 +10,4 @@ pub mod exposition;
 pub mod http;
 pub mod parse;
 pub mod reader;
+pub mod tls;

@@ -2,14 +2,16 @@
 
 use super::{Member, Unpacked};
 use crate::protocol::{self, Framed, Malformed, OVERHEAD_OCTETS_MAX, Reason, Request, Response};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
+use tokio_rustls::TlsConnector;
 
 /// Octets that are read at a time.
 const READ_OCTETS: usize = 64 << 10;
@@ -88,7 +90,7 @@ impl Connection {
         self.wake.notify_one();
     }
 
-    async fn write_all(&self, mut stream: OwnedWriteHalf, health_every: Duration) {
+    async fn write_all(&self, mut stream: impl AsyncWrite + Unpin, health_every: Duration) {
         let mut out = Vec::new();
         let mut health = tokio::time::interval(health_every);
         loop {
@@ -108,7 +110,7 @@ impl Connection {
     }
 
     /// Reads answers until the connection ends, or nothing comes for `silence_max`.
-    async fn read_all(&self, read: &mut OwnedReadHalf, silence_max: Duration) -> Result<(), Malformed> {
+    async fn read_all(&self, read: &mut (impl AsyncRead + Unpin), silence_max: Duration) -> Result<(), Malformed> {
         let mut buffer = Vec::new();
         loop {
             let mut rest = buffer.as_slice();
@@ -149,11 +151,22 @@ impl Connection {
     }
 }
 
+/// A connection, with TLS or without.
+trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Duplex for S {}
+
 /// Connects, serves, and connects again, until it is dropped.
-pub(super) async fn keep(member: &Member, address: &str, token: &str, health_every: Duration) {
+pub(super) async fn keep(
+    member: &Member,
+    address: &str,
+    token: &str,
+    tls: Option<&Arc<ClientConfig>>,
+    health_every: Duration,
+) {
     let mut pause = PAUSE.0;
     loop {
-        match tokio::time::timeout(CONNECT_TIMEOUT, connect(address, token)).await {
+        match tokio::time::timeout(CONNECT_TIMEOUT, connect(address, token, tls)).await {
             Ok(Ok((stream, in_flight_max))) => {
                 pause = PAUSE.0;
                 serve(member, stream, in_flight_max, health_every).await;
@@ -167,8 +180,8 @@ pub(super) async fn keep(member: &Member, address: &str, token: &str, health_eve
     }
 }
 
-async fn serve(member: &Member, stream: TcpStream, in_flight_max: usize, health_every: Duration) {
-    let (mut read, write) = stream.into_split();
+async fn serve(member: &Member, stream: Box<dyn Duplex>, in_flight_max: usize, health_every: Duration) {
+    let (mut read, write) = tokio::io::split(stream);
     let connection = Arc::new(Connection::default());
     connection.lock().in_flight_max = in_flight_max;
     member.set(Some(Arc::clone(&connection)));
@@ -185,10 +198,22 @@ async fn serve(member: &Member, stream: TcpStream, in_flight_max: usize, health_
 }
 
 /// Connects and says who it is; the stream, and how many requests may wait.
-async fn connect(address: &str, token: &str) -> std::io::Result<(TcpStream, usize)> {
+async fn connect(
+    address: &str,
+    token: &str,
+    tls: Option<&Arc<ClientConfig>>,
+) -> std::io::Result<(Box<dyn Duplex>, usize)> {
     let broken = || std::io::Error::other("the server broke the protocol");
-    let mut stream = TcpStream::connect(address).await?;
+    let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
+    let mut stream: Box<dyn Duplex> = match tls {
+        None => Box::new(stream),
+        Some(tls) => {
+            let host = address.rsplit_once(':').map_or(address, |(host, _)| host).trim_matches(['[', ']']);
+            let name = ServerName::try_from(host.to_owned()).map_err(std::io::Error::other)?;
+            Box::new(TlsConnector::from(Arc::clone(tls)).connect(name, stream).await?)
+        }
+    };
     let mut out = Vec::new();
     Request::Hello { version: protocol::VERSION, token }.emit(0, &mut out);
     stream.write_all(&out).await?;

@@ -36,6 +36,9 @@ pub struct ClusterConfig {
     /// How often each server is asked whether it is there; one that does not answer for three times as long is given
     /// up.
     pub health_every: Duration,
+    /// How servers that ask for TLS are spoken to; their certificates must be for the host of their address, unless
+    /// pinned. None is plain TCP.
+    pub tls: Option<Arc<rustls::ClientConfig>>,
 }
 
 /// One server.
@@ -57,6 +60,7 @@ impl ClusterConfig {
             token: Zeroizing::new(token),
             patience: Duration::from_secs(10),
             health_every: Duration::from_secs(1),
+            tls: None,
         }
     }
 }
@@ -197,9 +201,9 @@ impl Cluster {
             let (sent, connection, changed) = (AtomicU64::new(0), Mutex::new(None), Arc::clone(&changed));
             let member = Arc::new(Member { weight: server.weight.max(1).into(), sent, connection, changed });
             let (address, token) = (server.address.clone(), config.token.clone());
-            let health_every = config.health_every;
+            let (health_every, tls) = (config.health_every, config.tls.clone());
             let kept = Arc::clone(&member);
-            tasks.push(tokio::spawn(async move { keep(&kept, &address, &token, health_every).await }));
+            tasks.push(tokio::spawn(async move { keep(&kept, &address, &token, tls.as_ref(), health_every).await }));
             members.push(member);
         }
         let (turn, retried) = (AtomicUsize::new(0), AtomicU64::new(0));

@@ -14,9 +14,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tieline_net::tls::Tls;
 use tieline_rsfn::InflateLimits;
 use tieline_service::parse;
 use tieline_service::reader::{ConfigError, Document, Finding, Findings, Section};
+use tieline_service::tls::{self, Peers};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -38,6 +40,8 @@ pub struct Config {
     pub exact_errors: bool,
     /// How long before a certificate ends its end is warned of.
     pub expiry_warning: Duration,
+    /// What both doors show and whom they trust; none is plain TCP, for this machine alone.
+    pub tls: Option<Arc<Tls>>,
     /// Where HTTP listens.
     pub http: SocketAddr,
     /// Host names, besides addresses and localhost, under which HTTP may be reached.
@@ -92,12 +96,15 @@ pub fn from_text(file: &str, text: &str, folder: &Path) -> Result<Config, Config
 fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path) -> Config {
     let mut config = default_config();
     read_seal(root.section(doc, "seal"), doc, &mut config);
+    let (secured, tls_at) = (root.has("tls"), root.value_at("tls"));
+    let tls = root.section(doc, "tls");
+    config.tls = secured.then(|| read_tls(tls, doc, folder, tls_at)).flatten();
     let mut http = root.section(doc, "http");
-    config.http = read_listen(&mut http, doc, config.http);
+    config.http = read_listen(&mut http, doc, config.http, secured);
     config.hosts = http.or(doc, "hosts", Vec::new(), parse::texts);
     http.finish(doc);
     let mut protocol = root.section(doc, "protocol");
-    config.protocol = read_listen(&mut protocol, doc, config.protocol);
+    config.protocol = read_listen(&mut protocol, doc, config.protocol, secured);
     config.connections_max =
         protocol.or(doc, "connections_max", 256, |v| parse::integer(1..=100_000_u32)(v).map(size_of_u32));
     config.in_flight_max = protocol.or(doc, "in_flight_max", 1024, parse::integer(1..=65_536_u32));
@@ -124,6 +131,7 @@ fn default_config() -> Config {
         batch: true,
         exact_errors: false,
         expiry_warning: 30 * DAY,
+        tls: None,
         http: loopback(7480),
         hosts: Vec::new(),
         protocol: loopback(7481),
@@ -151,13 +159,19 @@ fn read_seal(mut s: Section<'_>, doc: &mut Document<'_>, config: &mut Config) {
     s.finish(doc);
 }
 
-/// Tokens travel in the clear, so only this machine may be listened to.
-fn read_listen(s: &mut Section<'_>, doc: &mut Document<'_>, default: SocketAddr) -> SocketAddr {
+fn read_tls(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path, at: usize) -> Option<Arc<Tls>> {
+    let files = tls::read_files(&mut s, doc, folder, Peers::AnyClient, at);
+    s.finish(doc);
+    // What is wrong in the files was reported.
+    Tls::load(files?).ok()
+}
+
+/// Without TLS tokens travel in the clear, so only this machine may be listened to.
+fn read_listen(s: &mut Section<'_>, doc: &mut Document<'_>, default: SocketAddr, secured: bool) -> SocketAddr {
     let listen = s.or(doc, "listen", default, parse::listen_address);
-    if !listen.ip().is_loopback() {
+    if !listen.ip().is_loopback() && !secured {
         let found = format!("{listen}, which other machines can reach");
-        let expected =
-            "an address of this machine alone, as in \"127.0.0.1:7480\"; put a TLS proxy in front".to_owned();
+        let expected = "an address of this machine alone, as in \"127.0.0.1:7480\", or a table [tls]".to_owned();
         doc.report(s.value_at("listen"), &s.key("listen"), found, expected);
     }
     listen

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tieline_service::exposition::Exposition;
 use tieline_service::http::guard::{Guard, guard};
+use tieline_service::http::listen::{Limited, Places, TlsSource};
 use tieline_service::http::problem::Problem;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -79,9 +80,14 @@ fn router(app: App, hosts: Vec<String>) -> Router {
 
 /// Serves until the server closes, then until all requests are answered.
 pub async fn serve(listener: TcpListener, shared: Arc<Shared>, hosts: Vec<String>, mut closing: watch::Receiver<bool>) {
+    let source = Arc::clone(&shared);
+    let tls: TlsSource = Arc::new(move || {
+        let mut config = (*source.config().tls.as_ref()?.server()).clone();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Some(Arc::new(config))
+    });
     let service = router(App(shared), hosts).into_make_service_with_connect_info::<SocketAddr>();
-    // Without this, answers in two writes wait for the peer's delayed acknowledgement.
-    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+    let listener = Limited::new(listener, Places::new()).with_tls(tls).tap_io(|_| ());
     let closed = async move { drop(closing.wait_for(|closing| *closing).await) };
     if let Err(error) = axum::serve(listener, service).with_graceful_shutdown(closed).await {
         tracing::warn!(%error, "HTTP ended");

@@ -1,5 +1,6 @@
-//! What HTTP servers share: errors, JSON bodies, and what a browser may be made to do.
+//! What HTTP servers share: connections, errors, JSON bodies, and what a browser may be made to do.
 
 pub mod body;
 pub mod guard;
+pub mod listen;
 pub mod problem;
