@@ -166,7 +166,8 @@ impl ControlPoint {
             Accepts::Float { min, max, scaling } => {
                 let number = number(value).ok_or_else(|| self.wrong_type(value, "a finite number"))?;
                 if !(*min..=*max).contains(&number) {
-                    return Err(self.out_of_range(value, &format!("{min} to {max}")));
+                    let expected = format!("{} to {}", without_noise(*min), without_noise(*max));
+                    return Err(self.out_of_range(value, &expected));
                 }
                 scaling.raw(number).ok_or_else(|| self.beyond(value))?
             }
@@ -231,6 +232,11 @@ impl ControlPoint {
     fn beyond(&self, value: &Value) -> Refusal {
         self.out_of_range(value, "a number whose raw value the device can take")
     }
+}
+
+/// A limit without the last digits that scaling has left: 3276.7 and not 3276.7000000000003.
+fn without_noise(x: f64) -> f64 {
+    format!("{x:.14e}").parse().unwrap_or(x)
 }
 
 impl Scaling {

@@ -312,6 +312,14 @@ impl Device {
         self.refresh(now, out);
     }
 
+    /// The device has answered, with nothing to read.
+    pub(crate) fn alive(&mut self, now: Now) {
+        if self.link == LinkState::Online {
+            self.last_seen = Some(now.utc);
+            self.count(now);
+        }
+    }
+
     pub(crate) fn restarted(&mut self, now: Now, out: &mut Outbox) {
         self.counts.restarts += 1;
         self.restart = Restart::Said;

@@ -116,6 +116,11 @@ impl Poller {
         self.with(device, |device, _| device.note_authentication_failure());
     }
 
+    /// Takes that a device has answered, with nothing to read.
+    pub fn handle_alive(&mut self, now: Now, device: DeviceId) {
+        self.with(device, |device, _| device.alive(now));
+    }
+
     /// Takes that a device says it restarted.
     pub fn handle_restart(&mut self, now: Now, device: DeviceId) {
         self.with(device, |device, out| device.restarted(now, out));

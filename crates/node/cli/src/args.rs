@@ -1,8 +1,7 @@
 //! The command line, as clap reads it.
 
 use crate::dnp3::args::OutstationArgs;
-use crate::dnp3::operate::Operation;
-use crate::dnp3::transport::TransportArgs;
+use crate::dnp3::master::args::MasterArgs;
 use crate::seal::args::SealVerb;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
@@ -344,47 +343,6 @@ pub struct DecodeArgs {
     pub port: Vec<u16>,
 }
 
-/// `tieline dnp3 master`.
-#[derive(Debug, Args)]
-pub struct MasterArgs {
-    /// The outstation's address; with --over serial, the line's device file
-    #[arg(value_name = "HOST:PORT|FILE")]
-    pub address: String,
-    /// Listen at the address: the outstation connects
-    #[arg(long)]
-    pub listen: bool,
-    #[command(flatten)]
-    pub transport: TransportArgs,
-    /// This master's link address
-    #[arg(long, value_name = "ADDR", default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=65519))]
-    pub master: u16,
-    /// The outstation's link address
-    #[arg(long, value_name = "ADDR", default_value_t = 10, value_parser = clap::value_parser!(u16).range(0..=65519))]
-    pub outstation: u16,
-    /// Read classes 0, 1, 2 and 3 once, print, and stop
-    #[arg(long, conflicts_with_all = ["poll", "operate"])]
-    pub once: bool,
-    /// Ask for events so often, as in 2s
-    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "operate")]
-    pub poll: Option<Duration>,
-    /// Offer lean messages in the place of link frames; a station that does not know them is spoken to as usual
-    #[arg(long)]
-    pub lean: bool,
-    /// Leave unsolicited reporting off
-    #[arg(long)]
-    pub no_unsolicited: bool,
-    /// Operate a point, print the result, and stop: binary-output:3=true or analog-output:0=12.5
-    #[arg(long, value_name = "TYPE:INDEX=VALUE", value_parser = crate::dnp3::operate::parse)]
-    pub operate: Option<Operation>,
-    /// How --operate asks the device
-    #[arg(long, value_enum, default_value = "select", requires = "operate")]
-    pub mode: Mode,
-    /// On whose behalf it asks
-    #[command(flatten)]
-    pub secure: SecureArgs,
-    /// One JSON object a line
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// `tieline bench`.
@@ -514,7 +472,8 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     tieline_node::config::parse_address(text).ok_or_else(|| words.to_owned())
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+/// A duration that is not zero.
+pub fn duration(text: &str) -> Result<Duration, String> {
     let given = tieline_node::config::parse_duration(text).filter(|given| !given.is_zero());
     given.ok_or_else(|| "expected a duration, as in 500ms, 5s or 1m".to_owned())
 }
@@ -533,7 +492,8 @@ fn octets(text: &str) -> Result<u64, String> {
     count.filter(|octets| *octets > 0).ok_or_else(|| "expected octets, as in 64M or 65536k".to_owned())
 }
 
-fn timeout(text: &str) -> Result<Duration, String> {
+/// A duration up to five minutes.
+pub fn timeout(text: &str) -> Result<Duration, String> {
     let within = duration(text).ok().filter(|given| *given <= Duration::from_secs(300));
     within.ok_or_else(|| "expected a duration up to 5m, as in 500ms, 5s or 1m".to_owned())
 }

@@ -69,7 +69,7 @@ impl Drop for Server {
     }
 }
 
-const VERBS: [&[&str]; 23] = [
+const VERBS: [&[&str]; 26] = [
     &["run"],
     &["config", "default"],
     &["config", "check"],
@@ -87,6 +87,9 @@ const VERBS: [&[&str]; 23] = [
     &["seal", "token"],
     &["dnp3", "outstation"],
     &["dnp3", "master"],
+    &["dnp3", "master", "127.0.0.1:1", "scan"],
+    &["dnp3", "master", "127.0.0.1:1", "attributes"],
+    &["dnp3", "master", "127.0.0.1:1", "freeze"],
     &["dnp3", "decode"],
     &["bench", "dnp3"],
     &["bench", "bus"],
@@ -107,7 +110,7 @@ fn every_verb_has_help() {
 fn completion_knows_every_verb() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = printed(&["completion", shell]);
-        for verb in VERBS.iter().flat_map(|verb| verb.iter()) {
+        for verb in VERBS.iter().flat_map(|verb| verb.iter()).filter(|word| !word.contains(':')) {
             assert!(script.contains(verb), "{shell}: {verb}");
         }
     }
@@ -125,6 +128,10 @@ fn wrong_words_are_refused() {
     check(&["dnp3", "master", "127.0.0.1:1", "--operate", "binary:0=true"], "expected binary-output or analog-output");
     check(&["dnp3", "master", "127.0.0.1:1", "--once", "--poll", "1s"], "cannot be used with");
     check(&["dnp3", "master", "127.0.0.1:1", "--outstation", "65520"], "65519");
+    check(&["dnp3", "master", "127.0.0.1:1", "scan", "30"], "expected class-0 to class-3, or objects as in g30v0");
+    check(&["dnp3", "master", "127.0.0.1:1", "assign-class", "4", "g1v0"], "0..=3");
+    check(&["dnp3", "master", "127.0.0.1:1", "operate"], "TYPE:INDEX=VALUE");
+    check(&["dnp3", "master", "127.0.0.1:1", "operate", "binary:0=true"], "expected binary-output or analog-output");
     check(&["run", "--http", "8080"], "expected an address with a port");
 }
 
@@ -236,6 +243,34 @@ fn an_outstation_without_an_operator_goes_on() {
     let station = outstation(folder.path(), Stdio::null());
     let read = printed(&["dnp3", "master", &station.address("listen"), "--once"]);
     assert!(read.contains("binary 0 false online"), "{read}");
+}
+
+#[test]
+fn our_master_asks_our_outstation_for_one_thing() {
+    let folder = tempfile::tempdir().unwrap();
+    let station = outstation(folder.path(), Stdio::piped());
+    let address = station.address("listen");
+    let ask = |words: &[&str]| done(&[&["dnp3", "master", &address], words].concat());
+    let said = |words: &[&str]| String::from_utf8(ask(words).stdout).unwrap();
+    assert_eq!(said(&["scan", "g1v2:1-1"]), "binary 1 false online\n");
+    assert_eq!(
+        said(&["operate", "binary-output:3=true", "binary-output:4=true"]),
+        "control 1 success\ncontrol 2 local\nlocal\n"
+    );
+    assert_eq!(said(&["operate", "binary-output:3=true", "--select-only"]), "success\n");
+    assert_eq!(said(&["operate", "binary-output:3=true", "--operate-only"]), "no_select\n");
+    assert_eq!(said(&["operate", "binary-output:3=false", "--no-response"]), "sent\n");
+    assert_eq!(said(&["clear-restart", "--link-confirms"]), "success\n");
+    assert_eq!(said(&["time", "--how", "delay"]), "success\n");
+    assert_eq!(said(&["unsolicited", "off", "--classes", "1,3"]), "success\n");
+    assert_eq!(said(&["assign-class", "3", "g1v0:0-1"]), "success\n");
+    assert_eq!(said(&["freeze", "--to", "all"]), "sent\n");
+    let told: Json = serde_json::from_str(said(&["restart", "warm", "--json"]).lines().next().unwrap()).unwrap();
+    assert_eq!(told, serde_json::json!({ "answer": "delay", "ms": 5000.0 }));
+    let refused = ask(&["raw", "18"]);
+    assert!(!refused.status.success());
+    assert_eq!(String::from_utf8(refused.stdout).unwrap(), "function_not_supported\n");
+    assert!(!ask(&["scan", "--poll", "1s"]).status.success());
 }
 
 #[test]

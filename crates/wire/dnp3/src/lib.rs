@@ -20,6 +20,7 @@ pub mod app;
 pub mod channel;
 pub mod crc;
 pub mod datagram;
+mod decimal;
 pub mod dissect;
 pub mod endpoint;
 pub mod lean;
@@ -31,4 +32,5 @@ pub mod secure;
 pub mod transport;
 mod types;
 
+pub use decimal::shortest;
 pub use types::*;

@@ -122,6 +122,7 @@ impl Reader {
             | MasterEvent::Measurement { .. }
             | MasterEvent::FragmentEnd { .. }
             | MasterEvent::Answer { .. }
+            | MasterEvent::LinkAlive
             | MasterEvent::Object { .. }
             | MasterEvent::Files(_)
             | MasterEvent::Security(_)

@@ -6,10 +6,20 @@ use tieline_dnp3::{DoubleBit, Flags, Measured, Measurement, PointType};
 
 /// A measurement in words: `analog 3 12.5 online event 2026-11-20T09:36:00.123Z`.
 pub fn line(measurement: &Measurement, event: bool, unsolicited: bool) -> String {
-    let Measurement { point_type, index, value, flags, stamp } = measurement;
+    let Measurement { point_type, flags, .. } = measurement;
     let names = flag_names(*point_type, *flags).join(",");
     let names = if flags.contains(Flags::ONLINE) { names } else { ["offline", &names].join(",") };
-    let mut text = format!("{} {index} {} {}", point_type.name(), value_text(value), names.trim_end_matches(','));
+    words(measurement, &format!(" {}", names.trim_end_matches(',')), event, unsolicited)
+}
+
+/// The same of what has no flags.
+pub fn line_without_flags(measurement: &Measurement, event: bool, unsolicited: bool) -> String {
+    words(measurement, "", event, unsolicited)
+}
+
+fn words(measurement: &Measurement, flags: &str, event: bool, unsolicited: bool) -> String {
+    let Measurement { point_type, index, value, stamp, .. } = measurement;
+    let mut text = format!("{} {index} {}{flags}", point_type.name(), value_text(value));
     for (_, word) in [(event, " event"), (unsolicited, " unsolicited")].iter().filter(|(set, _)| *set) {
         text.push_str(word);
     }
@@ -72,9 +82,7 @@ fn value_text(value: &Measured) -> String {
         Measured::Bit(state) => state.to_string(),
         Measured::DoubleBit(state) => double_bit(*state).to_owned(),
         Measured::Count(count) => count.to_string(),
-        // Very large and very small numbers with an exponent.
-        Measured::Analog(x) if *x == 0.0 || !x.is_finite() || (1e-6..1e16).contains(&x.abs()) => x.to_string(),
-        Measured::Analog(x) => format!("{x:e}"),
+        Measured::Analog(x) => number(*x),
         Measured::Octets(octets) => match printable(octets) {
             Some(text) => format!("{text:?}"),
             None => format!("0x{}", hex(octets)),
@@ -87,7 +95,7 @@ fn value_json(value: &Measured) -> Json {
         Measured::Bit(state) => json!(state),
         Measured::DoubleBit(state) => json!(double_bit(*state)),
         Measured::Count(count) => json!(count),
-        Measured::Analog(x) if x.is_finite() => json!(x),
+        Measured::Analog(x) if x.is_finite() => json!(tieline_dnp3::shortest(*x)),
         Measured::Analog(x) => json!(x.to_string().to_lowercase()),
         Measured::Octets(octets) => match printable(octets) {
             Some(text) => json!(text),
@@ -100,7 +108,14 @@ fn printable(octets: &[u8]) -> Option<&str> {
     std::str::from_utf8(octets).ok().filter(|text| !text.chars().any(char::is_control))
 }
 
-fn hex(octets: &[u8]) -> String {
+/// A number as the decimal that it stands for; very large and very small ones with an exponent.
+pub fn number(x: f64) -> String {
+    let x = tieline_dnp3::shortest(x);
+    if x == 0.0 || !x.is_finite() || (1e-6..1e16).contains(&x.abs()) { x.to_string() } else { format!("{x:e}") }
+}
+
+/// Octets as hexadecimal digits.
+pub fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
@@ -132,6 +147,7 @@ mod tests {
         );
         let late = format!("binary 3 true online,chatter-filter event {time} unsynchronized");
         check(PointType::Binary, Measured::Bit(true), 0xA1, vague, &late, r#"true ["online","chatter-filter"]"#);
+        check(PointType::Analog, analog(f64::from(51.2_f32)), 1, None, "analog 3 51.2 online", r#"51.2 ["online"]"#);
         let lost = "analog 3 1e300 offline,comm-lost,over-range";
         check(PointType::Analog, analog(1e300), 0x24, None, lost, r#"1e+300 ["comm-lost","over-range"]"#);
         check(PointType::Counter, Measured::Count(7), 0, None, "counter 3 7 offline", "7 []");

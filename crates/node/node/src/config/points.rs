@@ -253,6 +253,7 @@ impl List<'_> {
             self.report(row.line, "index", found, "each point once".to_owned());
         }
         let (scale, offset) = (scale?, offset?);
+        self.check_numeric(&row, point_type, scale, offset);
         let control = self.control(&row, point_type, index)?;
         if let Some(control) = &control {
             self.check_limits(row.line, control, scale, offset);
@@ -267,6 +268,27 @@ impl List<'_> {
             control,
             description: row.cell("description").unwrap_or_default().to_owned(),
         })
+    }
+
+    /// Columns that say something of numbers, of a point whose value is none: they would do nothing.
+    fn check_numeric(&mut self, row: &Row<'_>, point_type: PointType, scale: f64, offset: f64) {
+        let words = match point_type {
+            PointType::Binary | PointType::BinaryOutput => "true or false",
+            PointType::DoubleBit => "one of four states",
+            PointType::OctetString => "a text",
+            _ => return,
+        };
+        let idle = |column| match column {
+            "scale" => scale == 1.0,
+            _ => offset == 0.0,
+        };
+        let limits = ["min", "max"].into_iter().filter(|column| row.cell(column).is_some());
+        let given: Vec<_> = ["scale", "offset"].into_iter().filter(|column| !idle(*column)).chain(limits).collect();
+        for column in given {
+            let found = format!("{:?}", row.cell(column).unwrap_or_default());
+            let expected = format!("nothing: the value of a point of type {} is {words}", point_type.name());
+            self.report(row.line, column, found, expected);
+        }
     }
 
     /// Limits that leave no value that the object can hold.

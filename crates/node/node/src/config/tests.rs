@@ -157,6 +157,14 @@ fn point_lists_say_what_is_wrong() {
         ],
     );
     check_points(
+        "name,type,index,scale,offset,max\na,binary,0,0.1,,\nb,octet-string,0,1,2,\nc,binary-output,0,,0,1\nd,analog,0,2,2,\n",
+        &[
+            "p.csv:2:1: scale: found \"0.1\", expected nothing: the value of a point of type binary is true or false",
+            "p.csv:3:1: offset: found \"2\", expected nothing: the value of a point of type octet-string is a text",
+            "p.csv:4:1: max: found \"1\", expected nothing: the value of a point of type binary-output is true or false",
+        ],
+    );
+    check_points(
         "name,type,index\n",
         &["p.csv:1:1: (rows): found no points, expected at least one row below the header"],
     );

@@ -288,6 +288,7 @@ impl DeviceOwner {
             MasterEvent::Ready => {
                 self.with(|field| field.poller.handle_poll_done(now, self.id, INTEGRITY, PollResult::Ok));
             }
+            MasterEvent::LinkAlive => self.with(|field| field.poller.handle_alive(now, self.id)),
             MasterEvent::EventsLost => tracing::warn!(device = self.id.0, "the device lost events to a full buffer"),
             MasterEvent::Indications(iin) => tracing::debug!(device = self.id.0, iin = iin.0, "indications"),
             MasterEvent::Measurement { measurement, event, unsolicited: _ } => {

@@ -3,7 +3,7 @@
 use crate::config::{ControlConfig, Operate, PointConfig};
 use std::sync::Arc;
 use tieline_core::{Command, PointId, Quality, Reading, Timestamp, Value};
-use tieline_dnp3::{AnalogCommand, Control, Crob, DnpTime, Flags, Measured, Measurement, PointType};
+use tieline_dnp3::{AnalogCommand, Control, Crob, DnpTime, Flags, Measured, Measurement, PointType, shortest};
 
 /// The pulse of a control that pulses, in milliseconds.
 const PULSE_MS: u32 = 500;
@@ -80,18 +80,6 @@ fn to_value(measured: Measured) -> Value {
             Ok(_) | Err(_) => Value::Bytes(octets),
         },
     }
-}
-
-/// A number that came in single precision, as the decimal it stands for: 51.2 and not 51.20000076293945. A double that
-/// happens to be exact in single precision moves by less than one part in ten million.
-fn shortest(number: f64) -> f64 {
-    #[expect(clippy::cast_possible_truncation, reason = "whether it is exact is what is asked")]
-    let single = number as f32;
-    let exact = f64::from(single).to_bits() == number.to_bits();
-    if !exact || number.fract() == 0.0 {
-        return number;
-    }
-    single.to_string().parse().unwrap_or(number)
 }
 
 /// The flag octet as reasons (IEEE 1815 clause 11.6). Octet strings have no flags.
@@ -191,15 +179,6 @@ mod tests {
         assert_eq!(quality(f64::NAN), Quality::OVER_RANGE);
         assert_eq!(quality(f64::NEG_INFINITY), Quality::OVER_RANGE);
         assert_eq!(quality(1.0), Quality::GOOD);
-    }
-
-    #[test]
-    fn singles_read_as_their_decimals() {
-        assert_eq!(shortest(f64::from(51.2_f32)), 51.2);
-        assert_eq!(shortest(f64::from(-1.0e-30_f32)), -1.0e-30);
-        assert_eq!(shortest(51.2), 51.2);
-        assert_eq!(shortest(f64::from(u32::MAX)), f64::from(u32::MAX));
-        assert!(shortest(f64::NAN).is_nan());
     }
 
     fn check_time(stamp: Option<(u64, bool)>, expect: Option<i64>, synced: bool) {

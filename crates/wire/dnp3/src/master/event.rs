@@ -47,6 +47,8 @@ pub enum MasterEvent {
         /// Whether its confirm waits for [`Master::release_confirm`](super::Master::release_confirm).
         confirm_held: bool,
     },
+    /// The link has answered a request for its status: an outstation without news is there.
+    LinkAlive,
     /// What an answer brought besides measurements; the end of its task follows.
     Answer {
         /// The owner's name for the task.

@@ -217,7 +217,11 @@ impl Master {
         let maybe_operated = pending.work.operates();
         let garbage = pending.garbage_before;
         self.fail_pending(now, TaskOutcome::Timeout { maybe_operated });
-        let reason = if self.garbage() > garbage { OfflineReason::Garbage } else { OfflineReason::Timeout };
+        let reason = if garbage.is_some_and(|before| self.garbage() > before) {
+            OfflineReason::Garbage
+        } else {
+            OfflineReason::Timeout
+        };
         self.go_offline(reason);
         self.probe(now);
     }

@@ -121,7 +121,7 @@ struct Pending {
     events: bool,
     /// Whether an answer so far brought anything.
     brought_objects: bool,
-    garbage_before: u64,
+    garbage_before: Option<u64>,
 }
 
 impl Pending {
@@ -136,14 +136,15 @@ impl Pending {
             fragments: 0,
             events: false,
             brought_objects: false,
-            garbage_before: 0,
+            garbage_before: None,
         }
     }
 
     /// The request is on its way.
     fn expect(&mut self, sequence: Sequence, now: Now, garbage: u64) {
         (self.unsent, self.sent, self.next, self.fragments) = (false, now, sequence, 0);
-        self.garbage_before = garbage;
+        // Garbage in the answer to a try counts for those that follow.
+        self.garbage_before.get_or_insert(garbage);
     }
 
     /// Whether a response is the fragment that is expected.

@@ -205,7 +205,9 @@ impl Master {
     /// outstation that reports by itself may have nothing to report for long.
     pub(super) fn handle_link_status(&mut self) {
         self.alive();
-        if self.health != Health::Online && !self.config.integrity.is_empty() {
+        if self.health == Health::Online {
+            self.events.push_back(MasterEvent::LinkAlive);
+        } else if !self.config.integrity.is_empty() {
             self.duties.add(Duty::Integrity);
         }
     }
@@ -217,7 +219,9 @@ impl Master {
     }
 
     pub(super) fn go_offline(&mut self, reason: OfflineReason) {
-        if self.health != Health::Offline(reason) {
+        // Silence says less than the garbage that came before it, on this connection.
+        let known = reason == OfflineReason::Timeout && self.health == Health::Offline(OfflineReason::Garbage);
+        if self.health != Health::Offline(reason) && !known {
             self.health = Health::Offline(reason);
             self.events.push_back(MasterEvent::Offline(reason));
         }

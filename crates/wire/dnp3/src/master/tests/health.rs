@@ -74,6 +74,46 @@ fn garbage_is_told_from_silence() {
 }
 
 #[test]
+fn garbage_is_not_taken_for_silence_afterwards() {
+    check(
+        quiet(),
+        "connect
+         ! ready
+         poll 7
+         > C0 01 3C0106
+         << 0102030405060708090A 0564FFFFFFFFFFFFFFFF 1112131415
+         wait 5000
+         > C1 01 3C0106             // the second try is not answered at all
+         wait 5000
+         ! task 7 timeout
+         ! offline garbage
+         status?
+         wait 5000
+         closed",
+    );
+}
+
+#[test]
+fn a_link_that_answers_is_told_of_while_the_outstation_is_online() {
+    check(
+        quiet(),
+        "connect
+         ! ready
+         poll 7
+         > C0 01 3C0106
+         < C0 81 0000
+         ! online
+         ! end
+         ! task 7 done
+         wait 60000
+         status?
+         status!
+         ! link alive
+         silent",
+    );
+}
+
+#[test]
 fn a_session_is_small() {
     let octets = core::mem::size_of::<Master>();
     assert!(octets <= 1536, "{octets} octets");

@@ -187,6 +187,7 @@ impl World {
             | MasterEvent::Restarted
             | MasterEvent::EventsLost
             | MasterEvent::Ready
+            | MasterEvent::LinkAlive
             | MasterEvent::Indications(_)
             | MasterEvent::Answer { .. }
             | MasterEvent::Security(_) => self.said.push(word(event)),

@@ -196,6 +196,7 @@ pub(super) fn word(event: &MasterEvent) -> String {
         MasterEvent::Offline(reason) => format!("offline {}", reason.name()),
         MasterEvent::Restarted => "restarted".into(),
         MasterEvent::EventsLost => "events lost".into(),
+        MasterEvent::LinkAlive => "link alive".into(),
         MasterEvent::Ready => "ready".into(),
         MasterEvent::Indications(iin) => format!("iin {:04X}", iin.0),
         MasterEvent::Measurement { measurement: m, event, unsolicited } => {

@@ -1,10 +1,14 @@
-//! `tieline dnp3 master`: polls an outstation and prints what it reports.
+//! `tieline dnp3 master`: polls an outstation and prints what it reports, or asks one thing of it.
 
-use super::measured;
-use super::operate::Operation;
-use crate::args::{MasterArgs, Mode, SecureArgs};
+pub mod args;
+pub mod ask;
+
+use super::{measured, objects};
+use crate::args::SecureArgs;
 use crate::{log, signals};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
+use args::MasterArgs;
+use ask::{Ask, OperateArgs};
 use serde_json::json;
 use std::cell::RefCell;
 use std::io::{Error, Stdout, Write};
@@ -13,10 +17,11 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_core::{CommandMode, Now};
+use tieline_core::Now;
 use tieline_dnp3::Classes;
+use tieline_dnp3::endpoint::LinkService;
 use tieline_dnp3::lean::LeanConfig;
-use tieline_dnp3::master::{Master, MasterConfig, MasterEvent, TaskOutcome, TimeSync};
+use tieline_dnp3::master::{Answer, Master, MasterConfig, MasterEvent, Request, TaskOutcome, TimeSync};
 use tieline_dnp3::secure::{AuthError, MasterSecurityConfig, SecurityEvent};
 use tieline_net::{Clock, Closed, Counters, Limits, Owner, Peer, Session, Shard, ShardThread};
 use tieline_node::config::secure::master_machine;
@@ -25,20 +30,24 @@ use tieline_node::transport::{Route, TlsShelf, Transport};
 use tokio::sync::oneshot;
 
 /// What the master is to do.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Plan {
     /// Go on until a signal; ask for events so often.
     Follow { poll: Option<Duration> },
-    /// Read everything once.
-    Once,
-    /// Operate one output.
-    Operate(Operation, CommandMode),
+    /// Send one request, and print what comes of it.
+    Once {
+        request: Request,
+        /// Whether success needs no word.
+        reads: bool,
+    },
 }
 
 /// Connections of an outstation that connects to us: one, and those that take the place of a dead one.
 const LISTEN_SESSIONS_MAX: usize = 4;
-/// How long an operation may wait, and its selection take.
-const OPERATE_WITHIN: Duration = Duration::from_secs(10);
+/// How long a request may wait, and a selection take.
+const WITHIN: Duration = Duration::from_secs(10);
+/// Octets of a request at most: what most outstations take, and every one that takes many controls.
+const REQUEST_OCTETS_MAX: u16 = 2048;
 /// The names of the two kinds of tasks.
 const POLL: u64 = 0;
 const PLANNED: u64 = 1;
@@ -46,22 +55,23 @@ const PLANNED: u64 = 1;
 /// Reads, or operates, until the plan is done or a signal comes.
 pub fn master(args: &MasterArgs) -> Result<ExitCode> {
     log::start("warn", false);
-    let mode = match args.mode {
-        Mode::Select => CommandMode::SelectBeforeOperate,
-        Mode::Direct => CommandMode::DirectOperate,
+    let plan = match asked(args)? {
+        Some(ask) => Plan::Once { request: ask.request(args.to)?, reads: ask.reads() },
+        None => Plan::Follow { poll: args.poll },
     };
-    let plan = match (args.operate, args.once) {
-        (Some(operation), _) => Plan::Operate(operation, mode),
-        (None, true) => Plan::Once,
-        (None, false) => Plan::Follow { poll: args.poll },
-    };
+    let link = LinkService { confirms: args.link_confirms, ..LinkService::default() };
     let secure = args.secure.update_key.as_deref().map(|file| security(file, &args.secure)).transpose()?;
     let transport = args.transport.transport(&args.address, args.listen)?;
-    let config = config(args, plan, &transport);
+    let config = config(args, &plan, &transport);
     let (route, json) = (transport.route(&TlsShelf::default(), LISTEN_SESSIONS_MAX)?, args.json);
     let (end, ended) = oneshot::channel();
     let thread = ShardThread::spawn("master", Clock::start(), Arc::new(Counters::default()), move |shard| {
-        run(shard, route, (config, secure), Printer { plan, json, out: std::io::stdout(), end: Some(end) })
+        let mut master = Master::new(config);
+        master.set_link_service(Some(link));
+        if let Some(secure) = secure {
+            master.set_security(master_machine(&secure));
+        }
+        run(shard, route, master, Printer { plan, json, out: std::io::stdout(), end: Some(end) })
     })?;
     let outcome = signals::until_done(ended)?;
     drop(thread);
@@ -74,35 +84,39 @@ pub fn master(args: &MasterArgs) -> Result<ExitCode> {
     }
 }
 
-/// One exchange leaves the outstation as it was: no start-up, no time, no unsolicited reporting.
-fn config(args: &MasterArgs, plan: Plan, transport: &Transport) -> MasterConfig {
+/// What is asked once; none where the master follows.
+fn asked(args: &MasterArgs) -> Result<Option<Ask>> {
+    let flags = args.once || args.poll.is_some() || args.operate.is_some() || args.no_unsolicited;
+    match (&args.ask, args.operate) {
+        (Some(_), _) if flags => bail!("--once, --poll, --operate and --no-unsolicited do not go with a verb"),
+        (Some(ask), _) => Ok(Some(ask.clone())),
+        (None, Some(operation)) => Ok(Some(Ask::Operate(OperateArgs::one(operation, args.mode)))),
+        (None, None) => Ok(args.once.then(|| Ask::Scan { objects: Vec::new() })),
+    }
+}
+
+/// One exchange does nothing else to the outstation: no start-up, no time, no unsolicited reporting, and IIN1.7 stays.
+fn config(args: &MasterArgs, plan: &Plan, transport: &Transport) -> MasterConfig {
     let carrier = transport.carrier().filter(|_| args.lean);
     let lean = carrier.map(|carrier| LeanConfig { side: transport.side(), carrier });
     let given = MasterConfig { address: args.master, outstation: args.outstation, lean, ..MasterConfig::default() };
+    let given = MasterConfig { response_timeout: args.timeout, request_octets_max: REQUEST_OCTETS_MAX, ..given };
     let none = Classes::NONE;
     match plan {
         Plan::Follow { .. } if args.no_unsolicited => MasterConfig { enable_unsolicited: none, ..given },
         Plan::Follow { .. } => given,
-        Plan::Once | Plan::Operate(..) => MasterConfig {
+        Plan::Once { .. } => MasterConfig {
             disable_unsolicited: none,
             integrity: none,
             enable_unsolicited: none,
             time_sync: TimeSync::Never,
+            clear_restart: false,
             ..given
         },
     }
 }
 
-async fn run(
-    shard: Rc<Shard>,
-    route: Route,
-    (config, secure): (MasterConfig, Option<MasterSecurityConfig>),
-    printer: Printer,
-) {
-    let mut master = Master::new(config);
-    if let Some(secure) = secure {
-        master.set_security(master_machine(&secure));
-    }
+async fn run(shard: Rc<Shard>, route: Route, master: Master, printer: Printer) {
     let session = Session::new(&shard, master, Limits::default());
     if let Plan::Follow { poll: Some(every) } = printer.plan {
         let polled = session.clone();
@@ -175,7 +189,7 @@ impl Printer {
     fn fail(&mut self, session: &Session<Master>, why: &str) {
         match self.plan {
             Plan::Follow { .. } => eprintln!("tieline: {why}"),
-            Plan::Once | Plan::Operate(..) => self.end(session, Err(anyhow!("{why}"))),
+            Plan::Once { .. } => self.end(session, Err(anyhow!("{why}"))),
         }
     }
 
@@ -187,13 +201,10 @@ impl Printer {
 
     /// Asks for what the plan says.
     fn submit(&mut self, session: &Session<Master>) {
-        let submitted = match self.plan {
-            Plan::Follow { .. } => Ok(()),
-            Plan::Once => session.with(|master, now| master.poll(now, Classes::ALL, PLANNED)),
-            Plan::Operate(Operation { index, control }, mode) => session
-                .with(|master, now| master.command(now, control, index, mode, now.mono + OPERATE_WITHIN, PLANNED)),
-        };
-        if let Err(error) = submitted {
+        let Plan::Once { request, .. } = &self.plan else { return };
+        let request = request.clone();
+        let submit = |master: &mut Master, now: Now| master.submit(now, request.until(now.mono + WITHIN), PLANNED);
+        if let Err(error) = session.with(submit) {
             self.fail(session, &error.to_string());
         }
     }
@@ -223,23 +234,33 @@ impl Printer {
     fn done(&mut self, session: &Session<Master>, outcome: TaskOutcome) {
         match self.plan {
             Plan::Follow { .. } => {}
-            Plan::Once if outcome == TaskOutcome::Done => self.end(session, Ok(ExitCode::SUCCESS)),
-            Plan::Once => self.end(session, Err(anyhow!("{outcome}"))),
-            Plan::Operate(..) => {
+            Plan::Once { reads: true, .. } if outcome == TaskOutcome::Done => self.end(session, Ok(ExitCode::SUCCESS)),
+            Plan::Once { reads: true, .. } => self.end(session, Err(anyhow!("{outcome}"))),
+            Plan::Once { .. } => {
                 let (status, code) = match outcome {
                     TaskOutcome::Done => ("success", ExitCode::SUCCESS),
+                    TaskOutcome::Sent => (outcome.name(), ExitCode::SUCCESS),
                     _ => (outcome.name(), ExitCode::FAILURE),
                 };
                 if self.json {
                     self.print(session, format_args!("{}", json!({ "status": status, "detail": outcome.to_string() })));
                 } else {
                     self.print(session, format_args!("{status}"));
-                    if outcome != TaskOutcome::Done {
+                    if code == ExitCode::FAILURE {
                         eprintln!("tieline: {outcome}");
                     }
                 }
                 self.end(session, Ok(code));
             }
+        }
+    }
+
+    fn answered(&mut self, session: &Session<Master>, answer: &Answer) {
+        if self.json {
+            return self.print(session, format_args!("{}", objects::answer_json(answer)));
+        }
+        for line in objects::answer_lines(answer) {
+            self.print(session, format_args!("{line}"));
         }
     }
 }
@@ -256,20 +277,31 @@ impl Owner<Master> for Printer {
                     self.print(session, format_args!("{line}"));
                 }
             }
+            MasterEvent::Object { object, event, unsolicited } => {
+                if self.json {
+                    self.print(session, format_args!("{}", objects::json(&object, event, unsolicited)));
+                } else {
+                    self.print(session, format_args!("{}", objects::line(&object, event, unsolicited)));
+                }
+            }
+            MasterEvent::Answer { token: PLANNED, answer } => self.answered(session, &answer),
             MasterEvent::Ready => self.submit(session),
             MasterEvent::TaskDone { token: PLANNED, outcome } => self.done(session, outcome),
             MasterEvent::Offline(reason) if matches!(self.plan, Plan::Follow { .. }) => {
                 eprintln!("tieline: offline: {}", reason.name());
             }
-            MasterEvent::Restarted => eprintln!("tieline: the outstation restarted"),
+            MasterEvent::Restarted if matches!(self.plan, Plan::Follow { .. }) => {
+                eprintln!("tieline: the outstation restarted")
+            }
             MasterEvent::EventsLost => eprintln!("tieline: the outstation lost events"),
             // The end of the task tells of it.
             MasterEvent::Offline(_)
             | MasterEvent::Online
+            | MasterEvent::Restarted
+            | MasterEvent::LinkAlive
             | MasterEvent::Indications(_)
             | MasterEvent::FragmentEnd { .. }
             | MasterEvent::Answer { .. }
-            | MasterEvent::Object { .. }
             | MasterEvent::Files(_)
             | MasterEvent::TaskDone { .. } => {}
             MasterEvent::Security(event) => self.note_security(&event),
@@ -291,7 +323,7 @@ impl Owner<Master> for Printer {
     fn connect_failed(&mut self, session: &Session<Master>, _now: Now, error: &Error, retry: Duration) {
         match self.plan {
             Plan::Follow { .. } => eprintln!("tieline: {error}; again in {:.1} s", retry.as_secs_f64()),
-            Plan::Once | Plan::Operate(..) => self.end(session, Err(anyhow!("{error}"))),
+            Plan::Once { .. } => self.end(session, Err(anyhow!("{error}"))),
         }
     }
 }
