@@ -303,8 +303,11 @@ pub enum Dnp3Verb {
     /// The files of an outstation
     #[command(subcommand)]
     File(crate::dnp3::file::args::FileVerb),
+    /// Device profiles as XML
+    #[command(subcommand)]
+    Profile(crate::dnp3::profile::ProfileVerb),
     /// Print every DNP3 frame of a capture
-    Decode(DecodeArgs),
+    Decode(crate::dnp3::decode::DecodeArgs),
     /// Make an update key of secure authentication, in a file that only its owner may read
     Keygen(KeygenArgs),
 }
@@ -328,19 +331,6 @@ pub struct SecureArgs {
     /// The user that the update key is of
     #[arg(long, value_name = "NUMBER", default_value_t = 1, requires = "update_key", value_parser = clap::value_parser!(u16).range(1..))]
     pub user: u16,
-}
-
-/// `tieline dnp3 decode`.
-#[derive(Debug, Args)]
-pub struct DecodeArgs {
-    /// Capture: pcap or pcapng, with DNP3 over TCP or UDP
-    pub file: PathBuf,
-    /// One JSON object a frame
-    #[arg(long)]
-    pub json: bool,
-    /// Ports to look at, besides 20000; without any, every port whose octets begin with 05 64
-    #[arg(long, value_name = "PORT")]
-    pub port: Vec<u16>,
 }
 
 }

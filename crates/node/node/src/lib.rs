@@ -22,6 +22,7 @@ mod field;
 mod history;
 mod http;
 mod node;
+pub mod profile;
 mod reserved;
 pub mod secure;
 pub mod station;

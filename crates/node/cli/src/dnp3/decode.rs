@@ -3,17 +3,31 @@
 use super::capture::file::{Capture, Packet};
 use super::capture::packet::{Carrier, Segment, segment};
 use super::capture::stream::{Ordered, Piece};
-use crate::args::DecodeArgs;
 use anyhow::{Context, Result, bail};
+use clap::Args;
 use serde_json::{Value as Json, json};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use tieline_core::Timestamp;
 use tieline_dnp3::dissect::{Dissector, Entry};
 use tieline_dnp3::lean::{HELLO_START, Message};
+
+/// `tieline dnp3 decode`.
+#[derive(Debug, Args)]
+pub struct DecodeArgs {
+    /// Capture: pcap or pcapng, with DNP3 over TCP or UDP
+    pub file: PathBuf,
+    /// One JSON object a frame
+    #[arg(long)]
+    pub json: bool,
+    /// Ports to look at, besides 20000; without any, every port whose octets begin with 05 64
+    #[arg(long, value_name = "PORT")]
+    pub port: Vec<u16>,
+}
 
 /// The port of DNP3 (IEEE 1815 13.2).
 const PORT: u16 = 20_000;

@@ -2,7 +2,7 @@
 
 pub mod args;
 mod capture;
-mod decode;
+pub mod decode;
 pub mod file;
 mod keygen;
 pub mod master;
@@ -10,6 +10,7 @@ mod measured;
 mod objects;
 pub mod operate;
 mod outstation;
+pub mod profile;
 pub mod transport;
 
 use crate::args::Dnp3Verb;
@@ -22,6 +23,7 @@ pub fn dnp3(verb: &Dnp3Verb) -> Result<ExitCode> {
         Dnp3Verb::Outstation(args) => outstation::outstation(args),
         Dnp3Verb::Master(args) => master::master(args),
         Dnp3Verb::File(verb) => file::file(verb),
+        Dnp3Verb::Profile(verb) => profile::profile(verb),
         Dnp3Verb::Decode(args) => decode::decode(args),
         Dnp3Verb::Keygen(args) => keygen::keygen(args),
     }
