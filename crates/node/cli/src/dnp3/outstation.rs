@@ -16,15 +16,15 @@ use std::sync::mpsc as blocking;
 use tieline_core::{Now, Timestamp};
 use tieline_dnp3::app::{Attribute, CommandStatus, attribute_name};
 use tieline_dnp3::lean::LeanConfig;
-use tieline_dnp3::outstation::{FileConfig, Operate, Outstation, OutstationEvent};
+use tieline_dnp3::outstation::{FileConfig, Group, Operate, Outstation, OutstationEvent};
 use tieline_dnp3::secure::{AuthError, OutstationSecurityConfig, Role, SecurityEvent, User};
 use tieline_dnp3::{AnalogCommand, Classes, Control};
 use tieline_net::{Clock, Counters, Session, Shard, ShardThread};
-use tieline_node::config::outstation::{OutstationFile, load};
+use tieline_node::config::outstation::{MasterFile, OutstationFile, load};
 use tieline_node::config::secure::StationSecurity;
 use tieline_node::secure::{UserStore, read_key};
 use tieline_node::station::{
-    Folder, Happening, Line, SESSIONS_MAX, Station, TableControls, Teller, database_of, state_after,
+    Folder, GroupTeller, Happening, Line, Masters, SESSIONS_MAX, Station, TableControls, Teller, state_after,
 };
 use tieline_node::transport::{Route, TlsShelf, Transport};
 use tokio::sync::{mpsc, oneshot};
@@ -56,9 +56,13 @@ pub fn outstation(args: &OutstationArgs) -> Result<ExitCode> {
     let transport = transport(args)?;
     let carrier = transport.carrier().filter(|_| file.config.lean.is_some());
     file.config.lean = carrier.map(|carrier| LeanConfig { side: transport.side(), carrier });
+    if !file.masters.is_empty() && (args.connect.is_some() || args.transport.over != Medium::Tcp) {
+        bail!("with several masters an outstation listens on TCP: leave --connect and --over out");
+    }
+    let listen = args.listen;
     let (route, json) = (transport.route(&TlsShelf::default(), SESSIONS_MAX)?, args.json);
     let _thread = ShardThread::spawn("outstation", Clock::start(), Arc::new(Counters::default()), move |shard| {
-        serve(shard, route, (file, files), json, asked, report)
+        serve(shard, (route, listen), (file, files), json, asked, report)
     })?;
     let address = reported.recv().map_err(|_| anyhow!("the outstation ended before it began"))?;
     let address = address.with_context(|| format!("cannot serve, {transport}"))?;
@@ -150,34 +154,33 @@ fn read_lines(input: &mut impl BufRead, out: &mut impl Write, lines: &mpsc::Send
 
 async fn serve(
     shard: Rc<Shard>,
-    route: Route,
+    (route, listen): (Route, SocketAddr),
     (file, files): (OutstationFile, Option<(FileConfig, Folder)>),
     json: bool,
     mut asked: mpsc::Receiver<Asked>,
     report: blocking::SyncSender<std::io::Result<SocketAddr>>,
 ) {
-    let mut store = file.secure.as_ref().and_then(|secure| secure.store.clone());
-    let tell: Teller = Rc::new(RefCell::new(move |session: &_, now, happening| {
-        keep(store.as_mut(), &happening);
-        happened(session, now, &happening, json);
-    }));
-    let controls = Box::new(TableControls::of(&file.points));
-    let mut outstation = Outstation::new(file.config, database_of(&file.points), controls);
-    outstation.set_attributes(file.attributes);
-    let station = Station::serve(&shard, route, outstation, tell).await;
-    let station = match station {
-        Ok(station) => station,
+    let served = if file.masters.is_empty() {
+        serve_one(&shard, route, &file, json).await.map(Served::One)
+    } else {
+        serve_several(&shard, listen, &file, json).await.map(Served::Several)
+    };
+    let served = match served {
+        Ok(served) => served,
         Err(error) => return drop(report.send(Err(error))),
     };
-    if let Some(secure) = &file.secure {
-        station.session().with(|outstation, _| outstation.set_security(secure.machine()));
-    }
-    if let Some((limits, folder)) = files {
+    if let (Some((limits, folder)), Served::One(station)) = (files, &served) {
         station.session().with(|station, _| station.serve_files(limits, Box::new(folder)));
     }
-    let _ = report.send(Ok(station.address()));
+    let _ = report.send(Ok(match &served {
+        Served::One(station) => station.address(),
+        Served::Several(masters) => masters.address(),
+    }));
     while let Some((line, answer)) = asked.recv().await {
-        let _ = answer.send(station.apply(line));
+        let _ = answer.send(match &served {
+            Served::One(station) => station.apply(line),
+            Served::Several(masters) => masters.apply(line),
+        });
     }
     // No more lines come; the station goes on.
     std::future::pending::<()>().await;
@@ -191,18 +194,77 @@ fn keep(store: Option<&mut UserStore>, happening: &Happening) {
     }
 }
 
-/// Tells of it, and does what a device would do.
-fn happened(session: &Session<Outstation>, now: Now, happening: &Happening, json: bool) {
-    let told = describe(happening);
+/// By how many masters.
+enum Served {
+    One(Station),
+    Several(Masters),
+}
+
+async fn serve_one(
+    shard: &Rc<Shard>,
+    route: Route,
+    file: &OutstationFile,
+    json: bool,
+) -> std::io::Result<Station> {
+    let mut store = file.secure.as_ref().and_then(|secure| secure.store.clone());
+    let tell: Teller = Rc::new(RefCell::new(move |session: &_, now, happening| {
+        keep(store.as_mut(), &happening);
+        happened(session, now, &happening, json);
+    }));
+    let outstation = file.outstation(file.config.master, Box::new(TableControls::of(&file.points)));
+    Station::serve(shard, route, outstation, tell).await
+}
+
+async fn serve_several(
+    shard: &Rc<Shard>,
+    listen: SocketAddr,
+    file: &OutstationFile,
+    json: bool,
+) -> std::io::Result<Masters> {
+    let association = |master: &MasterFile| {
+        let controls = Box::new(TableControls::of(&file.points));
+        file.outstation(master.address, controls)
+    };
+    let group = Group::new(file.masters.iter().map(association));
+    let tell: GroupTeller = Rc::new(RefCell::new(move |masters: &Masters, now, master, happening| {
+        tell_of(now, &happening, master, json);
+        match happening {
+            Happening::Event(OutstationEvent::Operated { index, control, status: CommandStatus::Success, .. }) => {
+                if let Some(state) = state_after(index, &control) {
+                    // Only points that exist are operated.
+                    let _ = masters.update(&state);
+                }
+            }
+            Happening::Event(OutstationEvent::RestartRequested { .. }) => {
+                // The answer to the request is written first: the task runs when the session has had its turn.
+                let masters = masters.clone();
+                tokio::task::spawn_local(async move { masters.restart() });
+            }
+            _ => {}
+        }
+    }));
+    Masters::start(shard, listen, group, file.masters.clone(), tell).await
+}
+
+/// A line of the log, with the master where there are several.
+fn tell_of(now: Now, happening: &Happening, master: Option<u16>, json: bool) {
+    let mut told = describe(happening);
+    if let Some(master) = master {
+        told["master"] = master.into();
+    }
     // Nobody may read the log; the station goes on.
     let _ = match json {
         true => {
-            let mut told = told;
             told["time"] = now.utc.to_string().into();
             writeln!(std::io::stderr(), "{told}")
         }
         false => writeln!(std::io::stderr(), "{} {}", now.utc, words(&told)),
     };
+}
+
+/// Tells of it, and does what a device would do.
+fn happened(session: &Session<Outstation>, now: Now, happening: &Happening, json: bool) {
+    tell_of(now, happening, None, json);
     let Happening::Event(event) = happening else { return };
     match event {
         OutstationEvent::Operated { index, control, status: CommandStatus::Success, .. } => {

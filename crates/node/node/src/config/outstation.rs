@@ -19,6 +19,10 @@
 //! command = "g13v2"
 //! operate = "success"          # what a control of an output is answered with
 //!
+//! [[master]]                   # instead of master = 1: several, each with its own events
+//! address = 1
+//! from = "192.0.2.7"           # so that it is spoken to before it was heard
+//!
 //! [attributes]                 # what the device says of itself; see `attributes.rs`
 //! name = "Feeder 3"
 //! ```
@@ -32,11 +36,15 @@ use super::parse;
 use super::reader::{Document, Expected, Findings, Section};
 use super::secure::{StationSecurity, read_station_security};
 use super::{ConfigError, Finding};
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 use tieline_dnp3::app::CommandStatus;
 use tieline_dnp3::lean::{Carrier, LeanConfig, Side};
-use tieline_dnp3::outstation::{DeviceAttributes, EventLimits, OutstationConfig, PointConfig, UnsolicitedConfig};
+use tieline_dnp3::outstation::{
+    BoxedControlHandler, DeviceAttributes, EventLimits, MASTERS_MAX, Outstation, OutstationConfig, PointConfig,
+    UnsolicitedConfig,
+};
 use tieline_dnp3::{EventClass, Flags, Measured, Measurement, PointType};
 use toml::de::DeValue;
 
@@ -53,6 +61,31 @@ pub struct OutstationFile {
     pub secure: Option<StationSecurity>,
     /// The files that it serves.
     pub files: Option<FolderConfig>,
+    /// Its masters, where there are several.
+    pub masters: Vec<MasterFile>,
+}
+
+/// One of several masters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MasterFile {
+    /// Its link address.
+    pub address: u16,
+    /// Where it connects from, if only it does.
+    pub from: Option<IpAddr>,
+}
+
+impl OutstationFile {
+    /// The outstation, or its association with one of several masters.
+    #[must_use]
+    pub fn outstation(&self, master: u16, controls: BoxedControlHandler) -> Outstation {
+        let config = OutstationConfig { master, ..self.config };
+        let mut outstation = Outstation::new(config, crate::station::database_of(&self.points), controls);
+        outstation.set_attributes(self.attributes.clone());
+        if let Some(secure) = &self.secure {
+            outstation.set_security(secure.machine());
+        }
+        outstation
+    }
 }
 
 /// One point of an outstation.
@@ -105,9 +138,14 @@ fn read_file(doc: &mut Document<'_>, mut s: Section<'_>, folder: &Path) -> Outst
         events_max: s.or(doc, "unsolicited_events_max", 100, parse::integer(1..=65_535)),
         ..UnsolicitedConfig::default()
     };
+    // A number, or tables of several.
+    let master = s.optional(doc, "master", |v| match v {
+        DeValue::Array(_) => Ok(None),
+        _ => parse::integer(0..=65_519)(v).map(Some),
+    });
     let config = OutstationConfig {
         address: s.or(doc, "address", default.address, parse::integer(0..=65_519)),
-        master: s.or(doc, "master", default.master, parse::integer(0..=65_519)),
+        master: master.flatten().unwrap_or(default.master),
         answers_self_address: s.or(doc, "self_address", default.answers_self_address, parse::boolean),
         confirm_timeout: s.or(doc, "confirm_timeout", default.confirm_timeout, wait()),
         select_timeout: s.or(doc, "select_timeout", default.select_timeout, wait()),
@@ -137,8 +175,35 @@ fn read_file(doc: &mut Document<'_>, mut s: Section<'_>, folder: &Path) -> Outst
     let attributes = attributes::read(doc, &mut s);
     let secure = read_station_security(doc, &mut s, folder);
     let files = files::read(doc, &mut s, folder);
+    let masters = if master == Some(None) { read_masters(doc, &mut s) } else { Vec::new() };
+    if !masters.is_empty() && (secure.is_some() || files.is_some() || config.lean.is_some()) {
+        // Users, open files and lean messages are of one association.
+        let expected = "one master with secure authentication, files or lean messages".to_owned();
+        doc.report(s.value_at("master"), "master", format!("{} masters", masters.len()), expected);
+    }
     s.finish(doc);
-    OutstationFile { config, points, attributes, secure, files }
+    OutstationFile { config, points, attributes, secure, files, masters }
+}
+
+fn read_masters(doc: &mut Document<'_>, s: &mut Section<'_>) -> Vec<MasterFile> {
+    let mut masters: Vec<MasterFile> = Vec::new();
+    for mut section in s.array(doc, "master") {
+        let (place, key) = (section.at(), section.key("address"));
+        let address = section.required(doc, "address", "the link address of the master", parse::integer(0..=65_519));
+        let from = section.optional(doc, "from", |v| {
+            v.as_str().and_then(|text| text.parse().ok()).ok_or_else(|| "an IP address".to_owned())
+        });
+        section.finish(doc);
+        let Some(address) = address else { continue };
+        if masters.iter().any(|known| known.address == address) {
+            doc.report(place, &key, format!("{address} a second time"), "each master once".to_owned());
+        }
+        if masters.len() == MASTERS_MAX {
+            doc.report(place, &key, "one more".to_owned(), format!("{MASTERS_MAX} masters at most"));
+        }
+        masters.push(MasterFile { address, from });
+    }
+    masters
 }
 
 fn read_point(doc: &mut Document<'_>, mut s: Section<'_>) -> Vec<OutstationPoint> {
@@ -262,6 +327,22 @@ mod tests {
         let found = found.map_err(|ConfigError(all)| all.iter().map(ToString::to_string).collect::<Vec<_>>());
         let found = found.as_ref().map_err(|all| all.iter().map(String::as_str).collect::<Vec<_>>());
         assert_eq!(found.copied(), expect.map_err(<[&str]>::to_vec), "{text}");
+    }
+
+    #[test]
+    fn several_masters_are_read() {
+        let file = from_text("o.toml", "[[master]]\naddress=1\n[[master]]\naddress=2\nfrom='192.0.2.7'\n").unwrap();
+        let from = Some(IpAddr::from([192, 0, 2, 7]));
+        assert_eq!(file.masters, [MasterFile { address: 1, from: None }, MasterFile { address: 2, from }]);
+        check(
+            "[[master]]\naddress=1\nfrom='here'\n[[master]]\naddress=1\n[[master]]\n",
+            Err(&[
+                "o.toml:3:6: master[0].from: found \"here\", expected an IP address",
+                "o.toml:4:1: master[1].address: found 1 a second time, expected each master once",
+                "o.toml:6:1: master[2].address: found nothing, expected the link address of the master",
+            ]),
+        );
+        check("master='one'\n", Err(&["o.toml:1:8: master: found \"one\", expected a whole number from 0 to 65519"]));
     }
 
     #[test]
