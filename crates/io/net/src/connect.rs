@@ -5,7 +5,7 @@ use crate::counters::add;
 use crate::serial::{SerialConfig, SerialStream};
 use crate::tls::{Tls, TlsStream, count};
 use crate::udp::{UdpConnect, UdpStream};
-use crate::{Closed, Connection, Counters, Owner, Session};
+use crate::{Closed, Connection, Counters, Marks, Owner, Session};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -29,6 +29,8 @@ pub struct Target {
     pub send_buffer: Option<u32>,
     /// Octets of the kernel's receive buffer.
     pub receive_buffer: Option<u32>,
+    /// How urgent the connection is; none leaves it unmarked.
+    pub marks: Option<Marks>,
     /// What goes over the connection.
     pub over: ConnectOver,
 }
@@ -68,6 +70,7 @@ impl Target {
             send_buffer: buffer,
             receive_buffer: buffer,
             over: ConnectOver::Tcp,
+            marks: None,
         }
     }
 }
@@ -192,6 +195,9 @@ async fn connect_to(address: SocketAddr, target: &Target) -> io::Result<TcpStrea
     }
     if let Some(octets) = target.receive_buffer {
         socket.set_recv_buffer_size(octets)?;
+    }
+    if let Some(marks) = &target.marks {
+        marks.apply(&socket)?;
     }
     socket.set_nodelay(true)?;
     socket.connect(address).await

@@ -4,7 +4,7 @@ use crate::connection::Kind;
 use crate::counters::add;
 use crate::tls::{Gate, Tls, TlsStream};
 use crate::udp::{Hub, UdpListen};
-use crate::{Connection, Counters};
+use crate::{Connection, Counters, Marks};
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -33,6 +33,8 @@ pub struct ListenConfig {
     pub send_buffer: Option<u32>,
     /// Octets of the kernel's receive buffer of each connection.
     pub receive_buffer: Option<u32>,
+    /// How urgent each connection is; none leaves them unmarked.
+    pub marks: Option<Marks>,
     /// What goes over the connections.
     pub over: ListenOver,
 }
@@ -81,6 +83,7 @@ impl ListenConfig {
             send_buffer: buffer,
             receive_buffer: buffer,
             over: ListenOver::Tcp,
+            marks: None,
         }
     }
 }
@@ -91,6 +94,7 @@ pub struct Listener {
     door: Door,
     sessions: Arc<AtomicUsize>,
     sessions_max: usize,
+    marks: Option<Marks>,
     counters: Arc<Counters>,
 }
 
@@ -137,7 +141,7 @@ impl Listener {
             }
             ListenOver::Udp(udp) => Door::Udp(Hub::bind(config, udp, Arc::clone(&counters)).await?),
         };
-        Ok(Self { door, sessions: Arc::default(), sessions_max: config.sessions_max, counters })
+        Ok(Self { door, sessions: Arc::default(), sessions_max: config.sessions_max, marks: config.marks, counters })
     }
 
     /// The address in use, with the port that was taken for 0.
@@ -193,7 +197,9 @@ impl Listener {
                         tracing::debug!(%peer, sessions_max = self.sessions_max, "connection refused: too many sessions");
                         continue;
                     }
-                    if stream.set_nodelay(true).is_ok() {
+                    // Marks of a listener are not all inherited.
+                    let marked = self.marks.is_none_or(|marks| marks.apply(&stream).is_ok());
+                    if stream.set_nodelay(true).is_ok() && marked {
                         add(&self.counters.accepts, 1);
                         return (stream, peer, place);
                     }
@@ -240,6 +246,9 @@ fn listen_at(address: SocketAddr, config: &ListenConfig) -> io::Result<TcpListen
     }
     if let Some(octets) = config.receive_buffer {
         socket.set_recv_buffer_size(octets)?;
+    }
+    if let Some(marks) = &config.marks {
+        marks.apply(&socket)?;
     }
     socket.bind(address)?;
     socket.listen(config.backlog)

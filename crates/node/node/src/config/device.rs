@@ -40,8 +40,21 @@ pub struct DeviceConfig {
     pub all_every: Duration,
     /// Age at which a value that was not renewed is marked stale; none never.
     pub stale_after: Option<Duration>,
+    /// How urgent its connection is; none leaves it unmarked.
+    pub priority: Option<Priority>,
     /// What its protocol needs.
     pub protocol: Protocol,
+}
+
+/// How urgent a device's connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priority {
+    /// Trips and commands.
+    Protection,
+    /// Reports of states.
+    Monitoring,
+    /// Samples and files.
+    Bulk,
 }
 
 /// `[channel.NAME]`: a connection that several devices share, besides its transport.
@@ -175,6 +188,15 @@ pub fn read_device(
         let expected = "lean = false: lean messages have no addresses to tell devices of a channel apart by";
         doc.report(s.value_at("dnp3"), &s.key("dnp3.lean"), "true".to_owned(), expected.to_owned());
     }
+    let priority = s.optional(
+        doc,
+        "priority",
+        parse::word(&[
+            ("protection", Priority::Protection),
+            ("monitoring", Priority::Monitoring),
+            ("bulk", Priority::Bulk),
+        ]),
+    );
     s.finish(doc);
     let (transport, channel) = connection?;
     Some(DeviceConfig {
@@ -189,6 +211,7 @@ pub fn read_device(
         publish_all: publish.iter().any(|word| word == "all"),
         all_every,
         stale_after,
+        priority,
         protocol: Protocol::Dnp3(dnp3?),
     })
 }

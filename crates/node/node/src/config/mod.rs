@@ -16,7 +16,7 @@ pub mod secure;
 mod tests;
 
 pub use checked::{CommandConfig, Config, HistoryConfig, HttpConfig, MqttConfig, NodeConfig};
-pub use device::{DeviceConfig, Dnp3Config, Protocol, SharedChannel, TimeSync};
+pub use device::{DeviceConfig, Dnp3Config, Priority, Protocol, SharedChannel, TimeSync};
 pub use points::{ControlConfig, Operate, PointConfig, read_points};
 pub use tieline_service::parse::{parse_address, parse_duration, resolve};
 pub use tieline_service::reader::{ConfigError, Finding, Findings};

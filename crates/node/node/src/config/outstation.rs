@@ -45,7 +45,7 @@ use tieline_dnp3::outstation::{
     BoxedControlHandler, DeviceAttributes, EventLimits, MASTERS_MAX, Outstation, OutstationConfig, PointConfig,
     UnsolicitedConfig,
 };
-use tieline_dnp3::{EventClass, Flags, Measured, Measurement, PointType};
+use tieline_dnp3::{Classes, EventClass, Flags, Measured, Measurement, PointType};
 use toml::de::DeValue;
 
 /// An outstation's file, checked.
@@ -135,6 +135,7 @@ fn read_file(doc: &mut Document<'_>, mut s: Section<'_>, folder: &Path) -> Outst
         confirm_timeout: s.or(doc, "unsolicited_confirm_timeout", 5 * SECOND, wait()),
         retries_max: s.optional(doc, "unsolicited_retries_max", parse::integer(0..=65_535)),
         hold_time: s.or(doc, "unsolicited_hold_time", Duration::ZERO, parse::duration(Duration::ZERO..=HOUR)),
+        protection: s.or(doc, "unsolicited_protection", Classes::NONE, classes),
         events_max: s.or(doc, "unsolicited_events_max", 100, parse::integer(1..=65_535)),
         ..UnsolicitedConfig::default()
     };
@@ -270,6 +271,15 @@ const fn command_group(point_type: PointType) -> u8 {
         PointType::AnalogOutput => 43,
         _ => 0,
     }
+}
+
+fn classes(value: &DeValue<'_>) -> Result<Classes, Expected> {
+    let expected = || "a list of event classes, as in [1]".to_owned();
+    let numbers = value.as_array().ok_or_else(expected)?;
+    numbers.iter().try_fold(Classes::NONE, |classes, number| {
+        let class = parse::integer(1..=3)(number.get_ref()).ok().and_then(event_class).ok_or_else(expected)?;
+        Ok(classes.with(class.into()))
+    })
 }
 
 const fn event_class(number: u8) -> Option<EventClass> {

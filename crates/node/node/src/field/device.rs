@@ -5,7 +5,7 @@ use super::link::Link;
 use super::shard::{Field, SharedField};
 use super::translate::{PointIndex, to_reading};
 use crate::config::secure::master_machine;
-use crate::config::{DeviceConfig, Dnp3Config, Protocol, SharedChannel, TimeSync as SyncConfig};
+use crate::config::{DeviceConfig, Dnp3Config, Priority, Protocol, SharedChannel, TimeSync as SyncConfig};
 use crate::transport::{TlsShelf, Transport};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use tieline_dnp3::lean::LeanConfig;
 use tieline_dnp3::link::LinkAddress;
 use tieline_dnp3::master::{Master, MasterConfig, MasterEvent, OfflineReason, SubmitError, TaskOutcome, TimeSync};
 use tieline_dnp3::secure::{AuthError, SecurityEvent};
-use tieline_net::{Closed, Limits, Owner, Peer, Session, Shard};
+use tieline_net::{Closed, Limits, Marks, Owner, Peer, Session, Shard};
 use tieline_poll::{DeviceSpec, LinkState, PointTable, PollClass, PollResult, PollSpec, Publish};
 
 /// Everything: classes 1, 2, 3 and 0.
@@ -90,9 +90,10 @@ pub async fn start_device(
     let (topic, seed) = (device.config.topic.clone(), u64::from(device.id.0));
     let Protocol::Dnp3(dnp3) = &device.config.protocol;
     let session = Session::new(shard, master_of(dnp3, &transport), Limits::default());
+    let marks = device.config.priority.map(marks_of);
     let owner = seat_device(shard, field, device, table, Link::Alone(session.clone()))?;
     let named = |error: &dyn std::fmt::Display| unreachable(&topic, &transport, error);
-    let route = transport.route(shelf, LISTEN_SESSIONS_MAX).map_err(|error| named(&error))?;
+    let route = transport.route(shelf, LISTEN_SESSIONS_MAX).map_err(|error| named(&error))?.marked(marks);
     route.start(session, seed, owner).await.map_err(|error| named(&error))?;
     Ok(())
 }
@@ -157,6 +158,14 @@ fn master_of(dnp3: &Dnp3Config, transport: &Transport) -> Master {
         master.set_security(master_machine(secure));
     }
     master
+}
+
+const fn marks_of(priority: Priority) -> Marks {
+    match priority {
+        Priority::Protection => Marks::PROTECTION,
+        Priority::Monitoring => Marks::MONITORING,
+        Priority::Bulk => Marks::BULK,
+    }
 }
 
 fn master_config(dnp3: &Dnp3Config, transport: &Transport) -> MasterConfig {

@@ -22,8 +22,8 @@ use tieline_dnp3::datagram::{DATAGRAM_OCTETS, whole_units};
 use tieline_dnp3::lean::{Carrier, Side};
 use tieline_net::tls::{TlsError, TlsFiles};
 use tieline_net::{
-    ConnectOver, Datagrams, ListenConfig, ListenOver, Listener, Owner, SerialConfig, Session, Target, TlsConnect,
-    TlsListen, UdpConnect, UdpListen, keep_connected,
+    ConnectOver, Datagrams, ListenConfig, ListenOver, Listener, Marks, Owner, SerialConfig, Session, Target,
+    TlsConnect, TlsListen, UdpConnect, UdpListen, keep_connected,
 };
 
 /// Silence after which a UDP peer's session ends, unless the configuration says.
@@ -110,6 +110,18 @@ pub enum Route {
     Connect(Target),
     /// Is connected to.
     Listen(ListenConfig),
+}
+
+impl Route {
+    /// With marks on its connections.
+    #[must_use]
+    pub fn marked(mut self, marks: Option<Marks>) -> Self {
+        match &mut self {
+            Self::Connect(target) => target.marks = marks,
+            Self::Listen(config) => config.marks = marks,
+        }
+        self
+    }
 }
 
 impl Transport {

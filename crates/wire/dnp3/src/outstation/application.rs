@@ -259,7 +259,12 @@ impl Application {
     fn stop_solicited(&mut self) {
         match &self.solicited {
             Solicited::Idle | Solicited::Reply | Solicited::ReplyAwaits(_) => {}
-            Solicited::Reading(_) | Solicited::Awaits(..) => {
+            // What it wrote was confirmed; what is written belongs to a report between its fragments.
+            Solicited::Reading(_) => {
+                self.events.unselect();
+                self.end_hold();
+            }
+            Solicited::Awaits(..) => {
                 self.events.rearm();
                 self.end_hold();
             }
@@ -403,6 +408,14 @@ impl Application {
     fn miss_unsolicited_confirm(&mut self) {
         match self.unsolicited.phase {
             Phase::AwaitsNull => self.unsolicited.finish(Phase::Null),
+            Phase::Awaits if self.is_interrupted() => {
+                self.events.rearm_written();
+                self.unsolicited.finish(Phase::Ready);
+                if let Solicited::Reading(reading) = &mut self.solicited {
+                    reading.is_uninterrupted = true;
+                }
+                self.end_hold();
+            }
             Phase::Awaits if self.deferred.is_some() => {
                 self.events.rearm();
                 self.unsolicited.finish(Phase::Ready);

@@ -59,6 +59,9 @@ pub struct UnsolicitedConfig {
     pub events_before_hold_ends: u16,
     /// The most events in one response; as many as fit the fragment at most. Default 100.
     pub events_max: u16,
+    /// Classes whose events do not wait for the end of a response of many fragments: they are reported between two of
+    /// them, and the response goes on when they are confirmed. Default none: events wait, as most masters expect.
+    pub protection: Classes,
 }
 
 impl Default for OutstationConfig {
@@ -91,6 +94,7 @@ impl Default for UnsolicitedConfig {
             hold_time: Duration::ZERO,
             events_before_hold_ends: 10,
             events_max: 100,
+            protection: Classes::NONE,
         }
     }
 }

@@ -289,6 +289,27 @@ impl EventBuffer {
         self.told = self.overflown;
     }
 
+    /// What was written and not confirmed waits again; what was chosen stays so.
+    pub(super) fn rearm_written(&mut self) {
+        for event in self.events.iter_mut().filter(|event| event.mark == Mark::Written) {
+            add(&mut self.waiting, event.class as usize, 1);
+            event.mark = Mark::Idle;
+        }
+        self.written_lost = false;
+    }
+
+    /// Whether an event of these classes is chosen by a request that is being answered.
+    pub(super) fn has_selected(&self, classes: Classes) -> bool {
+        self.events.iter().any(|e| matches!(e.mark, Mark::Selected(_)) && classes.contains(e.class.into()))
+    }
+
+    /// What a header chose and did not fit waits again.
+    pub(super) fn unselect_one(&mut self, header: u8) {
+        for event in self.events.iter_mut().filter(|event| event.mark == Mark::Selected(header)) {
+            event.mark = Mark::Idle;
+        }
+    }
+
     /// What was chosen and did not fit waits again.
     pub(super) fn unselect(&mut self) {
         for event in &mut self.events {

@@ -21,6 +21,8 @@ const QUERIES_MAX: usize = 200;
 pub(super) struct Reading {
     pub(super) sequence: Sequence,
     pub(super) is_first: bool,
+    /// A report between its fragments was not confirmed: there is no other.
+    pub(super) is_uninterrupted: bool,
     /// Bits of IIN2.
     pub(super) iin: Iin,
     queries: Vec<Query>,
@@ -58,6 +60,7 @@ impl Application {
         let mut reading = Box::new(Reading {
             sequence: fragment.control.sequence,
             is_first: true,
+            is_uninterrupted: false,
             iin: Iin::NONE,
             queries: Vec::new(),
             at: 0,

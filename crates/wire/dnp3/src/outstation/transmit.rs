@@ -18,6 +18,9 @@ use tieline_core::{Instant, Now};
 const FRAGMENT_OCTETS_MIN: u16 = 272;
 const FRAGMENT_OCTETS_MAX: u16 = 2048;
 
+/// The mark of events that are reported between fragments: beyond the headers of any read.
+const INTERRUPTS: u8 = u8::MAX;
+
 const CLASSES: [EventClass; 3] = [EventClass::Class1, EventClass::Class2, EventClass::Class3];
 
 impl Application {
@@ -73,6 +76,12 @@ impl Application {
     pub(super) fn write_fragment(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
         if !self.is_connected {
             return false;
+        }
+        if self.is_interrupted() {
+            return false;
+        }
+        if self.protection_is_due() {
+            return self.interrupt_reading(now, out);
         }
         match core::mem::replace(&mut self.solicited, Solicited::Idle) {
             // What was read from a file waits for the events.
@@ -175,7 +184,7 @@ impl Application {
                 self.stats.unsolicited += 1;
             }
             Phase::Ready if self.is_due() => {
-                self.choose_events(config.events_max);
+                self.choose_events(0, self.unsolicited.enabled, config.events_max);
                 self.write_report(out, Some(Mark::Selected(0)));
                 self.events.unselect();
                 self.end_hold();
@@ -200,12 +209,49 @@ impl Application {
         unsolicited.is_due && !unsolicited.halted && self.events.waiting(unsolicited.enabled) > 0
     }
 
+    /// Whether the next fragment of a read waits for the confirm of a report that went before it.
+    pub(super) fn is_interrupted(&self) -> bool {
+        matches!(&self.solicited, Solicited::Reading(reading) if !reading.is_first)
+            && self.unsolicited.phase == Phase::Awaits
+    }
+
+    /// Whether events that wait go before the next fragment of a read.
+    fn protection_is_due(&self) -> bool {
+        let Solicited::Reading(reading) = &self.solicited else { return false };
+        if reading.is_first || reading.is_uninterrupted || self.unsolicited.phase != Phase::Ready || !self.is_due() {
+            return false;
+        }
+        let classes = self.protection();
+        // Events that the read has chosen are older: they keep their place.
+        self.events.waiting(classes) > 0 && !self.events.has_selected(classes)
+    }
+
+    fn protection(&self) -> Classes {
+        let wanted = self.config.unsolicited.map_or(Classes::NONE, |config| config.protection);
+        let both =
+            |class: &EventClass| wanted.contains((*class).into()) && self.unsolicited.enabled.contains((*class).into());
+        CLASSES.into_iter().filter(both).fold(Classes::NONE, |all, class| all.with(class.into()))
+    }
+
+    fn interrupt_reading(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
+        let Some(config) = self.config.unsolicited else { return false };
+        self.choose_events(INTERRUPTS, self.protection(), config.events_max);
+        self.write_report(out, Some(Mark::Selected(INTERRUPTS)));
+        self.events.unselect_one(INTERRUPTS);
+        self.end_hold();
+        self.unsolicited.phase = Phase::Awaits;
+        self.stats.unsolicited += 1;
+        self.timers.start(Timer::UnsolicitedConfirm, now.mono + config.confirm_timeout);
+        self.note_told(self.unsolicited.iin);
+        true
+    }
+
     /// Class 1 first, each class in the order of its events.
-    fn choose_events(&mut self, events_max: u16) {
+    fn choose_events(&mut self, header: u8, classes: Classes, events_max: u16) {
         let mut left = usize::from(events_max.max(1));
         for class in CLASSES {
-            if self.unsolicited.enabled.contains(class.into()) && self.events.waiting(class.into()) > 0 {
-                left -= self.events.select(0, Wanted::Classes(class.into()), left);
+            if classes.contains(class.into()) && self.events.waiting(class.into()) > 0 {
+                left -= self.events.select(header, Wanted::Classes(class.into()), left);
             }
         }
     }
@@ -224,7 +270,7 @@ impl Application {
                 write_events(&mut self.events, mark, Some(class), 0, &mut writer);
             }
         }
-        if mark == Some(Mark::Selected(0)) {
+        if let Some(Mark::Selected(_)) = mark {
             self.unsolicited.iin = self.iin();
             writer.set_iin(self.unsolicited.iin);
             self.events.tell_overflow();

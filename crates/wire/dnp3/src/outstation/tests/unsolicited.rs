@@ -1,8 +1,8 @@
 //! Unsolicited responses: when, how often, and what they do to requests.
 
-use super::station::{Station, analog, bit, count};
-use crate::Classes;
-use crate::outstation::{AcceptAll, OutstationConfig, OutstationEvent, UnsolicitedConfig};
+use super::station::{OUTSTATION, Station, analog, bit, count};
+use crate::outstation::{AcceptAll, OutstationConfig, OutstationEvent, PointConfig, UnsolicitedConfig};
+use crate::{Classes, EventClass, PointType};
 use alloc::boxed::Box;
 use core::time::Duration;
 
@@ -182,4 +182,62 @@ fn reads_wait_for_the_confirm_and_other_requests_do_not() {
         .hear("")
         .ask("C4 00", "F4 82 80 00 02 01 17 01 01 81")
         .ask("D4 00", "");
+}
+
+/// A station whose class 1 goes first, in the middle of a read of many fragments: the first is confirmed.
+fn reading(protection: Classes) -> Station {
+    let unsolicited = Some(UnsolicitedConfig {
+        classes: Classes::CLASS_1.with(Classes::CLASS_2),
+        protection,
+        ..UnsolicitedConfig::default()
+    });
+    let mut database = crate::outstation::Database::new();
+    for index in 0..120 {
+        let config = PointConfig { static_variation: 1, ..PointConfig::of(PointType::Analog) };
+        database.add(PointType::Analog, index, config.in_class(Some(EventClass::Class2))).unwrap();
+    }
+    let bit = PointConfig { event_variation: 1, ..PointConfig::of(PointType::Binary) };
+    database.add(PointType::Binary, 0, bit.in_class(Some(EventClass::Class1))).unwrap();
+    let config = OutstationConfig { unsolicited, fragment_octets_sent_max: 272, ..OutstationConfig::default() };
+    let mut station = Station::with_database(config, database, Box::new(AcceptAll));
+    station.hear("F0 82 80 00").ask("D0 00", "");
+    station.send_to(OUTSTATION, &[0xC0, 1, 30, 1, 6]);
+    assert!(station.next().starts_with(&[0xA0, 0x81]));
+    station
+}
+
+#[test]
+fn protection_goes_between_the_fragments_of_a_read() {
+    let mut station = reading(Classes::CLASS_1);
+    station.update(bit(0, true)).hear("");
+    // The confirm of the first fragment is followed by the report, and its confirm by the second fragment.
+    station.ask("C0 00", "F1 82 80 00 02 01 17 01 00 81").hear("");
+    station.send_to(OUTSTATION, &[0xD1, 0]);
+    assert!(station.next().starts_with(&[0x21, 0x81]));
+    station.update(bit(0, false)).ask("C1 00", "F2 82 80 00 02 01 17 01 00 01");
+    // A master that does not confirm it gets the read to its end, and the report again after that.
+    station.wait(5_000).tick();
+    assert!(station.next().starts_with(&[0x42, 0x81]));
+    station.hear("F3 82 80 00 02 01 17 01 00 01").ask("D3 00", "").hear("");
+}
+
+#[test]
+fn without_protection_classes_events_wait_for_the_end_of_a_read() {
+    for protection in [Classes::NONE, Classes::CLASS_2] {
+        let mut station = reading(protection);
+        station.update(bit(0, true)).hear("");
+        for (confirm, next) in [(0xC0, 0x21), (0xC1, 0x42)] {
+            station.send_to(OUTSTATION, &[confirm, 0]);
+            assert!(station.next().starts_with(&[next, 0x81]), "{protection:?}");
+        }
+        station.hear("F1 82 80 00 02 01 17 01 00 81");
+    }
+}
+
+#[test]
+fn a_command_between_fragments_is_answered_and_costs_no_event() {
+    let mut station = reading(Classes::CLASS_1);
+    station.update(bit(0, true)).ask("C0 00", "F1 82 80 00 02 01 17 01 00 81");
+    station.ask("C1 02 50 01 00 07 07 00", "C1 81 00 00").ask("D1 00", "").hear("");
+    assert_eq!(station.outstation.stats().events_waiting, 0);
 }
