@@ -86,7 +86,7 @@ mod tests {
         let listener = crate::Listener::bind(&config, std::sync::Arc::default()).await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let client = crate::connect(&crate::Target { marks, ..crate::Target::new(address) }).await.unwrap();
-        let accepted = listener.accept().await.stream;
+        let accepted = listener.accept().await.stream.into_tcp().unwrap();
         for stream in [client, accepted] {
             let socket = SockRef::from(&stream);
             assert_eq!((socket.tos_v4().unwrap(), socket.priority().unwrap()), (46 << 2, 6));

@@ -155,5 +155,6 @@ fn unsolicited(choices: &mut Choices) -> UnsolicitedConfig {
         hold_time: choices.pick(&[Duration::ZERO, Duration::from_millis(100), Duration::from_secs(3)]),
         events_before_hold_ends: u16::from(octet(choices, 10)) + 1,
         events_max: choices.pick(&[100, 1, 5]),
+        protection: choices.pick(&[Classes::NONE, Classes::CLASS_1]),
     }
 }

@@ -333,8 +333,6 @@ pub struct SecureArgs {
     pub user: u16,
 }
 
-}
-
 /// `tieline bench`.
 #[derive(Debug, Subcommand)]
 pub enum BenchVerb {

@@ -200,12 +200,7 @@ enum Served {
     Several(Masters),
 }
 
-async fn serve_one(
-    shard: &Rc<Shard>,
-    route: Route,
-    file: &OutstationFile,
-    json: bool,
-) -> std::io::Result<Station> {
+async fn serve_one(shard: &Rc<Shard>, route: Route, file: &OutstationFile, json: bool) -> std::io::Result<Station> {
     let mut store = file.secure.as_ref().and_then(|secure| secure.store.clone());
     let tell: Teller = Rc::new(RefCell::new(move |session: &_, now, happening| {
         keep(store.as_mut(), &happening);
