@@ -1,5 +1,6 @@
 //! The command line, as clap reads it.
 
+use crate::bench::args::BenchVerb;
 use crate::dnp3::args::OutstationArgs;
 use crate::dnp3::master::args::MasterArgs;
 use crate::seal::args::SealVerb;
@@ -217,17 +218,6 @@ pub struct HistoryArgs {
     pub data: Option<PathBuf>,
 }
 
-/// What `tieline bench seal` asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SealExperiment {
-    /// So many messages at a time, as published
-    Closed,
-    /// So many messages a second, whether answers come or not
-    Open,
-    /// Whether the time of a refusal tells what was wrong
-    Refusals,
-}
-
 /// What a bucket shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Aggregate {
@@ -333,124 +323,6 @@ pub struct SecureArgs {
     pub user: u16,
 }
 
-/// `tieline bench`.
-#[derive(Debug, Subcommand)]
-pub enum BenchVerb {
-    /// Master and outstation pairs over loopback: unsolicited responses and their confirms
-    Dnp3(BenchDnp3Args),
-    /// Time from publish until every listener has all points of all devices
-    Bus {
-        /// Devices, as a list
-        #[arg(long, value_delimiter = ',', default_value = "50,100,500,1000,1500,2000")]
-        devices: Vec<usize>,
-        /// Points of each device
-        #[arg(long, default_value_t = 18)]
-        points: usize,
-        /// Listeners, as a list
-        #[arg(long, value_delimiter = ',', default_value = "2,10")]
-        listeners: Vec<usize>,
-        /// Measurements of each row, and of its floor
-        #[arg(long, default_value_t = 11)]
-        rounds: usize,
-        /// Print one JSON array
-        #[arg(long)]
-        json: bool,
-    },
-    /// Messages packed and unpacked by two seal servers, beside the bare cryptography
-    Seal {
-        /// What is asked: so many messages at a time, so many a second, or damaged ones
-        #[arg(long, value_enum, value_delimiter = ',', default_value = "closed,open,refusals")]
-        experiment: Vec<SealExperiment>,
-        /// Messages at a time, as a list
-        #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16,32,64,128,256,384,512")]
-        concurrency: Vec<usize>,
-        /// Octets of content
-        #[arg(long, default_value_t = 1024)]
-        octets: usize,
-        /// Seconds a measurement
-        #[arg(long, default_value_t = 2)]
-        seconds: u64,
-        /// Measurements of each row, and of its ceiling
-        #[arg(long, default_value_t = 5)]
-        rounds: usize,
-        /// Refusals of each kind
-        #[arg(long, default_value_t = 4000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
-        refusals: u32,
-        /// Draw the curves into a folder
-        #[arg(long, value_name = "DIR")]
-        svg: Option<PathBuf>,
-        /// Print one JSON array
-        #[arg(long)]
-        json: bool,
-    },
-    /// Points a second into the journal and into the store
-    History {
-        /// Points to record
-        #[arg(long, default_value_t = 1_000_000)]
-        points: usize,
-        /// Measurements of each row, and of its floor
-        #[arg(long, default_value_t = 3)]
-        rounds: usize,
-        /// Print one JSON array
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-/// `tieline bench dnp3`.
-#[derive(Debug, Args)]
-pub struct BenchDnp3Args {
-    /// Which of the published curves
-    #[arg(long, value_enum, default_value = "sessions")]
-    pub experiment: Dnp3Experiment,
-    /// Pairs of the experiment over sessions, as a list
-    #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16,32,64,128,256,512,1024,2048,4096")]
-    pub sessions: Vec<usize>,
-    /// Its threads for each side
-    #[arg(long, default_value_t = 1)]
-    pub workers: usize,
-    /// Pairs of the experiment over workers, as a list
-    #[arg(long, value_delimiter = ',', default_value = "64,256")]
-    pub worker_sessions: Vec<usize>,
-    /// Pairs of the experiment over memory, as a list
-    #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192,16384")]
-    pub pairs: Vec<usize>,
-    /// Run 1,000 pairs on one worker under so much memory, as in 64M; takes the right to make a control group
-    #[arg(long, value_name = "OCTETS", value_parser = octets)]
-    pub memory_limit: Option<u64>,
-    /// Values in each response, as a list
-    #[arg(long, value_delimiter = ',', default_value = "10,100")]
-    pub values: Vec<u16>,
-    /// Seconds a measurement
-    #[arg(long, default_value_t = 0.5, value_parser = seconds)]
-    pub seconds: f64,
-    /// Measurements of each row, and of its floor
-    #[arg(long, default_value_t = 5)]
-    pub rounds: usize,
-    /// Print one JSON array
-    #[arg(long)]
-    pub json: bool,
-    /// Draw the curves, as SVG files in this folder
-    #[arg(long, value_name = "DIR")]
-    pub svg: Option<PathBuf>,
-    /// Be a process with so many pairs, for the experiment over memory
-    #[arg(long, hide = true, value_name = "N")]
-    pub hold_pairs: Option<usize>,
-}
-
-/// One of the published curves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Dnp3Experiment {
-    /// Exchanges over sessions
-    Sessions,
-    /// Exchanges over workers, from 1 to twice the processors
-    Workers,
-    /// Resident memory over sessions
-    Memory,
-    /// All three, and with 64 MiB of memory where that can be limited
-    All,
-}
-
 /// An address to listen on.
 ///
 /// # Errors
@@ -464,20 +336,6 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
 pub fn duration(text: &str) -> Result<Duration, String> {
     let given = tieline_node::config::parse_duration(text).filter(|given| !given.is_zero());
     given.ok_or_else(|| "expected a duration, as in 500ms, 5s or 1m".to_owned())
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    let within = text.parse().ok().filter(|given| (0.001..=3600.0).contains(given));
-    within.ok_or_else(|| "expected seconds from 0.001 to 3600, as in 0.5".to_owned())
-}
-
-fn octets(text: &str) -> Result<u64, String> {
-    let (digits, unit) = match text.strip_suffix(['k', 'K']) {
-        Some(digits) => (digits, 1 << 10),
-        None => text.strip_suffix('M').map_or((text, 1), |digits| (digits, 1 << 20)),
-    };
-    let count = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit));
-    count.filter(|octets| *octets > 0).ok_or_else(|| "expected octets, as in 64M or 65536k".to_owned())
 }
 
 /// A duration up to five minutes.

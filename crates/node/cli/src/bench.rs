@@ -1,7 +1,9 @@
 //! `tieline bench`.
 
-use crate::args::{BenchDnp3Args, BenchVerb, Dnp3Experiment, SealExperiment};
+pub mod args;
+
 use anyhow::Result;
+use args::{BenchDnp3Args, BenchVerb, Dnp3Experiment, SealExperiment};
 use std::io::{stdin, stdout};
 use std::process::ExitCode;
 use std::time::Duration;
