@@ -14,6 +14,7 @@
 
 pub mod bus;
 pub mod curves;
+pub mod delay;
 pub mod dnp3;
 pub mod history;
 mod load;

@@ -1,6 +1,7 @@
 //! `tieline bench`.
 
 pub mod args;
+mod delay;
 
 use anyhow::Result;
 use args::{BenchDnp3Args, BenchVerb, Dnp3Experiment, SealExperiment};
@@ -16,6 +17,7 @@ use tieline_bench::{Progress, bus, dnp3, history, seal, write_rows};
 pub fn bench(verb: BenchVerb) -> Result<ExitCode> {
     match verb {
         BenchVerb::Dnp3(args) => bench_dnp3(&args)?,
+        BenchVerb::Delay(args) => delay::bench_delay(args)?,
         BenchVerb::Bus { devices, points, listeners, rounds, json } => {
             let rows = bus::run(&bus::Options { devices, points, listeners, rounds }, &Progress::new(true))?;
             write_rows(&mut stdout(), &rows, bus::COLUMNS, json)?;

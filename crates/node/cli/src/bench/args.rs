@@ -1,5 +1,6 @@
 //! What the experiments are told on the command line.
 
+use super::delay::DelayArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -8,6 +9,8 @@ use std::path::PathBuf;
 pub enum BenchVerb {
     /// Master and outstation pairs over loopback: unsolicited responses and their confirms
     Dnp3(BenchDnp3Args),
+    /// From a fault to all who must know, in network namespaces with ports of 100 Mbit/s (needs root)
+    Delay(DelayArgs),
     /// Time from publish until every listener has all points of all devices
     Bus {
         /// Devices, as a list
