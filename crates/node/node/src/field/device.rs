@@ -98,6 +98,9 @@ pub async fn start_device(
     Ok(())
 }
 
+/// A device with its table.
+pub type Tabled = (Numbered, Arc<PointTable>);
+
 /// Adds devices that share a connection, and keeps it going.
 ///
 /// # Errors
@@ -106,7 +109,7 @@ pub async fn start_channel(
     shard: &Rc<Shard>,
     field: &SharedField,
     shared: &SharedChannel,
-    devices: Vec<(Numbered, Arc<PointTable>)>,
+    devices: Vec<Tabled>,
     shelf: &TlsShelf,
 ) -> std::io::Result<()> {
     let Some((first, _)) = devices.first() else { return Ok(()) };

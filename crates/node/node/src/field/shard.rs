@@ -1,6 +1,6 @@
 //! One thread of devices.
 
-use super::device::{Seat, start_channel, start_device};
+use super::device::{Seat, Tabled, start_channel, start_device};
 use super::{FieldInput, FieldReport, Numbered, Receipt};
 use crate::bus::{BusHandle, BusInput};
 use crate::config::{DeviceConfig, PointConfig, SharedChannel};
@@ -91,7 +91,7 @@ async fn add_devices(
 ) -> std::io::Result<()> {
     // Devices that name the same list share one table.
     let mut tables: HashMap<*const PointConfig, Arc<PointTable>> = HashMap::new();
-    let mut channels: Vec<(SharedChannel, Vec<(Numbered, Arc<PointTable>)>)> = Vec::new();
+    let mut channels: Vec<(SharedChannel, Vec<Tabled>)> = Vec::new();
     for device in devices {
         let key = device.config.points.as_ptr();
         let table = match tables.get(&key) {
