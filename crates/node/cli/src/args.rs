@@ -289,7 +289,7 @@ pub enum Dnp3Verb {
     /// Serve a database; updates are read as lines from standard input
     Outstation(OutstationArgs),
     /// Poll an outstation and print what it reports
-    Master(MasterArgs),
+    Master(Box<MasterArgs>),
     /// The files of an outstation
     #[command(subcommand)]
     File(crate::dnp3::file::args::FileVerb),

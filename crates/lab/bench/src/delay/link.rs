@@ -245,6 +245,8 @@ impl<M: Counted + 'static> Link<M> {
 
     async fn drive(&self, learn: &mut impl FnMut(M::Event, Read)) -> io::Result<()> {
         let mut buffer = vec![0; READ_OCTETS];
+        // A master speaks first.
+        self.flush(self.clock.now());
         loop {
             let (deadline, blocked) = {
                 let seat = self.seat.borrow();
