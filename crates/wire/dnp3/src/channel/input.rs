@@ -1,7 +1,7 @@
 //! Frames to their machines.
 
 use super::{Channel, Member, MemberId, Presence};
-use crate::link::{AddressKind, Frame, HEADER_OCTETS, Header};
+use crate::link::{AddressKind, Frame, Header};
 use alloc::vec::Vec;
 use tieline_core::Now;
 
@@ -23,7 +23,7 @@ impl<M: Member> Channel<M> {
         let mut rest = octets;
         while self.held.is_empty() {
             if !self.decoder.is_partial()
-                && let Some((header, whole)) = obvious(rest)
+                && let Some((header, whole)) = whole_frame(rest)
                 && let Some((frame, after)) = rest.split_at_checked(whole)
             {
                 rest = after;
@@ -101,12 +101,10 @@ impl<M: Member> Channel<M> {
     }
 }
 
-/// The frame at the start of the octets, where its header is intact, all of it is there, and what follows begins a frame
-/// or is not there: its length is right then, and its body is for its machine to check. Anything else is for the decoder.
-fn obvious(octets: &[u8]) -> Option<(Header, usize)> {
-    let head = octets.get(..HEADER_OCTETS)?;
-    let (header, whole) = Frame::peek(head)?;
-    let after = octets.get(whole..)?;
-    let follows = matches!(after, [] | [0x05] | [0x05, 0x64, ..]);
-    follows.then_some((header, whole))
+/// The frame at the start of the octets, where all of it is there and intact: without a copy. Anything else is for the
+/// decoder.
+fn whole_frame(octets: &[u8]) -> Option<(Header, usize)> {
+    let (_, whole) = Frame::peek(octets)?;
+    let frame = Frame::parse(octets.get(..whole)?)?;
+    Some((frame.header(), whole))
 }

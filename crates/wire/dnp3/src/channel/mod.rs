@@ -7,7 +7,7 @@
 //!                  └─ (12, any) ─ Outstation      a broadcast goes to all of them
 //! ```
 //!
-//! Frames are found by their headers and handed on unread; each machine checks its own. Where one request may be out at
+//! Frames that are intact are handed on by the addresses in their headers. Where one request may be out at
 //! a time (a multi-drop line), the line is lent in turns: a drop holds it from its request until the answer is complete or
 //! late, and a drop that did not answer rests, longer each time, so that the others have the line. Whatever comes
 //! unsolicited is taken at any time.
