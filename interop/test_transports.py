@@ -173,7 +173,7 @@ def test_a_node_over_tls(start_node, tmp_path):
     device = Device("relay1", "127.0.0.1:1")
     with Ours(tmp_path, "--listen", "127.0.0.1:0", *trusting(tmp_path, "theirs", "ours")) as outstation:
         device.address = outstation.address
-        keys = 'transport = "tls"\ntls = {{ certificate = "ours.pem", key = "ours.key", pinned = ["theirs.pem"] }}\n'
+        keys = 'transport = "tls"\ntls = { certificate = "ours.pem", key = "ours.key", pinned = ["theirs.pem"] }\n'
         toml = device.toml().replace('protocol = "dnp3"\n', f'protocol = "dnp3"\n{keys}')
         device.toml = lambda: toml
         node = start_node(device)

@@ -232,7 +232,6 @@ class Cluster:
                 while True:
                     member = self._choose(tried)
                     if member is None:
-                        last = last or self._members[-1].why
                         tried.clear()
                         self._changed.clear()
                         with contextlib.suppress(TimeoutError):
@@ -252,6 +251,7 @@ class Cluster:
                         last = f"{member.server.address}: {answer}"
                     tried.add(id(member))
                     self.retried += 1
+        last = last or "; ".join(member.why for member in self._members)
         raise Unavailable(f"no server answered in {self._patience:g} s; the last: {last}")
 
     def _choose(self, tried: set[int]) -> _Member | None:

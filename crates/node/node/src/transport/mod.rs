@@ -11,7 +11,8 @@ mod tls;
 #[cfg(test)]
 mod tests;
 
-pub use read::{parse_pin, read_transport};
+pub use read::read_transport;
+pub use tieline_service::tls::parse_pin;
 pub use tls::{EXPIRES_SOON, TlsShelf, watch};
 
 use std::fmt;

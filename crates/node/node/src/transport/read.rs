@@ -4,10 +4,10 @@ use super::{End, Over, SILENCE, TlsOptions, Transport, UdpOptions};
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
-use tieline_net::tls::{Pin, Tls, TlsError, TlsFiles, TlsVersion, Trust};
 use tieline_net::{Flow, Parity, SerialConfig};
 use tieline_service::parse;
 use tieline_service::reader::{Document, Expected, Section};
+use tieline_service::tls::{self, Peers};
 use toml::de::DeValue;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -106,77 +106,11 @@ fn addresses(value: &DeValue<'_>) -> Result<Vec<IpAddr>, Expected> {
 }
 
 fn read_tls(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path, wanted: bool, at: usize) -> Option<TlsOptions> {
-    let file = |text: String| folder.join(text);
-    let (certificate, key) = match wanted {
-        true => (
-            s.required(doc, "certificate", "the file of our certificate, as in \"node.pem\"", parse::text),
-            s.required(doc, "key", "the file of its private key, as in \"node.key\"", parse::text),
-        ),
-        false => (s.optional(doc, "certificate", parse::text), s.optional(doc, "key", parse::text)),
-    };
-    let authorities = s.optional(doc, "authorities", parse::text).map(file);
-    let pinned = s.optional(doc, "pinned", |v| pins(v, folder));
-    let options = TlsOptions {
-        files: TlsFiles {
-            certificate: file(certificate.clone().unwrap_or_default()),
-            key: file(key.clone().unwrap_or_default()),
-            trust: match (authorities, pinned) {
-                (Some(authorities), _) => Trust::Authorities(authorities),
-                (None, pinned) => Trust::Pinned(pinned.unwrap_or_default()),
-            },
-            client_names: s.or(doc, "client_names", Vec::new(), parse::texts),
-            version_min: s.or(
-                doc,
-                "version_min",
-                TlsVersion::default(),
-                parse::word(&[("1.2", TlsVersion::Tls12), ("1.3", TlsVersion::Tls13)]),
-            ),
-        },
-        name: s.optional(doc, "name", parse::text),
-    };
-    let (by_authorities, by_pins) = (s.has("authorities"), s.has("pinned"));
-    if wanted && by_authorities == by_pins {
-        let found = if by_pins { "both authorities and pinned" } else { "neither authorities nor pinned" };
-        let expected =
-            "authorities = \"FILE\" with certificates of who vouches for peers, or pinned = [\"FILE or sha256:…\"]";
-        doc.report(at, &s.key("authorities"), found.to_owned(), expected.to_owned());
+    if !wanted {
+        return None;
     }
-    let complete = certificate.is_some() && key.is_some() && by_authorities != by_pins;
-    if wanted && complete {
-        report_files(doc, &s, &options.files, at);
-    }
+    let name = s.optional(doc, "name", parse::text);
+    let files = tls::read_files(&mut s, doc, folder, Peers::Checked, at);
     s.finish(doc);
-    (wanted && complete).then_some(options)
-}
-
-/// What is wrong in the files is told with the rest.
-fn report_files(doc: &mut Document<'_>, s: &Section<'_>, files: &TlsFiles, at: usize) {
-    let Err(TlsError(faults)) = Tls::load(files.clone()) else { return };
-    for fault in faults {
-        let name = match () {
-            () if fault.file == files.certificate => "certificate",
-            () if fault.file == files.key => "key",
-            () if s.has("authorities") => "authorities",
-            () => "pinned",
-        };
-        let at = if s.has(name) { s.value_at(name) } else { at };
-        doc.report(at, &s.key(name), format!("{}: {}", fault.file.display(), fault.found), fault.expected);
-    }
-}
-
-fn pins(value: &DeValue<'_>, folder: &Path) -> Result<Vec<Pin>, Expected> {
-    let words = || "a list of files and fingerprints, as in [\"relay1.pem\", \"sha256:…\"]".to_owned();
-    let texts = parse::texts(value).ok().filter(|texts| !texts.is_empty()).ok_or_else(words)?;
-    texts.iter().map(|text| parse_pin(text, folder)).collect()
-}
-
-/// A certificate's file, or the fingerprint of its key.
-///
-/// # Errors
-/// What was expected.
-pub fn parse_pin(text: &str, folder: &Path) -> Result<Pin, String> {
-    match text.starts_with("sha256:") {
-        true => text.parse().map(Pin::Key).map_err(str::to_owned),
-        false => Ok(Pin::Certificate(folder.join(text))),
-    }
+    Some(TlsOptions { files: files?, name })
 }

@@ -7,7 +7,7 @@
 use super::problem::Problem;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::net::IpAddr;
@@ -28,9 +28,11 @@ impl Guard {
                 .any(|known| known.eq_ignore_ascii_case(name))
     }
 
-    fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
+    fn check(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         let refused = |detail: String| Problem::new(StatusCode::FORBIDDEN, detail);
-        let host = headers.get(header::HOST).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let named = headers.get(header::HOST).map(|value| value.to_str().unwrap_or_default());
+        // HTTP/2 has the host in the place of an address.
+        let host = named.or(uri.authority().map(|authority| authority.as_str())).unwrap_or_default();
         if !self.knows(host) {
             return Err(refused(format!(
                 "the host is {host:?}, expected an address, localhost or a name in http.hosts"
@@ -59,7 +61,7 @@ fn without_scheme(origin: &str) -> &str {
 
 /// Refuses foreign requests, and tells browsers what pages of this node may load.
 pub async fn guard(State(guard): State<Guard>, request: Request<Body>, next: Next) -> Response {
-    let mut response = match guard.check(request.method(), request.headers()) {
+    let mut response = match guard.check(request.method(), request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
@@ -82,7 +84,20 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(header::ORIGIN, origin.parse().unwrap());
         }
-        assert_eq!(guard.check(method, &headers).is_ok(), expect, "{method} {host} {origin:?}");
+        let root = Uri::from_static("/");
+        assert_eq!(guard.check(method, &root, &headers).is_ok(), expect, "{method} {host} {origin:?}");
+    }
+
+    #[test]
+    fn http_2_names_the_host_in_the_address() {
+        let guard = Guard(Arc::default());
+        let check = |uri: &'static str, expect: bool| {
+            let found = guard.check(&Method::GET, &Uri::from_static(uri), &HeaderMap::new());
+            assert_eq!(found.is_ok(), expect, "{uri}");
+        };
+        check("https://127.0.0.1:8443/metrics", true);
+        check("https://evil.example/metrics", false);
+        check("/metrics", false);
     }
 
     #[test]
