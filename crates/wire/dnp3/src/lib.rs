@@ -18,6 +18,7 @@ extern crate std;
 
 pub mod app;
 pub mod channel;
+mod codes;
 pub mod crc;
 pub mod datagram;
 mod decimal;

@@ -481,7 +481,7 @@ fn encode_control(control: &Control, status: CommandStatus, out: &mut Vec<u8>) {
         Control::Analog(AnalogCommand::Float32(x)) => out.extend_from_slice(&x.to_le_bytes()),
         Control::Analog(AnalogCommand::Float64(x)) => out.extend_from_slice(&x.to_le_bytes()),
     }
-    out.push(status.octet());
+    out.push(status.code());
 }
 
 #[cfg(test)]

@@ -127,7 +127,7 @@ impl Application {
         let slot = self.database.slots_between(point_type, index, index).next();
         let point = slot.and_then(|slot| self.database.point(slot));
         let Some((class, event_variation)) = point.and_then(Point::command_events) else { return };
-        let flags = Flags(status.octet() & 0x7F);
+        let flags = Flags(status.code() & 0x7F);
         let command = Change { class, event_variation, bits: commanded(control), flags };
         self.events.push_command(point_type, index, command, self.clock.stamp(now));
         self.note_event(now, class);
@@ -213,7 +213,7 @@ fn write_statuses(echo: &mut [u8], end: usize, octets: usize, statuses: &[Comman
     let Some(stride) = octets.checked_div(statuses.len()).filter(|stride| *stride > 0) else { return };
     for (object, status) in objects.chunks_mut(stride).zip(statuses) {
         if let Some(last) = object.last_mut() {
-            *last = status.octet();
+            *last = status.code();
         }
     }
 }

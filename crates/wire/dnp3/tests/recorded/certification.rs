@@ -38,7 +38,7 @@ fn tell(header: &Header<'_>, text: &mut String) {
             Control::Analog(AnalogCommand::Int16(value)) => write!(text, "[{}] - value: {value}", control.index),
             Control::Analog(other) => panic!("the run has no {other:?}"),
         };
-        let _ = writeln!(text, " status: {}", control.status.octet());
+        let _ = writeln!(text, " status: {}", control.status.code());
     }
     for (index, state) in header.bits() {
         let _ = writeln!(text, "[{index}] - BooleanValue({state})");

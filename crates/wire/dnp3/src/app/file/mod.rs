@@ -303,7 +303,7 @@ impl<'a> FileObject<'a> {
             }
             Self::TransportStatus(x) => {
                 push_block(x.handle, x.block, x.last, out);
-                out.push(x.status.octet());
+                out.push(x.status.code());
                 out.extend_from_slice(x.text);
             }
             Self::Descriptor(x) => x.emit(out),
@@ -416,7 +416,7 @@ impl FileCommandStatus<'_> {
         out.extend_from_slice(&self.size.to_le_bytes());
         out.extend_from_slice(&self.block_octets.to_le_bytes());
         out.extend_from_slice(&self.request_id.to_le_bytes());
-        out.push(self.status.octet());
+        out.push(self.status.code());
         out.extend_from_slice(self.text);
     }
 }

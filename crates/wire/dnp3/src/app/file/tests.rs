@@ -102,7 +102,7 @@ fn a_directory_is_read_across_blocks() {
 fn statuses_round_trip() {
     let known: Vec<_> = (0..=254).map(FileStatus::from_octet).filter(|s| *s != FileStatus::Undefined).collect();
     assert_eq!(known.len(), 15);
-    assert!(known.iter().all(|status| FileStatus::from_octet(status.octet()) == *status));
+    assert!(known.iter().all(|status| FileStatus::from_octet(status.code()) == *status));
 }
 
 /// Everything that an object is made of.
