@@ -23,9 +23,11 @@ test: packages $(VENV) $(CONSOLE)
 ## bench: the published experiments, each beside a floor measured in the same run
 bench: $(CONSOLE)
 	@bash .ci/step "build tieline" cargo build --release --locked -p tieline
-	@for experiment in dnp3 bus history; do \
+	@for experiment in "dnp3 --experiment all" bus history "seal --concurrency 1,16,64,512 --seconds 1"; do \
 		echo; echo "== tieline bench $$experiment"; $(TIELINE) bench $$experiment; \
 	done
+	@echo; echo "== tieline bench delay"; \
+	if [ "$$(id -u)" = 0 ]; then $(TIELINE) bench delay; else echo "needs root: sudo $(TIELINE) bench delay"; fi
 
 # What the tests need of the system. Only what is absent is installed.
 packages:
