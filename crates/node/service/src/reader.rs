@@ -5,6 +5,7 @@
 //! reading goes on.
 
 use std::fmt;
+use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -73,6 +74,18 @@ impl fmt::Display for ConfigError {
 }
 
 impl std::error::Error for ConfigError {}
+
+/// The text of a configuration file.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn read_text(path: &Path) -> Result<String, ConfigError> {
+    std::fs::read_to_string(path).map_err(|error| {
+        let (file, key) = (path.display().to_string(), "(file)".to_owned());
+        let (found, expected) = (error.to_string(), "a readable TOML file".to_owned());
+        ConfigError(vec![Finding { file, line: 1, column: 1, key, found, expected }])
+    })
+}
 
 /// What a parser expected, in words that end the sentence "expected …".
 pub type Expected = String;

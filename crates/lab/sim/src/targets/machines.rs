@@ -42,6 +42,23 @@ impl<M: Machine> Bench<M> {
         Self { machine, now: START, peer, from_master, sent: Vec::new(), events: Vec::new() }
     }
 
+    /// Begins the connection, or ends it.
+    fn toggle(&mut self, connected: &mut bool) {
+        *connected = !*connected;
+        if *connected {
+            self.machine.handle_connected(self.now);
+        } else {
+            self.machine.handle_disconnected(self.now);
+        }
+    }
+
+    /// Octets that mean nothing.
+    fn feed_noise(&mut self, choices: &mut Choices) {
+        let count = usize::try_from(choices.below(60)).unwrap_or(0);
+        let line = choices.octets(count);
+        self.feed(&line);
+    }
+
     /// Takes all events and all output, and checks both.
     pub(crate) fn drain(&mut self) {
         for _ in 0..WORK_MAX {
@@ -165,19 +182,8 @@ pub(super) fn master(octets: &[u8]) {
     let (mut connected, mut token, mut open) = (false, 0, BTreeMap::new());
     for _ in 0..STEPS_MAX {
         match choices.below(10) {
-            0 => {
-                connected = !connected;
-                if connected {
-                    bench.machine.handle_connected(bench.now);
-                } else {
-                    bench.machine.handle_disconnected(bench.now);
-                }
-            }
-            1 if connected => {
-                let count = usize::try_from(choices.below(60)).unwrap_or(0);
-                let line = choices.octets(count);
-                bench.feed(&line);
-            }
+            0 => bench.toggle(&mut connected),
+            1 if connected => bench.feed_noise(&mut choices),
             2 => bench.pass(choices.millis(0, 8000)),
             3 => {
                 token += 1;
@@ -315,19 +321,8 @@ pub(super) fn outstation(octets: &[u8]) {
     let mut connected = false;
     for _ in 0..STEPS_MAX {
         match choices.below(10) {
-            0 => {
-                connected = !connected;
-                if connected {
-                    bench.machine.handle_connected(bench.now);
-                } else {
-                    bench.machine.handle_disconnected(bench.now);
-                }
-            }
-            1 if connected => {
-                let count = usize::try_from(choices.below(60)).unwrap_or(0);
-                let line = choices.octets(count);
-                bench.feed(&line);
-            }
+            0 => bench.toggle(&mut connected),
+            1 if connected => bench.feed_noise(&mut choices),
             2 => bench.pass(choices.millis(0, 8000)),
             3..=4 => {
                 let index = u16::try_from(choices.below(10)).unwrap_or(0);

@@ -33,14 +33,8 @@ pub const DEFAULT_FILE: &str = include_str!("default.toml");
 /// # Errors
 /// Everything that is wrong in any of the files.
 pub fn load(path: &Path) -> Result<Config, ConfigError> {
-    let file = path.display().to_string();
-    match std::fs::read_to_string(path) {
-        Ok(text) => from_text(&file, &text, path.parent().unwrap_or(Path::new("."))),
-        Err(error) => {
-            let (key, expected) = ("(file)".to_owned(), "a readable TOML file".to_owned());
-            Err(ConfigError(vec![Finding { file, line: 1, column: 1, key, found: error.to_string(), expected }]))
-        }
-    }
+    let text = reader::read_text(path)?;
+    from_text(&path.display().to_string(), &text, path.parent().unwrap_or(Path::new(".")))
 }
 
 /// Reads a configuration from text; point lists are found beside `folder`.

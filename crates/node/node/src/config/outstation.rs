@@ -32,10 +32,10 @@ mod files;
 
 pub use files::FolderConfig;
 
+use super::ConfigError;
 use super::parse;
-use super::reader::{Document, Expected, Findings, Section};
+use super::reader::{Document, Expected, Findings, Section, read_text};
 use super::secure::{StationSecurity, read_station_security};
-use super::{ConfigError, Finding};
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -104,14 +104,7 @@ pub struct OutstationPoint {
 /// # Errors
 /// Everything that is wrong in it.
 pub fn load(path: &Path) -> Result<OutstationFile, ConfigError> {
-    let file = path.display().to_string();
-    match std::fs::read_to_string(path) {
-        Ok(text) => from_text(&file, &text),
-        Err(error) => {
-            let (key, expected) = ("(file)".to_owned(), "a readable TOML file".to_owned());
-            Err(ConfigError(vec![Finding { file, line: 1, column: 1, key, found: error.to_string(), expected }]))
-        }
-    }
+    from_text(&path.display().to_string(), &read_text(path)?)
 }
 
 /// Reads an outstation's file from text.

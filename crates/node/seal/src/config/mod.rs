@@ -17,7 +17,7 @@ use std::time::Duration;
 use tieline_net::tls::Tls;
 use tieline_rsfn::InflateLimits;
 use tieline_service::parse;
-use tieline_service::reader::{ConfigError, Document, Finding, Findings, Section};
+use tieline_service::reader::{ConfigError, Document, Findings, Section, read_text};
 use tieline_service::tls::{self, Peers};
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -73,14 +73,8 @@ impl Config {
 /// # Errors
 /// Everything that is wrong in any of the files.
 pub fn load(path: &Path) -> Result<Config, ConfigError> {
-    let file = path.display().to_string();
-    match std::fs::read_to_string(path) {
-        Ok(text) => from_text(&file, &text, path.parent().unwrap_or(Path::new("."))),
-        Err(error) => {
-            let (key, expected) = ("(file)".to_owned(), "a readable TOML file".to_owned());
-            Err(ConfigError(vec![Finding { file, line: 1, column: 1, key, found: error.to_string(), expected }]))
-        }
-    }
+    let text = read_text(path)?;
+    from_text(&path.display().to_string(), &text, path.parent().unwrap_or(Path::new(".")))
 }
 
 /// Reads a configuration from text; keys and certificates are found beside `folder`.
