@@ -119,11 +119,17 @@ impl<'a> Document<'a> {
         read(&mut Document { file, text, findings }, section)
     }
 
-    /// Reports what is wrong at an octet of the text.
-    pub fn report(&mut self, at: usize, key: &str, found: String, expected: Expected) {
+    /// The line and the column of an octet of the text, from 1.
+    #[must_use]
+    pub fn place(&self, at: usize) -> (usize, usize) {
         let before = self.text.get(..at).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+        (line, before.rsplit('\n').next().unwrap_or("").chars().count() + 1)
+    }
+
+    /// Reports what is wrong at an octet of the text.
+    pub fn report(&mut self, at: usize, key: &str, found: String, expected: Expected) {
+        let (line, column) = self.place(at);
         self.findings.push(Finding { file: self.file.to_owned(), line, column, key: key.to_owned(), found, expected });
     }
 

@@ -17,9 +17,9 @@ pub struct OutstationArgs {
     pub connect: Option<String>,
     #[command(flatten)]
     pub transport: TransportArgs,
-    /// The outstation's database and addresses
-    #[arg(long, value_name = "FILE")]
-    pub config: PathBuf,
+    /// The outstation's database and addresses; repeated, several outstations behind the one port
+    #[arg(long, value_name = "FILE", required = true)]
+    pub config: Vec<PathBuf>,
     /// Print one JSON object with the address in use first, and events as JSON
     #[arg(long)]
     pub json: bool,

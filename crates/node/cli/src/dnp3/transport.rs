@@ -36,7 +36,7 @@ pub struct TransportArgs {
     /// The local address of datagrams, where we connect
     #[arg(long, value_name = "ADDR", value_parser = crate::args::address, help_heading = "UDP")]
     pub udp_local: Option<SocketAddr>,
-    /// Who is heard, where we listen; may be repeated [default: anyone]
+    /// Who is heard, where we listen; may be repeated [default: anyone, on a loopback address]
     #[arg(long, value_name = "IP", help_heading = "UDP")]
     pub udp_remote: Vec<IpAddr>,
     /// Bits a second
@@ -107,7 +107,11 @@ impl TransportArgs {
             true => End::Listen(crate::args::address(address).map_err(anyhow::Error::msg)?),
             false => End::Connect(address.to_owned()),
         };
-        Ok(Transport { end, over })
+        let transport = Transport { end, over };
+        if transport.hears_strangers() {
+            bail!("--over udp on an address that other machines can reach needs --udp-remote: whom to hear");
+        }
+        Ok(transport)
     }
 
     fn tls(&self) -> Result<TlsOptions> {

@@ -29,8 +29,10 @@
 
 mod attributes;
 mod files;
+mod several;
 
 pub use files::FolderConfig;
+pub use several::load_all;
 
 use super::ConfigError;
 use super::parse;
@@ -75,6 +77,15 @@ pub struct MasterFile {
 }
 
 impl OutstationFile {
+    /// Its masters: one, or several.
+    #[must_use]
+    pub fn all_masters(&self) -> Vec<MasterFile> {
+        match self.masters.as_slice() {
+            [] => vec![MasterFile { address: self.config.master, from: None }],
+            several => several.to_vec(),
+        }
+    }
+
     /// The outstation, or its association with one of several masters.
     #[must_use]
     pub fn outstation(&self, master: u16, controls: BoxedControlHandler) -> Outstation {

@@ -86,6 +86,12 @@ impl UserStore {
         Ok(Self { path: path.to_path_buf(), sequence: kept.sequence, users: users?, removed: kept.removed })
     }
 
+    /// Its file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The lowest sequence number of a change that may come.
     #[must_use]
     pub const fn sequence(&self) -> u32 {

@@ -7,6 +7,8 @@
 //! restart
 //! quit
 //! ```
+//!
+//! Where there are several outstations, `outstation ADDRESS` stands before the line (not before `quit`).
 
 use tieline_dnp3::{DnpTime, DoubleBit, Flags, Measured, Measurement, PointType, Stamp};
 
@@ -23,6 +25,32 @@ pub enum Line {
     Restart,
     /// End.
     Quit,
+}
+
+/// A line, and the outstation that it is for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AddressedLine {
+    /// Its link address; none where the line does not say.
+    pub outstation: Option<u16>,
+    /// What to do.
+    pub line: Line,
+}
+
+impl AddressedLine {
+    /// Reads a line that may begin with `outstation ADDRESS`.
+    ///
+    /// # Errors
+    /// What was found, and what was expected.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let Some(rest) = text.trim_start().strip_prefix("outstation ") else {
+            return Ok(Self { outstation: None, line: Line::parse(text)? });
+        };
+        let (address, line) = rest.trim_start().split_once(' ').unwrap_or((rest, ""));
+        let outstation = address.trim().parse().map_err(|_| {
+            format!("the outstation is {:?}, expected its link address, a whole number from 0 to 65519", address.trim())
+        })?;
+        Ok(Self { outstation: Some(outstation), line: Line::parse(line)? })
+    }
 }
 
 impl Line {
@@ -159,5 +187,19 @@ mod tests {
         check("update binary 70000 true", "the index is \"70000\", expected a whole number from 0 to 65535");
         check("update binary 0 true flags=0x100", "flags is \"0x100\", expected an octet like 0x01");
         check("update binary", "the line ends early, expected update <type> <index> <value> [flags=0x01] [time=ms]");
+    }
+
+    #[test]
+    fn a_line_may_name_its_outstation() {
+        let check = |text: &str, expect: Result<(Option<u16>, Line), &str>| {
+            let found = AddressedLine::parse(text).map(|asked| (asked.outstation, asked.line));
+            assert_eq!(found, expect.map_err(str::to_owned), "{text}");
+        };
+        check("local on", Ok((None, Line::Local(true))));
+        check("outstation 12 local on", Ok((Some(12), Line::Local(true))));
+        check("outstation  65519  restart", Ok((Some(65_519), Line::Restart)));
+        let expected = "expected its link address, a whole number from 0 to 65519";
+        check("outstation relay restart", Err(&format!("the outstation is \"relay\", {expected}")));
+        check("outstation 12", Err(&Line::parse("").unwrap_err()));
     }
 }

@@ -17,13 +17,14 @@ pub use tls::{EXPIRES_SOON, TlsShelf, watch};
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 use std::time::Duration;
 use tieline_core::Machine;
 use tieline_dnp3::datagram::{DATAGRAM_OCTETS, whole_units};
 use tieline_dnp3::lean::{Carrier, Side};
 use tieline_net::tls::{TlsError, TlsFiles};
 use tieline_net::{
-    ConnectOver, Datagrams, ListenConfig, ListenOver, Listener, Marks, Owner, SerialConfig, Session, Target,
+    ConnectOver, Datagrams, ListenConfig, ListenOver, Listener, Marks, Owner, SerialConfig, Session, Shard, Target,
     TlsConnect, TlsListen, UdpConnect, UdpListen, keep_connected,
 };
 
@@ -147,6 +148,15 @@ impl Transport {
         }
     }
 
+    /// Whether it takes datagrams of anyone on a network: one that is forged would take the place of the peer.
+    #[must_use]
+    pub fn hears_strangers(&self) -> bool {
+        match (&self.end, &self.over) {
+            (End::Listen(address), Over::Udp(udp)) => !address.ip().is_loopback() && udp.remotes.is_empty(),
+            (End::Listen(_) | End::Connect(_) | End::Line(_), _) => false,
+        }
+    }
+
     /// What carries lean messages; none over a serial line, which needs the checks of link frames.
     #[must_use]
     pub const fn carrier(&self) -> Option<Carrier> {
@@ -190,29 +200,35 @@ impl Transport {
 }
 
 impl Route {
-    /// Runs the session until the shard ends; a new connection takes the place of an old one. Returns where it listens,
-    /// if it does. `seed` spreads the attempts to connect.
+    /// Runs a session for each connection until the shard ends: one after the other where this side connects, side by
+    /// side where it listens. `seat` gives a session, and who learns of it. Returns where it listens, if it does.
     ///
     /// # Errors
     /// The address cannot be listened on.
-    pub async fn start<M, O>(self, session: Session<M>, seed: u64, mut owner: O) -> std::io::Result<Option<SocketAddr>>
+    pub async fn start_each<M, O>(
+        self,
+        shard: &Rc<Shard>,
+        seed: u64,
+        mut seat: impl FnMut() -> (Session<M>, O) + 'static,
+    ) -> std::io::Result<Option<SocketAddr>>
     where
         M: Machine + 'static,
-        O: Owner<M> + Clone + 'static,
+        O: Owner<M> + 'static,
     {
         let listen = match self {
             Self::Connect(target) => {
+                let (session, mut owner) = seat();
                 tokio::task::spawn_local(async move { keep_connected(&session, &target, seed, &mut owner).await });
                 return Ok(None);
             }
             Self::Listen(listen) => listen,
         };
-        let listener = Listener::bind(&listen, session.shard().counters().clone()).await?;
+        let listener = Listener::bind(&listen, shard.counters().clone()).await?;
         let address = listener.local_addr()?;
         tokio::task::spawn_local(async move {
             loop {
                 let accepted = listener.accept().await;
-                let (session, mut owner) = (session.clone(), owner.clone());
+                let (session, mut owner) = seat();
                 tokio::task::spawn_local(async move {
                     let _place = accepted.place;
                     session.run(accepted.stream, &mut owner).await;
@@ -220,5 +236,19 @@ impl Route {
             }
         });
         Ok(Some(address))
+    }
+
+    /// Runs the session until the shard ends; a new connection takes the place of an old one. Returns where it listens,
+    /// if it does. `seed` spreads the attempts to connect.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub async fn start<M, O>(self, session: Session<M>, seed: u64, owner: O) -> std::io::Result<Option<SocketAddr>>
+    where
+        M: Machine + 'static,
+        O: Owner<M> + Clone + 'static,
+    {
+        let shard = Rc::clone(session.shard());
+        self.start_each(&shard, seed, move || (session.clone(), owner.clone())).await
     }
 }

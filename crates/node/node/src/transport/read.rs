@@ -60,7 +60,14 @@ pub fn read_transport(doc: &mut Document<'_>, s: &mut Section<'_>, folder: &Path
         Kind::Tls => Over::Tls(tls?),
         Kind::Udp => Over::Udp(udp),
     };
-    Some(Transport { end: connect.or(listen)?, over })
+    let transport = Transport { end: connect.or(listen)?, over };
+    if transport.hears_strangers() {
+        let found = "nothing, and a listening address that other machines can reach".to_owned();
+        let expected = "remotes = [\"10.1.2.3\"], the IP addresses that are heard: without a connection, one forged datagram of \
+                        anyone else would take the session";
+        doc.report(s.value_at("listen"), &s.key("udp.remotes"), found, expected.to_owned());
+    }
+    Some(transport)
 }
 
 fn read_serial(mut s: Section<'_>, doc: &mut Document<'_>, present: bool) -> Option<(String, SerialConfig)> {

@@ -29,6 +29,17 @@ fn transports_are_read_or_say_what_is_wrong() {
         "listen='127.0.0.1:20000'\ntransport='udp'\nudp={remotes=['10.1.2.3'], silence='1m'}",
         Ok("listening on 127.0.0.1:20000 (UDP)"),
     );
+    check("listen='127.0.0.1:20000'\ntransport='udp'", Ok("listening on 127.0.0.1:20000 (UDP)"));
+    check(
+        "listen='0.0.0.0:20000'\ntransport='udp'\nudp={remotes=['10.1.2.3']}",
+        Ok("listening on 0.0.0.0:20000 (UDP)"),
+    );
+    check(
+        "listen='0.0.0.0:20000'\ntransport='udp'",
+        Err(&[
+            "n.toml:5:8: device.d.udp.remotes: found nothing, and a listening address that other machines can reach, expected remotes = [\"10.1.2.3\"], the IP addresses that are heard: without a connection, one forged datagram of anyone else would take the session",
+        ]),
+    );
     check("serial={port='/dev/ttyS0', baud=19200, parity='even', gap='20ms'}", Ok("/dev/ttyS0"));
     check(
         "",

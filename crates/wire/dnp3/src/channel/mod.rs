@@ -12,6 +12,9 @@
 //! late, and a drop that did not answer rests, longer each time, so that the others have the line. Whatever comes
 //! unsolicited is taken at any time.
 //!
+//! A channel is one connection. Outstations behind a port at which several masters connect are groups, and each connection
+//! has a channel of their lines ([`GroupLine`]).
+//!
 //! Read first: `input.rs`, then `line.rs`.
 
 mod counters;
@@ -24,7 +27,7 @@ mod tests;
 pub use counters::ChannelCounters;
 
 use crate::link::{Decoder, LinkAddress};
-use crate::outstation::Outstation;
+use crate::outstation::{GroupLine, Outstation};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::fmt;
@@ -46,6 +49,13 @@ pub trait Member: Machine {
 
 impl Member for Outstation {
     /// It speaks only when it is asked, or has something to report: it needs no answer but a confirm.
+    fn awaits_answer(&self) -> bool {
+        false
+    }
+}
+
+impl Member for GroupLine {
+    /// As an outstation of one master.
     fn awaits_answer(&self) -> bool {
         false
     }

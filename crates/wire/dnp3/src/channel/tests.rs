@@ -1,10 +1,12 @@
 use super::*;
 use crate::link::{Function, Header};
 use crate::master::{Master, MasterConfig, MasterEvent};
-use crate::outstation::{AcceptAll, Database, Outstation, OutstationConfig, PointConfig};
+use crate::outstation::{AcceptAll, Database, Group, GroupLine, Outstation, OutstationConfig, PointConfig};
 use crate::{Flags, Measured, Measurement, PointType};
 use alloc::boxed::Box;
+use alloc::rc::Rc;
 use alloc::vec;
+use core::cell::RefCell;
 use proptest::prelude::*;
 
 const MASTER: LinkAddress = LinkAddress::new(1);
@@ -196,6 +198,58 @@ fn frames_of_strangers_are_counted_and_broadcasts_reach_all() {
     assert_eq!((counters.frames, counters.unknown_addresses, counters.broadcasts), (2, 1, 1));
     let malformed = |id| far.member(MemberId(id)).unwrap().stats().endpoint.service.malformed;
     assert_eq!((malformed(0), malformed(1)), (1, 1));
+}
+
+/// A connection of several that reach the same outstations.
+fn connection(groups: &[(u16, Rc<RefCell<Group>>)]) -> Channel<GroupLine> {
+    let mut channel = Channel::new(false);
+    for (address, group) in groups {
+        channel.add(LinkAddress::new(*address), None, GroupLine::new(Rc::clone(group))).unwrap();
+    }
+    channel.handle_connected(Now::default());
+    channel
+}
+
+/// Asks an outstation for its link status over a connection; whether it answered there.
+fn answers(channel: &mut Channel<GroupLine>, destination: u16, source: u16) -> bool {
+    let (mut frame, mut out) = (Vec::new(), Vec::new());
+    let (destination, source) = (LinkAddress::new(destination), LinkAddress::new(source));
+    Header::new(true, Function::RequestStatus, destination, source).emit(&[], &mut frame);
+    assert_eq!(channel.handle_input(Now::default(), &frame), frame.len());
+    while channel.poll_event().is_some() {}
+    while channel.poll_transmit(Now::default(), &mut out) {}
+    !out.is_empty()
+}
+
+#[test]
+fn a_channel_of_group_lines_follows_its_masters() {
+    let association = |address, master| {
+        let config = OutstationConfig { address, master, ..OutstationConfig::default() };
+        Outstation::new(config, Database::new(), Box::new(AcceptAll))
+    };
+    let group = |address, masters: &[u16]| {
+        let group = Group::new(masters.iter().map(|master| association(address, *master)));
+        (address, Rc::new(RefCell::new(group)))
+    };
+    let groups = [group(10, &[1, 2]), group(11, &[1])];
+    let (mut one, mut other) = (connection(&groups), connection(&groups));
+    // Each master has the outstations on its own connection, or both on one.
+    assert!(answers(&mut one, 10, 1) && answers(&mut other, 10, 2) && answers(&mut other, 11, 1));
+    let moved = |at: usize| groups[at].1.borrow().counters().moved;
+    assert_eq!((moved(0), moved(1)), (0, 0));
+    // An association goes on where its master is heard, and its own alone.
+    assert!(answers(&mut one, 11, 1) && answers(&mut other, 10, 2));
+    assert_eq!((moved(0), moved(1)), (0, 1));
+    // Strangers, and outstations that are not there, get nothing.
+    assert!(!answers(&mut one, 11, 2) && !answers(&mut one, 12, 1));
+    assert_eq!((one.counters().unknown_addresses, groups[1].1.borrow().counters().unknown_source), (1, 1));
+    // A connection on which nobody speaks any more ends; the one that they speak on stays.
+    assert!(answers(&mut one, 10, 2));
+    for member in [MemberId(0), MemberId(1)] {
+        other.member_mut(member);
+    }
+    while other.poll_event().is_some() {}
+    assert!(other.is_closed() && !one.is_closed());
 }
 
 #[test]
