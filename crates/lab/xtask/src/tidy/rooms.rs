@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use toml::{Table, Value};
 
 /// Crates that work without std, clock, socket, thread and random source: all that `core`, `wire` and `engine` may use.
-const PURE: [&str; 17] = [
+const PURE: [&str; 18] = [
     "aes",
     "aes-kw",
     "bytes",
@@ -30,6 +30,7 @@ const PURE: [&str; 17] = [
     "slab",
     "subtle",
     "zeroize",
+    "zstd-safe",
 ];
 
 /// Crates with an executor, a socket or a file inside: not even for the tests of `core`, `wire` and `engine`.

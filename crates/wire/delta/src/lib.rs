@@ -1,0 +1,71 @@
+//! Topics sent as what changed: the codecs, the server's side of a topic and the client's. The format is that of
+//! docs/delta.md.
+//!
+//! In: values of a topic one after the other ([`Stream`]), or payloads of one ([`Decoder`]). Out: payloads, shared by
+//! all who hold the same revision; values.
+//!
+//! Never: a session, a topic's name, a clock, a packet of MQTT; never a value that is not the sender's: what cannot be
+//! applied is an error, and a whole value is asked for.
+//!
+//! Read first: `header.rs` and `payload.rs` (what goes over the wire), then `stream.rs`, `decoder.rs`.
+//!
+//! # Example
+//!
+//! ```
+//! use tieline_core::{Body, Point, Value};
+//! use tieline_delta::{CodecSet, Codecs, Decoded, Decoder, Revision, Stream};
+//!
+//! let mut codecs = Codecs::built_in();
+//! let amps = |x: f64| Body::Point(Point { value: Value::Float(x), ..Point::default() });
+//! let mut stream = Stream::new(Revision(7), &amps(49.98));
+//! let mut decoder = Decoder::new(1 << 20);
+//! decoder.apply(&stream.since(None, CodecSet::POINT).to_bytes(), &mut codecs)?;
+//!
+//! stream.update(&amps(49.99), CodecSet::POINT, &mut codecs);
+//! let payload = stream.since(Some(Revision(7)), CodecSet::POINT).to_bytes();
+//! assert_eq!(payload.len(), 2);
+//! assert_eq!(decoder.apply(&payload, &mut codecs)?, Decoded::Value(amps(49.99)));
+//! # Ok::<(), tieline_delta::DeltaError>(())
+//! ```
+//!
+//! # Limits
+//!
+//! | limit | when full |
+//! |---|---|
+//! | [`RING_MAX`] deltas a topic | the oldest goes; who is further behind gets the whole value |
+//! | `value_octets_max` of a [`Decoder`] | the payload is refused |
+//! | [`SEVERAL_MAX`] updates in one payload | the whole value is sent |
+#![no_std]
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod codec;
+mod decoder;
+mod error;
+mod header;
+#[cfg(feature = "hunk")]
+mod hunk;
+mod offer;
+mod payload;
+mod point;
+mod stream;
+mod varint;
+#[cfg(feature = "zstd")]
+mod zstd;
+
+pub use codec::{Codec, CodecId, CodecSet, Codecs, Taken};
+pub use decoder::{Decoded, Decoder};
+pub use error::DeltaError;
+pub use header::{Header, Kind, Low, Revision};
+#[cfg(feature = "hunk")]
+pub use hunk::Hunk;
+pub use offer::{BATCH_TOPIC, PROPERTY, RESYNC_TOPIC};
+pub use payload::{Parts, Payload, SEVERAL_MAX, items};
+pub use point::PointState;
+pub use stream::{RING_MAX, Stream, Updated};
+#[cfg(feature = "zstd")]
+pub use zstd::Zstd;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,41 @@
+//! The user property by which codecs are agreed.
+
+use crate::{CodecSet, Codecs};
+use alloc::string::String;
+
+/// The name of the user property: on SUBSCRIBE what the client takes, on SUBACK what the server will use; on PUBLISH
+/// to the server, that the payload is one of these.
+pub const PROPERTY: &str = "tieline-delta";
+/// Where a client publishes a topic's name to be sent its whole value.
+pub const RESYNC_TOPIC: &str = "$tieline/resync";
+/// Where a server publishes several payloads at once.
+pub const BATCH_TOPIC: &str = "$tieline/batch";
+/// Octets of the property's value that are read.
+const OFFER_OCTETS_MAX: usize = 256;
+
+impl Codecs {
+    /// What both sides know of a list such as `point,hunk,zstd`; unknown names are passed over.
+    #[must_use]
+    pub fn agree(&self, offer: &str) -> CodecSet {
+        if offer.len() > OFFER_OCTETS_MAX {
+            return CodecSet::NONE;
+        }
+        let known = offer.split(',').filter_map(|name| self.named(name.trim()));
+        let set = known.fold(CodecSet::NONE, CodecSet::with);
+        // Batches of nothing.
+        if set == CodecSet::BATCH { CodecSet::NONE } else { set }
+    }
+
+    /// A set as the value of the property; none for the empty set, which is said by leaving the property out.
+    #[must_use]
+    pub fn offer(&self, set: CodecSet) -> Option<String> {
+        let mut list = String::new();
+        for name in self.names(set) {
+            if !list.is_empty() {
+                list.push(',');
+            }
+            list.push_str(name);
+        }
+        (!list.is_empty()).then_some(list)
+    }
+}
