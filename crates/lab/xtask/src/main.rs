@@ -7,6 +7,7 @@
 //! Read first: `tidy/rooms.rs`, which decides who may depend on whom.
 
 mod deny;
+mod figures;
 mod objects;
 mod sim;
 mod tidy;
@@ -39,10 +40,15 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
     match words {
         ["tidy"] => tidy::run(root),
         ["deny"] => deny::run(root),
-        ["gen"] => objects::objects(false),
-        ["gen", "--check"] => objects::objects(true),
+        ["gen"] => generate(root, false),
+        ["gen", "--check"] => generate(root, true),
         ["sim", "--seed", seed] => sim::one(seed.parse().context("a seed is a number")?),
         ["sim", "--seeds", seeds] => sim::many(seeds.parse().context("how many is a number")?),
         _ => anyhow::bail!("{USAGE}"),
     }
+}
+
+fn generate(root: &Path, check: bool) -> anyhow::Result<()> {
+    objects::objects(check)?;
+    figures::figures(root, check)
 }
