@@ -23,7 +23,8 @@ test: packages $(VENV) $(CONSOLE)
 ## bench: the published experiments, each beside a floor measured in the same run
 bench: $(CONSOLE)
 	@bash .ci/step "build tieline" cargo build --release --locked -p tieline
-	@for experiment in "dnp3 --experiment all" bus history "seal --concurrency 1,16,64,512 --seconds 1"; do \
+	@bash .ci/peers
+	@export PATH="$$PWD/.work/bin:$$PATH"; for experiment in "dnp3 --experiment all" fanout bus history "seal --concurrency 1,16,64,512 --seconds 1"; do \
 		echo; echo "== tieline bench $$experiment"; $(TIELINE) bench $$experiment; \
 	done
 	@echo; echo "== tieline bench delay"; \

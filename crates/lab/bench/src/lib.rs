@@ -1,6 +1,6 @@
 //! The published scalability experiments of the field, each beside a floor that is measured in the same run.
 //!
-//! In: what to run ([`dnp3::Options`], [`bus::Options`], [`history::Options`], [`seal::Options`]). Out: rows, as a table or as JSON whose
+//! In: what to run ([`dnp3::Options`], [`bus::Options`], [`fanout::Options`], [`history::Options`], [`seal::Options`]). Out: rows, as a table or as JSON whose
 //! keys carry their units ([`write_rows`]), and as curves ([`curves`]).
 //!
 //! A floor moves the same octets in the same groups over the same number of connections and threads, without any of
@@ -16,6 +16,7 @@ pub mod bus;
 pub mod curves;
 pub mod delay;
 pub mod dnp3;
+pub mod fanout;
 pub mod history;
 mod load;
 mod memory_group;

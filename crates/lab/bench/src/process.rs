@@ -21,9 +21,27 @@ pub fn cpu() -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
+/// What the clock of `/proc` counts in: USER_HZ, 100 a second on every Linux.
+const TICKS_A_SECOND: f64 = 100.0;
+
+/// Processor time of another process so far, user and system, in seconds.
+pub fn cpu_s_of(process: u32) -> Result<f64> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The name, which may hold spaces, ends with the last parenthesis; user and system time are the 14th and 15th.
+    let after = text.rsplit_once(')').map_or("", |(_, after)| after);
+    let ticks: Vec<f64> = after.split_whitespace().skip(11).take(2).filter_map(|n| n.parse().ok()).collect();
+    ensure!(ticks.len() == 2, "/proc/{process}/stat has no times");
+    Ok(ticks.iter().sum::<f64>() / TICKS_A_SECOND)
+}
+
 /// Octets of memory that are resident, counted page by page (`/proc/self/status` lags behind by some pages a thread).
 pub fn resident_octets() -> Result<u64> {
     kilobytes("/proc/self/smaps_rollup", "Rss:")
+}
+
+/// The same of another process.
+pub fn resident_octets_of(process: u32) -> Result<u64> {
+    kilobytes(&format!("/proc/{process}/smaps_rollup"), "Rss:")
 }
 
 /// The most octets of memory that were ever resident.
@@ -73,6 +91,8 @@ mod tests {
     fn reads_what_the_system_says() {
         assert!(cpu() > Duration::ZERO);
         assert!(resident_octets().unwrap() > 100_000);
+        assert!(resident_octets_of(std::process::id()).unwrap() > 100_000);
+        assert!(cpu_s_of(std::process::id()).unwrap() < 1e6);
         assert!(peak_resident_octets().unwrap() > 100_000);
         assert!(reserve_descriptors(1, 2).is_ok());
         let refused = reserve_descriptors(usize::MAX / 8, 2).unwrap_err().to_string();

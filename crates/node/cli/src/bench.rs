@@ -2,6 +2,7 @@
 
 pub mod args;
 mod delay;
+mod fanout;
 
 use anyhow::Result;
 use args::{BenchDnp3Args, BenchVerb, Dnp3Experiment, SealExperiment};
@@ -18,6 +19,7 @@ pub fn bench(verb: BenchVerb) -> Result<ExitCode> {
     match verb {
         BenchVerb::Dnp3(args) => bench_dnp3(&args)?,
         BenchVerb::Delay(args) => delay::bench_delay(args)?,
+        BenchVerb::Fanout(args) => fanout::bench_fanout(args)?,
         BenchVerb::Bus { devices, points, listeners, rounds, json } => {
             let rows = bus::run(&bus::Options { devices, points, listeners, rounds }, &Progress::new(true))?;
             write_rows(&mut stdout(), &rows, bus::COLUMNS, json)?;

@@ -1,6 +1,7 @@
 //! Two servers as processes of their own, with keys made for one run.
 
-use anyhow::{Context, Result, bail, ensure};
+use crate::process;
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::OpenOptionsExt;
@@ -16,8 +17,6 @@ use tieline_seal::x509::{Subject, pem, self_signed};
 
 /// Days that the certificates of a run are valid.
 const DAYS: u64 = 2;
-/// What the clock of `/proc` counts in: USER_HZ, 100 a second on every Linux.
-const TICKS_A_SECOND: f64 = 100.0;
 
 /// Keys, certificates and configurations of one run.
 pub(super) struct Folder {
@@ -91,7 +90,7 @@ impl Servers {
 
     /// Processor time of both so far, user and system, in seconds.
     pub(super) fn cpu_s(&self) -> Result<f64> {
-        self.servers.iter().map(Server::cpu_s).sum()
+        self.servers.iter().map(|server| process::cpu_s_of(server.child.id())).sum()
     }
 }
 
@@ -114,15 +113,6 @@ impl Server {
         let hello: Value = serde_json::from_str(&line).context("a server did not start")?;
         server.address = hello["protocol"].as_str().context("a server says no address")?.to_owned();
         Ok(server)
-    }
-
-    fn cpu_s(&self) -> Result<f64> {
-        let text = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The name, which may hold spaces, ends with the last parenthesis; user and system time are the 14th and 15th.
-        let after = text.rsplit_once(')').map_or("", |(_, after)| after);
-        let ticks: Vec<f64> = after.split_whitespace().skip(11).take(2).filter_map(|n| n.parse().ok()).collect();
-        ensure!(ticks.len() == 2, "/proc/{}/stat has no times", self.child.id());
-        Ok(ticks.iter().sum::<f64>() / TICKS_A_SECOND)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the experiments are told on the command line.
 
 use super::delay::DelayArgs;
+use super::fanout::FanoutArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -11,6 +12,8 @@ pub enum BenchVerb {
     Dnp3(BenchDnp3Args),
     /// From a fault to all who must know, in network namespaces with ports of 100 Mbit/s (needs root)
     Delay(DelayArgs),
+    /// Many subscribers of many topics, beside the installed peers and raw writes
+    Fanout(FanoutArgs),
     /// Time from publish until every listener has all points of all devices
     Bus {
         /// Devices, as a list
@@ -147,4 +150,13 @@ fn octets(text: &str) -> Result<u64, String> {
     };
     let count = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit));
     count.filter(|octets| *octets > 0).ok_or_else(|| "expected octets, as in 64M or 65536k".to_owned())
+}
+
+/// `on` or `off`.
+pub fn on_or_off(word: &str) -> Result<bool, String> {
+    match word {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("expected on or off".to_owned()),
+    }
 }

@@ -1,5 +1,6 @@
 //! `tieline bench delay`.
 
+use super::args::on_or_off;
 use crate::args::duration;
 use anyhow::Result;
 use clap::Args;
@@ -62,12 +63,4 @@ pub fn bench_delay(args: DelayArgs) -> Result<()> {
 fn way(word: &str) -> Result<Way, String> {
     let ways = Way::ALL;
     ways.into_iter().find(|way| way.name() == word).ok_or_else(|| "expected tcp, udp, lean-tcp or lean-udp".to_owned())
-}
-
-fn on_or_off(word: &str) -> Result<bool, String> {
-    match word {
-        "on" => Ok(true),
-        "off" => Ok(false),
-        _ => Err("expected on or off".to_owned()),
-    }
 }

@@ -1,0 +1,87 @@
+//! Curves of the run, beside those that were published.
+
+use super::{Figures, Row};
+use crate::curves::{Axis, Chart, Curve, Line, Scale};
+use crate::rounds::number;
+
+/// Published (2023), 16 virtual processors: subscribers, processors without deltas, megabits a second, processors with
+/// deltas, megabits a second.
+const PUBLISHED: [(f64, f64, f64, f64, f64); 3] =
+    [(5_000.0, 2.0, 600.0, 2.5, 103.0), (10_000.0, 3.0, 1_200.0, 3.5, 206.0), (20_000.0, 5.0, 2_400.0, 5.6, 412.0)];
+/// Events a second of each published subscriber.
+const PUBLISHED_EVENTS: f64 = 20.0;
+
+/// The charts, by the name of their file.
+#[must_use]
+pub fn charts(rows: &[Row]) -> Vec<(&'static str, Chart)> {
+    let cost = published("published", |row| row.1 / (row.0 * PUBLISHED_EVENTS) * 1e6);
+    let cost_delta = published("published, deltas", |row| row.3 / (row.0 * PUBLISHED_EVENTS) * 1e6);
+    let bytes = published("published", |row| row.2 * 1e6 / 8.0 / (row.0 * PUBLISHED_EVENTS));
+    let bytes_delta = published("published, deltas", |row| row.4 * 1e6 / 8.0 / (row.0 * PUBLISHED_EVENTS));
+    let chart = |title: &str, y: &str, figure: fn(&Figures) -> f64, others: Vec<Curve>| Chart {
+        title: title.to_owned(),
+        x: Axis { label: "subscribers".to_owned(), scale: Scale::Decades },
+        y: Axis { label: y.to_owned(), scale: Scale::Decades },
+        curves: others.into_iter().chain(measured(rows, figure)).collect(),
+    };
+    vec![
+        (
+            "fanout-cpu",
+            chart(
+                "Processor time of the server over subscribers",
+                "CPU seconds a million events",
+                |figures| figures.cpu_s_per_million,
+                vec![cost, cost_delta],
+            ),
+        ),
+        (
+            "fanout-bytes",
+            chart(
+                "Octets on the stream over subscribers",
+                "octets an event",
+                |f| f.bytes_per_event,
+                vec![bytes, bytes_delta],
+            ),
+        ),
+        (
+            "fanout-latency",
+            chart("Latency over subscribers", "p50, µs", |figures| number(figures.latency_us_p50), Vec::new()),
+        ),
+    ]
+}
+
+fn published(name: &str, figure: impl Fn(&(f64, f64, f64, f64, f64)) -> f64) -> Curve {
+    let points = PUBLISHED.iter().map(|row| (row.0, figure(row))).collect();
+    Curve { name: name.to_owned(), points, line: Line::Dashed, hue: if name.ends_with("deltas") { 2 } else { 1 } }
+}
+
+fn measured(rows: &[Row], figure: fn(&Figures) -> f64) -> Vec<Curve> {
+    let mut curves: Vec<Curve> = Vec::new();
+    for row in rows {
+        let Some(figures) = &row.figures else { continue };
+        let mut name = row.server.to_owned();
+        if row.delta {
+            name.push_str(", deltas");
+        }
+        if row.window_ms > 0 {
+            name.push_str(&format!(", {} ms", row.window_ms));
+        }
+        let point = (number(row.subscribers as u64), figure(figures));
+        match curves.iter_mut().find(|curve| curve.name == name) {
+            // Peers run once for each of our variants; the first stands for all.
+            Some(curve) if curve.points.iter().any(|known| known.0 == point.0) => {}
+            Some(curve) => curve.points.push(point),
+            None => {
+                let (line, hue) = match (row.server, row.delta) {
+                    ("floor", _) => (Line::Dotted, 0),
+                    ("mosquitto", _) => (Line::Solid, 4),
+                    ("nats", _) => (Line::Solid, 5),
+                    (_, true) => (Line::Solid, 2),
+                    (_, false) => (Line::Solid, 1),
+                };
+                curves.push(Curve { name, points: vec![point], line, hue });
+            }
+        }
+    }
+    curves
+}

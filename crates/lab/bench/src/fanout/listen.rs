@@ -1,0 +1,304 @@
+//! The subscribers: a process that holds their connections in one epoll instance and compares every value.
+
+use super::plan::{Plan, read, topic_of};
+use super::publish::now_us;
+use super::speech::{Arrived, Next, Speech};
+use anyhow::{Context, Result, bail, ensure};
+use hdrhistogram::Histogram;
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll;
+use rustix::fd::OwnedFd;
+use rustix::time::Timespec;
+use serde::{Deserialize, Serialize};
+use socket2::{Domain, Socket, Type};
+use std::io::{BufRead, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// Connections that are made before the first of them is waited for.
+const CONNECT_GROUP: usize = 128;
+/// Octets of one read.
+const READ_OCTETS: usize = 256 * 1024;
+/// Octets that the kernel keeps for a subscriber that reads nothing.
+const STALLED_OCTETS: usize = 4096;
+/// How long it must be quiet after the last update until nothing more is to come.
+const QUIET_US: u64 = 500_000;
+/// How long a subscriber waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Some subscribers of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ListenRole {
+    /// The run.
+    pub plan: Plan,
+    /// What the server speaks.
+    pub speech: Speech,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The first subscriber here.
+    pub first: usize,
+    /// Subscribers here.
+    pub count: usize,
+    /// They read nothing once they have subscribed.
+    pub stalled: bool,
+    /// User properties of the subscriptions.
+    pub wishes: Vec<(String, String)>,
+}
+
+/// The values that count: those whose time lies in here, in µs of the monotonic clock.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Window {
+    /// The first that counts.
+    pub from_us: u64,
+    /// The first that does not.
+    pub to_us: u64,
+    /// When the last update is due.
+    pub end_us: u64,
+}
+
+/// What some subscribers got.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Told {
+    /// Values that count, each once.
+    pub delivered: u64,
+    /// Octets of their messages.
+    pub octets: u64,
+    /// Messages that came while values that count were due, whichever they carry.
+    pub received: u64,
+    /// Messages that were not what was published, or not for this subscriber.
+    pub wrong: u64,
+    /// Values that came a second time, or after a newer one.
+    pub doubled: u64,
+    /// Connections that ended.
+    pub broken: u64,
+    /// µs from when a value was due until it came, and how often.
+    pub latency_us: Vec<(u64, u64)>,
+}
+
+/// Plays the role: says `connected`, is told to go on, says `subscribed`, is told a [`Window`], says [`Told`].
+pub fn play_listen(role: &ListenRole, input: &mut dyn BufRead, output: &mut dyn Write) -> Result<()> {
+    let mut streams = Vec::with_capacity(role.count);
+    for group in numbers(role) {
+        let mut made = Vec::new();
+        for number in group {
+            let mut stream = connect(role)?;
+            role.speech.greet(&mut stream, number, if role.stalled { "stalled" } else { "live" })?;
+            made.push(stream);
+        }
+        made.iter_mut().try_for_each(|stream| role.speech.await_in(stream))?;
+        streams.append(&mut made);
+    }
+    writeln!(output, "connected")?;
+    input.read_line(&mut String::new())?;
+    for (group, numbers) in streams.chunks_mut(CONNECT_GROUP).zip(numbers(role)) {
+        for (stream, number) in group.iter_mut().zip(numbers) {
+            let topics = (0..role.plan.subscriptions_each).map(|n| role.plan.topic_of(number, n));
+            role.speech.subscribe(stream, topics, &role.wishes)?;
+        }
+        group.iter_mut().try_for_each(|stream| role.speech.await_subscribed(stream))?;
+    }
+    writeln!(output, "subscribed")?;
+    let mut line = String::new();
+    input.read_line(&mut line)?;
+    let window: Window = serde_json::from_str(&line).context("a window")?;
+    if role.stalled {
+        // Held open until the run is over.
+        let left_us = window.end_us.saturating_sub(now_us()) + QUIET_US;
+        std::thread::sleep(Duration::from_micros(left_us));
+        return Ok(writeln!(output, "{}", serde_json::to_string(&Told::default())?)?);
+    }
+    let told = Listeners::new(role, window, streams)?.run()?;
+    Ok(writeln!(output, "{}", serde_json::to_string(&told)?)?)
+}
+
+fn numbers(role: &ListenRole) -> impl Iterator<Item = std::ops::Range<usize>> {
+    let (first, end) = (role.first, role.first + role.count);
+    (first..end).step_by(CONNECT_GROUP).map(move |from| from..(from + CONNECT_GROUP).min(end))
+}
+
+fn connect(role: &ListenRole) -> Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(role.address), Type::STREAM, None)?;
+    if role.stalled {
+        socket.set_recv_buffer_size(STALLED_OCTETS)?;
+    }
+    socket.connect(&role.address.into()).context("the server cannot be reached")?;
+    let stream: TcpStream = socket.into();
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    Ok(stream)
+}
+
+struct Listeners<'a> {
+    role: &'a ListenRole,
+    window: Window,
+    epoll: OwnedFd,
+    seats: Vec<Seat>,
+    slots: Vec<u32>,
+    /// The time of the newest value of each subscription.
+    newest: Vec<u64>,
+    told: Told,
+    latency: Histogram<u64>,
+}
+
+/// One subscriber.
+struct Seat {
+    stream: TcpStream,
+    /// A message that has come in part.
+    part: Vec<u8>,
+    /// Topics by alias.
+    aliases: Vec<u32>,
+}
+
+impl<'a> Listeners<'a> {
+    fn new(role: &'a ListenRole, window: Window, streams: Vec<TcpStream>) -> Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        for (at, stream) in (0..).zip(&streams) {
+            stream.set_nonblocking(true)?;
+            epoll::add(&epoll, stream, epoll::EventData::new_u64(at), epoll::EventFlags::IN)?;
+        }
+        let seats = streams.into_iter().map(|stream| Seat { stream, part: Vec::new(), aliases: Vec::new() }).collect();
+        Ok(Self {
+            role,
+            window,
+            epoll,
+            seats,
+            slots: role.plan.slots(),
+            newest: vec![0; role.count * role.plan.subscriptions_each],
+            told: Told::default(),
+            latency: Histogram::new_with_bounds(1, 60_000_000, 3)?,
+        })
+    }
+
+    fn run(mut self) -> Result<Told> {
+        let mut buffer = vec![0; READ_OCTETS];
+        let mut ready = Vec::with_capacity(1024);
+        let mut heard = now_us();
+        let wait = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        loop {
+            let now = now_us();
+            if now > self.window.end_us.max(heard) + QUIET_US {
+                break;
+            }
+            ready.clear();
+            match epoll::wait(&self.epoll, spare_capacity(&mut ready), Some(&wait)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            for event in &ready {
+                let at = usize::try_from(event.data.u64())?;
+                heard = self.read(at, &mut buffer)?;
+            }
+        }
+        self.told.latency_us =
+            self.latency.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect();
+        Ok(self.told)
+    }
+
+    fn read(&mut self, at: usize, buffer: &mut [u8]) -> Result<u64> {
+        let seat = self.seats.get_mut(at).context("an event of no subscriber")?;
+        let read = match seat.stream.read(buffer) {
+            Ok(read) => read,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(now_us()),
+            Err(_) => 0,
+        };
+        let now = now_us();
+        if read == 0 {
+            self.told.broken += 1;
+            epoll::delete(&self.epoll, &seat.stream)?;
+            return Ok(now);
+        }
+        let mut part = std::mem::take(&mut seat.part);
+        let fresh = buffer.get(..read).unwrap_or_default();
+        let used = if part.is_empty() {
+            let used = self.take(at, now, fresh)?;
+            part.extend_from_slice(fresh.get(used..).unwrap_or_default());
+            0
+        } else {
+            part.extend_from_slice(fresh);
+            self.take(at, now, &part)?
+        };
+        part.drain(..used);
+        if let Some(seat) = self.seats.get_mut(at) {
+            seat.part = if part.is_empty() { Vec::new() } else { part };
+        }
+        Ok(now)
+    }
+
+    /// Takes all whole messages; how many octets they were.
+    fn take(&mut self, at: usize, now: u64, octets: &[u8]) -> Result<usize> {
+        let mut used = 0;
+        loop {
+            match self.role.speech.next(octets.get(used..).unwrap_or_default())? {
+                Next::Part => return Ok(used),
+                Next::Other(octets) => used += octets,
+                Next::Message(octets, arrived) => {
+                    used += octets;
+                    match self.value(at, arrived) {
+                        Some((place, time_us)) => self.count(place, time_us, now, octets),
+                        None => self.told.wrong += 1,
+                    }
+                }
+            }
+        }
+    }
+
+    /// The subscription that a message belongs to and its value's time, where both are as they should be.
+    fn value(&mut self, at: usize, arrived: Arrived<'_>) -> Option<(usize, u64)> {
+        let seat = self.seats.get_mut(at)?;
+        let alias = usize::from(arrived.alias);
+        let topic = if arrived.topic.is_empty() {
+            *seat.aliases.get(alias)? as usize
+        } else {
+            let topic = topic_of(arrived.topic)?;
+            if alias > 0 {
+                seat.aliases.resize(seat.aliases.len().max(alias + 1), u32::MAX);
+                *seat.aliases.get_mut(alias)? = u32::try_from(topic).ok()?;
+            }
+            topic
+        };
+        let slot = *self.slots.get(topic)? as usize;
+        let subscription = self.role.plan.subscription_of(self.role.first + at, slot)?;
+        let time_us = read(arrived.payload, topic)?;
+        Some((at * self.role.plan.subscriptions_each + subscription, time_us))
+    }
+
+    fn count(&mut self, place: usize, time_us: u64, now: u64, octets: usize) {
+        let Some(newest) = self.newest.get_mut(place) else { return };
+        if time_us <= *newest {
+            self.told.doubled += 1;
+            return;
+        }
+        *newest = time_us;
+        let Window { from_us, to_us, .. } = self.window;
+        self.told.received += u64::from((from_us..to_us).contains(&now));
+        if (from_us..to_us).contains(&time_us) {
+            self.told.delivered += 1;
+            self.told.octets += octets as u64;
+            self.latency.saturating_record(now.saturating_sub(time_us).max(1));
+        }
+    }
+}
+
+impl Told {
+    /// Adds what others got.
+    pub fn add(&mut self, other: Self) {
+        self.delivered += other.delivered;
+        self.octets += other.octets;
+        self.received += other.received;
+        self.wrong += other.wrong;
+        self.doubled += other.doubled;
+        self.broken += other.broken;
+        self.latency_us.extend(other.latency_us);
+    }
+
+    /// That everything came and nothing else did.
+    pub fn check(&self, expected: u64) -> Result<()> {
+        ensure!(self.broken == 0, "{} connections ended", self.broken);
+        ensure!(self.wrong == 0, "{} messages were not what was published", self.wrong);
+        ensure!(self.doubled == 0, "{} values came twice or out of order", self.doubled);
+        if self.delivered != expected {
+            bail!("{} of {expected} events were lost", expected.saturating_sub(self.delivered));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,83 @@
+//! `tieline bench fanout`.
+
+use super::args::on_or_off;
+use anyhow::Result;
+use clap::Args;
+use std::io::{stdin, stdout};
+use std::path::PathBuf;
+use std::time::Duration;
+use tieline_bench::fanout::{self, Options};
+use tieline_bench::{Progress, write_rows};
+
+/// What `tieline bench fanout` is told.
+#[derive(Debug, Args)]
+pub struct FanoutArgs {
+    /// Subscribers, as a list
+    #[arg(long, value_delimiter = ',', default_value = "200,1000,5000")]
+    pub subscribers: Vec<usize>,
+    /// Topics
+    #[arg(long, default_value_t = 100_000)]
+    pub topics: usize,
+    /// Updates a second, of all topics together
+    #[arg(long, default_value_t = 20_000)]
+    pub rate: u64,
+    /// Topics of each subscriber
+    #[arg(long, default_value_t = 100)]
+    pub subscriptions_each: usize,
+    /// Milliseconds that updates may wait for others to the same subscriber, as a list; 0 sends each at once
+    #[arg(long, value_delimiter = ',', default_value = "0")]
+    pub window: Vec<u32>,
+    /// Topics keep their last value, where the server can
+    #[arg(long, default_value = "on", value_parser = on_or_off, action = clap::ArgAction::Set)]
+    pub retain: bool,
+    /// Further subscribers that read nothing
+    #[arg(long, default_value_t = 0)]
+    pub stalled: usize,
+    /// Run the installed peers too
+    #[arg(long, default_value = "on", value_parser = on_or_off, action = clap::ArgAction::Set)]
+    pub peers: bool,
+    /// Seconds a measurement
+    #[arg(long, default_value_t = 4)]
+    pub seconds: u64,
+    /// Measurements of each row
+    #[arg(long, default_value_t = 3)]
+    pub rounds: usize,
+    /// Draw the curves into a folder
+    #[arg(long, value_name = "DIR")]
+    pub svg: Option<PathBuf>,
+    /// Print one JSON array
+    #[arg(long)]
+    pub json: bool,
+    /// Plays one part of the experiment: what the command starts itself with
+    #[arg(long, hide = true)]
+    pub role: Option<String>,
+}
+
+/// Runs the experiment, or plays one part of it.
+///
+/// # Errors
+/// The flags are out of range, or the system does not have what they need.
+pub fn bench_fanout(args: FanoutArgs) -> Result<()> {
+    if let Some(role) = args.role {
+        return fanout::play(&role, &mut stdin().lock(), &mut stdout());
+    }
+    let options = Options {
+        subscribers: args.subscribers,
+        topics: args.topics,
+        rate: args.rate,
+        subscriptions_each: args.subscriptions_each,
+        delta: vec![false],
+        windows_ms: args.window,
+        retain: args.retain,
+        stalled: args.stalled,
+        peers: args.peers,
+        span: Duration::from_secs(args.seconds),
+        rounds: args.rounds,
+        program: Some(std::env::current_exe()?),
+    };
+    let rows = fanout::run(&options, &Progress::new(true))?;
+    if let Some(folder) = args.svg {
+        fanout::charts(&rows).iter().try_for_each(|(name, chart)| chart.save(&folder, name))?;
+    }
+    write_rows(&mut stdout(), &rows, fanout::COLUMNS, args.json)
+}
