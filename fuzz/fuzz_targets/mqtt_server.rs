@@ -42,7 +42,12 @@ fuzz_target!(|octets: &[u8]| {
 
 fn serve(server: &mut ServerSession, event: ServerEvent, ends: &mut usize) {
     match event {
-        ServerEvent::Connect(_) => assert!(server.accept(Now::default(), Accept::default())),
+        ServerEvent::Connect(request) if request.properties.authentication_method().is_some() => {
+            server.challenge(Now::default(), None);
+        }
+        ServerEvent::Connect(_) => {
+            server.accept(Now::default(), Accept::default());
+        }
         ServerEvent::Publish(publish) => {
             if let Some(packet_id) = publish.packet_id {
                 server.acknowledge(packet_id, ReasonCode::Success);
@@ -52,6 +57,10 @@ fn serve(server: &mut ServerSession, event: ServerEvent, ends: &mut usize) {
         }
         ServerEvent::Subscribe(s) => server.suback(s.packet_id, &vec![ReasonCode::Success; s.subscriptions.len()]),
         ServerEvent::Unsubscribe(u) => server.unsuback(u.packet_id, &vec![ReasonCode::Success; u.filters.len()]),
+        ServerEvent::Auth(_) => {
+            server.accept(Now::default(), Accept::default());
+            server.authenticated(None);
+        }
         ServerEvent::Ended(_) => *ends += 1,
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Read first: [`Broker::serve`], then [`ClientOwner`].
 
-use crate::bus::{Client, SharedBus, Wire, wake};
+use crate::bus::{Entered, LastWill, SharedBus, Wire, wake};
 use crate::command::{CommandRequest, REQUEST_PREFIX, answer_json, malformed_json};
 use crate::config::MqttConfig;
 use crate::history::Receipt;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tieline_core::{Body, Now, Topic, Update};
 use tieline_mqtt::{
     Accept, ConnectRequest, Ended, Message, Properties, Property, PublishRequest, Qos, ReasonCode, ServerConfig,
-    ServerEvent, ServerSession, SharedFilter, SubscribeRequest, SubscriptionOptions, UnsubscribeRequest, Will,
+    ServerEvent, ServerSession, SharedFilter, SubscribeRequest, SubscriptionOptions, Text, UnsubscribeRequest,
 };
 use tieline_net::{Closed, Jitter, Limits, ListenConfig, Listener, Owner, Session, Shard};
 use tieline_topics::{Options, RetainHandling, Snapshot, TreeError};
@@ -41,6 +41,7 @@ impl Broker {
             pending_octets_max: config.queue_octets_max,
             // Publishers wait for history with each message; a wide window keeps them busy meanwhile.
             receive_max: 1024,
+            shared_available: true,
             ..ServerConfig::default()
         };
         Ok(Self { listener, config: Arc::new(server), queue_octets_max: config.queue_octets_max, reserved })
@@ -87,8 +88,10 @@ struct ClientOwner {
 struct Seat {
     key: usize,
     generation: u64,
+    /// The session's number.
+    number: u64,
     name: String,
-    will: Option<Will>,
+    will: Option<LastWill>,
 }
 
 impl Owner<Wire> for ClientOwner {
@@ -98,28 +101,37 @@ impl Owner<Wire> for ClientOwner {
             ServerEvent::Publish(request) => self.publish(session, now, request),
             ServerEvent::Subscribe(request) => self.subscribe(session, &request),
             ServerEvent::Unsubscribe(request) => self.unsubscribe(session, &request),
+            // No method is known: a client that names one is not let in.
+            ServerEvent::Auth(_) => {}
             ServerEvent::Ended(ended) => self.ended(now, &ended),
         }
         wake(&self.bus.borrow());
     }
 
-    fn closed(&mut self, _session: &Session<Wire>, _now: Now, why: Closed) {
+    fn closed(&mut self, _session: &Session<Wire>, now: Now, why: Closed) {
         tracing::debug!(peer = %self.peer, %why, "client gone");
-        self.leave();
+        self.leave(now, None, true);
     }
 }
 
 impl ClientOwner {
     fn connect(&mut self, session: &Session<Wire>, now: Now, request: ConnectRequest) {
-        let accepted = session.with(|wire, _| wire.mqtt.accept(now, Accept::default()));
-        if !accepted {
-            return;
+        if request.properties.authentication_method().is_some() {
+            let words = "no enhanced authentication method is known";
+            return session.with(|wire, _| wire.mqtt.refuse(ReasonCode::BadAuthenticationMethod, words));
         }
-        let (name, peer) = (request.client_id, self.peer);
-        let (key, generation) =
-            self.bus.borrow_mut().add_client(|number| Client::new(session.clone(), name.clone(), number));
-        tracing::debug!(%peer, client = %*name, "client let in");
-        self.seat = Some(Seat { key, generation, name: name.to_string(), will: request.will });
+        let (name, peer) = (&request.client_id, self.peer);
+        let Entered { key, generation, number, resume, expiry_s } = self.bus.borrow_mut().enter(session, &request);
+        let response_information = Some(Text::truncated(&format!("reply/{name}")));
+        let resumed = resume.is_some();
+        let options = Accept { resume, session_expiry_s: expiry_s, response_information, ..Accept::default() };
+        if !session.with(|wire, _| wire.mqtt.accept(now, options)) {
+            return self.bus.borrow_mut().leave(now, (key, generation, number), None, None);
+        }
+        tracing::debug!(%peer, client = %**name, resumed, "client let in");
+        let will = request.will.as_ref().and_then(|will| LastWill::new(now, will));
+        let will = will.filter(|will| !self.reserved.contains(will.topic()));
+        self.seat = Some(Seat { key, generation, number, name: name.to_string(), will });
     }
 
     fn publish(&mut self, session: &Session<Wire>, now: Now, request: PublishRequest) {
@@ -164,15 +176,16 @@ impl ClientOwner {
         let mut bus = self.bus.borrow_mut();
         let mut reasons = Vec::new();
         for (SharedFilter { share, filter }, options) in &request.subscriptions {
-            if share.is_some() {
-                reasons.push(ReasonCode::SharedSubscriptionsNotSupported);
-                continue;
-            }
             let id = request.subscription_id;
-            let made = bus.subscribe(seat.key, filter, options_of(options, id.map(|id| id.number())));
+            let wanted = options_of(options, id.map(|id| id.number()));
+            // Section 4.8.2: a shared subscription gets no last values.
+            let made = match share {
+                Some(share) => bus.share(seat.key, share, filter, wanted).map(|_| false),
+                None => bus.subscribe(seat.key, filter, wanted).map(|subscribed| subscribed.snapshot),
+            };
             reasons.push(match made {
-                Ok(subscribed) => {
-                    if subscribed.snapshot {
+                Ok(snapshot) => {
+                    if snapshot {
                         bus.catch_up(seat.key, Snapshot::new(filter.clone()), options.qos, id);
                     }
                     options.qos.granted()
@@ -190,9 +203,12 @@ impl ClientOwner {
     fn unsubscribe(&self, session: &Session<Wire>, request: &UnsubscribeRequest) {
         let Some(seat) = &self.seat else { return };
         let mut bus = self.bus.borrow_mut();
-        let ended = |filter: &SharedFilter| match filter.share.is_none() && bus.unsubscribe(seat.key, &filter.filter) {
-            true => ReasonCode::Success,
-            false => ReasonCode::NoSubscriptionExisted,
+        let ended = |SharedFilter { share, filter }: &SharedFilter| {
+            let ended = match share {
+                Some(share) => bus.unshare(seat.key, share, filter),
+                None => bus.unsubscribe(seat.key, filter),
+            };
+            if ended { ReasonCode::Success } else { ReasonCode::NoSubscriptionExisted }
         };
         let reasons: Vec<_> = request.filters.iter().map(ended).collect();
         drop(bus);
@@ -200,20 +216,14 @@ impl ClientOwner {
     }
 
     fn ended(&mut self, now: Now, ended: &Ended) {
-        let will = self.seat.as_mut().and_then(|seat| seat.will.take());
-        if let Some(will) = will.filter(|_| ended.publish_will) {
-            publish_will(&self.bus, &self.reserved, now, will);
-        }
         tracing::debug!(peer = %self.peer, cause = ?ended.cause, "client ended");
-        self.leave();
+        self.leave(now, ended.session_expiry_s, ended.publish_will);
     }
 
-    fn leave(&mut self) {
-        if let Some(seat) = self.seat.take() {
-            let mut bus = self.bus.borrow_mut();
-            if bus.client(seat.key, seat.generation).is_some() {
-                bus.remove_client(seat.key);
-            }
+    fn leave(&mut self, now: Now, expiry_s: Option<u32>, publish_will: bool) {
+        if let Some(Seat { key, generation, number, will, .. }) = self.seat.take() {
+            let will = will.filter(|_| publish_will);
+            self.bus.borrow_mut().leave(now, (key, generation, number), expiry_s, will);
         }
     }
 }
@@ -229,21 +239,6 @@ const fn options_of(options: &SubscriptionOptions, subscription_id: Option<u32>)
             tieline_mqtt::RetainHandling::Never => RetainHandling::Skip,
         },
         subscription_id,
-    }
-}
-
-fn publish_will(bus: &SharedBus, reserved: &Reserved, now: Now, will: Will) {
-    let Ok(topic) = Topic::new(&will.topic) else { return };
-    if reserved.contains(&topic) {
-        return;
-    }
-    // The delay ends with the session at the latest, and the session ends with its connection (MQTT 5.0, 3.1.3.2.2).
-    let properties = will.properties.iter().filter(|property| !matches!(property, Property::WillDelay(_))).collect();
-    let message = Message { topic, payload: will.payload.bytes(), properties, received: now.mono };
-    let update = Update { topic: message.topic.clone(), body: Body::Opaque(message.payload.clone()) };
-    let mut bus = bus.borrow_mut();
-    if bus.apply_message(now, message, will.qos, will.retain, None).is_ok() {
-        bus.record(now, &update, None);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::audit::AuditLog;
 use crate::broker::Broker;
-use crate::bus::{Bus, BusHandle, BusInput, Incoming};
+use crate::bus::{Bus, BusHandle, BusInput, Incoming, KeptLimits};
 use crate::config::{Config, DeviceConfig, MqttConfig};
 use crate::control::Commands;
 use crate::field::{self, FieldHandle, Numbered};
@@ -19,6 +19,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use tieline_core::DeviceId;
+use tieline_mqtt::AwayLimits;
 use tieline_net::{Clock, Counters, ShardThread};
 use tieline_topics::Limits;
 use tokio::net::TcpListener;
@@ -225,7 +226,9 @@ fn start_bus(
             payload_octets_max: usize::try_from(config.packet_octets_max).unwrap_or(usize::MAX),
             ..Limits::default()
         };
-        let bus = Rc::new(RefCell::new(Bus::new(&shard, limits, recorder, commands)));
+        let mut bus = Bus::new(&shard, limits, recorder, commands);
+        bus.set_kept(kept(&config));
+        let bus = Rc::new(RefCell::new(bus));
         tokio::task::spawn_local(broker.serve(Rc::clone(&shard), Rc::clone(&bus)));
         crate::bus::run(shard, bus, inputs).await;
     };
@@ -233,6 +236,16 @@ fn start_bus(
     let address = reported.recv().unwrap_or_else(|_| Err(std::io::Error::other("the bus ended before it began")));
     let why = |why| StartError::Listen { what: "mqtt", address: listen, why };
     Ok((thread, address.map_err(why)?))
+}
+
+/// What is kept for MQTT clients that are away.
+fn kept(config: &MqttConfig) -> KeptLimits {
+    KeptLimits {
+        expiry_s_max: u32::try_from(config.session_expiry_max.as_secs()).unwrap_or(u32::MAX),
+        sessions_max: config.away_sessions_max,
+        each: AwayLimits { messages: config.away_messages_max, octets: config.queue_octets_max },
+        octets_max: config.away_octets_max,
+    }
 }
 
 fn listen_http(config: &Config) -> Result<(std::net::TcpListener, SocketAddr), StartError> {

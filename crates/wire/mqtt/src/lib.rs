@@ -36,7 +36,8 @@ pub use packet::{
 };
 pub use reason::ReasonCode;
 pub use server::{
-    Accept, CONTROL_OCTETS_MAX, ConnectRequest, DeliverError, EndCause, Ended, PublishRequest, ServerConfig,
-    ServerCounters, ServerEvent, ServerSession, SessionState, SharedFilter, SubscribeRequest, UnsubscribeRequest,
+    Accept, AuthRequest, AwayLimits, CONTROL_OCTETS_MAX, ConnectRequest, DeliverError, EndCause, Ended, PublishRequest,
+    ServerConfig, ServerCounters, ServerEvent, ServerSession, SessionState, SharedFilter, SubscribeRequest,
+    UnsubscribeRequest,
 };
 pub use text::{Binary, FIELD_OCTETS_MAX, FieldError, Text};

@@ -3,10 +3,12 @@
 use crate::packet::PublishView;
 use crate::{Guarantee, Properties, Property, Publish, Qos, ReasonCode, SubscriptionId, Version};
 use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
+use core::num::NonZeroU16;
 use tieline_core::{Instant, Topic};
 
 /// A message with its topic's full name.
@@ -61,7 +63,7 @@ impl Message {
 #[must_use]
 pub fn encode_publish(version: Version, message: &Message, retain: bool, now: Instant) -> Option<Bytes> {
     let mut out = Vec::new();
-    let sent = emit_message(version, message, Guarantee::AtMostOnce, retain, &[], now, u32::MAX, &mut out);
+    let sent = emit_message(version, message, Guarantee::AtMostOnce, retain, &[], None, now, u32::MAX, &mut out);
     (sent == Emitted::Whole).then(|| out.into())
 }
 
@@ -80,17 +82,25 @@ pub(crate) fn emit_message(
     guarantee: Guarantee,
     retain: bool,
     subscription_ids: &[SubscriptionId],
+    aliases: Option<&mut Numbered>,
     now: Instant,
     octets_max: u32,
     out: &mut Vec<u8>,
 ) -> Emitted {
     let Some(properties) = message.properties_at(now) else { return Emitted::Expired };
-    let topic = message.topic.as_str();
-    let view =
-        PublishView { guarantee, retain, topic, properties: &properties, subscription_ids, payload: &message.payload };
+    let (named, number) = aliases.as_ref().map_or(AliasUse::None, |aliases| aliases.of(&message.topic)).parts();
+    let topic = if named { message.topic.as_str() } else { "" };
+    let (alias, payload) = (number, message.payload.as_ref());
+    let view = PublishView { guarantee, retain, topic, properties: &properties, alias, subscription_ids, payload };
     // A packet within u32 is still to be within what a length can say, which `emit` checks.
     let fits = u32::try_from(view.octets(version)).is_ok_and(|octets| octets <= octets_max);
-    if fits && view.emit(version, out).is_ok() { Emitted::Whole } else { Emitted::TooLarge }
+    if !fits || view.emit(version, out).is_err() {
+        return Emitted::TooLarge;
+    }
+    if let (Some(aliases), Some(number), true) = (aliases, number, named) {
+        aliases.topics.insert(message.topic.clone(), number);
+    }
+    Emitted::Whole
 }
 
 /// A message for one session.
@@ -109,6 +119,49 @@ pub struct Delivery {
 /// Whether a property belongs to the message and not to the packet that carried it (section 3.3.2.3).
 pub(crate) const fn travels(property: &Property) -> bool {
     !matches!(property, Property::TopicAlias(_) | Property::SubscriptionIdentifier(_))
+}
+
+/// Topics that this side has numbered for a peer: the first ones, as many as the peer takes ([MQTT-3.3.2-11]).
+#[derive(Debug)]
+pub(crate) struct Numbered {
+    max: u16,
+    topics: BTreeMap<Topic, NonZeroU16>,
+}
+
+/// How a topic goes out.
+#[derive(Clone, Copy, Debug)]
+enum AliasUse {
+    /// By its name alone.
+    None,
+    /// By its name, which the number stands for from then on.
+    Set(NonZeroU16),
+    /// By its number alone.
+    Known(NonZeroU16),
+}
+
+impl AliasUse {
+    /// Whether the name goes out, and the number that does.
+    const fn parts(self) -> (bool, Option<NonZeroU16>) {
+        match self {
+            Self::None => (true, None),
+            Self::Set(number) => (true, Some(number)),
+            Self::Known(number) => (false, Some(number)),
+        }
+    }
+}
+
+impl Numbered {
+    pub(crate) const fn new(max: u16) -> Self {
+        Self { max, topics: BTreeMap::new() }
+    }
+
+    fn of(&self, topic: &Topic) -> AliasUse {
+        if let Some(number) = self.topics.get(topic) {
+            return AliasUse::Known(*number);
+        }
+        let next = u16::try_from(self.topics.len() + 1).ok().filter(|next| *next <= self.max);
+        next.and_then(NonZeroU16::new).map_or(AliasUse::None, AliasUse::Set)
+    }
 }
 
 /// A rule that a peer broke: what it is told.

@@ -27,13 +27,20 @@ pub struct Client {
     pub generation: u64,
     /// Whether its session is on the list of those to be flushed.
     pub dirty: bool,
+    /// The session's number, which the session keeps over its connections.
+    pub number: u64,
+    /// Seconds that the session outlives this connection; all ones is for ever.
+    pub expiry_s: u32,
     /// Last values that it has not been sent yet.
-    snapshots: VecDeque<Catchup>,
+    pub(super) snapshots: Behind,
 }
+
+/// Last values that a session has not been sent yet, of each subscription that asked for them.
+pub(super) type Behind = VecDeque<Catchup>;
 
 /// A subscription's last values, being sent.
 #[derive(Debug)]
-struct Catchup {
+pub(super) struct Catchup {
     walk: Snapshot,
     qos: Qos,
     ids: Vec<SubscriptionId>,
@@ -43,7 +50,7 @@ impl Client {
     /// A client that has just been let in.
     #[must_use]
     pub fn new(session: Session<Wire>, id: Text, generation: u64) -> Self {
-        Self { session, id, generation, dirty: false, snapshots: VecDeque::new() }
+        Self { session, id, generation, dirty: false, number: generation, expiry_s: 0, snapshots: VecDeque::new() }
     }
 
     /// The last values that a new subscription selects are due.

@@ -75,9 +75,17 @@ impl Outgoing {
                 return Ok(true);
             }
         }
-        let subscription_ids = to.ids.iter().filter_map(|id| SubscriptionId::new(*id)).collect();
-        let delivery = Delivery { message: Arc::clone(&self.message), qos, retain, subscription_ids };
+        let delivery = self.delivery(to);
         session.send(|wire, _| wire.mqtt.deliver(delivery)).map(|()| false)
+    }
+
+    /// The update as a message of the session's own.
+    #[must_use]
+    pub fn delivery(&self, to: &Match<'_>) -> Delivery {
+        let qos = lower(self.qos, to.qos);
+        let retain = self.retained && to.retain_as_published;
+        let subscription_ids = to.ids.iter().filter_map(|id| SubscriptionId::new(*id)).collect();
+        Delivery { message: Arc::clone(&self.message), qos, retain, subscription_ids }
     }
 }
 

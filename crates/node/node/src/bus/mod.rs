@@ -17,14 +17,16 @@ mod fanout;
 mod handle;
 mod live;
 mod retained;
+mod sessions;
+mod share;
 mod state;
 mod turn;
 mod view;
 mod wire;
 
-pub use client::Client;
 pub use handle::{BusHandle, BusInput, Incoming, Stopped};
 pub use live::{LiveFeed, WAITING_MAX as LIVE_WAITING_MAX};
+pub use sessions::{Entered, KeptLimits, LastWill};
 pub use state::{Bus, BusCounters, SharedBus};
 pub use turn::{run, wake};
 pub use view::write_topic;

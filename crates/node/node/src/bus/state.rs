@@ -4,6 +4,8 @@ use super::client::Client;
 use super::fanout::Outgoing;
 use super::live::LiveFeed;
 use super::retained::Retained;
+use super::sessions::{Away, Kept};
+use super::share::{Group, Shares};
 use crate::audit::AuditLine;
 use crate::command::{CommandDone, CommandRequest};
 use crate::control::{Answer, Commands};
@@ -32,6 +34,10 @@ pub type SharedBus = Rc<RefCell<Bus>>;
 pub enum Subscriber {
     /// An MQTT client.
     Client(Box<Client>),
+    /// An MQTT session whose client is away.
+    Away(Box<Away>),
+    /// The sessions of a shared subscription.
+    Group(Box<Group>),
     /// A reader of `/v1/live`.
     Feed(Box<LiveFeed>),
 }
@@ -55,6 +61,18 @@ pub struct BusCounters {
     pub ended_full: u64,
     /// Messages queued for subscribers.
     pub deliveries: u64,
+    /// Sessions that went on over another connection.
+    pub resumed: u64,
+    /// Sessions that ended because their client stayed away too long, or because there were too many.
+    pub sessions_expired: u64,
+    /// Messages dropped because too many waited for a client that was away.
+    pub dropped_away: u64,
+    /// Messages of shared subscriptions that went to another session, because theirs had ended.
+    pub redelivered: u64,
+    /// Messages of shared subscriptions that no session could take.
+    pub unshared: u64,
+    /// Wills published.
+    pub wills: u64,
     /// QoS 0 messages dropped because a client's queue was full; of clients that have gone, and in
     /// [`Bus::counters`] of those that are here too.
     pub dropped: u64,
@@ -67,7 +85,11 @@ pub struct Bus {
     pub(super) tree: Tree,
     pub(super) retained: Retained,
     pub(super) subscribers: Slab<Subscriber>,
-    clients: HashMap<Text, usize>,
+    pub(super) clients: HashMap<Text, usize>,
+    /// Sessions that outlive their connections.
+    pub(super) kept: Kept,
+    /// Shared subscriptions.
+    pub(super) shares: Shares,
     /// Clients with frames to be written.
     pub(super) dirty: Vec<usize>,
     pub(super) recorder: Recorder,
@@ -79,7 +101,7 @@ pub struct Bus {
     pub(super) behind: Vec<usize>,
     /// Readers of live updates.
     pub(super) feeds: Vec<usize>,
-    next_generation: u64,
+    pub(super) next_generation: u64,
     rate: Rate,
 }
 
@@ -101,6 +123,8 @@ impl Bus {
             retained: Retained::default(),
             subscribers: Slab::new(),
             clients: HashMap::new(),
+            kept: Kept::default(),
+            shares: Shares::default(),
             dirty: Vec::new(),
             recorder,
             commands,
@@ -125,7 +149,7 @@ impl Bus {
     pub fn counters(&self) -> BusCounters {
         let here = self.subscribers.iter().map(|(_, subscriber)| match subscriber {
             Subscriber::Client(client) => client.dropped(),
-            Subscriber::Feed(_) => 0,
+            Subscriber::Away(_) | Subscriber::Group(_) | Subscriber::Feed(_) => 0,
         });
         BusCounters { dropped: self.counters.dropped + here.sum::<u64>(), ..self.counters }
     }
@@ -149,7 +173,7 @@ impl Bus {
     /// MQTT clients that are connected.
     #[must_use]
     pub fn client_count(&self) -> usize {
-        self.clients.len()
+        self.clients.len() - self.kept.away()
     }
 
     /// Readers of `/v1/live`.
@@ -239,7 +263,7 @@ impl Bus {
     }
 
     fn send(&mut self, applied: Applied, mut outgoing: Outgoing, from: Option<SubscriberId>) {
-        let Self { tree, subscribers, dirty, counters, .. } = self;
+        let Self { tree, subscribers, dirty, counters, kept, shares, .. } = self;
         let path = (applied.change == Change::Cleared).then(|| outgoing.topic().clone());
         tree.matches(applied.topic).for_each(from, |to| {
             let key = key_of(to.subscriber);
@@ -266,9 +290,14 @@ impl Bus {
                         }
                     }
                 }
+                Some(Subscriber::Away(away)) => kept.queue(away, outgoing.delivery(&to), 0, counters),
+                Some(Subscriber::Group(_)) => shares.due.push(key),
                 None => {}
             }
         });
+        if !self.shares.due.is_empty() {
+            self.send_shared(&outgoing);
+        }
     }
 
     /// Publishes for HTTP. The receiver hears whether history has stored it.
@@ -314,42 +343,6 @@ impl Bus {
         self.feeds.push(key);
         self.work.notify_one();
         Ok(())
-    }
-
-    /// Lets a client in; one with the same name is ended. Returns its key and its generation.
-    pub fn add_client(&mut self, make: impl FnOnce(u64) -> Client) -> (usize, u64) {
-        self.next_generation += 1;
-        let client = make(self.next_generation);
-        if let Some(old) = self.clients.get(&client.id).copied()
-            && let Some(Subscriber::Client(old_client)) = self.subscribers.get(old)
-        {
-            old_client.disconnect(ReasonCode::SessionTakenOver, "another client came with this identifier");
-            self.remove_client(old);
-        }
-        self.counters.connected += 1;
-        let id = client.id.clone();
-        let key = self.subscribers.insert(Subscriber::Client(Box::new(client)));
-        self.clients.insert(id, key);
-        (key, self.next_generation)
-    }
-
-    /// Forgets a client and its subscriptions.
-    pub fn remove_client(&mut self, key: usize) {
-        let Some(Subscriber::Client(client)) = self.subscribers.get(key) else { return };
-        self.counters.dropped += client.dropped();
-        self.clients.remove(&client.id);
-        self.tree.drop_subscriber(id_of(key));
-        self.dirty.retain(|dirty| *dirty != key);
-        self.behind.retain(|behind| *behind != key);
-        self.subscribers.remove(key);
-    }
-
-    /// The client of a key, if it is still the same one.
-    pub fn client(&mut self, key: usize, generation: u64) -> Option<&mut Client> {
-        match self.subscribers.get_mut(key) {
-            Some(Subscriber::Client(client)) if client.generation == generation => Some(client),
-            Some(_) | None => None,
-        }
     }
 
     /// The last values that a client's new subscription selects are due.

@@ -81,13 +81,14 @@ impl Bus {
             }
         }
         self.remove_expired(now);
+        self.end_due_sessions(now);
         let Self { subscribers, tree, behind, retained, .. } = self;
         behind.retain(|key| match subscribers.get_mut(*key) {
             Some(Subscriber::Client(client)) => {
                 client.send_snapshots(now, tree, retained);
                 client.is_behind()
             }
-            Some(Subscriber::Feed(_)) | None => false,
+            Some(Subscriber::Feed(_) | Subscriber::Away(_) | Subscriber::Group(_)) | None => false,
         });
     }
 
@@ -112,7 +113,7 @@ impl Bus {
     }
 
     fn deadline(&self, now: Now, feeds_due: Instant) -> Instant {
-        let timeouts = [self.commands.timeout(), self.retained.timeout()];
+        let timeouts = [self.commands.timeout(), self.retained.timeout(), self.kept.timeout()];
         let mut deadline = timeouts.into_iter().flatten().min().unwrap_or(Instant(u64::MAX));
         if self.feed_count() > 0 {
             deadline = deadline.min(feeds_due);

@@ -1,6 +1,7 @@
 //! The configuration of a node: every value legal, every default stated once.
 
 use super::device::{Channels, DeviceConfig, PointLists, Protocol, read_channels, read_device};
+use super::mqtt::{MqttConfig, read_mqtt};
 use super::parse;
 use super::reader::{Document, Section};
 use std::collections::{HashMap, HashSet};
@@ -50,21 +51,6 @@ pub struct HttpConfig {
     pub hosts: Vec<String>,
 }
 
-/// The MQTT server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MqttConfig {
-    /// Where it listens.
-    pub listen: SocketAddr,
-    /// Sessions at once; one more is refused.
-    pub sessions_max: usize,
-    /// The longest packet taken, in octets.
-    pub packet_octets_max: u32,
-    /// Octets that may wait for one subscriber; a QoS 0 message beyond them is dropped and counted.
-    pub queue_octets_max: usize,
-    /// Topics in the tree; one more is refused.
-    pub topics_max: usize,
-}
-
 /// What is recorded, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryConfig {
@@ -97,13 +83,7 @@ impl Default for Config {
         Self {
             node: NodeConfig { name: "tieline".to_owned(), workers: 0, insecure_network: false },
             http: HttpConfig { listen: loopback(8080), hosts: Vec::new() },
-            mqtt: MqttConfig {
-                listen: loopback(1883),
-                sessions_max: 10_000,
-                packet_octets_max: 1 << 20,
-                queue_octets_max: 1 << 20,
-                topics_max: 1_000_000,
-            },
+            mqtt: MqttConfig::new(loopback(1883)),
             history: HistoryConfig {
                 enabled: true,
                 record: Filter::new("#").into_iter().collect(),
@@ -136,7 +116,7 @@ pub fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path)
 }
 
 /// An address that the network can reach is refused, unless the operator has said that it is meant.
-fn check_reach(doc: &mut Document<'_>, section: &Section<'_>, listen: SocketAddr, insecure_network: bool) {
+pub(super) fn check_reach(doc: &mut Document<'_>, section: &Section<'_>, listen: SocketAddr, insecure_network: bool) {
     if !listen.ip().is_loopback() && !insecure_network {
         let found = format!("{listen}, which other machines can reach without authentication");
         let expected =
@@ -161,27 +141,6 @@ fn read_http(mut s: Section<'_>, doc: &mut Document<'_>, default: HttpConfig, in
     let config = HttpConfig {
         listen: s.or(doc, "listen", default.listen, parse::listen_address),
         hosts: s.or(doc, "hosts", default.hosts, parse::texts),
-    };
-    check_reach(doc, &s, config.listen, insecure_network);
-    s.finish(doc);
-    config
-}
-
-fn read_mqtt(mut s: Section<'_>, doc: &mut Document<'_>, default: MqttConfig, insecure_network: bool) -> MqttConfig {
-    let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-    let config = MqttConfig {
-        listen: s.or(doc, "listen", default.listen, parse::listen_address),
-        sessions_max: s.or(doc, "sessions_max", default.sessions_max, |v| {
-            parse::integer(1..=1_000_000_u32)(v).map(|n| size(n.into()))
-        }),
-        packet_octets_max: s.or(doc, "packet_octets_max", default.packet_octets_max, |v| {
-            parse::octets(1024..=256 << 20)(v).map(|n| u32::try_from(n).unwrap_or(u32::MAX))
-        }),
-        queue_octets_max: s
-            .or(doc, "queue_octets_max", default.queue_octets_max, |v| parse::octets(4096..=1 << 30)(v).map(size)),
-        topics_max: s.or(doc, "topics_max", default.topics_max, |v| {
-            parse::integer(1..=100_000_000_u32)(v).map(|n| size(n.into()))
-        }),
     };
     check_reach(doc, &s, config.listen, insecure_network);
     s.finish(doc);

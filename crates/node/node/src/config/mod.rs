@@ -7,6 +7,7 @@
 
 mod checked;
 mod device;
+mod mqtt;
 
 pub mod outstation;
 mod points;
@@ -15,8 +16,9 @@ pub mod secure;
 #[cfg(test)]
 mod tests;
 
-pub use checked::{CommandConfig, Config, HistoryConfig, HttpConfig, MqttConfig, NodeConfig};
+pub use checked::{CommandConfig, Config, HistoryConfig, HttpConfig, NodeConfig};
 pub use device::{DeviceConfig, Dnp3Config, Priority, Protocol, SharedChannel, TimeSync};
+pub use mqtt::MqttConfig;
 pub use points::{ControlConfig, Operate, PointConfig, read_points};
 pub use tieline_service::parse::{parse_address, parse_duration, resolve};
 pub use tieline_service::reader::{ConfigError, Finding, Findings};

@@ -22,6 +22,8 @@ struct Seen {
     counters: BusCounters,
     updates_per_s: f64,
     clients: usize,
+    /// Sessions whose clients are away, and the octets that wait for them.
+    away: (usize, usize),
     feeds: usize,
     commands: tieline_control::Stats,
     history: Option<HistoryStatus>,
@@ -38,6 +40,7 @@ impl Seen {
             counters: bus.counters(),
             updates_per_s: bus.updates_per_s(),
             clients: bus.client_count(),
+            away: bus.away(),
             feeds: bus.feed_count(),
             commands: bus.commands().stats(),
             history: bus.recorder().status(),
@@ -161,7 +164,20 @@ fn bus_metrics(e: &mut Exposition, seen: &Seen) {
     e.counter("tieline_mqtt_publish_refused_total", "Messages of clients not taken.", counters.publish_refused);
     e.counter("tieline_mqtt_connected_total", "Clients let in.", counters.connected);
     e.counter("tieline_mqtt_ended_full_total", "Clients ended because their queue was full.", counters.ended_full);
+    session_metrics(e, seen);
     e.counter("tieline_topics_forgotten_total", "Idle topics forgotten for room.", tree.idle_forgotten);
+}
+
+fn session_metrics(e: &mut Exposition, seen: &Seen) {
+    let ((sessions, octets), counters) = (seen.away, &seen.counters);
+    e.gauge("tieline_mqtt_away_sessions", "MQTT sessions whose clients are away.", sessions);
+    e.gauge("tieline_mqtt_away_bytes", "Octets that wait for them.", octets);
+    e.counter("tieline_mqtt_away_dropped_total", "Messages dropped: too many waited for them.", counters.dropped_away);
+    e.counter("tieline_mqtt_resumed_total", "Sessions that went on over another connection.", counters.resumed);
+    e.counter("tieline_mqtt_expired_total", "Sessions that ended while away.", counters.sessions_expired);
+    e.counter("tieline_mqtt_wills_total", "Wills published.", counters.wills);
+    e.counter("tieline_mqtt_redelivered_total", "Shared messages given to another session.", counters.redelivered);
+    e.counter("tieline_mqtt_unshared_total", "Shared messages that no session could take.", counters.unshared);
 }
 
 fn history_metrics(e: &mut Exposition, seen: &Seen) {

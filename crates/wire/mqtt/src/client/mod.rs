@@ -318,7 +318,7 @@ impl Machine for ClientSession {
         out.append(&mut core::mem::take(&mut self.control));
         while self.is_open() && out.len() - start < TRANSMIT_OCTETS && self.events.len() < EVENTS_MAX {
             let octets_max = self.peer_octets_max.min(octets::VARIABLE_MAX);
-            let polled = self.outgoing.poll(self.config.version, now.mono, octets_max, out);
+            let polled = self.outgoing.poll(self.config.version, now.mono, octets_max, None, out);
             if !self.polled(polled) {
                 break;
             }

@@ -1,7 +1,7 @@
 //! Messages to be sent: a bounded queue, a window of those under way, and what each waits for.
 
 use super::{emit_ack, rest};
-use crate::message::{Delivery, Emitted, emit_message};
+use crate::message::{Delivery, Emitted, Numbered, emit_message};
 use crate::{Guarantee, Packet, PacketId, Qos, ReasonCode, Version};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -22,6 +22,8 @@ pub(crate) struct Outgoing {
     in_flight: VecDeque<InFlight>,
     pending: VecDeque<Pending>,
     pending_octets: usize,
+    /// How many of `pending` are of QoS 0.
+    loose: usize,
     /// Packet identifiers of SUBSCRIBE and UNSUBSCRIBE under way (a client's).
     requests: Vec<PacketId>,
 }
@@ -89,14 +91,34 @@ impl Outgoing {
                 dropped(token);
                 return Ok(());
             };
-            if let Some(gone) = self.pending.remove(oldest) {
-                self.pending_octets = self.pending_octets.saturating_sub(weight(&gone.delivery));
-                dropped(gone.token);
-            }
+            dropped(self.take_pending(oldest).map_or(token, |gone| gone.token));
         }
-        self.pending_octets += weight(&delivery);
-        self.pending.push_back(Pending { delivery, token });
+        self.queue(delivery, token);
         Ok(())
+    }
+
+    /// Queues a message of a session whose client is away; what is oldest goes to make room. How many went.
+    pub(crate) fn push_away(&mut self, delivery: Delivery, token: u64, limits: OutgoingLimits) -> u64 {
+        let mut dropped = 0;
+        while !self.has_room(&delivery, limits) && self.take_pending(0).is_some() {
+            dropped += 1;
+        }
+        self.queue(delivery, token);
+        dropped
+    }
+
+    fn queue(&mut self, delivery: Delivery, token: u64) {
+        self.pending_octets += weight(&delivery);
+        self.loose += usize::from(delivery.qos == Qos::AtMostOnce);
+        self.pending.push_back(Pending { delivery, token });
+    }
+
+    fn take_pending(&mut self, at: usize) -> Option<Pending> {
+        let taken = self.pending.remove(at)?;
+        self.pending_octets = self.pending_octets.saturating_sub(weight(&taken.delivery));
+        self.loose -= usize::from(taken.delivery.qos == Qos::AtMostOnce);
+        rest(&mut self.pending);
+        Some(taken)
     }
 
     fn has_room(&self, delivery: &Delivery, limits: OutgoingLimits) -> bool {
@@ -105,30 +127,32 @@ impl Outgoing {
     }
 
     /// Appends the next message that may go.
-    pub(crate) fn poll(&mut self, version: Version, now: Instant, octets_max: u32, out: &mut Vec<u8>) -> Polled {
+    pub(crate) fn poll(
+        &mut self,
+        version: Version,
+        now: Instant,
+        octets_max: u32,
+        aliases: Option<&mut Numbered>,
+        out: &mut Vec<u8>,
+    ) -> Polled {
         if let Some(again) = self.in_flight.iter_mut().find(|f| f.again) {
             again.again = false;
             return Self::send_again(again, version, now, out);
         }
-        let Some(next) = self.pending.front() else { return Polled::Idle };
-        let qos = next.delivery.qos;
-        if qos != Qos::AtMostOnce && self.in_flight.len() >= usize::from(self.window) {
-            return Polled::Idle;
-        }
+        let Some(next) = self.next_pending() else { return Polled::Idle };
+        let qos = self.pending.get(next).map_or(Qos::AtMostOnce, |next| next.delivery.qos);
         let packet_id = if qos == Qos::AtMostOnce { None } else { self.free_id() };
         if qos != Qos::AtMostOnce && packet_id.is_none() {
             return Polled::Idle;
         }
-        let Some(Pending { delivery, token }) = self.pending.pop_front() else { return Polled::Idle };
-        self.pending_octets = self.pending_octets.saturating_sub(weight(&delivery));
-        rest(&mut self.pending);
+        let Some(Pending { delivery, token }) = self.take_pending(next) else { return Polled::Idle };
         let guarantee = match (qos, packet_id) {
             (Qos::AtMostOnce, _) | (_, None) => Guarantee::AtMostOnce,
             (Qos::AtLeastOnce, Some(packet_id)) => Guarantee::AtLeastOnce { packet_id, dup: false },
             (Qos::ExactlyOnce, Some(packet_id)) => Guarantee::ExactlyOnce { packet_id, dup: false },
         };
         let Delivery { message, retain, subscription_ids, .. } = &delivery;
-        match emit_message(version, message, guarantee, *retain, subscription_ids, now, octets_max, out) {
+        match emit_message(version, message, guarantee, *retain, subscription_ids, aliases, now, octets_max, out) {
             Emitted::Expired => return Polled::Expired { token },
             Emitted::TooLarge => return Polled::TooLarge { token },
             Emitted::Whole => {}
@@ -137,6 +161,18 @@ impl Outgoing {
             self.in_flight.push_back(InFlight { packet_id, qos, token, delivery: Some(delivery), again: false });
         }
         Polled::Sent { token, qos }
+    }
+
+    /// The message that goes next: the oldest, or the oldest of QoS 0 where the window is closed for the others
+    /// ([MQTT-4.9.0-2] holds those alone).
+    fn next_pending(&self) -> Option<usize> {
+        if self.in_flight.len() < usize::from(self.window) {
+            return (!self.pending.is_empty()).then_some(0);
+        }
+        if self.loose == 0 {
+            return None;
+        }
+        self.pending.iter().position(|p| p.delivery.qos == Qos::AtMostOnce)
     }
 
     fn send_again(flight: &InFlight, version: Version, now: Instant, out: &mut Vec<u8>) -> Polled {
@@ -152,7 +188,7 @@ impl Outgoing {
         };
         // It was sent in time once; its delivery has begun ([MQTT-3.3.2-5]), so that it may be sent again.
         let now = if message.is_expired(now) { message.received } else { now };
-        match emit_message(version, message, guarantee, *retain, subscription_ids, now, u32::MAX, out) {
+        match emit_message(version, message, guarantee, *retain, subscription_ids, None, now, u32::MAX, out) {
             Emitted::Whole => Polled::Sent { token, qos },
             Emitted::Expired | Emitted::TooLarge => Polled::Expired { token },
         }
@@ -238,6 +274,19 @@ impl Outgoing {
     /// The session is gone: the tokens of what was under way.
     pub(crate) fn abandon(&mut self) -> impl Iterator<Item = u64> + use<> {
         core::mem::take(&mut self.in_flight).into_iter().map(|f| f.token)
+    }
+
+    /// The session is gone: what another session may be sent in its place, with the tokens. What was sent with QoS 2
+    /// may have arrived, and goes to nobody else ([MQTT-4.8.2-5]).
+    pub(crate) fn undelivered(self) -> impl Iterator<Item = (u64, Delivery)> {
+        let sent = self.in_flight.into_iter().filter(|f| f.qos == Qos::AtLeastOnce);
+        let sent = sent.filter_map(|f| f.delivery.map(|delivery| (f.token, delivery)));
+        sent.chain(self.pending.into_iter().map(|p| (p.token, p.delivery)))
+    }
+
+    /// Octets of the messages queued, with their bookkeeping.
+    pub(crate) fn pending_octets(&self) -> usize {
+        self.pending_octets
     }
 
     /// Messages queued and not sent.

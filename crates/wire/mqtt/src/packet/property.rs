@@ -73,7 +73,7 @@ macro_rules! properties {
                 }
             }
 
-            fn write(&self, out: &mut impl Sink) {
+            pub(super) fn write(&self, out: &mut impl Sink) {
                 out.u8(self.id());
                 match self {
                     $(Self::$name(value) => value.write(out),)*

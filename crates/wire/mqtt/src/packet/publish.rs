@@ -6,6 +6,7 @@ use crate::octets::{Reader, Sink, VARIABLE_MAX, variable_len};
 use crate::{DecodeError, Text, TooLong};
 use alloc::vec::Vec;
 use bytes::Bytes;
+use core::num::NonZeroU16;
 
 /// How surely a message arrives, with what that takes on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -109,6 +110,7 @@ impl Publish {
             retain: self.retain,
             topic: &self.topic,
             properties: &self.properties,
+            alias: None,
             subscription_ids: &[],
             payload: &self.payload,
         }
@@ -122,6 +124,8 @@ pub(crate) struct PublishView<'a> {
     pub(crate) retain: bool,
     pub(crate) topic: &'a str,
     pub(crate) properties: &'a Properties,
+    /// Written before `properties`, where there is one.
+    pub(crate) alias: Option<NonZeroU16>,
     /// Written before `properties`.
     pub(crate) subscription_ids: &'a [SubscriptionId],
     pub(crate) payload: &'a [u8],
@@ -152,12 +156,16 @@ impl PublishView<'_> {
     }
 
     fn write_properties(&self, out: &mut impl Sink) {
-        if self.subscription_ids.is_empty() {
+        if self.subscription_ids.is_empty() && self.alias.is_none() {
             return self.properties.write(out);
         }
         let each = self.subscription_ids.iter().copied().map(Property::SubscriptionIdentifier);
-        let octets = each.clone().map(|p| p.octets()).sum::<usize>() + self.properties.block().len();
+        let alias = self.alias.map(Property::TopicAlias);
+        let octets = each.chain(alias.clone()).map(|p| p.octets()).sum::<usize>() + self.properties.block().len();
         out.variable(u32::try_from(octets).unwrap_or(VARIABLE_MAX));
+        if let Some(alias) = alias {
+            alias.write(out);
+        }
         for id in self.subscription_ids {
             out.u8(0x0B);
             out.variable(id.number());

@@ -18,6 +18,8 @@ pub struct ServerConfig {
     pub receive_max_v311: u16,
     /// Topic aliases that a client may set; higher ones are disconnected with 0x94.
     pub topic_alias_max: u16,
+    /// Topics that are numbered for a client that takes topic aliases, in the messages that are not shared with others.
+    pub topic_alias_out_max: u16,
     /// QoS 1 and 2 messages to a client that may be unacknowledged, 1 to 65,535; more wait in the queue.
     pub in_flight_max: u16,
     /// Messages that may wait for the client; then the oldest of QoS 0 goes, and `deliver` says Full to the others.
@@ -39,6 +41,7 @@ impl Default for ServerConfig {
             receive_max: 64,
             receive_max_v311: 4096,
             topic_alias_max: 16,
+            topic_alias_out_max: 16,
             in_flight_max: 64,
             pending_max: 1000,
             pending_octets_max: 1_048_576,

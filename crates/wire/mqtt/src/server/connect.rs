@@ -1,7 +1,9 @@
 //! CONNECT and its answer (MQTT 5.0 sections 3.1 and 3.2).
 
+use super::auth::Method;
 use super::{ConnectRequest, Phase, ServerEvent, ServerSession, SessionState};
-use crate::{Connack, Connect, Frame, Packet, Properties, Property, ReasonCode, Text, Version};
+use crate::message::Numbered;
+use crate::{Binary, Connack, Connect, Frame, Packet, Properties, Property, ReasonCode, Text, Version};
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::ToString;
@@ -17,6 +19,10 @@ pub struct Accept {
     /// How long the session will outlive the connection, in seconds; all ones is for ever. A 5.0 client that asked
     /// for something else is told.
     pub session_expiry_s: u32,
+    /// The last word of the authentication that CONNECT asked for.
+    pub authentication_data: Option<Binary>,
+    /// What the client may make response topics from; told where it asked ([MQTT-3.1.2-28]).
+    pub response_information: Option<Text>,
 }
 
 impl ServerSession {
@@ -39,9 +45,6 @@ impl ServerSession {
         if connect.client_id.is_empty() && connect.version == Version::V311 && !connect.clean_start {
             let words = "a client without an identifier needs a clean session [MQTT-3.1.3-8]";
             return self.turn_away(ReasonCode::ClientIdentifierNotValid, words);
-        }
-        if connect.properties.authentication_method().is_some() {
-            return self.turn_away(ReasonCode::BadAuthenticationMethod, "no extended authentication method is known");
         }
         let client_id_assigned = connect.client_id.is_empty();
         let client_id = if client_id_assigned {
@@ -75,6 +78,11 @@ impl ServerSession {
         let properties = &connect.properties;
         link.packet_octets_max = properties.packet_octets_max().map_or(u32::MAX, NonZeroU32::get);
         link.receive_max = properties.receive_max().map_or(u16::MAX, NonZeroU16::get);
+        link.problem_information = properties.request_problem_information().unwrap_or(true);
+        link.response_information = properties.request_response_information().unwrap_or(false);
+        let alias_max = properties.topic_alias_max().unwrap_or(0).min(self.config.topic_alias_out_max);
+        link.numbered = (alias_max > 0).then(|| Box::new(Numbered::new(alias_max)));
+        link.method = Method::of(properties.authentication_method());
         link.session_expiry_s = match connect.version {
             Version::V5 => properties.session_expiry_s().unwrap_or(0),
             Version::V311 if connect.clean_start => 0,
@@ -83,24 +91,31 @@ impl ServerSession {
     }
 
     /// Lets the client in, and says whether it is in: not unless a Connect event waited for its answer (the
-    /// transport may be gone by now).
-    pub fn accept(&mut self, now: Now, options: Accept) -> bool {
+    /// transport may be gone by now), and not where the client takes no packet as long as CONNACK. `take_state` gives
+    /// the session back then.
+    pub fn accept(&mut self, now: Now, mut options: Accept) -> bool {
+        if self.is_open() {
+            return false;
+        }
+        let (session_present, reason) = (options.resume.is_some(), ReasonCode::Success);
+        self.state = options.resume.take().unwrap_or_default();
         if self.phase != Phase::Deciding {
             return false;
         }
-        let connack = Connack {
-            session_present: options.resume.is_some(),
-            reason: ReasonCode::Success,
-            properties: self.connack_properties(options.session_expiry_s),
-        };
-        self.state = options.resume.unwrap_or_default();
+        let connack =
+            Packet::Connack(Connack { session_present, reason, properties: self.connack_properties(&options) });
+        // [MQTT-3.1.2-24]: a client that takes no CONNACK can be told nothing.
+        if !self.fits(&connack) {
+            self.close();
+            return false;
+        }
         self.state.outgoing.open(self.config.in_flight_max.min(self.link.receive_max).max(1));
         self.state.outgoing.resume();
         self.decoder.limit(self.config.packet_octets_max);
         self.phase = Phase::Open { greeted: false };
         // Keep alive counts from the answer: the client could not speak before it.
         self.link.last_packet = now.mono;
-        self.send(&Packet::Connack(connack));
+        self.send(&connack);
         true
     }
 
@@ -112,15 +127,19 @@ impl ServerSession {
         }
     }
 
-    fn turn_away(&mut self, reason: ReasonCode, text: &str) {
-        let connack = Connack { session_present: false, reason, properties: self.reason_text(text, 16) };
+    pub(super) fn turn_away(&mut self, reason: ReasonCode, text: &str) {
+        self.turn_away_with(reason, self.reason_text(text, 16));
+    }
+
+    pub(super) fn turn_away_with(&mut self, reason: ReasonCode, properties: Properties) {
+        let connack = Connack { session_present: false, reason, properties };
         // A reason and at most one short text: never longer than MQTT can say.
         let _ = Packet::Connack(connack).emit(self.link.version, &mut self.control);
         self.close();
     }
 
-    fn connack_properties(&mut self, session_expiry_s: u32) -> Properties {
-        let config = &self.config;
+    fn connack_properties(&mut self, options: &Accept) -> Properties {
+        let (config, session_expiry_s) = (&self.config, options.session_expiry_s);
         let mut told = Vec::new();
         if session_expiry_s != self.link.session_expiry_s {
             told.push(Property::SessionExpiry(session_expiry_s));
@@ -135,6 +154,9 @@ impl ServerSession {
         if self.link.keep_alive_imposed {
             told.push(Property::ServerKeepAlive(self.link.keep_alive_s));
         }
+        told.extend(self.link.method.properties(options.authentication_data.clone()));
+        let wanted = options.response_information.clone().filter(|_| self.link.response_information);
+        told.extend(wanted.map(Property::ResponseInformation));
         told.into_iter().collect()
     }
 }

@@ -1,5 +1,6 @@
 //! What the owner of a server session learns.
 
+use super::AuthRequest;
 use crate::{
     Binary, Message, PacketId, Properties, Qos, ReasonCode, SubscriptionId, SubscriptionOptions, Text, Version, Will,
 };
@@ -19,6 +20,9 @@ pub enum ServerEvent {
     Subscribe(SubscribeRequest),
     /// Messages are wanted no more. Answer with `unsuback`, one reason a filter.
     Unsubscribe(UnsubscribeRequest),
+    /// A client proves who it is, as it was asked to or once more. Answer with `challenge`, `accept`, `refuse`,
+    /// `authenticated` or `disconnect`.
+    Auth(AuthRequest),
     /// An accepted connection is over: the last event.
     Ended(Ended),
 }

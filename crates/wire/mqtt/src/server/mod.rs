@@ -12,24 +12,30 @@
 //! While the owner has a CONNECT to answer, what the client sends ahead (section 3.1.4 lets it) waits, up to
 //! `connect_octets_max`. No input is taken while [`CONTROL_OCTETS_MAX`] octets of answers wait to be sent.
 
+mod auth;
 mod config;
 mod connect;
 mod event;
 mod receive;
+mod state;
 
+pub use auth::AuthRequest;
 pub use config::{ServerConfig, ServerCounters};
 pub use connect::Accept;
 pub use event::{
     ConnectRequest, EndCause, Ended, PublishRequest, ServerEvent, SharedFilter, SubscribeRequest, UnsubscribeRequest,
 };
+pub use state::{AwayLimits, SessionState};
 
-use crate::flow::{Incoming, Outgoing, OutgoingLimits, Polled};
-use crate::message::{Aliases, Delivery};
+use crate::flow::{OutgoingLimits, Polled};
+use crate::message::{Aliases, Delivery, Numbered};
 use crate::{DecodeError, Decoder, Disconnect, Packet, PacketId, PacketType, Properties, Property, ReasonCode};
 use crate::{Suback, Text, Unsuback, Version};
+use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use auth::Method;
 use bytes::{Buf, BytesMut};
 use core::fmt;
 use core::time::Duration;
@@ -59,20 +65,20 @@ pub struct ServerSession {
     counters: ServerCounters,
 }
 
-/// What of a session outlives a connection: messages under way and queued. A persistent session's owner takes it
-/// from one [`ServerSession`] and hands it to the next.
-#[derive(Debug, Default)]
-pub struct SessionState {
-    outgoing: Outgoing,
-    incoming: Incoming,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Idle,
-    Greeting { deadline: Instant },
+    Greeting {
+        deadline: Instant,
+    },
     Deciding,
-    Open { greeted: bool },
+    /// Asked for more, and waiting for AUTH.
+    Authenticating {
+        deadline: Instant,
+    },
+    Open {
+        greeted: bool,
+    },
     Closed,
 }
 
@@ -92,6 +98,13 @@ struct Link {
     /// A keep alive that the client is to be told.
     keep_alive_imposed: bool,
     aliases: Aliases,
+    /// Topics that were numbered for the client, where it takes numbers.
+    numbered: Option<Box<Numbered>>,
+    /// Whether reasons may be put into words outside CONNACK and DISCONNECT ([MQTT-3.1.2-29]).
+    problem_information: bool,
+    /// Whether the client asked for response information.
+    response_information: bool,
+    method: Method,
 }
 
 /// Why a message was not taken for delivery.
@@ -137,14 +150,30 @@ impl ServerSession {
 
     /// Answers a SUBSCRIBE: one reason a subscription, in their order.
     pub fn suback(&mut self, packet_id: PacketId, reasons: &[ReasonCode]) {
-        let (properties, reasons) = (Properties::default(), reasons.to_vec());
-        self.send(&Packet::Suback(Suback { packet_id, properties, reasons }));
+        self.suback_because(packet_id, reasons, "");
+    }
+
+    /// The same with words, which the client is told where it wants them and takes a packet with them.
+    pub fn suback_because(&mut self, packet_id: PacketId, reasons: &[ReasonCode], text: &str) {
+        let words = if self.link.problem_information { text } else { "" };
+        let (properties, reasons) = (self.reason_text(words, reasons.len() + 16), reasons.to_vec());
+        self.answer(&Packet::Suback(Suback { packet_id, properties, reasons }));
     }
 
     /// Answers an UNSUBSCRIBE: one reason a filter, in their order.
     pub fn unsuback(&mut self, packet_id: PacketId, reasons: &[ReasonCode]) {
         let (properties, reasons) = (Properties::default(), reasons.to_vec());
-        self.send(&Packet::Unsuback(Unsuback { packet_id, properties, reasons }));
+        self.answer(&Packet::Unsuback(Unsuback { packet_id, properties, reasons }));
+    }
+
+    /// Sends an answer whose length the client decides, unless it takes no packet that long ([MQTT-3.1.2-24]): then
+    /// the exchange cannot be finished.
+    fn answer(&mut self, packet: &Packet) {
+        if self.fits(packet) { self.send(packet) } else { self.disconnect(ReasonCode::PacketTooLarge, "") }
+    }
+
+    fn fits(&self, packet: &Packet) -> bool {
+        u32::try_from(packet.len(self.link.version)).is_ok_and(|octets| octets <= self.link.packet_octets_max)
     }
 
     /// Answers a QoS 1 or 2 message, once it is safe, or with why it was not taken. The client is told in the order
@@ -168,12 +197,20 @@ impl ServerSession {
     /// The queue is full of QoS 1 and 2 messages, or nobody is connected. QoS 0 messages are never Full: the oldest
     /// of them is dropped and counted.
     pub fn deliver(&mut self, delivery: Delivery) -> Result<(), DeliverError> {
+        self.deliver_tagged(delivery, 0)
+    }
+
+    /// The same, with a tag that [`SessionState::undelivered`] gives back.
+    ///
+    /// # Errors
+    /// As with `deliver`.
+    pub fn deliver_tagged(&mut self, delivery: Delivery, tag: u64) -> Result<(), DeliverError> {
         if !self.is_open() {
             return Err(DeliverError::Closed);
         }
         let limits = OutgoingLimits { messages: self.config.pending_max, octets: self.config.pending_octets_max };
         let counters = &mut self.counters;
-        let queued = self.state.outgoing.push(delivery, 0, limits, |_| counters.dropped_full += 1);
+        let queued = self.state.outgoing.push(delivery, tag, limits, |_| counters.dropped_full += 1);
         queued.map_err(|()| {
             self.counters.refused_full += 1;
             DeliverError::Full
@@ -212,6 +249,12 @@ impl ServerSession {
         (self.state.outgoing.pending(), self.state.outgoing.in_flight())
     }
 
+    /// Octets that wait in the queue, with 64 for each message's bookkeeping.
+    #[must_use]
+    pub fn queued_octets(&self) -> usize {
+        self.state.octets()
+    }
+
     /// Takes what outlives the connection, for the next session of the same client. Nothing is left for this one.
     #[must_use]
     pub fn take_state(&mut self) -> SessionState {
@@ -231,11 +274,15 @@ impl ServerSession {
 
     /// Ends the connection, once. `told` is what a 5.0 client is told.
     fn end(&mut self, cause: EndCause, told: Option<(ReasonCode, &str)>) {
+        let told = told.map(|(reason, text)| (reason, self.reason_text(text, 16)));
+        self.end_with(cause, told);
+    }
+
+    fn end_with(&mut self, cause: EndCause, told: Option<(ReasonCode, Properties)>) {
         if !self.is_open() {
             return;
         }
-        if let Some((reason, text)) = told.filter(|_| self.link.version == Version::V5) {
-            let properties = self.reason_text(text, 16);
+        if let Some((reason, properties)) = told.filter(|_| self.link.version == Version::V5) {
             self.send(&Packet::Disconnect(Disconnect { reason, properties }));
         }
         let publish_will = cause != EndCause::Client(ReasonCode::Success);
@@ -248,6 +295,7 @@ impl ServerSession {
         self.early = BytesMut::new();
         self.decoder.reset();
         self.link.aliases.clear();
+        self.link.numbered = None;
     }
 
     /// A reason in words, where there are any and the client takes a packet with them ([MQTT-3.14.2-3]).
@@ -264,8 +312,14 @@ impl ServerSession {
                 let text = detail.clone();
                 self.end(EndCause::Broken { reason, detail }, Some((reason, &text)));
             }
+            Phase::Authenticating { .. } => self.turn_away(reason, &detail),
             Phase::Idle | Phase::Greeting { .. } | Phase::Deciding | Phase::Closed => self.close(),
         }
+    }
+
+    /// Whether packets are read after CONNECT.
+    const fn reads_on(&self) -> bool {
+        matches!(self.phase, Phase::Open { .. } | Phase::Authenticating { .. })
     }
 
     /// Keeps what comes before the owner has answered; how much.
@@ -292,7 +346,7 @@ impl ServerSession {
                 Phase::Closed => return octets.len(),
                 Phase::Deciding if self.event.is_none() => return used + self.take_early(rest),
                 Phase::Deciding | Phase::Idle => break,
-                Phase::Greeting { .. } | Phase::Open { .. } => {}
+                Phase::Greeting { .. } | Phase::Authenticating { .. } | Phase::Open { .. } => {}
             }
             if self.event.is_some() || self.control.len() >= CONTROL_OCTETS_MAX {
                 break;
@@ -320,6 +374,7 @@ impl ServerSession {
                 match self.phase {
                     Phase::Greeting { .. } => self.handle_connect(&frame),
                     Phase::Open { .. } => self.handle_frame(now, &frame),
+                    Phase::Authenticating { .. } => self.handle_authenticating(&frame),
                     Phase::Idle | Phase::Deciding | Phase::Closed => {}
                 }
                 used
@@ -365,7 +420,7 @@ impl Machine for ServerSession {
 
     fn handle_disconnected(&mut self, _: Now) {
         self.end(EndCause::Lost, None);
-        if self.phase == Phase::Deciding {
+        if matches!(self.phase, Phase::Deciding | Phase::Authenticating { .. }) {
             self.event = None;
         }
         self.close();
@@ -374,20 +429,25 @@ impl Machine for ServerSession {
     }
 
     fn handle_input(&mut self, now: Now, octets: &[u8]) -> usize {
-        if self.is_open() && !self.early.is_empty() && self.event.is_none() {
+        if self.reads_on() && !self.early.is_empty() && self.event.is_none() {
             self.handle_early();
         }
-        let blocked = self.is_open() && !self.early.is_empty();
+        let blocked = self.reads_on() && !self.early.is_empty();
         if blocked { 0 } else { self.handle_octets(now, octets) }
     }
 
     fn handle_timeout(&mut self, now: Now) {
         match self.phase {
-            Phase::Greeting { deadline } if deadline <= now.mono => self.close(),
+            Phase::Greeting { deadline } | Phase::Authenticating { deadline } if deadline <= now.mono => self.close(),
             Phase::Open { .. } if self.keep_alive_deadline().is_some_and(|deadline| deadline <= now.mono) => {
                 self.end(EndCause::Silent, Some((ReasonCode::KeepAliveTimeout, "")));
             }
-            Phase::Idle | Phase::Greeting { .. } | Phase::Deciding | Phase::Open { .. } | Phase::Closed => {}
+            Phase::Idle
+            | Phase::Greeting { .. }
+            | Phase::Deciding
+            | Phase::Authenticating { .. }
+            | Phase::Open { .. }
+            | Phase::Closed => {}
         }
     }
 
@@ -398,7 +458,8 @@ impl Machine for ServerSession {
             self.phase = Phase::Open { greeted: true };
             while out.len() - start < TRANSMIT_OCTETS {
                 let (version, octets_max) = (self.link.version, self.link.packet_octets_max);
-                let polled = self.state.outgoing.poll(version, now.mono, octets_max, out);
+                let aliases = self.link.numbered.as_deref_mut();
+                let polled = self.state.outgoing.poll(version, now.mono, octets_max, aliases, out);
                 if !self.count(polled) {
                     break;
                 }
@@ -408,7 +469,7 @@ impl Machine for ServerSession {
     }
 
     fn poll_event(&mut self) -> Option<ServerEvent> {
-        if self.event.is_none() && self.is_open() && !self.early.is_empty() {
+        if self.event.is_none() && self.reads_on() && !self.early.is_empty() {
             self.handle_early();
         }
         self.event.take().or_else(|| self.ended.take().map(ServerEvent::Ended))
@@ -416,7 +477,7 @@ impl Machine for ServerSession {
 
     fn timeout(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Greeting { deadline } => Some(deadline),
+            Phase::Greeting { deadline } | Phase::Authenticating { deadline } => Some(deadline),
             Phase::Open { .. } => self.keep_alive_deadline(),
             Phase::Idle | Phase::Deciding | Phase::Closed => None,
         }

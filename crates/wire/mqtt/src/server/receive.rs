@@ -42,7 +42,7 @@ impl ServerSession {
                 Ok(())
             }
             Packet::Connect(_) => Err(wrong("a second CONNECT [MQTT-3.1.0-2]")),
-            Packet::Auth(_) => Err(wrong("AUTH without an authentication method [MQTT-4.12.0-7]")),
+            Packet::Auth(auth) => self.handle_auth(auth),
             Packet::Connack(_) | Packet::Suback(_) | Packet::Unsuback(_) | Packet::Pingresp => {
                 Err(wrong("a packet that only a server sends"))
             }

@@ -82,6 +82,7 @@ impl Echo {
             ServerEvent::Unsubscribe(u) => {
                 self.server.unsuback(u.packet_id, &vec![ReasonCode::Success; u.filters.len()])
             }
+            ServerEvent::Auth(_) => unreachable!("no method was named"),
             ServerEvent::Ended(ended) => assert_eq!(ended.cause, EndCause::Lost),
         }
     }
@@ -215,6 +216,7 @@ proptest! {
                     ServerEvent::Publish(p) => if let Some(id) = p.packet_id { server.acknowledge(id, ReasonCode::Success) },
                     ServerEvent::Subscribe(s) => server.suback(s.packet_id, &[ReasonCode::Success]),
                     ServerEvent::Unsubscribe(u) => server.unsuback(u.packet_id, &[ReasonCode::Success]),
+                    ServerEvent::Auth(_) => { server.challenge(Now::default(), None); server.authenticated(None); }
                     ServerEvent::Ended(_) => ends += 1,
                 }
             }

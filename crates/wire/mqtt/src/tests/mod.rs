@@ -6,6 +6,7 @@ mod packets;
 mod refused;
 mod round_trip;
 mod server;
+mod statements;
 mod vectors;
 
 use crate::{Decoder, Packet, Version};

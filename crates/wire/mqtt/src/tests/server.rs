@@ -383,7 +383,7 @@ fn mqtt_4_4_0_1_a_resumed_session_sends_again() {
     let state = bench.session.take_state();
     let mut next = Bench::new(Version::V5, ServerConfig::default());
     next.give(CONNECT5);
-    next.session.accept(next.now, Accept { resume: Some(state), session_expiry_s: 60 });
+    next.session.accept(next.now, Accept { resume: Some(state), session_expiry_s: 60, ..Accept::default() });
     let sent = next.sent();
     let [Packet::Connack(connack), first, second, third] = &sent[..] else { panic!("{sent:?}") };
     assert!(connack.session_present && connack.properties.session_expiry_s() == Some(60));

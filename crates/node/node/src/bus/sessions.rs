@@ -1,0 +1,361 @@
+//! MQTT sessions over their connections: who comes back, what waits for who is away, wills that wait
+//! (MQTT 5.0 sections 3.1.2.4, 3.1.2.11.2, 3.1.3.2.2 and 4.1).
+//!
+//! ```text
+//!             enter                leave, expiry > 0            due, or too many
+//!   (none) ──────────▶ Client ────────────────────────▶ Away ─────────────────▶ (none)
+//!                        ▲  └── leave, expiry 0 ──▶ (none)  │
+//!                        └───────────── enter ──────────────┘
+//! ```
+//!
+//! A session keeps its place, and with it its subscriptions in the tree, whether its client is there or not.
+
+use super::client::{Behind, Client};
+use super::state::{Bus, BusCounters, Subscriber, id_of};
+use super::wire::Wire;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tieline_core::{Body, Instant, Now, Topic, Update};
+use tieline_mqtt::{
+    AwayLimits, ConnectRequest, Delivery, Message, Property, Qos, ReasonCode, SessionState, Text, Will,
+};
+use tieline_net::Session;
+
+/// What is kept for clients that are away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptLimits {
+    /// The longest that a session outlives its connection, in seconds; who asks for more is told this.
+    pub expiry_s_max: u32,
+    /// Sessions whose clients are away; beyond them, the one that would expire first ends.
+    pub sessions_max: usize,
+    /// What may wait for one of them; beyond it the oldest message is dropped and counted.
+    pub each: AwayLimits,
+    /// Octets that may wait for all of them; beyond it a new message is dropped and counted.
+    pub octets_max: usize,
+}
+
+impl Default for KeptLimits {
+    fn default() -> Self {
+        Self {
+            expiry_s_max: 7 * 86_400,
+            sessions_max: 10_000,
+            each: AwayLimits { messages: 1000, octets: 1 << 20 },
+            octets_max: 256 << 20,
+        }
+    }
+}
+
+/// A session whose client is away.
+#[derive(Debug)]
+pub struct Away {
+    id: Text,
+    number: u64,
+    state: SessionState,
+    snapshots: Behind,
+    expires: Instant,
+    will: Option<(Instant, LastWill)>,
+}
+
+/// A will that may be published.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LastWill {
+    message: Message,
+    qos: Qos,
+    retain: bool,
+    delay_s: u32,
+}
+
+/// Sessions that outlive their connections.
+#[derive(Debug, Default)]
+pub struct Kept {
+    limits: KeptLimits,
+    /// What comes next for each that is away: its will, or its end.
+    due: BTreeSet<(Instant, usize)>,
+    octets: usize,
+}
+
+/// A client's place on the bus.
+#[derive(Debug)]
+pub struct Entered {
+    /// The place.
+    pub key: usize,
+    /// The connection's number.
+    pub generation: u64,
+    /// The session's number.
+    pub number: u64,
+    /// What the session has of before.
+    pub resume: Option<SessionState>,
+    /// How long the session will outlive the connection, in seconds.
+    pub expiry_s: u32,
+}
+
+impl LastWill {
+    /// The will of a CONNECT; none where its topic is none.
+    #[must_use]
+    pub fn new(now: Now, will: &Will) -> Option<Self> {
+        let topic = Topic::new(&will.topic).ok()?;
+        let delay_s = will.properties.will_delay_s().unwrap_or(0);
+        let properties =
+            will.properties.iter().filter(|property| !matches!(property, Property::WillDelay(_))).collect();
+        let message = Message { topic, payload: will.payload.bytes(), properties, received: now.mono };
+        Some(Self { message, qos: will.qos, retain: will.retain, delay_s })
+    }
+
+    /// Where it goes.
+    #[must_use]
+    pub const fn topic(&self) -> &Topic {
+        &self.message.topic
+    }
+}
+
+impl Away {
+    fn next(&self) -> Instant {
+        self.will.as_ref().map_or(self.expires, |(at, _)| self.expires.min(*at))
+    }
+}
+
+impl Kept {
+    /// Clients that are away.
+    pub(super) fn away(&self) -> usize {
+        self.due.len()
+    }
+
+    /// Octets that wait for them.
+    pub(super) const fn octets(&self) -> usize {
+        self.octets
+    }
+
+    /// When a will or a session's end is due.
+    pub(super) fn timeout(&self) -> Option<Instant> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// Queues a message for a client that is away. QoS 0 is not kept (section 4.1 leaves it open).
+    pub(super) fn queue(&mut self, away: &mut Away, delivery: Delivery, tag: u64, counters: &mut BusCounters) {
+        if delivery.qos == Qos::AtMostOnce {
+            return;
+        }
+        if self.octets >= self.limits.octets_max {
+            counters.dropped_away += 1;
+            return;
+        }
+        let before = away.state.octets();
+        counters.deliveries += 1;
+        counters.dropped_away += away.state.deliver(delivery, tag, self.limits.each);
+        self.octets = (self.octets + away.state.octets()).saturating_sub(before);
+    }
+
+    fn add(&mut self, key: usize, away: &Away) {
+        self.due.insert((away.next(), key));
+        self.octets += away.state.octets();
+    }
+
+    fn remove(&mut self, key: usize, away: &Away) {
+        self.due.remove(&(away.next(), key));
+        self.octets = self.octets.saturating_sub(away.state.octets());
+    }
+}
+
+impl Bus {
+    /// Sets what is kept for clients that are away.
+    pub fn set_kept(&mut self, limits: KeptLimits) {
+        self.kept.limits = limits;
+    }
+
+    /// Sessions whose clients are away, and the octets that wait for them.
+    #[must_use]
+    pub fn away(&self) -> (usize, usize) {
+        (self.kept.away(), self.kept.octets())
+    }
+
+    /// Gives a client its place: that of its session, where it asks for it and there is one, or a new one. A
+    /// connection that the session still has is ended ([MQTT-3.1.4-3]).
+    pub fn enter(&mut self, session: &Session<Wire>, request: &ConnectRequest) -> Entered {
+        self.next_generation += 1;
+        let generation = self.next_generation;
+        let mut client = Client::new(session.clone(), request.client_id.detached(), generation);
+        client.expiry_s = request.session_expiry_s.min(self.kept.limits.expiry_s_max);
+        let expiry_s = client.expiry_s;
+        self.counters.connected += 1;
+        let known = self.clients.get(&request.client_id).copied();
+        let found = known.and_then(|key| self.take_over(key, request.clean_start).map(|found| (key, found)));
+        let Some((key, Found { number, state, snapshots })) = found else {
+            let id = client.id.clone();
+            let key = self.subscribers.insert(Subscriber::Client(Box::new(client)));
+            self.clients.insert(id, key);
+            return Entered { key, generation, number: generation, resume: None, expiry_s };
+        };
+        self.counters.resumed += 1;
+        (client.number, client.snapshots) = (number, snapshots);
+        if client.is_behind() && !self.behind.contains(&key) {
+            self.behind.push(key);
+        }
+        if let Some(seat) = self.subscribers.get_mut(key) {
+            *seat = Subscriber::Client(Box::new(client));
+        }
+        Entered { key, generation, number, resume: Some(state), expiry_s }
+    }
+
+    /// Takes the session of a client that comes again; none where it is to begin anew, and then it has ended.
+    fn take_over(&mut self, key: usize, clean_start: bool) -> Option<Found> {
+        match self.subscribers.get_mut(key)? {
+            Subscriber::Client(old) => {
+                let words = "another client came with this identifier";
+                let ended = |wire: &mut Wire| wire.mqtt.disconnect(ReasonCode::SessionTakenOver, words);
+                old.session.send(|wire, _| ended(wire));
+                if clean_start || old.expiry_s == 0 {
+                    self.end_session(key);
+                    return None;
+                }
+                self.counters.dropped += old.dropped();
+                let state = old.session.with(|wire, _| wire.mqtt.take_state());
+                Some(Found { number: old.number, state, snapshots: std::mem::take(&mut old.snapshots) })
+            }
+            Subscriber::Away(away) => {
+                self.kept.remove(key, away);
+                // [MQTT-3.1.3-9]: a session that goes on in time takes its will back; one that ends does not.
+                let will = away.will.take();
+                let state = std::mem::take(&mut away.state);
+                let snapshots = std::mem::take(&mut away.snapshots);
+                let found = Found { number: away.number, state, snapshots };
+                if !clean_start {
+                    return Some(found);
+                }
+                self.forget_session(key, found.state);
+                if let Some((_, will)) = will {
+                    self.publish_will(self.now(), will);
+                }
+                None
+            }
+            Subscriber::Group(_) | Subscriber::Feed(_) => None,
+        }
+    }
+
+    /// The connection of a client has ended. Its session waits for another where it outlives its connections, and
+    /// the will with it; otherwise the session ends, and the will is published. `expiry_s` is what the client said
+    /// at last.
+    pub fn leave(&mut self, now: Now, entered: (usize, u64, u64), expiry_s: Option<u32>, will: Option<LastWill>) {
+        let (key, generation, number) = entered;
+        let Some(client) = self.client(key, generation) else {
+            // [MQTT-3.1.3-9]: a newer connection has the session, in time for a will that waits.
+            let goes_on = matches!(self.subscribers.get(key), Some(Subscriber::Client(c)) if c.number == number);
+            if let Some(will) = will.filter(|will| will.delay_s == 0 || !goes_on) {
+                self.publish_will(now, will);
+            }
+            return;
+        };
+        let asked = expiry_s.unwrap_or(client.expiry_s);
+        let expiry_s = asked.min(self.kept.limits.expiry_s_max);
+        let waits = will.as_ref().is_some_and(|will| will.delay_s > 0 && expiry_s > 0);
+        let (delayed, at_once) = if waits { (will, None) } else { (None, will) };
+        if expiry_s == 0 {
+            self.end_session(key);
+        } else {
+            self.keep(now, key, expiry_s, delayed);
+        }
+        if let Some(will) = at_once {
+            self.publish_will(now, will);
+        }
+    }
+
+    fn keep(&mut self, now: Now, key: usize, expiry_s: u32, will: Option<LastWill>) {
+        let Some(seat) = self.subscribers.get_mut(key) else { return };
+        let Subscriber::Client(client) = seat else { return };
+        self.counters.dropped += client.dropped();
+        let state = client.session.with(|wire, _| wire.mqtt.take_state());
+        let after = |s: u32| now.mono + Duration::from_secs(s.into());
+        let away = Away {
+            id: client.id.clone(),
+            number: client.number,
+            state,
+            snapshots: std::mem::take(&mut client.snapshots),
+            expires: after(expiry_s),
+            will: will.map(|will| (after(will.delay_s), will)),
+        };
+        self.kept.add(key, &away);
+        *seat = Subscriber::Away(Box::new(away));
+        self.dirty.retain(|dirty| *dirty != key);
+        self.behind.retain(|behind| *behind != key);
+        while self.kept.away() > self.kept.limits.sessions_max {
+            let Some((_, first)) = self.kept.due.first().copied() else { return };
+            self.end_away(now, first);
+        }
+    }
+
+    /// Publishes the wills whose delay has passed, and ends the sessions whose time has.
+    pub(super) fn end_due_sessions(&mut self, now: Now) {
+        while let Some((_, key)) = self.kept.due.first().copied().filter(|(at, _)| *at <= now.mono) {
+            let Some(Subscriber::Away(away)) = self.subscribers.get_mut(key) else { return };
+            if away.expires <= now.mono {
+                self.end_away(now, key);
+            } else {
+                self.kept.due.remove(&(away.next(), key));
+                let will = away.will.take();
+                self.kept.due.insert((away.next(), key));
+                if let Some((_, will)) = will {
+                    self.publish_will(now, will);
+                }
+            }
+        }
+    }
+
+    /// Ends the session of a client that is away; the will goes out with it at the latest.
+    fn end_away(&mut self, now: Now, key: usize) {
+        let Some(Subscriber::Away(away)) = self.subscribers.get_mut(key) else { return };
+        self.kept.remove(key, away);
+        let (state, will) = (std::mem::take(&mut away.state), away.will.take());
+        self.counters.sessions_expired += 1;
+        self.forget_session(key, state);
+        if let Some((_, will)) = will {
+            self.publish_will(now, will);
+        }
+    }
+
+    /// Ends the session of a client that is here.
+    fn end_session(&mut self, key: usize) {
+        let Some(Subscriber::Client(client)) = self.subscribers.get(key) else { return };
+        self.counters.dropped += client.dropped();
+        let state = client.session.with(|wire, _| wire.mqtt.take_state());
+        self.forget_session(key, state);
+    }
+
+    fn forget_session(&mut self, key: usize, state: SessionState) {
+        match self.subscribers.get(key) {
+            Some(Subscriber::Client(client)) => drop(self.clients.remove(&client.id)),
+            Some(Subscriber::Away(away)) => drop(self.clients.remove(&away.id)),
+            Some(Subscriber::Group(_) | Subscriber::Feed(_)) | None => return,
+        }
+        self.tree.drop_subscriber(id_of(key));
+        self.dirty.retain(|dirty| *dirty != key);
+        self.behind.retain(|behind| *behind != key);
+        self.subscribers.remove(key);
+        self.leave_shares(key);
+        self.redeliver(state);
+    }
+
+    /// The client of a key, if it is still the same one.
+    pub fn client(&mut self, key: usize, generation: u64) -> Option<&mut Client> {
+        match self.subscribers.get_mut(key) {
+            Some(Subscriber::Client(client)) if client.generation == generation => Some(client),
+            Some(_) | None => None,
+        }
+    }
+
+    fn publish_will(&mut self, now: Now, will: LastWill) {
+        self.counters.wills += 1;
+        // Its expiry counts from here: it is published when it is sent (section 3.1.3.2.4).
+        let LastWill { message, qos, retain, .. } = will;
+        let message = Message { received: now.mono, ..message };
+        let update = Update { topic: message.topic.clone(), body: Body::Opaque(message.payload.clone()) };
+        if self.apply_message(now, message, qos, retain, None).is_ok() {
+            self.record(now, &update, None);
+        }
+    }
+}
+
+/// A session that goes on.
+struct Found {
+    number: u64,
+    state: SessionState,
+    snapshots: Behind,
+}
