@@ -1,6 +1,6 @@
 //! Wills (MQTT 5.0 sections 3.1.2.5 and 3.1.3.2.2).
 
-use super::peer::{Server, at, hello, keep, one, payload_of, will};
+use super::peer::{Server, at, hello, keep, one, payload_of, text, will};
 use tieline_mqtt::{Connect, Properties, Property, Qos, ReasonCode};
 
 const ONCE: Qos = Qos::AtLeastOnce;
@@ -103,4 +103,16 @@ fn a_will_for_a_topic_of_the_node_is_not_published() {
         server.connect(Connect { will: will(topic, false, Properties::default()), ..hello("c") }).0.vanish();
     }
     assert_eq!(&*watch.take().topic, "w");
+}
+
+#[test]
+fn a_will_keeps_what_it_says_of_itself() {
+    let server = Server::start();
+    let mut watch = server.client("watch");
+    watch.subscribe(&[("w", at(ONCE))]);
+    let pair = |value| Property::UserProperty((text("k"), text(value)));
+    // [MQTT-3.1.3-10]: the user properties in their order.
+    let said: Properties = [Property::ContentType(text("x")), pair("b"), pair("a"), pair("b")].into_iter().collect();
+    server.connect(Connect { will: will("w", false, said.clone()), ..hello("c") }).0.vanish();
+    assert_eq!(watch.take().properties, said);
 }

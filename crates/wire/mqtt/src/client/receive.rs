@@ -39,6 +39,10 @@ impl ClientSession {
             self.phase = Phase::Closed;
             return;
         }
+        if connack.session_present && self.config.clean_start {
+            let (reason, detail) = wrong("a session that this client does not have [MQTT-3.2.2-4]");
+            return self.broken(reason, detail);
+        }
         self.phase = Phase::Open;
         self.peer_octets_max = properties.packet_octets_max().map_or(u32::MAX, NonZeroU32::get);
         self.keep_alive_s = properties.server_keep_alive_s().unwrap_or(self.config.keep_alive_s);

@@ -4,6 +4,7 @@ use super::{decode, hex};
 use crate::*;
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use core::time::Duration;
 use tieline_core::{Instant, Machine, Now, Topic};
 
 fn open(config: ClientConfig, connack: &str) -> ClientSession {
@@ -101,4 +102,47 @@ fn a_message_is_acknowledged_when_it_is_taken() {
     assert!(sent(&mut client).is_empty());
     assert!(matches!(&events(&mut client)[..], [ClientEvent::Message(m)] if m.qos == Qos::AtLeastOnce));
     assert_eq!(sent(&mut client), [Packet::Puback(Ack::new(PacketId::new(7).unwrap(), ReasonCode::Success))]);
+}
+
+#[test]
+fn a_session_nobody_asked_for_is_an_error() {
+    // [MQTT-3.2.2-4]
+    let mut client = open(ClientConfig { clean_start: true, ..ClientConfig::default() }, RESUMED);
+    assert!(client.is_closed());
+    assert!(matches!(&events(&mut client)[..], [ClientEvent::Ended(ClientEnd::Broken(_))]));
+}
+
+#[test]
+fn the_servers_word_on_keep_alive_counts() {
+    // [MQTT-3.1.2-21], [MQTT-3.2.2-21]: as configured, and as the server says.
+    for (connack, due_s) in [(ACCEPTED, 60), ("20 06 00 00 03 13 0005", 5)] {
+        let client = open(ClientConfig { keep_alive_s: 60, ..ClientConfig::default() }, connack);
+        let due = client.timeout().unwrap();
+        assert!(due <= Now::default().later(Duration::from_secs(due_s)).mono, "{due:?}");
+        assert!(due > Now::default().later(Duration::from_secs(due_s / 2)).mono, "{due:?}");
+    }
+}
+
+#[test]
+fn a_client_keeps_to_the_servers_packet_size() {
+    // [MQTT-3.2.2-15]: 20 octets.
+    let mut client = open(ClientConfig::default(), "20 08 00 00 05 27 00000014");
+    let long = Message::new(Topic::new("t").unwrap(), [0; 20].as_slice(), Instant::ZERO);
+    client.publish(long, Qos::AtLeastOnce, false).unwrap();
+    publish(&mut client, Qos::AtLeastOnce);
+    let sent = sent(&mut client);
+    assert!(matches!(&sent[..], [Packet::Publish(p)] if p.payload.len() == 1), "{sent:?}");
+}
+
+#[test]
+fn a_client_takes_aliases_up_to_its_maximum() {
+    // [MQTT-3.3.2-10], [MQTT-3.3.2-11]: the highest is taken, one more is not.
+    let config = || ClientConfig { topic_alias_max: 2, ..ClientConfig::default() };
+    for (alias, taken) in [(1, true), (2, true), (3, false)] {
+        let mut client = open(config(), ACCEPTED);
+        events(&mut client);
+        give(&mut client, &alloc::format!("30 07 0001 61 03 23 {alias:04x}"));
+        assert_eq!(matches!(&events(&mut client)[..], [ClientEvent::Message(_)]), taken);
+        assert_eq!(client.is_closed(), !taken);
+    }
 }

@@ -403,3 +403,92 @@ fn identifiers_are_one_to_all_ones_and_not_in_use() {
         bench.give(&[&[0x40, 2], &id.get().to_be_bytes()[..]].concat());
     }
 }
+
+#[test]
+fn aliases_end_with_their_connection() {
+    // [MQTT-3.3.2-7]: in both directions, over a session that goes on.
+    let (mut bench, _) = Bench::open("22 0005", Accept::default());
+    assert!(matches!(bench.give(&hex("30 07 0001 61 03 23 0001")), Some(ServerEvent::Publish(_))));
+    let number = |bench: &mut Bench| {
+        bench.deliver(Qos::AtMostOnce);
+        let sent = bench.sent();
+        let [Packet::Publish(publish)] = &sent[..] else { panic!("{sent:?}") };
+        (publish.topic.len(), publish.properties.topic_alias().map(|alias| alias.get()))
+    };
+    assert_eq!([number(&mut bench), number(&mut bench)], [(1, Some(1)), (0, Some(1))]);
+    bench.session.handle_disconnected(bench.now);
+    let resume = Some(bench.session.take_state());
+    let (mut bench, _) = Bench::open("22 0005", Accept { resume, ..Accept::default() });
+    assert_eq!(number(&mut bench), (1, Some(1)));
+    let Some(ServerEvent::Ended(ended)) = bench.give(&hex("30 06 0000 03 23 0001")) else { panic!() };
+    assert!(matches!(ended.cause, EndCause::Broken { reason: ReasonCode::ProtocolError, .. }));
+}
+
+#[test]
+fn what_was_sent_is_completed_after_its_expiry() {
+    // [MQTT-4.3.3-7], [MQTT-4.3.3-13]: a message that lives a second, over two connections.
+    let (mut bench, _) = Bench::open("", Accept::default());
+    let properties = [Property::MessageExpiry(1)].into_iter().collect();
+    let plain = Message::new(Topic::new("t").unwrap(), b"x".as_slice(), bench.now.mono);
+    let message = Arc::new(Message { properties, ..plain });
+    let delivery = Delivery { message, qos: Qos::ExactlyOnce, retain: false, subscription_ids: Vec::new() };
+    bench.session.deliver(delivery).unwrap();
+    bench.sent();
+    let resume = Some(bench.session.take_state());
+    let mut next = Bench::new();
+    next.now = next.now.later(Duration::from_secs(5));
+    next.give(&connect(""));
+    next.session.accept(next.now, Accept { resume, ..Accept::default() });
+    assert!(matches!(&next.sent()[..], [Packet::Connack(_), Packet::Publish(p)] if p.guarantee.dup()));
+    next.give(&hex("50 02 0001"));
+    assert!(matches!(&next.sent()[..], [Packet::Pubrel(_)]));
+    // The same of a message that arrives and is held for longer than it lives.
+    assert!(matches!(next.give(&hex("34 0b 0001 61 0001 05 02 00000001")), Some(ServerEvent::Publish(_))));
+    next.now = next.now.later(Duration::from_secs(5));
+    next.session.acknowledge(PacketId::MIN, ReasonCode::Success);
+    next.give(&hex("62 02 0001"));
+    assert!(matches!(&next.sent()[..], [Packet::Pubrec(_), Packet::Pubcomp(_)]));
+}
+
+#[test]
+fn texts_have_65535_octets_at_most() {
+    // [MQTT-4.7.3-3]
+    for (octets, taken) in [(65_535, true), (65_536, false)] {
+        assert_eq!(Text::new(&"x".repeat(octets)).is_ok(), taken);
+        assert_eq!(Topic::new(&"x".repeat(octets)).is_ok(), taken);
+        assert_eq!(tieline_core::Filter::new(&"x".repeat(octets)).is_ok(), taken);
+    }
+}
+
+#[test]
+fn shares_need_a_name_and_a_filter() {
+    // [MQTT-4.8.2-1], [MQTT-4.8.2-2]: filters, and the name and filter that they are.
+    for (filter, expect) in [
+        ("$share/g/a", Some((Some("g"), "a"))),
+        ("$share/g//a", Some((Some("g"), "/a"))),
+        ("$share/g/#", Some((Some("g"), "#"))),
+        ("$share", Some((None, "$share"))),
+        ("$shared/g/a", Some((None, "$shared/g/a"))),
+        ("$share/g", None),
+        ("$share/g/", None),
+        ("$share//a", None),
+        ("$share/g+/a", None),
+        ("$share/#/a", None),
+    ] {
+        let (mut bench, _) = Bench::open("", Accept::default());
+        let mut octets = vec![0x82, u8::try_from(filter.len() + 6).unwrap(), 0, 1, 0, 0];
+        octets.push(u8::try_from(filter.len()).unwrap());
+        octets.extend(filter.bytes());
+        octets.push(0);
+        match (bench.give(&octets), expect) {
+            (Some(ServerEvent::Subscribe(request)), Some((share, inner))) => {
+                let found = &request.subscriptions[0].0;
+                assert_eq!((found.share.as_deref(), found.filter.as_str()), (share, inner), "{filter}");
+            }
+            (Some(ServerEvent::Ended(ended)), None) => {
+                assert!(matches!(ended.cause, EndCause::Broken { reason: ReasonCode::TopicFilterInvalid, .. }));
+            }
+            (other, _) => panic!("{filter}: {other:?}"),
+        }
+    }
+}
