@@ -188,6 +188,12 @@ impl Bus {
         self.field = field;
     }
 
+    /// The shards of devices.
+    #[must_use]
+    pub fn field(&self) -> Vec<mpsc::Sender<FieldInput>> {
+        self.field.clone()
+    }
+
     /// History was opened, or cannot be.
     pub fn set_history(&mut self, history: Result<HistoryHandle, HistoryState>) {
         self.recorder.set_history(history);

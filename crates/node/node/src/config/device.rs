@@ -1,8 +1,9 @@
 //! `[device.NAME]`: one table a device.
 
+use super::dnp3::{Dnp3Config, read_dnp3, read_freezes, read_lane};
 use super::parse;
 use super::points::{PointConfig, read_points};
-use super::reader::{Document, Section};
+use super::reader::{Document, Expected, Section};
 use super::secure::read_device_security;
 use crate::transport::{Over, Transport, read_transport};
 use std::collections::HashMap;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::Topic;
-use tieline_dnp3::secure::MasterSecurityConfig;
+use toml::de::DeValue;
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -122,40 +123,6 @@ impl Protocol {
     }
 }
 
-/// How a master's clock is given to the outstation when it asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimeSync {
-    /// The LAN procedure: record current time, then write g50v3.
-    Lan,
-    /// The procedure for slow lines: measure the delay, then write g50v1.
-    Delay,
-    /// Not at all.
-    Off,
-}
-
-/// `[device.NAME.dnp3]`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Dnp3Config {
-    /// This node's link address.
-    pub master: u16,
-    /// The device's link address.
-    pub outstation: u16,
-    /// Whether the device is told to report by itself.
-    pub unsolicited: bool,
-    /// How long a response may take.
-    pub response_timeout: Duration,
-    /// Silence after which the line is tested.
-    pub keep_alive: Duration,
-    /// How the device's clock is set.
-    pub time_sync: TimeSync,
-    /// Whether events are confirmed only after history has stored them, so that none is lost with this node.
-    pub confirm_stored: bool,
-    /// Whether lean messages are offered to the device, or accepted from it.
-    pub lean: bool,
-    /// How it proves who it is; none does not.
-    pub secure: Option<Box<MasterSecurityConfig>>,
-}
-
 /// Reads one device; none where something essential is missing or wrong (which has been reported then).
 pub fn read_device(
     doc: &mut Document<'_>,
@@ -181,22 +148,16 @@ pub fn read_device(
     let stale_after = s.optional(doc, "stale_after", parse::duration(SECOND..=7 * 24 * HOUR));
     let mut dnp3 = read_dnp3(s.section(doc, "dnp3"), doc);
     let secure = read_device_security(doc, &mut s, lists.folder);
+    let freezes = read_freezes(doc, &mut s);
+    let lane = read_lane(doc, &mut s, connection.as_ref().map(|(transport, _)| transport), dnp3.as_ref());
     if let Some(dnp3) = &mut dnp3 {
-        dnp3.secure = secure.map(Box::new);
+        (dnp3.secure, dnp3.freezes, dnp3.lane) = (secure.map(Box::new), freezes, lane.map(Box::new));
     }
     if s.has("channel") && dnp3.as_ref().is_some_and(|dnp3| dnp3.lean) {
         let expected = "lean = false: lean messages have no addresses to tell devices of a channel apart by";
         doc.report(s.value_at("dnp3"), &s.key("dnp3.lean"), "true".to_owned(), expected.to_owned());
     }
-    let priority = s.optional(
-        doc,
-        "priority",
-        parse::word(&[
-            ("protection", Priority::Protection),
-            ("monitoring", Priority::Monitoring),
-            ("bulk", Priority::Bulk),
-        ]),
-    );
+    let priority = s.optional(doc, "priority", parse_priority());
     s.finish(doc);
     let (transport, channel) = connection?;
     Some(DeviceConfig {
@@ -214,6 +175,11 @@ pub fn read_device(
         priority,
         protocol: Protocol::Dnp3(dnp3?),
     })
+}
+
+/// A word for how urgent a connection is.
+pub(super) fn parse_priority() -> impl FnOnce(&DeValue<'_>) -> Result<Priority, Expected> {
+    parse::word(&[("protection", Priority::Protection), ("monitoring", Priority::Monitoring), ("bulk", Priority::Bulk)])
 }
 
 fn parse_publish(value: &toml::de::DeValue<'_>) -> Result<Vec<String>, String> {
@@ -263,28 +229,4 @@ impl<'a> PointLists<'a> {
             }
         }
     }
-}
-
-fn read_dnp3(mut s: Section<'_>, doc: &mut Document<'_>) -> Option<Dnp3Config> {
-    let address = || parse::integer(0..=65_519_u16);
-    let master = s.or(doc, "master", 1, address());
-    let outstation = s.required(doc, "outstation", "the device's link address, from 0 to 65519", address());
-    let config = Dnp3Config {
-        master,
-        outstation: outstation.unwrap_or_default(),
-        unsolicited: s.or(doc, "unsolicited", true, parse::boolean),
-        response_timeout: s.or(doc, "response_timeout", 5 * SECOND, parse::duration(SECOND / 10..=300 * SECOND)),
-        keep_alive: s.or(doc, "keep_alive", 30 * SECOND, parse::duration(SECOND..=24 * HOUR)),
-        time_sync: s.or(
-            doc,
-            "time_sync",
-            TimeSync::Lan,
-            parse::word(&[("lan", TimeSync::Lan), ("delay", TimeSync::Delay), ("off", TimeSync::Off)]),
-        ),
-        confirm_stored: s.or(doc, "confirm", true, parse::word(&[("stored", true), ("received", false)])),
-        secure: None,
-        lean: s.or(doc, "lean", false, parse::boolean),
-    };
-    s.finish(doc);
-    outstation.map(|_| config)
 }

@@ -7,6 +7,7 @@
 
 mod checked;
 mod device;
+mod dnp3;
 mod mqtt;
 
 pub mod outstation;
@@ -17,7 +18,8 @@ pub mod secure;
 mod tests;
 
 pub use checked::{CommandConfig, Config, HistoryConfig, HttpConfig, NodeConfig};
-pub use device::{DeviceConfig, Dnp3Config, Priority, Protocol, SharedChannel, TimeSync};
+pub use device::{DeviceConfig, Priority, Protocol, SharedChannel};
+pub use dnp3::{Dnp3Config, FreezeClock, FreezePlan, LaneConfig, LinkConfirms, TimeSync};
 pub use mqtt::MqttConfig;
 pub use points::{ControlConfig, Operate, PointConfig, read_points};
 pub use tieline_service::parse::{parse_address, parse_duration, resolve};

@@ -277,7 +277,8 @@ const fn command_group(point_type: PointType) -> u8 {
     }
 }
 
-fn classes(value: &DeValue<'_>) -> Result<Classes, Expected> {
+/// Event classes; none where the list is empty.
+pub(super) fn classes(value: &DeValue<'_>) -> Result<Classes, Expected> {
     let expected = || "a list of event classes, as in [1]".to_owned();
     let numbers = value.as_array().ok_or_else(expected)?;
     numbers.iter().try_fold(Classes::NONE, |classes, number| {

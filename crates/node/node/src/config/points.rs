@@ -12,6 +12,7 @@
 //! | `mode` | `select` (before operate), `direct` | `select` |
 //! | `operate` | binary: `latch`, `pulse`, `trip-close`; analog: `int16`, `int32`, `float`, `double` | `latch`, `float` |
 //! | `min`, `max` | limits of a set point in the unit of the value | none |
+//! | `dead_band` | analogs: what the device is told to report, in the unit of the value | as the device has it |
 //! | `description` | for people | none |
 
 use super::reader::{Finding, Findings};
@@ -35,6 +36,8 @@ pub struct PointConfig {
     pub scale: f64,
     /// See `scale`.
     pub offset: f64,
+    /// How far it must move for an event, in the unit of the value: written to the device. None leaves the device's.
+    pub dead_band: Option<f64>,
     /// How it is commanded; none where it is only read.
     pub control: Option<ControlConfig>,
     /// Words for people.
@@ -122,7 +125,7 @@ impl Operate {
     }
 }
 
-const COLUMNS: [&str; 13] = [
+const COLUMNS: [&str; 14] = [
     "name",
     "type",
     "index",
@@ -135,6 +138,7 @@ const COLUMNS: [&str; 13] = [
     "operate",
     "min",
     "max",
+    "dead_band",
     "description",
 ];
 
@@ -254,6 +258,7 @@ impl List<'_> {
         }
         let (scale, offset) = (scale?, offset?);
         self.check_numeric(&row, point_type, scale, offset);
+        let dead_band = self.dead_band(&row, point_type, scale)?;
         let control = self.control(&row, point_type, index)?;
         if let Some(control) = &control {
             self.check_limits(row.line, control, scale, offset);
@@ -265,9 +270,24 @@ impl List<'_> {
             unit: row.cell("unit").unwrap_or_default().to_owned(),
             scale,
             offset,
+            dead_band,
             control,
             description: row.cell("description").unwrap_or_default().to_owned(),
         })
+    }
+
+    /// None where it is wrong.
+    fn dead_band(&mut self, row: &Row<'_>, point_type: PointType, scale: f64) -> Option<Option<f64>> {
+        let Some(text) = row.cell("dead_band") else { return Some(None) };
+        let raw = |band: f64| (band / scale).abs();
+        let band = finite(text).filter(|band| *band >= 0.0 && raw(*band) <= f64::from(f32::MAX));
+        let expected = match point_type {
+            PointType::Analog if band.is_some() => return Some(band),
+            PointType::Analog => "a number from 0 up, within single precision before scaling",
+            _ => "nothing: only points of type analog have a dead-band (group 34)",
+        };
+        self.report(row.line, "dead_band", format!("{text:?}"), expected.to_owned());
+        None
     }
 
     /// Columns that say something of numbers, of a point whose value is none: they would do nothing.

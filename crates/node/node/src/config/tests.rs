@@ -133,13 +133,26 @@ fn check_points(text: &str, expect: &[&str]) {
 }
 
 #[test]
+fn dead_bands_are_of_analogs() {
+    check_points("name,type,index,scale,dead_band\nv,analog,0,0.1,0.5\nw,analog,1,,\n", &[]);
+    check_points(
+        "name,type,index,scale,dead_band\nv,analog,0,1e-30,1e30\nw,analog,1,,-1\nc,counter,0,,5\n",
+        &[
+            "p.csv:2:1: dead_band: found \"1e30\", expected a number from 0 up, within single precision before scaling",
+            "p.csv:3:1: dead_band: found \"-1\", expected a number from 0 up, within single precision before scaling",
+            "p.csv:4:1: dead_band: found \"5\", expected nothing: only points of type analog have a dead-band (group 34)",
+        ],
+    );
+}
+
+#[test]
 fn point_lists_say_what_is_wrong() {
     check_points("\u{feff}Name,Type,Index,unit\nv/a,analog,0,kV\nbreaker,binary-output,7,\n", &[]);
     check_points(
         "name,type,indx\n",
         &[
             "p.csv:1:1: indx: found the unknown column \"indx\", expected one of name, type, index, unit, scale, offset, \
-             writable, control, mode, operate, min, max, description",
+             writable, control, mode, operate, min, max, dead_band, description",
             "p.csv:1:1: index: found nothing, expected a column \"index\" in the header",
         ],
     );

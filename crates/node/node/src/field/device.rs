@@ -1,79 +1,37 @@
 //! One DNP3 device: its session, and what its events mean to the poller.
 
 use super::Numbered;
+use super::chores::{Chores, FREEZE_TOKEN, START_TOKEN, keep_freezing};
+use super::lanes::{Lane, Lanes};
 use super::link::Link;
+use super::seat::{EVENTS, INTEGRITY, POLL_TOKEN, Seat, Way};
 use super::shard::{Field, SharedField};
 use super::translate::{PointIndex, to_reading};
 use crate::config::secure::master_machine;
-use crate::config::{DeviceConfig, Dnp3Config, Priority, Protocol, SharedChannel, TimeSync as SyncConfig};
+use crate::config::{
+    DeviceConfig, Dnp3Config, LaneConfig, LinkConfirms, Priority, Protocol, SharedChannel, TimeSync as SyncConfig,
+};
 use crate::transport::{TlsShelf, Transport};
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Now, PointId, Refusal, Topic};
-use tieline_dnp3::Classes;
+use tieline_core::{CommandOutcome, DeviceId, Now, PointId, Refusal};
 use tieline_dnp3::channel::{Channel, ChannelEvent};
+use tieline_dnp3::endpoint::LinkService;
 use tieline_dnp3::lean::LeanConfig;
 use tieline_dnp3::link::LinkAddress;
-use tieline_dnp3::master::{Master, MasterConfig, MasterEvent, OfflineReason, SubmitError, TaskOutcome, TimeSync};
+use tieline_dnp3::master::{Master, MasterConfig, MasterEvent, OfflineReason, TaskOutcome, TimeSync};
 use tieline_dnp3::secure::{AuthError, SecurityEvent};
+use tieline_dnp3::{Classes, Measurement};
 use tieline_net::{Closed, Limits, Marks, Owner, Peer, Session, Shard};
-use tieline_poll::{DeviceSpec, LinkState, PointTable, PollClass, PollResult, PollSpec, Publish};
+use tieline_poll::{DeviceSpec, LinkState, PointTable, PollResult, PollSpec, Publish};
 
-/// Everything: classes 1, 2, 3 and 0.
-const INTEGRITY: PollClass = PollClass(0);
-/// Classes 1, 2 and 3.
-const EVENTS: PollClass = PollClass(1);
-/// Marks the tokens of polls, so that they never equal a command's ticket.
-const POLL_TOKEN: u64 = 1 << 63;
 /// Connections of a device that connects to us: one, and those that take the place of a dead one.
 const LISTEN_SESSIONS_MAX: usize = 4;
 /// The shortest rest between two polls of one device.
 const GAP_MIN: Duration = Duration::from_millis(50);
-
-/// A device's place on its shard. Copies are handles of the same device.
-#[derive(Clone)]
-pub struct Seat {
-    /// Its topic.
-    pub topic: Topic,
-    link: Link,
-    index: Rc<PointIndex>,
-    /// Fragments whose confirm is held, since the start.
-    held: Rc<Cell<u64>>,
-}
-
-impl Seat {
-    /// Asks for a poll; false when the master does not take it.
-    pub fn poll(&self, class: PollClass) -> bool {
-        let classes = if class == EVENTS { Classes::EVENTS } else { Classes::ALL };
-        let asked = self.link.with(|master, now| master.poll(now, classes, POLL_TOKEN | u64::from(class.0)));
-        asked.is_some_and(|asked| asked.is_ok())
-    }
-
-    /// Sends a command, unless `until` comes first.
-    ///
-    /// # Errors
-    /// The device is away or too busy, or the value has no object.
-    pub fn command(&self, ticket: u64, command: &Command, until: Instant) -> Result<(), Refusal> {
-        let wrong = || Refusal {
-            reason: "out_of_range",
-            detail: format!("the value {:?} does not fit the object that the point takes", command.value),
-        };
-        let (index, control) = self.index.to_control(command).ok_or_else(wrong)?;
-        let taken = self.link.with(|master, now| master.command(now, control, index, command.mode, until, ticket));
-        taken
-            .unwrap_or(Err(SubmitError::NotConnected))
-            .map_err(|error| Refusal { reason: error.name(), detail: error.to_string() })
-    }
-
-    /// Confirms to the device what it reported, once the last of it is settled.
-    pub fn settle(&self, fragments: u64, _now: Now) {
-        if fragments == self.held.get() {
-            self.link.with(Master::release_confirm);
-        }
-    }
-}
 
 /// Adds a device and keeps its session going.
 ///
@@ -90,11 +48,20 @@ pub async fn start_device(
     let (topic, seed) = (device.config.topic.clone(), u64::from(device.id.0));
     let Protocol::Dnp3(dnp3) = &device.config.protocol;
     let session = Session::new(shard, master_of(dnp3, &transport), Limits::default());
+    let lane = dnp3.lane.as_deref().cloned();
+    let urgent = lane.map(|lane| (Session::new(shard, urgent_master(dnp3, &lane), Limits::default()), lane));
     let marks = device.config.priority.map(marks_of);
-    let owner = seat_device(shard, field, device, table, Link::Alone(session.clone()))?;
+    let links = (Link::Alone(session.clone()), urgent.as_ref().map(|(session, _)| Link::Alone(session.clone())));
+    let owner = seat_device(shard, field, device, table, links)?;
     let named = |error: &dyn std::fmt::Display| unreachable(&topic, &transport, error);
     let route = transport.route(shelf, LISTEN_SESSIONS_MAX).map_err(|error| named(&error))?.marked(marks);
-    route.start(session, seed, owner).await.map_err(|error| named(&error))?;
+    route.start(session, seed, owner.clone()).await.map_err(|error| named(&error))?;
+    if let Some((session, LaneConfig { transport, priority, .. })) = urgent {
+        let named = |error: &dyn std::fmt::Display| unreachable(&topic, &transport, error);
+        let route = transport.route(shelf, LISTEN_SESSIONS_MAX).map_err(|error| named(&error))?;
+        let route = route.marked(Some(marks_of(priority)));
+        route.start(session, seed, owner.on_urgent_lane()).await.map_err(|error| named(&error))?;
+    }
     Ok(())
 }
 
@@ -122,9 +89,10 @@ pub async fn start_channel(
         members.push(channel.add(local, Some(remote), master_of(dnp3, &transport)).map_err(std::io::Error::other)?);
     }
     let session = Session::new(shard, channel, Limits::default());
+    field.borrow_mut().channels.push(session.clone());
     let mut owners = Vec::new();
     for ((device, table), member) in devices.into_iter().zip(members) {
-        owners.push(seat_device(shard, field, device, table, Link::Shared(session.clone(), member))?);
+        owners.push(seat_device(shard, field, device, table, (Link::Shared(session.clone(), member), None))?);
     }
     let named = |error: &dyn std::fmt::Display| unreachable(&shared.name, &transport, error);
     let route = transport.route(shelf, LISTEN_SESSIONS_MAX).map_err(|error| named(&error))?;
@@ -136,31 +104,64 @@ fn unreachable(what: &str, transport: &Transport, error: &dyn std::fmt::Display)
     std::io::Error::other(format!("{what} cannot be reached by {transport}: {error}"))
 }
 
-/// Gives a device its place on the shard.
+/// Gives a device its place on the shard, with the link that everything goes over and the one for what is urgent.
 fn seat_device(
     shard: &Rc<Shard>,
     field: &SharedField,
     device: Numbered,
     table: Arc<PointTable>,
-    link: Link,
+    (main, urgent): (Link, Option<Link>),
 ) -> std::io::Result<DeviceOwner> {
     let Numbered { id, config, recorded } = device;
+    let Protocol::Dnp3(dnp3) = &config.protocol;
     let index = Rc::new(PointIndex::new(Arc::clone(&config.points)));
-    let held = Rc::new(Cell::new(0));
-    let seat = Seat { topic: config.topic.clone(), link, index: Rc::clone(&index), held: Rc::clone(&held) };
+    let lanes = urgent.as_ref().map(|_| Rc::new(RefCell::new(Lanes::new(config.points.len(), dnp3.response_timeout))));
+    keep_freezing(shard, field, &config.topic, &main, &dnp3.freezes);
+    let chores = Chores::of(dnp3, &config.points);
+    let (main, urgent) = (Way::new(main), urgent.map(Way::new));
+    let seat = Seat { topic: config.topic.clone(), index, main, urgent, lanes };
     let mut shared = field.borrow_mut();
     shared.poller.add_device(shard.now(), id, spec_of(&config, table, recorded)).map_err(std::io::Error::other)?;
-    shared.seats.insert(id, seat);
+    shared.seats.insert(id, seat.clone());
     drop(shared);
-    Ok(DeviceOwner { field: Rc::clone(field), id, index, held })
+    Ok(DeviceOwner { field: Rc::clone(field), id, lane: Lane::Main, way: seat.main.clone(), seat, chores })
 }
 
 fn master_of(dnp3: &Dnp3Config, transport: &Transport) -> Master {
-    let mut master = Master::new(master_config(dnp3, transport));
+    equipped(Master::new(master_config(dnp3, transport)), dnp3)
+}
+
+/// The master of a device's urgent connection: it takes what is reported there and commands, and reads nothing else.
+fn urgent_master(dnp3: &Dnp3Config, lane: &LaneConfig) -> Master {
+    let config = MasterConfig {
+        address: lane.master,
+        integrity: Classes::NONE,
+        enable_unsolicited: if dnp3.unsolicited { lane.classes } else { Classes::NONE },
+        event_poll: lane.classes,
+        time_sync: TimeSync::Never,
+        ..master_config(dnp3, &lane.transport)
+    };
+    equipped(Master::new(config), dnp3)
+}
+
+fn equipped(mut master: Master, dnp3: &Dnp3Config) -> Master {
     if let Some(secure) = &dnp3.secure {
         master.set_security(master_machine(secure));
     }
+    let service = |confirms: LinkConfirms| LinkService {
+        confirms: true,
+        timeout: confirms.timeout,
+        retries: confirms.retries,
+        ..LinkService::default()
+    };
+    master.set_link_service(dnp3.link_confirms.map(service));
+    master.vary(random());
     master
+}
+
+/// The seeds of the standard library come from the system's random source.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 const fn marks_of(priority: Priority) -> Marks {
@@ -210,32 +211,73 @@ fn spec_of(config: &DeviceConfig, table: Arc<PointTable>, recorded: bool) -> Dev
     }
 }
 
-/// Learns of one device's session.
+/// Learns of one of a device's sessions.
 #[derive(Clone)]
 struct DeviceOwner {
     field: SharedField,
     id: DeviceId,
-    index: Rc<PointIndex>,
-    held: Rc<Cell<u64>>,
+    lane: Lane,
+    /// That of the lane.
+    way: Way,
+    seat: Seat,
+    chores: Option<Rc<Chores>>,
 }
 
 impl DeviceOwner {
+    /// The owner of the device's other session.
+    fn on_urgent_lane(self) -> Self {
+        let way = self.seat.urgent.clone().unwrap_or_else(|| self.way.clone());
+        Self { lane: Lane::Urgent, way, chores: None, ..self }
+    }
+
     fn with(&self, call: impl FnOnce(&mut Field)) {
         let mut field = self.field.borrow_mut();
         call(&mut field);
         field.work.notify_one();
     }
 
+    /// Says whether the session is up; whether the device's other one is.
+    fn set_up(&self, up: bool) -> bool {
+        self.seat.lanes.as_ref().is_some_and(|lanes| lanes.borrow_mut().set_up(self.lane, up))
+    }
+
     fn away(&self, now: Now, why: &str) {
+        if self.set_up(false) {
+            tracing::warn!(device = %self.seat.topic, lane = ?self.lane, why, "one of a device's connections is lost");
+            return;
+        }
         self.with(|field| {
             field.poller.handle_link(now, self.id, LinkState::Away { why: why.into() });
             field.tell_link(self.id, false);
         });
     }
 
+    fn online(&self, now: Now) {
+        if self.set_up(true) {
+            tracing::info!(device = %self.seat.topic, lane = ?self.lane, "both of a device's connections are up");
+            return;
+        }
+        self.with(|field| {
+            field.poller.handle_link(now, self.id, LinkState::Online);
+            field.tell_link(self.id, true);
+        });
+    }
+
+    /// Says what the device must be told.
+    fn do_chores(&self, now: Now) {
+        if let Some(chores) = &self.chores {
+            chores.start(now, &self.way.link);
+        }
+    }
+
     fn task_done(&self, now: Now, token: u64, outcome: TaskOutcome) {
-        if token & POLL_TOKEN == 0 {
-            return self.with(|field| field.tell_outcome(self.id, token, command_outcome(outcome)));
+        match token {
+            FREEZE_TOKEN => return self.freeze_done(outcome),
+            START_TOKEN => return self.chore_done(&outcome),
+            ticket if ticket & POLL_TOKEN == 0 => {
+                return self.with(|field| field.tell_outcome(self.id, ticket, command_outcome(outcome)));
+            }
+            _ => {}
         }
         let class = if token & 1 == 1 { EVENTS } else { INTEGRITY };
         let result = match outcome {
@@ -250,6 +292,37 @@ impl DeviceOwner {
             | TaskOutcome::Unauthenticated(_) => PollResult::Error,
         };
         self.with(|field| field.poller.handle_poll_done(now, self.id, class, result));
+    }
+
+    fn chore_done(&self, outcome: &TaskOutcome) {
+        if *outcome != TaskOutcome::Done {
+            tracing::warn!(device = %self.seat.topic, %outcome, "the device did not take its dead-bands or freezes");
+        }
+        if let Some(chores) = &self.chores {
+            chores.go_on(&self.way.link);
+        }
+    }
+
+    fn freeze_done(&self, outcome: TaskOutcome) {
+        let done = outcome == TaskOutcome::Done;
+        if !done {
+            tracing::warn!(device = %self.seat.topic, %outcome, "a freeze failed");
+        }
+        let tally = &mut self.field.borrow_mut().tally;
+        tally.freezes_done += u64::from(done);
+        tally.freezes_failed += u64::from(!done);
+    }
+
+    fn measured(&self, now: Now, measurement: Measurement, event: bool) {
+        let point = self.seat.index.find(measurement.point_type, measurement.index).unwrap_or(PointId(u32::MAX));
+        if let Some(lanes) = &self.seat.lanes {
+            let millis = measurement.stamp.map(|stamp| stamp.time.millis()).filter(|millis| *millis > 0);
+            if !lanes.borrow_mut().admits(now.mono, self.lane, point, event, millis) {
+                return;
+            }
+        }
+        let reading = to_reading(point, measurement, event);
+        self.field.borrow_mut().poller.handle_reading(now, self.id, reading);
     }
 }
 
@@ -285,10 +358,7 @@ fn command_outcome(outcome: TaskOutcome) -> CommandOutcome {
 impl DeviceOwner {
     fn heard(&self, now: Now, event: MasterEvent) {
         match event {
-            MasterEvent::Online => self.with(|field| {
-                field.poller.handle_link(now, self.id, LinkState::Online);
-                field.tell_link(self.id, true);
-            }),
+            MasterEvent::Online => self.online(now),
             // The session's end, which follows, says why.
             MasterEvent::Offline(OfflineReason::Disconnected) => {}
             MasterEvent::Offline(OfflineReason::Timeout) => self.away(now, "no answer in time"),
@@ -296,23 +366,26 @@ impl DeviceOwner {
                 self.with(|field| field.poller.handle_garbage(now, self.id));
                 self.away(now, "what it sends cannot be read");
             }
-            MasterEvent::Restarted => self.with(|field| field.poller.handle_restart(now, self.id)),
+            // The other session says the same, and reads everything.
+            MasterEvent::Restarted | MasterEvent::Ready if self.lane == Lane::Urgent => {}
+            MasterEvent::Restarted => {
+                self.with(|field| field.poller.handle_restart(now, self.id));
+                self.do_chores(now);
+            }
             MasterEvent::Ready => {
                 self.with(|field| field.poller.handle_poll_done(now, self.id, INTEGRITY, PollResult::Ok));
+                self.do_chores(now);
             }
             MasterEvent::LinkAlive => self.with(|field| field.poller.handle_alive(now, self.id)),
             MasterEvent::EventsLost => tracing::warn!(device = self.id.0, "the device lost events to a full buffer"),
             MasterEvent::Indications(iin) => tracing::debug!(device = self.id.0, iin = iin.0, "indications"),
-            MasterEvent::Measurement { measurement, event, unsolicited: _ } => {
-                let point = self.index.find(measurement.point_type, measurement.index).unwrap_or(PointId(u32::MAX));
-                let reading = to_reading(point, measurement, event);
-                self.field.borrow_mut().poller.handle_reading(now, self.id, reading);
-            }
+            MasterEvent::Measurement { measurement, event, unsolicited: _ } => self.measured(now, measurement, event),
             MasterEvent::FragmentEnd { confirm_held, unsolicited: _ } => self.with(|field| {
                 field.poller.handle_batch_end(now, self.id);
                 if confirm_held {
-                    self.held.set(self.held.get() + 1);
-                    field.tell_held(self.id, self.held.get());
+                    let held = &self.way.held;
+                    held.set(held.get() + 1);
+                    field.tell_held(self.id, self.lane, held.get());
                 }
             }),
             MasterEvent::TaskDone { token, outcome } => self.task_done(now, token, outcome),
@@ -328,7 +401,9 @@ impl DeviceOwner {
 
     fn begun(&self, now: Now, peer: &Peer) {
         tracing::debug!(device = self.id.0, %peer, "connected");
-        self.with(|field| field.poller.handle_link(now, self.id, LinkState::Connecting));
+        if !self.set_up(false) {
+            self.with(|field| field.poller.handle_link(now, self.id, LinkState::Connecting));
+        }
     }
 
     fn ended(&self, now: Now, why: Closed) {

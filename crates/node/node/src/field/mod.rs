@@ -10,14 +10,22 @@
 //! bus is full it keeps them in the poller, which conflates, and the confirms of events that were not reported stay
 //! unsent, so that a device keeps them.
 //!
+//! A device may have a second connection for what is urgent: `lanes.rs` says which of two readings counts.
+//!
 //! Read first: `shard.rs`, then `device.rs`.
 
+mod chores;
 mod device;
+mod lanes;
 mod link;
+mod seat;
 mod shard;
+mod tally;
 mod translate;
 
+pub use lanes::Lane;
 pub use shard::{FieldHandle, start};
+pub use tally::Counted;
 
 use crate::config::DeviceConfig;
 use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Update};
@@ -38,6 +46,8 @@ pub enum FieldInput {
     },
     /// What was reported up to this receipt is stored, or will not be.
     Settled(Receipt),
+    /// Tell what the shard's devices have counted.
+    Count(tokio::sync::oneshot::Sender<Counted>),
 }
 
 /// A device's events that wait for their confirm.
@@ -47,7 +57,9 @@ pub struct Receipt {
     pub shard: usize,
     /// Which device.
     pub device: DeviceId,
-    /// How many fragments with events the device had sent by then.
+    /// On which of its connections.
+    pub lane: Lane,
+    /// How many fragments with events the device had sent there by then.
     pub fragments: u64,
 }
 

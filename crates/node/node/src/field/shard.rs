@@ -1,6 +1,9 @@
 //! One thread of devices.
 
-use super::device::{Seat, Tabled, start_channel, start_device};
+use super::device::{Tabled, start_channel, start_device};
+use super::lanes::Lane;
+use super::seat::Seat;
+use super::tally::Tally;
 use super::{FieldInput, FieldReport, Numbered, Receipt};
 use crate::bus::{BusHandle, BusInput};
 use crate::config::{DeviceConfig, PointConfig, SharedChannel};
@@ -10,7 +13,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Refusal};
-use tieline_net::{Clock, Counters, Shard, ShardThread};
+use tieline_dnp3::channel::Channel;
+use tieline_dnp3::master::Master;
+use tieline_net::{Clock, Counters, Session, Shard, ShardThread};
 use tieline_poll::{Kind, Limits, PointSpec, PointTable, PollClass, PollEvent, Poller};
 use tokio::sync::{Notify, mpsc};
 
@@ -45,6 +50,9 @@ pub struct Field {
     pub(super) number: usize,
     pub(super) poller: Poller,
     pub(super) seats: HashMap<DeviceId, Seat>,
+    /// Connections that devices share.
+    pub(super) channels: Vec<Session<Channel<Master>>>,
+    pub(super) tally: Tally,
     pub(super) report: FieldReport,
     /// There is something to report or a new deadline.
     pub(super) work: Rc<Notify>,
@@ -70,7 +78,8 @@ pub fn start(
     let thread = ShardThread::spawn(&format!("field-{number}"), clock, counters, move |shard| async move {
         let work = Rc::new(Notify::new());
         let poller = Poller::new(Limits::default());
-        let field = Field { number, poller, seats: HashMap::new(), report: FieldReport::default(), work };
+        let (report, tally) = (FieldReport::default(), Tally::default());
+        let field = Field { number, poller, seats: HashMap::new(), channels: Vec::new(), tally, report, work };
         let field = Rc::new(RefCell::new(field));
         let result = add_devices(&shard, &field, devices, &shelf).await;
         let failed = result.is_err();
@@ -141,7 +150,7 @@ async fn run(shard: &Rc<Shard>, field: &SharedField, mut inputs: mpsc::Receiver<
         let until = shard.clock().at(deadline.unwrap_or(Instant(u64::MAX)));
         tokio::select! {
             input = inputs.recv() => match input {
-                Some(input) => handle(shard, field, input),
+                Some(input) => handle(field, input),
                 None => return,
             },
             () = work.notified() => {}
@@ -165,7 +174,7 @@ fn turn(field: &SharedField, now: tieline_core::Now) -> Option<Instant> {
     field.poller.timeout()
 }
 
-fn handle(shard: &Rc<Shard>, field: &SharedField, input: FieldInput) {
+fn handle(field: &SharedField, input: FieldInput) {
     match input {
         FieldInput::Command { device, ticket, command, until } => {
             Field::command(field, device, ticket, &command, until);
@@ -173,9 +182,11 @@ fn handle(shard: &Rc<Shard>, field: &SharedField, input: FieldInput) {
         FieldInput::Settled(receipt) => {
             let seat = field.borrow().seats.get(&receipt.device).cloned();
             if let Some(seat) = seat {
-                seat.settle(receipt.fragments, shard.now());
+                seat.settle(receipt.lane, receipt.fragments);
             }
         }
+        // Whoever asked may have gone.
+        FieldInput::Count(answer) => drop(answer.send(field.borrow().counted())),
     }
 }
 
@@ -222,8 +233,8 @@ impl Field {
         self.work.notify_one();
     }
 
-    pub(super) fn tell_held(&mut self, device: DeviceId, fragments: u64) {
-        self.report.receipts.push(Receipt { shard: self.number, device, fragments });
+    pub(super) fn tell_held(&mut self, device: DeviceId, lane: Lane, fragments: u64) {
+        self.report.receipts.push(Receipt { shard: self.number, device, lane, fragments });
     }
 
     /// Whether there is something to report, once the poller's first update is taken.

@@ -7,6 +7,7 @@
 mod command;
 mod console;
 mod devices;
+mod field;
 mod history;
 mod query;
 mod status;

@@ -140,6 +140,7 @@ pub async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
     history_metrics(&mut e, &seen);
     command_metrics(&mut e, &seen.commands, seen.audit_trouble.is_some());
     socket_metrics(&mut e, &[("field", &about.field), ("mqtt", &about.mqtt)]);
+    super::field::metrics(&mut e, &app).await?;
     tls_metrics(&mut e, app.about.tls.expiries(), seen.now);
     e.family("tieline_devices", "Devices by state.", "gauge");
     for state in ["connecting", "online", "slow", "away", "garbage", "restarting"] {

@@ -26,7 +26,7 @@ mod tests;
 
 pub use counters::ChannelCounters;
 
-use crate::link::{Decoder, LinkAddress};
+use crate::link::{Decoder, LinkAddress, LinkCounters};
 use crate::outstation::{GroupLine, Outstation};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -198,6 +198,12 @@ impl<M: Member> Channel<M> {
     #[must_use]
     pub const fn counters(&self) -> ChannelCounters {
         self.counters
+    }
+
+    /// What the decoder that all machines share has seen: theirs see intact frames alone.
+    #[must_use]
+    pub const fn link_counters(&self) -> LinkCounters {
+        self.decoder.counters()
     }
 
     fn seat(&mut self, id: MemberId) -> Option<&mut Seat<M>> {

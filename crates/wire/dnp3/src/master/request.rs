@@ -3,7 +3,7 @@
 use super::timers::Timer;
 use super::work::{Duty, Work, WriteTime};
 use super::{Addressee, Confirm, Master, Pending, TimeSync};
-use crate::app::{AppControl, FragmentWriter, Function, WriteError};
+use crate::app::{AppControl, FragmentWriter, Function, Sequence, WriteError};
 use crate::link::LinkAddress;
 use crate::{DnpTime, GroupVar};
 use alloc::vec::Vec;
@@ -14,6 +14,14 @@ use tieline_core::{Instant, Now};
 const CONFIRM_OCTETS: u16 = 2;
 
 impl Master {
+    /// Begins with another sequence number than 0, by the low four bits of a random number: an answer to a master that was
+    /// here before, and that a network brings late, is then seldom taken for one to this master. To be called before there
+    /// is a connection.
+    pub const fn vary(&mut self, random: u64) {
+        let [low, ..] = random.to_le_bytes();
+        self.sequence = Sequence::new(low);
+    }
+
     /// Appends the next message: confirms first, then what the link has to say, then requests.
     pub(super) fn transmit(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
         if self.endpoint.holds_back(now.mono) {

@@ -1,9 +1,14 @@
 //! Faults that simulated links found, each as the shortest conversation that shows it.
 
-use super::super::MasterConfig;
+use super::super::{Master, MasterConfig};
 use super::quiet;
 use super::script::check;
 use crate::Classes;
+use crate::app::Fragment;
+use crate::endpoint::{Endpoint, EndpointConfig, Role};
+use crate::link::LinkAddress;
+use alloc::vec::Vec;
+use tieline_core::{Machine, Now};
 
 #[test]
 fn fragments_of_an_answer_use_up_numbers() {
@@ -25,6 +30,34 @@ fn fragments_of_an_answer_use_up_numbers() {
          poll 8
          > C2 01 3C0106",
     );
+}
+
+#[test]
+fn an_answer_to_a_predecessor_is_not_taken() {
+    let now = Now::default();
+    let mut answered = 0;
+    for random in 0..32 {
+        let mut master = Master::new(quiet());
+        master.vary(random);
+        master.handle_connected(now);
+        while master.poll_event().is_some() {}
+        master.poll(now, Classes::EVENTS, 1).unwrap();
+        let (mut peer, mut request) =
+            (Endpoint::new(EndpointConfig::new(Role::Outstation, LinkAddress::new(10))), Vec::new());
+        assert!(master.poll_transmit(now, &mut request));
+        while peer.handle_input(&request).1.is_none() {
+            request.drain(..1);
+        }
+        let sequence = Fragment::parse(peer.fragment()).unwrap().control.sequence;
+        assert_eq!(u64::from(sequence.number()), random % 16);
+        // The answer to a master that was here before, and began with number 0.
+        let mut late = Vec::new();
+        peer.write_fragment(LinkAddress::new(1), &[0xC0, 0x81, 0, 0], &mut late);
+        master.handle_input(now, &late);
+        answered += core::iter::from_fn(|| master.poll_event()).count();
+    }
+    // Two of thirty-two began with 0 too: `online`, `end` and `task 1 done`.
+    assert_eq!(answered, 6);
 }
 
 #[test]

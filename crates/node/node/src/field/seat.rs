@@ -1,0 +1,90 @@
+//! A device's place on its shard: what may be asked of it, over which of its connections.
+
+use super::lanes::{Lane, Lanes};
+use super::link::Link;
+use super::translate::PointIndex;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use tieline_core::{Command, Instant, Refusal, Topic};
+use tieline_dnp3::Classes;
+use tieline_dnp3::master::{Master, SubmitError};
+use tieline_poll::PollClass;
+
+/// Everything: classes 1, 2, 3 and 0.
+pub(super) const INTEGRITY: PollClass = PollClass(0);
+/// Classes 1, 2 and 3.
+pub(super) const EVENTS: PollClass = PollClass(1);
+/// Marks the tokens of polls, so that they never equal a command's ticket.
+pub(super) const POLL_TOKEN: u64 = 1 << 63;
+
+/// A device's place on its shard. Copies are handles of the same device.
+#[derive(Clone)]
+pub struct Seat {
+    /// Its topic.
+    pub topic: Topic,
+    pub(super) index: Rc<PointIndex>,
+    pub(super) main: Way,
+    /// The connection for what is urgent, where it has one.
+    pub(super) urgent: Option<Way>,
+    /// None with one connection.
+    pub(super) lanes: Option<Rc<RefCell<Lanes>>>,
+}
+
+/// One of a device's connections.
+#[derive(Clone)]
+pub(super) struct Way {
+    pub(super) link: Link,
+    /// Fragments whose confirm is held, since the start.
+    pub(super) held: Rc<Cell<u64>>,
+}
+
+impl Way {
+    pub(super) fn new(link: Link) -> Self {
+        Self { link, held: Rc::default() }
+    }
+
+    fn is_online(&self) -> bool {
+        self.link.with(|master, _| master.is_online()).unwrap_or(false)
+    }
+}
+
+impl Seat {
+    /// Asks for a poll; false when the master does not take it.
+    pub fn poll(&self, class: PollClass) -> bool {
+        let classes = if class == EVENTS { Classes::EVENTS } else { Classes::ALL };
+        let asked = self.main.link.with(|master, now| master.poll(now, classes, POLL_TOKEN | u64::from(class.0)));
+        asked.is_some_and(|asked| asked.is_ok())
+    }
+
+    /// Sends a command, unless `until` comes first; over the urgent connection where that is up.
+    ///
+    /// # Errors
+    /// The device is away or too busy, or the value has no object.
+    pub fn command(&self, ticket: u64, command: &Command, until: Instant) -> Result<(), Refusal> {
+        let wrong = || Refusal {
+            reason: "out_of_range",
+            detail: format!("the value {:?} does not fit the object that the point takes", command.value),
+        };
+        let (index, control) = self.index.to_control(command).ok_or_else(wrong)?;
+        let way = self.urgent.as_ref().filter(|urgent| urgent.is_online()).unwrap_or(&self.main);
+        let taken = way.link.with(|master, now| master.command(now, control, index, command.mode, until, ticket));
+        taken
+            .unwrap_or(Err(SubmitError::NotConnected))
+            .map_err(|error| Refusal { reason: error.name(), detail: error.to_string() })
+    }
+
+    /// Confirms to the device what it reported on a connection, once the last of it is settled.
+    pub fn settle(&self, lane: Lane, fragments: u64) {
+        let way = match lane {
+            Lane::Main => Some(&self.main),
+            Lane::Urgent => self.urgent.as_ref(),
+        };
+        if let Some(way) = way.filter(|way| way.held.get() == fragments) {
+            way.link.with(Master::release_confirm);
+        }
+    }
+
+    pub(super) fn links(&self) -> impl Iterator<Item = &Link> {
+        [Some(&self.main), self.urgent.as_ref()].into_iter().flatten().map(|way| &way.link)
+    }
+}

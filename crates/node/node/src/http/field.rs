@@ -1,0 +1,66 @@
+//! What the devices' sessions have counted, for `/metrics`: the shards are asked when somebody looks.
+
+use super::App;
+use super::problem::Problem;
+use crate::field::{Counted, FieldInput};
+use std::time::Duration;
+use tieline_service::exposition::Exposition;
+use tokio::sync::oneshot;
+
+/// How long a shard may take; one that is so busy is left out.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Adds what all shards have counted.
+pub(super) async fn metrics(e: &mut Exposition, app: &App) -> Result<(), Problem> {
+    let shards = app.bus.call(|bus, _| bus.field()).await?;
+    let mut answers = Vec::new();
+    for shard in shards {
+        let (answer, answered) = oneshot::channel();
+        if shard.try_send(FieldInput::Count(answer)).is_ok() {
+            answers.push(answered);
+        }
+    }
+    let mut sum = Counted::default();
+    for answered in answers {
+        if let Ok(Ok(counted)) = tokio::time::timeout(PATIENCE, answered).await {
+            sum.add(&counted);
+        }
+    }
+    write(e, &sum);
+    Ok(())
+}
+
+fn write(e: &mut Exposition, sum: &Counted) {
+    for (name, meaning, count) in sum.dnp3.each() {
+        e.counter(&format!("tieline_dnp3_{name}_total"), meaning, count);
+    }
+    e.family("tieline_dnp3_freezes_total", "Scheduled freezes by what became of them.", "counter");
+    let ends =
+        [("done", sum.tally.freezes_done), ("failed", sum.tally.freezes_failed), ("missed", sum.tally.freezes_missed)];
+    for (end, count) in ends {
+        e.sample("tieline_dnp3_freezes_total", &[("end", end)], count);
+    }
+    e.family("tieline_dnp3_lanes", "Second connections of devices, by state.", "gauge");
+    let [up, down] = sum.lanes;
+    for (state, count) in [("up", up), ("down", down)] {
+        e.sample("tieline_dnp3_lanes", &[("state", state)], count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counter_is_in_the_documents() {
+        let mut e = Exposition::default();
+        write(&mut e, &Counted::default());
+        let text = e.into_text();
+        let names: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+        assert_eq!(names.len(), 22);
+        let documents = include_str!("../../../../../docs/metrics.md");
+        for name in names {
+            assert!(documents.contains(&format!("`{name}")), "{name} is not in docs/metrics.md");
+        }
+    }
+}
