@@ -5,9 +5,13 @@ import json
 import os
 import subprocess
 
+import pytest
+from carriers import Line, Passing, Serial
 from dissection import complaints, fields
 from node import BINARY, OurOutstation
+from processes import Lines
 from recording import RecordingProxy
+from test_transports import Ours, ends
 
 
 def ask(address, verb, *words, code=0):
@@ -53,3 +57,49 @@ def test_files_come_and_go(tmp_path, monkeypatch):
         assert {"1", "2", "25", "26", "27", "28"} <= set(fields(capture, "dnp3", "dnp3.al.func", proxy.port))
         # tshark does not know g70v7, and says so.
         assert complaints(capture, "dnp3", proxy.port, unless="dnp3.al.obj == 0x4607") == ""
+
+
+def serving(folder, *flags, lean=False):
+    (folder / "root").mkdir()
+    lean = "lean = true\n" if lean else ""
+    device = type("Serving", (Ours,), {"CONFIG": f'{lean}{OurOutstation.CONFIG}[files]\nroot = "root"\nwritable = true\n'})
+    return device(folder, *flags)
+
+
+def there_and_back(folder, address, *flags):
+    """Writes a file and reads it again."""
+    sent, back = folder / "sent.bin", folder / "back.bin"
+    sent.write_bytes(os.urandom(20_000))
+    ask(address, "put", sent, "there.bin", *flags)
+    ask(address, "get", "there.bin", back, *flags)
+    assert digest(back) == digest(sent) == digest(folder / "root" / "there.bin")
+    assert not [name for name in os.listdir(folder / "root") if name.startswith(".")]
+
+
+@pytest.mark.parametrize("lean", [False, True])
+@pytest.mark.parametrize("kind", ["tcp", "tls", "udp"])
+def test_files_over_every_transport(kind, lean, tmp_path):
+    centre_flags, device_flags = ends(kind, tmp_path)
+    with serving(tmp_path, "--listen", "127.0.0.1:0", *device_flags, lean=lean) as device:
+        there_and_back(tmp_path, device.address, *centre_flags, *(["--lean"] if lean else []))
+
+
+def test_files_over_a_serial_line(tmp_path):
+    near, far = Serial(tmp_path), Serial(tmp_path)
+    Passing(Line(near.far), Line(far.far))
+    with serving(tmp_path, "--connect", far.path, *far.flags):
+        there_and_back(tmp_path, near.path, *near.flags)
+
+
+def test_what_a_crash_left_is_removed(tmp_path):
+    with serving(tmp_path, "--listen", "127.0.0.1:0"):
+        # Two stations would write into each other's files.
+        command = [BINARY, "dnp3", "outstation", "--config", tmp_path / "outstation.toml", "--listen", "127.0.0.1:0"]
+        second = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        assert second.returncode != 0 and "another outstation writes" in second.stderr, second
+    part = tmp_path / "root" / ".there.bin.7.part"
+    part.write_text("half")
+    command = [BINARY, "dnp3", "outstation", "--config", tmp_path / "outstation.toml", "--listen", "127.0.0.1:0", "--json"]
+    with Lines(command) as again:
+        again.first()
+        assert not part.exists()

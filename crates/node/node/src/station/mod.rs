@@ -9,7 +9,7 @@ mod lines;
 mod service;
 mod stations;
 
-pub use folder::Folder;
+pub use folder::{Folder, FolderThread};
 pub use lines::{AddressedLine, Line, parse_value};
 pub use service::{Happening, SESSIONS_MAX, Station, TableControls, Teller, closes, database_of, number, state_after};
 pub use stations::{Concerned, Served, Stations, StationsTeller, connections_max};

@@ -1,5 +1,6 @@
 //! One outstation behind one listening socket.
 
+use super::{Folder, FolderThread};
 use crate::config::outstation::OutstationPoint;
 use crate::station::Line;
 use crate::transport::Route;
@@ -7,13 +8,15 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use tieline_core::Now;
 use tieline_dnp3::app::CommandStatus;
 use tieline_dnp3::outstation::{
-    BoxedControlHandler, ControlHandler, Database, Operate, Outstation, OutstationConfig, OutstationEvent,
+    BoxedControlHandler, ControlHandler, Database, FileConfig, Operate, Outstation, OutstationConfig, OutstationEvent,
 };
 use tieline_dnp3::{AnalogCommand, Control, Crob, Flags, Measured, Measurement, PointType};
 use tieline_net::{Closed, Limits, ListenConfig, Owner, Peer, Session, Shard};
+use tokio::sync::Notify;
 
 /// Connections of masters: one that counts, and those that take its place.
 pub const SESSIONS_MAX: usize = 8;
@@ -79,6 +82,24 @@ impl Station {
         let seed = shard.now().utc.micros().unsigned_abs();
         let address = route.start(session.clone(), seed, StationOwner { tell }).await?;
         Ok(Self { session, address: address.unwrap_or(SocketAddr::from(([0; 4], 0))) })
+    }
+
+    /// Serves files from a folder, which gets a thread of its own.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn serve_files(&self, limits: FileConfig, folder: Folder) -> std::io::Result<()> {
+        let notify = Arc::new(Notify::new());
+        let handler = FolderThread::start(folder, Arc::clone(&notify))?;
+        self.session.with(|station, _| station.serve_files(limits, Box::new(handler)));
+        let session = self.session.clone();
+        tokio::task::spawn_local(async move {
+            loop {
+                notify.notified().await;
+                session.with(|station, now| station.poll_files(now));
+            }
+        });
+        Ok(())
     }
 
     /// Where it listens; 0.0.0.0:0 where it does not.

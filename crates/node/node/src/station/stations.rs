@@ -10,20 +10,22 @@
 //! Each connection is a session with a channel of its own. A frame names the station by its destination and the master by
 //! its source; an association goes on where its master was heard last.
 
-use super::{Folder, Happening, Line, TableControls};
+use super::{Folder, FolderThread, Happening, Line, TableControls};
 use crate::config::outstation::{MasterFile, OutstationFile};
 use crate::transport::Route;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::Now;
 use tieline_dnp3::Measurement;
 use tieline_dnp3::channel::{Channel, ChannelEvent, MemberId};
 use tieline_dnp3::link::LinkAddress;
-use tieline_dnp3::outstation::{Group, GroupLine, OutstationEvent};
+use tieline_dnp3::outstation::{FileConfig, Group, GroupLine, OutstationEvent};
 use tieline_net::{Closed, Limits, Owner, Peer, Session, Shard};
+use tokio::sync::Notify;
 
 /// Connections at most for each master of each outstation: one, and one that takes its place.
 const CONNECTIONS_A_MASTER: usize = 2;
@@ -82,17 +84,11 @@ struct OneStation {
 }
 
 impl OneStation {
-    fn new(served: Served) -> Self {
-        let Served { file, folder } = served;
+    fn new(file: &OutstationFile) -> Self {
         let masters = file.all_masters();
         let association =
             |master: &MasterFile| file.outstation(master.address, Box::new(TableControls::of(&file.points)));
-        let mut group = Group::new(masters.iter().map(association));
-        if let (Some(folder), Some(files)) = (folder, &file.files)
-            && let Some(outstation) = group.outstation_mut(0)
-        {
-            outstation.serve_files(files.limits, Box::new(folder));
-        }
+        let group = Group::new(masters.iter().map(association));
         Self { address: file.config.address, group: Rc::new(RefCell::new(group)), masters, moved: Cell::new(0) }
     }
 }
@@ -115,7 +111,11 @@ impl Stations {
         served: Vec<Served>,
         tell: StationsTeller,
     ) -> std::io::Result<(Self, Option<SocketAddr>)> {
-        let stations = served.into_iter().map(OneStation::new).collect();
+        let (mut stations, mut folders) = (Vec::new(), Vec::new());
+        for (Served { file, folder }, member) in served.into_iter().zip((0..).map(MemberId)) {
+            stations.push(OneStation::new(&file));
+            folders.extend(folder.zip(file.files).map(|(folder, files)| (member, files.limits, folder)));
+        }
         let connects = matches!(route, Route::Connect(_));
         let inner = Inner { stations, sessions: RefCell::default(), shard: Rc::clone(shard), connects };
         let stations = Self { inner: Rc::new(inner) };
@@ -127,6 +127,9 @@ impl Stations {
         };
         let seed = shard.now().utc.micros().unsigned_abs();
         let address = route.start_each(shard, seed, seat).await?;
+        for (member, limits, folder) in folders {
+            stations.serve_files(member, limits, folder)?;
+        }
         let ticked = stations.clone();
         tokio::task::spawn_local(async move {
             loop {
@@ -135,6 +138,28 @@ impl Stations {
             }
         });
         Ok((stations, address))
+    }
+
+    /// Serves the files of a station that has one master, by a thread of their own.
+    fn serve_files(&self, member: MemberId, limits: FileConfig, folder: Folder) -> std::io::Result<()> {
+        let notify = Arc::new(Notify::new());
+        let handler = FolderThread::start(folder, Arc::clone(&notify))?;
+        let Some(station) = self.by_number(member) else { return Ok(()) };
+        if let Some(outstation) = station.group.borrow_mut().outstation_mut(0) {
+            outstation.serve_files(limits, Box::new(handler));
+        }
+        let stations = self.clone();
+        tokio::task::spawn_local(async move {
+            loop {
+                notify.notified().await;
+                let now = stations.inner.shard.now();
+                if let Some(station) = stations.by_number(member) {
+                    station.group.borrow_mut().for_each(|outstation| outstation.poll_files(now));
+                }
+                stations.nudge(member);
+            }
+        });
+        Ok(())
     }
 
     /// What one connection may reach: every station.

@@ -1,7 +1,10 @@
 //! The command line of `tieline dnp3 file`.
 
+use crate::args::timeout;
+use crate::dnp3::transport::TransportArgs;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// `tieline dnp3 file`.
 #[derive(Debug, Subcommand)]
@@ -21,9 +24,17 @@ pub enum FileVerb {
 /// Who is asked, and how.
 #[derive(Debug, Args)]
 pub struct PeerArgs {
-    /// The outstation's address
-    #[arg(value_name = "HOST:PORT")]
+    /// The outstation's address; with --over serial, the line's device file
+    #[arg(value_name = "HOST:PORT|FILE")]
     pub address: String,
+    #[command(flatten)]
+    pub transport: TransportArgs,
+    /// Offer lean messages in the place of link frames; a station that does not know them is spoken to as usual
+    #[arg(long)]
+    pub lean: bool,
+    /// How long an answer may take
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = timeout)]
+    pub timeout: Duration,
     /// This master's link address
     #[arg(long, value_name = "ADDR", default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=65519))]
     pub master: u16,

@@ -4,13 +4,15 @@ use super::args::PeerArgs;
 use super::local::{Source, Target};
 use super::progress::Progress;
 use crate::signals;
-use anyhow::{Context, Error, Result, anyhow};
+use anyhow::{Context, Error, Result, anyhow, bail};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::Now;
 use tieline_dnp3::Classes;
+use tieline_dnp3::lean::LeanConfig;
 use tieline_dnp3::master::{
     FileEvent, FileFailure, FileJob, FileTransfer, FileTransferConfig, Master, MasterConfig, MasterEvent, TimeSync,
 };
@@ -18,6 +20,7 @@ use tieline_dnp3::outstation::FileEntry;
 use tieline_net::{
     Clock, Closed, Counters, Limits, Owner, Session, Shard, ShardThread, Target as Peer, keep_connected,
 };
+use tieline_node::transport::{Route, TlsShelf};
 use tokio::sync::oneshot;
 
 /// The name of the job's requests.
@@ -48,7 +51,11 @@ pub struct Outcome {
 
 /// Connects, does it, and disconnects. A signal ends it; what was read stays.
 pub fn ask(peer: &PeerArgs, task: Task) -> Result<Outcome> {
+    let transport = peer.transport.transport(&peer.address, false)?;
+    let carrier = transport.carrier().filter(|_| peer.lean);
     let config = MasterConfig {
+        response_timeout: peer.timeout,
+        lean: carrier.map(|carrier| LeanConfig { side: transport.side(), carrier }),
         address: peer.master,
         outstation: peer.outstation,
         request_octets_max: peer.block + AROUND,
@@ -73,7 +80,9 @@ pub fn ask(peer: &PeerArgs, task: Task) -> Result<Outcome> {
         Task::Put { job, source, progress } => (job, Local::Source(source, progress)),
     };
     let transfer = FileTransfer::new(transfer, job, TOKEN);
-    let to = Peer::new(&peer.address);
+    let Route::Connect(to) = transport.route(&TlsShelf::default(), 1)? else {
+        bail!("files are asked for by who connects")
+    };
     let (end, ended) = oneshot::channel();
     let worker = Worker { transfer, local: Some(task), size: 0, outcome: Outcome::default(), end: Some(end) };
     let thread = ShardThread::spawn("files", Clock::start(), Arc::new(Counters::default()), move |shard| {
@@ -105,8 +114,10 @@ struct Worker {
 }
 
 async fn run(shard: Rc<Shard>, to: Peer, config: MasterConfig, mut worker: Worker) {
-    let session = Session::new(&shard, Master::new(config), Limits::default());
+    let mut master = Master::new(config);
     let seed = shard.now().utc.micros().unsigned_abs();
+    master.vary(RandomState::new().build_hasher().finish());
+    let session = Session::new(&shard, master, Limits::default());
     keep_connected(&session, &to, seed, &mut worker).await;
 }
 

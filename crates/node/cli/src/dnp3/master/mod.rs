@@ -11,6 +11,7 @@ use args::MasterArgs;
 use ask::{Ask, OperateArgs};
 use serde_json::json;
 use std::cell::RefCell;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{Error, Stdout, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -68,6 +69,7 @@ pub fn master(args: &MasterArgs) -> Result<ExitCode> {
     let thread = ShardThread::spawn("master", Clock::start(), Arc::new(Counters::default()), move |shard| {
         let mut master = Master::new(config);
         master.set_link_service(Some(link));
+        master.vary(RandomState::new().build_hasher().finish());
         if let Some(secure) = secure {
             master.set_security(master_machine(&secure));
         }

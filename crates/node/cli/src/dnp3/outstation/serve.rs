@@ -78,11 +78,12 @@ async fn start(shard: &Rc<Shard>, route: Route, mut served: Vec<Served>, json: b
         keep(store.as_mut(), &happening);
         happened(session, now, &happening, json);
     }));
-    let mut outstation = file.outstation(file.config.master, Box::new(TableControls::of(&file.points)));
+    let outstation = file.outstation(file.config.master, Box::new(TableControls::of(&file.points)));
+    let station = Station::serve(shard, route, outstation, tell).await?;
     if let (Some(folder), Some(files)) = (folder, &file.files) {
-        outstation.serve_files(files.limits, Box::new(folder));
+        station.serve_files(files.limits, folder)?;
     }
-    Ok(Port::One(file.config.address, Station::serve(shard, route, outstation, tell).await?))
+    Ok(Port::One(file.config.address, station))
 }
 
 fn tell_several(served: &[Served], json: bool) -> StationsTeller {

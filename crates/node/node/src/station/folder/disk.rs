@@ -1,7 +1,9 @@
 //! Paths beneath a folder.
 
 use super::{DnpTime, FileEntry, FileKind, Permissions};
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, ResolveFlags, openat, openat2, renameat, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, Dir, FlockOperation, Mode, OFlags, ResolveFlags, flock, openat, openat2, renameat, statat, unlinkat,
+};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -25,12 +27,58 @@ pub(super) struct Part {
     mode: u32,
 }
 
+/// Folders within folders that are looked through for what a crash left.
+const DEPTH_MAX: usize = 16;
+/// Entries of folders that are looked at for it.
+const LOOKED_AT_MAX: usize = 1_000_000;
+
 const FLAGS: OFlags = OFlags::CLOEXEC.union(OFlags::NOCTTY).union(OFlags::NONBLOCK);
 
 impl Root {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
+    }
+
+    /// Keeps other stations from writing, as long as this one is there.
+    pub(super) fn lock(&self) -> io::Result<()> {
+        flock(&self.0, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
+            rustix::io::Errno::WOULDBLOCK => io::Error::other("another outstation writes its files there"),
+            error => error.into(),
+        })
+    }
+
+    /// Removes the parts of files that were being written when their station was killed; how many there were. To be
+    /// called under the lock: nobody writes.
+    pub(super) fn remove_parts(&self) -> io::Result<usize> {
+        let (mut removed, mut looked_at) = (0, 0);
+        let mut folders = vec![(self.0.try_clone()?, 0)];
+        while let Some((folder, depth)) = folders.pop() {
+            for entry in Dir::read_from(&folder)? {
+                let entry = entry?;
+                looked_at += 1;
+                if looked_at > LOOKED_AT_MAX {
+                    tracing::warn!(looked_at, "not all of the folder was looked through for parts of files");
+                    return Ok(removed);
+                }
+                let name = entry.file_name();
+                if matches!(name.to_bytes(), b"." | b"..") {
+                    continue;
+                }
+                let stat = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+                if is_regular(stat.st_mode) && name.to_str().is_ok_and(is_part) {
+                    unlinkat(&folder, name, AtFlags::empty())?;
+                    removed += 1;
+                }
+                let is_folder = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir();
+                if is_folder && depth < DEPTH_MAX {
+                    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                    // One that may not be read holds nothing that was written.
+                    folders.extend(openat(&folder, name, flags, Mode::empty()).ok().map(|inner| (inner, depth + 1)));
+                }
+            }
+        }
+        Ok(removed)
     }
 
     /// Opens what a name says to be read. Pipes and devices do not block, and are not read.
@@ -169,6 +217,13 @@ impl Part {
 
 fn is_regular(mode: u32) -> bool {
     rustix::fs::FileType::from_raw_mode(mode).is_file()
+}
+
+/// Whether a name is `.NAME.HANDLE.part`.
+fn is_part(name: &str) -> bool {
+    let middle = name.strip_prefix('.').and_then(|rest| rest.strip_suffix(".part"));
+    let handle = middle.and_then(|middle| middle.rsplit_once('.')).filter(|(name, _)| !name.is_empty());
+    handle.is_some_and(|(_, handle)| handle.parse::<u32>().is_ok())
 }
 
 /// The path of a name beneath the folder; no part of it begins with a dot.

@@ -7,11 +7,17 @@
 //! A file is written beside its place, as `.NAME.HANDLE.part`, and takes it when the master closes it: synced, then
 //! renamed. Until then, and after a failure, what was there stays.
 //!
-//! A block is a read or a write of at most two kilobytes, done by the thread that serves the outstation.
+//! What a crash left behind of such files is removed at the start; an exclusive lock on a folder that is written keeps other
+//! stations out of it meanwhile.
+//!
+//! A folder is served by a thread of its own: see `worker.rs`.
 
 mod disk;
 #[cfg(test)]
 mod tests;
+mod worker;
+
+pub use worker::FolderThread;
 
 use crate::config::outstation::FolderConfig;
 use disk::{Part, Root};
@@ -57,9 +63,16 @@ impl Folder {
     /// Opens the folder.
     ///
     /// # Errors
-    /// It is no folder, or its password cannot be read.
+    /// It is no folder, another station writes it, or its password cannot be read.
     pub fn open(config: &FolderConfig) -> io::Result<Self> {
         let root = Root::open(&config.root)?;
+        if config.writable {
+            root.lock()?;
+            let removed = root.remove_parts()?;
+            if removed > 0 {
+                tracing::info!(removed, "parts of files that were not written to their end are removed");
+            }
+        }
         let user = config.user.as_ref().map(|(name, file)| {
             let text = std::fs::read_to_string(file)?;
             let password = text.lines().next().unwrap_or_default().to_owned();
@@ -73,6 +86,14 @@ impl Folder {
         let user = user.transpose()?;
         let FolderConfig { writable, size_max, .. } = *config;
         Ok(Self { root, writable, size_max, user, open: HashMap::new() })
+    }
+
+    /// The entries of a directory that was opened, for who answers for them from there on.
+    fn take_listing(&mut self, handle: u32) -> Vec<FileEntry> {
+        match self.open.get_mut(&handle) {
+            Some(Opened::Listing(entries)) => std::mem::take(entries),
+            Some(Opened::Reading(_) | Opened::Writing(_)) | None => Vec::new(),
+        }
     }
 
     fn allows(&self, key: u32) -> bool {

@@ -138,3 +138,84 @@ fn only_the_user_with_the_password_gets_a_key() {
     assert_eq!((ready(folder.read(1, 2, 2, &mut out)), out.as_slice()), (Ok(true), &b"old"[..]));
     assert_eq!(ready(folder.delete("a", key)), Ok(()));
 }
+
+#[test]
+fn what_a_crash_left_goes_at_the_start() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::create_dir(root.path().join("sub")).unwrap();
+    for name in [".a.7.part", "sub/.b.c.4294967295.part", ".a.x.part", ".part", "a.7.part", ".7.part", "sub/b"] {
+        std::fs::write(root.path().join(name), "x").unwrap();
+    }
+    std::os::unix::fs::symlink("a.7.part", root.path().join(".l.7.part")).unwrap();
+    let kept = [".7.part", ".a.x.part", ".l.7.part", ".part", "a.7.part", "sub"];
+    drop(folder(root.path(), false));
+    assert_eq!(names(root.path()).len(), kept.len() + 1);
+    let first = folder(root.path(), true);
+    assert_eq!(
+        (names(root.path()), names(&root.path().join("sub"))),
+        (kept.map(str::to_owned).to_vec(), vec!["b".to_owned()])
+    );
+    // It is this station's alone as long as it writes there.
+    let config = FolderConfig { writable: true, ..FolderConfig::new(root.path().to_owned()) };
+    assert_eq!(Folder::open(&config).unwrap_err().to_string(), "another outstation writes its files there");
+    drop(first);
+    assert!(Folder::open(&config).is_ok());
+}
+
+/// Asks until there is an answer, as an outstation does each time that it is notified.
+fn wait<T>(
+    thread: &mut FolderThread,
+    notify: &tokio::sync::Notify,
+    ask: impl Fn(&mut FolderThread) -> FileAnswer<T>,
+) -> Result<T, FileStatus> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    loop {
+        match ask(thread) {
+            Poll::Ready(answer) => return answer,
+            Poll::Pending => runtime.block_on(notify.notified()),
+        }
+    }
+}
+
+#[test]
+fn a_thread_does_what_the_folder_does() {
+    let root = tempfile::tempdir().unwrap();
+    let notify = std::sync::Arc::new(tokio::sync::Notify::new());
+    let folder = folder(root.path(), true);
+    let mut thread = FolderThread::start(folder, std::sync::Arc::clone(&notify)).unwrap();
+    let write = request("a", FileMode::WRITE);
+    assert!(thread.open(1, &write).is_pending());
+    assert!(wait(&mut thread, &notify, |thread| thread.open(1, &write)).is_ok());
+    assert_eq!(wait(&mut thread, &notify, |thread| thread.write(1, 0, b"abc")), Ok(()));
+    assert_eq!(wait(&mut thread, &notify, |thread| thread.close(1, FileClose::Done)), Ok(()));
+    assert_eq!(wait(&mut thread, &notify, |thread| thread.info("a")).map(|entry| entry.size), Ok(3));
+    let (read, list) = (request("a", FileMode::READ), request("/", FileMode::READ));
+    wait(&mut thread, &notify, |thread| thread.open(2, &read)).unwrap();
+    let octets = std::cell::RefCell::new(Vec::new());
+    let end = wait(&mut thread, &notify, |thread| thread.read(2, 1, 9, &mut octets.borrow_mut()));
+    assert_eq!((end, octets.into_inner()), (Ok(true), b"bc".to_vec()));
+    assert_eq!(wait(&mut thread, &notify, |thread| thread.open(3, &list)).map(|opened| opened.size), Ok(1));
+    let told = |thread: &mut FolderThread, at| ready(thread.list(3, at)).map(|entry| entry.map(|entry| entry.name));
+    assert_eq!((told(&mut thread, 0), told(&mut thread, 1)), (Ok(Some("a".to_owned())), Ok(None)));
+    assert_eq!(wait(&mut thread, &notify, |thread| thread.delete("a", 0)), Ok(()));
+    assert_eq!(wait(&mut thread, &notify, |thread| thread.delete("a", 0)), Err(FileStatus::NotFound));
+}
+
+#[test]
+fn what_nobody_asks_for_again_leaves_nothing_open() {
+    let root = tempfile::tempdir().unwrap();
+    let notify = std::sync::Arc::new(tokio::sync::Notify::new());
+    let folder = folder(root.path(), true);
+    let mut thread = FolderThread::start(folder, std::sync::Arc::clone(&notify)).unwrap();
+    // The master gives the open up: its handle, and the place of its file, are free for another.
+    assert!(thread.open(1, &request("a", FileMode::WRITE)).is_pending());
+    assert_eq!(
+        wait(&mut thread, &notify, |thread| thread.info("a")).map(|entry| entry.size),
+        Err(FileStatus::NotFound)
+    );
+    assert!(wait(&mut thread, &notify, |thread| thread.open(1, &request("a", FileMode::WRITE))).is_ok());
+    assert_eq!(wait(&mut thread, &notify, |thread| thread.write(1, 0, b"abc")), Ok(()));
+    // The station ends while it writes: the part goes with it.
+    drop(thread);
+    assert_eq!(names(root.path()), Vec::<String>::new());
+}

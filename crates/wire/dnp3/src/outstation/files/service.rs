@@ -219,6 +219,8 @@ impl Files {
         }
         let expected = (command.mode != FileMode::READ && command.size != SIZE_UNKNOWN).then_some(command.size);
         let handle = self.free_handle();
+        // Asked again, it has the same number.
+        self.next_handle = handle;
         let FileCommand { mode, created, permissions, key, .. } = *command;
         let request = FileOpen { name, mode, size: expected, created, permissions, key };
         self.handler.open(handle, &request).map_ok(|opened| {
