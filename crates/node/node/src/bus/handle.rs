@@ -1,7 +1,7 @@
 //! How other threads reach the bus.
 
 use super::state::Bus;
-use crate::field::FieldReport;
+use crate::field::{FieldInput, FieldReport};
 use crate::history::Receipts;
 use tieline_core::Now;
 use tokio::sync::{mpsc, oneshot};
@@ -98,5 +98,13 @@ impl BusHandle {
     /// Tells the bus what history has done; never waits.
     pub fn tell_stored(&self, receipts: Receipts, stored: bool) {
         let _ = self.stored.send((receipts, stored));
+    }
+
+    /// The shards of devices.
+    ///
+    /// # Errors
+    /// The bus has ended.
+    pub async fn field(&self) -> Result<Vec<mpsc::Sender<FieldInput>>, Stopped> {
+        self.call(|bus, _| bus.field.clone()).await
     }
 }

@@ -94,7 +94,7 @@ pub struct Bus {
     pub(super) dirty: Vec<usize>,
     pub(super) recorder: Recorder,
     pub(super) commands: Commands,
-    field: Vec<mpsc::Sender<FieldInput>>,
+    pub(super) field: Vec<mpsc::Sender<FieldInput>>,
     pub(super) counters: BusCounters,
     pub(super) work: Rc<Notify>,
     /// Clients with last values to be sent.
@@ -186,12 +186,6 @@ impl Bus {
     pub fn set_field(&mut self, field: Vec<mpsc::Sender<FieldInput>>) {
         self.commands.set_field(field.clone());
         self.field = field;
-    }
-
-    /// The shards of devices.
-    #[must_use]
-    pub fn field(&self) -> Vec<mpsc::Sender<FieldInput>> {
-        self.field.clone()
     }
 
     /// History was opened, or cannot be.

@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Adds what all shards have counted.
 pub(super) async fn metrics(e: &mut Exposition, app: &App) -> Result<(), Problem> {
-    let shards = app.bus.call(|bus, _| bus.field()).await?;
+    let shards = app.bus.field().await?;
     let mut answers = Vec::new();
     for shard in shards {
         let (answer, answered) = oneshot::channel();
