@@ -1,5 +1,6 @@
 //! The command line, as clap reads it.
 
+use crate::access::args::AccessVerb;
 use crate::bench::args::BenchVerb;
 use crate::dnp3::args::OutstationArgs;
 use crate::dnp3::master::args::MasterArgs;
@@ -46,6 +47,9 @@ pub enum Verb {
     History(HistoryVerb),
     /// Operate a point
     Command(CommandArgs),
+    /// Users, roles, and what they may do
+    #[command(subcommand)]
+    Access(AccessVerb),
     /// Speak DNP3 (IEEE 1815) without a node
     #[command(subcommand)]
     Dnp3(Dnp3Verb),
@@ -106,6 +110,8 @@ pub struct MqttArgs {
     /// MQTT address of the node
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:1883", env = "TIELINE_MQTT")]
     pub mqtt: String,
+    #[command(flatten)]
+    pub who: WhoArgs,
 }
 
 /// How to reach a node's HTTP API.
@@ -114,6 +120,19 @@ pub struct HttpArgs {
     /// HTTP address of the node
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080", env = "TIELINE_HTTP")]
     pub http: String,
+    #[command(flatten)]
+    pub who: WhoArgs,
+}
+
+/// Who asks a node, where it wants to know.
+#[derive(Debug, Args)]
+pub struct WhoArgs {
+    /// User; the password is in TIELINE_PASSWORD or in --password-file
+    #[arg(long, value_name = "NAME", env = "TIELINE_USER")]
+    pub user: Option<String>,
+    /// File with the password, or with a token in place of both
+    #[arg(long, value_name = "FILE", env = "TIELINE_PASSWORD_FILE")]
+    pub password_file: Option<PathBuf>,
 }
 
 /// `tieline sub`.

@@ -1,7 +1,7 @@
 //! `tieline sub` and `tieline pub`: MQTT.
 
-use crate::args::{PubArgs, SubArgs};
-use crate::{log, signals};
+use crate::args::{MqttArgs, PubArgs, SubArgs};
+use crate::{log, signals, who};
 use anyhow::{Context, Result, bail};
 use serde::de::IgnoredAny;
 use serde_json::json;
@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::pin::pin;
 use std::process::ExitCode;
 use std::task::Poll;
-use tieline_client::{MqttClient, MqttOptions, Qos, Received, Subscription};
+use tieline_client::{MqttClient, Qos, Received, Subscription};
 
 /// Prints updates until there are enough, or a signal comes.
 pub fn sub(args: &SubArgs) -> Result<ExitCode> {
@@ -30,7 +30,7 @@ pub fn publish(args: &PubArgs) -> Result<ExitCode> {
         text => text.as_bytes().to_vec(),
     };
     let work = async {
-        let client = connect(&args.node.mqtt).await?;
+        let client = connect(&args.node).await?;
         client.publish(&args.topic, payload, qos(args.qos), args.retain).await.with_context(|| args.topic.clone())?;
         client.close().await;
         Ok(())
@@ -41,8 +41,8 @@ pub fn publish(args: &PubArgs) -> Result<ExitCode> {
     }
 }
 
-async fn connect(address: &str) -> Result<MqttClient> {
-    MqttClient::connect(&MqttOptions::new(address)).await.with_context(|| format!("no MQTT at {address}"))
+async fn connect(node: &MqttArgs) -> Result<MqttClient> {
+    MqttClient::connect(&who::mqtt(node)?).await.with_context(|| format!("no MQTT at {}", node.mqtt))
 }
 
 const fn qos(level: u8) -> Qos {
@@ -53,7 +53,7 @@ const fn qos(level: u8) -> Qos {
 }
 
 async fn follow(args: &SubArgs) -> Result<()> {
-    let client = connect(&args.node.mqtt).await?;
+    let client = connect(&args.node).await?;
     let mut streams = Streams { streams: Vec::new(), turn: 0, lost_told: 0 };
     for filter in &args.filters {
         let subscribed = client.subscribe(filter, qos(args.qos)).await;

@@ -1,12 +1,12 @@
 //! `tieline command`: operates a point.
 
 use crate::args::{CommandArgs, Mode};
+use crate::who;
 use anyhow::{Result, bail};
 use serde_json::{Value as Json, json};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
-use tieline_client::HttpClient;
 
 /// How long the node may take beyond what the command itself may.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -15,7 +15,7 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(300);
 
 /// Asks the node, and prints what became of it.
 pub fn command(args: &CommandArgs) -> Result<ExitCode> {
-    let client = HttpClient::patient(&args.node.http, args.timeout.unwrap_or(TIMEOUT_MAX) + PATIENCE);
+    let client = who::http(&args.node, Some(args.timeout.unwrap_or(TIMEOUT_MAX) + PATIENCE))?;
     let (status, answer): (u16, Json) = client.ask("/v1/command", &request(args))?;
     let done = answer["status"] == "success";
     let mut out = std::io::stdout().lock();

@@ -1,14 +1,13 @@
 //! `tieline history query`: recorded values, from a node or from its folder.
 
 use crate::args::{Format, HistoryArgs, HistoryVerb};
-use crate::uri;
+use crate::{uri, who};
 use anyhow::{Context, Result, anyhow, bail};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tieline_client::HttpClient;
 use tieline_core::{Filter, Timestamp};
 use tieline_node::config::parse_duration;
 use tieline_store::{Aggregate, HistoryQuery, STORE_FILE, StoreReader, export};
@@ -45,7 +44,7 @@ fn ask(args: &HistoryArgs) -> Result<()> {
         ("limit", Some(&limit)),
         ("format", Some(format_word(args.format))),
     ];
-    let client = HttpClient::patient(&args.node.http, ANSWER);
+    let client = who::http(&args.node, Some(ANSWER))?;
     let mut answer = client.stream(&uri::path("/v1/history", &parameters), format.media_type())?;
     let mut out = Output::open(args.output.as_deref())?;
     let mut piece = vec![0; PIECE_OCTETS];

@@ -4,6 +4,7 @@
 
 #![expect(clippy::print_stderr, reason = "to print is what a command line is for")]
 
+mod access;
 mod args;
 mod bench;
 mod bus;
@@ -17,6 +18,7 @@ mod seal;
 mod signals;
 mod uri;
 mod values;
+mod who;
 
 use anyhow::Result;
 use args::{Cli, Verb};
@@ -49,6 +51,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Topics(args) => values::topics(&args),
         Verb::History(verb) => history::history(&verb),
         Verb::Command(args) => command::command(&args),
+        Verb::Access(verb) => access::access(&verb),
         Verb::Dnp3(verb) => dnp3::dnp3(&verb),
         Verb::Completion { shell } => {
             let mut script = Vec::new();

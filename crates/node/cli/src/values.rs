@@ -1,14 +1,13 @@
 //! `tieline get` and `tieline topics`: last values.
 
 use crate::args::{GetArgs, TopicsArgs};
-use crate::uri;
+use crate::{uri, who};
 use anyhow::Result;
 use serde::Deserialize;
 use serde_json::Value as Json;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
-use tieline_client::HttpClient;
 use tieline_core::Timestamp;
 
 /// Topics of one page.
@@ -32,7 +31,7 @@ struct Page {
 
 /// Prints the last value of a topic.
 pub fn get(args: &GetArgs) -> Result<ExitCode> {
-    let client = HttpClient::new(&args.node.http);
+    let client = who::http(&args.node, None)?;
     let path = uri::path(&format!("/v1/topics/{}", args.topic), &[]);
     let mut out = io::stdout().lock();
     if args.json {
@@ -56,7 +55,7 @@ fn shown(topic: &Topic) -> String {
 
 /// Prints all topics that a filter selects.
 pub fn topics(args: &TopicsArgs) -> Result<ExitCode> {
-    let client = HttpClient::new(&args.node.http);
+    let client = who::http(&args.node, None)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let (mut after, mut rows) = (None, Vec::new());
     loop {

@@ -69,7 +69,7 @@ impl Drop for Server {
     }
 }
 
-const VERBS: [&[&str]; 26] = [
+const VERBS: [&[&str]; 31] = [
     &["run"],
     &["config", "default"],
     &["config", "check"],
@@ -95,6 +95,11 @@ const VERBS: [&[&str]; 26] = [
     &["bench", "bus"],
     &["bench", "history"],
     &["bench", "seal"],
+    &["access", "user", "add"],
+    &["access", "user", "list"],
+    &["access", "test"],
+    &["access", "check"],
+    &["access", "roles"],
     &["completion"],
 ];
 

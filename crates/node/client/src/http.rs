@@ -1,11 +1,12 @@
 //! The node's HTTP API, blocking.
 
+use base64::Engine;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::io::Read;
 use std::time::Duration;
-use ureq::{Agent, Body, http::Response};
+use ureq::{Agent, Body, RequestBuilder, http::Response};
 
 /// Octets of the largest JSON answer that is read whole; longer ones fail. Streams have no limit.
 const JSON_OCTETS_MAX: u64 = 256 * 1024 * 1024;
@@ -17,6 +18,7 @@ const PROBLEM_OCTETS_MAX: u64 = 64 * 1024;
 pub struct HttpClient {
     base: String,
     agent: Agent,
+    authorization: Option<String>,
 }
 
 /// Why a request has no answer.
@@ -77,7 +79,27 @@ impl HttpClient {
             .http_status_as_error(false)
             .timeout_connect(Some(Duration::from_secs(5)))
             .timeout_recv_response(Some(answer));
-        Self { base, agent: config.build().into() }
+        Self { base, agent: config.build().into(), authorization: None }
+    }
+
+    /// The same for a node that wants to know who asks.
+    #[must_use]
+    pub fn with_password(self, user: &str, password: &str) -> Self {
+        let shown = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{password}"));
+        Self { authorization: Some(format!("Basic {shown}")), ..self }
+    }
+
+    /// The same with a token.
+    #[must_use]
+    pub fn with_token(self, token: &str) -> Self {
+        Self { authorization: Some(format!("Bearer {token}")), ..self }
+    }
+
+    fn authorized<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
+        match &self.authorization {
+            Some(shown) => request.header("authorization", shown),
+            None => request,
+        }
     }
 
     /// The JSON that the node answers to GET of `path`, which begins with `/`.
@@ -86,7 +108,7 @@ impl HttpClient {
     /// No answer, a refusal, or other JSON than `T` takes.
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, HttpError> {
         let url = self.url(path);
-        let answer = self.agent.get(&url).header("accept", "application/json").call();
+        let answer = self.authorized(self.agent.get(&url)).header("accept", "application/json").call();
         json(&url, checked(&url, answer)?)
     }
 
@@ -97,7 +119,10 @@ impl HttpClient {
     pub fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, HttpError> {
         let url = self.url(path);
         let octets = serde_json::to_vec(body).map_err(|error| HttpError::Json { url: url.clone(), error })?;
-        let request = self.agent.post(&url).header("accept", "application/json").content_type("application/json");
+        let request = self
+            .authorized(self.agent.post(&url))
+            .header("accept", "application/json")
+            .content_type("application/json");
         json(&url, checked(&url, request.send(&octets))?)
     }
 
@@ -108,7 +133,10 @@ impl HttpClient {
     pub fn ask<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<(u16, T), HttpError> {
         let url = self.url(path);
         let octets = serde_json::to_vec(body).map_err(|error| HttpError::Json { url: url.clone(), error })?;
-        let request = self.agent.post(&url).header("accept", "application/json").content_type("application/json");
+        let request = self
+            .authorized(self.agent.post(&url))
+            .header("accept", "application/json")
+            .content_type("application/json");
         let answer = request.send(&octets);
         let answer = answer.map_err(|error| HttpError::Transport { url: url.clone(), error: Box::new(error) })?;
         let status = answer.status().as_u16();
@@ -121,7 +149,7 @@ impl HttpClient {
     /// No answer, or a refusal.
     pub fn stream(&self, path: &str, accept: &str) -> Result<impl Read + use<>, HttpError> {
         let url = self.url(path);
-        let answer = self.agent.get(&url).header("accept", accept).call();
+        let answer = self.authorized(self.agent.get(&url)).header("accept", accept).call();
         Ok(checked(&url, answer)?.into_body().into_reader())
     }
 

@@ -72,6 +72,8 @@ struct Shown {
 #[derive(Debug)]
 pub struct AuditLog {
     entries: Option<SyncSender<Entry>>,
+    /// The number of the last line handed over since the start.
+    last_id: u64,
     shown: Arc<Mutex<Shown>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -94,13 +96,17 @@ impl AuditLog {
         keeper.recover();
         let body = move || keeper.run(&incoming);
         let thread = std::thread::Builder::new().name("audit".to_owned()).spawn(body)?;
-        Ok(Self { entries: Some(entries), shown, thread: Some(thread) })
+        Ok(Self { entries: Some(entries), last_id: 0, shown, thread: Some(thread) })
     }
 
-    /// Hands lines to the disk, whose numbers begin with 1 when the log starts and go on from the last record of the
-    /// file there; `afterwards` runs on the log's thread. False when too many records wait: the lines and `afterwards`
+    /// Hands lines to the disk and numbers them, on from the last record of the file; one that is not written leaves a
+    /// gap; `afterwards` runs on the log's thread. False when too many records wait: the lines and `afterwards`
     /// are dropped then.
-    pub fn append(&mut self, lines: Vec<AuditLine>, afterwards: Option<Afterwards>) -> bool {
+    pub fn append(&mut self, mut lines: Vec<AuditLine>, afterwards: Option<Afterwards>) -> bool {
+        for line in &mut lines {
+            self.last_id += 1;
+            line.id = self.last_id;
+        }
         self.entries.as_ref().is_some_and(|entries| entries.try_send(Entry { lines, afterwards }).is_ok())
     }
 
@@ -275,7 +281,7 @@ fn follow(unfinished: &mut BTreeMap<String, AuditLine>, line: &AuditLine) {
     match line.phase.as_str() {
         "requested" | "sent" => drop(unfinished.insert(line.topic.clone(), line.clone())),
         // Of another request, which was not taken.
-        "refused" => {}
+        "refused" | "denied" | "login_refused" | "session_ended" | "policy" => {}
         _ => drop(unfinished.remove(&line.topic)),
     }
 }

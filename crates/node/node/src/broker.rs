@@ -2,6 +2,7 @@
 //!
 //! Read first: [`Broker::serve`], then [`ClientOwner`].
 
+use crate::access::{Entrance, Strangers, Turnstile};
 use crate::bus::{Entered, LastWill, SharedBus, Wire, wake};
 use crate::command::{CommandRequest, REQUEST_PREFIX, answer_json, malformed_json};
 use crate::config::MqttConfig;
@@ -11,10 +12,11 @@ use bytes::Bytes;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use tieline_access::Verb;
 use tieline_core::{Body, Now, Topic, Update};
 use tieline_mqtt::{
     Accept, ConnectRequest, Ended, Message, Properties, Property, PublishRequest, Qos, ReasonCode, ServerConfig,
-    ServerEvent, ServerSession, SharedFilter, SubscribeRequest, SubscriptionOptions, Text, UnsubscribeRequest,
+    ServerEvent, ServerSession, SharedFilter, SubscribeRequest, SubscriptionOptions, Text, UnsubscribeRequest, Version,
 };
 use tieline_net::{Closed, Jitter, Limits, ListenConfig, Listener, Owner, Session, Shard};
 use tieline_topics::{Options, RetainHandling, Snapshot, TreeError};
@@ -26,6 +28,7 @@ pub struct Broker {
     config: Arc<ServerConfig>,
     queue_octets_max: usize,
     reserved: Arc<Reserved>,
+    entrance: Entrance,
 }
 
 impl Broker {
@@ -33,7 +36,12 @@ impl Broker {
     ///
     /// # Errors
     /// The address cannot be listened on.
-    pub async fn bind(shard: &Rc<Shard>, config: &MqttConfig, reserved: Arc<Reserved>) -> std::io::Result<Self> {
+    pub async fn bind(
+        shard: &Rc<Shard>,
+        config: &MqttConfig,
+        reserved: Arc<Reserved>,
+        entrance: Entrance,
+    ) -> std::io::Result<Self> {
         let listen = ListenConfig { sessions_max: config.sessions_max, ..ListenConfig::new(config.listen.to_string()) };
         let listener = Listener::bind(&listen, shard.counters().clone()).await?;
         let server = ServerConfig {
@@ -44,7 +52,7 @@ impl Broker {
             shared_available: true,
             ..ServerConfig::default()
         };
-        Ok(Self { listener, config: Arc::new(server), queue_octets_max: config.queue_octets_max, reserved })
+        Ok(Self { listener, config: Arc::new(server), queue_octets_max: config.queue_octets_max, reserved, entrance })
     }
 
     /// Where it listens.
@@ -61,13 +69,19 @@ impl Broker {
         let packet = usize::try_from(self.config.packet_octets_max).unwrap_or(usize::MAX);
         let limits = Limits { unsent_octets_max: packet.saturating_add(256 * 1024), ..Limits::default() };
         let mut names = Jitter::new(shard.now().utc.micros().cast_unsigned());
+        let strangers = Strangers::default();
         loop {
             let accepted = self.listener.accept().await;
+            let Some(stranger) = strangers.enter() else {
+                bus.borrow_mut().count_turned_away();
+                continue;
+            };
             let random = names.next_unit().to_bits();
             let wire = Wire::new(ServerSession::new(Arc::clone(&self.config), random), self.queue_octets_max);
             let session = Session::new(&shard, wire, limits);
             let (bus, reserved) = (Rc::clone(&bus), Arc::clone(&self.reserved));
-            let mut owner = ClientOwner { bus, reserved, peer: accepted.peer, seat: None };
+            let turnstile = Turnstile::new(&self.entrance, accepted.peer, stranger);
+            let mut owner = ClientOwner { bus, reserved, peer: accepted.peer, turnstile, seat: None };
             tokio::task::spawn_local(async move {
                 let _place = accepted.place;
                 session.run(accepted.stream, &mut owner).await;
@@ -81,6 +95,7 @@ struct ClientOwner {
     bus: SharedBus,
     reserved: Arc<Reserved>,
     peer: SocketAddr,
+    turnstile: Turnstile,
     seat: Option<Seat>,
 }
 
@@ -99,7 +114,7 @@ impl Owner<Wire> for ClientOwner {
         match event {
             ServerEvent::Connect(request) => self.connect(session, now, *request),
             ServerEvent::Publish(request) => self.publish(session, now, request),
-            ServerEvent::Subscribe(request) => self.subscribe(session, &request),
+            ServerEvent::Subscribe(request) => self.subscribe(session, now, &request),
             ServerEvent::Unsubscribe(request) => self.unsubscribe(session, &request),
             // No method is known: a client that names one is not let in.
             ServerEvent::Auth(_) => {}
@@ -120,14 +135,17 @@ impl ClientOwner {
             let words = "no enhanced authentication method is known";
             return session.with(|wire, _| wire.mqtt.refuse(ReasonCode::BadAuthenticationMethod, words));
         }
+        let Some(request) = self.turnstile.admit(session, now, &self.bus, request) else { return };
         let (name, peer) = (&request.client_id, self.peer);
         let Entered { key, generation, number, resume, expiry_s } = self.bus.borrow_mut().enter(session, &request);
         let response_information = Some(Text::truncated(&format!("reply/{name}")));
         let resumed = resume.is_some();
         let options = Accept { resume, session_expiry_s: expiry_s, response_information, ..Accept::default() };
         if !session.with(|wire, _| wire.mqtt.accept(now, options)) {
+            self.turnstile.leave(&self.bus);
             return self.bus.borrow_mut().leave(now, (key, generation, number), None, None);
         }
+        self.turnstile.seat(&self.bus, key, generation, resumed);
         tracing::debug!(%peer, client = %**name, resumed, "client let in");
         let will = request.will.as_ref().and_then(|will| LastWill::new(now, will));
         let will = will.filter(|will| !self.reserved.contains(will.topic()));
@@ -142,14 +160,37 @@ impl ClientOwner {
                 session.with(|wire, _| wire.mqtt.acknowledge(packet_id, reason));
             }
         };
+        let refuse = |reason| {
+            self.bus.borrow_mut().count_publish_refused();
+            match (session.look(|wire| wire.mqtt.version()), packet_id) {
+                // 3.1.1 knows no refusal, and would take an answer for success.
+                (Version::V311, Some(_)) => session.with(|wire, _| wire.mqtt.disconnect(reason, "")),
+                (Version::V5 | Version::V311, _) => answer(reason),
+            }
+        };
+        if !self.turnstile.spend(&self.bus, now, message.payload.len() + message.topic.len()) {
+            return refuse(ReasonCode::QuotaExceeded);
+        }
         if let Some(topic) = message.topic.strip_prefix(REQUEST_PREFIX) {
-            let who = format!("mqtt {} {}", self.peer, seat.name);
+            if !self.turnstile.may(&self.bus, now, &seat.name, Verb::Command, topic) {
+                return refuse(ReasonCode::NotAuthorized);
+            }
+            // The node must not be made to write where the client may not.
+            let answered = message.properties.response_topic();
+            if answered.is_some_and(|to| !self.turnstile.may(&self.bus, now, &seat.name, Verb::Publish, &to)) {
+                return refuse(ReasonCode::NotAuthorized);
+            }
+            let user = self.turnstile.user(&self.bus).map(|user| format!(" {user}")).unwrap_or_default();
+            let who = format!("mqtt {}{user} {}", self.peer, seat.name);
             command(&self.bus, &self.reserved, now, topic, &message, &who);
             return answer(ReasonCode::Success);
         }
         if self.reserved.contains(&message.topic) {
             self.bus.borrow_mut().count_publish_refused();
             return answer(ReasonCode::NotAuthorized);
+        }
+        if !self.turnstile.may(&self.bus, now, &seat.name, Verb::Publish, &message.topic) {
+            return refuse(ReasonCode::NotAuthorized);
         }
         let mut bus = self.bus.borrow_mut();
         let update = Update { topic: message.topic.clone(), body: Body::Opaque(message.payload.clone()) };
@@ -171,11 +212,15 @@ impl ClientOwner {
         }
     }
 
-    fn subscribe(&self, session: &Session<Wire>, request: &SubscribeRequest) {
+    fn subscribe(&self, session: &Session<Wire>, now: Now, request: &SubscribeRequest) {
         let Some(seat) = &self.seat else { return };
-        let mut bus = self.bus.borrow_mut();
         let mut reasons = Vec::new();
         for (SharedFilter { share, filter }, options) in &request.subscriptions {
+            if let Some(reason) = self.turnstile.refuses(&self.bus, now, seat.key, &seat.name, filter) {
+                reasons.push(reason);
+                continue;
+            }
+            let mut bus = self.bus.borrow_mut();
             let id = request.subscription_id;
             let wanted = options_of(options, id.map(|id| id.number()));
             // Section 4.8.2: a shared subscription gets no last values.
@@ -196,7 +241,6 @@ impl ClientOwner {
                 }
             });
         }
-        drop(bus);
         session.with(|wire, _| wire.mqtt.suback(request.packet_id, &reasons));
     }
 
@@ -221,8 +265,11 @@ impl ClientOwner {
     }
 
     fn leave(&mut self, now: Now, expiry_s: Option<u32>, publish_will: bool) {
-        if let Some(Seat { key, generation, number, will, .. }) = self.seat.take() {
-            let will = will.filter(|_| publish_will);
+        if let Some(Seat { key, generation, number, name, will }) = self.seat.take() {
+            // Judged while it is known who the client is; a delayed one is published by the rights of this moment.
+            let may = |will: &LastWill| self.turnstile.may(&self.bus, now, &name, Verb::Publish, will.topic());
+            let will = will.filter(|will| publish_will && may(will));
+            self.turnstile.leave(&self.bus);
             self.bus.borrow_mut().leave(now, (key, generation, number), expiry_s, will);
         }
     }

@@ -118,6 +118,11 @@ impl Commands {
         self.control.handle_link(now, device, up);
     }
 
+    /// Writes a record down that is of no command.
+    pub fn note(&mut self, line: AuditLine) {
+        self.audit.append(vec![line], None);
+    }
+
     /// What became of a command.
     pub fn handle_outcome(&mut self, now: Now, device: DeviceId, ticket: u64, outcome: CommandOutcome) {
         self.control.handle_outcome(now, device, Ticket(ticket), outcome);

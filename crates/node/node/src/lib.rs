@@ -11,6 +11,7 @@
 //!
 //! Read first: `node.rs`, then `bus/mod.rs`.
 
+pub mod access;
 mod audit;
 mod broker;
 mod bus;

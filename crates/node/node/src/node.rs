@@ -1,5 +1,6 @@
 //! A node from start to stop: its threads, and the order in which they come and go.
 
+use crate::access::{Book, Door, Entrance, Guard};
 use crate::audit::AuditLog;
 use crate::broker::Broker;
 use crate::bus::{Bus, BusHandle, BusInput, Incoming, KeptLimits};
@@ -60,6 +61,8 @@ pub enum StartError {
         /// Why.
         why: std::io::Error,
     },
+    /// The files of users and roles cannot be used.
+    Access(String),
     /// A device cannot be started.
     Field(std::io::Error),
     /// Two points that can be commanded contradict each other.
@@ -73,6 +76,7 @@ impl fmt::Display for StartError {
         match self {
             Self::Data { folder, why } => write!(f, "the data folder {} cannot be used: {why}", folder.display()),
             Self::Listen { what, address, why } => write!(f, "{what} cannot listen on {address}: {why}"),
+            Self::Access(why) => write!(f, "users and roles cannot be read: {why}"),
             Self::Field(why) => write!(f, "a device cannot be started: {why}"),
             Self::Control(why) => why.fmt(f),
             Self::Thread(why) => write!(f, "a thread cannot be started: {why}"),
@@ -94,6 +98,7 @@ impl Node {
         let (bus, inputs) = BusHandle::new();
         let history = Keeper::start(&config.history, folder, bus.clone()).map_err(|e| data(e.to_string()))?;
         let clock = Clock::start();
+        let door = open_door(config, clock, bus.clone())?;
         let recorded = config.history.enabled;
         let devices = config.devices.iter().cloned().zip(0..);
         let devices: Vec<Numbered> =
@@ -109,7 +114,12 @@ impl Node {
         let recorder = Recorder::new(&config.history, history.handle(), unpublished, bus.clone());
         let mqtt_counters = Arc::new(Counters::default());
         let reserved = Arc::new(Reserved::of(&devices));
-        let bind = Binding { config: config.mqtt.clone(), reserved: Arc::clone(&reserved) };
+        let bind = Binding {
+            config: config.mqtt.clone(),
+            reserved: Arc::clone(&reserved),
+            entrance: entrance(config, config.mqtt.listen, &door),
+            door: door.clone(),
+        };
         let (bus_thread, mqtt) = start_bus(bind, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
         let field_counters = Arc::new(Counters::default());
         let shelf = Arc::new(TlsShelf::default());
@@ -126,7 +136,8 @@ impl Node {
             tls: Arc::clone(&shelf),
         };
         let devices_shown = config.devices.clone().into();
-        let app = App { bus: bus.clone(), devices: devices_shown, reserved, about: Arc::new(about) };
+        let entrance = entrance(config, config.http.listen, &door);
+        let app = App { bus: bus.clone(), devices: devices_shown, reserved, about: Arc::new(about), entrance, door };
         let http_thread = start_http(config, clock, listener, app)?;
         let mut field = Vec::new();
         for number in 0..shards {
@@ -196,10 +207,32 @@ fn homes(devices: &[DeviceConfig], shards: usize) -> Vec<usize> {
     devices.iter().enumerate().map(home).collect()
 }
 
+/// The check of users, where there are any. Changed files reach the bus by themselves.
+fn open_door(config: &Config, clock: Clock, bus: BusHandle) -> Result<Option<Door>, StartError> {
+    if !config.access.is_configured() {
+        return Ok(None);
+    }
+    let book = Book::load(&config.access).map_err(|error| StartError::Access(error.to_string()))?;
+    let on_change = move |policy| {
+        bus.tell_blocking(BusInput::Call(Box::new(move |bus, now| bus.replace_policy(now, policy))));
+    };
+    Door::start(&config.access, book, clock, Box::new(on_change)).map(Some).map_err(StartError::Thread)
+}
+
+/// Whether peers at an address show who they are.
+fn entrance(config: &Config, listen: SocketAddr, door: &Option<Door>) -> Entrance {
+    match door {
+        Some(door) if config.access.guards(listen) => Entrance::Guarded(door.clone()),
+        Some(_) | None => Entrance::Open,
+    }
+}
+
 /// What the MQTT server is told.
 struct Binding {
     config: MqttConfig,
     reserved: Arc<Reserved>,
+    entrance: Entrance,
+    door: Option<Door>,
 }
 
 fn start_bus(
@@ -213,8 +246,8 @@ fn start_bus(
     let (report, reported) = sync_channel(1);
     let listen = binding.config.listen;
     let body = move |shard: Rc<tieline_net::Shard>| async move {
-        let Binding { config, reserved } = binding;
-        let broker = Broker::bind(&shard, &config, reserved).await;
+        let Binding { config, reserved, entrance, door } = binding;
+        let broker = Broker::bind(&shard, &config, reserved, entrance).await;
         let (broker, address) = match broker.and_then(|broker| broker.local_addr().map(|address| (broker, address))) {
             Ok(bound) => bound,
             Err(error) => return drop(report.send(Err(error))),
@@ -228,6 +261,9 @@ fn start_bus(
         };
         let mut bus = Bus::new(&shard, limits, recorder, commands);
         bus.set_kept(kept(&config));
+        if let Some(door) = door {
+            bus.set_guard(Guard::new(&door, shard.now().mono));
+        }
         let bus = Rc::new(RefCell::new(bus));
         tokio::task::spawn_local(broker.serve(Rc::clone(&shard), Rc::clone(&bus)));
         crate::bus::run(shard, bus, inputs).await;

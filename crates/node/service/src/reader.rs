@@ -205,6 +205,33 @@ impl<'a> Section<'a> {
         self.optional(doc, name, parse).unwrap_or(default)
     }
 
+    /// The texts of a list, each parsed by itself, so that what is wrong with one is told where it stands.
+    pub fn each_text<T>(
+        &mut self,
+        doc: &mut Document<'_>,
+        name: &'static str,
+        expected: &str,
+        parse: impl Fn(&str) -> Result<T, Expected>,
+    ) -> Vec<T> {
+        self.asked.push(name);
+        let Some(value) = self.lookup(name) else { return Vec::new() };
+        let Some(items) = value.get_ref().as_array() else {
+            doc.report(value.span().start, &self.key(name), shown(value.get_ref()), expected.to_owned());
+            return Vec::new();
+        };
+        let mut all = Vec::new();
+        for item in items {
+            let parsed = item.get_ref().as_str().ok_or_else(|| expected.to_owned()).and_then(&parse);
+            match parsed {
+                Ok(parsed) => all.push(parsed),
+                Err(expected) => {
+                    doc.report(item.span().start, &self.key(name), shown(item.get_ref()), expected);
+                }
+            }
+        }
+        all
+    }
+
     /// The value of a key that must be there; `expected` says so where it is not.
     pub fn required<T>(
         &mut self,

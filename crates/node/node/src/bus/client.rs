@@ -3,6 +3,7 @@
 use super::fanout::{lower, payload_of};
 use super::retained::{Manner, Retained};
 use super::wire::Wire;
+use crate::access::Badge;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tieline_core::Now;
@@ -31,6 +32,8 @@ pub struct Client {
     pub number: u64,
     /// Seconds that the session outlives this connection; all ones is for ever.
     pub expiry_s: u32,
+    /// Who it is, where it had to show that.
+    pub badge: Option<Box<Badge>>,
     /// Last values that it has not been sent yet.
     pub(super) snapshots: Behind,
 }
@@ -50,7 +53,16 @@ impl Client {
     /// A client that has just been let in.
     #[must_use]
     pub fn new(session: Session<Wire>, id: Text, generation: u64) -> Self {
-        Self { session, id, generation, dirty: false, number: generation, expiry_s: 0, snapshots: VecDeque::new() }
+        Self {
+            session,
+            id,
+            generation,
+            dirty: false,
+            number: generation,
+            expiry_s: 0,
+            badge: None,
+            snapshots: VecDeque::new(),
+        }
     }
 
     /// The last values that a new subscription selects are due.
@@ -72,7 +84,9 @@ impl Client {
                 return;
             }
             let views = tree.next(&mut catchup.walk, CHUNK);
-            let deliveries: Vec<Delivery> = views.iter().map(|view| catchup.delivery(view, retained, now)).collect();
+            let may = |view: &&View<'_>| self.badge.as_ref().is_none_or(|badge| badge.may_read(view.topic));
+            let deliveries: Vec<Delivery> =
+                views.iter().filter(may).map(|view| catchup.delivery(view, retained, now)).collect();
             if catchup.walk.is_done() {
                 self.snapshots.pop_front();
             }

@@ -2,10 +2,12 @@
 //!
 //! A feed is a set of dirty topics, not a queue: a reader that is slow gets the newest value of each topic later.
 
+use super::state::{Bus, id_of};
 use super::view::write_body;
+use crate::access::Gate;
 use std::collections::HashSet;
 use std::fmt::Write;
-use tieline_core::{Filter, json_string};
+use tieline_core::{Filter, Instant, json_string};
 use tieline_topics::{Snapshot, TopicId, Tree};
 use tokio::sync::mpsc;
 
@@ -24,16 +26,25 @@ pub struct LiveFeed {
     snapshots: Vec<Snapshot>,
     dirty: HashSet<TopicId>,
     removed: Vec<String>,
-    /// More was removed than could wait: the reader must begin again.
+    /// More was removed than could wait, or its rights have changed: the reader must begin again.
     is_behind: bool,
+    /// What is told has to pass it.
+    gate: Option<Gate>,
+    /// When the reader has to show again who it is.
+    until: Option<Instant>,
 }
 
 impl LiveFeed {
     /// A feed that begins with the last values that the filters select.
     #[must_use]
-    pub fn new(filters: &[Filter], out: mpsc::Sender<String>) -> Self {
+    pub fn new(filters: &[Filter], out: mpsc::Sender<String>, gate: Option<Gate>, until: Option<Instant>) -> Self {
         let snapshots = filters.iter().cloned().map(Snapshot::new).collect();
-        Self { out, snapshots, dirty: HashSet::new(), removed: Vec::new(), is_behind: false }
+        Self { out, snapshots, dirty: HashSet::new(), removed: Vec::new(), is_behind: false, gate, until }
+    }
+
+    /// Ends it at its next turn where its reader had to show who it is.
+    pub fn end_if_gated(&mut self) {
+        self.is_behind |= self.gate.is_some();
     }
 
     /// The topic has a new value.
@@ -44,6 +55,9 @@ impl LiveFeed {
     /// The topic has no value any more, and its number may become another's.
     pub fn removed(&mut self, topic: TopicId, path: &str) {
         self.dirty.remove(&topic);
+        if self.gate.as_ref().is_some_and(|gate| !gate.allows(path)) {
+            return;
+        }
         if self.removed.len() < REMOVED_MAX {
             self.removed.push(path.to_owned());
         } else {
@@ -52,8 +66,8 @@ impl LiveFeed {
     }
 
     /// Sends what is due as far as the reader takes it; false when the reader is gone, or has to go.
-    pub fn flush(&mut self, tree: &Tree) -> bool {
-        if self.is_behind {
+    pub fn flush(&mut self, now: Instant, tree: &Tree) -> bool {
+        if self.is_behind || self.until.is_some_and(|until| until <= now) {
             return false;
         }
         while self.has_work() {
@@ -62,7 +76,9 @@ impl LiveFeed {
                 Err(mpsc::error::TrySendError::Full(())) => return true,
                 Err(mpsc::error::TrySendError::Closed(())) => return false,
             };
-            if let Some(message) = next_message(&mut self.snapshots, &mut self.dirty, &mut self.removed, tree) {
+            if let Some(message) =
+                next_message(&mut self.snapshots, &mut self.dirty, &mut self.removed, self.gate.as_ref(), tree)
+            {
                 permit.send(message);
             }
         }
@@ -74,10 +90,20 @@ impl LiveFeed {
     }
 }
 
+impl Bus {
+    /// Removes a feed whose reader is gone.
+    pub(super) fn remove_feed(&mut self, key: usize) {
+        self.tree.drop_subscriber(id_of(key));
+        self.subscribers.remove(key);
+        self.feeds.retain(|feed| *feed != key);
+    }
+}
+
 fn next_message(
     snapshots: &mut Vec<Snapshot>,
     dirty: &mut HashSet<TopicId>,
     removed: &mut Vec<String>,
+    gate: Option<&Gate>,
     tree: &Tree,
 ) -> Option<String> {
     let mut updates = Vec::new();
@@ -93,6 +119,7 @@ fn next_message(
             updates.extend(tree.view(id));
         }
     }
+    updates.retain(|view| gate.is_none_or(|gate| gate.allows(view.topic)));
     // A topic that came back is among the updates, of this message or of one to come.
     removed.retain(|path| tree.get(path).is_none());
     if updates.is_empty() && removed.is_empty() {

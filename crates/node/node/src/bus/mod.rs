@@ -14,6 +14,7 @@
 
 mod client;
 mod fanout;
+mod guarded;
 mod handle;
 mod live;
 mod retained;

@@ -13,6 +13,7 @@
 use super::client::{Behind, Client};
 use super::state::{Bus, BusCounters, Subscriber, id_of};
 use super::wire::Wire;
+use crate::access::Badge;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tieline_core::{Body, Instant, Now, Topic, Update};
@@ -52,6 +53,8 @@ pub struct Away {
     number: u64,
     state: SessionState,
     snapshots: Behind,
+    /// Who its client is, where it had to show that.
+    pub(super) badge: Option<Box<Badge>>,
     expires: Instant,
     will: Option<(Instant, LastWill)>,
 }
@@ -269,6 +272,7 @@ impl Bus {
             number: client.number,
             state,
             snapshots: std::mem::take(&mut client.snapshots),
+            badge: client.badge.take(),
             expires: after(expiry_s),
             will: will.map(|will| (after(will.delay_s), will)),
         };

@@ -168,6 +168,9 @@ impl Bus {
         {
             tries -= 1;
             let delivery = delivery(&member);
+            if !self.may_get(member.key, &delivery.message.topic) {
+                continue;
+            }
             match (taker, self.subscribers.get_mut(member.key)) {
                 (Taker::Here(_), Some(Subscriber::Client(client))) => {
                     if client.session.send(|wire, _| wire.mqtt.deliver_tagged(delivery, number)).is_ok() {

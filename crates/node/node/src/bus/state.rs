@@ -2,10 +2,12 @@
 
 use super::client::Client;
 use super::fanout::Outgoing;
+use super::guarded;
 use super::live::LiveFeed;
 use super::retained::Retained;
 use super::sessions::{Away, Kept};
 use super::share::{Group, Shares};
+use crate::access::Guard;
 use crate::audit::AuditLine;
 use crate::command::{CommandDone, CommandRequest};
 use crate::control::{Answer, Commands};
@@ -90,6 +92,8 @@ pub struct Bus {
     pub(super) kept: Kept,
     /// Shared subscriptions.
     pub(super) shares: Shares,
+    /// Those who came in by showing who they are.
+    pub(super) guard: Option<Box<Guard>>,
     /// Clients with frames to be written.
     pub(super) dirty: Vec<usize>,
     pub(super) recorder: Recorder,
@@ -125,6 +129,7 @@ impl Bus {
             clients: HashMap::new(),
             kept: Kept::default(),
             shares: Shares::default(),
+            guard: None,
             dirty: Vec::new(),
             recorder,
             commands,
@@ -275,6 +280,9 @@ impl Bus {
                     (Change::Cleared | Change::Passed, _) => {}
                 },
                 Some(Subscriber::Client(client)) => {
+                    if !guarded::lets(client.badge.as_deref(), counters.updates, outgoing.topic()) {
+                        return;
+                    }
                     counters.deliveries += 1;
                     match outgoing.queue(&client.session, &to) {
                         Ok(true) if !client.dirty => {
@@ -290,6 +298,8 @@ impl Bus {
                         }
                     }
                 }
+                Some(Subscriber::Away(away))
+                    if !guarded::lets(away.badge.as_deref(), counters.updates, outgoing.topic()) => {}
                 Some(Subscriber::Away(away)) => kept.queue(away, outgoing.delivery(&to), 0, counters),
                 Some(Subscriber::Group(_)) => shares.due.push(key),
                 None => {}
@@ -471,13 +481,6 @@ impl Bus {
     #[must_use]
     pub const fn recorder(&self) -> &Recorder {
         &self.recorder
-    }
-
-    /// Removes a feed whose reader is gone.
-    pub(super) fn remove_feed(&mut self, key: usize) {
-        self.tree.drop_subscriber(id_of(key));
-        self.subscribers.remove(key);
-        self.feeds.retain(|feed| *feed != key);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::handle::{BusInput, Incoming};
 use super::state::{Bus, SharedBus, Subscriber};
+use crate::access::Guard;
 use std::rc::Rc;
 use std::time::Duration;
 use tieline_core::{Instant, Now};
@@ -25,7 +26,7 @@ pub async fn run(shard: Rc<Shard>, bus: SharedBus, mut incoming: Incoming) {
             let mut bus = bus.borrow_mut();
             bus.finish_turn(now);
             if feeds_due <= now.mono {
-                bus.flush_feeds();
+                bus.flush_feeds(now);
                 feeds_due = now.mono + FEED_EVERY;
             }
             bus.deadline(now, feeds_due)
@@ -82,6 +83,7 @@ impl Bus {
         }
         self.remove_expired(now);
         self.end_due_sessions(now);
+        self.end_unwanted(now);
         let Self { subscribers, tree, behind, retained, .. } = self;
         behind.retain(|key| match subscribers.get_mut(*key) {
             Some(Subscriber::Client(client)) => {
@@ -99,12 +101,12 @@ impl Bus {
         }
     }
 
-    fn flush_feeds(&mut self) {
+    fn flush_feeds(&mut self, now: Now) {
         let Self { subscribers, tree, feeds, .. } = self;
         let mut gone = Vec::new();
         for key in feeds.iter().copied() {
             if let Some(Subscriber::Feed(feed)) = subscribers.get_mut(key)
-                && !feed.flush(tree)
+                && !feed.flush(now.mono, tree)
             {
                 gone.push(key);
             }
@@ -113,7 +115,8 @@ impl Bus {
     }
 
     fn deadline(&self, now: Now, feeds_due: Instant) -> Instant {
-        let timeouts = [self.commands.timeout(), self.retained.timeout(), self.kept.timeout()];
+        let guard = self.guard().and_then(Guard::timeout);
+        let timeouts = [self.commands.timeout(), self.retained.timeout(), self.kept.timeout(), guard];
         let mut deadline = timeouts.into_iter().flatten().min().unwrap_or(Instant(u64::MAX));
         if self.feed_count() > 0 {
             deadline = deadline.min(feeds_due);

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use tieline_core::{Instant, Machine, Now};
-use tieline_mqtt::{ServerEvent, ServerSession};
+use tieline_mqtt::{ConnectRequest, ServerEvent, ServerSession};
 
 /// The protocol's machine with a queue of shared frames behind it.
 #[derive(Debug)]
@@ -12,6 +12,8 @@ pub struct Wire {
     /// The protocol.
     pub mqtt: ServerSession,
     shared: RefCell<Shared>,
+    /// A CONNECT whose owner can answer it.
+    again: Option<Box<ConnectRequest>>,
 }
 
 /// Frames on their way to one socket.
@@ -28,7 +30,12 @@ impl Wire {
     #[must_use]
     pub fn new(mqtt: ServerSession, octets_max: usize) -> Self {
         let shared = Shared { frames: VecDeque::new(), octets: 0, octets_max, dropped: 0 };
-        Self { mqtt, shared: RefCell::new(shared) }
+        Self { mqtt, shared: RefCell::new(shared), again: None }
+    }
+
+    /// Lets the owner see a CONNECT a second time.
+    pub fn ask_again(&mut self, request: ConnectRequest) {
+        self.again = Some(Box::new(request));
     }
 
     /// Queues a frame that other sessions get too. When the queue is full the oldest frames go: what waits is old.
@@ -66,6 +73,7 @@ impl Machine for Wire {
     fn handle_disconnected(&mut self, now: Now) {
         let shared = self.shared.get_mut();
         (shared.frames, shared.octets) = (VecDeque::new(), 0);
+        self.again = None;
         self.mqtt.handle_disconnected(now);
     }
 
@@ -92,7 +100,7 @@ impl Machine for Wire {
     }
 
     fn poll_event(&mut self) -> Option<ServerEvent> {
-        self.mqtt.poll_event()
+        self.again.take().map(ServerEvent::Connect).or_else(|| self.mqtt.poll_event())
     }
 
     fn timeout(&self) -> Option<Instant> {

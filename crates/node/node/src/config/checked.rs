@@ -1,5 +1,6 @@
 //! The configuration of a node: every value legal, every default stated once.
 
+use super::access::{AccessConfig, read_access};
 use super::device::{Channels, DeviceConfig, PointLists, Protocol, read_channels, read_device};
 use super::mqtt::{MqttConfig, read_mqtt};
 use super::parse;
@@ -23,6 +24,8 @@ pub struct Config {
     pub http: HttpConfig,
     /// `[mqtt]`.
     pub mqtt: MqttConfig,
+    /// `[access]`.
+    pub access: AccessConfig,
     /// `[history]`.
     pub history: HistoryConfig,
     /// `[command]`.
@@ -84,6 +87,7 @@ impl Default for Config {
             node: NodeConfig { name: "tieline".to_owned(), workers: 0, insecure_network: false },
             http: HttpConfig { listen: loopback(8080), hosts: Vec::new() },
             mqtt: MqttConfig::new(loopback(1883)),
+            access: AccessConfig::default(),
             history: HistoryConfig {
                 enabled: true,
                 record: Filter::new("#").into_iter().collect(),
@@ -102,10 +106,13 @@ impl Default for Config {
 pub fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path) -> Config {
     let default = Config::default();
     let node = read_node(root.section(doc, "node"), doc, default.node);
+    let access = read_access(root.section(doc, "access"), doc, folder);
+    let reach = Reach { insecure_network: node.insecure_network, authenticated: access.is_configured() };
     let channels = read_channels(root.section(doc, "channel"), doc, folder);
     let config = Config {
-        http: read_http(root.section(doc, "http"), doc, default.http, node.insecure_network),
-        mqtt: read_mqtt(root.section(doc, "mqtt"), doc, default.mqtt, node.insecure_network),
+        http: read_http(root.section(doc, "http"), doc, default.http, reach),
+        mqtt: read_mqtt(root.section(doc, "mqtt"), doc, default.mqtt, reach),
+        access,
         node,
         history: read_history(root.section(doc, "history"), doc, default.history),
         command: read_command(root.section(doc, "command"), doc, default.command),
@@ -115,10 +122,18 @@ pub fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path)
     config
 }
 
+/// What makes it safe that other machines reach an address.
+#[derive(Clone, Copy)]
+pub(super) struct Reach {
+    insecure_network: bool,
+    authenticated: bool,
+}
+
 /// An address that the network can reach is refused, unless the operator has said that it is meant.
-pub(super) fn check_reach(doc: &mut Document<'_>, section: &Section<'_>, listen: SocketAddr, insecure_network: bool) {
-    if !listen.ip().is_loopback() && !insecure_network {
-        let found = format!("{listen}, which other machines can reach without authentication");
+pub(super) fn check_reach(doc: &mut Document<'_>, section: &Section<'_>, listen: SocketAddr, reach: Reach) {
+    if !listen.ip().is_loopback() && !reach.insecure_network {
+        let without = if reach.authenticated { "TLS" } else { "authentication" };
+        let found = format!("{listen}, which other machines can reach without {without}");
         let expected =
             "an address of this machine alone, as in \"127.0.0.1\", or node.insecure_network = true".to_owned();
         doc.report(section.value_at("listen"), &section.key("listen"), found, expected);
@@ -137,12 +152,12 @@ fn read_node(mut s: Section<'_>, doc: &mut Document<'_>, default: NodeConfig) ->
     config
 }
 
-fn read_http(mut s: Section<'_>, doc: &mut Document<'_>, default: HttpConfig, insecure_network: bool) -> HttpConfig {
+fn read_http(mut s: Section<'_>, doc: &mut Document<'_>, default: HttpConfig, reach: Reach) -> HttpConfig {
     let config = HttpConfig {
         listen: s.or(doc, "listen", default.listen, parse::listen_address),
         hosts: s.or(doc, "hosts", default.hosts, parse::texts),
     };
-    check_reach(doc, &s, config.listen, insecure_network);
+    check_reach(doc, &s, config.listen, reach);
     s.finish(doc);
     config
 }

@@ -5,6 +5,7 @@
 //!
 //! Read first: `checked.rs`.
 
+mod access;
 mod checked;
 mod device;
 mod dnp3;
@@ -17,6 +18,7 @@ pub mod secure;
 #[cfg(test)]
 mod tests;
 
+pub use access::AccessConfig;
 pub use checked::{CommandConfig, Config, HistoryConfig, HttpConfig, NodeConfig};
 pub use device::{DeviceConfig, Priority, Protocol, SharedChannel};
 pub use dnp3::{Dnp3Config, FreezeClock, FreezePlan, LaneConfig, LinkConfirms, TimeSync};

@@ -1,6 +1,6 @@
 //! `[mqtt]`: where clients come from, and what may be kept for them.
 
-use super::checked::check_reach;
+use super::checked::{Reach, check_reach};
 use super::parse;
 use super::reader::{Document, Section};
 use std::net::SocketAddr;
@@ -49,12 +49,7 @@ impl MqttConfig {
     }
 }
 
-pub(super) fn read_mqtt(
-    mut s: Section<'_>,
-    doc: &mut Document<'_>,
-    default: MqttConfig,
-    insecure_network: bool,
-) -> MqttConfig {
+pub(super) fn read_mqtt(mut s: Section<'_>, doc: &mut Document<'_>, default: MqttConfig, reach: Reach) -> MqttConfig {
     let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     let config = MqttConfig {
         listen: s.or(doc, "listen", default.listen, parse::listen_address),
@@ -76,7 +71,7 @@ pub(super) fn read_mqtt(
         away_octets_max: s
             .or(doc, "away_octets_max", default.away_octets_max, |v| parse::octets(4096..=1 << 40)(v).map(size)),
     };
-    check_reach(doc, &s, config.listen, insecure_network);
+    check_reach(doc, &s, config.listen, reach);
     s.finish(doc);
     config
 }

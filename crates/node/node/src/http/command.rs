@@ -1,18 +1,22 @@
 //! `/v1/command` and `/v1/audit`.
 
+use super::access::Caller;
 use super::body::Json;
 use super::problem::Problem;
 use super::query::Query;
 use super::{App, json};
 use crate::command::{CommandRequest, answer_json, malformed_json};
+use axum::Extension;
 use axum::extract::{ConnectInfo, RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use std::net::SocketAddr;
+use tieline_access::Verb;
 
 /// Operates a point and waits for what became of it.
 pub async fn command(
     State(app): State<App>,
+    Extension(caller): Extension<Caller>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Json(body): Json<serde_json::Value>,
 ) -> Result<Response, Problem> {
@@ -20,8 +24,10 @@ pub async fn command(
         Ok(request) => request,
         Err(detail) => return Ok(with_status(StatusCode::BAD_REQUEST, malformed_json(&detail))),
     };
+    caller.must(&app, Verb::Command, &request.topic).await?;
     let shown = request.clone();
-    let answer = app.bus.call(move |bus, now| bus.command(now, request, format!("http {peer}"))).await?;
+    let who = caller.who(peer);
+    let answer = app.bus.call(move |bus, now| bus.command(now, request, who)).await?;
     let done = answer.await.map_err(|_| Problem::unavailable("the node is stopping"))?;
     let status = match &done.outcome {
         Ok(()) => StatusCode::OK,
@@ -50,7 +56,12 @@ fn status_of(reason: &str) -> StatusCode {
 }
 
 /// The newest entries of the audit log.
-pub async fn audit(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
+pub async fn audit(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    caller.must(&app, Verb::Read, "$audit").await?;
     let query = Query::new(query.as_deref(), &["topic", "limit"])?;
     let (topic, limit) = (query.text("topic").map(str::to_owned), query.limit(100, 10_000)?);
     let entries = app.bus.call(move |bus, _| bus.audit(topic.as_deref(), limit)).await?;

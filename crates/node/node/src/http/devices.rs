@@ -1,31 +1,39 @@
 //! `/v1/devices` and `/v1/points`: what is configured, with the health that the tree shows.
 
+use super::access::Caller;
 use super::problem::Problem;
 use super::query::{Query, wrong};
 use super::topics::topic_of;
 use super::{App, json};
 use crate::bus::Bus;
 use crate::config::{DeviceConfig, Operate, PointConfig};
+use axum::Extension;
 use axum::extract::{RawQuery, State};
 use axum::http::Uri;
 use axum::response::Response;
 use serde_json::{Value as Json, json as object};
+use tieline_access::Verb;
 use tieline_core::{Body, CommandMode, Topic, Value};
 use tieline_dnp3::PointType;
 
 /// All devices.
-pub async fn list(State(app): State<App>) -> Result<Response, Problem> {
+pub async fn list(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
     let devices = app.devices.clone();
     let shown = app.bus.call(move |bus, _| {
-        let all: Vec<Json> = devices.iter().map(|device| device_json(bus, device)).collect();
+        let all: Vec<Json> = devices
+            .iter()
+            .filter(|device| caller.may(Verb::Read, &device.topic))
+            .map(|device| device_json(bus, device))
+            .collect();
         object!({ "devices": all }).to_string()
     });
     Ok(json(shown.await?))
 }
 
 /// One device with its points.
-pub async fn one(State(app): State<App>, uri: Uri) -> Result<Response, Problem> {
+pub async fn one(State(app): State<App>, Extension(caller): Extension<Caller>, uri: Uri) -> Result<Response, Problem> {
     let topic = topic_of(&uri, "/v1/devices/")?;
+    caller.must(&app, Verb::Read, &topic).await?;
     let at = app.devices.iter().position(|device| device.topic == topic);
     let at = at.ok_or_else(|| Problem::not_found(format!("there is no device {topic:?}")))?;
     let devices = app.devices.clone();
@@ -40,7 +48,11 @@ pub async fn one(State(app): State<App>, uri: Uri) -> Result<Response, Problem> 
 }
 
 /// One page of points, in the order of devices and lists.
-pub async fn points(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
+pub async fn points(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
     let query = Query::new(query.as_deref(), &["filter", "after", "limit"])?;
     let (filter, limit) = (query.filter()?, query.limit(1000, 10_000)?);
     let after = query.text("after");
@@ -50,7 +62,10 @@ pub async fn points(State(app): State<App>, RawQuery(query): RawQuery) -> Result
     {
         return Err(wrong("after", after, "the topic of a configured point"));
     }
-    let mut chosen = points.filter(|(device, point)| filter.matches(&topic_text(device, point)));
+    let mut chosen = points.filter(|(device, point)| {
+        let topic = topic_text(device, point);
+        filter.matches(&topic) && caller.may(Verb::Read, &topic)
+    });
     let page: Vec<_> = chosen.by_ref().take(limit).collect();
     let next = chosen.next().and(page.last()).map(|(device, point)| topic_text(device, point));
     let page: Vec<Json> = page.into_iter().map(|(device, point)| point_json(device, point)).collect();

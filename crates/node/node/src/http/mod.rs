@@ -4,6 +4,7 @@
 //!
 //! The API is described by `openapi.json`, which a test holds against the routes.
 
+mod access;
 mod command;
 mod console;
 mod devices;
@@ -13,17 +14,18 @@ mod query;
 mod status;
 mod topics;
 
+use crate::access::{Door, Entrance};
 use crate::bus::BusHandle;
 use crate::config::{DeviceConfig, HttpConfig};
 use crate::reserved::Reserved;
 use crate::transport::TlsShelf;
-use axum::Router;
 use axum::body::Body;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::serve::ListenerExt;
+use axum::{Extension, Router};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -50,6 +52,10 @@ pub struct App {
     pub reserved: Arc<Reserved>,
     /// Who this is.
     pub about: Arc<About>,
+    /// How requests are let in.
+    pub entrance: Entrance,
+    /// Where users are checked, be it here or at MQTT alone.
+    pub door: Option<Door>,
 }
 
 /// Who this node is, and what it counts beside the bus.
@@ -79,6 +85,7 @@ pub struct About {
 pub const OPENAPI: &str = include_str!("openapi.json");
 
 fn router(app: App, guard: Guard) -> Router {
+    let keeper = access::Gatekeeper::new(app.entrance.clone(), app.clone());
     Router::new()
         .route("/v1/status", get(status::status))
         .route("/v1/topics", get(topics::list))
@@ -91,12 +98,17 @@ fn router(app: App, guard: Guard) -> Router {
         .route("/v1/history", get(history::query))
         .route("/v1/command", post(command::command))
         .route("/v1/audit", get(command::audit))
+        .route("/v1/me", get(access::me))
+        .route("/login", get(access::login_page).post(access::login))
+        .route("/logout", post(access::logout))
         .route("/v1/openapi.json", get(|| async { json(OPENAPI.to_owned()) }))
         .route("/metrics", get(status::metrics))
         .route("/healthz", get(status::health))
         .fallback(get(console::file))
         .method_not_allowed_fallback(not_allowed)
         .layer(DefaultBodyLimit::max(BODY_OCTETS_MAX))
+        .layer(axum::middleware::from_fn_with_state(keeper.clone(), access::authenticate))
+        .layer(Extension(keeper))
         .layer(axum::middleware::from_fn_with_state(guard, guard::guard))
         .with_state(app)
 }

@@ -1,13 +1,17 @@
 //! `/v1/status`, `/metrics` and `/healthz`.
 
+use super::access::Caller;
 use super::problem::Problem;
 use super::{App, json};
+use crate::access::Door;
 use crate::bus::{Bus, BusCounters};
 use crate::config::DeviceConfig;
+use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json as object;
+use tieline_access::{Stats as AccessStats, Verb};
 use tieline_core::{Body, Now, Value};
 use tieline_history::{HistoryState, HistoryStatus};
 use tieline_net::Counters;
@@ -28,6 +32,7 @@ struct Seen {
     commands: tieline_control::Stats,
     history: Option<HistoryStatus>,
     audit_trouble: Option<String>,
+    access: Option<(AccessStats, Vec<(Verb, u64)>)>,
     states: Vec<(String, String)>,
 }
 
@@ -45,6 +50,7 @@ impl Seen {
             commands: bus.commands().stats(),
             history: bus.recorder().status(),
             audit_trouble: bus.commands().audit_trouble(),
+            access: bus.guard().map(|guard| (guard.stats(), guard.denials().collect())),
             states: devices.iter().map(|device| (device.topic.to_string(), state_of(bus, device))).collect(),
         });
         Ok(seen.await?)
@@ -80,7 +86,8 @@ fn state_of(bus: &Bus, device: &DeviceConfig) -> String {
 }
 
 /// What the node is and how it is doing.
-pub async fn status(State(app): State<App>) -> Result<Response, Problem> {
+pub async fn status(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
+    caller.must(&app, Verb::Read, "$SYS/status").await?;
     let seen = Seen::look(&app).await?;
     let (state, detail) = seen.history();
     let (backlog, stored) =
@@ -107,7 +114,7 @@ pub async fn status(State(app): State<App>) -> Result<Response, Problem> {
 }
 
 /// Whether the node can do its work.
-pub async fn health(State(app): State<App>) -> Result<Response, Problem> {
+pub async fn health(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
     let seen = Seen::look(&app).await?;
     let (state, detail) = seen.history();
     let mut details = Vec::new();
@@ -121,6 +128,13 @@ pub async fn health(State(app): State<App>) -> Result<Response, Problem> {
     let word = if details.is_empty() { "ok" } else { "degraded" };
     // Certificates that end are for a person to see to: the node does its work.
     details.extend(app.about.tls.trouble(seen.now.utc));
+    details.extend(app.door.as_ref().and_then(Door::trouble).map(|why| format!("access: {why}")));
+    if matches!(caller, Caller::Stranger) {
+        // Whoever asks learns whether, and not what.
+        let mut response = json(object!({ "status": word }).to_string());
+        *response.status_mut() = status;
+        return Ok(response);
+    }
     let body = object!({ "status": word, "history": state, "devices_away": seen.count("away"), "detail": details });
     let mut response = json(body.to_string());
     *response.status_mut() = status;
@@ -128,7 +142,8 @@ pub async fn health(State(app): State<App>) -> Result<Response, Problem> {
 }
 
 /// Everything that is counted, for Prometheus.
-pub async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
+pub async fn metrics(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
+    caller.must(&app, Verb::Read, "$SYS/metrics").await?;
     let seen = Seen::look(&app).await?;
     let mut e = Exposition::default();
     let about = &app.about;
@@ -141,6 +156,7 @@ pub async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
     command_metrics(&mut e, &seen.commands, seen.audit_trouble.is_some());
     socket_metrics(&mut e, &[("field", &about.field), ("mqtt", &about.mqtt)]);
     super::field::metrics(&mut e, &app).await?;
+    access_metrics(&mut e, &app, &seen);
     tls_metrics(&mut e, app.about.tls.expiries(), seen.now);
     e.family("tieline_devices", "Devices by state.", "gauge");
     for state in ["connecting", "online", "slow", "away", "garbage", "restarting"] {
@@ -164,6 +180,7 @@ fn bus_metrics(e: &mut Exposition, seen: &Seen) {
     e.counter("tieline_mqtt_published_total", "Messages that clients published.", counters.published);
     e.counter("tieline_mqtt_publish_refused_total", "Messages of clients not taken.", counters.publish_refused);
     e.counter("tieline_mqtt_connected_total", "Clients let in.", counters.connected);
+    e.counter("tieline_mqtt_turned_away_total", "Connections closed: too many were not let in.", counters.turned_away);
     e.counter("tieline_mqtt_ended_full_total", "Clients ended because their queue was full.", counters.ended_full);
     session_metrics(e, seen);
     e.counter("tieline_topics_forgotten_total", "Idle topics forgotten for room.", tree.idle_forgotten);
@@ -224,6 +241,32 @@ fn command_metrics(e: &mut Exposition, stats: &tieline_control::Stats, audit_fai
     }
     e.gauge("tieline_audit_failed", "1 while the audit log cannot be written.", u8::from(audit_failed));
     e.gauge("tieline_commands_under_way", "Commands that wait or are out.", stats.under_way);
+}
+
+fn access_metrics(e: &mut Exposition, app: &App, seen: &Seen) {
+    let Some(door) = &app.door else { return };
+    let counts = door.counts();
+    e.family("tieline_logins_total", "Peers that showed who they are, by what came of it.", "counter");
+    let ends = [("good", counts.good), ("wrong", counts.wrong), ("too_often", counts.too_often), ("busy", counts.busy)];
+    for (end, count) in ends {
+        e.sample("tieline_logins_total", &[("end", end)], count);
+    }
+    e.gauge("tieline_access_users", "Users in the file.", counts.users);
+    e.gauge("tieline_access_files_bad", "1 while the files cannot be used as they are.", u8::from(counts.files_bad));
+    e.counter("tieline_access_reloads_total", "Times that changed files were taken.", counts.reloads);
+    let Some((stats, denials)) = &seen.access else { return };
+    e.family("tieline_denials_total", "What users wanted and may not, by verb.", "counter");
+    for (verb, count) in denials {
+        e.sample("tieline_denials_total", &[("verb", verb.word())], *count);
+    }
+    e.gauge("tieline_access_sessions", "MQTT sessions of users.", stats.sessions);
+    e.counter("tieline_access_refused_total", "MQTT sessions of users not let in.", stats.refused_sessions);
+    e.counter(
+        "tieline_access_ended_total",
+        "MQTT sessions ended: user gone, password changed, token over.",
+        stats.ended,
+    );
+    e.counter("tieline_access_over_rate_total", "Messages refused: over the session's rate.", stats.over_rate);
 }
 
 fn tls_metrics(e: &mut Exposition, expiries: Vec<Expiry>, now: Now) {

@@ -1,11 +1,13 @@
 //! `/v1/topics`, `/v1/live`, `/v1/publish`.
 
+use super::access::Caller;
 use super::body::Json;
 use super::problem::Problem;
 use super::query::{Query, decode, illegal, wrong};
 use super::{App, json};
 use crate::bus::{LIVE_WAITING_MAX, LiveFeed, write_topic};
 use crate::reserved::Reserved;
+use axum::Extension;
 use axum::extract::{RawQuery, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -13,22 +15,30 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use std::convert::Infallible;
 use std::time::Duration;
-use tieline_core::{Topic, json_string};
+use tieline_access::{Reach, Verb};
+use tieline_core::{Filter, Topic, json_string};
 use tokio::sync::mpsc;
 
 /// Readers of `/v1/live` at once: each may keep every topic's number and some messages of 500 topics.
 const READERS_MAX: usize = 1000;
 
 /// One page of topics.
-pub async fn list(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
+pub async fn list(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
     let query = Query::new(query.as_deref(), &["filter", "after", "limit"])?;
     let (filter, limit) = (query.filter()?, query.limit(1000, 10_000)?);
+    let may = may_read(&app, &caller, &filter).await?;
     let after = query.text("after").map(|text| Topic::new(text).map_err(|e| illegal("after", text, &e)));
     let after = after.transpose()?;
     let page = app.bus.call(move |bus, _| {
         let page = bus.tree().list(&filter, after.as_ref(), limit);
         let mut text = String::from("{\"topics\":[");
-        for (i, view) in page.items.iter().enumerate() {
+        // What may not be read is left out: a page may be short, and `next` goes on all the same.
+        let shown = page.items.iter().filter(|view| may == Reach::All || caller.may(Verb::Read, view.topic));
+        for (i, view) in shown.enumerate() {
             if i > 0 {
                 text.push(',');
             }
@@ -52,8 +62,9 @@ pub fn topic_of(uri: &Uri, prefix: &str) -> Result<Topic, Problem> {
 }
 
 /// One topic.
-pub async fn one(State(app): State<App>, uri: Uri) -> Result<Response, Problem> {
+pub async fn one(State(app): State<App>, Extension(caller): Extension<Caller>, uri: Uri) -> Result<Response, Problem> {
     let topic = topic_of(&uri, "/v1/topics/")?;
+    caller.must(&app, Verb::Read, &topic).await?;
     let name = topic.clone();
     let found = app.bus.call(move |bus, _| {
         let view = bus.tree().get(&topic)?;
@@ -66,14 +77,22 @@ pub async fn one(State(app): State<App>, uri: Uri) -> Result<Response, Problem> 
 }
 
 /// Changes as they come.
-pub async fn live(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
+pub async fn live(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
     let filters = Query::new(query.as_deref(), &["filter"])?.filters()?;
+    for filter in &filters {
+        may_read(&app, &caller, filter).await?;
+    }
     let (out, updates) = mpsc::channel(LIVE_WAITING_MAX);
     let added = app.bus.call(move |bus, _| {
+        let (gate, until) = caller.gate();
         if bus.feed_count() >= READERS_MAX {
             return Err(format!("{READERS_MAX} readers of /v1/live are here, which is the limit"));
         }
-        bus.add_feed(&filters, LiveFeed::new(&filters, out)).map_err(|error| error.to_string())
+        bus.add_feed(&filters, LiveFeed::new(&filters, out, gate, until)).map_err(|error| error.to_string())
     });
     added.await?.map_err(Problem::unavailable)?;
     let stream = futures_util::stream::unfold(updates, |mut updates| async {
@@ -82,6 +101,17 @@ pub async fn live(State(app): State<App>, RawQuery(query): RawQuery) -> Result<R
     });
     let keep_alive = KeepAlive::new().interval(Duration::from_secs(15));
     Ok(Sse::new(stream).keep_alive(keep_alive).into_response())
+}
+
+/// How much of what a filter selects the caller may read.
+///
+/// # Errors
+/// Nothing of it.
+pub async fn may_read(app: &App, caller: &Caller, filter: &Filter) -> Result<Reach, Problem> {
+    match caller.reach(filter) {
+        Reach::Nothing => Err(caller.denied(app, Verb::Read, filter).await),
+        reach @ (Reach::All | Reach::Some) => Ok(reach),
+    }
 }
 
 /// What `POST /v1/publish` takes.
@@ -95,8 +125,13 @@ pub struct Publish {
 }
 
 /// Publishes, and answers when history has stored it.
-pub async fn publish(State(app): State<App>, Json(request): Json<Publish>) -> Result<Response, Problem> {
+pub async fn publish(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Json(request): Json<Publish>,
+) -> Result<Response, Problem> {
     let topic = client_topic(&request.topic, &app.reserved)?;
+    caller.must(&app, Verb::Publish, &topic).await?;
     let payload = match request.payload {
         serde_json::Value::String(text) => Bytes::from(text),
         other => Bytes::from(other.to_string()),

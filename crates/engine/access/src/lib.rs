@@ -1,0 +1,75 @@
+//! Who may do what on which topic.
+//!
+//! In: roles, users, sessions of users, and what they want to do, with the time. Out: yes or no, sessions that have to
+//! end, and, for people, which rule has decided.
+//!
+//! Never: a password, a key, a socket; how a user has shown who it is is the caller's to check.
+//!
+//! # How a decision is made
+//!
+//! A user has roles, a role has rules, a rule allows or denies some [`Verb`]s on the topics that its [`Pattern`]
+//! selects. What no rule allows is denied; what any rule denies is denied whatever others allow. So the order of rules
+//! and roles means nothing.
+//!
+//! ```text
+//! user ─▶ roles ─▶ rules ─▶ Rules: one trie of levels, compiled once for each set of roles, shared by its sessions
+//!                             │
+//! topic ─▶ levels ────────────┴─▶ all that match: what they allow, less what they deny
+//! ```
+//!
+//! A subscription asks for a filter, not a topic: [`Rules::reach`] says whether all that the filter selects may be
+//! read, which costs nothing later, or some of it, which is decided topic by topic, or none.
+//!
+//! # Limits
+//!
+//! | limit | when full | counter |
+//! |---|---|---|
+//! | [`Limits::user_sessions_max`] | the session is refused | [`Stats::refused_sessions`] |
+//! | [`Limits::messages_per_s`], [`Limits::octets_per_s`] | the message is refused | [`Stats::over_rate`] |
+//! | [`LOGIN_PEERS_MAX`] | the peer that has failed least lately is forgotten | |
+//! | [`GRANTS_MAX`] | all sets are compiled anew when next used | |
+//!
+//! # Example
+//!
+//! ```
+//! use tieline_access::{Policy, Role, User, Names, Verb};
+//!
+//! let role = Role::parse("feeder1", ["allow read site/#", "allow command site/feeder1/#", "deny command +/+/trip"])?;
+//! let policy = Policy::new([role], [User::new("anna", ["feeder1"])])?;
+//! let rules = policy.rules_of("anna").expect("known");
+//! let names = Names { user: "anna", client: "desk" };
+//! assert!(rules.allows(Verb::Command, "site/feeder1/breaker", names));
+//! assert!(!rules.allows(Verb::Command, "site/feeder1/trip", names));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Read first: `rule.rs`, then `rules.rs`.
+#![no_std]
+extern crate alloc;
+
+mod bucket;
+mod explain;
+mod grants;
+mod logins;
+mod pattern;
+mod policy;
+mod predefined;
+mod rule;
+mod rules;
+mod sessions;
+mod verb;
+
+pub use bucket::Bucket;
+pub use explain::{Applies, Explanation, Step};
+pub use grants::{GRANTS_MAX, Grants};
+pub use logins::{LOGIN_PEERS_MAX, Logins};
+pub use pattern::{Names, Pattern, PatternError};
+pub use policy::{NAME_OCTETS_MAX, Policy, PolicyError, Role, User};
+pub use predefined::{IEC_ROLES, iec_role};
+pub use rule::{Effect, Rule, RuleError};
+pub use rules::{Reach, Rules};
+pub use sessions::{EndReason, Identity, Limits, OverRate, Refused, SessionKey, Sessions, Stats};
+pub use verb::{Verb, Verbs};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! The rules of a set of roles, compiled to one trie of levels.
+
+use crate::pattern::{Level, level_name};
+use crate::{Effect, Names, Rule, Verb, Verbs};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use tieline_core::Filter;
+
+const NONE: u32 = u32::MAX;
+
+/// How much of what a filter selects may be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// All of it: no topic has to be looked at.
+    All,
+    /// Some of it, perhaps: each topic is decided by itself.
+    Some,
+    /// Nothing.
+    Nothing,
+}
+
+/// The rules of a set of roles. Immutable; shared by all sessions with these roles.
+#[derive(Debug)]
+pub struct Rules {
+    nodes: Vec<Node>,
+    rules: Vec<Rule>,
+}
+
+/// What the rules that end somewhere say.
+#[derive(Clone, Copy, Debug, Default)]
+struct Says {
+    allow: Verbs,
+    deny: Verbs,
+}
+
+#[derive(Debug)]
+struct Node {
+    /// Sorted by text.
+    children: Vec<(Box<str>, u32)>,
+    plus: u32,
+    user: u32,
+    client: u32,
+    here: Says,
+    below: Says,
+}
+
+impl Node {
+    const EMPTY: Self = Self {
+        children: Vec::new(),
+        plus: NONE,
+        user: NONE,
+        client: NONE,
+        here: Says { allow: Verbs::NONE, deny: Verbs::NONE },
+        below: Says { allow: Verbs::NONE, deny: Verbs::NONE },
+    };
+}
+
+impl Says {
+    fn add(&mut self, rule: &Rule) {
+        let verbs = match rule.effect {
+            Effect::Allow => &mut self.allow,
+            Effect::Deny => &mut self.deny,
+        };
+        *verbs = verbs.or(rule.verbs);
+    }
+
+    fn join(&mut self, other: Self) {
+        self.allow = self.allow.or(other.allow);
+        self.deny = self.deny.or(other.deny);
+    }
+}
+
+impl Rules {
+    /// Compiles rules; their order means nothing.
+    #[must_use]
+    pub fn new(rules: Vec<Rule>) -> Self {
+        let mut compiled = Self { nodes: alloc::vec![Node::EMPTY], rules: Vec::new() };
+        rules.iter().for_each(|rule| compiled.insert(rule));
+        compiled.rules = rules;
+        compiled
+    }
+
+    fn insert(&mut self, rule: &Rule) {
+        let mut at = 0;
+        for level in rule.pattern.levels() {
+            if *level == Level::Hash {
+                return self.node(at, |node| node.below.add(rule));
+            }
+            at = self.child(at, level);
+        }
+        self.node(at, |node| node.here.add(rule));
+    }
+
+    fn node(&mut self, at: u32, change: impl FnOnce(&mut Node)) {
+        if let Some(node) = self.nodes.get_mut(at as usize) {
+            change(node);
+        }
+    }
+
+    fn child(&mut self, at: u32, level: &Level) -> u32 {
+        let new = u32::try_from(self.nodes.len()).unwrap_or(NONE);
+        let Some(node) = self.nodes.get_mut(at as usize) else { return NONE };
+        let slot = match level {
+            Level::Plus | Level::Hash => &mut node.plus,
+            Level::User => &mut node.user,
+            Level::Client => &mut node.client,
+            Level::Literal(text) => match node.children.binary_search_by(|(known, _)| known.cmp(text)) {
+                Ok(found) => &mut node.children[found].1,
+                Err(place) => {
+                    node.children.insert(place, (text.clone(), NONE));
+                    &mut node.children[place].1
+                }
+            },
+        };
+        if *slot == NONE {
+            *slot = new;
+            self.nodes.push(Node::EMPTY);
+            return new;
+        }
+        *slot
+    }
+
+    /// All that may be done to a topic. Each node of the trie is visited once at most.
+    #[must_use]
+    pub fn decide(&self, topic: &str, names: Names<'_>) -> Verbs {
+        let mut says = Says::default();
+        self.walk(0, Some(topic), topic.starts_with('$'), names, &mut says);
+        says.allow.without(says.deny)
+    }
+
+    /// Whether a verb may be done to a topic.
+    #[must_use]
+    pub fn allows(&self, verb: Verb, topic: &str, names: Names<'_>) -> bool {
+        self.decide(topic, names).contains(verb)
+    }
+
+    /// Goes on at a node with the levels that are left; `hidden` keeps wildcards from a first level that begins with
+    /// `$` (MQTT-4.7.2-1).
+    fn walk(&self, at: u32, rest: Option<&str>, hidden: bool, names: Names<'_>, says: &mut Says) {
+        let Some(node) = self.nodes.get(at as usize) else { return };
+        if !hidden {
+            says.join(node.below);
+        }
+        let Some(rest) = rest else { return says.join(node.here) };
+        let (level, rest) = match rest.split_once('/') {
+            Some((level, rest)) => (level, Some(rest)),
+            None => (rest, None),
+        };
+        if let Ok(found) = node.children.binary_search_by(|(known, _)| (**known).cmp(level)) {
+            self.walk(node.children[found].1, rest, false, names, says);
+        }
+        if node.plus != NONE && !hidden {
+            self.walk(node.plus, rest, false, names, says);
+        }
+        if node.user != NONE && level_name(names.user) == Some(level) {
+            self.walk(node.user, rest, false, names, says);
+        }
+        if node.client != NONE && level_name(names.client) == Some(level) {
+            self.walk(node.client, rest, false, names, says);
+        }
+    }
+
+    /// How much of what a filter selects may be read. `All` and `Nothing` are certain; `Some` may turn out to be all.
+    #[must_use]
+    pub fn reach(&self, filter: &Filter, names: Names<'_>) -> Reach {
+        let reading = |effect| self.rules.iter().filter(move |r| r.effect == effect && r.verbs.contains(Verb::Read));
+        let denied = |rule: &Rule| rule.pattern.covers(filter, names);
+        if reading(Effect::Deny).any(denied) || !reading(Effect::Allow).any(|rule| rule.pattern.meets(filter, names)) {
+            return Reach::Nothing;
+        }
+        let whole = reading(Effect::Allow).any(|rule| rule.pattern.covers(filter, names));
+        let untouched = !reading(Effect::Deny).any(|rule| rule.pattern.meets(filter, names));
+        if whole && untouched { Reach::All } else { Reach::Some }
+    }
+
+    /// Whether a rule names the user or the client, so that sessions with the same roles may differ.
+    #[must_use]
+    pub fn is_personal(&self) -> bool {
+        let named = |level: &Level| matches!(level, Level::User | Level::Client);
+        self.rules.iter().any(|rule| rule.pattern.levels().iter().any(named))
+    }
+
+    /// The rules as they were given.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+}

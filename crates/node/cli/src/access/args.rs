@@ -1,0 +1,121 @@
+//! The command line of `tieline access`.
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// `tieline access`.
+#[derive(Debug, Subcommand)]
+pub enum AccessVerb {
+    /// Users in a file; a node that runs takes changes within a second
+    #[command(subcommand)]
+    User(UserVerb),
+    /// Say whether a user may do something to a topic, and which rule decides; exit code 3 when not
+    Test(TestArgs),
+    /// Check the files of users and roles; print every error
+    Check(ConfigFile),
+    /// List the roles with their rules
+    Roles(ConfigFile),
+}
+
+/// `tieline access user`.
+#[derive(Debug, Subcommand)]
+pub enum UserVerb {
+    /// Add a user; its password is read from standard input
+    Add(AddArgs),
+    /// Remove a user; its sessions end
+    Remove(UserArgs),
+    /// List users with their roles
+    List(UsersFile),
+    /// Give a user another password, read from standard input; its sessions end
+    Password(PasswordArgs),
+    /// Give a user other roles
+    Roles(RolesArgs),
+    /// Keep a user out; its sessions end
+    Disable(UserArgs),
+    /// Let a user in again
+    Enable(UserArgs),
+}
+
+/// The file of users.
+#[derive(Debug, Args)]
+pub struct UsersFile {
+    /// The file of users, as access.users of the configuration names it
+    #[arg(long, value_name = "FILE", default_value = "users.toml")]
+    pub users: PathBuf,
+}
+
+/// One user.
+#[derive(Debug, Args)]
+pub struct UserArgs {
+    /// The user's name
+    pub name: String,
+    #[command(flatten)]
+    pub file: UsersFile,
+}
+
+/// `tieline access user add`.
+#[derive(Debug, Args)]
+pub struct AddArgs {
+    #[command(flatten)]
+    pub user: UserArgs,
+    /// A role of the user; may be given several times
+    #[arg(long = "role", value_name = "ROLE", required = true)]
+    pub roles: Vec<String>,
+    /// Read the password from a file in place of standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "no_password")]
+    pub password_file: Option<PathBuf>,
+    /// No password: the user comes with a token
+    #[arg(long)]
+    pub no_password: bool,
+}
+
+/// `tieline access user password`.
+#[derive(Debug, Args)]
+pub struct PasswordArgs {
+    #[command(flatten)]
+    pub user: UserArgs,
+    /// Read the password from a file in place of standard input
+    #[arg(long, value_name = "FILE")]
+    pub password_file: Option<PathBuf>,
+}
+
+/// `tieline access user roles`.
+#[derive(Debug, Args)]
+pub struct RolesArgs {
+    #[command(flatten)]
+    pub user: UserArgs,
+    /// A role of the user; may be given several times
+    #[arg(long = "role", value_name = "ROLE", required = true)]
+    pub roles: Vec<String>,
+}
+
+/// The configuration of a node.
+#[derive(Debug, Args)]
+pub struct ConfigFile {
+    /// Configuration file of the node
+    #[arg(long, value_name = "FILE", env = "TIELINE_CONFIG", default_value = "tieline.toml")]
+    pub config: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tieline access test`.
+#[derive(Debug, Args)]
+pub struct TestArgs {
+    /// The user's name
+    pub user: String,
+    /// read, publish, command or admin
+    #[arg(value_parser = ["read", "publish", "command", "admin"])]
+    pub verb: String,
+    /// The topic, or a filter to subscribe to
+    pub topic: String,
+    #[command(flatten)]
+    pub config: ConfigFile,
+    /// The client identifier, for {client} in rules
+    #[arg(long, value_name = "NAME", default_value = "")]
+    pub client: String,
+    /// A role that a token would bring, in place of the user's; may be given several times
+    #[arg(long = "role", value_name = "ROLE")]
+    pub roles: Vec<String>,
+}

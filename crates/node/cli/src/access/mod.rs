@@ -1,0 +1,209 @@
+//! `tieline access`: users, and why a decision is as it is.
+
+pub mod args;
+mod password;
+
+use anyhow::{Result, anyhow, bail};
+use args::{AccessVerb, ConfigFile, PasswordArgs, RolesArgs, TestArgs, UserArgs, UserVerb, UsersFile};
+use serde_json::json;
+use std::io::Write;
+use std::process::ExitCode;
+use tieline_access::{Applies, Explanation, IEC_ROLES, Names, Reach, Step, Verb};
+use tieline_core::Filter;
+use tieline_node::access::Book;
+use tieline_node::access::edit::{Edit, edit_user};
+use tieline_node::config::{self, AccessConfig};
+
+/// The exit code of `tieline access test` when it is not allowed.
+const DENIED: u8 = 3;
+
+/// Runs a verb.
+pub fn access(verb: &AccessVerb) -> Result<ExitCode> {
+    match verb {
+        AccessVerb::User(verb) => user(verb).map(|()| ExitCode::SUCCESS),
+        AccessVerb::Test(args) => test(args),
+        AccessVerb::Check(file) => check(file),
+        AccessVerb::Roles(file) => roles(file).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn user(verb: &UserVerb) -> Result<()> {
+    let edited = |user: &UserArgs, edit: &Edit<'_>, done: &str| {
+        edit_user(&user.file.users, &user.name, edit).map_err(|why| anyhow!(why))?;
+        writeln!(std::io::stdout(), "{}: {done} in {}", user.name, user.file.users.display())?;
+        Ok(())
+    };
+    match verb {
+        UserVerb::Add(args) => {
+            let password = match args.no_password {
+                true => None,
+                false => Some(password::read(args.password_file.as_deref())?),
+            };
+            let edit = Edit::Add { roles: &args.roles, password: password.as_ref().map(|word| word.as_str()) };
+            edited(&args.user, &edit, "added")
+        }
+        UserVerb::Remove(user) => edited(user, &Edit::Remove, "removed"),
+        UserVerb::List(file) => list(file),
+        UserVerb::Password(PasswordArgs { user, password_file }) => {
+            let password = password::read(password_file.as_deref())?;
+            edited(user, &Edit::Password(&password), "has another password")
+        }
+        UserVerb::Roles(RolesArgs { user, roles }) => edited(user, &Edit::Roles(roles), "has other roles"),
+        UserVerb::Disable(user) => edited(user, &Edit::Disabled(true), "disabled"),
+        UserVerb::Enable(user) => edited(user, &Edit::Disabled(false), "enabled"),
+    }
+}
+
+/// Roles that are declared elsewhere are shown and not looked up.
+fn list(file: &UsersFile) -> Result<()> {
+    let text = std::fs::read_to_string(&file.users).map_err(|error| anyhow!("{}: {error}", file.users.display()))?;
+    let document: toml_edit::DocumentMut = text.parse()?;
+    let mut out = std::io::stdout().lock();
+    for (name, user) in document.get("user").and_then(|users| users.as_table()).into_iter().flatten() {
+        let roles = user.get("roles").and_then(|roles| roles.as_array());
+        let roles: Vec<&str> = roles.into_iter().flatten().filter_map(|role| role.as_str()).collect();
+        let disabled = user.get("disabled").and_then(|value| value.as_bool()).unwrap_or(false);
+        let by = if user.get("password").is_some() { "password" } else { "token" };
+        writeln!(out, "{name:<20} {by:<8} {}{}", roles.join(", "), if disabled { "  (disabled)" } else { "" })?;
+    }
+    Ok(())
+}
+
+/// The `[access]` of a configuration whose files are all right.
+fn read(file: &ConfigFile) -> Result<(AccessConfig, Book)> {
+    let config = config::load(&file.config)?;
+    if !config.access.is_configured() {
+        bail!("{}: access is not configured; expected users in [access], or [access.jwt]", file.config.display());
+    }
+    let book = Book::load(&config.access)?;
+    Ok((config.access, book))
+}
+
+fn check(file: &ConfigFile) -> Result<ExitCode> {
+    let mut out = std::io::stdout().lock();
+    match read(file) {
+        Ok((_, book)) => {
+            let (users, roles) = (book.policy.users().count(), book.policy.roles().count());
+            match file.json {
+                true => writeln!(out, "{}", json!({ "ok": true, "users": users, "roles": roles }))?,
+                false => writeln!(out, "{}: ok, {users} users, {roles} roles of its own", file.config.display())?,
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(error) if file.json => {
+            writeln!(out, "{}", json!({ "ok": false, "error": error.to_string() }))?;
+            Ok(ExitCode::FAILURE)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn roles(file: &ConfigFile) -> Result<()> {
+    let (_, book) = read(file)?;
+    let own = book.policy.roles().map(|role| &*role.name);
+    let names = own
+        .chain(IEC_ROLES.iter().map(|(name, _)| *name).filter(|name| !book.policy.roles().any(|r| &*r.name == *name)));
+    let all = names.filter_map(|name| book.policy.role(name));
+    let mut out = std::io::stdout().lock();
+    if file.json {
+        let shown = |role: tieline_access::Role| {
+            let rules: Vec<String> = role.rules.iter().map(ToString::to_string).collect();
+            json!({ "role": &*role.name, "rules": rules })
+        };
+        writeln!(out, "{}", serde_json::Value::Array(all.map(shown).collect()))?;
+        return Ok(());
+    }
+    for role in all {
+        writeln!(out, "{}", role.name)?;
+        for rule in &role.rules {
+            writeln!(out, "    {rule}")?;
+        }
+    }
+    Ok(())
+}
+
+fn test(args: &TestArgs) -> Result<ExitCode> {
+    let (_, book) = read(&args.config)?;
+    let policy = &book.policy;
+    let known = policy.user(&args.user);
+    let roles: Vec<Box<str>> = match (&args.roles[..], known) {
+        ([], Some(user)) => user.roles.clone(),
+        ([], None) => bail!("there is no user {:?}; name its roles with --role where a token brings them", args.user),
+        (given, _) => given.iter().map(|role| role.as_str().into()).collect(),
+    };
+    if let Some(unknown) = roles.iter().find(|role| !policy.has_role(role)) {
+        bail!("there is no role {unknown:?}");
+    }
+    let verb = Verb::of_word(&args.verb).unwrap_or(Verb::Read);
+    let names = Names { user: &args.user, client: &args.client };
+    let mut explained = policy.explain(&roles, names, verb, &args.topic);
+    let disabled = known.is_some_and(|user| user.disabled);
+    explained.allowed &= !disabled;
+    // A filter is no topic: what is asked is how much of it may be read.
+    let reach = match Filter::new(&args.topic) {
+        Ok(filter) if args.topic.contains(['+', '#']) => {
+            let rules = policy.compile(roles.iter().map(|role| &**role));
+            Some(rules.reach(&filter, names)).filter(|_| verb == Verb::Read)
+        }
+        Ok(_) | Err(_) => None,
+    };
+    if let Some(reach) = reach {
+        explained.allowed = reach != Reach::Nothing && !disabled;
+    }
+    print(args, &roles, &explained, disabled, reach)?;
+    Ok(if explained.allowed { ExitCode::SUCCESS } else { ExitCode::from(DENIED) })
+}
+
+fn print(
+    args: &TestArgs,
+    roles: &[Box<str>],
+    explained: &Explanation,
+    disabled: bool,
+    reach: Option<Reach>,
+) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    let reach_word = reach.map(|reach| match reach {
+        Reach::All => "all",
+        Reach::Some => "some",
+        Reach::Nothing => "nothing",
+    });
+    if args.config.json {
+        let step =
+            |step: &Step| json!({ "role": &*step.role, "rule": step.rule.to_string(), "is": word(step.applies) });
+        let steps: Vec<_> = explained.steps.iter().map(step).collect();
+        let roles: Vec<&str> = roles.iter().map(|role| &**role).collect();
+        let all = json!({ "allowed": explained.allowed, "roles": roles, "disabled": disabled, "reach": reach_word, "rules": steps });
+        writeln!(out, "{all}")?;
+        return Ok(());
+    }
+    let TestArgs { user, verb, topic, .. } = args;
+    writeln!(out, "{user} {} {verb} {topic}", if explained.allowed { "may" } else { "may not" })?;
+    if disabled {
+        writeln!(out, "    the user is disabled")?;
+    }
+    for Step { role, rule, applies } in &explained.steps {
+        writeln!(out, "    {:<12} {role}: {rule}", word(*applies))?;
+    }
+    match (reach, explained.steps.iter().any(|step| step.applies == Applies::Denies)) {
+        (Some(Reach::All), _) => writeln!(out, "    every topic of the filter may be read")?,
+        (Some(Reach::Some), _) => {
+            writeln!(out, "    some topics of the filter may be read; the others are not delivered")?
+        }
+        (Some(Reach::Nothing), _) => {
+            writeln!(out, "    no topic of the filter may be read: the subscription is refused")?
+        }
+        (None, true) => writeln!(out, "    a rule that denies outweighs all that allow")?,
+        (None, false) if !explained.allowed && !disabled => writeln!(out, "    what no rule allows is denied")?,
+        (None, false) => {}
+    }
+    Ok(())
+}
+
+const fn word(applies: Applies) -> &'static str {
+    match applies {
+        Applies::OtherVerb => "other verb",
+        Applies::OtherTopic => "other topic",
+        Applies::Allows => "allows",
+        Applies::Denies => "denies",
+    }
+}

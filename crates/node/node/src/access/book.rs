@@ -1,0 +1,133 @@
+//! The files of users and roles.
+
+use super::is_password_hash;
+use super::jwt::Tokens;
+use super::scram::Verifier;
+use crate::config::{AccessConfig, ConfigError, Finding, Findings};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+use std::sync::Arc;
+use tieline_access::{Policy, PolicyError, Role, Rule, User};
+use tieline_service::parse;
+use tieline_service::reader::{Document, Section, read_text};
+
+/// What users show themselves by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Secret {
+    /// The hash of a password, `$argon2id$…`.
+    pub password: Option<String>,
+    /// The same password for SCRAM.
+    pub scram: Option<Verifier>,
+}
+
+/// All that the files say.
+#[derive(Debug, Default)]
+pub struct Book {
+    /// Who may do what.
+    pub policy: Arc<Policy>,
+    /// How users show themselves.
+    pub secrets: HashMap<String, Secret>,
+    /// The keys of tokens.
+    pub tokens: Option<Tokens>,
+}
+
+impl Book {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// All that is wrong in them.
+    pub fn load(config: &AccessConfig) -> Result<Self, ConfigError> {
+        let mut findings = Findings::default();
+        let roles = config.roles.as_deref().map(|path| read_file(path, &mut findings, read_roles)).unwrap_or_default();
+        let users = config.users.as_deref().map(|path| read_file(path, &mut findings, read_users)).unwrap_or_default();
+        let tokens = config.jwt.as_ref().and_then(|jwt| {
+            let whole = |(file, why): (std::path::PathBuf, String)| of_file(&file, why, "a key, a JWKS or a secret");
+            Tokens::load(jwt).map_err(|error| findings.push(whole(error))).ok()
+        });
+        let (users, secrets): (Vec<User>, Vec<(String, Secret)>) =
+            users.into_iter().map(|(user, secret)| (user.clone(), (user.name.to_string(), secret))).unzip();
+        let policy = if findings.is_empty() { Policy::new(roles, users) } else { Ok(Policy::default()) };
+        match policy {
+            Ok(policy) if findings.is_empty() => {
+                Ok(Self { policy: Arc::new(policy), secrets: secrets.into_iter().collect(), tokens })
+            }
+            Ok(_) => Err(ConfigError(findings.sorted())),
+            Err(error) => Err(ConfigError(vec![misfit(config, &error)])),
+        }
+    }
+}
+
+/// Where roles and users do not fit is in the file of users, but for what is wrong with roles alone.
+fn misfit(config: &AccessConfig, error: &PolicyError) -> Finding {
+    let file = config.users.as_deref().or(config.roles.as_deref()).unwrap_or(Path::new("access"));
+    let place = match error {
+        PolicyError::Role { user, .. } | PolicyError::Name(user) | PolicyError::Twice(user) => format!("[user.{user}]"),
+    };
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let line = text.lines().position(|line| line.trim() == place).map_or(1, |at| at + 1);
+    let expected = "roles of the file of roles, or of IEC 62351-8".to_owned();
+    Finding { line, ..of_file(file, error.to_string(), &expected) }
+}
+
+fn of_file(file: &Path, found: String, expected: &str) -> Finding {
+    let (file, key) = (file.display().to_string(), "(file)".to_owned());
+    Finding { file, line: 1, column: 1, key, found, expected: expected.to_owned() }
+}
+
+fn read_file<T>(
+    path: &Path,
+    findings: &mut Findings,
+    read: impl FnOnce(&mut Document<'_>, Section<'_>) -> Vec<T>,
+) -> Vec<T> {
+    match read_text(path) {
+        Ok(text) => Document::read(&path.display().to_string(), &text, findings, read),
+        Err(ConfigError(found)) => {
+            found.into_iter().for_each(|finding| findings.push(finding));
+            Vec::new()
+        }
+    }
+}
+
+fn read_roles(doc: &mut Document<'_>, mut root: Section<'_>) -> Vec<Role> {
+    let mut roles = Vec::new();
+    for (name, mut s) in root.section(doc, "role").sections(doc) {
+        s.optional(doc, "description", parse::text);
+        let rule = |text: &str| text.parse::<Rule>().map_err(|error| format!("a rule: {error}"));
+        let rules = s.each_text(doc, "rules", "rules, as in [\"allow read site/#\"]", rule);
+        roles.push(Role { name: name.into(), rules });
+        s.finish(doc);
+    }
+    root.finish(doc);
+    roles
+}
+
+fn read_users(doc: &mut Document<'_>, mut root: Section<'_>) -> Vec<(User, Secret)> {
+    let mut users = Vec::new();
+    for (name, mut s) in root.section(doc, "user").sections(doc) {
+        s.optional(doc, "description", parse::text);
+        let roles = s.each_text(doc, "roles", "roles, as in [\"VIEWER\"]", |role| Ok(role.into()));
+        let password = s.optional(doc, "password", |value| {
+            let words = || "a hash of argon2id, as `tieline access user password` writes it".to_owned();
+            parse::text(value).ok().filter(|text| is_password_hash(text)).ok_or_else(words)
+        });
+        let scram = s.optional(doc, "scram", |value| {
+            let words = || "a verifier, as `tieline access user password` writes it".to_owned();
+            parse::text(value).ok().and_then(|text| Verifier::parse(&text)).ok_or_else(words)
+        });
+        let disabled = s.or(doc, "disabled", false, parse::boolean);
+        s.finish(doc);
+        let secret = Secret { password, scram };
+        users.push((User { name: name.into(), roles, disabled, credential: print_of(&secret) }, secret));
+    }
+    root.finish(doc);
+    users
+}
+
+/// A number that changes with the secret.
+fn print_of(secret: &Secret) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    secret.password.hash(&mut hasher);
+    secret.scram.as_ref().map(ToString::to_string).hash(&mut hasher);
+    hasher.finish()
+}

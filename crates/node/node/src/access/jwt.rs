@@ -1,0 +1,193 @@
+//! Tokens: JWT (RFC 7519), signed with HS256, RS256, ES256 or EdDSA.
+
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet};
+use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Octets of a token; longer ones are not read.
+pub const TOKEN_OCTETS_MAX: usize = 16 * 1024;
+/// Octets of a file of keys.
+const FILE_OCTETS_MAX: u64 = 1 << 20;
+/// Octets of a shared secret at least, as RFC 7518 section 3.2 has it.
+const SECRET_OCTETS_MIN: usize = 32;
+/// Roles of a token.
+const ROLES_MAX: usize = 64;
+
+/// `[access.jwt]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JwtConfig {
+    /// Files of keys: JWKS (`.json`), PEM with a public key (`.pem`), or a shared secret (any other).
+    pub keys: Vec<PathBuf>,
+    /// Who must have issued a token; none takes any.
+    pub issuer: Option<String>,
+    /// For whom a token must be; none takes any.
+    pub audience: Option<String>,
+    /// The claim that holds the user's name.
+    pub user_claim: String,
+    /// The claim that holds roles, as a list or as a text with spaces.
+    pub roles_claim: String,
+    /// How far clocks may differ.
+    pub leeway: Duration,
+}
+
+/// One key that tokens may be signed with.
+#[derive(Clone, Debug)]
+struct Key {
+    id: Option<String>,
+    algorithm: Algorithm,
+    key: DecodingKey,
+}
+
+/// The keys, and what is asked of a token.
+#[derive(Clone, Debug)]
+pub struct Tokens {
+    config: JwtConfig,
+    keys: Vec<Key>,
+}
+
+/// What a token says that was found good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claims {
+    /// The user.
+    pub user: String,
+    /// Its roles; none where the token does not say.
+    pub roles: Option<Vec<String>>,
+    /// Seconds since 1970 at which it ends.
+    pub expires: u64,
+}
+
+/// Whether a text has the form of a token: three parts of Base64url.
+#[must_use]
+pub fn looks_like_token(text: &[u8]) -> bool {
+    let legal = |octet: &u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_' | b'.');
+    text.len() <= TOKEN_OCTETS_MAX
+        && text.starts_with(b"eyJ")
+        && text.iter().filter(|octet| **octet == b'.').count() == 2
+        && text.iter().all(legal)
+}
+
+impl Tokens {
+    /// Reads the keys.
+    ///
+    /// # Errors
+    /// The file that cannot be used, and why.
+    pub fn load(config: &JwtConfig) -> Result<Self, (PathBuf, String)> {
+        let mut keys = Vec::new();
+        for file in &config.keys {
+            keys.extend(read_keys(file).map_err(|why| (file.clone(), why))?);
+        }
+        Ok(Self { config: config.clone(), keys })
+    }
+
+    /// What a token says, if it was signed with one of the keys and is good at this time.
+    ///
+    /// # Errors
+    /// Why it is not, for the log.
+    pub fn verify(&self, token: &[u8]) -> Result<Claims, String> {
+        if !looks_like_token(token) {
+            return Err("it has not the form of a token".to_owned());
+        }
+        let header = decode_header(token).map_err(|error| error.to_string())?;
+        let named = |key: &&Key| match (&header.kid, &key.id) {
+            (Some(wanted), Some(id)) => wanted == id,
+            (Some(_) | None, None) | (None, Some(_)) => true,
+        };
+        // The key says which algorithm, never the token: a public key must not be taken for a secret.
+        let fitting = self.keys.iter().filter(|key| key.algorithm == header.alg).filter(named);
+        let mut why = "no key of its algorithm and name is known".to_owned();
+        for key in fitting {
+            match decode::<Value>(token, &key.key, &self.validation(key.algorithm)) {
+                Ok(found) => return self.claims(&found.claims),
+                Err(error) => why = error.to_string(),
+            }
+        }
+        Err(why)
+    }
+
+    fn validation(&self, algorithm: Algorithm) -> Validation {
+        let mut validation = Validation::new(algorithm);
+        validation.leeway = self.config.leeway.as_secs();
+        validation.validate_nbf = true;
+        let mut required = vec!["exp"];
+        if let Some(issuer) = &self.config.issuer {
+            validation.set_issuer(&[issuer]);
+            required.push("iss");
+        }
+        match &self.config.audience {
+            Some(audience) => {
+                validation.set_audience(&[audience]);
+                required.push("aud");
+            }
+            None => validation.validate_aud = false,
+        }
+        validation.set_required_spec_claims(&required);
+        validation
+    }
+
+    fn claims(&self, claims: &Value) -> Result<Claims, String> {
+        let JwtConfig { user_claim, roles_claim, .. } = &self.config;
+        let user = claims.get(user_claim).and_then(Value::as_str).filter(|user| !user.is_empty());
+        let user = user.ok_or_else(|| format!("the claim {user_claim:?} is no text"))?.to_owned();
+        let roles = match claims.get(roles_claim) {
+            None | Some(Value::Null) => None,
+            Some(Value::String(text)) => Some(text.split_whitespace().map(str::to_owned).collect()),
+            Some(Value::Array(items)) => {
+                Some(items.iter().filter_map(Value::as_str).map(str::to_owned).take(ROLES_MAX).collect())
+            }
+            Some(_) => return Err(format!("the claim {roles_claim:?} is neither a list nor a text")),
+        };
+        // Numbers with fractions are legal (RFC 7519 section 2).
+        let expires = claims.get("exp").and_then(|exp| exp.as_u64().or_else(|| exp.as_f64().map(|exp| exp as u64)));
+        Ok(Claims { user, roles, expires: expires.ok_or_else(|| "the claim \"exp\" is no time".to_owned())? })
+    }
+}
+
+fn read_keys(file: &Path) -> Result<Vec<Key>, String> {
+    let octets = std::fs::metadata(file).map_err(|error| error.to_string())?.len();
+    if octets > FILE_OCTETS_MAX {
+        return Err(format!("{octets} octets, expected {FILE_OCTETS_MAX} at most"));
+    }
+    let octets = std::fs::read(file).map_err(|error| error.to_string())?;
+    match file.extension().and_then(|extension| extension.to_str()) {
+        Some("json") => jwks(&octets),
+        Some("pem") => pem(&octets).map(|key| vec![key]),
+        Some(_) | None => {
+            let secret = octets.trim_ascii();
+            if secret.len() < SECRET_OCTETS_MIN {
+                return Err(format!("a secret of {} octets, expected {SECRET_OCTETS_MIN} at least", secret.len()));
+            }
+            Ok(vec![Key { id: None, algorithm: Algorithm::HS256, key: DecodingKey::from_secret(secret) }])
+        }
+    }
+}
+
+fn jwks(octets: &[u8]) -> Result<Vec<Key>, String> {
+    let set: JwkSet = serde_json::from_slice(octets).map_err(|error| format!("no JWKS: {error}"))?;
+    let key = |jwk: &Jwk| {
+        let algorithm = match &jwk.algorithm {
+            AlgorithmParameters::RSA(_) => Algorithm::RS256,
+            AlgorithmParameters::EllipticCurve(p) if p.curve == EllipticCurve::P256 => Algorithm::ES256,
+            AlgorithmParameters::OctetKeyPair(p) if p.curve == EllipticCurve::Ed25519 => Algorithm::EdDSA,
+            AlgorithmParameters::OctetKey(_) => Algorithm::HS256,
+            _ => return None,
+        };
+        let key = DecodingKey::from_jwk(jwk).ok()?;
+        Some(Key { id: jwk.common.key_id.clone(), algorithm, key })
+    };
+    let keys: Vec<Key> = set.keys.iter().filter_map(key).collect();
+    if keys.is_empty() {
+        return Err("no key for RS256, ES256, EdDSA or HS256".to_owned());
+    }
+    Ok(keys)
+}
+
+fn pem(octets: &[u8]) -> Result<Key, String> {
+    let of = |algorithm, key| Key { id: None, algorithm, key };
+    DecodingKey::from_ed_pem(octets)
+        .map(|key| of(Algorithm::EdDSA, key))
+        .or_else(|_| DecodingKey::from_ec_pem(octets).map(|key| of(Algorithm::ES256, key)))
+        .or_else(|_| DecodingKey::from_rsa_pem(octets).map(|key| of(Algorithm::RS256, key)))
+        .map_err(|_| "no public key of RSA, P-256 or Ed25519 in PEM".to_owned())
+}

@@ -1,0 +1,285 @@
+//! One MQTT connection's way in, and what its client may do then.
+
+use super::door::{Door, Shown, Wrong};
+use super::gate::{Entrance, denial};
+use super::jwt::looks_like_token;
+use crate::bus::{SharedBus, Wire, wake};
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use tieline_access::{Identity, Reach, Refused, SessionKey, Verb};
+use tieline_core::{Filter, Now};
+use tieline_mqtt::{ConnectRequest, ReasonCode};
+use tieline_net::Session;
+
+/// What came of a check, until the connection is told.
+type Verdict = Rc<RefCell<Option<Result<Identity, Wrong>>>>;
+
+/// Connections that have not been let in; one more is closed.
+const STRANGERS_MAX: usize = 4096;
+
+/// How many connections have not been let in. They cost little, and anybody can make them.
+#[derive(Clone, Debug, Default)]
+pub struct Strangers(Rc<Cell<usize>>);
+
+/// One of them.
+#[derive(Debug)]
+pub struct Stranger(Rc<Cell<usize>>);
+
+impl Strangers {
+    /// A place for one more, while there is room.
+    #[must_use]
+    pub fn enter(&self) -> Option<Stranger> {
+        let here = self.0.get();
+        (here < STRANGERS_MAX).then(|| {
+            self.0.set(here + 1);
+            Stranger(Rc::clone(&self.0))
+        })
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
+}
+
+/// One connection's way in. Where the entrance is open it lets everybody do everything.
+#[derive(Debug)]
+pub struct Turnstile {
+    stranger: Option<Stranger>,
+    guarded: Option<Box<Guarded>>,
+}
+
+/// What is known of a client that has to show who it is.
+#[derive(Debug)]
+struct Guarded {
+    door: Door,
+    peer: SocketAddr,
+    verdict: Verdict,
+    pass: Option<SessionKey>,
+}
+
+impl Turnstile {
+    /// Nobody has come yet.
+    #[must_use]
+    pub fn new(entrance: &Entrance, peer: SocketAddr, stranger: Stranger) -> Self {
+        let guarded = entrance.door().map(|door| {
+            let (door, verdict) = (door.clone(), Verdict::default());
+            Box::new(Guarded { door, peer, verdict, pass: None })
+        });
+        Self { stranger: Some(stranger), guarded }
+    }
+
+    /// Takes a CONNECT. None when the client was turned away, or what it shows is being checked: the request comes to
+    /// the owner a second time then.
+    pub fn admit(
+        &mut self,
+        session: &Session<Wire>,
+        now: Now,
+        bus: &SharedBus,
+        request: ConnectRequest,
+    ) -> Option<ConnectRequest> {
+        match &mut self.guarded {
+            Some(guarded) => guarded.admit(session, now, bus, request),
+            None => Some(request),
+        }
+    }
+
+    /// The client has its place on the bus.
+    pub fn seat(&mut self, bus: &SharedBus, key: usize, generation: u64, resumed: bool) {
+        self.stranger = None;
+        if let Some(pass) = self.pass() {
+            bus.borrow_mut().seat_session(pass, key, generation, resumed);
+        }
+    }
+
+    /// The client is gone.
+    pub fn leave(&mut self, bus: &SharedBus) {
+        if let Some(pass) = self.guarded.as_mut().and_then(|guarded| guarded.pass.take())
+            && let Some(guard) = bus.borrow_mut().guard_mut()
+        {
+            guard.leave(pass);
+        }
+    }
+
+    fn pass(&self) -> Option<SessionKey> {
+        self.guarded.as_ref()?.pass
+    }
+
+    /// Whether the client may do something; a denial is counted and written down.
+    #[must_use]
+    pub fn may(&self, bus: &SharedBus, now: Now, client: &str, verb: Verb, topic: &str) -> bool {
+        self.guarded.as_ref().is_none_or(|guarded| guarded.may(bus, now, client, verb, topic))
+    }
+
+    /// Whether the client is within its rates; a message over them is counted.
+    #[must_use]
+    pub fn spend(&self, bus: &SharedBus, now: Now, octets: usize) -> bool {
+        self.guarded.is_none()
+            || self.pass().is_some_and(|pass| {
+                bus.borrow_mut().guard_mut().is_some_and(|guard| guard.spend(now.mono, pass, octets))
+            })
+    }
+
+    /// The user, as the audit log names who asks.
+    #[must_use]
+    pub fn user(&self, bus: &SharedBus) -> Option<String> {
+        let bus = bus.borrow();
+        self.pass().and_then(|pass| bus.guard()?.user(pass)).map(str::to_owned)
+    }
+
+    /// What the client is told of a subscription that it may not have; none of one that it may.
+    #[must_use]
+    pub fn refuses(&self, bus: &SharedBus, now: Now, at: usize, client: &str, filter: &Filter) -> Option<ReasonCode> {
+        self.guarded.as_ref()?.refuses(bus, now, at, client, filter)
+    }
+}
+
+impl Guarded {
+    fn admit(
+        &mut self,
+        session: &Session<Wire>,
+        now: Now,
+        bus: &SharedBus,
+        request: ConnectRequest,
+    ) -> Option<ConnectRequest> {
+        let verdict = self.verdict.borrow_mut().take();
+        match verdict {
+            Some(Ok(identity)) => self.let_in(session, now, bus, request, identity),
+            Some(Err(why)) => {
+                self.turn_away(session, now, bus, &request, &why);
+                None
+            }
+            None => {
+                let Some(shown) = shown(&request) else {
+                    let why = Wrong::Refused("no credentials".to_owned());
+                    self.turn_away(session, now, bus, &request, &why);
+                    return None;
+                };
+                let (answer, checked) = tokio::sync::oneshot::channel();
+                self.door.ask(self.peer.ip(), shown, move |verdict| drop(answer.send(verdict)));
+                let (session, verdict) = (session.clone(), Rc::clone(&self.verdict));
+                tokio::task::spawn_local(async move {
+                    // A thread that is gone checks nothing: the node is ending.
+                    *verdict.borrow_mut() = Some(checked.await.unwrap_or(Err(Wrong::Busy)));
+                    session.with(|wire, _| wire.ask_again(request));
+                });
+                None
+            }
+        }
+    }
+
+    fn let_in(
+        &mut self,
+        session: &Session<Wire>,
+        now: Now,
+        bus: &SharedBus,
+        request: ConnectRequest,
+        identity: Identity,
+    ) -> Option<ConnectRequest> {
+        let user = identity.user.clone();
+        let admitted = {
+            let mut bus = bus.borrow_mut();
+            let taken = bus.belongs_to_another(&request.client_id, &user);
+            let guard = bus.guard_mut()?;
+            if taken { Ok(None) } else { guard.admit(now.mono, identity, &request.client_id).map(Some) }
+        };
+        let (reason, words) = match admitted {
+            Ok(Some(pass)) => {
+                self.pass = Some(pass);
+                return Some(request);
+            }
+            Ok(None) => (ReasonCode::ClientIdentifierNotValid, "the client identifier is another user's".to_owned()),
+            Err(why @ Refused::TooMany) => (ReasonCode::QuotaExceeded, why.to_string()),
+            Err(why) => (ReasonCode::NotAuthorized, why.to_string()),
+        };
+        let who = format!("mqtt {} {user}", self.peer);
+        bus.borrow_mut().note_access(denial(now, &who, "login_refused", "", "", "refused", words.clone()));
+        session.with(|wire, _| wire.mqtt.refuse(reason, &words));
+        None
+    }
+
+    /// The client learns one word; the log, why.
+    fn turn_away(&self, session: &Session<Wire>, now: Now, bus: &SharedBus, request: &ConnectRequest, why: &Wrong) {
+        let (reason, words) = match why {
+            Wrong::Refused(_) if request.user_name.is_none() && request.password.is_none() => {
+                (ReasonCode::NotAuthorized, "a user and a password, or a token, are needed")
+            }
+            Wrong::Refused(_) => (ReasonCode::BadUserNameOrPassword, ""),
+            Wrong::TooOften => (ReasonCode::ConnectionRateExceeded, "too many attempts have failed"),
+            Wrong::Busy => (ReasonCode::ServerBusy, "too many wait to be checked"),
+        };
+        let detail = match why {
+            Wrong::Refused(detail) => detail.clone(),
+            Wrong::TooOften | Wrong::Busy => String::new(),
+        };
+        let who = format!("mqtt {} {}", self.peer, &*request.client_id);
+        tracing::info!(who, reason = why.word(), detail, "client turned away");
+        bus.borrow_mut().note_access(denial(now, &who, "login_refused", "", "", why.word(), detail));
+        session.with(|wire, _| wire.mqtt.refuse(reason, words));
+    }
+
+    fn who(&self, bus: &SharedBus, client: &str) -> String {
+        let bus = bus.borrow();
+        let user = self.pass.and_then(|pass| bus.guard()?.user(pass)).unwrap_or("-");
+        format!("mqtt {} {user} {client}", self.peer)
+    }
+
+    fn may(&self, bus: &SharedBus, now: Now, client: &str, verb: Verb, topic: &str) -> bool {
+        let Some(pass) = self.pass else { return false };
+        if bus.borrow().guard().is_some_and(|guard| guard.decide(pass, verb, topic)) {
+            return true;
+        }
+        let who = self.who(bus, client);
+        bus.borrow_mut().deny(now, &who, verb, topic);
+        wake(&bus.borrow());
+        false
+    }
+
+    fn refuses(&self, bus: &SharedBus, now: Now, at: usize, client: &str, filter: &Filter) -> Option<ReasonCode> {
+        let Some(pass) = self.pass else { return Some(ReasonCode::NotAuthorized) };
+        let (reach, room) = {
+            let bus = bus.borrow();
+            let guard = bus.guard()?;
+            (guard.reach(pass, filter), guard.may_subscribe(bus.subscriptions_of(at)))
+        };
+        match (reach, room) {
+            (Reach::Nothing, _) => {
+                let who = self.who(bus, client);
+                bus.borrow_mut().deny(now, &who, Verb::Read, filter);
+                Some(ReasonCode::NotAuthorized)
+            }
+            (Reach::All | Reach::Some, false) => Some(ReasonCode::QuotaExceeded),
+            (Reach::Some, true) => {
+                bus.borrow_mut().put_gate(pass, at);
+                None
+            }
+            (Reach::All, true) => None,
+        }
+    }
+}
+
+/// What a CONNECT shows. A token may stand in the place of the password.
+fn shown(request: &ConnectRequest) -> Option<Shown> {
+    let user = request.user_name.as_ref().map(ToString::to_string);
+    let password = request.password.as_ref()?.bytes();
+    if looks_like_token(&password) {
+        return Some(Shown::Token { user, token: password.to_vec() });
+    }
+    Some(Shown::Password { user: user?, password: password.to_vec() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_are_counted_and_bounded() {
+        let strangers = Strangers::default();
+        let mut here: Vec<_> = std::iter::from_fn(|| strangers.enter()).collect();
+        assert_eq!(here.len(), STRANGERS_MAX);
+        here.pop();
+        assert!(strangers.enter().is_some());
+    }
+}

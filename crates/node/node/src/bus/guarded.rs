@@ -1,0 +1,155 @@
+//! What the bus does about who may do what: gates of subscribers, denials, sessions that have to end.
+
+use super::state::{Bus, Subscriber};
+use crate::access::{Badge, Guard, denial};
+use crate::audit::AuditLine;
+use std::sync::Arc;
+use tieline_access::{EndReason, Policy, SessionKey, Verb};
+use tieline_core::Now;
+use tieline_mqtt::{ReasonCode, Text};
+
+impl Bus {
+    /// Those who came in by showing who they are; none where nobody has to.
+    #[must_use]
+    pub fn guard(&self) -> Option<&Guard> {
+        self.guard.as_deref()
+    }
+
+    /// The same, to be changed.
+    pub fn guard_mut(&mut self) -> Option<&mut Guard> {
+        self.guard.as_deref_mut()
+    }
+
+    /// From the start on, somebody has to show who it is.
+    pub fn set_guard(&mut self, guard: Guard) {
+        self.guard = Some(Box::new(guard));
+    }
+
+    /// A session has its place. One that goes on has subscriptions of before, of which nothing is known here.
+    pub fn seat_session(&mut self, session: SessionKey, key: usize, generation: u64, resumed: bool) {
+        if let Some(guard) = self.guard.as_deref_mut() {
+            guard.seat(session, key, generation);
+            let badge = guard.user(session).map(|user| Box::new(Badge { user: user.into(), gate: None }));
+            if let Some(client) = self.client(key, generation) {
+                client.badge = badge;
+            }
+            if resumed {
+                self.put_gate(session, key);
+            }
+        }
+    }
+
+    /// Whether a client identifier is in use by another user: taking it over would take its subscriptions over.
+    #[must_use]
+    pub fn belongs_to_another(&self, client_id: &Text, user: &str) -> bool {
+        let of_another = |badge: Option<&Badge>| badge.is_none_or(|badge| *badge.user != *user);
+        let here = self.clients.get(client_id).and_then(|key| self.subscribers.get(*key));
+        match here {
+            Some(Subscriber::Client(client)) => of_another(client.badge.as_deref()),
+            Some(Subscriber::Away(away)) => of_another(away.badge.as_deref()),
+            Some(Subscriber::Group(_) | Subscriber::Feed(_)) | None => false,
+        }
+    }
+
+    /// Whether a session may be given a message of this topic.
+    #[must_use]
+    pub(super) fn may_get(&self, key: usize, topic: &str) -> bool {
+        let badge = match self.subscribers.get(key) {
+            Some(Subscriber::Client(client)) => client.badge.as_deref(),
+            Some(Subscriber::Away(away)) => away.badge.as_deref(),
+            Some(Subscriber::Group(_) | Subscriber::Feed(_)) | None => None,
+        };
+        badge.is_none_or(|badge| badge.may_read(topic))
+    }
+
+    /// How many subscriptions a client holds.
+    #[must_use]
+    pub fn subscriptions_of(&self, key: usize) -> usize {
+        self.tree.subscription_count(super::state::id_of(key))
+    }
+
+    /// Deliveries to a client have to pass its gate.
+    pub fn put_gate(&mut self, session: SessionKey, key: usize) {
+        let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key) else { return };
+        let Some(badge) = &mut client.badge else { return };
+        badge.gate = self.guard.as_deref_mut().and_then(|guard| guard.gate(session, &client.id));
+    }
+
+    /// Counts a connection that was closed because too many had not been let in yet.
+    pub const fn count_turned_away(&mut self) {
+        self.counters.turned_away += 1;
+    }
+
+    /// Counts a denial and writes it down.
+    pub fn deny(&mut self, now: Now, who: &str, verb: Verb, topic: &str) {
+        tracing::debug!(who, %verb, topic, "denied");
+        let line = self.guard.as_deref_mut().and_then(|guard| guard.denied(now, who, verb, topic));
+        line.into_iter().for_each(|line| self.commands.note(line));
+    }
+
+    /// Writes a record about access down, unless there are too many of its kind.
+    pub fn note_access(&mut self, line: AuditLine) {
+        let now = self.now();
+        let line = self.guard.as_deref_mut().and_then(|guard| guard.note(now, line));
+        line.into_iter().for_each(|line| self.commands.note(line));
+    }
+
+    /// Other users and roles hold, from this moment on: for deliveries on their way to sessions, too.
+    pub fn replace_policy(&mut self, now: Now, policy: Arc<Policy>) {
+        let users = policy.users().count();
+        let Some(guard) = self.guard.as_deref_mut() else { return };
+        for (session, key, generation) in guard.replace(policy) {
+            // What a session has subscribed to is not kept twice; its gate looks at each topic from now on.
+            if let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key)
+                && client.generation == generation
+                && let Some(badge) = &mut client.badge
+            {
+                badge.gate = guard.gate(session, &client.id);
+            }
+        }
+        // Who is away is judged as its user in the file: what a token said is not kept.
+        for (_, subscriber) in &mut self.subscribers {
+            if let Subscriber::Away(away) = subscriber
+                && let Some(badge) = &mut away.badge
+            {
+                badge.gate = Some(guard.gate_of_user(&badge.user));
+            }
+        }
+        self.end_gated_feeds();
+        self.commands.note(denial(now, "files", "policy", "", "", "", format!("{users} users")));
+        self.work.notify_one();
+    }
+
+    /// Readers of live updates come again, and show again who they are.
+    fn end_gated_feeds(&mut self) {
+        for (_, subscriber) in &mut self.subscribers {
+            if let Subscriber::Feed(feed) = subscriber {
+                feed.end_if_gated();
+            }
+        }
+    }
+
+    /// Ends the sessions that may not stay.
+    pub(super) fn end_unwanted(&mut self, now: Now) {
+        let Some(guard) = self.guard.as_deref_mut() else { return };
+        guard.handle_timeout(now.mono);
+        while let Some((key, generation, user, why)) = self.guard.as_deref_mut().and_then(Guard::poll_end) {
+            let words = match why {
+                EndReason::User => "the user may not be here any longer",
+                EndReason::Credential => "the password has changed",
+                EndReason::Expired => "the token has expired",
+            };
+            let Some(client) = self.client(key, generation) else { continue };
+            client.disconnect(ReasonCode::NotAuthorized, words);
+            let who = format!("mqtt {user} {}", &*client.id);
+            tracing::info!(who, words, "session ended");
+            self.note_access(denial(now, &who, "session_ended", "", "", "", words.to_owned()));
+        }
+    }
+}
+
+/// Whether an update may pass to a subscriber; costs a comparison where nobody shows who it is.
+#[must_use]
+pub(super) fn lets(badge: Option<&Badge>, serial: u64, topic: &str) -> bool {
+    badge.and_then(|badge| badge.gate.as_ref()).is_none_or(|gate| gate.lets(serial, topic))
+}

@@ -1,0 +1,108 @@
+//! `[access]`: where users and roles are, and what each session may take.
+
+use super::parse;
+use super::reader::{Document, Section};
+use crate::access::Book;
+use crate::access::jwt::JwtConfig;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tieline_access::Limits;
+
+/// `[access]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccessConfig {
+    /// The file of users.
+    pub users: Option<PathBuf>,
+    /// The file of roles, besides those of IEC 62351-8.
+    pub roles: Option<PathBuf>,
+    /// Whether peers must show who they are at addresses of this machine alone, too.
+    pub loopback_closed: bool,
+    /// What each session may take.
+    pub limits: Limits,
+    /// Tokens.
+    pub jwt: Option<JwtConfig>,
+}
+
+impl AccessConfig {
+    /// Whether there is any way to show who one is.
+    #[must_use]
+    pub const fn is_configured(&self) -> bool {
+        self.users.is_some() || self.jwt.is_some()
+    }
+
+    /// Whether peers must show who they are at an address.
+    #[must_use]
+    pub fn guards(&self, listen: SocketAddr) -> bool {
+        self.is_configured() && (self.loopback_closed || !listen.ip().is_loopback())
+    }
+
+    /// Seconds by which clocks of tokens may differ.
+    #[must_use]
+    pub fn leeway_s(&self) -> u64 {
+        self.jwt.as_ref().map_or(0, |jwt| jwt.leeway.as_secs())
+    }
+
+    /// All files that are read.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let keys = self.jwt.iter().flat_map(|jwt| &jwt.keys);
+        self.users.iter().chain(&self.roles).chain(keys).map(PathBuf::as_path)
+    }
+}
+
+/// Reads `[access]`; files are found beside `folder`, and what is wrong inside them is told with the rest.
+pub fn read_access(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> AccessConfig {
+    let limit =
+        |s: &mut Section<'_>, doc: &mut Document<'_>, name, max: u32| s.or(doc, name, 0, parse::integer(0..=max));
+    let mut config = AccessConfig {
+        users: s.optional(doc, "users", parse::text).map(|text| folder.join(text)),
+        roles: s.optional(doc, "roles", parse::text).map(|text| folder.join(text)),
+        loopback_closed: s.or(doc, "loopback", false, parse::word(&[("open", false), ("closed", true)])),
+        limits: Limits {
+            user_sessions_max: limit(&mut s, doc, "user_sessions_max", 1_000_000),
+            messages_per_s: limit(&mut s, doc, "messages_per_s", 10_000_000),
+            octets_per_s: s.or(doc, "octets_per_s", 0, |v| {
+                parse::octets(0..=1 << 31)(v).map(|n| u32::try_from(n).unwrap_or(u32::MAX))
+            }),
+            subscriptions_max: limit(&mut s, doc, "subscriptions_max", 1_000_000),
+        },
+        jwt: None,
+    };
+    let has_jwt = s.has("jwt");
+    let jwt = s.section(doc, "jwt");
+    if has_jwt {
+        config.jwt = read_jwt(jwt, doc, folder);
+    }
+    if config.loopback_closed && !config.is_configured() {
+        let (found, expected) =
+            ("\"closed\", and nobody could come in", "users = \"users.toml\" or [access.jwt] beside it");
+        doc.report(s.value_at("loopback"), &s.key("loopback"), found.to_owned(), expected.to_owned());
+    }
+    if let Err(error) = Book::load(&config) {
+        error.0.into_iter().for_each(|finding| doc.findings().push(finding));
+    }
+    s.finish(doc);
+    config
+}
+
+fn read_jwt(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Option<JwtConfig> {
+    let keys = s.required(doc, "keys", "a list of files of keys, as in [\"jwks.json\"]", |v| {
+        let files = parse::texts(v)?;
+        if files.is_empty() { Err("at least one file of keys".to_owned()) } else { Ok(files) }
+    });
+    let config = JwtConfig {
+        keys: keys.iter().flatten().map(|file| folder.join(file)).collect(),
+        issuer: s.optional(doc, "issuer", parse::text),
+        audience: s.optional(doc, "audience", parse::text),
+        user_claim: s.or(doc, "user_claim", "sub".to_owned(), parse::text),
+        roles_claim: s.or(doc, "roles_claim", "roles".to_owned(), parse::text),
+        leeway: s.or(
+            doc,
+            "leeway",
+            Duration::from_secs(60),
+            parse::duration(Duration::ZERO..=Duration::from_secs(3600)),
+        ),
+    };
+    s.finish(doc);
+    keys.is_some().then_some(config)
+}

@@ -1,0 +1,354 @@
+//! Who asks, and whether it may.
+//!
+//! A request shows a user by `Authorization: Basic`, a token by `Authorization: Bearer`, or the cookie that `/login`
+//! gave. Rights are looked up for each request, so that a change holds from the next one on.
+
+use super::problem::Problem;
+use super::query::decode;
+use super::{App, json};
+use crate::access::jwt::looks_like_token;
+use crate::access::{Entrance, Gate, Shown, Wrong, denial};
+use aws_lc_rs::rand;
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Redirect, Response};
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tieline_access::{Identity, Names, Policy, Reach, Rules, Verb};
+use tieline_core::{Filter, Instant};
+
+/// How long a login at the console holds.
+const LOGIN_HOLDS: Duration = Duration::from_secs(12 * 3600);
+/// Logins that hold at a time; the one that ends first goes to make room.
+const LOGINS_MAX: usize = 10_000;
+/// The cookie's name.
+const COOKIE: &str = "tieline";
+/// Octets of what a login sends.
+const FORM_OCTETS_MAX: usize = 16 * 1024;
+
+/// Who asks.
+#[derive(Clone, Debug)]
+pub enum Caller {
+    /// All may do all here.
+    Everyone,
+    /// It has not shown who it is.
+    Stranger,
+    /// A user.
+    User(Arc<Known>),
+}
+
+/// A user with its rights.
+#[derive(Debug)]
+pub struct Known {
+    identity: Identity,
+    rules: Arc<Rules>,
+}
+
+impl Caller {
+    /// Whether it may do something.
+    #[must_use]
+    pub fn may(&self, verb: Verb, topic: &str) -> bool {
+        match self {
+            Self::Everyone => true,
+            Self::Stranger => false,
+            Self::User(known) => known.rules.allows(verb, topic, known.names()),
+        }
+    }
+
+    /// How much of what a filter selects it may read.
+    #[must_use]
+    pub fn reach(&self, filter: &Filter) -> Reach {
+        match self {
+            Self::Everyone => Reach::All,
+            Self::Stranger => Reach::Nothing,
+            Self::User(known) => known.rules.reach(filter, known.names()),
+        }
+    }
+
+    /// What live updates have to pass, and until when.
+    #[must_use]
+    pub fn gate(&self) -> (Option<Gate>, Option<Instant>) {
+        match self {
+            Self::Everyone | Self::Stranger => (None, None),
+            Self::User(known) => {
+                let gate = Gate::new(Arc::clone(&known.rules), &known.identity.user, "");
+                (Some(gate), known.identity.expires)
+            }
+        }
+    }
+
+    /// Its name in the audit log.
+    #[must_use]
+    pub fn who(&self, peer: SocketAddr) -> String {
+        match self {
+            Self::Everyone | Self::Stranger => format!("http {peer}"),
+            Self::User(known) => format!("http {peer} {}", known.identity.user),
+        }
+    }
+
+    /// Goes on only where it may do something; a denial is counted and written down.
+    ///
+    /// # Errors
+    /// It may not.
+    pub async fn must(&self, app: &App, verb: Verb, topic: &str) -> Result<(), Problem> {
+        if self.may(verb, topic) {
+            return Ok(());
+        }
+        Err(self.denied(app, verb, topic).await)
+    }
+
+    /// The denial of something.
+    pub async fn denied(&self, app: &App, verb: Verb, topic: &str) -> Problem {
+        let user = match self {
+            Self::Everyone | Self::Stranger => "-".to_owned(),
+            Self::User(known) => known.identity.user.to_string(),
+        };
+        let (who, what) = (format!("http {user}"), topic.to_owned());
+        let told = app.bus.call(move |bus, now| bus.deny(now, &who, verb, &what)).await;
+        match told {
+            Ok(()) => Problem::new(StatusCode::FORBIDDEN, format!("the user {user:?} may not {verb} {topic:?}")),
+            Err(stopped) => stopped.into(),
+        }
+    }
+}
+
+impl Known {
+    fn names(&self) -> Names<'_> {
+        Names { user: &self.identity.user, client: "" }
+    }
+}
+
+/// Lets requests in.
+#[derive(Clone)]
+pub struct Gatekeeper {
+    entrance: Entrance,
+    logins: Arc<Mutex<HashMap<String, (Instant, Identity)>>>,
+    app: App,
+}
+
+impl Gatekeeper {
+    /// Nobody has logged in yet.
+    #[must_use]
+    pub fn new(entrance: Entrance, app: App) -> Self {
+        Self { entrance, logins: Arc::default(), app }
+    }
+
+    async fn caller(&self, headers: &HeaderMap, peer: IpAddr) -> Result<Caller, Wrong> {
+        let Entrance::Guarded(door) = &self.entrance else { return Ok(Caller::Everyone) };
+        let identity = match shown(headers) {
+            Some(shown) => {
+                let (answer, checked) = tokio::sync::oneshot::channel();
+                door.ask(peer, shown, move |verdict| drop(answer.send(verdict)));
+                checked.await.unwrap_or(Err(Wrong::Busy))?
+            }
+            None => match cookie(headers).and_then(|token| self.login_of(token)) {
+                Some(identity) => identity,
+                None => return Ok(Caller::Stranger),
+            },
+        };
+        let now = self.app.about.clock.now().mono;
+        if identity.expires.is_some_and(|until| until <= now) {
+            return Ok(Caller::Stranger);
+        }
+        let policy = door.policy();
+        Ok(match rules_of(&policy, &identity) {
+            Some(rules) => Caller::User(Arc::new(Known { identity, rules })),
+            None => Caller::Stranger,
+        })
+    }
+
+    fn login_of(&self, token: &str) -> Option<Identity> {
+        let now = self.app.about.clock.now().mono;
+        let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
+        let (until, identity) = logins.get(token)?;
+        if *until > now {
+            return Some(identity.clone());
+        }
+        logins.remove(token);
+        None
+    }
+
+    /// Keeps a login and gives its token.
+    fn keep(&self, identity: Identity) -> Option<String> {
+        let mut octets = [0; 32];
+        rand::fill(&mut octets).ok()?;
+        let token = URL_SAFE_NO_PAD.encode(octets);
+        let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
+        if logins.len() >= LOGINS_MAX {
+            let first = logins.iter().min_by_key(|(_, (until, _))| *until).map(|(token, _)| token.clone());
+            first.and_then(|first| logins.remove(&first));
+        }
+        let until = self.app.about.clock.now().mono + LOGIN_HOLDS;
+        let until = identity.expires.map_or(until, |expires| until.min(expires));
+        logins.insert(token.clone(), (until, identity));
+        Some(token)
+    }
+}
+
+fn rules_of(policy: &Policy, identity: &Identity) -> Option<Arc<Rules>> {
+    let roles = policy.roles_of(identity).ok()?;
+    let rules = policy.compile(roles.iter().map(|role| &**role));
+    (!rules.rules().is_empty()).then(|| Arc::new(rules))
+}
+
+/// What a request shows.
+fn shown(headers: &HeaderMap) -> Option<Shown> {
+    let text = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, rest) = text.split_once(' ')?;
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return Some(Shown::Token { user: None, token: rest.trim().as_bytes().to_vec() });
+    }
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let plain = String::from_utf8(STANDARD.decode(rest.trim()).ok()?).ok()?;
+    let (user, password) = plain.split_once(':')?;
+    Some(of_password(user, password))
+}
+
+fn of_password(user: &str, password: &str) -> Shown {
+    let user = user.to_owned();
+    match looks_like_token(password.as_bytes()) {
+        true => Shown::Token { user: Some(user), token: password.as_bytes().to_vec() },
+        false => Shown::Password { user, password: password.as_bytes().to_vec() },
+    }
+}
+
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    all.flat_map(|text| text.split(';')).find_map(|pair| {
+        let (name, value) = pair.trim().split_once('=')?;
+        (name == COOKIE).then_some(value)
+    })
+}
+
+/// Finds out who asks. The API and metrics are for users; the console's files, its login and health are for anybody.
+pub async fn authenticate(State(keeper): State<Gatekeeper>, mut request: Request<Body>, next: Next) -> Response {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
+    let peer = peer.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)));
+    let path = request.uri().path();
+    let api = (path.starts_with("/v1/") && path != "/v1/openapi.json") || path == "/metrics";
+    let page = path == "/" && request.method() == Method::GET;
+    if path == "/login" || path == "/logout" {
+        return next.run(request).await;
+    }
+    let caller = match keeper.caller(request.headers(), peer.ip()).await {
+        Ok(caller) => caller,
+        Err(why) => return turned_away(&keeper, peer, &why).await,
+    };
+    match &caller {
+        Caller::Stranger if page => return Redirect::to("/login").into_response(),
+        Caller::Stranger if api => return ask_who(request.headers()),
+        Caller::Stranger | Caller::Everyone | Caller::User(_) => {}
+    }
+    request.extensions_mut().insert(caller);
+    next.run(request).await
+}
+
+/// 401. A browser's own dialogue would hide the console's login, so it is not asked for one.
+fn ask_who(headers: &HeaderMap) -> Response {
+    let detail = "a user and a password, a token, or a login at /login is needed";
+    let mut response = Problem::new(StatusCode::UNAUTHORIZED, detail).into_response();
+    let methods: &[&'static str] =
+        if headers.contains_key("sec-fetch-mode") { &["Bearer"] } else { &["Basic realm=\"tieline\"", "Bearer"] };
+    for method in methods {
+        response.headers_mut().append(header::WWW_AUTHENTICATE, HeaderValue::from_static(method));
+    }
+    response
+}
+
+async fn turned_away(keeper: &Gatekeeper, peer: SocketAddr, why: &Wrong) -> Response {
+    let (status, words) = match why {
+        Wrong::Refused(_) => (StatusCode::UNAUTHORIZED, "the user, the password or the token is wrong"),
+        Wrong::TooOften => (StatusCode::TOO_MANY_REQUESTS, "too many attempts have failed"),
+        Wrong::Busy => (StatusCode::SERVICE_UNAVAILABLE, "too many wait to be checked"),
+    };
+    let detail = match why {
+        Wrong::Refused(detail) => detail.clone(),
+        Wrong::TooOften | Wrong::Busy => String::new(),
+    };
+    let (who, word) = (format!("http {peer}"), why.word());
+    let note = move |bus: &mut crate::bus::Bus, now| {
+        bus.note_access(denial(now, &who, "login_refused", "", "", word, detail));
+    };
+    // A node that is ending writes nothing down.
+    let _ = keeper.app.bus.call(note).await;
+    Problem::new(status, words).into_response()
+}
+
+/// The page that asks who one is.
+pub async fn login_page() -> Response {
+    page(StatusCode::OK, "")
+}
+
+fn page(status: StatusCode, words: &str) -> Response {
+    let text = include_str!("login.html").replace("{words}", words);
+    let kind = HeaderValue::from_static("text/html; charset=utf-8");
+    let store = HeaderValue::from_static("no-store");
+    (status, [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, store)], text).into_response()
+}
+
+/// Takes what the page sends; a cookie comes back.
+pub async fn login(
+    Extension(keeper): Extension<Gatekeeper>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    body: axum::body::Bytes,
+) -> Response {
+    let Entrance::Guarded(door) = &keeper.entrance else { return Redirect::to("/").into_response() };
+    let text = std::str::from_utf8(&body).ok().filter(|text| text.len() <= FORM_OCTETS_MAX).unwrap_or_default();
+    let member = |name: &str| {
+        let found = text.split('&').filter_map(|pair| pair.split_once('=')).find(|(known, _)| *known == name);
+        found.map(|(_, value)| decode(value, true)).unwrap_or_default()
+    };
+    let (answer, checked) = tokio::sync::oneshot::channel();
+    door.ask(peer.ip(), of_password(&member("user"), &member("password")), move |verdict| drop(answer.send(verdict)));
+    match checked.await.unwrap_or(Err(Wrong::Busy)) {
+        Ok(identity) if rules_of(&door.policy(), &identity).is_some() => {
+            let Some(token) = keeper.keep(identity) else {
+                return Problem::unavailable("the system gives no random octets").into_response();
+            };
+            let cookie =
+                format!("{COOKIE}={token}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict", LOGIN_HOLDS.as_secs());
+            ([(header::SET_COOKIE, cookie)], Redirect::to("/")).into_response()
+        }
+        Ok(_) => page(StatusCode::FORBIDDEN, "This user has no role."),
+        Err(why) => {
+            let _ = turned_away(&keeper, peer, &why).await;
+            let words = match why {
+                Wrong::Refused(_) => "The user or the password is wrong.",
+                Wrong::TooOften => "Too many attempts have failed. Try again in a while.",
+                Wrong::Busy => "Too many wait to be checked. Try again.",
+            };
+            page(StatusCode::UNAUTHORIZED, words)
+        }
+    }
+}
+
+/// Forgets a login.
+pub async fn logout(Extension(keeper): Extension<Gatekeeper>, headers: HeaderMap) -> Response {
+    if let Some(token) = cookie(&headers) {
+        keeper.logins.lock().unwrap_or_else(PoisonError::into_inner).remove(token);
+    }
+    let gone = format!("{COOKIE}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict");
+    ([(header::SET_COOKIE, gone)], Redirect::to("/login")).into_response()
+}
+
+/// Who the caller is, and its roles, for the console.
+pub async fn me(State(app): State<App>, Extension(caller): Extension<Caller>) -> Response {
+    let (user, roles) = match &caller {
+        Caller::Everyone | Caller::Stranger => (serde_json::Value::Null, Vec::new()),
+        Caller::User(known) => {
+            let policy = app.entrance.policy();
+            let roles = policy.as_ref().and_then(|policy| policy.roles_of(&known.identity).ok()).unwrap_or_default();
+            (known.identity.user.to_string().into(), roles.iter().map(ToString::to_string).collect())
+        }
+    };
+    json(serde_json::json!({ "user": user, "roles": roles }).to_string())
+}

@@ -1,0 +1,326 @@
+"""Users, roles and tokens with clients that are not ours: mosquitto, paho, and bare HTTP."""
+
+import base64
+import hashlib
+import hmac
+import json
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import paho.mqtt.client as mqtt
+import pytest
+from node import Node, tieline
+from waiting import until
+
+SECRET = "0123456789abcdef0123456789abcdef"
+ROLES = """
+[role.works]
+rules = [
+  "allow read site/#", "deny read site/secret/#", "allow publish site/{user}/#", "allow publish reply/{client}/#",
+  "allow read reply/{client}/#", "allow command site/#", "allow read $SYS/#",
+]
+"""
+ACCESS = """
+[access]
+users = "users.toml"
+roles = "roles.toml"
+loopback = "closed"
+messages_per_s = 200
+subscriptions_max = 5
+[access.jwt]
+keys = ["hs.key"]
+leeway = "0s"
+"""
+
+
+class Guarded(Node):
+    """A node whose users are in files beside its configuration."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        (folder / "roles.toml").write_text(ROLES)
+        (folder / "hs.key").write_text(SECRET)
+        self.add("anna", "works")
+        self.add("sec", "SECAUD")
+        self.add("boss", "ENGINEER", "VIEWER")
+        super().__init__(folder, more=ACCESS)
+
+    def user(self, verb, name, *words, word=None):
+        tieline("access", "user", verb, name, "--users", self.folder / "users.toml", *words, input=word)
+
+    def add(self, name, *roles):
+        self.user("add", name, *(word for role in roles for word in ("--role", role)), word=f"pw-{name}\n")
+
+    def ask(self, path, user=None, token=None, body=None, cookie=None):
+        """The status of a request, and its JSON or text."""
+        headers = {}
+        if user:
+            headers["Authorization"] = "Basic " + base64.b64encode(f"{user}:pw-{user}".encode()).decode()
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        if cookie:
+            headers["Cookie"] = cookie
+        data = None if body is None else json.dumps(body).encode()
+        if data:
+            headers["Content-Type"] = "application/json"
+        asked = urllib.request.Request(f"http://{self.http}{path}", data, headers)
+        try:
+            with urllib.request.urlopen(asked, timeout=30) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refused:
+            return refused.code, refused.read().decode()
+
+    def metric(self, name):
+        _, text = self.ask("/metrics", user="boss")
+        found = [line.rsplit(" ", 1)[1] for line in text.splitlines() if line.startswith(f"{name} ")]
+        return float(found[0]) if found else None
+
+    def audit(self):
+        status, text = self.ask("/v1/audit?limit=1000", user="sec")
+        assert status == 200, text
+        return json.loads(text)["entries"]
+
+
+def token(seconds=600, **claims):
+    """A token as RFC 7519 has it, made without a library of ours."""
+    part = lambda octets: base64.urlsafe_b64encode(octets).rstrip(b"=")
+    head = part(json.dumps({"alg": "HS256", "typ": "JWT"}).encode())
+    body = part(json.dumps({"sub": "tom", "exp": time.time() + seconds, **claims}).encode())
+    signature = hmac.new(SECRET.encode(), head + b"." + body, hashlib.sha256).digest()
+    return b".".join([head, body, part(signature)]).decode()
+
+
+class Client:
+    """One paho client of MQTT 5 that is connected, or was refused."""
+
+    def __init__(self, node, user=None, password=None, name=""):
+        self.got, self.acks, self.ended, self.subs = [], {}, [], {}
+        self.client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, client_id=name, protocol=mqtt.MQTTv5)
+        if user is not None:
+            self.client.username_pw_set(user, password)
+        self.code = None
+        self.client.on_connect = lambda _c, _u, _f, code, _p: setattr(self, "code", code.value)
+        self.client.on_message = lambda _c, _u, message: self.got.append((message.topic, message.payload.decode()))
+        self.client.on_disconnect = lambda _c, _u, _f, code, _p: self.ended.append(code.value)
+        self.client.on_publish = lambda _c, _u, mid, code, _p: self.acks.__setitem__(mid, code.value)
+        self.client.on_subscribe = lambda _c, _u, mid, codes, _p: self.subs.__setitem__(mid, [c.value for c in codes])
+        self.client.reconnect_delay_set(60, 60)
+        self.client.connect("127.0.0.1", node.mqtt_port)
+        self.client.loop_start()
+        until(lambda: self.code is not None, lambda: "no CONNACK")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.client.disconnect()
+        self.client.loop_stop()
+
+    def publish(self, topic, text="1", retain=False):
+        """The reason of the PUBACK."""
+        info = self.client.publish(topic, text, qos=1, retain=retain)
+        until(lambda: info.mid in self.acks, lambda: f"no PUBACK for {topic}")
+        return self.acks[info.mid]
+
+    def subscribe(self, topic):
+        """The reason of the SUBACK."""
+        _, mid = self.client.subscribe(topic, qos=1)
+        until(lambda: mid in self.subs, lambda: f"no SUBACK for {topic}")
+        return self.subs[mid][0]
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory):
+    with Guarded(tmp_path_factory.mktemp("access")) as running:
+        yield running
+        running.alive()
+
+
+def mosquitto(node, topic, *words):
+    port = str(node.mqtt_port)
+    command = ["mosquitto_pub", "-h", "127.0.0.1", "-p", port, "-t", topic, "-m", "1", "-q", "1", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("version", ["mqttv311", "mqttv5"])
+def test_mosquitto_comes_in_with_a_password_and_not_without(node, version):
+    assert mosquitto(node, "site/anna/x", "-V", version, "-u", "anna", "-P", "pw-anna").returncode == 0
+    assert mosquitto(node, "site/anna/x", "-V", version, "-u", "anna", "-P", "wrong").returncode != 0
+    assert mosquitto(node, "site/anna/x", "-V", version, "-u", "nobody", "-P", "pw-anna").returncode != 0
+    assert mosquitto(node, "site/anna/x", "-V", version).returncode != 0
+
+
+def test_what_a_role_allows_is_done_and_nothing_else(node):
+    with Client(node, "anna", "pw-anna", "desk") as anna, Client(node, "boss", "pw-boss", "boss") as boss:
+        assert (anna.code, boss.code) == (0, 0)
+        assert anna.publish("site/anna/a") == 0
+        assert anna.publish("site/boss/a") == 0x87
+        assert anna.publish("other") == 0x87
+        assert anna.subscribe("#") == 1, "some of it may be read"
+        assert anna.subscribe("other/#") == 0x87
+        assert boss.publish("site/secret/key", "hidden", retain=True) == 0
+        assert boss.publish("other", "hidden", retain=True) == 0
+        assert boss.publish("site/open", "seen", retain=True) == 0
+        until(lambda: ("site/open", "seen") in anna.got, lambda: anna.got)
+        assert all(text != "hidden" for _, text in anna.got), anna.got
+    with Client(node, "anna", "pw-anna", "desk") as anna:
+        anna.subscribe("site/#")
+        until(lambda: ("site/open", "seen") in anna.got, lambda: anna.got)
+        assert all(text != "hidden" for _, text in anna.got), f"last values: {anna.got}"
+    denied = {(line["who"].split()[-1], line["mode"], line["topic"]) for line in node.audit() if line["phase"] == "denied"}
+    assert {("desk", "publish", "site/boss/a"), ("desk", "read", "other/#")} <= denied
+
+
+def test_changes_reach_sessions_that_are_here(node):
+    node.add("temp", "works")
+    with until(lambda: admitted(node, "temp"), lambda: "temp is not let in") as temp:
+        assert temp.publish("site/temp/a") == 0
+        node.user("roles", "temp", "--role", "VIEWER")
+        until(lambda: temp.publish("site/temp/a") == 0x87, lambda: "the old role still holds")
+        assert not temp.ended
+        node.user("remove", "temp")
+        until(lambda: temp.ended, lambda: "the session goes on")
+        assert temp.ended[0] == 0x87
+    phases = {line["phase"] for line in node.audit()}
+    assert {"policy", "session_ended"} <= phases
+
+
+def admitted(node, user):
+    """A client, once the node has taken the file that has its user."""
+    client = Client(node, user, f"pw-{user}")
+    if client.code == 0:
+        return client
+    client.__exit__()
+    time.sleep(1)
+    return None
+
+
+def test_a_token_lets_in_until_it_ends(node):
+    with Client(node, "", token(roles=["VIEWER"])) as tom:
+        assert tom.code == 0
+        assert tom.subscribe("site/#") == 1
+        assert tom.publish("site/tom/a") == 0x87
+    for wrong in [token(roles=["VIEWER"])[:-4] + "AAAA", token(-1, roles=["VIEWER"]), token(roles=["NONE"]), token()]:
+        with Client(node, "", wrong) as tom:
+            assert tom.code in (0x86, 0x87), wrong
+    with Client(node, "tom", token(3, roles=["VIEWER"])) as tom:
+        assert tom.code == 0
+        until(lambda: tom.ended, lambda: "the session outlives its token")
+        assert tom.ended[0] == 0x87
+
+
+def test_a_client_identifier_belongs_to_its_user(node):
+    with Client(node, "boss", "pw-boss", "plc-1") as boss, Client(node, "anna", "pw-anna", "plc-1") as anna:
+        assert (boss.code, anna.code) == (0, 0x85)
+        assert boss.publish("site/open", "still here") == 0
+
+
+def test_each_has_limits(node):
+    with Client(node, "anna", "pw-anna", "limits") as anna:
+        assert [anna.subscribe(f"site/{number}") for number in range(6)] == [1, 1, 1, 1, 1, 0x97]
+    with Client(node, "anna", "pw-anna", "rates") as anna:
+        infos = [anna.client.publish("site/anna/n", str(number), qos=1) for number in range(600)]
+        until(lambda: len(anna.acks) >= 600, lambda: len(anna.acks))
+        codes = [anna.acks[info.mid] for info in infos]
+        assert codes.count(0x97) > 0 and codes.count(0) >= 200, {code: codes.count(code) for code in set(codes)}
+    assert node.metric("tieline_access_over_rate_total") > 0
+
+
+def test_http_knows_the_same_users(node):
+    assert node.ask("/v1/status")[0] == 401
+    assert node.ask("/metrics")[0] == 401
+    assert node.ask("/healthz")[0] == 200
+    assert "detail" not in json.loads(node.ask("/healthz")[1])
+    assert node.ask("/v1/status", user="anna")[0] == 200
+    status, text = node.ask("/v1/me", user="anna")
+    assert (status, json.loads(text)) == (200, {"user": "anna", "roles": ["works"]})
+    assert node.ask("/v1/me", token=token(roles=["VIEWER"]))[0] == 200
+    assert node.ask("/v1/me", token=token(-1, roles=["VIEWER"]))[0] == 401
+    assert node.ask("/v1/publish", user="anna", body={"topic": "site/anna/h", "payload": "1", "retain": True})[0] == 200
+    assert node.ask("/v1/publish", user="anna", body={"topic": "site/boss/h", "payload": "1"})[0] == 403
+    assert node.ask("/v1/publish", user="boss", body={"topic": "site/secret/h", "payload": "1", "retain": True})[0] == 200
+    listed = json.loads(node.ask("/v1/topics?filter=site/%23", user="anna")[1])["topics"]
+    topics = {topic["topic"] for topic in listed}
+    assert "site/anna/h" in topics and not any(topic.startswith("site/secret") for topic in topics)
+    assert node.ask("/v1/topics/site/secret/h", user="anna")[0] == 403
+    assert node.ask("/v1/history?topic=site/anna/h", user="anna")[0] == 200
+    assert node.ask("/v1/history?topic=site/%23", user="anna")[0] == 403
+    assert node.ask("/v1/audit", user="anna")[0] == 403
+    assert node.ask("/v1/command", user="sec", body={"topic": "site/x", "value": True})[0] == 403
+    assert node.ask("/v1/command", user="anna", body={"topic": "site/x", "value": True})[0] == 404
+
+
+def test_the_console_asks_who_one_is(node):
+    class Stay(urllib.request.HTTPRedirectHandler):
+        def redirect_request(self, *_):
+            return None
+
+    opener = urllib.request.build_opener(Stay)
+
+    def post(path, form, headers=None):
+        asked = urllib.request.Request(f"http://{node.http}{path}", urllib.parse.urlencode(form).encode(), headers or {})
+        try:
+            return opener.open(asked, timeout=30)
+        except urllib.error.HTTPError as answer:
+            return answer
+
+    page = urllib.request.urlopen(f"http://{node.http}/", timeout=30)
+    assert page.url.endswith("/login") and "Password" in page.read().decode()
+    assert post("/login", {"user": "anna", "password": "wrong"}).status == 401
+    assert post("/login", {"user": "anna", "password": "pw-anna"}, {"Origin": "http://evil.example"}).status == 403
+    let_in = post("/login", {"user": "anna", "password": "pw-anna"})
+    assert (let_in.status, let_in.headers["Location"]) == (303, "/")
+    cookie = let_in.headers["Set-Cookie"]
+    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie
+    cookie = cookie.split(";")[0]
+    assert node.ask("/v1/status", cookie=cookie)[0] == 200
+    assert node.ask("/v1/audit", cookie=cookie)[0] == 403
+    assert post("/logout", {}, {"Cookie": cookie}).status == 303
+    assert node.ask("/v1/status", cookie=cookie)[0] == 401
+
+
+def test_a_flood_of_wrong_passwords_stops_nobody(tmp_path):
+    with Guarded(tmp_path) as node, Client(node, "boss", "pw-boss", "boss") as boss:
+        for number in range(40):
+            done = mosquitto(node, "x", "-V", "mqttv5", "-u", "anna", "-P", f"guess{number}")
+            assert done.returncode != 0
+        began = time.monotonic()
+        assert boss.publish("site/x") == 0
+        assert time.monotonic() - began < 5
+        # A password that is known is taken even from an address that is not looked at for a while.
+        with Client(node, "boss", "pw-boss", "boss-2") as again:
+            assert again.code == 0
+        _, text = node.ask("/metrics", user="boss")
+        ends = {line.split('"')[1]: float(line.split()[-1]) for line in text.splitlines() if "logins_total{" in line}
+        assert ends["wrong"] >= 10 and ends["too_often"] >= 1, ends
+
+
+def test_decisions_are_explained_offline(node):
+    def ask(user, verb, topic, check=True):
+        words = ["access", "test", user, verb, topic, "--config", node.config]
+        return tieline(*words, check=check)
+
+    said = ask("anna", "read", "site/secret/key", check=False)
+    assert said.returncode == 3 and "denies       works: deny read site/secret/#" in said.stdout, said.stdout
+    assert "anna may command site/x" in ask("anna", "command", "site/x").stdout
+    assert "some topics of the filter" in ask("anna", "read", "#").stdout
+    assert "3 users" in tieline("access", "check", "--config", node.config).stdout
+    listed = tieline("access", "user", "list", "--users", node.folder / "users.toml").stdout
+    assert "anna" in listed and "pw-anna" not in listed
+    (node.folder / "bad.toml").write_text('[role.x]\nrules = ["allow fly #"]\n')
+    (node.folder / "other.toml").write_text('[access]\nusers = "users.toml"\nroles = "bad.toml"\n')
+    refused = tieline("access", "check", "--config", node.folder / "other.toml", check=False)
+    assert refused.returncode == 1 and "bad.toml:2:10: role.x.rules" in refused.stderr, refused.stderr
+
+
+def test_our_clients_show_who_they_are(node):
+    word = node.folder / "anna.secret"
+    word.write_text("pw-anna\n")
+    who = ["--user", "anna", "--password-file", word]
+    tieline("pub", "site/anna/cli", "5", "--retain", "--mqtt", node.mqtt, *who)
+    assert tieline("get", "site/anna/cli", "--http", node.http, *who).stdout.strip() == "5"
+    assert tieline("get", "site/anna/cli", "--http", node.http, check=False).returncode == 1
+    assert "may not read" in tieline("get", "site/secret/x", "--http", node.http, *who, check=False).stderr
