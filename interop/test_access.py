@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import json
+import socket
 import subprocess
 import time
 import urllib.error
@@ -210,6 +211,113 @@ def test_a_token_lets_in_until_it_ends(node):
         assert tom.code == 0
         until(lambda: tom.ended, lambda: "the session outlives its token")
         assert tom.ended[0] == 0x87
+
+
+def packet(first, body):
+    """A packet whose body is shorter than 16,384 octets."""
+    assert len(body) < 16_384
+    length = [len(body)] if len(body) < 128 else [len(body) % 128 | 128, len(body) // 128]
+    return bytes([first, *length]) + body
+
+
+def field(octets):
+    return len(octets).to_bytes(2, "big") + octets
+
+
+class Scram:
+    """The client's side of SCRAM-SHA-256 (RFC 5802) in MQTT 5, from the standard library alone."""
+
+    def __init__(self, node, user, password):
+        self.password = password.encode()
+        self.first = f"n={user},r=fyko+d2lbbFgONRv9qkxdawL"
+        self.stream = socket.create_connection(("127.0.0.1", node.mqtt_port), 30)
+
+    def properties(self, data):
+        """The method and what it says."""
+        inner = b"\x15" + field(b"SCRAM-SHA-256") + b"\x16" + field(data)
+        assert len(inner) < 16_384
+        length = [len(inner)] if len(inner) < 128 else [len(inner) % 128 | 128, len(inner) // 128]
+        return bytes(length) + inner
+
+    def send(self, octets):
+        self.stream.sendall(octets)
+
+    def receive(self):
+        """The type of the next packet and its body."""
+        first = self.stream.recv(1)
+        if not first:
+            return None, b""
+        length = shift = 0
+        while True:
+            octet = self.stream.recv(1)[0]
+            length |= (octet & 127) << shift
+            shift += 7
+            if octet < 128:
+                break
+        body = b""
+        while len(body) < length:
+            body += self.stream.recv(length - len(body))
+        return first[0] >> 4, body
+
+    def data(self, body, at):
+        """The authentication data of a packet whose properties begin there."""
+        at += 1 if body[at] < 128 else 2
+        while at < len(body):
+            kind, at = body[at], at + 1
+            size = {0x11: 4, 0x13: 2, 0x21: 2, 0x22: 2, 0x24: 1, 0x25: 1, 0x27: 4, 0x28: 1, 0x29: 1, 0x2A: 1}.get(kind)
+            if size:
+                at += size
+                continue
+            length = int.from_bytes(body[at : at + 2], "big")
+            value, at = body[at + 2 : at + 2 + length], at + 2 + length
+            if kind == 0x16:
+                return value
+        return None
+
+    def connect(self):
+        flags = field(b"MQTT") + b"\x05\x02\x00\x3c"
+        properties = self.properties(f"n,,{self.first}".encode())
+        self.send(packet(0x10, flags + properties + field(b"scram-client")))
+        return self.finish()
+
+    def again(self):
+        self.send(packet(0xF0, b"\x19" + self.properties(f"n,,{self.first}".encode())))
+        return self.finish()
+
+    def finish(self):
+        """The reason of the last packet; the server's signature is checked."""
+        kind, body = self.receive()
+        if kind != 15:
+            return kind, body[1] if kind == 2 else body[:1]
+        assert body[0] == 0x18
+        challenge = self.data(body, 1).decode()
+        nonce, salt, rounds = (part[2:] for part in challenge.split(","))
+        salted = hashlib.pbkdf2_hmac("sha256", self.password, base64.b64decode(salt), int(rounds))
+        sign = lambda key, octets: hmac.new(key, octets, hashlib.sha256).digest()
+        key = sign(salted, b"Client Key")
+        unproved = f"c=biws,r={nonce}"
+        signed = f"{self.first},{challenge},{unproved}".encode()
+        signature = sign(hashlib.sha256(key).digest(), signed)
+        proof = base64.b64encode(bytes(a ^ b for a, b in zip(key, signature))).decode()
+        self.send(packet(0xF0, b"\x18" + self.properties(f"{unproved},p={proof}".encode())))
+        kind, body = self.receive()
+        if kind in (2, 15):
+            reason = body[1] if kind == 2 else body[0]
+            if reason == 0:
+                expected = base64.b64encode(sign(sign(salted, b"Server Key"), signed))
+                assert self.data(body, 2 if kind == 2 else 1) == b"v=" + expected
+            return kind, reason
+        return kind, body[0] if body else None
+
+
+def test_scram_proves_a_password_without_sending_it(node):
+    good = Scram(node, "anna", "pw-anna")
+    assert good.connect() == (2, 0)
+    assert good.again() == (15, 0), "a client that is in proves itself again"
+    for user, password in [("anna", "wrong"), ("nobody", "pw-anna")]:
+        assert Scram(node, user, password).connect() == (2, 0x86)
+    good.password = b"wrong"
+    assert good.again() == (14, 0x87), "who does not is disconnected"
 
 
 def test_a_client_identifier_belongs_to_its_user(node):

@@ -116,8 +116,11 @@ impl Owner<Wire> for ClientOwner {
             ServerEvent::Publish(request) => self.publish(session, now, request),
             ServerEvent::Subscribe(request) => self.subscribe(session, now, &request),
             ServerEvent::Unsubscribe(request) => self.unsubscribe(session, &request),
-            // No method is known: a client that names one is not let in.
-            ServerEvent::Auth(_) => {}
+            ServerEvent::Auth(step) => {
+                if let Some(request) = self.turnstile.step(session, now, &self.bus, &step) {
+                    self.enter(session, now, &request);
+                }
+            }
             ServerEvent::Ended(ended) => self.ended(now, &ended),
         }
         wake(&self.bus.borrow());
@@ -131,16 +134,27 @@ impl Owner<Wire> for ClientOwner {
 
 impl ClientOwner {
     fn connect(&mut self, session: &Session<Wire>, now: Now, request: ConnectRequest) {
-        if request.properties.authentication_method().is_some() {
-            let words = "no enhanced authentication method is known";
+        if request.properties.authentication_method().is_some_and(|method| !self.turnstile.knows(&method)) {
+            let words = "no such method of enhanced authentication is known";
             return session.with(|wire, _| wire.mqtt.refuse(ReasonCode::BadAuthenticationMethod, words));
         }
-        let Some(request) = self.turnstile.admit(session, now, &self.bus, request) else { return };
+        if let Some(request) = self.turnstile.admit(session, now, &self.bus, request) {
+            self.enter(session, now, &request);
+        }
+    }
+
+    /// Gives a client that may come in its place.
+    fn enter(&mut self, session: &Session<Wire>, now: Now, request: &ConnectRequest) {
         let (name, peer) = (&request.client_id, self.peer);
-        let Entered { key, generation, number, resume, expiry_s } = self.bus.borrow_mut().enter(session, &request);
+        let Entered { key, generation, number, resume, expiry_s } = self.bus.borrow_mut().enter(session, request);
         let response_information = Some(Text::truncated(&format!("reply/{name}")));
         let resumed = resume.is_some();
-        let options = Accept { resume, session_expiry_s: expiry_s, response_information, ..Accept::default() };
+        let options = Accept {
+            resume,
+            session_expiry_s: expiry_s,
+            response_information,
+            authentication_data: self.turnstile.answer(),
+        };
         if !session.with(|wire, _| wire.mqtt.accept(now, options)) {
             self.turnstile.leave(&self.bus);
             return self.bus.borrow_mut().leave(now, (key, generation, number), None, None);

@@ -17,6 +17,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use std::fmt;
 use std::num::NonZeroU32;
 
+/// The name of the method in MQTT.
+pub const METHOD: &str = "SCRAM-SHA-256";
 /// Octets of one message of a client.
 pub const MESSAGE_OCTETS_MAX: usize = 1024;
 /// Rounds for new passwords, as RFC 7677 section 4 asks for at least 4,096; RFC 9865 leans to more.

@@ -3,13 +3,14 @@
 use super::door::{Door, Shown, Wrong};
 use super::gate::{Entrance, denial};
 use super::jwt::looks_like_token;
+use super::scram::{Exchange, METHOD};
 use crate::bus::{SharedBus, Wire, wake};
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use tieline_access::{Identity, Reach, Refused, SessionKey, Verb};
 use tieline_core::{Filter, Now};
-use tieline_mqtt::{ConnectRequest, ReasonCode};
+use tieline_mqtt::{AuthRequest, Binary, ConnectRequest, ReasonCode};
 use tieline_net::Session;
 
 /// What came of a check, until the connection is told.
@@ -58,6 +59,10 @@ struct Guarded {
     peer: SocketAddr,
     verdict: Verdict,
     pass: Option<SessionKey>,
+    /// An exchange of SCRAM, and the CONNECT that it is for; none of one that is in and proves itself again.
+    exchange: Option<(Exchange, Option<Box<ConnectRequest>>)>,
+    /// The last word of an exchange, for CONNACK.
+    answer: Option<Binary>,
 }
 
 impl Turnstile {
@@ -66,7 +71,7 @@ impl Turnstile {
     pub fn new(entrance: &Entrance, peer: SocketAddr, stranger: Stranger) -> Self {
         let guarded = entrance.door().map(|door| {
             let (door, verdict) = (door.clone(), Verdict::default());
-            Box::new(Guarded { door, peer, verdict, pass: None })
+            Box::new(Guarded { door, peer, verdict, pass: None, exchange: None, answer: None })
         });
         Self { stranger: Some(stranger), guarded }
     }
@@ -84,6 +89,29 @@ impl Turnstile {
             Some(guarded) => guarded.admit(session, now, bus, request),
             None => Some(request),
         }
+    }
+
+    /// Takes a step of an enhanced authentication (MQTT 5.0 section 4.12). Some request is to be gone on with.
+    pub fn step(
+        &mut self,
+        session: &Session<Wire>,
+        now: Now,
+        bus: &SharedBus,
+        step: &AuthRequest,
+    ) -> Option<ConnectRequest> {
+        self.guarded.as_mut()?.step(session, now, bus, step)
+    }
+
+    /// What CONNACK says last of an enhanced authentication.
+    #[must_use]
+    pub fn answer(&mut self) -> Option<Binary> {
+        self.guarded.as_mut()?.answer.take()
+    }
+
+    /// Whether a method of enhanced authentication is known here.
+    #[must_use]
+    pub fn knows(&self, method: &str) -> bool {
+        self.guarded.is_some() && method == METHOD
     }
 
     /// The client has its place on the bus.
@@ -144,6 +172,10 @@ impl Guarded {
         bus: &SharedBus,
         request: ConnectRequest,
     ) -> Option<ConnectRequest> {
+        if request.properties.authentication_method().is_some() {
+            self.begin(session, now, bus, request);
+            return None;
+        }
         let verdict = self.verdict.borrow_mut().take();
         match verdict {
             Some(Ok(identity)) => self.let_in(session, now, bus, request, identity),
@@ -168,6 +200,78 @@ impl Guarded {
                 None
             }
         }
+    }
+
+    /// Takes the first message of SCRAM, which CONNECT brings.
+    fn begin(&mut self, session: &Session<Wire>, now: Now, bus: &SharedBus, request: ConnectRequest) {
+        let data = request.properties.authentication_data();
+        let missing = || Wrong::Refused("SCRAM without its first message".to_owned());
+        let begun = data.ok_or_else(missing).and_then(|data| self.door.begin_scram(self.peer.ip(), &data.bytes()));
+        match begun {
+            Ok((exchange, answer)) => {
+                self.exchange = Some((exchange, Some(Box::new(request))));
+                session.with(|wire, now| wire.mqtt.challenge(now, Binary::new(answer.into_bytes()).ok()));
+            }
+            Err(why) => self.turn_away(session, now, bus, &request, &why),
+        }
+    }
+
+    fn step(
+        &mut self,
+        session: &Session<Wire>,
+        now: Now,
+        bus: &SharedBus,
+        step: &AuthRequest,
+    ) -> Option<ConnectRequest> {
+        let data = step.data.as_ref().map(Binary::bytes).unwrap_or_default();
+        let Some((exchange, request)) = self.exchange.take() else {
+            self.begin_again(session, now, bus, &data);
+            return None;
+        };
+        let finished = self.door.finish_scram(self.peer.ip(), exchange, &data);
+        match (finished, request) {
+            (Ok((identity, answer)), Some(request)) => {
+                self.answer = Binary::new(answer.into_bytes()).ok();
+                self.let_in(session, now, bus, *request, identity)
+            }
+            (Ok((identity, answer)), None) if self.is(bus, &identity.user) => {
+                let answer = Binary::new(answer.into_bytes()).ok();
+                session.with(|wire, _| wire.mqtt.authenticated(answer));
+                None
+            }
+            (Err(why), Some(request)) => {
+                self.turn_away(session, now, bus, &request, &why);
+                None
+            }
+            (Ok(_) | Err(_), None) => {
+                self.cast_out(session, now, bus);
+                None
+            }
+        }
+    }
+
+    /// A client that is in proves itself again (AUTH 0x19).
+    fn begin_again(&mut self, session: &Session<Wire>, now: Now, bus: &SharedBus, data: &[u8]) {
+        match self.door.begin_scram(self.peer.ip(), data) {
+            Ok((exchange, answer)) => {
+                self.exchange = Some((exchange, None));
+                session.with(|wire, now| wire.mqtt.challenge(now, Binary::new(answer.into_bytes()).ok()));
+            }
+            Err(_) => self.cast_out(session, now, bus),
+        }
+    }
+
+    fn is(&self, bus: &SharedBus, user: &str) -> bool {
+        let bus = bus.borrow();
+        self.pass.and_then(|pass| bus.guard()?.user(pass)) == Some(user)
+    }
+
+    /// Section 4.12.1: a client that fails to prove itself again is disconnected.
+    fn cast_out(&self, session: &Session<Wire>, now: Now, bus: &SharedBus) {
+        let who = self.who(bus, "");
+        let words = "the client has not proved itself again".to_owned();
+        session.with(|wire, _| wire.mqtt.disconnect(ReasonCode::NotAuthorized, &words));
+        bus.borrow_mut().note_access(denial(now, &who, "session_ended", "", "", "", words));
     }
 
     fn let_in(
@@ -203,7 +307,11 @@ impl Guarded {
     /// The client learns one word; the log, why.
     fn turn_away(&self, session: &Session<Wire>, now: Now, bus: &SharedBus, request: &ConnectRequest, why: &Wrong) {
         let (reason, words) = match why {
-            Wrong::Refused(_) if request.user_name.is_none() && request.password.is_none() => {
+            Wrong::Refused(_)
+                if request.user_name.is_none()
+                    && request.password.is_none()
+                    && request.properties.authentication_method().is_none() =>
+            {
                 (ReasonCode::NotAuthorized, "a user and a password, or a token, are needed")
             }
             Wrong::Refused(_) => (ReasonCode::BadUserNameOrPassword, ""),
