@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime};
 use tieline_access::{Identity, Logins, Policy};
 use tieline_net::Clock;
 
-/// Checks that may wait; one more is refused. Half a minute of argon2id at most stands before a peer.
+/// Checks that may wait; one more is refused. Each costs some tens of milliseconds.
 pub const WAITING_MAX: usize = 256;
 /// How often the files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
