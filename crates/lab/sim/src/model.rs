@@ -7,7 +7,7 @@ use crate::Owner;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use tieline_core::{Instant, Now};
-use tieline_dnp3::app::{CommandStatus, Fragment, Function, Walk};
+use tieline_dnp3::app::{CommandStatus, Found, Fragment, Function, Walk};
 use tieline_dnp3::endpoint::{Endpoint, EndpointConfig, Received, Role};
 use tieline_dnp3::link::LinkAddress;
 use tieline_dnp3::master::{Master, MasterEvent, OfflineReason, TaskOutcome};
@@ -344,8 +344,8 @@ impl Model {
         if !fragment.control.con {
             return;
         }
-        let (mut walk, mut events) = (Walk::new(), Vec::new());
-        while let Some((object, measurement)) = walk.next(fragment.objects) {
+        let mut events = Vec::new();
+        for (object, measurement) in Walk::new(fragment.objects).measurements() {
             if measurement.point_type.event_group() == object.group {
                 events.extend(number_of(&measurement).and_then(|number| number.checked_sub(1)));
             }
@@ -369,11 +369,17 @@ pub const READ_TOKENS: u64 = 1 << 32;
 
 impl Owner<Master> for Model {
     fn event(&mut self, master: &mut Master, _now: Now, event: MasterEvent) {
-        if !matches!(event, MasterEvent::Measurement { .. }) {
+        if !matches!(event, MasterEvent::Values { .. }) {
             self.tell(|| format!("master: {event:?}"));
         }
         match event {
-            MasterEvent::Measurement { measurement, event, .. } => self.handle_measurement(&measurement, event),
+            MasterEvent::Values { values, .. } => {
+                for found in &values {
+                    if let Found::Measurement { measurement, event, .. } = found {
+                        self.handle_measurement(&measurement, event);
+                    }
+                }
+            }
             MasterEvent::FragmentEnd { confirm_held: true, .. } => self.holds = true,
             MasterEvent::FragmentEnd { .. } if !self.holds => self.store(),
             MasterEvent::Ready => self.is_ready = true,

@@ -230,6 +230,12 @@ impl Endpoint {
         self.reassembler.fragment()
     }
 
+    /// Hands the fragment over, so that input is taken again.
+    pub(crate) fn take_fragment(&mut self) -> Vec<u8> {
+        self.decoder.release();
+        self.reassembler.take()
+    }
+
     /// Frees the fragment, so that input is taken again.
     pub fn release(&mut self) {
         self.decoder.release();

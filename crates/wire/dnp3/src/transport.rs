@@ -153,6 +153,13 @@ impl Reassembler {
         self.complete = false;
     }
 
+    /// Hands the complete fragment over; empty while there is none. What is held is dropped.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        let fragment = if self.complete { core::mem::take(&mut self.fragment) } else { Vec::new() };
+        self.release();
+        fragment
+    }
+
     /// Takes a frame's user data as a segment and says whether it completed a fragment. A complete fragment that was
     /// not released is dropped.
     ///

@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 use tieline_core::{CommandMode, Instant};
-use tieline_dnp3::app::CommandStatus;
+use tieline_dnp3::app::{CommandStatus, Found};
 use tieline_dnp3::lean::{Carrier, LeanConfig, Side};
 use tieline_dnp3::master::{Master, MasterConfig, MasterEvent};
 use tieline_dnp3::outstation::{
@@ -283,11 +283,13 @@ async fn play_centre(
         let socket = Socket::connect(to, datagrams, role.marks(marks)).await?;
         let (given, ready) = (Rc::clone(&given), Rc::clone(&ready));
         links.push(Link::start(kind, clock, socket, master(role.way), move |event, read| match event {
-            MasterEvent::Measurement { measurement, event: true, unsolicited: true } => {
-                if let Some(fault) = fault_of(&measurement) {
+            MasterEvent::Values { values, unsolicited: true } => values.iter().for_each(|found| {
+                if let Found::Measurement { measurement, event: true, .. } = found
+                    && let Some(fault) = fault_of(&measurement)
+                {
                     given.borrow_mut().push(read.given(kind, fault));
                 }
-            }
+            }),
             MasterEvent::Ready => ready.set(ready.get() + 1),
             _ => {}
         }));
@@ -297,7 +299,10 @@ async fn play_centre(
         let (samples, ready) = (Rc::clone(&samples), Rc::clone(&ready));
         bulk.push(Link::start(Kind::Command, clock, socket, Master::new(MasterConfig::default()), move |event, _| {
             match event {
-                MasterEvent::Measurement { event: true, .. } => samples.set(samples.get() + 1),
+                MasterEvent::Values { values, .. } => {
+                    let events = values.iter().filter(Found::is_event).count();
+                    samples.set(samples.get() + u64::try_from(events).unwrap_or(0));
+                }
                 MasterEvent::Ready => ready.set(ready.get() + 1),
                 _ => {}
             }
@@ -358,11 +363,12 @@ async fn play_ieds(role: &Role, listen: &[SocketAddr], signals: &mut impl Signal
             timer.wait(due).await?;
             due += step;
             link.call(|station, now| {
-                for index in 0..SAMPLES {
+                let sample = |index| {
                     let value = Measured::Analog(f64::from(round) + f64::from(index) / 1000.0);
                     let (point_type, flags) = (PointType::Analog, Flags::ONLINE);
-                    let _ = station.update(now, Measurement { point_type, index, value, flags, stamp: None });
-                }
+                    Measurement { point_type, index, value, flags, stamp: None }
+                };
+                let _ = station.update_all(now, (0..SAMPLES).map(sample));
             });
         }
         if due >= last {

@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use tieline_core::{Machine, Now};
+use tieline_dnp3::app::Found;
 use tieline_dnp3::master::{Master, MasterConfig, MasterEvent};
 use tieline_dnp3::outstation::OutstationEvent;
 use tieline_dnp3::{Measured, Measurement, PointType};
@@ -105,13 +106,7 @@ impl Reader {
 
     fn take(&mut self, event: &MasterEvent) {
         match event {
-            MasterEvent::Measurement { measurement, event: true, unsolicited: true } => {
-                if self.is_due(measurement) {
-                    self.right += 1;
-                } else {
-                    self.wrong += 1;
-                }
-            }
+            MasterEvent::Values { values, unsolicited: true } => values.iter().for_each(|found| self.check(&found)),
             MasterEvent::FragmentEnd { unsolicited: true, .. } => self.end(),
             MasterEvent::Ready => self.tally.count_ready(),
             MasterEvent::Online
@@ -119,14 +114,20 @@ impl Reader {
             | MasterEvent::Restarted
             | MasterEvent::EventsLost
             | MasterEvent::Indications(_)
-            | MasterEvent::Measurement { .. }
+            | MasterEvent::Values { .. }
             | MasterEvent::FragmentEnd { .. }
             | MasterEvent::Answer { .. }
             | MasterEvent::LinkAlive
-            | MasterEvent::Object { .. }
             | MasterEvent::Files(_)
             | MasterEvent::Security(_)
             | MasterEvent::TaskDone { .. } => {}
+        }
+    }
+
+    fn check(&mut self, found: &Found) {
+        match found {
+            Found::Measurement { measurement, event: true, .. } if self.is_due(measurement) => self.right += 1,
+            Found::Measurement { .. } | Found::Object { .. } => self.wrong += 1,
         }
     }
 

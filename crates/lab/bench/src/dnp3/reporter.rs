@@ -52,13 +52,15 @@ impl Reporter {
         if !self.enabled || !self.go.is_on() || self.outstation.stats().events_waiting > 0 {
             return;
         }
-        for index in 0..self.values {
-            let value = Measured::Analog(value_of(self.reports, index));
-            let measurement =
-                Measurement { point_type: PointType::Analog, index, value, flags: Flags::ONLINE, stamp: None };
-            let updated = self.outstation.update(now, measurement);
-            debug_assert_eq!(updated, Ok(()));
-        }
+        let reports = self.reports;
+        let updated = self.outstation.update_all(
+            now,
+            (0..self.values).map(|index| {
+                let value = Measured::Analog(value_of(reports, index));
+                Measurement { point_type: PointType::Analog, index, value, flags: Flags::ONLINE, stamp: None }
+            }),
+        );
+        debug_assert_eq!(updated, Ok(()));
         self.reports += 1;
         self.tally.count_begun();
     }

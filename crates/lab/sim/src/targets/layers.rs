@@ -104,10 +104,14 @@ pub(super) fn app(octets: &[u8]) {
         cto = header.common_time().or(cto);
         measured.extend(header.measurements(cto).map(|measurement| (header.object(), measurement)));
     }
-    let mut walk = Walk::new();
-    let walked: Vec<_> = std::iter::from_fn(|| walk.next(fragment.objects)).collect();
+    let walked: Vec<_> = Walk::new(fragment.objects).measurements().collect();
     // As text: what is no number does not equal itself.
     assert_eq!(format!("{walked:?}"), format!("{measured:?}"));
+    // All at once goes another way than one by one.
+    let (mut walk, mut together) = (Walk::new(fragment.objects), Vec::new());
+    let one_by_one: Vec<_> = std::iter::from_fn(|| walk.next()).collect();
+    Walk::new(fragment.objects).for_each(|found| together.push(found));
+    assert_eq!(format!("{one_by_one:?}"), format!("{together:?}"));
 }
 
 /// The number of a layout of the table, then octets of an object: what was read and written again reads the same.

@@ -300,11 +300,7 @@ fn show(
     kind: Kind,
     station: &Substation,
 ) {
-    session.with(|outstation, _| {
-        for measurement in measurements(kind, station) {
-            let _ = outstation.update(now, measurement);
-        }
-    });
+    let _ = session.with(|outstation, _| outstation.update_all(now, measurements(kind, station)));
 }
 
 async fn run(stations: &[(Kind, Station)], shared: &Shared) {

@@ -18,13 +18,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::{CommandOutcome, DeviceId, Now, PointId, Refusal};
+use tieline_dnp3::Classes;
+use tieline_dnp3::app::{Found, Values};
 use tieline_dnp3::channel::{Channel, ChannelEvent};
 use tieline_dnp3::endpoint::LinkService;
 use tieline_dnp3::lean::LeanConfig;
 use tieline_dnp3::link::LinkAddress;
 use tieline_dnp3::master::{Master, MasterConfig, MasterEvent, OfflineReason, TaskOutcome, TimeSync};
 use tieline_dnp3::secure::{AuthError, SecurityEvent};
-use tieline_dnp3::{Classes, Measurement};
 use tieline_net::{Closed, Limits, Marks, Owner, Peer, Session, Shard};
 use tieline_poll::{DeviceSpec, LinkState, PointTable, PollResult, PollSpec, Publish};
 
@@ -313,16 +314,19 @@ impl DeviceOwner {
         tally.freezes_failed += u64::from(!done);
     }
 
-    fn measured(&self, now: Now, measurement: Measurement, event: bool) {
-        let point = self.seat.index.find(measurement.point_type, measurement.index).unwrap_or(PointId(u32::MAX));
-        if let Some(lanes) = &self.seat.lanes {
-            let millis = measurement.stamp.map(|stamp| stamp.time.millis()).filter(|millis| *millis > 0);
-            if !lanes.borrow_mut().admits(now.mono, self.lane, point, event, millis) {
-                return;
+    fn read(&self, now: Now, values: &Values) {
+        let poller = &mut self.field.borrow_mut().poller;
+        values.iter().for_each(|found| {
+            let Found::Measurement { measurement, event, .. } = found else { return };
+            let point = self.seat.index.find(measurement.point_type, measurement.index).unwrap_or(PointId(u32::MAX));
+            if let Some(lanes) = &self.seat.lanes {
+                let millis = measurement.stamp.map(|stamp| stamp.time.millis()).filter(|millis| *millis > 0);
+                if !lanes.borrow_mut().admits(now.mono, self.lane, point, event, millis) {
+                    return;
+                }
             }
-        }
-        let reading = to_reading(point, measurement, event);
-        self.field.borrow_mut().poller.handle_reading(now, self.id, reading);
+            poller.handle_reading(now, self.id, to_reading(point, measurement, event));
+        });
     }
 }
 
@@ -379,7 +383,7 @@ impl DeviceOwner {
             MasterEvent::LinkAlive => self.with(|field| field.poller.handle_alive(now, self.id)),
             MasterEvent::EventsLost => tracing::warn!(device = self.id.0, "the device lost events to a full buffer"),
             MasterEvent::Indications(iin) => tracing::debug!(device = self.id.0, iin = iin.0, "indications"),
-            MasterEvent::Measurement { measurement, event, unsolicited: _ } => self.measured(now, measurement, event),
+            MasterEvent::Values { values, unsolicited: _ } => self.read(now, &values),
             MasterEvent::FragmentEnd { confirm_held, unsolicited: _ } => self.with(|field| {
                 field.poller.handle_batch_end(now, self.id);
                 if confirm_held {
@@ -389,7 +393,7 @@ impl DeviceOwner {
                 }
             }),
             MasterEvent::TaskDone { token, outcome } => self.task_done(now, token, outcome),
-            MasterEvent::Answer { .. } | MasterEvent::Object { .. } | MasterEvent::Files(_) => {}
+            MasterEvent::Answer { .. } | MasterEvent::Files(_) => {}
             MasterEvent::Security(event) => {
                 if matches!(*event, SecurityEvent::KeyChangeFailed { .. } | SecurityEvent::ErrorReceived { .. }) {
                     self.field.borrow_mut().poller.handle_authentication_failure(self.id);

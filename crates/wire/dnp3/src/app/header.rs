@@ -1,8 +1,8 @@
 //! One object header with its objects.
 
-use super::{Controls, Items, Measurements, Prefix, Qualifier};
-use crate::objects::{Kind, Layout, Size, TimeField, TimeForm};
-use crate::{Classes, DnpTime, GroupVar, Measured, Measurement, Stamp};
+use super::{Controls, Items, Measurements, Prefix, Qualifier, object};
+use crate::objects::{Kind, Layout, Size, TimeField};
+use crate::{Classes, DnpTime, GroupVar, Measured, Measurement, PointType, Stamp};
 use tieline_core::Cursor;
 
 /// Which objects a header speaks of.
@@ -152,6 +152,25 @@ impl<'a> Header<'a> {
         }
     }
 
+    /// Whether it is of a static or event group of a [`crate::PointType`].
+    pub(super) const fn brings_measurements(&self) -> bool {
+        matches!(self.shape.layout, Some(Layout { point_type: Some(_), .. }))
+    }
+
+    /// Whether it may bring an [`Object`](super::Object).
+    pub(crate) fn brings_objects(&self) -> bool {
+        self.shape.layout.as_ref().is_some_and(object::brings_objects)
+    }
+
+    /// How many measurements it brings.
+    pub(crate) fn measurement_count(&self) -> usize {
+        match self.shape.row() {
+            Some(row) => self.data.len() / row.stride,
+            None if self.brings_measurements() => self.shape.packed_count(self.data),
+            None => 0,
+        }
+    }
+
     /// Whether it brings events of points.
     #[must_use]
     pub fn is_event(&self) -> bool {
@@ -177,39 +196,61 @@ impl Shape {
         }
     }
 
-    /// Octets of an index prefix.
-    fn index_octets(&self) -> usize {
-        match self.prefix {
-            Prefix::None | Prefix::Size(_) => 0,
-            Prefix::Index(octets) => usize::from(octets),
-        }
+    /// What measurements with octets of their own look like; None where they are packed, or none.
+    #[inline]
+    pub(super) fn row(&self) -> Option<Row> {
+        let layout = self.layout.as_ref()?;
+        let (index_octets, start) = match self.prefix {
+            Prefix::Index(octets) => (octets, 0),
+            Prefix::None => (0, self.span_index(0)),
+            Prefix::Size(_) => return None,
+        };
+        let stride = usize::from(index_octets) + layout.octets()?;
+        let point_type = layout.point_type.filter(|_| stride > 0)?;
+        Some(Row { point_type, layout: *layout, index_octets, start, stride })
     }
 
     /// The measurement at a position of `data`; None beyond the last, or when the objects are no measurements.
-    #[inline]
     pub(super) fn measurement(&self, data: &[u8], position: usize, cto: Option<Stamp>) -> Option<Measurement> {
-        let layout = self.layout.as_ref()?;
-        let point_type = layout.point_type?;
-        if let Size::Bits(_) = layout.size {
-            if position >= self.packed_count(data) {
-                return None;
-            }
-            let value = layout.decode_packed(data, position)?;
-            let index = u16::try_from(self.span_index(position)).ok()?;
-            return Some(Measurement { point_type, index, value, flags: crate::Flags::ONLINE, stamp: None });
+        if let Some(row) = self.row() {
+            let octets = data.get(position.checked_mul(row.stride)?..)?.get(..row.stride)?;
+            return row.measurement(octets, position, cto);
         }
-        let stride = self.index_octets() + layout.octets()?;
-        let mut cursor = Cursor::new(data.get(position.checked_mul(stride)?..)?);
-        let index = match self.prefix {
-            Prefix::Index(octets) => read_uint(&mut cursor, octets)?,
-            Prefix::None => self.span_index(position),
-            Prefix::Size(_) => return None,
+        let layout = self.layout.as_ref()?;
+        if position >= self.packed_count(data) {
+            return None;
+        }
+        let (point_type, value) = (layout.point_type?, layout.decode_packed(data, position)?);
+        let index = u16::try_from(self.span_index(position)).ok()?;
+        Some(Measurement { point_type, index, value, flags: crate::Flags::ONLINE, stamp: None })
+    }
+}
+
+/// Measurements with octets of their own, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    point_type: PointType,
+    layout: Layout,
+    /// Octets of an index prefix; 0 without one.
+    index_octets: u8,
+    /// The index of the first, without prefixes.
+    start: u32,
+    /// Octets of one with its prefix, 1 and more.
+    pub(super) stride: usize,
+}
+
+impl Row {
+    /// The measurement that stands at a position as `octets`.
+    #[inline]
+    pub(super) fn measurement(&self, octets: &[u8], position: usize, cto: Option<Stamp>) -> Option<Measurement> {
+        let mut cursor = Cursor::new(octets);
+        let index = match self.index_octets {
+            0 => self.start.saturating_add(u32::try_from(position).unwrap_or(u32::MAX)),
+            octets => read_uint(&mut cursor, octets)?,
         };
-        let fields = layout.decode(cursor.rest()).ok()?;
-        let stamp = stamp_of(fields.time, cto);
-        debug_assert!(layout.time != TimeForm::None || stamp.is_none());
-        let index = u16::try_from(index).ok()?;
-        Some(Measurement { point_type, index, value: fields.value?, flags: fields.flags, stamp })
+        let fields = self.layout.decode(cursor.rest()).ok()?;
+        let (index, stamp) = (u16::try_from(index).ok()?, stamp_of(fields.time, cto));
+        Some(Measurement { point_type: self.point_type, index, value: fields.value?, flags: fields.flags, stamp })
     }
 }
 

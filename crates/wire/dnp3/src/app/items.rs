@@ -77,7 +77,11 @@ pub struct Measurements<'a> {
 
 impl<'a> Measurements<'a> {
     pub(super) const fn new(header: Header<'a>, cto: Option<Stamp>) -> Self {
-        Self { header, cto, position: 0 }
+        Self::starting_at(header, cto, 0)
+    }
+
+    pub(super) const fn starting_at(header: Header<'a>, cto: Option<Stamp>, position: usize) -> Self {
+        Self { header, cto, position }
     }
 }
 
@@ -88,6 +92,25 @@ impl Iterator for Measurements<'_> {
         let measurement = self.header.shape.measurement(self.header.data, self.position, self.cto)?;
         self.position += 1;
         Some(measurement)
+    }
+
+    /// What the header says of all its objects is looked at once.
+    #[inline]
+    fn fold<B, F: FnMut(B, Measurement) -> B>(self, init: B, mut f: F) -> B {
+        let mut all = init;
+        let Header { shape, data } = self.header;
+        if let Some(row) = shape.row() {
+            let objects = data.chunks_exact(row.stride).enumerate().skip(self.position);
+            for (position, octets) in objects {
+                let Some(measurement) = row.measurement(octets, position, self.cto) else { break };
+                all = f(all, measurement);
+            }
+            return all;
+        }
+        for measurement in self {
+            all = f(all, measurement);
+        }
+        all
     }
 }
 

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Reading: [`Fragment::parse`] → [`Fragment::headers`] → [`Header::measurements`], [`Header::controls`],
-//! [`Header::attributes`], …; or a [`Walk`], which keeps its place between calls without borrowing the fragment.
+//! [`Header::attributes`], …; or a [`Walk`] over all that a response brings, which [`Values`] hold.
 //! Writing: [`FragmentWriter`].
 
 mod attribute;
@@ -44,5 +44,6 @@ pub use items::{ControlItem, Controls, Item, Items, Measurements};
 pub use object::Object;
 pub use qualifier::{Prefix, Qualifier, RangeCode};
 pub use status::CommandStatus;
-pub use walk::{Found, Walk};
+pub use walk::{Found, Values, Walk};
+pub(crate) use write::Sample;
 pub use write::{FragmentWriter, PointRef, WriteError};

@@ -1,10 +1,15 @@
 //! Builds fragments.
 
+mod run;
+
+pub(crate) use run::Sample;
+
 use super::{AppControl, CommandStatus, Function, Prefix, Qualifier, RangeCode};
 use crate::objects::{Layout, Size, TimeField, TimeForm, octets_of_time, push_low};
 use crate::{AnalogCommand, Classes, Control, DnpTime, Flags, GroupVar, Iin, Measured, Measurement, Stamp};
 use alloc::vec::Vec;
 use core::fmt;
+use run::since;
 
 /// Octets of a request's header; a response has two more.
 const REQUEST_HEADER: usize = 2;
@@ -314,11 +319,7 @@ impl<'o> FragmentWriter<'o> {
 
     /// Milliseconds since the common time, which is written anew when it is too far or of the other quality.
     fn relative(&mut self, stamp: Stamp) -> TimeField {
-        let since = |cto: Stamp| {
-            let millis = stamp.time.millis().checked_sub(cto.time.millis())?;
-            u16::try_from(millis).ok().filter(|_| cto.synchronized == stamp.synchronized)
-        };
-        if let Some(millis) = self.cto.and_then(since) {
+        if let Some(millis) = self.cto.and_then(|cto| since(cto, stamp)) {
             return TimeField::Relative(millis);
         }
         let [a, b, c, d, e, f] = octets_of_time(stamp.time);

@@ -1,4 +1,5 @@
 use super::*;
+use crate::app::Found;
 use crate::link::{Function, Header};
 use crate::master::{Master, MasterConfig, MasterEvent};
 use crate::outstation::{AcceptAll, Database, Group, GroupLine, Outstation, OutstationConfig, PointConfig};
@@ -69,10 +70,11 @@ impl World {
             let number = usize::from(member.0);
             match event {
                 MasterEvent::Ready => self.ready[number] += 1,
-                MasterEvent::Measurement { measurement, .. } => {
+                MasterEvent::Values { values, .. } => self.values[number].extend(values.iter().map(|found| {
+                    let Found::Measurement { measurement, .. } = found else { panic!("{found:?}") };
                     let Measured::Analog(value) = measurement.value else { panic!("{measurement:?}") };
-                    self.values[number].push(value);
-                }
+                    value
+                })),
                 _ => {}
             }
         }

@@ -1,9 +1,9 @@
 //! What the owner of a master learns.
 
 use super::Answer;
-use crate::app::{CommandStatus, Object};
+use crate::Iin;
+use crate::app::{CommandStatus, Values};
 use crate::secure::{AuthError, SecurityEvent};
-use crate::{Iin, Measurement};
 use alloc::boxed::Box;
 use core::fmt;
 
@@ -22,25 +22,14 @@ pub enum MasterEvent {
     Ready,
     /// Indications other than those of classes and broadcasts have changed.
     Indications(Iin),
-    /// A value, in the order of the wire.
-    Measurement {
-        /// The value.
-        measurement: Measurement,
-        /// Whether it is a reported change and not a present state.
-        event: bool,
-        /// Whether it came unasked.
-        unsolicited: bool,
-    },
-    /// What a response brought that is no value of a point, in the order of the wire.
-    Object {
+    /// What one fragment brought: values of points and other objects, in the order of the wire.
+    Values {
         /// What.
-        object: Object,
-        /// Whether it reports a change.
-        event: bool,
+        values: Values,
         /// Whether it came unasked.
         unsolicited: bool,
     },
-    /// All measurements and objects of one fragment were given.
+    /// What one fragment brought was given; it is confirmed from here on.
     FragmentEnd {
         /// Whether it came unasked.
         unsolicited: bool,

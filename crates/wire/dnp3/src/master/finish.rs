@@ -8,7 +8,7 @@ use super::{
     TimeSync,
 };
 use crate::Iin;
-use crate::app::{CommandStatus, Found, Fragment};
+use crate::app::{CommandStatus, Fragment, Values};
 use alloc::boxed::Box;
 use core::time::Duration;
 use tieline_core::{Instant, Now};
@@ -18,26 +18,12 @@ const REFUSALS: [Iin; 4] =
     [Iin::NO_FUNC_CODE_SUPPORT, Iin::OBJECT_UNKNOWN, Iin::PARAMETER_ERROR, Iin::ALREADY_EXECUTING];
 
 impl Master {
-    /// The next value of the fragment that is held, or its end.
-    #[inline]
+    /// What the fragment brought that is held, and then its end.
     pub(super) fn read_on(&mut self) -> Option<MasterEvent> {
         let reading = self.reading.as_mut()?;
-        let objects = self.endpoint.fragment().get(4..).unwrap_or_default();
-        if let Some(found) = reading.walk.step(objects) {
-            let unsolicited = reading.unsolicited;
-            reading.objects = true;
-            return Some(match found {
-                Found::Measurement(object, measurement) => {
-                    let event = measurement.point_type.event_group() == object.group;
-                    reading.events |= event;
-                    self.counters.measurements += 1;
-                    MasterEvent::Measurement { measurement, event, unsolicited }
-                }
-                Found::Object { object, event } => {
-                    reading.events |= event;
-                    MasterEvent::Object { object, event, unsolicited }
-                }
-            });
+        if reading.objects && !core::mem::replace(&mut reading.given, true) {
+            let values = Values::new(self.endpoint.take_fragment());
+            return Some(MasterEvent::Values { values, unsolicited: reading.unsolicited });
         }
         let reading = self.reading.take()?;
         self.endpoint.release();

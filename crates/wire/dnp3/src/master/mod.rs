@@ -8,8 +8,8 @@
 //! duties, most urgent first: clear restart · disable unsolicited · integrity poll · enable unsolicited · set the time · event poll
 //! ```
 //!
-//! At most one request is out. Duties are a set, and what the owner asks waits in two short queues, so nothing grows. Measurements
-//! are given from the fragment that arrived, one a [`Machine::poll_event`]; no input is taken until all were given.
+//! At most one request is out. Duties are a set, and what the owner asks waits in two short queues, so nothing grows. What a
+//! fragment brought is given as one event, which holds the fragment itself; no input is taken until it was given.
 //! Unsolicited responses are taken at any time, confirmed after their measurements were given, and not given twice.
 //!
 //! Not confirmed, on purpose: fragments that cannot be read to the end, and unsolicited data before start-up has disabled
@@ -41,7 +41,7 @@ pub use files::{FileEvent, FileFailure, FileJob, FileTransfer, FileTransferConfi
 pub use task::{Addressee, Answer, ControlProcedure, DeadBand, Freeze, Request, Restart, Selection};
 pub use work::ReadRequest;
 
-use crate::app::{AppControl, Sequence, Walk};
+use crate::app::{AppControl, Sequence};
 use crate::endpoint::{
     Endpoint, EndpointConfig, EndpointCounters, LinkService, PrimaryCounters, Received, Role, Trace,
 };
@@ -82,7 +82,7 @@ pub struct Master {
     time_set_at: Option<Instant>,
     heard_at: Instant,
     timers: Timers,
-    /// All but measurements. Input waits while there are any, so one fragment's and one end of all tasks are the most.
+    /// All but what fragments bring. Input waits while there are any, so one fragment's and one end of all tasks are the most.
     events: VecDeque<MasterEvent>,
     /// Of the last call that brought it.
     now: Now,
@@ -176,14 +176,15 @@ impl Pending {
 /// A fragment that is being given to the owner.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
-    walk: Walk,
+    /// Whether the owner has what it brought.
+    given: bool,
     unsolicited: bool,
     /// Whether it ends its message.
     last: bool,
     confirm: Option<Confirm>,
-    /// Whether it brought events so far.
+    /// Whether it brought events.
     events: bool,
-    /// Whether it brought anything so far.
+    /// Whether it brought anything.
     objects: bool,
 }
 

@@ -8,7 +8,7 @@ use super::{
     TimeSync,
 };
 use crate::Iin;
-use crate::app::{AppControl, Fragment, Function, Headers, Walk};
+use crate::app::{AppControl, Found, Fragment, Function, Headers, Walk};
 use crate::link::LinkAddress;
 use core::time::Duration;
 use tieline_core::Now;
@@ -25,9 +25,21 @@ struct Arrived {
     control: AppControl,
     iin: Iin,
     empty: bool,
-    /// Whether it brings objects of file transfer.
-    files: bool,
+    brings: Brings,
     source: LinkAddress,
+}
+
+/// What the objects of a fragment are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Brings {
+    /// Measurements.
+    measurements: u64,
+    /// Whether any object reports a change.
+    events: bool,
+    /// Whether there is anything to give.
+    objects: bool,
+    /// Whether there are objects of file transfer.
+    files: bool,
 }
 
 /// How far the object headers of a fragment can be read.
@@ -53,8 +65,8 @@ impl Master {
             self.endpoint.release();
             return;
         };
-        let (readable, files) = readable(objects);
-        let arrived = Arrived { control, iin, empty: objects.is_empty(), files, source };
+        let (readable, brings) = readable(objects);
+        let arrived = Arrived { control, iin, empty: objects.is_empty(), brings, source };
         match readable {
             Readable::Whole { unknown } => self.counters.unsupported += unknown,
             Readable::Part => self.counters.unsupported += 1,
@@ -72,7 +84,7 @@ impl Master {
     }
 
     fn handle_response(&mut self, now: Now, arrived: Arrived, readable: Readable) {
-        let Arrived { control, iin, source, files, .. } = arrived;
+        let Arrived { control, iin, source, brings, .. } = arrived;
         let Some(pending) = self.pending.as_mut().filter(|pending| pending.accepts(control)) else {
             self.counters.unexpected += 1;
             return;
@@ -110,8 +122,7 @@ impl Master {
         if too_long {
             self.fail_pending(now, TaskOutcome::TooLong);
         } else if reads {
-            self.tell_files(files);
-            self.reading = Some(Reading::of(control, false));
+            self.begin_reading(control, brings, false);
         } else {
             if control.con {
                 self.solicited = Confirms::due(control.sequence);
@@ -146,6 +157,15 @@ impl Master {
         }
     }
 
+    /// What a fragment brings is to be given.
+    fn begin_reading(&mut self, control: AppControl, brings: Brings, unsolicited: bool) {
+        let Brings { measurements, events, objects, files } = brings;
+        self.tell_files(files);
+        self.counters.measurements += measurements;
+        let confirm = control.con.then_some(Confirm { sequence: control.sequence });
+        self.reading = Some(Reading { given: false, unsolicited, last: control.fin, confirm, events, objects });
+    }
+
     /// Gives objects of file transfer that are not the answer to a request for them.
     fn tell_files(&mut self, files: bool) {
         if files {
@@ -155,7 +175,7 @@ impl Master {
     }
 
     fn handle_unsolicited(&mut self, now: Now, arrived: Arrived, readable: Readable) {
-        let Arrived { control, iin, empty, files, .. } = arrived;
+        let Arrived { control, iin, empty, brings, .. } = arrived;
         if !(control.fir && control.fin && control.uns) {
             self.counters.malformed += 1;
             return;
@@ -185,8 +205,7 @@ impl Master {
         self.last_unsolicited = [fingerprint, last];
         self.counters.unsolicited += 1;
         if !empty {
-            self.tell_files(files);
-            self.reading = Some(Reading::of(control, true));
+            self.begin_reading(control, brings, true);
         } else if control.con {
             self.unsolicited = Confirms::due(control.sequence);
         }
@@ -299,21 +318,35 @@ impl Master {
     }
 }
 
-/// Checks every object header, so that a fragment that breaks in the middle gives nothing rather than half; with whether
-/// there are objects of file transfer.
-fn readable(objects: &[u8]) -> (Readable, bool) {
-    let (mut unknown, mut files) = (0, false);
+/// Checks every object header, so that a fragment that breaks in the middle gives nothing rather than half; with what
+/// the objects are, up to where it can be read.
+fn readable(objects: &[u8]) -> (Readable, Brings) {
+    let (mut unknown, mut brings, mut others) = (0, Brings::default(), false);
+    let mut readable = None;
     for header in Headers::new(Function::Response, objects) {
         match header {
             Ok(header) => {
+                let measurements = header.measurement_count();
+                brings.measurements += u64::try_from(measurements).unwrap_or(u64::MAX);
+                brings.events |= measurements > 0 && header.is_event();
+                brings.files |= header.object().group == 70;
+                others |= header.brings_objects();
                 unknown += u64::from(header.layout().is_none());
-                files |= header.object().group == 70;
             }
-            Err(error) if error.is_unsupported() => return (Readable::Part, files),
-            Err(_) => return (Readable::No, files),
+            Err(error) if error.is_unsupported() => readable = Some(Readable::Part),
+            Err(_) => readable = Some(Readable::No),
         }
     }
-    (Readable::Whole { unknown }, files)
+    brings.objects = brings.measurements > 0;
+    if others {
+        for found in Walk::new(objects) {
+            if let Found::Object { event, .. } = found {
+                brings.objects = true;
+                brings.events |= event;
+            }
+        }
+    }
+    (readable.unwrap_or(Readable::Whole { unknown }), brings)
 }
 
 /// Tells a repetition from new events: the sequence number is part of it. Never 0.
@@ -335,17 +368,4 @@ fn fingerprint(fragment: &[u8]) -> u64 {
     let mut padded = [0; 8];
     padded.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
     sums.iter().fold(mix(0, padded), |whole, sum| mix(whole, sum.to_le_bytes())) | 1
-}
-
-impl Reading {
-    fn of(control: AppControl, unsolicited: bool) -> Self {
-        Self {
-            walk: Walk::new(),
-            unsolicited,
-            last: control.fin,
-            confirm: control.con.then_some(Confirm { sequence: control.sequence }),
-            events: false,
-            objects: false,
-        }
-    }
 }

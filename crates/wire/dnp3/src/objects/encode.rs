@@ -83,6 +83,54 @@ impl Layout {
         })
     }
 
+    /// Octets of the value between the first octet and the time, where the object has a first octet and its value, if
+    /// any, is a number.
+    pub(crate) fn number_octets(&self) -> Option<usize> {
+        match (self.flags, self.value) {
+            (FlagsForm::None, _) | (_, ValueForm::Bit | ValueForm::DoubleBit | ValueForm::Octets) => None,
+            (_, ValueForm::None) => Some(0),
+            (_, ValueForm::U8) => Some(1),
+            (_, ValueForm::U16 | ValueForm::I16) => Some(2),
+            (_, ValueForm::U32 | ValueForm::I32 | ValueForm::F32) => Some(4),
+            (_, ValueForm::F64) => Some(8),
+        }
+    }
+
+    /// The first octet, and the value as it stands behind it, of a point with such bits: a bit, a double-bit code, a
+    /// count, or those of a double. As [`Layout::encode`] writes them; None unless it has [`Layout::number_octets`].
+    #[inline]
+    pub(crate) fn number_of_bits(&self, bits: u64, flags: Flags) -> Option<(u8, u64)> {
+        let [b0, b1, b2, b3, ..] = bits.to_le_bytes();
+        let (value, in_range) = match self.value {
+            ValueForm::None => (0, true),
+            ValueForm::U8 => (u64::from(b0), true),
+            ValueForm::U16 => (u64::from(u16::from_le_bytes([b0, b1])), true),
+            ValueForm::U32 => (u64::from(u32::from_le_bytes([b0, b1, b2, b3])), true),
+            ValueForm::I16 => {
+                let (nearest, in_range) = rounded(f64::from_bits(bits), f64::from(i16::MIN), f64::from(i16::MAX));
+                (u64::from(nearest.cast_unsigned()) & 0xFFFF, in_range)
+            }
+            ValueForm::I32 => {
+                let (nearest, in_range) = rounded(f64::from_bits(bits), f64::from(i32::MIN), f64::from(i32::MAX));
+                (u64::from(nearest.cast_unsigned()), in_range)
+            }
+            ValueForm::F32 => {
+                let (narrow, in_range) = narrowed(f64::from_bits(bits));
+                (u64::from(narrow.to_bits()), in_range)
+            }
+            ValueForm::F64 => (bits, true),
+            ValueForm::Bit | ValueForm::DoubleBit | ValueForm::Octets => return None,
+        };
+        let first = match self.flags {
+            FlagsForm::None => return None,
+            FlagsForm::Flags if !in_range => flags.with(Flags::OVER_RANGE).0,
+            FlagsForm::Flags | FlagsForm::Status => flags.0,
+            FlagsForm::FlagsBit | FlagsForm::StatusBit => flags.0 & 0x7F | if bits == 0 { 0 } else { 0x80 },
+            FlagsForm::FlagsDoubleBit => flags.0 & 0x3F | b0 << 6,
+        };
+        Some((first, value))
+    }
+
     /// The bits of a packed object.
     ///
     /// # Errors
@@ -122,6 +170,7 @@ pub(crate) const fn octets_of_time(time: DnpTime) -> [u8; 6] {
 
 /// The nearest whole number within the limits, and whether the value lay within them; 0 for what is no number.
 #[expect(clippy::cast_possible_truncation, reason = "the value is clamped to 32 bits before, and a cast saturates")]
+#[inline]
 fn rounded(x: f64, min: f64, max: f64) -> (i32, bool) {
     if x.is_nan() {
         return (0, false);
@@ -133,6 +182,7 @@ fn rounded(x: f64, min: f64, max: f64) -> (i32, bool) {
 
 /// The nearest 32-bit value, and whether it is in range; infinities and what is no number stay as they are.
 #[expect(clippy::cast_possible_truncation, reason = "the loss of precision is what the variation asks for")]
+#[inline]
 fn narrowed(x: f64) -> (f32, bool) {
     let narrow = x as f32;
     if narrow.is_infinite() && x.is_finite() {

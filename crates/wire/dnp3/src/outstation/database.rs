@@ -1,7 +1,7 @@
 //! The points of an outstation: one sorted list, 24 octets a point, found by type and index.
 
 use super::point::{Point, PointConfig, bits_of, rank};
-use crate::{DnpTime, EventClass, Flags, Measured, Measurement, PointType, Stamp};
+use crate::{DnpTime, EventClass, Flags, Measured, Measurement, PointType};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
@@ -146,30 +146,18 @@ impl Database {
     /// # Errors
     /// There is no such point, or the value is not of its type.
     pub fn set(&mut self, measurement: Measurement) -> Result<(), DatabaseError> {
-        let Measurement { point_type, index, value, flags, stamp } = measurement;
-        self.update(point_type, index, value, flags, stamp).map(drop)
+        self.update(measurement).map(drop)
     }
 
     /// Sets a value; tells the event that it makes, if any.
     #[inline]
-    pub(super) fn update(
-        &mut self,
-        point_type: PointType,
-        index: u16,
-        value: Measured,
-        flags: Flags,
-        stamp: Option<Stamp>,
-    ) -> Result<Option<Change>, DatabaseError> {
+    pub(super) fn update(&mut self, measurement: Measurement) -> Result<Option<Change>, DatabaseError> {
+        let Measurement { point_type, index, value, flags, stamp } = measurement;
         let slot = self.find_again(point_type, index).ok_or(DatabaseError::Unknown)?;
         let bits = bits_of(point_type, &value).ok_or(DatabaseError::WrongValue)?;
         let mut changed = false;
         if let Measured::Octets(octets) = value {
-            if octets.is_empty() || octets.len() > OCTETS_MAX {
-                return Err(DatabaseError::WrongValue);
-            }
-            let text = self.text_slot(slot).and_then(|text| self.texts.get_mut(text)).ok_or(DatabaseError::Unknown)?;
-            changed = *text != octets;
-            *text = octets;
+            changed = self.set_text(slot, octets)?;
         }
         let point = self.points.get_mut(slot).ok_or(DatabaseError::Unknown)?;
         changed |= point.set(bits, flags);
@@ -186,6 +174,18 @@ impl Database {
             bits,
             flags: point.flags(),
         }))
+    }
+
+    /// Sets the octets of the octet string in a slot; says whether they are others.
+    #[inline(never)]
+    fn set_text(&mut self, slot: usize, octets: Box<[u8]>) -> Result<bool, DatabaseError> {
+        if octets.is_empty() || octets.len() > OCTETS_MAX {
+            return Err(DatabaseError::WrongValue);
+        }
+        let text = self.text_slot(slot).and_then(|text| self.texts.get_mut(text)).ok_or(DatabaseError::Unknown)?;
+        let changed = *text != octets;
+        *text = octets;
+        Ok(changed)
     }
 
     /// Remembers when a frozen counter or analog was frozen, changed or not.

@@ -5,6 +5,7 @@
 //! come or another request takes its place: nothing leaves the queue unconfirmed except by overflow.
 
 use super::database::Change;
+use crate::app::Sample;
 use crate::{Classes, EventClass, Flags, PointType, Stamp};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -92,8 +93,21 @@ impl Event {
         Stamp { time: crate::DnpTime::from_millis(millis), synchronized: self.synchronized }
     }
 
+    /// What a fragment tells of it; of octet strings the octets besides.
+    pub(super) fn sample(&self) -> Sample {
+        Sample { index: self.index, flags: self.flags, bits: self.bits, stamp: self.stamp() }
+    }
+
     fn is_waiting(&self) -> bool {
         self.mark != Mark::Written
+    }
+
+    /// Whether it is reported as the same group and variation. Octet strings differ in their length.
+    fn is_like(&self, other: &Self) -> bool {
+        self.point_type == other.point_type
+            && self.variation == other.variation
+            && self.is_command == other.is_command
+            && self.point_type != PointType::OctetString
     }
 }
 
@@ -162,7 +176,7 @@ impl EventBuffer {
 
     /// Keeps an event, dropping the oldest of its type when that type is full.
     pub(super) fn push(&mut self, point_type: PointType, index: u16, change: Change, octets: &[u8], stamp: Stamp) {
-        if !self.make_room(point_type) {
+        if !self.has_room(point_type) && !self.make_room(point_type) {
             return;
         }
         let mut bits = change.bits;
@@ -176,15 +190,29 @@ impl EventBuffer {
 
     /// Keeps an event that tells of a control, in the room of its point's type.
     pub(super) fn push_command(&mut self, point_type: PointType, index: u16, command: Change, stamp: Stamp) {
-        if self.make_room(point_type) {
+        if self.has_room(point_type) || self.make_room(point_type) {
             self.append(point_type, index, command, stamp, true);
         }
     }
 
+    fn has_room(&self, point_type: PointType) -> bool {
+        self.count(point_type) < self.limits.of(point_type)
+    }
+
+    /// Where the queue must grow for an event of a type, and so many updates follow at once, it grows by what it holds
+    /// several times over, so that a report does not move it often; and by no more than those can need.
+    pub(super) fn grow(&mut self, point_type: PointType, updates: usize) {
+        let len = self.events.len();
+        if len == self.events.capacity() && self.has_room(point_type) {
+            self.events.reserve_exact(updates.min(3 * len + 4));
+        }
+    }
+
     /// Drops the oldest event of a type that is full; says whether events of the type are kept at all.
+    #[cold]
     fn make_room(&mut self, point_type: PointType) -> bool {
         let limit = self.limits.of(point_type);
-        if limit > 0 && self.count(point_type) >= limit {
+        if limit > 0 {
             self.overflown |= bit(point_type);
             self.told &= !bit(point_type);
             self.dropped += 1;
@@ -218,24 +246,34 @@ impl EventBuffer {
         idle.take(limit).map(|e| e.mark = Mark::Selected(header)).count()
     }
 
-    /// Gives the events with a mark to `write`, oldest first, each with its octets if it is an octet string, until
-    /// one does not fit: those that did are written. Of one class, or of all.
+    /// Gives the events with a mark to `write`, oldest first, as many of one group and variation at once as follow one
+    /// another; an octet string by itself, with its octets. `write` says how many it wrote, and whether that was for
+    /// want of room. Of one class, or of all.
     pub(super) fn write_marked(
         &mut self,
         mark: Mark,
         class: Option<EventClass>,
-        mut write: impl FnMut(&Event, &[u8]) -> Room,
+        mut write: impl FnMut(&[Event], &[u8]) -> (usize, Room),
     ) -> Room {
         let Self { events, texts, waiting, .. } = self;
         let is_meant = |event: &Event| event.mark == mark && class.is_none_or(|class| event.class == class);
-        for event in events.iter_mut().filter(|event| is_meant(event)) {
-            let octets = if event.point_type == PointType::OctetString { octets(texts, event) } else { &[] };
-            if write(event, octets) == Room::Full {
-                return Room::Full;
-            }
-            if event.is_waiting() {
-                event.mark = Mark::Written;
-                sub(waiting, event.class as usize);
+        let (front, back) = events.as_mut_slices();
+        for mut rest in [front, back] {
+            while let Some(begin) = rest.iter().position(is_meant) {
+                let Some((first, others)) = rest.get_mut(begin..).and_then(<[Event]>::split_first_mut) else { break };
+                let more = others.iter().take_while(|event| is_meant(event) && event.is_like(first)).count();
+                let octets = if first.point_type == PointType::OctetString { octets(texts, first) } else { &[] };
+                let (run, after) = rest.split_at_mut(begin + 1 + more);
+                let run = run.get_mut(begin..).unwrap_or_default();
+                let (written, room) = write(run, octets);
+                for event in run.iter_mut().take(written).filter(|event| event.is_waiting()) {
+                    event.mark = Mark::Written;
+                    sub(waiting, event.class as usize);
+                }
+                if room == Room::Full {
+                    return room;
+                }
+                rest = after;
             }
         }
         Room::Enough

@@ -132,6 +132,19 @@ impl Outstation {
         self.application.update(now, measurement)
     }
 
+    /// Gives points values as [`Outstation::update`] does, one after the other, as one report: worth it from a few values on,
+    /// and whatever hold time there is begins with the last.
+    ///
+    /// # Errors
+    /// There is no such point, or the value is not of its type; those before it have theirs, those behind it do not.
+    pub fn update_all(
+        &mut self,
+        now: Now,
+        measurements: impl IntoIterator<Item = Measurement>,
+    ) -> Result<(), DatabaseError> {
+        self.application.update_all(now, measurements)
+    }
+
     /// The points and their values.
     #[must_use]
     pub const fn database(&self) -> &Database {

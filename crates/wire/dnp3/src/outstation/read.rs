@@ -5,7 +5,7 @@ use super::attributes::{Attributes, DeviceAttributes};
 use super::config::OutstationConfig;
 use super::database::{Database, event_variations, static_variations};
 use super::dead_band::write_dead_band;
-use super::events::{EventBuffer, Mark, Room, Wanted};
+use super::events::{Event, EventBuffer, Mark, Room, Wanted};
 use super::point::{Point, measured};
 use crate::app::{Fragment, FragmentWriter, Header, PointRef, Prefix, Range, Sequence, WriteError};
 use crate::objects::{Kind, point_group};
@@ -238,11 +238,20 @@ pub(super) fn write_events(
     asked: u8,
     out: &mut FragmentWriter<'_>,
 ) -> Room {
-    events.write_marked(mark, class, |event, octets| {
-        let value = measured(event.point_type, event.bits).unwrap_or_else(|| Measured::Octets(octets.into()));
-        let object = GroupVar::new(event.group(), if asked == 0 { event.variation } else { asked });
-        let point = PointRef { index: event.index, value: &value, flags: event.flags, stamp: Some(event.stamp()) };
-        if out.event(object, point) == Err(WriteError::Full) { Room::Full } else { Room::Enough }
+    events.write_marked(mark, class, |run, octets| {
+        let Some(first) = run.first() else { return (0, Room::Enough) };
+        let object = GroupVar::new(first.group(), if asked == 0 { first.variation } else { asked });
+        let mut done = 0;
+        loop {
+            done += out.join_events(object, run.iter().skip(done).map(Event::sample));
+            let Some(event) = run.get(done) else { return (done, Room::Enough) };
+            let value = measured(event.point_type, event.bits).unwrap_or_else(|| Measured::Octets(octets.into()));
+            let point = PointRef { index: event.index, value: &value, flags: event.flags, stamp: Some(event.stamp()) };
+            if out.event(object, point) == Err(WriteError::Full) {
+                return (done, Room::Full);
+            }
+            done += 1;
+        }
     })
 }
 

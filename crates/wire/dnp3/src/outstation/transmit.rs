@@ -3,7 +3,7 @@
 use super::application::{Application, Solicited};
 use super::config::OutstationConfig;
 use super::database::DatabaseError;
-use super::events::{Mark, Wanted};
+use super::events::{Mark, Room, Wanted};
 use super::read::{Present, Reading, write_events};
 use super::timers::Timer;
 use super::unsolicited::Phase;
@@ -26,30 +26,63 @@ const CLASSES: [EventClass; 3] = [EventClass::Class1, EventClass::Class2, EventC
 impl Application {
     /// Gives a point a value, and its event a place.
     pub(super) fn update(&mut self, now: Now, measurement: Measurement) -> Result<(), DatabaseError> {
-        let Measurement { point_type, index, value, flags, stamp } = measurement;
-        let Some(change) = self.database.update(point_type, index, value, flags, stamp)? else { return Ok(()) };
-        let stamp = stamp.unwrap_or_else(|| self.clock.stamp(now));
-        let octets = if point_type == PointType::OctetString { self.database.octets_of(index) } else { &[] };
-        self.events.push(point_type, index, change, octets, stamp);
-        self.note_event(now, change.class);
-        Ok(())
+        self.update_all(now, core::iter::once(measurement))
+    }
+
+    /// Gives points values, and their events places, up to the first value that cannot be.
+    #[inline]
+    pub(super) fn update_all(
+        &mut self,
+        now: Now,
+        measurements: impl IntoIterator<Item = Measurement>,
+    ) -> Result<(), DatabaseError> {
+        let (own_stamp, mut added, mut result) = (self.clock.stamp(now), [0; 3], Ok(()));
+        let mut measurements = measurements.into_iter();
+        while let Some(measurement) = measurements.next() {
+            let (point_type, index, stamp) = (measurement.point_type, measurement.index, measurement.stamp);
+            let change = match self.database.update(measurement) {
+                Ok(Some(change)) => change,
+                Ok(None) => continue,
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            };
+            let octets = if point_type == PointType::OctetString { self.database.octets_of(index) } else { &[] };
+            self.events.grow(point_type, measurements.size_hint().0.saturating_add(1));
+            self.events.push(point_type, index, change, octets, stamp.unwrap_or(own_stamp));
+            if let Some(count) = added.get_mut(change.class as usize) {
+                *count += 1;
+            }
+        }
+        if added != [0; 3] {
+            self.note_events(now, added);
+        }
+        result
     }
 
     /// There is an event of that class.
     pub(super) fn note_event(&mut self, now: Now, class: EventClass) {
-        if self.unsolicited.enabled.contains(class.into()) {
+        self.note_events(now, CLASSES.map(|one| u32::from(one == class)));
+    }
+
+    /// There are so many more events of each class.
+    fn note_events(&mut self, now: Now, added: [u32; 3]) {
+        let reported = |class: EventClass| self.unsolicited.enabled.contains(class.into());
+        let count = CLASSES.into_iter().zip(added).filter(|(class, _)| reported(*class)).map(|(_, count)| count).sum();
+        if count > 0 {
             self.unsolicited.halted = false;
-            self.hold_event(now);
+            self.hold_events(now, count);
         }
     }
 
-    /// A new event waits for others, unless there are enough.
-    fn hold_event(&mut self, now: Now) {
+    /// So many new events wait for others, unless there are enough.
+    fn hold_events(&mut self, now: Now, count: u32) {
         let Some(config) = self.config.unsolicited else { return };
         let waiting = self.events.waiting(self.unsolicited.enabled);
         if config.hold_time.is_zero() || waiting >= u32::from(config.events_before_hold_ends) {
             self.end_hold();
-        } else if waiting <= 1 || !(self.unsolicited.is_due || self.timers.is_running(Timer::UnsolicitedHold)) {
+        } else if waiting <= count || !(self.unsolicited.is_due || self.timers.is_running(Timer::UnsolicitedHold)) {
             self.unsolicited.is_due = false;
             self.timers.start(Timer::UnsolicitedHold, now.mono + config.hold_time);
         }
@@ -185,8 +218,9 @@ impl Application {
             }
             Phase::Ready if self.is_due() => {
                 self.choose_events(0, self.unsolicited.enabled, config.events_max);
-                self.write_report(out, Some(Mark::Selected(0)));
-                self.events.unselect();
+                if self.write_report(out, Some(Mark::Selected(0))) == Room::Full {
+                    self.events.unselect();
+                }
                 self.end_hold();
                 self.unsolicited.phase = Phase::Awaits;
                 self.stats.unsolicited += 1;
@@ -258,16 +292,19 @@ impl Application {
 
     /// Writes an unsolicited response with the events of a mark. A repetition is the same octets: the same events in the
     /// same order under the same indications.
-    fn write_report(&mut self, out: &mut Vec<u8>, mark: Option<Mark>) {
+    fn write_report(&mut self, out: &mut Vec<u8>, mark: Option<Mark>) -> Room {
         let control = AppControl::unsolicited(self.unsolicited.sequence);
         let octets_max = self.octets_max();
         let mut writer =
             FragmentWriter::response(out, octets_max, control, Function::UnsolicitedResponse, self.unsolicited.iin)
                 .with_index_max(self.database.index_max());
+        let mut room = Room::Enough;
         for class in CLASSES {
             // What was written before no longer waits.
-            if let Some(mark) = mark.filter(|mark| *mark == Mark::Written || self.events.waiting(class.into()) > 0) {
-                write_events(&mut self.events, mark, Some(class), 0, &mut writer);
+            if let Some(mark) = mark.filter(|mark| *mark == Mark::Written || self.events.waiting(class.into()) > 0)
+                && write_events(&mut self.events, mark, Some(class), 0, &mut writer) == Room::Full
+            {
+                room = Room::Full;
             }
         }
         if let Some(Mark::Selected(_)) = mark {
@@ -275,6 +312,7 @@ impl Application {
             writer.set_iin(self.unsolicited.iin);
             self.events.tell_overflow();
         }
+        room
     }
 }
 

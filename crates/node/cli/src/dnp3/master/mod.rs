@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::Now;
 use tieline_dnp3::Classes;
+use tieline_dnp3::app::Found;
 use tieline_dnp3::endpoint::LinkService;
 use tieline_dnp3::lean::LeanConfig;
 use tieline_dnp3::master::{Answer, Master, MasterConfig, MasterEvent, Request, TaskOutcome, TimeSync};
@@ -257,6 +258,23 @@ impl Printer {
         }
     }
 
+    fn found(&mut self, session: &Session<Master>, found: &Found, unsolicited: bool) {
+        match (found, self.json) {
+            (Found::Measurement { measurement, event, .. }, true) => {
+                self.print(session, format_args!("{}", measured::json(measurement, *event, unsolicited)));
+            }
+            (Found::Measurement { measurement, event, .. }, false) => {
+                self.print(session, format_args!("{}", measured::line(measurement, *event, unsolicited)));
+            }
+            (Found::Object { object, event }, true) => {
+                self.print(session, format_args!("{}", objects::json(object, *event, unsolicited)));
+            }
+            (Found::Object { object, event }, false) => {
+                self.print(session, format_args!("{}", objects::line(object, *event, unsolicited)));
+            }
+        }
+    }
+
     fn answered(&mut self, session: &Session<Master>, answer: &Answer) {
         if self.json {
             return self.print(session, format_args!("{}", objects::answer_json(answer)));
@@ -270,21 +288,8 @@ impl Printer {
 impl Owner<Master> for Printer {
     fn event(&mut self, session: &Session<Master>, _now: Now, event: MasterEvent) {
         match event {
-            MasterEvent::Measurement { measurement, event, unsolicited } => {
-                if self.json {
-                    let object = measured::json(&measurement, event, unsolicited);
-                    self.print(session, format_args!("{object}"));
-                } else {
-                    let line = measured::line(&measurement, event, unsolicited);
-                    self.print(session, format_args!("{line}"));
-                }
-            }
-            MasterEvent::Object { object, event, unsolicited } => {
-                if self.json {
-                    self.print(session, format_args!("{}", objects::json(&object, event, unsolicited)));
-                } else {
-                    self.print(session, format_args!("{}", objects::line(&object, event, unsolicited)));
-                }
+            MasterEvent::Values { values, unsolicited } => {
+                values.iter().for_each(|found| self.found(session, &found, unsolicited));
             }
             MasterEvent::Answer { token: PLANNED, answer } => self.answered(session, &answer),
             MasterEvent::Ready => self.submit(session),

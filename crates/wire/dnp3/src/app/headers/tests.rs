@@ -90,9 +90,8 @@ fn deltas_are_read_and_are_no_measurements() {
     {
         let objects = delta([group, variation], octets);
         assert!(Headers::new(Function::Response, &objects).all(|header| header.is_ok()), "g{group}v{variation}");
-        let mut walk = crate::app::Walk::new();
-        let indices: alloc::vec::Vec<u16> =
-            core::iter::from_fn(|| walk.next(&objects)).map(|(_, measurement)| measurement.index).collect();
+        let walk = crate::app::Walk::new(&objects);
+        let indices: alloc::vec::Vec<u16> = walk.measurements().map(|(_, measurement)| measurement.index).collect();
         assert_eq!(indices, [7], "g{group}v{variation}");
     }
 }

@@ -186,8 +186,7 @@ proptest! {
                 cto = header.common_time().or(cto);
                 found.extend(header.measurements(cto).map(|m| (header.object(), m)));
             }
-            let mut walk = Walk::new();
-            let walked: Vec<_> = core::iter::from_fn(|| walk.next(fragment.objects)).collect();
+            let walked: Vec<_> = Walk::new(fragment.objects).measurements().collect();
             prop_assert_eq!(&walked, &found[before..]);
             prop_assert_eq!(found.len() - before, written);
         }
@@ -207,9 +206,16 @@ proptest! {
             let work = header.items().count() + header.bits().count() + header.controls().count();
             prop_assert!(work + header.measurements(None).count() <= 18 * octets.len());
         }
-        let mut walk = Walk::new();
-        let walked = core::iter::from_fn(|| walk.next(&octets)).count();
-        prop_assert!(walked <= 8 * octets.len());
+        let (mut walk, mut together, mut counted) = (Walk::new(&octets), Vec::new(), 0);
+        let one_by_one: Vec<_> = core::iter::from_fn(|| walk.next()).collect();
+        prop_assert!(one_by_one.len() <= 8 * octets.len());
+        Walk::new(&octets).for_each(|found| together.push(found));
+        // As text: what is no number does not equal itself.
+        prop_assert_eq!(alloc::format!("{one_by_one:?}"), alloc::format!("{together:?}"));
+        for header in super::super::Headers::new(Function::Response, &octets).map_while(Result::ok) {
+            counted += header.measurement_count();
+        }
+        prop_assert_eq!(counted, Walk::new(&octets).measurements().count());
     }
 }
 

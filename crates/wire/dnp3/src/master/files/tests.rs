@@ -157,7 +157,9 @@ impl World {
         loop {
             let event = self.master.poll_event();
             if let Some(event) = &event {
-                self.events_given += usize::from(matches!(event, MasterEvent::Measurement { event: true, .. }));
+                if let MasterEvent::Values { values, .. } = event {
+                    self.events_given += values.iter().filter(|found| found.is_event()).count();
+                }
                 self.transfer.handle_event(self.now, event);
             }
             let mut heard = event.is_some();

@@ -1,6 +1,7 @@
 //! A master and an outstation of ours, joined by two pipes in virtual time.
 
 use super::script::{START, latch_on, word};
+use crate::app::Found;
 use crate::endpoint::LinkService;
 use crate::lean::{Carrier, LeanConfig, Side};
 use crate::master::{Master, MasterConfig, MasterEvent, TaskOutcome};
@@ -167,21 +168,12 @@ impl World {
 
     fn handle(&mut self, event: &MasterEvent) {
         match event {
-            MasterEvent::Measurement { measurement, event: true, .. } => {
-                let Measured::Analog(value) = measurement.value else { panic!("{measurement:?}") };
-                let number = format_number(value);
-                let confirmed = u64::from(self.updates) - self.outstation.stats().events_waiting;
-                // Events leave the outstation in order within a class only, so this counts what is surely wrong.
-                if confirmed == u64::from(self.updates) {
-                    self.after_confirm += 1;
-                }
-                self.given.push(number);
-            }
+            MasterEvent::Values { values, .. } => values.iter().for_each(|found| self.learn(found)),
             MasterEvent::FragmentEnd { .. } if self.master.config().hold_confirm => {}
             // Not held: there is nothing to release.
             MasterEvent::FragmentEnd { .. } => self.stored.append(&mut self.given),
             MasterEvent::TaskDone { outcome, .. } => self.outcomes.push(*outcome),
-            MasterEvent::Measurement { .. } | MasterEvent::Object { .. } | MasterEvent::Files(_) => {}
+            MasterEvent::Files(_) => {}
             MasterEvent::Online
             | MasterEvent::Offline(_)
             | MasterEvent::Restarted
@@ -192,6 +184,18 @@ impl World {
             | MasterEvent::Answer { .. }
             | MasterEvent::Security(_) => self.said.push(word(event)),
         }
+    }
+
+    fn learn(&mut self, found: Found) {
+        let Found::Measurement { measurement, event: true, .. } = found else { return };
+        let Measured::Analog(value) = measurement.value else { panic!("{measurement:?}") };
+        let number = format_number(value);
+        let confirmed = u64::from(self.updates) - self.outstation.stats().events_waiting;
+        // Events leave the outstation in order within a class only, so this counts what is surely wrong.
+        if confirmed == u64::from(self.updates) {
+            self.after_confirm += 1;
+        }
+        self.given.push(number);
     }
 
     fn pass(&mut self, by: Duration) {

@@ -1,5 +1,5 @@
 use super::super::{Master, MasterConfig};
-use super::script::{START, latch_on, octets, word};
+use super::script::{START, latch_on, octets, words};
 use crate::Classes;
 use crate::endpoint::{Endpoint, EndpointConfig, Role};
 use crate::link::LinkAddress;
@@ -22,7 +22,7 @@ fn drive(master: &mut Master, chunks: &[Vec<u8>], pause: Duration) -> Vec<String
             rest = &rest[used..];
             let before = events.len();
             while let Some(event) = master.poll_event() {
-                events.push(word(&event));
+                events.extend(words(&event));
             }
             assert!(used > 0 || rest.is_empty() || events.len() > before, "no progress");
             let mut messages = 0;

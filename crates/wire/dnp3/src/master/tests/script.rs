@@ -15,9 +15,11 @@
 //! ```
 
 use super::super::{Answer, Master, MasterConfig, MasterEvent, Request, SubmitError};
+use crate::app::Found;
 use crate::endpoint::{Endpoint, EndpointConfig, Received, Role};
 use crate::link::LinkAddress;
 use crate::{Classes, Control, Crob, Measured};
+use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -42,6 +44,8 @@ pub(super) struct Play {
     wire: Vec<u8>,
     /// What the master has not taken.
     input: Vec<u8>,
+    /// What events said that was not looked at.
+    said: VecDeque<String>,
 }
 
 impl Play {
@@ -68,7 +72,14 @@ impl Play {
 
     pub(super) fn new(config: MasterConfig) -> Self {
         let peer = Endpoint::new(EndpointConfig::new(Role::Outstation, LinkAddress::new(config.outstation)));
-        Self { now: START, master: Master::new(config), peer, wire: Vec::new(), input: Vec::new() }
+        Self {
+            now: START,
+            master: Master::new(config),
+            peer,
+            wire: Vec::new(),
+            input: Vec::new(),
+            said: VecDeque::new(),
+        }
     }
 
     fn step(&mut self, line: &str) -> Result<(), String> {
@@ -129,10 +140,13 @@ impl Play {
 
     fn event(&mut self) -> Option<String> {
         for _ in 0..10 {
-            if let Some(event) = self.master.poll_event() {
-                return Some(word(&event));
+            if let Some(word) = self.said.pop_front() {
+                return Some(word);
             }
-            self.feed();
+            match self.master.poll_event() {
+                Some(event) => self.said.extend(words(&event)),
+                None => self.feed(),
+            }
         }
         None
     }
@@ -189,6 +203,37 @@ fn tidy(text: &str) -> String {
     text.split_whitespace().collect()
 }
 
+/// One for each thing that an event tells.
+pub(super) fn words(event: &MasterEvent) -> Vec<String> {
+    match event {
+        MasterEvent::Values { values, unsolicited } => {
+            values.iter().map(|found| word_of_found(&found, *unsolicited)).collect()
+        }
+        other => alloc::vec![word(other)],
+    }
+}
+
+fn word_of_found(found: &Found, unsolicited: bool) -> String {
+    match found {
+        Found::Measurement { measurement: m, event, .. } => {
+            let value = match &m.value {
+                Measured::Bit(bit) => bit.to_string(),
+                Measured::DoubleBit(state) => format!("{state:?}"),
+                Measured::Count(count) => count.to_string(),
+                Measured::Analog(value) => value.to_string(),
+                Measured::Octets(text) => hex(text),
+            };
+            let kind = if *event { " event" } else { "" };
+            let how = if unsolicited { " unsolicited" } else { "" };
+            let at = m.stamp.map_or(String::new(), |s| {
+                format!(" at {:X}{}", s.time.millis(), if s.synchronized { "" } else { "?" })
+            });
+            format!("{} {} = {value}{kind}{how}{at}", m.point_type.name(), m.index)
+        }
+        Found::Object { object, event } => format!("{object:?}{}", if *event { " event" } else { "" }),
+    }
+}
+
 pub(super) fn word(event: &MasterEvent) -> String {
     match event {
         MasterEvent::Security(event) => format!("security {event:?}"),
@@ -199,24 +244,7 @@ pub(super) fn word(event: &MasterEvent) -> String {
         MasterEvent::LinkAlive => "link alive".into(),
         MasterEvent::Ready => "ready".into(),
         MasterEvent::Indications(iin) => format!("iin {:04X}", iin.0),
-        MasterEvent::Measurement { measurement: m, event, unsolicited } => {
-            let value = match &m.value {
-                Measured::Bit(bit) => bit.to_string(),
-                Measured::DoubleBit(state) => format!("{state:?}"),
-                Measured::Count(count) => count.to_string(),
-                Measured::Analog(value) => value.to_string(),
-                Measured::Octets(text) => hex(text),
-            };
-            let kind = if *event { " event" } else { "" };
-            let how = if *unsolicited { " unsolicited" } else { "" };
-            let at = m.stamp.map_or(String::new(), |s| {
-                format!(" at {:X}{}", s.time.millis(), if s.synchronized { "" } else { "?" })
-            });
-            format!("{} {} = {value}{kind}{how}{at}", m.point_type.name(), m.index)
-        }
-        MasterEvent::Object { object, event, .. } => {
-            format!("{object:?}{}", if *event { " event" } else { "" })
-        }
+        MasterEvent::Values { values, .. } => format!("{values:?}"),
         MasterEvent::FragmentEnd { unsolicited, confirm_held } => {
             format!("end{}{}", if *unsolicited { " unsolicited" } else { "" }, if *confirm_held { " held" } else { "" })
         }

@@ -125,13 +125,15 @@ fn apply_to_buffer(buffer: &mut EventBuffer, step: Step, number: u16) {
 /// Writes the first events with a mark.
 fn write_first(buffer: &mut EventBuffer, mark: Mark, count: usize) {
     let mut left = count;
-    buffer.write_marked(mark, None, |event, octets| {
-        if event.point_type == PointType::OctetString {
-            assert_eq!(octets, event.index.to_le_bytes());
+    buffer.write_marked(mark, None, |run, octets| {
+        let like = |event: &Event| (event.point_type, event.is_command, event.mark, event.variation);
+        assert!(run.iter().all(|event| like(event) == like(&run[0])));
+        if run[0].point_type == PointType::OctetString {
+            assert_eq!((run.len(), octets), (1, &run[0].index.to_le_bytes()[..]));
         }
-        let fits = left > 0;
-        left = left.saturating_sub(1);
-        if fits { Room::Enough } else { Room::Full }
+        let written = left.min(run.len());
+        left -= written;
+        (written, if written == run.len() { Room::Enough } else { Room::Full })
     });
 }
 
@@ -185,7 +187,7 @@ fn overflow_is_said_until_there_is_room() {
 }
 
 fn update(database: &mut Database, m: Measurement) -> Result<Option<Change>, DatabaseError> {
-    database.update(m.point_type, m.index, m.value, m.flags, m.stamp)
+    database.update(m)
 }
 
 proptest! {

@@ -61,8 +61,8 @@ fn every_variation_is_told_as_it_was_asked_for() {
         for (group, variation) in asked {
             station.send_to(OUTSTATION, &[0xC0, 1, group, variation, 0x06]);
             let answer = station.next();
-            let mut walk = crate::app::Walk::new();
-            let found: Vec<_> = core::iter::from_fn(|| walk.next(&answer[4..])).filter(|(_, m)| m.index == 1).collect();
+            let walk = crate::app::Walk::new(&answer[4..]);
+            let found: Vec<_> = walk.measurements().filter(|(_, m)| m.index == 1).collect();
             let [(object, found)] = found.as_slice() else { panic!("{group} {variation}: {found:?}") };
             // The variation of a string is its length.
             let variation = if variation == 0 { 1 } else { variation };

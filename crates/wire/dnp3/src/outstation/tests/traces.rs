@@ -75,8 +75,8 @@ impl Model {
     /// What a fragment holds must be the oldest that is owed, in order.
     fn receive(&mut self, fragment: &[u8]) -> Result<(), TestCaseError> {
         let parsed = Fragment::parse(fragment).unwrap();
-        let (mut walk, mut held) = (Walk::new(), <[Vec<u32>; 3]>::default());
-        while let Some((object, measurement)) = walk.next(parsed.objects) {
+        let mut held = <[Vec<u32>; 3]>::default();
+        for (object, measurement) in Walk::new(parsed.objects).measurements() {
             if crate::objects::point_group(object.group).is_some_and(|(_, kind)| kind == Kind::Event) {
                 let Measured::Count(number) = measurement.value else { unreachable!("only counters have events") };
                 held[usize::from(measurement.index)].push(number);
@@ -246,8 +246,7 @@ proptest! {
             prop_assert!(fragment.len() <= 272);
             let parsed = Fragment::parse(&fragment).unwrap();
             prop_assert_eq!(parsed.control.sequence.number(), sequence);
-            let mut walk = Walk::new();
-            told.extend(core::iter::from_fn(|| walk.next(parsed.objects)).map(|(_, m)| m));
+            told.extend(Walk::new(parsed.objects).measurements().map(|(_, m)| m));
             if parsed.control.fin {
                 break;
             }

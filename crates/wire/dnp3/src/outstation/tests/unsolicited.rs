@@ -1,8 +1,8 @@
 //! Unsolicited responses: when, how often, and what they do to requests.
 
 use super::station::{OUTSTATION, Station, analog, bit, count};
-use crate::outstation::{AcceptAll, OutstationConfig, OutstationEvent, PointConfig, UnsolicitedConfig};
-use crate::{Classes, EventClass, PointType};
+use crate::outstation::{AcceptAll, DatabaseError, OutstationConfig, OutstationEvent, PointConfig, UnsolicitedConfig};
+use crate::{Classes, EventClass, Measured, PointType};
 use alloc::boxed::Box;
 use core::time::Duration;
 
@@ -18,6 +18,43 @@ fn ready(unsolicited: UnsolicitedConfig) -> Station {
     let mut station = station(unsolicited);
     station.hear("F0 82 80 00").ask("D0 00", "");
     station
+}
+
+#[test]
+fn values_given_together_are_events_as_if_given_one_by_one() {
+    let values = [bit(0, true), analog(0, 7.0), bit(1, true), analog(0, 7.0), analog(1, -3.0), count(0, 9)];
+    let (mut together, mut apart) = (ready(UnsolicitedConfig::default()), ready(UnsolicitedConfig::default()));
+    together.outstation.update_all(together.now, values.clone()).unwrap();
+    values.into_iter().for_each(|value| apart.outstation.update(apart.now, value).unwrap());
+    assert_eq!(together.outstation.stats(), apart.outstation.stats());
+    assert_eq!(together.next(), apart.next());
+    let now = together.now;
+    assert_eq!(
+        together.outstation.update_all(now, [bit(0, false), bit(9, true), bit(1, false)]),
+        Err(DatabaseError::Unknown)
+    );
+    let state = |index| together.outstation.database().get(PointType::Binary, index).unwrap().value;
+    assert_eq!((state(0), state(1)), (Measured::Bit(false), Measured::Bit(true)));
+    assert_eq!(together.outstation.stats().events_waiting, apart.outstation.stats().events_waiting + 1);
+}
+
+#[test]
+fn values_given_together_wait_for_others_together() {
+    let hold = UnsolicitedConfig {
+        hold_time: Duration::from_millis(500),
+        events_before_hold_ends: 3,
+        ..UnsolicitedConfig::default()
+    };
+    let mut station = ready(hold);
+    let now = station.now;
+    station.outstation.update_all(now, [bit(0, true), analog(0, 7.0)]).unwrap();
+    station.hear("").wait(499).hear("");
+    let now = station.now;
+    station.outstation.update_all(now, [bit(1, true)]).unwrap();
+    station.hear("F1 82 80 00 02 01 17 02 00 81 01 81 20 02 17 01 00 01 07 00").ask("D1 00", "");
+    let now = station.now;
+    station.outstation.update_all(now, [bit(1, false), analog(0, 8.0)]).unwrap();
+    station.wait(499).hear("").wait(1).hear("F2 82 80 00 02 01 17 01 01 01 20 02 17 01 00 01 08 00");
 }
 
 #[test]

@@ -252,7 +252,7 @@ impl World {
             match event {
                 MasterEvent::TaskDone { outcome, .. } => self.outcomes.push(outcome),
                 MasterEvent::Security(event) => self.of_master.push(*event),
-                MasterEvent::Measurement { unsolicited: true, .. } => self.unsolicited += 1,
+                MasterEvent::Values { values, unsolicited: true } => self.unsolicited += values.iter().count(),
                 _ => {}
             }
         }
