@@ -160,7 +160,7 @@ async fn open_udp(target: &Target, over: &UdpConnect, counters: &Arc<Counters>) 
     let none = || io::Error::new(io::ErrorKind::NotFound, format!("no address for {}", target.address));
     let found = in_time(target, timeout(target.timeout, lookup_host(&target.address)).await)?;
     let address = found.into_iter().next().ok_or_else(none)?;
-    Ok(Kind::Udp(Box::new(UdpStream::connect(address, over, Arc::clone(counters)).await?)))
+    Ok(Kind::Udp(Box::new(UdpStream::connect(address, over, target.marks, Arc::clone(counters)).await?)))
 }
 
 /// What an attempt came to, or that it took too long.

@@ -11,8 +11,9 @@ pub struct Marks {
     pub dscp: u8,
     /// `SO_PRIORITY`, 0 to 6: what the queues of this host look at. 7 and up are for those who may administer the network.
     pub priority: u8,
-    /// Octets that may wait in the kernel and are not sent yet (`TCP_NOTSENT_LOWAT`): what is more urgent and on the same
-    /// connection is never behind more. None leaves it to the size of the send buffer. Streams only.
+    /// Octets that may wait in the kernel and are not sent yet: what is more urgent and on the same connection is never
+    /// behind more. `TCP_NOTSENT_LOWAT` of a stream, `SO_SNDBUF` of datagrams, to which Linux adds as much for its own
+    /// records. None leaves it to the system.
     pub unsent_octets_max: Option<u32>,
 }
 
@@ -43,7 +44,8 @@ impl Marks {
         socket.set_priority(u32::from(self.priority))?;
         match self.unsent_octets_max {
             Some(octets) if is_stream(&socket)? => socket.set_tcp_notsent_lowat(octets),
-            Some(_) | None => Ok(()),
+            Some(octets) => socket.set_send_buffer_size(usize::try_from(octets).unwrap_or(usize::MAX)),
+            None => Ok(()),
         }
     }
 }
@@ -64,8 +66,11 @@ mod tests {
         let octet = u32::from(marks.dscp) << 2;
         let code = if domain == Domain::IPV6 { socket.tclass_v6() } else { socket.tos_v4() };
         assert_eq!((code.unwrap(), socket.priority().unwrap()), (octet, u32::from(marks.priority)), "{marks:?}");
+        let unsent = marks.unsent_octets_max.unwrap();
         if kind == Type::STREAM {
-            assert_eq!(socket.tcp_notsent_lowat().unwrap(), marks.unsent_octets_max.unwrap(), "{marks:?}");
+            assert_eq!(socket.tcp_notsent_lowat().unwrap(), unsent, "{marks:?}");
+        } else {
+            assert_eq!(socket.send_buffer_size().unwrap(), 2 * usize::try_from(unsent).unwrap(), "{marks:?}");
         }
     }
 
@@ -91,6 +96,26 @@ mod tests {
             let socket = SockRef::from(&stream);
             assert_eq!((socket.tos_v4().unwrap(), socket.priority().unwrap()), (46 << 2, 6));
             assert_eq!(socket.tcp_notsent_lowat().unwrap(), 4096);
+        }
+    }
+
+    #[tokio::test]
+    async fn datagrams_are_marked_at_both_ends() {
+        let (marks, counters) = (Some(Marks::MONITORING), std::sync::Arc::<crate::Counters>::default());
+        let datagrams = crate::Datagrams { whole: |octets, _| octets.len(), octets_max: 1400 };
+        let udp = crate::UdpListen { datagrams, remotes: Vec::new(), silence: std::time::Duration::from_secs(1) };
+        let config = crate::ListenConfig { marks, ..crate::ListenConfig::new("127.0.0.1:0") };
+        let hub = crate::udp::Hub::bind(&config, &udp, counters.clone()).await.unwrap();
+        let over = crate::UdpConnect { datagrams, local: None };
+        let peer = hub.local_addr().unwrap();
+        let client = crate::udp::UdpStream::connect(peer, &over, marks, counters).await.unwrap();
+        std::future::poll_fn(|cx| client.poll_write_ready(cx)).await.unwrap();
+        client.offer(b"here").unwrap();
+        let (accepted, _) = hub.accept().await;
+        for stream in [client, accepted] {
+            let socket = SockRef::from(stream.socket());
+            assert_eq!((socket.tos_v4().unwrap(), socket.priority().unwrap()), (26 << 2, 4));
+            assert_eq!(socket.send_buffer_size().unwrap(), 32 * 1024);
         }
     }
 }

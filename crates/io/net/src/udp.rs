@@ -9,7 +9,7 @@
 //! ```
 
 use crate::counters::add;
-use crate::{Counters, ListenConfig};
+use crate::{Counters, ListenConfig, Marks};
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
@@ -78,9 +78,15 @@ enum Way {
 
 impl UdpStream {
     /// A socket of its own, for one peer.
-    pub(crate) async fn connect(peer: SocketAddr, config: &UdpConnect, counters: Arc<Counters>) -> io::Result<Self> {
+    pub(crate) async fn connect(
+        peer: SocketAddr,
+        config: &UdpConnect,
+        marks: Option<Marks>,
+        counters: Arc<Counters>,
+    ) -> io::Result<Self> {
         let any: SocketAddr = if peer.is_ipv4() { ([0; 4], 0).into() } else { ([0_u16; 8], 0).into() };
         let socket = UdpSocket::bind(config.local.unwrap_or(any)).await?;
+        marks.map_or(Ok(()), |marks| marks.apply(&socket))?;
         socket.connect(peer).await?;
         let datagrams = config.datagrams;
         Ok(Self { way: Way::Own(socket), datagrams, silence: None, heard: Instant::ZERO, counters })
@@ -147,7 +153,8 @@ impl UdpStream {
         Ok(taken)
     }
 
-    fn socket(&self) -> &UdpSocket {
+    /// The socket that its datagrams go out by.
+    pub(crate) fn socket(&self) -> &UdpSocket {
         match &self.way {
             Way::Own(socket) => socket,
             Way::Shared { hub, .. } => &hub.socket,
@@ -185,6 +192,7 @@ impl Hub {
     pub(crate) async fn bind(listen: &ListenConfig, udp: &UdpListen, counters: Arc<Counters>) -> io::Result<Rc<Self>> {
         let addresses: Vec<SocketAddr> = lookup_host(&listen.address).await?.collect();
         let socket = UdpSocket::bind(addresses.as_slice()).await?;
+        listen.marks.map_or(Ok(()), |marks| marks.apply(&socket))?;
         let (config, inboxes) = (udp.clone(), RefCell::default());
         Ok(Rc::new(Self { socket, config, peers_max: listen.sessions_max, inboxes, counters }))
     }

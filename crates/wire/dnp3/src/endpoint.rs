@@ -12,6 +12,7 @@ mod extras;
 mod lean;
 mod lean_out;
 mod primary;
+mod short;
 
 pub use extras::{Boundary, LeanCounters, Trace};
 pub use primary::{LinkService, PrimaryCounters};
@@ -227,7 +228,8 @@ impl Endpoint {
     /// The fragment that arrived last, until it is released; empty when there is none.
     #[must_use]
     pub fn fragment(&self) -> &[u8] {
-        self.reassembler.fragment()
+        let short = self.extras.as_ref().and_then(|extras| extras.short.fragment());
+        short.unwrap_or_else(|| self.reassembler.fragment())
     }
 
     /// Hands the fragment over, so that input is taken again.
@@ -240,6 +242,9 @@ impl Endpoint {
     pub fn release(&mut self) {
         self.decoder.release();
         self.reassembler.release();
+        if let Some(extras) = &mut self.extras {
+            extras.short.release();
+        }
     }
 
     /// Appends to `out` all link frames of a fragment, as unconfirmed user data.

@@ -211,6 +211,11 @@ impl Reassembler {
         self.counters.fragments += u64::from(self.complete);
     }
 
+    /// A fragment came that needed no joining.
+    pub(crate) const fn count_whole(&mut self) {
+        self.counters.fragments += 1;
+    }
+
     /// A fragment that outgrew the limit was passed over.
     pub(crate) const fn count_too_long(&mut self) {
         self.counters.too_long += 1;

@@ -3,7 +3,7 @@
 //! The loop is the bench's own, because `tieline_net` has no place for stamps: one read, all events, one write a message,
 //! as there.
 
-use super::stamps::{Given, Kind, Sent, now_ns, passed};
+use super::stamps::{Given, Kind, Sent, now_ns, passed, room};
 use anyhow::{Context, Result};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -55,21 +55,24 @@ impl Socket {
         }
     }
 
-    async fn readable(&self) -> io::Result<()> {
+    /// Waits until there is something to read.
+    pub async fn readable(&self) -> io::Result<()> {
         match self {
             Self::Stream(socket) => socket.readable().await,
             Self::Datagrams(socket) => socket.readable().await,
         }
     }
 
-    async fn writable(&self) -> io::Result<()> {
+    /// Waits until there is room to write.
+    pub async fn writable(&self) -> io::Result<()> {
         match self {
             Self::Stream(socket) => socket.writable().await,
             Self::Datagrams(socket) => socket.writable().await,
         }
     }
 
-    fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    /// One read; the end of a stream is an error.
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Stream(socket) => match socket.try_read(buffer) {
                 Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -79,7 +82,8 @@ impl Socket {
         }
     }
 
-    fn write(&self, octets: &[u8]) -> io::Result<usize> {
+    /// One write.
+    pub fn write(&self, octets: &[u8]) -> io::Result<usize> {
         match self {
             Self::Stream(socket) => socket.try_write(octets),
             Self::Datagrams(socket) => socket.try_send(octets),
@@ -213,6 +217,13 @@ impl<M: Counted + 'static> Link<M> {
             }
         });
         link
+    }
+
+    /// Makes room for what so many faults are to leave behind.
+    #[must_use]
+    pub fn with_room(self: Rc<Self>, faults: u32) -> Rc<Self> {
+        self.seat.borrow_mut().sent = room(Sent::NONE, faults);
+        self
     }
 
     /// Has something said by the machine that belongs to a fault, and sends it.

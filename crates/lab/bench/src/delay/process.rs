@@ -12,6 +12,58 @@ use tokio::sync::oneshot;
 /// How long a process may take to come as far as it should.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Who goes before whom on the processors that all share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// A device that is measured: it would have a processor of its own.
+    Device,
+    /// The centre with one process for everything.
+    Plain,
+    /// The centre's lane for what may wait.
+    Bulk,
+    /// Devices that are not measured: they would take nobody's processor.
+    Others,
+}
+
+impl Standing {
+    /// What a command of it begins with, of what the system has.
+    fn words(self) -> Vec<String> {
+        let policy: &[&str] = match self {
+            Self::Device => &["chrt", "-f", "20"],
+            Self::Others => &["chrt", "-i", "0"],
+            Self::Plain | Self::Bulk => &[],
+        };
+        let policy = policy.iter().map(|word| (*word).to_owned()).collect();
+        let processors = self.processors().map(|list| ["taskset".to_owned(), "-c".to_owned(), list]);
+        [policy, processors.into_iter().flatten().collect()]
+            .into_iter()
+            .filter(|words: &Vec<_>| may_have(words))
+            .flatten()
+            .collect()
+    }
+
+    /// The first half of the processors is for devices that are measured, the second for what would take place on others:
+    /// the system does the work of the flood's packets where they were sent.
+    fn processors(self) -> Option<String> {
+        let count = std::thread::available_parallelism().ok().filter(|count| count.get() > 1)?.get();
+        match self {
+            Self::Device => Some(format!("0-{}", count / 2 - 1)),
+            Self::Bulk | Self::Others => Some(format!("{}-{}", count / 2, count - 1)),
+            Self::Plain => None,
+        }
+    }
+
+    /// For those that have no policy.
+    const fn nice(self) -> i32 {
+        match self {
+            Self::Device => -15,
+            Self::Plain => 0,
+            Self::Bulk => 5,
+            Self::Others => 19,
+        }
+    }
+}
+
 /// A process and what it says, line by line. Dropped, it is ended.
 pub struct Player {
     name: String,
@@ -21,16 +73,13 @@ pub struct Player {
 }
 
 impl Player {
-    /// Starts this same program in a namespace, with a role; `nice` below 0 goes before others.
-    pub fn start(net: &Net, host: &str, role: &Role, nice: i32, quota: Option<&Quota>) -> Result<Self> {
+    /// Starts this same program in a namespace, with a role.
+    pub fn start(net: &Net, host: &str, role: &Role, standing: Standing, quota: Option<&Quota>) -> Result<Self> {
         let program = std::env::current_exe()?;
-        // A device of its own would have a processor of its own: where the system has it, in real time.
-        let urgent = nice < 0 && quota.is_none() && real_time();
-        let mut command = if urgent { Command::new("chrt") } else { Command::new("ip") };
-        if urgent {
-            command.args(["-f", "20", "ip"]);
-        }
-        let mut child = command
+        let before = if quota.is_none() { standing.words() } else { Vec::new() };
+        let mut words = before.iter().map(String::as_str).chain(["ip"]);
+        let mut child = Command::new(words.next().unwrap_or("ip"))
+            .args(words)
             .args(["netns", "exec", &net.namespace(host)])
             .arg(program)
             .args(["bench", "delay", "--role", &serde_json::to_string(role)?])
@@ -38,7 +87,7 @@ impl Player {
             .stdout(Stdio::piped())
             .spawn()?;
         let process = rustix::process::Pid::from_child(&child);
-        let _ = rustix::process::setpriority_process(Some(process), nice);
+        let _ = rustix::process::setpriority_process(Some(process), standing.nice());
         if let Some(quota) = quota {
             quota.take(child.id())?;
         }
@@ -80,9 +129,10 @@ impl Drop for Player {
     }
 }
 
-/// Whether processes may be started in real time.
-fn real_time() -> bool {
-    let tried = Command::new("chrt").args(["-f", "20", "true"]).stderr(Stdio::null()).status();
+/// Whether a command may be started behind these words.
+fn may_have(words: &[String]) -> bool {
+    let Some((program, arguments)) = words.split_first() else { return false };
+    let tried = Command::new(program).args(arguments).arg("true").stderr(Stdio::null()).status();
     tried.is_ok_and(|status| status.success())
 }
 

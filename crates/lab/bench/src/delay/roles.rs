@@ -6,8 +6,9 @@
 //!     └──────────────────── report (class 1) ────────────▶
 //! ```
 
+use super::floor::{Bare, play_bare};
 use super::link::{Door, Link, Read, Socket};
-use super::stamps::{Given, Kind, Sent, now_ns, trace};
+use super::stamps::{Given, Kind, Sent, now_ns, room, trace};
 use anyhow::{Context, Result, bail};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
@@ -35,7 +36,7 @@ const REPORTS_PER_S: u32 = 48;
 /// Close, pulse on (IEEE 1815 A.8.1): its on-time carries the fault's number.
 const CLOSE: u8 = 0x41;
 /// How long what is under way may take after the last fault.
-const GRACE: Duration = Duration::from_secs(2);
+pub const GRACE: Duration = Duration::from_secs(1);
 
 /// What is between application and socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,7 +66,9 @@ impl Way {
         }
     }
 
-    const fn has_datagrams(self) -> bool {
+    /// Whether each message is a datagram.
+    #[must_use]
+    pub const fn has_datagrams(self) -> bool {
         matches!(self, Self::Udp | Self::LeanUdp)
     }
 
@@ -93,6 +96,8 @@ pub enum Part {
 pub struct Role {
     pub part: Part,
     pub way: Way,
+    /// Whether it says as many octets without DNP3: the floor.
+    pub bare: bool,
     /// Whether its sockets are marked.
     pub marked: bool,
     pub faults: u32,
@@ -104,6 +109,8 @@ pub struct Role {
 pub struct Told {
     pub sent: Vec<Sent>,
     pub given: Vec<Given>,
+    /// What came without DNP3.
+    pub bare: Vec<Bare>,
     /// Samples that came to the centre from IEDs.
     pub samples: u64,
     /// Samples that IEDs had no room for.
@@ -127,6 +134,7 @@ pub trait Signals {
 /// Plays a part to its end.
 pub async fn play(role: &Role, signals: &mut impl Signals) -> Result<Told> {
     let told = match &role.part {
+        _ if role.bare => play_bare(role, signals).await,
         Part::Relay { listen, breaker } => play_relay(role, *listen, *breaker, signals).await,
         Part::Breaker { listen, relay } => play_breaker(role, *listen, *relay, signals).await,
         Part::Centre { relay, breaker, ieds } => play_centre(role, (*relay, *breaker), ieds, signals).await,
@@ -138,13 +146,21 @@ pub async fn play(role: &Role, signals: &mut impl Signals) -> Result<Told> {
 }
 
 impl Role {
-    fn marks(&self, marks: Marks) -> Option<Marks> {
+    /// What its sockets are marked with.
+    pub fn marks(&self, marks: Marks) -> Option<Marks> {
         self.marked.then_some(marks)
     }
 
+    /// When a fault is due.
+    #[must_use]
+    pub fn due(&self, start: u64, fault: u32) -> u64 {
+        start + u64::from(fault) * self.interval_us * 1000
+    }
+
     /// When it is all over.
-    fn end(&self, start: u64) -> u64 {
-        start + self.interval_us * 1000 * u64::from(self.faults) + nanos(GRACE)
+    #[must_use]
+    pub fn end(&self, start: u64) -> u64 {
+        self.due(start, self.faults) + nanos(GRACE)
     }
 }
 
@@ -185,16 +201,18 @@ async fn play_relay(role: &Role, at: SocketAddr, breaker: SocketAddr, signals: &
         if matches!(event, MasterEvent::Ready) {
             learned.set(true);
         }
-    });
+    })
+    .with_room(role.faults);
     signals.listening()?;
     let station = outstation(role.way, EventClass::Class1, Box::new(RefuseAll));
-    let reports = Link::start(Kind::RelayReport, clock, door.enter(marks).await?, station, |_: OutstationEvent, _| ());
+    let reports = Link::start(Kind::RelayReport, clock, door.enter(marks).await?, station, |_: OutstationEvent, _| ())
+        .with_room(role.faults);
     until(|| is_ready.get()).await?;
     signals.ready()?;
     let start = signals.await_start().await?;
     let timer = Timer::new()?;
     for fault in 0..role.faults {
-        let due = start + u64::from(fault) * role.interval_us * 1000;
+        let due = role.due(start, fault);
         timer.wait(due).await?;
         let control = Control::Crob(Crob { code: CLOSE, count: 1, on_ms: fault, off_ms: 0 });
         let until = Instant(u64::MAX - 1);
@@ -241,7 +259,7 @@ async fn play_breaker(role: &Role, at: SocketAddr, relay: SocketAddr, signals: &
     let mut controlled = outstation(role.way, EventClass::Class2, Box::new(Breaker));
     let added = controlled.database_mut().add(PointType::BinaryOutput, 0, PointConfig::of(PointType::BinaryOutput));
     debug_assert_eq!(added, Ok(()));
-    let given: Rc<RefCell<Vec<Given>>> = Rc::default();
+    let given = Rc::new(RefCell::new(room(Given::NONE, role.faults)));
     // The relay comes first: the centre is started after it.
     let to_relay = for_relay.enter(role.marks(Marks::PROTECTION)).await?;
     let reports: Rc<RefCell<Option<Rc<Link<Outstation>>>>> = Rc::default();
@@ -256,8 +274,9 @@ async fn play_breaker(role: &Role, at: SocketAddr, relay: SocketAddr, signals: &
     });
     let station = outstation(role.way, EventClass::Class2, Box::new(RefuseAll));
     let to_centre = for_centre.enter(role.marks(Marks::MONITORING)).await?;
-    *reports.borrow_mut() =
-        Some(Link::start(Kind::BreakerReport, clock, to_centre, station, |_: OutstationEvent, _| ()));
+    *reports.borrow_mut() = Some(
+        Link::start(Kind::BreakerReport, clock, to_centre, station, |_: OutstationEvent, _| ()).with_room(role.faults),
+    );
     signals.ready()?;
     let start = signals.await_start().await?;
     Timer::new()?.wait(role.end(start)).await?;
@@ -274,7 +293,8 @@ async fn play_centre(
     signals: &mut impl Signals,
 ) -> Result<Told> {
     let (clock, datagrams) = (Clock::start(), role.way.has_datagrams());
-    let (given, ready, samples) = (Rc::<RefCell<Vec<Given>>>::default(), Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
+    let (ready, samples) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
+    let given = Rc::new(RefCell::new(room(Given::NONE, role.faults.saturating_mul(2))));
     let (mut links, mut bulk) = (Vec::new(), Vec::new());
     signals.listening()?;
     let each = [(Kind::RelayReport, relay, Marks::PROTECTION), (Kind::BreakerReport, breaker, Marks::MONITORING)];
@@ -393,16 +413,17 @@ async fn until(done: impl Fn() -> bool) -> Result<()> {
 }
 
 /// A timer of the system, read like a pipe: the runtime's own counts in milliseconds.
-struct Timer(Receiver);
+pub struct Timer(Receiver);
 
 impl Timer {
-    fn new() -> Result<Self> {
+    /// One that is not set.
+    pub fn new() -> Result<Self> {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
         Ok(Self(Receiver::from_owned_fd_unchecked(timer)?))
     }
 
     /// Waits for a time of [`now_ns`].
-    async fn wait(&self, at: u64) -> Result<()> {
+    pub async fn wait(&self, at: u64) -> Result<()> {
         // One that has passed lets the connections have their turn.
         if at <= now_ns() {
             tokio::task::yield_now().await;

@@ -2,7 +2,7 @@
 
 use super::roles::Told;
 use super::stamps::{Given, Kind, Sent, cost_ns};
-use crate::rounds::{number, short};
+use crate::rounds::{median, number, short};
 use anyhow::Result;
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -23,9 +23,16 @@ pub struct Split {
     pub socket: u64,
     /// From the end of the one to the beginning of the other: queues, cables, the wake of the receiver.
     pub lower: u64,
+    /// Before all of them: from when it was due until it was begun, the wake of the sender.
+    pub late: u64,
 }
 
 impl Split {
+    /// From when it was due until it was given.
+    pub const fn total(&self) -> u64 {
+        self.late + self.application + self.link + self.socket + self.lower
+    }
+
     /// `stamp` is what a stamp costs: each part has one that is not its own.
     fn of(sent: &Sent, given: &Given, stamp: u64) -> Self {
         let total = given.given.saturating_sub(sent.begun);
@@ -35,7 +42,8 @@ impl Split {
         let written = sent.write.1.min(given.read.0.max(sent.write.0));
         let lower = given.read.0.saturating_sub(written);
         let socket = written.saturating_sub(sent.write.0) + given.read.1.saturating_sub(given.read.0);
-        Self { application: total.saturating_sub(link + socket + lower), link, socket, lower }
+        let late = sent.begun.saturating_sub(sent.due);
+        Self { application: total.saturating_sub(link + socket + lower), link, socket, lower, late }
     }
 }
 
@@ -73,7 +81,7 @@ impl Delays {
 
     /// A quantile of the delay in milliseconds.
     pub fn ms(&self, quantile: f64) -> f64 {
-        short(number(self.total.value_at_quantile(quantile)) / 1e6)
+        quantile_ms(&self.total, quantile)
     }
 
     /// The middle of each part in microseconds.
@@ -83,17 +91,26 @@ impl Delays {
             all.sort_unstable();
             short(all.get(all.len() / 2).map_or(0.0, |nanos| number(*nanos) / 1e3))
         };
-        Parts {
-            application_us: middle(|split| split.application),
-            link_us: middle(|split| split.link),
-            socket_us: middle(|split| split.socket),
-            lower_us: middle(|split| split.lower),
-        }
+        Parts::of(middle)
+    }
+
+    /// The slowest of each 1,000, at least one, with where their time went.
+    pub fn slowest(&self) -> Vec<Split> {
+        let mut splits = self.splits.clone();
+        splits.sort_unstable_by_key(|split| std::cmp::Reverse(split.total()));
+        splits.truncate(splits.len().div_ceil(1000));
+        splits
     }
 }
 
-fn histogram() -> Result<Histogram<u64>> {
+/// A histogram of delays in nanoseconds.
+pub fn histogram() -> Result<Histogram<u64>> {
     Ok(Histogram::new_with_max(NANOS_MAX, FIGURES)?)
+}
+
+/// A quantile in milliseconds.
+pub fn quantile_ms(delays: &Histogram<u64>, quantile: f64) -> f64 {
+    short(number(delays.value_at_quantile(quantile)) / 1e6)
 }
 
 /// Where the time of a message went: medians, in microseconds.
@@ -107,9 +124,39 @@ pub struct Parts {
     pub socket_us: f64,
     /// Queues and cables.
     pub lower_us: f64,
+    /// The wake of the sender.
+    pub late_us: f64,
 }
 
 impl Parts {
+    fn of(mut figure: impl FnMut(fn(&Split) -> u64) -> f64) -> Self {
+        Self {
+            application_us: figure(|split| split.application),
+            link_us: figure(|split| split.link),
+            socket_us: figure(|split| split.socket),
+            lower_us: figure(|split| split.lower),
+            late_us: figure(|split| split.late),
+        }
+    }
+
+    /// The mean of some messages.
+    pub fn mean(splits: &[Split]) -> Self {
+        let count = number(splits.len().max(1) as u64);
+        Self::of(|part| short(number(splits.iter().map(part).sum()) / count / 1e3))
+    }
+
+    /// The median of each part over rounds.
+    pub fn median(rounds: &[Self]) -> Self {
+        let middle = |part: fn(&Self) -> f64| median(&rounds.iter().map(part).collect::<Vec<_>>());
+        Self {
+            application_us: middle(|parts| parts.application_us),
+            link_us: middle(|parts| parts.link_us),
+            socket_us: middle(|parts| parts.socket_us),
+            lower_us: middle(|parts| parts.lower_us),
+            late_us: middle(|parts| parts.late_us),
+        }
+    }
+
     /// The share of transport and link in what is processing, in percent.
     pub fn link_share(&self) -> f64 {
         let processing = self.application_us + self.link_us + self.socket_us;
@@ -127,9 +174,10 @@ mod tests {
             let sent = Sent { kind: Kind::Command, fault: 0, due: 90, begun: 100, built: 110, framed: 113, write };
             let (arrived, found) = (read.1 + 1, read.1 + 3);
             let given = Given { kind: Kind::Command, fault: 0, read, arrived, found, given: found + 7 };
-            let Split { application, link, socket, lower } = Split::of(&sent, &given, 0);
+            let Split { application, link, socket, lower, late } = Split::of(&sent, &given, 0);
             assert_eq!([application, link, socket, lower], expect);
             assert_eq!(application + link + socket + lower, given.given - sent.begun);
+            assert_eq!(late, sent.begun - sent.due);
         };
         check((115, 120), (150, 152), [10 + 2 + 1 + 7, 3 + 2, 5 + 2, 30]);
         // The receiver reads before the writer's call has returned.

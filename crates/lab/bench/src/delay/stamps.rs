@@ -54,6 +54,12 @@ pub struct Sent {
     pub write: (u64, u64),
 }
 
+impl Sent {
+    /// What room is made of.
+    pub const NONE: Self =
+        Self { kind: Kind::Command, fault: u32::MAX, due: 1, begun: 1, built: 1, framed: 1, write: (1, 1) };
+}
+
 /// A message that came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Given {
@@ -65,6 +71,18 @@ pub struct Given {
     pub found: u64,
     /// When the application had it.
     pub given: u64,
+}
+
+/// Room for so many, in memory that is there: a page that the system must find first takes up to milliseconds.
+pub fn room<T: Copy>(like: T, count: u32) -> Vec<T> {
+    let mut room = vec![like; usize::try_from(count).unwrap_or(0)];
+    room.clear();
+    room
+}
+
+impl Given {
+    /// What room is made of.
+    pub const NONE: Self = Self { kind: Kind::Command, fault: u32::MAX, read: (1, 1), arrived: 1, found: 1, given: 1 };
 }
 
 /// What a stamp costs in nanoseconds: the middle of a thousand.

@@ -25,8 +25,11 @@ pub struct DelayArgs {
     /// Percent of a processor for relay and controller, as a list; 0 leaves them alone
     #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_value = "0")]
     pub cpu: Vec<u32>,
+    /// How often each setting is run, in turns with the others: figures are medians of the rounds
+    #[arg(long, default_value_t = 3)]
+    pub rounds: u32,
     /// Faults of each run
-    #[arg(long, default_value_t = 2000)]
+    #[arg(long, default_value_t = 600)]
     pub faults: u32,
     /// From one fault to the next
     #[arg(long, value_name = "DURATION", default_value = "10ms", value_parser = duration)]
@@ -47,12 +50,12 @@ pub struct DelayArgs {
 /// # Errors
 /// The flags are out of range, or the system does not have what they need.
 pub fn bench_delay(args: DelayArgs) -> Result<()> {
-    let DelayArgs { ways, ieds, priorities, cpu, faults, interval, svg, json, role } = args;
+    let DelayArgs { ways, ieds, priorities, cpu, rounds, faults, interval, svg, json, role } = args;
     if let Some(role) = role {
         return delay::play_role(&role);
     }
     let cpu = cpu.into_iter().map(|percent| (percent > 0).then_some(percent)).collect();
-    let rows = delay::run(&Options { ways, ieds, priorities, cpu, faults, interval }, &Progress::new(true))?;
+    let rows = delay::run(&Options { ways, ieds, priorities, cpu, rounds, faults, interval }, &Progress::new(true))?;
     if let Some(folder) = svg {
         delay::charts(&rows).iter().try_for_each(|(name, chart)| chart.save(&folder, name))?;
     }

@@ -1,5 +1,6 @@
 //! What an endpoint has beyond standard framing, behind one pointer.
 
+use super::short::Short;
 use crate::lean::{Carrier, Kind, LeanConfig, Side};
 use crate::link::LinkAddress;
 use alloc::vec::Vec;
@@ -60,6 +61,7 @@ pub(super) struct Extras {
     pub(super) trace: Option<Trace>,
     pub(super) config: Option<LeanConfig>,
     pub(super) phase: Phase,
+    pub(super) short: Short,
     /// The first octets of a hello, an offer or a message.
     pub(super) held: Vec<u8>,
     /// Whether `held` is to be taken as link frames.
@@ -82,6 +84,7 @@ impl Extras {
             trace: None,
             config: None,
             phase: Phase::Standard,
+            short: Short::new(),
             held: Vec::new(),
             replays: false,
             missing: 0,
@@ -110,6 +113,7 @@ impl Extras {
             self.connections_without_offer = CONNECTIONS_WITHOUT_OFFER;
         }
         self.phase = Phase::Standard;
+        self.short.release();
         (self.held, self.replays) = (Vec::new(), false);
         (self.missing, self.hello_due, self.deadline) = (0, false, None);
     }

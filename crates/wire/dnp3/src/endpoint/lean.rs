@@ -96,10 +96,17 @@ impl Endpoint {
 
     /// [`Endpoint::handle_input`] of an endpoint with extras.
     pub(super) fn handle_extra_input(&mut self, mut extras: Box<Extras>, octets: &[u8]) -> (usize, Option<Received>) {
+        if extras.short.fragment().is_some() {
+            self.extras = Some(extras);
+            return (0, None);
+        }
         if let Some(trace) = extras.trace {
             trace(Boundary::Arrived);
         }
-        let taken = self.take_octets(&mut extras, octets);
+        let taken = match self.take_short(&mut extras, octets) {
+            Some((used, source)) => (used, Some(Received::Fragment { source, broadcast: None })),
+            None => self.take_octets(&mut extras, octets),
+        };
         if let ((_, Some(Received::Fragment { .. })), Some(trace)) = (taken, extras.trace) {
             trace(Boundary::Found);
         }

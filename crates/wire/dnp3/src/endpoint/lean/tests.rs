@@ -236,8 +236,34 @@ fn on_datagrams_either_side_may_forget() {
     assert!(!station.is_lean());
 }
 
+#[test]
+fn short_messages_are_taken_like_others() {
+    // Around the most octets that are kept without the heap, one after another in one read.
+    let fragments: Vec<Vec<u8>> = [1, 39, 40, 41, 2].map(|octets| vec![0xC0; octets]).into();
+    for carrier in [Carrier::Stream, Carrier::Datagrams] {
+        let (mut master, mut station) = pair(Role::Master, true, carrier);
+        let mut octets = Vec::new();
+        fragments.iter().for_each(|fragment| master.write_fragment(STATION, fragment, &mut octets));
+        assert_eq!(give(&mut station, &octets, usize::MAX), fragments, "{carrier:?}");
+        assert_eq!(station.counters().transport.fragments, 5);
+        // Held until it is released: nothing is used, and nothing is lost.
+        let (used, received) = station.handle_input(&octets);
+        assert!(used > 0 && received.is_some(), "{carrier:?}");
+        assert_eq!(station.handle_input(octets.get(used..).unwrap()), (0, None));
+        assert_eq!(station.fragment(), [0xC0]);
+        station.release();
+        assert!(station.fragment().is_empty());
+        assert_eq!(give(&mut station, octets.get(used..).unwrap(), usize::MAX), fragments.get(1..).unwrap());
+        // What a connection leaves behind is gone with it.
+        assert!(station.handle_input(&octets).1.is_some());
+        station.reset();
+        assert!(station.fragment().is_empty());
+    }
+}
+
 fn any_fragments() -> impl Strategy<Value = Vec<Vec<u8>>> {
-    prop::collection::vec(prop::collection::vec(any::<u8>(), 1..2049), 1..4)
+    let octets = prop_oneof![1..48_usize, 1..2049_usize];
+    prop::collection::vec(octets.prop_flat_map(|octets| prop::collection::vec(any::<u8>(), octets)), 1..4)
 }
 
 proptest! {
