@@ -1,9 +1,11 @@
 """A master of dnp3py (0.6.0).
 
 The same commands and events as `opendnp3_master.py`; between commands it listens for unsolicited responses, whose
-readings carry `"unsolicited": true`. `operate` answers with the `"status"` by name, in both modes. One command more:
+readings carry `"unsolicited": true`. `operate` answers with the `"status"` by name, in both modes. Two commands more:
 
-    unsolicited on|off     enables or disables all classes
+    unsolicited on|off                      enables or disables all classes
+    read GROUP VARIATION [START STOP]       answers with the `"objects"` as the library takes the response apart: group,
+                                            variation, and the octets behind the header in hex
 """
 
 import argparse
@@ -12,8 +14,9 @@ import os
 import threading
 
 import lines
+from dnp3.application.builder import build_all_objects_request, build_range_request
 from dnp3.application.parser import parse_response
-from dnp3.core.enums import CommandStatus
+from dnp3.core.enums import CommandStatus, FunctionCode
 from dnp3.master import DefaultSOEHandler, Master, MasterConfig, MasterTcpRunner
 
 IIN = {0x0080: "restart", 0x0010: "need_time", 0x0020: "local", 0x0200: "object_unknown", 0x0400: "parameter_error"}
@@ -79,6 +82,8 @@ def indications(fragments):
 class Session:
     """Runs the commands, one at a time, and listens between them."""
 
+    sequence = 7
+
     def __init__(self, arguments):
         host, port = arguments.address.rsplit(":", 1)
         config = MasterConfig(address=arguments.master, outstation_address=arguments.outstation)
@@ -95,10 +100,19 @@ class Session:
                 return indications(await self.runner.enable_unsolicited())
             case ["unsolicited", "off"]:
                 return indications(await self.runner.disable_unsolicited())
+            case ["read", group, variation, *span]:
+                return await self.read(int(group), int(variation), *map(int, span))
             case ["operate", kind, index, value, *mode]:
                 return await self.operate(kind, int(index), value, *(mode or ["select"]))
             case _:
-                raise ValueError("integrity, events, unsolicited, operate or quit expected")
+                raise ValueError("integrity, events, unsolicited, read, operate or quit expected")
+
+    async def read(self, group, variation, *span):
+        build = build_range_request if span else build_all_objects_request
+        self.sequence = (self.sequence + 1) % 16
+        await self.runner.request(build(FunctionCode.READ, group, variation, *span, seq=self.sequence))
+        blocks = self.master.last.objects
+        return {"objects": [[one.header.group, one.header.variation, one.data.hex()] for one in blocks]}
 
     async def operate(self, kind, index, value, mode):
         def builder():

@@ -2,6 +2,7 @@
 
     integrity                                  reads classes 0 to 3
     events                                     reads classes 1 to 3
+    read GROUP VARIATION                       reads all objects of a kind
     operate TYPE INDEX VALUE [select|direct]   TYPE binary_output (VALUE true or false) or analog_output (a number)
 
 Start: disable unsolicited, integrity, enable unsolicited. Later: `{"reading": {"type", "index", "value", "flags",
@@ -103,10 +104,13 @@ def main():
                 master.ScanClasses(opendnp3.ClassField().AllClasses(), opendnp3.TaskConfig().Default())
             case ["events"]:
                 master.ScanClasses(opendnp3.ClassField().AllEventClasses(), opendnp3.TaskConfig().Default())
+            case ["read", group, variation]:
+                kind = opendnp3.GroupVariationID(int(group), int(variation))
+                master.ScanAllObjects(kind, opendnp3.TaskConfig().Default())
             case ["operate", kind, index, value, *mode]:
                 operate(master, kind, int(index), value, *(mode or ["select"]))
             case _:
-                raise ValueError("integrity, events, operate or quit expected")
+                raise ValueError("integrity, events, read, operate or quit expected")
 
     for line in lines.lines():
         lines.answer(run, line)

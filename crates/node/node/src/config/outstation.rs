@@ -135,14 +135,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 fn read_file(doc: &mut Document<'_>, mut s: Section<'_>, folder: &Path) -> OutstationFile {
     let default = OutstationConfig::default();
     let wait = || parse::duration(Duration::from_millis(1)..=HOUR);
-    let unsolicited = UnsolicitedConfig {
-        confirm_timeout: s.or(doc, "unsolicited_confirm_timeout", 5 * SECOND, wait()),
-        retries_max: s.optional(doc, "unsolicited_retries_max", parse::integer(0..=65_535)),
-        hold_time: s.or(doc, "unsolicited_hold_time", Duration::ZERO, parse::duration(Duration::ZERO..=HOUR)),
-        protection: s.or(doc, "unsolicited_protection", Classes::NONE, classes),
-        events_max: s.or(doc, "unsolicited_events_max", 100, parse::integer(1..=65_535)),
-        ..UnsolicitedConfig::default()
-    };
+    let unsolicited = read_unsolicited(doc, &mut s);
     // A number, or tables of several.
     let master = s.optional(doc, "master", |v| match v {
         DeValue::Array(_) => Ok(None),
@@ -188,6 +181,25 @@ fn read_file(doc: &mut Document<'_>, mut s: Section<'_>, folder: &Path) -> Outst
     }
     s.finish(doc);
     OutstationFile { config, points, attributes, secure, files, masters }
+}
+
+fn read_unsolicited(doc: &mut Document<'_>, s: &mut Section<'_>) -> UnsolicitedConfig {
+    let wait = || parse::duration(Duration::from_millis(1)..=HOUR);
+    let default = UnsolicitedConfig::default();
+    UnsolicitedConfig {
+        confirm_timeout: s.or(doc, "unsolicited_confirm_timeout", 5 * SECOND, wait()),
+        retries_max: s.optional(doc, "unsolicited_retries_max", parse::integer(0..=65_535)),
+        hold_time: s.or(doc, "unsolicited_hold_time", Duration::ZERO, parse::duration(Duration::ZERO..=HOUR)),
+        events_before_hold_ends: s.or(
+            doc,
+            "unsolicited_hold_events",
+            default.events_before_hold_ends,
+            parse::integer(1..=65_535),
+        ),
+        protection: s.or(doc, "unsolicited_protection", Classes::NONE, classes),
+        events_max: s.or(doc, "unsolicited_events_max", 100, parse::integer(1..=65_535)),
+        ..default
+    }
 }
 
 fn read_masters(doc: &mut Document<'_>, s: &mut Section<'_>) -> Vec<MasterFile> {
@@ -342,6 +354,17 @@ mod tests {
         let found = found.map_err(|ConfigError(all)| all.iter().map(ToString::to_string).collect::<Vec<_>>());
         let found = found.as_ref().map_err(|all| all.iter().map(String::as_str).collect::<Vec<_>>());
         assert_eq!(found.copied(), expect.map_err(<[&str]>::to_vec), "{text}");
+    }
+
+    #[test]
+    fn a_hold_time_has_an_end() {
+        let file = from_text("o.toml", "unsolicited_hold_time='2s'\nunsolicited_hold_events=3\n").unwrap();
+        let unsolicited = file.config.unsolicited.unwrap();
+        assert_eq!((unsolicited.hold_time, unsolicited.events_before_hold_ends), (2 * SECOND, 3));
+        check(
+            "unsolicited_hold_events=0\n",
+            Err(&["o.toml:1:25: unsolicited_hold_events: found 0, expected a whole number from 1 to 65535"]),
+        );
     }
 
     #[test]
