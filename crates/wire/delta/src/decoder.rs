@@ -65,6 +65,11 @@ impl Decoder {
     /// It cannot be applied. The owner asks for the whole value, once; until it comes deltas are
     /// [`Decoded::Waiting`].
     pub fn apply(&mut self, payload: &Bytes, codecs: &mut Codecs) -> Result<Decoded, DeltaError> {
+        if payload.is_empty() {
+            // The topic was cleared.
+            (self.held, self.waiting) = (Held::Nothing, false);
+            return Ok(Decoded::Value(Body::Opaque(Bytes::new())));
+        }
         let decoded = self.try_apply(payload, codecs);
         self.waiting |= decoded.is_err();
         decoded

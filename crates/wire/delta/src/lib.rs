@@ -4,7 +4,9 @@
 //! In: values of a topic one after the other ([`Stream`]), or payloads of one ([`Decoder`]). Out: payloads, shared by
 //! all who hold the same revision; values.
 //!
-//! Never: a session, a topic's name, a clock, a packet of MQTT; never a value that is not the sender's: what cannot be
+//! [`Receiver`] keeps the decoders of a connection.
+//!
+//! Never: a clock, a packet of MQTT; never a value that is not the sender's: what cannot be
 //! applied is an error, and a whole value is asked for.
 //!
 //! Read first: `header.rs` and `payload.rs` (what goes over the wire), then `stream.rs`, `decoder.rs`.
@@ -35,11 +37,13 @@
 //! | [`RING_MAX`] deltas a topic | the oldest goes; who is further behind gets the whole value |
 //! | `value_octets_max` of a [`Decoder`] | the payload is refused |
 //! | [`SEVERAL_MAX`] updates in one payload | the whole value is sent |
+//! | [`ReceiverLimits::topics_max`] | another topic is forgotten ([`ReceiverStats::forgotten`]) |
 #![no_std]
 extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod batch;
 mod codec;
 mod decoder;
 mod error;
@@ -49,11 +53,13 @@ mod hunk;
 mod offer;
 mod payload;
 mod point;
+mod receiver;
 mod stream;
 mod varint;
 #[cfg(feature = "zstd")]
 mod zstd;
 
+pub use batch::{Batch, unbatch};
 pub use codec::{Codec, CodecId, CodecSet, Codecs, Taken};
 pub use decoder::{Decoded, Decoder};
 pub use error::DeltaError;
@@ -63,6 +69,7 @@ pub use hunk::Hunk;
 pub use offer::{BATCH_TOPIC, PROPERTY, RESYNC_TOPIC};
 pub use payload::{Parts, Payload, SEVERAL_MAX, items};
 pub use point::PointState;
+pub use receiver::{Event, Receiver, ReceiverLimits, ReceiverStats};
 pub use stream::{RING_MAX, Stream, Updated};
 #[cfg(feature = "zstd")]
 pub use zstd::Zstd;

@@ -3,7 +3,9 @@
 mod codecs;
 mod offer;
 pub(crate) mod points;
+mod receiver;
 mod stream;
+mod vectors;
 
 use alloc::string::String;
 use alloc::vec::Vec;

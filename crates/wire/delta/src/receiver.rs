@@ -1,0 +1,208 @@
+//! The receiver's side of a connection: which topics come as deltas, their decoders, and whose value is to be asked
+//! for.
+
+use crate::{BATCH_TOPIC, CodecSet, Codecs, Decoded, Decoder, DeltaError, unbatch};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use hashbrown::HashMap;
+use tieline_core::{Body, Filter, Topic};
+
+/// What a receiver holds at most.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceiverLimits {
+    /// Topics whose last value is held. One more, and another is forgotten: its next delta is answered with a request
+    /// for the whole value.
+    pub topics_max: usize,
+    /// Octets of one value.
+    pub value_octets_max: usize,
+}
+
+impl Default for ReceiverLimits {
+    fn default() -> Self {
+        Self { topics_max: 1 << 20, value_octets_max: 16 << 20 }
+    }
+}
+
+/// What a PUBLISH was.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A value of a topic, whole.
+    Value {
+        /// Whose.
+        topic: Topic,
+        /// Octets that came plain are opaque too.
+        body: Body,
+    },
+    /// A topic's value is unknown until the next [`Event::Value`] of it. The whole value was asked for.
+    Lost {
+        /// Whose.
+        topic: Topic,
+        /// Why.
+        error: DeltaError,
+    },
+}
+
+/// Counters of a receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiverStats {
+    /// Payloads that were whole values, plain ones among them.
+    pub values: u64,
+    /// Values rebuilt from deltas.
+    pub deltas: u64,
+    /// Topics whose value was lost, and asked for.
+    pub lost: u64,
+    /// Deltas dropped while a whole value was waited for.
+    pub waiting: u64,
+    /// Topics forgotten for want of room.
+    pub forgotten: u64,
+    /// Batches that broke the rules.
+    pub malformed: u64,
+}
+
+/// One connection's receiver. The owner tells it what was agreed and what came; it says what that means, and which
+/// topics to ask for ([`Receiver::poll_resync`]).
+#[derive(Debug)]
+pub struct Receiver {
+    codecs: Codecs,
+    limits: ReceiverLimits,
+    filters: Vec<Filter>,
+    topics: HashMap<Topic, Decoder>,
+    aliases: HashMap<u16, Topic>,
+    ask: VecDeque<Topic>,
+    stats: ReceiverStats,
+}
+
+impl Receiver {
+    /// A receiver without filters.
+    #[must_use]
+    pub fn new(codecs: Codecs, limits: ReceiverLimits) -> Self {
+        let (filters, topics, aliases, ask) = Default::default();
+        Self { codecs, limits, filters, topics, aliases, ask, stats: ReceiverStats::default() }
+    }
+
+    /// The value of the user property for SUBSCRIBE.
+    #[must_use]
+    pub fn offer(&self) -> Option<alloc::string::String> {
+        self.codecs.offer(self.codecs.set())
+    }
+
+    /// Takes a SUBACK: the server granted `filter`, with this user property or without. What it will use.
+    pub fn handle_suback(&mut self, filter: &Filter, property: Option<&str>) -> CodecSet {
+        let set = property.map_or(CodecSet::NONE, |property| self.codecs.agree(property));
+        self.filters.retain(|known| known != filter);
+        if !set.is_empty() {
+            self.filters.push(filter.clone());
+        }
+        self.forget_unselected();
+        set
+    }
+
+    /// Takes an UNSUBACK.
+    pub fn handle_unsuback(&mut self, filter: &Filter) {
+        self.filters.retain(|known| known != filter);
+        self.forget_unselected();
+    }
+
+    /// The connection ended: all state ends with it.
+    pub fn handle_disconnect(&mut self) {
+        self.filters.clear();
+        self.topics.clear();
+        self.aliases.clear();
+        self.ask.clear();
+    }
+
+    /// Takes a PUBLISH with its topic's name, and the topic alias if it has one.
+    pub fn handle_publish(&mut self, topic: &Topic, alias: Option<u16>, payload: &Bytes, events: &mut Vec<Event>) {
+        if topic.as_str() == BATCH_TOPIC {
+            return self.handle_batch(payload, events);
+        }
+        if let Some(alias) = alias
+            && self.aliases.get(&alias) != Some(topic)
+        {
+            self.aliases.insert(alias, topic.clone());
+        }
+        self.handle_payload(topic, payload, events);
+    }
+
+    /// The next topic whose name is to be published to [`crate::RESYNC_TOPIC`].
+    pub fn poll_resync(&mut self) -> Option<Topic> {
+        self.ask.pop_front()
+    }
+
+    /// Counters.
+    #[must_use]
+    pub const fn stats(&self) -> ReceiverStats {
+        self.stats
+    }
+
+    /// Topics held.
+    #[must_use]
+    pub fn topics(&self) -> usize {
+        self.topics.len()
+    }
+
+    fn handle_batch(&mut self, payload: &Bytes, events: &mut Vec<Event>) {
+        for entry in unbatch(payload) {
+            let known = entry.ok().and_then(|(alias, part)| Some((self.aliases.get(&alias.get())?.clone(), part)));
+            let Some((topic, part)) = known else {
+                self.stats.malformed += 1;
+                return;
+            };
+            self.handle_payload(&topic, &payload.slice_ref(part), events);
+        }
+    }
+
+    fn handle_payload(&mut self, topic: &Topic, payload: &Bytes, events: &mut Vec<Event>) {
+        if !self.topics.contains_key(topic) {
+            if !self.filters.iter().any(|filter| filter.matches(topic)) {
+                self.stats.values += 1;
+                return events.push(Event::Value { topic: topic.clone(), body: Body::Opaque(payload.clone()) });
+            }
+            self.make_room();
+        }
+        let fresh = || Decoder::new(self.limits.value_octets_max);
+        let decoder = self.topics.entry(topic.clone()).or_insert_with(fresh);
+        let was_waiting = decoder.is_waiting();
+        match decoder.apply(payload, &mut self.codecs) {
+            Ok(Decoded::Value(body)) => {
+                let count = if is_whole(payload) { &mut self.stats.values } else { &mut self.stats.deltas };
+                *count += 1;
+                events.push(Event::Value { topic: topic.clone(), body });
+            }
+            Ok(Decoded::Checked) => (),
+            Ok(Decoded::Waiting) => self.stats.waiting += 1,
+            Err(_) if was_waiting => self.stats.waiting += 1,
+            Err(error) => {
+                self.stats.lost += 1;
+                // An owner that never asks has nothing to gain from the names.
+                if self.ask.len() >= self.limits.topics_max {
+                    self.ask.pop_front();
+                }
+                self.ask.push_back(topic.clone());
+                events.push(Event::Lost { topic: topic.clone(), error });
+            }
+        }
+    }
+
+    fn make_room(&mut self) {
+        if self.topics.len() < self.limits.topics_max.max(1) {
+            return;
+        }
+        let oldest = self.topics.keys().next().cloned();
+        if let Some(topic) = oldest {
+            self.topics.remove(&topic);
+            self.stats.forgotten += 1;
+        }
+    }
+
+    /// Topics that no filter with deltas selects come plain from here on.
+    fn forget_unselected(&mut self) {
+        let Self { topics, filters, .. } = self;
+        topics.retain(|topic, _| filters.iter().any(|filter| filter.matches(topic)));
+    }
+}
+
+fn is_whole(payload: &[u8]) -> bool {
+    payload.first().is_none_or(|first| first >> 5 < 2)
+}

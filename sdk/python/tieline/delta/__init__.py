@@ -1,0 +1,20 @@
+"""Topics sent as what changed, decoded without any I/O; ``paho`` joins it to paho-mqtt. The format is docs/delta.md.
+
+    receiver = Receiver()
+    receiver.handle_suback("feeder/#", "point,hunk")
+    for event in receiver.handle_publish("feeder/amps", payload):
+        print(event.topic, event.value)
+
+A value is a ``Point`` or octets. ``Lost`` says that a topic's value is unknown until the next one.
+"""
+
+from .codecs import Codecs
+from .decoder import CHECKED, WAITING, Decoder
+from .octets import Broken
+from .point import Point
+from .receiver import BATCH_TOPIC, PROPERTY, RESYNC_TOPIC, Lost, Receiver, Value, matches
+
+__all__ = [
+    "BATCH_TOPIC", "Broken", "CHECKED", "Codecs", "Decoder", "Lost", "PROPERTY", "Point", "RESYNC_TOPIC", "Receiver",
+    "Value", "WAITING", "matches",
+]
