@@ -17,7 +17,7 @@ run: $(CONSOLE)
 	@exec $(TIELINE) run --demo
 
 ## test: every check and every test, with real peers and a real browser
-test: packages $(VENV) $(CONSOLE)
+test: packages $(VENV) $(CONSOLE) sdk/typescript/node_modules/.package-lock.json
 	@bash .ci/test
 
 ## bench: the published experiments, each beside a floor measured in the same run
@@ -42,6 +42,10 @@ $(VENV): interop/requirements.txt
 
 console/node_modules/.package-lock.json: console/package.json console/package-lock.json
 	@bash .ci/step "console packages" npm --prefix console ci --no-audit --no-fund
+	@touch $@
+
+sdk/typescript/node_modules/.package-lock.json: sdk/typescript/package.json sdk/typescript/package-lock.json
+	@bash .ci/step "TypeScript packages" npm --prefix sdk/typescript ci --no-audit --no-fund
 	@touch $@
 
 CONSOLE_SOURCES := $(wildcard console/*.html console/*.ts) $(shell find console/src console/public -type f 2>/dev/null)

@@ -1,0 +1,13 @@
+/**
+ * Topics sent as what changed, decoded without any I/O; `mqtt.ts` joins it to MQTT.js. The format is docs/delta.md.
+ *
+ *     const receiver = new Receiver();
+ *     receiver.handleSuback("feeder/#", "point,hunk");
+ *     for (const event of receiver.handlePublish("feeder/amps", payload)) console.log(event);
+ */
+
+export { type Apply, Codecs, hunk } from "./codecs.js";
+export { type Decoded, Decoder } from "./decoder.js";
+export { Broken } from "./octets.js";
+export type { Point, PointValue, Verdict } from "./point.js";
+export { BATCH_TOPIC, type Event, type Limits, matches, PROPERTY, Receiver, RESYNC_TOPIC } from "./receiver.js";

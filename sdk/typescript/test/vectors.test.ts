@@ -1,0 +1,120 @@
+/** The shared vectors: `== name` starts a receiver of values up to 4,096 octets, `<` is a payload, `>` what comes of it. */
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { Broken, Codecs, Decoder, matches, type Point, Receiver } from "../src/delta.js";
+
+const VECTORS = new URL("../../../../vectors/delta/", import.meta.url);
+const lines = (name: string) => readFileSync(new URL(name, VECTORS), "utf8").split("\n");
+const octets = (hex: string) => Uint8Array.from(Buffer.from(hex.replaceAll(" ", ""), "hex"));
+
+/** What comes of a payload, in the words of the vectors. */
+function words(decoder: Decoder, payload: Uint8Array): unknown {
+  try {
+    const value = decoder.apply(payload);
+    if (typeof value === "string") return value;
+    return value instanceof Uint8Array ? Buffer.from(value).toString() : shown(value);
+  } catch (error) {
+    assert.ok(error instanceof Broken, String(error));
+    return "lost";
+  }
+}
+
+function shown({ value, quality, reasons, micros }: Point): unknown {
+  const v = value instanceof Uint8Array ? { hex: Buffer.from(value).toString("hex") } : value;
+  return { v, quality, reasons, micros };
+}
+
+function expected(text: string): unknown {
+  if (text.startsWith("octets ")) return JSON.parse(text.slice(7));
+  if (!text.startsWith("point ")) return text;
+  // Integers beyond 2^53 are bigint: their digits are taken before JSON rounds them.
+  const long = /"v":(-?\d{17,}),/.exec(text)?.[1];
+  const point = JSON.parse(text.slice(6));
+  const numbers: Record<string, number> = { inf: Infinity, "-inf": -Infinity };
+  const micros = BigInt(Date.parse(`${point.t.slice(0, 19)}Z`)) * 1000n + BigInt(point.t.slice(20, -1).padEnd(6, "0"));
+  const v = long === undefined ? (numbers[point.v] ?? point.v) : BigInt(long);
+  return { v, quality: point.q, reasons: point.why ?? [], micros };
+}
+
+for (const name of ["sent.txt", "hand.txt"]) {
+  test(name, () => {
+    let decoder = new Decoder(new Codecs());
+    let told: unknown;
+    let checked = 0;
+    for (const [at, line] of lines(name).entries()) {
+      if (line.startsWith("==")) decoder = new Decoder(new Codecs(), 4096);
+      if (line.startsWith("<")) told = words(decoder, octets(line.slice(1)));
+      if (line.startsWith(">")) {
+        assert.deepEqual(told, expected(line.slice(2)), `${name} line ${at + 1}`);
+        checked += 1;
+      }
+    }
+    assert.ok(checked > 100);
+  });
+}
+
+test("any octets are survived", () => {
+  let draw = 4;
+  const random = (below: number) => {
+    draw = (Math.imul(draw, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((draw / 2 ** 32) * below);
+  };
+  const said = lines("sent.txt").filter((line) => line.startsWith("<")).map((line) => octets(line.slice(1)));
+  const decoder = new Decoder(new Codecs(), 1000);
+  for (let turn = 0; turn < 20_000; turn++) {
+    const payload = (said[random(said.length)] ?? new Uint8Array()).slice();
+    for (let times = random(3); times > 0; times--) payload[random(payload.length)] = random(256);
+    const value = words(decoder, payload);
+    assert.ok(value === "lost" ? decoder.isWaiting : true);
+  }
+});
+
+test("filters", () => {
+  const check = (filter: string, topic: string, expect: boolean) =>
+    assert.equal(matches(filter, topic), expect, `${filter} ${topic}`);
+  check("#", "a/b", true);
+  check("#", "$SYS/a", false);
+  check("+/b", "$SYS/b", false);
+  check("$SYS/#", "$SYS", true);
+  check("a/+", "a", false);
+  check("a/+", "a/", true);
+  check("a/+/c", "a/b/c", true);
+  check("a/+", "a/b/c", false);
+  check("a/#", "a", true);
+});
+
+test("codecs have their numbers", () => {
+  const codecs = new Codecs();
+  const own = (base: Uint8Array) => base;
+  assert.throws(() => codecs.register(3, "own", own), RangeError);
+  assert.throws(() => codecs.register(16, "own", own), RangeError);
+  assert.throws(() => codecs.register(8, "hunk", own), RangeError);
+  codecs.register(8, "own", own);
+  codecs.forget("hunk");
+  assert.deepEqual(new Receiver(codecs).offer, "point,batch,own");
+});
+
+test("a receiver decodes only what was agreed and asks once", () => {
+  const said = lines("sent.txt").filter((line) => line.startsWith("<")).map((line) => octets(line.slice(1)));
+  const one = (at: number) => said[at] ?? assert.fail();
+  const receiver = new Receiver();
+  assert.deepEqual(receiver.handleSuback("a/#", "point"), ["point"]);
+  assert.deepEqual(receiver.handleSuback("b/#", undefined), []);
+  const plain = Buffer.from("as it is");
+  assert.deepEqual(receiver.handlePublish("b/c", plain), [{ kind: "value", topic: "b/c", value: plain }]);
+  assert.equal(receiver.handlePublish("a/x", one(0), 3)[0]?.kind, "value");
+  assert.equal(receiver.handlePublish("", one(1), 3)[0]?.topic, "a/x");
+  const why = "a delta from revision 7 while revision 6 is held";
+  assert.deepEqual(receiver.handlePublish("", one(3), 3), [{ kind: "lost", topic: "a/x", why }]);
+  assert.deepEqual(receiver.handlePublish("", one(4), 3), []);
+  assert.deepEqual([receiver.pollResync(), receiver.pollResync()], ["a/x", undefined]);
+  assert.equal(receiver.handlePublish("a/x", one(0))[0]?.kind, "value");
+  const batch = Uint8Array.from([3, one(1).length, ...one(1)]);
+  assert.equal(receiver.handlePublish("$tieline/batch", batch)[0]?.kind, "value");
+  assert.deepEqual(receiver.handlePublish("$tieline/batch", Uint8Array.from([4, 1, 0])), []);
+  assert.deepEqual(receiver.stats, { values: 3, deltas: 2, lost: 1, waiting: 1, forgotten: 0, malformed: 1 });
+  receiver.handleUnsuback("a/#");
+  assert.deepEqual(receiver.handlePublish("a/x", plain)[0], { kind: "value", topic: "a/x", value: plain });
+});
