@@ -11,5 +11,6 @@ mod http;
 mod mqtt;
 
 pub use http::{HttpClient, HttpError};
-pub use mqtt::{MqttClient, MqttError, MqttOptions, Subscription};
+pub use mqtt::{MqttClient, MqttError, MqttOptions, Subscription, Values};
+pub use tieline_delta::{DeltaError, Event};
 pub use tieline_mqtt::{Message, Qos, ReasonCode, Received, Version};

@@ -1,6 +1,6 @@
 //! The connection's own thread: commands of the handle in, events of the session out to whoever waits.
 
-use super::MqttError;
+use super::{MqttError, deltas};
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tieline_core::{Filter, Now, Topic};
+use tieline_delta::{Event, Receiver};
 use tieline_mqtt::{
     Binary, ClientConfig, ClientEnd, ClientEvent, ClientSession, Message, PacketId, Properties, Property,
     PublishOutcome, Qos, ReasonCode, Received, SubscriptionId, SubscriptionOptions, Text,
@@ -38,8 +39,7 @@ pub(super) enum Command {
     Subscribe {
         filter: Filter,
         qos: Qos,
-        sink: mpsc::Sender<Received>,
-        lost: Arc<AtomicU64>,
+        to: Destination,
         answer: Answer<()>,
     },
     Publish {
@@ -92,6 +92,10 @@ struct Desk {
     /// Requests under way by their correlation data.
     requests: HashMap<u64, Answer<Message>>,
     next_request: u64,
+    /// Where deltas are asked for.
+    deltas: Option<Box<Receiver>>,
+    /// UNSUBSCRIBE under way.
+    leaving: Vec<(PacketId, Filter)>,
 }
 
 /// Where the messages of a subscription go.
@@ -105,8 +109,17 @@ struct Route {
     to: Destination,
 }
 
-enum Destination {
-    Stream { sink: mpsc::Sender<Received>, lost: Arc<AtomicU64> },
+#[derive(Debug)]
+pub(super) enum Destination {
+    Stream {
+        sink: mpsc::Sender<Received>,
+        lost: Arc<AtomicU64>,
+    },
+    /// Values rebuilt from deltas, if the server knows them.
+    Values {
+        sink: mpsc::Sender<Event>,
+        lost: Arc<AtomicU64>,
+    },
     Replies,
 }
 
@@ -128,14 +141,14 @@ impl Desk {
             publishes: HashMap::new(),
             requests: HashMap::new(),
             next_request: 0,
+            deltas: None,
+            leaving: Vec::new(),
         }
     }
 
     fn take(&mut self, session: &Client, command: Command) {
         match command {
-            Command::Subscribe { filter, qos, sink, lost, answer } => {
-                self.route(session, filter, qos, Destination::Stream { sink, lost }, Some(answer));
-            }
+            Command::Subscribe { filter, qos, to, answer } => self.route(session, filter, qos, to, Some(answer)),
             Command::Publish { topic, payload, properties, qos, retain, answer } => {
                 let message = |now: Now| Message { topic, payload, properties, received: now.mono };
                 match session.with(|m, now| m.publish(message(now), qos, retain)) {
@@ -176,6 +189,9 @@ impl Desk {
         self.next_route = self.next_route % 268_435_455 + 1;
         let Some(id) = SubscriptionId::new(self.next_route) else { return };
         let mut route = Route { id, filter, qos, packet_id: None, answer, to };
+        if matches!(route.to, Destination::Values { .. }) && self.deltas.is_none() {
+            self.deltas = Some(Box::new(deltas::receiver()));
+        }
         route.subscribe(session);
         self.routes.push(route);
     }
@@ -207,11 +223,14 @@ impl Desk {
         }
     }
 
-    fn subscribed(&mut self, packet_id: PacketId, reasons: &[ReasonCode]) {
+    fn subscribed(&mut self, packet_id: PacketId, reasons: &[ReasonCode], properties: &Properties) {
         let Some(at) = self.routes.iter().position(|r| r.packet_id == Some(packet_id)) else { return };
         let Some(route) = self.routes.get_mut(at) else { return };
         route.packet_id = None;
         let refused = reasons.iter().copied().find(|r| r.is_error());
+        if let (Destination::Values { .. }, Some(receiver), None) = (&route.to, &mut self.deltas, refused) {
+            receiver.handle_suback(&route.filter, deltas::answer(properties).as_deref());
+        }
         if let Some(answer) = route.answer.take() {
             let _ = answer.send(refused.map_or(Ok(()), |reason| Err(MqttError::Rejected(reason))));
         } else if let Some(reason) = refused {
@@ -244,9 +263,25 @@ impl Desk {
     /// Hands a message to each subscription that it belongs to: those that the server names, or in 3.1.1 those that
     /// match.
     fn message(&mut self, session: &Client, received: &Received) {
+        let Some(receiver) = &mut self.deltas else { return self.hand_out(session, received, None) };
+        let mut events = Vec::new();
+        receiver.handle_publish(&received.message.topic, None, &received.message.payload, &mut events);
+        while let Some(topic) = receiver.poll_resync() {
+            let ask = |now: Now| deltas::resync(&topic, now);
+            // What cannot be sent is asked for by the next connection's first value.
+            let _ = session.with(|m, now| ask(now).map(|message| m.publish(message, Qos::AtMostOnce, false)));
+        }
+        for event in events {
+            self.hand_out(session, &deltas::rebuilt(received, &event), Some(&event));
+        }
+    }
+
+    fn hand_out(&mut self, session: &Client, received: &Received, event: Option<&Event>) {
         let mut gone = Vec::new();
         for route in &self.routes {
-            let wanted = if received.subscription_ids.is_empty() {
+            // Routes with deltas have no identifier: it would cost octets with every message.
+            let is_nameless = received.subscription_ids.is_empty() || matches!(route.to, Destination::Values { .. });
+            let wanted = if is_nameless {
                 route.filter.matches(&received.message.topic)
             } else {
                 received.subscription_ids.contains(&route.id)
@@ -254,13 +289,22 @@ impl Desk {
             if !wanted {
                 continue;
             }
-            match &route.to {
-                Destination::Replies => answer_request(&mut self.requests, &received.message),
-                Destination::Stream { sink, lost } => match sink.try_send(received.clone()) {
-                    Ok(()) => {}
-                    Err(TrySendError::Full(_)) => drop(lost.fetch_add(1, Ordering::Relaxed)),
-                    Err(TrySendError::Closed(_)) => gone.push(route.id),
-                },
+            let full = match (&route.to, event) {
+                (Destination::Stream { .. } | Destination::Replies, Some(Event::Lost { .. }))
+                | (Destination::Values { .. }, None) => continue,
+                (Destination::Replies, _) => {
+                    answer_request(&mut self.requests, &received.message);
+                    continue;
+                }
+                (Destination::Stream { sink, lost }, _) => (sink.try_send(received.clone()).map_err(is_full), lost),
+                (Destination::Values { sink, lost }, Some(event)) => {
+                    (sink.try_send(event.clone()).map_err(is_full), lost)
+                }
+            };
+            match full {
+                (Ok(()), _) => {}
+                (Err(true), lost) => drop(lost.fetch_add(1, Ordering::Relaxed)),
+                (Err(false), _) => gone.push(route.id),
             }
         }
         for id in gone {
@@ -273,17 +317,48 @@ impl Desk {
         let filter = self.routes.swap_remove(at).filter;
         if self.routes.iter().all(|route| route.filter != filter) {
             // Without a connection there is nothing to unsubscribe from.
-            let _ = session.with(|m, _| m.unsubscribe(&[filter]));
+            if let Ok(packet_id) = session.with(|m, _| m.unsubscribe(core::slice::from_ref(&filter)))
+                && self.deltas.is_some()
+            {
+                self.leaving.push((packet_id, filter));
+            }
         }
     }
+
+    fn unsubscribed(&mut self, packet_id: PacketId) {
+        let Some(at) = self.leaving.iter().position(|(known, _)| *known == packet_id) else { return };
+        let (_, filter) = self.leaving.swap_remove(at);
+        if let Some(receiver) = &mut self.deltas {
+            receiver.handle_unsuback(&filter);
+        }
+    }
+
+    /// What both sides know of topics ends with the connection.
+    fn disconnected(&mut self) {
+        self.state.send_replace(false);
+        self.leaving.clear();
+        if let Some(receiver) = &mut self.deltas {
+            receiver.handle_disconnect();
+        }
+    }
+}
+
+/// Whether a stream's reader is behind; otherwise it is gone.
+fn is_full<T>(error: TrySendError<T>) -> bool {
+    matches!(error, TrySendError::Full(_))
 }
 
 impl Route {
     /// Asks for the messages; without a connection, that is for [`Desk::connected`] to do.
     fn subscribe(&mut self, session: &Client) {
         let options = SubscriptionOptions { qos: self.qos, ..SubscriptionOptions::default() };
-        let (wanted, id) = ([(self.filter.clone(), options)], Some(self.id));
-        self.packet_id = session.with(|m, _| m.subscribe(&wanted, id)).ok();
+        let wanted = [(self.filter.clone(), options)];
+        self.packet_id = match &self.to {
+            Destination::Values { .. } => session.with(|m, _| m.subscribe_with(&wanted, deltas::offer())).ok(),
+            Destination::Stream { .. } | Destination::Replies => {
+                session.with(|m, _| m.subscribe(&wanted, Some(self.id))).ok()
+            }
+        };
     }
 }
 
@@ -309,8 +384,10 @@ impl Owner<ClientSession> for Front {
             }
             ClientEvent::Message(received) => desk.message(session, &received),
             ClientEvent::Published { token, outcome } => desk.published(token, outcome),
-            ClientEvent::Subscribed { packet_id, reasons } => desk.subscribed(packet_id, &reasons),
-            ClientEvent::Unsubscribed { .. } => {}
+            ClientEvent::Subscribed { packet_id, reasons, properties } => {
+                desk.subscribed(packet_id, &reasons, &properties);
+            }
+            ClientEvent::Unsubscribed { packet_id, .. } => desk.unsubscribed(packet_id),
             ClientEvent::Ended(ClientEnd::Asked) => {}
             ClientEvent::Ended(end) => tracing::warn!(?end, "connection ended"),
         }
@@ -320,7 +397,7 @@ impl Owner<ClientSession> for Front {
         let mut desk = self.0.borrow_mut();
         tracing::debug!(%why, "connection closed");
         desk.failed(MqttError::Lost);
-        desk.state.send_replace(false);
+        desk.disconnected();
         if desk.closing {
             session.close();
         }

@@ -3,6 +3,7 @@
 //! The handle talks to a thread of its own, which keeps the connection: it connects again with growing waits,
 //! subscribes again, and sends what was published meanwhile.
 
+mod deltas;
 mod driver;
 mod error;
 
@@ -12,13 +13,14 @@ mod tests;
 pub use error::MqttError;
 
 use bytes::Bytes;
-use driver::{Command, Settings};
+use driver::{Command, Destination, Settings};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tieline_core::{Filter, Topic};
+use tieline_delta::Event;
 use tieline_mqtt::{Binary, ClientConfig, Message, Properties, Property, PublishOutcome};
 use tieline_mqtt::{Qos, ReasonCode, Received, Text, Version};
 use tieline_net::{Clock, Counters, ShardThread, Target};
@@ -81,6 +83,7 @@ impl MqttOptions {
             user_name: credentials.map(|(user, _)| Text::new(user)).transpose()?,
             password: credentials.map(|(_, word)| Binary::new(word.clone().into_bytes())).transpose()?,
             answer_timeout: self.connect_timeout,
+            topic_alias_max: u16::MAX,
             ..ClientConfig::default()
         })
     }
@@ -144,11 +147,28 @@ impl MqttClient {
     pub async fn subscribe(&self, filter: &str, qos: Qos) -> Result<Subscription, MqttError> {
         let (sink, messages) = mpsc::channel(SUBSCRIPTION_MESSAGES_MAX);
         let lost = Arc::new(AtomicU64::new(0));
+        self.route(filter, qos, Destination::Stream { sink, lost: Arc::clone(&lost) }).await?;
+        Ok(Subscription { messages, lost })
+    }
+
+    /// Subscribes as [`MqttClient::subscribe`] does at QoS 0, and asks for deltas (docs/delta.md): what the server sends is
+    /// what changed, what comes out are whole values. From a server that knows nothing of them values come as they were
+    /// published. 5.0 only.
+    ///
+    /// # Errors
+    /// The filter is none, or the server refuses it.
+    pub async fn subscribe_values(&self, filter: &str) -> Result<Values, MqttError> {
+        let (sink, events) = mpsc::channel(SUBSCRIPTION_MESSAGES_MAX);
+        let lost = Arc::new(AtomicU64::new(0));
+        self.route(filter, Qos::AtMostOnce, Destination::Values { sink, lost: Arc::clone(&lost) }).await?;
+        Ok(Values { events, lost })
+    }
+
+    async fn route(&self, filter: &str, qos: Qos, to: Destination) -> Result<(), MqttError> {
         let (answer, answered) = oneshot::channel();
         let filter = Filter::new(filter)?;
-        self.ask(Command::Subscribe { filter, qos, sink, lost: Arc::clone(&lost), answer }).await?;
-        answered.await.map_err(|_| MqttError::Closed)??;
-        Ok(Subscription { messages, lost })
+        self.ask(Command::Subscribe { filter, qos, to, answer }).await?;
+        answered.await.map_err(|_| MqttError::Closed)?
     }
 
     /// Publishes octets, and returns when they are written (QoS 0) or acknowledged (QoS 1 and 2). While the
@@ -228,6 +248,26 @@ impl MqttClient {
 
     async fn ask(&self, command: Command) -> Result<(), MqttError> {
         self.commands.send(command).await.map_err(|_| MqttError::Closed)
+    }
+}
+
+/// The values of one subscription with deltas.
+#[derive(Debug)]
+pub struct Values {
+    events: mpsc::Receiver<Event>,
+    lost: Arc<AtomicU64>,
+}
+
+impl Values {
+    /// The next value of a topic, or that a topic's value is unknown until its next one; none when the client is gone.
+    pub async fn next(&mut self) -> Option<Event> {
+        self.events.recv().await
+    }
+
+    /// Values dropped because [`Values::next`] was not called often enough.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
     }
 }
 

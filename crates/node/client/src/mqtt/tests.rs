@@ -1,11 +1,16 @@
 //! Against a broker that is not ours: Debian's mosquitto.
 
 use super::*;
+use bytes::Bytes;
+use std::io::Read;
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Instant;
+use tieline_core::{Body, Point, Value};
+use tieline_delta::{CodecSet, Codecs, DeltaError, Revision, Stream};
+use tieline_mqtt::{Connack, Decoder, Packet, Publish, Suback, SubscriptionId};
 
 const BROKER: &str = "/usr/sbin/mosquitto";
 
@@ -181,4 +186,97 @@ fn refusals_say_why() {
             assert!(matches!(error, MqttError::Refused(ReasonCode::NotAuthorized, _)), "{error}");
         }
     });
+}
+
+/// A server for one client: lets it in, grants deltas, and publishes four payloads of one topic, one of them never sent;
+/// then what it is asked for.
+fn grants_deltas(listener: &TcpListener) -> Vec<String> {
+    let mut told = Vec::new();
+    let (mut stream, _) = listener.accept().unwrap();
+    let (mut decoder, mut octets) = (Decoder::new(1 << 20), [0; 1024]);
+    let mut topic = Topic::new("a/x").map(|_| Stream::new(Revision(40), &int(0))).unwrap();
+    let mut codecs = Codecs::default();
+    loop {
+        let count = stream.read(&mut octets).unwrap();
+        if count == 0 {
+            return told;
+        }
+        let mut rest = &octets[..count];
+        while let (used, Some(frame)) = decoder.feed(rest).unwrap() {
+            rest = &rest[used..];
+            match Packet::parse(Version::V5, &frame).unwrap() {
+                Packet::Connect(_) => say(&mut stream, &Packet::Connack(Connack::default())),
+                Packet::Subscribe(subscribe) => {
+                    told.extend(deltas::answer(&subscribe.properties));
+                    let word = |text: &str| Text::new(text).unwrap();
+                    let used = Property::UserProperty((word("tieline-delta"), word("point")));
+                    let is_plain = subscribe.properties.user_properties().next().is_none();
+                    let properties = if is_plain { Properties::default() } else { [used].into_iter().collect() };
+                    let (packet_id, reasons) = (subscribe.packet_id, vec![ReasonCode::Success]);
+                    say(&mut stream, &Packet::Suback(Suback { packet_id, properties, reasons }));
+                    if is_plain {
+                        continue;
+                    }
+                    publish(&mut stream, "b", "as it is".into());
+                    publish(&mut stream, "a/x", topic.since(None, CodecSet::POINT).to_bytes());
+                    for value in 1..=3 {
+                        let base = topic.revision();
+                        topic.update(&int(value), CodecSet::POINT, &mut codecs);
+                        if value != 2 {
+                            publish(&mut stream, "a/x", topic.since(Some(base), CodecSet::POINT).to_bytes());
+                        }
+                    }
+                }
+                Packet::Publish(ask) => {
+                    told.push(format!("{} {}", &*ask.topic, String::from_utf8_lossy(&ask.payload)));
+                    publish(&mut stream, "a/x", topic.since(None, CodecSet::POINT).to_bytes());
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn int(value: i64) -> Body {
+    Body::Point(Point { value: Value::Int(value), ..Point::default() })
+}
+
+/// Every message also belongs to the plain subscription that the test makes first.
+fn publish(stream: &mut TcpStream, topic: &str, payload: Bytes) {
+    let properties = [Property::SubscriptionIdentifier(SubscriptionId::new(1).unwrap())].into_iter().collect();
+    let publish = Publish { topic: Text::new(topic).unwrap(), payload, properties, ..Publish::default() };
+    say(stream, &Packet::Publish(publish));
+}
+
+fn say(stream: &mut TcpStream, packet: &Packet) {
+    let mut out = Vec::new();
+    packet.emit(Version::V5, &mut out).unwrap();
+    stream.write_all(&out).unwrap();
+}
+
+#[test]
+fn values_are_rebuilt_from_deltas_and_asked_for_when_lost() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let server = std::thread::spawn(move || grants_deltas(&listener));
+    run(async {
+        let client = MqttClient::connect(&MqttOptions::new(&address)).await.unwrap();
+        let mut plain = client.subscribe("#", Qos::AtMostOnce).await.unwrap();
+        let mut values = client.subscribe_values("a/#").await.unwrap();
+        let topic = Topic::new("a/x").unwrap();
+        let value = |n: i64| Event::Value { topic: topic.clone(), body: int(n) };
+        assert_eq!(values.next().await, Some(value(0)));
+        assert_eq!(values.next().await, Some(value(1)));
+        let Some(Event::Lost { error: DeltaError::Gap { .. }, .. }) = values.next().await else { panic!("no gap") };
+        assert_eq!(values.next().await, Some(value(3)));
+        assert_eq!(values.lost(), 0);
+        // Who did not ask for deltas gets what would have come without them.
+        assert_eq!(plain.next().await.unwrap().message.payload, "as it is");
+        for n in [0, 1, 3] {
+            let payload = plain.next().await.unwrap().message.payload;
+            assert!(payload.starts_with(format!("{{\"v\":{n},").as_bytes()), "{payload:?}");
+        }
+        client.close().await;
+    });
+    assert_eq!(server.join().unwrap(), ["point,hunk,zstd", "$tieline/resync a/x"]);
 }

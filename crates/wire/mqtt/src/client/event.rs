@@ -89,6 +89,8 @@ pub enum ClientEvent {
         packet_id: PacketId,
         /// The QoS granted, or why not.
         reasons: Vec<ReasonCode>,
+        /// What else the server said.
+        properties: Properties,
     },
     /// UNSUBACK: one reason a filter; none in 3.1.1.
     Unsubscribed {

@@ -110,12 +110,23 @@ impl ClientSession {
         filters: &[(Filter, SubscriptionOptions)],
         subscription_id: Option<SubscriptionId>,
     ) -> Result<PacketId, DeliverError> {
+        self.subscribe_with(filters, subscription_id.map(Property::SubscriptionIdentifier).into_iter().collect())
+    }
+
+    /// As [`ClientSession::subscribe`], with any properties of SUBSCRIBE.
+    ///
+    /// # Errors
+    /// There is no connection that was let in.
+    pub fn subscribe_with(
+        &mut self,
+        filters: &[(Filter, SubscriptionOptions)],
+        properties: Properties,
+    ) -> Result<PacketId, DeliverError> {
         let wanted = |(filter, options): &(Filter, SubscriptionOptions)| SubscriptionFilter {
             filter: Text::truncated(filter),
             options: *options,
         };
         let filters = filters.iter().map(wanted).collect();
-        let properties = subscription_id.map(Property::SubscriptionIdentifier).into_iter().collect();
         let packet_id = self.request()?;
         self.send(&Packet::Subscribe(Subscribe { packet_id, properties, filters }));
         Ok(packet_id)

@@ -76,8 +76,8 @@ impl ClientSession {
             }
             Packet::Pubrel(Ack { packet_id, .. }) => self.incoming.release(version, packet_id, &mut self.control),
             Packet::Suback(suback) if self.outgoing.answered(suback.packet_id) => {
-                let (packet_id, reasons) = (suback.packet_id, suback.reasons);
-                self.events.push_back(ClientEvent::Subscribed { packet_id, reasons });
+                let (packet_id, reasons, properties) = (suback.packet_id, suback.reasons, suback.properties);
+                self.events.push_back(ClientEvent::Subscribed { packet_id, reasons, properties });
             }
             Packet::Unsuback(unsuback) if self.outgoing.answered(unsuback.packet_id) => {
                 let (packet_id, reasons) = (unsuback.packet_id, unsuback.reasons);

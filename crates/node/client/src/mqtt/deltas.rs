@@ -1,0 +1,41 @@
+//! What a subscription with deltas says and hears (docs/delta.md). Topic aliases are resolved below, so batches, which need
+//! them, are not asked for.
+
+use tieline_core::{Body, Now, Topic};
+use tieline_delta::{CodecSet, Codecs, Event, PROPERTY, RESYNC_TOPIC, Receiver, ReceiverLimits};
+use tieline_mqtt::{Message, Properties, Property, Received, Text};
+
+pub(super) fn receiver() -> Receiver {
+    Receiver::new(Codecs::built_in(), ReceiverLimits::default())
+}
+
+/// The properties of SUBSCRIBE.
+pub(super) fn offer() -> Properties {
+    let codecs = Codecs::built_in();
+    let offer = codecs.offer(codecs.set().without(CodecSet::BATCH)).unwrap_or_default();
+    [Property::UserProperty((Text::truncated(PROPERTY), Text::truncated(&offer)))].into_iter().collect()
+}
+
+/// The server's answer in the properties of SUBACK.
+pub(super) fn answer(properties: &Properties) -> Option<String> {
+    properties.user_properties().find(|(name, _)| &**name == PROPERTY).map(|(_, value)| value.to_string())
+}
+
+/// The request for a topic's whole value.
+pub(super) fn resync(topic: &Topic, now: Now) -> Option<Message> {
+    let to = Topic::new(RESYNC_TOPIC).ok()?;
+    Some(Message::new(to, topic.as_str().as_bytes().to_vec(), now.mono))
+}
+
+/// A message as it would have come plain.
+pub(super) fn rebuilt(received: &Received, event: &Event) -> Received {
+    let mut plain = received.clone();
+    if let Event::Value { topic, body } = event {
+        plain.message.topic = topic.clone();
+        plain.message.payload = match body {
+            Body::Opaque(octets) => octets.clone(),
+            Body::Point(point) => point.to_json().into(),
+        };
+    }
+    plain
+}
