@@ -2,6 +2,7 @@
 
 use crate::access::args::AccessVerb;
 use crate::bench::args::BenchVerb;
+use crate::delta::DeltaVerb;
 use crate::dnp3::args::OutstationArgs;
 use crate::dnp3::master::args::MasterArgs;
 use crate::seal::args::SealVerb;
@@ -50,6 +51,9 @@ pub enum Verb {
     /// Users, roles, and what they may do
     #[command(subcommand)]
     Access(AccessVerb),
+    /// Look into topics sent as what changed
+    #[command(subcommand)]
+    Delta(DeltaVerb),
     /// Speak DNP3 (IEEE 1815) without a node
     #[command(subcommand)]
     Dnp3(Dnp3Verb),

@@ -10,6 +10,7 @@ mod bench;
 mod bus;
 mod command;
 mod config;
+mod delta;
 mod dnp3;
 mod history;
 mod log;
@@ -52,6 +53,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::History(verb) => history::history(&verb),
         Verb::Command(args) => command::command(&args),
         Verb::Access(verb) => access::access(&verb),
+        Verb::Delta(verb) => delta::delta(&verb),
         Verb::Dnp3(verb) => dnp3::dnp3(&verb),
         Verb::Completion { shell } => {
             let mut script = Vec::new();

@@ -3,6 +3,7 @@
 //! The bodies are here and not there, so that the tests run the seeds of `fuzz/seeds` on a stable toolchain. A target is
 //! a function; its first lines say what its octets mean.
 
+mod deltas;
 mod extensions;
 mod layers;
 pub(crate) mod machines;
@@ -12,7 +13,7 @@ mod pair;
 pub type Target = fn(&[u8]);
 
 /// All targets by name: each has a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
-pub const TARGETS: [(&str, Target); 13] = [
+pub const TARGETS: [(&str, Target); 15] = [
     ("dnp3_link", layers::link),
     ("dnp3_transport", layers::transport),
     ("dnp3_app", layers::app),
@@ -26,6 +27,8 @@ pub const TARGETS: [(&str, Target); 13] = [
     ("dnp3_outstation", machines::outstation),
     ("dnp3_mutated", pair::mutated),
     ("dnp3_pair", pair::pair),
+    ("delta_decoder", deltas::decoder),
+    ("delta_hunk", deltas::hunk),
 ];
 
 /// Runs a target.

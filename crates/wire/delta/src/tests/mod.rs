@@ -5,6 +5,7 @@ mod offer;
 pub(crate) mod points;
 mod receiver;
 mod stream;
+#[cfg(feature = "hunk")]
 mod vectors;
 
 use alloc::string::String;

@@ -67,13 +67,11 @@ fn check(name: &str) {
     assert_eq!(told.lines().count(), text.lines().count());
 }
 
-#[cfg(feature = "hunk")]
 #[test]
 fn octets_made_by_hand_decode() {
     check("hand.txt");
 }
 
-#[cfg(feature = "hunk")]
 #[test]
 fn what_a_sender_says_decodes_and_is_what_it_says() {
     // TIELINE_VECTORS=write makes both files anew; the other implementations then say what they read.

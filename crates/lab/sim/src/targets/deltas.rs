@@ -1,0 +1,50 @@
+//! Topics sent as what changed.
+
+use tieline_core::Body;
+use tieline_delta::{Codec, CodecSet, Codecs, Decoded, Decoder, Hunk, PointState, Revision, Stream, unbatch};
+
+/// Octets of a value that the decoders here take.
+const VALUE_OCTETS_MAX: usize = 4096;
+
+/// Payloads, each after an octet that says its length, for one decoder: no value is longer than its limit, and a point
+/// that came out can be sent and read again.
+pub(super) fn decoder(octets: &[u8]) {
+    let (mut codecs, mut decoder) = (Codecs::built_in(), Decoder::new(VALUE_OCTETS_MAX));
+    let mut rest = octets;
+    while let Some((length, after)) = rest.split_first() {
+        let (payload, after) = after.split_at(usize::from(*length).min(after.len()));
+        rest = after;
+        let Ok(Decoded::Value(body)) = decoder.apply(&payload.to_vec().into(), &mut codecs) else { continue };
+        assert_eq!(decoder.value().is_some(), !payload.is_empty());
+        match &body {
+            Body::Opaque(value) => assert!(value.len() <= VALUE_OCTETS_MAX),
+            Body::Point(_) => {
+                let whole = Stream::new(Revision(0), &body).since(None, CodecSet::NONE).to_bytes();
+                assert!(matches!(Decoder::new(VALUE_OCTETS_MAX).apply(&whole, &mut codecs), Ok(Decoded::Value(_))));
+            }
+        }
+    }
+    assert!(unbatch(octets).count() <= octets.len());
+    if let Ok(state) = PointState::parse(octets, VALUE_OCTETS_MAX) {
+        let mut again = Vec::new();
+        state.emit(&mut again);
+        assert_eq!(PointState::parse(&again, VALUE_OCTETS_MAX), Ok(state));
+    }
+}
+
+/// A base and a value: the first two octets say where one ends. What the hunks make of the base is the value; hunks
+/// that are any octets make something, or nothing.
+pub(super) fn hunk(octets: &[u8]) {
+    let [high, low, rest @ ..] = octets else { return };
+    let (base, value) = rest.split_at(usize::from(u16::from_be_bytes([*high, *low])).min(rest.len()));
+    let mut delta = Vec::new();
+    if Hunk.diff(base, value, 2 * value.len() + 16, &mut delta) {
+        let mut back = Vec::new();
+        assert_eq!(Hunk.apply(base, &delta, value.len(), &mut back), Ok(()));
+        assert!(back == value, "another value came out");
+    }
+    let mut out = Vec::new();
+    if Hunk.apply(base, value, VALUE_OCTETS_MAX, &mut out).is_ok() {
+        assert!(out.len() <= VALUE_OCTETS_MAX);
+    }
+}

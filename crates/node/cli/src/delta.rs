@@ -1,0 +1,166 @@
+//! `tieline delta decode`: payloads of docs/delta.md in plain words.
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tieline_core::{Body, json_string};
+use tieline_delta::{CodecId, Codecs, Decoded, Decoder, Kind, Parts, items};
+
+/// `tieline delta`.
+#[derive(Debug, Subcommand)]
+pub enum DeltaVerb {
+    /// Print payloads of a topic, given as hexadecimal digits, one a line, in plain words
+    Decode(DecodeArgs),
+}
+
+/// `tieline delta decode`.
+#[derive(Debug, Args)]
+pub struct DecodeArgs {
+    /// File; without it, standard input. A line that begins with == starts another topic, # and > lines are passed over
+    pub file: Option<PathBuf>,
+}
+
+/// The longest value that is rebuilt, in octets: the longest of MQTT.
+const VALUE_OCTETS_MAX: usize = 256 << 20;
+
+/// Runs a verb.
+///
+/// # Errors
+/// The file cannot be read, or a line is no hexadecimal digits. A payload that cannot be applied is told, and the exit
+/// code is 1.
+pub fn delta(verb: &DeltaVerb) -> Result<ExitCode> {
+    let DeltaVerb::Decode(args) = verb;
+    let mut out = std::io::stdout().lock();
+    let all_well = match &args.file {
+        Some(path) => {
+            let file = File::open(path).with_context(|| format!("{} cannot be read", path.display()))?;
+            decode(BufReader::new(file), &mut out)?
+        }
+        None => decode(std::io::stdin().lock(), &mut out)?,
+    };
+    Ok(if all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Whether all payloads could be applied.
+fn decode(lines: impl BufRead, out: &mut impl Write) -> Result<bool> {
+    let (mut codecs, mut decoder) = (Codecs::built_in(), Decoder::new(VALUE_OCTETS_MAX));
+    let mut all_well = true;
+    for (at, line) in lines.lines().enumerate() {
+        let line = line?;
+        let text = line.trim();
+        if text.starts_with("==") {
+            decoder = Decoder::new(VALUE_OCTETS_MAX);
+            writeln!(out, "{text}")?;
+        }
+        if text.is_empty() || text.starts_with(['#', '=', '>']) {
+            continue;
+        }
+        let digits = text.strip_prefix('<').unwrap_or(text);
+        let Some(octets) = octets(digits) else { bail!("line {}: expected pairs of hexadecimal digits", at + 1) };
+        let what = what(&octets);
+        let count = octets.len();
+        let came = match decoder.apply(&octets.into(), &mut codecs) {
+            Ok(Decoded::Value(body)) => words(&body),
+            Ok(Decoded::Checked) => "the value held is the present one".to_owned(),
+            Ok(Decoded::Waiting) => "dropped: a whole value is waited for".to_owned(),
+            Err(error) => {
+                all_well = false;
+                format!("LOST: {error}")
+            }
+        };
+        writeln!(out, "{what}, {count} octets: {came}")?;
+    }
+    Ok(all_well)
+}
+
+/// Kind and revisions of a payload.
+fn what(payload: &[u8]) -> String {
+    if payload.is_empty() {
+        return "cleared".to_owned();
+    }
+    let Ok(parts) = Parts::parse(payload) else { return "malformed".to_owned() };
+    let (from, to) = (parts.header.revision, parts.result());
+    let check = if parts.crc.is_some() { ", checked" } else { "" };
+    let kind = match parts.header.kind {
+        Kind::Octets => return format!("{to} octets, whole"),
+        Kind::Point => return format!("{to} point, whole"),
+        Kind::Same => "the same again".to_owned(),
+        Kind::Delta(codec) => name(codec),
+        Kind::Several => {
+            let codecs: Vec<String> = items(parts.rest).flatten().map(|(codec, _)| name(codec)).collect();
+            format!("several ({})", codecs.join(", "))
+        }
+    };
+    format!("{from}→{to} {kind}{check}")
+}
+
+fn name(codec: CodecId) -> String {
+    match codec {
+        CodecId::POINT => "point".to_owned(),
+        CodecId::HUNK => "hunk".to_owned(),
+        CodecId::ZSTD => "zstd".to_owned(),
+        CodecId(own) => format!("codec {own}"),
+    }
+}
+
+fn words(body: &Body) -> String {
+    match body {
+        Body::Point(point) => point.to_json(),
+        Body::Opaque(octets) => {
+            let mut text = String::new();
+            match std::str::from_utf8(octets) {
+                Ok(known) => json_string(known, &mut text),
+                Err(_) => octets.iter().for_each(|octet| text.push_str(&format!("{octet:02x}"))),
+            }
+            text
+        }
+    }
+}
+
+fn octets(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u32>> = text.chars().filter(|c| !c.is_whitespace()).map(|c| c.to_digit(16)).collect();
+    let digits = digits?;
+    let (pairs, rest) = digits.as_chunks::<2>();
+    rest.is_empty().then(|| pairs.iter().filter_map(|[high, low]| u8::try_from(high * 16 + low).ok()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(lines: &str, expect: &[&str]) {
+        let mut out = Vec::new();
+        let all_well = decode(lines.as_bytes(), &mut out).unwrap();
+        let told = String::from_utf8(out).unwrap();
+        assert_eq!(told.lines().collect::<Vec<_>>(), expect);
+        assert_eq!(all_well, !told.contains("LOST"));
+    }
+
+    #[test]
+    fn payloads_are_told_in_words() {
+        let topic = "== a topic\n# whole\n< 1E 63 6F 75 6E 74 20 31\n>\n";
+        check(topic, &["== a topic", "30 octets, whole, 8 octets: \"count 1\""]);
+        check(
+            &format!("{topic}7E 0C 01 32\n7F0E0135\n"),
+            &[
+                "== a topic",
+                "30 octets, whole, 8 octets: \"count 1\"",
+                "30→31 hunk, 4 octets: \"count 2\"",
+                "malformed, 4 octets: LOST: malformed delta: it ends too early",
+            ],
+        );
+        check(
+            &format!("{topic}DE 02\n"),
+            &[
+                "== a topic",
+                "30 octets, whole, 8 octets: \"count 1\"",
+                "malformed, 2 octets: LOST: malformed delta: it ends too early",
+            ],
+        );
+        check("42 00\n<\n", &["2→3 point, 2 octets: LOST: a delta before any whole value", "cleared, 0 octets: \"\""]);
+        assert!(decode("12 3".as_bytes(), &mut Vec::new()).is_err());
+    }
+}
