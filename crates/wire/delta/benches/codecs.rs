@@ -33,7 +33,10 @@ fn main() {
     points();
 }
 
-const CASES: [(&str, fn(usize) -> Vec<u8>); 6] = [
+/// A name, and the values of it by number.
+type Case = (&'static str, fn(usize) -> Vec<u8>);
+
+const CASES: [Case; 6] = [
     ("A: one number", |n| table(n, 0, 1, false)),
     ("B: a time, one number", |n| table(n, 1, 1, false)),
     ("C: two times, six numbers", |n| table(n, 2, 6, false)),

@@ -24,6 +24,8 @@ pub struct Stream {
     form: Form,
     /// Payloads made for the present revision, by the revision that they start from.
     made: Vec<(Option<Revision>, Payload)>,
+    /// A point as JSON, for those who do not take points.
+    json: Option<Payload>,
 }
 
 #[derive(Debug)]
@@ -72,7 +74,7 @@ impl Stream {
     /// The stream of a topic that holds `body`.
     #[must_use]
     pub fn new(revision: Revision, body: &Body) -> Self {
-        Self { revision, form: Form::new(body), made: Vec::new() }
+        Self { revision, form: Form::new(body), made: Vec::new(), json: None }
     }
 
     /// The revision of the present value.
@@ -85,6 +87,7 @@ impl Stream {
     pub fn update(&mut self, body: &Body, wanted: CodecSet, codecs: &mut Codecs) -> Updated {
         self.revision = self.revision.next();
         self.made.clear();
+        self.json = None;
         match (&mut self.form, body) {
             (Form::Octets(octets), Body::Opaque(value)) => octets.update(value, wanted, codecs),
             (Form::Point(points), Body::Point(point)) => points.update(point),
@@ -96,10 +99,15 @@ impl Stream {
     }
 
     /// What brings a subscriber that holds revision `base` (none: nothing yet) to the present value: the smallest of a
-    /// delta, a chain of deltas and the whole value. One that holds the present value gets a check of it.
+    /// delta, a chain of deltas and the whole value. One that holds the present value gets a check of it. One that does
+    /// not take points gets them whole, as JSON.
     ///
     /// `base` must be a revision that this stream, or the one that it continues, has had.
     pub fn since(&mut self, base: Option<Revision>, accepts: CodecSet) -> Payload {
+        if let (Form::Point(points), false) = (&self.form, accepts.contains(CodecSet::POINT)) {
+            let whole = || whole_octets(self.revision, &points.encoder.state().to_point().to_json().into());
+            return self.json.get_or_insert_with(whole).clone();
+        }
         let base = base.filter(|&base| self.form.leads_from(self.revision.since(base), accepts));
         if let Some((_, payload)) = self.made.iter().find(|(from, _)| *from == base) {
             return payload.clone();
@@ -153,7 +161,8 @@ impl Stream {
     /// Octets that this stream holds besides the present value.
     #[must_use]
     pub fn held_octets(&self) -> usize {
-        let made: usize = self.made.iter().filter(|(base, _)| base.is_some()).map(|(_, made)| made.len()).sum();
+        let made = self.made.iter().filter(|(base, _)| base.is_some()).map(|(_, made)| made);
+        let made: usize = made.chain(&self.json).map(Payload::len).sum();
         let ring = match &self.form {
             Form::Octets(octets) => octets.ring.iter().map(|step| size_of::<Step>() + step.delta.len()).sum(),
             Form::Point(points) => points.ring.len() * size_of::<PointState>(),
@@ -180,7 +189,7 @@ impl Form {
                 let takes = |step: &Step| step.codec.is_none_or(|codec| accepts.contains(CodecSet::of(codec)));
                 count <= octets.ring.len() && octets.ring.iter().rev().take(count).all(takes)
             }
-            Self::Point(points) => count <= points.ring.len() && accepts.contains(CodecSet::POINT),
+            Self::Point(points) => count <= points.ring.len(),
         }
     }
 
