@@ -1,8 +1,9 @@
 //! Runs jobs: what suits the lanes in passes of four, the rest one at a time.
 
 use crate::content::DIGEST_OCTETS;
-use crate::lanes::{Ifma, LaneModulus, MESSAGES, PUBLIC_MESSAGES, Pass, PublicPass, Unit, is_below};
+use crate::lanes::{Ifma, is_below};
 use crate::padding::{KeyBlock, from_text, pad_digest, pad_key, unpad};
+use crate::worker::{PublicNumber, Worker};
 use crate::{CryptoError, MODULUS_OCTETS, PrivateKey, PublicKey};
 use subtle::{Choice, ConstantTimeEq};
 use zeroize::Zeroizing;
@@ -10,10 +11,8 @@ use zeroize::Zeroizing;
 /// Jobs that are taken together at most: two passes of four.
 pub const BATCH_MAX: usize = 8;
 
-/// From how many on public operations are faster in a pass of eight than one at a time.
-const PUBLIC_PASS_MIN: usize = 3;
-
-type Number = Zeroizing<[u8; MODULUS_OCTETS]>;
+/// A number mod n, or one to be raised.
+pub(crate) type Number = Zeroizing<[u8; MODULUS_OCTETS]>;
 
 /// How a digest is padded before it is signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +83,15 @@ pub enum PublicJob<'a> {
         /// How the digest is padded.
         padding: SignaturePadding,
     },
+    /// Recover what a signature was made of, before the digest is known that it should be of.
+    Recover {
+        /// The signer's key.
+        key: &'a PublicKey,
+        /// The signature, of any length.
+        signature: &'a [u8],
+        /// How the digest is padded.
+        padding: SignaturePadding,
+    },
     /// Encrypt a content key.
     Wrap {
         /// The recipient's key.
@@ -97,14 +105,27 @@ pub enum PublicJob<'a> {
 
 /// What became of a [`PublicJob`].
 #[derive(Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "is moved once, into the message")]
 pub enum PublicOutcome {
     /// Whether the signature is right.
     Verified(bool),
+    /// What the signature was made of; none where lanes did not do it, and [`PublicJob::Verify`] is still to be done.
+    Recovered(Option<Recovered>),
     /// The encrypted content key.
     Wrapped([u8; MODULUS_OCTETS]),
     /// Nothing came out.
     Failed(CryptoError),
+}
+
+/// What a signature was made of (RFC 8017 clause 5.2.2).
+#[derive(Debug, PartialEq, Eq)]
+pub struct Recovered([u8; MODULUS_OCTETS]);
+
+impl Recovered {
+    /// Whether that is `digest` (SHA-256), padded as RSASSA-PKCS1-v1_5 pads it (RFC 8017 clause 8.2.2).
+    #[must_use]
+    pub fn is_of(&self, digest: &[u8; DIGEST_OCTETS]) -> bool {
+        self.0.ct_eq(&pad_digest(digest)).into()
+    }
 }
 
 /// How often what was done, since the engine was made.
@@ -163,28 +184,84 @@ impl Engine {
 
     /// Does all `jobs` and appends an outcome for each to `done`, in their order.
     pub fn private(&mut self, jobs: &[PrivateJob], done: &mut Vec<PrivateOutcome>) {
-        for jobs in jobs.chunks(BATCH_MAX) {
+        self.together((jobs, done), (&[], &mut Vec::new()));
+    }
+
+    /// Does all `jobs` and appends an outcome for each to `done`, in their order.
+    pub fn public(&mut self, jobs: &[PublicJob<'_>], done: &mut Vec<PublicOutcome>) {
+        self.together((&[], &mut Vec::new()), (jobs, done));
+    }
+
+    /// Does private and public jobs that do not wait for each other's outcomes, and appends an outcome for each, in their
+    /// order. Public operations fill the lanes that the checks of private results leave free: four messages to be sealed,
+    /// or opened, are one pass of each kind.
+    pub fn together(
+        &mut self,
+        (private, private_done): (&[PrivateJob], &mut Vec<PrivateOutcome>),
+        (public, public_done): (&[PublicJob<'_>], &mut Vec<PublicOutcome>),
+    ) {
+        let (mut private, mut public) = (private.chunks(BATCH_MAX), public.chunks(BATCH_MAX));
+        loop {
+            let (jobs, public_jobs) = match (private.next(), public.next()) {
+                (None, None) => return,
+                (jobs, public_jobs) => (jobs.unwrap_or_default(), public_jobs.unwrap_or_default()),
+            };
             let work: Vec<_> = jobs.iter().map(Prepared::new).collect();
             let numbers: Vec<_> = work.iter().filter_map(|work| Some((work.key, work.number.as_ref()?))).collect();
-            let mut results = self.raise(&numbers).into_iter();
-            done.extend(work.iter().zip(jobs).map(|(work, job)| match &work.number {
-                Some(_) => finish(job, work.possible, results.next()),
+            let (raised, public_raised) = self.raise(&numbers, public_jobs);
+            let mut raised = raised.into_iter();
+            private_done.extend(work.iter().zip(jobs).map(|(work, job)| match &work.number {
+                Some(_) => finish(job, work.possible, raised.next()),
                 None => self.apart(job),
             }));
+            let mut public_raised = public_raised.into_iter();
+            public_done.extend(public_jobs.iter().map(|job| self.finish_public(job, public_raised.next().flatten())));
         }
     }
 
-    /// number^d mod n of each, checked.
-    fn raise(&mut self, numbers: &[(&PrivateKey, &[u8; MODULUS_OCTETS])]) -> Vec<Result<Number, CryptoError>> {
+    /// number^d mod n of each private number, checked; and of each public job number^e mod n where lanes did it.
+    fn raise(
+        &mut self,
+        numbers: &[(&PrivateKey, &[u8; MODULUS_OCTETS])],
+        public: &[PublicJob<'_>],
+    ) -> (Vec<Result<Number, CryptoError>>, Vec<Option<Number>>) {
         let mut out: Vec<Option<Number>> = numbers.iter().map(|_| None).collect();
+        let mut public_out = Vec::new();
         if let Some(worker) = &mut self.lanes {
-            worker.private(numbers, &mut out, &mut self.counters);
+            let public: Vec<_> = public.iter().map(public_number).collect();
+            public_out = worker.run(numbers, &mut out, &public, &mut self.counters);
         }
         let mut out: Vec<_> = out.into_iter().map(|done| done.map(Ok)).collect();
         self.counters.private_single += out.iter().filter(|done| done.is_none()).count() as u64;
         raise_in_tokens(numbers, &mut out);
         let single = |(key, number): &(&PrivateKey, &[u8; MODULUS_OCTETS])| key.raw(number);
-        numbers.iter().zip(out).map(|(number, done)| done.unwrap_or_else(|| single(number))).collect()
+        let done = numbers.iter().zip(out).map(|(number, done)| done.unwrap_or_else(|| single(number)));
+        (done.collect(), public_out)
+    }
+
+    fn finish_public(&mut self, job: &PublicJob<'_>, raised: Option<Number>) -> PublicOutcome {
+        match (job, raised) {
+            (PublicJob::Recover { .. }, raised) => PublicOutcome::Recovered(raised.map(|number| Recovered(*number))),
+            (PublicJob::Verify { digest, .. }, Some(number)) => {
+                PublicOutcome::Verified(Recovered(*number).is_of(digest))
+            }
+            (PublicJob::Wrap { .. }, Some(number)) => PublicOutcome::Wrapped(*number),
+            (PublicJob::Verify { key, digest, signature, padding }, None) => {
+                self.counters.public_single += 1;
+                PublicOutcome::Verified(match padding {
+                    SignaturePadding::Pkcs1v15 => key.verify(digest, signature),
+                    SignaturePadding::PssSha256 => key.verify_pss(digest, signature),
+                })
+            }
+            (PublicJob::Wrap { key, text, padding }, None) => {
+                self.counters.public_single += 1;
+                let wrapped = match padding {
+                    KeyPadding::Pkcs1v15 => key.encrypt(text),
+                    KeyPadding::OaepSha256 => key.encrypt_oaep(text),
+                };
+                wrapped.map_or_else(PublicOutcome::Failed, PublicOutcome::Wrapped)
+            }
+        }
     }
 
     /// The paddings that only the library does.
@@ -198,19 +275,6 @@ impl Engine {
                 let text = key.decrypt_oaep(block);
                 let key = from_text(text.as_ref().map(|text| text.as_slice()), lengths);
                 key.map_or_else(PrivateOutcome::Failed, PrivateOutcome::Unwrapped)
-            }
-        }
-    }
-
-    /// Does all `jobs` and appends an outcome for each to `done`, in their order.
-    pub fn public(&mut self, jobs: &[PublicJob<'_>], done: &mut Vec<PublicOutcome>) {
-        for jobs in jobs.chunks(PUBLIC_MESSAGES) {
-            match &mut self.lanes {
-                Some(worker) if jobs.len() >= PUBLIC_PASS_MIN => worker.public(jobs, done, &mut self.counters),
-                Some(_) | None => {
-                    self.counters.public_single += jobs.len() as u64;
-                    done.extend(jobs.iter().map(public_single));
-                }
             }
         }
     }
@@ -289,103 +353,18 @@ fn finish(job: &PrivateJob, possible: Choice, result: Option<Result<Number, Cryp
     }
 }
 
-fn public_single(job: &PublicJob<'_>) -> PublicOutcome {
-    match job {
-        PublicJob::Verify { key, digest, signature, padding } => PublicOutcome::Verified(match padding {
-            SignaturePadding::Pkcs1v15 => key.verify(digest, signature),
-            SignaturePadding::PssSha256 => key.verify_pss(digest, signature),
-        }),
-        PublicJob::Wrap { key, text, padding } => {
-            let wrapped = match padding {
-                KeyPadding::Pkcs1v15 => key.encrypt(text),
-                KeyPadding::OaepSha256 => key.encrypt_oaep(text),
-            };
-            wrapped.map_or_else(PublicOutcome::Failed, PublicOutcome::Wrapped)
-        }
-    }
-}
-
-/// The lanes and their memory.
-pub(crate) struct Worker<U> {
-    unit: U,
-    pass: Box<Pass>,
-    public: Box<PublicPass>,
-}
-
-impl<U: Unit> Worker<U> {
-    pub(crate) fn new(unit: U) -> Self {
-        Self { unit, pass: Pass::new(), public: PublicPass::new() }
-    }
-
-    /// Fills in what suits the lanes: keys that are prepared for them, and never a single one, which the library does
-    /// faster. At most [`BATCH_MAX`] numbers, as one pass checks them all.
-    pub(crate) fn private(
-        &mut self,
-        numbers: &[(&PrivateKey, &[u8; MODULUS_OCTETS])],
-        out: &mut [Option<Number>],
-        counters: &mut EngineCounters,
-    ) {
-        let mut fitting = Vec::with_capacity(BATCH_MAX);
-        for (at, (key, number)) in numbers.iter().enumerate().take(BATCH_MAX) {
-            fitting.extend(key.lane().zip(key.public().lane()).map(|(lane, modulus)| (at, lane, modulus, *number)));
-        }
-        if fitting.len() % MESSAGES == 1 {
-            fitting.pop();
-        }
-        let mut results = Zeroizing::new([[0; MODULUS_OCTETS]; BATCH_MAX]);
-        for (work, results) in fitting.chunks(MESSAGES).zip(results.chunks_mut(MESSAGES)) {
-            let pairs: Vec<_> = work.iter().map(|(_, lane, _, number)| (*lane, *number)).collect();
-            self.pass.run(self.unit, &pairs, results);
-            counters.private_passes += 1;
-        }
-        let checks: Vec<_> =
-            fitting.iter().zip(&*results).map(|((_, _, modulus, _), result)| (*modulus, result)).collect();
-        let checks = Zeroizing::new(self.public.run(self.unit, &checks));
-        for (((at, _, _, number), result), check) in fitting.iter().zip(&*results).zip(&*checks) {
-            if bool::from(check.ct_eq(*number)) {
-                counters.private_lanes += 1;
-                out[*at] = Some(Zeroizing::new(*result));
-            } else {
-                counters.faults += 1;
-            }
-        }
-    }
-
-    /// Up to eight public operations: those of PKCS#1 v1.5 with the usual exponent together, others one at a time.
-    pub(crate) fn public(
-        &mut self,
-        jobs: &[PublicJob<'_>],
-        done: &mut Vec<PublicOutcome>,
-        counters: &mut EngineCounters,
-    ) {
-        let numbers: Vec<_> = jobs.iter().map(public_number).collect();
-        let lanes: Vec<_> = numbers.iter().flatten().map(|(key, number)| (*key, &**number)).collect();
-        counters.public_lanes += lanes.len() as u64;
-        counters.public_single += (jobs.len() - lanes.len()) as u64;
-        let results = self.public.run(self.unit, &lanes);
-        let mut results = results.iter();
-        for (job, number) in jobs.iter().zip(&numbers) {
-            done.push(match (job, number.as_ref().and_then(|_| results.next())) {
-                (PublicJob::Verify { digest, .. }, Some(result)) => {
-                    PublicOutcome::Verified(result.ct_eq(&pad_digest(digest)).into())
-                }
-                (PublicJob::Wrap { .. }, Some(result)) => PublicOutcome::Wrapped(*result),
-                (_, None) => public_single(job),
-            });
-        }
-    }
-}
-
 /// The number that a job raises; none for what the library does, and for what it will refuse.
-fn public_number<'a>(job: &PublicJob<'a>) -> Option<(&'a LaneModulus, Number)> {
+fn public_number<'a>(job: &PublicJob<'a>) -> Option<PublicNumber<'a>> {
     match *job {
-        PublicJob::Verify { key, signature, padding: SignaturePadding::Pkcs1v15, .. } => {
+        PublicJob::Verify { key, signature, padding: SignaturePadding::Pkcs1v15, .. }
+        | PublicJob::Recover { key, signature, padding: SignaturePadding::Pkcs1v15 } => {
             let signature: &[u8; MODULUS_OCTETS] = signature.try_into().ok()?;
             let lane = key.lane().filter(|_| is_below(signature, key.modulus()))?;
             Some((lane, Zeroizing::new(*signature)))
         }
         PublicJob::Wrap { key, text, padding: KeyPadding::Pkcs1v15 } => Some((key.lane()?, pad_key(text).ok()?)),
         PublicJob::Verify { padding: SignaturePadding::PssSha256, .. }
+        | PublicJob::Recover { padding: SignaturePadding::PssSha256, .. }
         | PublicJob::Wrap { padding: KeyPadding::OaepSha256, .. } => None,
     }
 }

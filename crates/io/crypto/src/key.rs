@@ -213,7 +213,8 @@ impl PrivateKey {
     }
 
     /// Whether operations wait for a token, and several are better asked for at once.
-    pub(crate) fn is_in_token(&self) -> bool {
+    #[must_use]
+    pub fn is_in_token(&self) -> bool {
         matches!(self.0.place, Place::Token(_))
     }
 

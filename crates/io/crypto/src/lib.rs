@@ -26,6 +26,7 @@ mod single;
 #[cfg(test)]
 mod tests;
 mod token;
+mod worker;
 
 pub use certificate::{Certificate, Identity, certificate_request};
 pub use content::{
@@ -33,7 +34,7 @@ pub use content::{
     tdes_cbc_decrypt, tdes_cbc_encrypt,
 };
 pub use engine::{
-    BATCH_MAX, Engine, EngineCounters, KeyPadding, PrivateJob, PrivateOutcome, PublicJob, PublicOutcome,
+    BATCH_MAX, Engine, EngineCounters, KeyPadding, PrivateJob, PrivateOutcome, PublicJob, PublicOutcome, Recovered,
     SignaturePadding,
 };
 pub use error::{CryptoError, KeyError};

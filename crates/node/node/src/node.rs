@@ -304,9 +304,9 @@ fn start_http(
     let shelf = Arc::clone(&app.about.tls);
     let body = move |_shard: Rc<tieline_net::Shard>| async move {
         tokio::task::spawn_local(crate::transport::watch(shelf, move || clock.now().utc));
-        let served = async { crate::http::serve(TcpListener::from_std(listener)?, app, &owned).await };
-        if let Err(error) = served.await {
-            tracing::error!(%error, "the HTTP server ended");
+        match TcpListener::from_std(listener) {
+            Ok(listener) => crate::http::serve(listener, app, &owned).await,
+            Err(error) => tracing::error!(%error, "the HTTP server did not start"),
         }
     };
     ShardThread::spawn("http", clock, Arc::default(), body).map_err(StartError::Thread)

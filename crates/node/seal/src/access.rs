@@ -94,6 +94,16 @@ pub fn draw_token() -> Option<String> {
 /// Octets as hexadecimal digits.
 #[must_use]
 pub fn hex(octets: &[u8]) -> String {
-    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or('0');
-    octets.iter().flat_map(|octet| [digit(octet >> 4), digit(octet & 0x0f)]).collect()
+    let mut text = String::with_capacity(2 * octets.len());
+    push_hex(&mut text, octets);
+    text
+}
+
+/// Appends octets as hexadecimal digits.
+pub(crate) fn push_hex(text: &mut String, octets: &[u8]) {
+    const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    for octet in octets {
+        text.push(DIGITS[usize::from(octet >> 4)]);
+        text.push(DIGITS[usize::from(octet & 0x0f)]);
+    }
 }

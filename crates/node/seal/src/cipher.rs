@@ -81,6 +81,16 @@ pub fn draw_secret() -> Result<Secret, aws::CryptoError> {
     Ok(Secret::new(*octets))
 }
 
+/// The random octets of so many messages, drawn at once: each draw costs more than its octets.
+///
+/// # Errors
+/// The system gave no entropy.
+pub fn draw_secrets(messages: usize) -> Result<Vec<Secret>, aws::CryptoError> {
+    let mut octets = zeroize::Zeroizing::new(vec![[0; SECRET_OCTETS]; messages]);
+    aws::fill_random(octets.as_flattened_mut())?;
+    Ok(octets.iter().map(|octets| Secret::new(*octets)).collect())
+}
+
 /// The padding of a signature, in the words of the library.
 pub const fn signature_padding(padding: tieline_rsfn::SignaturePadding) -> aws::SignaturePadding {
     match padding {

@@ -116,6 +116,8 @@ pub struct Domain {
     pub keys: Vec<Arc<OwnKey>>,
     /// The certificates of others, those that begin last first.
     pub peers: Vec<Arc<Known>>,
+    /// Whether one of our keys lies in a token.
+    pub has_tokens: bool,
     key_of: HashMap<Serial, Vec<Arc<OwnKey>>>,
     peer_of: HashMap<Serial, Vec<Arc<Known>>>,
 }
@@ -140,7 +142,8 @@ impl Domain {
         for peer in &peers {
             peer_of.entry(peer.party.serial).or_default().push(Arc::clone(peer));
         }
-        Self { name, ispb, profiles, keys, peers, key_of, peer_of }
+        let has_tokens = keys.iter().any(|key| key.key.is_in_token());
+        Self { name, ispb, profiles, keys, peers, has_tokens, key_of, peer_of }
     }
 
     /// The profile of a version.

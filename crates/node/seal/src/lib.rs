@@ -33,6 +33,7 @@ mod told;
 mod work;
 pub mod x509;
 
+pub use audit::AuditLimits;
 pub use http::OPENAPI;
 pub use ispb::Ispb;
 pub use server::Server;

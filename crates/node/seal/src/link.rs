@@ -96,12 +96,14 @@ impl Link {
             // What went wrong shows again, to the writer.
             let taken = socket.0.try_write(&state.out).unwrap_or(0);
             state.out.drain(..taken);
-            if state.out.is_empty() && !state.ended {
+            if state.out.is_empty() {
                 let answered = std::mem::take(&mut state.answered);
                 state.forget(answered);
-                drop(state);
-                self.room.notify_one();
-                return;
+                if !state.ended {
+                    drop(state);
+                    self.room.notify_one();
+                    return;
+                }
             }
         }
         drop(state);
@@ -204,5 +206,39 @@ impl AsyncWrite for SharedWrite {
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         let socket: &tokio::net::TcpStream = self.0.as_ref().as_ref();
         Poll::Ready(SockRef::from(socket).shutdown(Shutdown::Write))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{Framed, Reason, frame};
+    use tokio::io::AsyncReadExt;
+    use tokio::net::{TcpListener, TcpStream};
+
+    /// The last answer goes out past the writer, which ends all the same.
+    #[test]
+    fn a_connection_ends_when_all_is_answered() {
+        let test = async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let mut near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let (_read, write) = listener.accept().await.unwrap().0.into_split();
+            let write = SharedWrite::new(write);
+            write.0.writable().await.unwrap();
+            let link = Link::over(write.clone());
+            link.begin(7);
+            link.end();
+            let answer = async {
+                tokio::task::yield_now().await;
+                link.answer(5, &Err(Told::new(Reason::Request, "no")), 7);
+                link.flush();
+            };
+            tokio::join!(link.write_all(write), answer);
+            let mut octets = Vec::new();
+            near.read_to_end(&mut octets).await.unwrap();
+            let Ok(Framed::Whole(body, taken)) = frame(&octets, 1024) else { panic!("{octets:?}") };
+            assert_eq!((Response::parse(body).unwrap().0, taken), (5, octets.len()));
+        };
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
     }
 }

@@ -2,9 +2,8 @@
 //!
 //! | thread | does |
 //! |---|---|
-//! | `seal-door` | the sockets of HTTP and of the binary protocol, on a current-thread runtime |
-//! | `seal-0` … | operations; one a core |
-//! | `seal-audit` | the audit log |
+//! | `seal-0` … | operations, one thread a core; the sockets of the binary protocol, on a current-thread runtime that whichever of them is free runs; the audit log |
+//! | `seal-door` | the sockets of HTTP, on a runtime of its own |
 
 use crate::audit::AuditLog;
 use crate::config::Config;
@@ -15,6 +14,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 /// How long connections may take to be answered when the server stops.
@@ -39,21 +39,22 @@ impl Server {
     /// An address cannot be listened on, the audit log cannot be opened, or there is no thread.
     pub fn start(config: Config) -> std::io::Result<Self> {
         let config = Arc::new(config);
-        let audit = AuditLog::start(config.audit.as_deref())?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let bind = |address: SocketAddr| {
+        let audit = AuditLog::open(config.audit.as_deref(), config.audit_limits)?;
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let (runtime, sockets) = (runtime()?, Arc::new(runtime()?));
+        let bind = |runtime: &Runtime, address: SocketAddr| {
             let named = move |error: std::io::Error| std::io::Error::new(error.kind(), format!("{address}: {error}"));
             runtime.block_on(TcpListener::bind(address)).map_err(named)
         };
-        let (http_listener, protocol_listener) = (bind(config.http)?, bind(config.protocol)?);
+        let (http_listener, protocol_listener) = (bind(&runtime, config.http)?, bind(&sockets, config.protocol)?);
         let (http, protocol) = (http_listener.local_addr()?, protocol_listener.local_addr()?);
         let shared = Arc::new(Shared::new(Arc::clone(&config), audit));
-        let workers = pool::start(&shared)?;
         let (closing, closed) = watch::channel(false);
+        let links = sockets.spawn(door::serve(protocol_listener, Arc::clone(&shared), closed.clone()));
+        let workers = pool::start(&shared, &sockets)?;
         let doors = {
             let (shared, hosts) = (Arc::clone(&shared), config.hosts.clone());
             async move {
-                let links = door::serve(protocol_listener, Arc::clone(&shared), closed.clone());
                 let pages = http::serve(http_listener, Arc::clone(&shared), hosts, closed.clone());
                 let both = async { tokio::join!(links, pages) };
                 let late = async {

@@ -1,17 +1,22 @@
 //! A batch of operations, stage by stage.
 //!
 //! ```text
-//! begin (header, hash, cipher) ──▶ private keys, all together ──▶ public keys, all together ──▶ finish
+//! begin (header, hash, cipher) ──▶ private and public keys, all together ──▶ finish
 //! ```
+//!
+//! No public operation waits for a private one: the key is encrypted beside the signing, and what a signature was made of
+//! is recovered beside the decryption of the key, and compared with the content's digest when there is one.
 //!
 //! A message that is to be opened takes every stage, whatever is wrong with its key: see `tieline_rsfn::Admitted::open`.
 
 use crate::Ispb;
-use crate::cipher::{Ciphers, draw_secret, key_padding, signature_padding};
+use crate::cipher::{Ciphers, draw_secrets, key_padding, signature_padding};
 use crate::keyring::{Domain, Known, OwnKey};
 use std::collections::HashMap;
 use std::sync::Arc;
-use tieline_crypto::{Engine, KeyBlock, PrivateJob, PrivateOutcome, PublicJob, PublicOutcome};
+use tieline_crypto::{
+    Engine, KeyBlock, MODULUS_OCTETS, PrivateJob, PrivateOutcome, PublicJob, PublicOutcome, Recovered,
+};
 use tieline_rsfn::{
     Acceptance, Admitted, ErrorCode, Fault, Header, Incoming, InflateLimits, Opened, Outgoing, Packing, Refused,
     Secret, Serial, Treatment, Version, gzip,
@@ -132,7 +137,8 @@ struct PackStage {
     packing: Packing,
     key: Arc<OwnKey>,
     recipient: Arc<Known>,
-    signature: Vec<u8>,
+    signature: [u8; MODULUS_OCTETS],
+    wrapped: Option<[u8; MODULUS_OCTETS]>,
 }
 
 struct UnpackStage {
@@ -141,6 +147,8 @@ struct UnpackStage {
     message: Vec<u8>,
     own: Option<Arc<OwnKey>>,
     sender: Arc<Known>,
+    /// What the signature was made of, where that is known before the content is.
+    recovered: Option<Recovered>,
     decoy: Secret,
     genuine: bool,
     inflate: bool,
@@ -161,46 +169,45 @@ impl Bench {
 
     /// Does all operations; the results are in their order. `seconds` is the time since 1970-01-01T00:00:00Z.
     pub fn run(&mut self, operations: Vec<Operation>, domains: &Domains, seconds: u64) -> Vec<Done> {
+        let Ok(secrets) = draw_secrets(operations.len()) else {
+            let failed = || (Err(Refusal::Failed("the system gave no random octets")), Trace::default());
+            return operations.iter().map(|_| failed()).collect();
+        };
         let mut traces: Vec<Trace> = operations.iter().map(|_| Trace::default()).collect();
-        let begun = operations.into_iter().zip(&mut traces);
+        let begun = operations.into_iter().zip(secrets).zip(&mut traces);
         let mut stages: Vec<_> =
-            begun.map(|(operation, trace)| self.begin(operation, domains, seconds, trace)).collect();
-        self.private(&mut stages);
-        let outcomes = self.public(&stages);
-        let mut outcomes = outcomes.into_iter();
-        let limits = self.limits.inflate;
-        let results = stages.into_iter().map(|stage| match stage {
-            Stage::Packing(stage) => stage.finish(&mut outcomes),
-            Stage::Unpacking(stage) => {
-                let outcome = stage.opened.is_some().then(|| outcomes.next()).flatten();
-                stage.finish(outcome, limits)
-            }
-            Stage::Over(refusal) => Err(refusal),
-        });
-        results.zip(traces).collect()
+            begun.map(|((operation, secret), trace)| self.begin(operation, domains, seconds, secret, trace)).collect();
+        self.raise(&mut stages);
+        let results: Vec<_> = stages.into_iter().map(|stage| self.finish(stage)).collect();
+        results.into_iter().zip(traces).collect()
     }
 
-    fn begin(&self, operation: Operation, domains: &Domains, seconds: u64, trace: &mut Trace) -> Stage {
+    fn begin(&self, operation: Operation, domains: &Domains, seconds: u64, secret: Secret, trace: &mut Trace) -> Stage {
         let begun = match operation {
-            Operation::Pack(pack) => begin_pack(pack, domains, seconds, trace).map(Stage::Packing),
+            Operation::Pack(pack) => begin_pack(pack, domains, seconds, secret, trace).map(Stage::Packing),
             Operation::Unpack(unpack) => {
-                begin_unpack(unpack, domains, seconds, self.limits, trace).map(Stage::Unpacking)
+                begin_unpack(unpack, domains, seconds, secret, self.limits, trace).map(Stage::Unpacking)
             }
         };
         begun.unwrap_or_else(Stage::Over)
     }
 
-    /// The private-key operations of all stages, together.
-    fn private(&mut self, stages: &mut [Stage]) {
-        let jobs: Vec<_> = stages.iter().filter_map(Stage::private_job).collect();
-        let mut outcomes = Vec::with_capacity(jobs.len());
-        self.engine.private(&jobs, &mut outcomes);
-        let mut outcomes = outcomes.into_iter();
+    /// The operations with private and with public keys of all stages, together.
+    fn raise(&mut self, stages: &mut [Stage]) {
+        let private: Vec<_> = stages.iter().filter_map(Stage::private_job).collect();
+        let public: Vec<_> = stages.iter().filter_map(Stage::public_job).collect();
+        let (mut done, mut public_done) = (Vec::with_capacity(private.len()), Vec::with_capacity(public.len()));
+        self.engine.together((&private, &mut done), (&public, &mut public_done));
+        let (mut done, mut public_done) = (done.into_iter(), public_done.into_iter());
         for stage in stages {
+            let public = stage.public_job().is_some().then(|| public_done.next()).flatten();
             let over = match stage {
-                Stage::Packing(packing) => packing.take(outcomes.next()),
-                Stage::Unpacking(unpacking) if unpacking.own.is_some() => unpacking.take(outcomes.next()),
-                Stage::Unpacking(unpacking) => unpacking.open(None),
+                Stage::Packing(packing) => packing.take(done.next(), public),
+                Stage::Unpacking(unpacking) if unpacking.own.is_some() => unpacking.take(done.next(), public),
+                Stage::Unpacking(unpacking) => {
+                    unpacking.open(None, public);
+                    None
+                }
                 Stage::Over(_) => None,
             };
             if let Some(refusal) = over {
@@ -209,37 +216,15 @@ impl Bench {
         }
     }
 
-    /// The public-key operations of all stages, together.
-    fn public(&mut self, stages: &[Stage]) -> Vec<PublicOutcome> {
-        // A verify job owns its digest; the library borrows it.
-        let verifying: Vec<_> = stages
-            .iter()
-            .map(|stage| match stage {
-                Stage::Unpacking(stage) => stage.opened.as_ref().map(Opened::verify_job),
-                Stage::Packing(_) | Stage::Over(_) => None,
-            })
-            .collect();
-        let jobs: Vec<_> = stages
-            .iter()
-            .zip(&verifying)
-            .filter_map(|(stage, verify)| match stage {
-                Stage::Packing(stage) => stage.packing.wrap_job().map(|job| PublicJob::Wrap {
-                    key: &stage.recipient.certificate.public_key,
-                    text: job.secret,
-                    padding: key_padding(job.padding),
-                }),
-                Stage::Unpacking(stage) => verify.as_ref().map(|job| PublicJob::Verify {
-                    key: &stage.sender.certificate.public_key,
-                    digest: &job.digest,
-                    signature: job.signature,
-                    padding: signature_padding(job.padding),
-                }),
-                Stage::Over(_) => None,
-            })
-            .collect();
-        let mut outcomes = Vec::with_capacity(jobs.len());
-        self.engine.public(&jobs, &mut outcomes);
-        outcomes
+    fn finish(&mut self, stage: Stage) -> Result<Output, Refusal> {
+        match stage {
+            Stage::Packing(stage) => stage.finish(),
+            Stage::Unpacking(stage) => {
+                let right = stage.is_signed(&mut self.engine);
+                stage.finish(right, self.limits.inflate)
+            }
+            Stage::Over(refusal) => Err(refusal),
+        }
     }
 }
 
@@ -261,61 +246,94 @@ impl Stage {
             Self::Over(_) => None,
         }
     }
+
+    fn public_job(&self) -> Option<PublicJob<'_>> {
+        match self {
+            Self::Packing(stage) => stage.packing.wrap_job().map(|job| PublicJob::Wrap {
+                key: &stage.recipient.certificate.public_key,
+                text: job.secret,
+                padding: key_padding(job.padding),
+            }),
+            Self::Unpacking(stage) => stage.admitted.as_ref().map(|admitted| PublicJob::Recover {
+                key: &stage.sender.certificate.public_key,
+                signature: admitted.signature(),
+                padding: signature_padding(admitted.profile().signature_padding),
+            }),
+            Self::Over(_) => None,
+        }
+    }
 }
 
 impl PackStage {
-    fn take(&mut self, outcome: Option<PrivateOutcome>) -> Option<Refusal> {
-        match outcome {
-            Some(PrivateOutcome::Signature(signature)) => {
-                self.signature = signature.to_vec();
-                None
-            }
+    fn take(&mut self, private: Option<PrivateOutcome>, public: Option<PublicOutcome>) -> Option<Refusal> {
+        match private {
+            Some(PrivateOutcome::Signature(signature)) => self.signature = signature,
             Some(PrivateOutcome::Unwrapped(_) | PrivateOutcome::Failed(_)) | None => {
-                Some(Refusal::Failed("the content could not be signed"))
+                return Some(Refusal::Failed("the content could not be signed"));
             }
         }
+        match public {
+            Some(PublicOutcome::Wrapped(block)) => self.wrapped = Some(block),
+            Some(PublicOutcome::Verified(_) | PublicOutcome::Recovered(_) | PublicOutcome::Failed(_)) => {
+                return Some(Refusal::Failed("the content's key could not be encrypted"));
+            }
+            None => {}
+        }
+        None
     }
 
-    fn finish(self, outcomes: &mut impl Iterator<Item = PublicOutcome>) -> Result<Output, Refusal> {
-        let wrapped = match self.packing.wrap_job().and_then(|_| outcomes.next()) {
-            Some(PublicOutcome::Wrapped(block)) => block.to_vec(),
-            Some(PublicOutcome::Verified(_) | PublicOutcome::Failed(_)) => {
-                return Err(Refusal::Failed("the content's key could not be encrypted"));
-            }
-            None => Vec::new(),
-        };
-        let sealed = self.packing.finish(&self.signature, &wrapped);
+    fn finish(self) -> Result<Output, Refusal> {
+        let wrapped = self.wrapped.as_ref().map(<[u8; MODULUS_OCTETS]>::as_slice).unwrap_or_default();
+        let sealed = self.packing.finish(&self.signature, wrapped);
         sealed.map(|sealed| Output::Packed(sealed.into_octets())).map_err(|error| Refusal::Request(error.to_string()))
     }
 }
 
 impl UnpackStage {
-    fn take(&mut self, outcome: Option<PrivateOutcome>) -> Option<Refusal> {
-        match outcome {
-            Some(PrivateOutcome::Unwrapped(block)) => self.open(Some(&block)),
+    fn take(&mut self, private: Option<PrivateOutcome>, public: Option<PublicOutcome>) -> Option<Refusal> {
+        match private {
+            Some(PrivateOutcome::Unwrapped(block)) => {
+                self.open(Some(&block), public);
+                None
+            }
             Some(PrivateOutcome::Signature(_) | PrivateOutcome::Failed(_)) | None => {
                 Some(Refusal::Failed("the content's key could not be decrypted"))
             }
         }
     }
 
-    fn open(&mut self, key: Option<&KeyBlock>) -> Option<Refusal> {
+    fn open(&mut self, key: Option<&KeyBlock>, public: Option<PublicOutcome>) {
+        self.recovered = match public {
+            Some(PublicOutcome::Recovered(recovered)) => recovered,
+            Some(PublicOutcome::Verified(_) | PublicOutcome::Wrapped(_) | PublicOutcome::Failed(_)) | None => None,
+        };
         self.genuine = key.is_none_or(KeyBlock::is_genuine);
         let message = std::mem::take(&mut self.message);
         let admitted = self.admitted.take();
         self.opened = admitted.map(|a| a.open(&Ciphers, message, key.map(KeyBlock::octets), &self.decoy));
-        None
     }
 
-    fn finish(self, outcome: Option<PublicOutcome>, limits: InflateLimits) -> Result<Output, Refusal> {
-        let right = outcome == Some(PublicOutcome::Verified(true));
+    /// Whether the sender signed the content.
+    fn is_signed(&self, engine: &mut Engine) -> bool {
+        let Some(job) = self.opened.as_ref().map(Opened::verify_job) else { return false };
+        if let Some(recovered) = &self.recovered {
+            return recovered.is_of(&job.digest);
+        }
+        let (key, padding) = (&self.sender.certificate.public_key, signature_padding(job.padding));
+        let verify = PublicJob::Verify { key, digest: &job.digest, signature: job.signature, padding };
+        let mut done = Vec::with_capacity(1);
+        engine.public(&[verify], &mut done);
+        done.pop() == Some(PublicOutcome::Verified(true))
+    }
+
+    fn finish(self, signed: bool, limits: InflateLimits) -> Result<Output, Refusal> {
         let opened = self.opened.ok_or(Refusal::Failed("the message was not opened"))?;
         let exact = |fault| match fault {
             // A key out of a wrong padding is random, so that what comes after it fails; the audit tells the cause.
             Fault::ContentCipher | Fault::Signature if !self.genuine => Fault::KeyExtraction,
             other => other,
         };
-        let verified = opened.verify(right).map_err(|fault| Refusal::Message(exact(fault).into()))?;
+        let verified = opened.verify(signed).map_err(|fault| Refusal::Message(exact(fault).into()))?;
         let header = *verified.header();
         let content = match self.inflate {
             true => verified.into_plain(limits).map_err(Refusal::Compression)?,
@@ -325,7 +343,13 @@ impl UnpackStage {
     }
 }
 
-fn begin_pack(pack: Pack, domains: &Domains, seconds: u64, trace: &mut Trace) -> Result<Box<PackStage>, Refusal> {
+fn begin_pack(
+    pack: Pack,
+    domains: &Domains,
+    seconds: u64,
+    secret: Secret,
+    trace: &mut Trace,
+) -> Result<Box<PackStage>, Refusal> {
     let domain = find(domains, &pack.domain)?;
     let wrong = |what: String| Refusal::Request(what);
     let profile =
@@ -340,15 +364,15 @@ fn begin_pack(pack: Pack, domains: &Domains, seconds: u64, trace: &mut Trace) ->
     let outgoing = Outgoing { treatment: pack.treatment, error: pack.error, sender, recipient: to };
     let compressed = (pack.compress && pack.treatment.is_compressed()).then(|| gzip(&pack.content));
     let content = compressed.as_ref().unwrap_or(&pack.content);
-    let secret = draw_secret().map_err(|_| Refusal::Failed("the system gave no random octets"))?;
     let packing = Packing::new(&Ciphers, profile, &outgoing, content, secret).map_err(|e| wrong(e.to_string()))?;
-    Ok(Box::new(PackStage { packing, key, recipient, signature: Vec::new() }))
+    Ok(Box::new(PackStage { packing, key, recipient, signature: [0; MODULUS_OCTETS], wrapped: None }))
 }
 
 fn begin_unpack(
     unpack: Unpack,
     domains: &Domains,
     seconds: u64,
+    decoy: Secret,
     limits: Limits,
     trace: &mut Trace,
 ) -> Result<Box<UnpackStage>, Refusal> {
@@ -371,10 +395,9 @@ fn begin_unpack(
     let admitted =
         incoming.admit(judged.0.as_ref(), judged.1.as_ref()).map_err(|fault| Refusal::Message(fault.into()))?;
     let sender = sender.ok_or(Refusal::Message(Fault::SenderSerial.into()))?;
-    let decoy = draw_secret().map_err(|_| Refusal::Failed("the system gave no random octets"))?;
     let Unpack { inflate, message, .. } = unpack;
-    let admitted = Some(admitted);
-    Ok(Box::new(UnpackStage { admitted, opened: None, message, own, sender, decoy, genuine: true, inflate }))
+    let (admitted, opened, recovered) = (Some(admitted), None, None);
+    Ok(Box::new(UnpackStage { admitted, opened, message, own, sender, recovered, decoy, genuine: true, inflate }))
 }
 
 fn find<'a>(domains: &'a Domains, name: &str) -> Result<&'a Domain, Refusal> {

@@ -3,6 +3,7 @@
 use crate::parse;
 use crate::reader::{Document, Expected, Section};
 use std::path::Path;
+use std::sync::Arc;
 use tieline_net::tls::{Pin, Tls, TlsError, TlsFiles, TlsVersion, Trust};
 use toml::de::DeValue;
 
@@ -15,8 +16,7 @@ pub enum Peers {
     AnyClient,
 }
 
-/// Reads certificate, key, authorities, pinned, client_names and version_min; files are found beside `folder`, and what
-/// is wrong inside them is told with the rest. `at` is where the table stands. None where something was reported.
+/// As [`read`], for who loads the files later.
 pub fn read_files(
     s: &mut Section<'_>,
     doc: &mut Document<'_>,
@@ -24,6 +24,13 @@ pub fn read_files(
     peers: Peers,
     at: usize,
 ) -> Option<TlsFiles> {
+    read(s, doc, folder, peers, at).map(|tls| tls.files().clone())
+}
+
+/// Reads certificate, key, authorities, pinned, client_names and version_min, and the files, which are found beside
+/// `folder`; what is wrong inside them is told with the rest. `at` is where the table stands. None where something was
+/// reported.
+pub fn read(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path, peers: Peers, at: usize) -> Option<Arc<Tls>> {
     let certificate = s.required(doc, "certificate", "the file of our certificate, as in \"node.pem\"", parse::text);
     let key = s.required(doc, "key", "the file of its private key, as in \"node.key\"", parse::text);
     let authorities = s.optional(doc, "authorities", parse::text).map(|text| folder.join(text));
@@ -48,12 +55,15 @@ pub fn read_files(
     };
     let (certificate, key) = (folder.join(certificate?), folder.join(key?));
     let files = TlsFiles { certificate, key, trust, client_names, version_min };
-    (named && are_usable(doc, s, &files, at)).then_some(files)
+    if named { load(doc, s, &files, at) } else { None }
 }
 
 /// What is wrong in the files is told with the rest.
-fn are_usable(doc: &mut Document<'_>, s: &Section<'_>, files: &TlsFiles, at: usize) -> bool {
-    let Err(TlsError(faults)) = Tls::load(files.clone()) else { return true };
+fn load(doc: &mut Document<'_>, s: &Section<'_>, files: &TlsFiles, at: usize) -> Option<Arc<Tls>> {
+    let faults = match Tls::load(files.clone()) {
+        Ok(loaded) => return Some(loaded),
+        Err(TlsError(faults)) => faults,
+    };
     for fault in faults {
         let name = match () {
             () if fault.file == files.certificate => "certificate",
@@ -64,7 +74,7 @@ fn are_usable(doc: &mut Document<'_>, s: &Section<'_>, files: &TlsFiles, at: usi
         let at = if s.has(name) { s.value_at(name) } else { at };
         doc.report(at, &s.key(name), format!("{}: {}", fault.file.display(), fault.found), fault.expected);
     }
-    false
+    None
 }
 
 fn pins(value: &DeValue<'_>, folder: &Path) -> Result<Vec<Pin>, Expected> {

@@ -182,6 +182,13 @@ impl Admitted {
         header.treatment.is_encrypted().then_some(UnwrapJob { block, padding: profile.key_padding, lengths })
     }
 
+    /// What the sender signed with, C15: to be raised ahead of [`Admitted::open`], which does not depend on it.
+    #[must_use]
+    pub fn signature(&self) -> &[u8] {
+        let Incoming { header, signature, .. } = &self.0;
+        signature.get(..header.sender.algorithm.block_octets()).unwrap_or_default()
+    }
+
     /// Decrypts and hashes. `message` is the whole message that was read; `key` is the result of the job, none when
     /// it failed; `decoy` takes its place then: random octets that nobody else knows. One may serve many messages.
     #[must_use]
@@ -280,9 +287,8 @@ impl OpenedStream {
     /// What to do with the sender's public key. It is done even when the message is already known to be wrong.
     #[must_use]
     pub fn verify_job(&self) -> VerifyJob<'_> {
-        let Incoming { header, profile, signature, .. } = &self.admitted.0;
-        let signature = signature.get(..header.sender.algorithm.block_octets()).unwrap_or_default();
-        VerifyJob { digest: self.digest, signature, padding: profile.signature_padding }
+        let (signature, padding) = (self.admitted.signature(), self.admitted.profile().signature_padding);
+        VerifyJob { digest: self.digest, signature, padding }
     }
 
     /// The header, if every step succeeded: the content that was given out is what the sender signed.

@@ -1,6 +1,6 @@
 use super::{KEY_OF_3, KEYS};
-use crate::engine::Worker;
 use crate::lanes::{Ifma, Moduli, PRIME_DIGITS, Portable, Row, Unit, Wide};
+use crate::worker::Worker;
 use crate::*;
 use proptest::prelude::*;
 use std::cell::Cell;
@@ -40,7 +40,7 @@ fn check_lanes<U: Unit>(unit: U, numbers: &Numbers) -> (usize, EngineCounters) {
     let mut counters = EngineCounters::default();
     let work: Vec<_> = numbers.iter().map(|(key, number)| (&KEYS[*key], number)).collect();
     let mut out: Vec<_> = work.iter().map(|_| None).collect();
-    Worker::new(unit).private(&work, &mut out, &mut counters);
+    Worker::new(unit).run(&work, &mut out, &[], &mut counters);
     for ((key, number), out) in work.iter().zip(&out) {
         if let Some(out) = out {
             // aws-lc refuses 0, 1 and n - 1, which any odd power leaves as they are.
@@ -218,7 +218,7 @@ fn public_jobs() {
                 match outcome {
                     PublicOutcome::Verified(right) => assert_eq!(*right, i % 7 < 3, "{i} of {count}"),
                     PublicOutcome::Wrapped(block) => check_wrapped(&mut engine, signer(i), block, &text[i]),
-                    PublicOutcome::Failed(error) => panic!("{error}"),
+                    other => panic!("{other:?}"),
                 }
             }
         }
@@ -227,6 +227,70 @@ fn public_jobs() {
         engine.public(&[too_long; 4], &mut done);
         assert!(done.iter().all(|outcome| *outcome == PublicOutcome::Failed(CryptoError::Length)));
     }
+}
+
+/// Public jobs share the passes of private ones; each outcome finds its job, whatever their numbers.
+#[test]
+fn private_and_public_jobs_together() {
+    let digest = [6; 32];
+    let key = |i: usize| &KEYS[i % 4];
+    let signatures: Vec<_> = (0..11).map(|i| key(i).sign(&digest).unwrap()).collect();
+    let text: Vec<_> = (0..11u8).map(|i| [i; 44]).collect();
+    let padding = SignaturePadding::Pkcs1v15;
+    for mut engine in engines() {
+        for (count, public_count) in (0..=9).flat_map(|count| (0..=11).map(move |public| (count, public))) {
+            let jobs: Vec<_> = (0..count).map(|i| sign(key(i), [7; 32])).collect();
+            let public: Vec<_> = (0..public_count)
+                .map(|i| match i % 3 {
+                    0 => verify(key(i).public(), &digest, &signatures[i]),
+                    1 => PublicJob::Recover { key: key(i).public(), signature: &signatures[i], padding },
+                    _ => PublicJob::Wrap { key: key(i).public(), text: &text[i], padding: KeyPadding::Pkcs1v15 },
+                })
+                .collect();
+            let (mut done, mut public_done) = (Vec::new(), Vec::new());
+            engine.together((&jobs, &mut done), (&public, &mut public_done));
+            assert_eq!((done.len(), public_done.len()), (count, public_count));
+            for (i, outcome) in done.iter().enumerate() {
+                let right = matches!(outcome, PrivateOutcome::Signature(s) if key(i).public().verify(&[7; 32], s));
+                assert!(right, "{i} of {count}, {public_count}: {outcome:?}");
+            }
+            for (i, outcome) in public_done.iter().enumerate() {
+                match outcome {
+                    PublicOutcome::Verified(right) => assert!(*right && i % 3 == 0),
+                    PublicOutcome::Recovered(Some(recovered)) => {
+                        assert!(recovered.is_of(&digest) && !recovered.is_of(&[7; 32]) && i % 3 == 1);
+                    }
+                    PublicOutcome::Recovered(None) => assert!(i % 3 == 1),
+                    PublicOutcome::Wrapped(block) => check_wrapped(&mut engine, key(i), block, &text[i]),
+                    PublicOutcome::Failed(error) => panic!("{error}"),
+                }
+            }
+        }
+    }
+}
+
+/// Two checks and two wraps are one pass; alone, neither wrap would have been worth one.
+#[test]
+fn public_jobs_fill_the_lanes_that_checks_leave() {
+    let mut engine = Engine::new();
+    if !engine.has_lanes() {
+        return;
+    }
+    let wrap = PublicJob::Wrap { key: KEYS[2].public(), text: &[1; 44], padding: KeyPadding::Pkcs1v15 };
+    let check = |engine: &mut Engine, private: usize, public: usize, expect: (u64, u64)| {
+        let before = engine.counters();
+        let jobs: Vec<_> = (0..private).map(|i| sign(&KEYS[i % 4], [9; 32])).collect();
+        engine.together((&jobs, &mut Vec::new()), (&vec![wrap; public], &mut Vec::new()));
+        let after = engine.counters();
+        let public = (after.public_lanes - before.public_lanes, after.public_single - before.public_single);
+        assert_eq!(public, expect, "{private} {public:?}");
+    };
+    check(&mut engine, 2, 2, (2, 0));
+    check(&mut engine, 0, 2, (0, 2));
+    check(&mut engine, 4, 4, (4, 0));
+    check(&mut engine, 4, 5, (4, 1));
+    check(&mut engine, 8, 8, (8, 0));
+    check(&mut engine, 5, 5, (4, 1));
 }
 
 fn verify<'a>(key: &'a PublicKey, digest: &'a [u8; 32], signature: &'a [u8]) -> PublicJob<'a> {

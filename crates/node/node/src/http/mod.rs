@@ -24,7 +24,6 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::serve::ListenerExt;
 use axum::{Extension, Router};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -114,15 +113,10 @@ fn router(app: App, guard: Guard) -> Router {
 }
 
 /// Serves until the future is dropped.
-///
-/// # Errors
-/// The listening socket failed.
-pub async fn serve(listener: TcpListener, app: App, config: &HttpConfig) -> std::io::Result<()> {
+pub async fn serve(listener: TcpListener, app: App, config: &HttpConfig) {
     let guard = Guard(config.hosts.clone().into());
-    // The tap does nothing; through it handlers are told the peer's address.
-    let listener = Limited::new(listener, app.about.http.clone()).tap_io(|_| ());
-    let service = router(app, guard).into_make_service_with_connect_info::<SocketAddr>();
-    axum::serve(listener, service).await
+    let listener = Limited::new(listener, app.about.http.clone());
+    tieline_service::http::serve::serve(listener, router(app, guard), std::future::pending()).await;
 }
 
 async fn not_allowed(method: Method, uri: Uri) -> Problem {

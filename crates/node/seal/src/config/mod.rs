@@ -4,10 +4,14 @@
 //! with file, line, key, what was found and what was expected.
 
 mod domain;
+mod file;
 #[cfg(test)]
 mod tests;
 
+pub use file::{ConfigFile, EditError, NewKey, NewPeer};
+
 use crate::access::{Client, Clients, Right};
+use crate::audit::AuditLimits;
 use crate::work::{Domains, Limits};
 use domain::read_domains;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -54,10 +58,14 @@ pub struct Config {
     pub in_flight_max: u32,
     /// The audit log; none keeps none.
     pub audit: Option<PathBuf>,
+    /// How much of it is kept.
+    pub audit_limits: AuditLimits,
     /// Domains, keys, peers.
     pub domains: Domains,
     /// Who may ask.
     pub clients: Clients,
+    /// The file that all this was read from; none when it was a text.
+    pub path: Option<PathBuf>,
 }
 
 impl Config {
@@ -65,6 +73,12 @@ impl Config {
     #[must_use]
     pub const fn limits(&self) -> Limits {
         Limits { content_octets_max: self.content_octets_max, inflate: self.inflate }
+    }
+
+    /// Whether a key lies in a token, which takes its time.
+    #[must_use]
+    pub fn has_tokens(&self) -> bool {
+        self.domains.values().any(|domain| domain.has_tokens)
     }
 }
 
@@ -74,7 +88,8 @@ impl Config {
 /// Everything that is wrong in any of the files.
 pub fn load(path: &Path) -> Result<Config, ConfigError> {
     let text = read_text(path)?;
-    from_text(&path.display().to_string(), &text, path.parent().unwrap_or(Path::new(".")))
+    let config = from_text(&path.display().to_string(), &text, path.parent().unwrap_or(Path::new(".")))?;
+    Ok(Config { path: Some(path.to_owned()), ..config })
 }
 
 /// Reads a configuration from text; keys and certificates are found beside `folder`.
@@ -105,6 +120,15 @@ fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path) -> 
     protocol.finish(doc);
     let mut audit = root.section(doc, "audit");
     config.audit = audit.optional(doc, "file", parse::text).map(|file| folder.join(file));
+    config.audit_limits = AuditLimits {
+        file_octets_max: audit.or(
+            doc,
+            "file_octets_max",
+            config.audit_limits.file_octets_max,
+            parse::octets(1 << 20..=1 << 40),
+        ),
+        files_max: audit.or(doc, "files_max", 0, |v| parse::integer(0..=100_000_u32)(v).map(size_of_u32)),
+    };
     audit.finish(doc);
     config.domains = read_domains(root.section(doc, "domain"), doc, folder);
     config.clients = read_clients(root.section(doc, "client"), doc, &config.domains);
@@ -132,8 +156,10 @@ fn default_config() -> Config {
         connections_max: 256,
         in_flight_max: 1024,
         audit: None,
+        audit_limits: AuditLimits { file_octets_max: 1 << 30, files_max: 0 },
         domains: Domains::new(),
         clients: Clients::new(),
+        path: None,
     }
 }
 
@@ -154,10 +180,9 @@ fn read_seal(mut s: Section<'_>, doc: &mut Document<'_>, config: &mut Config) {
 }
 
 fn read_tls(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path, at: usize) -> Option<Arc<Tls>> {
-    let files = tls::read_files(&mut s, doc, folder, Peers::AnyClient, at);
+    let loaded = tls::read(&mut s, doc, folder, Peers::AnyClient, at);
     s.finish(doc);
-    // What is wrong in the files was reported.
-    Tls::load(files?).ok()
+    loaded
 }
 
 /// Without TLS tokens travel in the clear, so only this machine may be listened to.

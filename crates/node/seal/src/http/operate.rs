@@ -8,7 +8,8 @@ use crate::pool::{Job, Reply};
 use crate::told::Told;
 use crate::work::{Operation, Output, Pack, Unpack};
 use axum::body::{Body, Bytes};
-use axum::extract::{ConnectInfo, Query, State};
+use axum::extract::{ConnectInfo, FromRequestParts, Query, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
@@ -26,19 +27,12 @@ const PACK: &[&str] = &["domain", "to", "version", "treatment", "error", "key_ve
 const UNPACK: &[&str] = &["domain", "from", "inflate", "message"];
 
 /// Signs and encrypts.
-pub async fn pack(
-    State(app): State<App>,
-    ConnectInfo(address): ConnectInfo<SocketAddr>,
-    Query(query): Query<BTreeMap<String, String>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Response, Problem> {
-    let asked = Asked::read(query, &headers, body, PACK, "content")?;
-    let domain = asked.text("domain")?;
-    let client = app.client(&headers, Action::Pack, domain)?;
+pub async fn pack(State(app): State<App>, head: Head, body: Bytes) -> Result<Response, Problem> {
+    let address = head.address;
+    let (asked, domain, client) = head.read(&app, Action::Pack, body)?;
     let key_version = asked.number("key_version", 0)?;
     let pack = Pack {
-        domain: Arc::from(domain),
+        domain,
         recipient: asked.ispb("to")?.ok_or_else(|| missing("to"))?,
         key_version: (key_version > 0).then_some(key_version),
         version: version_of(octet(asked.number("version", 3)?))?,
@@ -57,18 +51,11 @@ pub async fn pack(
 }
 
 /// Decrypts and verifies.
-pub async fn unpack(
-    State(app): State<App>,
-    ConnectInfo(address): ConnectInfo<SocketAddr>,
-    Query(query): Query<BTreeMap<String, String>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Response, Problem> {
-    let asked = Asked::read(query, &headers, body, UNPACK, "message")?;
-    let domain = asked.text("domain")?;
-    let client = app.client(&headers, Action::Unpack, domain)?;
+pub async fn unpack(State(app): State<App>, head: Head, body: Bytes) -> Result<Response, Problem> {
+    let address = head.address;
+    let (asked, domain, client) = head.read(&app, Action::Unpack, body)?;
     let (sender, inflate) = (asked.ispb("from")?, asked.flag("inflate", true)?);
-    let unpack = Unpack { domain: Arc::from(domain), sender, inflate, message: asked.octets };
+    let unpack = Unpack { domain, sender, inflate, message: asked.octets };
     match submit(&app, Operation::Unpack(unpack), client, address).await? {
         Output::Unpacked { header, sender, content } if asked.is_json => {
             let answer = object!({
@@ -90,6 +77,39 @@ pub async fn unpack(
             Ok(octets(content, &told))
         }
         Output::Packed(_) => Err(Told::closing().into()),
+    }
+}
+
+/// What stands before the body, and where it came from.
+pub struct Head {
+    address: SocketAddr,
+    query: BTreeMap<String, String>,
+    headers: HeaderMap,
+}
+
+impl FromRequestParts<App> for Head {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let address = ConnectInfo::from_request_parts(parts, app).await;
+        let ConnectInfo(address) = address.map_err(|error| Problem::new(error.status(), error.body_text()))?;
+        let query = Query::from_request_parts(parts, app).await;
+        let Query(query) = query.map_err(|error| Problem::new(error.status(), error.body_text()))?;
+        Ok(Self { address, query, headers: parts.headers.clone() })
+    }
+}
+
+impl Head {
+    /// The parameters and octets of an operation, its domain, and the client that may do it there.
+    fn read(self, app: &App, action: Action, body: Bytes) -> Result<(Asked, Arc<str>, Arc<Client>), Problem> {
+        let (known, octets_in) = match action {
+            Action::Unpack => (UNPACK, "message"),
+            Action::Pack | Action::Admin => (PACK, "content"),
+        };
+        let asked = Asked::read(self.query, &self.headers, body, known, octets_in)?;
+        let domain = Arc::from(asked.text("domain")?);
+        let client = app.client(&self.headers, action, &domain)?;
+        Ok((asked, domain, client))
     }
 }
 

@@ -1,6 +1,7 @@
-//! What HTTP servers share: connections, errors, JSON bodies, and what a browser may be made to do.
+//! What HTTP servers share: the loop that serves, connections, errors, JSON bodies, and what a browser may be made to do.
 
 pub mod body;
 pub mod guard;
 pub mod listen;
 pub mod problem;
+pub mod serve;
