@@ -8,7 +8,7 @@ use crate::outbox::{Document, Outbox, PollEvent};
 use crate::schedule::{NEVER, Timer, Timers, next_on_grid};
 use crate::{
     DeviceCounts, DeviceHealth, DeviceSpec, DeviceState, Limits, LinkState, PointTable, PollClass, PollResult, Publish,
-    SpecError,
+    SpecError, Urgency,
 };
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -64,6 +64,7 @@ pub(crate) struct Device {
     state_topic: Topic,
     stats_topic: Topic,
     publish: Publish,
+    urgency: Urgency,
     gap_min: Duration,
     slow_after: Option<Duration>,
     stale_after: Option<Duration>,
@@ -98,7 +99,7 @@ pub(crate) struct Device {
 impl Device {
     pub(crate) fn new(now: Now, id: DeviceId, spec: DeviceSpec, limits: &Limits) -> Result<Self, SpecError> {
         spec.check()?;
-        let DeviceSpec { topic, table, polls, gap_min, slow_after, stale_after, publish } = spec;
+        let DeviceSpec { topic, table, polls, gap_min, slow_after, stale_after, publish, urgency } = spec;
         let below = |name: &str| topic.join(name).map_err(|error| SpecError::Name { name: name.into(), error });
         let system = |name: &str| {
             let text = alloc::format!("$SYS/devices/{topic}/{name}");
@@ -128,6 +129,7 @@ impl Device {
             stats_topic: system("stats")?,
             table,
             publish,
+            urgency,
             gap_min,
             slow_after,
             stale_after,
@@ -408,7 +410,7 @@ impl Device {
     fn queue(&mut self, document: Document, out: &mut Outbox) {
         if self.documents & document.bit() == 0 {
             self.documents |= document.bit();
-            out.documents.push_back((self.id, document));
+            out.lane(self.urgency).documents.push_back((self.id, document));
         }
     }
 

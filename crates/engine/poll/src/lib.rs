@@ -39,7 +39,7 @@
 //! | limit | when full | counter |
 //! |---|---|---|
 //! | [`Limits::devices_max`], [`POINTS_MAX`], [`POLLS_MAX`] | the device or table is refused | – |
-//! | [`Limits::updates_max`] waiting updates | a point's next update is its latest state, those between are left out | [`Stats::conflated`] |
+//! | [`Limits::updates_max`] waiting updates of an [`Urgency`] | a point's next update is its latest state, those between are left out | [`Stats::conflated`] |
 //! | [`Limits::events_max`] waiting events | the oldest is dropped | [`Stats::events_dropped`] |
 //!
 //! A point costs 64 octets and its topic; its table entry is shared by all devices with that table. A timer costs
@@ -51,7 +51,7 @@
 //! use core::time::Duration;
 //! use tieline_core::{DeviceId, Now, PointId, Quality, Reading, Topic, Value};
 //! use tieline_poll::{
-//!     DeviceSpec, Limits, LinkState, PointSpec, PointTable, PollClass, PollResult, PollSpec, Poller, Publish,
+//!     DeviceSpec, Limits, LinkState, PointSpec, PointTable, PollClass, PollResult, PollSpec, Poller, Publish, Urgency,
 //! };
 //!
 //! let (start, device) = (Now::default(), DeviceId(1));
@@ -65,6 +65,7 @@
 //!     slow_after: None,
 //!     stale_after: Some(Duration::from_secs(10)),
 //!     publish: Publish::default(),
+//!     urgency: Urgency::Monitoring,
 //! };
 //! poller.add_device(start, device, spec)?;
 //! poller.handle_link(start, device, LinkState::Online);
@@ -99,6 +100,7 @@ pub use outbox::{PollEvent, Stats};
 pub use poller::{LinkState, PollResult, Poller};
 pub use spec::{
     DeviceSpec, Kind, Limits, POINTS_MAX, POLLS_MAX, PointSpec, PointTable, PollClass, PollSpec, Publish, SpecError,
+    Urgency,
 };
 
 #[cfg(test)]

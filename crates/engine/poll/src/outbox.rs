@@ -1,7 +1,7 @@
 //! What waits to be taken from a poller.
 
-use crate::DeviceState;
 use crate::schedule::Heap;
+use crate::{DeviceState, Urgency};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use tieline_core::{DeviceId, PointId, Update};
@@ -70,15 +70,22 @@ impl Document {
     }
 }
 
-/// Everything that leaves the poller, and the heap.
+/// What waits of devices of one urgency.
 #[derive(Debug, Default)]
-pub(crate) struct Outbox {
+pub(crate) struct Lane {
     pub(crate) updates: VecDeque<Update>,
-    pub(crate) updates_max: usize,
     /// Devices with points whose state waits to be published; each at most once.
     pub(crate) sweeps: VecDeque<DeviceId>,
     /// Each device at most once a kind.
     pub(crate) documents: VecDeque<(DeviceId, Document)>,
+}
+
+/// Everything that leaves the poller, and the heap.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    pub(crate) lanes: [Lane; Urgency::ALL.len()],
+    /// Of each lane.
+    pub(crate) updates_max: usize,
     /// Devices that may be polled; each at most once.
     pub(crate) ready: VecDeque<DeviceId>,
     pub(crate) events: VecDeque<PollEvent>,
@@ -88,6 +95,19 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
+    pub(crate) const fn lane(&mut self, urgency: Urgency) -> &mut Lane {
+        let [protection, monitoring, bulk] = &mut self.lanes;
+        match urgency {
+            Urgency::Protection => protection,
+            Urgency::Monitoring => monitoring,
+            Urgency::Bulk => bulk,
+        }
+    }
+
+    pub(crate) fn updates_waiting(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.updates.len()).sum()
+    }
+
     pub(crate) fn tell(&mut self, event: PollEvent) {
         if self.events.len() >= self.events_max {
             self.events.pop_front();

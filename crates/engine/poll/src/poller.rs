@@ -3,7 +3,7 @@
 use crate::device::Device;
 use crate::outbox::Outbox;
 use crate::schedule::NEVER;
-use crate::{DeviceHealth, DeviceSpec, Limits, PollClass, PollEvent, SpecError, Stats};
+use crate::{DeviceHealth, DeviceSpec, Limits, PollClass, PollEvent, SpecError, Stats, Urgency};
 use alloc::boxed::Box;
 use hashbrown::HashMap;
 use tieline_core::{DeviceId, Instant, Now, Reading, Update};
@@ -80,8 +80,10 @@ impl Poller {
     pub fn remove_device(&mut self, device: DeviceId) -> bool {
         let Some(gone) = self.devices.remove(&device) else { return false };
         self.points -= gone.point_count();
-        self.out.sweeps.retain(|other| *other != device);
-        self.out.documents.retain(|(other, _)| *other != device);
+        for lane in &mut self.out.lanes {
+            lane.sweeps.retain(|other| *other != device);
+            lane.documents.retain(|(other, _)| *other != device);
+        }
         self.out.ready.retain(|other| *other != device);
         true
     }
@@ -158,9 +160,15 @@ impl Poller {
         None
     }
 
-    /// The next update: readings in their order, then changes of quality, then documents of whole devices.
+    /// The next update of the most urgent devices that have one.
     pub fn poll_update(&mut self) -> Option<Update> {
-        let update = self.next_update()?;
+        Urgency::ALL.into_iter().find_map(|urgency| self.poll_update_of(urgency))
+    }
+
+    /// The next update of devices of one urgency: readings in their order, then changes of quality, then documents of
+    /// whole devices.
+    pub fn poll_update_of(&mut self, urgency: Urgency) -> Option<Update> {
+        let update = self.next_update(urgency)?;
         self.out.counts.updates += 1;
         Some(update)
     }
@@ -183,22 +191,23 @@ impl Poller {
             devices: self.devices.len(),
             points: self.points,
             timers: self.out.heap.len(),
-            updates_waiting: self.out.updates.len(),
+            updates_waiting: self.out.updates_waiting(),
             ..self.out.counts
         }
     }
 
-    fn next_update(&mut self) -> Option<Update> {
-        if let Some(update) = self.out.updates.pop_front() {
+    fn next_update(&mut self, urgency: Urgency) -> Option<Update> {
+        let lane = self.out.lane(urgency);
+        if let Some(update) = lane.updates.pop_front() {
             return Some(update);
         }
-        while let Some(id) = self.out.sweeps.front() {
+        while let Some(id) = lane.sweeps.front() {
             if let Some(update) = self.devices.get_mut(id).and_then(|device| device.next_waiting()) {
                 return Some(update);
             }
-            self.out.sweeps.pop_front();
+            lane.sweeps.pop_front();
         }
-        let (id, document) = self.out.documents.pop_front()?;
+        let (id, document) = lane.documents.pop_front()?;
         self.devices.get_mut(&id).map(|device| device.document(document))
     }
 

@@ -126,6 +126,23 @@ impl Default for Publish {
     }
 }
 
+/// How urgent the updates of a device are: what waits of a more urgent one is taken first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Urgency {
+    /// Trips and commands.
+    Protection,
+    /// Reports of states.
+    #[default]
+    Monitoring,
+    /// Samples and files.
+    Bulk,
+}
+
+impl Urgency {
+    /// All, the most urgent first.
+    pub const ALL: [Self; 3] = [Self::Protection, Self::Monitoring, Self::Bulk];
+}
+
 /// One device.
 #[derive(Clone, Debug)]
 pub struct DeviceSpec {
@@ -143,6 +160,8 @@ pub struct DeviceSpec {
     pub stale_after: Option<Duration>,
     /// What is published.
     pub publish: Publish,
+    /// Before whose updates its own are taken.
+    pub urgency: Urgency,
 }
 
 impl DeviceSpec {
@@ -162,7 +181,7 @@ impl DeviceSpec {
 pub struct Limits {
     /// Devices.
     pub devices_max: usize,
-    /// Updates that wait to be taken.
+    /// Updates that wait to be taken, of each [`Urgency`].
     pub updates_max: usize,
     /// Events that wait to be taken.
     pub events_max: usize,

@@ -11,6 +11,8 @@ use std::vec::Vec;
 use std::{format, vec};
 use tieline_core::{Body, DeviceId, Instant, Now, PointId, Quality, Reading, Timestamp, Topic, Update, Value};
 
+mod urgency;
+
 const CLASS: PollClass = PollClass(1);
 const D: DeviceId = DeviceId(0);
 
@@ -33,6 +35,7 @@ fn spec(topic: &str, every_ms: &[u64]) -> DeviceSpec {
         slow_after: None,
         stale_after: None,
         publish: Publish::default(),
+        urgency: Urgency::default(),
     }
 }
 

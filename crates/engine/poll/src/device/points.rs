@@ -27,9 +27,11 @@ const _: () = assert!(size_of::<Held>() <= 48);
 impl Device {
     pub(super) fn publish_point(&mut self, at: usize, out: &mut Outbox) {
         let (Some(topic), Some(held)) = (self.topics.get(at), self.points.get_mut(at)) else { return };
-        if out.updates.len() < out.updates_max {
+        let updates_max = out.updates_max;
+        let updates = &mut out.lane(self.urgency).updates;
+        if updates.len() < updates_max {
             held.waits = false;
-            out.updates.push_back(Update { topic: topic.clone(), body: Body::Point(held.point()) });
+            updates.push_back(Update { topic: topic.clone(), body: Body::Point(held.point()) });
             return;
         }
         if held.waits {
@@ -41,7 +43,7 @@ impl Device {
 
     pub(super) fn sweep(&mut self, out: &mut Outbox) {
         if self.publish.each && self.sweep_from.replace(0).is_none() {
-            out.sweeps.push_back(self.id);
+            out.lane(self.urgency).sweeps.push_back(self.id);
         }
     }
 

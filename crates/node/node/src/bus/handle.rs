@@ -3,10 +3,13 @@
 use super::state::Bus;
 use crate::field::{FieldInput, FieldReport};
 use crate::history::Receipts;
+use std::future::poll_fn;
+use std::task::Poll;
 use tieline_core::Now;
+use tieline_poll::Urgency;
 use tokio::sync::{mpsc, oneshot};
 
-/// Inputs that may wait for the bus; senders wait beyond them.
+/// Inputs of each urgency that may wait for the bus; senders wait beyond them.
 pub const INPUTS_MAX: usize = 1024;
 
 /// A call that runs on the bus.
@@ -44,7 +47,8 @@ impl std::error::Error for Stopped {}
 /// Reaches the bus from any thread.
 #[derive(Clone, Debug)]
 pub struct BusHandle {
-    inputs: mpsc::Sender<BusInput>,
+    /// By urgency.
+    lanes: [mpsc::Sender<BusInput>; Urgency::ALL.len()],
     /// Bounded by what history has taken: a receipt comes back once.
     stored: mpsc::UnboundedSender<Stored>,
 }
@@ -56,18 +60,73 @@ pub type Stored = (Receipts, bool);
 #[derive(Debug)]
 pub struct Incoming {
     /// Inputs of all kinds.
-    pub inputs: mpsc::Receiver<BusInput>,
+    pub inputs: Lanes,
     /// News of history.
     pub stored: mpsc::UnboundedReceiver<Stored>,
+}
+
+/// What waits for the bus: the more urgent first, in their order among themselves.
+#[derive(Debug)]
+pub struct Lanes([mpsc::Receiver<BusInput>; Urgency::ALL.len()]);
+
+impl Lanes {
+    /// Waits for inputs and moves up to `max` of the most urgent that are here to `taken`. None: every handle is gone.
+    /// Dropped before its end, it has taken nothing.
+    pub async fn take(&mut self, taken: &mut Vec<BusInput>, max: usize) -> Option<Urgency> {
+        poll_fn(|cx| {
+            let mut gone = true;
+            for (urgency, lane) in Urgency::ALL.into_iter().zip(&mut self.0) {
+                match lane.poll_recv_many(cx, taken, max) {
+                    Poll::Ready(0) => {}
+                    Poll::Ready(_) => return Poll::Ready(Some(urgency)),
+                    Poll::Pending => gone = false,
+                }
+            }
+            if gone { Poll::Ready(None) } else { Poll::Pending }
+        })
+        .await
+    }
+
+    /// Gives inputs that were taken, each after what is more urgent and has come in the meantime (true), at most as many
+    /// as may wait.
+    pub fn give(
+        &mut self,
+        taken: impl Iterator<Item = BusInput>,
+        urgency: Urgency,
+        mut give: impl FnMut(BusInput, bool),
+    ) {
+        for input in taken {
+            for _ in 0..INPUTS_MAX {
+                let Some(overtaking) = self.more_urgent(urgency) else { break };
+                give(overtaking, true);
+            }
+            give(input, false);
+        }
+    }
+
+    fn more_urgent(&mut self, than: Urgency) -> Option<BusInput> {
+        let mut lanes = Urgency::ALL.into_iter().zip(&mut self.0).take_while(|(urgency, _)| *urgency < than);
+        lanes.find_map(|(_, lane)| lane.try_recv().ok())
+    }
 }
 
 impl BusHandle {
     /// A handle, and what the bus reads.
     #[must_use]
     pub fn new() -> (Self, Incoming) {
-        let (inputs, incoming) = mpsc::channel(INPUTS_MAX);
+        let [protection, monitoring, bulk] = Urgency::ALL.map(|_| mpsc::channel(INPUTS_MAX));
         let (stored, news) = mpsc::unbounded_channel();
-        (Self { inputs, stored }, Incoming { inputs: incoming, stored: news })
+        let inputs = Lanes([protection.1, monitoring.1, bulk.1]);
+        (Self { lanes: [protection.0, monitoring.0, bulk.0], stored }, Incoming { inputs, stored: news })
+    }
+
+    const fn lane(&self, urgency: Urgency) -> &mpsc::Sender<BusInput> {
+        let [protection, monitoring, bulk] = &self.lanes;
+        match urgency {
+            Urgency::Protection => protection,
+            Urgency::Monitoring => monitoring,
+            Urgency::Bulk => bulk,
+        }
     }
 
     /// Runs a call on the bus and gives what it returns.
@@ -78,21 +137,33 @@ impl BusHandle {
         &self,
         call: impl FnOnce(&mut Bus, Now) -> R + Send + 'static,
     ) -> Result<R, Stopped> {
+        self.call_as(Urgency::Monitoring, call).await
+    }
+
+    /// Runs a call on the bus in its place among inputs of an urgency.
+    ///
+    /// # Errors
+    /// The bus has stopped.
+    pub async fn call_as<R: Send + 'static>(
+        &self,
+        urgency: Urgency,
+        call: impl FnOnce(&mut Bus, Now) -> R + Send + 'static,
+    ) -> Result<R, Stopped> {
         let (answer, result) = oneshot::channel();
         let call: Call = Box::new(move |bus, now| drop(answer.send(call(bus, now))));
-        self.inputs.send(BusInput::Call(call)).await.map_err(|_| Stopped)?;
+        self.lane(urgency).send(BusInput::Call(call)).await.map_err(|_| Stopped)?;
         result.await.map_err(|_| Stopped)
     }
 
     /// A place for one input; none once the bus has stopped.
-    pub async fn reserve(&self) -> Option<mpsc::Permit<'_, BusInput>> {
-        self.inputs.reserve().await.ok()
+    pub async fn reserve(&self, urgency: Urgency) -> Option<mpsc::Permit<'_, BusInput>> {
+        self.lane(urgency).reserve().await.ok()
     }
 
-    /// Tells the bus something from a thread that may wait.
+    /// Tells the bus something from a thread that may wait: what is rare, and what commands wait for.
     pub fn tell_blocking(&self, input: BusInput) {
         // A bus that has stopped needs no news.
-        let _ = self.inputs.blocking_send(input);
+        let _ = self.lane(Urgency::Protection).blocking_send(input);
     }
 
     /// Tells the bus what history has done; never waits.
@@ -106,5 +177,58 @@ impl BusHandle {
     /// The bus has ended.
     pub async fn field(&self) -> Result<Vec<mpsc::Sender<FieldInput>>, Stopped> {
         self.call(|bus, _| bus.field.clone()).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    fn report(name: u64) -> BusInput {
+        let (shard, device, lane) = (0, tieline_core::DeviceId(0), crate::field::Lane::Main);
+        let receipt = crate::field::Receipt { shard, device, lane, fragments: name };
+        BusInput::Field(FieldReport { receipts: vec![receipt], ..FieldReport::default() })
+    }
+
+    fn name(input: &BusInput) -> u64 {
+        match input {
+            BusInput::Field(report) => report.receipts.iter().map(|receipt| receipt.fragments).sum(),
+            BusInput::Call(_) => 0,
+        }
+    }
+
+    #[tokio::test]
+    async fn the_more_urgent_goes_first_whenever_it_comes() {
+        let (handle, mut incoming) = BusHandle::new();
+        for (urgency, name) in [(Urgency::Bulk, 30), (Urgency::Monitoring, 20), (Urgency::Bulk, 31)] {
+            handle.reserve(urgency).await.unwrap().send(report(name));
+        }
+        let (order, mut taken) = (RefCell::new(Vec::new()), Vec::new());
+        for _ in 0..2 {
+            let urgency = incoming.inputs.take(&mut taken, 64).await.unwrap();
+            incoming.inputs.give(std::mem::take(&mut taken).into_iter(), urgency, |input, overtakes| {
+                order.borrow_mut().push((name(&input), overtakes));
+                // While the first bulk report is applied, a fault is reported, and a state.
+                if name(&input) == 30 {
+                    for (urgency, name) in [(Urgency::Monitoring, 21), (Urgency::Protection, 10)] {
+                        handle.lane(urgency).try_send(report(name)).unwrap();
+                    }
+                }
+            });
+        }
+        assert_eq!(order.take(), [(20, false), (30, false), (10, true), (21, true), (31, false)]);
+        drop(handle);
+        assert_eq!(incoming.inputs.take(&mut taken, 64).await, None);
+    }
+
+    #[test]
+    fn a_full_lane_leaves_room_in_the_others() {
+        let (handle, _incoming) = BusHandle::new();
+        for _ in 0..INPUTS_MAX {
+            handle.lane(Urgency::Bulk).try_send(report(1)).unwrap();
+        }
+        assert!(handle.lane(Urgency::Bulk).try_send(report(1)).is_err());
+        assert!(handle.lane(Urgency::Protection).try_send(report(1)).is_ok());
     }
 }

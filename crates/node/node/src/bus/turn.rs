@@ -32,15 +32,17 @@ pub async fn run(shard: Rc<Shard>, bus: SharedBus, mut incoming: Incoming) {
             bus.deadline(now, feeds_due)
         };
         tokio::select! {
-            count = incoming.inputs.recv_many(&mut waiting, INPUTS_A_TURN) => {
-                if count == 0 {
-                    return;
-                }
+            urgency = incoming.inputs.take(&mut waiting, INPUTS_A_TURN) => {
+                let Some(urgency) = urgency else { return };
                 let mut bus = bus.borrow_mut();
                 let now = shard.now();
-                for input in waiting.drain(..) {
+                incoming.inputs.give(waiting.drain(..), urgency, |input, overtakes| {
                     bus.handle(now, input);
-                }
+                    if overtakes {
+                        // It goes out before what it has overtaken is looked at.
+                        bus.finish_turn(now);
+                    }
+                });
             }
             Some((receipts, stored)) = incoming.stored.recv() => {
                 let mut bus = bus.borrow_mut();

@@ -47,8 +47,8 @@ pub struct DeviceConfig {
     pub protocol: Protocol,
 }
 
-/// How urgent a device's connection is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How urgent a device's connection is, the most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
     /// Trips and commands.
     Protection,

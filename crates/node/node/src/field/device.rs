@@ -27,7 +27,7 @@ use tieline_dnp3::link::LinkAddress;
 use tieline_dnp3::master::{Master, MasterConfig, MasterEvent, OfflineReason, TaskOutcome, TimeSync};
 use tieline_dnp3::secure::{AuthError, SecurityEvent};
 use tieline_net::{Closed, Limits, Marks, Owner, Peer, Session, Shard};
-use tieline_poll::{DeviceSpec, LinkState, PointTable, PollResult, PollSpec, Publish};
+use tieline_poll::{DeviceSpec, LinkState, PointTable, PollResult, PollSpec, Publish, Urgency};
 
 /// Connections of a device that connects to us: one, and those that take the place of a dead one.
 const LISTEN_SESSIONS_MAX: usize = 4;
@@ -82,6 +82,8 @@ pub async fn start_channel(
 ) -> std::io::Result<()> {
     let Some((first, _)) = devices.first() else { return Ok(()) };
     let (transport, seed) = (first.config.transport.clone(), u64::from(first.id.0));
+    // One connection carries one priority: that of its most urgent device.
+    let marks = devices.iter().filter_map(|(device, _)| device.config.priority).min().map(marks_of);
     let mut channel = Channel::new(shared.one_at_a_time);
     let mut members = Vec::new();
     for (device, _) in &devices {
@@ -96,7 +98,7 @@ pub async fn start_channel(
         owners.push(seat_device(shard, field, device, table, (Link::Shared(session.clone(), member), None))?);
     }
     let named = |error: &dyn std::fmt::Display| unreachable(&shared.name, &transport, error);
-    let route = transport.route(shelf, LISTEN_SESSIONS_MAX).map_err(|error| named(&error))?;
+    let route = transport.route(shelf, LISTEN_SESSIONS_MAX).map_err(|error| named(&error))?.marked(marks);
     route.start(session, seed, ChannelOwner { owners }).await.map_err(|error| named(&error))?;
     Ok(())
 }
@@ -120,7 +122,8 @@ fn seat_device(
     keep_freezing(shard, field, &config.topic, &main, &dnp3.freezes);
     let chores = Chores::of(dnp3, &config.points);
     let (main, urgent) = (Way::new(main), urgent.map(Way::new));
-    let seat = Seat { topic: config.topic.clone(), index, main, urgent, lanes };
+    let urgency = urgency_of(&config);
+    let seat = Seat { topic: config.topic.clone(), urgency, index, main, urgent, lanes };
     let mut shared = field.borrow_mut();
     shared.poller.add_device(shard.now(), id, spec_of(&config, table, recorded)).map_err(std::io::Error::other)?;
     shared.seats.insert(id, seat.clone());
@@ -173,6 +176,17 @@ const fn marks_of(priority: Priority) -> Marks {
     }
 }
 
+/// A device is as urgent as the more urgent of its connections: its points keep one order.
+fn urgency_of(config: &DeviceConfig) -> Urgency {
+    let Protocol::Dnp3(dnp3) = &config.protocol;
+    let lane = dnp3.lane.as_ref().map(|lane| lane.priority);
+    match config.priority.into_iter().chain(lane).min() {
+        Some(Priority::Protection) => Urgency::Protection,
+        Some(Priority::Monitoring) | None => Urgency::Monitoring,
+        Some(Priority::Bulk) => Urgency::Bulk,
+    }
+}
+
 fn master_config(dnp3: &Dnp3Config, transport: &Transport) -> MasterConfig {
     let unsolicited = if dnp3.unsolicited { Classes::EVENTS } else { Classes::NONE };
     MasterConfig {
@@ -209,6 +223,7 @@ fn spec_of(config: &DeviceConfig, table: Arc<PointTable>, recorded: bool) -> Dev
             all: config.publish_all,
             all_every: config.all_every,
         },
+        urgency: urgency_of(config),
     }
 }
 

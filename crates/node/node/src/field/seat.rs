@@ -8,7 +8,7 @@ use std::rc::Rc;
 use tieline_core::{Command, Instant, Refusal, Topic};
 use tieline_dnp3::Classes;
 use tieline_dnp3::master::{Master, SubmitError};
-use tieline_poll::PollClass;
+use tieline_poll::{PollClass, Urgency};
 
 /// Everything: classes 1, 2, 3 and 0.
 pub(super) const INTEGRITY: PollClass = PollClass(0);
@@ -22,6 +22,8 @@ pub(super) const POLL_TOKEN: u64 = 1 << 63;
 pub struct Seat {
     /// Its topic.
     pub topic: Topic,
+    /// Before whose reports its own go.
+    pub urgency: Urgency,
     pub(super) index: Rc<PointIndex>,
     pub(super) main: Way,
     /// The connection for what is urgent, where it has one.

@@ -16,7 +16,7 @@ use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Refusal};
 use tieline_dnp3::channel::Channel;
 use tieline_dnp3::master::Master;
 use tieline_net::{Clock, Counters, Session, Shard, ShardThread};
-use tieline_poll::{Kind, Limits, PointSpec, PointTable, PollClass, PollEvent, Poller};
+use tieline_poll::{Kind, Limits, PointSpec, PointTable, PollClass, PollEvent, Poller, Urgency};
 use tokio::sync::{Notify, mpsc};
 
 /// Inputs that may wait for a shard.
@@ -53,7 +53,8 @@ pub struct Field {
     /// Connections that devices share.
     pub(super) channels: Vec<Session<Channel<Master>>>,
     pub(super) tally: Tally,
-    pub(super) report: FieldReport,
+    /// By urgency.
+    reports: [FieldReport; Urgency::ALL.len()],
     /// There is something to report or a new deadline.
     pub(super) work: Rc<Notify>,
 }
@@ -78,8 +79,8 @@ pub fn start(
     let thread = ShardThread::spawn(&format!("field-{number}"), clock, counters, move |shard| async move {
         let work = Rc::new(Notify::new());
         let poller = Poller::new(Limits::default());
-        let (report, tally) = (FieldReport::default(), Tally::default());
-        let field = Field { number, poller, seats: HashMap::new(), channels: Vec::new(), tally, report, work };
+        let (reports, tally) = (Default::default(), Tally::default());
+        let field = Field { number, poller, seats: HashMap::new(), channels: Vec::new(), tally, reports, work };
         let field = Rc::new(RefCell::new(field));
         let result = add_devices(&shard, &field, devices, &shelf).await;
         let failed = result.is_err();
@@ -141,21 +142,39 @@ async fn run(shard: &Rc<Shard>, field: &SharedField, mut inputs: mpsc::Receiver<
     loop {
         let now = shard.now();
         let deadline = turn(field, now);
-        if field.borrow_mut().gather() {
-            let Some(permit) = bus.reserve().await else { return };
-            let report = field.borrow_mut().take_report();
-            permit.send(BusInput::Field(report));
-            continue;
-        }
+        let waiting = field.borrow_mut().most_urgent();
         let until = shard.clock().at(deadline.unwrap_or(Instant(u64::MAX)));
         tokio::select! {
+            permit = reserve(bus, waiting) => match permit {
+                Some((permit, urgency)) => permit.send(BusInput::Field(field.borrow_mut().take_report(urgency))),
+                None => return,
+            },
+            // While the bus has no room, what is more urgent may come.
             input = inputs.recv() => match input {
                 Some(input) => handle(field, input),
-                None => return,
+                None => return tell_rest(field, bus).await,
             },
             () = work.notified() => {}
             () = tokio::time::sleep_until(until) => {}
         }
+    }
+}
+
+/// A place on the bus for a report, once there is one to give; none once the bus has stopped.
+async fn reserve(bus: &BusHandle, waiting: Option<Urgency>) -> Option<(mpsc::Permit<'_, BusInput>, Urgency)> {
+    match waiting {
+        Some(urgency) => Some((bus.reserve(urgency).await?, urgency)),
+        None => std::future::pending().await,
+    }
+}
+
+/// The node ends: what is known by now is told.
+async fn tell_rest(field: &SharedField, bus: &BusHandle) {
+    loop {
+        let waiting = field.borrow_mut().most_urgent();
+        let Some(urgency) = waiting else { return };
+        let Some(permit) = bus.reserve(urgency).await else { return };
+        permit.send(BusInput::Field(field.borrow_mut().take_report(urgency)));
     }
 }
 
@@ -224,37 +243,55 @@ impl Field {
     }
 
     pub(super) fn tell_outcome(&mut self, device: DeviceId, ticket: u64, outcome: CommandOutcome) {
-        self.report.outcomes.push((device, ticket, outcome));
+        let urgency = self.urgency(device).min(Urgency::Monitoring);
+        self.report(urgency).outcomes.push((device, ticket, outcome));
         self.work.notify_one();
     }
 
     pub(super) fn tell_link(&mut self, device: DeviceId, up: bool) {
-        self.report.links.push((device, up));
+        let urgency = self.urgency(device).min(Urgency::Monitoring);
+        self.report(urgency).links.push((device, up));
         self.work.notify_one();
     }
 
     pub(super) fn tell_held(&mut self, device: DeviceId, lane: Lane, fragments: u64) {
-        self.report.receipts.push(Receipt { shard: self.number, device, lane, fragments });
+        let (shard, urgency) = (self.number, self.urgency(device));
+        self.report(urgency).receipts.push(Receipt { shard, device, lane, fragments });
     }
 
-    /// Whether there is something to report, once the poller's first update is taken.
-    fn gather(&mut self) -> bool {
-        if self.report.updates.is_empty() {
-            self.report.updates.extend(self.poller.poll_update());
-        }
-        !self.report.is_empty()
+    fn urgency(&self, device: DeviceId) -> Urgency {
+        self.seats.get(&device).map_or_else(Urgency::default, |seat| seat.urgency)
     }
 
-    /// Everything that waits. Receipts go with the last part of the updates.
-    fn take_report(&mut self) -> FieldReport {
-        while self.report.updates.len() < REPORT_UPDATES_MAX {
-            let Some(update) = self.poller.poll_update() else { break };
-            self.report.updates.push(update);
+    const fn report(&mut self, urgency: Urgency) -> &mut FieldReport {
+        let [protection, monitoring, bulk] = &mut self.reports;
+        match urgency {
+            Urgency::Protection => protection,
+            Urgency::Monitoring => monitoring,
+            Urgency::Bulk => bulk,
         }
-        let whole = self.report.updates.len() < REPORT_UPDATES_MAX;
-        let mut report = std::mem::take(&mut self.report);
-        if !whole {
-            self.report.receipts = std::mem::take(&mut report.receipts);
+    }
+
+    /// The most urgent of what there is to report, once the poller's first update of it is taken.
+    fn most_urgent(&mut self) -> Option<Urgency> {
+        Urgency::ALL.into_iter().find(|urgency| {
+            if self.report(*urgency).updates.is_empty() {
+                let first = self.poller.poll_update_of(*urgency);
+                self.report(*urgency).updates.extend(first);
+            }
+            !self.report(*urgency).is_empty()
+        })
+    }
+
+    /// Everything that waits of an urgency. Receipts go with the last part of the updates.
+    fn take_report(&mut self, urgency: Urgency) -> FieldReport {
+        let mut report = std::mem::take(self.report(urgency));
+        while report.updates.len() < REPORT_UPDATES_MAX {
+            let Some(update) = self.poller.poll_update_of(urgency) else { break };
+            report.updates.push(update);
+        }
+        if report.updates.len() >= REPORT_UPDATES_MAX {
+            self.report(urgency).receipts = std::mem::take(&mut report.receipts);
         }
         report
     }

@@ -5,6 +5,7 @@ use super::body::Json;
 use super::problem::Problem;
 use super::query::Query;
 use super::{App, json};
+use crate::bus::Bus;
 use crate::command::{CommandRequest, answer_json, malformed_json};
 use axum::Extension;
 use axum::extract::{ConnectInfo, RawQuery, State};
@@ -12,6 +13,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use std::net::SocketAddr;
 use tieline_access::Verb;
+use tieline_poll::Urgency;
 
 /// Operates a point and waits for what became of it.
 pub async fn command(
@@ -27,7 +29,8 @@ pub async fn command(
     caller.must(&app, Verb::Command, &request.topic).await?;
     let shown = request.clone();
     let who = caller.who(peer);
-    let answer = app.bus.call(move |bus, now| bus.command(now, request, who)).await?;
+    let command = move |bus: &mut Bus, now| bus.command(now, request, who);
+    let answer = app.bus.call_as(Urgency::Protection, command).await?;
     let done = answer.await.map_err(|_| Problem::unavailable("the node is stopping"))?;
     let status = match &done.outcome {
         Ok(()) => StatusCode::OK,
