@@ -80,9 +80,11 @@ fn override_addresses(config: &mut Config, args: &RunArgs) -> Result<()> {
 /// The first line for programs; a few words for people.
 fn announce(node: &Node, config: &Config, data: &Path, args: &RunArgs) -> Result<()> {
     let (http, mqtt) = (node.http(), node.mqtt());
+    let doors = [("mqtt_tls", node.mqtt_tls()), ("mqtt_websocket", node.mqtt_websocket())];
+    let doors = doors.into_iter().filter_map(|(name, address)| address.map(|address| (name, address)));
     let mut out = std::io::stdout().lock();
     if args.json {
-        let line = json!({
+        let mut line = json!({
             "http": http.to_string(),
             "mqtt": mqtt.to_string(),
             "console": format!("http://{http}/"),
@@ -90,10 +92,16 @@ fn announce(node: &Node, config: &Config, data: &Path, args: &RunArgs) -> Result
             "name": config.node.name,
             "devices": config.devices.len(),
         });
+        for (name, address) in doors {
+            line[name] = address.to_string().into();
+        }
         writeln!(out, "{line}")?;
     } else {
         writeln!(out, "console  http://{http}/")?;
         writeln!(out, "mqtt     {mqtt}")?;
+        for (name, address) in doors {
+            writeln!(out, "{name}  {address}")?;
+        }
         writeln!(out, "data     {}", data.display())?;
         if let Some(device) = config.devices.first() {
             writeln!(out, "try      tieline sub --mqtt {mqtt} '{}/#'", device.topic)?;

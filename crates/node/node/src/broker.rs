@@ -2,10 +2,11 @@
 //!
 //! Read first: [`Broker::serve`], then [`ClientOwner`].
 
-use crate::access::{Entrance, Strangers, Turnstile};
+use crate::access::{Strangers, Turnstile};
 use crate::bus::{Entered, LastWill, SharedBus, Wire, wake};
 use crate::command::{CommandRequest, REQUEST_PREFIX, answer_json, malformed_json};
 use crate::config::MqttConfig;
+use crate::doors::Ingress;
 use crate::history::Receipt;
 use crate::reserved::Reserved;
 use bytes::Bytes;
@@ -18,32 +19,22 @@ use tieline_mqtt::{
     Accept, ConnectRequest, Ended, Message, Properties, Property, PublishRequest, Qos, ReasonCode, ServerConfig,
     ServerEvent, ServerSession, SharedFilter, SubscribeRequest, SubscriptionOptions, Text, UnsubscribeRequest, Version,
 };
-use tieline_net::{Closed, Jitter, Limits, ListenConfig, Listener, Owner, Session, Shard};
+use tieline_net::{Closed, Jitter, Limits, Owner, Session, Shard};
 use tieline_topics::{Options, RetainHandling, Snapshot, TreeError};
 
 /// Accepts clients and gives each its session.
 #[derive(Debug)]
 pub struct Broker {
-    listener: Listener,
+    doors: Vec<Ingress>,
     config: Arc<ServerConfig>,
     queue_octets_max: usize,
     reserved: Arc<Reserved>,
-    entrance: Entrance,
 }
 
 impl Broker {
-    /// Listens.
-    ///
-    /// # Errors
-    /// The address cannot be listened on.
-    pub async fn bind(
-        shard: &Rc<Shard>,
-        config: &MqttConfig,
-        reserved: Arc<Reserved>,
-        entrance: Entrance,
-    ) -> std::io::Result<Self> {
-        let listen = ListenConfig { sessions_max: config.sessions_max, ..ListenConfig::new(config.listen.to_string()) };
-        let listener = Listener::bind(&listen, shard.counters().clone()).await?;
+    /// Lets clients in by these doors.
+    #[must_use]
+    pub fn new(doors: Vec<Ingress>, config: &MqttConfig, reserved: Arc<Reserved>) -> Self {
         let server = ServerConfig {
             packet_octets_max: config.packet_octets_max,
             pending_octets_max: config.queue_octets_max,
@@ -52,35 +43,36 @@ impl Broker {
             shared_available: true,
             ..ServerConfig::default()
         };
-        Ok(Self { listener, config: Arc::new(server), queue_octets_max: config.queue_octets_max, reserved, entrance })
-    }
-
-    /// Where it listens.
-    ///
-    /// # Errors
-    /// The system does not say.
-    pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
-        self.listener.local_addr()
+        Self { doors, config: Arc::new(server), queue_octets_max: config.queue_octets_max, reserved }
     }
 
     /// Serves clients until the shard ends.
-    pub async fn serve(self, shard: Rc<Shard>, bus: SharedBus) {
+    pub fn serve(mut self, shard: &Rc<Shard>, bus: &SharedBus) {
+        let doors = std::mem::take(&mut self.doors);
+        let broker = Rc::new(self);
+        for door in doors {
+            tokio::task::spawn_local(Rc::clone(&broker).serve_door(door, Rc::clone(shard), Rc::clone(bus)));
+        }
+    }
+
+    async fn serve_door(self: Rc<Self>, door: Ingress, shard: Rc<Shard>, bus: SharedBus) {
         // One write may hold a whole packet and what else a turn makes.
         let packet = usize::try_from(self.config.packet_octets_max).unwrap_or(usize::MAX);
         let limits = Limits { unsent_octets_max: packet.saturating_add(256 * 1024), ..Limits::default() };
         let mut names = Jitter::new(shard.now().utc.micros().cast_unsigned());
         let strangers = Strangers::default();
         loop {
-            let accepted = self.listener.accept().await;
+            let accepted = door.listener.accept().await;
             let Some(stranger) = strangers.enter() else {
                 bus.borrow_mut().count_turned_away();
                 continue;
             };
             let random = names.next_unit().to_bits();
-            let wire = Wire::new(ServerSession::new(Arc::clone(&self.config), random), self.queue_octets_max);
+            let mqtt = ServerSession::new(Arc::clone(&self.config), random);
+            let wire = Wire::new(mqtt, self.queue_octets_max).over(door.web.as_ref());
             let session = Session::new(&shard, wire, limits);
             let (bus, reserved) = (Rc::clone(&bus), Arc::clone(&self.reserved));
-            let turnstile = Turnstile::new(&self.entrance, accepted.peer, stranger);
+            let turnstile = Turnstile::new(&door.entrance, accepted.peer, stranger);
             let mut owner = ClientOwner { bus, reserved, peer: accepted.peer, turnstile, seat: None };
             tokio::task::spawn_local(async move {
                 let _place = accepted.place;

@@ -19,6 +19,7 @@ mod command;
 pub mod config;
 mod control;
 mod demo;
+mod doors;
 mod field;
 mod history;
 mod http;

@@ -6,6 +6,7 @@ use crate::broker::Broker;
 use crate::bus::{Bus, BusHandle, BusInput, Incoming, KeptLimits};
 use crate::config::{Config, DeviceConfig, MqttConfig};
 use crate::control::Commands;
+use crate::doors::{self, Addresses, Entrances};
 use crate::field::{self, FieldHandle, Numbered};
 use crate::history::{Keeper, Recorder};
 use crate::http::{About, App, Places};
@@ -38,7 +39,7 @@ pub struct Node {
     _history: Keeper,
     _lock: File,
     http: SocketAddr,
-    mqtt: SocketAddr,
+    mqtt: Addresses,
     tls: Arc<TlsShelf>,
 }
 
@@ -114,19 +115,20 @@ impl Node {
         let recorder = Recorder::new(&config.history, history.handle(), unpublished, bus.clone());
         let mqtt_counters = Arc::new(Counters::default());
         let reserved = Arc::new(Reserved::of(&devices));
+        let shelf = Arc::new(TlsShelf::default());
         let bind = Binding {
             config: config.mqtt.clone(),
             reserved: Arc::clone(&reserved),
-            entrance: entrance(config, config.mqtt.listen, &door),
+            entrances: entrances(config, door.clone()),
             door: door.clone(),
+            shelf: Arc::clone(&shelf),
         };
         let (bus_thread, mqtt) = start_bus(bind, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
         let field_counters = Arc::new(Counters::default());
-        let shelf = Arc::new(TlsShelf::default());
         let (listener, http) = listen_http(config)?;
         let about = About {
             name: config.node.name.clone(),
-            addresses: (http, mqtt),
+            addresses: (http, mqtt.tcp),
             started: clock.now().utc,
             clock,
             history: config.history.enabled.then(|| folder.to_owned()),
@@ -175,7 +177,19 @@ impl Node {
     /// Where MQTT listens.
     #[must_use]
     pub const fn mqtt(&self) -> SocketAddr {
-        self.mqtt
+        self.mqtt.tcp
+    }
+
+    /// Where MQTT listens for TLS, if it does.
+    #[must_use]
+    pub const fn mqtt_tls(&self) -> Option<SocketAddr> {
+        self.mqtt.tls
+    }
+
+    /// Where MQTT listens for WebSocket, if it does.
+    #[must_use]
+    pub const fn mqtt_websocket(&self) -> Option<SocketAddr> {
+        self.mqtt.websocket
     }
 }
 
@@ -227,12 +241,19 @@ fn entrance(config: &Config, listen: SocketAddr, door: &Option<Door>) -> Entranc
     }
 }
 
+/// The same for the addresses of MQTT.
+fn entrances(config: &Config, door: Option<Door>) -> Entrances {
+    let config = config.clone();
+    Box::new(move |listen| entrance(&config, listen, &door))
+}
+
 /// What the MQTT server is told.
 struct Binding {
     config: MqttConfig,
     reserved: Arc<Reserved>,
-    entrance: Entrance,
+    entrances: Entrances,
     door: Option<Door>,
+    shelf: Arc<TlsShelf>,
 }
 
 fn start_bus(
@@ -242,17 +263,17 @@ fn start_bus(
     inputs: Incoming,
     recorder: Recorder,
     commands: Commands,
-) -> Result<(ShardThread, SocketAddr), StartError> {
+) -> Result<(ShardThread, Addresses), StartError> {
     let (report, reported) = sync_channel(1);
     let listen = binding.config.listen;
     let body = move |shard: Rc<tieline_net::Shard>| async move {
-        let Binding { config, reserved, entrance, door } = binding;
-        let broker = Broker::bind(&shard, &config, reserved, entrance).await;
-        let (broker, address) = match broker.and_then(|broker| broker.local_addr().map(|address| (broker, address))) {
+        let Binding { config, reserved, entrances, door, shelf } = binding;
+        let (doors, addresses) = match doors::bind(&shard, &config, &shelf, &entrances).await {
             Ok(bound) => bound,
             Err(error) => return drop(report.send(Err(error))),
         };
-        let _ = report.send(Ok(address));
+        let broker = Broker::new(doors, &config, reserved);
+        let _ = report.send(Ok(addresses));
         let limits = Limits {
             topics_max: config.topics_max,
             subscriber_subscriptions_max: CLIENT_SUBSCRIPTIONS_MAX,
@@ -265,7 +286,7 @@ fn start_bus(
             bus.set_guard(Guard::new(&door, shard.now().mono));
         }
         let bus = Rc::new(RefCell::new(bus));
-        tokio::task::spawn_local(broker.serve(Rc::clone(&shard), Rc::clone(&bus)));
+        broker.serve(&shard, &bus);
         crate::bus::run(shard, bus, inputs).await;
     };
     let thread = ShardThread::spawn("bus", clock, counters, body).map_err(StartError::Thread)?;

@@ -3,8 +3,10 @@
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use tieline_core::{Instant, Machine, Now};
 use tieline_mqtt::{ConnectRequest, ServerEvent, ServerSession};
+use tieline_websocket::{CloseCode, Offer, WebSocket};
 
 /// The protocol's machine with a queue of shared frames behind it.
 #[derive(Debug)]
@@ -14,6 +16,8 @@ pub struct Wire {
     shared: RefCell<Shared>,
     /// A CONNECT whose owner can answer it.
     again: Option<Box<ConnectRequest>>,
+    /// The WebSocket around it, where the client came over one.
+    web: Option<Box<WebSocket>>,
 }
 
 /// Frames on their way to one socket.
@@ -30,7 +34,13 @@ impl Wire {
     #[must_use]
     pub fn new(mqtt: ServerSession, octets_max: usize) -> Self {
         let shared = Shared { frames: VecDeque::new(), octets: 0, octets_max, dropped: 0 };
-        Self { mqtt, shared: RefCell::new(shared), again: None }
+        Self { mqtt, shared: RefCell::new(shared), again: None, web: None }
+    }
+
+    /// The same inside a WebSocket, where one is offered.
+    #[must_use]
+    pub fn over(self, offer: Option<&Arc<Offer>>) -> Self {
+        Self { web: offer.map(|offer| Box::new(WebSocket::new(Arc::clone(offer)))), ..self }
     }
 
     /// Lets the owner see a CONNECT a second time.
@@ -78,7 +88,11 @@ impl Machine for Wire {
     }
 
     fn handle_input(&mut self, now: Now, octets: &[u8]) -> usize {
-        self.mqtt.handle_input(now, octets)
+        let Self { mqtt, web, .. } = self;
+        match web {
+            None => mqtt.handle_input(now, octets),
+            Some(web) => web.handle_input(octets, |plain| mqtt.handle_input(now, plain)),
+        }
     }
 
     fn handle_timeout(&mut self, now: Now) {
@@ -86,17 +100,16 @@ impl Machine for Wire {
     }
 
     fn poll_transmit(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
-        if self.mqtt.poll_transmit(now, out) {
+        let Self { mqtt, shared, web } = self;
+        let shared = shared.get_mut();
+        let Some(web) = web else { return transmit(mqtt, shared, now, out) };
+        if web.poll_transmit(out, |out| transmit(mqtt, shared, now, out)) {
             return true;
         }
-        let shared = self.shared.get_mut();
-        let Some(frame) = shared.frames.pop_front() else { return false };
-        shared.octets -= frame.len();
-        out.extend_from_slice(&frame);
-        if shared.frames.is_empty() {
-            shared.frames = VecDeque::new();
+        if mqtt.is_closed() && web.is_open() {
+            web.close(CloseCode::Normal);
         }
-        true
+        web.poll_transmit(out, |_| false)
     }
 
     fn poll_event(&mut self) -> Option<ServerEvent> {
@@ -108,6 +121,20 @@ impl Machine for Wire {
     }
 
     fn is_closed(&self) -> bool {
-        self.mqtt.is_closed()
+        self.mqtt.is_closed() || self.web.as_ref().is_some_and(|web| web.is_closed())
     }
+}
+
+/// Appends what the session has to say, or the next shared frame.
+fn transmit(mqtt: &mut ServerSession, shared: &mut Shared, now: Now, out: &mut Vec<u8>) -> bool {
+    if mqtt.poll_transmit(now, out) {
+        return true;
+    }
+    let Some(frame) = shared.frames.pop_front() else { return false };
+    shared.octets -= frame.len();
+    out.extend_from_slice(&frame);
+    if shared.frames.is_empty() {
+        shared.frames = VecDeque::new();
+    }
+    true
 }

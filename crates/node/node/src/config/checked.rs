@@ -111,7 +111,7 @@ pub fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path)
     let channels = read_channels(root.section(doc, "channel"), doc, folder);
     let config = Config {
         http: read_http(root.section(doc, "http"), doc, default.http, reach),
-        mqtt: read_mqtt(root.section(doc, "mqtt"), doc, default.mqtt, reach),
+        mqtt: read_mqtt(root.section(doc, "mqtt"), doc, default.mqtt, reach, folder),
         access,
         node,
         history: read_history(root.section(doc, "history"), doc, default.history),
@@ -127,6 +127,14 @@ pub fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path)
 pub(super) struct Reach {
     insecure_network: bool,
     authenticated: bool,
+}
+
+impl Reach {
+    /// The same over TLS: it is enough that the node knows who comes, by certificate or otherwise.
+    pub(super) const fn over_tls(self, knows_certificates: bool) -> Self {
+        let insecure_network = self.insecure_network || self.authenticated || knows_certificates;
+        Self { insecure_network, ..self }
+    }
 }
 
 /// An address that the network can reach is refused, unless the operator has said that it is meant.

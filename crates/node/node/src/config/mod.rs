@@ -22,7 +22,7 @@ pub use access::AccessConfig;
 pub use checked::{CommandConfig, Config, HistoryConfig, HttpConfig, NodeConfig};
 pub use device::{DeviceConfig, Priority, Protocol, SharedChannel};
 pub use dnp3::{Dnp3Config, FreezeClock, FreezePlan, LaneConfig, LinkConfirms, TimeSync};
-pub use mqtt::MqttConfig;
+pub use mqtt::{MqttConfig, MqttTls, MqttWebSocket};
 pub use points::{ControlConfig, Operate, PointConfig, read_points};
 pub use tieline_service::parse::{parse_address, parse_duration, resolve};
 pub use tieline_service::reader::{ConfigError, Finding, Findings};

@@ -5,7 +5,10 @@ use super::parse;
 use super::reader::{Document, Section};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
+use std::path::Path;
 use std::time::Duration;
+use tieline_net::tls::{TlsFiles, Trust};
+use tieline_service::tls::{self, Peers};
 use toml::de::DeValue;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -31,6 +34,32 @@ pub struct MqttConfig {
     pub away_messages_max: usize,
     /// Octets that may wait for all clients that are away; a message beyond them is dropped.
     pub away_octets_max: usize,
+    /// `[mqtt.tls]`: a second address, for TLS.
+    pub tls: Option<MqttTls>,
+    /// `[mqtt.websocket]`: another, for WebSocket.
+    pub websocket: Option<MqttWebSocket>,
+}
+
+/// Where clients come over TLS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MqttTls {
+    /// The address.
+    pub listen: SocketAddr,
+    /// Who we are, and which clients we trust.
+    pub files: TlsFiles,
+}
+
+/// Where clients come over WebSocket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MqttWebSocket {
+    /// The address.
+    pub listen: SocketAddr,
+    /// The path of the handshake.
+    pub path: String,
+    /// Hosts whose pages may connect, besides those of this machine.
+    pub hosts: Vec<String>,
+    /// Who we are, where it is WebSocket over TLS.
+    pub tls: Option<TlsFiles>,
 }
 
 impl MqttConfig {
@@ -45,11 +74,21 @@ impl MqttConfig {
             away_sessions_max: 10_000,
             away_messages_max: 1000,
             away_octets_max: 256 << 20,
+            tls: None,
+            websocket: None,
         }
     }
 }
 
-pub(super) fn read_mqtt(mut s: Section<'_>, doc: &mut Document<'_>, default: MqttConfig, reach: Reach) -> MqttConfig {
+pub(super) fn read_mqtt(
+    mut s: Section<'_>,
+    doc: &mut Document<'_>,
+    default: MqttConfig,
+    reach: Reach,
+    folder: &Path,
+) -> MqttConfig {
+    let tls = if s.has("tls") { read_tls(&mut s, doc, reach, folder) } else { None };
+    let websocket = if s.has("websocket") { read_websocket(&mut s, doc, reach, folder) } else { None };
     let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     let config = MqttConfig {
         listen: s.or(doc, "listen", default.listen, parse::listen_address),
@@ -70,10 +109,59 @@ pub(super) fn read_mqtt(mut s: Section<'_>, doc: &mut Document<'_>, default: Mqt
         away_messages_max: s.or(doc, "away_messages_max", default.away_messages_max, |v| count(v, 1..=1_000_000)),
         away_octets_max: s
             .or(doc, "away_octets_max", default.away_octets_max, |v| parse::octets(4096..=1 << 40)(v).map(size)),
+        tls,
+        websocket,
     };
     check_reach(doc, &s, config.listen, reach);
     s.finish(doc);
     config
+}
+
+fn read_tls(s: &mut Section<'_>, doc: &mut Document<'_>, reach: Reach, folder: &Path) -> Option<MqttTls> {
+    let (at, mut s) = (s.value_at("tls"), s.section(doc, "tls"));
+    let listen = s.required(doc, "listen", "where to listen, as in \"127.0.0.1:8883\"", parse::listen_address);
+    let files = tls::read_files(&mut s, doc, folder, Peers::AnyClient, at);
+    if let (Some(listen), Some(files)) = (listen, &files) {
+        check_reach(doc, &s, listen, reach.over_tls(knows_clients(files)));
+    }
+    s.finish(doc);
+    Some(MqttTls { listen: listen?, files: files? })
+}
+
+/// Whether nobody comes in without a certificate.
+fn knows_clients(files: &TlsFiles) -> bool {
+    match files.trust {
+        Trust::Authorities(_) | Trust::Pinned(_) => true,
+        Trust::AnyClient => false,
+    }
+}
+
+fn read_websocket(s: &mut Section<'_>, doc: &mut Document<'_>, reach: Reach, folder: &Path) -> Option<MqttWebSocket> {
+    let mut s = s.section(doc, "websocket");
+    let listen = s.required(doc, "listen", "where to listen, as in \"127.0.0.1:8083\"", parse::listen_address);
+    let path = s.or(doc, "path", "/mqtt".to_owned(), path_text);
+    let hosts = s.or(doc, "hosts", Vec::new(), parse::texts);
+    let wants_tls = s.has("tls");
+    let tls = if wants_tls {
+        let (at, mut inner) = (s.value_at("tls"), s.section(doc, "tls"));
+        let files = tls::read_files(&mut inner, doc, folder, Peers::AnyClient, at);
+        inner.finish(doc);
+        files
+    } else {
+        None
+    };
+    if let Some(listen) = listen {
+        let reach = tls.as_ref().map_or(reach, |files| reach.over_tls(knows_clients(files)));
+        check_reach(doc, &s, listen, reach);
+    }
+    s.finish(doc);
+    (tls.is_some() == wants_tls).then_some(MqttWebSocket { listen: listen?, path, hosts, tls })
+}
+
+fn path_text(value: &DeValue<'_>) -> Result<String, String> {
+    let text = parse::text(value)?;
+    let is_path = text.starts_with('/') && text.bytes().all(|octet| octet.is_ascii_graphic() && octet != b'?');
+    if is_path { Ok(text) } else { Err("a path that begins with / and has no ?, as in \"/mqtt\"".to_owned()) }
 }
 
 fn count(value: &DeValue<'_>, range: RangeInclusive<u32>) -> Result<usize, String> {

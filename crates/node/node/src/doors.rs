@@ -1,0 +1,103 @@
+//! Where MQTT clients come in: TCP, TLS, and WebSocket over either, each at an address of its own.
+
+use crate::access::Entrance;
+use crate::config::MqttConfig;
+use crate::transport::TlsShelf;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tieline_net::tls::TlsFiles;
+use tieline_net::{ListenConfig, ListenOver, Listener, Shard, TlsListen};
+use tieline_websocket::Offer;
+
+/// The subprotocol of MQTT ([MQTT-6.0.0-3]).
+const SUBPROTOCOL: &str = "mqtt";
+
+/// One address.
+#[derive(Debug)]
+pub struct Ingress {
+    /// Who comes.
+    pub listener: Listener,
+    /// What WebSockets are offered, where they are what comes.
+    pub web: Option<Arc<Offer>>,
+    /// Whether they show who they are.
+    pub entrance: Entrance,
+}
+
+/// Whether peers at an address show who they are.
+pub type Entrances = Box<dyn Fn(SocketAddr) -> Entrance + Send>;
+
+/// The addresses in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// TCP.
+    pub tcp: SocketAddr,
+    /// TLS.
+    pub tls: Option<SocketAddr>,
+    /// WebSocket.
+    pub websocket: Option<SocketAddr>,
+}
+
+/// Listens at every address that is configured.
+///
+/// # Errors
+/// One of them cannot be listened on, or the files of its certificate cannot be read.
+pub async fn bind(
+    shard: &Shard,
+    config: &MqttConfig,
+    shelf: &TlsShelf,
+    entrances: &Entrances,
+) -> io::Result<(Vec<Ingress>, Addresses)> {
+    let host = Host { shard, config, shelf, entrances };
+    let tcp = host.open(config.listen, None, None).await?;
+    let mut addresses = Addresses { tcp: tcp.listener.local_addr()?, tls: None, websocket: None };
+    let mut doors = vec![tcp];
+    if let Some(tls) = &config.tls {
+        let door = host.open(tls.listen, Some(&tls.files), None).await?;
+        addresses.tls = Some(door.listener.local_addr()?);
+        doors.push(door);
+    }
+    if let Some(web) = &config.websocket {
+        let hosts = web.hosts.iter().cloned().chain(own_hosts(web.listen)).collect();
+        let offer = Offer { path: web.path.clone(), protocol: SUBPROTOCOL.to_owned(), hosts };
+        let door = host.open(web.listen, web.tls.as_ref(), Some(Arc::new(offer))).await?;
+        addresses.websocket = Some(door.listener.local_addr()?);
+        doors.push(door);
+    }
+    tracing::info!(?addresses, "clients are let in");
+    Ok((doors, addresses))
+}
+
+/// Pages of this machine may connect: those of localhost, and of the address that is listened on.
+fn own_hosts(listen: SocketAddr) -> impl Iterator<Item = String> {
+    let address = listen.ip();
+    let own = if address.is_ipv6() { format!("[{address}]") } else { address.to_string() };
+    ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).into_iter().chain([own])
+}
+
+/// What every address has in common.
+struct Host<'a> {
+    shard: &'a Shard,
+    config: &'a MqttConfig,
+    shelf: &'a TlsShelf,
+    entrances: &'a Entrances,
+}
+
+impl Host<'_> {
+    async fn open(
+        &self,
+        address: SocketAddr,
+        files: Option<&TlsFiles>,
+        web: Option<Arc<Offer>>,
+    ) -> io::Result<Ingress> {
+        let over = match files {
+            None => ListenOver::Tcp,
+            Some(files) => ListenOver::Tls(TlsListen::new(self.shelf.load(files).map_err(io::Error::other)?)),
+        };
+        let sessions_max = self.config.sessions_max;
+        let listen = ListenConfig { sessions_max, over, ..ListenConfig::new(address.to_string()) };
+        let named = |e: io::Error| io::Error::new(e.kind(), format!("{address}: {e}"));
+        let listener = Listener::bind(&listen, self.shard.counters().clone()).await.map_err(named)?;
+        Ok(Ingress { listener, web, entrance: (self.entrances)(address) })
+    }
+}

@@ -1,0 +1,28 @@
+//! WebSocket (RFC 6455) without I/O: the server's side, for a protocol that is a stream of octets, as MQTT is.
+//!
+//! In: octets of a client. Out: the octets inside its binary messages, as they come and without a copy that is kept;
+//! the answer to its handshake, frames around what the server says, pongs, the close.
+//!
+//! Never: a message as a whole, an extension, a text (a protocol of octets has no use for it: closed with 1003), a
+//! socket, a clock; never what the octets mean.
+//!
+//! | limit | when reached |
+//! |---|---|
+//! | [`REQUEST_OCTETS_MAX`], [`HEADERS_MAX`] of a handshake | 431, closed |
+//! | [`ANSWER_OCTETS_MAX`] of pongs that wait to be sent | nothing more is read |
+//!
+//! Frames may have any length: their octets pass through. Read first: `socket.rs`.
+#![no_std]
+extern crate alloc;
+
+mod base64;
+mod frame;
+mod handshake;
+mod socket;
+
+#[cfg(test)]
+mod tests;
+
+pub use frame::{CloseCode, header};
+pub use handshake::{HEADERS_MAX, Offer, REQUEST_OCTETS_MAX, Refusal};
+pub use socket::{ANSWER_OCTETS_MAX, WebSocket};

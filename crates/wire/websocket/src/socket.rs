@@ -1,0 +1,270 @@
+//! One connection: handshake, frames in, frames out, close.
+//!
+//! ```text
+//!              request              close of either side, a broken rule
+//!   Greeting ───────────▶ Open ───────────────────────────────────────▶ Closed
+//!       └────────── refused ───────────────────────────────────────────▶┘
+//! ```
+//!
+//! The protocol inside is given octets as they come, and is asked for its own: nothing of either is kept here. An
+//! open connection holds no memory but itself, and at most one control frame of 125 octets.
+
+use crate::frame::{CloseCode, Head, Heading, Opcode, push};
+use crate::handshake::{Offer, REQUEST_OCTETS_MAX, answer};
+use crate::header;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// Octets of pongs that may wait to be sent before no more is read.
+pub const ANSWER_OCTETS_MAX: usize = 4096;
+/// Octets that are unmasked at a time.
+const PIECE_OCTETS: usize = 2048;
+
+/// The server's side of one connection.
+#[derive(Debug)]
+pub struct WebSocket {
+    offer: Arc<Offer>,
+    phase: Phase,
+    /// A request that is not whole, then a control frame that is not.
+    held: Vec<u8>,
+    /// Answers to be sent: the handshake's, pongs, the close.
+    answers: Vec<u8>,
+    /// Whether a message has begun and not ended.
+    fragmented: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    Greeting,
+    Heading(Heading),
+    /// Within a frame; how much of it was read.
+    Payload(Head, u64),
+    Closed,
+}
+
+impl WebSocket {
+    /// A connection that has just begun.
+    #[must_use]
+    pub const fn new(offer: Arc<Offer>) -> Self {
+        Self { offer, phase: Phase::Greeting, held: Vec::new(), answers: Vec::new(), fragmented: false }
+    }
+
+    /// Whether nothing more is read, and nothing is sent but what [`WebSocket::poll_transmit`] still has.
+    #[must_use]
+    pub const fn is_closed(&self) -> bool {
+        matches!(self.phase, Phase::Closed)
+    }
+
+    /// Whether the handshake is over and the connection open.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Heading(_) | Phase::Payload(..))
+    }
+
+    /// Takes octets of the client and says how many. `inside` is given those of binary messages, and says how many it
+    /// took; when it takes none, the call ends.
+    pub fn handle_input(&mut self, octets: &[u8], mut inside: impl FnMut(&[u8]) -> usize) -> usize {
+        let mut used = 0;
+        while let Some(rest) = octets.get(used..).filter(|rest| !rest.is_empty()) {
+            if self.answers.len() >= ANSWER_OCTETS_MAX {
+                break;
+            }
+            let taken = match self.phase {
+                Phase::Closed => return octets.len(),
+                Phase::Greeting => self.greet(rest),
+                Phase::Heading(heading) => self.head(heading, rest),
+                Phase::Payload(head, at) if head.opcode.is_control() => self.control(head, at, rest),
+                Phase::Payload(head, at) => self.data(head, at, rest, &mut inside),
+            };
+            if taken == 0 {
+                break;
+            }
+            used += taken;
+        }
+        used
+    }
+
+    /// Appends what is to be sent: answers first, then a frame around what `inside` appends, which says whether it
+    /// appended anything. False when nothing was appended.
+    pub fn poll_transmit(&mut self, out: &mut Vec<u8>, inside: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
+        if !self.answers.is_empty() {
+            out.append(&mut self.answers);
+            self.answers = Vec::new();
+            return true;
+        }
+        if !self.is_open() {
+            return false;
+        }
+        // Room for the head of a frame of 126 to 65,535 octets; another length moves the payload.
+        const ROOM: usize = 4;
+        let start = out.len();
+        out.extend([0; ROOM]);
+        if !inside(out) {
+            out.truncate(start);
+            return false;
+        }
+        let (head, count) = header(out.len() - start - ROOM);
+        let head = head.get(..count).unwrap_or_default();
+        out.splice(start..start + ROOM, head.iter().copied());
+        true
+    }
+
+    /// Ends the connection once, with a close that says why.
+    pub fn close(&mut self, code: CloseCode) {
+        if self.is_open() {
+            push(Opcode::Close, &code.number().to_be_bytes(), &mut self.answers);
+        }
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.phase = Phase::Closed;
+        self.held = Vec::new();
+    }
+
+    fn greet(&mut self, octets: &[u8]) -> usize {
+        let before = self.held.len();
+        let room = REQUEST_OCTETS_MAX.saturating_sub(before);
+        let piece = octets.get(..room).unwrap_or(octets);
+        self.held.extend_from_slice(piece);
+        match answer(&self.held, &self.offer) {
+            Ok(None) => piece.len(),
+            Ok(Some((used, text))) => {
+                self.answers.extend_from_slice(text.as_bytes());
+                self.held = Vec::new();
+                self.phase = Phase::Heading(Heading::default());
+                used - before
+            }
+            Err(refusal) => {
+                self.answers.extend_from_slice(refusal.answer().as_bytes());
+                self.end();
+                octets.len()
+            }
+        }
+    }
+
+    fn head(&mut self, mut heading: Heading, octets: &[u8]) -> usize {
+        for (at, octet) in octets.iter().enumerate() {
+            match heading.push(*octet) {
+                Ok(None) => {}
+                Ok(Some(head)) => {
+                    match self.begin(head) {
+                        Ok(()) => self.phase = Phase::Payload(head, 0),
+                        Err(code) => self.close(code),
+                    }
+                    self.finish_empty(head);
+                    return at + 1;
+                }
+                Err(code) => {
+                    self.close(code);
+                    return octets.len();
+                }
+            }
+        }
+        self.phase = Phase::Heading(heading);
+        octets.len()
+    }
+
+    /// Whether a frame may come here (section 5.4).
+    fn begin(&mut self, head: Head) -> Result<(), CloseCode> {
+        match head.opcode {
+            Opcode::Close | Opcode::Ping | Opcode::Pong => return Ok(()),
+            Opcode::Text if !self.fragmented => return Err(CloseCode::Unsupported),
+            Opcode::Binary if !self.fragmented => {}
+            Opcode::Continuation if self.fragmented => {}
+            Opcode::Text | Opcode::Binary | Opcode::Continuation => return Err(CloseCode::Protocol),
+        }
+        self.fragmented = !head.is_last;
+        Ok(())
+    }
+
+    /// A frame without a payload ends with its head.
+    fn finish_empty(&mut self, head: Head) {
+        if head.octets == 0 && self.is_open() {
+            self.finish(head);
+        }
+    }
+
+    fn data(&mut self, head: Head, at: u64, octets: &[u8], inside: &mut impl FnMut(&[u8]) -> usize) -> usize {
+        let left = usize::try_from(head.octets - at).unwrap_or(usize::MAX).min(PIECE_OCTETS);
+        let piece = octets.get(..left).unwrap_or(octets);
+        let mut plain = [0; PIECE_OCTETS];
+        let plain = plain.get_mut(..piece.len()).unwrap_or_default();
+        unmask(piece, plain, head.mask, at);
+        let taken = inside(plain).min(piece.len());
+        self.advance(head, at, taken);
+        taken
+    }
+
+    fn control(&mut self, head: Head, at: u64, octets: &[u8]) -> usize {
+        let left = usize::try_from(head.octets - at).unwrap_or(usize::MAX);
+        let piece = octets.get(..left).unwrap_or(octets);
+        let start = self.held.len();
+        self.held.resize(start + piece.len(), 0);
+        unmask(piece, self.held.get_mut(start..).unwrap_or_default(), head.mask, at);
+        self.advance(head, at, piece.len());
+        piece.len()
+    }
+
+    fn advance(&mut self, head: Head, at: u64, taken: usize) {
+        let at = at + taken as u64;
+        self.phase = Phase::Payload(head, at);
+        if at == head.octets {
+            self.finish(head);
+        }
+    }
+
+    /// A frame is whole.
+    fn finish(&mut self, head: Head) {
+        self.phase = Phase::Heading(Heading::default());
+        if !head.opcode.is_control() {
+            return;
+        }
+        let payload = core::mem::take(&mut self.held);
+        match head.opcode {
+            Opcode::Ping => push(Opcode::Pong, &payload, &mut self.answers),
+            Opcode::Close => self.closed(&payload),
+            Opcode::Pong | Opcode::Continuation | Opcode::Text | Opcode::Binary => {}
+        }
+    }
+
+    /// The client closes: it is answered with its own code (section 5.5.1).
+    fn closed(&mut self, payload: &[u8]) {
+        let code = match payload {
+            [] => return self.answer_close(&[]),
+            [_] => return self.close(CloseCode::Protocol),
+            [high, low, reason @ ..] => {
+                let code = u16::from_be_bytes([*high, *low]);
+                if !matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999) {
+                    return self.close(CloseCode::Protocol);
+                }
+                if core::str::from_utf8(reason).is_err() {
+                    return self.close(CloseCode::Payload);
+                }
+                code
+            }
+        };
+        self.answer_close(&code.to_be_bytes());
+    }
+
+    fn answer_close(&mut self, payload: &[u8]) {
+        push(Opcode::Close, payload, &mut self.answers);
+        self.end();
+    }
+}
+
+/// Takes the mask off (section 5.3): `at` octets of the frame came before.
+fn unmask(masked: &[u8], plain: &mut [u8], mask: [u8; 4], at: u64) {
+    let mut key = mask;
+    key.rotate_left(usize::try_from(at % 4).unwrap_or(0));
+    let word = u32::from_ne_bytes(key);
+    let (mut from, mut to) = (masked.chunks_exact(4), plain.chunks_exact_mut(4));
+    for (masked, plain) in from.by_ref().zip(to.by_ref()) {
+        if let Ok(four) = masked.try_into() {
+            plain.copy_from_slice(&(u32::from_ne_bytes(four) ^ word).to_ne_bytes());
+        }
+    }
+    for ((masked, plain), key) in from.remainder().iter().zip(to.into_remainder()).zip(key) {
+        *plain = masked ^ key;
+    }
+}
