@@ -100,7 +100,7 @@ impl Machine for Wire {
     }
 
     fn poll_transmit(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
-        let Self { mqtt, shared, web } = self;
+        let Self { mqtt, shared, web, .. } = self;
         let shared = shared.get_mut();
         let Some(web) = web else { return transmit(mqtt, shared, now, out) };
         if web.poll_transmit(out, |out| transmit(mqtt, shared, now, out)) {
