@@ -48,6 +48,9 @@ pub enum Verb {
     History(HistoryVerb),
     /// Operate a point
     Command(CommandArgs),
+    /// Topics derived from topics
+    #[command(subcommand)]
+    Views(ViewsVerb),
     /// Users, roles, and what they may do
     #[command(subcommand)]
     Access(AccessVerb),
@@ -137,6 +140,38 @@ pub struct WhoArgs {
     /// File with the password, or with a token in place of both
     #[arg(long, value_name = "FILE", env = "TIELINE_PASSWORD_FILE")]
     pub password_file: Option<PathBuf>,
+}
+
+/// `tieline views`.
+#[derive(Debug, Subcommand)]
+pub enum ViewsVerb {
+    /// Check the views of a configuration; print every error
+    Check(ViewsFile),
+    /// Print what the views of a configuration make of given topics, or of those of a node
+    Test(ViewsTestArgs),
+}
+
+/// The views of a configuration.
+#[derive(Debug, Args)]
+pub struct ViewsFile {
+    /// Configuration file of the node
+    #[arg(long, value_name = "FILE", env = "TIELINE_CONFIG", default_value = "tieline.toml")]
+    pub config: PathBuf,
+}
+
+/// `tieline views test`.
+#[derive(Debug, Args)]
+pub struct ViewsTestArgs {
+    #[command(flatten)]
+    pub file: ViewsFile,
+    /// Take the last values of a node in place of lines of standard input
+    #[arg(long)]
+    pub live: bool,
+    #[command(flatten)]
+    pub node: HttpArgs,
+    /// One JSON object a line
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `tieline sub`.

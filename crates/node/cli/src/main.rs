@@ -19,6 +19,7 @@ mod seal;
 mod signals;
 mod uri;
 mod values;
+mod views;
 mod who;
 
 use anyhow::Result;
@@ -52,6 +53,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Topics(args) => values::topics(&args),
         Verb::History(verb) => history::history(&verb),
         Verb::Command(args) => command::command(&args),
+        Verb::Views(verb) => views::views(&verb),
         Verb::Access(verb) => access::access(&verb),
         Verb::Delta(verb) => delta::delta(&verb),
         Verb::Dnp3(verb) => dnp3::dnp3(&verb),

@@ -69,7 +69,7 @@ impl Drop for Server {
     }
 }
 
-const VERBS: [&[&str]; 31] = [
+const VERBS: [&[&str]; 33] = [
     &["run"],
     &["config", "default"],
     &["config", "check"],
@@ -100,6 +100,8 @@ const VERBS: [&[&str]; 31] = [
     &["access", "test"],
     &["access", "check"],
     &["access", "roles"],
+    &["views", "check"],
+    &["views", "test"],
     &["completion"],
 ];
 

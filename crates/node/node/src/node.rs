@@ -24,6 +24,7 @@ use tieline_core::DeviceId;
 use tieline_mqtt::AwayLimits;
 use tieline_net::{Clock, Counters, ShardThread};
 use tieline_topics::Limits;
+use tieline_views::Views;
 use tokio::net::TcpListener;
 
 /// Subscriptions of one client; beyond them SUBACK says that the quota is exceeded.
@@ -64,6 +65,8 @@ pub enum StartError {
     },
     /// The files of users and roles cannot be used.
     Access(String),
+    /// The views cannot live together.
+    Views(String),
     /// A device cannot be started.
     Field(std::io::Error),
     /// Two points that can be commanded contradict each other.
@@ -78,6 +81,7 @@ impl fmt::Display for StartError {
             Self::Data { folder, why } => write!(f, "the data folder {} cannot be used: {why}", folder.display()),
             Self::Listen { what, address, why } => write!(f, "{what} cannot listen on {address}: {why}"),
             Self::Access(why) => write!(f, "users and roles cannot be read: {why}"),
+            Self::Views(why) => f.write_str(why),
             Self::Field(why) => write!(f, "a device cannot be started: {why}"),
             Self::Control(why) => why.fmt(f),
             Self::Thread(why) => write!(f, "a thread cannot be started: {why}"),
@@ -114,7 +118,7 @@ impl Node {
         let unpublished = unpublished.map(|device| device.topic.clone()).collect();
         let recorder = Recorder::new(&config.history, history.handle(), unpublished, bus.clone());
         let mqtt_counters = Arc::new(Counters::default());
-        let reserved = Arc::new(Reserved::of(&devices));
+        let reserved = Arc::new(Reserved::of(&devices).with_views(&config.views));
         let shelf = Arc::new(TlsShelf::default());
         let bind = Binding {
             config: config.mqtt.clone(),
@@ -122,6 +126,7 @@ impl Node {
             entrances: entrances(config, door.clone()),
             door: door.clone(),
             shelf: Arc::clone(&shelf),
+            views: views_of(config)?,
         };
         let (bus_thread, mqtt) = start_bus(bind, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
         let field_counters = Arc::new(Counters::default());
@@ -233,6 +238,15 @@ fn open_door(config: &Config, clock: Clock, bus: BusHandle) -> Result<Option<Doo
     Door::start(&config.access, book, clock, Box::new(on_change)).map(Some).map_err(StartError::Thread)
 }
 
+/// The views, where there are any.
+fn views_of(config: &Config) -> Result<Option<Views>, StartError> {
+    if config.views.is_empty() {
+        return Ok(None);
+    }
+    let views = Views::new(config.views.clone(), tieline_views::Limits::default());
+    views.map(Some).map_err(|error| StartError::Views(error.to_string()))
+}
+
 /// Whether peers at an address show who they are.
 fn entrance(config: &Config, listen: SocketAddr, door: &Option<Door>) -> Entrance {
     match door {
@@ -254,6 +268,7 @@ struct Binding {
     entrances: Entrances,
     door: Option<Door>,
     shelf: Arc<TlsShelf>,
+    views: Option<Views>,
 }
 
 fn start_bus(
@@ -267,7 +282,7 @@ fn start_bus(
     let (report, reported) = sync_channel(1);
     let listen = binding.config.listen;
     let body = move |shard: Rc<tieline_net::Shard>| async move {
-        let Binding { config, reserved, entrances, door, shelf } = binding;
+        let Binding { config, reserved, entrances, door, shelf, views } = binding;
         let (doors, addresses) = match doors::bind(&shard, &config, &shelf, &entrances).await {
             Ok(bound) => bound,
             Err(error) => return drop(report.send(Err(error))),
@@ -282,6 +297,9 @@ fn start_bus(
         };
         let mut bus = Bus::new(&shard, limits, recorder, commands);
         bus.set_kept(kept(&config));
+        if let Some(views) = views {
+            bus.set_views(views);
+        }
         if let Some(door) = door {
             bus.set_guard(Guard::new(&door, shard.now().mono));
         }

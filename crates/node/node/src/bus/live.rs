@@ -2,13 +2,13 @@
 //!
 //! A feed is a set of dirty topics, not a queue: a reader that is slow gets the newest value of each topic later.
 
-use super::state::{Bus, id_of};
+use super::state::{Bus, Subscriber, id_of};
 use super::view::write_body;
 use crate::access::Gate;
 use std::collections::HashSet;
 use std::fmt::Write;
 use tieline_core::{Filter, Instant, json_string};
-use tieline_topics::{Snapshot, TopicId, Tree};
+use tieline_topics::{Options, RetainHandling, Snapshot, TopicId, Tree, TreeError};
 use tokio::sync::mpsc;
 
 /// Topics in one message.
@@ -91,6 +91,31 @@ impl LiveFeed {
 }
 
 impl Bus {
+    /// Adds a reader of live updates.
+    ///
+    /// # Errors
+    /// There are too many subscriptions.
+    pub fn add_feed(&mut self, filters: &[Filter], feed: LiveFeed) -> Result<(), TreeError> {
+        let key = self.subscribers.insert(Subscriber::Feed(Box::new(feed)));
+        let options = Options {
+            qos: 0,
+            no_local: false,
+            retain_as_published: false,
+            retain_handling: RetainHandling::Skip,
+            subscription_id: None,
+        };
+        for filter in filters {
+            if let Err(error) = self.tree.subscribe(id_of(key), filter, options) {
+                self.tree.drop_subscriber(id_of(key));
+                self.subscribers.remove(key);
+                return Err(error);
+            }
+        }
+        self.feeds.push(key);
+        self.work.notify_one();
+        Ok(())
+    }
+
     /// Removes a feed whose reader is gone.
     pub(super) fn remove_feed(&mut self, key: usize) {
         self.tree.drop_subscriber(id_of(key));

@@ -23,6 +23,7 @@ mod share;
 mod state;
 mod turn;
 mod view;
+mod views;
 mod wire;
 
 pub use handle::{BusHandle, BusInput, Incoming, Stopped};

@@ -118,6 +118,7 @@ impl Bus {
             if applied.change != Change::Cleared {
                 continue;
             }
+            self.derive(now, &topic, &Body::Opaque(bytes::Bytes::new()));
             let Self { tree, subscribers, .. } = self;
             tree.matches(applied.topic).for_each(None, |to| {
                 if let Some(Subscriber::Feed(feed)) = subscribers.get_mut(key_of(to.subscriber)) {

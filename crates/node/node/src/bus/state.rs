@@ -23,9 +23,8 @@ use tieline_core::{Body, CommandOutcome, DeviceId, Filter, Instant, Now, Point, 
 use tieline_history::{HistoryHandle, HistoryState};
 use tieline_mqtt::{DeliverError, Message, Properties, Qos, ReasonCode, SubscriptionId, Text};
 use tieline_net::Shard;
-use tieline_topics::{
-    Applied, Change, Limits, Options, RetainHandling, Snapshot, Subscribed, SubscriberId, Tree, TreeError,
-};
+use tieline_topics::{Applied, Change, Limits, Options, Snapshot, Subscribed, SubscriberId, Tree, TreeError};
+use tieline_views::Views;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 /// The bus, shared by the tasks of its thread.
@@ -94,6 +93,8 @@ pub struct Bus {
     pub(super) shares: Shares,
     /// Those who came in by showing who they are.
     pub(super) guard: Option<Box<Guard>>,
+    /// Topics that are derived.
+    pub(super) views: Option<Box<Views>>,
     /// Clients with frames to be written.
     pub(super) dirty: Vec<usize>,
     pub(super) recorder: Recorder,
@@ -130,6 +131,7 @@ impl Bus {
             kept: Kept::default(),
             shares: Shares::default(),
             guard: None,
+            views: None,
             dirty: Vec::new(),
             recorder,
             commands,
@@ -221,6 +223,15 @@ impl Bus {
 
     /// An update of the node's own: kept, and sent to who wants it.
     pub fn apply_node(&mut self, now: Now, topic: Topic, body: Body, retain: bool) {
+        if retain && self.views.is_some() {
+            self.apply_value(now, topic.clone(), body.clone(), true);
+            return self.derive(now, &topic, &body);
+        }
+        self.apply_value(now, topic, body, retain);
+    }
+
+    /// The same for what no view takes.
+    pub(super) fn apply_value(&mut self, now: Now, topic: Topic, body: Body, retain: bool) {
         self.counters.updates += 1;
         match self.tree.apply(now, Update { topic: topic.clone(), body: body.clone() }, retain) {
             Ok(applied) => {
@@ -258,7 +269,11 @@ impl Bus {
             Change::Cleared => self.retained.forget(&message.topic),
             Change::Passed => {}
         }
+        let source = self.views.is_some().then(|| (message.topic.clone(), Body::Opaque(message.payload.clone())));
         self.send(applied, Outgoing::published(message, qos, retain), from);
+        if let Some((topic, body)) = source.filter(|_| applied.change != Change::Passed) {
+            self.derive(now, &topic, &body);
+        }
         Ok(())
     }
 
@@ -328,31 +343,6 @@ impl Bus {
         self.recorder.record(now, &update, Some(Receipt::Call(stored)));
         self.work.notify_one();
         Ok(hears)
-    }
-
-    /// Adds a reader of live updates.
-    ///
-    /// # Errors
-    /// There are too many subscriptions.
-    pub fn add_feed(&mut self, filters: &[Filter], feed: LiveFeed) -> Result<(), TreeError> {
-        let key = self.subscribers.insert(Subscriber::Feed(Box::new(feed)));
-        let options = Options {
-            qos: 0,
-            no_local: false,
-            retain_as_published: false,
-            retain_handling: RetainHandling::Skip,
-            subscription_id: None,
-        };
-        for filter in filters {
-            if let Err(error) = self.tree.subscribe(id_of(key), filter, options) {
-                self.tree.drop_subscriber(id_of(key));
-                self.subscribers.remove(key);
-                return Err(error);
-            }
-        }
-        self.feeds.push(key);
-        self.work.notify_one();
-        Ok(())
     }
 
     /// The last values that a client's new subscription selects are due.

@@ -86,6 +86,7 @@ impl Bus {
         self.remove_expired(now);
         self.end_due_sessions(now);
         self.end_unwanted(now);
+        self.derive_due(now);
         let Self { subscribers, tree, behind, retained, .. } = self;
         behind.retain(|key| match subscribers.get_mut(*key) {
             Some(Subscriber::Client(client)) => {
@@ -118,7 +119,8 @@ impl Bus {
 
     fn deadline(&self, now: Now, feeds_due: Instant) -> Instant {
         let guard = self.guard().and_then(Guard::timeout);
-        let timeouts = [self.commands.timeout(), self.retained.timeout(), self.kept.timeout(), guard];
+        let timeouts =
+            [self.commands.timeout(), self.retained.timeout(), self.kept.timeout(), guard, self.views_timeout()];
         let mut deadline = timeouts.into_iter().flatten().min().unwrap_or(Instant(u64::MAX));
         if self.feed_count() > 0 {
             deadline = deadline.min(feeds_due);

@@ -5,12 +5,14 @@ use super::device::{Channels, DeviceConfig, PointLists, Protocol, read_channels,
 use super::mqtt::{MqttConfig, read_mqtt};
 use super::parse;
 use super::reader::{Document, Section};
+use super::views::read_views;
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 use tieline_core::{Filter, Topic};
 use tieline_history::Durability;
+use tieline_views::View;
 
 const SECOND: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_secs(86_400);
@@ -30,6 +32,8 @@ pub struct Config {
     pub history: HistoryConfig,
     /// `[command]`.
     pub command: CommandConfig,
+    /// `[[view]]`, in the order of the file.
+    pub views: Vec<View>,
     /// `[device.NAME]`, in the order of the file.
     pub devices: Vec<DeviceConfig>,
 }
@@ -97,6 +101,7 @@ impl Default for Config {
                 store_octets_max: Some(16 << 30),
             },
             command: CommandConfig { timeout: 10 * SECOND, queue_max: 16 },
+            views: Vec::new(),
             devices: Vec::new(),
         }
     }
@@ -116,6 +121,7 @@ pub fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path)
         node,
         history: read_history(root.section(doc, "history"), doc, default.history),
         command: read_command(root.section(doc, "command"), doc, default.command),
+        views: read_views(root.array(doc, "view"), doc),
         devices: read_devices(root.section(doc, "device"), doc, folder, &channels),
     };
     root.finish(doc);

@@ -14,6 +14,7 @@ mod mqtt;
 pub mod outstation;
 mod points;
 pub mod secure;
+mod views;
 
 #[cfg(test)]
 mod tests;

@@ -18,6 +18,7 @@ use tieline_net::Counters;
 use tieline_net::tls::Expiry;
 use tieline_service::exposition::Exposition;
 use tieline_topics::Stats as TreeStats;
+use tieline_views::Stats as ViewStats;
 
 /// One look at everything that is counted.
 struct Seen {
@@ -33,6 +34,7 @@ struct Seen {
     history: Option<HistoryStatus>,
     audit_trouble: Option<String>,
     access: Option<(AccessStats, Vec<(Verb, u64)>)>,
+    views: Option<ViewStats>,
     states: Vec<(String, String)>,
 }
 
@@ -51,6 +53,7 @@ impl Seen {
             history: bus.recorder().status(),
             audit_trouble: bus.commands().audit_trouble(),
             access: bus.guard().map(|guard| (guard.stats(), guard.denials().collect())),
+            views: bus.view_stats(),
             states: devices.iter().map(|device| (device.topic.to_string(), state_of(bus, device))).collect(),
         });
         Ok(seen.await?)
@@ -157,6 +160,7 @@ pub async fn metrics(State(app): State<App>, Extension(caller): Extension<Caller
     socket_metrics(&mut e, &[("field", &about.field), ("mqtt", &about.mqtt)]);
     super::field::metrics(&mut e, &app).await?;
     access_metrics(&mut e, &app, &seen);
+    view_metrics(&mut e, &seen);
     tls_metrics(&mut e, app.about.tls.expiries(), seen.now);
     e.family("tieline_devices", "Devices by state.", "gauge");
     for state in ["connecting", "online", "slow", "away", "garbage", "restarting"] {
@@ -241,6 +245,17 @@ fn command_metrics(e: &mut Exposition, stats: &tieline_control::Stats, audit_fai
     }
     e.gauge("tieline_audit_failed", "1 while the audit log cannot be written.", u8::from(audit_failed));
     e.gauge("tieline_commands_under_way", "Commands that wait or are out.", stats.under_way);
+}
+
+fn view_metrics(e: &mut Exposition, seen: &Seen) {
+    let Some(stats) = &seen.views else { return };
+    e.gauge("tieline_views_derived", "Topics that views derive.", stats.derived);
+    e.gauge("tieline_views_contributions", "What sources contribute to them.", stats.contributions);
+    e.gauge("tieline_views_waiting", "Changes that are delayed or throttled.", stats.waiting);
+    e.counter("tieline_views_updates_total", "Updates that a view took.", stats.updates);
+    e.counter("tieline_views_changes_total", "Changes of derived topics.", stats.changes);
+    e.counter("tieline_views_refused_total", "Sources or items left out: there were too many.", stats.refused);
+    e.counter("tieline_views_hurried_total", "Delayed changes that came early: too many waited.", stats.hurried);
 }
 
 fn access_metrics(e: &mut Exposition, app: &App, seen: &Seen) {
