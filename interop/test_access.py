@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import json
 import socket
+import ssl
 import subprocess
 import time
 import urllib.error
@@ -404,6 +405,38 @@ def test_a_flood_of_wrong_passwords_stops_nobody(tmp_path):
         _, text = node.ask("/metrics", user="boss")
         ends = {line.split('"')[1]: float(line.split()[-1]) for line in text.splitlines() if "logins_total{" in line}
         assert ends["wrong"] >= 10 and ends["too_often"] >= 1, ends
+
+
+def test_https_with_users_may_be_reached_from_elsewhere(tmp_path):
+    words = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30"]
+    files = ["-keyout", tmp_path / "node.key", "-out", tmp_path / "node.pem"]
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    subprocess.run(["openssl", *words, *files, *subject], check=True, capture_output=True)
+    open_to_all = '[http]\nlisten = "0.0.0.0:0"\n'
+    tls = 'tls = { certificate = "node.pem", key = "node.key" }\n'
+    config = tmp_path / "tieline.toml"
+    tieline("access", "user", "add", "anna", "--users", tmp_path / "users.toml", "--role", "VIEWER", input="pw-anna\n")
+    for text, reason in [
+        (open_to_all, "without authentication"),
+        (open_to_all + tls, "without authentication"),
+        (open_to_all + '[access]\nusers = "users.toml"\n', "without TLS"),
+    ]:
+        config.write_text(text)
+        refused = tieline("config", "check", config, check=False)
+        assert refused.returncode == 1 and reason in refused.stderr, refused.stderr
+    node = Node.__new__(Node)
+    node.folder, node.devices, node.data, node.config = tmp_path, (), tmp_path / "data", config
+    config.write_text(open_to_all + tls + '[access]\nusers = "users.toml"\n')
+    with node.start(http="0.0.0.0:0"):
+        port = node.http.rsplit(":", 1)[1]
+        context = ssl.create_default_context(cafile=tmp_path / "node.pem")
+        shown = {"Authorization": "Basic " + base64.b64encode(b"anna:pw-anna").decode()}
+        asked = urllib.request.Request(f"https://localhost:{port}/v1/me", headers=shown)
+        with urllib.request.urlopen(asked, timeout=30, context=context) as answer:
+            assert json.loads(answer.read())["user"] == "anna"
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(f"https://localhost:{port}/v1/status", timeout=30, context=context)
+        assert refused.value.code == 401
 
 
 def test_decisions_are_explained_offline(node):

@@ -62,11 +62,12 @@ fn read_config(args: &RunArgs, demo: Option<&Demo>) -> Result<Config, config::Co
 }
 
 fn override_addresses(config: &mut Config, args: &RunArgs) -> Result<()> {
-    for (flag, given, listen) in
-        [("--http", args.http, &mut config.http.listen), ("--mqtt", args.mqtt, &mut config.mqtt.listen)]
+    let secured = config.http.tls.is_some() && config.access.is_configured();
+    for (flag, given, listen, secured) in
+        [("--http", args.http, &mut config.http.listen, secured), ("--mqtt", args.mqtt, &mut config.mqtt.listen, false)]
     {
         let Some(address) = given else { continue };
-        if !address.ip().is_loopback() && !config.node.insecure_network {
+        if !address.ip().is_loopback() && !config.node.insecure_network && !secured {
             bail!(
                 "{flag} is {address}, which other machines can reach without authentication; expected an address of \
                  this machine alone, as in 127.0.0.1, or node.insecure_network = true in the configuration"
@@ -82,12 +83,13 @@ fn announce(node: &Node, config: &Config, data: &Path, args: &RunArgs) -> Result
     let (http, mqtt) = (node.http(), node.mqtt());
     let doors = [("mqtt_tls", node.mqtt_tls()), ("mqtt_websocket", node.mqtt_websocket())];
     let doors = doors.into_iter().filter_map(|(name, address)| address.map(|address| (name, address)));
+    let scheme = if config.http.tls.is_some() { "https" } else { "http" };
     let mut out = std::io::stdout().lock();
     if args.json {
         let mut line = json!({
             "http": http.to_string(),
             "mqtt": mqtt.to_string(),
-            "console": format!("http://{http}/"),
+            "console": format!("{scheme}://{http}/"),
             "data": data.display().to_string(),
             "name": config.node.name,
             "devices": config.devices.len(),
@@ -97,7 +99,7 @@ fn announce(node: &Node, config: &Config, data: &Path, args: &RunArgs) -> Result
         }
         writeln!(out, "{line}")?;
     } else {
-        writeln!(out, "console  http://{http}/")?;
+        writeln!(out, "console  {scheme}://{http}/")?;
         writeln!(out, "mqtt     {mqtt}")?;
         for (name, address) in doors {
             writeln!(out, "{name}  {address}")?;

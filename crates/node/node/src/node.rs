@@ -67,6 +67,8 @@ pub enum StartError {
     Access(String),
     /// The views cannot live together.
     Views(String),
+    /// TLS files cannot be used.
+    Tls(String),
     /// A device cannot be started.
     Field(std::io::Error),
     /// Two points that can be commanded contradict each other.
@@ -82,6 +84,7 @@ impl fmt::Display for StartError {
             Self::Listen { what, address, why } => write!(f, "{what} cannot listen on {address}: {why}"),
             Self::Access(why) => write!(f, "users and roles cannot be read: {why}"),
             Self::Views(why) => f.write_str(why),
+            Self::Tls(why) => write!(f, "TLS files cannot be used: {why}"),
             Self::Field(why) => write!(f, "a device cannot be started: {why}"),
             Self::Control(why) => why.fmt(f),
             Self::Thread(why) => write!(f, "a thread cannot be started: {why}"),
@@ -144,7 +147,15 @@ impl Node {
         };
         let devices_shown = config.devices.clone().into();
         let entrance = entrance(config, config.http.listen, &door);
-        let app = App { bus: bus.clone(), devices: devices_shown, reserved, about: Arc::new(about), entrance, door };
+        let app = App {
+            bus: bus.clone(),
+            devices: devices_shown,
+            reserved,
+            about: Arc::new(about),
+            has_tls: config.http.tls.is_some(),
+            entrance,
+            door,
+        };
         let http_thread = start_http(config, clock, listener, app)?;
         let mut field = Vec::new();
         for number in 0..shards {
@@ -341,10 +352,12 @@ fn start_http(
 ) -> Result<ShardThread, StartError> {
     let owned = config.http.clone();
     let shelf = Arc::clone(&app.about.tls);
+    let tls = config.http.tls.as_ref().map(|files| shelf.load(files)).transpose();
+    let tls = tls.map_err(|error| StartError::Tls(error.to_string()))?;
     let body = move |_shard: Rc<tieline_net::Shard>| async move {
         tokio::task::spawn_local(crate::transport::watch(shelf, move || clock.now().utc));
         match TcpListener::from_std(listener) {
-            Ok(listener) => crate::http::serve(listener, app, &owned).await,
+            Ok(listener) => crate::http::serve(listener, app, &owned, tls).await,
             Err(error) => tracing::error!(%error, "the HTTP server did not start"),
         }
     };

@@ -12,6 +12,8 @@ use std::path::Path;
 use std::time::Duration;
 use tieline_core::{Filter, Topic};
 use tieline_history::Durability;
+use tieline_net::tls::TlsFiles;
+use tieline_service::tls::{self, Peers};
 use tieline_views::View;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -56,6 +58,8 @@ pub struct HttpConfig {
     pub listen: SocketAddr,
     /// Host names, besides its address and localhost, under which browsers may reach it.
     pub hosts: Vec<String>,
+    /// `[http.tls]`; none is plain HTTP.
+    pub tls: Option<TlsFiles>,
 }
 
 /// What is recorded, and for how long.
@@ -89,7 +93,7 @@ impl Default for Config {
         let loopback = |port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
         Self {
             node: NodeConfig { name: "tieline".to_owned(), workers: 0, insecure_network: false },
-            http: HttpConfig { listen: loopback(8080), hosts: Vec::new() },
+            http: HttpConfig { listen: loopback(8080), hosts: Vec::new(), tls: None },
             mqtt: MqttConfig::new(loopback(1883)),
             access: AccessConfig::default(),
             history: HistoryConfig {
@@ -115,7 +119,7 @@ pub fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path)
     let reach = Reach { insecure_network: node.insecure_network, authenticated: access.is_configured() };
     let channels = read_channels(root.section(doc, "channel"), doc, folder);
     let config = Config {
-        http: read_http(root.section(doc, "http"), doc, default.http, reach),
+        http: read_http(root.section(doc, "http"), doc, default.http, reach, folder),
         mqtt: read_mqtt(root.section(doc, "mqtt"), doc, default.mqtt, reach, folder),
         access,
         node,
@@ -166,12 +170,27 @@ fn read_node(mut s: Section<'_>, doc: &mut Document<'_>, default: NodeConfig) ->
     config
 }
 
-fn read_http(mut s: Section<'_>, doc: &mut Document<'_>, default: HttpConfig, reach: Reach) -> HttpConfig {
+fn read_http(
+    mut s: Section<'_>,
+    doc: &mut Document<'_>,
+    default: HttpConfig,
+    reach: Reach,
+    folder: &Path,
+) -> HttpConfig {
+    let tls = s.has("tls").then(|| {
+        let (at, mut inner) = (s.value_at("tls"), s.section(doc, "tls"));
+        let files = tls::read_files(&mut inner, doc, folder, Peers::AnyClient, at);
+        inner.finish(doc);
+        files
+    });
     let config = HttpConfig {
         listen: s.or(doc, "listen", default.listen, parse::listen_address),
         hosts: s.or(doc, "hosts", default.hosts, parse::texts),
+        tls: tls.flatten(),
     };
-    check_reach(doc, &s, config.listen, reach);
+    // With TLS and users nothing goes in the clear and nobody comes in unknown.
+    let insecure_network = reach.insecure_network || (s.has("tls") && reach.authenticated);
+    check_reach(doc, &s, config.listen, Reach { insecure_network, ..reach });
     s.finish(doc);
     config
 }

@@ -191,33 +191,3 @@ proptest::proptest! {
         let _ = super::points::read_points(&mut findings, "p.csv", &format!("name,type,index\n{text}"));
     }
 }
-
-#[test]
-fn views_say_what_is_wrong_with_them() {
-    check(
-        "[[view]]\nname='a'\nfrom='a/+'\nto='b/{1}'\npick={v='/v'}\ninsert={u='A',n=1}\nwhen='/v > 5'\nthrottle='1s'\n\
-         [[view]]\nname='b'\nfrom='b/+'\nto='all'\naggregate='sum'\n",
-        &[],
-    );
-    check(
-        "[[view]]\nname='a'\nfrom='a/#/b'\nto='b/{2}'\nwhen='v > 5'\naggregate='avg'\ndelay='1y'\nform=1\n",
-        &[
-            "t.toml:3:6: view[0].from: found \"a/#/b\", expected a topic filter, as in \"site/+/amps\" (# must be the whole last \
-             level of a filter, as in site/#)",
-            "t.toml:4:4: view[0].to: found \"b/{2}\", expected a topic, as in \"amps/{1}\" ({2} is the wildcard number 2, and \
-             the filter has 1)",
-            "t.toml:5:6: view[0].when: found \"v > 5\", expected a place in JSON (RFC 6901), empty or like \
-             \"/meta/name\"",
-            "t.toml:6:11: view[0].aggregate: found \"avg\", expected \"count\" or \"sum\" or \"mean\" or \"min\" or \"max\"",
-            "t.toml:7:7: view[0].delay: found \"1y\", expected a duration like \"500ms\", \"2s\", \"15m\", \"1h\" or \"7d\"",
-            "t.toml:8:1: view[0].form: found the unknown key \"form\", expected from",
-        ],
-    );
-    check(
-        "[[view]]\nname='a'\nfrom='a/#'\nto='a/x'\n",
-        &[
-            "t.toml:1:1: view: found views feed themselves: a → a, expected names of their own, and no view that takes what \
-           it makes, over others or by itself",
-        ],
-    );
-}

@@ -314,8 +314,11 @@ pub async fn login(
             let Some(token) = keeper.keep(identity) else {
                 return Problem::unavailable("the system gives no random octets").into_response();
             };
-            let cookie =
-                format!("{COOKIE}={token}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict", LOGIN_HOLDS.as_secs());
+            let secure = if keeper.app.has_tls { "; Secure" } else { "" };
+            let cookie = format!(
+                "{COOKIE}={token}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{secure}",
+                LOGIN_HOLDS.as_secs()
+            );
             ([(header::SET_COOKIE, cookie)], Redirect::to("/")).into_response()
         }
         Ok(_) => page(StatusCode::FORBIDDEN, "This user has no role."),

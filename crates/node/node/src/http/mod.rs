@@ -29,10 +29,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tieline_core::Timestamp;
+use tieline_net::tls::Tls;
 use tieline_net::{Clock, Counters};
 use tieline_service::http::guard::Guard;
-use tieline_service::http::listen::Limited;
 pub use tieline_service::http::listen::Places;
+use tieline_service::http::listen::{Limited, TlsSource};
 use tieline_service::http::problem::Problem;
 use tieline_service::http::{body, guard, problem};
 use tokio::net::TcpListener;
@@ -51,6 +52,8 @@ pub struct App {
     pub reserved: Arc<Reserved>,
     /// Who this is.
     pub about: Arc<About>,
+    /// Whether they come over TLS.
+    pub has_tls: bool,
     /// How requests are let in.
     pub entrance: Entrance,
     /// Where users are checked, be it here or at MQTT alone.
@@ -113,9 +116,15 @@ fn router(app: App, guard: Guard) -> Router {
 }
 
 /// Serves until the future is dropped.
-pub async fn serve(listener: TcpListener, app: App, config: &HttpConfig) {
+pub async fn serve(listener: TcpListener, app: App, config: &HttpConfig, tls: Option<Arc<Tls>>) {
     let guard = Guard(config.hosts.clone().into());
-    let listener = Limited::new(listener, app.about.http.clone());
+    // Asked for each handshake: files may have been renewed.
+    let source: TlsSource = Arc::new(move || {
+        let mut server = (*tls.as_ref()?.server()).clone();
+        server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Some(Arc::new(server))
+    });
+    let listener = Limited::new(listener, app.about.http.clone()).with_tls(source);
     tieline_service::http::serve::serve(listener, router(app, guard), std::future::pending()).await;
 }
 
