@@ -234,8 +234,10 @@ impl Endpoint {
 
     /// Hands the fragment over, so that input is taken again.
     pub(crate) fn take_fragment(&mut self) -> Vec<u8> {
-        self.decoder.release();
-        self.reassembler.take()
+        let short = self.extras.as_ref().and_then(|extras| extras.short.fragment()).map(<[u8]>::to_vec);
+        let fragment = short.unwrap_or_else(|| self.reassembler.take());
+        self.release();
+        fragment
     }
 
     /// Frees the fragment, so that input is taken again.
