@@ -2,7 +2,7 @@
 
 use crate::list::{Entry, SubscriberId};
 use crate::wild::WildFilter;
-use crate::{TopicId, Tree};
+use crate::{Lane, TopicId, Tree, Wish};
 use alloc::vec::Vec;
 use core::slice;
 use slab::Slab;
@@ -18,6 +18,10 @@ pub struct Match<'a> {
     pub retain_as_published: bool,
     /// The subscription identifiers of all of them, ascending.
     pub ids: &'a [u32],
+    /// How the topic is to come.
+    pub wish: Wish,
+    /// How urgent the topic is.
+    pub lane: Lane,
 }
 
 /// The subscribers of one topic.
@@ -28,6 +32,7 @@ pub struct Audience<'a> {
     filters: &'a Slab<WildFilter>,
     merged: &'a mut Vec<Entry>,
     ids: &'a mut Vec<u32>,
+    lane: Lane,
 }
 
 impl Tree {
@@ -41,7 +46,27 @@ impl Tree {
         let slot = slots.get(topic.0);
         let set = slot.map_or(&[][..], |slot| wild.set(slot.set));
         let exact = slot.map_or(&[][..], |slot| slot.exact.entries());
-        Audience { exact, set, filters: &wild.filters, merged, ids }
+        let lane = slot.map_or_else(Lane::default, |slot| slot.lane);
+        Audience { exact, set, filters: &wild.filters, merged, ids, lane }
+    }
+
+    /// Calls `each` once with what a subscriber wants of a topic, where it wants it at all.
+    pub fn match_of<R>(
+        &mut self,
+        topic: TopicId,
+        subscriber: SubscriberId,
+        each: impl FnOnce(Match<'_>) -> R,
+    ) -> Option<R> {
+        let Audience { exact, set, filters, merged, ids, lane } = self.matches(topic);
+        merged.clear();
+        let lists = set.iter().map(|filter| filters[*filter as usize].list.entries());
+        for list in core::iter::once(exact).chain(lists) {
+            let found = list.binary_search_by_key(&subscriber, |entry| entry.subscriber);
+            merged.extend(found.ok().and_then(|at| list.get(at)));
+        }
+        let (mut each, mut result) = (Some(each), None);
+        merge(merged, ids, lane, &mut |to| result = each.take().map(|each| each(to)));
+        result
     }
 
     fn select(&mut self, topic: TopicId) {
@@ -76,8 +101,8 @@ impl Audience<'_> {
     /// subscriptions ask not to be sent its own.
     pub fn for_each(self, from: Option<SubscriberId>, mut each: impl FnMut(Match<'_>)) {
         match (self.exact, self.set) {
-            (exact, []) => walk(exact, from, each),
-            ([], [filter]) => walk(self.filters[*filter as usize].list.entries(), from, each),
+            (exact, []) => walk(exact, from, self.lane, each),
+            ([], [filter]) => walk(self.filters[*filter as usize].list.entries(), from, self.lane, each),
             (exact, set) => {
                 self.merged.clear();
                 self.merged.extend_from_slice(exact);
@@ -88,24 +113,24 @@ impl Audience<'_> {
                 // The lists are sorted runs, which this sort merges in linear time.
                 self.merged.sort_by_key(|entry| entry.subscriber);
                 for group in self.merged.chunk_by(|a, b| a.subscriber == b.subscriber) {
-                    merge(group, self.ids, &mut each);
+                    merge(group, self.ids, self.lane, &mut each);
                 }
             }
         }
     }
 }
 
-fn walk(entries: &[Entry], from: Option<SubscriberId>, mut each: impl FnMut(Match<'_>)) {
+fn walk(entries: &[Entry], from: Option<SubscriberId>, lane: Lane, mut each: impl FnMut(Match<'_>)) {
     for entry in entries.iter().filter(|entry| entry.takes(from)) {
-        each(single(entry));
+        each(single(entry, lane));
     }
 }
 
-fn merge(group: &[Entry], ids: &mut Vec<u32>, each: &mut impl FnMut(Match<'_>)) {
+fn merge(group: &[Entry], ids: &mut Vec<u32>, lane: Lane, each: &mut impl FnMut(Match<'_>)) {
     match group {
         [] => {}
-        [entry] => each(single(entry)),
-        [first, ..] => {
+        [entry] => each(single(entry, lane)),
+        [first, rest @ ..] => {
             ids.clear();
             ids.extend(group.iter().map(|entry| entry.id).filter(|id| *id != 0));
             ids.sort_unstable();
@@ -115,16 +140,20 @@ fn merge(group: &[Entry], ids: &mut Vec<u32>, each: &mut impl FnMut(Match<'_>)) 
                 qos: group.iter().map(|entry| entry.qos()).max().unwrap_or(0),
                 retain_as_published: group.iter().any(|entry| entry.retain_as_published()),
                 ids,
+                wish: rest.iter().fold(first.wish(), |wish, entry| wish.and(entry.wish())),
+                lane,
             });
         }
     }
 }
 
-fn single(entry: &Entry) -> Match<'_> {
+fn single(entry: &Entry, lane: Lane) -> Match<'_> {
     Match {
         subscriber: entry.subscriber,
         qos: entry.qos(),
         retain_as_published: entry.retain_as_published(),
         ids: if entry.id == 0 { &[] } else { slice::from_ref(&entry.id) },
+        wish: entry.wish(),
+        lane,
     }
 }

@@ -23,6 +23,11 @@
 //! is walked as a slice; several lists are merged, because MQTT wants one delivery with all subscription identifiers
 //! (MQTT 5.0 section 3.3.4).
 //!
+//! # What a subscriber is owed
+//!
+//! [`Arrears`] of one subscriber that cannot be sent everything at once: the topics, not the values. What may be owed
+//! is bounded by its subscriptions.
+//!
 //! # Limits
 //!
 //! | limit | when full | counter |
@@ -57,6 +62,7 @@
 #![no_std]
 extern crate alloc;
 
+mod arrears;
 mod audience;
 mod browse;
 mod limits;
@@ -66,13 +72,16 @@ mod slots;
 mod subscribe;
 mod tree;
 mod wild;
+mod wish;
 
+pub use arrears::{Arrears, Lane};
 pub use audience::{Audience, Match};
 pub use browse::{Child, Page, Snapshot};
 pub use limits::{Limits, Stats, TreeError};
 pub use list::SubscriberId;
 pub use subscribe::{Options, RetainHandling, Subscribed};
 pub use tree::{Applied, Change, TopicId, Tree, View};
+pub use wish::{Slow, Wish};
 
 #[cfg(test)]
 mod model;

@@ -1,5 +1,6 @@
 //! The subscribers of one filter: a sorted slice without slack, twelve octets each.
 
+use crate::Wish;
 use crate::subscribe::Options;
 use alloc::boxed::Box;
 
@@ -7,9 +8,10 @@ use alloc::boxed::Box;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubscriberId(pub u32);
 
-const QOS: u8 = 0b011;
-const NO_LOCAL: u8 = 0b0100;
-const RETAIN_AS_PUBLISHED: u8 = 0b1000;
+/// Flags stand above the wish's bits.
+const QOS_AT: u32 = 24;
+const NO_LOCAL: u32 = 1 << 26;
+const RETAIN_AS_PUBLISHED: u32 = 1 << 27;
 
 /// One subscriber's wish for one filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,12 +19,12 @@ pub(crate) struct Entry {
     pub(crate) subscriber: SubscriberId,
     /// The subscription identifier; 0, which MQTT forbids (5.0 section 3.8.2.1.2), stands for none.
     pub(crate) id: u32,
-    flags: u8,
+    flags: u32,
 }
 
 impl Entry {
     pub(crate) fn new(subscriber: SubscriberId, options: Options) -> Self {
-        let mut flags = options.qos.min(2);
+        let mut flags = options.wish.bits() | u32::from(options.qos.min(2)) << QOS_AT;
         if options.no_local {
             flags |= NO_LOCAL;
         }
@@ -33,7 +35,11 @@ impl Entry {
     }
 
     pub(crate) const fn qos(self) -> u8 {
-        self.flags & QOS
+        (self.flags >> QOS_AT & 0b11) as u8
+    }
+
+    pub(crate) const fn wish(self) -> Wish {
+        Wish::from_bits(self.flags)
     }
 
     pub(crate) const fn retain_as_published(self) -> bool {

@@ -90,6 +90,7 @@ fn any_options() -> impl Strategy<Value = Options> {
             retain_as_published,
             retain_handling: RetainHandling::Send,
             subscription_id,
+            wish: Wish::default(),
         },
     )
 }
@@ -122,6 +123,11 @@ fn apply(tree: &mut Tree, model: &mut Model, topic: &Topic, value: u8, retain: b
         found.push((m.subscriber.0, m.qos, m.retain_as_published, m.ids.to_vec()));
     });
     assert_eq!(found, model.audience(topic, 0), "{topic}");
+    for who in 1..6 {
+        let one = tree.match_of(applied.topic, SubscriberId(who), |m| (m.qos, m.retain_as_published, m.ids.to_vec()));
+        let among = found.iter().find(|delivery| delivery.0 == who).cloned();
+        assert_eq!(one, among.map(|(_, qos, kept, ids)| (qos, kept, ids)));
+    }
     assert!(!is_empty || found.is_empty());
 }
 

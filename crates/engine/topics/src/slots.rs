@@ -1,5 +1,6 @@
 //! Topics by number and by path.
 
+use crate::Lane;
 use crate::list::List;
 use core::hash::BuildHasher;
 use hashbrown::{DefaultHashBuilder, HashTable};
@@ -14,6 +15,8 @@ pub(crate) const SLOT_OCTETS: usize = 160;
 pub(crate) struct Held {
     pub(crate) body: Body,
     pub(crate) time: Timestamp,
+    /// What the caller keeps with the value.
+    pub(crate) mark: u8,
 }
 
 /// All that is known of one topic.
@@ -29,6 +32,8 @@ pub(crate) struct Slot {
     pub(crate) epoch: u32,
     /// Whether the slot stands in the queue of idle ones. Only that queue frees slots.
     pub(crate) queued: bool,
+    /// How urgent the topic is.
+    pub(crate) lane: Lane,
 }
 
 impl Slot {
@@ -64,9 +69,10 @@ impl Slots {
     }
 
     /// Adds a topic that is not here.
-    pub(crate) fn insert(&mut self, topic: Topic, version: u64) -> u32 {
+    pub(crate) fn insert(&mut self, topic: Topic, version: u64, lane: Lane) -> u32 {
         let hash = self.hasher.hash_one(topic.as_str());
-        let slot = Slot { topic, held: None, version, exact: List::default(), set: 0, epoch: 0, queued: false };
+        let exact = List::default();
+        let slot = Slot { topic, held: None, version, exact, set: 0, epoch: 0, queued: false, lane };
         let id = u32::try_from(self.slots.insert(slot)).expect("limits keep the number of topics below 2^32");
         let (slots, hasher) = (&self.slots, &self.hasher);
         self.by_path.insert_unique(hash, id, |id| hasher.hash_one(slots[*id as usize].topic.as_str()));

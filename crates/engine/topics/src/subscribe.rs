@@ -2,7 +2,7 @@
 
 use crate::list::{Entry, SubscriberId};
 use crate::wild::filter_octets;
-use crate::{Tree, TreeError};
+use crate::{Tree, TreeError, Wish};
 use alloc::vec::Vec;
 use tieline_core::{Filter, Topic};
 
@@ -31,6 +31,8 @@ pub struct Options {
     pub retain_handling: RetainHandling,
     /// The number that deliveries carry, 1 to 268,435,455; 0 is taken as none.
     pub subscription_id: Option<u32>,
+    /// At once or together, all or the newest.
+    pub wish: Wish,
 }
 
 /// A subscription that was taken.

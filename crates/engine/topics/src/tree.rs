@@ -5,11 +5,11 @@ use crate::order::Order;
 use crate::slots::{Held, Slot, Slots, slot_octets};
 use crate::subscribe::Holdings;
 use crate::wild::Wild;
-use crate::{Limits, Stats, TreeError};
+use crate::{Lane, Limits, Stats, TreeError};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
-use tieline_core::{Body, Now, Timestamp, Topic, Update, Value};
+use tieline_core::{Body, Filter, Now, Timestamp, Topic, Update, Value};
 
 /// A topic of a tree.
 ///
@@ -54,6 +54,10 @@ pub struct View<'a> {
     pub version: u64,
     /// When the tree took the value.
     pub time: Timestamp,
+    /// What was kept with the value by [`Tree::mark`]; 0 where nothing was.
+    pub mark: u8,
+    /// How urgent the topic is.
+    pub lane: Lane,
 }
 
 /// Topics, their last values, and who wants them.
@@ -72,6 +76,8 @@ pub struct Tree {
     version_floor: u64,
     pub(crate) merged: Vec<Entry>,
     pub(crate) ids: Vec<u32>,
+    /// Which topics are how urgent: the first filter that selects one decides.
+    lanes: Vec<(Filter, Lane)>,
 }
 
 impl Tree {
@@ -90,6 +96,20 @@ impl Tree {
             version_floor: 0,
             merged: Vec::new(),
             ids: Vec::new(),
+            lanes: Vec::new(),
+        }
+    }
+
+    /// Says how urgent topics are that come from here on: the first filter that selects one decides, and
+    /// [`Lane::Monitoring`] is what the others are.
+    pub fn set_lanes(&mut self, lanes: Vec<(Filter, Lane)>) {
+        self.lanes = lanes;
+    }
+
+    /// Keeps an octet of the caller's with a topic's value, until the value is replaced.
+    pub fn mark(&mut self, topic: TopicId, mark: u8) {
+        if let Some(held) = self.slots.get_mut(topic.0).and_then(|slot| slot.held.as_mut()) {
+            held.mark = mark;
         }
     }
 
@@ -120,7 +140,15 @@ impl Tree {
     pub fn view(&self, topic: TopicId) -> Option<View<'_>> {
         let slot = self.slots.get(topic.0)?;
         let held = slot.held.as_ref()?;
-        Some(View { id: topic, topic: &slot.topic, body: &held.body, version: slot.version, time: held.time })
+        Some(View {
+            id: topic,
+            topic: &slot.topic,
+            body: &held.body,
+            version: slot.version,
+            time: held.time,
+            mark: held.mark,
+            lane: slot.lane,
+        })
     }
 
     /// The number of a topic that the tree remembers, with or without a value.
@@ -194,13 +222,13 @@ impl Tree {
             needed += slot_octets(&topic);
         }
         self.make_room(needed.saturating_sub(freed), known)?;
-        let id = known.unwrap_or_else(|| self.slots.insert(topic.clone(), self.version_floor));
+        let id = known.unwrap_or_else(|| self.insert(topic.clone()));
         self.octets = self.octets + needed - freed;
         if is_new {
             self.order.insert(topic, id);
         }
         if let Some(slot) = self.slots.get_mut(id) {
-            slot.held = Some(Held { body, time: now.utc });
+            slot.held = Some(Held { body, time: now.utc, mark: 0 });
             slot.version += 1;
         }
         Ok(self.applied(id, Change::Stored))
@@ -217,7 +245,12 @@ impl Tree {
         let needed = slot_octets(&topic);
         self.make_room(needed, None)?;
         self.octets += needed;
-        Ok(self.slots.insert(topic, self.version_floor))
+        Ok(self.insert(topic))
+    }
+
+    fn insert(&mut self, topic: Topic) -> u32 {
+        let lane = self.lanes.iter().find(|(filter, _)| filter.matches(&topic)).map(|(_, lane)| *lane);
+        self.slots.insert(topic, self.version_floor, lane.unwrap_or_default())
     }
 
     /// Forgets idle topics, `keep` not among them, until `needed` octets more are allowed.

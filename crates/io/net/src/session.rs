@@ -148,6 +148,11 @@ impl<M: Machine> Session<M> {
         self.end(Closed::Owner);
     }
 
+    /// Whether there is a connection, and it has taken all that it was given.
+    pub fn is_clear(&self) -> bool {
+        self.0.line.borrow().as_ref().is_some_and(Line::is_clear)
+    }
+
     /// Whether there is a connection.
     #[must_use]
     pub fn is_connected(&self) -> bool {
@@ -290,8 +295,7 @@ impl<M: Machine> Session<M> {
         }
     }
 
-    /// One read, if the socket has octets. A short read tells the runtime that there are no more, so no second
-    /// `recv` asks for them.
+    /// One read, if the socket has octets. A short one tells the runtime that no second `recv` is to ask for more.
     fn read<O: Owner<M>>(&self, cx: &mut Context<'_>, now: Now, owner: &mut O) -> Result<bool, Closed> {
         let mut shared = self.0.shard.input.borrow_mut();
         let mut buffer = ReadBuf::new(&mut shared);

@@ -9,6 +9,7 @@ use crate::config::MqttConfig;
 use crate::doors::Ingress;
 use crate::history::Receipt;
 use crate::reserved::Reserved;
+use crate::wishes;
 use bytes::Bytes;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -20,7 +21,7 @@ use tieline_mqtt::{
     ServerEvent, ServerSession, SharedFilter, SubscribeRequest, SubscriptionOptions, Text, UnsubscribeRequest, Version,
 };
 use tieline_net::{Closed, Jitter, Limits, Owner, Session, Shard};
-use tieline_topics::{Options, RetainHandling, Snapshot, TreeError};
+use tieline_topics::{Options, RetainHandling, Snapshot, TreeError, Wish};
 
 /// Accepts clients and gives each its session.
 #[derive(Debug)]
@@ -191,6 +192,12 @@ impl ClientOwner {
             command(&self.bus, &self.reserved, now, topic, &message, &who);
             return answer(ReasonCode::Success);
         }
+        if *message.topic == *tieline_delta::RESYNC_TOPIC {
+            if let Ok(topic) = std::str::from_utf8(&message.payload) {
+                self.bus.borrow_mut().resync(now, seat.key, topic);
+            }
+            return answer(ReasonCode::Success);
+        }
         if self.reserved.contains(&message.topic) {
             self.bus.borrow_mut().count_publish_refused();
             return answer(ReasonCode::NotAuthorized);
@@ -220,6 +227,15 @@ impl ClientOwner {
 
     fn subscribe(&self, session: &Session<Wire>, now: Now, request: &SubscribeRequest) {
         let Some(seat) = &self.seat else { return };
+        let wish = match wishes::read(&request.properties) {
+            Ok(wish) => wish,
+            Err(words) => {
+                let reasons = vec![ReasonCode::ImplementationSpecificError; request.subscriptions.len()];
+                return session.with(|wire, _| wire.mqtt.suback_because(request.packet_id, &reasons, &words));
+            }
+        };
+        let offer = request.properties.user_properties().find(|(name, _)| **name == *tieline_delta::PROPERTY);
+        let agreed = offer.and_then(|(_, offer)| self.bus.borrow_mut().agree_deltas(seat.key, &offer));
         let mut reasons = Vec::new();
         for (SharedFilter { share, filter }, options) in &request.subscriptions {
             if let Some(reason) = self.turnstile.refuses(&self.bus, now, seat.key, &seat.name, filter) {
@@ -228,7 +244,11 @@ impl ClientOwner {
             }
             let mut bus = self.bus.borrow_mut();
             let id = request.subscription_id;
-            let wanted = options_of(options, id.map(|id| id.number()));
+            // A session with deltas holds what was told last, not messages: QoS 0.
+            let deltas = agreed.is_some() && share.is_none();
+            let options = if deltas { SubscriptionOptions { qos: Qos::AtMostOnce, ..*options } } else { *options };
+            let wish = if deltas { wish.deltas() } else { wish };
+            let wanted = options_of(&options, id.map(|id| id.number()), wish);
             // Section 4.8.2: a shared subscription gets no last values.
             let made = match share {
                 Some(share) => bus.share(seat.key, share, filter, wanted).map(|_| false),
@@ -237,7 +257,7 @@ impl ClientOwner {
             reasons.push(match made {
                 Ok(snapshot) => {
                     if snapshot {
-                        bus.catch_up(seat.key, Snapshot::new(filter.clone()), options.qos, id);
+                        bus.catch_up(seat.key, Snapshot::new(filter.clone()), options.qos, id, deltas);
                     }
                     options.qos.granted()
                 }
@@ -247,7 +267,13 @@ impl ClientOwner {
                 }
             });
         }
-        session.with(|wire, _| wire.mqtt.suback(request.packet_id, &reasons));
+        session.with(|wire, _| match agreed {
+            Some(words) => {
+                let pair = (Text::truncated(tieline_delta::PROPERTY), Text::truncated(&words));
+                wire.mqtt.suback_agreeing(request.packet_id, &reasons, pair);
+            }
+            None => wire.mqtt.suback(request.packet_id, &reasons),
+        });
     }
 
     fn unsubscribe(&self, session: &Session<Wire>, request: &UnsubscribeRequest) {
@@ -261,6 +287,7 @@ impl ClientOwner {
             if ended { ReasonCode::Success } else { ReasonCode::NoSubscriptionExisted }
         };
         let reasons: Vec<_> = request.filters.iter().map(ended).collect();
+        bus.void_told(seat.key);
         drop(bus);
         session.with(|wire, _| wire.mqtt.unsuback(request.packet_id, &reasons));
     }
@@ -281,7 +308,7 @@ impl ClientOwner {
     }
 }
 
-const fn options_of(options: &SubscriptionOptions, subscription_id: Option<u32>) -> Options {
+const fn options_of(options: &SubscriptionOptions, subscription_id: Option<u32>, wish: Wish) -> Options {
     Options {
         qos: options.qos.bits(),
         no_local: options.no_local,
@@ -292,6 +319,7 @@ const fn options_of(options: &SubscriptionOptions, subscription_id: Option<u32>)
             tieline_mqtt::RetainHandling::Never => RetainHandling::Skip,
         },
         subscription_id,
+        wish,
     }
 }
 

@@ -29,6 +29,7 @@ mod reserved;
 pub mod secure;
 pub mod station;
 pub mod transport;
+mod wishes;
 
 pub use demo::Demo;
 pub use http::OPENAPI;

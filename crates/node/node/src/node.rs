@@ -4,7 +4,7 @@ use crate::access::{Book, Door, Entrance, Guard};
 use crate::audit::AuditLog;
 use crate::broker::Broker;
 use crate::bus::{Bus, BusHandle, BusInput, Incoming, KeptLimits};
-use crate::config::{Config, DeviceConfig, MqttConfig};
+use crate::config::{Config, DeviceConfig, MqttConfig, Priority};
 use crate::control::Commands;
 use crate::doors::{self, Addresses, Entrances};
 use crate::field::{self, FieldHandle, Numbered};
@@ -20,10 +20,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
-use tieline_core::DeviceId;
+use tieline_core::{DeviceId, Filter};
 use tieline_mqtt::AwayLimits;
 use tieline_net::{Clock, Counters, ShardThread};
-use tieline_topics::Limits;
+use tieline_topics::{Lane, Limits};
 use tieline_views::Views;
 use tokio::net::TcpListener;
 
@@ -130,6 +130,7 @@ impl Node {
             door: door.clone(),
             shelf: Arc::clone(&shelf),
             views: views_of(config)?,
+            lanes: lanes(config),
         };
         let (bus_thread, mqtt) = start_bus(bind, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
         let field_counters = Arc::new(Counters::default());
@@ -272,6 +273,22 @@ fn entrances(config: &Config, door: Option<Door>) -> Entrances {
     Box::new(move |listen| entrance(&config, listen, &door))
 }
 
+/// How urgent topics are: as the configuration of MQTT says, then as that of their device does.
+fn lanes(config: &Config) -> Vec<(Filter, Lane)> {
+    let of = |filters: &[Filter], lane| filters.iter().map(move |filter| (filter.clone(), lane)).collect::<Vec<_>>();
+    let mut lanes = of(&config.mqtt.protection, Lane::Protection);
+    lanes.extend(of(&config.mqtt.bulk, Lane::Bulk));
+    lanes.extend(config.devices.iter().filter_map(|device| {
+        let lane = match device.priority? {
+            Priority::Protection => Lane::Protection,
+            Priority::Monitoring => Lane::Monitoring,
+            Priority::Bulk => Lane::Bulk,
+        };
+        Some((Filter::new(&format!("{}/#", device.topic)).ok()?, lane))
+    }));
+    lanes
+}
+
 /// What the MQTT server is told.
 struct Binding {
     config: MqttConfig,
@@ -280,6 +297,7 @@ struct Binding {
     door: Option<Door>,
     shelf: Arc<TlsShelf>,
     views: Option<Views>,
+    lanes: Vec<(Filter, Lane)>,
 }
 
 fn start_bus(
@@ -293,7 +311,7 @@ fn start_bus(
     let (report, reported) = sync_channel(1);
     let listen = binding.config.listen;
     let body = move |shard: Rc<tieline_net::Shard>| async move {
-        let Binding { config, reserved, entrances, door, shelf, views } = binding;
+        let Binding { config, reserved, entrances, door, shelf, lanes, views } = binding;
         let (doors, addresses) = match doors::bind(&shard, &config, &shelf, &entrances).await {
             Ok(bound) => bound,
             Err(error) => return drop(report.send(Err(error))),
@@ -314,6 +332,7 @@ fn start_bus(
         if let Some(door) = door {
             bus.set_guard(Guard::new(&door, shard.now().mono));
         }
+        bus.set_lanes(lanes);
         let bus = Rc::new(RefCell::new(bus));
         broker.serve(&shard, &bus);
         crate::bus::run(shard, bus, inputs).await;

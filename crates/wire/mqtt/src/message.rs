@@ -67,6 +67,32 @@ pub fn encode_publish(version: Version, message: &Message, retain: bool, now: In
     (sent == Emitted::Whole).then(|| out.into())
 }
 
+/// A QoS 0 message of one session's own.
+#[derive(Clone, Copy, Debug)]
+pub struct Aside<'a> {
+    /// What.
+    pub message: &'a Message,
+    /// Whether it is a retained message.
+    pub retain: bool,
+    /// The subscriptions that it matches; 5.0 only.
+    pub subscription_ids: &'a [SubscriptionId],
+    /// The topic's alias, and whether the client knows it already; 5.0 only.
+    pub alias: Option<(NonZeroU16, bool)>,
+}
+
+impl Aside<'_> {
+    /// Appends the packet; false where it has expired or is longer than `octets_max`.
+    pub(crate) fn emit(&self, version: Version, now: Instant, octets_max: u32, out: &mut Vec<u8>) -> bool {
+        let Some(properties) = self.message.properties_at(now) else { return false };
+        let topic = if self.alias.is_some_and(|(_, known)| known) { "" } else { self.message.topic.as_str() };
+        let alias = self.alias.map(|(alias, _)| alias);
+        let (retain, subscription_ids) = (self.retain, self.subscription_ids);
+        let (guarantee, payload) = (Guarantee::AtMostOnce, self.message.payload.as_ref());
+        let view = PublishView { guarantee, retain, topic, properties: &properties, alias, subscription_ids, payload };
+        u32::try_from(view.octets(version)).is_ok_and(|octets| octets <= octets_max) && view.emit(version, out).is_ok()
+    }
+}
+
 /// What became of a message that was to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Emitted {

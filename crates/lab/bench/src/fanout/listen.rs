@@ -1,9 +1,10 @@
 //! The subscribers: a process that holds their connections in one epoll instance and compares every value.
 
-use super::plan::{Plan, read, topic_of};
+use super::plan::{Plan, VALUE_OCTETS, read, topic_of};
 use super::publish::now_us;
 use super::speech::{Arrived, Next, Speech};
 use anyhow::{Context, Result, bail, ensure};
+use bytes::Bytes;
 use hdrhistogram::Histogram;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
@@ -14,6 +15,8 @@ use socket2::{Domain, Socket, Type};
 use std::io::{BufRead, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
+use tieline_core::Body;
+use tieline_delta::{Codecs, Decoded, Decoder};
 
 /// Connections that are made before the first of them is waited for.
 const CONNECT_GROUP: usize = 128;
@@ -136,6 +139,9 @@ struct Listeners<'a> {
     slots: Vec<u32>,
     /// The time of the newest value of each subscription.
     newest: Vec<u64>,
+    /// What rebuilds the values of each subscription; none without deltas.
+    decoders: Vec<Decoder>,
+    codecs: Codecs,
     told: Told,
     latency: Histogram<u64>,
 }
@@ -156,6 +162,8 @@ impl<'a> Listeners<'a> {
             stream.set_nonblocking(true)?;
             epoll::add(&epoll, stream, epoll::EventData::new_u64(at), epoll::EventFlags::IN)?;
         }
+        let subscriptions = role.count * role.plan.subscriptions_each;
+        let deltas = role.wishes.iter().any(|(name, _)| name == tieline_delta::PROPERTY);
         let seats = streams.into_iter().map(|stream| Seat { stream, part: Vec::new(), aliases: Vec::new() }).collect();
         Ok(Self {
             role,
@@ -163,7 +171,13 @@ impl<'a> Listeners<'a> {
             epoll,
             seats,
             slots: role.plan.slots(),
-            newest: vec![0; role.count * role.plan.subscriptions_each],
+            newest: vec![0; subscriptions],
+            decoders: if deltas {
+                (0..subscriptions).map(|_| Decoder::new(VALUE_OCTETS)).collect()
+            } else {
+                Vec::new()
+            },
+            codecs: Codecs::built_in(),
             told: Told::default(),
             latency: Histogram::new_with_bounds(1, 60_000_000, 3)?,
         })
@@ -258,8 +272,12 @@ impl<'a> Listeners<'a> {
         };
         let slot = *self.slots.get(topic)? as usize;
         let subscription = self.role.plan.subscription_of(self.role.first + at, slot)?;
-        let time_us = read(arrived.payload, topic)?;
-        Some((at * self.role.plan.subscriptions_each + subscription, time_us))
+        let place = at * self.role.plan.subscriptions_each + subscription;
+        let Some(decoder) = self.decoders.get_mut(place) else { return Some((place, read(arrived.payload, topic)?)) };
+        match decoder.apply(&Bytes::copy_from_slice(arrived.payload), &mut self.codecs).ok()? {
+            Decoded::Value(Body::Opaque(value)) => Some((place, read(&value, topic)?)),
+            Decoded::Value(Body::Point(_)) | Decoded::Checked | Decoded::Waiting => None,
+        }
     }
 
     fn count(&mut self, place: usize, time_us: u64, now: u64, octets: usize) {

@@ -179,9 +179,12 @@ struct Case {
 impl Case {
     /// What subscriptions ask of this server besides what MQTT knows.
     fn wishes(&self, kind: Kind) -> Vec<(String, String)> {
-        let window =
-            (kind == Kind::Tieline && self.window_ms > 0).then(|| ("window".into(), self.window_ms.to_string()));
-        window.into_iter().collect()
+        if kind != Kind::Tieline {
+            return Vec::new();
+        }
+        let window = (self.window_ms > 0).then(|| ("tieline-window".to_owned(), self.window_ms.to_string()));
+        let delta = self.delta.then(|| (tieline_delta::PROPERTY.to_owned(), "point,hunk".to_owned()));
+        window.into_iter().chain(delta).collect()
     }
 }
 

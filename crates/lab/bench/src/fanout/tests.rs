@@ -35,6 +35,16 @@ fn every_subscriber_gets_every_value() {
 }
 
 #[test]
+fn values_in_windows_and_as_deltas_are_the_same_values() {
+    let options = Options { delta: vec![true], windows_ms: vec![0, 20], rounds: 1, ..options() };
+    for row in run(&options, &Progress::new(false)).unwrap().iter().filter(|row| row.server == "tieline") {
+        assert_eq!(row.invalid, None);
+        let figures = row.figures.as_ref().unwrap();
+        assert!(figures.delivered == 160 && figures.bytes_per_event < 26.0, "{figures:?}");
+    }
+}
+
+#[test]
 fn options_out_of_range_are_refused() {
     let refused = |options: Options| run(&options, &Progress::new(false)).unwrap_err().to_string();
     let why = refused(Options { topics: 41, ..options() });

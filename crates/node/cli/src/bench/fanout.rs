@@ -24,6 +24,9 @@ pub struct FanoutArgs {
     /// Topics of each subscriber
     #[arg(long, default_value_t = 100)]
     pub subscriptions_each: usize,
+    /// Without and with deltas, as a list
+    #[arg(long, value_delimiter = ',', default_value = "off", value_parser = on_or_off)]
+    pub delta: Vec<bool>,
     /// Milliseconds that updates may wait for others to the same subscriber, as a list; 0 sends each at once
     #[arg(long, value_delimiter = ',', default_value = "0")]
     pub window: Vec<u32>,
@@ -66,7 +69,7 @@ pub fn bench_fanout(args: FanoutArgs) -> Result<()> {
         topics: args.topics,
         rate: args.rate,
         subscriptions_each: args.subscriptions_each,
-        delta: vec![false],
+        delta: args.delta,
         windows_ms: args.window,
         retain: args.retain,
         stalled: args.stalled,

@@ -1,6 +1,8 @@
 //! One MQTT client that is connected.
 
+use super::counters::BusCounters;
 use super::fanout::{lower, payload_of};
+use super::flow::{Flow, Source, Whom};
 use super::retained::{Manner, Retained};
 use super::wire::Wire;
 use crate::access::Badge;
@@ -9,7 +11,7 @@ use std::sync::Arc;
 use tieline_core::Now;
 use tieline_mqtt::{Delivery, Message, PacketId, Qos, ReasonCode, SubscriptionId, Text, Version};
 use tieline_net::Session;
-use tieline_topics::{Snapshot, Tree, View};
+use tieline_topics::{Snapshot, TopicId, View};
 
 /// Topics of a snapshot that are queued at a time.
 const CHUNK: usize = 256;
@@ -34,8 +36,12 @@ pub struct Client {
     pub expiry_s: u32,
     /// Who it is, where it had to show that.
     pub badge: Option<Box<Badge>>,
+    /// Whether it is on the list of those with last values to be sent.
+    pub(super) listed: bool,
     /// Last values that it has not been sent yet.
     pub(super) snapshots: Behind,
+    /// What it is owed besides, where there was ever something.
+    pub(super) flow: Option<Box<Flow>>,
 }
 
 /// Last values that a session has not been sent yet, of each subscription that asked for them.
@@ -47,6 +53,8 @@ pub(super) struct Catchup {
     walk: Snapshot,
     qos: Qos,
     ids: Vec<SubscriptionId>,
+    /// They come as deltas will.
+    deltas: bool,
 }
 
 impl Client {
@@ -61,13 +69,15 @@ impl Client {
             number: generation,
             expiry_s: 0,
             badge: None,
+            listed: false,
             snapshots: VecDeque::new(),
+            flow: None,
         }
     }
 
     /// The last values that a new subscription selects are due.
-    pub fn catch_up(&mut self, walk: Snapshot, qos: Qos, id: Option<SubscriptionId>) {
-        self.snapshots.push_back(Catchup { walk, qos, ids: id.into_iter().collect() });
+    pub fn catch_up(&mut self, walk: Snapshot, qos: Qos, id: Option<SubscriptionId>, deltas: bool) {
+        self.snapshots.push_back(Catchup { walk, qos, ids: id.into_iter().collect(), deltas });
     }
 
     /// Whether last values wait to be sent.
@@ -77,16 +87,25 @@ impl Client {
     }
 
     /// Queues last values as far as the client keeps up.
-    pub fn send_snapshots(&mut self, now: Now, tree: &Tree, retained: &Retained) {
+    pub fn send_snapshots(&mut self, key: usize, source: &mut Source<'_>) {
+        let now = source.now;
         while let Some(catchup) = self.snapshots.front_mut() {
             let (octets, (pending, in_flight)) = self.session.look(|wire| (wire.waiting_octets(), wire.mqtt.backlog()));
             if octets > RESUME_OCTETS || pending + in_flight > RESUME_MESSAGES {
                 return;
             }
-            let views = tree.next(&mut catchup.walk, CHUNK);
+            if catchup.deltas {
+                let topics: Vec<_> = source.tree.next(&mut catchup.walk, CHUNK).iter().map(|view| view.id).collect();
+                if catchup.walk.is_done() {
+                    self.snapshots.pop_front();
+                }
+                self.send_first(key, &topics, source);
+                continue;
+            }
+            let views = source.tree.next(&mut catchup.walk, CHUNK);
             let may = |view: &&View<'_>| self.badge.as_ref().is_none_or(|badge| badge.may_read(view.topic));
-            let deliveries: Vec<Delivery> =
-                views.iter().filter(may).map(|view| catchup.delivery(view, retained, now)).collect();
+            let delivery = |view: &View<'_>| catchup.delivery(view, source.retained, now);
+            let deliveries: Vec<Delivery> = views.iter().filter(may).map(delivery).collect();
             if catchup.walk.is_done() {
                 self.snapshots.pop_front();
             }
@@ -99,10 +118,44 @@ impl Client {
         }
     }
 
+    /// Sends the first values of topics that will come as deltas.
+    fn send_first(&mut self, key: usize, topics: &[TopicId], source: &mut Source<'_>) {
+        let flow = self.flow.get_or_insert_default();
+        let whom = Whom { key, badge: self.badge.as_deref() };
+        let mut out = Vec::new();
+        self.session.look(|wire| {
+            for topic in topics.iter().copied() {
+                flow.arrears.forget(topic);
+                flow.emit_value(&whom, topic, true, wire, source, &mut out);
+            }
+        });
+        self.session.send(|wire, _| wire.push_shared(out.into()));
+    }
+
     /// QoS 0 messages dropped because the queue was full.
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        self.session.look(|wire| wire.shared_dropped() + wire.mqtt.counters().dropped_full)
+        let kept = self.flow.as_ref().map_or(0, |flow| flow.dropped);
+        kept + self.session.look(|wire| wire.shared_dropped() + wire.mqtt.counters().dropped_full)
+    }
+
+    /// Values that were never sent because a newer one came first.
+    #[must_use]
+    pub fn conflated(&self) -> u64 {
+        self.flow.as_ref().map_or(0, |flow| flow.arrears.conflated())
+    }
+
+    /// Topics and messages that wait for the client.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        let (pending, in_flight) = self.session.look(|wire| wire.mqtt.backlog());
+        pending + in_flight + self.flow.as_ref().map_or(0, |flow| flow.waiting())
+    }
+
+    /// Counts what the client did not get, before it goes.
+    pub(super) fn count_into(&self, counters: &mut BusCounters) {
+        counters.dropped += self.dropped();
+        counters.conflated += self.conflated();
     }
 
     /// Answers a message: history has stored it, or will not. A 3.1.1 client cannot be told the latter, and would take
@@ -124,7 +177,7 @@ impl Client {
 impl Catchup {
     fn delivery(&self, view: &View<'_>, retained: &Retained, now: Now) -> Delivery {
         let (topic, payload) = (view.topic.clone(), payload_of(view.body));
-        let Manner { qos, properties, received } = retained.manner(&topic, now.mono);
+        let Manner { qos, properties, received } = retained.manner(view, now.mono);
         let message = Message { topic, payload, properties, received };
         // [MQTT-3.8.4-8]: the lower of how it was published and how it is subscribed.
         let (qos, subscription_ids) = (lower(qos, self.qos.bits()), self.ids.clone());

@@ -1,13 +1,17 @@
 //! One update to all who want it: encoded once for each form that is asked for.
 
+use super::client::Client;
+use super::flow::Owed;
 use super::wire::Wire;
 use bytes::Bytes;
 use std::sync::Arc;
-use tieline_core::{Body, Instant, Topic};
+use tieline_core::{Body, Instant, Now, Topic};
 use tieline_mqtt::{DeliverError, Delivery, Message, Properties, Qos, SubscriptionId, Version, encode_publish};
 use tieline_net::Session;
-use tieline_topics::Match;
+use tieline_topics::{Applied, Change, Match};
 
+/// More than this is not queued in a turn while the socket takes it.
+const FLUSH_OCTETS: usize = 64 * 1024;
 /// The most that any update goes out with, and what the node's own updates go out with.
 const NODE_QOS: Qos = Qos::AtLeastOnce;
 
@@ -58,25 +62,49 @@ impl Outgoing {
         slot.clone()
     }
 
-    /// Queues the update for a session. True when a shared frame was queued and the session is to be flushed.
+    /// Gives a client the update. True when it has something that is to be sent at the end of the turn.
     ///
     /// # Errors
-    /// The session's queue is full of messages that may not be dropped.
-    pub fn queue(&mut self, session: &Session<Wire>, to: &Match<'_>) -> Result<bool, DeliverError> {
+    /// The client's queue is full of messages that may not be dropped.
+    pub fn offer(
+        &mut self,
+        now: Now,
+        client: &mut Client,
+        applied: Applied,
+        to: &Match<'_>,
+    ) -> Result<bool, DeliverError> {
         let qos = lower(self.qos, to.qos);
         // [MQTT-3.3.1-12]: RETAIN is 0 in a delivery to a subscription that exists, unless it asked for it as published.
         let retain = self.retained && to.retain_as_published;
-        if qos == Qos::AtMostOnce && to.ids.is_empty() && !retain {
-            let version = session.look(|wire| wire.mqtt.version());
-            if let Some(frame) = self.shared(version)
-                && session.look(|wire| wire.mqtt.can_take_shared_frame(frame.len()))
-            {
-                session.look(|wire| wire.push_shared(frame));
-                return Ok(true);
-            }
+        if qos != Qos::AtMostOnce {
+            let delivery = self.delivery(to);
+            return client.session.send(|wire, _| wire.mqtt.deliver(delivery)).map(|()| false);
         }
-        let delivery = self.delivery(to);
-        session.send(|wire, _| wire.mqtt.deliver(delivery)).map(|()| false)
+        let session = &client.session;
+        let owes = client.flow.as_ref().is_some_and(|flow| !flow.is_empty());
+        let is_plain = to.wish.is_default() && to.ids.is_empty() && !retain && !owes;
+        // A value that cannot go at once is read again when it can; a message that is none has to wait as it is.
+        if is_plain && (applied.change != Change::Stored || session.is_clear()) && self.share(session) {
+            return Ok(true);
+        }
+        let octets_max = session.look(|wire| wire.octets_max());
+        match client.flow.get_or_insert_default().owe(now, applied, to, || self.delivery(to), octets_max) {
+            Owed::Yes => Ok(true),
+            Owed::End => Err(DeliverError::Full),
+        }
+    }
+
+    /// Queues the frame that all sessions share; false where this one cannot have it.
+    fn share(&mut self, session: &Session<Wire>) -> bool {
+        let queued = session.look(|wire| {
+            let frame = self.shared(wire.mqtt.version())?;
+            wire.mqtt.can_take_shared_frame(frame.len()).then(|| wire.push_shared(frame))?;
+            Some(wire.waiting_octets())
+        });
+        if queued.is_some_and(|octets| octets > FLUSH_OCTETS) && session.is_clear() {
+            session.send(|_, _| ());
+        }
+        queued.is_some()
     }
 
     /// The update as a message of the session's own.

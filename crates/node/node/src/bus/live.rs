@@ -8,7 +8,7 @@ use crate::access::Gate;
 use std::collections::HashSet;
 use std::fmt::Write;
 use tieline_core::{Filter, Instant, json_string};
-use tieline_topics::{Options, RetainHandling, Snapshot, TopicId, Tree, TreeError};
+use tieline_topics::{Options, RetainHandling, Snapshot, TopicId, Tree, TreeError, Wish};
 use tokio::sync::mpsc;
 
 /// Topics in one message.
@@ -103,6 +103,7 @@ impl Bus {
             retain_as_published: false,
             retain_handling: RetainHandling::Skip,
             subscription_id: None,
+            wish: Wish::default(),
         };
         for filter in filters {
             if let Err(error) = self.tree.subscribe(id_of(key), filter, options) {

@@ -13,10 +13,14 @@
 //! Read first: `state.rs`.
 
 mod client;
+mod counters;
+mod deltas;
 mod fanout;
+mod flow;
 mod guarded;
 mod handle;
 mod live;
+mod pump;
 mod retained;
 mod sessions;
 mod share;
@@ -26,10 +30,11 @@ mod view;
 mod views;
 mod wire;
 
+pub use counters::BusCounters;
 pub use handle::{BusHandle, BusInput, Incoming, Stopped};
 pub use live::{LiveFeed, WAITING_MAX as LIVE_WAITING_MAX};
 pub use sessions::{Entered, KeptLimits, LastWill};
-pub use state::{Bus, BusCounters, SharedBus};
+pub use state::{Bus, SharedBus};
 pub use turn::{run, wake};
 pub use view::write_topic;
 pub use wire::Wire;

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 use tieline_core::{Body, Instant, Now, Topic, Update};
 use tieline_mqtt::{Message, Properties, Qos};
-use tieline_topics::{Change, TreeError};
+use tieline_topics::{Change, TreeError, View};
 
 /// Octets of properties kept for all topics; a retained message beyond them is refused.
 const OCTETS_MAX: usize = 64 << 20;
@@ -31,8 +31,10 @@ impl Manner {
         Self { qos: Qos::AtLeastOnce, properties: Properties::default(), received: now }
     }
 
-    fn is_plain(&self) -> bool {
-        self.qos == Qos::AtLeastOnce && self.properties.is_empty()
+    /// How surely, as the octet that the tree keeps with a value; the node's own have 0.
+    #[must_use]
+    pub const fn mark(qos: Qos) -> u8 {
+        qos.bits() + 1
     }
 
     fn expires(&self) -> Option<Instant> {
@@ -59,6 +61,9 @@ impl Retained {
     /// # Errors
     /// They have none.
     pub fn admit(&self, message: &Message) -> Result<(), TreeError> {
+        if message.properties.is_empty() {
+            return Ok(());
+        }
         let needed = ENTRY_OCTETS + octets(&message.properties);
         if self.octets + needed <= OCTETS_MAX { Ok(()) } else { Err(TreeError::OctetsFull { max: OCTETS_MAX }) }
     }
@@ -67,10 +72,10 @@ impl Retained {
     pub fn keep(&mut self, message: &Message, qos: Qos) {
         let Message { topic, properties, received, .. } = message;
         self.forget(topic);
-        let manner = Manner { qos, properties: properties.clone(), received: *received };
-        if manner.is_plain() {
+        if properties.is_empty() {
             return;
         }
+        let manner = Manner { qos, properties: properties.clone(), received: *received };
         self.octets += manner.octets();
         self.expiries.extend(manner.expires().map(|at| (at, topic.clone())));
         self.manners.insert(topic.clone(), manner);
@@ -78,6 +83,9 @@ impl Retained {
 
     /// The topic's value was replaced or removed.
     pub fn forget(&mut self, topic: &Topic) {
+        if self.manners.is_empty() {
+            return;
+        }
         let Some(manner) = self.manners.remove(topic) else { return };
         self.octets -= manner.octets();
         if let Some(at) = manner.expires() {
@@ -87,8 +95,10 @@ impl Retained {
 
     /// How the topic's value was published.
     #[must_use]
-    pub fn manner(&self, topic: &Topic, now: Instant) -> Manner {
-        self.manners.get(topic).cloned().unwrap_or_else(|| Manner::plain(now))
+    pub fn manner(&self, view: &View<'_>, now: Instant) -> Manner {
+        let qos = view.mark.checked_sub(1).and_then(Qos::from_bits);
+        let known = if self.manners.is_empty() { None } else { self.manners.get(view.topic).cloned() };
+        known.unwrap_or_else(|| Manner { qos: qos.unwrap_or(Qos::AtLeastOnce), ..Manner::plain(now) })
     }
 
     /// When the next value expires.
@@ -133,6 +143,7 @@ impl Bus {
 mod tests {
     use super::*;
     use tieline_mqtt::Property;
+    use tieline_topics::{Limits, Tree};
 
     fn message(topic: &Topic, expiry_s: Option<u32>, received_s: u64) -> Message {
         let properties = expiry_s.map(Property::MessageExpiry).into_iter().collect();
@@ -148,8 +159,12 @@ mod tests {
         let mut retained = Retained::default();
         retained.keep(&message(&a, None, 0), Qos::AtLeastOnce);
         assert_eq!((retained.manners.len(), retained.octets), (0, 0));
-        retained.keep(&message(&a, None, 0), Qos::AtMostOnce);
-        assert_eq!(retained.manner(&a, at(9)).qos, Qos::AtMostOnce);
+        let mut tree = Tree::new(Limits::default());
+        let update = Update { topic: a.clone(), body: Body::Opaque(bytes::Bytes::from_static(b"1")) };
+        let applied = tree.apply(Now::default(), update, true).unwrap();
+        assert_eq!(retained.manner(&tree.get(&a).unwrap(), at(9)).qos, Qos::AtLeastOnce);
+        tree.mark(applied.topic, Manner::mark(Qos::AtMostOnce));
+        assert_eq!(retained.manner(&tree.get(&a).unwrap(), at(9)).qos, Qos::AtMostOnce);
         retained.keep(&message(&a, Some(5), 0), Qos::AtLeastOnce);
         retained.keep(&message(&a, Some(5), 2), Qos::AtLeastOnce);
         retained.keep(&message(&b, Some(4), 1), Qos::AtLeastOnce);
@@ -158,6 +173,5 @@ mod tests {
         assert_eq!(retained.take_expired(at(7)), Some(b));
         assert_eq!(retained.take_expired(at(7)), Some(a.clone()));
         assert_eq!((retained.timeout(), retained.octets), (None, 0));
-        assert_eq!(retained.manner(&a, at(7)), Manner::plain(at(7)));
     }
 }

@@ -11,7 +11,8 @@
 //! A session keeps its place, and with it its subscriptions in the tree, whether its client is there or not.
 
 use super::client::{Behind, Client};
-use super::state::{Bus, BusCounters, Subscriber, id_of};
+use super::counters::BusCounters;
+use super::state::{Bus, Subscriber, id_of};
 use super::wire::Wire;
 use crate::access::Badge;
 use std::collections::BTreeSet;
@@ -190,7 +191,8 @@ impl Bus {
         };
         self.counters.resumed += 1;
         (client.number, client.snapshots) = (number, snapshots);
-        if client.is_behind() && !self.behind.contains(&key) {
+        if client.is_behind() {
+            client.listed = true;
             self.behind.push(key);
         }
         if let Some(seat) = self.subscribers.get_mut(key) {
@@ -210,7 +212,7 @@ impl Bus {
                     self.end_session(key);
                     return None;
                 }
-                self.counters.dropped += old.dropped();
+                old.count_into(&mut self.counters);
                 let state = old.session.with(|wire, _| wire.mqtt.take_state());
                 Some(Found { number: old.number, state, snapshots: std::mem::take(&mut old.snapshots) })
             }
@@ -264,7 +266,7 @@ impl Bus {
     fn keep(&mut self, now: Now, key: usize, expiry_s: u32, will: Option<LastWill>) {
         let Some(seat) = self.subscribers.get_mut(key) else { return };
         let Subscriber::Client(client) = seat else { return };
-        self.counters.dropped += client.dropped();
+        client.count_into(&mut self.counters);
         let state = client.session.with(|wire, _| wire.mqtt.take_state());
         let after = |s: u32| now.mono + Duration::from_secs(s.into());
         let away = Away {
@@ -278,8 +280,6 @@ impl Bus {
         };
         self.kept.add(key, &away);
         *seat = Subscriber::Away(Box::new(away));
-        self.dirty.retain(|dirty| *dirty != key);
-        self.behind.retain(|behind| *behind != key);
         while self.kept.away() > self.kept.limits.sessions_max {
             let Some((_, first)) = self.kept.due.first().copied() else { return };
             self.end_away(now, first);
@@ -318,7 +318,7 @@ impl Bus {
     /// Ends the session of a client that is here.
     fn end_session(&mut self, key: usize) {
         let Some(Subscriber::Client(client)) = self.subscribers.get(key) else { return };
-        self.counters.dropped += client.dropped();
+        client.count_into(&mut self.counters);
         let state = client.session.with(|wire, _| wire.mqtt.take_state());
         self.forget_session(key, state);
     }
@@ -330,8 +330,6 @@ impl Bus {
             Some(Subscriber::Group(_) | Subscriber::Feed(_)) | None => return,
         }
         self.tree.drop_subscriber(id_of(key));
-        self.dirty.retain(|dirty| *dirty != key);
-        self.behind.retain(|behind| *behind != key);
         self.subscribers.remove(key);
         self.leave_shares(key);
         self.redeliver(state);

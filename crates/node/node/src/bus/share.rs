@@ -10,7 +10,7 @@ use super::state::{Bus, Subscriber, id_of};
 use std::collections::HashMap;
 use tieline_core::Filter;
 use tieline_mqtt::{Delivery, SessionState, SubscriptionId, Text};
-use tieline_topics::{Match, Options, TreeError};
+use tieline_topics::{Lane, Match, Options, TreeError, Wish};
 
 /// Sessions that are looked at for one that is not behind.
 const LOOKED_AT: usize = 8;
@@ -137,7 +137,8 @@ impl Bus {
             let delivery = |member: &Member| {
                 let Options { qos, retain_as_published, subscription_id, .. } = member.options;
                 let ids = subscription_id.as_slice();
-                outgoing.delivery(&Match { subscriber: id_of(member.key), qos, retain_as_published, ids })
+                let (subscriber, wish, lane) = (id_of(member.key), Wish::default(), Lane::default());
+                outgoing.delivery(&Match { subscriber, qos, retain_as_published, ids, wish, lane })
             };
             self.hand(at, delivery);
         }

@@ -1,10 +1,13 @@
 //! What the bus knows, and what each input does to it.
 
 use super::client::Client;
+use super::counters::{BusCounters, Rate};
+use super::deltas::Deltas;
 use super::fanout::Outgoing;
 use super::guarded;
 use super::live::LiveFeed;
-use super::retained::Retained;
+use super::pump::Pump;
+use super::retained::{Manner, Retained};
 use super::sessions::{Away, Kept};
 use super::share::{Group, Shares};
 use crate::access::Guard;
@@ -18,8 +21,7 @@ use slab::Slab;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::time::Duration;
-use tieline_core::{Body, CommandOutcome, DeviceId, Filter, Instant, Now, Point, Quality, Topic, Update};
+use tieline_core::{Body, CommandOutcome, DeviceId, Filter, Now, Point, Quality, Topic, Update};
 use tieline_history::{HistoryHandle, HistoryState};
 use tieline_mqtt::{DeliverError, Message, Properties, Qos, ReasonCode, SubscriptionId, Text};
 use tieline_net::Shard;
@@ -43,42 +45,6 @@ pub enum Subscriber {
     Feed(Box<LiveFeed>),
 }
 
-/// What the bus has done since it began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BusCounters {
-    /// Updates applied.
-    pub updates: u64,
-    /// Updates that the tree refused because a limit was reached.
-    pub refused: u64,
-    /// Messages that clients published.
-    pub published: u64,
-    /// Messages of clients that were not taken.
-    pub publish_refused: u64,
-    /// Clients let in.
-    pub connected: u64,
-    /// Clients turned away.
-    pub turned_away: u64,
-    /// Clients ended because their queue was full of messages that may not be dropped.
-    pub ended_full: u64,
-    /// Messages queued for subscribers.
-    pub deliveries: u64,
-    /// Sessions that went on over another connection.
-    pub resumed: u64,
-    /// Sessions that ended because their client stayed away too long, or because there were too many.
-    pub sessions_expired: u64,
-    /// Messages dropped because too many waited for a client that was away.
-    pub dropped_away: u64,
-    /// Messages of shared subscriptions that went to another session, because theirs had ended.
-    pub redelivered: u64,
-    /// Messages of shared subscriptions that no session could take.
-    pub unshared: u64,
-    /// Wills published.
-    pub wills: u64,
-    /// QoS 0 messages dropped because a client's queue was full; of clients that have gone, and in
-    /// [`Bus::counters`] of those that are here too.
-    pub dropped: u64,
-}
-
 /// The state of the bus.
 #[derive(Debug)]
 pub struct Bus {
@@ -95,6 +61,10 @@ pub struct Bus {
     pub(super) guard: Option<Box<Guard>>,
     /// Topics that are derived.
     pub(super) views: Option<Box<Views>>,
+    /// Topics that are sent as what changed.
+    pub(super) deltas: Deltas,
+    /// Clients whose sockets take octets again, and those that something waits for a time for.
+    pub(super) pump: Pump,
     /// Clients with frames to be written.
     pub(super) dirty: Vec<usize>,
     pub(super) recorder: Recorder,
@@ -110,19 +80,14 @@ pub struct Bus {
     rate: Rate,
 }
 
-/// Updates a second, looked at once a second.
-#[derive(Clone, Copy, Debug, Default)]
-struct Rate {
-    since: Instant,
-    updates: u64,
-    per_s: f64,
-}
-
 impl Bus {
     /// An empty bus.
     #[must_use]
     pub fn new(shard: &Rc<Shard>, limits: Limits, recorder: Recorder, commands: Commands) -> Self {
+        let work = Rc::new(Notify::new());
         Self {
+            deltas: Deltas::default(),
+            pump: Pump::new(&work),
             shard: Rc::clone(shard),
             tree: Tree::new(limits),
             retained: Retained::default(),
@@ -137,7 +102,7 @@ impl Bus {
             commands,
             field: Vec::new(),
             counters: BusCounters::default(),
-            work: Rc::new(Notify::new()),
+            work,
             behind: Vec::new(),
             feeds: Vec::new(),
             next_generation: 0,
@@ -154,11 +119,13 @@ impl Bus {
     /// What was done so far.
     #[must_use]
     pub fn counters(&self) -> BusCounters {
-        let here = self.subscribers.iter().map(|(_, subscriber)| match subscriber {
-            Subscriber::Client(client) => client.dropped(),
-            Subscriber::Away(_) | Subscriber::Group(_) | Subscriber::Feed(_) => 0,
-        });
-        BusCounters { dropped: self.counters.dropped + here.sum::<u64>(), ..self.counters }
+        let mut counters = self.counters;
+        for (_, subscriber) in &self.subscribers {
+            if let Subscriber::Client(client) = subscriber {
+                client.count_into(&mut counters);
+            }
+        }
+        counters
     }
 
     /// Updates a second over the last whole second or longer.
@@ -169,12 +136,7 @@ impl Bus {
 
     /// Looks at the rate of updates when a second has passed.
     pub(super) fn look_at_rate(&mut self, now: Now) {
-        let passed = now.mono.since(self.rate.since);
-        if passed >= Duration::from_secs(1) {
-            let updates = u32::try_from(self.counters.updates - self.rate.updates).unwrap_or(u32::MAX);
-            let per_s = f64::from(updates) / passed.as_secs_f64();
-            self.rate = Rate { since: now.mono, updates: self.counters.updates, per_s };
-        }
+        self.rate.look(now.mono, self.counters.updates);
     }
 
     /// MQTT clients that are connected.
@@ -238,9 +200,10 @@ impl Bus {
                 if retain {
                     self.retained.forget(&topic);
                 }
+                self.deltas.update(applied, &body);
                 if !self.tree.matches(applied.topic).is_empty() {
                     let outgoing = Outgoing::of_node(topic, &body, now.mono, retain);
-                    self.send(applied, outgoing, None);
+                    self.send(now, applied, outgoing, None);
                 }
             }
             Err(error) => self.count_refused(&topic, &error),
@@ -264,13 +227,19 @@ impl Bus {
         let admitted = if retain { self.retained.admit(&message) } else { Ok(()) };
         let applied = admitted.and_then(|()| self.tree.apply(now, update, retain));
         let applied = applied.inspect_err(|error| self.count_refused(&message.topic, error))?;
+        if self.deltas.topics() > 0 {
+            self.deltas.update(applied, &Body::Opaque(message.payload.clone()));
+        }
         match applied.change {
-            Change::Stored => self.retained.keep(&message, qos),
+            Change::Stored => {
+                self.tree.mark(applied.topic, Manner::mark(qos));
+                self.retained.keep(&message, qos);
+            }
             Change::Cleared => self.retained.forget(&message.topic),
             Change::Passed => {}
         }
         let source = self.views.is_some().then(|| (message.topic.clone(), Body::Opaque(message.payload.clone())));
-        self.send(applied, Outgoing::published(message, qos, retain), from);
+        self.send(now, applied, Outgoing::published(message, qos, retain), from);
         if let Some((topic, body)) = source.filter(|_| applied.change != Change::Passed) {
             self.derive(now, &topic, &body);
         }
@@ -282,7 +251,7 @@ impl Bus {
         tracing::debug!(%topic, %error, "update refused");
     }
 
-    fn send(&mut self, applied: Applied, mut outgoing: Outgoing, from: Option<SubscriberId>) {
+    fn send(&mut self, now: Now, applied: Applied, mut outgoing: Outgoing, from: Option<SubscriberId>) {
         let Self { tree, subscribers, dirty, counters, kept, shares, .. } = self;
         let path = (applied.change == Change::Cleared).then(|| outgoing.topic().clone());
         tree.matches(applied.topic).for_each(from, |to| {
@@ -299,7 +268,7 @@ impl Bus {
                         return;
                     }
                     counters.deliveries += 1;
-                    match outgoing.queue(&client.session, &to) {
+                    match outgoing.offer(now, client, applied, &to) {
                         Ok(true) if !client.dirty => {
                             client.dirty = true;
                             dirty.push(key);
@@ -346,10 +315,10 @@ impl Bus {
     }
 
     /// The last values that a client's new subscription selects are due.
-    pub fn catch_up(&mut self, key: usize, walk: Snapshot, qos: Qos, id: Option<SubscriptionId>) {
+    pub fn catch_up(&mut self, key: usize, walk: Snapshot, qos: Qos, id: Option<SubscriptionId>, deltas: bool) {
         if let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key) {
-            client.catch_up(walk, qos, id);
-            if !self.behind.contains(&key) {
+            client.catch_up(walk, qos, id, deltas);
+            if !std::mem::replace(&mut client.listed, true) {
                 self.behind.push(key);
             }
         }

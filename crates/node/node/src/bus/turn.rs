@@ -1,5 +1,6 @@
 //! The bus's loop: apply all that has arrived, then send.
 
+use super::flow::Source;
 use super::handle::{BusInput, Incoming};
 use super::state::{Bus, SharedBus, Subscriber};
 use crate::access::Guard;
@@ -77,21 +78,18 @@ impl Bus {
         if let Some((receipts, stored)) = self.recorder.submit() {
             self.handle_stored(receipts, stored);
         }
-        for key in std::mem::take(&mut self.dirty) {
-            if let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key) {
-                client.dirty = false;
-                client.session.send(|_, _| ());
-            }
-        }
+        self.flush(now);
         self.remove_expired(now);
         self.end_due_sessions(now);
         self.end_unwanted(now);
         self.derive_due(now);
-        let Self { subscribers, tree, behind, retained, .. } = self;
+        let Self { subscribers, tree, behind, retained, deltas, .. } = self;
+        let mut source = Source { now, tree, retained, deltas };
         behind.retain(|key| match subscribers.get_mut(*key) {
             Some(Subscriber::Client(client)) => {
-                client.send_snapshots(now, tree, retained);
-                client.is_behind()
+                client.send_snapshots(*key, &mut source);
+                client.listed = client.is_behind();
+                client.listed
             }
             Some(Subscriber::Feed(_) | Subscriber::Away(_) | Subscriber::Group(_)) | None => false,
         });
@@ -119,8 +117,14 @@ impl Bus {
 
     fn deadline(&self, now: Now, feeds_due: Instant) -> Instant {
         let guard = self.guard().and_then(Guard::timeout);
-        let timeouts =
-            [self.commands.timeout(), self.retained.timeout(), self.kept.timeout(), guard, self.views_timeout()];
+        let timeouts = [
+            self.commands.timeout(),
+            self.retained.timeout(),
+            self.kept.timeout(),
+            self.pump.timeout(),
+            guard,
+            self.views_timeout(),
+        ];
         let mut deadline = timeouts.into_iter().flatten().min().unwrap_or(Instant(u64::MAX));
         if self.feed_count() > 0 {
             deadline = deadline.min(feeds_due);

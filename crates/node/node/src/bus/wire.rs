@@ -3,10 +3,12 @@
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 use tieline_core::{Instant, Machine, Now};
 use tieline_mqtt::{ConnectRequest, ServerEvent, ServerSession};
 use tieline_websocket::{CloseCode, Offer, WebSocket};
+use tokio::sync::Notify;
 
 /// The protocol's machine with a queue of shared frames behind it.
 #[derive(Debug)]
@@ -18,11 +20,22 @@ pub struct Wire {
     again: Option<Box<ConnectRequest>>,
     /// The WebSocket around it, where the client came over one.
     web: Option<Box<WebSocket>>,
+    /// Who is to be told once the socket has taken everything.
+    told_when_clear: RefCell<Option<(usize, Rc<Clear>)>>,
+}
+
+/// Sessions whose sockets take octets again, by their place on the bus.
+#[derive(Debug)]
+pub struct Clear {
+    pub(super) places: RefCell<Vec<usize>>,
+    pub(super) work: Rc<Notify>,
 }
 
 /// Frames on their way to one socket.
 #[derive(Debug)]
 struct Shared {
+    /// Most sessions have one frame at a time: it takes no queue.
+    first: Option<Bytes>,
     frames: VecDeque<Bytes>,
     octets: usize,
     octets_max: usize,
@@ -33,8 +46,8 @@ impl Wire {
     /// A session whose shared frames may take up `octets_max` while they wait.
     #[must_use]
     pub fn new(mqtt: ServerSession, octets_max: usize) -> Self {
-        let shared = Shared { frames: VecDeque::new(), octets: 0, octets_max, dropped: 0 };
-        Self { mqtt, shared: RefCell::new(shared), again: None, web: None }
+        let shared = Shared { first: None, frames: VecDeque::new(), octets: 0, octets_max, dropped: 0 };
+        Self { mqtt, shared: RefCell::new(shared), again: None, web: None, told_when_clear: RefCell::default() }
     }
 
     /// The same inside a WebSocket, where one is offered.
@@ -48,16 +61,33 @@ impl Wire {
         self.again = Some(Box::new(request));
     }
 
+    /// Puts `place` on the list once the socket has taken everything.
+    pub fn tell_when_clear(&self, place: usize, clear: &Rc<Clear>) {
+        *self.told_when_clear.borrow_mut() = Some((place, Rc::clone(clear)));
+    }
+
     /// Queues a frame that other sessions get too. When the queue is full the oldest frames go: what waits is old.
     pub fn push_shared(&self, frame: Bytes) {
-        let mut shared = self.shared.borrow_mut();
+        if frame.is_empty() {
+            return;
+        }
+        let shared = &mut *self.shared.borrow_mut();
         shared.octets += frame.len();
+        if shared.octets == frame.len() {
+            shared.first = Some(frame);
+            return;
+        }
         shared.frames.push_back(frame);
-        while shared.octets > shared.octets_max && shared.frames.len() > 1 {
-            let oldest = shared.frames.pop_front().map_or(0, |frame| frame.len());
-            shared.octets -= oldest;
+        while shared.octets > shared.octets_max && !shared.frames.is_empty() {
+            shared.pop();
             shared.dropped += 1;
         }
+    }
+
+    /// Octets that may wait.
+    #[must_use]
+    pub fn octets_max(&self) -> usize {
+        self.shared.borrow().octets_max
     }
 
     /// Octets of shared frames that wait.
@@ -73,6 +103,17 @@ impl Wire {
     }
 }
 
+impl Shared {
+    fn pop(&mut self) -> Option<Bytes> {
+        let frame = self.first.take().or_else(|| self.frames.pop_front())?;
+        self.octets -= frame.len();
+        if self.octets == 0 && self.frames.capacity() > 0 {
+            self.frames = VecDeque::new();
+        }
+        Some(frame)
+    }
+}
+
 impl Machine for Wire {
     type Event = ServerEvent;
 
@@ -81,9 +122,10 @@ impl Machine for Wire {
     }
 
     fn handle_disconnected(&mut self, now: Now) {
-        let shared = self.shared.get_mut();
-        (shared.frames, shared.octets) = (VecDeque::new(), 0);
         self.again = None;
+        let shared = self.shared.get_mut();
+        (shared.first, shared.frames, shared.octets) = (None, VecDeque::new(), 0);
+        *self.told_when_clear.get_mut() = None;
         self.mqtt.handle_disconnected(now);
     }
 
@@ -100,16 +142,17 @@ impl Machine for Wire {
     }
 
     fn poll_transmit(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
-        let Self { mqtt, shared, web, .. } = self;
+        let Self { mqtt, shared, web, told_when_clear, .. } = self;
         let shared = shared.get_mut();
-        let Some(web) = web else { return transmit(mqtt, shared, now, out) };
-        if web.poll_transmit(out, |out| transmit(mqtt, shared, now, out)) {
-            return true;
+        let made = match web {
+            Some(web) => transmit_in(web, mqtt, shared, now, out),
+            None => transmit(mqtt, shared, now, out),
+        };
+        if !made && let Some((place, clear)) = told_when_clear.get_mut().take() {
+            clear.places.borrow_mut().push(place);
+            clear.work.notify_one();
         }
-        if mqtt.is_closed() && web.is_open() {
-            web.close(CloseCode::Normal);
-        }
-        web.poll_transmit(out, |_| false)
+        made
     }
 
     fn poll_event(&mut self) -> Option<ServerEvent> {
@@ -130,11 +173,24 @@ fn transmit(mqtt: &mut ServerSession, shared: &mut Shared, now: Now, out: &mut V
     if mqtt.poll_transmit(now, out) {
         return true;
     }
-    let Some(frame) = shared.frames.pop_front() else { return false };
-    shared.octets -= frame.len();
+    let Some(frame) = shared.pop() else { return false };
     out.extend_from_slice(&frame);
-    if shared.frames.is_empty() {
-        shared.frames = VecDeque::new();
-    }
     true
+}
+
+/// The same inside a WebSocket, which ends with the session.
+fn transmit_in(
+    web: &mut WebSocket,
+    mqtt: &mut ServerSession,
+    shared: &mut Shared,
+    now: Now,
+    out: &mut Vec<u8>,
+) -> bool {
+    if web.poll_transmit(out, |out| transmit(mqtt, shared, now, out)) {
+        return true;
+    }
+    if mqtt.is_closed() && web.is_open() {
+        web.close(CloseCode::Normal);
+    }
+    web.poll_transmit(out, |_| false)
 }

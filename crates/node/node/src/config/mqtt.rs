@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
+use tieline_core::Filter;
 use tieline_net::tls::{TlsFiles, Trust};
 use tieline_service::tls::{self, Peers};
 use toml::de::DeValue;
@@ -34,6 +35,10 @@ pub struct MqttConfig {
     pub away_messages_max: usize,
     /// Octets that may wait for all clients that are away; a message beyond them is dropped.
     pub away_octets_max: usize,
+    /// Topics that pass all others wherever they wait, beside those of devices of that priority.
+    pub protection: Vec<Filter>,
+    /// Topics that all others pass, beside those of devices of that priority.
+    pub bulk: Vec<Filter>,
     /// `[mqtt.tls]`: a second address, for TLS.
     pub tls: Option<MqttTls>,
     /// `[mqtt.websocket]`: another, for WebSocket.
@@ -76,6 +81,8 @@ impl MqttConfig {
             away_octets_max: 256 << 20,
             tls: None,
             websocket: None,
+            protection: Vec::new(),
+            bulk: Vec::new(),
         }
     }
 }
@@ -111,6 +118,8 @@ pub(super) fn read_mqtt(
             .or(doc, "away_octets_max", default.away_octets_max, |v| parse::octets(4096..=1 << 40)(v).map(size)),
         tls,
         websocket,
+        protection: s.or(doc, "protection", default.protection, parse::filters),
+        bulk: s.or(doc, "bulk", default.bulk, parse::filters),
     };
     check_reach(doc, &s, config.listen, reach);
     s.finish(doc);

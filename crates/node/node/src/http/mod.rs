@@ -11,6 +11,7 @@ mod devices;
 mod field;
 mod history;
 mod query;
+mod sessions;
 mod status;
 mod topics;
 
@@ -103,6 +104,7 @@ fn router(app: App, guard: Guard) -> Router {
         .route("/v1/me", get(access::me))
         .route("/login", get(access::login_page).post(access::login))
         .route("/logout", post(access::logout))
+        .route("/v1/sessions", get(sessions::sessions))
         .route("/v1/openapi.json", get(|| async { json(OPENAPI.to_owned()) }))
         .route("/metrics", get(status::metrics))
         .route("/healthz", get(status::health))

@@ -180,6 +180,8 @@ fn bus_metrics(e: &mut Exposition, seen: &Seen) {
     e.counter("tieline_updates_total", "Updates applied to the tree.", counters.updates);
     e.counter("tieline_updates_refused_total", "Updates refused because the tree is full.", counters.refused);
     e.counter("tieline_deliveries_total", "Messages queued for subscribers.", counters.deliveries);
+    let conflated = "Values never sent to a client because a newer one of the topic came first.";
+    e.counter("tieline_mqtt_conflated_total", conflated, counters.conflated);
     e.counter("tieline_mqtt_dropped_total", "QoS 0 messages dropped: a client's queue was full.", counters.dropped);
     e.counter("tieline_mqtt_published_total", "Messages that clients published.", counters.published);
     e.counter("tieline_mqtt_publish_refused_total", "Messages of clients not taken.", counters.publish_refused);

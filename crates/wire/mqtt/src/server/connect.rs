@@ -80,7 +80,8 @@ impl ServerSession {
         link.receive_max = properties.receive_max().map_or(u16::MAX, NonZeroU16::get);
         link.problem_information = properties.request_problem_information().unwrap_or(true);
         link.response_information = properties.request_response_information().unwrap_or(false);
-        let alias_max = properties.topic_alias_max().unwrap_or(0).min(self.config.topic_alias_out_max);
+        link.alias_max = properties.topic_alias_max().unwrap_or(0);
+        let alias_max = link.alias_max.min(self.config.topic_alias_out_max);
         link.numbered = (alias_max > 0).then(|| Box::new(Numbered::new(alias_max)));
         link.method = Method::of(properties.authentication_method());
         link.session_expiry_s = match connect.version {

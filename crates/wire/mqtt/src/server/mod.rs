@@ -12,6 +12,7 @@
 //! While the owner has a CONNECT to answer, what the client sends ahead (section 3.1.4 lets it) waits, up to
 //! `connect_octets_max`. No input is taken while [`CONTROL_OCTETS_MAX`] octets of answers wait to be sent.
 
+mod aside;
 mod auth;
 mod config;
 mod connect;
@@ -98,6 +99,8 @@ struct Link {
     /// A keep alive that the client is to be told.
     keep_alive_imposed: bool,
     aliases: Aliases,
+    /// The highest topic alias that the client takes.
+    alias_max: u16,
     /// Topics that were numbered for the client, where it takes numbers.
     numbered: Option<Box<Numbered>>,
     /// Whether reasons may be put into words outside CONNACK and DISCONNECT ([MQTT-3.1.2-29]).

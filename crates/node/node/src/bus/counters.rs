@@ -1,0 +1,62 @@
+//! What the bus counts.
+
+use std::time::Duration;
+use tieline_core::Instant;
+
+/// What the bus has done since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BusCounters {
+    /// Updates applied.
+    pub updates: u64,
+    /// Updates that the tree refused because a limit was reached.
+    pub refused: u64,
+    /// Messages that clients published.
+    pub published: u64,
+    /// Messages of clients that were not taken.
+    pub publish_refused: u64,
+    /// Clients let in.
+    pub connected: u64,
+    /// Clients turned away.
+    pub turned_away: u64,
+    /// Clients ended because their queue was full of messages that may not be dropped.
+    pub ended_full: u64,
+    /// Messages queued for subscribers, and values that they are owed.
+    pub deliveries: u64,
+    /// Values that were never sent to a client because a newer one of the topic came first.
+    pub conflated: u64,
+    /// Sessions that went on over another connection.
+    pub resumed: u64,
+    /// Sessions that ended because their client stayed away too long, or because there were too many.
+    pub sessions_expired: u64,
+    /// Messages dropped because too many waited for a client that was away.
+    pub dropped_away: u64,
+    /// Messages of shared subscriptions that went to another session, because theirs had ended.
+    pub redelivered: u64,
+    /// Messages of shared subscriptions that no session could take.
+    pub unshared: u64,
+    /// Wills published.
+    pub wills: u64,
+    /// QoS 0 messages dropped because a client's queue was full; of clients that have gone, and in
+    /// `Bus::counters` of those that are here too.
+    pub dropped: u64,
+}
+
+/// Updates a second, looked at once a second.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rate {
+    since: Instant,
+    updates: u64,
+    /// Updates a second over the last whole second or longer.
+    pub per_s: f64,
+}
+
+impl Rate {
+    /// Counts anew when a second has passed.
+    pub fn look(&mut self, now: Instant, updates: u64) {
+        let passed = now.since(self.since);
+        if passed >= Duration::from_secs(1) {
+            let made = u32::try_from(updates - self.updates).unwrap_or(u32::MAX);
+            *self = Self { since: now, updates, per_s: f64::from(made) / passed.as_secs_f64() };
+        }
+    }
+}

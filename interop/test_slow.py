@@ -1,0 +1,152 @@
+"""Subscribers that do not keep up, over real sockets: what they are sent in the end, and what others feel of it."""
+
+import socket
+import struct
+
+import pytest
+
+
+@pytest.fixture
+def node(start_node):
+    return start_node()
+
+
+def varint(n):
+    out = b""
+    while True:
+        n, low = n >> 7, n & 0x7F
+        out += bytes([low | (0x80 if n else 0)])
+        if not n:
+            return out
+
+
+def text(words):
+    return struct.pack(">H", len(words)) + words.encode()
+
+
+def packet(first, body):
+    return bytes([first]) + varint(len(body)) + body
+
+
+class Raw:
+    """An MQTT 5.0 client that reads only when it is told to, and has little room for what it does not read."""
+
+    def __init__(self, address, name):
+        host, port = address.rsplit(":", 1)
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.socket.settimeout(20)
+        self.socket.connect((host, int(port)))
+        self.buffer = b""
+        self.socket.sendall(packet(0x10, text("MQTT") + bytes([5, 2, 0, 0, 0]) + text(name)))
+        assert self.read()[0] >> 4 == 2
+
+    def subscribe(self, topic, wishes=()):
+        properties = b"".join(b"\x26" + text(name) + text(value) for name, value in wishes)
+        body = struct.pack(">H", 1) + varint(len(properties)) + properties + text(topic) + b"\x00"
+        self.socket.sendall(packet(0x82, body))
+        first, body = self.read()
+        assert first >> 4 == 9
+        return body[-1]
+
+    def publish(self, topic, payload, retain=True):
+        self.socket.sendall(packet(0x30 | retain, text(topic) + b"\x00" + payload))
+
+    def settle(self):
+        self.socket.sendall(b"\xc0\x00")
+        assert self.read()[0] >> 4 == 13
+
+    def read(self):
+        while True:
+            whole = self.whole()
+            if whole:
+                return whole
+            octets = self.socket.recv(65536)
+            assert octets, "the connection ended"
+            self.buffer += octets
+
+    def whole(self):
+        length, at = 0, 1
+        while True:
+            if at >= len(self.buffer):
+                return None
+            octet = self.buffer[at]
+            length |= (octet & 0x7F) << 7 * (at - 1)
+            at += 1
+            if octet < 0x80:
+                break
+        if len(self.buffer) < at + length:
+            return None
+        first, body = self.buffer[0], self.buffer[at : at + length]
+        self.buffer = self.buffer[at + length :]
+        return first, body
+
+    def message(self):
+        """Topic, payload and user properties of the next PUBLISH."""
+        first, body = self.read()
+        assert first >> 4 == 3
+        length = struct.unpack(">H", body[:2])[0]
+        topic, rest = body[2 : 2 + length].decode(), body[2 + length :]
+        properties, payload = rest[1 : 1 + rest[0]], rest[1 + rest[0] :]
+        return topic, payload, properties
+
+
+TOPICS = 20
+VALUE = 4000
+
+
+def value(update):
+    return b"%08d" % update + b"x" * VALUE
+
+
+def test_a_reader_that_stopped_is_sent_the_newest_value_of_each_topic(node):
+    """4 MB are published to a client that reads nothing; it gets what its socket held, and then the last values."""
+    slow, publisher = Raw(node.mqtt, "slow"), Raw(node.mqtt, "publisher")
+    assert slow.subscribe("slow/#") == 0
+    for update in range(1000):
+        publisher.publish(f"slow/{update % TOPICS}", value(update))
+    publisher.settle()
+    seen, count = {}, 0
+    while len(seen) < TOPICS or any(int(v) < 1000 - TOPICS for v in seen.values()):
+        topic, payload, _ = slow.message()
+        assert int(payload[:8]) >= int(seen.get(topic, 0)), "a value came after a newer one"
+        seen[topic] = payload[:8]
+        count += 1
+    assert count < 500, "what was owed was a queue"
+    assert {topic: int(v) for topic, v in seen.items()} == {f"slow/{n}": 1000 - TOPICS + n for n in range(TOPICS)}
+
+
+def test_every_message_or_a_gap_that_is_told(node):
+    """With `all`, messages beyond the limit are missing, and the next one says how many."""
+    slow, publisher = Raw(node.mqtt, "all"), Raw(node.mqtt, "publisher")
+    assert slow.subscribe("all", [("tieline-slow", "all")]) == 0
+    for update in range(1000):
+        publisher.publish("all", value(update))
+    publisher.settle()
+    due, lost = 0, 0
+    while due < 1000:
+        _, payload, properties = slow.message()
+        if properties:
+            assert properties[1:15] == text("tieline-lost")
+            missing = int(properties[17:])
+            due, lost = due + missing, lost + missing
+        assert int(payload[:8]) == due
+        due += 1
+    assert lost > 0
+
+
+def test_a_client_that_wants_everything_or_nothing_is_ended(node):
+    slow, publisher = Raw(node.mqtt, "end"), Raw(node.mqtt, "publisher")
+    assert slow.subscribe("end", [("tieline-slow", "disconnect")]) == 0
+    for update in range(1000):
+        publisher.publish("end", value(update))
+    publisher.settle()
+    with pytest.raises((AssertionError, ConnectionError)):
+        while True:
+            slow.message()
+
+
+def test_wishes_that_cannot_be_are_refused(node):
+    client = Raw(node.mqtt, "wrong")
+    assert client.subscribe("a", [("tieline-window", "101")]) == 0x83
+    assert client.subscribe("a", [("tieline-window", "100"), ("tieline-throttle", "1000")]) == 0
