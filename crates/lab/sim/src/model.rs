@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tieline_core::{Instant, Now};
 use tieline_dnp3::app::{CommandStatus, Found, Fragment, Function, Walk};
 use tieline_dnp3::endpoint::{Endpoint, EndpointConfig, Received, Role};
+use tieline_dnp3::lean::{LeanConfig, Side};
 use tieline_dnp3::link::LinkAddress;
 use tieline_dnp3::master::{Master, MasterEvent, OfflineReason, TaskOutcome};
 use tieline_dnp3::outstation::{ControlHandler, Operate, Outstation, OutstationEvent};
@@ -136,7 +137,7 @@ impl Model {
     #[must_use]
     pub fn new(is_told: bool) -> Self {
         let points = usize::from(POINTS) * TYPES.len();
-        let listener = |role, local| Endpoint::new(EndpointConfig::new(role, LinkAddress::new(local)));
+        let (sent, fed) = listeners();
         Self {
             records: Vec::new(),
             unstored: Vec::new(),
@@ -149,8 +150,8 @@ impl Model {
             dropped: 0,
             untold_drop: false,
             awaiting: Default::default(),
-            sent: listener(Role::Master, 1),
-            fed: listener(Role::Outstation, 10),
+            sent,
+            fed,
             confirms_before: 0,
             is_ready: false,
             given: 0,
@@ -214,6 +215,18 @@ impl Model {
         // The integrity poll that follows a restart brings what was lost.
         self.untold_drop = false;
         self.outstation_disconnected();
+    }
+
+    /// Reads what goes over a connection that begins as its two ends do: in link frames, or in lean messages once
+    /// they agree on them.
+    pub fn outstation_connected(&mut self, outstation: &Outstation) {
+        (self.sent, self.fed) = listeners();
+        for (listener, side) in [(&mut self.sent, Side::Offers), (&mut self.fed, Side::Accepts)] {
+            listener.set_lean(outstation.config().lean.map(|lean| LeanConfig { side, ..lean }));
+            listener.handle_connected(self.now.mono);
+            // An end whose peer offers nothing hears frames after its own offer.
+            listener.poll_transmit(&mut Vec::new());
+        }
     }
 
     /// Partial frames are forgotten.
@@ -429,6 +442,9 @@ impl Owner<Outstation> for Model {
         while !rest.is_empty() {
             let (used, received) = self.sent.handle_input(rest);
             rest = &rest[used..];
+            if used == 0 && received.is_none() {
+                break;
+            }
             if let Some(Received::Fragment { .. }) = received {
                 self.note_sent();
                 self.sent.release();
@@ -437,13 +453,21 @@ impl Owner<Outstation> for Model {
     }
 }
 
+/// Who reads what the outstation sends, as its master would, and what it is fed, as itself.
+fn listeners() -> (Endpoint, Endpoint) {
+    let listener = |role, local| Endpoint::new(EndpointConfig::new(role, LinkAddress::new(local)));
+    (listener(Role::Master, 1), listener(Role::Outstation, 10))
+}
+
 /// The confirms among octets that an outstation takes.
 fn confirms(listener: &mut Endpoint, octets: &[u8]) -> Vec<(bool, u8)> {
     let (mut rest, mut found) = (octets, Vec::new());
     loop {
         let (used, received) = listener.handle_input(rest);
         rest = &rest[used..];
-        if received.is_none() && rest.is_empty() {
+        // What it answers to an offer, its machine sends.
+        while listener.poll_transmit(&mut Vec::new()) {}
+        if received.is_none() && (used == 0 || rest.is_empty()) {
             return found;
         }
         if let Ok(fragment) = Fragment::parse(listener.fragment())

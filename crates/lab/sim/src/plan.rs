@@ -4,6 +4,7 @@ use crate::{Carriage, Choices};
 use std::time::Duration;
 use tieline_dnp3::Classes;
 use tieline_dnp3::endpoint::LinkService;
+use tieline_dnp3::lean::{Carrier, LeanConfig, Side};
 use tieline_dnp3::master::{MasterConfig, TimeSync};
 use tieline_dnp3::outstation::{EventLimits, OutstationConfig, UnsolicitedConfig};
 
@@ -90,8 +91,17 @@ impl Plan {
             count: choices.between(5, 60),
             pause_ms: choices.pick(&[500, 100, 2000, 8000]),
         };
+        if plan.carriage == Carriage::Stream && choices.chance(30) {
+            // Two in five offer or accept in vain: both ends speak link frames then.
+            let (offers, accepts) =
+                choices.pick(&[(true, true), (true, true), (true, true), (true, false), (false, true)]);
+            let lean = |side| LeanConfig { side, carrier: Carrier::Stream };
+            plan.master.lean = offers.then(|| lean(Side::Offers));
+            plan.outstation.lean = accepts.then(|| lean(Side::Accepts));
+        }
         // Frames that are repeated must come in the time of a response.
-        plan.link = (plan.delay_ms <= 50 && choices.chance(20)).then(|| LinkService {
+        let speaks_frames = plan.master.lean.is_none() && plan.outstation.lean.is_none();
+        plan.link = (speaks_frames && plan.delay_ms <= 50 && choices.chance(20)).then(|| LinkService {
             confirms: true,
             timeout: choices.millis(200, 400),
             retries: octet(choices, 3),

@@ -91,10 +91,11 @@ impl World {
     pub fn new(mut choices: Choices, is_told: bool) -> Self {
         let plan = Plan::draw(&mut choices);
         let model = Model::new(is_told);
+        let master = Seat::new(control_centre(&plan, &mut choices));
         let now = Now { mono: Instant::ZERO, utc: Timestamp::from_millis(1_800_000_000_000) };
         Self {
             now,
-            master: Seat::new(control_centre(&plan)),
+            master,
             outstation: Seat::new(device(&plan, &model)),
             to_master: Pipe::new(plan.carriage, plan.delay_ms),
             to_outstation: Pipe::new(plan.carriage, plan.delay_ms),
@@ -419,8 +420,9 @@ fn device(plan: &Plan, model: &Model) -> Outstation {
 }
 
 /// The master as its process starts.
-fn control_centre(plan: &Plan) -> Master {
+fn control_centre(plan: &Plan, choices: &mut Choices) -> Master {
     let mut master = Master::new(plan.master);
+    master.vary(choices.below(16));
     master.set_link_service(plan.link);
     master
 }

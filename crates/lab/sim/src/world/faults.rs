@@ -42,6 +42,7 @@ impl World {
             }
             Side::Outstation => {
                 self.model.outstation_disconnected();
+                self.model.outstation_connected(&self.outstation.machine);
                 self.outstation.connect(self.now, connection, &mut self.model);
             }
         }
@@ -124,7 +125,7 @@ impl World {
         self.to_master.clear();
         self.model.master_dies();
         let messages = self.master.messages;
-        self.master = Seat::new(control_centre(&self.plan));
+        self.master = Seat::new(control_centre(&self.plan, &mut self.choices));
         self.master.messages = messages;
     }
 
