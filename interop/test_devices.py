@@ -48,9 +48,8 @@ def test_flags_and_device_time_survive(start_node):
             outstation.do(f"update analog 2 {number} flags={octet:#x} time={T + number}")
             value = node.wait_value(device.point("analog", 2), v=number, q=verdict)
             assert value["why"] == [reason], value
-        rows = [(row["v"], row["q"]) for row in node.history(device.point("analog", 2))]
         for number, (_, _, verdict) in enumerate(flags):
-            assert (number, verdict) in rows, rows
+            node.wait_history(device.point("analog", 2), v=number, q=verdict)
 
 
 def test_an_outstation_that_dies_and_comes_back(outstation, start_node):
