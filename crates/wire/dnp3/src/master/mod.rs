@@ -73,8 +73,8 @@ pub struct Master {
     unsolicited: Confirms,
     /// Of the next request.
     sequence: Sequence,
-    /// Fingerprints of the last unsolicited response and of the one before, which a network may bring again after it.
-    last_unsolicited: [u64; 2],
+    /// Unsolicited responses that may come again.
+    known: receive::Known,
     /// As of the last fragment.
     iin: Iin,
     /// What the next event poll asks for.
@@ -242,7 +242,7 @@ impl Master {
             solicited: Confirms::default(),
             unsolicited: Confirms::default(),
             sequence: Sequence::default(),
-            last_unsolicited: [0; 2],
+            known: receive::Known::default(),
             iin: Iin::NONE,
             classes_due: Classes::NONE,
             time_set_at: None,
@@ -426,7 +426,7 @@ impl Machine for Master {
         self.transport = Transport::Down;
         self.endpoint.reset();
         (self.reading, self.solicited, self.unsolicited) = (None, Confirms::default(), Confirms::default());
-        (self.last_unsolicited, self.timers) = ([0; 2], Timers::default());
+        (self.known, self.timers) = (receive::Known::default(), Timers::default());
         let lost = |maybe_operated| TaskOutcome::ConnectionLost { maybe_operated };
         if let Some(pending) = self.pending.take()
             && let Some(token) = pending.work.token()

@@ -42,6 +42,15 @@ struct Brings {
     files: bool,
 }
 
+/// Fingerprints of unsolicited responses that may come again; 0 is none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Known {
+    /// The last that was taken and the one before, which a network may bring again after it.
+    taken: [u64; 2],
+    /// The last that came too early.
+    refused: u64,
+}
+
 /// How far the object headers of a fragment can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Readable {
@@ -185,10 +194,15 @@ impl Master {
             return;
         }
         self.heard();
-        self.handle_indications(now, iin, true, false);
         let fingerprint = fingerprint(self.endpoint.fragment());
-        let [last, _] = self.last_unsolicited;
-        if self.last_unsolicited.contains(&fingerprint) {
+        let is_duplicate = self.known.taken.contains(&fingerprint);
+        // Objects that come again come under the indications of the first time, and IIN1.7 may have been cleared since:
+        // where start-up takes longer than the time between repetitions, it would begin again for ever. Without objects
+        // it may as well be the first response after another restart.
+        if empty || !(is_duplicate || self.known.refused == fingerprint) {
+            self.handle_indications(now, iin, true, false);
+        }
+        if is_duplicate {
             self.counters.duplicates += 1;
             // A confirm that the owner holds stays held: the outstation repeats because it waits for it.
             if control.con && !self.unsolicited.is_held() {
@@ -200,9 +214,11 @@ impl Master {
             // Its values would be older than those of the integrity poll, which brings the events too. Once disabling
             // is answered, what still comes is confirmed: an outstation lets reads wait for that.
             self.counters.too_early += 1;
+            self.known.refused = fingerprint;
             return;
         }
-        self.last_unsolicited = [fingerprint, last];
+        let [last, _] = self.known.taken;
+        self.known.taken = [fingerprint, last];
         self.counters.unsolicited += 1;
         if !empty {
             self.begin_reading(control, brings, true);

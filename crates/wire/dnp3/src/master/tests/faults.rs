@@ -186,3 +186,59 @@ fn an_answer_to_a_read_of_somebody_before_is_not_confirmed() {
          > C1 01 3C0206 3C0306 3C0406 3C0106",
     );
 }
+
+#[test]
+fn a_repeated_report_tells_no_restart_again() {
+    check(
+        MasterConfig::default(),
+        "connect
+         > C0 15 3C0206 3C0306 3C0406
+         < F3 82 8000 0201 17 01 03 81
+         ! online
+         ! restarted
+         ! iin 0080
+         < C0 81 8000
+         > C1 02 5001 00 07 07 00
+         < C1 81 0000
+         ! iin 0000
+         > C2 15 3C0206 3C0306 3C0406
+         < F3 82 8000 0201 17 01 03 81          // too early again
+         silent
+         < C2 81 0000
+         > C3 01 3C0206 3C0306 3C0406 3C0106
+         < F3 82 8000 0201 17 01 03 81
+         ! binary 3 = true event unsolicited
+         ! end unsolicited
+         > D3 00
+         < F3 82 8000 0201 17 01 03 81          // the confirm was lost
+         > D3 00
+         < C3 81 0000
+         ! end
+         > C4 14 3C0206 3C0306 3C0406
+         < C4 81 0000
+         ! ready",
+    );
+}
+
+#[test]
+fn the_same_null_response_tells_another_restart() {
+    check(
+        quiet(),
+        "connect
+         ! ready
+         < F0 82 8000
+         ! online
+         ! restarted
+         ! iin 0080
+         > D0 00
+         > C0 02 5001 00 07 07 00
+         < C0 81 0000
+         ! iin 0000
+         ! ready
+         < F0 82 8000
+         ! restarted
+         ! iin 0080
+         > D0 00
+         > C1 02 5001 00 07 07 00",
+    );
+}
