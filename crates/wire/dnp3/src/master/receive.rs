@@ -4,8 +4,7 @@ use super::task::Meaning;
 use super::timers::Timer;
 use super::work::{Duties, Duty, Work, classes_of};
 use super::{
-    Addressee, Answer, Confirm, Confirms, Health, Master, MasterEvent, OfflineReason, Pending, Reading, TaskOutcome,
-    TimeSync,
+    Addressee, Answer, Confirm, Confirms, Health, Master, MasterEvent, OfflineReason, Reading, TaskOutcome, TimeSync,
 };
 use crate::Iin;
 use crate::app::{AppControl, Found, Fragment, Function, Headers, Walk};
@@ -286,7 +285,7 @@ impl Master {
             self.counters.overflows += 1;
             self.events.push_back(MasterEvent::EventsLost);
         }
-        self.read_after_overflow(now, iin, overflow);
+        self.read_after_overflow(now, iin, unsolicited, overflow);
         let rested = self.time_set_at.is_none_or(|at| now.mono >= at + self.config.time_sync_interval_min);
         if iin.contains(Iin::NEED_TIME) && self.config.time_sync != TimeSync::Never && rested {
             self.duties.add(Duty::SyncTime);
@@ -305,17 +304,21 @@ impl Master {
 
     /// Where events were lost, present values must be read: at once when IIN2.3 comes up, again when it goes, and now
     /// and then while it stays, because it says nothing of when the last event was lost.
-    fn read_after_overflow(&mut self, now: Now, iin: Iin, came_up: bool) {
+    fn read_after_overflow(&mut self, now: Now, iin: Iin, unsolicited: bool, came_up: bool) {
         let is_up = iin.contains(Iin::EVENT_BUFFER_OVERFLOW);
         if self.config.integrity.is_empty() || !(is_up || self.iin.contains(Iin::EVENT_BUFFER_OVERFLOW)) {
             return;
         }
-        let answers_integrity =
-            |pending: &Pending| pending.work == Work::Duty(Duty::Integrity) && pending.fragments == 1;
+        let pending = self.pending.as_mut().filter(|pending| pending.work == Work::Duty(Duty::Integrity));
+        let fragments = pending.as_ref().map_or(0, |pending| pending.fragments);
         if came_up || !is_up {
             self.timers.clear(Timer::Overflow);
             self.duties.add(Duty::Integrity);
-        } else if self.pending.as_ref().is_some_and(answers_integrity) {
+            // Values that this answer brought before may be older than what was lost.
+            if let Some(pending) = pending {
+                pending.void |= fragments > u16::from(!unsolicited);
+            }
+        } else if !unsolicited && fragments == 1 {
             // Its values are as new as the bit.
             self.timers.clear(Timer::Overflow);
         } else if !self.timers.is_set(Timer::Overflow) {

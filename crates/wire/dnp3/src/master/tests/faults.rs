@@ -242,3 +242,32 @@ fn the_same_null_response_tells_another_restart() {
          > C1 02 5001 00 07 07 00",
     );
 }
+
+#[test]
+fn an_overflow_that_ends_amid_an_answer_is_read_after() {
+    let config = MasterConfig { integrity: Classes::CLASS_0, ..quiet() };
+    check(
+        config,
+        "connect
+         > C0 01 3C0106
+         < A0 81 0008 0102 00 03 03 81
+         ! online
+         ! events lost
+         ! iin 0800
+         ! binary 3 = true
+         ! end
+         > C0 00
+         < F0 82 0000                           // an event of input 3 was lost since
+         ! iin 0000
+         > D0 00
+         < 41 81 0000 0102 00 04 04 81
+         ! binary 4 = true
+         ! end
+         > C2 01 3C0106
+         < C2 81 0000 0102 00 03 04 01 81
+         ! binary 3 = false
+         ! binary 4 = true
+         ! end
+         ! ready",
+    );
+}
