@@ -275,10 +275,10 @@ impl Master {
                 self.duties.add(Duty::ClearRestart);
             }
             self.ready &= !self.duties.is_starting() && !self.config.clear_restart;
-            // What was done before the restart is undone; what this fragment answers was done after it, and enabling
-            // is undone by the procedures that begin again.
-            if let Some(pending) = self.pending.as_mut().filter(|pending| !pending.unsent) {
-                pending.void = unsolicited || pending.work == Work::Duty(Duty::Enable);
+            // What was done before the restart is undone; what this fragment answers was done after it. Enabling, even
+            // where it has yet to be repeated, is undone by the procedures that begin again.
+            if let Some(pending) = &mut self.pending {
+                pending.void = (unsolicited && !pending.unsent) || pending.work == Work::Duty(Duty::Enable);
             }
         }
         if overflow {

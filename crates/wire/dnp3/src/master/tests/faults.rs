@@ -271,3 +271,31 @@ fn an_overflow_that_ends_amid_an_answer_is_read_after() {
          ! ready",
     );
 }
+
+#[test]
+fn a_restart_before_enabling_is_repeated_leaves_that_due() {
+    let config = MasterConfig { integrity: Classes::NONE, ..MasterConfig::default() };
+    check(
+        config,
+        "connect
+         > C0 15 3C0206 3C0306 3C0406
+         < C0 81 0000
+         ! online
+         > C1 14 3C0206 3C0306 3C0406
+         wait 5000
+         < F0 82 8000                           // before the repetition is sent
+         ! restarted
+         ! iin 0080
+         > D0 00
+         > C2 14 3C0206 3C0306 3C0406
+         < C2 81 8000
+         > C3 02 5001 00 07 07 00
+         < C3 81 0000
+         ! iin 0000
+         > C4 15 3C0206 3C0306 3C0406
+         < C4 81 0000
+         > C5 14 3C0206 3C0306 3C0406
+         < C5 81 0000
+         ! ready",
+    );
+}
