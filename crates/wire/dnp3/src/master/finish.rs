@@ -102,7 +102,9 @@ impl Master {
     }
 
     fn finish_duty(&mut self, now: Now, duty: Duty, pending: &Pending, refused: bool) {
-        if pending.void {
+        // Another restart cannot be told while IIN1.7 is up: values from before it is cleared may be of before that one.
+        let too_soon = duty == Duty::Integrity && self.duties.contains(Duty::ClearRestart);
+        if pending.void || too_soon {
             return;
         }
         match duty {

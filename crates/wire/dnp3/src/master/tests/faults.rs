@@ -299,3 +299,27 @@ fn a_restart_before_enabling_is_repeated_leaves_that_due() {
          ! ready",
     );
 }
+
+#[test]
+fn values_from_before_a_restart_was_cleared_are_read_again() {
+    let config = MasterConfig { integrity: Classes::CLASS_0, ..quiet() };
+    check(
+        config,
+        "connect
+         > C0 01 3C0106
+         < C0 81 8000 0102 00 03 03 81
+         ! online
+         ! restarted
+         ! iin 0080
+         ! binary 3 = true
+         ! end
+         > C1 02 5001 00 07 07 00
+         < C1 81 0000                           // it restarted again before it saw the request
+         ! iin 0000
+         > C2 01 3C0106
+         < C2 81 0000 0102 00 03 03 01
+         ! binary 3 = false
+         ! end
+         ! ready",
+    );
+}
