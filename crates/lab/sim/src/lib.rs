@@ -31,6 +31,7 @@ mod model;
 mod pipe;
 mod plan;
 mod seat;
+mod secured;
 pub mod targets;
 mod world;
 
@@ -39,6 +40,7 @@ pub use model::{Model, Outputs};
 pub use pipe::{Carriage, Pipe};
 pub use plan::{Act, Plan};
 pub use seat::{Closed, Owner, Seat};
+pub use secured::SecurityPlan;
 pub use world::{Summary, World};
 
 use std::ops::Range;

@@ -1,5 +1,6 @@
 //! What one run is made of: how both stations are set up, what carries their octets, and what goes wrong.
 
+use crate::secured::SecurityPlan;
 use crate::{Carriage, Choices};
 use std::time::Duration;
 use tieline_dnp3::Classes;
@@ -21,6 +22,8 @@ pub struct Plan {
     pub outstation: OutstationConfig,
     /// Whether both link layers confirm their frames and repeat those that get lost.
     pub link: Option<LinkService>,
+    /// Secure authentication, where both ends have it.
+    pub secure: Option<SecurityPlan>,
     /// How often the owner of the master asks for events by itself.
     pub poll_every: Option<Duration>,
     /// The longest time between a value and its safe place, where confirms wait for it, in milliseconds.
@@ -85,6 +88,7 @@ impl Plan {
             master: master(choices),
             outstation: outstation(choices, unsolicited),
             link: None,
+            secure: None,
             poll_every,
             store_ms: choices.pick(&[10, 500, 3000]),
             acts,
@@ -107,6 +111,7 @@ impl Plan {
             retries: octet(choices, 3),
             keep_alive: None,
         });
+        plan.secure = choices.chance(15).then(|| SecurityPlan::draw(choices));
         plan
     }
 

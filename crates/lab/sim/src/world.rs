@@ -92,11 +92,12 @@ impl World {
         let plan = Plan::draw(&mut choices);
         let model = Model::new(is_told);
         let master = Seat::new(control_centre(&plan, &mut choices));
+        let outstation = Seat::new(device(&plan, &model, &mut choices));
         let now = Now { mono: Instant::ZERO, utc: Timestamp::from_millis(1_800_000_000_000) };
         Self {
             now,
             master,
-            outstation: Seat::new(device(&plan, &model)),
+            outstation,
             to_master: Pipe::new(plan.carriage, plan.delay_ms),
             to_outstation: Pipe::new(plan.carriage, plan.delay_ms),
             connection: 0,
@@ -399,7 +400,7 @@ fn value(point_type: PointType, index: u16, number: u32) -> Measurement {
 }
 
 /// The device as it starts: the points have their values, and no events.
-fn device(plan: &Plan, model: &Model) -> Outstation {
+fn device(plan: &Plan, model: &Model, choices: &mut Choices) -> Outstation {
     let mut database = Database::new();
     for point_type in TYPES {
         for (index, class) in
@@ -416,6 +417,9 @@ fn device(plan: &Plan, model: &Model) -> Outstation {
     }
     let mut outstation = Outstation::new(plan.outstation, database, Box::new(model.outputs.clone()));
     outstation.set_link_service(plan.link);
+    if let Some(secure) = &plan.secure {
+        outstation.set_security(secure.outstation(choices));
+    }
     outstation
 }
 
@@ -424,5 +428,8 @@ fn control_centre(plan: &Plan, choices: &mut Choices) -> Master {
     let mut master = Master::new(plan.master);
     master.vary(choices.below(16));
     master.set_link_service(plan.link);
+    if let Some(secure) = &plan.secure {
+        master.set_security(secure.master(choices));
+    }
     master
 }

@@ -141,7 +141,7 @@ impl World {
             self.dropped_before -= self.outstation.machine.stats().events_dropped;
         } else {
             let messages = self.outstation.messages;
-            self.outstation = Seat::new(device(&self.plan, &self.model));
+            self.outstation = Seat::new(device(&self.plan, &self.model, &mut self.choices));
             self.outstation.messages = messages;
         }
         self.outstation.machine.set_local(self.is_local);
