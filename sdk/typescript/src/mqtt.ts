@@ -19,17 +19,15 @@ interface Packet {
   cmd: string;
   messageId?: number;
   properties?: Properties;
+  subscriptions?: { topic: string }[];
+  granted?: unknown[];
 }
 
 /** What is used of a client of MQTT.js. */
 export interface Client {
   readonly connected: boolean;
   on(name: string, listener: (...words: never[]) => void): unknown;
-  subscribe(
-    filter: string,
-    options: { qos: 0; properties: Properties },
-    done: (error: Error | null, granted?: { qos: number }[], packet?: Packet) => void,
-  ): unknown;
+  subscribe(filter: string, options: { qos: 0; properties: Properties }): unknown;
   unsubscribe(filter: string, done: (error?: Error | null) => void): unknown;
   publish(topic: string, payload: string, options: { qos: 0 }): unknown;
 }
@@ -37,6 +35,8 @@ export interface Client {
 /** Joins a `Receiver` to a client of MQTT.js. */
 export class Deltas {
   private readonly wanted = new Set<string>();
+  /** Filters whose SUBSCRIBE was sent and not answered, by its packet identifier. */
+  private readonly asked = new Map<number, string>();
 
   constructor(
     private readonly client: Client,
@@ -45,8 +45,17 @@ export class Deltas {
   ) {
     client.on("connect", () => {
       receiver.handleDisconnect();
+      this.asked.clear();
       for (const filter of this.wanted) this.ask(filter);
     });
+    // MQTT.js tells the caller of `subscribe` only after it has handed over the messages that came behind the SUBACK.
+    client.on("packetsend", ((packet: Packet) => {
+      const filter = packet.cmd === "subscribe" && packet.subscriptions?.[0]?.topic;
+      if (filter && packet.properties?.userProperties?.[PROPERTY]) this.asked.set(packet.messageId ?? 0, filter);
+    }) as never);
+    client.on("packetreceive", ((packet: Packet) => {
+      if (packet.cmd === "suback") this.answered(packet);
+    }) as never);
     client.on("close", () => receiver.handleDisconnect());
     client.on("message", ((topic: string, payload: Uint8Array, packet: Packet) => {
       this.take(topic, payload, packet);
@@ -69,12 +78,17 @@ export class Deltas {
   }
 
   private ask(filter: string): void {
-    const properties = { userProperties: { [PROPERTY]: this.receiver.offer } };
-    this.client.subscribe(filter, { qos: 0, properties }, (error, granted, packet) => {
-      if (error || !granted?.some(({ qos }) => qos < 3)) return;
-      const answer = packet?.properties?.userProperties?.[PROPERTY];
-      this.receiver.handleSuback(filter, Array.isArray(answer) ? answer[0] : answer);
-    });
+    this.client.subscribe(filter, { qos: 0, properties: { userProperties: { [PROPERTY]: this.receiver.offer } } });
+  }
+
+  private answered({ messageId = 0, granted, properties }: Packet): void {
+    const filter = this.asked.get(messageId);
+    if (filter === undefined) return;
+    this.asked.delete(messageId);
+    const [code] = granted ?? [];
+    if (typeof code === "number" && code >= 0x80) return;
+    const answer = properties?.userProperties?.[PROPERTY];
+    this.receiver.handleSuback(filter, Array.isArray(answer) ? answer[0] : answer);
   }
 
   private take(topic: string, payload: Uint8Array, packet: Packet): void {
