@@ -31,10 +31,11 @@ class Sub(Lines):
 
     @staticmethod
     def _message(message):
+        payload = message["payload"]  # None where there is none
         try:
-            payload = json.loads(message["payload"])
+            payload = json.loads(payload or "null")
         except ValueError:
-            payload = message["payload"]
+            pass
         return message["retain"] == 1, message["topic"], payload
 
     def wait(self, topic, seconds=15.0, retained=None, payload=None, **members):

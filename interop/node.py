@@ -122,6 +122,18 @@ class Node:
         except ValueError:
             return status, text
 
+    def set(self, topic, value, method="PUT", **conditions):
+        """Sets or removes a value over HTTP; the status, the ETag and the JSON."""
+        headers = {"Content-Type": "text/plain"} | {name.replace("_", "-"): text for name, text in conditions.items()}
+        path = f"http://{self.http}/v1/topics/{urllib.parse.quote(topic)}"
+        asked = urllib.request.Request(path, None if value is None else value.encode(), headers, method=method)
+        try:
+            with urllib.request.urlopen(asked, timeout=30) as answer:
+                return answer.status, answer.headers["ETag"], json.load(answer)
+        except urllib.error.HTTPError as refused:
+            text = refused.read()
+            return refused.code, refused.headers["ETag"], json.loads(text) if text else None
+
     def get(self, topic):
         """The last value of a topic: for a point an object with v, q, t and perhaps why; None where there is none."""
         status, answer = self.request(f"/v1/topics/{urllib.parse.quote(topic)}")

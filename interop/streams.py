@@ -48,13 +48,17 @@ class Packet:
         self.kind, self.first, self.body, self.octets = first >> 4, first, body, octets
 
     def publish(self):
-        """(topic, payload, alias) of a PUBLISH of QoS 0."""
+        """(topic, payload, alias, marked as a delta) of a PUBLISH of QoS 0."""
         assert self.first & 0xF6 == 0x30, hex(self.first)
         length = struct.unpack(">H", self.body[:2])[0]
         topic, rest = self.body[2 : 2 + length].decode(), self.body[2 + length :]
         properties, payload = rest[1 : 1 + rest[0]], rest[1 + rest[0] :]
-        assert rest[0] < 128 and (not properties or (len(properties) == 3 and properties[0] == 0x23)), properties
-        return topic, payload, struct.unpack(">H", properties[1:])[0] if properties else None
+        assert rest[0] < 128
+        mark = user_property("tieline-delta", "1")
+        marked = properties.endswith(mark)
+        properties = properties.removesuffix(mark)
+        assert not properties or (len(properties) == 3 and properties[0] == 0x23), properties
+        return topic, payload, struct.unpack(">H", properties[1:])[0] if properties else None, marked
 
 
 def take(buffer):

@@ -13,8 +13,12 @@ import urllib.parse
 import urllib.request
 
 import paho.mqtt.client as mqtt
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
 import pytest
 from node import Node, tieline
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
 from waiting import until
 
 SECRET = "0123456789abcdef0123456789abcdef"
@@ -98,7 +102,7 @@ def token(seconds=600, **claims):
 class Client:
     """One paho client of MQTT 5 that is connected, or was refused."""
 
-    def __init__(self, node, user=None, password=None, name=""):
+    def __init__(self, node, user=None, password=None, name="", properties=None):
         self.got, self.acks, self.ended, self.subs = [], {}, [], {}
         self.client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, client_id=name, protocol=mqtt.MQTTv5)
         if user is not None:
@@ -110,7 +114,8 @@ class Client:
         self.client.on_publish = lambda _c, _u, mid, code, _p: self.acks.__setitem__(mid, code.value)
         self.client.on_subscribe = lambda _c, _u, mid, codes, _p: self.subs.__setitem__(mid, [c.value for c in codes])
         self.client.reconnect_delay_set(60, 60)
-        self.client.connect("127.0.0.1", node.mqtt_port)
+        clean = mqtt.MQTT_CLEAN_START_FIRST_ONLY if properties is None else False
+        self.client.connect("127.0.0.1", node.mqtt_port, clean_start=clean, properties=properties)
         self.client.loop_start()
         until(lambda: self.code is not None, lambda: "no CONNACK")
 
@@ -176,6 +181,43 @@ def test_what_a_role_allows_is_done_and_nothing_else(node):
     assert {("desk", "publish", "site/boss/a"), ("desk", "read", "other/#")} <= denied
 
 
+def asking(topic, payload, **properties):
+    """Arguments of a publish with properties."""
+    words = Properties(PacketTypes.PUBLISH)
+    for name, value in properties.items():
+        setattr(words, name, value)
+    return {"topic": topic, "payload": payload, "qos": 1, "properties": words}
+
+
+def test_who_asks_for_topics_gets_those_that_it_may_read(node):
+    with Client(node, "boss", "pw-boss", "boss") as boss, Client(node, "anna", "pw-anna", "asks") as anna:
+        boss.publish("site/secret/fetched", "hidden", retain=True)
+        boss.publish("site/fetched", "seen", retain=True)
+        assert anna.subscribe("reply/asks/#") == 1
+        assert anna.subscribe("$topics/+/site/#") == 0 and anna.subscribe("$topics/added/other/#") == 0x87
+        for request in ({"filter": "#"}, {"filter": "site/#", "values": False}):
+            anna.client.publish(**asking("$fetch", json.dumps(request), ResponseTopic="reply/asks/1"))
+            until(lambda: any(topic == "reply/asks/1" for topic, _ in anna.got), lambda: anna.got)
+            answer = next(text for topic, text in anna.got if topic == "reply/asks/1")
+            names = {topic["topic"] for topic in json.loads(answer)["topics"]}
+            assert "site/fetched" in names and not any(name.startswith("site/secret") for name in names), names
+            assert "hidden" not in answer
+            anna.got.clear()
+        refused = [
+            ({"filter": "other/#"}, "reply/asks/1"),
+            ({"filter": "site/#"}, "site/boss/answers"),
+            ({"topic": "site/secret/fetched"}, "reply/asks/1"),
+        ]
+        for request, to in refused:
+            sent = anna.client.publish(**asking("$fetch", json.dumps(request), ResponseTopic=to))
+            until(lambda sent=sent: sent.mid in anna.acks, lambda: anna.acks)
+            assert anna.acks[sent.mid] == 0x87, request
+        boss.publish("site/secret/later", "hidden", retain=True)
+        boss.publish("site/later", "seen", retain=True)
+        until(lambda: ("$topics/added/site/later", "added") in anna.got, lambda: anna.got)
+        assert not any("secret" in topic for topic, _ in anna.got), anna.got
+
+
 def test_changes_reach_sessions_that_are_here(node):
     node.add("temp", "works")
     with until(lambda: admitted(node, "temp"), lambda: "temp is not let in") as temp:
@@ -188,6 +230,32 @@ def test_changes_reach_sessions_that_are_here(node):
         assert temp.ended[0] == 0x87
     phases = {line["phase"] for line in node.audit()}
     assert {"policy", "session_ended"} <= phases
+
+
+def test_what_waits_is_judged_again_when_rights_shrink(node):
+    """Away, and here behind a closed window: what was never sent goes, and is counted."""
+    node.add("temp2", "works")
+    properties = Properties(PacketTypes.CONNECT)
+    properties.SessionExpiryInterval, properties.ReceiveMaximum = 600, 1
+    with until(lambda: admitted(node, "temp2"), lambda: "temp2 is not let in"):
+        pass
+    come = lambda: Client(node, "temp2", "pw-temp2", "patient", properties)
+    with come() as patient:
+        assert patient.subscribe("site/#") == 1
+    narrow = ROLES + '[role.narrow]\nrules = ["allow read site/free/#"]\n'
+    (node.folder / "roles.toml").write_text(narrow)
+    with Client(node, "boss", "pw-boss", "boss") as boss:
+        for topic in ["site/free/1", "site/closed/1", "site/free/2", "site/closed/2"]:
+            assert boss.publish(topic, topic) in (0, 0x10)
+        before = node.metric("tieline_mqtt_withheld_total")
+        node.user("roles", "temp2", "--role", "narrow")
+        until(lambda: node.metric("tieline_mqtt_withheld_total") == before + 2, lambda: "what waits is not judged")
+        with come() as patient:
+            until(lambda: len(patient.got) >= 2, lambda: patient.got)
+            assert boss.publish("site/closed/3") in (0, 0x10) and boss.publish("site/free/3", "last") in (0, 0x10)
+            until(lambda: ("site/free/3", "last") in patient.got, lambda: patient.got)
+            assert [topic for topic, _ in patient.got] == ["site/free/1", "site/free/2", "site/free/3"]
+    node.user("remove", "temp2")
 
 
 def admitted(node, user):

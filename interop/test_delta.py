@@ -114,23 +114,25 @@ def payloads(name):
     return [bytes.fromhex(line[1:]) for line in part[::2]], [expected(line[2:]) for line in part[1::2]]
 
 
-def test_a_receiver_decodes_only_what_was_agreed_and_asks_once():
+def test_a_receiver_decodes_only_what_is_marked_and_asks_once():
     said, _ = payloads("a measurement, about once a second")
     receiver = Receiver()
-    assert receiver.offer.startswith("point,batch,hunk")
+    assert receiver.offer.startswith("point,hunk")
     assert receiver.handle_suback("a/#", "point") == {"point"}
     assert receiver.handle_suback("b/#", None) == set()
     assert receiver.handle_publish("b/c", b"as it is") == [Value("b/c", b"as it is")]
-    assert receiver.handle_publish("a/x", said[0], alias=3)[0].value.value == 49.89
+    assert receiver.handle_publish("a/x", said[0], 3, marked=True)[0].value.value == 49.89
     assert receiver.handle_publish("", said[1], alias=3)[0].topic == "a/x"
     (lost,) = receiver.handle_publish("", said[3], alias=3)
     assert isinstance(lost, Lost) and receiver.handle_publish("", said[4], alias=3) == []
     assert (receiver.poll_resync(), receiver.poll_resync()) == ("a/x", None)
-    assert receiver.handle_publish("a/x", said[0])[0].value.value == 49.89
-    batch = bytes([3, len(said[1])]) + said[1]
-    assert receiver.handle_publish("$tieline/batch", batch)[0].value.value == 49.99
-    assert receiver.handle_publish("$tieline/batch", bytes([4, 1, 0])) == []
-    assert receiver.stats == {"values": 3, "deltas": 2, "lost": 1, "waiting": 1, "forgotten": 0, "malformed": 1}
+    assert receiver.handle_publish("a/x", said[0], marked=True)[0].value.value == 49.89
+    # A message of an overlapping subscription changes nothing, whether it has an alias or not.
+    assert receiver.handle_publish("a/x", b"plain") == [Value("a/x", b"plain")]
+    assert receiver.handle_publish("a/x", b"plain", 1) == [Value("a/x", b"plain")]
+    assert receiver.handle_publish("", b"plain", 1) == [Value("a/x", b"plain")]
+    assert receiver.handle_publish("a/x", said[1], alias=3)[0].value.value == 49.99
+    assert receiver.stats == {"values": 6, "deltas": 2, "lost": 1, "waiting": 1, "forgotten": 0}
     receiver.handle_unsuback("a/#")
     assert receiver.handle_publish("a/x", b"plain") == [Value("a/x", b"plain")]
 
@@ -161,10 +163,13 @@ class Script(threading.Thread):
         properties = body[3 : 3 + count]
         name = struct.unpack(">H", properties[1:3])[0]
         self.offer = (properties[3 : 3 + name].decode(), properties[5 + name :].decode())
-        granted = b"\x26" + field("tieline-delta") + field("point,batch")
+        granted = b"\x26" + field("tieline-delta") + field("point")
         self.write(0x90, body[:2] + bytes([len(granted)]) + granted + b"\0")
         for topic, alias, payload in self.publishes:
-            self.write(0x30, field(topic) + b"\x03\x23" + struct.pack(">H", alias) + payload)
+            properties = b"\x23" + struct.pack(">H", alias)
+            if topic:
+                properties += b"\x26" + field("tieline-delta") + field("1")
+            self.write(0x30, field(topic) + bytes([len(properties)]) + properties + payload)
         head, body = self.packet()
         length = struct.unpack(">H", body[:2])[0]
         self.asked = (body[2 : 2 + length].decode(), body[3 + length :].decode())

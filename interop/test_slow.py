@@ -4,6 +4,7 @@ import socket
 import struct
 
 import pytest
+from waiting import until
 
 
 @pytest.fixture
@@ -150,3 +151,28 @@ def test_wishes_that_cannot_be_are_refused(node):
     client = Raw(node.mqtt, "wrong")
     assert client.subscribe("a", [("tieline-window", "101")]) == 0x83
     assert client.subscribe("a", [("tieline-window", "100"), ("tieline-throttle", "1000")]) == 0
+
+
+def test_a_reader_that_stopped_is_seen(node):
+    """Sessions, metrics and `$SYS` say who is late, what waits, and that it is over."""
+    slow, publisher = Raw(node.mqtt, "slow"), Raw(node.mqtt, "publisher")
+    assert slow.subscribe("slow/#") == 0
+    for update in range(1000):
+        publisher.publish(f"slow/{update % TOPICS}", value(update))
+    publisher.settle()
+
+    def first():
+        return node.request("/v1/sessions")[1]["sessions"][0]
+
+    session = until(lambda: first()["late_ms"] > 0 and first(), "a session that is late")
+    assert (session["client"], session["blocked"]) == ("slow", True)
+    assert 0 < session["waiting"] <= TOPICS and session["conflated"] > 0, session
+    _, metrics = node.request("/metrics")
+    assert "\ntieline_mqtt_late_sessions 1\n" in metrics
+    _, status = node.request("/v1/status")
+    assert status["lag"]["sessions"] == 1 and status["lag"]["ms"] >= session["late_ms"] > 0
+    seen = {}
+    while any(int(seen.get(f"slow/{n}", 0)) < 1000 - TOPICS for n in range(TOPICS)):
+        topic, payload, _ = slow.message()
+        seen[topic] = payload[:8]
+    until(lambda: all(s["late_ms"] == 0 and s["waiting"] == 0 for s in node.request("/v1/sessions")[1]["sessions"]), first)

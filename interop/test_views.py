@@ -1,6 +1,7 @@
 """Views with clients that are not ours: derived topics come, change and go with their sources."""
 
 import json
+import signal
 
 import pytest
 from bus import Paho, Sub, publish
@@ -108,3 +109,50 @@ def test_what_a_view_makes_can_be_seen_without_a_node(node):
     bad.write_text("[[view]]\nname = 'a'\nfrom = 'a/+'\nto = 'a/x'\n")
     refused = tieline("views", "check", "--config", bad, check=False)
     assert refused.returncode == 1 and "views feed themselves: a → a" in refused.stderr
+
+
+def rewrite(node, old, new):
+    """Changes the configuration file of a node that runs."""
+    node.config.write_text(node.config.read_text().replace(old, new))
+
+
+def test_views_change_without_a_restart(node):
+    publish(node, "site/a/amps", '{"v":1,"q":"good"}', "-r")
+    publish(node, "list", '{"items":[{"name":"x","on":true,"size":3}]}', "-r")
+    until(lambda: node.get("total/amps") and node.get("item/x"), "what the first views derive")
+    with Sub(node, "current/#", "amps/#", "total/#", "item/#", qos=1) as sub:
+        sub.wait("amps/a", v=1)
+        rewrite(node, '"amps/{1}"', '"current/{1}"')
+        rewrite(node, '"amps/+"', '"current/+"')
+        done = tieline("views", "reload", "--http", node.http)
+        assert done.stdout == "4 views, 3 topics derived\n"
+        sub.wait("current/a", v=1)
+    assert node.get("amps/a") is None
+    assert node.get("total/amps") == {"v": 1.0, "q": "good", "n": 1}
+    # What the views derive is not for clients, from then on; what they no longer derive is.
+    publish(node, "site/b/amps", '{"v":2,"q":"good"}', "-r")
+    until(lambda: (node.get("total/amps") or {}).get("v") == 3.0, lambda: node.get("total/amps"))
+    status, _ = node.request("/v1/publish", {"topic": "current/z", "payload": 1, "retain": True})
+    assert status == 400
+    status, _ = node.request("/v1/publish", {"topic": "amps/z", "payload": 1, "retain": True})
+    assert status == 200
+
+
+def test_wrong_views_change_nothing_and_are_told(node):
+    publish(node, "site/a/amps", '{"v":1,"q":"good"}', "-r")
+    until(lambda: node.get("total/amps"), "the total")
+    rewrite(node, 'aggregate = "sum"', 'aggregate = "product"')
+    rewrite(node, 'delay = "5s"', 'delay = 5')
+    refused = tieline("views", "reload", "--http", node.http, check=False)
+    assert refused.returncode == 1
+    assert "view" in refused.stderr and "product" in refused.stderr and "delay" in refused.stderr, refused.stderr
+    publish(node, "site/a/amps", '{"v":7,"q":"good"}', "-r")
+    until(lambda: node.get("total/amps")["v"] == 7.0, lambda: node.get("total/amps"))
+
+
+def test_sighup_reads_views_anew(node):
+    publish(node, "site/a/amps", '{"v":1,"q":"good"}', "-r")
+    until(lambda: node.get("amps/a"), "the first view")
+    rewrite(node, '"amps/{1}"', '"current/{1}"')
+    node.process.process.send_signal(signal.SIGHUP)
+    until(lambda: node.get("current/a") and not node.get("amps/a"), "the other view")

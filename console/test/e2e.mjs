@@ -218,6 +218,28 @@ await run.test('devices show health, counters and points', async () => {
   await page.locator('#point-title').waitFor();
 });
 
+await run.test('sessions show who is behind and what was lost, busy topics beside them', async () => {
+  await go(page, '#/sessions');
+  await page.locator('#sessions').waitFor();
+  await until('busy topics', async () => (await page.locator('#busiest tbody tr').count()) > 0, 30_000);
+  const { sessions, connected } = await get('/v1/sessions?limit=1000');
+  await until('the count', async () => (await page.locator('.sessions .bar').textContent()).includes(`${connected} connected`));
+  const list = page.locator('#sessions [role=option]');
+  if (sessions.length > 0) {
+    await until('its clients', async () => (await list.count()) > 0);
+    await page.selectOption('#order', 'client');
+    const first = sessions.map((session) => session.client).sort()[0];
+    await until('another order', async () => (await list.first().textContent()).includes(first));
+  }
+  await run.shot(page, 'sessions');
+  await page.fill('#filter', 'no such client anywhere');
+  await page.locator('text=No client matches').waitFor();
+  await page.fill('#filter', '');
+  await page.locator('#busiest tbody button').first().click();
+  await page.locator('#point-title').waitFor();
+  await page.keyboard.press('Escape');
+});
+
 await run.test('the keyboard is enough', async () => {
   await page.evaluate(() => document.activeElement?.blur());
   for (const key of ['Escape', 'g', 't', '/']) await page.keyboard.press(key);
@@ -249,7 +271,7 @@ for (const colorScheme of ['light', 'dark']) {
     const other = await run.page(`${BASE}/`, { ...DESKTOP, colorScheme });
     const point = encodeURIComponent(subject.breaker);
     const device = encodeURIComponent(subject.online[0]);
-    for (const hash of ['#/topics', `#/topics?point=${point}`, `#/devices?device=${device}`, '#/status']) {
+    for (const hash of ['#/topics', `#/topics?point=${point}`, `#/devices?device=${device}`, '#/sessions', '#/status']) {
       await go(other, hash);
       await other.waitForTimeout(1_200);
       await accessible(other, hash);

@@ -15,8 +15,8 @@ const say = (words) => process.stdout.write(`${JSON.stringify(words, (_, word) =
 class Leaky extends Receiver {
   drops = 0;
 
-  handlePublish(topic, payload, alias) {
-    if (this.drops === 0) return super.handlePublish(topic, payload, alias);
+  handlePublish(topic, payload, ...how) {
+    if (this.drops === 0) return super.handlePublish(topic, payload, ...how);
     this.drops -= 1;
     say({ dropped: payload[0] >> 5 });
     return [];

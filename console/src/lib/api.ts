@@ -73,6 +73,38 @@ export interface Device {
   stats?: Record<string, number | string | null>;
 }
 
+/** An MQTT client that is connected. */
+export interface Session {
+  client: string;
+  late_ms: number;
+  waiting: number;
+  waiting_octets: number;
+  blocked: boolean;
+  deltas: boolean;
+  subscriptions: number;
+  messages_per_s: number;
+  octets_per_s: number;
+  messages_out: number;
+  octets_out: number;
+  conflated: number;
+  dropped: number;
+}
+
+export type SessionOrder = 'lag' | 'waiting' | 'rate' | 'conflated' | 'dropped' | 'client';
+
+export interface SessionsPage {
+  sessions: Session[];
+  connected: number;
+  away: number;
+}
+
+/** A topic with many updates. */
+export interface BusyTopic {
+  topic: string;
+  updates_per_s: number;
+  octets_per_s: number;
+}
+
 export interface HistoryRow {
   t: string;
   v: unknown;
@@ -171,6 +203,9 @@ export const api = {
   device: (topic: string) => get<Device>(`/v1/devices/${topicPath(topic)}`),
   points: (filter: string, after: string | null) =>
     get<{ points: PointMeta[]; next: string | null }>('/v1/points', { filter, after, limit: 1000 }),
+  sessions: (order: SessionOrder, client: string, limit: number) =>
+    get<SessionsPage>('/v1/sessions', { order, client: client || null, limit }),
+  busiest: async (limit: number) => (await get<{ topics: BusyTopic[] }>('/v1/busiest', { limit })).topics,
   history: (query: { topic: string; from: string; to: string; every?: string | null; agg?: string; limit: number }) =>
     get<HistoryRow[]>('/v1/history', { ...query, format: 'json' }),
   audit: async (topic: string, limit: number) =>

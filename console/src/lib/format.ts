@@ -80,6 +80,15 @@ export function countText(n: number): string {
   return `${(n / 1e9).toFixed(1)}G`;
 }
 
+/** Octets in at most seven characters: 999 B, 12.3 KiB, 4.6 MiB. */
+export function octetsText(n: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let [value, unit] = [n, 0];
+  // What would be shown as 1024.0 is shown in the next unit.
+  while (value >= 1023.95 && unit + 1 < units.length) [value, unit] = [value / 1024, unit + 1];
+  return `${unit === 0 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
+}
+
 /** 09:36:00.123 in the chosen zone, or without the milliseconds. */
 export function clockText(ms: number, millis = false): string {
   const d = shifted(ms);

@@ -1,6 +1,6 @@
 // Where the user is, kept in the address so that every view can be linked, reloaded and left with Back.
 
-export type View = 'topics' | 'devices' | 'status';
+export type View = 'topics' | 'devices' | 'sessions' | 'status';
 
 export interface Route {
   view: View;
@@ -10,7 +10,7 @@ export interface Route {
   device: string | null;
 }
 
-const VIEWS: readonly View[] = ['topics', 'devices', 'status'];
+const VIEWS: readonly View[] = ['topics', 'devices', 'sessions', 'status'];
 
 /** Reads `#/devices?device=…&point=…`; whatever is unknown is the topics view. */
 export function parseRoute(hash: string): Route {

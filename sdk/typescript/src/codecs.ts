@@ -25,7 +25,7 @@ export class Codecs {
 
   /** All that is taken, in order of preference. */
   get names(): string[] {
-    return ["point", "batch", ...[...this.known.values()].map(({ name }) => name)];
+    return ["point", ...[...this.known.values()].map(({ name }) => name)];
   }
 
   /** The value that a delta makes of a base. */

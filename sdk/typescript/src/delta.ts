@@ -3,11 +3,11 @@
  *
  *     const receiver = new Receiver();
  *     receiver.handleSuback("feeder/#", "point,hunk");
- *     for (const event of receiver.handlePublish("feeder/amps", payload)) console.log(event);
+ *     for (const event of receiver.handlePublish("feeder/amps", payload, alias, marked)) console.log(event);
  */
 
 export { type Apply, Codecs, hunk } from "./codecs.js";
 export { type Decoded, Decoder } from "./decoder.js";
 export { Broken } from "./octets.js";
 export type { Point, PointValue, Verdict } from "./point.js";
-export { BATCH_TOPIC, type Event, type Limits, matches, PROPERTY, Receiver, RESYNC_TOPIC } from "./receiver.js";
+export { type Event, type Limits, MARK, matches, PROPERTY, Receiver, RESYNC_TOPIC } from "./receiver.js";

@@ -8,7 +8,7 @@
  * `Deltas` subscribes again after each reconnection: set `resubscribe: false`, so that the client does not do so too.
  */
 
-import { type Event, PROPERTY, Receiver, RESYNC_TOPIC } from "./receiver.js";
+import { type Event, MARK, PROPERTY, Receiver, RESYNC_TOPIC } from "./receiver.js";
 
 interface Properties {
   userProperties?: Record<string, string | string[]>;
@@ -92,7 +92,9 @@ export class Deltas {
   }
 
   private take(topic: string, payload: Uint8Array, packet: Packet): void {
-    for (const event of this.receiver.handlePublish(topic, payload, packet.properties?.topicAlias)) this.onEvent(event);
+    const { topicAlias, userProperties } = packet.properties ?? {};
+    const marked = [userProperties?.[PROPERTY]].flat().includes(MARK);
+    for (const event of this.receiver.handlePublish(topic, payload, topicAlias, marked)) this.onEvent(event);
     for (let ask = this.receiver.pollResync(); ask !== undefined; ask = this.receiver.pollResync()) {
       this.client.publish(RESYNC_TOPIC, ask, { qos: 0 });
     }

@@ -1,16 +1,15 @@
-/** The receiver's side of a connection: which topics come as deltas, their decoders, whose value is to be asked for. */
+/** The receiver's side of a connection: which messages are deltas, the decoders of their topics, whose value to ask for. */
 
 import { Codecs } from "./codecs.js";
 import { Decoder } from "./decoder.js";
-import { Broken, Cursor } from "./octets.js";
+import { Broken } from "./octets.js";
 import type { Point } from "./point.js";
 
-/** The user property by which deltas are agreed. */
+/** The user property by which deltas are agreed, and, with the value `MARK`, by which a PUBLISH says that it is one. */
 export const PROPERTY = "tieline-delta";
+export const MARK = "1";
 /** Where a topic's name is published to be sent its whole value. */
 export const RESYNC_TOPIC = "$tieline/resync";
-/** Where a server publishes several payloads at once. */
-export const BATCH_TOPIC = "$tieline/batch";
 
 /** A topic's value, whole (octets that came plain are octets too), or that it is unknown until the next value. */
 export type Event =
@@ -27,10 +26,10 @@ export interface Limits {
 
 /** One connection's receiver; it does no I/O. */
 export class Receiver {
-  readonly stats = { values: 0, deltas: 0, lost: 0, waiting: 0, forgotten: 0, malformed: 0 };
+  readonly stats = { values: 0, deltas: 0, lost: 0, waiting: 0, forgotten: 0 };
   private readonly filters = new Set<string>();
   private readonly topics = new Map<string, Decoder>();
-  private readonly aliases = new Map<number, string>();
+  private readonly aliases = new Map<number, { topic: string; marked: boolean }>();
   private readonly asks = new Set<string>();
   private readonly topicsMax: number;
   private readonly octetsMax: number;
@@ -53,7 +52,7 @@ export class Receiver {
     const names = this.codecs.names;
     const used = (answer ?? "").split(",").map((name) => name.trim()).filter((name) => names.includes(name));
     this.filters.delete(filter);
-    if (used.some((name) => name !== "batch")) this.filters.add(filter);
+    if (used.length > 0) this.filters.add(filter);
     this.forgetUnselected();
     return used;
   }
@@ -69,13 +68,19 @@ export class Receiver {
     for (const held of [this.filters, this.topics, this.aliases, this.asks]) held.clear();
   }
 
-  /** Takes a PUBLISH: its topic's name (may be empty where an alias says it), and the alias if it has one. */
-  handlePublish(topic: string, payload: Uint8Array, alias?: number): Event[] {
+  /**
+   * Takes a PUBLISH: its topic's name (may be empty where an alias says it), the alias if it has one, and whether it has
+   * the user property `PROPERTY`: `MARK`.
+   */
+  handlePublish(topic: string, payload: Uint8Array, alias?: number, marked = false): Event[] {
     if (alias !== undefined) {
-      if (topic) this.aliases.set(alias, topic);
-      else topic = this.aliases.get(alias) ?? "";
+      const known = this.aliases.get(alias);
+      if (marked || (topic && topic !== known?.topic)) this.aliases.set(alias, { topic, marked });
+      else if (known) ({ topic, marked } = known);
     }
-    return topic === BATCH_TOPIC ? this.batch(payload) : this.take(topic, payload);
+    if (marked) return this.take(topic, payload);
+    this.stats.values += 1;
+    return [{ kind: "value", topic, value: payload }];
   }
 
   /** The next topic whose name is to be published to `RESYNC_TOPIC`. */
@@ -87,32 +92,8 @@ export class Receiver {
     return undefined;
   }
 
-  private batch(payload: Uint8Array): Event[] {
-    const events: Event[] = [];
-    const cursor = new Cursor(payload);
-    let alias = 0;
-    try {
-      while (!cursor.isEmpty) {
-        const gap = cursor.length();
-        alias += gap;
-        const part = cursor.take(cursor.length());
-        const topic = this.aliases.get(alias);
-        if (gap === 0 || topic === undefined) throw new Broken("no topic alias");
-        events.push(...this.take(topic, part));
-      }
-    } catch (error) {
-      if (!(error instanceof Broken)) throw error;
-      this.stats.malformed += 1;
-    }
-    return events;
-  }
-
   private take(topic: string, payload: Uint8Array): Event[] {
     const decoder = this.topics.get(topic) ?? this.start(topic);
-    if (!decoder) {
-      this.stats.values += 1;
-      return [{ kind: "value", topic, value: payload }];
-    }
     const wasWaiting = decoder.isWaiting;
     try {
       const value = decoder.apply(payload);
@@ -132,9 +113,8 @@ export class Receiver {
     }
   }
 
-  /** A decoder for a topic that comes with deltas. */
-  private start(topic: string): Decoder | undefined {
-    if (!this.isSelected(topic)) return undefined;
+  /** A decoder for a topic. */
+  private start(topic: string): Decoder {
     const oldest = this.topics.size >= this.topicsMax ? this.topics.keys().next() : undefined;
     if (oldest && !oldest.done) {
       this.topics.delete(oldest.value);

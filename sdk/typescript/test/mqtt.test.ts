@@ -30,7 +30,8 @@ test("values are rebuilt, and what was lost is asked for", { timeout: 20_000 }, 
         say({ cmd: "suback", messageId: packet.messageId ?? 0, granted: [0], properties });
         for (const [at, payload] of [0, 1, 2, 5].map((which, at) => [at, SAID[which] ?? ""] as const)) {
           const topic = at === 0 ? "a/x" : "";
-          say({ cmd: "publish", topic, payload, qos: 0, dup: false, retain: false, properties: { topicAlias: 1 } });
+          const marked = at === 0 ? { userProperties: { "tieline-delta": "1" } } : {};
+          say({ cmd: "publish", topic, payload, qos: 0, dup: false, retain: false, properties: { topicAlias: 17, ...marked } });
         }
         socket.uncork();
       }
@@ -41,7 +42,7 @@ test("values are rebuilt, and what was lost is asked for", { timeout: 20_000 }, 
   const { port } = server.address() as AddressInfo;
   const client = connect(`mqtt://127.0.0.1:${port}`, {
     protocolVersion: 5,
-    properties: { topicAliasMaximum: 10 },
+    properties: { topicAliasMaximum: 20 },
     resubscribe: false,
     reconnectPeriod: 0,
   });

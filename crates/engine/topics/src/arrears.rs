@@ -52,6 +52,8 @@ pub struct Arrears {
     resting: BTreeMap<(Instant, TopicId), Lane>,
     /// When the lanes were last emptied.
     emptied: Option<Instant>,
+    /// Whether that matters to anything.
+    has_windows: bool,
     /// When the lanes open; none while they are empty.
     opens: Option<Instant>,
     conflated: u64,
@@ -74,6 +76,7 @@ impl Arrears {
             self.conflated += 1;
             return;
         }
+        self.has_windows |= wish.window() > 0;
         self.last_ticket = self.last_ticket.wrapping_add(1);
         self.owed.insert(topic, self.last_ticket);
         if let Some(free) = self.throttle(now, topic, wish) {
@@ -83,6 +86,20 @@ impl Arrears {
         let window = if lane == Lane::Protection { 0 } else { wish.window() };
         let opens = self.emptied.map_or(now, |emptied| (emptied + Duration::from_millis(window.into())).max(now));
         self.line_up(topic, lane, opens);
+    }
+
+    /// Whether a new value may be sent at once, past all this; then it has been. What is throttled never may.
+    pub fn pass(&mut self, now: Instant, lane: Lane, wish: Wish) -> bool {
+        let window = Duration::from_millis(wish.window().into());
+        // What comes together goes together.
+        let is_open = |emptied: Instant| emptied + window <= now || emptied == now;
+        let may =
+            wish.throttle() == 0 && self.is_empty() && (lane == Lane::Protection || self.emptied.is_none_or(is_open));
+        self.has_windows |= wish.window() > 0;
+        if may {
+            self.emptied = Some(now);
+        }
+        may
     }
 
     /// The next topic whose newest value may be sent, of the most urgent lane that has one.
@@ -141,6 +158,12 @@ impl Arrears {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.owed.is_empty()
+    }
+
+    /// Whether new ones would know as much: nothing is owed, counted or to be remembered.
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
+        self.is_empty() && self.throttles.is_empty() && self.conflated == 0 && !self.has_windows
     }
 
     /// Updates that were never sent because a newer one of their topic came first.
@@ -255,6 +278,21 @@ mod tests {
         assert_eq!((arrears.timeout(), arrears.conflated()), (Some(at(1000)), 1));
         assert_eq!((arrears.next(at(999)), arrears.next(at(1000))), (None, Some(TopicId(1))));
         assert!(arrears.is_empty() && arrears.timeout().is_none());
+    }
+
+    #[test]
+    fn what_may_go_at_once_passes_and_begins_a_window() {
+        let mut arrears = Arrears::default();
+        let wish = Wish::default().window_ms(50);
+        let monitoring = Lane::Monitoring;
+        assert!(arrears.pass(at(0), monitoring, wish) && arrears.pass(at(0), monitoring, wish));
+        assert!(!arrears.pass(at(49), monitoring, wish) && arrears.pass(at(49), Lane::Protection, wish));
+        assert!(!arrears.pass(at(98), monitoring, wish));
+        arrears.owe(at(98), TopicId(1), monitoring, wish);
+        assert_eq!((arrears.timeout(), arrears.pass(at(99), monitoring, wish)), (Some(at(99)), false));
+        assert_eq!((arrears.next(at(99)), arrears.pass(at(148), monitoring, wish)), (Some(TopicId(1)), false));
+        assert!(arrears.pass(at(149), monitoring, wish) && !arrears.pass(at(900), monitoring, wish.throttle_ms(10)));
+        assert!(!arrears.is_spent() && Arrears::default().is_spent());
     }
 
     #[derive(Clone, Debug)]

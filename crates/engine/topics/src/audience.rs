@@ -94,7 +94,8 @@ impl Audience<'_> {
     /// Whether nobody wants the topic.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.exact.is_empty() && self.set.is_empty()
+        // A filter that is there for those that narrow it may have no subscriber of its own.
+        self.exact.is_empty() && self.set.iter().all(|filter| self.filters[*filter as usize].list.is_empty())
     }
 
     /// Calls `each` once for every subscriber, ascending, except where `from` published the update and all of its

@@ -5,7 +5,7 @@
 //! meanwhile may or may not be.
 
 use crate::order::compare;
-use crate::{TopicId, Tree, View};
+use crate::{Selector, TopicId, Tree, View};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::format;
@@ -15,12 +15,14 @@ use core::ops::Bound;
 use tieline_core::{Filter, Topic};
 
 /// Topics looked at in one call at most: a bound on its time where a filter selects few of many.
-const SCANNED_MAX: usize = 8_192;
+pub(crate) const SCANNED_MAX: usize = 8_192;
 
 /// A place in the walk over the last values that a filter selects.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     filter: Filter,
+    /// What narrows it.
+    selector: Option<Selector>,
     /// The levels before the first wildcard.
     prefix: Box<str>,
     /// Whether the filter names one topic.
@@ -39,10 +41,19 @@ impl Snapshot {
     /// After `after`, which need not be in the tree.
     #[must_use]
     pub fn resume(filter: Filter, after: Option<Topic>) -> Self {
-        let literal = |level: &&str| *level != "+" && *level != "#";
-        let prefix = filter.levels().take_while(literal).collect::<Vec<_>>().join("/").into_boxed_str();
+        let prefix = filter.levels().take_while(is_literal).collect::<Vec<_>>().join("/").into_boxed_str();
         let is_exact = prefix.len() == filter.len();
-        Self { filter, prefix, is_exact, after, is_done: false }
+        Self { filter, selector: None, prefix, is_exact, after, is_done: false }
+    }
+
+    /// Of what a selector selects, too.
+    #[must_use]
+    pub fn narrowed(self, selector: Option<Selector>) -> Self {
+        Self { selector, ..self }
+    }
+
+    fn selects(&self, topic: &str) -> bool {
+        self.filter.matches(topic) && self.selector.as_ref().is_none_or(|selector| selector.matches(topic))
     }
 
     /// Whether the walk is over.
@@ -51,12 +62,56 @@ impl Snapshot {
         self.is_done
     }
 
-    fn is_behind(&self, topic: &str) -> bool {
+    /// The one topic that the filter selects, where it has no wildcards.
+    #[must_use]
+    pub fn topic(&self) -> Option<&str> {
+        self.is_exact.then_some(&*self.filter)
+    }
+
+    /// Goes back to the place after a topic that the walk has passed.
+    pub fn go_back(&mut self, after: &Topic) {
+        (self.after, self.is_done) = (Some(after.clone()), false);
+    }
+
+    /// Whether the topic, if it holds a value then, is still to come.
+    #[must_use]
+    pub fn awaits(&self, topic: &Topic) -> bool {
+        let is_ahead = self.after.as_ref().is_none_or(|after| compare(topic, after).is_gt());
+        !self.is_done && is_ahead && self.selects(topic)
+    }
+
+    /// The topic that the walk has come to.
+    pub(crate) const fn place(&self) -> Option<&Topic> {
+        self.after.as_ref()
+    }
+
+    /// Levels before the first wildcard.
+    pub(crate) fn prefix_levels(&self) -> usize {
+        self.filter.levels().take_while(is_literal).count()
+    }
+
+    /// Whether a path lies outside the span of topics that may be selected.
+    pub(crate) fn is_behind(&self, topic: &str) -> bool {
         let whole = self.prefix.is_empty() && !self.is_exact;
         !whole && (!is_within(topic, &self.prefix) || self.is_exact && topic.len() > self.prefix.len())
     }
 
-    fn start(&self) -> Bound<&str> {
+    /// Whether a path lies before the span.
+    pub(crate) fn is_ahead(&self, topic: &str) -> bool {
+        compare(topic, &self.prefix).is_lt()
+    }
+
+    /// What follows the span; none where it is all topics.
+    pub(crate) fn end(&self) -> Option<String> {
+        match (self.is_exact, self.prefix.is_empty()) {
+            (false, true) => None,
+            // `/` sorts first, so U+0001 is the next after all that stands below a name.
+            (false, false) => Some(format!("{}\u{1}", self.prefix)),
+            (true, _) => Some(format!("{}/", self.prefix)),
+        }
+    }
+
+    pub(crate) fn start(&self) -> Bound<&str> {
         let in_span = |after: &&Topic| self.prefix.is_empty() || is_within(after, &self.prefix);
         match &self.after {
             Some(after) if in_span(&after) => Bound::Excluded(after),
@@ -106,7 +161,7 @@ impl Tree {
                 break;
             }
             last = Some(topic);
-            if walk.filter.matches(topic) {
+            if walk.selects(topic) {
                 page.extend(self.view(TopicId(id)));
             }
         }
@@ -148,6 +203,10 @@ impl Tree {
         }
         Page { items, after: None }
     }
+}
+
+fn is_literal(level: &&str) -> bool {
+    !matches!(*level, "+" | "#")
 }
 
 fn is_within(topic: &str, branch: &str) -> bool {

@@ -18,7 +18,8 @@
 //! ```
 //!
 //! Topics that the same wildcard filters select share one set, so `#` over a million topics costs four octets a topic.
-//! A set is computed when a topic is first used after the set of *distinct* wildcard filters changed; a subscriber
+//! A filter that a selector narrows is a filter of its own, which the same set names where the selector selects the topic: an
+//! expression is matched when a set is computed, never for an update. A set is computed when a topic is first used after the set of *distinct* wildcard filters changed; a subscriber
 //! that comes to or leaves a filter that others hold invalidates nothing. A topic whose subscribers stand in one list
 //! is walked as a slice; several lists are merged, because MQTT wants one delivery with all subscription identifiers
 //! (MQTT 5.0 section 3.3.4).
@@ -28,6 +29,8 @@
 //! [`Arrears`] of one subscriber that cannot be sent everything at once: the topics, not the values. What may be owed
 //! is bounded by its subscriptions.
 //!
+//! [`Notices`] of one subscriber that wants to know which topics come and go: a set of topics, too.
+//!
 //! # Limits
 //!
 //! | limit | when full | counter |
@@ -36,6 +39,7 @@
 //! | [`Limits::payload_octets_max`] | the update is refused | [`Stats::refused`] |
 //! | [`Limits::octets_max`] | idle topics are forgotten, then refused | [`Stats::idle_forgotten`], [`Stats::refused`] |
 //! | [`Limits::subscriptions_max`], [`Limits::subscriber_subscriptions_max`] | the subscription is refused | [`Stats::refused`] |
+//! | [`Limits::selectors_max`] | the subscription is refused | [`Stats::refused`] |
 //! | [`Limits::idle_max`] | the topic that has been idle longest is forgotten | [`Stats::idle_forgotten`] |
 //! | [`Limits::set_octets_max`] | all sets are computed anew | [`Stats::sets_flushed`] |
 //!
@@ -65,9 +69,16 @@ extern crate alloc;
 mod arrears;
 mod audience;
 mod browse;
+mod busiest;
+mod condition;
+mod fetch;
 mod limits;
 mod list;
+mod notices;
 mod order;
+mod removal;
+mod selector;
+mod series;
 mod slots;
 mod subscribe;
 mod tree;
@@ -77,8 +88,15 @@ mod wish;
 pub use arrears::{Arrears, Lane};
 pub use audience::{Audience, Match};
 pub use browse::{Child, Page, Snapshot};
+pub use busiest::{Busiest, Busy};
+pub use condition::{Condition, Unmet};
+pub use fetch::Fetch;
 pub use limits::{Limits, Stats, TreeError};
 pub use list::SubscriberId;
+pub use notices::{Notice, Notices, Watch};
+pub use removal::{Lives, Removal};
+pub use selector::{Selector, SelectorError};
+pub use series::{Event, Keep, Range, Series};
 pub use subscribe::{Options, RetainHandling, Subscribed};
 pub use tree::{Applied, Change, TopicId, Tree, View};
 pub use wish::{Slow, Wish};

@@ -19,6 +19,8 @@ pub struct Limits {
     pub idle_max: usize,
     /// Octets of the cached sets of wildcard filters.
     pub set_octets_max: usize,
+    /// Distinct selectors of subscriptions: each is matched with each topic that its filter selects, once.
+    pub selectors_max: usize,
 }
 
 impl Default for Limits {
@@ -31,6 +33,7 @@ impl Default for Limits {
             subscriber_subscriptions_max: 1_000_000,
             idle_max: 65_536,
             set_octets_max: 256 << 20,
+            selectors_max: 256,
         }
     }
 }
@@ -65,6 +68,11 @@ pub enum TreeError {
         /// [`Limits::subscriber_subscriptions_max`].
         max: usize,
     },
+    /// As many selectors narrow subscriptions as may.
+    SelectorsFull {
+        /// [`Limits::selectors_max`].
+        max: usize,
+    },
 }
 
 impl fmt::Display for TreeError {
@@ -74,6 +82,7 @@ impl fmt::Display for TreeError {
             Self::TopicsFull { max } => write!(f, "the tree is full: {max} topics hold a value"),
             Self::OctetsFull { max } => write!(f, "the tree is full: it holds {max} octets"),
             Self::SubscriptionsFull { max } => write!(f, "the tree is full: it holds {max} subscriptions"),
+            Self::SelectorsFull { max } => write!(f, "the tree is full: it holds {max} selectors of subscriptions"),
             Self::SubscriberFull { max } => write!(f, "the subscriber is full: it holds {max} subscriptions"),
         }
     }

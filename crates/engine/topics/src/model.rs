@@ -12,7 +12,7 @@ use tieline_core::{Body, Filter, Now, Topic, Update};
 
 #[derive(Clone, Debug)]
 enum Step {
-    Subscribe(u32, Filter, Options),
+    Subscribe(u32, Filter, Option<&'static str>, Options),
     Unsubscribe(u32, Filter),
     Drop(u32),
     Apply(Topic, u8, bool),
@@ -21,7 +21,7 @@ enum Step {
 #[derive(Default)]
 struct Model {
     values: BTreeMap<Vec<String>, (Topic, u8)>,
-    subscriptions: BTreeMap<(u32, Filter), Options>,
+    subscriptions: BTreeMap<(u32, Filter), (Option<&'static str>, Options)>,
 }
 
 type Delivery = (u32, u8, bool, Vec<u32>);
@@ -29,8 +29,9 @@ type Delivery = (u32, u8, bool, Vec<u32>);
 impl Model {
     fn audience(&self, topic: &Topic, from: u32) -> Vec<Delivery> {
         let mut out: BTreeMap<u32, (u8, bool, BTreeSet<u32>)> = BTreeMap::new();
-        for ((who, filter), options) in &self.subscriptions {
-            if filter.matches(topic) && !(options.no_local && *who == from) {
+        for ((who, filter), (select, options)) in &self.subscriptions {
+            let selects = select.is_none_or(|select| Selector::new(select).unwrap().matches(topic));
+            if filter.matches(topic) && selects && !(options.no_local && *who == from) {
                 let (qos, kept, ids) = out.entry(*who).or_default();
                 *qos = options.qos.max(*qos);
                 *kept |= options.retain_as_published;
@@ -95,9 +96,15 @@ fn any_options() -> impl Strategy<Value = Options> {
     )
 }
 
+/// Mostly none.
+fn any_select() -> impl Strategy<Value = Option<&'static str>> {
+    prop_oneof![4 => Just(None), 1 => Just(Some("a$")), 1 => Just(Some("^a/b")), 1 => Just(Some("-|S"))]
+}
+
 fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => (0u32..6, any_filter(), any_options()).prop_map(|(who, filter, options)| Step::Subscribe(who, filter, options)),
+        4 => (0u32..6, any_filter(), any_select(), any_options())
+            .prop_map(|(who, filter, select, options)| Step::Subscribe(who, filter, select, options)),
         2 => (0u32..6, any_filter()).prop_map(|(who, filter)| Step::Unsubscribe(who, filter)),
         1 => (0u32..6).prop_map(Step::Drop),
         8 => (any_topic(), 0u8..4, any::<bool>()).prop_map(|(topic, value, retain)| Step::Apply(topic, value, retain)),
@@ -147,6 +154,62 @@ fn check_pages(tree: &Tree, model: &Model, filter: &Filter, page: usize) {
     assert_eq!(found, model.list(filter), "{filter}");
 }
 
+fn any_fetch() -> impl Strategy<Value = Fetch> {
+    let selectors = ["a", "^a", "b$", "a-b|S", "(a/){2}"].map(Some).into_iter().chain([None]).collect::<Vec<_>>();
+    let place = || proptest::option::of(any_topic());
+    let select = proptest::sample::select(selectors);
+    let sizes = (proptest::option::of(1usize..4), 1usize..5, prop_oneof![Just(usize::MAX), 1usize..40]);
+    (any_filter(), select, sizes, place(), place(), any::<bool>(), any::<bool>()).prop_map(
+        |(filter, select, (depth, limit, octets_max), after, before, from_end, values)| {
+            let select = select.map(|text| Selector::new(text).unwrap());
+            Fetch { filter, select, depth, after, before, from_end, limit, octets_max, values }
+        },
+    )
+}
+
+/// All pages of what is asked for are what the model says, whatever their size.
+fn check_fetch(tree: &Tree, model: &Model, fetch: &Fetch) {
+    let may = |topic: &Topic| !topic.len().is_multiple_of(3);
+    let literal = fetch.filter.split('/').take_while(|level| !["+", "#"].contains(level)).count();
+    let depth = fetch.depth.map_or(usize::MAX, |depth| literal + depth);
+    let place = |topic: &Option<Topic>| topic.as_ref().map(levels);
+    let (after, before) = (place(&fetch.after), place(&fetch.before));
+    let wanted = model.values.iter().filter(|(levels, (topic, _))| {
+        fetch.filter.matches(topic)
+            && fetch.select.as_ref().is_none_or(|select| select.matches(topic))
+            && levels.len() <= depth
+            && after.as_ref().is_none_or(|after| *levels > after)
+            && before.as_ref().is_none_or(|before| *levels < before)
+            && may(topic)
+    });
+    let expect: Vec<_> = wanted.map(|(_, (topic, value))| (topic.as_str().to_owned(), *value)).collect();
+    let (mut fetch, mut found) = (fetch.clone(), Vec::new());
+    loop {
+        let page = tree.fetch(&fetch, may);
+        assert!(page.items.len() <= fetch.limit);
+        let octets: usize = page.items.iter().map(|view| view.topic.len() + usize::from(fetch.values)).sum();
+        assert!(page.items.len() <= 1 || octets <= fetch.octets_max);
+        let items: Vec<_> = page.items.iter().map(value).collect();
+        let at = if fetch.from_end { 0 } else { found.len() };
+        found.splice(at..at, items);
+        let Some(next) = page.after else { break };
+        let next = Some(Topic::new(&next).unwrap());
+        if fetch.from_end { fetch.before = next } else { fetch.after = next }
+    }
+    assert_eq!(found, expect, "{fetch:?}");
+}
+
+fn check_condition(tree: &Tree, model: &Model, topic: &Topic, octet: u8) {
+    let held = model.values.get(&levels(topic)).map(|(_, value)| *value);
+    let meets = |condition: &Condition| tree.check(topic, condition).is_ok();
+    assert_eq!(meets(&Condition::Absent), held.is_none());
+    assert_eq!(meets(&Condition::Present), held.is_some());
+    assert_eq!(meets(&Condition::Value(Bytes::copy_from_slice(&[octet]))), held == Some(octet));
+    let version = tree.get(topic).map_or(u64::from(octet), |view| view.version);
+    assert_eq!(meets(&Condition::Version(version)), held.is_some());
+    assert!(!meets(&Condition::Version(version + 1)));
+}
+
 fn check_children(tree: &Tree, model: &Model, branch: Option<&str>, limit: usize) {
     let (mut after, mut found) = (None, Vec::new());
     loop {
@@ -163,6 +226,7 @@ proptest! {
     fn the_tree_does_what_the_model_does(
         steps in proptest::collection::vec(any_step(), 0..60),
         filters in proptest::collection::vec(any_filter(), 4),
+        fetches in proptest::collection::vec(any_fetch(), 8),
         branch in any_topic(),
         idle_max in 1usize..5,
         page in 1usize..4,
@@ -172,9 +236,11 @@ proptest! {
         let mut model = Model::default();
         for step in steps {
             match step {
-                Step::Subscribe(who, filter, options) => {
-                    let is_new = model.subscriptions.insert((who, filter.clone()), options).is_none();
-                    let subscribed = tree.subscribe(SubscriberId(who), &filter, options).unwrap();
+                Step::Subscribe(who, filter, select, options) => {
+                    let is_new = model.subscriptions.insert((who, filter.clone()), (select, options)).is_none();
+                    let select = select.map(|select| Selector::new(select).unwrap());
+                    let subscribed =
+                        tree.subscribe_narrowed(SubscriberId(who), &filter, select.as_ref(), options).unwrap();
                     prop_assert_eq!(subscribed.is_new, is_new);
                 }
                 Step::Unsubscribe(who, filter) => {
@@ -194,6 +260,10 @@ proptest! {
         for filter in &filters {
             check_pages(&tree, &model, filter, page);
         }
+        for fetch in &fetches {
+            check_fetch(&tree, &model, fetch);
+        }
+        check_condition(&tree, &model, &branch, 1);
         check_children(&tree, &model, Some(&branch), page);
         check_children(&tree, &model, None, page);
         for who in 0..6 {

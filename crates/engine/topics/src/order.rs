@@ -141,6 +141,21 @@ impl Order {
         let range = self.topics.range::<dyn Path, _>((start, Bound::Unbounded));
         range.map(|(key, id)| (&key.0, *id))
     }
+
+    /// The same backwards, from the last that is within `to`.
+    pub(crate) fn range_back<'a>(&'a self, to: Bound<&str>) -> impl Iterator<Item = (&'a Topic, u32)> + use<'a> {
+        let path = match to {
+            Bound::Included(path) | Bound::Excluded(path) => path,
+            Bound::Unbounded => "",
+        };
+        let end: Bound<&dyn Path> = match to {
+            Bound::Included(_) => Bound::Included(&path),
+            Bound::Excluded(_) => Bound::Excluded(&path),
+            Bound::Unbounded => Bound::Unbounded,
+        };
+        let range = self.topics.range::<dyn Path, _>((Bound::Unbounded, end)).rev();
+        range.map(|(key, id)| (&key.0, *id))
+    }
 }
 
 /// The order of the tree. No path holds U+0000 (MQTT-1.5.4-2), so `/` may take its rank.

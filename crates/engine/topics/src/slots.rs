@@ -34,6 +34,8 @@ pub(crate) struct Slot {
     pub(crate) queued: bool,
     /// How urgent the topic is.
     pub(crate) lane: Lane,
+    /// Which of the caller's rules holds for it, from 1; 0 for none.
+    pub(crate) rule: u16,
 }
 
 impl Slot {
@@ -69,10 +71,10 @@ impl Slots {
     }
 
     /// Adds a topic that is not here.
-    pub(crate) fn insert(&mut self, topic: Topic, version: u64, lane: Lane) -> u32 {
+    pub(crate) fn insert(&mut self, topic: Topic, version: u64, lane: Lane, rule: u16) -> u32 {
         let hash = self.hasher.hash_one(topic.as_str());
         let exact = List::default();
-        let slot = Slot { topic, held: None, version, exact, set: 0, epoch: 0, queued: false, lane };
+        let slot = Slot { topic, held: None, version, exact, set: 0, epoch: 0, queued: false, lane, rule };
         let id = u32::try_from(self.slots.insert(slot)).expect("limits keep the number of topics below 2^32");
         let (slots, hasher) = (&self.slots, &self.hasher);
         self.by_path.insert_unique(hash, id, |id| hasher.hash_one(slots[*id as usize].topic.as_str()));

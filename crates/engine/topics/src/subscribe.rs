@@ -1,8 +1,8 @@
 //! Subscriptions come and go.
 
 use crate::list::{Entry, SubscriberId};
-use crate::wild::filter_octets;
-use crate::{Tree, TreeError, Wish};
+use crate::wild::{filter_octets, narrow_octets};
+use crate::{Selector, Tree, TreeError, Wish};
 use alloc::vec::Vec;
 use tieline_core::{Filter, Topic};
 
@@ -68,9 +68,24 @@ impl Tree {
         filter: &Filter,
         options: Options,
     ) -> Result<Subscribed, TreeError> {
+        self.subscribe_narrowed(subscriber, filter, None, options)
+    }
+
+    /// The same for the topics alone that a selector selects, too. A subscriber holds a filter once, narrowed or not.
+    ///
+    /// # Errors
+    /// A limit is reached; the tree is unchanged.
+    pub fn subscribe_narrowed(
+        &mut self,
+        subscriber: SubscriberId,
+        filter: &Filter,
+        selector: Option<&Selector>,
+        options: Options,
+    ) -> Result<Subscribed, TreeError> {
+        let entry = Entry::new(subscriber, options);
         let taken = match Topic::new(filter) {
-            Ok(topic) => self.subscribe_exact(topic, Entry::new(subscriber, options)),
-            Err(_) => self.subscribe_wild(filter, Entry::new(subscriber, options)),
+            Ok(topic) if selector.is_none() => self.subscribe_exact(topic, entry),
+            Ok(_) | Err(_) => self.subscribe_wild(filter, selector, entry),
         };
         let is_new = taken.inspect_err(|_| self.counts.refused += 1)?;
         let snapshot = match options.retain_handling {
@@ -83,20 +98,27 @@ impl Tree {
 
     /// Removes a subscription; false when there was none.
     pub fn unsubscribe(&mut self, subscriber: SubscriberId, filter: &Filter) -> bool {
+        if let Some(id) = self.wild.held(filter, subscriber) {
+            self.let_go(subscriber, |holdings| &mut holdings.wild, id);
+            self.leave_wild(subscriber, id);
+            return true;
+        }
+        let Some(id) = self.slots.find(filter) else { return false };
+        let held = self.let_go(subscriber, |holdings| &mut holdings.exact, id);
+        if held {
+            self.leave_exact(subscriber, id);
+        }
+        held
+    }
+
+    /// Strikes a number off what a subscriber holds; false where it was not there.
+    fn let_go(&mut self, subscriber: SubscriberId, of: impl Fn(&mut Holdings) -> &mut Vec<u32>, id: u32) -> bool {
         let Some(holdings) = self.subscribers.get_mut(&subscriber) else { return false };
-        let is_wild = filter.contains(['+', '#']);
-        let id = if is_wild { self.wild.find(filter) } else { self.slots.find(filter) };
-        let Some(id) = id else { return false };
-        let held = if is_wild { &mut holdings.wild } else { &mut holdings.exact };
+        let held = of(holdings);
         let Ok(at) = held.binary_search(&id) else { return false };
         held.remove(at);
         if holdings.len() == 0 {
             self.subscribers.remove(&subscriber);
-        }
-        if is_wild {
-            self.leave_wild(subscriber, id)
-        } else {
-            self.leave_exact(subscriber, id)
         }
         true
     }
@@ -120,39 +142,73 @@ impl Tree {
     }
 
     fn subscribe_exact(&mut self, topic: Topic, entry: Entry) -> Result<bool, TreeError> {
+        let subscriber = entry.subscriber;
         let known = self.slots.find(&topic).and_then(|id| self.slots.get(id));
-        if known.is_none_or(|slot| !slot.exact.contains(entry.subscriber)) {
-            self.check_subscriptions(entry.subscriber)?;
+        let narrowed = Filter::new(&topic).ok().and_then(|filter| self.wild.held(&filter, subscriber));
+        if narrowed.is_none() && known.is_none_or(|slot| !slot.exact.contains(subscriber)) {
+            self.check_subscriptions(subscriber)?;
         }
         let id = self.find_or_insert(topic)?;
         let is_new = self.slots.get_mut(id).is_some_and(|slot| slot.exact.insert(entry));
         if is_new {
             self.counts.subscriptions += 1;
-            keep(&mut self.subscribers.entry(entry.subscriber).or_default().exact, id);
+            keep(&mut self.subscribers.entry(subscriber).or_default().exact, id);
         }
-        Ok(is_new)
+        if let Some(old) = narrowed {
+            self.let_go(subscriber, |holdings| &mut holdings.wild, old);
+            self.leave_wild(subscriber, old);
+        }
+        Ok(is_new && narrowed.is_none())
     }
 
-    fn subscribe_wild(&mut self, filter: &Filter, entry: Entry) -> Result<bool, TreeError> {
-        let known = self.wild.find(filter);
-        if known.is_none_or(|id| !self.wild.filters[id as usize].list.contains(entry.subscriber)) {
-            self.check_subscriptions(entry.subscriber)?;
+    fn subscribe_wild(
+        &mut self,
+        filter: &Filter,
+        selector: Option<&Selector>,
+        entry: Entry,
+    ) -> Result<bool, TreeError> {
+        let subscriber = entry.subscriber;
+        let holds = |id: &u32| self.slots.get(*id).is_some_and(|slot| slot.exact.contains(subscriber));
+        let exact = self.slots.find(filter).filter(holds);
+        let held = self.wild.held(filter, subscriber);
+        let is_held = held.is_some() || exact.is_some();
+        if !is_held {
+            self.check_subscriptions(subscriber)?;
         }
-        let id = match known {
-            Some(id) => id,
-            None => {
-                self.make_room(filter_octets(filter), None)?;
-                self.octets += filter_octets(filter);
-                self.void_sets();
-                self.wild.insert(filter)
-            }
-        };
-        let is_new = self.wild.filters[id as usize].list.insert(entry);
-        if is_new {
+        let id = self.find_or_insert_wild(filter, selector)?;
+        if self.wild.filters[id as usize].list.insert(entry) {
             self.counts.subscriptions += 1;
-            keep(&mut self.subscribers.entry(entry.subscriber).or_default().wild, id);
+            keep(&mut self.subscribers.entry(subscriber).or_default().wild, id);
         }
-        Ok(is_new)
+        if let Some(old) = held.filter(|old| *old != id) {
+            self.let_go(subscriber, |holdings| &mut holdings.wild, old);
+            self.leave_wild(subscriber, old);
+        }
+        if let Some(old) = exact {
+            self.let_go(subscriber, |holdings| &mut holdings.exact, old);
+            self.leave_exact(subscriber, old);
+        }
+        Ok(!is_held)
+    }
+
+    /// The filter, narrowed by the selector where there is one.
+    fn find_or_insert_wild(&mut self, filter: &Filter, selector: Option<&Selector>) -> Result<u32, TreeError> {
+        let known = self.wild.find(filter);
+        let narrow = |whole: u32| selector.map_or(Some(whole), |selector| self.wild.find_narrow(whole, selector));
+        if let Some(id) = known.and_then(narrow) {
+            return Ok(id);
+        }
+        let max = self.limits.selectors_max;
+        if selector.is_some() && self.wild.narrow_count() >= max {
+            return Err(TreeError::SelectorsFull { max });
+        }
+        let whole = if known.is_none() { filter_octets(filter) } else { 0 };
+        let needed = whole + selector.map_or(0, |_| narrow_octets(filter));
+        self.make_room(needed, None)?;
+        self.octets += needed;
+        self.void_sets();
+        let id = known.unwrap_or_else(|| self.wild.insert(filter));
+        Ok(selector.map_or(id, |selector| self.wild.narrow(id, selector.clone())))
     }
 
     fn leave_exact(&mut self, subscriber: SubscriberId, id: u32) {
@@ -167,10 +223,9 @@ impl Tree {
         if held.list.remove(subscriber) {
             self.counts.subscriptions -= 1;
         }
-        if held.list.is_empty()
-            && let Some(filter) = self.wild.remove(id)
-        {
-            self.octets -= filter_octets(&filter);
+        let freed = self.wild.remove_unused(id);
+        if freed > 0 {
+            self.octets -= freed;
             self.void_sets();
         }
     }

@@ -39,6 +39,8 @@ pub struct Applied {
     pub version: u64,
     /// What became of the value.
     pub change: Change,
+    /// Whether the topic has a value that had none.
+    pub is_new: bool,
 }
 
 /// A topic's last value.
@@ -78,6 +80,8 @@ pub struct Tree {
     pub(crate) ids: Vec<u32>,
     /// Which topics are how urgent: the first filter that selects one decides.
     lanes: Vec<(Filter, Lane)>,
+    /// Which topics the caller has rules for: the first filter that selects one decides.
+    rules: Vec<Filter>,
 }
 
 impl Tree {
@@ -97,6 +101,7 @@ impl Tree {
             merged: Vec::new(),
             ids: Vec::new(),
             lanes: Vec::new(),
+            rules: Vec::new(),
         }
     }
 
@@ -104,6 +109,27 @@ impl Tree {
     /// [`Lane::Monitoring`] is what the others are.
     pub fn set_lanes(&mut self, lanes: Vec<(Filter, Lane)>) {
         self.lanes = lanes;
+    }
+
+    /// Says which topics that come from here on the caller has rules for: the first filter that selects one decides.
+    /// At most 65,535 count.
+    pub fn set_rules(&mut self, rules: Vec<Filter>) {
+        self.rules = rules;
+    }
+
+    /// The place of a topic's rule among those of [`Tree::set_rules`]; costs a look-up for topics that are known.
+    #[must_use]
+    pub fn rule_of(&self, path: &str) -> Option<usize> {
+        if self.rules.is_empty() {
+            return None;
+        }
+        let known = self.slots.find(path).and_then(|id| self.slots.get(id)).map(|slot| slot.rule);
+        usize::from(known.unwrap_or_else(|| self.match_rule(path))).checked_sub(1)
+    }
+
+    fn match_rule(&self, path: &str) -> u16 {
+        let at = self.rules.iter().position(|filter| filter.matches(path));
+        at.and_then(|at| u16::try_from(at + 1).ok()).unwrap_or(0)
     }
 
     /// Keeps an octet of the caller's with a topic's value, until the value is replaced.
@@ -231,11 +257,12 @@ impl Tree {
             slot.held = Some(Held { body, time: now.utc, mark: 0 });
             slot.version += 1;
         }
-        Ok(self.applied(id, Change::Stored))
+        Ok(Applied { is_new, ..self.applied(id, Change::Stored) })
     }
 
     fn applied(&self, id: u32, change: Change) -> Applied {
-        Applied { topic: TopicId(id), version: self.slots.get(id).map_or(0, |slot| slot.version), change }
+        let version = self.slots.get(id).map_or(0, |slot| slot.version);
+        Applied { topic: TopicId(id), version, change, is_new: false }
     }
 
     pub(crate) fn find_or_insert(&mut self, topic: Topic) -> Result<u32, TreeError> {
@@ -250,7 +277,8 @@ impl Tree {
 
     fn insert(&mut self, topic: Topic) -> u32 {
         let lane = self.lanes.iter().find(|(filter, _)| filter.matches(&topic)).map(|(_, lane)| *lane);
-        self.slots.insert(topic, self.version_floor, lane.unwrap_or_default())
+        let rule = self.match_rule(&topic);
+        self.slots.insert(topic, self.version_floor, lane.unwrap_or_default(), rule)
     }
 
     /// Forgets idle topics, `keep` not among them, until `needed` octets more are allowed.

@@ -1,6 +1,7 @@
 //! Filters with wildcards: a trie of their levels, and the sets of filters that select a topic.
 
-use crate::list::List;
+use crate::Selector;
+use crate::list::{List, SubscriberId};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -44,6 +45,10 @@ impl Node {
 pub(crate) struct WildFilter {
     pub(crate) filter: Filter,
     pub(crate) list: List,
+    /// Those of the same text that a selector narrows.
+    narrow: Vec<u32>,
+    /// The selector, and the filter that it narrows.
+    narrows: Option<(Selector, u32)>,
 }
 
 /// All filters with wildcards.
@@ -93,7 +98,7 @@ impl Wild {
 
     /// Adds a filter that is not here.
     pub(crate) fn insert(&mut self, filter: &Filter) -> u32 {
-        let id = number(self.filters.insert(WildFilter { filter: filter.clone(), list: List::default() }));
+        let id = self.add(filter, None);
         let mut at = ROOT;
         for level in filter.levels() {
             if level == "#" {
@@ -106,8 +111,65 @@ impl Wild {
         id
     }
 
+    fn add(&mut self, filter: &Filter, narrows: Option<(Selector, u32)>) -> u32 {
+        let (filter, list, narrow) = (filter.clone(), List::default(), Vec::new());
+        number(self.filters.insert(WildFilter { filter, list, narrow, narrows }))
+    }
+
+    /// The filter that narrows another by this selector.
+    pub(crate) fn find_narrow(&self, id: u32, selector: &Selector) -> Option<u32> {
+        let is_same = |narrow: &&u32| {
+            let narrows = self.filters.get(**narrow as usize).and_then(|filter| filter.narrows.as_ref());
+            narrows.is_some_and(|(known, _)| known == selector)
+        };
+        self.filters.get(id as usize)?.narrow.iter().find(is_same).copied()
+    }
+
+    /// Narrows a filter by a selector that does not narrow it yet.
+    pub(crate) fn narrow(&mut self, id: u32, selector: Selector) -> u32 {
+        let filter = self.filters[id as usize].filter.clone();
+        let new = self.add(&filter, Some((selector, id)));
+        self.filters[id as usize].narrow.push(new);
+        new
+    }
+
+    /// The filter of this text, narrowed or not, that a subscriber holds.
+    pub(crate) fn held(&self, filter: &Filter, subscriber: SubscriberId) -> Option<u32> {
+        let whole = self.find(filter)?;
+        let narrow = &self.filters.get(whole as usize)?.narrow;
+        let holds = |id: &u32| self.filters.get(*id as usize).is_some_and(|filter| filter.list.contains(subscriber));
+        core::iter::once(whole).chain(narrow.iter().copied()).find(holds)
+    }
+
+    /// Whether nobody needs a filter any more.
+    fn is_unused(&self, id: u32) -> bool {
+        self.filters.get(id as usize).is_some_and(|filter| filter.list.is_empty() && filter.narrow.is_empty())
+    }
+
+    /// Removes a filter that nobody needs, and the one that it narrows where nobody needs that either. Gives what they cost.
+    pub(crate) fn remove_unused(&mut self, id: u32) -> usize {
+        if !self.is_unused(id) {
+            return 0;
+        }
+        match self.filters.get(id as usize).and_then(|filter| filter.narrows.as_ref()).map(|(_, whole)| *whole) {
+            None => self.remove(id).map_or(0, |filter| filter_octets(&filter)),
+            Some(whole) => {
+                let freed = self.filters.try_remove(id as usize).map_or(0, |gone| narrow_octets(&gone.filter));
+                if let Some(filter) = self.filters.get_mut(whole as usize) {
+                    filter.narrow.retain(|narrow| *narrow != id);
+                }
+                freed + self.remove_unused(whole)
+            }
+        }
+    }
+
+    /// How many filters are narrowed ones.
+    pub(crate) fn narrow_count(&self) -> usize {
+        self.filters.iter().filter(|(_, filter)| filter.narrows.is_some()).count()
+    }
+
     /// Removes a filter and the levels that only it used; returns its text.
-    pub(crate) fn remove(&mut self, id: u32) -> Option<Filter> {
+    fn remove(&mut self, id: u32) -> Option<Filter> {
         let filter = self.filters.try_remove(id as usize)?.filter;
         let mut at = ROOT;
         for level in filter.levels() {
@@ -178,6 +240,15 @@ impl Wild {
     /// levels of all filters: each is visited once at most.
     pub(crate) fn select(&mut self, topic: &str) -> u32 {
         self.match_levels(topic);
+        let Self { found, filters, .. } = self;
+        let of = |id: &u32| filters.get(*id as usize);
+        let selects = |id: &&u32| {
+            let narrows = of(id).and_then(|filter| filter.narrows.as_ref());
+            narrows.is_some_and(|(selector, _)| selector.matches(topic))
+        };
+        let narrowed: Vec<u32> =
+            found.iter().filter_map(of).flat_map(|whole| &whole.narrow).filter(selects).copied().collect();
+        found.extend(narrowed);
         self.found.sort_unstable();
         let hash = self.hasher.hash_one(&self.found);
         let (sets, found, hasher) = (&self.sets, &self.found, &self.hasher);
@@ -219,6 +290,13 @@ impl Wild {
             self.found.extend(some(node.here));
         }
     }
+}
+
+/// What a selector costs besides its filter: about what a compiled expression of usual length takes.
+const SELECTOR_OCTETS: usize = 32 * 1024;
+
+pub(crate) fn narrow_octets(filter: &Filter) -> usize {
+    SELECTOR_OCTETS + FILTER_OCTETS + filter.len()
 }
 
 pub(crate) fn filter_octets(filter: &Filter) -> usize {

@@ -81,6 +81,12 @@ impl Wish {
         self.0 == 0
     }
 
+    /// Whether no more was wished than windows and deltas: of each topic the newest value.
+    #[must_use]
+    pub const fn is_newest(self) -> bool {
+        self.0 & !(DELTAS | WINDOW_BITS << WINDOW_AT) == 0
+    }
+
     /// What becomes of what cannot be taken yet.
     #[must_use]
     pub const fn policy(self) -> Slow {

@@ -58,28 +58,28 @@ pub struct Stats {
 type Key = (usize, Topic, usize);
 
 #[derive(Debug, Default)]
-struct Derived {
-    contributions: BTreeMap<Key, Contribution>,
+pub(crate) struct Derived {
+    pub(crate) contributions: BTreeMap<Key, Contribution>,
     /// The view that paces it.
-    view: usize,
+    pub(crate) view: usize,
     /// What it will show when all that waits has come.
-    latest: Option<Body>,
+    pub(crate) latest: Option<Body>,
     /// What it shows.
-    shown: Option<Body>,
-    pace: Pace,
+    pub(crate) shown: Option<Body>,
+    pub(crate) pace: Pace,
 }
 
 /// All views with all that they have derived.
 #[derive(Debug)]
 pub struct Views {
     views: Vec<View>,
-    limits: Limits,
+    pub(crate) limits: Limits,
     /// Which derived topics a source contributes to.
     sources: BTreeMap<Topic, Vec<(Topic, Key)>>,
-    derived: BTreeMap<Topic, Derived>,
+    pub(crate) derived: BTreeMap<Topic, Derived>,
     due: BTreeSet<(Instant, Topic)>,
-    outputs: VecDeque<Output>,
-    stats: Stats,
+    pub(crate) outputs: VecDeque<Output>,
+    pub(crate) stats: Stats,
 }
 
 impl Views {
@@ -104,6 +104,12 @@ impl Views {
     #[must_use]
     pub fn takes(&self, topic: &str) -> bool {
         self.views.iter().any(|view| view.from.matches(topic))
+    }
+
+    /// The views.
+    #[must_use]
+    pub fn views(&self) -> &[View] {
+        &self.views
     }
 
     /// Whether any view could derive a topic: nobody else should give it a value.

@@ -1,6 +1,7 @@
 //! Topics derived from topics.
 //!
-//! In: views, once; then the new value of a topic, or that it has none any more, with the time. Out: the new values of
+//! In: views, once; then the new value of a topic, or that it has none any more, with the time; other views in their place
+//! ([`Views::replace`]). Out: the new values of
 //! derived topics, and which have none any more.
 //!
 //! Never: a subscriber, a history, a topic that no view has derived. JSON is read only for topics that a view takes.
@@ -34,6 +35,7 @@ extern crate alloc;
 mod engine;
 mod evaluate;
 mod pace;
+mod replace;
 mod select;
 mod template;
 mod view;

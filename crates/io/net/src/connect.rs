@@ -3,9 +3,10 @@
 use crate::connection::Kind;
 use crate::counters::add;
 use crate::serial::{SerialConfig, SerialStream};
-use crate::tls::{Tls, TlsStream, count};
+use crate::tls::{ClientTls, Tls, TlsStream, count};
 use crate::udp::{UdpConnect, UdpStream};
 use crate::{Closed, Connection, Counters, Marks, Owner, Session};
+use rustls::ClientConfig;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -49,11 +50,29 @@ pub enum ConnectOver {
     Serial(SerialConfig),
 }
 
+/// Who a client is and whom it trusts.
+#[derive(Clone, Debug)]
+pub enum ClientSide {
+    /// By files that may be renewed while connections come and go.
+    Renewed(Arc<Tls>),
+    /// By files that were read once.
+    Once(ClientTls),
+}
+
+impl ClientSide {
+    fn config(&self) -> Arc<ClientConfig> {
+        match self {
+            Self::Renewed(tls) => tls.client(),
+            Self::Once(tls) => tls.config(),
+        }
+    }
+}
+
 /// How a TLS connection is made.
 #[derive(Clone, Debug)]
 pub struct TlsConnect {
     /// Who we are and whom we trust.
-    pub tls: Arc<Tls>,
+    pub tls: ClientSide,
     /// The name that the peer's certificate must be for; none: the host of the address.
     pub name: Option<String>,
 }
@@ -183,7 +202,7 @@ async fn connect_tcp(target: &Target) -> io::Result<TcpStream> {
 async fn connect_tls(target: &Target, over: &TlsConnect) -> io::Result<TlsStream> {
     let host = target.address.rsplit_once(':').map_or(target.address.as_str(), |(host, _)| host);
     let name = over.name.as_deref().unwrap_or_else(|| host.trim_matches(['[', ']']));
-    let mut stream = TlsStream::client(connect_tcp(target).await?, &over.tls, name)?;
+    let mut stream = TlsStream::client(connect_tcp(target).await?, over.tls.config(), name)?;
     stream.handshake().await?;
     Ok(stream)
 }

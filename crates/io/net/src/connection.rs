@@ -2,7 +2,7 @@
 
 use crate::Closed;
 use crate::serial::SerialStream;
-use crate::tls::TlsStream;
+use crate::tls::{ShownCertificate, TlsStream};
 use crate::udp::UdpStream;
 use std::fmt;
 use std::io;
@@ -61,6 +61,14 @@ impl Connection {
             Kind::Tls(stream) => Peer::Address(stream.peer_addr().unwrap_or_else(|_| unknown())),
             Kind::Udp(stream) => Peer::Address(stream.peer_addr().unwrap_or_else(|_| unknown())),
             Kind::Serial(stream) => Peer::Line(stream.path()),
+        }
+    }
+
+    /// The certificate that the peer has shown, where it was asked for one.
+    pub(crate) fn certificate(&self) -> Option<ShownCertificate> {
+        match &self.0 {
+            Kind::Tls(stream) => stream.certificate(),
+            Kind::Tcp(_) | Kind::Udp(_) | Kind::Serial(_) => None,
         }
     }
 

@@ -32,11 +32,11 @@ mod tests;
 
 pub use clock::Clock;
 pub use closed::Closed;
-pub use connect::{Backoff, ConnectOver, Jitter, Target, TlsConnect, connect, keep_connected, open};
+pub use connect::{Backoff, ClientSide, ConnectOver, Jitter, Target, TlsConnect, connect, keep_connected, open};
 pub use connection::{Connection, Peer};
 pub use counters::{Counters, Traffic};
 pub use limits::Limits;
-pub use listen::{Accepted, ListenConfig, ListenOver, Listener, Place, TlsListen};
+pub use listen::{Accepted, ListenConfig, ListenOver, Listener, Place, TlsListen, Together};
 pub use marks::Marks;
 pub use serial::{Flow, Parity, SerialConfig};
 pub use session::{Owner, Session};

@@ -1,6 +1,7 @@
 //! A connection, and what it refused to take.
 
 use crate::connection::closed_by;
+use crate::tls::ShownCertificate;
 use crate::{Closed, Connection, Limits};
 use std::task::{Context, Poll};
 use tieline_core::Instant;
@@ -24,6 +25,11 @@ impl Line {
     /// Whether the connection has taken all it was given.
     pub(crate) fn is_clear(&self) -> bool {
         self.unsent.is_empty() && self.connection.is_flushed()
+    }
+
+    /// The certificate that the peer has shown.
+    pub(crate) fn certificate(&self) -> Option<ShownCertificate> {
+        self.connection.certificate()
     }
 
     /// Whether another message may go.

@@ -25,6 +25,8 @@ pub struct ListenConfig {
     pub address: String,
     /// Connections at one time; beyond it a connection is closed at once and counted.
     pub sessions_max: usize,
+    /// Counts its connections together with those of other listeners, where there are any.
+    pub together: Option<Arc<Together>>,
     /// Connections that the kernel keeps for us.
     pub backlog: u32,
     /// Lets the listeners of several shards share one port; the kernel spreads connections over them.
@@ -78,6 +80,7 @@ impl ListenConfig {
         Self {
             address: address.into(),
             sessions_max: 4096,
+            together: None,
             backlog: 1024,
             share_port: false,
             send_buffer: buffer,
@@ -88,12 +91,32 @@ impl ListenConfig {
     }
 }
 
+/// Connections of several listeners, no more than allowed.
+#[derive(Debug)]
+pub struct Together {
+    sessions: AtomicUsize,
+    sessions_max: usize,
+}
+
+impl Together {
+    /// Up to `sessions_max` connections at one time.
+    #[must_use]
+    pub fn new(sessions_max: usize) -> Arc<Self> {
+        Arc::new(Self { sessions: AtomicUsize::new(0), sessions_max })
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn sessions(&self) -> usize {
+        self.sessions.load(Ordering::Relaxed)
+    }
+}
+
 /// A listening socket that counts its sessions.
 #[derive(Debug)]
 pub struct Listener {
     door: Door,
-    sessions: Arc<AtomicUsize>,
-    sessions_max: usize,
+    places: Places,
     marks: Option<Marks>,
     counters: Arc<Counters>,
 }
@@ -116,13 +139,34 @@ pub struct Accepted {
     pub place: Place,
 }
 
+/// The counts that a connection has to fit in.
+#[derive(Clone, Debug)]
+struct Places {
+    own: Arc<Together>,
+    all: Option<Arc<Together>>,
+}
+
+impl Places {
+    /// Takes a place in each count, and says whether there was one.
+    fn take(&self) -> (Place, bool) {
+        let mut fits = true;
+        for count in std::iter::once(&self.own).chain(&self.all) {
+            fits &= count.sessions.fetch_add(1, Ordering::Relaxed) < count.sessions_max;
+        }
+        (Place(self.clone()), fits)
+    }
+}
+
 /// One place in a listener's count of sessions; dropped, it is free again.
 #[derive(Debug)]
-pub struct Place(Arc<AtomicUsize>);
+pub struct Place(Places);
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        let Places { own, all } = &self.0;
+        for count in std::iter::once(own).chain(all) {
+            count.sessions.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -141,7 +185,8 @@ impl Listener {
             }
             ListenOver::Udp(udp) => Door::Udp(Hub::bind(config, udp, Arc::clone(&counters)).await?),
         };
-        Ok(Self { door, sessions: Arc::default(), sessions_max: config.sessions_max, marks: config.marks, counters })
+        let places = Places { own: Together::new(config.sessions_max), all: config.together.clone() };
+        Ok(Self { door, places, marks: config.marks, counters })
     }
 
     /// The address in use, with the port that was taken for 0.
@@ -158,7 +203,7 @@ impl Listener {
     /// How many sessions there are.
     #[must_use]
     pub fn sessions(&self) -> usize {
-        self.sessions.load(Ordering::Relaxed)
+        self.places.own.sessions()
     }
 
     /// The next connection that is within the limit. Over UDP, datagrams of known peers reach their sessions only
@@ -170,9 +215,10 @@ impl Listener {
             Door::Tls(socket, tls, gate) => (socket, Some((tls, gate))),
             Door::Udp(hub) => {
                 let (stream, peer) = hub.accept().await;
-                self.sessions.fetch_add(1, Ordering::Relaxed);
+                // Its own limit is kept where its datagrams are sorted.
+                let (place, _) = self.places.take();
                 let stream = Connection(Kind::Udp(Box::new(stream)));
-                return Accepted { stream, peer, place: Place(Arc::clone(&self.sessions)) };
+                return Accepted { stream, peer, place };
             }
         };
         loop {
@@ -191,10 +237,10 @@ impl Listener {
         loop {
             match socket.accept().await {
                 Ok((stream, peer)) => {
-                    let place = Place(Arc::clone(&self.sessions));
-                    if self.sessions.fetch_add(1, Ordering::Relaxed) >= self.sessions_max {
+                    let (place, fits) = self.places.take();
+                    if !fits {
                         add(&self.counters.accepts_refused, 1);
-                        tracing::debug!(%peer, sessions_max = self.sessions_max, "connection refused: too many sessions");
+                        tracing::debug!(%peer, "connection refused: too many sessions");
                         continue;
                     }
                     // Marks of a listener are not all inherited.

@@ -1,5 +1,7 @@
 //! One machine and, from time to time, its connection.
 
+mod known;
+
 use crate::connection::closed_by;
 use crate::counters::add;
 use crate::line::Line;
@@ -146,23 +148,6 @@ impl<M: Machine> Session<M> {
     /// Without a connection it holds for the next one, so that a session that is about to connect ends too.
     pub fn close(&self) {
         self.end(Closed::Owner);
-    }
-
-    /// Whether there is a connection, and it has taken all that it was given.
-    pub fn is_clear(&self) -> bool {
-        self.0.line.borrow().as_ref().is_some_and(Line::is_clear)
-    }
-
-    /// Whether there is a connection.
-    #[must_use]
-    pub fn is_connected(&self) -> bool {
-        self.0.line.borrow().is_some()
-    }
-
-    /// What the session has moved so far.
-    #[must_use]
-    pub fn traffic(&self) -> Traffic {
-        self.0.traffic.get()
     }
 
     /// Drives the machine over a connection until it ends, and says why it did. A connection that the session still

@@ -6,6 +6,7 @@ use crate::delta::DeltaVerb;
 use crate::dnp3::args::OutstationArgs;
 use crate::dnp3::master::args::MasterArgs;
 use crate::seal::args::SealVerb;
+use crate::top::args::TopArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -43,6 +44,8 @@ pub enum Verb {
     Get(GetArgs),
     /// List topics with their last values
     Topics(TopicsArgs),
+    /// Watch rates, sessions that are behind, and busy topics of a node
+    Top(TopArgs),
     /// Read recorded values
     #[command(subcommand)]
     History(HistoryVerb),
@@ -114,7 +117,7 @@ pub enum ConfigVerb {
 /// How to reach a node's MQTT server.
 #[derive(Debug, Args)]
 pub struct MqttArgs {
-    /// MQTT address of the node
+    /// MQTT address of the node, mqtts://HOST:PORT for TLS
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:1883", env = "TIELINE_MQTT")]
     pub mqtt: String,
     #[command(flatten)]
@@ -124,7 +127,7 @@ pub struct MqttArgs {
 /// How to reach a node's HTTP API.
 #[derive(Debug, Args)]
 pub struct HttpArgs {
-    /// HTTP address of the node
+    /// HTTP address of the node, https://HOST:PORT for TLS
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080", env = "TIELINE_HTTP")]
     pub http: String,
     #[command(flatten)]
@@ -140,6 +143,15 @@ pub struct WhoArgs {
     /// File with the password, or with a token in place of both
     #[arg(long, value_name = "FILE", env = "TIELINE_PASSWORD_FILE")]
     pub password_file: Option<PathBuf>,
+    /// Certificates of authorities to trust over TLS, or the node's own, in PEM; without it those of the system
+    #[arg(long, value_name = "FILE", env = "TIELINE_CA")]
+    pub ca: Option<PathBuf>,
+    /// Certificate to show over TLS, in PEM
+    #[arg(long, value_name = "FILE", env = "TIELINE_CERT", requires = "key")]
+    pub cert: Option<PathBuf>,
+    /// Private key of the certificate
+    #[arg(long, value_name = "FILE", env = "TIELINE_KEY", requires = "cert")]
+    pub key: Option<PathBuf>,
 }
 
 /// `tieline views`.
@@ -149,6 +161,8 @@ pub enum ViewsVerb {
     Check(ViewsFile),
     /// Print what the views of a configuration make of given topics, or of those of a node
     Test(ViewsTestArgs),
+    /// Have a node read the views of its configuration file anew
+    Reload(HttpArgs),
 }
 
 /// The views of a configuration.
@@ -229,6 +243,18 @@ pub struct TopicsArgs {
     /// Topic filter
     #[arg(default_value = "#")]
     pub filter: String,
+    /// Only topics that this regular expression matches
+    #[arg(long, value_name = "REGEX")]
+    pub select: Option<String>,
+    /// Only topics with at most so many levels below those of the filter before its first wildcard
+    #[arg(long, value_name = "LEVELS")]
+    pub depth: Option<u8>,
+    /// Only the last so many topics
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub last: Option<u16>,
+    /// Names without values
+    #[arg(long)]
+    pub names: bool,
     #[command(flatten)]
     pub node: HttpArgs,
     /// One JSON object a line

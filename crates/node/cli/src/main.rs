@@ -17,6 +17,7 @@ mod log;
 mod run;
 mod seal;
 mod signals;
+mod top;
 mod uri;
 mod values;
 mod views;
@@ -51,6 +52,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Pub(args) => bus::publish(&args),
         Verb::Get(args) => values::get(&args),
         Verb::Topics(args) => values::topics(&args),
+        Verb::Top(args) => top::top(&args),
         Verb::History(verb) => history::history(&verb),
         Verb::Command(args) => command::command(&args),
         Verb::Views(verb) => views::views(&verb),

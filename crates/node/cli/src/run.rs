@@ -113,7 +113,7 @@ fn announce(node: &Node, config: &Config, data: &Path, args: &RunArgs) -> Result
     Ok(())
 }
 
-/// Waits for a signal, or for a part of the node to end. SIGHUP has TLS files read anew.
+/// Waits for a signal, or for a part of the node to end. SIGHUP has TLS files and views read anew.
 fn wait(node: &Node, signals: Signals) -> Result<()> {
     let ended = signals.until_done(async {
         let mut looks = tokio::time::interval(LOOK_EVERY);
@@ -121,7 +121,10 @@ fn wait(node: &Node, signals: Signals) -> Result<()> {
         loop {
             tokio::select! {
                 _ = looks.tick() => {}
-                _ = hangups.recv() => node.reload_tls(),
+                _ = hangups.recv() => {
+                    node.reload_tls();
+                    node.reload_views().await;
+                }
             }
             if let Some(part) = node.ended_part() {
                 return Ok::<_, std::io::Error>(part);

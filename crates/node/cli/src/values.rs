@@ -59,20 +59,31 @@ pub fn topics(args: &TopicsArgs) -> Result<ExitCode> {
     let mut out = BufWriter::new(io::stdout().lock());
     let (mut after, mut rows) = (None, Vec::new());
     loop {
-        let parameters = [("filter", Some(args.filter.as_str())), ("limit", Some(PAGE)), ("after", after.as_deref())];
+        let depth = args.depth.map(|depth| depth.to_string());
+        let last = args.last.map(|last| last.to_string());
+        let parameters = [
+            ("filter", Some(args.filter.as_str())),
+            ("select", args.select.as_deref()),
+            ("depth", depth.as_deref()),
+            ("last", last.as_ref().map(|_| "true")),
+            ("limit", last.as_deref().or(Some(PAGE))),
+            ("values", args.names.then_some("false")),
+            ("after", after.as_deref()),
+        ];
         let page: Page = client.get(&uri::path("/v1/topics", &parameters))?;
         for topic in page.topics {
-            match args.json {
-                true => writeln!(out, "{topic}")?,
-                false => rows.push(row(&serde_json::from_value(topic)?, now())),
+            match (args.json, args.names) {
+                (true, _) => writeln!(out, "{topic}")?,
+                (false, true) => writeln!(out, "{}", plain(&topic["topic"]))?,
+                (false, false) => rows.push(row(&serde_json::from_value(topic)?, now())),
             }
         }
         after = page.next;
-        if after.is_none() {
+        if after.is_none() || last.is_some() {
             break;
         }
     }
-    if !args.json {
+    if !args.json && !args.names {
         write_table(&rows, &mut out)?;
     }
     out.flush()?;

@@ -27,6 +27,10 @@ pub fn views(verb: &ViewsVerb) -> Result<ExitCode> {
             writeln!(std::io::stdout(), "{}: ok, {} views", file.config.display(), views.len())?;
         }
         ViewsVerb::Test(args) => test(args)?,
+        ViewsVerb::Reload(node) => {
+            let done: Value = who::http(node, None)?.post("/v1/views/reload", &json!({}))?;
+            writeln!(std::io::stdout(), "{} views, {} topics derived", done["views"], done["derived"])?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -69,7 +69,7 @@ impl Drop for Server {
     }
 }
 
-const VERBS: [&[&str]; 33] = [
+const VERBS: [&[&str]; 35] = [
     &["run"],
     &["config", "default"],
     &["config", "check"],
@@ -102,6 +102,8 @@ const VERBS: [&[&str]; 33] = [
     &["access", "roles"],
     &["views", "check"],
     &["views", "test"],
+    &["views", "reload"],
+    &["top"],
     &["completion"],
 ];
 

@@ -1,11 +1,15 @@
 //! The node's HTTP API, blocking.
 
+use crate::tls::Tls;
 use base64::Engine;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::io::Read;
 use std::time::Duration;
+use tieline_net::tls::ClientTls;
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{Connector, TcpConnector};
 use ureq::{Agent, Body, RequestBuilder, http::Response};
 
 /// Octets of the largest JSON answer that is read whole; longer ones fail. Streams have no limit.
@@ -73,13 +77,24 @@ impl HttpClient {
     /// A client as of [`HttpClient::new`] that waits for the first octet of an answer as long as `answer`.
     #[must_use]
     pub fn patient(address: &str, answer: Duration) -> Self {
+        Self::over(address, answer, None)
+    }
+
+    /// The same with what is needed for `https` addresses; without it they are not asked.
+    #[must_use]
+    pub fn over(address: &str, answer: Duration, tls: Option<ClientTls>) -> Self {
         let base = address.trim_end_matches('/');
         let base = if base.contains("://") { base.to_owned() } else { format!("http://{base}") };
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_connect(Some(Duration::from_secs(5)))
             .timeout_recv_response(Some(answer));
-        Self { base, agent: config.build().into(), authorization: None }
+        let tcp = ().chain(TcpConnector::default());
+        let agent = match tls {
+            Some(tls) => Agent::with_parts(config.build(), tcp.chain(Tls(tls)), DefaultResolver::default()),
+            None => Agent::with_parts(config.build(), tcp, DefaultResolver::default()),
+        };
+        Self { base, agent, authorization: None }
     }
 
     /// The same for a node that wants to know who asks.

@@ -9,8 +9,10 @@
 
 mod http;
 mod mqtt;
+mod tls;
 
 pub use http::{HttpClient, HttpError};
 pub use mqtt::{MqttClient, MqttError, MqttOptions, Subscription, Values};
 pub use tieline_delta::{DeltaError, Event};
 pub use tieline_mqtt::{Message, Qos, ReasonCode, Received, Version};
+pub use tieline_net::tls::{ClientTls, TlsError};

@@ -3,25 +3,28 @@
 //! Read first: [`Broker::serve`], then [`ClientOwner`].
 
 use crate::access::{Strangers, Turnstile};
-use crate::bus::{Entered, LastWill, SharedBus, Wire, wake};
-use crate::command::{CommandRequest, REQUEST_PREFIX, answer_json, malformed_json};
+use crate::bus::{Anew, Entered, LastWill, SharedBus, Wire, is_marked, wake, watch_of};
+use crate::command::{REQUEST_PREFIX, malformed_json};
+use crate::conditions;
 use crate::config::MqttConfig;
 use crate::doors::Ingress;
+use crate::fetch::{self, Asked};
 use crate::history::Receipt;
+use crate::reply::{Reply, command};
 use crate::reserved::Reserved;
+use crate::why;
 use crate::wishes;
-use bytes::Bytes;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use tieline_access::Verb;
-use tieline_core::{Body, Now, Topic, Update};
+use tieline_access::{Reach, Verb};
+use tieline_core::{Body, Filter, Now, Update};
 use tieline_mqtt::{
-    Accept, ConnectRequest, Ended, Message, Properties, Property, PublishRequest, Qos, ReasonCode, ServerConfig,
-    ServerEvent, ServerSession, SharedFilter, SubscribeRequest, SubscriptionOptions, Text, UnsubscribeRequest, Version,
+    Accept, ConnectRequest, Ended, Message, PublishRequest, Qos, ReasonCode, ServerConfig, ServerEvent, ServerSession,
+    SharedFilter, SubscribeRequest, SubscriptionOptions, Text, UnsubscribeRequest, Version,
 };
 use tieline_net::{Closed, Jitter, Limits, Owner, Session, Shard};
-use tieline_topics::{Options, RetainHandling, Snapshot, TreeError, Wish};
+use tieline_topics::{Options, RetainHandling, Snapshot, Wish};
 
 /// Accepts clients and gives each its session.
 #[derive(Debug)]
@@ -102,6 +105,18 @@ struct Seat {
     will: Option<LastWill>,
 }
 
+/// What became of a message.
+enum Taken {
+    /// It was taken.
+    Done,
+    /// History will say.
+    Later,
+    /// It was not taken, and is acknowledged all the same where there is no way to say it.
+    Refused(ReasonCode, String),
+    /// It was not taken, and the connection of who cannot be told ends.
+    Ends(ReasonCode, String),
+}
+
 impl Owner<Wire> for ClientOwner {
     fn event(&mut self, session: &Session<Wire>, now: Now, event: ServerEvent) {
         match event {
@@ -119,8 +134,10 @@ impl Owner<Wire> for ClientOwner {
         wake(&self.bus.borrow());
     }
 
-    fn closed(&mut self, _session: &Session<Wire>, now: Now, why: Closed) {
+    fn closed(&mut self, session: &Session<Wire>, now: Now, why: Closed) {
         tracing::debug!(peer = %self.peer, %why, "client gone");
+        let is_faulty = session.look(Wire::is_faulty);
+        self.bus.borrow_mut().count_closed(!self.turnstile.holds_stranger(), is_faulty);
         self.leave(now, None, true);
     }
 }
@@ -155,90 +172,172 @@ impl ClientOwner {
         self.turnstile.seat(&self.bus, key, generation, resumed);
         tracing::debug!(%peer, client = %**name, resumed, "client let in");
         let will = request.will.as_ref().and_then(|will| LastWill::new(now, will));
-        let will = will.filter(|will| !self.reserved.contains(will.topic()));
+        let will = will.filter(|will| !self.is_reserved(will.topic()) && !will.is_marked());
         self.seat = Some(Seat { key, generation, number, name: name.to_string(), will });
+    }
+
+    /// Whether only the node publishes there.
+    fn is_reserved(&self, topic: &str) -> bool {
+        self.reserved.contains(topic) || self.bus.borrow().derives(topic)
     }
 
     fn publish(&mut self, session: &Session<Wire>, now: Now, request: PublishRequest) {
         let Some(seat) = &self.seat else { return };
-        let PublishRequest { message, qos, packet_id, retain, .. } = request;
-        let answer = |reason| {
-            if let Some(packet_id) = packet_id {
-                session.with(|wire, _| wire.mqtt.acknowledge(packet_id, reason));
-            }
-        };
-        let refuse = |reason| {
-            self.bus.borrow_mut().count_publish_refused();
-            match (session.look(|wire| wire.mqtt.version()), packet_id) {
+        let packet_id = request.packet_id;
+        let (reason, words) = match self.take(seat, now, request) {
+            Taken::Later => return,
+            Taken::Done => (ReasonCode::Success, String::new()),
+            Taken::Refused(reason, words) => (reason, words),
+            Taken::Ends(reason, words) => {
+                self.bus.borrow_mut().count_publish_refused();
                 // 3.1.1 knows no refusal, and would take an answer for success.
-                (Version::V311, Some(_)) => session.with(|wire, _| wire.mqtt.disconnect(reason, "")),
-                (Version::V5 | Version::V311, _) => answer(reason),
+                if packet_id.is_some() && session.look(|wire| wire.mqtt.version()) == Version::V311 {
+                    return session.with(|wire, _| wire.mqtt.disconnect(reason, &words));
+                }
+                (reason, words)
             }
         };
+        if let Some(packet_id) = packet_id {
+            session.with(|wire, _| wire.mqtt.acknowledge_because(packet_id, reason, &words));
+        }
+    }
+
+    /// What becomes of a message.
+    fn take(&self, seat: &Seat, now: Now, request: PublishRequest) -> Taken {
+        let message = &request.message;
         if !self.turnstile.spend(&self.bus, now, message.payload.len() + message.topic.len()) {
-            return refuse(ReasonCode::QuotaExceeded);
+            return Taken::Ends(ReasonCode::QuotaExceeded, why::OVER_RATE.to_owned());
         }
         if let Some(topic) = message.topic.strip_prefix(REQUEST_PREFIX) {
-            if !self.turnstile.may(&self.bus, now, &seat.name, Verb::Command, topic) {
-                return refuse(ReasonCode::NotAuthorized);
-            }
-            // The node must not be made to write where the client may not.
-            let answered = message.properties.response_topic();
-            if answered.is_some_and(|to| !self.turnstile.may(&self.bus, now, &seat.name, Verb::Publish, &to)) {
-                return refuse(ReasonCode::NotAuthorized);
-            }
-            let user = self.turnstile.user(&self.bus).map(|user| format!(" {user}")).unwrap_or_default();
-            let who = format!("mqtt {}{user} {}", self.peer, seat.name);
-            command(&self.bus, &self.reserved, now, topic, &message, &who);
-            return answer(ReasonCode::Success);
+            return self.take_command(seat, now, topic, message);
+        }
+        if *message.topic == *fetch::REQUEST_TOPIC {
+            return self.take_fetch(seat, now, message);
         }
         if *message.topic == *tieline_delta::RESYNC_TOPIC {
             if let Ok(topic) = std::str::from_utf8(&message.payload) {
                 self.bus.borrow_mut().resync(now, seat.key, topic);
             }
-            return answer(ReasonCode::Success);
+            return Taken::Done;
         }
-        if self.reserved.contains(&message.topic) {
+        if self.is_reserved(&message.topic) {
             self.bus.borrow_mut().count_publish_refused();
-            return answer(ReasonCode::NotAuthorized);
+            return Taken::Refused(ReasonCode::NotAuthorized, why::RESERVED.to_owned());
         }
         if !self.turnstile.may(&self.bus, now, &seat.name, Verb::Publish, &message.topic) {
-            return refuse(ReasonCode::NotAuthorized);
+            return Taken::Ends(ReasonCode::NotAuthorized, why::PUBLISH.to_owned());
+        }
+        self.take_value(seat, now, request)
+    }
+
+    fn take_command(&self, seat: &Seat, now: Now, topic: &str, message: &Message) -> Taken {
+        if !self.turnstile.may(&self.bus, now, &seat.name, Verb::Command, topic) {
+            return Taken::Ends(ReasonCode::NotAuthorized, why::COMMAND.to_owned());
+        }
+        // The node must not be made to write where the client may not.
+        let answered = message.properties.response_topic();
+        if answered.is_some_and(|to| !self.turnstile.may(&self.bus, now, &seat.name, Verb::Publish, &to)) {
+            return Taken::Ends(ReasonCode::NotAuthorized, why::RESPONSE.to_owned());
+        }
+        let user = self.turnstile.user(&self.bus).map(|user| format!(" {user}")).unwrap_or_default();
+        let who = format!("mqtt {}{user} {}", self.peer, seat.name);
+        command(&self.bus, &self.reserved, now, topic, message, &who);
+        Taken::Done
+    }
+
+    /// Answers a request for topics with a page of those that the client may read.
+    fn take_fetch(&self, seat: &Seat, now: Now, message: &Message) -> Taken {
+        let Some(to) = message.properties.response_topic() else {
+            let words = "a request without a response topic".to_owned();
+            return Taken::Ends(ReasonCode::ImplementationSpecificError, words);
+        };
+        if !self.turnstile.may(&self.bus, now, &seat.name, Verb::Publish, &to) {
+            return Taken::Ends(ReasonCode::NotAuthorized, why::RESPONSE.to_owned());
+        }
+        let reply = Reply::of(message, |topic| self.is_reserved(topic));
+        let text = match fetch::read_json(&message.payload) {
+            Err(detail) => malformed_json(&detail),
+            Ok(Asked::Topics(asked)) => {
+                if self.turnstile.reads(&self.bus.borrow(), &asked.filter) == Reach::Nothing {
+                    // For the denial that is counted and written down.
+                    let _ = self.turnstile.may(&self.bus, now, &seat.name, Verb::Read, &asked.filter);
+                    return Taken::Ends(ReasonCode::NotAuthorized, String::new());
+                }
+                let bus = self.bus.borrow();
+                fetch::page(bus.tree(), &asked, |topic| self.turnstile.reads_topic(&bus, topic))
+            }
+            Ok(Asked::Events(topic, range)) => {
+                if !self.turnstile.may(&self.bus, now, &seat.name, Verb::Read, &topic) {
+                    return Taken::Ends(ReasonCode::NotAuthorized, String::new());
+                }
+                let events = fetch::events(fetch::Door::Mqtt, &self.bus.borrow(), &topic, &range);
+                events.unwrap_or_else(|| malformed_json(&format!("the topic {topic:?} keeps no events")))
+            }
+        };
+        reply.send(&mut self.bus.borrow_mut(), now, text);
+        Taken::Done
+    }
+
+    fn take_value(&self, seat: &Seat, now: Now, request: PublishRequest) -> Taken {
+        let PublishRequest { message, qos, packet_id, retain, .. } = request;
+        if !message.properties.is_empty()
+            && let Err((reason, words)) = self.check_conditions(seat, now, &message)
+        {
+            tracing::debug!(client = seat.name, words, "publish refused");
+            self.bus.borrow_mut().count_publish_refused();
+            return Taken::Refused(reason, words);
+        }
+        if is_marked(&message.properties) {
+            return Taken::Ends(ReasonCode::PayloadFormatInvalid, why::MARKED.to_owned());
         }
         let mut bus = self.bus.borrow_mut();
-        let update = Update { topic: message.topic.clone(), body: Body::Opaque(message.payload.clone()) };
-        match bus.take_message(now, message, qos, retain, seat.key) {
-            Err(error) => {
-                drop(bus);
-                tracing::debug!(client = seat.name, %error, "publish refused");
-                answer(ReasonCode::QuotaExceeded);
-            }
-            Ok(()) => {
-                let (key, generation) = (seat.key, seat.generation);
-                let receipt = packet_id.map(|packet_id| Receipt::Client { key, generation, packet_id });
-                let waits = bus.record(now, &update, receipt);
-                drop(bus);
-                if !waits {
-                    answer(ReasonCode::Success);
-                }
-            }
+        if let Err(why) = bus.check_format(&message.topic, &message.payload, &message.properties) {
+            drop(bus);
+            tracing::debug!(client = seat.name, %why, "publish refused");
+            return Taken::Ends(ReasonCode::PayloadFormatInvalid, why.to_string());
         }
+        let update = Update { topic: message.topic.clone(), body: Body::Opaque(message.payload.clone()) };
+        if let Err(error) = bus.take_message(now, message, qos, retain, seat.key) {
+            tracing::debug!(client = seat.name, %error, "publish refused");
+            return Taken::Refused(ReasonCode::QuotaExceeded, error.to_string());
+        }
+        let (key, generation) = (seat.key, seat.generation);
+        let receipt = packet_id.map(|packet_id| Receipt::Client { key, generation, packet_id });
+        if bus.record(now, &update, receipt) { Taken::Later } else { Taken::Done }
+    }
+
+    /// Whether what a message asks of the topic's value is so.
+    fn check_conditions(&self, seat: &Seat, now: Now, message: &Message) -> Result<(), (ReasonCode, String)> {
+        let because = |words: String| (ReasonCode::ImplementationSpecificError, words);
+        let conditions = conditions::read(&message.properties).map_err(because)?;
+        // Whether a condition is met tells of the value.
+        if !conditions.is_empty() && !self.turnstile.may(&self.bus, now, &seat.name, Verb::Read, &message.topic) {
+            return Err((ReasonCode::NotAuthorized, String::new()));
+        }
+        let checked = self.bus.borrow_mut().check_conditions(&message.topic, &conditions);
+        checked.map_err(|unmet| because(unmet.to_string()))
     }
 
     fn subscribe(&self, session: &Session<Wire>, now: Now, request: &SubscribeRequest) {
         let Some(seat) = &self.seat else { return };
-        let wish = match wishes::read(&request.properties) {
-            Ok(wish) => wish,
+        let wished = wishes::read(&request.properties)
+            .and_then(|wish| wishes::selector(&request.properties).map(|selector| (wish, selector)));
+        let (wish, selector) = match wished {
+            Ok(wished) => wished,
             Err(words) => {
                 let reasons = vec![ReasonCode::ImplementationSpecificError; request.subscriptions.len()];
                 return session.with(|wire, _| wire.mqtt.suback_because(request.packet_id, &reasons, &words));
             }
         };
         let offer = request.properties.user_properties().find(|(name, _)| **name == *tieline_delta::PROPERTY);
-        let agreed = offer.and_then(|(_, offer)| self.bus.borrow_mut().agree_deltas(seat.key, &offer));
-        let mut reasons = Vec::new();
+        let may_have_deltas = request.subscriptions.iter().any(|(filter, _)| filter.share.is_none());
+        let offer = offer.filter(|_| may_have_deltas);
+        let mut agreed = offer.and_then(|(_, offer)| self.bus.borrow_mut().agree_deltas(seat.key, &offer));
+        let mut has_deltas = false;
+        let (mut reasons, mut refusals) = (Vec::new(), why::Refusals::default());
         for (SharedFilter { share, filter }, options) in &request.subscriptions {
-            if let Some(reason) = self.turnstile.refuses(&self.bus, now, seat.key, &seat.name, filter) {
+            if let Some(reason) = self.refuses(now, seat, share.is_some(), selector.is_some(), filter) {
+                refusals.add(filter, why::subscription(reason));
                 reasons.push(reason);
                 continue;
             }
@@ -246,54 +345,87 @@ impl ClientOwner {
             let id = request.subscription_id;
             // A session with deltas holds what was told last, not messages: QoS 0.
             let deltas = agreed.is_some() && share.is_none();
-            let options = if deltas { SubscriptionOptions { qos: Qos::AtMostOnce, ..*options } } else { *options };
+            let options = if deltas || watch_of(filter).is_some() {
+                SubscriptionOptions { qos: Qos::AtMostOnce, ..*options }
+            } else {
+                *options
+            };
             let wish = if deltas { wish.deltas() } else { wish };
             let wanted = options_of(&options, id.map(|id| id.number()), wish);
             // Section 4.8.2: a shared subscription gets no last values.
             let made = match share {
                 Some(share) => bus.share(seat.key, share, filter, wanted).map(|_| false),
-                None => bus.subscribe(seat.key, filter, wanted).map(|subscribed| subscribed.snapshot),
+                None => bus
+                    .subscribe_narrowed(seat.key, filter, selector.as_ref(), wanted)
+                    .map(|subscribed| subscribed.snapshot),
             };
             reasons.push(match made {
                 Ok(snapshot) => {
-                    if snapshot {
-                        bus.catch_up(seat.key, Snapshot::new(filter.clone()), options.qos, id, deltas);
+                    has_deltas |= deltas;
+                    if snapshot || deltas {
+                        let anew = deltas.then_some(if snapshot { Anew::Sent } else { Anew::Later });
+                        let walk = Snapshot::new(filter.clone()).narrowed(selector.clone());
+                        bus.catch_up(seat.key, walk, options.qos, id, anew);
                     }
                     options.qos.granted()
                 }
                 Err(error) => {
                     tracing::debug!(client = seat.name, %error, "subscription refused");
+                    refusals.add(filter, &error.to_string());
                     ReasonCode::QuotaExceeded
                 }
             });
         }
+        agreed = agreed.filter(|_| has_deltas);
+        self.bus.borrow_mut().count_refused_subscriptions(&reasons);
         session.with(|wire, _| match agreed {
             Some(words) => {
                 let pair = (Text::truncated(tieline_delta::PROPERTY), Text::truncated(&words));
-                wire.mqtt.suback_agreeing(request.packet_id, &reasons, pair);
+                wire.mqtt.suback_agreeing(request.packet_id, &reasons, refusals.words(), pair);
             }
-            None => wire.mqtt.suback(request.packet_id, &reasons),
+            None => wire.mqtt.suback_because(request.packet_id, &reasons, refusals.words()),
         });
+    }
+
+    /// Why a subscription is not taken; none where it may be.
+    fn refuses(&self, now: Now, seat: &Seat, shared: bool, narrowed: bool, filter: &Filter) -> Option<ReasonCode> {
+        let watch = watch_of(filter);
+        if narrowed && (shared || watch.is_some()) {
+            return Some(ReasonCode::ImplementationSpecificError);
+        }
+        // Whoever watches topics is told of those that it may read.
+        let read = match &watch {
+            None => filter,
+            Some(Ok(watch)) if !shared => &watch.filter,
+            Some(_) => return Some(ReasonCode::TopicFilterInvalid),
+        };
+        let has_room = self.bus.borrow().may_watch(seat.key, filter);
+        let refused = self.turnstile.refuses(&self.bus, now, seat.key, &seat.name, read);
+        refused.or_else(|| (!has_room).then_some(ReasonCode::QuotaExceeded))
     }
 
     fn unsubscribe(&self, session: &Session<Wire>, request: &UnsubscribeRequest) {
         let Some(seat) = &self.seat else { return };
-        let mut bus = self.bus.borrow_mut();
+        let (mut bus, mut refusals) = (self.bus.borrow_mut(), why::Refusals::default());
         let ended = |SharedFilter { share, filter }: &SharedFilter| {
             let ended = match share {
                 Some(share) => bus.unshare(seat.key, share, filter),
                 None => bus.unsubscribe(seat.key, filter),
             };
-            if ended { ReasonCode::Success } else { ReasonCode::NoSubscriptionExisted }
+            if ended {
+                return ReasonCode::Success;
+            }
+            refusals.add(filter, why::NO_SUBSCRIPTION);
+            ReasonCode::NoSubscriptionExisted
         };
         let reasons: Vec<_> = request.filters.iter().map(ended).collect();
-        bus.void_told(seat.key);
         drop(bus);
-        session.with(|wire, _| wire.mqtt.unsuback(request.packet_id, &reasons));
+        session.with(|wire, _| wire.mqtt.unsuback_because(request.packet_id, &reasons, refusals.words()));
     }
 
     fn ended(&mut self, now: Now, ended: &Ended) {
         tracing::debug!(peer = %self.peer, cause = ?ended.cause, "client ended");
+        self.bus.borrow_mut().count_end(&ended.cause);
         self.leave(now, ended.session_expiry_s, ended.publish_will);
     }
 
@@ -320,54 +452,5 @@ const fn options_of(options: &SubscriptionOptions, subscription_id: Option<u32>,
         },
         subscription_id,
         wish,
-    }
-}
-
-/// Takes a command request; the answer goes to its response topic, if it has one.
-fn command(bus: &SharedBus, reserved: &Reserved, now: Now, topic: &str, message: &Message, who: &str) {
-    let reply = Reply::of(message, reserved);
-    let parsed = Topic::new(topic).map_err(|e| e.to_string()).and_then(|topic| {
-        let body = serde_json::from_slice(&message.payload).map_err(|e| {
-            format!("the payload is not JSON ({e}), expected true, false, a number or {{\"value\": …}}")
-        })?;
-        CommandRequest::from_json(&body, Some(topic))
-    });
-    match parsed {
-        Ok(request) => {
-            let shown = request.clone();
-            let answer = move |bus: &mut crate::bus::Bus, done| {
-                let now = bus.now();
-                reply.send(bus, now, answer_json(&shown, &done));
-            };
-            bus.borrow_mut().request(now, request, who, Box::new(answer));
-        }
-        Err(detail) => {
-            tracing::debug!(who, detail, "malformed command");
-            reply.send(&mut bus.borrow_mut(), now, malformed_json(&detail));
-        }
-    }
-}
-
-/// Where an answer goes: the response topic, with the correlation data of the request (MQTT 5.0 section 4.10).
-struct Reply {
-    topic: Option<Topic>,
-    properties: Properties,
-}
-
-impl Reply {
-    fn of(message: &Message, reserved: &Reserved) -> Self {
-        let topic = message.properties.response_topic().and_then(|text| Topic::new(&text).ok());
-        let topic = topic.filter(|topic| !reserved.contains(topic));
-        let correlation = message.properties.correlation_data().map(|data| Property::CorrelationData(data.clone()));
-        Self { topic, properties: correlation.into_iter().collect() }
-    }
-
-    fn send(self, bus: &mut crate::bus::Bus, now: Now, text: String) {
-        let Some(topic) = self.topic else { return };
-        let message = Message { topic, payload: Bytes::from(text), properties: self.properties, received: now.mono };
-        let sent: Result<(), TreeError> = bus.apply_message(now, message, Qos::AtLeastOnce, false, None);
-        if let Err(error) = sent {
-            tracing::warn!(%error, "the answer to a command could not be published");
-        }
     }
 }

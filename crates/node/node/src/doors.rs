@@ -7,7 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tieline_net::tls::TlsFiles;
-use tieline_net::{ListenConfig, ListenOver, Listener, Shard, TlsListen};
+use tieline_net::{ListenConfig, ListenOver, Listener, Shard, TlsListen, Together};
 use tieline_websocket::Offer;
 
 /// The subprotocol of MQTT ([MQTT-6.0.0-3]).
@@ -48,19 +48,19 @@ pub async fn bind(
     shelf: &TlsShelf,
     entrances: &Entrances,
 ) -> io::Result<(Vec<Ingress>, Addresses)> {
-    let host = Host { shard, config, shelf, entrances };
-    let tcp = host.open(config.listen, None, None).await?;
+    let host = Host { shard, shelf, entrances, together: Together::new(config.sessions_max) };
+    let tcp = host.open(config.listen, None, None, None).await?;
     let mut addresses = Addresses { tcp: tcp.listener.local_addr()?, tls: None, websocket: None };
     let mut doors = vec![tcp];
     if let Some(tls) = &config.tls {
-        let door = host.open(tls.listen, Some(&tls.files), None).await?;
+        let door = host.open(tls.listen, tls.sessions_max, Some(&tls.files), None).await?;
         addresses.tls = Some(door.listener.local_addr()?);
         doors.push(door);
     }
     if let Some(web) = &config.websocket {
         let hosts = web.hosts.iter().cloned().chain(own_hosts(web.listen)).collect();
         let offer = Offer { path: web.path.clone(), protocol: SUBPROTOCOL.to_owned(), hosts };
-        let door = host.open(web.listen, web.tls.as_ref(), Some(Arc::new(offer))).await?;
+        let door = host.open(web.listen, web.sessions_max, web.tls.as_ref(), Some(Arc::new(offer))).await?;
         addresses.websocket = Some(door.listener.local_addr()?);
         doors.push(door);
     }
@@ -78,15 +78,17 @@ fn own_hosts(listen: SocketAddr) -> impl Iterator<Item = String> {
 /// What every address has in common.
 struct Host<'a> {
     shard: &'a Shard,
-    config: &'a MqttConfig,
     shelf: &'a TlsShelf,
     entrances: &'a Entrances,
+    /// Clients of all addresses.
+    together: Arc<Together>,
 }
 
 impl Host<'_> {
     async fn open(
         &self,
         address: SocketAddr,
+        sessions_max: Option<usize>,
         files: Option<&TlsFiles>,
         web: Option<Arc<Offer>>,
     ) -> io::Result<Ingress> {
@@ -94,8 +96,9 @@ impl Host<'_> {
             None => ListenOver::Tcp,
             Some(files) => ListenOver::Tls(TlsListen::new(self.shelf.load(files).map_err(io::Error::other)?)),
         };
-        let sessions_max = self.config.sessions_max;
-        let listen = ListenConfig { sessions_max, over, ..ListenConfig::new(address.to_string()) };
+        let sessions_max = sessions_max.unwrap_or(usize::MAX);
+        let together = Some(Arc::clone(&self.together));
+        let listen = ListenConfig { sessions_max, together, over, ..ListenConfig::new(address.to_string()) };
         let named = |e: io::Error| io::Error::new(e.kind(), format!("{address}: {e}"));
         let listener = Listener::bind(&listen, self.shard.counters().clone()).await.map_err(named)?;
         Ok(Ingress { listener, web, entrance: (self.entrances)(address) })

@@ -4,12 +4,13 @@ use crate::access::{Book, Door, Entrance, Guard};
 use crate::audit::AuditLog;
 use crate::broker::Broker;
 use crate::bus::{Bus, BusHandle, BusInput, Incoming, KeptLimits};
-use crate::config::{Config, DeviceConfig, MqttConfig, Priority};
+use crate::config::{Config, DeviceConfig, MqttConfig, Priority, TopicRule};
 use crate::control::Commands;
 use crate::doors::{self, Addresses, Entrances};
 use crate::field::{self, FieldHandle, Numbered};
 use crate::history::{Keeper, Recorder};
 use crate::http::{About, App, Places};
+use crate::reload::Source;
 use crate::reserved::Reserved;
 use crate::transport::TlsShelf;
 use std::cell::RefCell;
@@ -36,12 +37,14 @@ pub struct Node {
     // In the order in which they stop: whoever brings work in goes first.
     http_thread: ShardThread,
     field: Vec<FieldHandle>,
+    bus: BusHandle,
     bus_thread: ShardThread,
     _history: Keeper,
     _lock: File,
     http: SocketAddr,
     mqtt: Addresses,
     tls: Arc<TlsShelf>,
+    source: Source,
 }
 
 /// Why a node could not start.
@@ -121,7 +124,7 @@ impl Node {
         let unpublished = unpublished.map(|device| device.topic.clone()).collect();
         let recorder = Recorder::new(&config.history, history.handle(), unpublished, bus.clone());
         let mqtt_counters = Arc::new(Counters::default());
-        let reserved = Arc::new(Reserved::of(&devices).with_views(&config.views));
+        let reserved = Arc::new(Reserved::of(&devices));
         let shelf = Arc::new(TlsShelf::default());
         let bind = Binding {
             config: config.mqtt.clone(),
@@ -131,6 +134,7 @@ impl Node {
             shelf: Arc::clone(&shelf),
             views: views_of(config)?,
             lanes: lanes(config),
+            rules: config.topics.clone(),
         };
         let (bus_thread, mqtt) = start_bus(bind, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
         let field_counters = Arc::new(Counters::default());
@@ -146,12 +150,12 @@ impl Node {
             mqtt: mqtt_counters,
             tls: Arc::clone(&shelf),
         };
-        let devices_shown = config.devices.clone().into();
         let entrance = entrance(config, config.http.listen, &door);
         let app = App {
             bus: bus.clone(),
-            devices: devices_shown,
+            devices: config.devices.clone().into(),
             reserved,
+            source: config.source.clone(),
             about: Arc::new(about),
             has_tls: config.http.tls.is_some(),
             entrance,
@@ -167,7 +171,8 @@ impl Node {
         }
         let senders: Vec<_> = field.iter().map(FieldHandle::sender).collect();
         bus.tell_blocking(BusInput::Call(Box::new(move |bus, _| bus.set_field(senders))));
-        Ok(Self { http_thread, field, bus_thread, _history: history, _lock: lock, http, mqtt, tls: shelf })
+        let (source, tls, _history, _lock) = (config.source.clone(), shelf, history, lock);
+        Ok(Self { http_thread, field, bus_thread, _history, _lock, http, mqtt, tls, bus, source })
     }
 
     /// The part that has ended by itself, which none should: the node is no use any more.
@@ -183,6 +188,11 @@ impl Node {
     /// Reads all TLS files anew, for the handshakes that follow; what is wrong with them is logged, and shown in health.
     pub fn reload_tls(&self) {
         self.tls.reload(true);
+    }
+
+    /// Reads the views of the configuration file anew; what is wrong with them is logged, and nothing has changed then.
+    pub async fn reload_views(&self) {
+        self.source.reload(&self.bus).await;
     }
 
     /// Where HTTP listens.
@@ -298,6 +308,7 @@ struct Binding {
     shelf: Arc<TlsShelf>,
     views: Option<Views>,
     lanes: Vec<(Filter, Lane)>,
+    rules: Vec<TopicRule>,
 }
 
 fn start_bus(
@@ -311,7 +322,7 @@ fn start_bus(
     let (report, reported) = sync_channel(1);
     let listen = binding.config.listen;
     let body = move |shard: Rc<tieline_net::Shard>| async move {
-        let Binding { config, reserved, entrances, door, shelf, lanes, views } = binding;
+        let Binding { config, reserved, entrances, door, shelf, lanes, rules, views } = binding;
         let (doors, addresses) = match doors::bind(&shard, &config, &shelf, &entrances).await {
             Ok(bound) => bound,
             Err(error) => return drop(report.send(Err(error))),
@@ -326,6 +337,7 @@ fn start_bus(
         };
         let mut bus = Bus::new(&shard, limits, recorder, commands);
         bus.set_kept(kept(&config));
+        bus.set_sys_interval(config.sys_interval);
         if let Some(views) = views {
             bus.set_views(views);
         }
@@ -333,6 +345,7 @@ fn start_bus(
             bus.set_guard(Guard::new(&door, shard.now().mono));
         }
         bus.set_lanes(lanes);
+        bus.set_rules(rules, config.series_octets_max);
         let bus = Rc::new(RefCell::new(bus));
         broker.serve(&shard, &bus);
         crate::bus::run(shard, bus, inputs).await;

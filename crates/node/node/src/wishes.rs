@@ -1,11 +1,12 @@
 //! User properties of SUBSCRIBE by which a client says how updates are to come (docs/topics-and-mqtt.md, Slow subscribers).
 
 use tieline_mqtt::Properties;
-use tieline_topics::{Slow, Wish};
+use tieline_topics::{Selector, Slow, Wish};
 
 const SLOW: &str = "tieline-slow";
 const WINDOW: &str = "tieline-window";
 const THROTTLE: &str = "tieline-throttle";
+const SELECT: &str = "tieline-select";
 
 /// What a SUBSCRIBE wishes for all its filters.
 ///
@@ -22,6 +23,20 @@ pub fn read(properties: &Properties) -> Result<Wish, String> {
         }
     }
     Ok(wish)
+}
+
+/// What narrows the filters of a SUBSCRIBE.
+///
+/// # Errors
+/// It is no selector, or there are several; the words are for the client.
+pub fn selector(properties: &Properties) -> Result<Option<Selector>, String> {
+    let mut all = properties.user_properties().filter(|(name, _)| **name == *SELECT);
+    let (first, second) = (all.next(), all.next());
+    if second.is_some() {
+        return Err(format!("{SELECT} comes more than once"));
+    }
+    let Some((_, text)) = first else { return Ok(None) };
+    Selector::new(&text).map(Some).map_err(|error| format!("{SELECT} is {:?}: {error}", &*text))
 }
 
 fn slow(word: &str) -> Result<Slow, String> {

@@ -20,7 +20,7 @@ impl CodecId {
     pub const OWN: core::ops::RangeInclusive<u8> = 8..=15;
 }
 
-/// A set of codecs, and whether payloads may come in batches.
+/// A set of codecs.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct CodecSet(u16);
 
@@ -33,8 +33,6 @@ impl CodecSet {
     pub const HUNK: Self = Self(1 << 3);
     /// Zstandard with the base as prefix.
     pub const ZSTD: Self = Self(1 << 4);
-    /// Not a codec: several points of one session in one PUBLISH.
-    pub const BATCH: Self = Self(1);
 
     /// The set of one codec; empty for a number that no codec can have.
     #[must_use]
@@ -75,7 +73,7 @@ impl CodecSet {
     /// Whether a codec for octets is here.
     #[must_use]
     pub const fn takes_octets(self) -> bool {
-        !self.without(Self::POINT.with(Self::BATCH)).is_empty()
+        !self.without(Self::POINT).is_empty()
     }
 
     /// The bits: what a session keeps of a subscription.
@@ -163,7 +161,7 @@ impl Codecs {
     pub fn register(&mut self, codec: Box<dyn Codec>) -> Result<(), Taken> {
         let (id, name) = (codec.id(), codec.name());
         let taken = self.known.iter().any(|known| known.id() == id || known.name() == name);
-        if taken || name == "point" || name == "batch" || !CodecId::OWN.contains(&id.0) {
+        if taken || name == "point" || !CodecId::OWN.contains(&id.0) {
             return Err(Taken);
         }
         self.known.push(codec);
@@ -175,11 +173,10 @@ impl Codecs {
         self.known.retain(|codec| allowed.contains(CodecSet::of(codec.id())));
     }
 
-    /// Everything that this build takes: points, batches, and the codecs known.
+    /// Everything that this build takes: points, and the codecs known.
     #[must_use]
     pub fn set(&self) -> CodecSet {
-        let codecs = CodecSet::POINT.with(CodecSet::BATCH);
-        self.known.iter().fold(codecs, |set, codec| set.with(CodecSet::of(codec.id())))
+        self.known.iter().fold(CodecSet::POINT, |set, codec| set.with(CodecSet::of(codec.id())))
     }
 
     /// The set of one name; none when it is not known.
@@ -187,14 +184,13 @@ impl Codecs {
     pub fn named(&self, name: &str) -> Option<CodecSet> {
         match name {
             "point" => Some(CodecSet::POINT),
-            "batch" => Some(CodecSet::BATCH),
             other => self.known.iter().find(|codec| codec.name() == other).map(|codec| CodecSet::of(codec.id())),
         }
     }
 
     /// The names of a set, in the order of this table.
     pub fn names(&self, set: CodecSet) -> impl Iterator<Item = &'static str> + '_ {
-        let own = [("point", CodecSet::POINT), ("batch", CodecSet::BATCH)].into_iter();
+        let own = core::iter::once(("point", CodecSet::POINT));
         let known = self.known.iter().map(|codec| (codec.name(), CodecSet::of(codec.id())));
         own.chain(known).filter(move |(_, one)| set.contains(*one)).map(|(name, _)| name)
     }

@@ -43,7 +43,6 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-mod batch;
 mod codec;
 mod decoder;
 mod error;
@@ -59,17 +58,16 @@ mod varint;
 #[cfg(feature = "zstd")]
 mod zstd;
 
-pub use batch::{Batch, unbatch};
 pub use codec::{Codec, CodecId, CodecSet, Codecs, Taken};
 pub use decoder::{Decoded, Decoder};
 pub use error::DeltaError;
 pub use header::{Header, Kind, Low, Revision};
 #[cfg(feature = "hunk")]
 pub use hunk::Hunk;
-pub use offer::{BATCH_TOPIC, PROPERTY, RESYNC_TOPIC};
+pub use offer::{MARK, PROPERTY, RESYNC_TOPIC};
 pub use payload::{Parts, Payload, SEVERAL_MAX, items};
 pub use point::PointState;
-pub use receiver::{Event, Receiver, ReceiverLimits, ReceiverStats};
+pub use receiver::{Event, Publish, Receiver, ReceiverLimits, ReceiverStats, is_mark};
 pub use stream::{RING_MAX, Stream, Updated};
 #[cfg(feature = "zstd")]
 pub use zstd::Zstd;

@@ -3,13 +3,14 @@
 use crate::{CodecSet, Codecs};
 use alloc::string::String;
 
-/// The name of the user property: on SUBSCRIBE what the client takes, on SUBACK what the server will use; on PUBLISH
-/// to the server, that the payload is one of these.
+/// The name of the user property: on SUBSCRIBE what the client takes, on SUBACK what the server will use, on PUBLISH
+/// [`MARK`].
 pub const PROPERTY: &str = "tieline-delta";
 /// Where a client publishes a topic's name to be sent its whole value.
 pub const RESYNC_TOPIC: &str = "$tieline/resync";
-/// Where a server publishes several payloads at once.
-pub const BATCH_TOPIC: &str = "$tieline/batch";
+/// The property's value on a PUBLISH that names its topic and whose payload is one of these. One that comes by an alias
+/// alone is what the PUBLISH was that set the alias.
+pub const MARK: &str = "1";
 /// Octets of the property's value that are read.
 const OFFER_OCTETS_MAX: usize = 256;
 
@@ -21,9 +22,7 @@ impl Codecs {
             return CodecSet::NONE;
         }
         let known = offer.split(',').filter_map(|name| self.named(name.trim()));
-        let set = known.fold(CodecSet::NONE, CodecSet::with);
-        // Batches of nothing.
-        if set == CodecSet::BATCH { CodecSet::NONE } else { set }
+        known.fold(CodecSet::NONE, CodecSet::with)
     }
 
     /// A set as the value of the property; none for the empty set, which is said by leaving the property out.

@@ -1,7 +1,7 @@
-//! The receiver's side of a connection: which topics come as deltas, their decoders, and whose value is to be asked
-//! for.
+//! The receiver's side of a connection: which messages are deltas, the decoders of their topics, and whose value is to be
+//! asked for.
 
-use crate::{BATCH_TOPIC, CodecSet, Codecs, Decoded, Decoder, DeltaError, unbatch};
+use crate::{CodecSet, Codecs, Decoded, Decoder, DeltaError, MARK, PROPERTY};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -43,6 +43,25 @@ pub enum Event {
     },
 }
 
+/// A PUBLISH.
+#[derive(Clone, Copy, Debug)]
+pub struct Publish<'a> {
+    /// Its topic, by name even where an alias stood for it.
+    pub topic: &'a Topic,
+    /// Its topic alias, where it has one.
+    pub alias: Option<u16>,
+    /// Whether it has the user property that marks it ([`is_mark`]).
+    pub is_marked: bool,
+    /// What it carries.
+    pub payload: &'a Bytes,
+}
+
+/// Whether a user property of a PUBLISH says that its payload is one of docs/delta.md.
+#[must_use]
+pub fn is_mark(name: &str, value: &str) -> bool {
+    name == PROPERTY && value == MARK
+}
+
 /// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverStats {
@@ -56,8 +75,6 @@ pub struct ReceiverStats {
     pub waiting: u64,
     /// Topics forgotten for want of room.
     pub forgotten: u64,
-    /// Batches that broke the rules.
-    pub malformed: u64,
 }
 
 /// One connection's receiver. The owner tells it what was agreed and what came; it says what that means, and which
@@ -66,8 +83,10 @@ pub struct ReceiverStats {
 pub struct Receiver {
     codecs: Codecs,
     limits: ReceiverLimits,
+    /// What was asked for with deltas; what none of them selects is forgotten.
     filters: Vec<Filter>,
     topics: HashMap<Topic, Decoder>,
+    /// Aliases that were set by a marked message.
     aliases: HashMap<u16, Topic>,
     ask: VecDeque<Topic>,
     stats: ReceiverStats,
@@ -112,17 +131,14 @@ impl Receiver {
         self.ask.clear();
     }
 
-    /// Takes a PUBLISH with its topic's name, and the topic alias if it has one.
-    pub fn handle_publish(&mut self, topic: &Topic, alias: Option<u16>, payload: &Bytes, events: &mut Vec<Event>) {
-        if topic.as_str() == BATCH_TOPIC {
-            return self.handle_batch(payload, events);
+    /// Takes a PUBLISH.
+    pub fn handle_publish(&mut self, publish: Publish<'_>, events: &mut Vec<Event>) {
+        let Publish { topic, payload, .. } = publish;
+        if self.is_delta(publish) {
+            return self.handle_payload(topic, payload, events);
         }
-        if let Some(alias) = alias
-            && self.aliases.get(&alias) != Some(topic)
-        {
-            self.aliases.insert(alias, topic.clone());
-        }
-        self.handle_payload(topic, payload, events);
+        self.stats.values += 1;
+        events.push(Event::Value { topic: topic.clone(), body: Body::Opaque(payload.clone()) });
     }
 
     /// The next topic whose name is to be published to [`crate::RESYNC_TOPIC`].
@@ -142,23 +158,21 @@ impl Receiver {
         self.topics.len()
     }
 
-    fn handle_batch(&mut self, payload: &Bytes, events: &mut Vec<Event>) {
-        for entry in unbatch(payload) {
-            let known = entry.ok().and_then(|(alias, part)| Some((self.aliases.get(&alias.get())?.clone(), part)));
-            let Some((topic, part)) = known else {
-                self.stats.malformed += 1;
-                return;
-            };
-            self.handle_payload(&topic, &payload.slice_ref(part), events);
+    /// Whether the payload is one of docs/delta.md: the message says so, or the one that set its alias did.
+    fn is_delta(&mut self, publish: Publish<'_>) -> bool {
+        let Publish { topic, alias, is_marked, .. } = publish;
+        let known = alias.and_then(|alias| self.aliases.get(&alias));
+        if !is_marked {
+            return known == Some(topic);
         }
+        if let Some(alias) = alias.filter(|_| known != Some(topic)) {
+            self.aliases.insert(alias, topic.clone());
+        }
+        true
     }
 
     fn handle_payload(&mut self, topic: &Topic, payload: &Bytes, events: &mut Vec<Event>) {
         if !self.topics.contains_key(topic) {
-            if !self.filters.iter().any(|filter| filter.matches(topic)) {
-                self.stats.values += 1;
-                return events.push(Event::Value { topic: topic.clone(), body: Body::Opaque(payload.clone()) });
-            }
             self.make_room();
         }
         let fresh = || Decoder::new(self.limits.value_octets_max);
@@ -196,7 +210,7 @@ impl Receiver {
         }
     }
 
-    /// Topics that no filter with deltas selects come plain from here on.
+    /// Topics that no filter with deltas selects: their next message is a whole value.
     fn forget_unselected(&mut self) {
         let Self { topics, filters, .. } = self;
         topics.retain(|topic, _| filters.iter().any(|filter| filter.matches(topic)));

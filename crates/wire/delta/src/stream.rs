@@ -3,6 +3,7 @@
 use crate::payload::{put_item, start, start_several, whole_octets};
 use crate::point::PointEncoder;
 use crate::{CodecId, CodecSet, Codecs, Header, Kind, Payload, PointState, Revision};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -17,32 +18,41 @@ const PAUSE_MAX: u8 = 6;
 
 /// The sender's side of one topic in one form: points by field, or octets.
 ///
-/// An owner that has no subscriber with deltas has no stream; it costs a pointer then.
+/// An owner that has no subscriber with deltas has no stream; it costs a pointer then. One whose subscribers all hold the
+/// present value keeps nothing but that ([`Stream::settle`]).
 #[derive(Debug)]
 pub struct Stream {
     revision: Revision,
     form: Form,
-    /// Payloads made for the present revision, by the revision that they start from.
-    made: Vec<(Option<Revision>, Payload)>,
-    /// A point as JSON, for those who do not take points.
-    json: Option<Payload>,
+    late: Option<Box<Late>>,
 }
 
 #[derive(Debug)]
 enum Form {
     Octets(Octets),
-    Point(Points),
+    Point(Box<PointEncoder>),
 }
 
 #[derive(Debug)]
 struct Octets {
     value: Bytes,
-    /// One delta an update, the newest last; together they lead to the present revision.
-    ring: VecDeque<Step>,
     /// Values that are to go without a delta.
     pause: u8,
     /// Values in a row whose delta did not pay.
     failed: u8,
+}
+
+/// What is kept for those who do not hold the present value.
+#[derive(Debug, Default)]
+struct Late {
+    /// One delta an update of octets, the newest last; together they lead to the present revision.
+    steps: VecDeque<Step>,
+    /// The states of a point before the present one, the newest last.
+    states: VecDeque<PointState>,
+    /// Payloads made for the present revision, by the revision that they start from.
+    made: Vec<(Revision, Payload)>,
+    /// A point as JSON, for those who do not take points.
+    json: Option<Payload>,
 }
 
 /// One update. No codec: the same value again.
@@ -50,13 +60,6 @@ struct Octets {
 struct Step {
     codec: Option<CodecId>,
     delta: Bytes,
-}
-
-#[derive(Debug)]
-struct Points {
-    encoder: PointEncoder,
-    /// The states before the present one, the newest last.
-    ring: VecDeque<PointState>,
 }
 
 /// What an update became for those who had the value before it.
@@ -74,7 +77,7 @@ impl Stream {
     /// The stream of a topic that holds `body`.
     #[must_use]
     pub fn new(revision: Revision, body: &Body) -> Self {
-        Self { revision, form: Form::new(body), made: Vec::new(), json: None }
+        Self { revision, form: Form::new(body), late: None }
     }
 
     /// The revision of the present value.
@@ -86,16 +89,27 @@ impl Stream {
     /// Takes the topic's next value. `wanted` is what its subscribers take; a codec that none of them takes is not run.
     pub fn update(&mut self, body: &Body, wanted: CodecSet, codecs: &mut Codecs) -> Updated {
         self.revision = self.revision.next();
-        self.made.clear();
-        self.json = None;
-        match (&mut self.form, body) {
-            (Form::Octets(octets), Body::Opaque(value)) => octets.update(value, wanted, codecs),
-            (Form::Point(points), Body::Point(point)) => points.update(point),
+        let late = self.late.get_or_insert_default();
+        late.made.clear();
+        late.json = None;
+        let updated = match (&mut self.form, body) {
+            (Form::Octets(octets), Body::Opaque(value)) => octets.update(value, late, wanted, codecs),
+            (Form::Point(encoder), Body::Point(point)) => update_point(encoder, point, late),
             (form, body) => {
                 *form = Form::new(body);
                 Updated::Whole
             }
+        };
+        if updated == Updated::Whole {
+            // Nothing leads over this update.
+            self.late = None;
         }
+        updated
+    }
+
+    /// Everybody holds the present value: what leads to it is given up.
+    pub fn settle(&mut self) {
+        self.late = None;
     }
 
     /// What brings a subscriber that holds revision `base` (none: nothing yet) to the present value: the smallest of a
@@ -104,116 +118,108 @@ impl Stream {
     ///
     /// `base` must be a revision that this stream, or the one that it continues, has had.
     pub fn since(&mut self, base: Option<Revision>, accepts: CodecSet) -> Payload {
-        if let (Form::Point(points), false) = (&self.form, accepts.contains(CodecSet::POINT)) {
-            let whole = || whole_octets(self.revision, &points.encoder.state().to_point().to_json().into());
-            return self.json.get_or_insert_with(whole).clone();
+        if let (Form::Point(encoder), false) = (&self.form, accepts.contains(CodecSet::POINT)) {
+            let whole = || whole_octets(self.revision, &encoder.state().to_point().to_json().into());
+            return self.late.get_or_insert_default().json.get_or_insert_with(whole).clone();
         }
-        let base = base.filter(|&base| self.form.leads_from(self.revision.since(base), accepts));
-        if let Some((_, payload)) = self.made.iter().find(|(from, _)| *from == base) {
+        let Some(base) = base.filter(|&base| self.leads_from(base, accepts)) else { return self.whole() };
+        let made = self.late.as_ref().and_then(|late| late.made.iter().find(|(from, _)| *from == base));
+        if let Some((_, payload)) = made {
             return payload.clone();
         }
         let payload = self.make(base);
-        self.made.push((base, payload.clone()));
+        if let Some(late) = &mut self.late {
+            late.made.push((base, payload.clone()));
+        }
         payload
     }
 
-    fn make(&self, base: Option<Revision>) -> Payload {
-        let whole = self.whole_len();
-        let delta = base.and_then(|base| {
-            let count = u8::try_from(self.revision.since(base)).ok()?;
-            let mut out = Vec::with_capacity(32);
-            let fits = match &self.form {
-                _ if count == 0 => {
-                    start_several(&mut out, base, 0, || self.form.crc());
-                    return Some(out);
-                }
-                Form::Octets(octets) => octets.since(base, count, &mut out),
-                Form::Point(points) => points.since(base, count, &mut out),
-            };
-            (fits && out.len() <= whole).then_some(out)
-        });
-        match delta {
+    /// Whether deltas that `accepts` takes lead to the present value from `base`.
+    fn leads_from(&self, base: Revision, accepts: CodecSet) -> bool {
+        let Ok(count) = usize::try_from(self.revision.since(base)) else { return false };
+        let Some(late) = &self.late else { return count == 0 };
+        match &self.form {
+            Form::Octets(_) => {
+                let takes = |step: &Step| step.codec.is_none_or(|codec| accepts.contains(CodecSet::of(codec)));
+                count <= late.steps.len() && late.steps.iter().rev().take(count).all(takes)
+            }
+            Form::Point(_) => count <= late.states.len(),
+        }
+    }
+
+    fn make(&self, base: Revision) -> Payload {
+        match self.delta(base) {
             Some(delta) => Payload { head: None, body: delta.into() },
             None => self.whole(),
         }
     }
 
+    /// The delta from `base`, where there is one that is no longer than the whole value.
+    fn delta(&self, base: Revision) -> Option<Vec<u8>> {
+        let count = u8::try_from(self.revision.since(base)).ok()?;
+        let mut out = Vec::with_capacity(32);
+        let crc = || self.form.crc();
+        if count == 0 {
+            start_several(&mut out, base, 0, crc);
+            return Some(out);
+        }
+        let late = self.late.as_ref()?;
+        let fits = match &self.form {
+            Form::Octets(octets) => late.steps_since(base, count, crc, &mut out) && out.len() <= 1 + octets.value.len(),
+            // A point's delta that is longer than its whole form is one of a text; it says the text too.
+            Form::Point(encoder) => late.states_since(encoder.state(), base, count, crc, &mut out),
+        };
+        fits.then_some(out)
+    }
+
     fn whole(&self) -> Payload {
         match &self.form {
             Form::Octets(octets) => whole_octets(self.revision, &octets.value),
-            Form::Point(points) => {
+            Form::Point(encoder) => {
                 let mut out = Vec::with_capacity(24);
                 Header { kind: Kind::Point, revision: self.revision.low() }.emit(&mut out);
-                points.encoder.state().emit(&mut out);
+                encoder.state().emit(&mut out);
                 Payload { head: None, body: out.into() }
             }
-        }
-    }
-
-    fn whole_len(&self) -> usize {
-        match &self.form {
-            Form::Octets(octets) => 1 + octets.value.len(),
-            // A point's delta that is longer than its whole form is one of a text; it says the text too.
-            Form::Point(_) => usize::MAX,
         }
     }
 
     /// Octets that this stream holds besides the present value.
     #[must_use]
     pub fn held_octets(&self) -> usize {
-        let made = self.made.iter().filter(|(base, _)| base.is_some()).map(|(_, made)| made);
-        let made: usize = made.chain(&self.json).map(Payload::len).sum();
-        let ring = match &self.form {
-            Form::Octets(octets) => octets.ring.iter().map(|step| size_of::<Step>() + step.delta.len()).sum(),
-            Form::Point(points) => points.ring.len() * size_of::<PointState>(),
-        };
-        size_of::<Self>() + made + ring
+        let late = self.late.as_ref().map_or(0, |late| late.held_octets());
+        let encoder = if matches!(self.form, Form::Point(_)) { size_of::<PointEncoder>() } else { 0 };
+        size_of::<Self>() + encoder + late
     }
 }
 
 impl Form {
     fn new(body: &Body) -> Self {
         match body {
-            Body::Opaque(value) => {
-                Self::Octets(Octets { value: value.clone(), ring: VecDeque::new(), pause: 0, failed: 0 })
-            }
-            Body::Point(point) => Self::Point(Points { encoder: PointEncoder::new(point), ring: VecDeque::new() }),
-        }
-    }
-
-    /// Whether deltas that `accepts` takes lead to the present value from `count` updates before it.
-    fn leads_from(&self, count: u32, accepts: CodecSet) -> bool {
-        let Ok(count) = usize::try_from(count) else { return false };
-        match self {
-            Self::Octets(octets) => {
-                let takes = |step: &Step| step.codec.is_none_or(|codec| accepts.contains(CodecSet::of(codec)));
-                count <= octets.ring.len() && octets.ring.iter().rev().take(count).all(takes)
-            }
-            Self::Point(points) => count <= points.ring.len(),
+            Body::Opaque(value) => Self::Octets(Octets { value: value.clone(), pause: 0, failed: 0 }),
+            Body::Point(point) => Self::Point(Box::new(PointEncoder::new(point))),
         }
     }
 
     fn crc(&self) -> u32 {
         match self {
             Self::Octets(octets) => crc32fast::hash(&octets.value),
-            Self::Point(points) => points.encoder.state().crc(),
+            Self::Point(encoder) => encoder.state().crc(),
         }
     }
 }
 
 impl Octets {
-    fn update(&mut self, value: &Bytes, wanted: CodecSet, codecs: &mut Codecs) -> Updated {
+    fn update(&mut self, value: &Bytes, late: &mut Late, wanted: CodecSet, codecs: &mut Codecs) -> Updated {
         let base = core::mem::replace(&mut self.value, value.clone());
         if base == value {
-            push(&mut self.ring, Step { codec: None, delta: Bytes::new() });
+            push(&mut late.steps, Step { codec: None, delta: Bytes::new() });
             return Updated::Same;
         }
         if let Some(step) = self.diff(&base, wanted, codecs) {
-            push(&mut self.ring, step);
+            push(&mut late.steps, step);
             return Updated::Delta;
         }
-        // Nothing leads over this update.
-        self.ring.clear();
         Updated::Whole
     }
 
@@ -237,10 +243,22 @@ impl Octets {
         self.pause = (1 << self.failed) - 1;
         None
     }
+}
 
-    fn since(&self, base: Revision, count: u8, out: &mut Vec<u8>) -> bool {
-        let crc = || crc32fast::hash(&self.value);
-        let mut steps = self.ring.iter().skip(self.ring.len().saturating_sub(usize::from(count)));
+fn update_point(encoder: &mut PointEncoder, point: &Point, late: &mut Late) -> Updated {
+    let before = encoder.next(point);
+    let same = before == *encoder.state();
+    // A text is as long as it is; numbers are what rings are for.
+    if before.is_long() || encoder.state().is_long() {
+        return Updated::Whole;
+    }
+    push(&mut late.states, before);
+    if same { Updated::Same } else { Updated::Delta }
+}
+
+impl Late {
+    fn steps_since(&self, base: Revision, count: u8, crc: impl FnOnce() -> u32, out: &mut Vec<u8>) -> bool {
+        let mut steps = self.steps.iter().skip(self.steps.len().saturating_sub(usize::from(count)));
         if count == 1 {
             let Some(step) = steps.next() else { return false };
             start(out, step.codec.map_or(Kind::Same, Kind::Delta), base, crc);
@@ -255,38 +273,35 @@ impl Octets {
         }
         true
     }
-}
 
-impl Points {
-    fn update(&mut self, point: &Point) -> Updated {
-        let before = self.encoder.next(point);
-        let same = before == *self.encoder.state();
-        // A text is as long as it is; numbers are what rings are for.
-        if before.is_long() || self.encoder.state().is_long() {
-            self.ring.clear();
-            return Updated::Whole;
-        }
-        push(&mut self.ring, before);
-        if same { Updated::Same } else { Updated::Delta }
-    }
-
-    fn since(&self, base: Revision, count: u8, out: &mut Vec<u8>) -> bool {
-        let Some(from) = self.ring.len().checked_sub(usize::from(count)).and_then(|at| self.ring.get(at)) else {
-            return false;
-        };
-        let state = self.encoder.state();
+    fn states_since(
+        &self,
+        state: &PointState,
+        base: Revision,
+        count: u8,
+        crc: impl FnOnce() -> u32,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let at = self.states.len().checked_sub(usize::from(count));
+        let Some(from) = at.and_then(|at| self.states.get(at)) else { return false };
         if count == 1 {
             let kind = if from == state { Kind::Same } else { Kind::Delta(CodecId::POINT) };
-            start(out, kind, base, || state.crc());
+            start(out, kind, base, crc);
             return kind == Kind::Same || from.diff(state, out);
         }
-        start_several(out, base, count, || state.crc());
+        start_several(out, base, count, crc);
         let mut delta = Vec::with_capacity(16);
         let fits = from == state || from.diff(state, &mut delta);
         if !delta.is_empty() {
             put_item(out, CodecId::POINT, &delta);
         }
         fits
+    }
+
+    fn held_octets(&self) -> usize {
+        let made: usize = self.made.iter().map(|(_, made)| made).chain(&self.json).map(Payload::len).sum();
+        let steps: usize = self.steps.iter().map(|step| size_of::<Step>() + step.delta.len()).sum();
+        size_of::<Self>() + made + steps + self.states.len() * size_of::<PointState>()
     }
 }
 

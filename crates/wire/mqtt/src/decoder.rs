@@ -85,6 +85,15 @@ impl Decoder {
         Ok((octets.len(), None))
     }
 
+    /// Octets that an incomplete packet says it has.
+    #[must_use]
+    pub const fn awaited_octets(&self) -> usize {
+        match &self.state {
+            State::Start | State::Length { .. } => 0,
+            State::Body { length, .. } => *length,
+        }
+    }
+
     /// Octets of memory that an incomplete packet holds.
     #[must_use]
     pub fn held_octets(&self) -> usize {

@@ -93,6 +93,37 @@ impl Aside<'_> {
     }
 }
 
+/// A QoS 0 message that names its topic by an alias alone, so that the frames of several 5.0 sessions differ in that only.
+#[derive(Debug)]
+pub struct AliasFrame {
+    octets: Vec<u8>,
+    alias_at: usize,
+}
+
+impl AliasFrame {
+    /// None when the message has expired or is longer than MQTT can say.
+    #[must_use]
+    pub fn new(message: &Message, now: Instant) -> Option<Self> {
+        let aside = Aside { message, retain: false, subscription_ids: &[], alias: Some((NonZeroU16::MIN, true)) };
+        let mut octets = Vec::new();
+        aside.emit(Version::V5, now, u32::MAX, &mut octets).then_some(())?;
+        // The alias comes first of the properties (`PublishView::write_properties`).
+        let behind = message.properties_at(now)?.block().len() + message.payload.len();
+        let alias_at = octets.len().checked_sub(behind + 2)?;
+        Some(Self { octets, alias_at })
+    }
+
+    /// The frame of a session that knows the topic by `alias`.
+    #[must_use]
+    pub fn with(&self, alias: NonZeroU16) -> Bytes {
+        let mut octets = self.octets.clone();
+        for (octet, part) in octets.iter_mut().skip(self.alias_at).zip(alias.get().to_be_bytes()) {
+            *octet = part;
+        }
+        octets.into()
+    }
+}
+
 /// What became of a message that was to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Emitted {

@@ -31,6 +31,10 @@ pub struct WebSocket {
     answers: Vec<u8>,
     /// Whether a message has begun and not ended.
     fragmented: bool,
+    /// Whether the client broke a rule.
+    faulty: bool,
+    /// Binary messages that came to their end.
+    messages: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +50,15 @@ impl WebSocket {
     /// A connection that has just begun.
     #[must_use]
     pub const fn new(offer: Arc<Offer>) -> Self {
-        Self { offer, phase: Phase::Greeting, held: Vec::new(), answers: Vec::new(), fragmented: false }
+        Self {
+            offer,
+            phase: Phase::Greeting,
+            held: Vec::new(),
+            answers: Vec::new(),
+            fragmented: false,
+            faulty: false,
+            messages: 0,
+        }
     }
 
     /// Whether nothing more is read, and nothing is sent but what [`WebSocket::poll_transmit`] still has.
@@ -59,6 +71,18 @@ impl WebSocket {
     #[must_use]
     pub const fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Heading(_) | Phase::Payload(..))
+    }
+
+    /// Whether the client broke a rule of the handshake or of frames, and was closed on.
+    #[must_use]
+    pub const fn is_faulty(&self) -> bool {
+        self.faulty
+    }
+
+    /// Binary messages that came to their end; begins again after the largest number.
+    #[must_use]
+    pub const fn messages(&self) -> u32 {
+        self.messages
     }
 
     /// Takes octets of the client and says how many. `inside` is given those of binary messages, and says how many it
@@ -113,6 +137,7 @@ impl WebSocket {
     pub fn close(&mut self, code: CloseCode) {
         if self.is_open() {
             push(Opcode::Close, &code.number().to_be_bytes(), &mut self.answers);
+            self.faulty = !matches!(code, CloseCode::Normal);
         }
         self.end();
     }
@@ -137,6 +162,7 @@ impl WebSocket {
             }
             Err(refusal) => {
                 self.answers.extend_from_slice(refusal.answer().as_bytes());
+                self.faulty = true;
                 self.end();
                 octets.len()
             }
@@ -218,6 +244,7 @@ impl WebSocket {
     fn finish(&mut self, head: Head) {
         self.phase = Phase::Heading(Heading::default());
         if !head.opcode.is_control() {
+            self.messages = self.messages.wrapping_add(u32::from(head.is_last));
             return;
         }
         let payload = core::mem::take(&mut self.held);

@@ -2,7 +2,7 @@
 
     receiver = Receiver()
     receiver.handle_suback("feeder/#", "point,hunk")
-    for event in receiver.handle_publish("feeder/amps", payload):
+    for event in receiver.handle_publish("feeder/amps", payload, alias, marked):
         print(event.topic, event.value)
 
 A value is a ``Point`` or octets. ``Lost`` says that a topic's value is unknown until the next one.
@@ -12,9 +12,9 @@ from .codecs import Codecs
 from .decoder import CHECKED, WAITING, Decoder
 from .octets import Broken
 from .point import Point
-from .receiver import BATCH_TOPIC, PROPERTY, RESYNC_TOPIC, Lost, Receiver, Value, matches
+from .receiver import MARK, PROPERTY, RESYNC_TOPIC, Lost, Receiver, Value, matches
 
 __all__ = [
-    "BATCH_TOPIC", "Broken", "CHECKED", "Codecs", "Decoder", "Lost", "PROPERTY", "Point", "RESYNC_TOPIC", "Receiver",
+    "Broken", "CHECKED", "Codecs", "Decoder", "Lost", "MARK", "PROPERTY", "Point", "RESYNC_TOPIC", "Receiver",
     "Value", "WAITING", "matches",
 ]

@@ -32,7 +32,7 @@ class Codecs:
     @property
     def names(self) -> list[str]:
         """All that is taken, in order of preference."""
-        return ["point", "batch", *(name for name, _ in self._known.values())]
+        return ["point", *(name for name, _ in self._known.values())]
 
     def apply(self, number: int, base: bytes, delta: bytes, octets_max: int) -> bytes:
         """The value that a delta makes of a base."""

@@ -19,7 +19,7 @@ from typing import Any
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from .receiver import PROPERTY, RESYNC_TOPIC, Receiver, Value
+from .receiver import MARK, PROPERTY, RESYNC_TOPIC, Receiver, Value
 
 
 def connect_properties(aliases_max: int = 65_535) -> Properties:
@@ -98,7 +98,8 @@ class Deltas:
 
     def _on_message(self, client, userdata, message) -> None:
         alias = getattr(message.properties, "TopicAlias", None)
-        for event in self.receiver.handle_publish(message.topic, message.payload, alias):
+        marked = (PROPERTY, MARK) in getattr(message.properties, "UserProperty", ())
+        for event in self.receiver.handle_publish(message.topic, message.payload, alias, marked):
             if isinstance(event, Value):
                 self._on_value(event.topic, event.value)
             elif self._on_lost:

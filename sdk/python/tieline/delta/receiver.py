@@ -1,4 +1,4 @@
-"""The receiver's side of a connection: which topics come as deltas, their decoders, whose value is to be asked for."""
+"""The receiver's side of a connection: which messages are deltas, the decoders of their topics, whose value to ask for."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 from .codecs import Codecs
 from .decoder import Decoder, _Said
-from .octets import Broken, Cursor
+from .octets import Broken
 from .point import Point
 
-#: The user property by which deltas are agreed.
+#: The user property by which deltas are agreed, and, with the value ``MARK``, by which a PUBLISH says that it is one.
 PROPERTY = "tieline-delta"
+MARK = "1"
 #: Where a topic's name is published to be sent its whole value.
 RESYNC_TOPIC = "$tieline/resync"
-#: Where a server publishes several payloads at once.
-BATCH_TOPIC = "$tieline/batch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +44,9 @@ class Receiver:
         self._topics_max, self._octets_max = topics_max, octets_max
         self._filters: set[str] = set()
         self._topics: dict[str, Decoder] = {}
-        self._aliases: dict[int, str] = {}
+        self._aliases: dict[int, tuple[str, bool]] = {}
         self._resync: deque[str] = deque(maxlen=topics_max)
-        self.stats = {"values": 0, "deltas": 0, "lost": 0, "waiting": 0, "forgotten": 0, "malformed": 0}
+        self.stats = {"values": 0, "deltas": 0, "lost": 0, "waiting": 0, "forgotten": 0}
 
     @property
     def offer(self) -> str:
@@ -58,7 +57,7 @@ class Receiver:
         """The server granted a filter, with this user property or without. What it will use."""
         used = {name.strip() for name in (answer or "").split(",")} & set(self.codecs.names)
         self._filters.discard(topic_filter)
-        if used - {"batch"}:
+        if used:
             self._filters.add(topic_filter)
         self._forget_unselected()
         return used
@@ -73,28 +72,22 @@ class Receiver:
         for held in (self._filters, self._topics, self._aliases, self._resync):
             held.clear()
 
-    def handle_publish(self, topic: str, payload: bytes, alias: int | None = None) -> list[Value | Lost]:
-        """Takes a PUBLISH: its topic's name (may be empty where an alias says it), and the alias if it has one."""
+    def handle_publish(
+        self, topic: str, payload: bytes, alias: int | None = None, marked: bool = False
+    ) -> list[Value | Lost]:
+        """Takes a PUBLISH: its topic's name (may be empty where an alias says it), the alias if it has one, and whether
+        it has the user property ``PROPERTY``: ``MARK``.
+        """
         if alias is not None:
-            if topic:
-                self._aliases[alias] = topic
+            known, was_marked = self._aliases.get(alias, ("", False))
+            if marked or (topic and topic != known):
+                self._aliases[alias] = topic, marked
             else:
-                topic = self._aliases.get(alias, "")
-        if topic != BATCH_TOPIC:
+                topic, marked = known, was_marked
+        if marked:
             return self._take(topic, payload)
-        events: list[Value | Lost] = []
-        cursor, last = Cursor(payload), 0
-        try:
-            while not cursor.is_empty:
-                gap = cursor.varint()
-                last += gap
-                part = cursor.take(cursor.varint())
-                if gap == 0 or last not in self._aliases:
-                    raise Broken("no topic alias")
-                events += self._take(self._aliases[last], part)
-        except Broken:
-            self.stats["malformed"] += 1
-        return events
+        self.stats["values"] += 1
+        return [Value(topic, payload)]
 
     def poll_resync(self) -> str | None:
         """The next topic whose name is to be published to ``RESYNC_TOPIC``."""
@@ -103,9 +96,6 @@ class Receiver:
     def _take(self, topic: str, payload: bytes) -> list[Value | Lost]:
         decoder = self._topics.get(topic)
         if decoder is None:
-            if not any(matches(known, topic) for known in self._filters):
-                self.stats["values"] += 1
-                return [Value(topic, payload)]
             if len(self._topics) >= self._topics_max:
                 del self._topics[next(iter(self._topics))]
                 self.stats["forgotten"] += 1

@@ -313,3 +313,33 @@ fn filters_meet_or_not() {
     check("a/+/c", "a/#", true);
     check("$SYS/#", "$SYS/+", true);
 }
+
+#[test]
+fn views_are_replaced_and_only_what_differs_changes() {
+    let delayed = View { delay: Duration::from_millis(50), ..view("c", "a/x", "slow") };
+    let before = alloc::vec![view("a", "a/+", "d/{1}"), view("b", "d/x", "e"), delayed.clone()];
+    let mut views = Views::new(before.clone(), Limits::default()).unwrap();
+    let sources: Vec<(Topic, Body)> = ["a/x", "a/y"].map(|topic| (Topic::new(topic).unwrap(), body("1"))).into();
+    for (topic, value) in &sources {
+        views.handle_update(at(0), topic, Some(value));
+    }
+    views.handle_timeout(at(50));
+    assert_eq!(drain(&mut views), ["d/x = 1", "e = 1", "d/y = 1", "slow = 1"]);
+    // The same views again: nothing changes, and what follows goes on.
+    views.replace(at(60), before.clone(), sources.clone()).unwrap();
+    assert_eq!(drain(&mut views), [""; 0]);
+    views.handle_update(at(60), &Topic::new("a/x").unwrap(), Some(&body("2")));
+    assert_eq!(drain(&mut views), ["d/x = 2", "e = 2"]);
+    // Views that cannot live together change nothing.
+    let cycle = alloc::vec![view("a", "a/x", "b"), view("b", "b", "a/x")];
+    assert!(views.replace(at(61), cycle, sources.clone()).is_err());
+    assert_eq!((drain(&mut views), views.views().len()), (Vec::new(), 3));
+    // One goes, one comes; what is delayed begins its delay anew.
+    let sources: Vec<(Topic, Body)> = ["a/x", "a/y"].map(|topic| (Topic::new(topic).unwrap(), body("2"))).into();
+    views.replace(at(70), alloc::vec![view("n", "a/y", "n"), delayed], sources).unwrap();
+    assert_eq!(drain(&mut views), ["n = 2", "d/x gone", "d/y gone", "e gone"]);
+    views.handle_timeout(at(119));
+    assert_eq!(drain(&mut views), [""; 0]);
+    views.handle_timeout(at(120));
+    assert_eq!(drain(&mut views), ["slow = 2"]);
+}

@@ -40,6 +40,7 @@ enum Step {
     Update(usize, String),
     Remove(usize),
     Wait(u64),
+    Replace(Vec<View>),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -50,6 +51,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..TOPICS.len()).prop_map(|topic| Step::Update(topic, "no JSON".into())),
         2 => (0..TOPICS.len()).prop_map(Step::Remove),
         2 => (1_u64..60).prop_map(Step::Wait),
+        1 => views().prop_map(Step::Replace),
     ]
 }
 
@@ -96,7 +98,8 @@ proptest! {
     #[test]
     fn what_is_kept_is_what_is_worked_out_anew(given in views(), steps in prop::collection::vec(step(), 0..40)) {
         let Ok(mut views) = Views::new(given.clone(), Limits::default()) else { return Ok(()) };
-        let (mut sources, mut now, mut seen) = (BTreeMap::new(), 0, BTreeMap::new());
+        let mut given = given;
+        let (mut sources, mut now, mut seen) = (BTreeMap::<Topic, Body>::new(), 0, BTreeMap::new());
         for step in steps {
             match step {
                 Step::Update(topic, value) => {
@@ -112,6 +115,13 @@ proptest! {
                 Step::Wait(ms) => {
                     now += ms;
                     views.handle_timeout(at(now));
+                }
+                Step::Replace(others) => {
+                    // The bus gives the values of its topics; those that are derived are among them.
+                    let all: BTreeMap<Topic, Body> = sources.clone().into_iter().chain(seen.clone()).collect();
+                    if views.replace(at(now), others.clone(), all).is_ok() {
+                        given = others;
+                    }
                 }
             }
             follow(&mut views, &mut seen);

@@ -1,6 +1,6 @@
 use super::echo::{Echo, Heard};
 use super::{Notes, pair, run, session};
-use crate::{Closed, Limits, ListenConfig, Listener};
+use crate::{Closed, Counters, Limits, ListenConfig, Listener, Together};
 use proptest::prelude::*;
 use std::sync::Arc;
 use std::time::Duration;
@@ -267,5 +267,42 @@ fn a_listener_keeps_to_its_limit() {
         let _accepted = listener.accept().await;
         let counted: Vec<_> = counters.each().filter(|(name, n)| name.starts_with("accept") && *n > 0).collect();
         assert_eq!(counted, [("accepts", 2), ("accepts_refused", 1)]);
+    });
+}
+
+#[test]
+fn listeners_keep_to_a_limit_of_all_and_to_their_own() {
+    run(async {
+        let together = Together::new(2);
+        let listen = |sessions_max| {
+            let together = Some(Arc::clone(&together));
+            ListenConfig { sessions_max, together, ..ListenConfig::new("127.0.0.1:0") }
+        };
+        let counters: Arc<Counters> = Arc::default();
+        let narrow = Listener::bind(&listen(1), Arc::clone(&counters)).await.unwrap();
+        let wide = Listener::bind(&listen(usize::MAX), Arc::clone(&counters)).await.unwrap();
+        // A connection to one of them that is taken, or closed at once.
+        let try_one = async |listener: &Listener| {
+            let mut near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let mut octet = [0];
+            tokio::select! {
+                accepted = listener.accept() => Some((accepted, near)),
+                seen = near.read(&mut octet) => {
+                    assert_eq!(seen.unwrap(), 0);
+                    None
+                }
+            }
+        };
+        let first = try_one(&narrow).await.unwrap();
+        assert!(try_one(&narrow).await.is_none());
+        let second = try_one(&wide).await.unwrap();
+        assert!(try_one(&wide).await.is_none());
+        assert_eq!((together.sessions(), narrow.sessions(), wide.sessions()), (2, 1, 1));
+        drop(first);
+        let third = try_one(&wide).await.unwrap();
+        // There is room at its own door, and none in all.
+        assert!(try_one(&narrow).await.is_none());
+        drop((second, third));
+        assert_eq!((together.sessions(), narrow.sessions(), wide.sessions()), (0, 0, 0));
     });
 }

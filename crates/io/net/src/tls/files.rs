@@ -121,7 +121,7 @@ impl TlsFiles {
         expiries.extend(chain.iter().flatten().map(|(_, info)| expiry(&self.certificate, info)));
         let key = keep(&mut faults, read_key(&self.key));
         let anchors = self.anchors(&mut faults, &mut expiries);
-        let own = chain.zip(key).map(|(chain, key)| self.own(&provider, chain, key));
+        let own = chain.zip(key).map(|(chain, key)| own(&provider, (&self.certificate, chain), (&self.key, key)));
         let own = own.and_then(|own| keep(&mut faults, own));
         match (own, anchors) {
             (Some(own), Some(anchors)) if faults.is_empty() => {
@@ -130,25 +130,6 @@ impl TlsFiles {
             }
             _ => Err(TlsError(faults)),
         }
-    }
-
-    fn own(
-        &self,
-        provider: &CryptoProvider,
-        chain: Vec<(CertificateDer<'static>, CertificateInfo)>,
-        key: PrivateKeyDer<'static>,
-    ) -> Result<CertifiedKey, TlsFault> {
-        let key = provider.key_provider.load_private_key(key);
-        let expected = "a private key of RSA (2048 bits and more), ECDSA (P-256, P-384, P-521) or Ed25519";
-        let key =
-            key.map_err(|error| TlsFault::new(&self.key, format!("a key that cannot be used ({error})"), expected))?;
-        let own = CertifiedKey::new(chain.into_iter().map(|(der, _)| der).collect(), key);
-        let certificate = self.certificate.display();
-        own.keys_match().map_err(|_| {
-            let expected = format!("the key of the first certificate in {certificate}");
-            TlsFault::new(&self.key, "the key of another certificate", expected)
-        })?;
-        Ok(own)
     }
 
     fn anchors(&self, faults: &mut Vec<TlsFault>, expiries: &mut Vec<Expiry>) -> Option<Anchors> {
@@ -213,15 +194,32 @@ impl TlsFiles {
     }
 }
 
+/// A certificate with those of the authorities above it, and its key, each with its file.
+pub(super) fn own(
+    provider: &CryptoProvider,
+    (certificate, chain): (&Path, Vec<(CertificateDer<'static>, CertificateInfo)>),
+    (file, key): (&Path, PrivateKeyDer<'static>),
+) -> Result<CertifiedKey, TlsFault> {
+    let key = provider.key_provider.load_private_key(key);
+    let expected = "a private key of RSA (2048 bits and more), ECDSA (P-256, P-384, P-521) or Ed25519";
+    let key = key.map_err(|error| TlsFault::new(file, format!("a key that cannot be used ({error})"), expected))?;
+    let own = CertifiedKey::new(chain.into_iter().map(|(der, _)| der).collect(), key);
+    own.keys_match().map_err(|_| {
+        let expected = format!("the key of the first certificate in {}", certificate.display());
+        TlsFault::new(file, "the key of another certificate", expected)
+    })?;
+    Ok(own)
+}
+
 fn expiry(file: &Path, info: &CertificateInfo) -> Expiry {
     Expiry { file: file.to_owned(), subject: info.subject.clone(), not_after: info.not_after }
 }
 
-fn keep<T>(faults: &mut Vec<TlsFault>, result: Result<T, TlsFault>) -> Option<T> {
+pub(super) fn keep<T>(faults: &mut Vec<TlsFault>, result: Result<T, TlsFault>) -> Option<T> {
     result.map_err(|fault| faults.push(fault)).ok()
 }
 
-fn read_key(file: &Path) -> Result<PrivateKeyDer<'static>, TlsFault> {
+pub(super) fn read_key(file: &Path) -> Result<PrivateKeyDer<'static>, TlsFault> {
     const EXPECTED: &str = "a private key in PEM, not encrypted";
     let octets = read_file(file, EXPECTED)?;
     // Read by anyone, it proves nothing.

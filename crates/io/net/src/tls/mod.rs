@@ -7,8 +7,10 @@
 //! Read first: `files.rs`, then `verify.rs`.
 
 mod certificate;
+mod client;
 mod fault;
 mod files;
+mod shown;
 mod stream;
 mod verify;
 
@@ -16,8 +18,10 @@ mod verify;
 mod tests;
 
 pub use certificate::{CertificateInfo, Fingerprint, read_certificates};
+pub use client::ClientTls;
 pub use fault::{TlsError, TlsFault};
 pub use files::{Pin, TlsFiles, TlsVersion, Trust};
+pub use shown::{ShownCertificate, UserRole, UserRoles};
 pub(crate) use stream::{Gate, TlsStream, count};
 
 use files::{Loaded, Seen};

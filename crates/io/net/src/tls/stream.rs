@@ -1,8 +1,8 @@
 //! One TLS connection over TCP: records in, records out, one write a message.
 
-use super::Tls;
+use super::{ShownCertificate, Tls};
 use rustls::pki_types::ServerName;
-use rustls::{ClientConnection, Connection as Records, ServerConnection};
+use rustls::{ClientConfig, ClientConnection, Connection as Records, ServerConnection};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -17,6 +17,9 @@ use tokio::sync::Semaphore;
 /// Octets that may wait inside the record layer, in each form; more stay with the session.
 const RECORDS_OCTETS_MAX: usize = 64 * 1024;
 
+/// How long a handshake that waits for its peer keeps its place: who says nothing must not keep others out.
+const PLACE_HELD: Duration = Duration::from_millis(200);
+
 /// A TLS connection whose handshake may still have to be done.
 #[derive(Debug)]
 pub(crate) struct TlsStream {
@@ -30,7 +33,7 @@ pub(crate) struct TlsStream {
 /// What a handshake must pass at a listener.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
-    /// How many handshakes may be under way at one time.
+    /// How many handshakes may be at work at one time.
     pub(crate) places: Arc<Semaphore>,
     /// How long one may take, the wait for its place included.
     pub(crate) timeout: Duration,
@@ -39,10 +42,10 @@ pub(crate) struct Gate {
 
 impl TlsStream {
     /// The client's side. `name` is what the peer's certificate must be for.
-    pub(crate) fn client(socket: TcpStream, tls: &Tls, name: &str) -> io::Result<Self> {
+    pub(crate) fn client(socket: TcpStream, config: Arc<ClientConfig>, name: &str) -> io::Result<Self> {
         let name = ServerName::try_from(name.to_owned())
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is no name of a host")))?;
-        let records = ClientConnection::new(tls.client(), name).map_err(io::Error::other)?;
+        let records = ClientConnection::new(config, name).map_err(io::Error::other)?;
         Ok(Self::new(socket, records.into(), None))
     }
 
@@ -61,6 +64,11 @@ impl TlsStream {
         self.socket.peer_addr()
     }
 
+    /// What the peer has shown in the handshake, if anything.
+    pub(crate) fn certificate(&self) -> Option<ShownCertificate> {
+        ShownCertificate::read(self.records.peer_certificates()?.first()?)
+    }
+
     pub(crate) const fn is_established(&self) -> bool {
         self.established
     }
@@ -69,9 +77,17 @@ impl TlsStream {
     pub(crate) async fn handshake(&mut self) -> io::Result<()> {
         let Some(gate) = self.gate.take() else { return self.shake().await };
         let shaken = async {
+            // Whoever has sent nothing takes no place.
+            self.socket.readable().await?;
             // Never closed: the listener holds it as long as it gives connections.
-            let _place = gate.places.acquire().await;
-            self.shake().await
+            let place = gate.places.acquire().await;
+            match tokio::time::timeout(PLACE_HELD, self.shake()).await {
+                Ok(shaken) => shaken,
+                Err(_) => {
+                    drop(place);
+                    self.shake().await
+                }
+            }
         };
         let late = || io::Error::new(io::ErrorKind::TimedOut, format!("no handshake within {:?}", gate.timeout));
         let result = tokio::time::timeout(gate.timeout, shaken).await.unwrap_or_else(|_| Err(late()));

@@ -2,8 +2,8 @@ use super::*;
 use crate::tests::echo::{Echo, Heard};
 use crate::tests::{Notes, run};
 use crate::{
-    Clock, Closed, ConnectOver, Counters, Limits, ListenConfig, ListenOver, Listener, Session, Shard, Target,
-    TlsConnect, TlsListen, open,
+    ClientSide, Clock, Closed, ConnectOver, Counters, Limits, ListenConfig, ListenOver, Listener, Session, Shard,
+    Target, TlsConnect, TlsListen, open,
 };
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::sync::atomic::Ordering;
@@ -91,7 +91,7 @@ async fn meet(meeting: &Meeting) -> Result<(), String> {
     let over = ListenOver::Tls(TlsListen::new(Arc::clone(&meeting.server)));
     let config = ListenConfig { over, ..ListenConfig::new("127.0.0.1:0") };
     let listener = Listener::bind(&config, Arc::clone(&counters)).await.unwrap();
-    let over = TlsConnect { tls: Arc::clone(&meeting.client), name: meeting.name.clone() };
+    let over = TlsConnect { tls: ClientSide::Renewed(Arc::clone(&meeting.client)), name: meeting.name.clone() };
     let address = listener.local_addr().unwrap().to_string();
     let target = Target { over: ConnectOver::Tls(over), ..Target::new(address) };
     let shard = Shard::new(Clock::start(), Arc::clone(&counters));
@@ -322,7 +322,7 @@ fn long_output_arrives_whole_and_in_order() {
         let counters = Arc::new(Counters::default());
         let config = ListenConfig { over: ListenOver::Tls(TlsListen::new(server)), ..ListenConfig::new("127.0.0.1:0") };
         let listener = Listener::bind(&config, Arc::clone(&counters)).await.unwrap();
-        let over = ConnectOver::Tls(TlsConnect { tls: client, name: None });
+        let over = ConnectOver::Tls(TlsConnect { tls: ClientSide::Renewed(client), name: None });
         let target = Target { over, ..Target::new(listener.local_addr().unwrap().to_string()) };
         let shard = Shard::new(Clock::start(), Arc::clone(&counters));
         let said: Vec<u8> = (0..2_000_000_u32).map(|i| u8::try_from(i % 251).unwrap()).chain([255]).collect();

@@ -57,7 +57,7 @@ impl PeerVerifier {
 }
 
 /// Whether a certificate is pinned, and good at this time.
-fn check_pinned(
+pub(super) fn check_pinned(
     shown: &CertificateDer<'_>,
     certificates: &[CertificateDer<'static>],
     keys: &[Fingerprint],

@@ -1,6 +1,6 @@
 //! Curves of the run, beside those that were published.
 
-use super::{Figures, Row};
+use super::{Figures, Kind, Row, Transport};
 use crate::curves::{Axis, Chart, Curve, Line, Scale};
 use crate::rounds::number;
 
@@ -59,7 +59,16 @@ fn measured(rows: &[Row], figure: fn(&Figures) -> f64) -> Vec<Curve> {
     let mut curves: Vec<Curve> = Vec::new();
     for row in rows {
         let Some(figures) = &row.figures else { continue };
-        let mut name = row.server.to_owned();
+        let mut name = row.server.name().to_owned();
+        // A row with others that read nothing is no point of these curves.
+        if row.stalled > 0 {
+            continue;
+        }
+        name.push_str(match row.transport {
+            Transport::Tcp => "",
+            Transport::Tls => ", TLS",
+            Transport::Ws => ", WebSocket",
+        });
         if row.delta {
             name.push_str(", deltas");
         }
@@ -72,12 +81,14 @@ fn measured(rows: &[Row], figure: fn(&Figures) -> f64) -> Vec<Curve> {
             Some(curve) if curve.points.iter().any(|known| known.0 == point.0) => {}
             Some(curve) => curve.points.push(point),
             None => {
-                let (line, hue) = match (row.server, row.delta) {
-                    ("floor", _) => (Line::Dotted, 0),
-                    ("mosquitto", _) => (Line::Solid, 4),
-                    ("nats", _) => (Line::Solid, 5),
-                    (_, true) => (Line::Solid, 2),
-                    (_, false) => (Line::Solid, 1),
+                let (line, hue) = match (row.server, row.delta, row.transport) {
+                    (Kind::Floor, ..) => (Line::Dotted, 0),
+                    (Kind::Mosquitto, ..) => (Line::Solid, 4),
+                    (Kind::Nats, ..) => (Line::Solid, 5),
+                    (Kind::Tieline, true, _) => (Line::Solid, 2),
+                    (Kind::Tieline, false, Transport::Tcp) => (Line::Solid, 1),
+                    (Kind::Tieline, false, Transport::Tls) => (Line::Solid, 3),
+                    (Kind::Tieline, false, Transport::Ws) => (Line::Solid, 6),
                 };
                 curves.push(Curve { name, points: vec![point], line, hue });
             }

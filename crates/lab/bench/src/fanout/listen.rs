@@ -3,6 +3,7 @@
 use super::plan::{Plan, VALUE_OCTETS, read, topic_of};
 use super::publish::now_us;
 use super::speech::{Arrived, Next, Speech};
+use super::transport::{Door, Stream};
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
 use hdrhistogram::Histogram;
@@ -11,9 +12,7 @@ use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::time::Timespec;
 use serde::{Deserialize, Serialize};
-use socket2::{Domain, Socket, Type};
 use std::io::{BufRead, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 use tieline_core::Body;
 use tieline_delta::{Codecs, Decoded, Decoder};
@@ -26,8 +25,6 @@ const READ_OCTETS: usize = 256 * 1024;
 const STALLED_OCTETS: usize = 4096;
 /// How long it must be quiet after the last update until nothing more is to come.
 const QUIET_US: u64 = 500_000;
-/// How long a subscriber waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Some subscribers of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -37,7 +34,7 @@ pub struct ListenRole {
     /// What the server speaks.
     pub speech: Speech,
     /// Where it listens.
-    pub address: SocketAddr,
+    pub door: Door,
     /// The first subscriber here.
     pub first: usize,
     /// Subscribers here.
@@ -57,6 +54,16 @@ pub struct Window {
     pub to_us: u64,
     /// When the last update is due.
     pub end_us: u64,
+    /// Latencies are told apart by intervals of this length.
+    pub every_us: u64,
+}
+
+impl Window {
+    /// The same with another zero.
+    pub const fn after(self, start_us: u64) -> Self {
+        let Self { from_us, to_us, end_us, every_us } = self;
+        Self { from_us: start_us + from_us, to_us: start_us + to_us, end_us: start_us + end_us, every_us }
+    }
 }
 
 /// What some subscribers got.
@@ -74,17 +81,33 @@ pub struct Told {
     pub doubled: u64,
     /// Connections that ended.
     pub broken: u64,
-    /// µs from when a value was due until it came, and how often.
-    pub latency_us: Vec<(u64, u64)>,
+    /// µs from when a value was due until it came, and how often, by interval of when it was due.
+    pub latency_us: Vec<Vec<(u64, u64)>>,
 }
 
 /// Plays the role: says `connected`, is told to go on, says `subscribed`, is told a [`Window`], says [`Told`].
 pub fn play_listen(role: &ListenRole, input: &mut dyn BufRead, output: &mut dyn Write) -> Result<()> {
-    let mut streams = Vec::with_capacity(role.count);
+    let streams = play_connected(role, input, output)?;
+    let mut line = String::new();
+    input.read_line(&mut line)?;
+    let window: Window = serde_json::from_str(&line).context("a window")?;
+    if role.stalled {
+        // Held open until the run is over.
+        let left_us = window.end_us.saturating_sub(now_us()) + QUIET_US;
+        std::thread::sleep(Duration::from_micros(left_us));
+        return Ok(writeln!(output, "{}", serde_json::to_string(&Told::default())?)?);
+    }
+    let told = Listeners::new(role, window, streams)?.run()?;
+    Ok(writeln!(output, "{}", serde_json::to_string(&told)?)?)
+}
+
+/// Plays the role until all have subscribed.
+pub fn play_connected(role: &ListenRole, input: &mut dyn BufRead, output: &mut dyn Write) -> Result<Vec<Stream>> {
+    let (mut streams, dialer) = (Vec::with_capacity(role.count), role.door.dialer()?);
     for group in numbers(role) {
         let mut made = Vec::new();
         for number in group {
-            let mut stream = connect(role)?;
+            let mut stream = dialer.connect(role.stalled.then_some(STALLED_OCTETS))?;
             role.speech.greet(&mut stream, number, if role.stalled { "stalled" } else { "live" })?;
             made.push(stream);
         }
@@ -101,34 +124,12 @@ pub fn play_listen(role: &ListenRole, input: &mut dyn BufRead, output: &mut dyn 
         group.iter_mut().try_for_each(|stream| role.speech.await_subscribed(stream))?;
     }
     writeln!(output, "subscribed")?;
-    let mut line = String::new();
-    input.read_line(&mut line)?;
-    let window: Window = serde_json::from_str(&line).context("a window")?;
-    if role.stalled {
-        // Held open until the run is over.
-        let left_us = window.end_us.saturating_sub(now_us()) + QUIET_US;
-        std::thread::sleep(Duration::from_micros(left_us));
-        return Ok(writeln!(output, "{}", serde_json::to_string(&Told::default())?)?);
-    }
-    let told = Listeners::new(role, window, streams)?.run()?;
-    Ok(writeln!(output, "{}", serde_json::to_string(&told)?)?)
+    Ok(streams)
 }
 
 fn numbers(role: &ListenRole) -> impl Iterator<Item = std::ops::Range<usize>> {
     let (first, end) = (role.first, role.first + role.count);
     (first..end).step_by(CONNECT_GROUP).map(move |from| from..(from + CONNECT_GROUP).min(end))
-}
-
-fn connect(role: &ListenRole) -> Result<TcpStream> {
-    let socket = Socket::new(Domain::for_address(role.address), Type::STREAM, None)?;
-    if role.stalled {
-        socket.set_recv_buffer_size(STALLED_OCTETS)?;
-    }
-    socket.connect(&role.address.into()).context("the server cannot be reached")?;
-    let stream: TcpStream = socket.into();
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    Ok(stream)
 }
 
 struct Listeners<'a> {
@@ -143,12 +144,13 @@ struct Listeners<'a> {
     decoders: Vec<Decoder>,
     codecs: Codecs,
     told: Told,
-    latency: Histogram<u64>,
+    /// By interval.
+    latency: Vec<Histogram<u64>>,
 }
 
 /// One subscriber.
 struct Seat {
-    stream: TcpStream,
+    stream: Stream,
     /// A message that has come in part.
     part: Vec<u8>,
     /// Topics by alias.
@@ -156,14 +158,16 @@ struct Seat {
 }
 
 impl<'a> Listeners<'a> {
-    fn new(role: &'a ListenRole, window: Window, streams: Vec<TcpStream>) -> Result<Self> {
+    fn new(role: &'a ListenRole, window: Window, streams: Vec<Stream>) -> Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         for (at, stream) in (0..).zip(&streams) {
-            stream.set_nonblocking(true)?;
-            epoll::add(&epoll, stream, epoll::EventData::new_u64(at), epoll::EventFlags::IN)?;
+            stream.socket().set_nonblocking(true)?;
+            epoll::add(&epoll, stream.socket(), epoll::EventData::new_u64(at), epoll::EventFlags::IN)?;
         }
         let subscriptions = role.count * role.plan.subscriptions_each;
         let deltas = role.wishes.iter().any(|(name, _)| name == tieline_delta::PROPERTY);
+        let intervals = (window.to_us - window.from_us).div_ceil(window.every_us);
+        let latency = (0..intervals).map(|_| Histogram::new(3)).collect::<Result<_, _>>()?;
         let seats = streams.into_iter().map(|stream| Seat { stream, part: Vec::new(), aliases: Vec::new() }).collect();
         Ok(Self {
             role,
@@ -179,7 +183,7 @@ impl<'a> Listeners<'a> {
             },
             codecs: Codecs::built_in(),
             told: Told::default(),
-            latency: Histogram::new_with_bounds(1, 60_000_000, 3)?,
+            latency,
         })
     }
 
@@ -203,8 +207,10 @@ impl<'a> Listeners<'a> {
                 heard = self.read(at, &mut buffer)?;
             }
         }
-        self.told.latency_us =
-            self.latency.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect();
+        let counts = |all: &Histogram<u64>| {
+            all.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect::<Vec<_>>()
+        };
+        self.told.latency_us = self.latency.iter().map(counts).collect();
         Ok(self.told)
     }
 
@@ -218,7 +224,7 @@ impl<'a> Listeners<'a> {
         let now = now_us();
         if read == 0 {
             self.told.broken += 1;
-            epoll::delete(&self.epoll, &seat.stream)?;
+            epoll::delete(&self.epoll, seat.stream.socket())?;
             return Ok(now);
         }
         let mut part = std::mem::take(&mut seat.part);
@@ -287,12 +293,16 @@ impl<'a> Listeners<'a> {
             return;
         }
         *newest = time_us;
-        let Window { from_us, to_us, .. } = self.window;
+        let Window { from_us, to_us, every_us, .. } = self.window;
         self.told.received += u64::from((from_us..to_us).contains(&now));
         if (from_us..to_us).contains(&time_us) {
             self.told.delivered += 1;
             self.told.octets += octets as u64;
-            self.latency.saturating_record(now.saturating_sub(time_us).max(1));
+            let interval = usize::try_from((time_us - from_us) / every_us).unwrap_or(usize::MAX);
+            if let Some(latency) = self.latency.get_mut(interval) {
+                // It grows as it must.
+                let _ = latency.record(now.saturating_sub(time_us).max(1));
+            }
         }
     }
 }
@@ -306,7 +316,10 @@ impl Told {
         self.wrong += other.wrong;
         self.doubled += other.doubled;
         self.broken += other.broken;
-        self.latency_us.extend(other.latency_us);
+        self.latency_us.resize(self.latency_us.len().max(other.latency_us.len()), Vec::new());
+        for (interval, counts) in self.latency_us.iter_mut().zip(other.latency_us) {
+            interval.extend(counts);
+        }
     }
 
     /// That everything came and nothing else did.

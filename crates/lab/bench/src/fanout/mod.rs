@@ -7,7 +7,7 @@
 //! when the update was due. Each subscriber compares every value with what must have been published and knows which
 //! come twice; a run that lost one is not valid.
 //!
-//! Read first: `plan.rs`, then `trial.rs`.
+//! Read first: `plan.rs`, then `trial.rs`; `reconnect.rs` is an experiment of its own.
 
 mod charts;
 mod floor;
@@ -15,44 +15,53 @@ mod listen;
 mod plan;
 mod player;
 mod publish;
+pub mod reconnect;
 mod servers;
 mod speech;
+mod transport;
 mod trial;
 
 #[cfg(test)]
 mod tests;
 
 pub use charts::charts;
+pub use servers::Kind;
+pub use transport::Transport;
 pub use trial::play;
 
 use crate::process;
 use crate::report::Progress;
 use crate::rounds::{median, median_ratio, number, short};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use hdrhistogram::Histogram;
 use plan::Plan;
-use serde::Serialize;
-use servers::Kind;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 use tieline_net::Jitter;
-use trial::Trial;
+use trial::{Memory, Setting, Trial};
 
 /// Headings and keys of the table.
 pub const COLUMNS: &[(&str, &str)] = &[
     ("server", "server"),
+    ("over", "transport"),
     ("subscribers", "subscribers"),
+    ("stalled", "stalled"),
     ("deltas", "delta"),
     ("window ms", "window_ms"),
-    ("events/s", "events_per_s"),
+    ("events/s due", "due_per_s"),
+    ("came", "events_per_s"),
     ("cores", "cores"),
     ("CPU s a million", "cpu_s_per_million"),
     ("to floor", "ratio_to_floor"),
     ("to Mosquitto", "ratio_to_mosquitto"),
     ("to NATS", "ratio_to_nats"),
+    ("to TCP", "ratio_to_tcp"),
     ("bytes an event", "bytes_per_event"),
     ("µs p50", "latency_us_p50"),
     ("p99", "latency_us_p99"),
+    ("p99 to none stalled", "p99_ratio_to_none_stalled"),
+    ("bytes a stalled one", "rss_bytes_per_stalled"),
     ("bytes a subscriber", "rss_bytes_per_subscriber"),
     ("a subscription", "rss_bytes_per_subscription"),
     ("a topic", "rss_bytes_per_topic"),
@@ -67,7 +76,7 @@ pub struct Options {
     /// Topics.
     pub topics: usize,
     /// Updates a second, of all topics together.
-    pub rate: u64,
+    pub rates: Vec<u64>,
     /// Topics of each subscriber.
     pub subscriptions_each: usize,
     /// Without deltas, with them.
@@ -76,7 +85,9 @@ pub struct Options {
     pub windows_ms: Vec<u32>,
     /// Whether topics keep their last value, where the server can.
     pub retain: bool,
-    /// Further subscribers that read nothing.
+    /// What subscribers come over.
+    pub transports: Vec<Transport>,
+    /// Further subscribers that read nothing; with some, each server runs without them too.
     pub stalled: usize,
     /// Whether the installed peers run too.
     pub peers: bool,
@@ -89,10 +100,10 @@ pub struct Options {
 }
 
 /// One row.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// Who served.
-    pub server: &'static str,
+    pub server: Kind,
     /// Subscribers.
     pub subscribers: usize,
     /// Topics.
@@ -105,12 +116,14 @@ pub struct Row {
     pub delta: bool,
     /// Milliseconds that updates might wait for others.
     pub window_ms: u32,
-    /// How it went over the network.
-    pub transport: &'static str,
+    /// What subscribers came over.
+    pub transport: Transport,
     /// Whether topics kept their last value.
     pub retain: bool,
     /// Further subscribers that read nothing.
     pub stalled: usize,
+    /// Values that were due at subscribers, a second.
+    pub due_per_s: f64,
     /// Rounds.
     pub rounds: usize,
     /// What was measured; absent where a round was not valid.
@@ -122,7 +135,7 @@ pub struct Row {
 }
 
 /// What a row measured: medians over the rounds, latencies of all rounds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
     /// Values that came while values that count were due, a second.
     pub events_per_s: f64,
@@ -143,6 +156,9 @@ pub struct Figures {
     /// Over the NATS server's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio_to_nats: Option<f64>,
+    /// Over what it costs the same server with TCP and nothing more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratio_to_tcp: Option<f64>,
     /// Octets of the stream for one value.
     pub bytes_per_event: f64,
     /// From when a value was due to be published until its subscriber had it.
@@ -151,6 +167,12 @@ pub struct Figures {
     pub latency_us_p90: u64,
     /// The same.
     pub latency_us_p99: u64,
+    /// The p99 over that of the same server with nobody stalled: the median of the rounds' own ratios.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p99_ratio_to_none_stalled: Option<f64>,
+    /// Octets by which the server grew more, from the first update to the last, for each that is stalled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rss_bytes_per_stalled: Option<f64>,
     /// How late the publisher sent what was due: a server that takes no more makes it late.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_lag_us_p99: Option<u64>,
@@ -166,6 +188,19 @@ pub struct Figures {
     /// For one topic with its last value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rss_bytes_per_topic: Option<f64>,
+}
+
+/// The rows of earlier runs, one file after the other.
+///
+/// # Errors
+/// A file cannot be read, or holds something else.
+pub fn read_rows(files: &[PathBuf]) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+        rows.extend(serde_json::from_str::<Vec<Row>>(&text).with_context(|| file.display().to_string())?);
+    }
+    Ok(rows)
 }
 
 /// One combination.
@@ -196,14 +231,16 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Vec<Row>> {
     ensure!(options.rounds > 0 && !options.span.is_zero(), "rounds and seconds are more than 0");
     let mut rows = Vec::new();
     for subscribers in options.subscribers.iter().copied() {
-        let Options { topics, rate, subscriptions_each, .. } = *options;
-        let plan = Plan { subscribers, topics, rate, subscriptions_each };
-        plan.check()?;
         // The server is a process with the limits of this one.
         process::reserve_descriptors(subscribers + options.stalled, if options.program.is_some() { 1 } else { 2 })?;
-        for delta in options.delta.iter().copied() {
-            for window_ms in options.windows_ms.iter().copied() {
-                run_case(&Case { plan, delta, window_ms }, options, progress, &mut rows);
+        for rate in options.rates.iter().copied() {
+            let Options { topics, subscriptions_each, .. } = *options;
+            let plan = Plan { subscribers, topics, rate, subscriptions_each };
+            plan.check()?;
+            for delta in options.delta.iter().copied() {
+                for window_ms in options.windows_ms.iter().copied() {
+                    run_case(&Case { plan, delta, window_ms }, options, progress, &mut rows);
+                }
             }
         }
     }
@@ -211,8 +248,7 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Vec<Row>> {
 }
 
 fn run_case(case: &Case, options: &Options, progress: &Progress, rows: &mut Vec<Row>) {
-    let mut sides: Vec<Side> = Kind::installed().into_iter().map(Side::new).collect();
-    sides.retain(|side| options.peers || side.kind == Kind::Tieline || side.kind == Kind::Floor);
+    let mut sides = sides(options);
     let seed = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs());
     let mut dice = Jitter::new(seed);
     for round in 1..=options.rounds {
@@ -220,28 +256,43 @@ fn run_case(case: &Case, options: &Options, progress: &Progress, rows: &mut Vec<
         order.sort_unstable();
         for (_, at) in order {
             let Some(side) = sides.get_mut(at).filter(|side| side.invalid.is_none()) else { continue };
-            progress.show(&format!("fanout: {case:?}, round {round} of {}, {}", options.rounds, side.kind.name()));
-            match trial::run(side.kind, case, options) {
+            progress.show(&format!("fanout: {case:?}, round {round} of {}, {:?}", options.rounds, side.setting));
+            match trial::run(side.setting, case, options) {
                 Ok(trial) => side.trials.push(trial),
-                Err(why) => side.invalid = Some(format!("{}, {case:?}: {why:#}", side.kind.name())),
+                Err(why) => side.invalid = Some(format!("{:?}, {case:?}: {why:#}", side.setting)),
             }
         }
     }
-    let costs = |kind| sides.iter().find(|side| side.kind == kind && side.invalid.is_none()).map(Side::costs);
-    let floors = [costs(Kind::Floor), costs(Kind::Mosquitto), costs(Kind::Nats)];
-    rows.extend(sides.iter().map(|side| side.row(case, options, &floors)));
+    rows.extend(sides.iter().map(|side| side.row(case, options, &sides)));
+}
+
+/// Everything that takes its turn in a round.
+fn sides(options: &Options) -> Vec<Side> {
+    let mut sides = Vec::new();
+    for kind in Kind::installed() {
+        if !options.peers && kind != Kind::Tieline && kind != Kind::Floor {
+            continue;
+        }
+        for transport in options.transports.iter().copied().filter(|transport| kind.listens(*transport)) {
+            sides.push(Side::new(Setting { kind, transport, stalled: 0 }));
+            if options.stalled > 0 && kind != Kind::Floor {
+                sides.push(Side::new(Setting { kind, transport, stalled: options.stalled }));
+            }
+        }
+    }
+    sides
 }
 
 /// The trials of one server.
 struct Side {
-    kind: Kind,
+    setting: Setting,
     trials: Vec<Trial>,
     invalid: Option<String>,
 }
 
 impl Side {
-    const fn new(kind: Kind) -> Self {
-        Self { kind, trials: Vec::new(), invalid: None }
+    const fn new(setting: Setting) -> Self {
+        Self { setting, trials: Vec::new(), invalid: None }
     }
 
     /// Processor seconds a million, by round.
@@ -253,31 +304,40 @@ impl Side {
         self.trials.iter().map(figure).collect()
     }
 
-    fn row(&self, case: &Case, options: &Options, others: &[Option<Vec<f64>>; 3]) -> Row {
+    fn row(&self, case: &Case, options: &Options, sides: &[Self]) -> Row {
+        let Setting { kind, transport, stalled } = self.setting;
+        let from_us = 1_000_000;
+        let due = number(case.plan.events_between(from_us, from_us + 10_000_000)) / 10.0;
         Row {
-            server: self.kind.name(),
+            server: kind,
             subscribers: case.plan.subscribers,
             topics: case.plan.topics,
             rate_per_s: case.plan.rate,
             subscriptions_each: case.plan.subscriptions_each,
-            delta: case.delta && self.kind == Kind::Tieline,
-            window_ms: if self.kind == Kind::Tieline { case.window_ms } else { 0 },
-            transport: "tcp",
-            retain: options.retain && matches!(self.kind, Kind::Tieline | Kind::Mosquitto),
-            stalled: if self.kind == Kind::Floor { 0 } else { options.stalled },
+            delta: case.delta && kind == Kind::Tieline,
+            window_ms: if kind == Kind::Tieline { case.window_ms } else { 0 },
+            transport,
+            retain: options.retain && matches!(kind, Kind::Tieline | Kind::Mosquitto),
+            stalled,
+            due_per_s: short(due),
             rounds: options.rounds,
-            figures: self.invalid.is_none().then(|| self.figures(case, options, others)),
+            figures: self.invalid.is_none().then(|| self.figures(case, options, sides)),
             invalid: self.invalid.clone(),
         }
     }
 
-    fn figures(&self, case: &Case, options: &Options, [floor, mosquitto, nats]: &[Option<Vec<f64>>; 3]) -> Figures {
+    /// The side that this one is compared with.
+    fn beside<'a>(&self, sides: &'a [Self], setting: Setting) -> Option<&'a Self> {
+        sides.iter().find(|side| side.setting == setting && side.invalid.is_none() && setting != self.setting)
+    }
+
+    fn figures(&self, case: &Case, options: &Options, sides: &[Self]) -> Figures {
         let span_s = options.span.as_secs_f64();
         let costs = self.costs();
-        let ratio = |other: &Option<Vec<f64>>, kind| {
-            other.as_ref().filter(|_| self.kind != kind).map(|other| short(median_ratio(&costs, other)))
-        };
-        let latency = merged(self.trials.iter().flat_map(|trial| trial.told.latency_us.iter().copied()));
+        let ratio = |setting| self.beside(sides, setting).map(|other| short(median_ratio(&costs, &other.costs())));
+        let peer = |kind| ratio(Setting { kind, stalled: 0, ..self.setting });
+        let calm = self.beside(sides, Setting { stalled: 0, ..self.setting });
+        let latency = merged(self.trials.iter().flat_map(Trial::latency_us));
         let lag = merged(
             self.trials
                 .iter()
@@ -285,7 +345,7 @@ impl Side {
         );
         let subscribers = number(case.plan.subscribers as u64);
         let subscriptions = subscribers * number(case.plan.subscriptions_each as u64);
-        let memory = |figure: fn(&trial::Memory) -> (u64, u64), over: f64| {
+        let memory = |figure: fn(&Memory) -> (u64, u64), over: f64| {
             let memories: Vec<f64> = self
                 .trials
                 .iter()
@@ -303,13 +363,22 @@ impl Side {
             lost: 0,
             cores: short(median(&self.each(|trial| trial.cpu_s / span_s))),
             cpu_s_per_million: short(median(&costs)),
-            ratio_to_floor: ratio(floor, Kind::Floor),
-            ratio_to_mosquitto: ratio(mosquitto, Kind::Mosquitto),
-            ratio_to_nats: ratio(nats, Kind::Nats),
+            ratio_to_floor: ratio(Setting { kind: Kind::Floor, transport: Transport::Tcp, stalled: 0 }),
+            ratio_to_mosquitto: peer(Kind::Mosquitto),
+            ratio_to_nats: peer(Kind::Nats),
+            ratio_to_tcp: ratio(Setting { transport: Transport::Tcp, ..self.setting }),
             bytes_per_event: short(median(&self.each(|t| number(t.told.octets) / number(t.told.delivered)))),
             latency_us_p50: latency.value_at_quantile(0.5),
             latency_us_p90: latency.value_at_quantile(0.9),
             latency_us_p99: latency.value_at_quantile(0.99),
+            p99_ratio_to_none_stalled: calm.map(|calm| {
+                let p99 = |trial: &Trial| number(merged(trial.latency_us()).value_at_quantile(0.99));
+                short(median_ratio(&self.each(p99), &calm.each(p99)))
+            }),
+            rss_bytes_per_stalled: calm.map(|calm| {
+                let grown = |side: &Self| median(&side.each(|trial| trial.memory.as_ref().map_or(0.0, Memory::grown)));
+                short((grown(self) - grown(calm)) / number(self.setting.stalled as u64))
+            }),
             send_lag_us_p99: (!lag.is_empty()).then(|| lag.value_at_quantile(0.99)),
             rss_bytes_per_subscriber: memory(|m| (m.topics, m.end), subscribers),
             rss_bytes_per_session: memory(|m| (m.topics, m.connected), subscribers),

@@ -2,6 +2,7 @@
 
 use super::plan::{Plan, blank, stamp};
 use super::speech::Speech;
+use super::transport::Stream;
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
 use rustix::time::{ClockId, clock_gettime};
@@ -22,7 +23,7 @@ pub fn now_us() -> u64 {
 
 /// The publisher's connection.
 pub struct Publisher {
-    stream: TcpStream,
+    stream: Stream,
     speech: Speech,
     retain: bool,
 }
@@ -30,8 +31,9 @@ pub struct Publisher {
 impl Publisher {
     /// Connects.
     pub fn connect(speech: Speech, address: SocketAddr, retain: bool) -> Result<Self> {
-        let mut stream = TcpStream::connect(address).context("the server cannot be reached")?;
-        stream.set_nodelay(true)?;
+        let socket = TcpStream::connect(address).context("the server cannot be reached")?;
+        socket.set_nodelay(true)?;
+        let mut stream = Stream::Tcp(socket);
         speech.greet(&mut stream, 0, "publisher")?;
         speech.await_in(&mut stream)?;
         Ok(Self { stream, speech, retain })

@@ -2,6 +2,7 @@
 
 use super::plan::Plan;
 use super::speech::Speech;
+use super::transport::{Credentials, Door, Transport};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -50,7 +51,16 @@ impl Kind {
         }
     }
 
+    /// Whether its subscribers can come so.
+    pub const fn listens(self, transport: Transport) -> bool {
+        match (self, transport) {
+            (Self::Tieline | Self::Mosquitto, _) | (Self::Nats | Self::Floor, Transport::Tcp) => true,
+            (Self::Nats | Self::Floor, Transport::Tls | Transport::Ws) => false,
+        }
+    }
+
     /// Its name.
+    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tieline => "tieline",
@@ -74,48 +84,70 @@ pub struct Server {
     _folder: TempDir,
     _node: Option<Node>,
     child: Option<Child>,
-    /// Where it listens.
+    /// Where the publisher comes in.
     pub address: SocketAddr,
+    /// Where subscribers do.
+    pub door: Door,
+}
+
+/// What a server is for.
+#[derive(Clone, Copy, Debug)]
+pub struct Purpose<'a> {
+    /// Ours is started from it, or in this process where there is none.
+    pub program: Option<&'a Path>,
+    /// What it will be asked.
+    pub plan: &'a Plan,
+    /// How many will be connected at a time.
+    pub sessions: usize,
+    /// How they come.
+    pub transport: Transport,
 }
 
 impl Server {
-    /// Starts a server for so many sessions; ours from `program`, or in this process where there is none.
-    pub fn start(kind: Kind, program: Option<&Path>, plan: &Plan, sessions: usize) -> Result<Self> {
+    /// Starts a server.
+    pub fn start(kind: Kind, purpose: &Purpose<'_>) -> Result<Self> {
         let folder = tempfile::tempdir().context("a folder for the server")?;
+        if purpose.transport == Transport::Tls {
+            Credentials::make(folder.path())?;
+        }
         match kind {
-            Kind::Tieline => Self::start_ours(folder, program, plan, sessions),
-            Kind::Mosquitto => {
-                let address = free_address()?;
-                let file = folder.path().join("mosquitto.conf");
-                let text = format!(
-                    "listener {} {}\nallow_anonymous true\npersistence false\nset_tcp_nodelay true\n\
-                     max_queued_messages 0\nlog_dest none\n",
-                    address.port(),
-                    address.ip()
-                );
-                std::fs::write(&file, text)?;
-                Self::start_peer(folder, "mosquitto", &["-c".into(), file.display().to_string()], address)
-            }
+            Kind::Tieline => Self::start_ours(folder, purpose),
+            Kind::Mosquitto => Self::start_mosquitto(folder, purpose.transport),
             Kind::Nats => {
                 let address = free_address()?;
                 let arguments = ["-a".into(), address.ip().to_string(), "-p".into(), address.port().to_string()];
-                Self::start_peer(folder, "nats-server", &arguments, address)
+                Self::start_peer(folder, "nats-server", &arguments, address, (address, Transport::Tcp))
             }
             Kind::Floor => bail!("the floor is no server"),
         }
     }
 
-    fn start_ours(folder: TempDir, program: Option<&Path>, plan: &Plan, sessions: usize) -> Result<Self> {
+    fn start_ours(folder: TempDir, purpose: &Purpose<'_>) -> Result<Self> {
+        let Purpose { program, plan, sessions, transport } = *purpose;
+        let (door, member) = match transport {
+            Transport::Tcp => ("", "mqtt"),
+            Transport::Tls => (
+                "tls = { listen = \"127.0.0.1:0\", certificate = \"certificate.pem\", key = \"key.pem\" }\n",
+                "mqtt_tls",
+            ),
+            Transport::Ws => ("websocket = { listen = \"127.0.0.1:0\" }\n", "mqtt_websocket"),
+        };
         let text = format!(
-            "[http]\nlisten = \"127.0.0.1:0\"\n[mqtt]\nlisten = \"127.0.0.1:0\"\nsessions_max = {}\ntopics_max = {}\n\
-             [history]\nenabled = false\n",
+            "[http]\nlisten = \"127.0.0.1:0\"\n[history]\nenabled = false\n[mqtt]\nlisten = \"127.0.0.1:0\"\n\
+             sessions_max = {}\ntopics_max = {}\n{door}",
             sessions + SESSIONS_OTHER,
             plan.topics + 1000,
         );
         let Some(program) = program else {
             let config = config::from_text("bench.toml", &text, folder.path())?;
             let node = Node::start(&config, folder.path())?;
-            return Ok(Self { address: node.mqtt(), _folder: folder, _node: Some(node), child: None });
+            let address = match transport {
+                Transport::Tcp => Some(node.mqtt()),
+                Transport::Tls => node.mqtt_tls(),
+                Transport::Ws => node.mqtt_websocket(),
+            };
+            let door = door_at(address.context("the node does not listen")?, transport, &folder);
+            return Ok(Self { address: node.mqtt(), door, _folder: folder, _node: Some(node), child: None });
         };
         let file = folder.path().join("bench.toml");
         std::fs::write(&file, text)?;
@@ -127,19 +159,57 @@ impl Server {
             BufReader::new(out).read_line(&mut line)?;
         }
         let unknown = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut server = Self { _folder: folder, _node: None, child: Some(child), address: unknown };
+        let door = door_at(unknown, transport, &folder);
+        let mut server = Self { _folder: folder, _node: None, child: Some(child), address: unknown, door };
         let hello: Value = serde_json::from_str(&line).context("the node did not start")?;
-        server.address = hello["mqtt"].as_str().context("the node says no address")?.parse()?;
+        let said =
+            |member: &str| hello[member].as_str().context("the node says no address")?.parse().context("an address");
+        (server.address, server.door.address) = (said("mqtt")?, said(member)?);
         Ok(server)
     }
 
-    fn start_peer(folder: TempDir, program: &str, arguments: &[String], address: SocketAddr) -> Result<Self> {
+    fn start_mosquitto(folder: TempDir, transport: Transport) -> Result<Self> {
+        let (address, mut entry) = (free_address()?, None);
+        // By default it lays down what root may do, the reading of the run's key with it.
+        let mut text = format!(
+            "allow_anonymous true\npersistence false\nset_tcp_nodelay true\nmax_queued_messages 0\nlog_dest none\n\
+             user root\nlistener {} {}\n",
+            address.port(),
+            address.ip()
+        );
+        if transport != Transport::Tcp {
+            let second = free_address()?;
+            text.push_str(&format!("listener {} {}\n", second.port(), second.ip()));
+            entry = Some(second);
+        }
+        match transport {
+            Transport::Tcp => {}
+            Transport::Tls => {
+                let Credentials { certificate, key } = Credentials::within(folder.path());
+                text.push_str(&format!("certfile {}\nkeyfile {}\n", certificate.display(), key.display()));
+            }
+            Transport::Ws => text.push_str("protocol websockets\n"),
+        }
+        let file = folder.path().join("mosquitto.conf");
+        std::fs::write(&file, text)?;
+        let arguments = ["-c".into(), file.display().to_string()];
+        Self::start_peer(folder, "mosquitto", &arguments, address, (entry.unwrap_or(address), transport))
+    }
+
+    fn start_peer(
+        folder: TempDir,
+        program: &str,
+        arguments: &[String],
+        address: SocketAddr,
+        (entry, transport): (SocketAddr, Transport),
+    ) -> Result<Self> {
         let path = found(program).with_context(|| format!("{program} is not installed"))?;
         let mut command = Command::new(path);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let server = Self { _folder: folder, _node: None, child: Some(command.spawn()?), address };
+        let door = door_at(entry, transport, &folder);
+        let server = Self { _folder: folder, _node: None, child: Some(command.spawn()?), address, door };
         let began = Instant::now();
-        while TcpStream::connect(address).is_err() {
+        while TcpStream::connect(address).and_then(|_| TcpStream::connect(entry)).is_err() {
             if began.elapsed() > PATIENCE {
                 bail!("{program} does not listen on {address} after {PATIENCE:?}");
             }
@@ -161,6 +231,10 @@ impl Drop for Server {
             let _ = child.wait();
         }
     }
+}
+
+fn door_at(address: SocketAddr, transport: Transport, folder: &TempDir) -> Door {
+    Door { address, transport, folder: folder.path().to_owned() }
 }
 
 /// Where a peer can listen that cannot be told to choose for itself.

@@ -2,10 +2,10 @@
 //! clients, which share the machine with the server, cost little.
 
 use super::plan::name;
+use super::transport::Stream;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
-use std::net::TcpStream;
 use tieline_mqtt::{
     Connect, Packet, PacketId, Properties, Property, Qos, RetainHandling, Subscribe, SubscriptionFilter,
     SubscriptionOptions, Text, Version,
@@ -55,7 +55,7 @@ impl Speech {
     }
 
     /// Connects and introduces itself; [`Speech::await_in`] waits for the answer.
-    pub fn greet(self, stream: &mut TcpStream, number: usize, who: &str) -> Result<()> {
+    pub fn greet(self, stream: &mut Stream, number: usize, who: &str) -> Result<()> {
         let octets = match self {
             Self::Mqtt => {
                 let properties = [Property::TopicAliasMaximum(u16::MAX)].into_iter().collect();
@@ -77,7 +77,7 @@ impl Speech {
     }
 
     /// Waits until the server has let it in.
-    pub fn await_in(self, stream: &mut TcpStream) -> Result<()> {
+    pub fn await_in(self, stream: &mut Stream) -> Result<()> {
         match self {
             Self::Mqtt => {
                 let connack = await_packet(stream, 2).context("CONNACK")?;
@@ -92,7 +92,7 @@ impl Speech {
     /// Asks for topics, without their last values.
     pub fn subscribe(
         self,
-        stream: &mut TcpStream,
+        stream: &mut Stream,
         topics: impl Iterator<Item = usize>,
         wishes: &[(String, String)],
     ) -> Result<()> {
@@ -122,7 +122,7 @@ impl Speech {
     }
 
     /// Waits until the server has taken the subscriptions.
-    pub fn await_subscribed(self, stream: &mut TcpStream) -> Result<()> {
+    pub fn await_subscribed(self, stream: &mut Stream) -> Result<()> {
         match self {
             Self::Mqtt => {
                 let suback = await_packet(stream, 9).context("SUBACK")?;
@@ -159,7 +159,7 @@ impl Speech {
     }
 
     /// Waits until the server has taken all that was published before.
-    pub fn settle(self, stream: &mut TcpStream) -> Result<()> {
+    pub fn settle(self, stream: &mut Stream) -> Result<()> {
         match self {
             Self::Mqtt => {
                 stream.write_all(&packet(&Packet::Pingreq)?)?;
@@ -192,15 +192,15 @@ fn next_mqtt(octets: &[u8]) -> Result<Next<'_>> {
     Ok(Next::Message(head + length, arrived))
 }
 
-/// A QoS 0 PUBLISH with no other property than a topic alias.
+/// A QoS 0 PUBLISH with no other property than a topic alias, and the one that marks deltas behind it.
 fn publish_body(body: &[u8]) -> Option<Arrived<'_>> {
     let (length, rest) = body.split_first_chunk::<2>()?;
     let (topic, rest) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
     let (properties, rest) = rest.split_first()?;
     let (properties, payload) = rest.split_at_checked(usize::from(*properties))?;
     let alias = match properties {
-        [] => 0,
-        [0x23, high, low] => u16::from_be_bytes([*high, *low]),
+        [] | [0x26, ..] => 0,
+        [0x23, high, low, ..] => u16::from_be_bytes([*high, *low]),
         _ => return None,
     };
     Some(Arrived { topic, alias, payload })
@@ -240,8 +240,15 @@ fn packet(packet: &Packet) -> Result<Vec<u8>> {
     Ok(out)
 }
 
+/// The kind and the length of the packet that octets begin with, and its body where all of it has come.
+pub fn next_packet(octets: &[u8]) -> Result<Option<(u8, usize, &[u8])>> {
+    let Some((head, length)) = header(octets)? else { return Ok(None) };
+    let whole = octets.get(head..head + length).zip(octets.first());
+    Ok(whole.map(|(body, first)| (first >> 4, head + length, body)))
+}
+
 /// The body of the next packet of a kind, without its packet identifier's meaning; others are passed over.
-fn await_packet(stream: &mut TcpStream, kind: u8) -> Result<Vec<u8>> {
+fn await_packet(stream: &mut Stream, kind: u8) -> Result<Vec<u8>> {
     loop {
         let (mut first, mut octet) = ([0], [0]);
         stream.read_exact(&mut first)?;
@@ -261,7 +268,7 @@ fn await_packet(stream: &mut TcpStream, kind: u8) -> Result<Vec<u8>> {
     }
 }
 
-fn await_line(stream: &mut TcpStream, word: &str) -> Result<()> {
+fn await_line(stream: &mut Stream, word: &str) -> Result<()> {
     let (mut line, mut octet) = (Vec::new(), [0]);
     loop {
         stream.read_exact(&mut octet)?;

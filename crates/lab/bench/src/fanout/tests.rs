@@ -6,12 +6,13 @@ fn options() -> Options {
     Options {
         subscribers: vec![8],
         topics: 40,
-        rate: 400,
+        rates: vec![400],
         subscriptions_each: 10,
         delta: vec![false],
         windows_ms: vec![0],
         retain: true,
-        stalled: 1,
+        transports: vec![Transport::Tcp],
+        stalled: 0,
         peers: false,
         span: Duration::from_millis(200),
         rounds: 2,
@@ -22,7 +23,7 @@ fn options() -> Options {
 #[test]
 fn every_subscriber_gets_every_value() {
     let rows = run(&options(), &Progress::new(false)).unwrap();
-    assert_eq!(rows.iter().map(|row| row.server).collect::<Vec<_>>(), ["tieline", "floor"]);
+    assert_eq!(rows.iter().map(|row| row.server).collect::<Vec<_>>(), [Kind::Tieline, Kind::Floor]);
     for row in &rows {
         assert_eq!(row.invalid, None);
         let figures = row.figures.as_ref().unwrap();
@@ -31,16 +32,49 @@ fn every_subscriber_gets_every_value() {
         assert!((figures.bytes_per_event - 968.0).abs() < 2.0, "{figures:?}");
         assert!(figures.latency_us_p99 > 0);
     }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rows.json");
+    std::fs::write(&file, serde_json::to_string(&rows).unwrap()).unwrap();
+    let again = read_rows(&[file.clone(), file]).unwrap();
+    assert_eq!(serde_json::to_string(&again[..2]).unwrap(), serde_json::to_string(&rows).unwrap());
     assert!(charts(&rows).iter().all(|(_, chart)| chart.to_svg().contains("tieline")));
 }
 
 #[test]
 fn values_in_windows_and_as_deltas_are_the_same_values() {
     let options = Options { delta: vec![true], windows_ms: vec![0, 20], rounds: 1, ..options() };
-    for row in run(&options, &Progress::new(false)).unwrap().iter().filter(|row| row.server == "tieline") {
+    for row in run(&options, &Progress::new(false)).unwrap().iter().filter(|row| row.server == Kind::Tieline) {
         assert_eq!(row.invalid, None);
         let figures = row.figures.as_ref().unwrap();
         assert!(figures.delivered == 160 && figures.bytes_per_event < 26.0, "{figures:?}");
+    }
+}
+
+#[test]
+fn values_are_the_same_over_tls_and_web_sockets_and_beside_the_stalled() {
+    let transports = vec![Transport::Tcp, Transport::Tls, Transport::Ws];
+    let options = Options { transports, stalled: 1, rounds: 1, ..options() };
+    let rows = run(&options, &Progress::new(false)).unwrap();
+    assert_eq!(rows.len(), 7);
+    for row in &rows {
+        assert_eq!(row.invalid, None);
+        let figures = row.figures.as_ref().unwrap();
+        assert_eq!(figures.delivered, 160, "{row:?}");
+        let (plain, calm) = (row.transport == Transport::Tcp, row.stalled == 0);
+        assert_eq!((figures.ratio_to_tcp.is_none(), figures.p99_ratio_to_none_stalled.is_none()), (plain, calm));
+    }
+}
+
+#[test]
+fn all_come_back() {
+    let transports = vec![Transport::Tcp, Transport::Tls];
+    let options = Options { transports, rounds: 1, ..options() };
+    let rows = reconnect::run(&options, 20, &Progress::new(false)).unwrap();
+    for row in &rows {
+        assert_eq!(row.invalid, None);
+        let figures = row.figures.as_ref().unwrap();
+        assert!(figures.back_s > 0.0 && figures.back_s_p50 <= figures.back_s, "{figures:?}");
+        assert!(figures.latency_us_p99_before > 0 && figures.latency_us_p99_meanwhile > 0, "{figures:?}");
     }
 }
 

@@ -4,31 +4,36 @@ use super::floor::{FloorRole, play_floor};
 use super::listen::{ListenRole, Told, Window, play_listen};
 use super::player::Player;
 use super::publish::{Publisher, now_us};
-use super::servers::{Kind, Server};
+use super::reconnect::{ReturnRole, play_return};
+use super::servers::{Kind, Purpose, Server};
+use super::transport::{Door, Transport};
 use super::{Case, Options};
 use crate::process::{cpu_s_of, resident_octets_of};
+use crate::rounds::number;
 use anyhow::{Context, Result, bail};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, Write};
-use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Subscribers of one process: each takes a descriptor.
 const SUBSCRIBERS_A_PROCESS: usize = 15_000;
 /// From when all are told until the first update is due.
-const LEAD_US: u64 = 300_000;
+pub const LEAD_US: u64 = 300_000;
 /// Updates go on for so long after the last that counts.
-const TAIL_US: u64 = 200_000;
+pub const TAIL_US: u64 = 200_000;
 
 /// A part that a process of its own plays.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Role {
+pub enum Role {
     /// Subscribers.
     Listen(ListenRole),
     /// The floor.
     Floor(FloorRole),
+    /// Subscribers that come back all at once.
+    Return(ReturnRole),
 }
 
 /// Plays the role that a parent process gave as text, told by `input` and answering to `output`.
@@ -44,6 +49,10 @@ pub fn play(text: &str, input: &mut dyn BufRead, output: &mut dyn Write) -> Resu
         Role::Floor(role) => {
             crate::process::reserve_descriptors(role.sockets, 1)?;
             play_floor(&role, input, output)
+        }
+        Role::Return(role) => {
+            crate::process::reserve_descriptors(role.listen.count, 1)?;
+            play_return(&role, input, output)
         }
     }
 }
@@ -76,85 +85,110 @@ pub struct Memory {
     pub end: u64,
 }
 
+impl Trial {
+    /// Latencies and how often each.
+    pub fn latency_us(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.told.latency_us.iter().flatten().copied()
+    }
+}
+
+impl Memory {
+    /// Octets that came while the load ran, with those who were stalled.
+    pub fn grown(&self) -> f64 {
+        number(self.end) - number(self.subscribed)
+    }
+}
+
+/// One side of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Who serves.
+    pub kind: Kind,
+    /// How subscribers come.
+    pub transport: Transport,
+    /// Further subscribers that read nothing.
+    pub stalled: usize,
+}
+
 /// Runs one server once.
 ///
 /// # Errors
 /// Something was lost, late beyond hope or wrong, or could not be started.
-pub fn run(kind: Kind, case: &Case, options: &Options) -> Result<Trial> {
-    if kind == Kind::Floor { run_floor(case, options) } else { run_server(kind, case, options) }
+pub fn run(setting: Setting, case: &Case, options: &Options) -> Result<Trial> {
+    if setting.kind == Kind::Floor { run_floor(case, options) } else { run_server(setting, case, options) }
 }
 
-fn run_server(kind: Kind, case: &Case, options: &Options) -> Result<Trial> {
-    let plan = case.plan;
-    let program = options.program.as_deref();
-    let server = Server::start(kind, program, &plan, plan.subscribers + options.stalled)?;
+fn run_server(setting: Setting, case: &Case, options: &Options) -> Result<Trial> {
+    let (plan, Setting { kind, transport, stalled: stalled_count }) = (case.plan, setting);
+    let sessions = plan.subscribers + stalled_count;
+    let server =
+        Server::start(kind, &Purpose { program: options.program.as_deref(), plan: &plan, sessions, transport })?;
     let resident = || resident_octets_of(server.process());
     let empty = resident()?;
     let mut publisher = Publisher::connect(kind.speech(), server.address, options.retain)?;
     publisher.load(&plan)?;
     let topics = resident()?;
-    let wishes = case.wishes(kind);
-    let role = |first, count, stalled| ListenRole {
-        plan,
-        speech: kind.speech(),
-        address: server.address,
-        first,
-        count,
-        stalled,
-        wishes: wishes.clone(),
-    };
-    let mut listeners = Vec::new();
-    for first in (0..plan.subscribers).step_by(SUBSCRIBERS_A_PROCESS) {
-        let count = SUBSCRIBERS_A_PROCESS.min(plan.subscribers - first);
-        listeners.push(start(options, &Role::Listen(role(first, count, false)))?);
-    }
-    listeners.iter().try_for_each(|listener| listener.expect("connected"))?;
+    let role =
+        |first, count, stalled| ListenRole { stalled, ..listeners_of(setting, case, &server.door, first, count) };
+    let mut listeners = start_listeners(options, plan.subscribers, |first, count| role(first, count, false))?;
     let connected = resident()?;
     subscribe(&mut listeners)?;
     let subscribed = resident()?;
-    let mut stalled = Vec::new();
-    if options.stalled > 0 {
-        stalled.push(start(options, &Role::Listen(role(0, options.stalled, true)))?);
-        stalled.iter().try_for_each(|listener| listener.expect("connected"))?;
-        subscribe(&mut stalled)?;
-    }
+    let mut stalled = start_listeners(options, stalled_count, |first, count| role(first, count, true))?;
+    subscribe(&mut stalled)?;
     let window = window(case, options);
     let start_us = now_us() + LEAD_US;
-    let window =
-        Window { from_us: start_us + window.from_us, to_us: start_us + window.to_us, end_us: start_us + window.end_us };
-    let publishing = std::thread::spawn(move || publisher.run(&plan, start_us, window.end_us));
-    let (told, cpu_s) = measure(&mut listeners, &mut stalled, window, server.process())?;
+    let publishing = std::thread::spawn(move || publisher.run(&plan, start_us, start_us + window.end_us));
+    let (told, cpu_s) = measure(&mut listeners, &mut stalled, window.after(start_us), server.process())?;
     let lag_us = publishing.join().map_err(|_| anyhow::anyhow!("the publisher failed"))??;
     let memory = Memory { empty, topics, connected, subscribed, end: resident()? };
-    told.check(plan.events_between(window.from_us - start_us, window.to_us - start_us))?;
+    told.check(plan.events_between(window.from_us, window.to_us))?;
     Ok(Trial { told, cpu_s, lag_us, memory: Some(memory) })
+}
+
+/// Subscribers of a server, from the first on.
+pub fn listeners_of(setting: Setting, case: &Case, door: &Door, first: usize, count: usize) -> ListenRole {
+    ListenRole {
+        plan: case.plan,
+        speech: setting.kind.speech(),
+        door: door.clone(),
+        first,
+        count,
+        stalled: false,
+        wishes: case.wishes(setting.kind),
+    }
+}
+
+/// Starts as many processes as so many subscribers need, and waits until they are connected.
+pub fn start_listeners(
+    options: &Options,
+    subscribers: usize,
+    role: impl Fn(usize, usize) -> ListenRole,
+) -> Result<Vec<Player>> {
+    let mut listeners = Vec::new();
+    for first in (0..subscribers).step_by(SUBSCRIBERS_A_PROCESS) {
+        let count = SUBSCRIBERS_A_PROCESS.min(subscribers - first);
+        listeners.push(start(options, &Role::Listen(role(first, count)))?);
+    }
+    listeners.iter().try_for_each(|listener| listener.expect("connected"))?;
+    Ok(listeners)
 }
 
 fn run_floor(case: &Case, options: &Options) -> Result<Trial> {
     let plan = case.plan;
     let mut floor = start(options, &Role::Floor(FloorRole { plan, sockets: plan.subscribers }))?;
-    let address: SocketAddr = floor.line()?.parse()?;
-    let mut listeners = Vec::new();
-    for first in (0..plan.subscribers).step_by(SUBSCRIBERS_A_PROCESS) {
-        let count = SUBSCRIBERS_A_PROCESS.min(plan.subscribers - first);
-        let (speech, wishes) = (Kind::Floor.speech(), Vec::new());
-        let role = ListenRole { plan, speech, address, first, count, stalled: false, wishes };
-        listeners.push(start(options, &Role::Listen(role))?);
-    }
-    listeners.iter().try_for_each(|listener| listener.expect("connected"))?;
+    let door = Door { address: floor.line()?.parse()?, transport: Transport::Tcp, folder: PathBuf::new() };
+    let setting = Setting { kind: Kind::Floor, transport: Transport::Tcp, stalled: 0 };
+    let role = |first, count| listeners_of(setting, case, &door, first, count);
+    let mut listeners = start_listeners(options, plan.subscribers, role)?;
     floor.expect("ready")?;
     subscribe(&mut listeners)?;
-    let relative = window(case, options);
+    let window = window(case, options);
     let start_us = now_us() + LEAD_US;
-    let window = Window {
-        from_us: start_us + relative.from_us,
-        to_us: start_us + relative.to_us,
-        end_us: start_us + relative.end_us,
-    };
-    floor.tell(&serde_json::to_string(&(start_us, window.end_us))?)?;
-    let (told, cpu_s) = measure(&mut listeners, &mut [], window, floor.process())?;
+    floor.tell(&serde_json::to_string(&(start_us, start_us + window.end_us))?)?;
+    let (told, cpu_s) = measure(&mut listeners, &mut [], window.after(start_us), floor.process())?;
     floor.expect("written")?;
-    told.check(plan.events_between(relative.from_us, relative.to_us))?;
+    told.check(plan.events_between(window.from_us, window.to_us))?;
     Ok(Trial { told, cpu_s, lag_us: Histogram::new(3)?, memory: None })
 }
 
@@ -164,14 +198,16 @@ fn window(case: &Case, options: &Options) -> Window {
     // With deltas every subscriber must have a value of every topic before what comes is a delta.
     let round_us = if case.delta { case.plan.due_us(case.plan.topics as u64) } else { 0 };
     let from_us = round_us.max(span_us / 4);
-    Window { from_us, to_us: from_us + span_us, end_us: from_us + span_us + TAIL_US }
+    Window { from_us, to_us: from_us + span_us, end_us: from_us + span_us + TAIL_US, every_us: span_us }
 }
 
-fn start(options: &Options, role: &Role) -> Result<Player> {
+/// Starts a part.
+pub fn start(options: &Options, role: &Role) -> Result<Player> {
     Player::start(options.program.as_deref(), serde_json::to_string(role)?, play)
 }
 
-fn subscribe(listeners: &mut [Player]) -> Result<()> {
+/// Lets subscribers subscribe, and waits until they have.
+pub fn subscribe(listeners: &mut [Player]) -> Result<()> {
     listeners.iter_mut().try_for_each(|listener| listener.tell("subscribe"))?;
     listeners.iter().try_for_each(|listener| listener.expect("subscribed"))
 }
@@ -193,6 +229,7 @@ fn measure(listeners: &mut [Player], stalled: &mut [Player], window: Window, pro
     Ok((told, cpu_s))
 }
 
-fn sleep_until(at_us: u64) {
+/// Sleeps until a time of the monotonic clock.
+pub fn sleep_until(at_us: u64) {
     std::thread::sleep(Duration::from_micros(at_us.saturating_sub(now_us())));
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use toml::{Table, Value};
 
 /// Crates that work without std, clock, socket, thread and random source: all that `core`, `wire` and `engine` may use.
-pub(super) const PURE: [&str; 19] = [
+pub(super) const PURE: [&str; 20] = [
     "aes",
     "aes-kw",
     "bytes",
@@ -24,6 +24,7 @@ pub(super) const PURE: [&str; 19] = [
     "libm",
     "memchr",
     "miniz_oxide",
+    "regex",
     "serde",
     "serde_json",
     "sha1",

@@ -64,7 +64,7 @@ pub struct AddArgs {
     /// Read the password from a file in place of standard input
     #[arg(long, value_name = "FILE", conflicts_with = "no_password")]
     pub password_file: Option<PathBuf>,
-    /// No password: the user comes with a token
+    /// No password: the user comes with a token or a certificate
     #[arg(long)]
     pub no_password: bool,
 }
@@ -115,6 +115,9 @@ pub struct TestArgs {
     /// The client identifier, for {client} in rules
     #[arg(long, value_name = "NAME", default_value = "")]
     pub client: String,
+    /// A certificate that the user would show, in PEM: it must be the user's, and its roles hold where they are read
+    #[arg(long, value_name = "FILE", conflicts_with = "roles")]
+    pub certificate: Option<PathBuf>,
     /// A role that a token would bring, in place of the user's; may be given several times
     #[arg(long = "role", value_name = "ROLE")]
     pub roles: Vec<String>,

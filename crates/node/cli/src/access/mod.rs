@@ -7,10 +7,12 @@ use anyhow::{Result, anyhow, bail};
 use args::{AccessVerb, ConfigFile, PasswordArgs, RolesArgs, TestArgs, UserArgs, UserVerb, UsersFile};
 use serde_json::json;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use tieline_access::{Applies, Explanation, IEC_ROLES, Names, Reach, Step, Verb};
 use tieline_core::Filter;
 use tieline_node::access::Book;
+use tieline_node::access::certificate::holder_in_file;
 use tieline_node::access::edit::{Edit, edit_user};
 use tieline_node::config::{self, AccessConfig};
 
@@ -63,8 +65,12 @@ fn list(file: &UsersFile) -> Result<()> {
         let roles = user.get("roles").and_then(|roles| roles.as_array());
         let roles: Vec<&str> = roles.into_iter().flatten().filter_map(|role| role.as_str()).collect();
         let disabled = user.get("disabled").and_then(|value| value.as_bool()).unwrap_or(false);
-        let by = if user.get("password").is_some() { "password" } else { "token" };
-        writeln!(out, "{name:<20} {by:<8} {}{}", roles.join(", "), if disabled { "  (disabled)" } else { "" })?;
+        let by = match () {
+            () if user.get("password").is_some() => "password",
+            () if user.get("certificates").is_some() => "certificate",
+            () => "token",
+        };
+        writeln!(out, "{name:<20} {by:<11} {}{}", roles.join(", "), if disabled { "  (disabled)" } else { "" })?;
     }
     Ok(())
 }
@@ -123,12 +129,20 @@ fn roles(file: &ConfigFile) -> Result<()> {
 }
 
 fn test(args: &TestArgs) -> Result<ExitCode> {
-    let (_, book) = read(&args.config)?;
+    let (config, book) = read(&args.config)?;
     let policy = &book.policy;
     let known = policy.user(&args.user);
-    let roles: Vec<Box<str>> = match (&args.roles[..], known) {
+    let brought = match &args.certificate {
+        Some(file) => roles_of_certificate(file, &args.user, &book, &config)?,
+        None => args.roles.clone(),
+    };
+    let roles: Vec<Box<str>> = match (&brought[..], known) {
         ([], Some(user)) => user.roles.clone(),
-        ([], None) => bail!("there is no user {:?}; name its roles with --role where a token brings them", args.user),
+        ([], None) => bail!(
+            "there is no user {:?}; name its roles with --role, or --certificate, where a token or a certificate \
+                                brings them",
+            args.user
+        ),
         (given, _) => given.iter().map(|role| role.as_str().into()).collect(),
     };
     if let Some(unknown) = roles.iter().find(|role| !policy.has_role(role)) {
@@ -152,6 +166,15 @@ fn test(args: &TestArgs) -> Result<ExitCode> {
     }
     print(args, &roles, &explained, disabled, reach)?;
     Ok(if explained.allowed { ExitCode::SUCCESS } else { ExitCode::from(DENIED) })
+}
+
+/// The roles that a certificate brings, if any.
+fn roles_of_certificate(file: &Path, user: &str, book: &Book, config: &AccessConfig) -> Result<Vec<String>> {
+    let holder = holder_in_file(file, book, config).map_err(|why| anyhow!("{}: {why}", file.display()))?;
+    if holder.user != user {
+        bail!("{}: found a certificate of {:?}, expected one of {user:?}", file.display(), holder.user);
+    }
+    Ok(holder.roles.unwrap_or_default())
 }
 
 fn print(

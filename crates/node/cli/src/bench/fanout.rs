@@ -6,7 +6,7 @@ use clap::Args;
 use std::io::{stdin, stdout};
 use std::path::PathBuf;
 use std::time::Duration;
-use tieline_bench::fanout::{self, Options};
+use tieline_bench::fanout::{self, Options, Transport, reconnect};
 use tieline_bench::{Progress, write_rows};
 
 /// What `tieline bench fanout` is told.
@@ -18,9 +18,9 @@ pub struct FanoutArgs {
     /// Topics
     #[arg(long, default_value_t = 100_000)]
     pub topics: usize,
-    /// Updates a second, of all topics together
-    #[arg(long, default_value_t = 20_000)]
-    pub rate: u64,
+    /// Updates a second, of all topics together, as a list
+    #[arg(long, value_delimiter = ',', default_value = "20000")]
+    pub rate: Vec<u64>,
     /// Topics of each subscriber
     #[arg(long, default_value_t = 100)]
     pub subscriptions_each: usize,
@@ -33,9 +33,15 @@ pub struct FanoutArgs {
     /// Topics keep their last value, where the server can
     #[arg(long, default_value = "on", value_parser = on_or_off, action = clap::ArgAction::Set)]
     pub retain: bool,
-    /// Further subscribers that read nothing
+    /// What subscribers come over, as a list of tcp, tls and ws
+    #[arg(long, value_delimiter = ',', default_value = "tcp")]
+    pub transport: Vec<Transport>,
+    /// Further subscribers that read nothing; every server then runs without them too
     #[arg(long, default_value_t = 0)]
     pub stalled: usize,
+    /// Instead: so many further subscribers lose their connections at one moment and come back
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with_all = ["stalled", "delta", "window", "svg"])]
+    pub reconnect: usize,
     /// Run the installed peers too
     #[arg(long, default_value = "on", value_parser = on_or_off, action = clap::ArgAction::Set)]
     pub peers: bool,
@@ -45,6 +51,9 @@ pub struct FanoutArgs {
     /// Measurements of each row
     #[arg(long, default_value_t = 3)]
     pub rounds: usize,
+    /// Measure nothing: take the rows of earlier runs, as a list of files that --json wrote
+    #[arg(long, value_name = "FILE", value_delimiter = ',')]
+    pub rows: Vec<PathBuf>,
     /// Draw the curves into a folder
     #[arg(long, value_name = "DIR")]
     pub svg: Option<PathBuf>,
@@ -67,18 +76,27 @@ pub fn bench_fanout(args: FanoutArgs) -> Result<()> {
     let options = Options {
         subscribers: args.subscribers,
         topics: args.topics,
-        rate: args.rate,
+        rates: args.rate,
         subscriptions_each: args.subscriptions_each,
         delta: args.delta,
         windows_ms: args.window,
         retain: args.retain,
+        transports: args.transport,
         stalled: args.stalled,
         peers: args.peers,
         span: Duration::from_secs(args.seconds),
         rounds: args.rounds,
         program: Some(std::env::current_exe()?),
     };
-    let rows = fanout::run(&options, &Progress::new(true))?;
+    if args.reconnect > 0 {
+        let rows = reconnect::run(&options, args.reconnect, &Progress::new(true))?;
+        return write_rows(&mut stdout(), &rows, reconnect::COLUMNS, args.json);
+    }
+    let rows = if args.rows.is_empty() {
+        fanout::run(&options, &Progress::new(true))?
+    } else {
+        fanout::read_rows(&args.rows)?
+    };
     if let Some(folder) = args.svg {
         fanout::charts(&rows).iter().try_for_each(|(name, chart)| chart.save(&folder, name))?;
     }

@@ -1,8 +1,8 @@
-//! What a subscription with deltas says and hears (docs/delta.md). Topic aliases are resolved below, so batches, which need
-//! them, are not asked for.
+//! What a subscription with deltas says and hears (docs/delta.md).
 
+use core::num::NonZeroU16;
 use tieline_core::{Body, Now, Topic};
-use tieline_delta::{CodecSet, Codecs, Event, PROPERTY, RESYNC_TOPIC, Receiver, ReceiverLimits};
+use tieline_delta::{Codecs, Event, PROPERTY, Publish, RESYNC_TOPIC, Receiver, ReceiverLimits, is_mark};
 use tieline_mqtt::{Message, Properties, Property, Received, Text};
 
 pub(super) fn receiver() -> Receiver {
@@ -12,13 +12,20 @@ pub(super) fn receiver() -> Receiver {
 /// The properties of SUBSCRIBE.
 pub(super) fn offer() -> Properties {
     let codecs = Codecs::built_in();
-    let offer = codecs.offer(codecs.set().without(CodecSet::BATCH)).unwrap_or_default();
+    let offer = codecs.offer(codecs.set()).unwrap_or_default();
     [Property::UserProperty((Text::truncated(PROPERTY), Text::truncated(&offer)))].into_iter().collect()
 }
 
 /// The server's answer in the properties of SUBACK.
 pub(super) fn answer(properties: &Properties) -> Option<String> {
     properties.user_properties().find(|(name, _)| &**name == PROPERTY).map(|(_, value)| value.to_string())
+}
+
+/// A message as the receiver takes it.
+pub(super) fn publish(received: &Received) -> Publish<'_> {
+    let Message { topic, payload, properties, .. } = &received.message;
+    let is_marked = properties.user_properties().any(|(name, value)| is_mark(&name, &value));
+    Publish { topic, alias: received.alias.map(NonZeroU16::get), is_marked, payload }
 }
 
 /// The request for a topic's whole value.
@@ -32,6 +39,10 @@ pub(super) fn rebuilt(received: &Received, event: &Event) -> Received {
     let mut plain = received.clone();
     if let Event::Value { topic, body } = event {
         plain.message.topic = topic.clone();
+        if publish(received).is_marked {
+            let is_other = |property: &Property| !matches!(property, Property::UserProperty((name, value)) if is_mark(name, value));
+            plain.message.properties = received.message.properties.iter().filter(is_other).collect();
+        }
         plain.message.payload = match body {
             Body::Opaque(octets) => octets.clone(),
             Body::Point(point) => point.to_json().into(),

@@ -1,6 +1,7 @@
 //! The connection's own thread: commands of the handle in, events of the session out to whoever waits.
 
 use super::{MqttError, deltas};
+use crate::tls::{copied, explained};
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -265,7 +266,7 @@ impl Desk {
     fn message(&mut self, session: &Client, received: &Received) {
         let Some(receiver) = &mut self.deltas else { return self.hand_out(session, received, None) };
         let mut events = Vec::new();
-        receiver.handle_publish(&received.message.topic, None, &received.message.payload, &mut events);
+        receiver.handle_publish(deltas::publish(received), &mut events);
         while let Some(topic) = receiver.poll_resync() {
             let ask = |now: Now| deltas::resync(&topic, now);
             // What cannot be sent is asked for by the next connection's first value.
@@ -408,6 +409,6 @@ impl Owner<ClientSession> for Front {
         if desk.ready.is_none() {
             tracing::warn!(%error, ?retry, "cannot connect");
         }
-        desk.failed(MqttError::Connect(std::io::Error::new(error.kind(), error.to_string())));
+        desk.failed(MqttError::Connect(explained(copied(error))));
     }
 }

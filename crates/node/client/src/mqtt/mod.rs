@@ -23,7 +23,8 @@ use tieline_core::{Filter, Topic};
 use tieline_delta::Event;
 use tieline_mqtt::{Binary, ClientConfig, Message, Properties, Property, PublishOutcome};
 use tieline_mqtt::{Qos, ReasonCode, Received, Text, Version};
-use tieline_net::{Clock, Counters, ShardThread, Target};
+use tieline_net::tls::ClientTls;
+use tieline_net::{ClientSide, Clock, ConnectOver, Counters, ShardThread, Target, TlsConnect};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// Commands on their way to the connection's thread; callers wait for room.
@@ -44,6 +45,8 @@ pub struct MqttOptions {
     pub clean_start: bool,
     /// The longest silence in seconds; 0 is without limit.
     pub keep_alive_s: u16,
+    /// What a connection over TLS is made with; none for TCP alone.
+    pub tls: Option<ClientTls>,
     /// User name and password.
     pub credentials: Option<(String, String)>,
     /// How long the first connection may take.
@@ -64,6 +67,7 @@ impl MqttOptions {
             client_id: String::new(),
             clean_start: true,
             keep_alive_s: 30,
+            tls: None,
             credentials: None,
             connect_timeout: Duration::from_secs(10),
             retry_max: Duration::from_secs(8),
@@ -117,6 +121,9 @@ impl MqttClient {
         target.timeout = options.connect_timeout;
         target.backoff.max = options.retry_max;
         target.backoff.first = options.retry_max / 8;
+        if let Some(tls) = &options.tls {
+            target.over = ConnectOver::Tls(TlsConnect { tls: ClientSide::Once(tls.clone()), name: None });
+        }
         (target.send_buffer, target.receive_buffer) = (None, None);
         let session = options.session()?;
         let reply = Topic::new(&options.reply_prefix)?.join(&session.client_id)?;

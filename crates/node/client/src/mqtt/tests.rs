@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Instant;
 use tieline_core::{Body, Point, Value};
-use tieline_delta::{CodecSet, Codecs, DeltaError, Revision, Stream};
+use tieline_delta::{CodecSet, Codecs, DeltaError, MARK, PROPERTY, Revision, Stream};
 use tieline_mqtt::{Connack, Decoder, Packet, Publish, Suback, SubscriptionId};
 
 const BROKER: &str = "/usr/sbin/mosquitto";
@@ -217,19 +217,19 @@ fn grants_deltas(listener: &TcpListener) -> Vec<String> {
                     if is_plain {
                         continue;
                     }
-                    publish(&mut stream, "b", "as it is".into());
-                    publish(&mut stream, "a/x", topic.since(None, CodecSet::POINT).to_bytes());
+                    publish(&mut stream, "b", "as it is".into(), false);
+                    publish(&mut stream, "a/x", topic.since(None, CodecSet::POINT).to_bytes(), true);
                     for value in 1..=3 {
                         let base = topic.revision();
                         topic.update(&int(value), CodecSet::POINT, &mut codecs);
                         if value != 2 {
-                            publish(&mut stream, "a/x", topic.since(Some(base), CodecSet::POINT).to_bytes());
+                            publish(&mut stream, "a/x", topic.since(Some(base), CodecSet::POINT).to_bytes(), true);
                         }
                     }
                 }
                 Packet::Publish(ask) => {
                     told.push(format!("{} {}", &*ask.topic, String::from_utf8_lossy(&ask.payload)));
-                    publish(&mut stream, "a/x", topic.since(None, CodecSet::POINT).to_bytes());
+                    publish(&mut stream, "a/x", topic.since(None, CodecSet::POINT).to_bytes(), true);
                 }
                 _ => {}
             }
@@ -242,8 +242,10 @@ fn int(value: i64) -> Body {
 }
 
 /// Every message also belongs to the plain subscription that the test makes first.
-fn publish(stream: &mut TcpStream, topic: &str, payload: Bytes) {
-    let properties = [Property::SubscriptionIdentifier(SubscriptionId::new(1).unwrap())].into_iter().collect();
+fn publish(stream: &mut TcpStream, topic: &str, payload: Bytes, is_delta: bool) {
+    let mark = (Text::new(PROPERTY).unwrap(), Text::new(MARK).unwrap());
+    let id = Property::SubscriptionIdentifier(SubscriptionId::new(1).unwrap());
+    let properties = [id].into_iter().chain(is_delta.then_some(Property::UserProperty(mark))).collect();
     let publish = Publish { topic: Text::new(topic).unwrap(), payload, properties, ..Publish::default() };
     say(stream, &Packet::Publish(publish));
 }

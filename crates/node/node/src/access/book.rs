@@ -1,5 +1,6 @@
 //! The files of users and roles.
 
+use super::certificate::{LISTED_EXPECTED, ListedName};
 use super::is_password_hash;
 use super::jwt::Tokens;
 use super::scram::Verifier;
@@ -19,6 +20,8 @@ pub struct Secret {
     pub password: Option<String>,
     /// The same password for SCRAM.
     pub scram: Option<Verifier>,
+    /// Certificates that are the user's.
+    pub certificates: Vec<ListedName>,
 }
 
 /// All that the files say.
@@ -28,6 +31,8 @@ pub struct Book {
     pub policy: Arc<Policy>,
     /// How users show themselves.
     pub secrets: HashMap<String, Secret>,
+    /// Whose certificates are listed.
+    pub certificates: HashMap<ListedName, String>,
     /// The keys of tokens.
     pub tokens: Option<Tokens>,
 }
@@ -47,10 +52,18 @@ impl Book {
         });
         let (users, secrets): (Vec<User>, Vec<(String, Secret)>) =
             users.into_iter().map(|(user, secret)| (user.clone(), (user.name.to_string(), secret))).unzip();
+        let mut certificates = HashMap::new();
+        for (user, name) in secrets.iter().flat_map(|(user, secret)| secret.certificates.iter().map(move |n| (user, n)))
+        {
+            if let Some(other) = certificates.insert(name.clone(), user.clone()) {
+                findings.push(listed_twice(config, name, &other, user));
+            }
+        }
         let policy = if findings.is_empty() { Policy::new(roles, users) } else { Ok(Policy::default()) };
         match policy {
             Ok(policy) if findings.is_empty() => {
-                Ok(Self { policy: Arc::new(policy), secrets: secrets.into_iter().collect(), tokens })
+                let (policy, secrets) = (Arc::new(policy), secrets.into_iter().collect());
+                Ok(Self { policy, secrets, certificates, tokens })
             }
             Ok(_) => Err(ConfigError(findings.sorted())),
             Err(error) => Err(ConfigError(vec![misfit(config, &error)])),
@@ -68,6 +81,12 @@ fn misfit(config: &AccessConfig, error: &PolicyError) -> Finding {
     let line = text.lines().position(|line| line.trim() == place).map_or(1, |at| at + 1);
     let expected = "roles of the file of roles, or of IEC 62351-8".to_owned();
     Finding { line, ..of_file(file, error.to_string(), &expected) }
+}
+
+fn listed_twice(config: &AccessConfig, name: &ListedName, one: &str, other: &str) -> Finding {
+    let file = config.users.as_deref().unwrap_or(Path::new("access"));
+    let found = format!("the certificate {:?} of {one:?} and of {other:?}", name.to_string());
+    of_file(file, found, "each certificate with one user")
 }
 
 fn of_file(file: &Path, found: String, expected: &str) -> Finding {
@@ -115,9 +134,11 @@ fn read_users(doc: &mut Document<'_>, mut root: Section<'_>) -> Vec<(User, Secre
             let words = || "a verifier, as `tieline access user password` writes it".to_owned();
             parse::text(value).ok().and_then(|text| Verifier::parse(&text)).ok_or_else(words)
         });
+        let listed = |text: &str| text.parse::<ListedName>().map_err(str::to_owned);
+        let certificates = s.each_text(doc, "certificates", LISTED_EXPECTED, listed);
         let disabled = s.or(doc, "disabled", false, parse::boolean);
         s.finish(doc);
-        let secret = Secret { password, scram };
+        let secret = Secret { password, scram, certificates };
         users.push((User { name: name.into(), roles, disabled, credential: print_of(&secret) }, secret));
     }
     root.finish(doc);
@@ -129,5 +150,8 @@ fn print_of(secret: &Secret) -> u64 {
     let mut hasher = DefaultHasher::new();
     secret.password.hash(&mut hasher);
     secret.scram.as_ref().map(ToString::to_string).hash(&mut hasher);
+    if !secret.certificates.is_empty() {
+        secret.certificates.hash(&mut hasher);
+    }
     hasher.finish()
 }

@@ -6,6 +6,7 @@
 //! wrong passwords cost what argon2id costs. Those are bounded for each address ([`Logins`]).
 
 use super::book::Book;
+use super::certificate::{Holder, holder};
 use super::jwt::Claims;
 use super::scram::{Exchange, ScramError, fresh_nonce};
 use super::{hash_password, verify_password};
@@ -18,8 +19,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
-use tieline_access::{Identity, Logins, Policy};
+use tieline_access::{Identity, Logins, Policy, PolicyError};
 use tieline_net::Clock;
+use tieline_net::tls::ShownCertificate;
 
 /// Checks that may wait; one more is refused. Each costs some tens of milliseconds.
 pub const WAITING_MAX: usize = 256;
@@ -125,6 +127,9 @@ pub struct Access {
     trouble: Mutex<Option<String>>,
 }
 
+/// When the files were last written, and how long they are.
+type Stamps = Vec<Option<(SystemTime, u64)>>;
+
 /// Told when other users and roles hold.
 pub type OnChange = Box<dyn Fn(Arc<Policy>) + Send>;
 
@@ -152,7 +157,9 @@ impl Door {
         });
         let (jobs, incoming) = sync_channel(WAITING_MAX);
         let keeper = Arc::clone(&shared);
-        let body = move || keeper.run(&incoming, &on_change);
+        // Seen here, and not when the thread has come to it: what changes meanwhile is taken.
+        let stamps = keeper.stamps();
+        let body = move || keeper.run(&incoming, &on_change, stamps);
         std::thread::Builder::new().name("access".to_owned()).spawn(body)?;
         Ok(Self { shared, jobs })
     }
@@ -170,6 +177,22 @@ impl Door {
             self.shared.busy.fetch_add(1, Ordering::Relaxed);
             (job.answer)(Err(Wrong::Busy));
         }
+    }
+
+    /// Who shows a certificate, and a name beside it or none; none where certificates name nobody. There is nothing to
+    /// guess: it is answered at once, and does not count against the address.
+    ///
+    /// # Errors
+    /// Why the client is not let in.
+    pub fn know_certificate(&self, user: Option<&str>, shown: &ShownCertificate) -> Option<Result<Identity, Wrong>> {
+        let config = self.shared.config.certificates.as_ref()?;
+        let known = holder(shown, &self.shared.book(), config).and_then(|holder| match user {
+            Some(user) if user != holder.user => Err(format!("a certificate of {:?} under another name", holder.user)),
+            Some(_) | None => self.shared.of_certificate(holder),
+        });
+        let counter = if known.is_ok() { &self.shared.good } else { &self.shared.wrong };
+        counter.fetch_add(1, Ordering::Relaxed);
+        Some(known.map_err(Wrong::Refused))
     }
 
     /// Begins an exchange of SCRAM; gives it and what the client is told.
@@ -239,10 +262,10 @@ fn wrong(error: &ScramError) -> Wrong {
 }
 
 impl Access {
-    fn run(&self, jobs: &Receiver<Job>, on_change: &OnChange) {
+    fn run(&self, jobs: &Receiver<Job>, on_change: &OnChange, mut stamps: Stamps) {
         // A user that there is not costs the same as one that there is: who there is stays unknown.
         let nobody = hash_password("").unwrap_or_default();
-        let (mut stamps, mut looked) = (self.stamps(), self.clock.now().mono);
+        let mut looked = self.clock.now().mono;
         loop {
             match jobs.recv_timeout(LOOK_EVERY) {
                 Ok(Job { shown, peer, answer }) => {
@@ -293,15 +316,25 @@ impl Access {
     }
 
     fn of_token(&self, Claims { user, roles, expires }: Claims) -> Result<Identity, String> {
+        let until_s = expires.saturating_add(self.config.leeway_s());
+        self.bounded(&user, roles, until_s).map_err(|error| format!("a token: {error}"))
+    }
+
+    fn of_certificate(&self, Holder { user, roles, not_after }: Holder) -> Result<Identity, String> {
+        let until_s = u64::try_from(not_after.millis() / 1000).unwrap_or(0).saturating_add(1);
+        self.bounded(&user, roles, until_s).map_err(|error| format!("a certificate: {error}"))
+    }
+
+    /// Who shows something that ends, in seconds of UTC.
+    fn bounded(&self, user: &str, roles: Option<Vec<String>>, until_s: u64) -> Result<Identity, PolicyError> {
         // The name must be able to stand where names of users stand.
-        Policy::new([], [tieline_access::User::new(&user, [])]).map_err(|error| format!("a token: {error}"))?;
+        Policy::new([], [tieline_access::User::new(user, [])])?;
         let now = self.clock.now();
-        let now_s = u64::try_from(now.utc.millis() / 1000).unwrap_or(0);
-        let left = expires.saturating_add(self.config.leeway_s()).saturating_sub(now_s);
+        let left = until_s.saturating_sub(u64::try_from(now.utc.millis() / 1000).unwrap_or(0));
         // A hundred years are as good as for ever, and no overflow.
         let left = Duration::from_secs(left.min(3_155_760_000));
         let roles = roles.map(|roles| roles.into_iter().map(String::into_boxed_str).collect());
-        Ok(Identity { roles, expires: Some(now.mono + left), ..self.identity(&user) })
+        Ok(Identity { roles, expires: Some(now.mono + left), ..self.identity(user) })
     }
 
     fn identity(&self, user: &str) -> Identity {
@@ -341,7 +374,7 @@ impl Access {
     }
 
     /// When the files were last written, and how long they are.
-    fn stamps(&self) -> Vec<Option<(SystemTime, u64)>> {
+    fn stamps(&self) -> Stamps {
         let stamp = |path: &Path| {
             let file = std::fs::metadata(path).ok()?;
             Some((file.modified().ok()?, file.len()))

@@ -12,6 +12,7 @@
 //! Read first: `door.rs`.
 
 pub mod book;
+pub mod certificate;
 mod door;
 pub mod edit;
 mod gate;

@@ -121,8 +121,8 @@ fn what_is_wrong_in_the_files_is_told_with_its_place() {
     check(
         "[access]\nloopback = 'closed'\n",
         &[
-            "t.toml:2:12: access.loopback: found \"closed\", and nobody could come in, expected users = \"users.toml\" or \
-           [access.jwt] beside it",
+            "t.toml:2:12: access.loopback: found \"closed\", and nobody could come in, expected users = \"users.toml\", \
+           [access.jwt] or [access.certificates] beside it",
         ],
     );
     write("short.key", "short");

@@ -4,7 +4,7 @@ use super::door::{Door, Shown, Wrong};
 use super::gate::{Entrance, denial};
 use super::jwt::looks_like_token;
 use super::scram::{Exchange, METHOD};
-use crate::bus::{SharedBus, Wire, wake};
+use crate::bus::{Bus, SharedBus, Wire, wake};
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -122,6 +122,12 @@ impl Turnstile {
         }
     }
 
+    /// Whether the client was never let in.
+    #[must_use]
+    pub const fn holds_stranger(&self) -> bool {
+        self.stranger.is_some()
+    }
+
     /// The client is gone.
     pub fn leave(&mut self, bus: &SharedBus) {
         if let Some(pass) = self.guarded.as_mut().and_then(|guarded| guarded.pass.take())
@@ -133,6 +139,23 @@ impl Turnstile {
 
     fn pass(&self) -> Option<SessionKey> {
         self.guarded.as_ref()?.pass
+    }
+
+    /// How much of what a filter selects the client may read.
+    #[must_use]
+    pub fn reads(&self, bus: &Bus, filter: &Filter) -> Reach {
+        let Some(guarded) = &self.guarded else { return Reach::All };
+        match (guarded.pass, bus.guard()) {
+            (Some(pass), Some(guard)) => guard.reach(pass, filter),
+            _ => Reach::Nothing,
+        }
+    }
+
+    /// Whether the client may read a topic, of which many are asked: a denial is not written down.
+    #[must_use]
+    pub fn reads_topic(&self, bus: &Bus, topic: &str) -> bool {
+        let Some(guarded) = &self.guarded else { return true };
+        guarded.pass.is_some_and(|pass| bus.guard().is_some_and(|guard| guard.decide(pass, Verb::Read, topic)))
     }
 
     /// Whether the client may do something; a denial is counted and written down.
@@ -184,6 +207,15 @@ impl Guarded {
                 None
             }
             None => {
+                if let Some(known) = self.by_certificate(session, &request) {
+                    return match known {
+                        Ok(identity) => self.let_in(session, now, bus, request, identity),
+                        Err(why) => {
+                            self.turn_away(session, now, bus, &request, &why);
+                            None
+                        }
+                    };
+                }
                 let Some(shown) = shown(&request) else {
                     let why = Wrong::Refused("no credentials".to_owned());
                     self.turn_away(session, now, bus, &request, &why);
@@ -200,6 +232,15 @@ impl Guarded {
                 None
             }
         }
+    }
+
+    /// Who a client is that shows a certificate and no password; none where that says nothing.
+    fn by_certificate(&self, session: &Session<Wire>, request: &ConnectRequest) -> Option<Result<Identity, Wrong>> {
+        if request.password.is_some() {
+            return None;
+        }
+        let user = request.user_name.as_deref();
+        self.door.know_certificate(user, &session.certificate()?)
     }
 
     /// Takes the first message of SCRAM, which CONNECT brings.
@@ -312,7 +353,7 @@ impl Guarded {
                     && request.password.is_none()
                     && request.properties.authentication_method().is_none() =>
             {
-                (ReasonCode::NotAuthorized, "a user and a password, or a token, are needed")
+                (ReasonCode::NotAuthorized, "a user and a password, a token, or the certificate of a user is needed")
             }
             Wrong::Refused(_) => (ReasonCode::BadUserNameOrPassword, ""),
             Wrong::TooOften => (ReasonCode::ConnectionRateExceeded, "too many attempts have failed"),

@@ -1,6 +1,7 @@
 //! One MQTT client that is connected.
 
 use super::counters::BusCounters;
+use super::deltas::Follower;
 use super::fanout::{lower, payload_of};
 use super::flow::{Flow, Source, Whom};
 use super::retained::{Manner, Retained};
@@ -8,7 +9,7 @@ use super::wire::Wire;
 use crate::access::Badge;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tieline_core::Now;
+use tieline_core::{Now, Topic};
 use tieline_mqtt::{Delivery, Message, PacketId, Qos, ReasonCode, SubscriptionId, Text, Version};
 use tieline_net::Session;
 use tieline_topics::{Snapshot, TopicId, View};
@@ -42,6 +43,8 @@ pub struct Client {
     pub(super) snapshots: Behind,
     /// What it is owed besides, where there was ever something.
     pub(super) flow: Option<Box<Flow>>,
+    /// What it takes as deltas, where it has asked for some.
+    pub(super) follower: Option<Follower>,
 }
 
 /// Last values that a session has not been sent yet, of each subscription that asked for them.
@@ -53,8 +56,17 @@ pub(super) struct Catchup {
     walk: Snapshot,
     qos: Qos,
     ids: Vec<SubscriptionId>,
-    /// They come as deltas will.
-    deltas: bool,
+    /// What topics that come as deltas begin anew with.
+    deltas: Option<Anew>,
+}
+
+/// How topics that come as deltas begin anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anew {
+    /// Their last values are sent now.
+    Sent,
+    /// Their next values are whole.
+    Later,
 }
 
 impl Client {
@@ -72,11 +84,12 @@ impl Client {
             listed: false,
             snapshots: VecDeque::new(),
             flow: None,
+            follower: None,
         }
     }
 
     /// The last values that a new subscription selects are due.
-    pub fn catch_up(&mut self, walk: Snapshot, qos: Qos, id: Option<SubscriptionId>, deltas: bool) {
+    pub fn catch_up(&mut self, walk: Snapshot, qos: Qos, id: Option<SubscriptionId>, deltas: Option<Anew>) {
         self.snapshots.push_back(Catchup { walk, qos, ids: id.into_iter().collect(), deltas });
     }
 
@@ -94,12 +107,8 @@ impl Client {
             if octets > RESUME_OCTETS || pending + in_flight > RESUME_MESSAGES {
                 return;
             }
-            if catchup.deltas {
-                let topics: Vec<_> = source.tree.next(&mut catchup.walk, CHUNK).iter().map(|view| view.id).collect();
-                if catchup.walk.is_done() {
-                    self.snapshots.pop_front();
-                }
-                self.send_first(key, &topics, source);
+            if catchup.deltas.is_some() {
+                self.begin_anew(key, source);
                 continue;
             }
             let views = source.tree.next(&mut catchup.walk, CHUNK);
@@ -116,20 +125,48 @@ impl Client {
                 }
             });
         }
+        // Most subscriptions are made at once, and then no more.
+        self.snapshots = VecDeque::new();
     }
 
-    /// Sends the first values of topics that will come as deltas.
-    fn send_first(&mut self, key: usize, topics: &[TopicId], source: &mut Source<'_>) {
-        let flow = self.flow.get_or_insert_default();
-        let whom = Whom { key, badge: self.badge.as_deref() };
-        let mut out = Vec::new();
-        self.session.look(|wire| {
-            for topic in topics.iter().copied() {
-                flow.arrears.forget(topic);
-                flow.emit_value(&whom, topic, true, wire, source, &mut out);
+    /// Lets some topics of the first snapshot begin anew that come as deltas.
+    fn begin_anew(&mut self, key: usize, source: &mut Source<'_>) {
+        let Some(mut catchup) = self.snapshots.pop_front() else { return };
+        let topics: Vec<_> = source.tree.next(&mut catchup.walk, CHUNK).iter().map(|view| view.id).collect();
+        match catchup.deltas {
+            Some(Anew::Sent) => {
+                let sent = self.send_first(key, &topics, source);
+                if let Some(view) = sent.and_then(|last| source.tree.view(last)) {
+                    catchup.walk.go_back(view.topic);
+                }
             }
+            Some(Anew::Later) | None => {
+                let follower = self.follower.as_ref();
+                topics.iter().for_each(|id| source.deltas.void(follower, *id));
+            }
+        }
+        if !catchup.walk.is_done() {
+            self.snapshots.push_front(catchup);
+        }
+    }
+
+    /// Sends the first values of topics that will come as deltas, about as many as one write may hold; the last one of
+    /// those where it was not the last of all.
+    fn send_first(&mut self, key: usize, topics: &[TopicId], source: &mut Source<'_>) -> Option<TopicId> {
+        let Self { session, flow, badge, follower, snapshots, .. } = self;
+        let mut whom = Whom { key, badge: badge.as_deref(), follower: follower.as_mut(), behind: snapshots };
+        let mut out = Vec::new();
+        let full = session.look(|wire| {
+            topics.iter().copied().find(|topic| {
+                if let Some(flow) = flow {
+                    flow.arrears.forget(*topic);
+                }
+                whom.emit_value(*topic, true, wire, source, &mut out);
+                out.len() >= RESUME_OCTETS
+            })
         });
-        self.session.send(|wire, _| wire.push_shared(out.into()));
+        session.send(|wire, _| wire.push_shared(out.into()));
+        full.filter(|last| topics.last() != Some(last))
     }
 
     /// QoS 0 messages dropped because the queue was full.
@@ -152,10 +189,17 @@ impl Client {
         pending + in_flight + self.flow.as_ref().map_or(0, |flow| flow.waiting())
     }
 
-    /// Counts what the client did not get, before it goes.
+    /// Octets of messages that are kept one by one until its socket takes them.
+    #[must_use]
+    pub fn log_octets(&self) -> usize {
+        self.flow.as_ref().map_or(0, |flow| flow.log_octets())
+    }
+
+    /// Counts what the client sent and did not get, before it goes.
     pub(super) fn count_into(&self, counters: &mut BusCounters) {
         counters.dropped += self.dropped();
         counters.conflated += self.conflated();
+        counters.packets_in += self.session.look(|wire| wire.mqtt.counters().packets_in);
     }
 
     /// Answers a message: history has stored it, or will not. A 3.1.1 client cannot be told the latter, and would take
@@ -163,7 +207,9 @@ impl Client {
     pub fn stored(&self, packet_id: PacketId, stored: bool) {
         self.session.with(|wire, _| match (stored, wire.mqtt.version()) {
             (true, _) => wire.mqtt.acknowledge(packet_id, ReasonCode::Success),
-            (false, Version::V5) => wire.mqtt.acknowledge(packet_id, ReasonCode::QuotaExceeded),
+            (false, Version::V5) => {
+                wire.mqtt.acknowledge_because(packet_id, ReasonCode::QuotaExceeded, crate::why::NOT_STORED)
+            }
             (false, Version::V311) => wire.mqtt.disconnect(ReasonCode::QuotaExceeded, ""),
         });
     }
@@ -175,6 +221,11 @@ impl Client {
 }
 
 impl Catchup {
+    /// Whether the topic is to begin anew.
+    pub(super) fn renews(&self, topic: &Topic) -> bool {
+        self.deltas.is_some() && self.walk.awaits(topic)
+    }
+
     fn delivery(&self, view: &View<'_>, retained: &Retained, now: Now) -> Delivery {
         let (topic, payload) = (view.topic.clone(), payload_of(view.body));
         let Manner { qos, properties, received } = retained.manner(view, now.mono);

@@ -12,8 +12,20 @@ pub struct BusCounters {
     pub refused: u64,
     /// Messages that clients published.
     pub published: u64,
+    /// Octets of their payloads.
+    pub published_octets: u64,
+    /// MQTT packets that clients sent; of clients that have gone, and in `Bus::counters` of those that are here too.
+    pub packets_in: u64,
     /// Messages of clients that were not taken.
     pub publish_refused: u64,
+    /// Updates that were not taken because a condition was not met.
+    pub unmet: u64,
+    /// Times that a client that watches topics was told all anew because too much waited; in `Bus::counters`.
+    pub told_anew: u64,
+    /// Messages of clients that were not taken because their payload was not what it had to be.
+    pub misfits: u64,
+    /// Values removed because their time was over.
+    pub removed: u64,
     /// Clients let in.
     pub connected: u64,
     /// Clients turned away.
@@ -30,6 +42,8 @@ pub struct BusCounters {
     pub sessions_expired: u64,
     /// Messages dropped because too many waited for a client that was away.
     pub dropped_away: u64,
+    /// Messages dropped before they were sent because their client may not read the topic any longer.
+    pub withheld: u64,
     /// Messages of shared subscriptions that went to another session, because theirs had ended.
     pub redelivered: u64,
     /// Messages of shared subscriptions that no session could take.

@@ -1,40 +1,74 @@
 //! Topics that are sent as what changed (docs/delta.md): each change computed once, and what each client was told.
+//!
+//! ```text
+//! topic ─▶ stream: value, what leads to it
+//!          told: [client, alias, updates behind]…      8 octets each, sorted by client
+//! ```
+//!
+//! What clients were told stands with the topic and not with the client: one look finds all whom an update goes to, and
+//! when the topic's value goes, what was told of it goes too. A client that has gone leaves entries that mean nobody; they
+//! are swept out where room is needed.
 
-use bytes::{BufMut, Bytes, BytesMut};
-use std::collections::HashMap;
+use bytes::Bytes;
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::num::NonZeroU16;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 use tieline_core::Body;
-use tieline_delta::{CodecSet, Codecs, Header, Kind, Revision, Stream};
-use tieline_mqtt::Message;
+use tieline_delta::{CodecSet, Codecs, MARK, PROPERTY, RING_MAX, Revision, Stream};
+use tieline_mqtt::{Properties, Property, Text};
 use tieline_topics::{Applied, Change, TopicId, View};
 
 /// Topics of which somebody was told as what changed.
 #[derive(Debug)]
 pub struct Deltas {
     codecs: Codecs,
-    streams: HashMap<TopicId, Stream>,
+    /// By the topic's number.
+    topics: Vec<Option<Box<Followed>>>,
+    count: usize,
     /// What clients take, all together: other codecs are not run.
     wanted: CodecSet,
-    /// One more for each client that takes deltas.
-    followers: Rc<()>,
+    followers: Rc<Followers>,
+    last_number: u32,
 }
 
-/// What one client was told.
+/// The numbers of clients that take deltas.
+#[derive(Debug, Default)]
+struct Followers {
+    here: RefCell<HashSet<u32>>,
+}
+
+/// A client that takes deltas.
 #[derive(Debug)]
-pub struct Told {
+pub struct Follower {
     accepts: CodecSet,
-    topics: HashMap<TopicId, Said>,
+    /// Topic aliases that it has not been given yet.
     aliases: RangeInclusive<u16>,
-    follower: Rc<()>,
+    /// No other client has it, now or later.
+    number: u32,
+    all: Rc<Followers>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Said {
-    revision: Revision,
-    alias: Option<NonZeroU16>,
+/// A topic, and what clients were told of it.
+#[derive(Debug)]
+pub struct Followed {
+    stream: Stream,
+    told: Vec<Told>,
 }
+
+/// What one client was told of one topic.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    follower: u32,
+    /// 0 where it was given none.
+    alias: u16,
+    /// Updates since then, or [`UNTOLD`].
+    behind: u8,
+}
+
+/// The next message is a whole value, with the topic's name.
+const UNTOLD: u8 = u8::MAX;
 
 /// What brings a client to the present value.
 #[derive(Debug)]
@@ -45,83 +79,203 @@ pub struct Next {
     pub alias: Option<(NonZeroU16, bool)>,
 }
 
+/// What brings several clients to the present value, but for the alias that each knows the topic by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leap {
+    behind: u8,
+    accepts: CodecSet,
+}
+
 impl Default for Deltas {
     fn default() -> Self {
-        Self { codecs: Codecs::built_in(), streams: HashMap::new(), wanted: CodecSet::NONE, followers: Rc::new(()) }
+        let (topics, followers) = Default::default();
+        Self { codecs: Codecs::built_in(), topics, count: 0, wanted: CodecSet::NONE, followers, last_number: 0 }
     }
 }
 
 impl Deltas {
     /// What of a client's offer will be used: `(the set, its words)`; none where nothing is.
     pub fn agree(&mut self, offer: &str) -> Option<(CodecSet, String)> {
-        let set = self.codecs.agree(offer).without(CodecSet::BATCH);
+        let set = self.codecs.agree(offer);
         let words = self.codecs.offer(set)?;
         self.wanted = self.wanted.with(set);
         Some((set, words))
     }
 
-    /// A client that takes these codecs, and these topic aliases.
+    /// A client that takes these codecs, and these topic aliases. It was told nothing yet.
     #[must_use]
-    pub fn follow(&self, accepts: CodecSet, aliases: RangeInclusive<u16>) -> Told {
-        Told { accepts, topics: HashMap::new(), aliases, follower: Rc::clone(&self.followers) }
+    pub fn follow(&mut self, accepts: CodecSet, aliases: RangeInclusive<u16>) -> Follower {
+        loop {
+            self.last_number = self.last_number.wrapping_add(1);
+            if self.last_number == 0 {
+                // Numbers come again: what was told to those who had them before is forgotten.
+                (self.topics, self.count) = (Vec::new(), 0);
+            }
+            if self.followers.here.borrow_mut().insert(self.last_number) {
+                return Follower { accepts, aliases, number: self.last_number, all: Rc::clone(&self.followers) };
+            }
+        }
     }
 
     /// The topic was updated.
     pub fn update(&mut self, applied: Applied, body: &Body) {
-        if self.streams.is_empty() {
+        if self.count == 0 {
             return;
         }
-        if Rc::strong_count(&self.followers) == 1 {
-            (self.streams, self.wanted) = (HashMap::new(), CodecSet::NONE);
+        if self.followers.here.borrow().is_empty() {
+            (self.topics, self.count, self.wanted) = (Vec::new(), 0, CodecSet::NONE);
             return;
         }
-        match applied.change {
+        let Some(slot) = self.topics.get_mut(index(applied.topic)) else { return };
+        let Some(followed) = slot else { return };
+        let is_followed = match applied.change {
             Change::Stored => {
-                if let Some(stream) = self.streams.get_mut(&applied.topic) {
-                    stream.update(body, self.wanted, &mut self.codecs);
-                    if stream.revision() != revision(applied.version) {
-                        // The number stands for another topic than before.
-                        self.streams.remove(&applied.topic);
-                    }
-                }
+                followed.update(body, self.wanted, &mut self.codecs);
+                // The number may stand for another topic than before.
+                followed.stream.revision() == revision(applied.version)
             }
-            Change::Cleared => drop(self.streams.remove(&applied.topic)),
-            Change::Passed => {}
+            Change::Cleared => false,
+            Change::Passed => true,
+        };
+        if !is_followed {
+            *slot = None;
+            self.count -= 1;
         }
     }
 
-    /// What brings a client to the topic's present value, which it is told with that.
-    pub fn since(&mut self, told: &mut Told, view: &View<'_>) -> Next {
-        let now = revision(view.version);
-        let stream = self.streams.entry(view.id).or_insert_with(|| Stream::new(now, view.body));
-        let said = told.topics.get(&view.id).copied();
-        let payload = stream.since(said.map(|said| said.revision), told.accepts).to_bytes();
-        let alias = match said {
-            Some(said) => said.alias.map(|alias| (alias, true)),
-            None => told.aliases.next().and_then(NonZeroU16::new).map(|alias| (alias, false)),
-        };
-        told.topics.insert(view.id, Said { revision: now, alias: alias.map(|(alias, _)| alias) });
-        Next { payload, alias }
+    /// What the clients of an update were told of its topic, where that can be told as what changed.
+    pub fn followed(&mut self, applied: Applied) -> Option<&mut Followed> {
+        let stored = applied.change == Change::Stored;
+        self.topics.get_mut(index(applied.topic)).filter(|_| stored)?.as_deref_mut()
+    }
+
+    /// What brings a client to the topic's present value, which it is told with that; `anew` where it is to be whole.
+    pub fn since(&mut self, follower: &mut Follower, view: &View<'_>, anew: bool) -> Next {
+        let (at, now) = (index(view.id), revision(view.version));
+        if self.topics.len() <= at {
+            self.topics.resize_with(at + 1, || None);
+        }
+        let fresh = || Box::new(Followed { stream: Stream::new(now, view.body), told: Vec::new() });
+        let slot = &mut self.topics[at];
+        self.count += usize::from(slot.is_none());
+        slot.get_or_insert_with(fresh).next(follower, anew)
+    }
+
+    /// The client's next message of the topic is a whole value, with its name.
+    pub fn void(&mut self, follower: Option<&Follower>, topic: TopicId) {
+        let followed = self.topics.get_mut(index(topic)).and_then(|slot| slot.as_deref_mut());
+        if let (Some(followed), Some(follower)) = (followed, follower)
+            && let Some(told) = followed.told_mut(follower)
+        {
+            told.behind = UNTOLD;
+        }
     }
 
     /// Topics that are followed.
     #[must_use]
-    pub fn topics(&self) -> usize {
-        self.streams.len()
+    pub const fn topics(&self) -> usize {
+        self.count
     }
 }
 
-impl Told {
-    /// The same client, who was told nothing yet.
-    #[must_use]
-    pub fn again(before: &Self, aliases: RangeInclusive<u16>) -> Self {
-        Self { accepts: before.accepts, topics: HashMap::new(), aliases, follower: Rc::clone(&before.follower) }
+impl Followed {
+    fn update(&mut self, body: &Body, wanted: CodecSet, codecs: &mut Codecs) {
+        self.stream.update(body, wanted, codecs);
+        for told in &mut self.told {
+            told.behind = if usize::from(told.behind) < RING_MAX { told.behind + 1 } else { UNTOLD };
+        }
     }
 
-    /// The client's next payload of the topic is a whole value, by its name.
-    pub fn forget(&mut self, topic: TopicId) {
-        self.topics.remove(&topic);
+    /// What brings a client to the present value, where it may share that with others.
+    pub fn leap(&self, follower: &Follower) -> Option<(Leap, NonZeroU16)> {
+        let told = self.told.get(self.place(follower).ok()?).filter(|told| told.behind != UNTOLD)?;
+        Some((Leap { behind: told.behind, accepts: follower.accepts }, NonZeroU16::new(told.alias)?))
     }
+
+    /// The payload of a leap.
+    pub fn payload(&mut self, leap: Leap) -> Bytes {
+        let base = Revision(self.stream.revision().0.wrapping_sub(leap.behind.into()));
+        self.stream.since(Some(base), leap.accepts).to_bytes()
+    }
+
+    /// The client was sent what brings it to the present value.
+    pub fn leapt(&mut self, follower: &Follower) {
+        if let Some(told) = self.told_mut(follower) {
+            told.behind = 0;
+        }
+    }
+
+    /// Gives up what led to the present value, where nobody waits for it.
+    pub fn settle(&mut self) {
+        if self.told.iter().all(|told| matches!(told.behind, 0 | UNTOLD)) {
+            self.stream.settle();
+        }
+    }
+
+    fn next(&mut self, follower: &mut Follower, anew: bool) -> Next {
+        let place = self.place(follower).unwrap_or_else(|_| self.enter(follower));
+        let Self { stream, told } = self;
+        let told = &mut told[place];
+        let is_told = told.behind != UNTOLD && !anew;
+        let base = is_told.then(|| Revision(stream.revision().0.wrapping_sub(told.behind.into())));
+        if told.alias == 0 {
+            told.alias = follower.aliases.next().unwrap_or(0);
+        }
+        told.behind = 0;
+        let payload = stream.since(base, follower.accepts).to_bytes();
+        Next { payload, alias: NonZeroU16::new(told.alias).map(|alias| (alias, is_told)) }
+    }
+
+    /// Makes a place for a client that has none.
+    fn enter(&mut self, follower: &Follower) -> usize {
+        if self.told.len() == self.told.capacity() {
+            let here = follower.all.here.borrow();
+            self.told.retain(|told| here.contains(&told.follower));
+            if self.told.len() == self.told.capacity() {
+                // There are many short lists.
+                self.told.reserve_exact(1 + self.told.len() / 8);
+            }
+        }
+        let place = self.place(follower).unwrap_or_else(|place| place);
+        self.told.insert(place, Told { follower: follower.number, alias: 0, behind: UNTOLD });
+        place
+    }
+
+    fn told_mut(&mut self, follower: &Follower) -> Option<&mut Told> {
+        let place = self.place(follower).ok()?;
+        self.told.get_mut(place)
+    }
+
+    fn place(&self, follower: &Follower) -> Result<usize, usize> {
+        self.told.binary_search_by_key(&follower.number, |told| told.follower)
+    }
+}
+
+impl Follower {
+    /// What it takes.
+    #[must_use]
+    pub const fn accepts(&self) -> CodecSet {
+        self.accepts
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.all.here.borrow_mut().remove(&self.number);
+    }
+}
+
+/// The properties of a message that names its topic and whose payload says what changed of it.
+#[must_use]
+pub fn marked(properties: &Properties) -> Properties {
+    properties.with(&Property::UserProperty((Text::truncated(PROPERTY), Text::truncated(MARK))))
+}
+
+/// Whether a message of a client says that its payload is one of docs/delta.md, which a node does not take: subscribers
+/// would believe it.
+#[must_use]
+pub fn is_marked(properties: &Properties) -> bool {
+    properties.user_properties().any(|(name, _)| *name == *PROPERTY)
 }
 
 /// The count of a topic's versions is that of its revisions; it wraps.
@@ -130,16 +284,168 @@ const fn revision(version: u64) -> Revision {
     Revision(version as u32)
 }
 
-/// A message that is no value of its topic, as the whole value that it is to who takes deltas.
-#[must_use]
-pub fn whole(message: &Message) -> Message {
-    if message.payload.is_empty() {
-        return message.clone();
+fn index(topic: TopicId) -> usize {
+    usize::try_from(topic.0).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+    use tieline_core::{Now, Point, Topic, Update, Value};
+    use tieline_delta::{Decoded, Decoder};
+    use tieline_topics::{Limits, Tree};
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        /// Another value of a topic; a number, or a text that long.
+        Set(usize, i64, usize),
+        Clear(usize),
+        /// A client is told the present value; anew where that is true.
+        Tell(usize, usize, bool),
+        /// An update of which a client is told with others.
+        Share(usize, usize),
+        /// Another client comes in the place of one.
+        Replace(usize),
     }
-    let mut head = Vec::with_capacity(1);
-    Header { kind: Kind::Octets, revision: Revision(0).low() }.emit(&mut head);
-    let mut payload = BytesMut::with_capacity(1 + message.payload.len());
-    payload.put_slice(&head);
-    payload.put_slice(&message.payload);
-    Message { payload: payload.freeze(), ..message.clone() }
+
+    fn any_step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            6 => (0..4_usize, any::<i64>(), 0..200_usize).prop_map(|(topic, value, more)| Step::Set(topic, value, more)),
+            1 => (0..4_usize).prop_map(Step::Clear),
+            4 => (0..5_usize, 0..4_usize, prop::bool::weighted(0.1)).prop_map(|(who, topic, anew)| Step::Tell(who, topic, anew)),
+            4 => (0..5_usize, 0..4_usize).prop_map(|(who, topic)| Step::Share(who, topic)),
+            1 => (0..5_usize).prop_map(Step::Replace),
+        ]
+    }
+
+    /// A client as docs/delta.md has it: what it knows by alias and by name.
+    struct Client {
+        follower: Follower,
+        names: HashMap<u16, usize>,
+        decoders: HashMap<usize, Decoder>,
+    }
+
+    impl Client {
+        fn new(deltas: &mut Deltas, who: usize) -> Self {
+            let offer = ["point,hunk", "hunk", "point"][who % 3];
+            let (set, _) = deltas.agree(offer).unwrap();
+            Self { follower: deltas.follow(set, 17..=19), names: HashMap::new(), decoders: HashMap::new() }
+        }
+
+        fn hear(&mut self, topic: usize, payload: &Bytes, alias: Option<(u16, bool)>) -> Option<Body> {
+            let topic = match alias {
+                Some((alias, true)) => self.names[&alias],
+                Some((alias, false)) => *self.names.entry(alias).insert_entry(topic).get(),
+                None => topic,
+            };
+            let decoder = self.decoders.entry(topic).or_insert_with(|| Decoder::new(1 << 16));
+            match decoder.apply(payload, &mut Codecs::built_in()).unwrap() {
+                Decoded::Value(body) => Some(body),
+                Decoded::Checked => decoder.value(),
+                Decoded::Waiting => panic!("nothing was lost"),
+            }
+        }
+    }
+
+    fn name(topic: usize) -> Topic {
+        Topic::new(&format!("t/{topic}")).unwrap()
+    }
+
+    fn body(value: i64, more: usize) -> Body {
+        if more < 100 {
+            return Body::Point(Point { value: Value::Int(value), ..Point::default() });
+        }
+        Body::Opaque(format!("{{\"value\":{value:020},\"text\":\"{}\"}}", "x".repeat(more)).into())
+    }
+
+    proptest! {
+        /// Whoever lags, comes and goes: what a client rebuilds is the tree's value.
+        #[test]
+        fn what_is_rebuilt_is_the_value(steps in prop::collection::vec(any_step(), 0..200)) {
+            let (mut tree, mut deltas) = (Tree::new(Limits { idle_max: 1, ..Limits::default() }), Deltas::default());
+            let mut clients: Vec<Client> = (0..5).map(|who| Client::new(&mut deltas, who)).collect();
+            for step in steps {
+                match step {
+                    Step::Set(topic, value, more) => {
+                        let body = body(value, more);
+                        let update = Update { topic: name(topic), body: body.clone() };
+                        let applied = tree.apply(Now::default(), update, true).unwrap();
+                        deltas.update(applied, &body);
+                        if let Some(followed) = deltas.followed(applied).filter(|_| value % 3 == 0) {
+                            followed.settle();
+                        }
+                    }
+                    Step::Clear(topic) => {
+                        let body = Body::Opaque(Bytes::new());
+                        let update = Update { topic: name(topic), body: body.clone() };
+                        let applied = tree.apply(Now::default(), update, true).unwrap();
+                        deltas.update(applied, &body);
+                    }
+                    Step::Tell(who, topic, anew) => {
+                        let Some(view) = tree.get(&name(topic)) else { continue };
+                        let client = &mut clients[who];
+                        let Next { payload, alias } = deltas.since(&mut client.follower, &view, anew);
+                        let told = client.hear(topic, &payload, alias.map(|(alias, known)| (alias.get(), known)));
+                        same(told, view.body)?;
+                    }
+                    Step::Share(who, topic) => {
+                        let Some(view) = tree.get(&name(topic)) else { continue };
+                        let client = &mut clients[who];
+                        let applied = Applied { topic: view.id, version: view.version, change: Change::Stored, is_new: false };
+                        let Some(followed) = deltas.followed(applied) else { continue };
+                        let Some((leap, alias)) = followed.leap(&client.follower) else { continue };
+                        let payload = followed.payload(leap);
+                        followed.leapt(&client.follower);
+                        same(client.hear(topic, &payload, Some((alias.get(), true))), view.body)?;
+                    }
+                    Step::Replace(who) => clients[who] = Client::new(&mut deltas, who),
+                }
+            }
+            prop_assert!(deltas.topics() <= 4);
+        }
+    }
+
+    fn same(told: Option<Body>, value: &Body) -> Result<(), TestCaseError> {
+        let text = |body: &Body| match body {
+            Body::Point(point) => Bytes::from(point.to_json()),
+            Body::Opaque(octets) => octets.clone(),
+        };
+        prop_assert_eq!(told.as_ref().map(text), Some(text(value)));
+        Ok(())
+    }
+
+    #[test]
+    fn clients_that_have_gone_leave_no_more_than_those_that_are_here() {
+        let (mut tree, mut deltas) = (Tree::new(Limits::default()), Deltas::default());
+        tree.apply(Now::default(), Update { topic: name(0), body: body(1, 0) }, true).unwrap();
+        let (set, _) = deltas.agree("point").unwrap();
+        let mut stays = deltas.follow(set, 17..=20);
+        let view = tree.get(&name(0)).unwrap();
+        for _ in 0..1000 {
+            let mut goes = deltas.follow(set, 17..=20);
+            assert_eq!(
+                deltas.since(&mut goes, &view, false).alias.map(|(alias, known)| (alias.get(), known)),
+                Some((17, false))
+            );
+            deltas.since(&mut stays, &view, false);
+        }
+        let told: usize = deltas.topics.iter().flatten().map(|followed| followed.told.capacity()).sum();
+        assert!(told <= 4, "{told} places for one client");
+    }
+
+    #[test]
+    fn numbers_that_come_again_are_nobody_elses() {
+        let (mut tree, mut deltas) = (Tree::new(Limits::default()), Deltas::default());
+        tree.apply(Now::default(), Update { topic: name(0), body: body(1, 0) }, true).unwrap();
+        let (set, _) = deltas.agree("point").unwrap();
+        let mut first = deltas.follow(set, 17..=20);
+        let view = tree.get(&name(0)).unwrap();
+        deltas.since(&mut first, &view, false);
+        deltas.last_number = u32::MAX;
+        let second = deltas.follow(set, 17..=20);
+        assert!(second.number != first.number && deltas.topics() == 0);
+        assert!(deltas.since(&mut first, &view, false).alias.is_some_and(|(_, known)| !known));
+    }
 }

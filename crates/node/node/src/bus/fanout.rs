@@ -1,12 +1,15 @@
 //! One update to all who want it: encoded once for each form that is asked for.
 
 use super::client::Client;
+use super::deltas::{Followed, Follower, Leap};
 use super::flow::Owed;
 use super::wire::Wire;
 use bytes::Bytes;
 use std::sync::Arc;
 use tieline_core::{Body, Instant, Now, Topic};
-use tieline_mqtt::{DeliverError, Delivery, Message, Properties, Qos, SubscriptionId, Version, encode_publish};
+use tieline_mqtt::{
+    AliasFrame, DeliverError, Delivery, Message, Properties, Qos, SubscriptionId, Version, encode_publish,
+};
 use tieline_net::Session;
 use tieline_topics::{Applied, Change, Match};
 
@@ -22,6 +25,8 @@ pub struct Outgoing {
     qos: Qos,
     retained: bool,
     frames: [Option<Bytes>; 2],
+    /// What changed, for those who know as much as the last one.
+    leap: Option<(Leap, AliasFrame)>,
 }
 
 /// The payload of a body as MQTT carries it.
@@ -37,7 +42,7 @@ impl Outgoing {
     /// A client's message.
     #[must_use]
     pub fn published(message: Message, qos: Qos, retained: bool) -> Self {
-        Self { message: Arc::new(message), qos, retained, frames: [None, None] }
+        Self { message: Arc::new(message), qos, retained, frames: [None, None], leap: None }
     }
 
     /// An update of the node's own.
@@ -72,6 +77,7 @@ impl Outgoing {
         client: &mut Client,
         applied: Applied,
         to: &Match<'_>,
+        followed: Option<&mut Followed>,
     ) -> Result<bool, DeliverError> {
         let qos = lower(self.qos, to.qos);
         // [MQTT-3.3.1-12]: RETAIN is 0 in a delivery to a subscription that exists, unless it asked for it as published.
@@ -80,31 +86,68 @@ impl Outgoing {
             let delivery = self.delivery(to);
             return client.session.send(|wire, _| wire.mqtt.deliver(delivery)).map(|()| false);
         }
-        let session = &client.session;
-        let owes = client.flow.as_ref().is_some_and(|flow| !flow.is_empty());
-        let is_plain = to.wish.is_default() && to.ids.is_empty() && !retain && !owes;
-        // A value that cannot go at once is read again when it can; a message that is none has to wait as it is.
-        if is_plain && (applied.change != Change::Stored || session.is_clear()) && self.share(session) {
+        let goes_now = !retain && to.ids.is_empty() && self.share_now(now, client, applied, to, followed);
+        if goes_now {
             return Ok(true);
         }
-        let octets_max = session.look(|wire| wire.octets_max());
+        let octets_max = client.session.look(|wire| wire.octets_max());
         match client.flow.get_or_insert_default().owe(now, applied, to, || self.delivery(to), octets_max) {
             Owed::Yes => Ok(true),
             Owed::End => Err(DeliverError::Full),
         }
     }
 
+    /// Queues what may go at once, in a frame that others get too; false where there is no such frame, or it may not go.
+    fn share_now(
+        &mut self,
+        now: Now,
+        client: &mut Client,
+        applied: Applied,
+        to: &Match<'_>,
+        followed: Option<&mut Followed>,
+    ) -> bool {
+        let Client { session, flow, follower, snapshots, .. } = client;
+        let wish = to.wish;
+        if flow.as_ref().is_some_and(|flow| !flow.is_empty()) || !wish.is_newest() {
+            return false;
+        }
+        if applied.change != Change::Stored {
+            // What is no value cannot be read again when the socket takes octets: it waits in the queue.
+            return wish.is_default() && self.share(session);
+        }
+        // A value that cannot go at once is read again when it can.
+        let is_kept = wish.wants_deltas() && !snapshots.is_empty();
+        if is_kept || !session.is_clear() {
+            return false;
+        }
+        if wish.window() > 0 && !flow.get_or_insert_default().arrears.pass(now.mono, to.lane, wish) {
+            return false;
+        }
+        match (follower.as_ref().filter(|_| wish.wants_deltas()), followed) {
+            (None, _) => self.share(session),
+            (Some(follower), Some(followed)) => self.share_leap(session, followed, follower),
+            (Some(_), None) => false,
+        }
+    }
+
     /// Queues the frame that all sessions share; false where this one cannot have it.
     fn share(&mut self, session: &Session<Wire>) -> bool {
-        let queued = session.look(|wire| {
-            let frame = self.shared(wire.mqtt.version())?;
-            wire.mqtt.can_take_shared_frame(frame.len()).then(|| wire.push_shared(frame))?;
-            Some(wire.waiting_octets())
-        });
-        if queued.is_some_and(|octets| octets > FLUSH_OCTETS) && session.is_clear() {
-            session.send(|_, _| ());
+        session.look(|wire| self.shared(wire.mqtt.version())).is_some_and(|frame| queue(session, frame))
+    }
+
+    /// Queues what changed of the topic since the session was told last; false where that is not all that it needs.
+    fn share_leap(&mut self, session: &Session<Wire>, followed: &mut Followed, follower: &Follower) -> bool {
+        let Some((leap, alias)) = followed.leap(follower) else { return false };
+        if self.leap.as_ref().is_none_or(|(made, _)| *made != leap) {
+            let message = Message { payload: followed.payload(leap), ..(*self.message).clone() };
+            self.leap = AliasFrame::new(&message, self.message.received).map(|frame| (leap, frame));
         }
-        queued.is_some()
+        let Some((_, frame)) = &self.leap else { return false };
+        let queued = queue(session, frame.with(alias));
+        if queued {
+            followed.leapt(follower);
+        }
+        queued
     }
 
     /// The update as a message of the session's own.
@@ -115,6 +158,18 @@ impl Outgoing {
         let subscription_ids = to.ids.iter().filter_map(|id| SubscriptionId::new(*id)).collect();
         Delivery { message: Arc::clone(&self.message), qos, retain, subscription_ids }
     }
+}
+
+/// Queues a frame for a session; false where it cannot have it.
+fn queue(session: &Session<Wire>, frame: Bytes) -> bool {
+    let queued = session.look(|wire| {
+        wire.mqtt.can_take_shared_frame(frame.len()).then(|| wire.push_shared(frame))?;
+        Some(wire.waiting_octets())
+    });
+    if queued.is_some_and(|octets| octets > FLUSH_OCTETS) && session.is_clear() {
+        session.send(|_, _| ());
+    }
+    queued.is_some()
 }
 
 /// The lower of how a message was published and how it was subscribed.

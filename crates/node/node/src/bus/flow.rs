@@ -3,14 +3,14 @@
 //! A client that takes everything has none of this. One whose socket is full, or that wishes its updates together, seldom,
 //! or as deltas, has a [`Flow`]: it is asked for octets whenever the socket takes some.
 
-use super::deltas::{Deltas, Told};
+use super::client::Behind;
+use super::deltas::{Deltas, Follower, marked};
 use super::fanout::payload_of;
 use super::retained::{Manner, Retained};
 use super::state::id_of;
 use super::wire::Wire;
 use crate::access::Badge;
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 use tieline_core::{Instant, Now, Topic};
 use tieline_mqtt::{Aside, Delivery, Message, Property, SubscriptionId, Text};
 use tieline_topics::{Applied, Arrears, Change, Lane, Match, Slow, TopicId, Tree};
@@ -35,8 +35,6 @@ pub struct Flow {
     gaps: HashMap<Topic, u64>,
     /// Messages dropped because the log was full.
     pub(super) dropped: u64,
-    /// What the client was told of topics that come as deltas.
-    pub(super) told: Option<Box<Told>>,
     /// When the bus looks at it again.
     pub(super) armed: Option<Instant>,
 }
@@ -51,12 +49,16 @@ pub enum Owed {
 }
 
 /// Who is sent something.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Whom<'a> {
     /// Its place.
     pub key: usize,
     /// What it may read, where it had to show who it is.
     pub badge: Option<&'a Badge>,
+    /// What it takes as deltas.
+    pub follower: Option<&'a mut Follower>,
+    /// Last values that it has not been sent yet.
+    pub behind: &'a Behind,
 }
 
 /// Where values are read from when they are sent.
@@ -88,12 +90,7 @@ impl Flow {
         }
         // What is newer than the value stands for it.
         self.arrears.forget(applied.topic);
-        let mut delivery = message();
-        if let Some(told) = self.told.as_mut().filter(|_| to.wish.wants_deltas()) {
-            told.forget(applied.topic);
-            delivery.message = Arc::new(super::deltas::whole(&delivery.message));
-        }
-        self.keep(delivery, to.lane, policy, octets_max)
+        self.keep(message(), to.lane, policy, octets_max)
     }
 
     fn keep(&mut self, delivery: Delivery, lane: Lane, policy: Slow, octets_max: usize) -> Owed {
@@ -118,12 +115,12 @@ impl Flow {
     }
 
     /// Appends what may go, the most urgent first; true while there is more that may.
-    pub fn fill(&mut self, whom: &Whom<'_>, wire: &Wire, source: &mut Source<'_>, out: &mut Vec<u8>) -> bool {
+    pub fn fill(&mut self, whom: &mut Whom<'_>, wire: &Wire, source: &mut Source<'_>, out: &mut Vec<u8>) -> bool {
         let now = source.now;
         for lane in Lane::ALL {
             while let Some((delivery, _)) = self.logs[lane as usize].pop_front() {
                 self.log_octets -= weight(&delivery);
-                if may(whom, &delivery.message.topic) {
+                if whom.may(&delivery.message.topic) {
                     self.emit_kept(now, wire, &delivery, out);
                 }
                 if out.len() >= BURST_OCTETS {
@@ -131,7 +128,7 @@ impl Flow {
                 }
             }
             while let Some(topic) = self.arrears.next_of(now.mono, lane) {
-                self.emit_value(whom, topic, false, wire, source, out);
+                whom.emit_value(topic, false, wire, source, out);
                 if out.len() >= BURST_OCTETS {
                     return true;
                 }
@@ -150,55 +147,28 @@ impl Flow {
         wire.mqtt.emit_aside(now.mono, &Aside { message, retain: *retain, subscription_ids, alias: None }, out);
     }
 
-    /// Appends the topic's newest value, where the client still wants it; `first` for one of a new subscription.
-    pub(super) fn emit_value(
-        &mut self,
-        whom: &Whom<'_>,
-        topic: TopicId,
-        first: bool,
-        wire: &Wire,
-        source: &mut Source<'_>,
-        out: &mut Vec<u8>,
-    ) {
-        let now = source.now;
-        let wanted = source.tree.match_of(topic, id_of(whom.key), |to| {
-            let ids: Vec<SubscriptionId> = to.ids.iter().filter_map(|id| SubscriptionId::new(*id)).collect();
-            (to.retain_as_published, to.wish.wants_deltas(), ids)
-        });
-        let (Some((as_published, wants_deltas, ids)), Some(view)) = (wanted, source.tree.view(topic)) else { return };
-        // Rights may have changed since it was owed.
-        if !may(whom, view.topic) {
-            return;
-        }
-        let Manner { properties, received, .. } = source.retained.manner(&view, now.mono);
-        let retain = first || as_published;
-        let mut message = Message { topic: view.topic.clone(), payload: bytes::Bytes::new(), properties, received };
-        let mut alias = None;
-        match self.told.as_mut().filter(|_| wants_deltas) {
-            Some(told) => {
-                let next = source.deltas.since(told, &view);
-                (message.payload, alias) = (next.payload, next.alias);
-            }
-            None => message.payload = payload_of(view.body),
-        }
-        let aside = Aside { message: &message, retain, subscription_ids: &ids, alias };
-        if !wire.mqtt.emit_aside(now.mono, &aside, out)
-            && let Some(told) = &mut self.told
-        {
-            told.forget(topic);
-        }
-    }
-
     /// Topics and messages that wait.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.arrears.len() + self.logs.iter().map(VecDeque::len).sum::<usize>()
     }
 
+    /// Octets of the messages that are kept one by one.
+    #[must_use]
+    pub const fn log_octets(&self) -> usize {
+        self.log_octets
+    }
+
     /// Whether nothing waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.arrears.is_empty() && self.logs.iter().all(VecDeque::is_empty)
+    }
+
+    /// Whether a new one would know as much.
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
+        self.is_empty() && self.gaps.is_empty() && self.dropped == 0 && self.arrears.is_spent()
     }
 
     /// When something may go; at once where messages wait.
@@ -208,8 +178,44 @@ impl Flow {
     }
 }
 
-fn may(whom: &Whom<'_>, topic: &Topic) -> bool {
-    whom.badge.is_none_or(|badge| badge.may_read(topic))
+impl Whom<'_> {
+    /// Appends the topic's newest value, where the client still wants it; `first` for one of a new subscription.
+    pub fn emit_value(&mut self, topic: TopicId, first: bool, wire: &Wire, source: &mut Source<'_>, out: &mut Vec<u8>) {
+        let now = source.now;
+        let wanted = source.tree.match_of(topic, id_of(self.key), |to| {
+            let ids: Vec<SubscriptionId> = to.ids.iter().filter_map(|id| SubscriptionId::new(*id)).collect();
+            // What another subscription wants at QoS 1 or 2 goes out so, one by one and plain.
+            (to.retain_as_published, to.wish.wants_deltas() && to.qos == 0, ids)
+        });
+        let (Some((as_published, wants_deltas, ids)), Some(view)) = (wanted, source.tree.view(topic)) else { return };
+        // Rights may have changed since it was owed.
+        if !self.may(view.topic) {
+            return;
+        }
+        let Manner { properties, received, .. } = source.retained.manner(&view, now.mono);
+        let retain = first || as_published;
+        let mut message = Message { topic: view.topic.clone(), payload: bytes::Bytes::new(), properties, received };
+        let Some(follower) = self.follower.as_deref_mut().filter(|_| wants_deltas) else {
+            message.payload = payload_of(view.body);
+            let aside = Aside { message: &message, retain, subscription_ids: &ids, alias: None };
+            wire.mqtt.emit_aside(now.mono, &aside, out);
+            return;
+        };
+        let anew = first || self.behind.iter().any(|catchup| catchup.renews(view.topic));
+        let next = source.deltas.since(follower, &view, anew);
+        message.payload = next.payload;
+        if next.alias.is_none_or(|(_, known)| !known) {
+            message.properties = marked(&message.properties);
+        }
+        let aside = Aside { message: &message, retain, subscription_ids: &ids, alias: next.alias };
+        if !wire.mqtt.emit_aside(now.mono, &aside, out) {
+            source.deltas.void(Some(follower), topic);
+        }
+    }
+
+    fn may(&self, topic: &Topic) -> bool {
+        self.badge.is_none_or(|badge| badge.may_read(topic))
+    }
 }
 
 fn weight(delivery: &Delivery) -> usize {

@@ -1,12 +1,13 @@
 //! What the bus does about who may do what: gates of subscribers, denials, sessions that have to end.
 
+use super::counters::BusCounters;
 use super::state::{Bus, Subscriber};
 use crate::access::{Badge, Guard, denial};
 use crate::audit::AuditLine;
 use std::sync::Arc;
 use tieline_access::{EndReason, Policy, SessionKey, Verb};
 use tieline_core::Now;
-use tieline_mqtt::{ReasonCode, Text};
+use tieline_mqtt::{Delivery, ReasonCode, Text};
 
 impl Bus {
     /// Those who came in by showing who they are; none where nobody has to.
@@ -35,6 +36,7 @@ impl Bus {
             }
             if resumed {
                 self.put_gate(session, key);
+                self.withhold(key);
             }
         }
     }
@@ -98,6 +100,7 @@ impl Bus {
     pub fn replace_policy(&mut self, now: Now, policy: Arc<Policy>) {
         let users = policy.users().count();
         let Some(guard) = self.guard.as_deref_mut() else { return };
+        let mut here = Vec::new();
         for (session, key, generation) in guard.replace(policy) {
             // What a session has subscribed to is not kept twice; its gate looks at each topic from now on.
             if let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key)
@@ -105,6 +108,7 @@ impl Bus {
                 && let Some(badge) = &mut client.badge
             {
                 badge.gate = guard.gate(session, &client.id);
+                here.push(key);
             }
         }
         // Who is away is judged as its user in the file: what a token said is not kept.
@@ -113,11 +117,23 @@ impl Bus {
                 && let Some(badge) = &mut away.badge
             {
                 badge.gate = Some(guard.gate_of_user(&badge.user));
+                let gone = self.kept.withhold(away);
+                count_withheld(&mut self.counters, gone);
             }
         }
+        here.into_iter().for_each(|key| self.withhold(key));
         self.end_gated_feeds();
         self.commands.note(denial(now, "files", "policy", "", "", "", format!("{users} users")));
         self.work.notify_one();
+    }
+
+    /// Drops what waits for a client and was never sent, where it may not be read by what holds now.
+    fn withhold(&mut self, key: usize) {
+        let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key) else { return };
+        let Some(badge) = client.badge.as_deref().filter(|badge| badge.gate.is_some()) else { return };
+        let may_read = |delivery: &Delivery| badge.may_read(&delivery.message.topic);
+        let gone = client.session.with(|wire, _| wire.mqtt.keep_only(may_read));
+        count_withheld(&mut self.counters, gone);
     }
 
     /// Readers of live updates come again, and show again who they are.
@@ -136,8 +152,8 @@ impl Bus {
         while let Some((key, generation, user, why)) = self.guard.as_deref_mut().and_then(Guard::poll_end) {
             let words = match why {
                 EndReason::User => "the user may not be here any longer",
-                EndReason::Credential => "the password has changed",
-                EndReason::Expired => "the token has expired",
+                EndReason::Credential => "what its user shows itself by has changed",
+                EndReason::Expired => "the token or the certificate has expired",
             };
             let Some(client) = self.client(key, generation) else { continue };
             client.disconnect(ReasonCode::NotAuthorized, words);
@@ -145,6 +161,13 @@ impl Bus {
             tracing::info!(who, words, "session ended");
             self.note_access(denial(now, &who, "session_ended", "", "", "", words.to_owned()));
         }
+    }
+}
+
+fn count_withheld(counters: &mut BusCounters, gone: u64) {
+    counters.withheld += gone;
+    if gone > 0 {
+        tracing::info!(messages = gone, "what waited for a client is dropped: its rights have changed");
     }
 }
 

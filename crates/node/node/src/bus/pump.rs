@@ -1,38 +1,14 @@
 //! When clients are sent what they are owed: at the end of a turn, when their socket takes octets again, or when a window
 //! or a throttle is over.
 
-use super::deltas::Told;
 use super::flow::{Source, Whom};
 use super::state::{Bus, Subscriber, id_of};
 use super::wire::Clear;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use tieline_core::{Filter, Instant, Now};
 use tieline_topics::{Lane, Wish};
 use tokio::sync::Notify;
-
-/// What is shown of a client.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionView {
-    /// Its identifier.
-    pub client: String,
-    /// Its subscriptions, shared ones not among them.
-    pub subscriptions: usize,
-    /// Topics and messages that wait for it.
-    pub waiting: usize,
-    /// Whether its socket takes no octets at the moment.
-    pub blocked: bool,
-    /// Whether it has asked for deltas.
-    pub deltas: bool,
-    /// Messages, and groups of them, that it was sent over this connection.
-    pub messages_out: u64,
-    /// Octets that its socket took.
-    pub octets_out: u64,
-    /// Values that it was never sent because a newer one came first.
-    pub conflated: u64,
-    /// Messages dropped because too many waited.
-    pub dropped: u64,
-}
 
 /// Clients that are owed something.
 #[derive(Debug)]
@@ -40,6 +16,8 @@ pub struct Pump {
     clear: Rc<Clear>,
     /// Clients by when something may go; what is no longer so costs a look.
     due: BTreeSet<(Instant, usize)>,
+    /// Clients whose socket does not take all that is due: their generation, and since when.
+    pub(super) late: HashMap<usize, (u64, Instant)>,
 }
 
 impl Pump {
@@ -47,7 +25,13 @@ impl Pump {
     #[must_use]
     pub fn new(work: &Rc<Notify>) -> Self {
         let clear = Rc::new(Clear { places: std::cell::RefCell::default(), work: Rc::clone(work) });
-        Self { clear, due: BTreeSet::new() }
+        Self { clear, due: BTreeSet::new(), late: HashMap::new() }
+    }
+
+    /// Where sessions are put whose sockets take octets again.
+    #[must_use]
+    pub(super) const fn clear(&self) -> &Rc<Clear> {
+        &self.clear
     }
 
     /// When something may go.
@@ -78,59 +62,40 @@ impl Bus {
     fn flush_client(&mut self, now: Now, key: usize) {
         let Self { subscribers, tree, retained, deltas, pump, dirty, work, .. } = self;
         let Some(Subscriber::Client(client)) = subscribers.get_mut(key) else { return };
-        if client.session.is_clear() {
+        if client.session.is_clear() && client.session.look(|wire| wire.waiting_octets() > 0) {
             client.session.send(|_, _| ());
         }
-        let Some(flow) = client.flow.as_deref_mut().filter(|flow| !flow.is_empty()) else { return };
+        let Some(flow) = client.flow.as_deref_mut().filter(|flow| !flow.is_empty()) else {
+            return pump.end_late(key);
+        };
         let mut more = false;
         if client.session.is_clear() && flow.timeout(now.mono).is_some_and(|at| at <= now.mono) {
-            let whom = Whom { key, badge: client.badge.as_deref() };
+            let (badge, follower) = (client.badge.as_deref(), client.follower.as_mut());
+            let mut whom = Whom { key, badge, follower, behind: &client.snapshots };
             let (mut out, mut source) = (Vec::new(), Source { now, tree, retained, deltas });
-            more = client.session.look(|wire| flow.fill(&whom, wire, &mut source, &mut out));
+            more = client.session.look(|wire| flow.fill(&mut whom, wire, &mut source, &mut out));
             client.session.send(|wire, _| wire.push_shared(out.into()));
         }
         if !client.session.is_clear() {
             client.session.look(|wire| wire.tell_when_clear(key, &pump.clear));
-        } else if more {
+            return pump.begin_late(now.mono, key, client.generation);
+        }
+        if more {
             // Others have their turn first.
             client.dirty = true;
             dirty.push(key);
             work.notify_one();
-        } else if let Some(at) = flow.timeout(now.mono)
+            return;
+        }
+        pump.end_late(key);
+        if let Some(at) = flow.timeout(now.mono)
             && flow.armed.is_none_or(|armed| armed <= now.mono || at < armed)
         {
             flow.armed = Some(at);
             pump.due.insert((at, key));
+        } else if flow.is_spent() {
+            client.flow = None;
         }
-    }
-
-    /// Clients that are connected, those that are furthest behind first, no more than `limit`.
-    #[must_use]
-    pub fn sessions_by_lag(&self, limit: usize) -> Vec<SessionView> {
-        let clients = self.subscribers.iter().filter_map(|(key, subscriber)| match subscriber {
-            Subscriber::Client(client) => Some((key, client)),
-            Subscriber::Away(_) | Subscriber::Group(_) | Subscriber::Feed(_) => None,
-        });
-        let mut lags: Vec<(usize, usize)> = clients.map(|(key, client)| (client.waiting(), key)).collect();
-        lags.sort_unstable_by(|a, b| b.cmp(a));
-        lags.truncate(limit);
-        lags.into_iter().filter_map(|(waiting, key)| self.session_view(key, waiting)).collect()
-    }
-
-    fn session_view(&self, key: usize, waiting: usize) -> Option<SessionView> {
-        let Subscriber::Client(client) = self.subscribers.get(key)? else { return None };
-        let traffic = client.session.traffic();
-        Some(SessionView {
-            client: client.id.to_string(),
-            subscriptions: self.tree.subscription_count(id_of(key)),
-            waiting,
-            blocked: !client.session.is_clear(),
-            deltas: client.flow.as_ref().is_some_and(|flow| flow.told.is_some()),
-            messages_out: traffic.messages_out,
-            octets_out: traffic.octets_out,
-            conflated: client.conflated(),
-            dropped: client.dropped(),
-        })
     }
 
     /// Says how urgent topics are.
@@ -138,25 +103,16 @@ impl Bus {
         self.tree.set_lanes(lanes);
     }
 
-    /// What of an offer of deltas will be used for a client's subscription, in words. What the client was told before
-    /// is void: topics come whole first.
+    /// What of an offer of deltas will be used for a client's subscription, in words. Where the client takes something
+    /// else than before, all that it was told is void: topics come whole first.
     pub fn agree_deltas(&mut self, key: usize, offer: &str) -> Option<String> {
         let (set, words) = self.deltas.agree(offer)?;
         let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key) else { return None };
-        let aliases = client.session.look(|wire| wire.mqtt.own_aliases());
-        let told = self.deltas.follow(set, aliases);
-        client.flow.get_or_insert_default().told = Some(Box::new(told));
-        Some(words)
-    }
-
-    /// Voids what a client was told: a subscription has gone, and numbers of topics may come to stand for others.
-    pub fn void_told(&mut self, key: usize) {
-        let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key) else { return };
-        let aliases = client.session.look(|wire| wire.mqtt.own_aliases());
-        if let Some(told) = client.flow.as_mut().and_then(|flow| flow.told.as_mut()) {
-            let anew = Told::again(told, aliases);
-            **told = anew;
+        if client.follower.as_ref().is_none_or(|follower| follower.accepts() != set) {
+            let aliases = client.session.look(|wire| wire.mqtt.own_aliases());
+            client.follower = Some(self.deltas.follow(set, aliases));
         }
+        Some(words)
     }
 
     /// Sends a topic whole to a client that has lost its value, where it takes deltas of it.
@@ -165,11 +121,9 @@ impl Bus {
         let wanted = self.tree.match_of(id, id_of(key), |to| to.wish.wants_deltas().then_some(to.lane)).flatten();
         let Some(lane) = wanted else { return };
         let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key) else { return };
-        let flow = client.flow.get_or_insert_default();
-        if let Some(told) = &mut flow.told {
-            told.forget(id);
-        }
-        flow.arrears.owe(now.mono, id, lane, Wish::default());
+        let Some(follower) = &client.follower else { return };
+        self.deltas.void(Some(follower), id);
+        client.flow.get_or_insert_default().arrears.owe(now.mono, id, lane, Wish::default());
         if !std::mem::replace(&mut client.dirty, true) {
             self.dirty.push(key);
         }

@@ -1,12 +1,12 @@
 //! What retained messages of clients need besides the value that the tree keeps: their properties, how surely they
 //! were published, and when they expire (MQTT 5.0 sections 3.3.1.3 and 3.3.2.3).
 
-use super::state::{Bus, Subscriber, key_of};
+use super::state::Bus;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
-use tieline_core::{Body, Instant, Now, Topic, Update};
+use tieline_core::{Instant, Now, Topic};
 use tieline_mqtt::{Message, Properties, Qos};
-use tieline_topics::{Change, TreeError, View};
+use tieline_topics::{TreeError, View};
 
 /// Octets of properties kept for all topics; a retained message beyond them is refused.
 const OCTETS_MAX: usize = 64 << 20;
@@ -120,21 +120,10 @@ fn octets(properties: &Properties) -> usize {
 }
 
 impl Bus {
-    /// Removes the values whose time has passed. Subscribers are told nothing: no message was published.
+    /// Removes the values whose time has passed.
     pub(super) fn remove_expired(&mut self, now: Now) {
         while let Some(topic) = self.retained.take_expired(now.mono) {
-            let update = Update { topic: topic.clone(), body: Body::Opaque(bytes::Bytes::new()) };
-            let Ok(applied) = self.tree.apply(now, update, true) else { continue };
-            if applied.change != Change::Cleared {
-                continue;
-            }
-            self.derive(now, &topic, &Body::Opaque(bytes::Bytes::new()));
-            let Self { tree, subscribers, .. } = self;
-            tree.matches(applied.topic).for_each(None, |to| {
-                if let Some(Subscriber::Feed(feed)) = subscribers.get_mut(key_of(to.subscriber)) {
-                    feed.removed(applied.topic, &topic);
-                }
-            });
+            self.remove_value(now, &topic);
         }
     }
 }
@@ -142,6 +131,7 @@ impl Bus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tieline_core::{Body, Update};
     use tieline_mqtt::Property;
     use tieline_topics::{Limits, Tree};
 

@@ -12,6 +12,7 @@
 
 use super::client::{Behind, Client};
 use super::counters::BusCounters;
+use super::deltas::is_marked;
 use super::state::{Bus, Subscriber, id_of};
 use super::wire::Wire;
 use crate::access::Badge;
@@ -105,6 +106,12 @@ impl LastWill {
         Some(Self { message, qos: will.qos, retain: will.retain, delay_s })
     }
 
+    /// Whether it says that it is a delta.
+    #[must_use]
+    pub fn is_marked(&self) -> bool {
+        is_marked(&self.message.properties)
+    }
+
     /// Where it goes.
     #[must_use]
     pub const fn topic(&self) -> &Topic {
@@ -149,6 +156,17 @@ impl Kept {
         self.octets = (self.octets + away.state.octets()).saturating_sub(before);
     }
 
+    /// Drops what waits for a client that is away and that its user may not read any longer; how many messages.
+    pub(super) fn withhold(&mut self, away: &mut Away) -> u64 {
+        let before = away.state.octets();
+        let gone = match &away.badge {
+            Some(badge) => away.state.keep_only(|delivery| badge.may_read(&delivery.message.topic)),
+            None => 0,
+        };
+        self.octets = (self.octets + away.state.octets()).saturating_sub(before);
+        gone
+    }
+
     fn add(&mut self, key: usize, away: &Away) {
         self.due.insert((away.next(), key));
         self.octets += away.state.octets();
@@ -190,6 +208,7 @@ impl Bus {
             return Entered { key, generation, number: generation, resume: None, expiry_s };
         };
         self.counters.resumed += 1;
+        self.watchers.restart(key);
         (client.number, client.snapshots) = (number, snapshots);
         if client.is_behind() {
             client.listed = true;
@@ -330,6 +349,8 @@ impl Bus {
             Some(Subscriber::Group(_) | Subscriber::Feed(_)) | None => return,
         }
         self.tree.drop_subscriber(id_of(key));
+        self.watchers.forget(key);
+        self.remove_of(self.now(), key);
         self.subscribers.remove(key);
         self.leave_shares(key);
         self.redeliver(state);
@@ -348,6 +369,10 @@ impl Bus {
         // Its expiry counts from here: it is published when it is sent (section 3.1.3.2.4).
         let LastWill { message, qos, retain, .. } = will;
         let message = Message { received: now.mono, ..message };
+        if let Err(why) = self.check_format(&message.topic, &message.payload, &message.properties) {
+            tracing::debug!(topic = %message.topic, %why, "will not published");
+            return;
+        }
         let update = Update { topic: message.topic.clone(), body: Body::Opaque(message.payload.clone()) };
         if self.apply_message(now, message, qos, retain, None).is_ok() {
             self.record(now, &update, None);

@@ -53,6 +53,13 @@ enum Taker {
     Away(usize),
 }
 
+impl Shares {
+    /// Shared subscriptions: of all sessions of one, one.
+    pub(super) fn count(&self) -> usize {
+        self.groups.len()
+    }
+}
+
 impl Group {
     fn wanted(&self, at: usize) -> Option<Member> {
         self.members.get(at % self.members.len().max(1)).copied()

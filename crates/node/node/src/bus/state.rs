@@ -1,8 +1,10 @@
 //! What the bus knows, and what each input does to it.
 
-use super::client::Client;
+use super::client::{Anew, Client};
 use super::counters::{BusCounters, Rate};
+use super::declared::Declared;
 use super::deltas::Deltas;
+use super::ends::Ends;
 use super::fanout::Outgoing;
 use super::guarded;
 use super::live::LiveFeed;
@@ -10,6 +12,9 @@ use super::pump::Pump;
 use super::retained::{Manner, Retained};
 use super::sessions::{Away, Kept};
 use super::share::{Group, Shares};
+use super::statistics::Statistics;
+use super::views::Deriving;
+use super::watchers::Watchers;
 use crate::access::Guard;
 use crate::audit::AuditLine;
 use crate::command::{CommandDone, CommandRequest};
@@ -21,12 +26,11 @@ use slab::Slab;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
-use tieline_core::{Body, CommandOutcome, DeviceId, Filter, Now, Point, Quality, Topic, Update};
+use tieline_core::{Body, CommandOutcome, DeviceId, Filter, Now, Point, Quality, Topic, Update, Value};
 use tieline_history::{HistoryHandle, HistoryState};
-use tieline_mqtt::{DeliverError, Message, Properties, Qos, ReasonCode, SubscriptionId, Text};
+use tieline_mqtt::{DeliverError, Message, Qos, ReasonCode, SubscriptionId, Text};
 use tieline_net::Shard;
-use tieline_topics::{Applied, Change, Limits, Options, Snapshot, Subscribed, SubscriberId, Tree, TreeError};
-use tieline_views::Views;
+use tieline_topics::{Applied, Change, Limits, Options, Selector, Snapshot, Subscribed, SubscriberId, Tree, TreeError};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 /// The bus, shared by the tasks of its thread.
@@ -48,7 +52,7 @@ pub enum Subscriber {
 /// The state of the bus.
 #[derive(Debug)]
 pub struct Bus {
-    shard: Rc<Shard>,
+    pub(super) shard: Rc<Shard>,
     pub(super) tree: Tree,
     pub(super) retained: Retained,
     pub(super) subscribers: Slab<Subscriber>,
@@ -57,10 +61,14 @@ pub struct Bus {
     pub(super) kept: Kept,
     /// Shared subscriptions.
     pub(super) shares: Shares,
+    /// Clients that are told which topics come and go.
+    pub(super) watchers: Watchers,
+    /// What is declared of topics.
+    pub(super) declared: Declared,
     /// Those who came in by showing who they are.
     pub(super) guard: Option<Box<Guard>>,
     /// Topics that are derived.
-    pub(super) views: Option<Box<Views>>,
+    pub(super) deriving: Option<Box<Deriving>>,
     /// Topics that are sent as what changed.
     pub(super) deltas: Deltas,
     /// Clients whose sockets take octets again, and those that something waits for a time for.
@@ -71,12 +79,14 @@ pub struct Bus {
     pub(super) commands: Commands,
     pub(super) field: Vec<mpsc::Sender<FieldInput>>,
     pub(super) counters: BusCounters,
+    pub(super) ends: Ends,
     pub(super) work: Rc<Notify>,
     /// Clients with last values to be sent.
     pub(super) behind: Vec<usize>,
     /// Readers of live updates.
     pub(super) feeds: Vec<usize>,
     pub(super) next_generation: u64,
+    pub(super) statistics: Statistics,
     rate: Rate,
 }
 
@@ -95,17 +105,21 @@ impl Bus {
             clients: HashMap::new(),
             kept: Kept::default(),
             shares: Shares::default(),
+            watchers: Watchers::default(),
+            declared: Declared::default(),
             guard: None,
-            views: None,
+            deriving: None,
             dirty: Vec::new(),
             recorder,
             commands,
             field: Vec::new(),
             counters: BusCounters::default(),
+            ends: Ends::default(),
             work,
             behind: Vec::new(),
             feeds: Vec::new(),
             next_generation: 0,
+            statistics: Statistics::default(),
             rate: Rate::default(),
         }
     }
@@ -119,7 +133,7 @@ impl Bus {
     /// What was done so far.
     #[must_use]
     pub fn counters(&self) -> BusCounters {
-        let mut counters = self.counters;
+        let mut counters = BusCounters { told_anew: self.watchers.overruns(), ..self.counters };
         for (_, subscriber) in &self.subscribers {
             if let Subscriber::Client(client) = subscriber {
                 client.count_into(&mut counters);
@@ -185,7 +199,7 @@ impl Bus {
 
     /// An update of the node's own: kept, and sent to who wants it.
     pub fn apply_node(&mut self, now: Now, topic: Topic, body: Body, retain: bool) {
-        if retain && self.views.is_some() {
+        if retain && self.deriving.is_some() {
             self.apply_value(now, topic.clone(), body.clone(), true);
             return self.derive(now, &topic, &body);
         }
@@ -197,10 +211,12 @@ impl Bus {
         self.counters.updates += 1;
         match self.tree.apply(now, Update { topic: topic.clone(), body: body.clone() }, retain) {
             Ok(applied) => {
+                self.statistics.count(applied.topic, &topic, octets_of(&body));
                 if retain {
                     self.retained.forget(&topic);
                 }
                 self.deltas.update(applied, &body);
+                self.note(now, &topic, &applied, &body, None);
                 if !self.tree.matches(applied.topic).is_empty() {
                     let outgoing = Outgoing::of_node(topic, &body, now.mono, retain);
                     self.send(now, applied, outgoing, None);
@@ -223,13 +239,17 @@ impl Bus {
         from: Option<SubscriberId>,
     ) -> Result<(), TreeError> {
         self.counters.updates += 1;
-        let update = Update { topic: message.topic.clone(), body: Body::Opaque(message.payload.clone()) };
+        // A payload shares the octets of its packet: what is kept for long is copied, to its size.
+        let octets = if retain { Bytes::copy_from_slice(&message.payload) } else { message.payload.clone() };
+        let update = Update { topic: message.topic.clone(), body: Body::Opaque(octets) };
         let admitted = if retain { self.retained.admit(&message) } else { Ok(()) };
         let applied = admitted.and_then(|()| self.tree.apply(now, update, retain));
         let applied = applied.inspect_err(|error| self.count_refused(&message.topic, error))?;
+        self.statistics.count(applied.topic, &message.topic, message.payload.len());
         if self.deltas.topics() > 0 {
             self.deltas.update(applied, &Body::Opaque(message.payload.clone()));
         }
+        self.note(now, &message.topic, &applied, &Body::Opaque(message.payload.clone()), from);
         match applied.change {
             Change::Stored => {
                 self.tree.mark(applied.topic, Manner::mark(qos));
@@ -238,7 +258,7 @@ impl Bus {
             Change::Cleared => self.retained.forget(&message.topic),
             Change::Passed => {}
         }
-        let source = self.views.is_some().then(|| (message.topic.clone(), Body::Opaque(message.payload.clone())));
+        let source = self.deriving.is_some().then(|| (message.topic.clone(), Body::Opaque(message.payload.clone())));
         self.send(now, applied, Outgoing::published(message, qos, retain), from);
         if let Some((topic, body)) = source.filter(|_| applied.change != Change::Passed) {
             self.derive(now, &topic, &body);
@@ -252,7 +272,8 @@ impl Bus {
     }
 
     fn send(&mut self, now: Now, applied: Applied, mut outgoing: Outgoing, from: Option<SubscriberId>) {
-        let Self { tree, subscribers, dirty, counters, kept, shares, .. } = self;
+        let Self { tree, subscribers, dirty, counters, kept, shares, deltas, .. } = self;
+        let mut followed = deltas.followed(applied);
         let path = (applied.change == Change::Cleared).then(|| outgoing.topic().clone());
         tree.matches(applied.topic).for_each(from, |to| {
             let key = key_of(to.subscriber);
@@ -268,7 +289,7 @@ impl Bus {
                         return;
                     }
                     counters.deliveries += 1;
-                    match outgoing.offer(now, client, applied, &to) {
+                    match outgoing.offer(now, client, applied, &to, followed.as_deref_mut()) {
                         Ok(true) if !client.dirty => {
                             client.dirty = true;
                             dirty.push(key);
@@ -289,34 +310,23 @@ impl Bus {
                 None => {}
             }
         });
+        if let Some(followed) = followed {
+            followed.settle();
+        }
         if !self.shares.due.is_empty() {
             self.send_shared(&outgoing);
         }
     }
 
-    /// Publishes for HTTP. The receiver hears whether history has stored it.
-    ///
-    /// # Errors
-    /// The tree is full.
-    pub fn publish(
-        &mut self,
-        now: Now,
-        topic: Topic,
-        payload: Bytes,
-        retain: bool,
-    ) -> Result<oneshot::Receiver<bool>, TreeError> {
-        let (stored, hears) = oneshot::channel();
-        let update = Update { topic: topic.clone(), body: Body::Opaque(payload.clone()) };
-        let message = Message { topic, payload, properties: Properties::default(), received: now.mono };
-        self.apply_message(now, message, Qos::AtLeastOnce, retain, None)?;
-        self.recorder.record(now, &update, Some(Receipt::Call(stored)));
-        self.work.notify_one();
-        Ok(hears)
-    }
-
     /// The last values that a client's new subscription selects are due.
-    pub fn catch_up(&mut self, key: usize, walk: Snapshot, qos: Qos, id: Option<SubscriptionId>, deltas: bool) {
+    pub fn catch_up(&mut self, key: usize, walk: Snapshot, qos: Qos, id: Option<SubscriptionId>, deltas: Option<Anew>) {
         if let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key) {
+            if let (Some(Anew::Later), Some(topic)) = (deltas, walk.topic()) {
+                if let Some(topic) = self.tree.find(topic) {
+                    self.deltas.void(client.follower.as_ref(), topic);
+                }
+                return;
+            }
             client.catch_up(walk, qos, id, deltas);
             if !std::mem::replace(&mut client.listed, true) {
                 self.behind.push(key);
@@ -372,6 +382,7 @@ impl Bus {
         from: usize,
     ) -> Result<(), TreeError> {
         self.counters.published += 1;
+        self.counters.published_octets += u64::try_from(message.payload.len()).unwrap_or(u64::MAX);
         let taken = self.apply_message(now, message, qos, retain, Some(id_of(from)));
         taken.inspect_err(|_| self.count_publish_refused())
     }
@@ -404,11 +415,28 @@ impl Bus {
     /// # Errors
     /// There are too many.
     pub fn subscribe(&mut self, key: usize, filter: &Filter, options: Options) -> Result<Subscribed, TreeError> {
-        self.tree.subscribe(id_of(key), filter, options)
+        self.subscribe_narrowed(key, filter, None, options)
+    }
+
+    /// The same for the topics alone that a selector selects, too.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn subscribe_narrowed(
+        &mut self,
+        key: usize,
+        filter: &Filter,
+        selector: Option<&Selector>,
+        options: Options,
+    ) -> Result<Subscribed, TreeError> {
+        let subscribed = self.tree.subscribe_narrowed(id_of(key), filter, selector, options)?;
+        self.watch(key, filter, subscribed.snapshot);
+        Ok(subscribed)
     }
 
     /// Ends a client's subscription; false when there was none.
     pub fn unsubscribe(&mut self, key: usize, filter: &Filter) -> bool {
+        self.unwatch(key, filter);
         self.tree.unsubscribe(id_of(key), filter)
     }
 
@@ -440,6 +468,18 @@ impl Bus {
     #[must_use]
     pub const fn recorder(&self) -> &Recorder {
         &self.recorder
+    }
+}
+
+/// Octets of a value; of a point the text or octets that it holds, and 8 where it is a number.
+fn octets_of(body: &Body) -> usize {
+    match body {
+        Body::Opaque(octets) => octets.len(),
+        Body::Point(point) => match &point.value {
+            Value::Text(text) => text.len(),
+            Value::Bytes(octets) => octets.len(),
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => 8,
+        },
     }
 }
 

@@ -74,15 +74,18 @@ impl Bus {
     /// Sends what the inputs of this turn have made.
     fn finish_turn(&mut self, now: Now) {
         self.look_at_rate(now);
+        self.look_at_statistics(now);
         self.finish_commands(now);
         if let Some((receipts, stored)) = self.recorder.submit() {
             self.handle_stored(receipts, stored);
         }
         self.flush(now);
         self.remove_expired(now);
+        self.remove_due(now);
         self.end_due_sessions(now);
         self.end_unwanted(now);
         self.derive_due(now);
+        self.flush_watchers(now);
         let Self { subscribers, tree, behind, retained, deltas, .. } = self;
         let mut source = Source { now, tree, retained, deltas };
         behind.retain(|key| match subscribers.get_mut(*key) {
@@ -124,6 +127,8 @@ impl Bus {
             self.pump.timeout(),
             guard,
             self.views_timeout(),
+            self.statistics.timeout(),
+            self.removal_timeout(),
         ];
         let mut deadline = timeouts.into_iter().flatten().min().unwrap_or(Instant(u64::MAX));
         if self.feed_count() > 0 {

@@ -48,6 +48,13 @@ pub fn write_topic(view: &View<'_>, out: &mut String) {
     let _ = write!(out, ",\"seq\":{},\"updated\":\"{}\"}}", view.version, view.time);
 }
 
+/// The same without the value.
+pub fn write_head(view: &View<'_>, out: &mut String) {
+    out.push_str("{\"topic\":");
+    json_string(view.topic, out);
+    let _ = write!(out, ",\"seq\":{},\"updated\":\"{}\"}}", view.version, view.time);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

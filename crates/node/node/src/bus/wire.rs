@@ -61,6 +61,12 @@ impl Wire {
         self.again = Some(Box::new(request));
     }
 
+    /// Whether the client broke a rule of WebSocket.
+    #[must_use]
+    pub fn is_faulty(&self) -> bool {
+        self.web.as_ref().is_some_and(|web| web.is_faulty())
+    }
+
     /// Puts `place` on the list once the socket has taken everything.
     pub fn tell_when_clear(&self, place: usize, clear: &Rc<Clear>) {
         *self.told_when_clear.borrow_mut() = Some((place, Rc::clone(clear)));

@@ -3,6 +3,7 @@
 use super::parse;
 use super::reader::{Document, Section};
 use crate::access::Book;
+use crate::access::certificate::{CertificateConfig, NameKind};
 use crate::access::jwt::JwtConfig;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -22,13 +23,15 @@ pub struct AccessConfig {
     pub limits: Limits,
     /// Tokens.
     pub jwt: Option<JwtConfig>,
+    /// Certificates that name users.
+    pub certificates: Option<CertificateConfig>,
 }
 
 impl AccessConfig {
     /// Whether there is any way to show who one is.
     #[must_use]
     pub const fn is_configured(&self) -> bool {
-        self.users.is_some() || self.jwt.is_some()
+        self.users.is_some() || self.jwt.is_some() || self.certificates.is_some()
     }
 
     /// Whether peers must show who they are at an address.
@@ -67,20 +70,37 @@ pub fn read_access(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path) ->
             subscriptions_max: limit(&mut s, doc, "subscriptions_max", 1_000_000),
         },
         jwt: None,
+        certificates: None,
     };
+    let has_certificates = s.has("certificates");
+    let certificates = s.section(doc, "certificates");
+    if has_certificates {
+        config.certificates = Some(read_certificates(certificates, doc));
+    }
     let has_jwt = s.has("jwt");
     let jwt = s.section(doc, "jwt");
     if has_jwt {
         config.jwt = read_jwt(jwt, doc, folder);
     }
     if config.loopback_closed && !config.is_configured() {
-        let (found, expected) =
-            ("\"closed\", and nobody could come in", "users = \"users.toml\" or [access.jwt] beside it");
+        let (found, expected) = (
+            "\"closed\", and nobody could come in",
+            "users = \"users.toml\", [access.jwt] or [access.certificates] beside it",
+        );
         doc.report(s.value_at("loopback"), &s.key("loopback"), found.to_owned(), expected.to_owned());
     }
     if let Err(error) = Book::load(&config) {
         error.0.into_iter().for_each(|finding| doc.findings().push(finding));
     }
+    s.finish(doc);
+    config
+}
+
+fn read_certificates(mut s: Section<'_>, doc: &mut Document<'_>) -> CertificateConfig {
+    let config = CertificateConfig {
+        user: s.or(doc, "user", NameKind::CommonName, parse::word(&NameKind::WORDS)),
+        role_areas: s.or(doc, "role_areas", Vec::new(), parse::texts),
+    };
     s.finish(doc);
     config
 }

@@ -5,7 +5,9 @@ use super::device::{Channels, DeviceConfig, PointLists, Protocol, read_channels,
 use super::mqtt::{MqttConfig, read_mqtt};
 use super::parse;
 use super::reader::{Document, Section};
+use super::topics::{TopicRule, read_topics};
 use super::views::read_views;
+use crate::reload::Source;
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -34,10 +36,14 @@ pub struct Config {
     pub history: HistoryConfig,
     /// `[command]`.
     pub command: CommandConfig,
+    /// `[[topic]]`, in the order of the file.
+    pub topics: Vec<TopicRule>,
     /// `[[view]]`, in the order of the file.
     pub views: Vec<View>,
     /// `[device.NAME]`, in the order of the file.
     pub devices: Vec<DeviceConfig>,
+    /// Where it came from.
+    pub source: Source,
 }
 
 /// Who this node is.
@@ -105,8 +111,10 @@ impl Default for Config {
                 store_octets_max: Some(16 << 30),
             },
             command: CommandConfig { timeout: 10 * SECOND, queue_max: 16 },
+            topics: Vec::new(),
             views: Vec::new(),
             devices: Vec::new(),
+            source: Source::default(),
         }
     }
 }
@@ -125,7 +133,9 @@ pub fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path)
         node,
         history: read_history(root.section(doc, "history"), doc, default.history),
         command: read_command(root.section(doc, "command"), doc, default.command),
+        topics: read_topics(root.array(doc, "topic"), doc),
         views: read_views(root.array(doc, "view"), doc),
+        source: Source::default(),
         devices: read_devices(root.section(doc, "device"), doc, folder, &channels),
     };
     root.finish(doc);

@@ -14,6 +14,7 @@ mod mqtt;
 pub mod outstation;
 mod points;
 pub mod secure;
+mod topics;
 mod views;
 
 #[cfg(test)]
@@ -27,7 +28,9 @@ pub use mqtt::{MqttConfig, MqttTls, MqttWebSocket};
 pub use points::{ControlConfig, Operate, PointConfig, read_points};
 pub use tieline_service::parse::{parse_address, parse_duration, resolve};
 pub use tieline_service::reader::{ConfigError, Finding, Findings};
+pub use topics::{TopicKind, TopicRule};
 
+use crate::reload::Source;
 use std::path::Path;
 use tieline_service::reader::Document;
 use tieline_service::{parse, reader};
@@ -41,7 +44,8 @@ pub const DEFAULT_FILE: &str = include_str!("default.toml");
 /// Everything that is wrong in any of the files.
 pub fn load(path: &Path) -> Result<Config, ConfigError> {
     let text = reader::read_text(path)?;
-    from_text(&path.display().to_string(), &text, path.parent().unwrap_or(Path::new(".")))
+    let config = from_text(&path.display().to_string(), &text, path.parent().unwrap_or(Path::new(".")))?;
+    Ok(Config { source: Source(Some(path.to_owned())), ..config })
 }
 
 /// Reads a configuration from text; point lists are found beside `folder`.

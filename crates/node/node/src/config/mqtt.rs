@@ -19,7 +19,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 pub struct MqttConfig {
     /// Where it listens.
     pub listen: SocketAddr,
-    /// Clients at once; one more is refused.
+    /// Clients at once, of all addresses; one more is refused.
     pub sessions_max: usize,
     /// The longest packet taken, in octets.
     pub packet_octets_max: u32,
@@ -27,6 +27,8 @@ pub struct MqttConfig {
     pub queue_octets_max: usize,
     /// Topics in the tree; one more is refused.
     pub topics_max: usize,
+    /// Octets of the events that topics keep; a topic that has no more room gives up its oldest.
+    pub series_octets_max: usize,
     /// The longest that a session outlives its connection.
     pub session_expiry_max: Duration,
     /// Sessions whose clients are away; beyond them the one that would expire first ends.
@@ -35,6 +37,8 @@ pub struct MqttConfig {
     pub away_messages_max: usize,
     /// Octets that may wait for all clients that are away; a message beyond them is dropped.
     pub away_octets_max: usize,
+    /// How often `$SYS` is published; zero is never.
+    pub sys_interval: Duration,
     /// Topics that pass all others wherever they wait, beside those of devices of that priority.
     pub protection: Vec<Filter>,
     /// Topics that all others pass, beside those of devices of that priority.
@@ -50,6 +54,8 @@ pub struct MqttConfig {
 pub struct MqttTls {
     /// The address.
     pub listen: SocketAddr,
+    /// Clients at once that come here; none leaves it to the limit of all.
+    pub sessions_max: Option<usize>,
     /// Who we are, and which clients we trust.
     pub files: TlsFiles,
 }
@@ -59,6 +65,8 @@ pub struct MqttTls {
 pub struct MqttWebSocket {
     /// The address.
     pub listen: SocketAddr,
+    /// Clients at once that come here; none leaves it to the limit of all.
+    pub sessions_max: Option<usize>,
     /// The path of the handshake.
     pub path: String,
     /// Hosts whose pages may connect, besides those of this machine.
@@ -75,10 +83,12 @@ impl MqttConfig {
             packet_octets_max: 1 << 20,
             queue_octets_max: 1 << 20,
             topics_max: 1_000_000,
+            series_octets_max: 256 << 20,
             session_expiry_max: 7 * DAY,
             away_sessions_max: 10_000,
             away_messages_max: 1000,
             away_octets_max: 256 << 20,
+            sys_interval: Duration::from_secs(10),
             tls: None,
             websocket: None,
             protection: Vec::new(),
@@ -106,6 +116,8 @@ pub(super) fn read_mqtt(
         queue_octets_max: s
             .or(doc, "queue_octets_max", default.queue_octets_max, |v| parse::octets(4096..=1 << 30)(v).map(size)),
         topics_max: s.or(doc, "topics_max", default.topics_max, |v| count(v, 1..=100_000_000)),
+        series_octets_max: s
+            .or(doc, "series_octets_max", default.series_octets_max, |v| parse::octets(4096..=1 << 40)(v).map(size)),
         session_expiry_max: s.or(
             doc,
             "session_expiry_max",
@@ -116,6 +128,7 @@ pub(super) fn read_mqtt(
         away_messages_max: s.or(doc, "away_messages_max", default.away_messages_max, |v| count(v, 1..=1_000_000)),
         away_octets_max: s
             .or(doc, "away_octets_max", default.away_octets_max, |v| parse::octets(4096..=1 << 40)(v).map(size)),
+        sys_interval: s.or(doc, "sys_interval", default.sys_interval, interval),
         tls,
         websocket,
         protection: s.or(doc, "protection", default.protection, parse::filters),
@@ -133,8 +146,9 @@ fn read_tls(s: &mut Section<'_>, doc: &mut Document<'_>, reach: Reach, folder: &
     if let (Some(listen), Some(files)) = (listen, &files) {
         check_reach(doc, &s, listen, reach.over_tls(knows_clients(files)));
     }
+    let sessions_max = s.optional(doc, "sessions_max", |v| count(v, 1..=1_000_000));
     s.finish(doc);
-    Some(MqttTls { listen: listen?, files: files? })
+    Some(MqttTls { listen: listen?, sessions_max, files: files? })
 }
 
 /// Whether nobody comes in without a certificate.
@@ -148,6 +162,7 @@ fn knows_clients(files: &TlsFiles) -> bool {
 fn read_websocket(s: &mut Section<'_>, doc: &mut Document<'_>, reach: Reach, folder: &Path) -> Option<MqttWebSocket> {
     let mut s = s.section(doc, "websocket");
     let listen = s.required(doc, "listen", "where to listen, as in \"127.0.0.1:8083\"", parse::listen_address);
+    let sessions_max = s.optional(doc, "sessions_max", |v| count(v, 1..=1_000_000));
     let path = s.or(doc, "path", "/mqtt".to_owned(), path_text);
     let hosts = s.or(doc, "hosts", Vec::new(), parse::texts);
     let wants_tls = s.has("tls");
@@ -164,13 +179,20 @@ fn read_websocket(s: &mut Section<'_>, doc: &mut Document<'_>, reach: Reach, fol
         check_reach(doc, &s, listen, reach);
     }
     s.finish(doc);
-    (tls.is_some() == wants_tls).then_some(MqttWebSocket { listen: listen?, path, hosts, tls })
+    (tls.is_some() == wants_tls).then_some(MqttWebSocket { listen: listen?, sessions_max, path, hosts, tls })
 }
 
 fn path_text(value: &DeValue<'_>) -> Result<String, String> {
     let text = parse::text(value)?;
     let is_path = text.starts_with('/') && text.bytes().all(|octet| octet.is_ascii_graphic() && octet != b'?');
     if is_path { Ok(text) } else { Err("a path that begins with / and has no ?, as in \"/mqtt\"".to_owned()) }
+}
+
+/// How often something is done; zero is never.
+fn interval(value: &DeValue<'_>) -> Result<Duration, String> {
+    let words = || "a duration from 1s to 1d, or \"0s\" for never".to_owned();
+    let found = parse::duration(Duration::ZERO..=DAY)(value).map_err(|_| words())?;
+    if found.is_zero() || found >= Duration::from_secs(1) { Ok(found) } else { Err(words()) }
 }
 
 fn count(value: &DeValue<'_>, range: RangeInclusive<u32>) -> Result<usize, String> {

@@ -191,3 +191,20 @@ proptest::proptest! {
         let _ = super::points::read_points(&mut findings, "p.csv", &format!("name,type,index\n{text}"));
     }
 }
+
+#[test]
+fn what_is_declared_of_topics_is_read() {
+    check(
+        "[[topic]]\nfilter = 'a/#'\ntype = 'json'\nkeep = { events = 5, span = '1h' }\nremove = { idle = '1d' }\n",
+        &[],
+    );
+    check(
+        "[[topic]]\nfilter = 'a+'\ntype = 'xml'\nkeep = { events = 0 }\nremove = { idel = '1d' }\n",
+        &[
+            "t.toml:2:10: topic[0].filter: found \"a+\", expected a topic filter, as in \"site/+/notes\" (+ must be a whole level of a filter, as in site/+/state)",
+            "t.toml:3:8: topic[0].type: found \"xml\", expected \"any\" or \"point\" or \"json\" or \"text\" or \"binary\"",
+            "t.toml:4:19: topic[0].keep.events: found 0, expected a whole number from 1 to 1000000",
+            "t.toml:5:12: topic[0].remove.idel: found the unknown key \"idel\", expected idle",
+        ],
+    );
+}

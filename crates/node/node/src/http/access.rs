@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tieline_access::{Identity, Names, Policy, Reach, Rules, Verb};
 use tieline_core::{Filter, Instant};
+use tieline_net::tls::ShownCertificate;
 
 /// How long a login at the console holds.
 const LOGIN_HOLDS: Duration = Duration::from_secs(12 * 3600);
@@ -140,7 +141,13 @@ impl Gatekeeper {
         Self { entrance, logins: Arc::default(), app }
     }
 
-    async fn caller(&self, headers: &HeaderMap, peer: IpAddr) -> Result<Caller, Wrong> {
+    /// Who asks. A certificate says so where nothing else does.
+    async fn caller(
+        &self,
+        headers: &HeaderMap,
+        peer: IpAddr,
+        certificate: Option<&ShownCertificate>,
+    ) -> Result<Caller, Wrong> {
         let Entrance::Guarded(door) = &self.entrance else { return Ok(Caller::Everyone) };
         let identity = match shown(headers) {
             Some(shown) => {
@@ -150,7 +157,10 @@ impl Gatekeeper {
             }
             None => match cookie(headers).and_then(|token| self.login_of(token)) {
                 Some(identity) => identity,
-                None => return Ok(Caller::Stranger),
+                None => match certificate.and_then(|shown| door.know_certificate(None, shown)) {
+                    Some(known) => known?,
+                    None => return Ok(Caller::Stranger),
+                },
             },
         };
         let now = self.app.about.clock.now().mono;
@@ -239,8 +249,11 @@ pub async fn authenticate(State(keeper): State<Gatekeeper>, mut request: Request
     if path == "/login" || path == "/logout" {
         return next.run(request).await;
     }
-    let caller = match keeper.caller(request.headers(), peer.ip()).await {
+    let certificate = request.extensions().get::<Arc<ShownCertificate>>().map(Arc::clone);
+    let caller = match keeper.caller(request.headers(), peer.ip(), certificate.as_deref()).await {
         Ok(caller) => caller,
+        // A browser shows a certificate by itself: who it belongs to may still log in.
+        Err(Wrong::Refused(_)) if !api && certificate.is_some() => Caller::Stranger,
         Err(why) => return turned_away(&keeper, peer, &why).await,
     };
     match &caller {
@@ -254,7 +267,7 @@ pub async fn authenticate(State(keeper): State<Gatekeeper>, mut request: Request
 
 /// 401. A browser's own dialogue would hide the console's login, so it is not asked for one.
 fn ask_who(headers: &HeaderMap) -> Response {
-    let detail = "a user and a password, a token, or a login at /login is needed";
+    let detail = "a user and a password, a token, the certificate of a user, or a login at /login is needed";
     let mut response = Problem::new(StatusCode::UNAUTHORIZED, detail).into_response();
     let methods: &[&'static str] =
         if headers.contains_key("sec-fetch-mode") { &["Bearer"] } else { &["Basic realm=\"tieline\"", "Bearer"] };
@@ -266,7 +279,9 @@ fn ask_who(headers: &HeaderMap) -> Response {
 
 async fn turned_away(keeper: &Gatekeeper, peer: SocketAddr, why: &Wrong) -> Response {
     let (status, words) = match why {
-        Wrong::Refused(_) => (StatusCode::UNAUTHORIZED, "the user, the password or the token is wrong"),
+        Wrong::Refused(_) => {
+            (StatusCode::UNAUTHORIZED, "the user, the password, the token or the certificate is wrong")
+        }
         Wrong::TooOften => (StatusCode::TOO_MANY_REQUESTS, "too many attempts have failed"),
         Wrong::Busy => (StatusCode::SERVICE_UNAVAILABLE, "too many wait to be checked"),
     };

@@ -14,10 +14,13 @@ mod query;
 mod sessions;
 mod status;
 mod topics;
+mod values;
+mod views;
 
 use crate::access::{Door, Entrance};
 use crate::bus::BusHandle;
 use crate::config::{DeviceConfig, HttpConfig};
+use crate::reload::Source;
 use crate::reserved::Reserved;
 use crate::transport::TlsShelf;
 use axum::body::Body;
@@ -51,6 +54,8 @@ pub struct App {
     pub devices: Arc<[DeviceConfig]>,
     /// Where only the node publishes.
     pub reserved: Arc<Reserved>,
+    /// Where the configuration came from.
+    pub source: Source,
     /// Who this is.
     pub about: Arc<About>,
     /// Whether they come over TLS.
@@ -92,7 +97,7 @@ fn router(app: App, guard: Guard) -> Router {
     Router::new()
         .route("/v1/status", get(status::status))
         .route("/v1/topics", get(topics::list))
-        .route("/v1/topics/{*topic}", get(topics::one))
+        .route("/v1/topics/{*topic}", get(values::one).put(values::put).delete(values::remove))
         .route("/v1/live", get(topics::live))
         .route("/v1/publish", post(topics::publish))
         .route("/v1/devices", get(devices::list))
@@ -105,6 +110,8 @@ fn router(app: App, guard: Guard) -> Router {
         .route("/login", get(access::login_page).post(access::login))
         .route("/logout", post(access::logout))
         .route("/v1/sessions", get(sessions::sessions))
+        .route("/v1/busiest", get(sessions::busiest))
+        .route("/v1/views/reload", post(views::reload))
         .route("/v1/openapi.json", get(|| async { json(OPENAPI.to_owned()) }))
         .route("/metrics", get(status::metrics))
         .route("/healthz", get(status::health))

@@ -1,24 +1,36 @@
-//! `/v1/sessions`.
+//! `/v1/sessions` and `/v1/busiest`.
 
 use super::access::Caller;
 use super::problem::Problem;
-use super::query::Query;
+use super::query::{Query, wrong};
 use super::{App, json};
+use crate::bus::SessionOrder;
 use axum::Extension;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use tieline_access::Verb;
 
-/// MQTT clients that are connected, those that are furthest behind first.
+/// MQTT clients that are connected, in an order.
 pub async fn sessions(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     caller.must(&app, Verb::Read, "$SYS/sessions").await?;
-    let query = Query::new(query.as_deref(), &["limit"])?;
+    let query = Query::new(query.as_deref(), &["limit", "client", "order"])?;
     let limit = query.limit(100, 10_000)?;
-    let seen = app.bus.call(move |bus, _| bus.sessions_by_lag(limit)).await?;
+    let part = query.text("client").unwrap_or_default().to_owned();
+    let order = match query.text("order") {
+        None => SessionOrder::Lag,
+        Some(text) => {
+            let known = SessionOrder::ALL.into_iter().find(|(word, _)| *word == text);
+            known.ok_or_else(|| wrong("order", text, &SessionOrder::ALL.map(|(word, _)| word).join(", ")))?.1
+        }
+    };
+    let look = move |bus: &mut crate::bus::Bus, now: tieline_core::Now| {
+        (bus.sessions(now.mono, order, limit, &part), bus.client_count(), bus.away().0)
+    };
+    let (seen, connected, away) = app.bus.call(look).await?;
     let sessions: Vec<_> = seen
         .into_iter()
         .map(|session| {
@@ -26,14 +38,52 @@ pub async fn sessions(
                 "client": session.client,
                 "subscriptions": session.subscriptions,
                 "waiting": session.waiting,
+                "waiting_octets": session.waiting_octets,
+                "late_ms": u64::try_from(session.late.as_millis()).unwrap_or(u64::MAX),
                 "blocked": session.blocked,
                 "deltas": session.deltas,
                 "messages_out": session.messages_out,
                 "octets_out": session.octets_out,
+                "messages_per_s": tenths(session.messages_per_s),
+                "octets_per_s": tenths(session.octets_per_s),
                 "conflated": session.conflated,
                 "dropped": session.dropped,
             })
         })
         .collect();
-    Ok(json(serde_json::json!({ "sessions": sessions }).to_string()))
+    Ok(json(serde_json::json!({ "sessions": sessions, "connected": connected, "away": away }).to_string()))
+}
+
+/// The topics with the most updates, of those that the caller may read.
+pub async fn busiest(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    caller.must(&app, Verb::Read, "$SYS/topics").await?;
+    let limit = Query::new(query.as_deref(), &["limit"])?.limit(20, 500)?;
+    let shows = move |topic: &str| caller.may(Verb::Read, topic);
+    let seen = app.bus.call(move |bus, _| bus.busiest_topics(limit, shows)).await?;
+    let seconds = seen.window.as_secs_f64();
+    let per_s = |count: u64| if seconds > 0.0 { tenths(count as f64 / seconds) } else { 0.0 };
+    let topics: Vec<_> = seen
+        .topics
+        .iter()
+        .map(|busy| {
+            serde_json::json!({
+                "topic": busy.topic.as_str(),
+                "updates": busy.updates,
+                "over": busy.over,
+                "octets": busy.octets,
+                "updates_per_s": per_s(busy.updates),
+                "octets_per_s": per_s(busy.octets),
+            })
+        })
+        .collect();
+    let answer = serde_json::json!({ "window_s": tenths(seconds), "updates": seen.updates, "topics": topics });
+    Ok(json(answer.to_string()))
+}
+
+fn tenths(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
 }

@@ -4,13 +4,15 @@ use super::access::Caller;
 use super::problem::Problem;
 use super::{App, json};
 use crate::access::Door;
-use crate::bus::{Bus, BusCounters};
+use crate::bus::{Bus, BusCounters, Ends, Lag};
 use crate::config::DeviceConfig;
+use crate::process::Usage;
 use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json as object;
+use std::sync::atomic::Ordering;
 use tieline_access::{Stats as AccessStats, Verb};
 use tieline_core::{Body, Now, Value};
 use tieline_history::{HistoryState, HistoryStatus};
@@ -25,11 +27,16 @@ struct Seen {
     now: Now,
     tree: TreeStats,
     counters: BusCounters,
+    ends: Ends,
     updates_per_s: f64,
     clients: usize,
     /// Sessions whose clients are away, and the octets that wait for them.
     away: (usize, usize),
+    lag: Lag,
+    usage: Usage,
     feeds: usize,
+    /// Octets of the events that topics keep, and how many were given up.
+    series: (usize, u64),
     commands: tieline_control::Stats,
     history: Option<HistoryStatus>,
     audit_trouble: Option<String>,
@@ -41,14 +48,19 @@ struct Seen {
 impl Seen {
     async fn look(app: &App) -> Result<Self, Problem> {
         let devices = app.devices.clone();
+        let usage = Usage::look();
         let seen = app.bus.call(move |bus, now| Self {
             now,
             tree: bus.tree().stats(),
             counters: bus.counters(),
+            ends: bus.ends().clone(),
             updates_per_s: bus.updates_per_s(),
             clients: bus.client_count(),
             away: bus.away(),
+            lag: bus.lag(now.mono),
+            usage,
             feeds: bus.feed_count(),
+            series: bus.series_stats(),
             commands: bus.commands().stats(),
             history: bus.recorder().status(),
             audit_trouble: bus.commands().audit_trouble(),
@@ -112,8 +124,30 @@ pub async fn status(State(app): State<App>, Extension(caller): Extension<Caller>
         "devices": { "total": seen.states.len(), "online": seen.count("online") },
         "updates_per_s": seen.updates_per_s,
         "history": { "state": state, "detail": detail, "backlog": backlog, "stored": stored },
+        "totals": totals(&seen, &about.mqtt),
+        "lag": {
+            "sessions": seen.lag.sessions,
+            "waiting": seen.lag.waiting,
+            "octets": seen.lag.octets,
+            "ms": u64::try_from(seen.lag.longest.as_millis()).unwrap_or(u64::MAX),
+        },
+        "process": { "memory_bytes": seen.usage.resident_octets, "cpu_s": seen.usage.cpu.as_secs_f64() },
     });
     Ok(json(status.to_string()))
+}
+
+/// Counted from the start: whoever looks twice knows the rates between.
+fn totals(seen: &Seen, mqtt: &Counters) -> serde_json::Value {
+    let counters = &seen.counters;
+    object!({
+        "updates": counters.updates,
+        "deliveries": counters.deliveries,
+        "conflated": counters.conflated,
+        "dropped": counters.dropped,
+        "published": counters.published,
+        "octets_in": mqtt.octets_in.load(Ordering::Relaxed),
+        "octets_out": mqtt.octets_out.load(Ordering::Relaxed),
+    })
 }
 
 /// Whether the node can do its work.
@@ -153,6 +187,7 @@ pub async fn metrics(State(app): State<App>, Extension(caller): Extension<Caller
     e.family("tieline_build_info", "The version that runs.", "gauge");
     e.sample("tieline_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
     e.gauge("tieline_start_time_seconds", "When the node started, since 1970.", about.started.millis() / 1000);
+    process_metrics(&mut e, &seen.usage);
     bus_metrics(&mut e, &seen);
     e.gauge("tieline_http_connections", "Connections of HTTP; 1,024 at most.", about.http.taken());
     history_metrics(&mut e, &seen);
@@ -185,18 +220,52 @@ fn bus_metrics(e: &mut Exposition, seen: &Seen) {
     e.counter("tieline_mqtt_dropped_total", "QoS 0 messages dropped: a client's queue was full.", counters.dropped);
     e.counter("tieline_mqtt_published_total", "Messages that clients published.", counters.published);
     e.counter("tieline_mqtt_publish_refused_total", "Messages of clients not taken.", counters.publish_refused);
+    e.counter("tieline_topics_unmet_total", "Updates not taken: a condition was not met.", counters.unmet);
+    e.counter("tieline_topics_told_anew_total", "Watchers of topics told all anew.", counters.told_anew);
+    e.counter("tieline_topics_misfits_total", "Messages not taken: a wrong payload.", counters.misfits);
+    e.counter("tieline_topics_removed_total", "Values removed: their time was over.", counters.removed);
+    e.gauge("tieline_series_bytes", "Octets of the events that topics keep.", seen.series.0);
+    e.counter("tieline_series_dropped_total", "Events given up: there was no room.", seen.series.1);
     e.counter("tieline_mqtt_connected_total", "Clients let in.", counters.connected);
     e.counter("tieline_mqtt_turned_away_total", "Connections closed: too many were not let in.", counters.turned_away);
     e.counter("tieline_mqtt_ended_full_total", "Clients ended because their queue was full.", counters.ended_full);
     session_metrics(e, seen);
+    end_metrics(e, &seen.ends);
     e.counter("tieline_topics_forgotten_total", "Idle topics forgotten for room.", tree.idle_forgotten);
 }
 
+/// The names are those that Prometheus' own clients use.
+fn process_metrics(e: &mut Exposition, usage: &Usage) {
+    e.counter("process_cpu_seconds_total", "Processor time, user and system.", usage.cpu.as_secs_f64());
+    e.gauge("process_resident_memory_bytes", "Octets of memory that are resident.", usage.resident_octets);
+    e.gauge("process_open_fds", "File descriptors that are open.", usage.descriptors);
+}
+
+fn end_metrics(e: &mut Exposition, ends: &Ends) {
+    let Ends { by_reason, not_entered, websocket_faults, subscriptions_refused } = ends;
+    e.family("tieline_mqtt_ended_total", "Clients that the node ended, by MQTT's reason.", "counter");
+    for (reason, count) in by_reason {
+        let code = format!("0x{:02x}", reason.code());
+        e.sample("tieline_mqtt_ended_total", &[("code", &code), ("reason", reason.words())], *count);
+    }
+    let not_let_in = "Connections that ended before their client was let in.";
+    e.counter("tieline_mqtt_not_entered_total", not_let_in, *not_entered);
+    e.counter("tieline_mqtt_websocket_faults_total", "Connections that broke a rule of WebSocket.", *websocket_faults);
+    e.counter("tieline_mqtt_subscriptions_refused_total", "Subscriptions refused.", *subscriptions_refused);
+}
+
 fn session_metrics(e: &mut Exposition, seen: &Seen) {
-    let ((sessions, octets), counters) = (seen.away, &seen.counters);
+    let ((sessions, octets), counters, lag) = (seen.away, &seen.counters, &seen.lag);
+    e.gauge("tieline_mqtt_late_sessions", "Clients whose socket does not take all that is due.", lag.sessions);
+    e.gauge("tieline_mqtt_late_seconds", "How long the one of them that is latest is.", lag.longest.as_secs_f64());
+    e.gauge("tieline_mqtt_waiting", "Topics and messages that wait for clients.", lag.waiting);
+    e.gauge("tieline_mqtt_waiting_bytes", "Octets that are made and wait for them.", lag.octets);
+    e.counter("tieline_mqtt_packets_in_total", "Packets that clients sent.", counters.packets_in);
+    e.counter("tieline_mqtt_published_bytes_total", "Payloads that clients published.", counters.published_octets);
     e.gauge("tieline_mqtt_away_sessions", "MQTT sessions whose clients are away.", sessions);
     e.gauge("tieline_mqtt_away_bytes", "Octets that wait for them.", octets);
     e.counter("tieline_mqtt_away_dropped_total", "Messages dropped: too many waited for them.", counters.dropped_away);
+    e.counter("tieline_mqtt_withheld_total", "Messages dropped that waited: rights have changed.", counters.withheld);
     e.counter("tieline_mqtt_resumed_total", "Sessions that went on over another connection.", counters.resumed);
     e.counter("tieline_mqtt_expired_total", "Sessions that ended while away.", counters.sessions_expired);
     e.counter("tieline_mqtt_wills_total", "Wills published.", counters.wills);

@@ -5,7 +5,8 @@ use super::body::Json;
 use super::problem::Problem;
 use super::query::{Query, decode, illegal, wrong};
 use super::{App, json};
-use crate::bus::{LIVE_WAITING_MAX, LiveFeed, write_topic};
+use crate::bus::{LIVE_WAITING_MAX, LiveFeed, PutError};
+use crate::fetch;
 use crate::reserved::Reserved;
 use axum::Extension;
 use axum::extract::{RawQuery, State};
@@ -16,7 +17,7 @@ use bytes::Bytes;
 use std::convert::Infallible;
 use std::time::Duration;
 use tieline_access::{Reach, Verb};
-use tieline_core::{Filter, Topic, json_string};
+use tieline_core::{Filter, Topic};
 use tokio::sync::mpsc;
 
 /// Readers of `/v1/live` at once: each may keep every topic's number and some messages of 500 topics.
@@ -28,29 +29,13 @@ pub async fn list(
     Extension(caller): Extension<Caller>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    let query = Query::new(query.as_deref(), &["filter", "after", "limit"])?;
-    let (filter, limit) = (query.filter()?, query.limit(1000, 10_000)?);
-    let may = may_read(&app, &caller, &filter).await?;
-    let after = query.text("after").map(|text| Topic::new(text).map_err(|e| illegal("after", text, &e)));
-    let after = after.transpose()?;
+    let query = Query::new(query.as_deref(), &fetch::MEMBERS)?;
+    let asked = fetch::read(fetch::Door::Http, |name| query.text(name).map(str::to_owned));
+    let asked = asked.map_err(Problem::bad_request)?;
+    let may = may_read(&app, &caller, &asked.filter).await?;
     let page = app.bus.call(move |bus, _| {
-        let page = bus.tree().list(&filter, after.as_ref(), limit);
-        let mut text = String::from("{\"topics\":[");
         // What may not be read is left out: a page may be short, and `next` goes on all the same.
-        let shown = page.items.iter().filter(|view| may == Reach::All || caller.may(Verb::Read, view.topic));
-        for (i, view) in shown.enumerate() {
-            if i > 0 {
-                text.push(',');
-            }
-            write_topic(view, &mut text);
-        }
-        text.push_str("],\"next\":");
-        match &page.after {
-            Some(after) => json_string(after, &mut text),
-            None => text.push_str("null"),
-        }
-        text.push('}');
-        text
+        fetch::page(bus.tree(), &asked, |topic| may == Reach::All || caller.may(Verb::Read, topic))
     });
     Ok(json(page.await?))
 }
@@ -59,21 +44,6 @@ pub async fn list(
 pub fn topic_of(uri: &Uri, prefix: &str) -> Result<Topic, Problem> {
     let text = decode(uri.path().strip_prefix(prefix).unwrap_or_default(), false);
     Topic::new(&text).map_err(|e| illegal("the topic", &text, &e))
-}
-
-/// One topic.
-pub async fn one(State(app): State<App>, Extension(caller): Extension<Caller>, uri: Uri) -> Result<Response, Problem> {
-    let topic = topic_of(&uri, "/v1/topics/")?;
-    caller.must(&app, Verb::Read, &topic).await?;
-    let name = topic.clone();
-    let found = app.bus.call(move |bus, _| {
-        let view = bus.tree().get(&topic)?;
-        let mut text = String::new();
-        write_topic(&view, &mut text);
-        Some(text)
-    });
-    let missing = || Problem::not_found(format!("the topic {name:?} has no value"));
-    found.await?.map(json).ok_or_else(missing)
 }
 
 /// Changes as they come.
@@ -136,17 +106,35 @@ pub async fn publish(
         serde_json::Value::String(text) => Bytes::from(text),
         other => Bytes::from(other.to_string()),
     };
-    let stored = app.bus.call(move |bus, now| bus.publish(now, topic, payload, request.retain)).await?;
+    let name = topic.clone();
+    let stored = app.bus.call(move |bus, now| {
+        let is_free = !bus.derives(&topic);
+        is_free.then(|| bus.publish(now, topic, payload, request.retain))
+    });
+    let stored = stored.await?.ok_or_else(|| not_for_clients(&name))?;
     let refused = |detail| Problem::new(StatusCode::INSUFFICIENT_STORAGE, detail);
-    match stored.map_err(|e| refused(e.to_string()))?.await {
+    let stored = stored.map_err(|error| match error {
+        PutError::Format(_) => Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()),
+        PutError::Full(_) | PutError::Unmet(_) => refused(error.to_string()),
+    });
+    match stored?.await {
         Ok(true) => Ok(json("{\"status\":\"ok\"}".to_owned())),
         Ok(false) | Err(_) => Err(refused("history cannot store it; see /healthz".to_owned())),
     }
 }
 
-fn client_topic(text: &str, reserved: &Reserved) -> Result<Topic, Problem> {
+/// A topic that only the node publishes to.
+pub fn not_for_clients(topic: &str) -> Problem {
+    wrong("topic", topic, "a name that does not begin with $, is not of a device, and is not derived by a view")
+}
+
+/// A topic that a client may publish to.
+///
+/// # Errors
+/// It is none, or the node's own.
+pub fn client_topic(text: &str, reserved: &Reserved) -> Result<Topic, Problem> {
     if reserved.contains(text) {
-        return Err(wrong("topic", text, "a name that does not begin with $ and is not of a device"));
+        return Err(not_for_clients(text));
     }
     Topic::new(text).map_err(|e| illegal("topic", text, &e))
 }

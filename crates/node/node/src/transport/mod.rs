@@ -24,8 +24,8 @@ use tieline_dnp3::datagram::{DATAGRAM_OCTETS, whole_units};
 use tieline_dnp3::lean::{Carrier, Side};
 use tieline_net::tls::{TlsError, TlsFiles};
 use tieline_net::{
-    ConnectOver, Datagrams, ListenConfig, ListenOver, Listener, Marks, Owner, SerialConfig, Session, Shard, Target,
-    TlsConnect, TlsListen, UdpConnect, UdpListen, keep_connected,
+    ClientSide, ConnectOver, Datagrams, ListenConfig, ListenOver, Listener, Marks, Owner, SerialConfig, Session, Shard,
+    Target, TlsConnect, TlsListen, UdpConnect, UdpListen, keep_connected,
 };
 
 /// Silence after which a UDP peer's session ends, unless the configuration says.
@@ -188,7 +188,8 @@ impl Transport {
                 let over = match &self.over {
                     Over::Tcp => ConnectOver::Tcp,
                     Over::Tls(TlsOptions { files, name }) => {
-                        ConnectOver::Tls(TlsConnect { tls: shelf.load(files)?, name: name.clone() })
+                        let tls = ClientSide::Renewed(shelf.load(files)?);
+                        ConnectOver::Tls(TlsConnect { tls, name: name.clone() })
                     }
                     Over::Udp(UdpOptions { local, .. }) => ConnectOver::Udp(UdpConnect { datagrams, local: *local }),
                     Over::Serial(config) => ConnectOver::Serial(*config),

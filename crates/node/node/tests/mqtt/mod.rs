@@ -1,9 +1,14 @@
 //! MQTT clients of a node, packet by packet: what the server does between connections and between clients.
 
+mod conditions;
+mod declared;
 mod groups;
 mod peer;
+mod reasons;
 mod retained;
+mod selectors;
 mod sessions;
-
+mod statistics;
 mod subscriptions;
+mod watchers;
 mod wills;

@@ -125,7 +125,7 @@ impl Peer {
     }
 
     /// The next packet that is no message.
-    fn answer(&mut self) -> Packet {
+    pub fn answer(&mut self) -> Packet {
         loop {
             match self.read().expect("the connection ended") {
                 packet @ Packet::Publish(_) => self.early.push_back(packet),
@@ -263,7 +263,7 @@ impl Peer {
         while self.next().is_some() {}
     }
 
-    fn packet_id(&mut self) -> PacketId {
+    pub fn packet_id(&mut self) -> PacketId {
         self.last_id += 1;
         PacketId::new(self.last_id).unwrap()
     }

@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tieline_net::tls::ShownCertificate;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -18,8 +19,6 @@ use tokio_rustls::server::TlsStream;
 
 /// Connections that are served at one time; one more waits here and the next ones in the kernel.
 const CONNECTIONS_MAX: usize = 1024;
-/// Handshakes at one time.
-const HANDSHAKES_MAX: usize = 64;
 /// How long a handshake may take.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -55,6 +54,7 @@ pub struct Limited {
     listener: TcpListener,
     places: Places,
     tls: Option<TlsSource>,
+    /// Those under way: as many as have places.
     handshakes: JoinSet<Option<(Connection, SocketAddr)>>,
 }
 
@@ -78,18 +78,18 @@ impl Listener for Limited {
 
     async fn accept(&mut self) -> (Connection, SocketAddr) {
         loop {
-            let room = self.handshakes.len() < HANDSHAKES_MAX;
-            let (listener, places) = (&mut self.listener, &self.places);
-            let accepted = tokio::select! {
+            let (listener, places) = (&mut self.listener, &self.places.0);
+            let has_room = places.available_permits() > 0;
+            let (stream, peer) = tokio::select! {
                 Some(done) = self.handshakes.join_next() => match done {
                     Ok(Some(ready)) => return ready,
                     Ok(None) | Err(_) => continue,
                 },
-                accepted = Listener::accept(listener), if room => accepted,
+                _ = places.acquire(), if !has_room => continue,
+                accepted = Listener::accept(listener), if has_room => accepted,
             };
-            let (stream, peer) = accepted;
             // Nobody closes the semaphore.
-            let place = Arc::clone(&places.0).acquire_owned().await.ok();
+            let place = Arc::clone(places).acquire_owned().await.ok();
             // Without this, answers in two writes wait for the peer's delayed acknowledgement.
             let _ = stream.set_nodelay(true);
             match self.tls.as_ref().and_then(|tls| tls()) {
@@ -127,6 +127,17 @@ pub async fn shake(stream: TcpStream, peer: SocketAddr, config: Arc<ServerConfig
 pub struct Connection {
     stream: Stream,
     _place: Option<OwnedSemaphorePermit>,
+}
+
+impl Connection {
+    /// The certificate that the peer has shown, where it was asked for one.
+    #[must_use]
+    pub fn certificate(&self) -> Option<ShownCertificate> {
+        match &self.stream {
+            Stream::Plain(_) => None,
+            Stream::Tls(stream) => ShownCertificate::read(stream.get_ref().1.peer_certificates()?.first()?),
+        }
+    }
 }
 
 #[derive(Debug)]

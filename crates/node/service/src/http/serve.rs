@@ -11,6 +11,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tower_service::Service;
 
@@ -19,7 +20,8 @@ pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// With HTTP/2, a peer that says nothing for so long is asked whether it is there, and given up after as long again.
 const PING_EVERY: Duration = Duration::from_secs(30);
 
-/// Serves until `closed`, then until all requests are answered. Handlers find the peer's address in [`ConnectInfo`].
+/// Serves until `closed`, then until all requests are answered. Handlers find the peer's address in [`ConnectInfo`],
+/// and a certificate that it has shown in an extension, `Arc<ShownCertificate>`.
 pub async fn serve(listener: Limited, router: Router, closed: impl Future<Output = ()>) {
     serve_within(HEAD_TIMEOUT, listener, router, closed).await;
 }
@@ -49,9 +51,13 @@ async fn converse(
     builder: &Builder<TokioExecutor>,
     watcher: hyper_util::server::graceful::Watcher,
 ) {
+    let certificate = connection.certificate().map(Arc::new);
     let service = service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(peer));
+        if let Some(certificate) = &certificate {
+            request.extensions_mut().insert(Arc::clone(certificate));
+        }
         router.clone().call(request)
     });
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(connection), service);

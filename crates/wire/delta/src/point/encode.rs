@@ -54,9 +54,17 @@ impl PointEncoder {
         }
         let units = passed / unit.micros();
         let is_long = |residual: i64| varint::len(varint::zigzag(residual)) > 1;
+        if !is_long(units.wrapping_sub(step)) {
+            return (unit, step);
+        }
+        // A coarser unit pays at once, where the time before fits it too: one odd time does not set the pace of all.
+        let coarser = Unit::of(passed).min(Unit::of(self.passed));
+        if coarser > unit {
+            return (coarser, passed / coarser.micros());
+        }
         // A change of step is said once and pays when the pace lasts: two alike in a row.
         let lasts = !is_long(passed.wrapping_sub(self.passed) / unit.micros());
-        if is_long(units.wrapping_sub(step)) && lasts { (unit, units) } else { (unit, step) }
+        if lasts { (unit, units) } else { (unit, step) }
     }
 }
 

@@ -47,8 +47,8 @@ impl PointState {
     }
 }
 
-/// What times are counted in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What times are counted in, the finest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Unit {
     Micros,
     Millis,

@@ -98,3 +98,28 @@ fn what_a_point_cannot_be_is_refused() {
     assert!(PointState::parse(&[0x18, 0], 3).is_err());
     assert!(PointState::parse(&[0x00, 0, 0], 3).is_err());
 }
+
+/// The node stamps what a device has not: microseconds once, and milliseconds ever after.
+#[test]
+fn a_finer_stamp_does_not_make_all_that_follow_longer() {
+    let check = |first_micros: i64, apart_millis: &[i64], octets_max: usize| {
+        let mut micros = 1_700_000_000_000_000;
+        let point =
+            |micros: i64| Point { value: Value::Int(7), time: Timestamp::from_micros(micros), ..Point::default() };
+        let mut encoder = PointEncoder::new(&point(micros + first_micros));
+        let mut octets = Vec::new();
+        for at in 0..100 {
+            micros += apart_millis[at % apart_millis.len()] * 1000;
+            let before = encoder.next(&point(micros));
+            let mut delta = Vec::new();
+            assert!(before.diff(encoder.state(), &mut delta));
+            octets.push(delta.len());
+        }
+        let most = octets[3..].iter().max().copied();
+        assert!(most <= Some(octets_max), "{first_micros} µs, {apart_millis:?}: {octets:?}");
+    };
+    check(123_456, &[1000], 1);
+    check(123_456, &[1003, 998, 1001, 995], 2);
+    check(1, &[20_000, 20_031, 19_990], 2);
+    check(0, &[60_000, 61_000, 59_000, 62_000], 2);
+}

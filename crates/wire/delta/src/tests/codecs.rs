@@ -137,5 +137,5 @@ fn a_codec_of_ones_own_has_a_number_and_a_name() {
     check(15, "other", Ok(()));
     assert!(codecs.set().contains(CodecSet::of(CodecId(8)).with(CodecSet::of(CodecId(15)))));
     codecs.retain(CodecSet::of(CodecId(8)));
-    assert_eq!(codecs.set(), CodecSet::POINT.with(CodecSet::BATCH).with(CodecSet::of(CodecId(8))));
+    assert_eq!(codecs.set(), CodecSet::POINT.with(CodecSet::of(CodecId(8))));
 }

@@ -7,7 +7,7 @@ fn both_sides_agree_on_what_both_know() {
         assert_eq!(codecs.offer(codecs.agree(offer)).as_deref(), expect, "{offer}");
     };
     check("point", Some("point"));
-    check("point , batch", Some("point,batch"));
+    check("point , batch", Some("point"));
     check("vcdiff,point", Some("point"));
     check("batch", None);
     check("vcdiff", None);

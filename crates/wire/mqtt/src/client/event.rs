@@ -3,6 +3,7 @@
 use crate::{Binary, Message, PacketId, Properties, Qos, ReasonCode, SubscriptionId, Text, Version, Will};
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::num::NonZeroU16;
 use core::time::Duration;
 
 /// How a client connects, and its limits.
@@ -125,6 +126,8 @@ pub struct Received {
     pub retain: bool,
     /// The subscriptions that it matches, where they have identifiers.
     pub subscription_ids: Vec<SubscriptionId>,
+    /// The topic alias that it came with.
+    pub alias: Option<NonZeroU16>,
     pub(crate) packet_id: Option<PacketId>,
 }
 

@@ -345,7 +345,7 @@ impl Machine for ClientSession {
         if let ClientEvent::Message(Received { packet_id: Some(packet_id), .. }) = &event
             && self.is_open()
         {
-            self.incoming.acknowledge(self.config.version, *packet_id, ReasonCode::Success, &mut self.control);
+            self.incoming.acknowledge(self.config.version, *packet_id, ReasonCode::Success, "", &mut self.control);
         }
         Some(event)
     }

@@ -114,12 +114,14 @@ impl ClientSession {
         }
         let id_of = |property| if let Property::SubscriptionIdentifier(id) = property { Some(id) } else { None };
         let subscription_ids = publish.properties.iter().filter_map(id_of).collect();
+        let alias = publish.properties.topic_alias();
         let properties = publish.properties.filtered(travels);
         self.events.push_back(ClientEvent::Message(Received {
             message: Message { topic, payload: publish.payload, properties, received: now.mono },
             qos: publish.guarantee.qos(),
             retain: publish.retain,
             subscription_ids,
+            alias,
             packet_id: publish.guarantee.packet_id(),
         }));
         Ok(())

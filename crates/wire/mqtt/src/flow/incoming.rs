@@ -1,7 +1,8 @@
 //! Messages that arrive: acknowledged in the order in which they came, and QoS 2 ones only once.
 
-use super::{emit_ack, rest};
+use super::{emit_ack, emit_ack_because, rest};
 use crate::{Guarantee, Packet, PacketId, Qos, ReasonCode, Version};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -30,6 +31,8 @@ struct Waiting {
     packet_id: PacketId,
     qos: Qos,
     answer: Option<ReasonCode>,
+    /// Why it was refused, in words; often empty.
+    words: Box<str>,
 }
 
 impl Incoming {
@@ -50,21 +53,28 @@ impl Incoming {
         if self.under_way() >= max {
             return Arrival::TooMany;
         }
-        self.waiting.push_back(Waiting { packet_id, qos, answer: None });
+        self.waiting.push_back(Waiting { packet_id, qos, answer: None, words: Box::default() });
         Arrival::New
     }
 
-    /// The owner has taken (or refused) a message: answers it and all that waited behind it.
-    pub(crate) fn acknowledge(&mut self, version: Version, packet_id: PacketId, reason: ReasonCode, out: &mut Vec<u8>) {
+    /// The owner has taken a message, or refused it with words that fit: answers it and all that waited behind it.
+    pub(crate) fn acknowledge(
+        &mut self,
+        version: Version,
+        packet_id: PacketId,
+        reason: ReasonCode,
+        words: &str,
+        out: &mut Vec<u8>,
+    ) {
         let unanswered = self.waiting.iter_mut().find(|w| w.packet_id == packet_id && w.answer.is_none());
         let Some(waiting) = unanswered else { return };
-        waiting.answer = Some(reason);
-        while let Some(Waiting { packet_id, qos, answer: Some(reason) }) = self.waiting.front() {
+        (waiting.answer, waiting.words) = (Some(reason), words.into());
+        while let Some(Waiting { packet_id, qos, answer: Some(reason), words }) = self.waiting.front() {
             match qos {
                 Qos::AtMostOnce => {}
-                Qos::AtLeastOnce => emit_ack(Packet::Puback, version, *packet_id, *reason, out),
+                Qos::AtLeastOnce => emit_ack_because(Packet::Puback, version, *packet_id, *reason, words, out),
                 Qos::ExactlyOnce => {
-                    emit_ack(Packet::Pubrec, version, *packet_id, *reason, out);
+                    emit_ack_because(Packet::Pubrec, version, *packet_id, *reason, words, out);
                     // [MQTT-4.3.3-8] and figure 4.3: an error in PUBREC ends the exchange. 3.1.1 knows no errors.
                     if !reason.is_error() || version == Version::V311 {
                         self.held.push(*packet_id);

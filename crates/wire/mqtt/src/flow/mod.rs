@@ -6,7 +6,7 @@ mod outgoing;
 pub(crate) use incoming::{Arrival, Incoming};
 pub(crate) use outgoing::{Completion, Outgoing, OutgoingLimits, Polled};
 
-use crate::{Ack, Packet, PacketId, ReasonCode, Version};
+use crate::{Ack, Packet, PacketId, Property, ReasonCode, Text, Version};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -20,6 +20,19 @@ fn rest<T>(queue: &mut VecDeque<T>) {
 
 /// Appends a step of an exchange to `out`. Without words it is short enough for any peer.
 fn emit_ack(wrap: fn(Ack) -> Packet, version: Version, packet_id: PacketId, reason: ReasonCode, out: &mut Vec<u8>) {
-    // Four octets at most: never longer than MQTT can say.
-    let _ = wrap(Ack::new(packet_id, reason)).emit(version, out);
+    emit_ack_because(wrap, version, packet_id, reason, "", out);
+}
+
+/// The same with words for 5.0, which the caller knows to fit.
+fn emit_ack_because(
+    wrap: fn(Ack) -> Packet,
+    version: Version,
+    packet_id: PacketId,
+    reason: ReasonCode,
+    words: &str,
+    out: &mut Vec<u8>,
+) {
+    let told = (!words.is_empty() && version == Version::V5).then(|| Property::ReasonString(Text::truncated(words)));
+    // Some octets and a text: never longer than MQTT can say.
+    let _ = wrap(Ack { packet_id, reason, properties: told.into_iter().collect() }).emit(version, out);
 }

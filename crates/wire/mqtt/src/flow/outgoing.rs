@@ -107,6 +107,21 @@ impl Outgoing {
         dropped
     }
 
+    /// Drops the messages that wait and were never sent, but for those that may stay; how many went.
+    pub(crate) fn keep_only(&mut self, mut may_stay: impl FnMut(&Delivery) -> bool) -> u64 {
+        let mut gone = 0;
+        for Pending { delivery, token } in core::mem::take(&mut self.pending) {
+            if may_stay(&delivery) {
+                self.pending.push_back(Pending { delivery, token });
+                continue;
+            }
+            gone += 1;
+            self.pending_octets = self.pending_octets.saturating_sub(weight(&delivery));
+            self.loose -= usize::from(delivery.qos == Qos::AtMostOnce);
+        }
+        gone
+    }
+
     fn queue(&mut self, delivery: Delivery, token: u64) {
         self.pending_octets += weight(&delivery);
         self.loose += usize::from(delivery.qos == Qos::AtMostOnce);

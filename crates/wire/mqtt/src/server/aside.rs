@@ -21,9 +21,13 @@ impl ServerSession {
         self.config.topic_alias_out_max.saturating_add(1)..=self.link.alias_max
     }
 
-    /// Answers a SUBSCRIBE as `suback` does, with a user property.
-    pub fn suback_agreeing(&mut self, packet_id: PacketId, reasons: &[ReasonCode], agreed: (Text, Text)) {
-        let properties = [Property::UserProperty(agreed)].into_iter().collect();
+    /// Answers a SUBSCRIBE as `suback_because` does, with a user property. Words go where the client takes no packet
+    /// with both.
+    pub fn suback_agreeing(&mut self, packet_id: PacketId, reasons: &[ReasonCode], text: &str, agreed: (Text, Text)) {
+        let others = reasons.len() + agreed.0.len() + agreed.1.len();
+        let text = if self.may_tell(text, others) { text } else { "" };
+        let words = self.reason_text(text, others);
+        let properties = words.with(&Property::UserProperty(agreed));
         self.answer(&Packet::Suback(Suback { packet_id, properties, reasons: reasons.to_vec() }));
     }
 }

@@ -7,6 +7,9 @@ use core::time::Duration;
 pub struct ServerConfig {
     /// Time from the transport to a whole CONNECT; then the connection is closed.
     pub connect_timeout: Duration,
+    /// Time from the first octet of a packet to its last, with a second more for each 128 octets that it has; then the
+    /// client is disconnected with 0x8D.
+    pub packet_timeout: Duration,
     /// The largest CONNECT, in octets; larger ones are closed on.
     pub connect_octets_max: u32,
     /// The largest packet after that, in octets; larger ones are disconnected with 0x95. What is taken is delivered:
@@ -36,6 +39,7 @@ impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             connect_timeout: Duration::from_secs(10),
+            packet_timeout: Duration::from_secs(60),
             connect_octets_max: 65_536,
             packet_octets_max: 1_048_576,
             receive_max: 64,

@@ -129,7 +129,7 @@ impl ServerSession {
     }
 
     pub(super) fn turn_away(&mut self, reason: ReasonCode, text: &str) {
-        self.turn_away_with(reason, self.reason_text(text, 16));
+        self.turn_away_with(reason, self.reason_text(text, 0));
     }
 
     pub(super) fn turn_away_with(&mut self, reason: ReasonCode, properties: Properties) {

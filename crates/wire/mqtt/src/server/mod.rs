@@ -12,10 +12,12 @@
 //! While the owner has a CONNECT to answer, what the client sends ahead (section 3.1.4 lets it) waits, up to
 //! `connect_octets_max`. No input is taken while [`CONTROL_OCTETS_MAX`] octets of answers wait to be sent.
 
+mod answers;
 mod aside;
 mod auth;
 mod config;
 mod connect;
+mod deadline;
 mod event;
 mod receive;
 mod state;
@@ -30,8 +32,8 @@ pub use state::{AwayLimits, SessionState};
 
 use crate::flow::{OutgoingLimits, Polled};
 use crate::message::{Aliases, Delivery, Numbered};
-use crate::{DecodeError, Decoder, Disconnect, Packet, PacketId, PacketType, Properties, Property, ReasonCode};
-use crate::{Suback, Text, Unsuback, Version};
+use crate::{DecodeError, Decoder, Disconnect, Packet, PacketType, Properties, ReasonCode};
+use crate::{Text, Version};
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -39,7 +41,6 @@ use alloc::vec::Vec;
 use auth::Method;
 use bytes::{Buf, BytesMut};
 use core::fmt;
-use core::time::Duration;
 use tieline_core::{Instant, Machine, Now};
 
 /// Octets of answers that may wait to be sent before no more input is taken.
@@ -91,6 +92,8 @@ struct Link {
     packet_octets_max: u32,
     keep_alive_s: u16,
     last_packet: Instant,
+    /// When the packet began that is not whole.
+    packet_began: Option<Instant>,
     session_expiry_s: u32,
     /// The window that the client asked for.
     receive_max: u16,
@@ -148,42 +151,6 @@ impl ServerSession {
             link: Link::default(),
             state: SessionState::default(),
             counters: ServerCounters::default(),
-        }
-    }
-
-    /// Answers a SUBSCRIBE: one reason a subscription, in their order.
-    pub fn suback(&mut self, packet_id: PacketId, reasons: &[ReasonCode]) {
-        self.suback_because(packet_id, reasons, "");
-    }
-
-    /// The same with words, which the client is told where it wants them and takes a packet with them.
-    pub fn suback_because(&mut self, packet_id: PacketId, reasons: &[ReasonCode], text: &str) {
-        let words = if self.link.problem_information { text } else { "" };
-        let (properties, reasons) = (self.reason_text(words, reasons.len() + 16), reasons.to_vec());
-        self.answer(&Packet::Suback(Suback { packet_id, properties, reasons }));
-    }
-
-    /// Answers an UNSUBSCRIBE: one reason a filter, in their order.
-    pub fn unsuback(&mut self, packet_id: PacketId, reasons: &[ReasonCode]) {
-        let (properties, reasons) = (Properties::default(), reasons.to_vec());
-        self.answer(&Packet::Unsuback(Unsuback { packet_id, properties, reasons }));
-    }
-
-    /// Sends an answer whose length the client decides, unless it takes no packet that long ([MQTT-3.1.2-24]): then
-    /// the exchange cannot be finished.
-    fn answer(&mut self, packet: &Packet) {
-        if self.fits(packet) { self.send(packet) } else { self.disconnect(ReasonCode::PacketTooLarge, "") }
-    }
-
-    fn fits(&self, packet: &Packet) -> bool {
-        u32::try_from(packet.len(self.link.version)).is_ok_and(|octets| octets <= self.link.packet_octets_max)
-    }
-
-    /// Answers a QoS 1 or 2 message, once it is safe, or with why it was not taken. The client is told in the order
-    /// in which its messages came ([MQTT-4.6.0-2]); 3.1.1 has no way to be told a refusal ([MQTT-3.3.5-2] there).
-    pub fn acknowledge(&mut self, packet_id: PacketId, reason: ReasonCode) {
-        if self.is_open() {
-            self.state.incoming.acknowledge(self.link.version, packet_id, reason, &mut self.control);
         }
     }
 
@@ -277,7 +244,7 @@ impl ServerSession {
 
     /// Ends the connection, once. `told` is what a 5.0 client is told.
     fn end(&mut self, cause: EndCause, told: Option<(ReasonCode, &str)>) {
-        let told = told.map(|(reason, text)| (reason, self.reason_text(text, 16)));
+        let told = told.map(|(reason, text)| (reason, self.reason_text(text, 0)));
         self.end_with(cause, told);
     }
 
@@ -299,13 +266,6 @@ impl ServerSession {
         self.decoder.reset();
         self.link.aliases.clear();
         self.link.numbered = None;
-    }
-
-    /// A reason in words, where there are any and the client takes a packet with them ([MQTT-3.14.2-3]).
-    fn reason_text(&self, text: &str, other_octets: usize) -> Properties {
-        let fits = usize::try_from(self.link.packet_octets_max).is_ok_and(|max| text.len() + other_octets <= max);
-        let words = (!text.is_empty() && fits).then(|| Property::ReasonString(Text::truncated(text)));
-        words.into_iter().collect()
     }
 
     /// The client broke a rule: it is told which, and the connection ends ([MQTT-4.13.1-1]).
@@ -370,8 +330,12 @@ impl ServerSession {
             return octets.len();
         }
         match self.decoder.feed(octets) {
-            Ok((used, None)) => used,
+            Ok((used, None)) => {
+                self.link.packet_began.get_or_insert(now.mono);
+                used
+            }
             Ok((used, Some(frame))) => {
+                self.link.packet_began = None;
                 self.counters.packets_in += 1;
                 self.link.last_packet = now.mono;
                 match self.phase {
@@ -391,12 +355,6 @@ impl ServerSession {
 
     fn broken_octets(&mut self, error: DecodeError) {
         self.broken(error.reason(), error.to_string());
-    }
-
-    fn keep_alive_deadline(&self) -> Option<Instant> {
-        // [MQTT-3.1.2-22]: one and a half times the keep alive.
-        let half_s = u64::from(self.link.keep_alive_s) * 3;
-        (self.is_open() && half_s > 0).then(|| self.link.last_packet + Duration::from_millis(half_s * 500))
     }
 
     fn count(&mut self, polled: Polled) -> bool {
@@ -440,17 +398,16 @@ impl Machine for ServerSession {
     }
 
     fn handle_timeout(&mut self, now: Now) {
+        if self.deadline().is_none_or(|deadline| deadline > now.mono) {
+            return;
+        }
         match self.phase {
-            Phase::Greeting { deadline } | Phase::Authenticating { deadline } if deadline <= now.mono => self.close(),
-            Phase::Open { .. } if self.keep_alive_deadline().is_some_and(|deadline| deadline <= now.mono) => {
-                self.end(EndCause::Silent, Some((ReasonCode::KeepAliveTimeout, "")));
+            Phase::Greeting { .. } | Phase::Authenticating { .. } => self.close(),
+            Phase::Open { .. } => {
+                let words = if self.link.packet_began.is_some() { "a packet was not whole in time" } else { "" };
+                self.end(EndCause::Silent, Some((ReasonCode::KeepAliveTimeout, words)));
             }
-            Phase::Idle
-            | Phase::Greeting { .. }
-            | Phase::Deciding
-            | Phase::Authenticating { .. }
-            | Phase::Open { .. }
-            | Phase::Closed => {}
+            Phase::Idle | Phase::Deciding | Phase::Closed => {}
         }
     }
 
@@ -479,11 +436,7 @@ impl Machine for ServerSession {
     }
 
     fn timeout(&self) -> Option<Instant> {
-        match self.phase {
-            Phase::Greeting { deadline } | Phase::Authenticating { deadline } => Some(deadline),
-            Phase::Open { .. } => self.keep_alive_deadline(),
-            Phase::Idle | Phase::Deciding | Phase::Closed => None,
-        }
+        self.deadline()
     }
 
     fn is_closed(&self) -> bool {

@@ -1,5 +1,6 @@
 //! What of a session outlives its connections.
 
+use super::ServerSession;
 use crate::flow::{Incoming, Outgoing, OutgoingLimits};
 use crate::message::Delivery;
 
@@ -28,6 +29,12 @@ impl SessionState {
         self.outgoing.push_away(delivery, tag, OutgoingLimits { messages, octets })
     }
 
+    /// Drops the messages that wait but for those that may stay, as when rights have changed, and says how many went.
+    /// What was sent and not acknowledged is completed all the same.
+    pub fn keep_only(&mut self, may_stay: impl FnMut(&Delivery) -> bool) -> u64 {
+        self.outgoing.keep_only(may_stay)
+    }
+
     /// Messages that wait, and QoS 1 and 2 messages that were sent and are not acknowledged.
     #[must_use]
     pub fn backlog(&self) -> (usize, usize) {
@@ -44,5 +51,12 @@ impl SessionState {
     /// of each: what waited, and what was sent with QoS 1 and not acknowledged.
     pub fn undelivered(self) -> impl Iterator<Item = (u64, Delivery)> {
         self.outgoing.undelivered()
+    }
+}
+
+impl ServerSession {
+    /// As [`SessionState::keep_only`], while the client is here.
+    pub fn keep_only(&mut self, may_stay: impl FnMut(&Delivery) -> bool) -> u64 {
+        self.state.keep_only(may_stay)
     }
 }

@@ -8,6 +8,7 @@ mod round_trip;
 mod server;
 mod statements;
 mod vectors;
+mod words;
 
 use crate::{Decoder, Packet, Version};
 use alloc::vec::Vec;

@@ -196,6 +196,32 @@ fn mqtt_3_1_2_22_keep_alive() {
 }
 
 #[test]
+fn a_packet_that_trickles_ends_whatever_the_keep_alive() {
+    // Keep alive 0, and a PUBLISH of 1280 octets of which one comes at a time.
+    let mut bench = Bench::open(ServerConfig::default(), "10 0e 0004 4d515454 05 02 0000 00 0001 63");
+    bench.sent();
+    bench.give("30 80 0a 00");
+    for _ in 0..69 {
+        bench.later(1000);
+        assert!(bench.give("01").is_none() && !bench.session.is_closed());
+    }
+    bench.later(999);
+    assert!(!bench.session.is_closed());
+    bench.later(1);
+    assert!(matches!(&bench.sent()[..], [Packet::Disconnect(d)] if d.reason == ReasonCode::KeepAliveTimeout));
+    // One that comes to its end leaves the next its time.
+    let mut bench = Bench::open(ServerConfig::default(), "10 0e 0004 4d515454 05 02 0000 00 0001 63");
+    for _ in 0..3 {
+        bench.give("c0");
+        bench.later(59_000);
+        bench.give("00");
+        assert_eq!(bench.sent().last(), Some(&Packet::Pingresp));
+    }
+    bench.later(1_000_000);
+    assert!(!bench.session.is_closed());
+}
+
+#[test]
 fn mqtt_3_14_4_3_disconnect_and_the_will() {
     for (octets, cause, publish_will) in [
         ("e0 00", ReasonCode::Success, false),
@@ -312,6 +338,27 @@ fn deliveries_keep_to_the_clients_window() {
     assert_eq!(bench.session.backlog(), (0, 0));
     bench.give("50 02 0002");
     assert_eq!(bench.sent(), [Packet::Pubrel(Ack::new(id(2), ReasonCode::PacketIdentifierNotFound))]);
+}
+
+#[test]
+fn what_waits_may_be_withheld_and_what_was_sent_is_completed() {
+    let mut bench = Bench::v5(ServerConfig { in_flight_max: 1, ..ServerConfig::default() });
+    for (topic, qos) in [
+        ("closed", Qos::AtLeastOnce),
+        ("closed", Qos::ExactlyOnce),
+        ("open", Qos::AtLeastOnce),
+        ("closed", Qos::AtLeastOnce),
+    ] {
+        bench.session.deliver(delivery(&message(topic, b"x"), qos)).unwrap();
+    }
+    assert_eq!(bench.sent().len(), 1);
+    let may_stay = |delivery: &Delivery| delivery.message.topic.as_str() == "open";
+    assert_eq!(bench.session.keep_only(may_stay), 2);
+    assert_eq!(bench.session.backlog(), (1, 1));
+    bench.give("40 02 0001");
+    assert_eq!(publish_of(&bench.sent()[0]).topic.as_str(), "open");
+    let mut state = bench.session.take_state();
+    assert_eq!((state.octets(), state.keep_only(|_| false), state.backlog()), (0, 0, (0, 1)));
 }
 
 #[test]

@@ -20,8 +20,8 @@ fn connect(properties: &str) -> Vec<u8> {
     [vec![0x10, u8::try_from(body.len()).unwrap()], body].concat()
 }
 
-struct Bench {
-    session: ServerSession,
+pub(super) struct Bench {
+    pub(super) session: ServerSession,
     now: Now,
 }
 
@@ -33,7 +33,7 @@ impl Bench {
     }
 
     /// A session of a client with these properties that was let in; what it was sent.
-    fn open(properties: &str, accept: Accept) -> (Self, Vec<Packet>) {
+    pub(super) fn open(properties: &str, accept: Accept) -> (Self, Vec<Packet>) {
         let mut bench = Self::new();
         assert!(matches!(bench.give(&connect(properties)), Some(ServerEvent::Connect(_))));
         bench.session.accept(bench.now, accept);
@@ -41,12 +41,12 @@ impl Bench {
         (bench, sent)
     }
 
-    fn give(&mut self, octets: &[u8]) -> Option<ServerEvent> {
+    pub(super) fn give(&mut self, octets: &[u8]) -> Option<ServerEvent> {
         assert_eq!(self.session.handle_input(self.now, octets), octets.len());
         self.session.poll_event()
     }
 
-    fn sent(&mut self) -> Vec<Packet> {
+    pub(super) fn sent(&mut self) -> Vec<Packet> {
         let mut out = Vec::new();
         while self.session.poll_transmit(self.now, &mut out) {}
         decode(Version::V5, u32::MAX, &[&out]).unwrap()

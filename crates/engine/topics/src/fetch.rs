@@ -1,0 +1,190 @@
+//! Topics that somebody asks for once: a page of them, from the front or from the end.
+
+use crate::browse::{Page, SCANNED_MAX, Snapshot};
+use crate::order::compare;
+use crate::tree::payload_octets;
+use crate::{Selector, TopicId, Tree, View};
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Bound;
+use tieline_core::{Filter, Topic};
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct Fetch {
+    /// Topics that this selects,
+    pub filter: Filter,
+    /// and this, where there is one.
+    pub select: Option<Selector>,
+    /// Levels below those of the filter before its first wildcard; topics that have more are passed over.
+    pub depth: Option<usize>,
+    /// Topics behind this one.
+    pub after: Option<Topic>,
+    /// Topics before this one.
+    pub before: Option<Topic>,
+    /// Whether the page ends where the topics end, and begins as far before as it reaches.
+    pub from_end: bool,
+    /// Topics of a page.
+    pub limit: usize,
+    /// Octets of the names and values of a page; the first topic is taken all the same.
+    pub octets_max: usize,
+    /// Whether values count.
+    pub values: bool,
+}
+
+impl Fetch {
+    /// All that a filter selects.
+    #[must_use]
+    pub fn new(filter: Filter) -> Self {
+        Self {
+            filter,
+            select: None,
+            depth: None,
+            after: None,
+            before: None,
+            from_end: false,
+            limit: usize::MAX,
+            octets_max: usize::MAX,
+            values: true,
+        }
+    }
+
+    fn wants(&self, topic: &str) -> bool {
+        self.filter.matches(topic) && self.select.as_ref().is_none_or(|select| select.matches(topic))
+    }
+}
+
+/// A page that grows.
+struct Growing<'a, M> {
+    fetch: &'a Fetch,
+    may: M,
+    tree: &'a Tree,
+    items: Vec<View<'a>>,
+    octets: usize,
+    scanned: usize,
+    /// Levels that a topic may have.
+    levels_max: usize,
+    /// The topic that was looked at last.
+    last: Option<&'a Topic>,
+}
+
+/// Where a walk goes on.
+enum Onward {
+    /// At the next topic.
+    Next,
+    /// Past all that lies below this path.
+    Past(String),
+    /// Nowhere: the page is full.
+    Full,
+}
+
+/// How far a walk went.
+enum Walked {
+    /// To where topics end, or those that are asked for.
+    ToTheEnd,
+    /// To a branch that is to be passed over.
+    To(String),
+    /// Until the page was full.
+    UntilFull,
+}
+
+impl Tree {
+    /// One page of what is asked for, in the order of the tree, of topics that `may` be seen. [`Page::after`] is the place
+    /// where the next page starts, or ends where pages are taken from the end; it is none when there are no more. A
+    /// page may be short, even empty, before that.
+    pub fn fetch<'a>(&'a self, fetch: &'a Fetch, may: impl Fn(&Topic) -> bool) -> Page<View<'a>> {
+        let walk = Snapshot::resume(fetch.filter.clone(), fetch.after.clone());
+        let levels_max = fetch.depth.map_or(usize::MAX, |depth| walk.prefix_levels().saturating_add(depth));
+        let (items, octets, scanned) = (Vec::new(), 0, 0);
+        let mut page = Growing { fetch, may, tree: self, items, octets, scanned, levels_max, last: None };
+        let ended = if fetch.from_end { page.fill_back(&walk) } else { page.fill(&walk) };
+        let after = if ended { None } else { page.last.map(|topic| topic.as_str().to_owned()) };
+        if fetch.from_end {
+            page.items.reverse();
+        }
+        Page { items: page.items, after }
+    }
+}
+
+impl<'a, M: Fn(&Topic) -> bool> Growing<'a, M> {
+    /// Walks on from the front; true where the end was reached.
+    fn fill(&mut self, walk: &Snapshot) -> bool {
+        let (tree, fetch) = (self.tree, self.fetch);
+        let mut from: Option<String> = None;
+        loop {
+            let start = from.as_deref().map_or_else(|| walk.start(), Bound::Included);
+            let is_over = |topic: &Topic| fetch.before.as_ref().is_some_and(|before| compare(topic, before).is_ge());
+            let mut branch = match self.walk(tree.order.range(start), |topic| is_over(topic) || walk.is_behind(topic)) {
+                Walked::ToTheEnd => return true,
+                Walked::UntilFull => return false,
+                Walked::To(branch) => branch,
+            };
+            // `/` sorts first, so U+0001 is the next after all that stands below a name.
+            branch.push('\u{1}');
+            from = Some(branch);
+        }
+    }
+
+    /// The same from the end.
+    fn fill_back(&mut self, walk: &Snapshot) -> bool {
+        let (tree, fetch) = (self.tree, self.fetch);
+        let mut to: Option<String> = None;
+        loop {
+            let outer = walk.end();
+            let end = match (&to, &fetch.before) {
+                (Some(to), _) => Bound::Included(to.as_str()),
+                (None, Some(before)) if !walk.is_behind(before) => Bound::Excluded(before.as_str()),
+                (None, Some(before)) if walk.is_ahead(before) => return true,
+                (None, _) => outer.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
+            };
+            let is_over = |topic: &Topic| fetch.after.as_ref().is_some_and(|after| compare(topic, after).is_le());
+            match self.walk(tree.order.range_back(end), |topic| is_over(topic) || walk.is_behind(topic)) {
+                Walked::ToTheEnd => return true,
+                Walked::UntilFull => return false,
+                Walked::To(branch) => to = Some(branch),
+            }
+        }
+    }
+
+    /// Takes topics one after the other, until one is over the end.
+    fn walk(&mut self, topics: impl Iterator<Item = (&'a Topic, u32)>, is_over: impl Fn(&Topic) -> bool) -> Walked {
+        for (topic, id) in topics {
+            if is_over(topic) {
+                break;
+            }
+            match self.look(topic, id) {
+                Onward::Next => {}
+                Onward::Past(branch) => return Walked::To(branch),
+                Onward::Full => return Walked::UntilFull,
+            }
+        }
+        Walked::ToTheEnd
+    }
+
+    /// Takes a topic, where it is asked for and there is room.
+    fn look(&mut self, topic: &'a Topic, id: u32) -> Onward {
+        if self.items.len() == self.fetch.limit.max(1) || self.scanned == SCANNED_MAX {
+            return Onward::Full;
+        }
+        self.scanned += 1;
+        if let Some((end, _)) = topic.match_indices('/').nth(self.levels_max.saturating_sub(1))
+            && self.levels_max < usize::MAX
+        {
+            self.last = Some(topic);
+            return Onward::Past(topic.get(..end).unwrap_or_default().to_owned());
+        }
+        if self.fetch.wants(topic)
+            && (self.may)(topic)
+            && let Some(view) = self.tree.view(TopicId(id))
+        {
+            self.octets += topic.len() + if self.fetch.values { payload_octets(view.body) } else { 0 };
+            if self.octets > self.fetch.octets_max && !self.items.is_empty() {
+                return Onward::Full;
+            }
+            self.items.push(view);
+        }
+        self.last = Some(topic);
+        Onward::Next
+    }
+}

@@ -1,0 +1,197 @@
+//! Topics that keep their last events, to be asked for by number and by time.
+
+use crate::TopicId;
+use crate::tree::payload_octets;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
+use hashbrown::HashMap;
+use tieline_core::{Body, Timestamp};
+
+/// What an event costs besides its value.
+const EVENT_OCTETS: usize = 96;
+
+/// What a topic keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keep {
+    /// So many of the last events.
+    pub events: usize,
+    /// Those that are no older than the last by so much.
+    pub span: Option<Duration>,
+}
+
+/// One value that a topic has had.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// The version that it was.
+    pub seq: u64,
+    /// When the tree took it.
+    pub time: Timestamp,
+    /// The value.
+    pub body: Body,
+}
+
+/// Which events are asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Range {
+    /// Behind this one; without, the last that there are.
+    pub after: Option<u64>,
+    /// Not before.
+    pub from: Option<Timestamp>,
+    /// Not after.
+    pub to: Option<Timestamp>,
+    /// How many.
+    pub limit: usize,
+}
+
+/// The last events of topics.
+#[derive(Debug)]
+pub struct Series {
+    by_topic: HashMap<TopicId, VecDeque<Event>>,
+    octets: usize,
+    octets_max: usize,
+    dropped: u64,
+}
+
+impl Series {
+    /// Keeps `octets_max` octets of all topics; a topic that has no more room gives up its oldest events.
+    #[must_use]
+    pub fn new(octets_max: usize) -> Self {
+        Self { by_topic: HashMap::new(), octets: 0, octets_max, dropped: 0 }
+    }
+
+    /// A topic was given a value.
+    pub fn stored(&mut self, topic: TopicId, keep: &Keep, event: Event) {
+        let events = self.by_topic.entry(topic).or_default();
+        let oldest = keep.span.map(|span| before(event.time, span));
+        self.octets += weight(&event);
+        events.push_back(event);
+        let is_old = |first: &Event| oldest.is_some_and(|oldest| first.time < oldest);
+        while events.len() > keep.events || events.front().is_some_and(is_old) {
+            let Some(event) = events.pop_front() else { break };
+            self.octets -= weight(&event);
+        }
+        while self.octets > self.octets_max
+            && let Some(event) = events.pop_front()
+        {
+            self.octets -= weight(&event);
+            self.dropped += 1;
+        }
+    }
+
+    /// A topic has no value any more, and its events are forgotten.
+    pub fn cleared(&mut self, topic: TopicId) {
+        let events = self.by_topic.remove(&topic).into_iter().flatten();
+        self.octets -= events.map(|event| weight(&event)).sum::<usize>();
+    }
+
+    /// Events of a topic, oldest first.
+    #[must_use]
+    pub fn range(&self, topic: TopicId, range: &Range) -> Vec<&Event> {
+        let Some(events) = self.by_topic.get(&topic) else { return Vec::new() };
+        let within = |event: &&Event| {
+            range.after.is_none_or(|after| event.seq > after)
+                && range.from.is_none_or(|from| event.time >= from)
+                && range.to.is_none_or(|to| event.time <= to)
+        };
+        if range.after.is_some() || range.from.is_some() {
+            return events.iter().filter(within).take(range.limit).collect();
+        }
+        let mut last: Vec<&Event> = events.iter().rev().filter(within).take(range.limit).collect();
+        last.reverse();
+        last
+    }
+
+    /// Octets of all events.
+    #[must_use]
+    pub const fn octets(&self) -> usize {
+        self.octets
+    }
+
+    /// Events that were given up because there was no room.
+    #[must_use]
+    pub const fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}
+
+fn weight(event: &Event) -> usize {
+    EVENT_OCTETS + payload_octets(&event.body)
+}
+
+fn before(time: Timestamp, span: Duration) -> Timestamp {
+    Timestamp::from_micros(time.micros().saturating_sub_unsigned(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use proptest::prelude::*;
+
+    fn event(seq: u64, ms: i64, octets: usize) -> Event {
+        let body = Body::Opaque(Bytes::from(alloc::vec![b'x'; octets]));
+        Event { seq, time: Timestamp::from_millis(ms), body }
+    }
+
+    fn any_range() -> impl Strategy<Value = Range> {
+        let time = || proptest::option::of((0i64..3000).prop_map(Timestamp::from_millis));
+        (proptest::option::of(0u64..60), time(), time(), 1usize..10).prop_map(|(after, from, to, limit)| Range {
+            after,
+            from,
+            to,
+            limit,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_topic_keeps_its_last_events(
+            gaps in proptest::collection::vec((0i64..100, 0usize..40), 0..60),
+            most in 1usize..20,
+            span in proptest::option::of(1u64..500),
+            ranges in proptest::collection::vec(any_range(), 4),
+        ) {
+            let keep = Keep { events: most, span: span.map(Duration::from_millis) };
+            let mut series = Series::new(usize::MAX);
+            let (mut all, mut ms) = (Vec::new(), 0);
+            for (seq, (gap, octets)) in (1..).zip(gaps) {
+                ms += gap;
+                all.push(event(seq, ms, octets));
+                series.stored(TopicId(1), &keep, event(seq, ms, octets));
+                series.stored(TopicId(2), &keep, event(seq, ms, octets));
+            }
+            let oldest = span.map_or(i64::MIN, |span| ms - i64::try_from(span).unwrap());
+            let kept: Vec<&Event> = all.iter().filter(|event| event.time.millis() >= oldest).collect();
+            let kept = &kept[kept.len().saturating_sub(most)..];
+            for range in ranges {
+                let wanted: Vec<&Event> = kept.iter().copied().filter(|event| {
+                    range.after.is_none_or(|after| event.seq > after)
+                        && range.from.is_none_or(|from| event.time >= from)
+                        && range.to.is_none_or(|to| event.time <= to)
+                }).collect();
+                let first = range.after.is_some() || range.from.is_some();
+                let skipped = if first { 0 } else { wanted.len().saturating_sub(range.limit) };
+                let expect: Vec<&Event> = wanted.into_iter().skip(skipped).take(range.limit).collect();
+                prop_assert_eq!(series.range(TopicId(1), &range), expect);
+            }
+            prop_assert_eq!(series.octets(), 2 * kept.iter().map(|event| weight(event)).sum::<usize>());
+            series.cleared(TopicId(1));
+            series.cleared(TopicId(2));
+            prop_assert_eq!((series.octets(), series.range(TopicId(1), &Range { limit: 9, ..Range::default() }).len()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn a_topic_without_room_gives_up_its_oldest() {
+        let mut series = Series::new(3 * (EVENT_OCTETS + 10));
+        let keep = Keep { events: 100, span: None };
+        series.stored(TopicId(1), &keep, event(1, 0, 10));
+        for seq in 1..=4 {
+            series.stored(TopicId(2), &keep, event(seq, 0, 10));
+        }
+        let all = Range { limit: 9, ..Range::default() };
+        let kept = |topic| series.range(TopicId(topic), &all).iter().map(|event| event.seq).collect::<Vec<_>>();
+        assert_eq!((kept(1), kept(2), series.dropped()), (alloc::vec![1], alloc::vec![3, 4], 2));
+    }
+}

@@ -1,0 +1,32 @@
+//! What is known of a session from outside.
+
+use super::Session;
+use crate::Traffic;
+use crate::line::Line;
+use crate::tls::ShownCertificate;
+use tieline_core::Machine;
+
+impl<M: Machine> Session<M> {
+    /// Whether there is a connection, and it has taken all that it was given.
+    pub fn is_clear(&self) -> bool {
+        self.0.line.borrow().as_ref().is_some_and(Line::is_clear)
+    }
+
+    /// Whether there is a connection.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.0.line.borrow().is_some()
+    }
+
+    /// The certificate that the peer of the connection has shown; read anew at each call.
+    #[must_use]
+    pub fn certificate(&self) -> Option<ShownCertificate> {
+        self.0.line.borrow().as_ref()?.certificate()
+    }
+
+    /// What the session has moved so far.
+    #[must_use]
+    pub fn traffic(&self) -> Traffic {
+        self.0.traffic.get()
+    }
+}

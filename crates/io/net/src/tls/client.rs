@@ -1,0 +1,114 @@
+//! Whom a client trusts and who it is, from files that are read once: for programs that come, ask and go.
+
+use super::certificate::read_certificates;
+use super::files::{keep, own, read_key};
+use super::verify::check_pinned;
+use super::{TlsError, TlsFault};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::sign::SingleCertAndKey;
+use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What stands for a file's name where none was given.
+const SYSTEM: &str = "the certificates of the system";
+const EXPECTED: &str = "certificates of authorities, or the server's own";
+
+/// What the connections of a client are made with.
+#[derive(Clone, Debug)]
+pub struct ClientTls(Arc<ClientConfig>);
+
+impl ClientTls {
+    /// Reads the files. `trusted` holds certificates of authorities, or servers' own; none stands for the authorities
+    /// that the machine trusts. `identity` is a certificate and its key.
+    ///
+    /// # Errors
+    /// Everything that is wrong in them.
+    pub fn load(trusted: Option<&Path>, identity: Option<(&Path, &Path)>) -> Result<Self, TlsError> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let mut faults = Vec::new();
+        let listed = trusted.map_or(Some(Vec::new()), |file| {
+            let read = keep(&mut faults, read_certificates(file))?;
+            Some(read.into_iter().map(|(der, _)| der).collect())
+        });
+        let own = identity.and_then(|(certificate, file)| {
+            let chain = keep(&mut faults, read_certificates(certificate));
+            let key = keep(&mut faults, read_key(file));
+            let own = chain.zip(key).map(|(chain, key)| own(&provider, (certificate, chain), (file, key)));
+            keep(&mut faults, own?)
+        });
+        let Some(listed) = listed.filter(|_| faults.is_empty()) else { return Err(TlsError(faults)) };
+        let unusable = |error: &dyn std::fmt::Display| {
+            let file = trusted.unwrap_or(Path::new(SYSTEM));
+            TlsError(vec![TlsFault::new(file, format!("none that can be trusted ({error})"), EXPECTED)])
+        };
+        let mut roots = RootCertStore::empty();
+        let system = if trusted.is_none() { rustls_native_certs::load_native_certs().certs } else { Vec::new() };
+        roots.add_parsable_certificates(listed.iter().cloned().chain(system));
+        let vouched = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build();
+        let vouched = vouched.map_err(|error| unusable(&error))?;
+        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let config = config.map_err(|error| unusable(&error))?.dangerous();
+        let config = config.with_custom_certificate_verifier(Arc::new(ServerVerifier { listed, vouched }));
+        let mut config = match own {
+            Some(own) => config.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(own))),
+            None => config.with_no_client_auth(),
+        };
+        config.resumption = Resumption::disabled();
+        Ok(Self(Arc::new(config)))
+    }
+
+    /// The configuration of its connections.
+    #[must_use]
+    pub fn config(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.0)
+    }
+}
+
+/// Trusts a server whose own certificate is listed, whatever names it holds, and one that authorities vouch for.
+#[derive(Debug)]
+struct ServerVerifier {
+    listed: Vec<CertificateDer<'static>>,
+    vouched: Arc<WebPkiServerVerifier>,
+}
+
+impl ServerCertVerifier for ServerVerifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if self.listed.contains(end_entity) {
+            return check_pinned(end_entity, &self.listed, &[], now).map(|()| ServerCertVerified::assertion());
+        }
+        self.vouched.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.vouched.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.vouched.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.vouched.supported_verify_schemes()
+    }
+}

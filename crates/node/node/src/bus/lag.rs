@@ -1,0 +1,179 @@
+//! How far sessions are behind: what waits for each, and since when its socket does not take all that is due.
+
+use super::client::Client;
+use super::pump::Pump;
+use super::state::{Bus, Subscriber};
+use std::time::Duration;
+use tieline_core::Instant;
+
+/// What is shown of a client.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionView {
+    /// Its identifier.
+    pub client: String,
+    /// Its subscriptions, shared ones not among them.
+    pub subscriptions: usize,
+    /// Topics and messages that wait for it.
+    pub waiting: usize,
+    /// Octets that are made and wait for its socket; values of topics are made when the socket takes them.
+    pub waiting_octets: usize,
+    /// How long its socket has not taken all that was due.
+    pub late: Duration,
+    /// Whether its socket takes no octets at the moment.
+    pub blocked: bool,
+    /// Whether it has asked for deltas.
+    pub deltas: bool,
+    /// Messages, and groups of them, that it was sent over this connection.
+    pub messages_out: u64,
+    /// Octets that its socket took.
+    pub octets_out: u64,
+    /// Messages a second that it was sent over the last window.
+    pub messages_per_s: f64,
+    /// Octets a second.
+    pub octets_per_s: f64,
+    /// Values that it was never sent because a newer one came first.
+    pub conflated: u64,
+    /// Messages dropped because too many waited.
+    pub dropped: u64,
+}
+
+/// Who comes first among sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionOrder {
+    /// Those that are late the longest, then those that most waits for.
+    Lag,
+    /// Those that most waits for.
+    Waiting,
+    /// Those that are sent the most octets a second.
+    Rate,
+    /// Those of which the most values were replaced by newer ones.
+    Conflated,
+    /// Those of which the most messages were dropped.
+    Dropped,
+    /// By their identifier.
+    Client,
+}
+
+impl SessionOrder {
+    /// Their words.
+    pub const ALL: [(&'static str, Self); 6] = [
+        ("lag", Self::Lag),
+        ("waiting", Self::Waiting),
+        ("rate", Self::Rate),
+        ("conflated", Self::Conflated),
+        ("dropped", Self::Dropped),
+        ("client", Self::Client),
+    ];
+}
+
+/// How far all are behind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lag {
+    /// Clients whose socket has not taken all that was due.
+    pub sessions: usize,
+    /// Topics and messages that wait, for all clients.
+    pub waiting: usize,
+    /// Octets that are made and wait.
+    pub octets: usize,
+    /// The longest that a client is behind.
+    pub longest: Duration,
+}
+
+impl Pump {
+    /// A client's socket does not take all that is due, from now on or for longer already.
+    pub(super) fn begin_late(&mut self, now: Instant, key: usize, generation: u64) {
+        let known = self.late.entry(key).or_insert((generation, now));
+        if known.0 != generation {
+            *known = (generation, now);
+        }
+    }
+
+    /// It has taken all.
+    pub(super) fn end_late(&mut self, key: usize) {
+        self.late.remove(&key);
+    }
+
+    /// Forgets clients that have gone.
+    pub(super) fn keep_late(&mut self, is_here: impl Fn(usize, u64) -> bool) {
+        self.late.retain(|key, (generation, _)| is_here(*key, *generation));
+    }
+
+    fn late_for(&self, now: Instant, key: usize, generation: u64) -> Duration {
+        let since = self.late.get(&key).filter(|(known, _)| *known == generation);
+        since.map_or(Duration::ZERO, |(_, since)| now.since(*since))
+    }
+}
+
+impl Bus {
+    /// How far all are behind.
+    #[must_use]
+    pub fn lag(&self, now: Instant) -> Lag {
+        let mut lag = Lag::default();
+        for (key, client) in self.each_client() {
+            let late = self.pump.late_for(now, key, client.generation);
+            lag.sessions += usize::from(!late.is_zero());
+            lag.longest = lag.longest.max(late);
+            lag.waiting += client.waiting();
+            lag.octets += waiting_octets(client);
+        }
+        lag
+    }
+
+    /// Clients that are connected, in an order, no more than `limit` and only those whose identifier holds `part`.
+    #[must_use]
+    pub fn sessions(&self, now: Instant, order: SessionOrder, limit: usize, part: &str) -> Vec<SessionView> {
+        let found = self.each_client().filter(|(_, client)| client.id.contains(part));
+        let mut ranked: Vec<_> = found.map(|(key, client)| (self.rank(now, order, key, client), client, key)).collect();
+        ranked.sort_unstable_by(|(a, one, _), (b, other, _)| b.cmp(a).then_with(|| str::cmp(&one.id, &other.id)));
+        ranked.truncate(limit);
+        ranked.into_iter().map(|(_, client, key)| self.session_view(now, key, client)).collect()
+    }
+
+    fn each_client(&self) -> impl Iterator<Item = (usize, &Client)> {
+        self.subscribers.iter().filter_map(|(key, subscriber)| match subscriber {
+            Subscriber::Client(client) => Some((key, &**client)),
+            Subscriber::Away(_) | Subscriber::Group(_) | Subscriber::Feed(_) => None,
+        })
+    }
+
+    /// The greater, the earlier a client comes.
+    fn rank(&self, now: Instant, order: SessionOrder, key: usize, client: &Client) -> [u64; 3] {
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let octets_out = client.session.traffic().octets_out;
+        match order {
+            SessionOrder::Lag => {
+                let late = self.pump.late_for(now, key, client.generation).as_micros();
+                [u64::try_from(late).unwrap_or(u64::MAX), number(client.waiting()), octets_out]
+            }
+            SessionOrder::Waiting => [number(client.waiting()), number(waiting_octets(client)), octets_out],
+            // A rate is positive: its bits are in its order.
+            SessionOrder::Rate => [self.rate_of(key, client.generation).octets_per_s.to_bits(), octets_out, 0],
+            SessionOrder::Conflated => [client.conflated(), client.dropped(), octets_out],
+            SessionOrder::Dropped => [client.dropped(), client.conflated(), octets_out],
+            SessionOrder::Client => [0; 3],
+        }
+    }
+
+    fn session_view(&self, now: Instant, key: usize, client: &Client) -> SessionView {
+        let (traffic, rate) = (client.session.traffic(), self.rate_of(key, client.generation));
+        SessionView {
+            client: client.id.to_string(),
+            subscriptions: self.tree.subscription_count(super::state::id_of(key)),
+            waiting: client.waiting(),
+            waiting_octets: waiting_octets(client),
+            late: self.pump.late_for(now, key, client.generation),
+            blocked: !client.session.is_clear(),
+            deltas: client.follower.is_some(),
+            messages_out: traffic.messages_out,
+            octets_out: traffic.octets_out,
+            messages_per_s: rate.messages_per_s,
+            octets_per_s: rate.octets_per_s,
+            conflated: client.conflated(),
+            dropped: client.dropped(),
+        }
+    }
+}
+
+fn waiting_octets(client: &Client) -> usize {
+    client.session.look(|wire| wire.waiting_octets() + wire.mqtt.queued_octets()) + client.log_octets()
+}

@@ -1,0 +1,82 @@
+//! Values that are set only if, and those that HTTP sets.
+
+use super::state::Bus;
+use crate::history::Receipt;
+use bytes::Bytes;
+use std::fmt;
+use tieline_core::{Body, Now, Topic, Update};
+use tieline_mqtt::{Message, Properties, Qos};
+use tieline_topics::{Condition, TreeError, Unmet};
+use tokio::sync::oneshot;
+
+/// Why a value was not set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PutError {
+    /// The payload is not what the topic may hold, or what it says of itself.
+    Format(String),
+    /// A condition is not met.
+    Unmet(Unmet),
+    /// The tree is full.
+    Full(TreeError),
+}
+
+impl fmt::Display for PutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Format(words) => f.write_str(words),
+            Self::Unmet(unmet) => unmet.fmt(f),
+            Self::Full(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for PutError {}
+
+impl Bus {
+    /// Whether all conditions of an update are met.
+    ///
+    /// # Errors
+    /// One is not, and was counted.
+    pub fn check_conditions(&mut self, topic: &Topic, conditions: &[Condition]) -> Result<(), Unmet> {
+        let unmet = conditions.iter().try_for_each(|condition| self.tree.check(topic, condition));
+        unmet.inspect_err(|_| self.counters.unmet += 1)
+    }
+
+    /// Sets a topic's value for HTTP where all conditions are met; no octets take it away. Gives the version, and a
+    /// receiver that hears whether history has stored it.
+    ///
+    /// # Errors
+    /// A condition is not met, or the tree is full; nothing has changed then.
+    pub fn put(
+        &mut self,
+        now: Now,
+        topic: Topic,
+        payload: Bytes,
+        conditions: &[Condition],
+    ) -> Result<(u64, oneshot::Receiver<bool>), PutError> {
+        self.check_conditions(&topic, conditions).map_err(PutError::Unmet)?;
+        let hears = self.publish(now, topic.clone(), payload, true)?;
+        Ok((self.tree.get(&topic).map_or(0, |view| view.version), hears))
+    }
+
+    /// Publishes for HTTP. The receiver hears whether history has stored it.
+    ///
+    /// # Errors
+    /// The payload is not what the topic may hold, or the tree is full.
+    pub fn publish(
+        &mut self,
+        now: Now,
+        topic: Topic,
+        payload: Bytes,
+        retain: bool,
+    ) -> Result<oneshot::Receiver<bool>, PutError> {
+        self.check_format(&topic, &payload, &Properties::default())?;
+        let (stored, hears) = oneshot::channel();
+        let update = Update { topic: topic.clone(), body: Body::Opaque(payload.clone()) };
+        let message = Message { topic, payload, properties: Properties::default(), received: now.mono };
+        self.apply_message(now, message, Qos::AtLeastOnce, retain, None).map_err(PutError::Full)?;
+        self.recorder.record(now, &update, Some(Receipt::Call(stored)));
+        self.work.notify_one();
+        Ok(hears)
+    }
+}
