@@ -31,6 +31,7 @@ class Node {
   updates = 0;
   rate = 0;
   dirty = new Set();
+  cleared = new Set();
   down = false;
 
   constructor(more) {
@@ -47,8 +48,16 @@ class Node {
     return entry;
   }
 
+  /** A point that is cleared is out of service: its device says nothing of it any more. */
+  clear(topic) {
+    this.topics.delete(topic);
+    this.cleared.add(topic);
+  }
+
   renew(device, p, now) {
     const topic = `${device.topic}/${p.name}`;
+    p.due = now + (p.period || 500);
+    if (this.cleared.has(topic)) return;
     const away = device.state === 'away' || device.state === 'garbage';
     const old = this.topics.get(topic)?.value;
     const v = away && old ? old.v : valueAt(device, p, now);
@@ -57,7 +66,6 @@ class Node {
       : { v, q: 'good', t: iso(now) };
     const { t: _a, ...before } = old ?? {};
     const { t: _b, ...after } = value;
-    p.due = now + (p.period || 500);
     if (JSON.stringify(before) === JSON.stringify(after)) return;
     this.put(topic, 'point', value);
     const rows = this.recorded.get(topic) ?? [];
@@ -221,7 +229,7 @@ function trouble(node, body) {
   if (body.state) node.setState(body.device, body.state);
   if ('mute' in body) node.devices.find((d) => d.topic === body.device).mute = body.mute;
   if (body.remove) {
-    node.topics.delete(body.remove);
+    node.clear(body.remove);
     for (const stream of node.streams) send(stream, { removed: [body.remove] });
   }
   if ('down' in body) node.down = body.down;
@@ -243,6 +251,20 @@ function live(node, query, res) {
   });
 }
 
+/** Two clients that keep up, and one that reads slowly. */
+function sessions(query) {
+  const one = (client, more) => ({
+    client, late_ms: 0, waiting: 0, waiting_octets: 0, blocked: false, deltas: false, subscriptions: 1, messages_per_s: 21.3, octets_per_s: 1940.2,
+    messages_out: 12_000, octets_out: 1_200_000, conflated: 0, dropped: 0, ...more,
+  });
+  const slow = one('wallboard', { late_ms: 2_400, waiting: 61, waiting_octets: 65_536, blocked: true, conflated: 3_104, dropped: 2 });
+  const all = [slow, one('historian', { deltas: true }), one('scada/primary', {})];
+  const part = query.get('client') ?? '';
+  const found = all.filter((s) => s.client.includes(part)).slice(0, Number(query.get('limit') ?? 100));
+  if (query.get('order') === 'client') found.sort((a, b) => (a.client < b.client ? -1 : 1));
+  return { sessions: found, connected: all.length, away: 1 };
+}
+
 function read(node, path, query) {
   const online = node.devices.filter((d) => d.state === 'online').length;
   if (path === '/v1/status') {
@@ -254,6 +276,12 @@ function read(node, path, query) {
   if (path === '/v1/topics') {
     const { items, next } = page([...node.topics.values()].filter(({ topic }) => matches(query.get('filter') ?? '#', topic)).sort(byTopic), 'topic', query);
     return { topics: items, next };
+  }
+  if (path === '/v1/sessions') return sessions(query);
+  if (path === '/v1/busiest') {
+    const busy = node.devices.flatMap((d) => d.points.filter((p) => p.period > 0).map((p) => ({ topic: `${d.topic}/${p.name}`, updates_per_s: 1000 / p.period })));
+    const topics = busy.sort((a, b) => b.updates_per_s - a.updates_per_s).slice(0, Number(query.get('limit') ?? 20));
+    return { window_s: 10, updates: 500, topics: topics.map((t) => ({ ...t, updates: 10, over: 0, octets: 900, octets_per_s: 90 })) };
   }
   if (path === '/v1/devices') return { devices: node.devices.map((d) => describe(d, d.points.length)) };
   if (path === '/v1/points') {
