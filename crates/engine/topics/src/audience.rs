@@ -1,6 +1,6 @@
 //! Who an update goes to.
 
-use crate::list::{Entry, SubscriberId};
+use crate::list::{Entry, List, SubscriberId};
 use crate::wild::WildFilter;
 use crate::{Lane, TopicId, Tree, Wish};
 use alloc::vec::Vec;
@@ -27,7 +27,7 @@ pub struct Match<'a> {
 /// The subscribers of one topic.
 #[derive(Debug)]
 pub struct Audience<'a> {
-    exact: &'a [Entry],
+    exact: Option<&'a List>,
     set: &'a [u32],
     filters: &'a Slab<WildFilter>,
     merged: &'a mut Vec<Entry>,
@@ -45,7 +45,7 @@ impl Tree {
         let Self { slots, wild, merged, ids, .. } = self;
         let slot = slots.get(topic.0);
         let set = slot.map_or(&[][..], |slot| wild.set(slot.set));
-        let exact = slot.map_or(&[][..], |slot| slot.exact.entries());
+        let exact = slot.map(|slot| &slot.exact).filter(|list| !list.is_empty());
         let lane = slot.map_or_else(Lane::default, |slot| slot.lane);
         Audience { exact, set, filters: &wild.filters, merged, ids, lane }
     }
@@ -59,11 +59,8 @@ impl Tree {
     ) -> Option<R> {
         let Audience { exact, set, filters, merged, ids, lane } = self.matches(topic);
         merged.clear();
-        let lists = set.iter().map(|filter| filters[*filter as usize].list.entries());
-        for list in core::iter::once(exact).chain(lists) {
-            let found = list.binary_search_by_key(&subscriber, |entry| entry.subscriber);
-            merged.extend(found.ok().and_then(|at| list.get(at)));
-        }
+        let lists = set.iter().map(|filter| &filters[*filter as usize].list);
+        merged.extend(exact.into_iter().chain(lists).filter_map(|list| list.get(subscriber)));
         let (mut each, mut result) = (Some(each), None);
         merge(merged, ids, lane, &mut |to| result = each.take().map(|each| each(to)));
         result
@@ -95,22 +92,21 @@ impl Audience<'_> {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         // A filter that is there for those that narrow it may have no subscriber of its own.
-        self.exact.is_empty() && self.set.iter().all(|filter| self.filters[*filter as usize].list.is_empty())
+        self.exact.is_none() && self.set.iter().all(|filter| self.filters[*filter as usize].list.is_empty())
     }
 
     /// Calls `each` once for every subscriber, ascending, except where `from` published the update and all of its
     /// subscriptions ask not to be sent its own.
     pub fn for_each(self, from: Option<SubscriberId>, mut each: impl FnMut(Match<'_>)) {
         match (self.exact, self.set) {
-            (exact, []) => walk(exact, from, self.lane, each),
-            ([], [filter]) => walk(self.filters[*filter as usize].list.entries(), from, self.lane, each),
+            (None, []) => {}
+            (Some(exact), []) => walk(exact, from, self.lane, each),
+            (None, [filter]) => walk(&self.filters[*filter as usize].list, from, self.lane, each),
             (exact, set) => {
                 self.merged.clear();
-                self.merged.extend_from_slice(exact);
-                for filter in set {
-                    self.merged.extend_from_slice(self.filters[*filter as usize].list.entries());
-                }
-                self.merged.retain(|entry| entry.takes(from));
+                let lists = set.iter().map(|filter| &self.filters[*filter as usize].list);
+                self.merged
+                    .extend(exact.into_iter().chain(lists).flat_map(List::iter).filter(|entry| entry.takes(from)));
                 // The lists are sorted runs, which this sort merges in linear time.
                 self.merged.sort_by_key(|entry| entry.subscriber);
                 for group in self.merged.chunk_by(|a, b| a.subscriber == b.subscriber) {
@@ -121,9 +117,9 @@ impl Audience<'_> {
     }
 }
 
-fn walk(entries: &[Entry], from: Option<SubscriberId>, lane: Lane, mut each: impl FnMut(Match<'_>)) {
-    for entry in entries.iter().filter(|entry| entry.takes(from)) {
-        each(single(entry, lane));
+fn walk(list: &List, from: Option<SubscriberId>, lane: Lane, mut each: impl FnMut(Match<'_>)) {
+    for entry in list.iter().filter(|entry| entry.takes(from)) {
+        each(single(&entry, lane));
     }
 }
 

@@ -13,7 +13,7 @@
 //!
 //! ```text
 //! path ─hash─▶ slot ─┬─ value, version, time
-//!                    ├─ exact: [subscriber, options, id]…          12 octets each, sorted by subscriber
+//!                    ├─ exact: [subscriber, options, id]…          8 octets each, 12 with ids; sorted
 //!                    └─ set ─▶ [filter, filter…] ─▶ filter: [subscriber, options, id]…
 //! ```
 //!

@@ -1,8 +1,9 @@
-//! The subscribers of one filter: a sorted slice without slack, twelve octets each.
+//! The subscribers of one filter: a sorted slice without slack, eight octets each, twelve where one has an identifier.
 
 use crate::Wish;
 use crate::subscribe::Options;
 use alloc::boxed::Box;
+use core::mem::take;
 
 /// A subscriber, numbered by the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,50 +54,130 @@ impl Entry {
 }
 
 /// The entries of one filter, ascending by subscriber, each subscriber once.
-#[derive(Debug, Default)]
-pub(crate) struct List(Box<[Entry]>);
+#[derive(Debug)]
+pub(crate) enum List {
+    /// Nobody has an identifier: subscribers and flags.
+    Plain(Box<[(SubscriberId, u32)]>),
+    /// Somebody has, or had one.
+    Numbered(Box<[Entry]>),
+}
+
+impl Default for List {
+    fn default() -> Self {
+        Self::Plain(Box::default())
+    }
+}
 
 impl List {
-    pub(crate) fn entries(&self) -> &[Entry] {
-        &self.0
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Entry> {
+        let (plain, numbered): (&[_], &[Entry]) = match self {
+            Self::Plain(plain) => (plain, &[]),
+            Self::Numbered(numbered) => (&[], numbered),
+        };
+        plain.iter().copied().map(whole).chain(numbered.iter().copied())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        match self {
+            Self::Plain(plain) => plain.is_empty(),
+            Self::Numbered(numbered) => numbered.is_empty(),
+        }
     }
 
     pub(crate) fn contains(&self, subscriber: SubscriberId) -> bool {
         self.place(subscriber).is_ok()
     }
 
+    pub(crate) fn get(&self, subscriber: SubscriberId) -> Option<Entry> {
+        let at = self.place(subscriber).ok()?;
+        match self {
+            Self::Plain(plain) => plain.get(at).copied().map(whole),
+            Self::Numbered(numbered) => numbered.get(at).copied(),
+        }
+    }
+
     /// Adds or replaces; true when the subscriber was not here.
     pub(crate) fn insert(&mut self, entry: Entry) -> bool {
-        match self.place(entry.subscriber) {
-            Ok(at) => {
-                self.0[at] = entry;
-                false
-            }
-            Err(at) => {
-                // Exact growth: there are many short lists, and a long one is copied at the speed of memory.
-                let mut entries = core::mem::take(&mut self.0).into_vec();
-                entries.reserve_exact(1);
-                entries.insert(at, entry);
-                self.0 = entries.into_boxed_slice();
-                true
-            }
+        if let Self::Plain(plain) = self
+            && entry.id != 0
+        {
+            *self = Self::Numbered(plain.iter().copied().map(whole).collect());
         }
+        let place = self.place(entry.subscriber);
+        match self {
+            Self::Plain(plain) => put(plain, place, (entry.subscriber, entry.flags)),
+            Self::Numbered(numbered) => put(numbered, place, entry),
+        }
+        place.is_err()
     }
 
     /// True when the subscriber was here.
     pub(crate) fn remove(&mut self, subscriber: SubscriberId) -> bool {
         let Ok(at) = self.place(subscriber) else { return false };
-        let mut entries = core::mem::take(&mut self.0).into_vec();
-        entries.remove(at);
-        self.0 = entries.into_boxed_slice();
+        match self {
+            Self::Plain(plain) => cut(plain, at),
+            Self::Numbered(numbered) => cut(numbered, at),
+        }
+        if self.is_empty() {
+            *self = Self::default();
+        }
         true
     }
 
     fn place(&self, subscriber: SubscriberId) -> Result<usize, usize> {
-        self.0.binary_search_by_key(&subscriber, |entry| entry.subscriber)
+        match self {
+            Self::Plain(plain) => plain.binary_search_by_key(&subscriber, |(known, _)| *known),
+            Self::Numbered(numbered) => numbered.binary_search_by_key(&subscriber, |entry| entry.subscriber),
+        }
+    }
+}
+
+const fn whole((subscriber, flags): (SubscriberId, u32)) -> Entry {
+    Entry { subscriber, id: 0, flags }
+}
+
+fn put<T>(list: &mut Box<[T]>, place: Result<usize, usize>, entry: T) {
+    match place {
+        Ok(at) => list[at] = entry,
+        Err(at) => {
+            // Exact growth: there are many short lists, and a long one is copied at the speed of memory.
+            let mut entries = take(list).into_vec();
+            entries.reserve_exact(1);
+            entries.insert(at, entry);
+            *list = entries.into_boxed_slice();
+        }
+    }
+}
+
+fn cut<T>(list: &mut Box<[T]>, at: usize) {
+    let mut entries = take(list).into_vec();
+    entries.remove(at);
+    *list = entries.into_boxed_slice();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_as_wide_as_its_widest() {
+        assert_eq!((size_of::<(SubscriberId, u32)>(), size_of::<Entry>()), (8, 12));
+        let mut list = List::default();
+        let mut check = |subscriber, id: Option<Option<u32>>, is_plain| {
+            let changed = match id {
+                Some(subscription_id) => {
+                    list.insert(Entry::new(SubscriberId(subscriber), Options { subscription_id, ..Options::default() }))
+                }
+                None => list.remove(SubscriberId(subscriber)),
+            };
+            assert!(changed);
+            assert_eq!(matches!(list, List::Plain(_)), is_plain, "{list:?}");
+        };
+        check(2, Some(None), true);
+        check(1, Some(Some(7)), false);
+        check(3, Some(None), false);
+        check(1, None, false);
+        check(2, None, false);
+        check(3, None, true);
     }
 }
