@@ -54,7 +54,13 @@ impl ServerSession {
         if self.is_open() {
             let words = if self.may_tell(text, 0) { text } else { "" };
             let version = self.link.version;
-            self.state.incoming.acknowledge(version, packet_id, reason, words, &mut self.control);
+            self.state.get_or_insert_default().incoming.acknowledge(
+                version,
+                packet_id,
+                reason,
+                words,
+                &mut self.control,
+            );
         }
     }
 

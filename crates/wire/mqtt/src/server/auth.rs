@@ -9,6 +9,7 @@
 use super::{EndCause, Phase, ServerEvent, ServerSession};
 use crate::message::{Broken, wrong};
 use crate::{Auth, Binary, Frame, Packet, Properties, Property, ReasonCode, Text, Version};
+use alloc::boxed::Box;
 use alloc::string::ToString;
 use tieline_core::Now;
 
@@ -27,14 +28,14 @@ pub struct AuthRequest {
 #[derive(Debug, Default)]
 pub(super) struct Method {
     /// The method that CONNECT named ([MQTT-4.12.0-5]).
-    name: Option<Text>,
+    name: Option<Box<Text>>,
     /// Whether a client that is in proves itself again.
     again: bool,
 }
 
 impl Method {
     pub(super) fn of(name: Option<Text>) -> Self {
-        Self { name, again: false }
+        Self { name: name.map(Box::new), again: false }
     }
 
     pub(super) const fn is_named(&self) -> bool {
@@ -43,7 +44,7 @@ impl Method {
 
     /// The properties of a packet of this authentication.
     pub(super) fn properties(&self, data: Option<Binary>) -> impl Iterator<Item = Property> + use<> {
-        let name = self.name.clone().map(Property::AuthenticationMethod);
+        let name = self.name.as_deref().cloned().map(Property::AuthenticationMethod);
         let data = data.filter(|_| self.name.is_some()).map(Property::AuthenticationData);
         name.into_iter().chain(data)
     }
@@ -51,7 +52,7 @@ impl Method {
     fn check(&self, auth: &Auth) -> Result<(), Broken> {
         match (&self.name, auth.properties.authentication_method()) {
             (None, _) => Err(wrong("AUTH without an authentication method in CONNECT [MQTT-4.12.0-7]")),
-            (Some(name), Some(given)) if *name == given => Ok(()),
+            (Some(name), Some(given)) if **name == given => Ok(()),
             (Some(_), _) => Err(wrong("AUTH does not name the method of CONNECT [MQTT-4.12.0-5]")),
         }
     }

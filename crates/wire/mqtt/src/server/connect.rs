@@ -49,7 +49,7 @@ impl ServerSession {
         let client_id_assigned = connect.client_id.is_empty();
         let client_id = if client_id_assigned {
             let made_up = Text::truncated(&format!("tieline-{:016x}", self.random));
-            self.link.assigned = Some(made_up.clone());
+            self.link.assigned = Some(Box::new(made_up.clone()));
             made_up
         } else {
             connect.client_id
@@ -99,7 +99,7 @@ impl ServerSession {
             return false;
         }
         let (session_present, reason) = (options.resume.is_some(), ReasonCode::Success);
-        self.state = options.resume.take().unwrap_or_default();
+        self.state = options.resume.take().map(Box::new);
         if self.phase != Phase::Deciding {
             return false;
         }
@@ -110,8 +110,11 @@ impl ServerSession {
             self.close();
             return false;
         }
-        self.state.outgoing.open(self.config.in_flight_max.min(self.link.receive_max).max(1));
-        self.state.outgoing.resume();
+        self.link.window = self.config.in_flight_max.min(self.link.receive_max).max(1);
+        if let Some(state) = &mut self.state {
+            state.outgoing.open(self.link.window);
+            state.outgoing.resume();
+        }
         self.decoder.limit(self.config.packet_octets_max);
         self.phase = Phase::Open { greeted: false };
         // Keep alive counts from the answer: the client could not speak before it.
@@ -147,7 +150,7 @@ impl ServerSession {
         }
         told.extend(NonZeroU16::new(config.receive_max).map(Property::ReceiveMaximum));
         told.extend(NonZeroU32::new(config.packet_octets_max).map(Property::MaximumPacketSize));
-        told.extend(self.link.assigned.take().map(Property::AssignedClientIdentifier));
+        told.extend(self.link.assigned.take().map(|name| Property::AssignedClientIdentifier(*name)));
         told.push(Property::TopicAliasMaximum(config.topic_alias_max));
         if !config.shared_available {
             told.push(Property::SharedSubscriptionAvailable(false));

@@ -57,13 +57,14 @@ pub struct ServerSession {
     phase: Phase,
     decoder: Decoder,
     /// What came before the owner answered CONNECT.
-    early: BytesMut,
+    early: Option<Box<BytesMut>>,
     /// Answers to be sent.
     control: Vec<u8>,
     event: Option<ServerEvent>,
-    ended: Option<Ended>,
+    ended: Option<Box<Ended>>,
     link: Link,
-    state: SessionState,
+    /// None while there was nothing to remember: most subscribers take QoS 0 alone.
+    state: Option<Box<SessionState>>,
     counters: ServerCounters,
 }
 
@@ -97,8 +98,10 @@ struct Link {
     session_expiry_s: u32,
     /// The window that the client asked for.
     receive_max: u16,
+    /// QoS 1 and 2 messages that may be under way to the client.
+    window: u16,
     /// A name that the client is to be told.
-    assigned: Option<Text>,
+    assigned: Option<Box<Text>>,
     /// A keep alive that the client is to be told.
     keep_alive_imposed: bool,
     aliases: Aliases,
@@ -144,12 +147,12 @@ impl ServerSession {
             random,
             phase: Phase::Idle,
             decoder,
-            early: BytesMut::new(),
+            early: None,
             control: Vec::new(),
             event: None,
             ended: None,
             link: Link::default(),
-            state: SessionState::default(),
+            state: None,
             counters: ServerCounters::default(),
         }
     }
@@ -180,7 +183,9 @@ impl ServerSession {
         }
         let limits = OutgoingLimits { messages: self.config.pending_max, octets: self.config.pending_octets_max };
         let counters = &mut self.counters;
-        let queued = self.state.outgoing.push(delivery, tag, limits, |_| counters.dropped_full += 1);
+        let outgoing = &mut self.state.get_or_insert_default().outgoing;
+        outgoing.open(self.link.window);
+        let queued = outgoing.push(delivery, tag, limits, |_| counters.dropped_full += 1);
         queued.map_err(|()| {
             self.counters.refused_full += 1;
             DeliverError::Full
@@ -216,19 +221,19 @@ impl ServerSession {
     /// Messages that wait in the queue, and QoS 1 and 2 messages that were sent and are not acknowledged.
     #[must_use]
     pub fn backlog(&self) -> (usize, usize) {
-        (self.state.outgoing.pending(), self.state.outgoing.in_flight())
+        self.state.as_ref().map_or((0, 0), |state| state.backlog())
     }
 
     /// Octets that wait in the queue, with 64 for each message's bookkeeping.
     #[must_use]
     pub fn queued_octets(&self) -> usize {
-        self.state.octets()
+        self.state.as_ref().map_or(0, |state| state.octets())
     }
 
     /// Takes what outlives the connection, for the next session of the same client. Nothing is left for this one.
     #[must_use]
     pub fn take_state(&mut self) -> SessionState {
-        let mut state = core::mem::take(&mut self.state);
+        let mut state = self.state.take().map_or_else(SessionState::default, |state| *state);
         state.incoming.disconnect();
         state
     }
@@ -256,13 +261,13 @@ impl ServerSession {
             self.send(&Packet::Disconnect(Disconnect { reason, properties }));
         }
         let publish_will = cause != EndCause::Client(ReasonCode::Success);
-        self.ended = Some(Ended { cause, publish_will, session_expiry_s: None });
+        self.ended = Some(Box::new(Ended { cause, publish_will, session_expiry_s: None }));
         self.close();
     }
 
     fn close(&mut self) {
         self.phase = Phase::Closed;
-        self.early = BytesMut::new();
+        self.early = None;
         self.decoder.reset();
         self.link.aliases.clear();
         self.link.numbered = None;
@@ -288,18 +293,19 @@ impl ServerSession {
     /// Keeps what comes before the owner has answered; how much.
     fn take_early(&mut self, octets: &[u8]) -> usize {
         let max = usize::try_from(self.config.connect_octets_max).unwrap_or(usize::MAX);
-        let kept = octets.get(..max.saturating_sub(self.early.len())).unwrap_or(octets);
-        self.early.extend_from_slice(kept);
+        let early = self.early.get_or_insert_default();
+        let kept = octets.get(..max.saturating_sub(early.len())).unwrap_or(octets);
+        early.extend_from_slice(kept);
         kept.len()
     }
 
     /// Handles what came before the owner had answered, up to the next event.
     fn handle_early(&mut self) {
         let now = Now { mono: self.link.last_packet, ..Now::default() };
-        let mut early = core::mem::take(&mut self.early);
+        let Some(mut early) = self.early.take() else { return };
         let used = self.handle_octets(now, &early);
         early.advance(used);
-        self.early = early;
+        self.early = Some(early).filter(|early| !early.is_empty());
     }
 
     fn handle_octets(&mut self, now: Now, octets: &[u8]) -> usize {
@@ -386,14 +392,16 @@ impl Machine for ServerSession {
         }
         self.close();
         self.control = Vec::new();
-        self.state.incoming.disconnect();
+        if let Some(state) = &mut self.state {
+            state.incoming.disconnect();
+        }
     }
 
     fn handle_input(&mut self, now: Now, octets: &[u8]) -> usize {
-        if self.reads_on() && !self.early.is_empty() && self.event.is_none() {
+        if self.reads_on() && self.early.is_some() && self.event.is_none() {
             self.handle_early();
         }
-        let blocked = self.reads_on() && !self.early.is_empty();
+        let blocked = self.reads_on() && self.early.is_some();
         if blocked { 0 } else { self.handle_octets(now, octets) }
     }
 
@@ -416,10 +424,12 @@ impl Machine for ServerSession {
         out.append(&mut core::mem::take(&mut self.control));
         if self.is_open() {
             self.phase = Phase::Open { greeted: true };
-            while out.len() - start < TRANSMIT_OCTETS {
+            while out.len() - start < TRANSMIT_OCTETS
+                && let Some(state) = &mut self.state
+            {
                 let (version, octets_max) = (self.link.version, self.link.packet_octets_max);
                 let aliases = self.link.numbered.as_deref_mut();
-                let polled = self.state.outgoing.poll(version, now.mono, octets_max, aliases, out);
+                let polled = state.outgoing.poll(version, now.mono, octets_max, aliases, out);
                 if !self.count(polled) {
                     break;
                 }
@@ -429,10 +439,10 @@ impl Machine for ServerSession {
     }
 
     fn poll_event(&mut self) -> Option<ServerEvent> {
-        if self.event.is_none() && self.reads_on() && !self.early.is_empty() {
+        if self.event.is_none() && self.reads_on() && self.early.is_some() {
             self.handle_early();
         }
-        self.event.take().or_else(|| self.ended.take().map(ServerEvent::Ended))
+        self.event.take().or_else(|| self.ended.take().map(|ended| ServerEvent::Ended(*ended)))
     }
 
     fn timeout(&self) -> Option<Instant> {

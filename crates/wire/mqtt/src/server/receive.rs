@@ -26,19 +26,20 @@ impl ServerSession {
             Packet::Disconnect(disconnect) => self.handle_disconnect(&disconnect),
             Packet::Puback(Ack { packet_id, reason, .. }) => {
                 // An identifier that is not under way is a leftover of the client's session: nothing to do.
-                self.state.outgoing.acknowledged(packet_id, reason);
+                self.state.get_or_insert_default().outgoing.acknowledged(packet_id, reason);
                 Ok(())
             }
             Packet::Pubrec(Ack { packet_id, reason, .. }) => {
-                self.state.outgoing.received(version, packet_id, reason, &mut self.control);
+                let state = self.state.get_or_insert_default();
+                state.outgoing.received(version, packet_id, reason, &mut self.control);
                 Ok(())
             }
             Packet::Pubcomp(Ack { packet_id, reason, .. }) => {
-                self.state.outgoing.completed(packet_id, reason);
+                self.state.get_or_insert_default().outgoing.completed(packet_id, reason);
                 Ok(())
             }
             Packet::Pubrel(Ack { packet_id, .. }) => {
-                self.state.incoming.release(version, packet_id, &mut self.control);
+                self.state.get_or_insert_default().incoming.release(version, packet_id, &mut self.control);
                 Ok(())
             }
             Packet::Connect(_) => Err(wrong("a second CONNECT [MQTT-3.1.0-2]")),
@@ -63,7 +64,8 @@ impl ServerSession {
             Version::V311 => self.config.receive_max_v311,
             Version::V5 => self.config.receive_max,
         };
-        match self.state.incoming.receive(version, publish.guarantee, usize::from(max.max(1)), &mut self.control) {
+        let incoming = &mut self.state.get_or_insert_default().incoming;
+        match incoming.receive(version, publish.guarantee, usize::from(max.max(1)), &mut self.control) {
             Arrival::New => {}
             Arrival::Duplicate => return Ok(()),
             Arrival::TooMany => {

@@ -57,6 +57,6 @@ impl SessionState {
 impl ServerSession {
     /// As [`SessionState::keep_only`], while the client is here.
     pub fn keep_only(&mut self, may_stay: impl FnMut(&Delivery) -> bool) -> u64 {
-        self.state.keep_only(may_stay)
+        self.state.as_mut().map_or(0, |state| state.keep_only(may_stay))
     }
 }
