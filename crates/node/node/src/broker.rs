@@ -102,7 +102,7 @@ struct Seat {
     /// The session's number.
     number: u64,
     name: String,
-    will: Option<LastWill>,
+    will: Option<Box<LastWill>>,
 }
 
 /// What became of a message.
@@ -172,7 +172,7 @@ impl ClientOwner {
         self.turnstile.seat(&self.bus, key, generation, resumed);
         tracing::debug!(%peer, client = %**name, resumed, "client let in");
         let will = request.will.as_ref().and_then(|will| LastWill::new(now, will));
-        let will = will.filter(|will| !self.is_reserved(will.topic()) && !will.is_marked());
+        let will = will.filter(|will| !self.is_reserved(will.topic()) && !will.is_marked()).map(Box::new);
         self.seat = Some(Seat { key, generation, number, name: name.to_string(), will });
     }
 
@@ -435,7 +435,7 @@ impl ClientOwner {
             let may = |will: &LastWill| self.turnstile.may(&self.bus, now, &name, Verb::Publish, will.topic());
             let will = will.filter(|will| publish_will && may(will));
             self.turnstile.leave(&self.bus);
-            self.bus.borrow_mut().leave(now, (key, generation, number), expiry_s, will);
+            self.bus.borrow_mut().leave(now, (key, generation, number), expiry_s, will.map(|will| *will));
         }
     }
 }

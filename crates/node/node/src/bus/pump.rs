@@ -44,12 +44,17 @@ impl Pump {
 impl Bus {
     /// Sends clients what may go.
     pub(super) fn flush(&mut self, now: Now) {
-        for key in std::mem::take(&mut self.dirty) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for key in dirty.drain(..) {
             if let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key)
                 && std::mem::take(&mut client.dirty)
             {
                 self.flush_client(now, key);
             }
+        }
+        if self.dirty.is_empty() {
+            // Its room is for the next turn.
+            self.dirty = dirty;
         }
         let clear = std::mem::take(&mut *self.pump.clear.places.borrow_mut());
         clear.into_iter().for_each(|key| self.flush_client(now, key));

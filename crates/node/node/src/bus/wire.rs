@@ -21,7 +21,7 @@ pub struct Wire {
     /// The WebSocket around it, where the client came over one.
     web: Option<Box<WebSocket>>,
     /// Who is to be told once the socket has taken everything.
-    told_when_clear: RefCell<Option<(usize, Rc<Clear>)>>,
+    told_when_clear: RefCell<Option<Box<(usize, Rc<Clear>)>>>,
 }
 
 /// Sessions whose sockets take octets again, by their place on the bus.
@@ -36,7 +36,8 @@ pub struct Clear {
 struct Shared {
     /// Most sessions have one frame at a time: it takes no queue.
     first: Option<Bytes>,
-    frames: VecDeque<Bytes>,
+    #[expect(clippy::box_collection, reason = "most sessions never have one")]
+    frames: Option<Box<VecDeque<Bytes>>>,
     octets: usize,
     octets_max: usize,
     dropped: u64,
@@ -46,7 +47,7 @@ impl Wire {
     /// A session whose shared frames may take up `octets_max` while they wait.
     #[must_use]
     pub fn new(mqtt: ServerSession, octets_max: usize) -> Self {
-        let shared = Shared { first: None, frames: VecDeque::new(), octets: 0, octets_max, dropped: 0 };
+        let shared = Shared { first: None, frames: None, octets: 0, octets_max, dropped: 0 };
         Self { mqtt, shared: RefCell::new(shared), again: None, web: None, told_when_clear: RefCell::default() }
     }
 
@@ -69,7 +70,7 @@ impl Wire {
 
     /// Puts `place` on the list once the socket has taken everything.
     pub fn tell_when_clear(&self, place: usize, clear: &Rc<Clear>) {
-        *self.told_when_clear.borrow_mut() = Some((place, Rc::clone(clear)));
+        *self.told_when_clear.borrow_mut() = Some(Box::new((place, Rc::clone(clear))));
     }
 
     /// Queues a frame that other sessions get too. When the queue is full the oldest frames go: what waits is old.
@@ -83,8 +84,8 @@ impl Wire {
             shared.first = Some(frame);
             return;
         }
-        shared.frames.push_back(frame);
-        while shared.octets > shared.octets_max && !shared.frames.is_empty() {
+        shared.frames.get_or_insert_default().push_back(frame);
+        while shared.octets > shared.octets_max && shared.frames.is_some() {
             shared.pop();
             shared.dropped += 1;
         }
@@ -111,10 +112,10 @@ impl Wire {
 
 impl Shared {
     fn pop(&mut self) -> Option<Bytes> {
-        let frame = self.first.take().or_else(|| self.frames.pop_front())?;
+        let frame = self.first.take().or_else(|| self.frames.as_mut()?.pop_front())?;
         self.octets -= frame.len();
-        if self.octets == 0 && self.frames.capacity() > 0 {
-            self.frames = VecDeque::new();
+        if self.frames.as_ref().is_some_and(|frames| frames.is_empty()) {
+            self.frames = None;
         }
         Some(frame)
     }
@@ -130,7 +131,7 @@ impl Machine for Wire {
     fn handle_disconnected(&mut self, now: Now) {
         self.again = None;
         let shared = self.shared.get_mut();
-        (shared.first, shared.frames, shared.octets) = (None, VecDeque::new(), 0);
+        (shared.first, shared.frames, shared.octets) = (None, None, 0);
         *self.told_when_clear.get_mut() = None;
         self.mqtt.handle_disconnected(now);
     }
@@ -154,7 +155,8 @@ impl Machine for Wire {
             Some(web) => transmit_in(web, mqtt, shared, now, out),
             None => transmit(mqtt, shared, now, out),
         };
-        if !made && let Some((place, clear)) = told_when_clear.get_mut().take() {
+        if !made && let Some(told) = told_when_clear.get_mut().take() {
+            let (place, clear) = *told;
             clear.places.borrow_mut().push(place);
             clear.work.notify_one();
         }
