@@ -5,6 +5,7 @@ use super::deltas::Follower;
 use super::fanout::{lower, payload_of};
 use super::flow::{Flow, Source, Whom};
 use super::retained::{Manner, Retained};
+use super::statistics::SessionRate;
 use super::wire::Wire;
 use crate::access::Badge;
 use std::collections::VecDeque;
@@ -45,6 +46,8 @@ pub struct Client {
     pub(super) flow: Option<Box<Flow>>,
     /// What it takes as deltas, where it has asked for some.
     pub(super) follower: Option<Follower>,
+    /// How much it is sent.
+    pub(super) rate: SessionRate,
 }
 
 /// Last values that a session has not been sent yet, of each subscription that asked for them.
@@ -85,6 +88,7 @@ impl Client {
             snapshots: VecDeque::new(),
             flow: None,
             follower: None,
+            rate: SessionRate::default(),
         }
     }
 

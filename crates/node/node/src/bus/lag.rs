@@ -147,7 +147,7 @@ impl Bus {
             }
             SessionOrder::Waiting => [number(client.waiting()), number(waiting_octets(client)), octets_out],
             // A rate is positive: its bits are in its order.
-            SessionOrder::Rate => [self.rate_of(key, client.generation).octets_per_s.to_bits(), octets_out, 0],
+            SessionOrder::Rate => [client.rate.octets_per_s.to_bits(), octets_out, 0],
             SessionOrder::Conflated => [client.conflated(), client.dropped(), octets_out],
             SessionOrder::Dropped => [client.dropped(), client.conflated(), octets_out],
             SessionOrder::Client => [0; 3],
@@ -155,7 +155,7 @@ impl Bus {
     }
 
     fn session_view(&self, now: Instant, key: usize, client: &Client) -> SessionView {
-        let (traffic, rate) = (client.session.traffic(), self.rate_of(key, client.generation));
+        let (traffic, rate) = (client.session.traffic(), client.rate);
         SessionView {
             client: client.id.to_string(),
             subscriptions: self.tree.subscription_count(super::state::id_of(key)),

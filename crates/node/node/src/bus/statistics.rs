@@ -7,6 +7,7 @@ use super::system_topics::LOADS;
 use std::collections::HashMap;
 use std::time::Duration;
 use tieline_core::{Instant, Now};
+use tieline_net::Traffic;
 use tieline_topics::{Busiest, Busy};
 
 /// How often all is looked at where `$SYS` is off.
@@ -22,13 +23,11 @@ pub struct Statistics {
     /// How often `$SYS` is published; zero is never.
     interval: Duration,
     looked: Option<Instant>,
-    /// The time that `rates` and `busy` are of.
+    /// The time that rates and `busy` are of.
     window: Duration,
     busiest: Busiest,
     busy: Vec<Busy>,
     busy_of: u64,
-    /// By place on the bus.
-    rates: HashMap<usize, SessionRate>,
     /// The most clients that were connected at a time, as far as was looked.
     pub(super) clients_max: usize,
     /// In the order of their names.
@@ -42,7 +41,6 @@ pub struct Statistics {
 /// How much a client is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SessionRate {
-    generation: u64,
     messages: u64,
     octets: u64,
     /// Messages a second over the last window.
@@ -86,6 +84,22 @@ impl Load {
     }
 }
 
+impl SessionRate {
+    /// Takes what was sent so far, some time after the look before.
+    fn look(&mut self, passed: Duration, traffic: Traffic) {
+        let since = |count: u64, before: u64| match passed.as_secs_f64() {
+            seconds if seconds > 0.0 => count.saturating_sub(before) as f64 / seconds,
+            _ => 0.0,
+        };
+        *self = Self {
+            messages: traffic.messages_out,
+            octets: traffic.octets_out,
+            messages_per_s: since(traffic.messages_out, self.messages),
+            octets_per_s: since(traffic.octets_out, self.octets),
+        };
+    }
+}
+
 impl Default for Statistics {
     fn default() -> Self {
         Self {
@@ -95,7 +109,6 @@ impl Default for Statistics {
             busiest: Busiest::new(PLACES),
             busy: Vec::new(),
             busy_of: 0,
-            rates: HashMap::new(),
             clients_max: 0,
             loads: [Load::default(); LOADS.len()],
             shown: HashMap::new(),
@@ -146,35 +159,14 @@ impl Bus {
     }
 
     fn look_at_sessions(&mut self, passed: Duration) {
-        let Self { subscribers, statistics, pump, .. } = self;
-        let mut rates = HashMap::with_capacity(statistics.rates.len());
-        for (key, subscriber) in subscribers.iter() {
+        let Self { subscribers, pump, .. } = self;
+        for (_, subscriber) in subscribers.iter_mut() {
             let Subscriber::Client(client) = subscriber else { continue };
-            let (traffic, generation) = (client.session.traffic(), client.generation);
-            let before = statistics.rates.get(&key).filter(|rate| rate.generation == generation);
-            let since = |count: u64, before: u64| match passed.as_secs_f64() {
-                seconds if seconds > 0.0 => count.saturating_sub(before) as f64 / seconds,
-                _ => 0.0,
-            };
-            let rate = SessionRate {
-                generation,
-                messages: traffic.messages_out,
-                octets: traffic.octets_out,
-                messages_per_s: since(traffic.messages_out, before.map_or(0, |rate| rate.messages)),
-                octets_per_s: since(traffic.octets_out, before.map_or(0, |rate| rate.octets)),
-            };
-            rates.insert(key, rate);
+            client.rate.look(passed, client.session.traffic());
         }
-        statistics.rates = rates;
         pump.keep_late(|key, generation| {
             matches!(subscribers.get(key), Some(Subscriber::Client(client)) if client.generation == generation)
         });
-    }
-
-    /// How much a client is sent; nothing where it came after the last look.
-    pub(super) fn rate_of(&self, key: usize, generation: u64) -> SessionRate {
-        let known = self.statistics.rates.get(&key).filter(|rate| rate.generation == generation);
-        known.copied().unwrap_or_default()
     }
 
     /// The topics with the most updates of the last window, of those that `shows` lets through, no more than `limit`.
