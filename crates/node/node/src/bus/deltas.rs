@@ -86,6 +86,10 @@ pub struct Leap {
     accepts: CodecSet,
 }
 
+/// Where it stands what a client was told of a topic, until another client is told of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place(usize);
+
 impl Default for Deltas {
     fn default() -> Self {
         let (topics, followers) = Default::default();
@@ -187,9 +191,10 @@ impl Followed {
     }
 
     /// What brings a client to the present value, where it may share that with others.
-    pub fn leap(&self, follower: &Follower) -> Option<(Leap, NonZeroU16)> {
-        let told = self.told.get(self.place(follower).ok()?).filter(|told| told.behind != UNTOLD)?;
-        Some((Leap { behind: told.behind, accepts: follower.accepts }, NonZeroU16::new(told.alias)?))
+    pub fn leap(&self, follower: &Follower) -> Option<(Leap, Place, NonZeroU16)> {
+        let place = self.place(follower).ok()?;
+        let told = self.told.get(place).filter(|told| told.behind != UNTOLD)?;
+        Some((Leap { behind: told.behind, accepts: follower.accepts }, Place(place), NonZeroU16::new(told.alias)?))
     }
 
     /// The payload of a leap.
@@ -199,8 +204,8 @@ impl Followed {
     }
 
     /// The client was sent what brings it to the present value.
-    pub fn leapt(&mut self, follower: &Follower) {
-        if let Some(told) = self.told_mut(follower) {
+    pub fn leapt(&mut self, place: Place) {
+        if let Some(told) = self.told.get_mut(place.0) {
             told.behind = 0;
         }
     }
@@ -395,9 +400,9 @@ mod tests {
                         let client = &mut clients[who];
                         let applied = Applied { topic: view.id, version: view.version, change: Change::Stored, is_new: false };
                         let Some(followed) = deltas.followed(applied) else { continue };
-                        let Some((leap, alias)) = followed.leap(&client.follower) else { continue };
+                        let Some((leap, place, alias)) = followed.leap(&client.follower) else { continue };
                         let payload = followed.payload(leap);
-                        followed.leapt(&client.follower);
+                        followed.leapt(place);
                         same(client.hear(topic, &payload, Some((alias.get(), true))), view.body)?;
                     }
                     Step::Replace(who) => clients[who] = Client::new(&mut deltas, who),

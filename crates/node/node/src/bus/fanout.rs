@@ -137,7 +137,7 @@ impl Outgoing {
 
     /// Queues what changed of the topic since the session was told last; false where that is not all that it needs.
     fn share_leap(&mut self, session: &Session<Wire>, followed: &mut Followed, follower: &Follower) -> bool {
-        let Some((leap, alias)) = followed.leap(follower) else { return false };
+        let Some((leap, place, alias)) = followed.leap(follower) else { return false };
         if self.leap.as_ref().is_none_or(|(made, _)| *made != leap) {
             let message = Message { payload: followed.payload(leap), ..(*self.message).clone() };
             self.leap = AliasFrame::new(&message, self.message.received).map(|frame| (leap, frame));
@@ -145,7 +145,7 @@ impl Outgoing {
         let Some((_, frame)) = &self.leap else { return false };
         let queued = queue(session, frame.with(alias));
         if queued {
-            followed.leapt(follower);
+            followed.leapt(place);
         }
         queued
     }

@@ -246,10 +246,13 @@ impl Bus {
         let applied = admitted.and_then(|()| self.tree.apply(now, update, retain));
         let applied = applied.inspect_err(|error| self.count_refused(&message.topic, error))?;
         self.statistics.count(applied.topic, &message.topic, message.payload.len());
+        let body = Body::Opaque(message.payload.clone());
         if self.deltas.topics() > 0 {
-            self.deltas.update(applied, &Body::Opaque(message.payload.clone()));
+            // What a stream keeps is what the tree keeps, and not the packet.
+            let kept = self.tree.view(applied.topic).map_or(&body, |view| view.body);
+            self.deltas.update(applied, kept);
         }
-        self.note(now, &message.topic, &applied, &Body::Opaque(message.payload.clone()), from);
+        self.note(now, &message.topic, &applied, &body, from);
         match applied.change {
             Change::Stored => {
                 self.tree.mark(applied.topic, Manner::mark(qos));
@@ -258,7 +261,7 @@ impl Bus {
             Change::Cleared => self.retained.forget(&message.topic),
             Change::Passed => {}
         }
-        let source = self.deriving.is_some().then(|| (message.topic.clone(), Body::Opaque(message.payload.clone())));
+        let source = self.deriving.is_some().then(|| (message.topic.clone(), body));
         self.send(now, applied, Outgoing::published(message, qos, retain), from);
         if let Some((topic, body)) = source.filter(|_| applied.change != Change::Passed) {
             self.derive(now, &topic, &body);
