@@ -1,11 +1,11 @@
 //! The subscribers: a process that holds their connections in one epoll instance and compares every value.
 
-use super::plan::{Plan, VALUE_OCTETS, read, topic_of};
+use super::plan::{Plan, read, topic_of};
 use super::publish::now_us;
+use super::rebuild::Rebuild;
 use super::speech::{Arrived, Next, Speech};
 use super::transport::{Door, Stream};
 use anyhow::{Context, Result, bail, ensure};
-use bytes::Bytes;
 use hdrhistogram::Histogram;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
@@ -14,8 +14,6 @@ use rustix::time::Timespec;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, ErrorKind, Read, Write};
 use std::time::Duration;
-use tieline_core::Body;
-use tieline_delta::{Codecs, Decoded, Decoder};
 
 /// Connections that are made before the first of them is waited for.
 const CONNECT_GROUP: usize = 128;
@@ -103,6 +101,16 @@ pub fn play_listen(role: &ListenRole, input: &mut dyn BufRead, output: &mut dyn 
 
 /// Plays the role until all have subscribed.
 pub fn play_connected(role: &ListenRole, input: &mut dyn BufRead, output: &mut dyn Write) -> Result<Vec<Stream>> {
+    let mut streams = connect(role)?;
+    writeln!(output, "connected")?;
+    input.read_line(&mut String::new())?;
+    subscribe(role, &mut streams)?;
+    writeln!(output, "subscribed")?;
+    Ok(streams)
+}
+
+/// Connects all.
+pub fn connect(role: &ListenRole) -> Result<Vec<Stream>> {
     let (mut streams, dialer) = (Vec::with_capacity(role.count), role.door.dialer()?);
     for group in numbers(role) {
         let mut made = Vec::new();
@@ -114,8 +122,11 @@ pub fn play_connected(role: &ListenRole, input: &mut dyn BufRead, output: &mut d
         made.iter_mut().try_for_each(|stream| role.speech.await_in(stream))?;
         streams.append(&mut made);
     }
-    writeln!(output, "connected")?;
-    input.read_line(&mut String::new())?;
+    Ok(streams)
+}
+
+/// Lets all subscribe.
+pub fn subscribe(role: &ListenRole, streams: &mut [Stream]) -> Result<()> {
     for (group, numbers) in streams.chunks_mut(CONNECT_GROUP).zip(numbers(role)) {
         for (stream, number) in group.iter_mut().zip(numbers) {
             let topics = (0..role.plan.subscriptions_each).map(|n| role.plan.topic_of(number, n));
@@ -123,8 +134,7 @@ pub fn play_connected(role: &ListenRole, input: &mut dyn BufRead, output: &mut d
         }
         group.iter_mut().try_for_each(|stream| role.speech.await_subscribed(stream))?;
     }
-    writeln!(output, "subscribed")?;
-    Ok(streams)
+    Ok(())
 }
 
 fn numbers(role: &ListenRole) -> impl Iterator<Item = std::ops::Range<usize>> {
@@ -140,9 +150,8 @@ struct Listeners<'a> {
     slots: Vec<u32>,
     /// The time of the newest value of each subscription.
     newest: Vec<u64>,
-    /// What rebuilds the values of each subscription; none without deltas.
-    decoders: Vec<Decoder>,
-    codecs: Codecs,
+    /// What rebuilds values; none without deltas.
+    rebuild: Option<Rebuild>,
     told: Told,
     /// By interval.
     latency: Vec<Histogram<u64>>,
@@ -176,12 +185,7 @@ impl<'a> Listeners<'a> {
             seats,
             slots: role.plan.slots(),
             newest: vec![0; subscriptions],
-            decoders: if deltas {
-                (0..subscriptions).map(|_| Decoder::new(VALUE_OCTETS)).collect()
-            } else {
-                Vec::new()
-            },
-            codecs: Codecs::built_in(),
+            rebuild: deltas.then(|| Rebuild::new(subscriptions)),
             told: Told::default(),
             latency,
         })
@@ -279,11 +283,11 @@ impl<'a> Listeners<'a> {
         let slot = *self.slots.get(topic)? as usize;
         let subscription = self.role.plan.subscription_of(self.role.first + at, slot)?;
         let place = at * self.role.plan.subscriptions_each + subscription;
-        let Some(decoder) = self.decoders.get_mut(place) else { return Some((place, read(arrived.payload, topic)?)) };
-        match decoder.apply(&Bytes::copy_from_slice(arrived.payload), &mut self.codecs).ok()? {
-            Decoded::Value(Body::Opaque(value)) => Some((place, read(&value, topic)?)),
-            Decoded::Value(Body::Point(_)) | Decoded::Checked | Decoded::Waiting => None,
-        }
+        let time_us = match &mut self.rebuild {
+            None => read(arrived.payload, topic),
+            Some(rebuild) => rebuild.time_of(place, topic, *self.newest.get(place)?, arrived.payload),
+        };
+        Some((place, time_us?))
     }
 
     fn count(&mut self, place: usize, time_us: u64, now: u64, octets: usize) {

@@ -11,10 +11,12 @@
 
 mod charts;
 mod floor;
+mod hold;
 mod listen;
 mod plan;
 mod player;
 mod publish;
+mod rebuild;
 pub mod reconnect;
 mod servers;
 mod speech;
@@ -25,6 +27,7 @@ mod trial;
 mod tests;
 
 pub use charts::charts;
+pub use hold::{HELD_TOPICS, hold};
 pub use servers::Kind;
 pub use transport::Transport;
 pub use trial::play;
@@ -57,6 +60,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("to Mosquitto", "ratio_to_mosquitto"),
     ("to NATS", "ratio_to_nats"),
     ("to TCP", "ratio_to_tcp"),
+    ("to whole values", "ratio_to_whole"),
     ("bytes an event", "bytes_per_event"),
     ("µs p50", "latency_us_p50"),
     ("p99", "latency_us_p99"),
@@ -68,7 +72,8 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("lost", "lost"),
 ];
 
-/// What to run: every number of subscribers with every window, with and without deltas as asked.
+/// What to run: every number of subscribers at every rate. In the rounds of each of them this server takes its turn over
+/// every transport, with every window, with and without deltas as asked.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Subscribers.
@@ -159,8 +164,14 @@ pub struct Figures {
     /// Over what it costs the same server with TCP and nothing more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio_to_tcp: Option<f64>,
+    /// Over what it costs the same server to send whole values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratio_to_whole: Option<f64>,
     /// Octets of the stream for one value.
     pub bytes_per_event: f64,
+    /// Of the octets that whole values take of the stream, what deltas spare.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spared_percent: Option<f64>,
     /// From when a value was due to be published until its subscriber had it.
     pub latency_us_p50: u64,
     /// The same.
@@ -203,26 +214,6 @@ pub fn read_rows(files: &[PathBuf]) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// One combination.
-#[derive(Clone, Copy, Debug)]
-struct Case {
-    plan: Plan,
-    delta: bool,
-    window_ms: u32,
-}
-
-impl Case {
-    /// What subscriptions ask of this server besides what MQTT knows.
-    fn wishes(&self, kind: Kind) -> Vec<(String, String)> {
-        if kind != Kind::Tieline {
-            return Vec::new();
-        }
-        let window = (self.window_ms > 0).then(|| ("tieline-window".to_owned(), self.window_ms.to_string()));
-        let delta = self.delta.then(|| (tieline_delta::PROPERTY.to_owned(), "point,hunk".to_owned()));
-        window.into_iter().chain(delta).collect()
-    }
-}
-
 /// Runs the experiment.
 ///
 /// # Errors
@@ -237,17 +228,13 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Vec<Row>> {
             let Options { topics, subscriptions_each, .. } = *options;
             let plan = Plan { subscribers, topics, rate, subscriptions_each };
             plan.check()?;
-            for delta in options.delta.iter().copied() {
-                for window_ms in options.windows_ms.iter().copied() {
-                    run_case(&Case { plan, delta, window_ms }, options, progress, &mut rows);
-                }
-            }
+            run_plan(&plan, options, progress, &mut rows);
         }
     }
     Ok(rows)
 }
 
-fn run_case(case: &Case, options: &Options, progress: &Progress, rows: &mut Vec<Row>) {
+fn run_plan(plan: &Plan, options: &Options, progress: &Progress, rows: &mut Vec<Row>) {
     let mut sides = sides(options);
     let seed = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs());
     let mut dice = Jitter::new(seed);
@@ -256,14 +243,14 @@ fn run_case(case: &Case, options: &Options, progress: &Progress, rows: &mut Vec<
         order.sort_unstable();
         for (_, at) in order {
             let Some(side) = sides.get_mut(at).filter(|side| side.invalid.is_none()) else { continue };
-            progress.show(&format!("fanout: {case:?}, round {round} of {}, {:?}", options.rounds, side.setting));
-            match trial::run(side.setting, case, options) {
+            progress.show(&format!("fanout: {plan:?}, round {round} of {}, {:?}", options.rounds, side.setting));
+            match trial::run(side.setting, plan, options) {
                 Ok(trial) => side.trials.push(trial),
-                Err(why) => side.invalid = Some(format!("{:?}, {case:?}: {why:#}", side.setting)),
+                Err(why) => side.invalid = Some(format!("{:?}, {plan:?}: {why:#}", side.setting)),
             }
         }
     }
-    rows.extend(sides.iter().map(|side| side.row(case, options, &sides)));
+    rows.extend(sides.iter().map(|side| side.row(plan, options, &sides)));
 }
 
 /// Everything that takes its turn in a round.
@@ -274,13 +261,25 @@ fn sides(options: &Options) -> Vec<Side> {
             continue;
         }
         for transport in options.transports.iter().copied().filter(|transport| kind.listens(*transport)) {
-            sides.push(Side::new(Setting { kind, transport, stalled: 0 }));
-            if options.stalled > 0 && kind != Kind::Floor {
-                sides.push(Side::new(Setting { kind, transport, stalled: options.stalled }));
+            for (delta, window_ms) in wishes(kind, options) {
+                let calm = Setting { delta, window_ms, ..Setting::plain(kind, transport) };
+                sides.push(Side::new(calm));
+                if options.stalled > 0 && kind != Kind::Floor {
+                    sides.push(Side::new(Setting { stalled: options.stalled, ..calm }));
+                }
             }
         }
     }
     sides
+}
+
+/// With and without deltas, each with every window; the others know of neither.
+fn wishes(kind: Kind, options: &Options) -> Vec<(bool, u32)> {
+    if kind != Kind::Tieline {
+        return vec![(false, 0)];
+    }
+    let windows = || options.windows_ms.iter().copied();
+    options.delta.iter().flat_map(|delta| windows().map(|window_ms| (*delta, window_ms))).collect()
 }
 
 /// The trials of one server.
@@ -300,28 +299,33 @@ impl Side {
         self.each(|trial| trial.cpu_s / number(trial.told.received) * 1e6)
     }
 
+    /// Octets of the stream for one value.
+    fn octets(&self) -> f64 {
+        median(&self.each(|trial| number(trial.told.octets) / number(trial.told.delivered)))
+    }
+
     fn each(&self, figure: impl Fn(&Trial) -> f64) -> Vec<f64> {
         self.trials.iter().map(figure).collect()
     }
 
-    fn row(&self, case: &Case, options: &Options, sides: &[Self]) -> Row {
-        let Setting { kind, transport, stalled } = self.setting;
+    fn row(&self, plan: &Plan, options: &Options, sides: &[Self]) -> Row {
+        let Setting { kind, transport, delta, window_ms, stalled } = self.setting;
         let from_us = 1_000_000;
-        let due = number(case.plan.events_between(from_us, from_us + 10_000_000)) / 10.0;
+        let due = number(plan.events_between(from_us, from_us + 10_000_000)) / 10.0;
         Row {
             server: kind,
-            subscribers: case.plan.subscribers,
-            topics: case.plan.topics,
-            rate_per_s: case.plan.rate,
-            subscriptions_each: case.plan.subscriptions_each,
-            delta: case.delta && kind == Kind::Tieline,
-            window_ms: if kind == Kind::Tieline { case.window_ms } else { 0 },
+            subscribers: plan.subscribers,
+            topics: plan.topics,
+            rate_per_s: plan.rate,
+            subscriptions_each: plan.subscriptions_each,
+            delta,
+            window_ms,
             transport,
             retain: options.retain && matches!(kind, Kind::Tieline | Kind::Mosquitto),
             stalled,
             due_per_s: short(due),
             rounds: options.rounds,
-            figures: self.invalid.is_none().then(|| self.figures(case, options, sides)),
+            figures: self.invalid.is_none().then(|| self.figures(plan, options, sides)),
             invalid: self.invalid.clone(),
         }
     }
@@ -331,11 +335,12 @@ impl Side {
         sides.iter().find(|side| side.setting == setting && side.invalid.is_none() && setting != self.setting)
     }
 
-    fn figures(&self, case: &Case, options: &Options, sides: &[Self]) -> Figures {
+    fn figures(&self, plan: &Plan, options: &Options, sides: &[Self]) -> Figures {
         let span_s = options.span.as_secs_f64();
         let costs = self.costs();
         let ratio = |setting| self.beside(sides, setting).map(|other| short(median_ratio(&costs, &other.costs())));
-        let peer = |kind| ratio(Setting { kind, stalled: 0, ..self.setting });
+        let peer = |kind| ratio(Setting::plain(kind, self.setting.transport));
+        let whole = self.beside(sides, Setting { delta: false, ..self.setting });
         let calm = self.beside(sides, Setting { stalled: 0, ..self.setting });
         let latency = merged(self.trials.iter().flat_map(Trial::latency_us));
         let lag = merged(
@@ -343,8 +348,8 @@ impl Side {
                 .iter()
                 .flat_map(|t| t.lag_us.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value()))),
         );
-        let subscribers = number(case.plan.subscribers as u64);
-        let subscriptions = subscribers * number(case.plan.subscriptions_each as u64);
+        let subscribers = number(plan.subscribers as u64);
+        let subscriptions = subscribers * number(plan.subscriptions_each as u64);
         let memory = |figure: fn(&Memory) -> (u64, u64), over: f64| {
             let memories: Vec<f64> = self
                 .trials
@@ -363,11 +368,13 @@ impl Side {
             lost: 0,
             cores: short(median(&self.each(|trial| trial.cpu_s / span_s))),
             cpu_s_per_million: short(median(&costs)),
-            ratio_to_floor: ratio(Setting { kind: Kind::Floor, transport: Transport::Tcp, stalled: 0 }),
+            ratio_to_floor: ratio(Setting::plain(Kind::Floor, Transport::Tcp)),
             ratio_to_mosquitto: peer(Kind::Mosquitto),
             ratio_to_nats: peer(Kind::Nats),
             ratio_to_tcp: ratio(Setting { transport: Transport::Tcp, ..self.setting }),
-            bytes_per_event: short(median(&self.each(|t| number(t.told.octets) / number(t.told.delivered)))),
+            ratio_to_whole: whole.map(|whole| short(median_ratio(&costs, &whole.costs()))),
+            bytes_per_event: short(self.octets()),
+            spared_percent: whole.map(|whole| short(100.0 * (1.0 - self.octets() / whole.octets()))),
             latency_us_p50: latency.value_at_quantile(0.5),
             latency_us_p90: latency.value_at_quantile(0.9),
             latency_us_p99: latency.value_at_quantile(0.99),
@@ -383,7 +390,7 @@ impl Side {
             rss_bytes_per_subscriber: memory(|m| (m.topics, m.end), subscribers),
             rss_bytes_per_session: memory(|m| (m.topics, m.connected), subscribers),
             rss_bytes_per_subscription: memory(|m| (m.connected, m.subscribed), subscriptions),
-            rss_bytes_per_topic: memory(|m| (m.empty, m.topics), number(case.plan.topics as u64)),
+            rss_bytes_per_topic: memory(|m| (m.empty, m.topics), number(plan.topics as u64)),
         }
     }
 }

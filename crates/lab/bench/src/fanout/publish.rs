@@ -48,6 +48,11 @@ impl Publisher {
             self.write_over(&mut out, WRITE_OCTETS)?;
         }
         self.write_over(&mut out, 0)?;
+        self.settle()
+    }
+
+    /// Waits until the server has done what was published, and answers.
+    pub fn settle(&mut self) -> Result<()> {
         self.speech.settle(&mut self.stream)
     }
 

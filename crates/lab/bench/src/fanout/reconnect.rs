@@ -10,7 +10,7 @@ use super::servers::{Kind, Purpose, Server};
 use super::speech::{Speech, next_packet};
 use super::transport::{Dialer, Stream, Transport};
 use super::trial::{LEAD_US, Role, Setting, TAIL_US, listeners_of, sleep_until, start, start_listeners, subscribe};
-use super::{Case, Options, merged};
+use super::{Options, merged};
 use crate::process;
 use crate::report::Progress;
 use crate::rounds::{median, number, short};
@@ -106,14 +106,13 @@ pub fn run(options: &Options, returning: usize, progress: &Progress) -> Result<V
     let plan = Plan { subscribers, topics: options.topics, rate, subscriptions_each: options.subscriptions_each };
     plan.check()?;
     process::reserve_descriptors(subscribers + returning, if options.program.is_some() { 1 } else { 2 })?;
-    let case = Case { plan, delta: false, window_ms: 0 };
     let mut rows = Vec::new();
     for transport in options.transports.iter().copied() {
         let mut storms = Vec::new();
         let mut invalid = None;
         for round in 1..=options.rounds {
             progress.show(&format!("fanout: {returning} come back over {transport:?}, round {round}"));
-            match storm(transport, &case, returning, options) {
+            match storm(transport, plan, returning, options) {
                 Ok(storm) => storms.push(storm),
                 Err(why) => {
                     invalid = Some(format!("{returning} over {transport:?}: {why:#}"));
@@ -161,15 +160,15 @@ fn figures(storms: &[Storm]) -> Figures {
     }
 }
 
-fn storm(transport: Transport, case: &Case, returning: usize, options: &Options) -> Result<Storm> {
-    let (plan, setting) = (case.plan, Setting { kind: Kind::Tieline, transport, stalled: 0 });
+fn storm(transport: Transport, plan: Plan, returning: usize, options: &Options) -> Result<Storm> {
+    let setting = Setting::plain(Kind::Tieline, transport);
     // A connection that is gone may be seen to be after the one that comes for it.
     let sessions = plan.subscribers + 2 * returning;
     let purpose = Purpose { program: options.program.as_deref(), plan: &plan, sessions, transport };
     let server = Server::start(Kind::Tieline, &purpose)?;
     let mut publisher = Publisher::connect(Speech::Mqtt, server.address, options.retain)?;
     publisher.load(&plan)?;
-    let role = |first, count| listeners_of(setting, case, &server.door, first, count);
+    let role = |first, count| listeners_of(setting, &plan, &server.door, first, count);
     let mut listeners = start_listeners(options, plan.subscribers, role)?;
     subscribe(&mut listeners)?;
     let mut guests = [start(options, &Role::Return(ReturnRole { listen: role(plan.subscribers, returning) }))?];

@@ -42,11 +42,20 @@ fn every_subscriber_gets_every_value() {
 
 #[test]
 fn values_in_windows_and_as_deltas_are_the_same_values() {
-    let options = Options { delta: vec![true], windows_ms: vec![0, 20], rounds: 1, ..options() };
-    for row in run(&options, &Progress::new(false)).unwrap().iter().filter(|row| row.server == Kind::Tieline) {
+    let options = Options { delta: vec![false, true], windows_ms: vec![0, 20], rounds: 1, ..options() };
+    let rows = run(&options, &Progress::new(false)).unwrap();
+    let ours: Vec<_> = rows.iter().filter(|row| row.server == Kind::Tieline).collect();
+    assert_eq!(
+        ours.iter().map(|row| (row.delta, row.window_ms)).collect::<Vec<_>>(),
+        [(false, 0), (false, 20), (true, 0), (true, 20)]
+    );
+    for row in ours {
         assert_eq!(row.invalid, None);
         let figures = row.figures.as_ref().unwrap();
-        assert!(figures.delivered == 160 && figures.bytes_per_event < 26.0, "{figures:?}");
+        assert_eq!(figures.delivered, 160, "{figures:?}");
+        assert_eq!(figures.bytes_per_event < 26.0, row.delta, "{figures:?}");
+        assert_eq!(figures.ratio_to_whole.is_some(), row.delta);
+        assert_eq!(figures.spared_percent.is_some_and(|spared| spared > 95.0), row.delta, "{figures:?}");
     }
 }
 

@@ -1,13 +1,14 @@
 //! One server under one load, from its start to its end.
 
+use super::Options;
 use super::floor::{FloorRole, play_floor};
 use super::listen::{ListenRole, Told, Window, play_listen};
+use super::plan::Plan;
 use super::player::Player;
 use super::publish::{Publisher, now_us};
 use super::reconnect::{ReturnRole, play_return};
 use super::servers::{Kind, Purpose, Server};
 use super::transport::{Door, Transport};
-use super::{Case, Options};
 use crate::process::{cpu_s_of, resident_octets_of};
 use crate::rounds::number;
 use anyhow::{Context, Result, bail};
@@ -106,20 +107,38 @@ pub struct Setting {
     pub kind: Kind,
     /// How subscribers come.
     pub transport: Transport,
+    /// Whether they ask for deltas.
+    pub delta: bool,
+    /// Milliseconds that updates may wait for others.
+    pub window_ms: u32,
     /// Further subscribers that read nothing.
     pub stalled: usize,
+}
+
+impl Setting {
+    /// Whole values, each sent at once to subscribers that all read.
+    pub const fn plain(kind: Kind, transport: Transport) -> Self {
+        Self { kind, transport, delta: false, window_ms: 0, stalled: 0 }
+    }
+
+    /// What subscriptions ask for besides what MQTT knows.
+    fn wishes(self) -> Vec<(String, String)> {
+        let window = (self.window_ms > 0).then(|| ("tieline-window".to_owned(), self.window_ms.to_string()));
+        let delta = self.delta.then(|| (tieline_delta::PROPERTY.to_owned(), "point,hunk".to_owned()));
+        window.into_iter().chain(delta).collect()
+    }
 }
 
 /// Runs one server once.
 ///
 /// # Errors
 /// Something was lost, late beyond hope or wrong, or could not be started.
-pub fn run(setting: Setting, case: &Case, options: &Options) -> Result<Trial> {
-    if setting.kind == Kind::Floor { run_floor(case, options) } else { run_server(setting, case, options) }
+pub fn run(setting: Setting, plan: &Plan, options: &Options) -> Result<Trial> {
+    if setting.kind == Kind::Floor { run_floor(plan, options) } else { run_server(setting, *plan, options) }
 }
 
-fn run_server(setting: Setting, case: &Case, options: &Options) -> Result<Trial> {
-    let (plan, Setting { kind, transport, stalled: stalled_count }) = (case.plan, setting);
+fn run_server(setting: Setting, plan: Plan, options: &Options) -> Result<Trial> {
+    let Setting { kind, transport, stalled: stalled_count, .. } = setting;
     let sessions = plan.subscribers + stalled_count;
     let server =
         Server::start(kind, &Purpose { program: options.program.as_deref(), plan: &plan, sessions, transport })?;
@@ -129,14 +148,14 @@ fn run_server(setting: Setting, case: &Case, options: &Options) -> Result<Trial>
     publisher.load(&plan)?;
     let topics = resident()?;
     let role =
-        |first, count, stalled| ListenRole { stalled, ..listeners_of(setting, case, &server.door, first, count) };
+        |first, count, stalled| ListenRole { stalled, ..listeners_of(setting, &plan, &server.door, first, count) };
     let mut listeners = start_listeners(options, plan.subscribers, |first, count| role(first, count, false))?;
     let connected = resident()?;
     subscribe(&mut listeners)?;
     let subscribed = resident()?;
     let mut stalled = start_listeners(options, stalled_count, |first, count| role(first, count, true))?;
     subscribe(&mut stalled)?;
-    let window = window(case, options);
+    let window = window(&plan, setting.delta, options);
     let start_us = now_us() + LEAD_US;
     let publishing = std::thread::spawn(move || publisher.run(&plan, start_us, start_us + window.end_us));
     let (told, cpu_s) = measure(&mut listeners, &mut stalled, window.after(start_us), server.process())?;
@@ -147,15 +166,15 @@ fn run_server(setting: Setting, case: &Case, options: &Options) -> Result<Trial>
 }
 
 /// Subscribers of a server, from the first on.
-pub fn listeners_of(setting: Setting, case: &Case, door: &Door, first: usize, count: usize) -> ListenRole {
+pub fn listeners_of(setting: Setting, plan: &Plan, door: &Door, first: usize, count: usize) -> ListenRole {
     ListenRole {
-        plan: case.plan,
+        plan: *plan,
         speech: setting.kind.speech(),
         door: door.clone(),
         first,
         count,
         stalled: false,
-        wishes: case.wishes(setting.kind),
+        wishes: setting.wishes(),
     }
 }
 
@@ -174,16 +193,15 @@ pub fn start_listeners(
     Ok(listeners)
 }
 
-fn run_floor(case: &Case, options: &Options) -> Result<Trial> {
-    let plan = case.plan;
-    let mut floor = start(options, &Role::Floor(FloorRole { plan, sockets: plan.subscribers }))?;
+fn run_floor(plan: &Plan, options: &Options) -> Result<Trial> {
+    let mut floor = start(options, &Role::Floor(FloorRole { plan: *plan, sockets: plan.subscribers }))?;
     let door = Door { address: floor.line()?.parse()?, transport: Transport::Tcp, folder: PathBuf::new() };
-    let setting = Setting { kind: Kind::Floor, transport: Transport::Tcp, stalled: 0 };
-    let role = |first, count| listeners_of(setting, case, &door, first, count);
+    let setting = Setting::plain(Kind::Floor, Transport::Tcp);
+    let role = |first, count| listeners_of(setting, plan, &door, first, count);
     let mut listeners = start_listeners(options, plan.subscribers, role)?;
     floor.expect("ready")?;
     subscribe(&mut listeners)?;
-    let window = window(case, options);
+    let window = window(plan, false, options);
     let start_us = now_us() + LEAD_US;
     floor.tell(&serde_json::to_string(&(start_us, start_us + window.end_us))?)?;
     let (told, cpu_s) = measure(&mut listeners, &mut [], window.after(start_us), floor.process())?;
@@ -193,10 +211,10 @@ fn run_floor(case: &Case, options: &Options) -> Result<Trial> {
 }
 
 /// When values count, in µs after the first: once all is warm.
-fn window(case: &Case, options: &Options) -> Window {
+fn window(plan: &Plan, delta: bool, options: &Options) -> Window {
     let span_us = u64::try_from(options.span.as_micros()).unwrap_or(u64::MAX);
     // With deltas every subscriber must have a value of every topic before what comes is a delta.
-    let round_us = if case.delta { case.plan.due_us(case.plan.topics as u64) } else { 0 };
+    let round_us = if delta { plan.due_us(plan.topics as u64) } else { 0 };
     let from_us = round_us.max(span_us / 4);
     Window { from_us, to_us: from_us + span_us, end_us: from_us + span_us + TAIL_US, every_us: span_us }
 }

@@ -1,11 +1,12 @@
-//! What an idle pair of a master and an outstation takes of the heap, both sessions with their sockets included. No
-//! change lets it grow unnoticed: whoever needs more says so here, and why.
+//! What an idle pair of a master and an outstation takes of the heap, both sessions with their sockets included, and what a
+//! subscriber does. No change lets it grow unnoticed: whoever needs more says so here, and why.
 
 use cap::Cap;
 use std::alloc::System;
 use std::io::Write;
 use std::time::Duration;
 use tieline_bench::dnp3::hold_pairs;
+use tieline_bench::fanout;
 use tieline_dnp3::master::Master;
 use tieline_dnp3::outstation::Outstation;
 
@@ -35,8 +36,17 @@ fn allocated_with(pairs: usize) -> usize {
     notes.0.last().copied().expect("a line after the load")
 }
 
+/// Octets of heap that are allocated while so many subscribers are connected, have subscribed to 100 topics each, and have
+/// got them.
+fn allocated_by(subscribers: usize, delta: bool) -> [usize; 3] {
+    let mut seen = Vec::new();
+    fanout::hold(subscribers, delta, || seen.push(HEAP.allocated())).expect("subscribers over loopback");
+    seen.try_into().expect("three steps")
+}
+
+// One test: what another allocates meanwhile would count.
 #[test]
-fn an_idle_pair_is_small() {
+fn idle_sessions_are_small() {
     let check = |what: &str, octets: usize, most: usize| {
         assert!(octets <= most, "{what}: {octets} octets, at most {most}");
         println!("{what}: {octets} octets");
@@ -45,4 +55,18 @@ fn an_idle_pair_is_small() {
     check("outstation", size_of::<Outstation>(), 1280);
     let (few, many) = (allocated_with(16), allocated_with(16 + 256));
     check("heap of a pair", many.saturating_sub(few) / 256, 6144);
+    for (delta, most) in [(false, [2048, 3456, 3456]), (true, [2048, 3456, 4608])] {
+        let (few, many) = (allocated_by(16, delta), allocated_by(16 + 256, delta));
+        let steps = ["connected", "subscribed to 100 topics", "sent them"];
+        for (((step, few), many), most) in steps.iter().zip(few).zip(many).zip(most) {
+            check(&format!("heap of a subscriber, {step}, deltas {delta}"), many.saturating_sub(few) / 256, most);
+        }
+        // Its value is the tree's, and no packet stays.
+        let [_, subscribed, sent] = many;
+        check(
+            &format!("heap of a topic that was sent, deltas {delta}"),
+            sent.saturating_sub(subscribed) / fanout::HELD_TOPICS,
+            320,
+        );
+    }
 }

@@ -21,7 +21,7 @@ pub struct Wire {
     /// The WebSocket around it, where the client came over one.
     web: Option<Box<WebSocket>>,
     /// Who is to be told once the socket has taken everything.
-    told_when_clear: RefCell<Option<Box<(usize, Rc<Clear>)>>>,
+    told_when_clear: RefCell<Option<Box<Waits>>>,
 }
 
 /// Sessions whose sockets take octets again, by their place on the bus.
@@ -29,6 +29,13 @@ pub struct Wire {
 pub struct Clear {
     pub(super) places: RefCell<Vec<usize>>,
     pub(super) work: Rc<Notify>,
+}
+
+/// Who is to be told of one socket.
+#[derive(Debug)]
+struct Waits {
+    place: usize,
+    clear: Rc<Clear>,
 }
 
 /// Frames on their way to one socket.
@@ -70,7 +77,7 @@ impl Wire {
 
     /// Puts `place` on the list once the socket has taken everything.
     pub fn tell_when_clear(&self, place: usize, clear: &Rc<Clear>) {
-        *self.told_when_clear.borrow_mut() = Some(Box::new((place, Rc::clone(clear))));
+        *self.told_when_clear.borrow_mut() = Some(Box::new(Waits { place, clear: Rc::clone(clear) }));
     }
 
     /// Queues a frame that other sessions get too. When the queue is full the oldest frames go: what waits is old.
@@ -155,8 +162,8 @@ impl Machine for Wire {
             Some(web) => transmit_in(web, mqtt, shared, now, out),
             None => transmit(mqtt, shared, now, out),
         };
-        if !made && let Some(told) = told_when_clear.get_mut().take() {
-            let (place, clear) = *told;
+        if !made && let Some(waits) = told_when_clear.get_mut().take() {
+            let Waits { place, clear } = *waits;
             clear.places.borrow_mut().push(place);
             clear.work.notify_one();
         }

@@ -1,0 +1,63 @@
+//! Subscribers of a server in this process, for what they take of its heap: their own ends take none.
+
+use super::listen::{connect, subscribe};
+use super::plan::Plan;
+use super::publish::Publisher;
+use super::servers::{Kind, Purpose, Server};
+use super::speech::{Next, Speech};
+use super::transport::{Stream, Transport};
+use super::trial::{Setting, listeners_of};
+use anyhow::{Result, ensure};
+use std::io::Read;
+
+/// Topics of each subscriber.
+const SUBSCRIPTIONS_EACH: usize = 100;
+/// All topics of [`hold`].
+pub const HELD_TOPICS: usize = 2000;
+
+/// Holds so many subscribers and calls `seen` when they are connected, when they have subscribed, and when each has got
+/// every topic twice.
+///
+/// # Errors
+/// The system does not have what they need, or a connection ended.
+pub fn hold(subscribers: usize, delta: bool, mut seen: impl FnMut()) -> Result<()> {
+    let plan = Plan { subscribers, topics: HELD_TOPICS, rate: 1, subscriptions_each: SUBSCRIPTIONS_EACH };
+    plan.check()?;
+    let (kind, transport) = (Kind::Tieline, Transport::Tcp);
+    let server = Server::start(kind, &Purpose { program: None, plan: &plan, sessions: subscribers, transport })?;
+    let mut publisher = Publisher::connect(Speech::Mqtt, server.address, true)?;
+    publisher.load(&plan)?;
+    let role = listeners_of(Setting { delta, ..Setting::plain(kind, transport) }, &plan, &server.door, 0, subscribers);
+    let mut streams = connect(&role)?;
+    seen();
+    subscribe(&role, &mut streams)?;
+    seen();
+    for _ in 0..2 {
+        publisher.load(&plan)?;
+        streams.iter_mut().try_for_each(|stream| read_messages(stream, SUBSCRIPTIONS_EACH))?;
+    }
+    publisher.settle()?;
+    seen();
+    Ok(())
+}
+
+/// Reads until so many messages have come.
+fn read_messages(stream: &mut Stream, count: usize) -> Result<()> {
+    let (mut octets, mut came) = (Vec::new(), 0);
+    let mut buffer = [0; 4096];
+    while came < count {
+        let read = stream.read(&mut buffer)?;
+        ensure!(read > 0, "the server ended a connection");
+        octets.extend_from_slice(buffer.get(..read).unwrap_or_default());
+        let mut used = 0;
+        loop {
+            match Speech::Mqtt.next(octets.get(used..).unwrap_or_default())? {
+                Next::Part => break,
+                Next::Other(length) => used += length,
+                Next::Message(length, _) => (used, came) = (used + length, came + 1),
+            }
+        }
+        octets.drain(..used);
+    }
+    Ok(())
+}
