@@ -18,13 +18,14 @@ pub enum Closed {
     Replaced,
     /// The peer took no octet for [`crate::Limits::stall`] while output waited.
     Slow,
-    /// More than [`crate::Limits::unsent_octets_max`] waited for the peer.
+    /// More than [`crate::Limits::unsent_octets_max`] waited for the peer, or as much as its machine keeps of answers, so
+    /// that it took no more input.
     Full,
     /// A peer without connection was not heard for too long.
     Silent,
     /// The records of TLS broke, or the peer refused ours, in its own word.
     Tls(&'static str),
-    /// The machine neither took input nor said why: a fault of ours.
+    /// The machine took no input while its output was taken: it holds as much as it may, or it is a fault of ours.
     Stuck,
 }
 

@@ -319,10 +319,16 @@ impl<M: Machine> Session<M> {
             let drained = self.drain(now, owner);
             let written = self.write_output(now)?;
             if used == 0 && drained == 0 && written == 0 {
-                return Err(Closed::Stuck);
+                return Err(self.why_nothing_moved());
             }
         }
         Ok(())
+    }
+
+    /// A machine may refuse input while its answers wait, and they do while the peer takes none: that is the peer's doing.
+    fn why_nothing_moved(&self) -> Closed {
+        let refused = self.0.line.borrow().as_ref().is_some_and(|line| !line.is_clear());
+        if refused { Closed::Full } else { Closed::Stuck }
     }
 
     /// Hands every event to the owner; the machine is free while the owner acts.

@@ -17,6 +17,8 @@ pub(crate) enum Heard {
 pub(crate) struct Echo {
     /// Octets taken at one time; 0 takes none, against the contract.
     pub(crate) bite: usize,
+    /// Messages of output that may wait; with more it takes nothing.
+    pub(crate) room: usize,
     /// Octets of output that never ends, in messages of this size.
     pub(crate) chatter: usize,
     /// The octet that ends the session.
@@ -37,6 +39,7 @@ impl Default for Echo {
     fn default() -> Self {
         Self {
             bite: usize::MAX,
+            room: usize::MAX,
             chatter: 0,
             last_word: None,
             idle: None,
@@ -64,6 +67,9 @@ impl Machine for Echo {
     }
 
     fn handle_input(&mut self, now: Now, octets: &[u8]) -> usize {
+        if self.output.len() >= self.room {
+            return 0;
+        }
         // Full until the owner has drained.
         if self.bite < usize::MAX && !self.events.is_empty() {
             return 0;

@@ -142,6 +142,19 @@ fn a_machine_that_takes_nothing_is_closed() {
 }
 
 #[test]
+fn a_peer_that_asks_and_does_not_read_is_closed_as_one() {
+    run(async {
+        let (near, mut far) = pair().await;
+        let session = session(Echo { room: 2, ..Echo::default() }, Limits::default());
+        let asks = async { while far.write_all(&[7; 65_536]).await.is_ok() {} };
+        let mut notes = Notes::default();
+        let (why, ()) = tokio::join!(session.run(near, &mut notes), asks);
+        assert_eq!(why, Closed::Full);
+        assert_eq!(session.shard().counters().closed_slow.load(std::sync::atomic::Ordering::Relaxed), 1);
+    });
+}
+
+#[test]
 fn a_deadline_that_moves_fires_once_and_in_time() {
     run(async {
         let (near, mut far) = pair().await;
