@@ -1,7 +1,7 @@
 //! HTTP over TLS, with the same certificates as MQTT, and what a user can do about a handshake that fails.
 
 use rustls::pki_types::ServerName;
-use rustls::{CertificateError, ClientConnection, StreamOwned};
+use rustls::{AlertDescription, CertificateError, ClientConnection, StreamOwned};
 use std::fmt;
 use std::io::{self, Read, Write};
 use tieline_net::tls::ClientTls;
@@ -80,7 +80,7 @@ impl Transport for Records {
 
 /// Says what a user can do about it, where there is something.
 pub(crate) fn explained(error: io::Error) -> io::Error {
-    use rustls::{AlertDescription, Error, InvalidMessage};
+    use rustls::{Error, InvalidMessage};
     let cause = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
     let advice = match cause {
         Some(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
@@ -93,9 +93,34 @@ pub(crate) fn explained(error: io::Error) -> io::Error {
         Some(Error::AlertReceived(AlertDescription::UnknownCA | AlertDescription::DecryptError)) => {
             "it does not trust the certificate of --cert"
         }
+        Some(Error::AlertReceived(alert)) if CERTIFICATE_ALERTS.contains(alert) => {
+            "it refuses the certificate of --cert"
+        }
         Some(_) | None => return error,
     };
     io::Error::new(error.kind(), format!("{advice} ({error})"))
+}
+
+/// Alerts about the other side's certificate (RFC 8446 section 6.2), besides that there has to be one.
+const CERTIFICATE_ALERTS: [AlertDescription; 8] = [
+    AlertDescription::UnknownCA,
+    AlertDescription::DecryptError,
+    AlertDescription::BadCertificate,
+    AlertDescription::UnsupportedCertificate,
+    AlertDescription::CertificateRevoked,
+    AlertDescription::CertificateExpired,
+    AlertDescription::CertificateUnknown,
+    AlertDescription::AccessDenied,
+];
+
+/// What a connection that seemed to be made was ended by. In TLS 1.3 a client is through with the handshake before the
+/// server has looked at its certificate, and hears of it with its first read.
+pub(crate) fn refused(alert: &str) -> io::Error {
+    let mut about_ours = CERTIFICATE_ALERTS.into_iter().chain([AlertDescription::CertificateRequired]);
+    match about_ours.find(|known| known.as_str() == Some(alert)) {
+        Some(known) => explained(io::Error::new(io::ErrorKind::InvalidData, rustls::Error::AlertReceived(known))),
+        None => io::Error::new(io::ErrorKind::InvalidData, format!("TLS: {alert}")),
+    }
 }
 
 /// An error that somebody else keeps, with its cause where that is one of TLS.

@@ -1,7 +1,7 @@
 //! The connection's own thread: commands of the handle in, events of the session out to whoever waits.
 
 use super::{MqttError, deltas};
-use crate::tls::{copied, explained};
+use crate::tls::{copied, explained, refused};
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -397,7 +397,18 @@ impl Owner<ClientSession> for Front {
     fn closed(&mut self, session: &Client, _: Now, why: Closed) {
         let mut desk = self.0.borrow_mut();
         tracing::debug!(%why, "connection closed");
-        desk.failed(MqttError::Lost);
+        desk.failed(match why {
+            Closed::Tls(alert) => MqttError::Connect(refused(alert)),
+            Closed::Peer
+            | Closed::Io(_)
+            | Closed::Machine
+            | Closed::Owner
+            | Closed::Replaced
+            | Closed::Slow
+            | Closed::Full
+            | Closed::Silent
+            | Closed::Stuck => MqttError::Lost,
+        });
         desk.disconnected();
         if desk.closing {
             session.close();
