@@ -24,8 +24,8 @@ SHOWS_CURSOR = "\x1b[?25h"
 class Terminal:
     """A process that has a terminal of 120 x 40 for itself."""
 
-    def __init__(self, *words, **environment):
-        self.ours, theirs = pty.openpty()
+    def __init__(self, *words, complaints=None):
+        self.ours, theirs = pty.openpty()  # Not its controlling terminal: no SIGHUP says that it is gone.
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
         os.set_blocking(self.ours, False)
         self.before = termios.tcgetattr(self.ours)
@@ -37,9 +37,9 @@ class Terminal:
             [BINARY, *words],
             stdin=theirs,
             stdout=theirs,
-            stderr=theirs,
+            stderr=theirs if complaints is None else complaints,
             start_new_session=True,
-            env={**os.environ, "TERM": "xterm-256color", **environment},
+            env={**os.environ, "TERM": "xterm-256color"},
         )
         os.close(theirs)
 
@@ -81,8 +81,8 @@ def node(start_node):
 def top(node):
     started = []
 
-    def start(*words):
-        terminal = Terminal("top", "--http", node.http, "--interval", "100ms", *words)
+    def start(*words, complaints=None):
+        terminal = Terminal("top", "--http", node.http, "--interval", "100ms", *words, complaints=complaints)
         started.append(terminal)
         return terminal
 
@@ -119,6 +119,17 @@ def test_the_terminal_is_given_back(top, ending):
     else:
         terminal.process.send_signal(ending)
     assert terminal.ended() == 0
+
+
+@pytest.mark.parametrize("complaints", [None, subprocess.PIPE])
+def test_a_terminal_that_hangs_up_ends_it(top, complaints):
+    """With or without another place for its last words; it has to end, and spin no longer."""
+    terminal = top(complaints=complaints)
+    terminal.wait_for("sessions by lag")
+    os.close(terminal.ours)
+    assert terminal.process.wait(30) == 1
+    if complaints:
+        assert terminal.process.stderr.read().decode().startswith("tieline: "), "in words"
 
 
 def test_a_node_that_goes_is_told_of_and_keys_still_work(node, top):

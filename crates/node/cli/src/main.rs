@@ -38,7 +38,8 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("tieline: {}", words(&error));
+            // A terminal that has hung up takes no words.
+            let _ = writeln!(std::io::stderr(), "tieline: {}", words(&error));
             ExitCode::FAILURE
         }
     }

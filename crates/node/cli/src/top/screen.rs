@@ -5,6 +5,9 @@ use super::look::{Look, Wanted};
 use anyhow::Result;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::time::Duration;
@@ -13,12 +16,16 @@ use tieline_client::HttpClient;
 /// How long keys are waited for before looks and signals are seen to.
 const TURN: Duration = Duration::from_millis(50);
 
+/// How often it is looked whether the terminal is still there.
+const TERMINAL_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+
 /// The terminal, given back when this is dropped; a panic gives it back, too.
 struct Screen(DefaultTerminal);
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        ratatui::restore();
+        // One that has hung up cannot be, and nobody would read why.
+        let _ = ratatui::try_restore();
     }
 }
 
@@ -31,6 +38,7 @@ pub fn run(client: HttpClient, wanted: Wanted, interval: Duration, stopped: &Ato
         let send = |look| tell.send(look).is_ok();
         look_again(&client, first, interval, &asked, send);
     })?;
+    std::thread::Builder::new().name("terminal".to_owned()).spawn(end_with_terminal)?;
     let mut screen = Screen(ratatui::try_init()?);
     let mut dashboard = Dashboard::new(wanted);
     while !stopped.load(Ordering::Relaxed) {
@@ -43,6 +51,24 @@ pub fn run(client: HttpClient, wanted: Wanted, interval: Duration, stopped: &Ato
         }
     }
     Ok(())
+}
+
+/// Ends the process once its terminal has hung up. Where no SIGHUP says so, reading keys finds nothing for ever, inside
+/// the library, and never comes back; there is no terminal that could be given back, either.
+fn end_with_terminal() {
+    let stdout = std::io::stdout();
+    let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+    loop {
+        let mut terminal = [PollFd::new(&stdout, PollFlags::empty())];
+        match poll(&mut terminal, Some(&TERMINAL_EVERY)) {
+            Ok(_) if terminal.iter().any(|terminal| terminal.revents().intersects(gone)) => break,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+    // Where standard error is another place than the terminal.
+    let _ = writeln!(std::io::stderr(), "tieline: the terminal has hung up");
+    std::process::exit(1);
 }
 
 /// False when it is to end.
