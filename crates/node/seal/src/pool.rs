@@ -109,7 +109,7 @@ pub struct Shared {
     pub audit: AuditLog,
     /// Configurations that were read anew.
     pub reloads: AtomicU64,
-    /// Held by who changes the configuration's file.
+    /// Held by who changes the configuration's file, or reads it to put it in use.
     pub changing: Mutex<()>,
 }
 

@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::pool::{self, Shared, unix_seconds};
 use crate::{door, http};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -87,11 +87,18 @@ impl Server {
         self.protocol
     }
 
-    /// Puts domains, keys, peers, clients and `exact_errors` of another configuration in use. Addresses, threads, the
-    /// audit log and limits of size stay until the next start.
-    pub fn reload(&self, config: Config) {
+    /// Reads a configuration and puts its domains, keys, peers, clients and `exact_errors` in use. Addresses, threads, the
+    /// audit log and limits of size stay until the next start. Meanwhile nobody changes the file: what was read before a
+    /// change is never put in use behind it.
+    ///
+    /// # Errors
+    /// Those of `read`; the configuration in use stays then.
+    pub fn reload<E>(&self, read: impl FnOnce() -> Result<Config, E>) -> Result<(), E> {
+        let _alone = self.shared.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let config = read()?;
         warn_of_expiry(&config);
         self.shared.set_config(Arc::new(config));
+        Ok(())
     }
 
     /// Whether a thread ended unasked.
@@ -135,5 +142,30 @@ fn warn_of_expiry(config: &Config) {
                 tracing::warn!(domain = domain.name, kind, %serial, days, "a certificate ends soon or has ended");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Server;
+    use crate::config::from_text;
+    use crate::testkit::Folder;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn nobody_changes_the_file_while_it_is_read_to_be_put_in_use() {
+        let folder = Folder::with_keys(&[]);
+        let any_port = "[http]\nlisten = \"127.0.0.1:0\"\n[protocol]\nlisten = \"127.0.0.1:0\"\n";
+        let read = || from_text("seal.toml", any_port, folder.path());
+        let server = Server::start(read().unwrap()).unwrap();
+        let shared = &server.shared;
+        let alone = || {
+            assert!(shared.changing.try_lock().is_err(), "a change would be undone");
+            read()
+        };
+        server.reload(alone).unwrap();
+        assert_eq!(server.reload(|| Err("unreadable")), Err("unreadable"));
+        assert_eq!(shared.reloads.load(Ordering::Relaxed), 1);
+        assert!(shared.changing.try_lock().is_ok());
     }
 }

@@ -95,11 +95,8 @@ async fn look_after(server: &Server, path: &Path) -> anyhow::Error {
     let mut looks = tokio::time::interval(LOOK_EVERY);
     loop {
         tokio::select! {
-            _ = hang_up.recv() => match config::load(path) {
-                Ok(config) => {
-                    server.reload(config);
-                    tracing::info!("the configuration was read anew");
-                }
+            _ = hang_up.recv() => match server.reload(|| config::load(path)) {
+                Ok(()) => tracing::info!("the configuration was read anew"),
                 Err(error) => tracing::warn!(%error, "the old configuration stays in use"),
             },
             _ = looks.tick() => if server.has_ended() {
