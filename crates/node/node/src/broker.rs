@@ -44,6 +44,7 @@ impl Broker {
             pending_octets_max: config.queue_octets_max,
             // Publishers wait for history with each message; a wide window keeps them busy meanwhile.
             receive_max: 1024,
+            keep_alive_s_max: u16::try_from(config.keep_alive_max.as_secs()).unwrap_or(u16::MAX),
             shared_available: true,
             ..ServerConfig::default()
         };

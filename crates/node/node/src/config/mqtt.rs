@@ -12,6 +12,7 @@ use tieline_net::tls::{TlsFiles, Trust};
 use tieline_service::tls::{self, Peers};
 use toml::de::DeValue;
 
+const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The MQTT server.
@@ -37,6 +38,8 @@ pub struct MqttConfig {
     pub away_messages_max: usize,
     /// Octets that may wait for all clients that are away; a message beyond them is dropped.
     pub away_octets_max: usize,
+    /// The longest keep alive; 5.0 clients that ask for more, or for none, are told this. Zero leaves it to them.
+    pub keep_alive_max: Duration,
     /// How often `$SYS` is published; zero is never.
     pub sys_interval: Duration,
     /// Topics that pass all others wherever they wait, beside those of devices of that priority.
@@ -88,6 +91,7 @@ impl MqttConfig {
             away_sessions_max: 10_000,
             away_messages_max: 1000,
             away_octets_max: 256 << 20,
+            keep_alive_max: Duration::ZERO,
             sys_interval: Duration::from_secs(10),
             tls: None,
             websocket: None,
@@ -128,7 +132,8 @@ pub(super) fn read_mqtt(
         away_messages_max: s.or(doc, "away_messages_max", default.away_messages_max, |v| count(v, 1..=1_000_000)),
         away_octets_max: s
             .or(doc, "away_octets_max", default.away_octets_max, |v| parse::octets(4096..=1 << 40)(v).map(size)),
-        sys_interval: s.or(doc, "sys_interval", default.sys_interval, interval),
+        keep_alive_max: s.or(doc, "keep_alive_max", default.keep_alive_max, |v| seconds_or_zero(v, "18h", 18 * HOUR)),
+        sys_interval: s.or(doc, "sys_interval", default.sys_interval, |v| seconds_or_zero(v, "1d", DAY)),
         tls,
         websocket,
         protection: s.or(doc, "protection", default.protection, parse::filters),
@@ -188,10 +193,10 @@ fn path_text(value: &DeValue<'_>) -> Result<String, String> {
     if is_path { Ok(text) } else { Err("a path that begins with / and has no ?, as in \"/mqtt\"".to_owned()) }
 }
 
-/// How often something is done; zero is never.
-fn interval(value: &DeValue<'_>) -> Result<Duration, String> {
-    let words = || "a duration from 1s to 1d, or \"0s\" for never".to_owned();
-    let found = parse::duration(Duration::ZERO..=DAY)(value).map_err(|_| words())?;
+/// A second or more, or zero for never.
+fn seconds_or_zero(value: &DeValue<'_>, most: &str, max: Duration) -> Result<Duration, String> {
+    let words = || format!("a duration from 1s to {most}, or \"0s\" for never");
+    let found = parse::duration(Duration::ZERO..=max)(value).map_err(|_| words())?;
     if found.is_zero() || found >= Duration::from_secs(1) { Ok(found) } else { Err(words()) }
 }
 

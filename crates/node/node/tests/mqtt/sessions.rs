@@ -203,3 +203,14 @@ fn an_unknown_authentication_method_is_turned_away() {
     // [MQTT-4.12.0-1], [MQTT-3.2.2-7]
     assert_eq!((connack.reason, peer.next()), (ReasonCode::BadAuthenticationMethod, None));
 }
+
+#[test]
+fn the_servers_keep_alive_is_told_where_the_clients_is_longer() {
+    let server = Server::with("keep_alive_max = '20s'");
+    for (asked, told) in [(60, Some(20)), (0, Some(20)), (20, None), (5, None)] {
+        let (_, connack) = server.connect(Connect { keep_alive_s: asked, ..hello("alive") });
+        assert_eq!(connack.properties.server_keep_alive_s(), told, "{asked}");
+    }
+    let (_, connack) = Server::start().connect(hello("alive"));
+    assert_eq!(connack.properties.server_keep_alive_s(), None);
+}
