@@ -150,9 +150,8 @@ impl Outgoing {
         aliases: Option<&mut Numbered>,
         out: &mut Vec<u8>,
     ) -> Polled {
-        if let Some(again) = self.in_flight.iter_mut().find(|f| f.again) {
-            again.again = false;
-            return Self::send_again(again, version, now, out);
+        if let Some(at) = self.next_again() {
+            return self.send_again(at, version, now, octets_max, out);
         }
         let Some(next) = self.next_pending() else { return Polled::Idle };
         let qos = self.pending.get(next).map_or(Qos::AtMostOnce, |next| next.delivery.qos);
@@ -181,7 +180,7 @@ impl Outgoing {
     /// The message that goes next: the oldest, or the oldest of QoS 0 where the window is closed for the others
     /// ([MQTT-4.9.0-2] holds those alone).
     fn next_pending(&self) -> Option<usize> {
-        if self.in_flight.len() < usize::from(self.window) {
+        if self.in_flight.len() < usize::from(self.window) && self.in_flight.iter().all(|f| !f.again) {
             return (!self.pending.is_empty()).then_some(0);
         }
         if self.loose == 0 {
@@ -190,7 +189,17 @@ impl Outgoing {
         self.pending.iter().position(|p| p.delivery.qos == Qos::AtMostOnce)
     }
 
-    fn send_again(flight: &InFlight, version: Version, now: Instant, out: &mut Vec<u8>) -> Polled {
+    /// What is sent again next. The window of the new connection holds for it too ([MQTT-3.3.4-9]), but for PUBREL.
+    fn next_again(&self) -> Option<usize> {
+        let next = self.in_flight.iter().position(|f| f.again)?;
+        let sent = self.in_flight.iter().filter(|f| !f.again).count();
+        let is_release = self.in_flight.get(next).is_some_and(|f| f.delivery.is_none());
+        (is_release || sent < usize::from(self.window)).then_some(next)
+    }
+
+    fn send_again(&mut self, at: usize, version: Version, now: Instant, octets_max: u32, out: &mut Vec<u8>) -> Polled {
+        let Some(flight) = self.in_flight.get_mut(at) else { return Polled::Idle };
+        flight.again = false;
         let (packet_id, token, qos) = (flight.packet_id, flight.token, flight.qos);
         let Some(Delivery { message, retain, subscription_ids, .. }) = &flight.delivery else {
             emit_ack(Packet::Pubrel, version, packet_id, ReasonCode::Success, out);
@@ -203,10 +212,13 @@ impl Outgoing {
         };
         // It was sent in time once; its delivery has begun ([MQTT-3.3.2-5]), so that it may be sent again.
         let now = if message.is_expired(now) { message.received } else { now };
-        match emit_message(version, message, guarantee, *retain, subscription_ids, None, now, u32::MAX, out) {
-            Emitted::Whole => Polled::Sent { token, qos },
-            Emitted::Expired | Emitted::TooLarge => Polled::Expired { token },
+        match emit_message(version, message, guarantee, *retain, subscription_ids, None, now, octets_max, out) {
+            Emitted::Whole => return Polled::Sent { token, qos },
+            Emitted::Expired | Emitted::TooLarge => {}
         }
+        // The client takes smaller packets than before: it is done with ([MQTT-3.1.2-25]).
+        self.in_flight.remove(at);
+        Polled::TooLarge { token }
     }
 
     /// PUBACK: the exchange of a QoS 1 message is over. None for an identifier that is not under way.

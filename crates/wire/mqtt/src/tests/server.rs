@@ -439,6 +439,43 @@ fn mqtt_4_4_0_1_a_resumed_session_sends_again() {
     assert_eq!(third, &Packet::Pubrel(Ack::new(id(3), ReasonCode::Success)));
 }
 
+/// The session of a client that was sent these and comes again with this CONNECT; what it is sent behind CONNACK.
+fn comes_again(sent: &[Arc<Message>], connect: &str) -> (Bench, Vec<Packet>) {
+    let mut bench = Bench::v5(ServerConfig::default());
+    sent.iter().for_each(|message| bench.session.deliver(delivery(message, Qos::AtLeastOnce)).unwrap());
+    bench.sent();
+    let mut next = Bench::new(Version::V5, ServerConfig::default());
+    next.give(connect);
+    next.session.accept(next.now, Accept { resume: Some(bench.session.take_state()), ..Accept::default() });
+    let sent = next.sent().split_off(1);
+    (next, sent)
+}
+
+#[test]
+fn mqtt_3_3_4_9_what_is_sent_again_keeps_to_the_window_of_its_connection() {
+    let one_at_a_time = "10 11 0004 4d515454 05 02 000a 03 21 0001 0001 63";
+    let (mut bench, sent) = comes_again(&[message("t", b"1"), message("t", b"2")], one_at_a_time);
+    let [first] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!(publish_of(first).guarantee, Guarantee::AtLeastOnce { packet_id: id(1), dup: true });
+    bench.session.deliver(delivery(&message("t", b"3"), Qos::AtLeastOnce)).unwrap();
+    bench.session.deliver(delivery(&message("t", b"0"), Qos::AtMostOnce)).unwrap();
+    let payloads = |packets: &[Packet]| packets.iter().map(|p| publish_of(p).payload.clone()).collect::<Vec<_>>();
+    assert_eq!(payloads(&bench.sent()), [&b"0"[..]], "QoS 0 needs no window");
+    bench.give("40 02 0001");
+    assert_eq!(payloads(&bench.sent()), [&b"2"[..]]);
+    bench.give("40 02 0002");
+    assert_eq!(payloads(&bench.sent()), [&b"3"[..]]);
+}
+
+#[test]
+fn mqtt_3_1_2_24_what_is_sent_again_fits_the_client_that_comes() {
+    let forty_octets = "10 13 0004 4d515454 05 02 000a 05 27 00000028 0001 63";
+    let (bench, sent) = comes_again(&[message("t", &[b'x'; 40]), message("t", b"2")], forty_octets);
+    let [second] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!(publish_of(second).guarantee, Guarantee::AtLeastOnce { packet_id: id(2), dup: true });
+    assert_eq!((bench.session.backlog(), bench.session.counters().dropped_too_large), ((0, 1), 1));
+}
+
 #[test]
 fn subscribe_reaches_the_owner() {
     let mut bench = Bench::v5(ServerConfig::default());
