@@ -10,7 +10,7 @@ const REQUEST: &[u8] = b"GET /mqtt HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n
 
 fuzz_target!(|octets: &[u8]| {
     let Some((first, octets)) = octets.split_first() else { return };
-    let offer = Offer { path: "/mqtt".to_owned(), protocol: "mqtt".to_owned(), hosts: Vec::new() };
+    let offer = Offer { path: "/mqtt".to_owned(), protocol: "mqtt".to_owned(), hosts: Vec::new(), texts: true };
     let mut socket = WebSocket::new(Arc::new(offer));
     let stream = if first & 1 == 0 { [REQUEST, octets].concat() } else { octets.to_vec() };
     let appetite = usize::from(first >> 1) + 1;

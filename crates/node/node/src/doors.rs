@@ -59,7 +59,7 @@ pub async fn bind(
     }
     if let Some(web) = &config.websocket {
         let hosts = web.hosts.iter().cloned().chain(own_hosts(web.listen)).collect();
-        let offer = Offer { path: web.path.clone(), protocol: SUBPROTOCOL.to_owned(), hosts };
+        let offer = Offer { path: web.path.clone(), protocol: SUBPROTOCOL.to_owned(), hosts, texts: false };
         let door = host.open(web.listen, web.sessions_max, web.tls.as_ref(), Some(Arc::new(offer))).await?;
         addresses.websocket = Some(door.listener.local_addr()?);
         doors.push(door);

@@ -1,5 +1,6 @@
-//! A server that sends every binary message back, for test suites of WebSocket: `cargo run --release -p tieline-websocket
-//! --example echo 127.0.0.1:9001`. Texts are closed on with 1003, as MQTT has it.
+//! A server that sends every message back, for test suites of WebSocket: `cargo run --release -p tieline-websocket
+//! --example echo 127.0.0.1:9001`. It speaks the subprotocol `mqtt`, which Autobahn's suite asks for where its server's
+//! entry has `"protocols": ["mqtt"]`.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,8 +9,8 @@ use tieline_websocket::{Offer, WebSocket, header};
 
 fn main() -> std::io::Result<()> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:9001".to_owned());
-    let offer =
-        Arc::new(Offer { path: "/".to_owned(), protocol: "mqtt".to_owned(), hosts: vec!["127.0.0.1".to_owned()] });
+    let hosts = vec!["127.0.0.1".to_owned()];
+    let offer = Arc::new(Offer { path: "/".to_owned(), protocol: "mqtt".to_owned(), hosts, texts: true });
     for stream in TcpListener::bind(address)?.incoming() {
         let (stream, offer) = (stream?, Arc::clone(&offer));
         std::thread::spawn(move || serve(stream, offer));
@@ -33,7 +34,10 @@ fn serve(mut stream: TcpStream, offer: Arc<Offer>) -> std::io::Result<()> {
             rest = rest.get(1..).unwrap_or_default();
             while socket.poll_transmit(&mut out, |_| false) {}
             if socket.messages() != before {
-                let (head, length) = header(message.len());
+                let (mut head, length) = header(message.len());
+                if let ([first, ..], true) = (&mut head, socket.is_text()) {
+                    *first = 0x81;
+                }
                 out.extend_from_slice(head.get(..length).unwrap_or_default());
                 out.append(&mut message);
             }

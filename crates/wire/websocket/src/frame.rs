@@ -17,9 +17,9 @@ pub enum CloseCode {
     Normal,
     /// 1002: a rule of the protocol was broken.
     Protocol,
-    /// 1003: a text, which is not taken here.
+    /// 1003: a text, where none is taken.
     Unsupported,
-    /// 1007: the reason of a close is not UTF-8.
+    /// 1007: a text, or the reason of a close, is not UTF-8.
     Payload,
 }
 

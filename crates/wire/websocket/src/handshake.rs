@@ -24,6 +24,8 @@ pub struct Offer {
     /// Hosts whose pages may connect, as in the `Origin` of a browser, without scheme and port. What is no browser
     /// sends none and is let in.
     pub hosts: Vec<String>,
+    /// Whether texts are taken like binary messages; what is no UTF-8 is closed on with 1007.
+    pub texts: bool,
 }
 
 /// Why a handshake was refused, with the status of HTTP.

@@ -1,10 +1,10 @@
 //! WebSocket (RFC 6455) without I/O: the server's side, for a protocol that is a stream of octets, as MQTT is.
 //!
-//! In: octets of a client. Out: the octets inside its binary messages, as they come and without a copy that is kept;
+//! In: octets of a client. Out: the octets inside its messages, as they come and without a copy that is kept;
 //! the answer to its handshake, frames around what the server says, pongs, the close.
 //!
-//! Never: a message as a whole, an extension, a text (a protocol of octets has no use for it: closed with 1003), a
-//! socket, a clock; never what the octets mean.
+//! Never: a message as a whole, an extension, a text unless [`Offer::texts`] takes them (a protocol of octets has no use
+//! for them: closed with 1003), a socket, a clock; never what the octets mean.
 //!
 //! | limit | when reached |
 //! |---|---|
@@ -19,6 +19,7 @@ mod base64;
 mod frame;
 mod handshake;
 mod socket;
+mod text;
 
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@
 use crate::frame::{CloseCode, Head, Heading, Opcode, push};
 use crate::handshake::{Offer, REQUEST_OCTETS_MAX, answer};
 use crate::header;
+use crate::text::Utf8;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -31,9 +32,11 @@ pub struct WebSocket {
     answers: Vec<u8>,
     /// Whether a message has begun and not ended.
     fragmented: bool,
+    /// What of a text was read, where the message is one.
+    text: Option<Utf8>,
     /// Whether the client broke a rule.
     faulty: bool,
-    /// Binary messages that came to their end.
+    /// Messages that came to their end.
     messages: u32,
 }
 
@@ -56,6 +59,7 @@ impl WebSocket {
             held: Vec::new(),
             answers: Vec::new(),
             fragmented: false,
+            text: None,
             faulty: false,
             messages: 0,
         }
@@ -79,13 +83,19 @@ impl WebSocket {
         self.faulty
     }
 
-    /// Binary messages that came to their end; begins again after the largest number.
+    /// Messages that came to their end; begins again after the largest number.
     #[must_use]
     pub const fn messages(&self) -> u32 {
         self.messages
     }
 
-    /// Takes octets of the client and says how many. `inside` is given those of binary messages, and says how many it
+    /// Whether the last message that began is a text.
+    #[must_use]
+    pub const fn is_text(&self) -> bool {
+        self.text.is_some()
+    }
+
+    /// Takes octets of the client and says how many. `inside` is given those of messages, and says how many it
     /// took; when it takes none, the call ends.
     pub fn handle_input(&mut self, octets: &[u8], mut inside: impl FnMut(&[u8]) -> usize) -> usize {
         let mut used = 0;
@@ -195,8 +205,9 @@ impl WebSocket {
     fn begin(&mut self, head: Head) -> Result<(), CloseCode> {
         match head.opcode {
             Opcode::Close | Opcode::Ping | Opcode::Pong => return Ok(()),
-            Opcode::Text if !self.fragmented => return Err(CloseCode::Unsupported),
-            Opcode::Binary if !self.fragmented => {}
+            Opcode::Text if !self.fragmented && !self.offer.texts => return Err(CloseCode::Unsupported),
+            Opcode::Text if !self.fragmented => self.text = Some(Utf8::default()),
+            Opcode::Binary if !self.fragmented => self.text = None,
             Opcode::Continuation if self.fragmented => {}
             Opcode::Text | Opcode::Binary | Opcode::Continuation => return Err(CloseCode::Protocol),
         }
@@ -218,6 +229,11 @@ impl WebSocket {
         let plain = plain.get_mut(..piece.len()).unwrap_or_default();
         unmask(piece, plain, head.mask, at);
         let taken = inside(plain).min(piece.len());
+        // A close follows at once (section 8.1): what was given inside is half a message, and stays that.
+        if self.text.as_mut().is_some_and(|text| !text.push(plain.get(..taken).unwrap_or_default())) {
+            self.close(CloseCode::Payload);
+            return octets.len();
+        }
         self.advance(head, at, taken);
         taken
     }
@@ -244,8 +260,7 @@ impl WebSocket {
     fn finish(&mut self, head: Head) {
         self.phase = Phase::Heading(Heading::default());
         if !head.opcode.is_control() {
-            self.messages = self.messages.wrapping_add(u32::from(head.is_last));
-            return;
+            return self.finish_data(head);
         }
         let payload = core::mem::take(&mut self.held);
         match head.opcode {
@@ -253,6 +268,13 @@ impl WebSocket {
             Opcode::Close => self.closed(&payload),
             Opcode::Pong | Opcode::Continuation | Opcode::Text | Opcode::Binary => {}
         }
+    }
+
+    fn finish_data(&mut self, head: Head) {
+        if head.is_last && self.text.is_some_and(|text| !text.is_whole()) {
+            return self.close(CloseCode::Payload);
+        }
+        self.messages = self.messages.wrapping_add(u32::from(head.is_last));
     }
 
     /// The client closes: it is answered with its own code (section 5.5.1).

@@ -1,5 +1,7 @@
 //! The handshake's examples, frames octet by octet, and properties of the whole.
 
+mod suite;
+
 use crate::{ANSWER_OCTETS_MAX, CloseCode, HEADERS_MAX, Offer, REQUEST_OCTETS_MAX, WebSocket, header};
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -10,7 +12,8 @@ use alloc::vec::Vec;
 use proptest::prelude::*;
 
 fn offer() -> Arc<Offer> {
-    Arc::new(Offer { path: "/mqtt".to_owned(), protocol: "mqtt".to_owned(), hosts: vec!["localhost".to_owned()] })
+    let hosts = vec!["localhost".to_owned()];
+    Arc::new(Offer { path: "/mqtt".to_owned(), protocol: "mqtt".to_owned(), hosts, texts: false })
 }
 
 /// The request of RFC 6455 section 1.3, for MQTT.
