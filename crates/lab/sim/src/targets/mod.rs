@@ -7,13 +7,14 @@ mod deltas;
 mod extensions;
 mod layers;
 pub(crate) mod machines;
+mod mqtt;
 mod pair;
 
 /// A target.
 pub type Target = fn(&[u8]);
 
 /// All targets by name: each has a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
-pub const TARGETS: [(&str, Target); 15] = [
+pub const TARGETS: [(&str, Target); 16] = [
     ("dnp3_link", layers::link),
     ("dnp3_transport", layers::transport),
     ("dnp3_app", layers::app),
@@ -29,6 +30,7 @@ pub const TARGETS: [(&str, Target); 15] = [
     ("dnp3_pair", pair::pair),
     ("delta_decoder", deltas::decoder),
     ("delta_hunk", deltas::hunk),
+    ("mqtt_session", mqtt::session),
 ];
 
 /// Runs a target.
