@@ -2,14 +2,12 @@
 
 use super::certificate::read_certificates;
 use super::files::{keep, own, read_key};
-use super::verify::check_pinned;
+use super::verify::{Anchors, PeerVerifier};
 use super::{TlsError, TlsFault};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::client::Resumption;
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::sign::SingleCertAndKey;
-use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{ClientConfig, RootCertStore};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -48,11 +46,11 @@ impl ClientTls {
         let mut roots = RootCertStore::empty();
         let system = if trusted.is_none() { rustls_native_certs::load_native_certs().certs } else { Vec::new() };
         roots.add_parsable_certificates(listed.iter().cloned().chain(system));
-        let vouched = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build();
-        let vouched = vouched.map_err(|error| unusable(&error))?;
+        let anchors = Anchors::Servers { listed, roots: Arc::new(roots) };
+        let verifier = PeerVerifier::new(anchors, &[], &provider).map_err(|error| unusable(&error))?;
         let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let config = config.map_err(|error| unusable(&error))?.dangerous();
-        let config = config.with_custom_certificate_verifier(Arc::new(ServerVerifier { listed, vouched }));
+        let config = config.with_custom_certificate_verifier(Arc::new(verifier));
         let mut config = match own {
             Some(own) => config.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(own))),
             None => config.with_no_client_auth(),
@@ -65,50 +63,5 @@ impl ClientTls {
     #[must_use]
     pub fn config(&self) -> Arc<ClientConfig> {
         Arc::clone(&self.0)
-    }
-}
-
-/// Trusts a server whose own certificate is listed, whatever names it holds, and one that authorities vouch for.
-#[derive(Debug)]
-struct ServerVerifier {
-    listed: Vec<CertificateDer<'static>>,
-    vouched: Arc<WebPkiServerVerifier>,
-}
-
-impl ServerCertVerifier for ServerVerifier {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        if self.listed.contains(end_entity) {
-            return check_pinned(end_entity, &self.listed, &[], now).map(|()| ServerCertVerified::assertion());
-        }
-        self.vouched.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.vouched.verify_tls12_signature(message, cert, dss)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.vouched.verify_tls13_signature(message, cert, dss)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.vouched.supported_verify_schemes()
     }
 }

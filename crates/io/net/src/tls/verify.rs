@@ -16,7 +16,16 @@ use tieline_core::Timestamp;
 #[derive(Debug)]
 pub(super) enum Anchors {
     Authorities(Arc<RootCertStore>),
-    Pinned { certificates: Vec<CertificateDer<'static>>, keys: Vec<Fingerprint> },
+    Pinned {
+        certificates: Vec<CertificateDer<'static>>,
+        keys: Vec<Fingerprint>,
+    },
+    /// Of servers alone: those whose own certificates are listed, whatever names they hold, and those that authorities
+    /// vouch for.
+    Servers {
+        listed: Vec<CertificateDer<'static>>,
+        roots: Arc<RootCertStore>,
+    },
     AnyClient,
 }
 
@@ -24,6 +33,7 @@ pub(super) enum Anchors {
 enum Judge {
     Authorities { servers: Arc<WebPkiServerVerifier>, clients: Arc<dyn ClientCertVerifier> },
     Pinned { certificates: Vec<CertificateDer<'static>>, keys: Vec<Fingerprint> },
+    Servers { listed: Vec<CertificateDer<'static>>, vouched: Arc<WebPkiServerVerifier> },
     Nobody,
 }
 
@@ -48,6 +58,10 @@ impl PeerVerifier {
                 clients: WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider)).build()?,
             },
             Anchors::Pinned { certificates, keys } => Judge::Pinned { certificates, keys },
+            Anchors::Servers { listed, roots } => {
+                let vouched = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(provider)).build()?;
+                Judge::Servers { listed, vouched }
+            }
             Anchors::AnyClient => Judge::Nobody,
         };
         // Names were checked with the configuration; one that is none matches nobody.
@@ -98,6 +112,12 @@ impl ServerCertVerifier for PeerVerifier {
             Judge::Pinned { certificates, keys } => {
                 check_pinned(end_entity, certificates, keys, now).map(|()| ServerCertVerified::assertion())
             }
+            Judge::Servers { listed, .. } if listed.contains(end_entity) => {
+                check_pinned(end_entity, listed, &[], now).map(|()| ServerCertVerified::assertion())
+            }
+            Judge::Servers { vouched, .. } => {
+                vouched.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+            }
             Judge::Nobody => Err(CertificateError::UnknownIssuer.into()),
         }
     }
@@ -129,7 +149,7 @@ impl ClientCertVerifier for PeerVerifier {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         match &self.judge {
             Judge::Authorities { clients, .. } => clients.root_hint_subjects(),
-            Judge::Pinned { .. } | Judge::Nobody => &[],
+            Judge::Pinned { .. } | Judge::Servers { .. } | Judge::Nobody => &[],
         }
     }
 
@@ -152,7 +172,7 @@ impl ClientCertVerifier for PeerVerifier {
             Judge::Pinned { certificates, keys } => {
                 check_pinned(end_entity, certificates, keys, now).map(|()| ClientCertVerified::assertion())
             }
-            Judge::Nobody => Err(CertificateError::UnknownIssuer.into()),
+            Judge::Servers { .. } | Judge::Nobody => Err(CertificateError::UnknownIssuer.into()),
         }
     }
 
