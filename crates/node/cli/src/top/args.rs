@@ -47,16 +47,9 @@ pub enum Order {
 }
 
 impl Order {
-    /// The word of the API.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Lag => "lag",
-            Self::Waiting => "waiting",
-            Self::Rate => "rate",
-            Self::Conflated => "conflated",
-            Self::Dropped => "dropped",
-            Self::Client => "client",
-        }
+    /// The word of the API, which is that of the command line.
+    pub fn word(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
     /// The one after it, round and round.

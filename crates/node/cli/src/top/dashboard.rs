@@ -1,7 +1,7 @@
 //! What the dashboard shows, and what keys do to it. Knows no terminal.
 
 use super::look::{Look, Rates, Wanted};
-use super::shown::{count, lateness, octets, plain, summary};
+use super::shown::{COLUMNS, cells, count, octets, plain, summary};
 use ratatui::Frame;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -161,23 +161,13 @@ impl Dashboard {
     }
 
     fn sessions(&self, look: &Look) -> Table<'_> {
-        let head = ["client", "late", "waiting", "octets", "msg/s", "octets/s", "conflated", "dropped"];
         let rows = look.sessions.iter().skip(self.first).map(|session| {
-            let row = Row::new([
-                plain(&session.client, 200),
-                lateness(session.late_ms),
-                count(session.waiting as f64),
-                octets(session.waiting_octets as f64),
-                count(session.messages_per_s),
-                octets(session.octets_per_s),
-                count(session.conflated as f64),
-                count(session.dropped as f64),
-            ]);
+            let row = Row::new(cells(session, 200));
             if session.late_ms > 0 || session.blocked { row.yellow() } else { row }
         });
-        let widths = [24, 9, 9, 11, 8, 12, 10, 8].map(Constraint::Length);
-        let widths =
-            widths.into_iter().enumerate().map(|(at, width)| if at == 0 { Constraint::Fill(1) } else { width });
+        let head = COLUMNS.map(|(name, _)| name);
+        let mut widths = COLUMNS.map(|(_, width)| Constraint::Length(width));
+        widths[0] = Constraint::Fill(1);
         let of = if self.wanted.client.is_empty() { String::new() } else { format!(" of {:?}", self.wanted.client) };
         let title = format!(" sessions{of} by {} ", self.wanted.order.word());
         Table::new(rows, widths).header(Row::new(head).bold()).block(Block::bordered().title(title))

@@ -145,7 +145,8 @@ impl Look {
         let status = client.get("/v1/status")?;
         let at = Instant::now();
         let part = Some(wanted.client.as_str()).filter(|part| !part.is_empty());
-        let parameters = [("order", Some(wanted.order.word())), ("limit", Some(limit.as_str())), ("client", part)];
+        let order = wanted.order.word();
+        let parameters = [("order", Some(order.as_str())), ("limit", Some(limit.as_str())), ("client", part)];
         let Sessions { sessions } = client.get(&uri::path("/v1/sessions", &parameters))?;
         let Busiest { topics } = client.get(&uri::path("/v1/busiest", &[("limit", Some(limit.as_str()))]))?;
         Ok(Self { at, status, sessions, topics })

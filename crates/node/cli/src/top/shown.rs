@@ -1,6 +1,6 @@
 //! Numbers as people read them, and a look as plain text.
 
-use super::look::{Look, Rates};
+use super::look::{Look, Rates, Session};
 use std::io::{self, Write};
 
 /// Sessions and topics that fit a page of plain text.
@@ -108,29 +108,46 @@ fn uptime(seconds: f64) -> String {
     }
 }
 
+/// The columns of sessions, each with its width; the first takes what is left.
+pub const COLUMNS: [(&str, u16); 8] = [
+    ("client", 32),
+    ("late", 9),
+    ("waiting", 8),
+    ("octets", 10),
+    ("msg/s", 8),
+    ("octets/s", 12),
+    ("conflated", 9),
+    ("dropped", 8),
+];
+
+/// What stands in the columns of a session, its identifier cut to so many characters.
+pub fn cells(session: &Session, client: usize) -> [String; 8] {
+    [
+        plain(&session.client, client),
+        lateness(session.late_ms),
+        count(session.waiting as f64),
+        octets(session.waiting_octets as f64),
+        count(session.messages_per_s),
+        octets(session.octets_per_s),
+        count(session.conflated as f64),
+        count(session.dropped as f64),
+    ]
+}
+
 /// Writes a look for people who pipe it.
 pub fn write(look: &Look, rates: &Rates, out: &mut impl Write) -> io::Result<()> {
     for (name, text) in summary(look, rates) {
         writeln!(out, "{name:8}  {text}")?;
     }
-    writeln!(
-        out,
-        "\n{:32} {:>9} {:>8} {:>10} {:>8} {:>12} {:>9} {:>8}",
-        "client", "late", "waiting", "octets", "msg/s", "octets/s", "conflated", "dropped"
-    )?;
-    for session in look.sessions.iter().take(LINES_MAX) {
-        writeln!(
-            out,
-            "{:32} {:>9} {:>8} {:>10} {:>8} {:>12} {:>9} {:>8}",
-            plain(&session.client, 32),
-            lateness(session.late_ms),
-            count(session.waiting as f64),
-            octets(session.waiting_octets as f64),
-            count(session.messages_per_s),
-            octets(session.octets_per_s),
-            count(session.conflated as f64),
-            count(session.dropped as f64)
-        )?;
+    writeln!(out)?;
+    let names = COLUMNS.map(|(name, _)| name.to_owned());
+    let rows = look.sessions.iter().take(LINES_MAX).map(|session| cells(session, 32));
+    for row in std::iter::once(names).chain(rows) {
+        for (number, (text, (_, width))) in row.iter().zip(COLUMNS).enumerate() {
+            let width = usize::from(width);
+            if number == 0 { write!(out, "{text:width$}")? } else { write!(out, " {text:>width$}")? }
+        }
+        writeln!(out)?;
     }
     writeln!(out, "\n{:60} {:>10} {:>12}", "topic", "updates/s", "octets/s")?;
     for topic in look.topics.iter().take(LINES_MAX) {
