@@ -89,10 +89,9 @@ impl Metrics {
     /// Writes all.
     pub fn expose(&self, e: &mut Exposition) {
         let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        e.family("tieline_seal_operations_total", "Operations that were done.", "counter");
-        for (kind, name) in [(Kind::Pack, "pack"), (Kind::Unpack, "unpack")] {
-            e.sample("tieline_seal_operations_total", &[("verb", name)], value(&self.done[kind as usize]));
-        }
+        let done = [(Kind::Pack, "pack"), (Kind::Unpack, "unpack")]
+            .map(|(kind, name)| (name, value(&self.done[kind as usize])));
+        e.labelled(("tieline_seal_operations_total", "Operations that were done.", "counter"), "verb", done);
         e.family("tieline_seal_refused_total", "Operations that were refused.", "counter");
         for (kind, name) in [(Kind::Pack, "pack"), (Kind::Unpack, "unpack")] {
             for (reason, word) in REASONS {
@@ -101,13 +100,12 @@ impl Metrics {
             }
         }
         self.expose_times(e);
-        e.family("tieline_seal_turns_total", "Turns of workers, by how many operations they took.", "counter");
-        for (at, turns) in self.turns.iter().enumerate() {
-            e.sample("tieline_seal_turns_total", &[("operations", &(at + 1).to_string())], value(turns));
-        }
-        e.family("tieline_seal_private_operations_total", "Operations with private keys.", "counter");
-        e.sample("tieline_seal_private_operations_total", &[("way", "single")], value(&self.single));
-        e.sample("tieline_seal_private_operations_total", &[("way", "lanes")], value(&self.lanes));
+        let turns = self.turns.iter().enumerate().map(|(at, turns)| ((at + 1).to_string(), value(turns)));
+        let help = "Turns of workers, by how many operations they took.";
+        e.labelled(("tieline_seal_turns_total", help, "counter"), "operations", turns);
+        let ways = [("single", value(&self.single)), ("lanes", value(&self.lanes))];
+        let private = ("tieline_seal_private_operations_total", "Operations with private keys.", "counter");
+        e.labelled(private, "way", ways);
         let help = "Results of lanes that their check refused, and that were computed again.";
         e.counter("tieline_seal_private_faults_total", help, value(&self.faults));
         e.gauge("tieline_seal_connections", "Connections of the binary protocol.", value(&self.connections));

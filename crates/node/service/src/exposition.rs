@@ -21,6 +21,19 @@ impl Exposition {
         self.sample(name, &[], value);
     }
 
+    /// A family whose samples differ in one label.
+    pub fn labelled<L: AsRef<str>, V: Display>(
+        &mut self,
+        (name, help, kind): (&str, &str, &str),
+        label: &str,
+        samples: impl IntoIterator<Item = (L, V)>,
+    ) {
+        self.family(name, help, kind);
+        for (text, value) in samples {
+            self.sample(name, &[(label, text.as_ref())], value);
+        }
+    }
+
     /// Opens a family of samples with labels.
     pub fn family(&mut self, name: &str, help: &str, kind: &str) {
         let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");

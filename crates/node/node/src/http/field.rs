@@ -34,17 +34,12 @@ fn write(e: &mut Exposition, sum: &Counted) {
     for (name, meaning, count) in sum.dnp3.each() {
         e.counter(&format!("tieline_dnp3_{name}_total"), meaning, count);
     }
-    e.family("tieline_dnp3_freezes_total", "Scheduled freezes by what became of them.", "counter");
     let ends =
         [("done", sum.tally.freezes_done), ("failed", sum.tally.freezes_failed), ("missed", sum.tally.freezes_missed)];
-    for (end, count) in ends {
-        e.sample("tieline_dnp3_freezes_total", &[("end", end)], count);
-    }
-    e.family("tieline_dnp3_lanes", "Second connections of devices, by state.", "gauge");
+    e.labelled(("tieline_dnp3_freezes_total", "Scheduled freezes by what became of them.", "counter"), "end", ends);
     let [up, down] = sum.lanes;
-    for (state, count) in [("up", up), ("down", down)] {
-        e.sample("tieline_dnp3_lanes", &[("state", state)], count);
-    }
+    let lanes = ("tieline_dnp3_lanes", "Second connections of devices, by state.", "gauge");
+    e.labelled(lanes, "state", [("up", up), ("down", down)]);
 }
 
 #[cfg(test)]

@@ -184,8 +184,7 @@ pub async fn metrics(State(app): State<App>, Extension(caller): Extension<Caller
     let seen = Seen::look(&app).await?;
     let mut e = Exposition::default();
     let about = &app.about;
-    e.family("tieline_build_info", "The version that runs.", "gauge");
-    e.sample("tieline_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+    e.labelled(("tieline_build_info", "The version that runs.", "gauge"), "version", [(env!("CARGO_PKG_VERSION"), 1)]);
     e.gauge("tieline_start_time_seconds", "When the node started, since 1970.", about.started.millis() / 1000);
     process_metrics(&mut e, &seen.usage);
     bus_metrics(&mut e, &seen);
@@ -197,10 +196,9 @@ pub async fn metrics(State(app): State<App>, Extension(caller): Extension<Caller
     access_metrics(&mut e, &app, &seen);
     view_metrics(&mut e, &seen);
     tls_metrics(&mut e, app.about.tls.expiries(), seen.now);
-    e.family("tieline_devices", "Devices by state.", "gauge");
-    for state in ["connecting", "online", "slow", "away", "garbage", "restarting"] {
-        e.sample("tieline_devices", &[("state", state)], seen.count(state));
-    }
+    let states = ["connecting", "online", "slow", "away", "garbage", "restarting"];
+    let counts = states.map(|state| (state, seen.count(state)));
+    e.labelled(("tieline_devices", "Devices by state.", "gauge"), "state", counts);
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     Ok(([(header::CONTENT_TYPE, kind)], e.into_text()).into_response())
 }
@@ -275,10 +273,8 @@ fn session_metrics(e: &mut Exposition, seen: &Seen) {
 
 fn history_metrics(e: &mut Exposition, seen: &Seen) {
     let (state, _) = seen.history();
-    e.family("tieline_history_state", "1 for the state that history is in.", "gauge");
-    for known in ["ok", "catching_up", "disk_full", "failed", "off"] {
-        e.sample("tieline_history_state", &[("state", known)], u8::from(known == state));
-    }
+    let states = ["ok", "catching_up", "disk_full", "failed", "off"].map(|known| (known, u8::from(known == state)));
+    e.labelled(("tieline_history_state", "1 for the state that history is in.", "gauge"), "state", states);
     let Some(status) = &seen.history else { return };
     e.gauge(
         "tieline_history_backlog_records",
@@ -302,7 +298,6 @@ fn history_metrics(e: &mut Exposition, seen: &Seen) {
 }
 
 fn command_metrics(e: &mut Exposition, stats: &tieline_control::Stats, audit_failed: bool) {
-    e.family("tieline_commands_total", "Requests by what became of them.", "counter");
     let ends = [
         ("succeeded", stats.succeeded),
         ("refused", stats.refused),
@@ -311,9 +306,7 @@ fn command_metrics(e: &mut Exposition, stats: &tieline_control::Stats, audit_fai
         ("timed_out", stats.timed_out),
         ("lost", stats.lost),
     ];
-    for (end, count) in ends {
-        e.sample("tieline_commands_total", &[("end", end)], count);
-    }
+    e.labelled(("tieline_commands_total", "Requests by what became of them.", "counter"), "end", ends);
     e.gauge("tieline_audit_failed", "1 while the audit log cannot be written.", u8::from(audit_failed));
     e.gauge("tieline_commands_under_way", "Commands that wait or are out.", stats.under_way);
 }
@@ -332,19 +325,14 @@ fn view_metrics(e: &mut Exposition, seen: &Seen) {
 fn access_metrics(e: &mut Exposition, app: &App, seen: &Seen) {
     let Some(door) = &app.door else { return };
     let counts = door.counts();
-    e.family("tieline_logins_total", "Peers that showed who they are, by what came of it.", "counter");
     let ends = [("good", counts.good), ("wrong", counts.wrong), ("too_often", counts.too_often), ("busy", counts.busy)];
-    for (end, count) in ends {
-        e.sample("tieline_logins_total", &[("end", end)], count);
-    }
+    e.labelled(("tieline_logins_total", "Peers that showed who they are, by what came of it.", "counter"), "end", ends);
     e.gauge("tieline_access_users", "Users in the file.", counts.users);
     e.gauge("tieline_access_files_bad", "1 while the files cannot be used as they are.", u8::from(counts.files_bad));
     e.counter("tieline_access_reloads_total", "Times that changed files were taken.", counts.reloads);
     let Some((stats, denials)) = &seen.access else { return };
-    e.family("tieline_denials_total", "What users wanted and may not, by verb.", "counter");
-    for (verb, count) in denials {
-        e.sample("tieline_denials_total", &[("verb", verb.word())], *count);
-    }
+    let denials = denials.iter().map(|(verb, count)| (verb.word(), *count));
+    e.labelled(("tieline_denials_total", "What users wanted and may not, by verb.", "counter"), "verb", denials);
     e.gauge("tieline_access_sessions", "MQTT sessions of users.", stats.sessions);
     e.counter("tieline_access_refused_total", "MQTT sessions of users not let in.", stats.refused_sessions);
     e.counter(
