@@ -80,15 +80,19 @@ def request(node, topic, payload):
 class Paho:
     """A paho client with its messages and acknowledgements in queues."""
 
-    def __init__(self, node, version="5", keepalive=60, name=""):
+    def __init__(self, node, version="5", keepalive=60, name="", properties=None):
         self.client = paho.Client(paho.CallbackAPIVersion.VERSION2, client_id=name, protocol=VERSIONS[version])
         self.received, self.acknowledged, self.subscribed = queue.Queue(), queue.Queue(), queue.Queue()
         self.client.on_message = lambda client, data, message: self.received.put(message)
         self.client.on_publish = lambda client, data, mid, *rest: self.acknowledged.put((mid, *rest))
         self.client.on_subscribe = lambda client, data, mid, codes, properties: self.subscribed.put(codes)
-        self.client.connect("127.0.0.1", node.mqtt_port, keepalive)
+        self.prepare()
+        self.client.connect("127.0.0.1", node.mqtt_port, keepalive, properties=properties)
         self.client.loop_start()
         until(self.client.is_connected, f"paho {version} connects")
+
+    def prepare(self):
+        """What else is set before it connects."""
 
     def subscribe(self, *filters, qos=1):
         self.client.subscribe([(one, qos) for one in filters])

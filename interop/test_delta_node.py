@@ -47,25 +47,25 @@ class Leaky(Receiver):
         return super().handle_publish(topic, payload, alias, marked)
 
 
-class Rebuilt:
+class Rebuilt(Paho):
     """A paho client with deltas; what it was told, in order."""
 
     def __init__(self, node, *filters, without=(), name=""):
-        self.client = paho.Client(paho.CallbackAPIVersion.VERSION2, client_id=name, protocol=paho.MQTTv5)
-        self.client.reconnect_delay_set(1, 1)
         self.told, self.lost = [], []
-        self.answers, self.gone = queue.Queue(), queue.Queue()
-        self.client.on_subscribe = lambda _client, _data, _mid, codes, properties: self.answers.put((codes, properties))
-        self.client.on_unsubscribe = lambda *_: self.gone.put(True)
-        self.receiver = Leaky(*without)
-        heard = lambda topic, value: self.told.append((topic, value))  # noqa: E731
-        self.deltas = Deltas(self.client, heard, lambda *lost: self.lost.append(lost), self.receiver)
-        for one in filters:
-            self.deltas.subscribe(one)
-        self.client.connect("127.0.0.1", node.mqtt_port, properties=connect_properties())
-        self.client.loop_start()
+        self.filters, self.receiver = filters, Leaky(*without)
+        super().__init__(node, name=name, properties=connect_properties())
         for _ in filters:
             self.granted()
+
+    def prepare(self):
+        self.answers, self.gone = queue.Queue(), queue.Queue()
+        self.client.reconnect_delay_set(1, 1)
+        self.client.on_subscribe = lambda _client, _data, _mid, codes, properties: self.answers.put((codes, properties))
+        self.client.on_unsubscribe = lambda *_: self.gone.put(True)
+        heard = lambda topic, value: self.told.append((topic, value))  # noqa: E731
+        self.deltas = Deltas(self.client, heard, lambda *lost: self.lost.append(lost), self.receiver)
+        for one in self.filters:
+            self.deltas.subscribe(one)
 
     def granted(self):
         """What the node said to a SUBSCRIBE: its word on deltas."""
@@ -78,16 +78,6 @@ class Rebuilt:
 
     def of(self, topic):
         return [value for told, value in list(self.told) if told == topic]
-
-    def close(self):
-        self.client.disconnect()
-        self.client.loop_stop()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
 
 
 class Plain(Paho):
