@@ -143,6 +143,11 @@ impl Owner<Wire> for ClientOwner {
     }
 }
 
+/// Whether a filter selects nothing but requests to the node, which are not passed on.
+fn is_request(filter: &str) -> bool {
+    filter.starts_with(REQUEST_PREFIX) || [fetch::REQUEST_TOPIC, tieline_delta::RESYNC_TOPIC].contains(&filter)
+}
+
 impl ClientOwner {
     fn connect(&mut self, session: &Session<Wire>, now: Now, request: ConnectRequest) {
         if request.properties.authentication_method().is_some_and(|method| !self.turnstile.knows(&method)) {
@@ -390,6 +395,9 @@ impl ClientOwner {
 
     /// Why a subscription is not taken; none where it may be.
     fn refuses(&self, now: Now, seat: &Seat, shared: bool, narrowed: bool, filter: &Filter) -> Option<ReasonCode> {
+        if is_request(filter) {
+            return Some(ReasonCode::UnspecifiedError);
+        }
         let watch = watch_of(filter);
         if narrowed && (shared || watch.is_some()) {
             return Some(ReasonCode::ImplementationSpecificError);

@@ -32,6 +32,7 @@ pub fn subscription(reason: ReasonCode) -> &'static str {
         ReasonCode::ImplementationSpecificError => {
             "a selector narrows neither shared subscriptions nor those to $topics/"
         }
+        ReasonCode::UnspecifiedError => "requests go to the node and no further",
         ReasonCode::QuotaExceeded => "as many subscriptions as a session of this user may have",
         _ => "the user may not read it",
     }

@@ -193,3 +193,12 @@ fn topics_are_numbered_for_who_takes_numbers() {
     assert_eq!(writer.take().properties.topic_alias(), None);
     assert!(matches!(reader.next(), Some(Packet::Publish(_))));
 }
+
+#[test]
+fn requests_cannot_be_subscribed_to() {
+    let server = Server::start();
+    let mut client = server.client("curious");
+    let reasons = client.subscribe(&["$command/#", "$command/a/b", "$fetch", "#"].map(|filter| (filter, at(ONCE))));
+    let refused = ReasonCode::UnspecifiedError;
+    assert_eq!(reasons, [refused, refused, refused, ReasonCode::GrantedQos1]);
+}
