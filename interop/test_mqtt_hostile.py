@@ -33,8 +33,9 @@ key = "node.key"
 [mqtt.websocket]
 listen = "127.0.0.1:0"
 """
-#: What a message of the bystander may take at worst, while a core is shared with who attacks.
+#: Connections that ended because their client did not read.
 CLOSED_SLOW = 'tieline_socket_closed_slow_total{column="mqtt"}'
+#: What a message of the bystander may take at worst, while a core is shared with who attacks.
 WORST_S = 3.0
 #: What the node may hold more after an attack than before, in octets.
 GROWN_MAX = 96 << 20
