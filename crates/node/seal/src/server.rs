@@ -149,14 +149,21 @@ fn warn_of_expiry(config: &Config) {
 mod tests {
     use super::Server;
     use crate::config::from_text;
-    use crate::testkit::Folder;
+    use crate::testkit::{Folder, pair};
     use std::sync::atomic::Ordering;
 
     #[test]
     fn nobody_changes_the_file_while_it_is_read_to_be_put_in_use() {
-        let folder = Folder::with_keys(&[]);
-        let any_port = "[http]\nlisten = \"127.0.0.1:0\"\n[protocol]\nlisten = \"127.0.0.1:0\"\n";
-        let read = || from_text("seal.toml", any_port, folder.path());
+        let folder = Folder::with_keys(&["alice"]);
+        let text = format!(
+            "[http]\nlisten = \"127.0.0.1:0\"\n[protocol]\nlisten = \"127.0.0.1:0\"\n\
+             [client.test]\ntoken_sha256 = \"{}\"\nrights = [\"pack:alice\"]\n\
+             [domain.alice]\nispb = \"{}\"\n[[domain.alice.key]]\nversion = 1\nfile = \"alice.key.pem\"\n\
+             certificate = \"alice.cert.pem\"\n",
+            "0".repeat(64),
+            pair("alice").ispb,
+        );
+        let read = || from_text("seal.toml", &text, folder.path());
         let server = Server::start(read().unwrap()).unwrap();
         let shared = &server.shared;
         let alone = || {
