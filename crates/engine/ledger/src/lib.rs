@@ -1,0 +1,18 @@
+//! What a broker owes over restarts: last values that clients published, and sessions that outlive their connections.
+//!
+//! In: changes ([`Record`]), one after the other. Out: octets for a log ([`Record::emit`]); and from a log's octets, the
+//! state that they make ([`Replay`], [`Image`]).
+//!
+//! Never: a file, a clock, a packet of MQTT. Properties of MQTT 5 are octets here.
+//!
+//! Read first: `record.rs` (the format), then `replay.rs`.
+#![no_std]
+extern crate alloc;
+
+mod record;
+mod replay;
+#[cfg(test)]
+mod tests;
+
+pub use record::{Message, Record, RecordError, Session, Value, Will};
+pub use replay::{Image, Kept, Owed, Replay, Subscription};

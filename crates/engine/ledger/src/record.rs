@@ -1,0 +1,474 @@
+//! The format of one change. A record of the log holds any number of them, one behind the other; docs/ledger.md says the
+//! same for other languages.
+//!
+//! ```text
+//!  +---------+- - - - - - - - - -
+//!  | version | changes …                      a record of the log
+//!  +---------+- - - - - - - - - -
+//!
+//!  +--------+-----+- - - - - - -
+//!  | length | tag | fields                    a change; the length counts tag and fields
+//!  +--------+-----+- - - - - - -
+//! ```
+//!
+//! | tag | change | fields |
+//! |---|---|---|
+//! | 1 | a walk over all state begins | |
+//! | 2 | that walk has ended: what was said before it began is void | |
+//! | 3 | the node is alive | time |
+//! | 4 | a topic's last value | message, QoS |
+//! | 5 | a topic has none | topic |
+//! | 6 | a session, with all that is said of it here | number, client, user?, expiry in seconds, away since? (time), will? |
+//! | 7 | a session has ended | number |
+//! | 8 | a subscription | number, filter, options, properties |
+//! | 9 | a subscription has ended | number, filter |
+//! | 10 | a message that a session is owed | number, serial, packet identifier, flags, identifiers of subscriptions, message |
+//! | 11 | its client has it, and is to be told that it may forget it (QoS 2) | number, serial |
+//! | 12 | the session is owed it no longer | number, serial |
+//! | 13 | a QoS 2 message of the session's client is taken | number, packet identifier |
+//! | 14 | the client has forgotten it | number, packet identifier |
+//!
+//! `version` is 1. Numbers are varints of base 128, low group first. Texts and octets have their length before them. `?`
+//! is an octet, 0 or 1, and with 1 the field. Times are microseconds since 1970, as 8 octets, low octet first. A message
+//! is its topic, payload, properties (MQTT 5.0 section 2.2.2.2, without the length) and when it was received. A will is a
+//! message, QoS, an octet that is 1 where it is retained, and when it is due. Flags are the QoS (bits 0 and 1) and
+//! whether it is sent as retained (bit 2).
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::fmt;
+use tieline_core::{Cursor, Timestamp, Topic, Truncated};
+
+const VERSION: u8 = 1;
+const RETAIN: u8 = 4;
+
+/// A change of what is owed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Record {
+    /// All state follows, together with what changes meanwhile.
+    Begin,
+    /// All state has been said: what was before [`Record::Begin`] is void.
+    End,
+    /// The node is alive.
+    Alive(Timestamp),
+    /// A topic has a last value.
+    Value(Value),
+    /// A topic has none any longer.
+    Cleared(Topic),
+    /// A session began, or something of it has changed.
+    Session(Session),
+    /// A session has ended, with all that it had.
+    Ended(u64),
+    /// A session has a subscription.
+    Subscribed {
+        /// The session's number.
+        session: u64,
+        /// The filter, with `$share/NAME/` before it where it is shared.
+        filter: String,
+        /// The octet of options of SUBSCRIBE.
+        options: u8,
+        /// The properties of SUBSCRIBE.
+        properties: Bytes,
+    },
+    /// A session has it no longer.
+    Unsubscribed {
+        /// The session's number.
+        session: u64,
+        /// The filter.
+        filter: String,
+    },
+    /// A session is owed a message.
+    Owed {
+        /// The session's number.
+        session: u64,
+        /// Rises with every message of the session.
+        serial: u64,
+        /// What its packets are known by; 0 where that is not decided yet.
+        packet_id: u16,
+        /// How surely, 1 or 2.
+        qos: u8,
+        /// Whether it is sent as a retained message.
+        retain: bool,
+        /// The subscriptions that it matches.
+        subscription_ids: Vec<u32>,
+        /// What.
+        message: Message,
+    },
+    /// The session's client has a QoS 2 message: its octets are not needed any longer.
+    Received {
+        /// The session's number.
+        session: u64,
+        /// Which.
+        serial: u64,
+    },
+    /// A session is owed a message no longer.
+    Done {
+        /// The session's number.
+        session: u64,
+        /// Which.
+        serial: u64,
+    },
+    /// A QoS 2 message of the session's client was taken: the same identifier is the same message.
+    Held {
+        /// The session's number.
+        session: u64,
+        /// Its packet identifier.
+        packet_id: u16,
+    },
+    /// The identifier stands for another message from here on.
+    Released {
+        /// The session's number.
+        session: u64,
+        /// The packet identifier.
+        packet_id: u16,
+    },
+}
+
+/// A message as MQTT has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// Where it was published.
+    pub topic: Topic,
+    /// What the application says.
+    pub payload: Bytes,
+    /// Its properties, in the octets of MQTT 5.
+    pub properties: Bytes,
+    /// When it arrived: its expiry counts from here.
+    pub received: Timestamp,
+}
+
+/// A topic's last value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value {
+    /// The message that set it.
+    pub message: Message,
+    /// How surely it was published.
+    pub qos: u8,
+}
+
+/// A session that outlives its connections.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Session {
+    /// Its number; none is used again.
+    pub number: u64,
+    /// The client identifier.
+    pub client: String,
+    /// Who the client is, where it had to show that.
+    pub user: Option<String>,
+    /// Seconds that it outlives a connection; all ones is for ever.
+    pub expiry_s: u32,
+    /// When its client went; none while it is connected.
+    pub away_since: Option<Timestamp>,
+    /// What is to be published if its client does not come back.
+    pub will: Option<Will>,
+}
+
+/// A will.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Will {
+    /// What.
+    pub message: Message,
+    /// How surely.
+    pub qos: u8,
+    /// Whether it becomes the topic's last value.
+    pub retain: bool,
+    /// Seconds from the end of the connection to the will.
+    pub delay_s: u32,
+}
+
+/// Why octets are no record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordError {
+    /// They end too early.
+    Truncated,
+    /// A version that this release does not know.
+    Version(u8),
+    /// A change that this release does not know.
+    Tag(u8),
+    /// A member that no writer makes; which.
+    Illegal(&'static str),
+}
+
+impl fmt::Display for RecordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated => f.write_str("a record of the ledger ends too early"),
+            Self::Version(found) => write!(f, "a record of the ledger has version {found}, expected {VERSION}"),
+            Self::Tag(found) => write!(f, "a record of the ledger has a change of kind {found}, which is not known"),
+            Self::Illegal(what) => write!(f, "a record of the ledger has an illegal {what}"),
+        }
+    }
+}
+
+impl core::error::Error for RecordError {}
+
+impl From<Truncated> for RecordError {
+    fn from(_: Truncated) -> Self {
+        Self::Truncated
+    }
+}
+
+impl Record {
+    /// Begins the octets of a record of the log.
+    pub fn begin(out: &mut Vec<u8>) {
+        out.push(VERSION);
+    }
+
+    /// Appends the change to a record of the log.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        let at = out.len();
+        // Room for the longest length, closed up where the change is short.
+        out.extend_from_slice(&[0; LENGTH_OCTETS]);
+        self.emit_fields(out);
+        let mut length = Vec::with_capacity(LENGTH_OCTETS);
+        push_varint((out.len() - at - LENGTH_OCTETS) as u64, &mut length);
+        out.splice(at..at + LENGTH_OCTETS, length);
+    }
+
+    /// Reads all changes of a record of the log.
+    ///
+    /// # Errors
+    /// The octets are no record; nothing is taken from them then.
+    pub fn parse_all(octets: &[u8]) -> Result<Vec<Self>, RecordError> {
+        let mut cursor = Cursor::new(octets);
+        let version = cursor.u8()?;
+        if version != VERSION {
+            return Err(RecordError::Version(version));
+        }
+        let mut records = Vec::new();
+        while !cursor.is_empty() {
+            let len = length(&mut cursor)?;
+            let mut fields = Cursor::new(cursor.take(len)?);
+            records.push(Self::parse(&mut fields)?);
+            if !fields.is_empty() {
+                return Err(RecordError::Illegal("rest"));
+            }
+        }
+        Ok(records)
+    }
+
+    fn emit_fields(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Begin => out.push(1),
+            Self::End => out.push(2),
+            Self::Alive(at) => {
+                out.push(3);
+                push_time(*at, out);
+            }
+            Self::Value(Value { message, qos }) => {
+                out.push(4);
+                push_message(message, out);
+                out.push(*qos);
+            }
+            Self::Cleared(topic) => {
+                out.push(5);
+                push_octets(topic.as_bytes(), out);
+            }
+            Self::Session(session) => {
+                out.push(6);
+                push_session(session, out);
+            }
+            Self::Ended(session) => push_numbers(7, &[*session], out),
+            Self::Subscribed { session, filter, options, properties } => {
+                push_numbers(8, &[*session], out);
+                push_octets(filter.as_bytes(), out);
+                out.push(*options);
+                push_octets(properties, out);
+            }
+            Self::Unsubscribed { session, filter } => {
+                push_numbers(9, &[*session], out);
+                push_octets(filter.as_bytes(), out);
+            }
+            Self::Owed { session, serial, packet_id, qos, retain, subscription_ids, message } => {
+                push_numbers(10, &[*session, *serial, u64::from(*packet_id)], out);
+                out.push(qos | if *retain { RETAIN } else { 0 });
+                push_varint(subscription_ids.len() as u64, out);
+                subscription_ids.iter().for_each(|id| push_varint(u64::from(*id), out));
+                push_message(message, out);
+            }
+            Self::Received { session, serial } => push_numbers(11, &[*session, *serial], out),
+            Self::Done { session, serial } => push_numbers(12, &[*session, *serial], out),
+            Self::Held { session, packet_id } => push_numbers(13, &[*session, u64::from(*packet_id)], out),
+            Self::Released { session, packet_id } => push_numbers(14, &[*session, u64::from(*packet_id)], out),
+        }
+    }
+
+    fn parse(cursor: &mut Cursor<'_>) -> Result<Self, RecordError> {
+        Ok(match cursor.u8()? {
+            1 => Self::Begin,
+            2 => Self::End,
+            3 => Self::Alive(time(cursor)?),
+            4 => Self::Value(Value { message: message(cursor)?, qos: qos(cursor.u8()?)? }),
+            5 => Self::Cleared(topic(cursor)?),
+            6 => Self::Session(session(cursor)?),
+            7 => Self::Ended(varint(cursor)?),
+            8 => Self::Subscribed {
+                session: varint(cursor)?,
+                filter: text(cursor)?.into(),
+                options: cursor.u8()?,
+                properties: octets(cursor)?,
+            },
+            9 => Self::Unsubscribed { session: varint(cursor)?, filter: text(cursor)?.into() },
+            10 => owed(cursor)?,
+            11 => Self::Received { session: varint(cursor)?, serial: varint(cursor)? },
+            12 => Self::Done { session: varint(cursor)?, serial: varint(cursor)? },
+            13 => Self::Held { session: varint(cursor)?, packet_id: packet_id(cursor)? },
+            14 => Self::Released { session: varint(cursor)?, packet_id: packet_id(cursor)? },
+            tag => return Err(RecordError::Tag(tag)),
+        })
+    }
+}
+
+/// Octets of the longest length that a change has.
+const LENGTH_OCTETS: usize = 5;
+
+fn push_numbers(tag: u8, numbers: &[u64], out: &mut Vec<u8>) {
+    out.push(tag);
+    numbers.iter().for_each(|number| push_varint(*number, out));
+}
+
+fn push_time(at: Timestamp, out: &mut Vec<u8>) {
+    out.extend_from_slice(&at.micros().to_le_bytes());
+}
+
+fn push_message(message: &Message, out: &mut Vec<u8>) {
+    push_octets(message.topic.as_bytes(), out);
+    push_octets(&message.payload, out);
+    push_octets(&message.properties, out);
+    push_time(message.received, out);
+}
+
+fn push_session(session: &Session, out: &mut Vec<u8>) {
+    push_varint(session.number, out);
+    push_octets(session.client.as_bytes(), out);
+    out.push(u8::from(session.user.is_some()));
+    if let Some(user) = &session.user {
+        push_octets(user.as_bytes(), out);
+    }
+    push_varint(u64::from(session.expiry_s), out);
+    out.push(u8::from(session.away_since.is_some()));
+    if let Some(since) = session.away_since {
+        push_time(since, out);
+    }
+    out.push(u8::from(session.will.is_some()));
+    if let Some(will) = &session.will {
+        push_message(&will.message, out);
+        out.extend_from_slice(&[will.qos, u8::from(will.retain)]);
+        push_varint(u64::from(will.delay_s), out);
+    }
+}
+
+fn push_octets(octets: &[u8], out: &mut Vec<u8>) {
+    push_varint(octets.len() as u64, out);
+    out.extend_from_slice(octets);
+}
+
+fn push_varint(mut n: u64, out: &mut Vec<u8>) {
+    while n >= 0x80 {
+        out.push((n & 0x7f) as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+fn owed(cursor: &mut Cursor<'_>) -> Result<Record, RecordError> {
+    let (session, serial) = (varint(cursor)?, varint(cursor)?);
+    let packet_id = u16::try_from(varint(cursor)?).map_err(|_| RecordError::Illegal("packet identifier"))?;
+    let flags = cursor.u8()?;
+    if flags & !(RETAIN | 3) != 0 {
+        return Err(RecordError::Illegal("flag"));
+    }
+    let qos = qos(flags & 3)?;
+    let count = length(cursor)?;
+    if count > cursor.left() {
+        return Err(RecordError::Truncated);
+    }
+    let ids = (0..count).map(|_| number(cursor, "subscription identifier"));
+    let subscription_ids = ids.collect::<Result<_, _>>()?;
+    let message = message(cursor)?;
+    Ok(Record::Owed { session, serial, packet_id, qos, retain: flags & RETAIN != 0, subscription_ids, message })
+}
+
+fn message(cursor: &mut Cursor<'_>) -> Result<Message, RecordError> {
+    Ok(Message {
+        topic: topic(cursor)?,
+        payload: octets(cursor)?,
+        properties: octets(cursor)?,
+        received: time(cursor)?,
+    })
+}
+
+fn session(cursor: &mut Cursor<'_>) -> Result<Session, RecordError> {
+    let (number, client) = (varint(cursor)?, text(cursor)?.into());
+    let user = if flag(cursor)? { Some(text(cursor)?.into()) } else { None };
+    let expiry_s = self::number(cursor, "expiry")?;
+    let away_since = if flag(cursor)? { Some(time(cursor)?) } else { None };
+    let will = if flag(cursor)? { Some(will(cursor)?) } else { None };
+    Ok(Session { number, client, user, expiry_s, away_since, will })
+}
+
+fn will(cursor: &mut Cursor<'_>) -> Result<Will, RecordError> {
+    let message = message(cursor)?;
+    Ok(Will { message, qos: qos(cursor.u8()?)?, retain: flag(cursor)?, delay_s: number(cursor, "delay")? })
+}
+
+fn flag(cursor: &mut Cursor<'_>) -> Result<bool, RecordError> {
+    match cursor.u8()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(RecordError::Illegal("flag")),
+    }
+}
+
+fn qos(octet: u8) -> Result<u8, RecordError> {
+    if octet <= 2 { Ok(octet) } else { Err(RecordError::Illegal("QoS")) }
+}
+
+fn packet_id(cursor: &mut Cursor<'_>) -> Result<u16, RecordError> {
+    let id = u16::try_from(varint(cursor)?).ok().filter(|id| *id > 0);
+    id.ok_or(RecordError::Illegal("packet identifier"))
+}
+
+fn number(cursor: &mut Cursor<'_>, what: &'static str) -> Result<u32, RecordError> {
+    u32::try_from(varint(cursor)?).map_err(|_| RecordError::Illegal(what))
+}
+
+fn topic(cursor: &mut Cursor<'_>) -> Result<Topic, RecordError> {
+    Topic::new(text(cursor)?).map_err(|_| RecordError::Illegal("topic name"))
+}
+
+fn text<'a>(cursor: &mut Cursor<'a>) -> Result<&'a str, RecordError> {
+    let len = length(cursor)?;
+    core::str::from_utf8(cursor.take(len)?).map_err(|_| RecordError::Illegal("text"))
+}
+
+fn octets(cursor: &mut Cursor<'_>) -> Result<Bytes, RecordError> {
+    let len = length(cursor)?;
+    Ok(Bytes::copy_from_slice(cursor.take(len)?))
+}
+
+fn time(cursor: &mut Cursor<'_>) -> Result<Timestamp, RecordError> {
+    let micros = cursor.u64_le()?.cast_signed();
+    let time = Timestamp::from_micros(micros);
+    if time.micros() == micros { Ok(time) } else { Err(RecordError::Illegal("time")) }
+}
+
+fn length(cursor: &mut Cursor<'_>) -> Result<usize, RecordError> {
+    usize::try_from(varint(cursor)?).map_err(|_| RecordError::Truncated)
+}
+
+fn varint(cursor: &mut Cursor<'_>) -> Result<u64, RecordError> {
+    let mut n = 0;
+    for shift in (0..64).step_by(7) {
+        let octet = cursor.u8()?;
+        if shift == 63 && octet > 1 {
+            break;
+        }
+        n |= u64::from(octet & 0x7f) << shift;
+        if octet & 0x80 == 0 {
+            return Ok(n);
+        }
+    }
+    Err(RecordError::Illegal("number"))
+}

@@ -1,0 +1,196 @@
+//! What the changes of a log make, one after the other.
+//!
+//! A walk ([`Record::Begin`] … [`Record::End`]) says all state anew while changes go on, so that what is older can be let
+//! go. Until its end is there, what was before holds; then all that it did not say is void. So a log may be cut at any
+//! record and leaves a state that once was.
+
+use crate::record::{Message, Record, RecordError, Session, Value};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use hashbrown::HashMap;
+use tieline_core::{Timestamp, Topic};
+
+/// A subscription.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subscription {
+    /// The octet of options of SUBSCRIBE.
+    pub options: u8,
+    /// The properties of SUBSCRIBE.
+    pub properties: Bytes,
+}
+
+/// A message that a session is owed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Owed {
+    /// What its packets are known by; 0 where that is not decided yet.
+    pub packet_id: u16,
+    /// How surely, 1 or 2.
+    pub qos: u8,
+    /// Whether it is sent as a retained message.
+    pub retain: bool,
+    /// The subscriptions that it matches.
+    pub subscription_ids: Vec<u32>,
+    /// What; none once its client has it.
+    pub message: Option<Message>,
+}
+
+/// A session and what it has.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Kept {
+    /// What is said of the session itself; none where only parts of it were said, as within a walk.
+    pub session: Option<Session>,
+    /// Its subscriptions, by filter.
+    pub subscriptions: BTreeMap<String, Subscription>,
+    /// What it is owed, in the order in which it came.
+    pub owed: BTreeMap<u64, Owed>,
+    /// Packet identifiers of QoS 2 messages of its client.
+    pub held: BTreeSet<u16>,
+}
+
+/// A state.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Image {
+    /// When the node was last known to be alive.
+    pub alive: Timestamp,
+    /// The last values.
+    pub values: HashMap<Topic, Value>,
+    /// The sessions, by number.
+    pub sessions: BTreeMap<u64, Kept>,
+}
+
+/// Reads a log from its first record to its last.
+#[derive(Debug, Default)]
+pub struct Replay {
+    image: Image,
+    /// What a walk has said that has not ended.
+    walked: Option<Image>,
+}
+
+impl Replay {
+    /// Takes the next record of the log.
+    ///
+    /// # Errors
+    /// It is none that any release up to this one has written; nothing of it is taken.
+    pub fn handle_record(&mut self, octets: &[u8]) -> Result<(), RecordError> {
+        Record::parse_all(octets)?.into_iter().for_each(|record| self.handle_change(record));
+        Ok(())
+    }
+
+    /// Takes the next change.
+    pub fn handle_change(&mut self, record: Record) {
+        match record {
+            Record::Begin => self.walked = Some(Image { alive: self.image.alive, ..Image::default() }),
+            Record::End => {
+                if let Some(walked) = self.walked.take() {
+                    self.image = walked;
+                }
+            }
+            record => {
+                if let Some(walked) = &mut self.walked {
+                    walked.handle_change(record.clone());
+                }
+                self.image.handle_change(record);
+            }
+        }
+    }
+
+    /// The state at the log's end.
+    #[must_use]
+    pub fn finish(self) -> Image {
+        let mut image = self.image;
+        // Parts of sessions that ended.
+        image.sessions.retain(|_, kept| kept.session.is_some());
+        image
+    }
+}
+
+impl Image {
+    /// Takes a change that is no part of a walk.
+    fn handle_change(&mut self, record: Record) {
+        match record {
+            Record::Begin | Record::End => {}
+            Record::Alive(at) => self.alive = at,
+            Record::Value(value) => drop(self.values.insert(value.message.topic.clone(), value)),
+            Record::Cleared(topic) => drop(self.values.remove(&topic)),
+            Record::Ended(number) => drop(self.sessions.remove(&number)),
+            Record::Session(Session { number: session, .. })
+            | Record::Subscribed { session, .. }
+            | Record::Unsubscribed { session, .. }
+            | Record::Owed { session, .. }
+            | Record::Received { session, .. }
+            | Record::Done { session, .. }
+            | Record::Held { session, .. }
+            | Record::Released { session, .. } => self.sessions.entry(session).or_default().handle_change(record),
+        }
+    }
+
+    /// All that is here, as the changes that make it: what a walk says.
+    pub fn records(&self) -> impl Iterator<Item = Record> + '_ {
+        let values = self.values.values().cloned().map(Record::Value);
+        let sessions = self.sessions.iter().flat_map(|(number, kept)| kept.records(*number));
+        core::iter::once(Record::Alive(self.alive)).chain(values).chain(sessions)
+    }
+}
+
+impl Kept {
+    /// Takes a change of this session.
+    pub fn handle_change(&mut self, record: Record) {
+        match record {
+            Record::Session(session) => self.session = Some(session),
+            Record::Subscribed { filter, options, properties, .. } => {
+                self.subscriptions.insert(filter, Subscription { options, properties });
+            }
+            Record::Unsubscribed { filter, .. } => drop(self.subscriptions.remove(&filter)),
+            Record::Owed { serial, packet_id, qos, retain, subscription_ids, message, .. } => {
+                self.owed.insert(serial, Owed { packet_id, qos, retain, subscription_ids, message: Some(message) });
+            }
+            Record::Received { serial, .. } => {
+                if let Some(owed) = self.owed.get_mut(&serial) {
+                    owed.message = None;
+                }
+            }
+            Record::Done { serial, .. } => drop(self.owed.remove(&serial)),
+            Record::Held { packet_id, .. } => drop(self.held.insert(packet_id)),
+            Record::Released { packet_id, .. } => drop(self.held.remove(&packet_id)),
+            Record::Begin
+            | Record::End
+            | Record::Alive(_)
+            | Record::Value(_)
+            | Record::Cleared(_)
+            | Record::Ended(_) => {}
+        }
+    }
+
+    /// All of a session, as the changes that make it.
+    pub fn records(&self, session: u64) -> impl Iterator<Item = Record> + '_ {
+        let subscriptions = self.subscriptions.iter().map(move |(filter, subscription)| {
+            let Subscription { options, properties } = subscription.clone();
+            Record::Subscribed { session, filter: filter.clone(), options, properties }
+        });
+        let held = self.held.iter().map(move |packet_id| Record::Held { session, packet_id: *packet_id });
+        let owed = self.owed.iter().flat_map(move |(serial, owed)| owed.records(session, *serial));
+        self.session.iter().cloned().map(Record::Session).chain(subscriptions).chain(held).chain(owed)
+    }
+}
+
+impl Owed {
+    fn records(&self, session: u64, serial: u64) -> impl Iterator<Item = Record> + use<> {
+        let Self { packet_id, qos, retain, subscription_ids, message } = self.clone();
+        let received = message.is_none().then_some(Record::Received { session, serial });
+        // What its client has is known by its identifier alone.
+        let nothing = || {
+            Topic::new("-").ok().map(|topic| Message {
+                topic,
+                payload: Bytes::new(),
+                properties: Bytes::new(),
+                received: Timestamp::default(),
+            })
+        };
+        let message = message.or_else(nothing);
+        let owed =
+            message.map(|message| Record::Owed { session, serial, packet_id, qos, retain, subscription_ids, message });
+        owed.into_iter().chain(received)
+    }
+}
