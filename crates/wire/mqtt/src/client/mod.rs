@@ -96,7 +96,7 @@ impl ClientSession {
             *dropped_full += 1;
             events.push_back(ClientEvent::Published { token, outcome: PublishOutcome::Dropped });
         };
-        self.outgoing.push(delivery, self.next_token, limits, dropped).map_err(|()| DeliverError::Full)?;
+        self.outgoing.push(delivery, self.next_token, false, limits, dropped).map_err(|()| DeliverError::Full)?;
         Ok(self.next_token)
     }
 

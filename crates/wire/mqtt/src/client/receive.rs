@@ -74,7 +74,9 @@ impl ClientSession {
                 let done = self.outgoing.completed(packet_id, reason);
                 self.completed(done);
             }
-            Packet::Pubrel(Ack { packet_id, .. }) => self.incoming.release(version, packet_id, &mut self.control),
+            Packet::Pubrel(Ack { packet_id, .. }) => {
+                self.incoming.release(version, packet_id, &mut self.outgoing.notes, &mut self.control);
+            }
             Packet::Suback(suback) if self.outgoing.answered(suback.packet_id) => {
                 let (packet_id, reasons, properties) = (suback.packet_id, suback.reasons, suback.properties);
                 self.events.push_back(ClientEvent::Subscribed { packet_id, reasons, properties });

@@ -1,5 +1,6 @@
 //! Messages that arrive: acknowledged in the order in which they came, and QoS 2 ones only once.
 
+use super::notes::Notes;
 use super::{emit_ack, emit_ack_because, rest};
 use crate::{Guarantee, Packet, PacketId, Qos, ReasonCode, Version};
 use alloc::boxed::Box;
@@ -24,6 +25,9 @@ pub(crate) struct Incoming {
     waiting: VecDeque<Waiting>,
     /// QoS 2, answered with PUBREC; PUBREL to come.
     held: Vec<PacketId>,
+    /// PUBREL has come; PUBCOMP waits for a note to be safe, or else a message with the same identifier could be taken
+    /// for this one after the server has ended.
+    releasing: Vec<(PacketId, u64)>,
 }
 
 #[derive(Debug)]
@@ -86,17 +90,40 @@ impl Incoming {
         rest(&mut self.waiting);
     }
 
-    /// PUBREL: the identifier is free again ([MQTT-4.3.3-11]).
-    pub(crate) fn release(&mut self, version: Version, packet_id: PacketId, out: &mut Vec<u8>) {
+    /// PUBREL: the identifier is free again ([MQTT-4.3.3-11]), and PUBCOMP says so once that is safe.
+    pub(crate) fn release(&mut self, version: Version, packet_id: PacketId, notes: &mut Notes, out: &mut Vec<u8>) {
         let held = self.held.iter().position(|&id| id == packet_id);
         let reason = if held.is_some() { ReasonCode::Success } else { ReasonCode::PacketIdentifierNotFound };
-        held.map(|at| self.held.swap_remove(at));
+        if let Some(at) = held {
+            self.held.swap_remove(at);
+            if notes.is_on() {
+                self.releasing.push((packet_id, notes.released(packet_id)));
+                return;
+            }
+        } else if self.releasing.iter().any(|(id, _)| *id == packet_id) {
+            return;
+        }
         emit_ack(Packet::Pubcomp, version, packet_id, reason, out);
+    }
+
+    /// Notes up to this one are settled.
+    pub(crate) fn settle(&mut self, version: Version, upto: u64, out: &mut Vec<u8>) {
+        self.releasing.retain(|(packet_id, note)| {
+            if *note <= upto {
+                emit_ack(Packet::Pubcomp, version, *packet_id, ReasonCode::Success, out);
+            }
+            *note > upto
+        });
+    }
+
+    /// A message that was answered before the server ended, and was not released.
+    pub(crate) fn restore(&mut self, packet_id: PacketId) {
+        self.held.push(packet_id);
     }
 
     /// Messages that count against the receive maximum.
     pub(crate) fn under_way(&self) -> usize {
-        self.waiting.len() + self.held.len()
+        self.waiting.len() + self.held.len() + self.releasing.len()
     }
 
     /// The connection is gone: what was not answered will come again; what was is remembered.

@@ -1,9 +1,11 @@
 //! The exchange of QoS 1 and 2 messages (MQTT 5.0 section 4.3), the same for server and client.
 
 mod incoming;
+mod notes;
 mod outgoing;
 
 pub(crate) use incoming::{Arrival, Incoming};
+pub use notes::Note;
 pub(crate) use outgoing::{Completion, Outgoing, OutgoingLimits, Polled};
 
 use crate::{Ack, Packet, PacketId, Property, ReasonCode, Text, Version};

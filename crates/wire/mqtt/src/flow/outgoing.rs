@@ -1,5 +1,9 @@
 //! Messages to be sent: a bounded queue, a window of those under way, and what each waits for.
+//!
+//! A session that outlives the server keeps [`Notes`] of its messages: a QoS 2 message goes out, and PUBREL does, once the
+//! note of it is safe. Or else a server that ends there would send a message twice.
 
+use super::notes::Notes;
 use super::{emit_ack, rest};
 use crate::message::{Delivery, Emitted, Numbered, emit_message};
 use crate::{Guarantee, Packet, PacketId, Qos, ReasonCode, Version};
@@ -26,12 +30,28 @@ pub(crate) struct Outgoing {
     loose: usize,
     /// Packet identifiers of SUBSCRIBE and UNSUBSCRIBE under way (a client's).
     requests: Vec<PacketId>,
+    /// What of a session is to outlive the server.
+    pub(crate) notes: Notes,
 }
 
 #[derive(Debug)]
 struct Pending {
     delivery: Delivery,
     token: u64,
+    noted: Noted,
+    /// Whether it may have been sent before.
+    again: bool,
+}
+
+/// What the notes say of a message.
+#[derive(Clone, Copy, Debug, Default)]
+struct Noted {
+    /// Its number in the session; 0 where nothing is noted of it.
+    serial: u64,
+    /// What its packets are known by, where that is decided.
+    packet_id: Option<PacketId>,
+    /// The note that has to be safe before it goes on.
+    note: u64,
 }
 
 #[derive(Debug)]
@@ -43,6 +63,7 @@ struct InFlight {
     delivery: Option<Delivery>,
     /// To be sent again on this connection ([MQTT-4.4.0-1]).
     again: bool,
+    noted: Noted,
 }
 
 /// The end of an exchange.
@@ -71,7 +92,7 @@ impl Outgoing {
         self.window = window;
     }
 
-    /// Queues a message. A full queue drops its oldest QoS 0 messages and names their tokens; a QoS 0 message for
+    /// Queues a message, and notes it where it is to be kept. A full queue drops its oldest QoS 0 messages and names their tokens; a QoS 0 message for
     /// which there is still no room is dropped itself.
     ///
     /// # Errors
@@ -80,6 +101,7 @@ impl Outgoing {
         &mut self,
         delivery: Delivery,
         token: u64,
+        keep: bool,
         limits: OutgoingLimits,
         mut dropped: impl FnMut(u64),
     ) -> Result<(), ()> {
@@ -93,39 +115,85 @@ impl Outgoing {
             };
             dropped(self.take_pending(oldest).map_or(token, |gone| gone.token));
         }
-        self.queue(delivery, token);
+        self.queue(delivery, token, keep);
         Ok(())
     }
 
     /// Queues a message of a session whose client is away; what is oldest goes to make room. How many went.
-    pub(crate) fn push_away(&mut self, delivery: Delivery, token: u64, limits: OutgoingLimits) -> u64 {
+    pub(crate) fn push_away(&mut self, delivery: Delivery, token: u64, keep: bool, limits: OutgoingLimits) -> u64 {
         let mut dropped = 0;
-        while !self.has_room(&delivery, limits) && self.take_pending(0).is_some() {
+        while !self.has_room(&delivery, limits)
+            && let Some(gone) = self.take_pending(0)
+        {
+            self.notes.done(gone.noted.serial);
             dropped += 1;
         }
-        self.queue(delivery, token);
+        self.queue(delivery, token, keep);
         dropped
+    }
+
+    /// Puts back what a session was owed when the server ended, oldest first: a message, or none where its receiver has
+    /// it and PUBREL is due.
+    pub(crate) fn restore(&mut self, serial: u64, packet_id: PacketId, qos: Qos, delivery: Option<Delivery>) {
+        let noted = Noted { serial, packet_id: Some(packet_id), note: 0 };
+        self.notes.goes_on_after(serial);
+        match delivery {
+            Some(delivery) => {
+                self.pending_octets += weight(&delivery);
+                self.pending.push_back(Pending { delivery, token: 0, noted, again: true });
+            }
+            None => self.in_flight.push_back(InFlight { packet_id, qos, token: 0, delivery: None, again: true, noted }),
+        }
     }
 
     /// Drops the messages that wait and were never sent, but for those that may stay; how many went.
     pub(crate) fn keep_only(&mut self, mut may_stay: impl FnMut(&Delivery) -> bool) -> u64 {
         let mut gone = 0;
-        for Pending { delivery, token } in core::mem::take(&mut self.pending) {
-            if may_stay(&delivery) {
-                self.pending.push_back(Pending { delivery, token });
+        for waiting in core::mem::take(&mut self.pending) {
+            let delivery = &waiting.delivery;
+            if may_stay(delivery) {
+                self.pending.push_back(waiting);
                 continue;
             }
             gone += 1;
-            self.pending_octets = self.pending_octets.saturating_sub(weight(&delivery));
+            self.pending_octets = self.pending_octets.saturating_sub(weight(delivery));
             self.loose -= usize::from(delivery.qos == Qos::AtMostOnce);
+            self.notes.done(waiting.noted.serial);
         }
         gone
     }
 
-    fn queue(&mut self, delivery: Delivery, token: u64) {
+    fn queue(&mut self, delivery: Delivery, token: u64, keep: bool) {
         self.pending_octets += weight(&delivery);
         self.loose += usize::from(delivery.qos == Qos::AtMostOnce);
-        self.pending.push_back(Pending { delivery, token });
+        let mut noted = Noted::default();
+        if keep && self.notes.is_on() && delivery.qos != Qos::AtMostOnce {
+            // The identifier is decided here, so that it is the same after the server has ended.
+            if let Some(packet_id) = self.free_id() {
+                let (serial, note) = self.notes.owed(packet_id, delivery.clone());
+                noted = Noted { serial, packet_id: Some(packet_id), note };
+            }
+        }
+        self.pending.push_back(Pending { delivery, token, noted, again: false });
+    }
+
+    /// The notes up to this one are safe, or (not `kept`) cannot be made so: what waited for them goes on, but for QoS 2
+    /// messages whose sender is told that they were not taken.
+    pub(crate) fn settle(&mut self, version: Version, upto: u64, kept: bool, out: &mut Vec<u8>) {
+        let before = self.notes.settle(upto);
+        if !kept {
+            let unsafe_one =
+                |p: &Pending| p.delivery.qos == Qos::ExactlyOnce && (before + 1..=upto).contains(&p.noted.note);
+            while let Some(at) = self.pending.iter().position(unsafe_one) {
+                let gone = self.take_pending(at).map_or(0, |gone| gone.noted.serial);
+                self.notes.done(gone);
+            }
+        }
+        for flight in &self.in_flight {
+            if flight.delivery.is_none() && !flight.again && (before + 1..=upto).contains(&flight.noted.note) {
+                emit_ack(Packet::Pubrel, version, flight.packet_id, ReasonCode::Success, out);
+            }
+        }
     }
 
     fn take_pending(&mut self, at: usize) -> Option<Pending> {
@@ -154,33 +222,44 @@ impl Outgoing {
             return self.send_again(at, version, now, octets_max, out);
         }
         let Some(next) = self.next_pending() else { return Polled::Idle };
-        let qos = self.pending.get(next).map_or(Qos::AtMostOnce, |next| next.delivery.qos);
-        let packet_id = if qos == Qos::AtMostOnce { None } else { self.free_id() };
+        let known = self.pending.get(next).map(|next| (next.delivery.qos, next.noted.packet_id));
+        let (qos, known) = known.unwrap_or((Qos::AtMostOnce, None));
+        let packet_id = if qos == Qos::AtMostOnce { None } else { known.or_else(|| self.free_id()) };
         if qos != Qos::AtMostOnce && packet_id.is_none() {
             return Polled::Idle;
         }
-        let Some(Pending { delivery, token }) = self.take_pending(next) else { return Polled::Idle };
+        let Some(Pending { delivery, token, noted, again: dup }) = self.take_pending(next) else { return Polled::Idle };
         let guarantee = match (qos, packet_id) {
             (Qos::AtMostOnce, _) | (_, None) => Guarantee::AtMostOnce,
-            (Qos::AtLeastOnce, Some(packet_id)) => Guarantee::AtLeastOnce { packet_id, dup: false },
-            (Qos::ExactlyOnce, Some(packet_id)) => Guarantee::ExactlyOnce { packet_id, dup: false },
+            (Qos::AtLeastOnce, Some(packet_id)) => Guarantee::AtLeastOnce { packet_id, dup },
+            (Qos::ExactlyOnce, Some(packet_id)) => Guarantee::ExactlyOnce { packet_id, dup },
         };
         let Delivery { message, retain, subscription_ids, .. } = &delivery;
         match emit_message(version, message, guarantee, *retain, subscription_ids, aliases, now, octets_max, out) {
-            Emitted::Expired => return Polled::Expired { token },
-            Emitted::TooLarge => return Polled::TooLarge { token },
             Emitted::Whole => {}
+            Emitted::Expired => {
+                self.notes.done(noted.serial);
+                return Polled::Expired { token };
+            }
+            Emitted::TooLarge => {
+                self.notes.done(noted.serial);
+                return Polled::TooLarge { token };
+            }
         }
         if let Some(packet_id) = packet_id {
-            self.in_flight.push_back(InFlight { packet_id, qos, token, delivery: Some(delivery), again: false });
+            let noted = Noted { note: 0, ..noted };
+            self.in_flight.push_back(InFlight { packet_id, qos, token, delivery: Some(delivery), again: false, noted });
         }
         Polled::Sent { token, qos }
     }
 
     /// The message that goes next: the oldest, or the oldest of QoS 0 where the window is closed for the others
-    /// ([MQTT-4.9.0-2] holds those alone).
+    /// ([MQTT-4.9.0-2] holds those alone), or the oldest of them is not safe yet.
     fn next_pending(&self) -> Option<usize> {
-        if self.in_flight.len() < usize::from(self.window) && self.in_flight.iter().all(|f| !f.again) {
+        let settled = self.notes.settled();
+        let waits = |p: &Pending| p.delivery.qos == Qos::ExactlyOnce && p.noted.note > settled;
+        let is_open = self.in_flight.len() < usize::from(self.window) && self.in_flight.iter().all(|f| !f.again);
+        if is_open && !self.pending.front().is_some_and(waits) {
             return (!self.pending.is_empty()).then_some(0);
         }
         if self.loose == 0 {
@@ -191,7 +270,8 @@ impl Outgoing {
 
     /// What is sent again next. The window of the new connection holds for it too ([MQTT-3.3.4-9]), but for PUBREL.
     fn next_again(&self) -> Option<usize> {
-        let next = self.in_flight.iter().position(|f| f.again)?;
+        let settled = self.notes.settled();
+        let next = self.in_flight.iter().position(|f| f.again && f.noted.note <= settled)?;
         let sent = self.in_flight.iter().filter(|f| !f.again).count();
         let is_release = self.in_flight.get(next).is_some_and(|f| f.delivery.is_none());
         (is_release || sent < usize::from(self.window)).then_some(next)
@@ -217,7 +297,8 @@ impl Outgoing {
             Emitted::Expired | Emitted::TooLarge => {}
         }
         // The client takes smaller packets than before: it is done with ([MQTT-3.1.2-25]).
-        self.in_flight.remove(at);
+        let serial = self.in_flight.remove(at).map_or(0, |gone| gone.noted.serial);
+        self.notes.done(serial);
         Polled::TooLarge { token }
     }
 
@@ -242,8 +323,14 @@ impl Outgoing {
         if reason.is_error() {
             return self.finish(packet_id, |flight| flight.qos == Qos::ExactlyOnce, reason);
         }
+        if flight.noted.serial > 0 && flight.delivery.is_some() {
+            // PUBREL follows once it is safe that no PUBLISH will.
+            flight.noted.note = self.notes.received(flight.noted.serial);
+        }
         flight.delivery = None;
-        emit_ack(Packet::Pubrel, version, packet_id, ReasonCode::Success, out);
+        if flight.noted.note <= self.notes.settled() {
+            emit_ack(Packet::Pubrel, version, packet_id, ReasonCode::Success, out);
+        }
         None
     }
 
@@ -259,8 +346,9 @@ impl Outgoing {
         reason: ReasonCode,
     ) -> Option<Completion> {
         let at = self.in_flight.iter().position(|f| f.packet_id == packet_id && due(f))?;
-        let token = self.in_flight.remove(at)?.token;
+        let InFlight { token, noted, .. } = self.in_flight.remove(at)?;
         rest(&mut self.in_flight);
+        self.notes.done(noted.serial);
         Some(Completion { token, reason })
     }
 
@@ -281,7 +369,10 @@ impl Outgoing {
         for _ in 0..=u16::MAX {
             self.last_id = self.last_id.wrapping_add(1);
             let Some(id) = PacketId::new(self.last_id) else { continue };
-            if !self.requests.contains(&id) && self.in_flight.iter().all(|f| f.packet_id != id) {
+            let is_free = !self.requests.contains(&id)
+                && self.in_flight.iter().all(|f| f.packet_id != id)
+                && self.pending.iter().all(|p| p.noted.packet_id != Some(id));
+            if is_free {
                 return Some(id);
             }
         }

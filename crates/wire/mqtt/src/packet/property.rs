@@ -138,7 +138,26 @@ impl Properties {
     /// may come once.
     pub(crate) fn read(reader: &mut Reader<'_>, place: u16) -> Result<Self, DecodeError> {
         let count = usize::try_from(reader.variable()?).map_err(|_| DecodeError::Truncated)?;
-        let block = reader.take(count)?;
+        Self::check(reader.take(count)?, place)
+    }
+
+    /// The properties of a message, from their octets without the length.
+    ///
+    /// # Errors
+    /// They are none that a message may have.
+    pub fn of_message(block: Bytes) -> Result<Self, DecodeError> {
+        Self::check(block, place::PUBLISH)
+    }
+
+    /// The properties of a SUBSCRIBE, from their octets without the length.
+    ///
+    /// # Errors
+    /// They are none that it may have.
+    pub fn of_subscribe(block: Bytes) -> Result<Self, DecodeError> {
+        Self::check(block, place::SUBSCRIBE)
+    }
+
+    fn check(block: Bytes, place: u16) -> Result<Self, DecodeError> {
         let mut inner = Reader::new(&block);
         let mut seen = 0_u64;
         while !inner.is_empty() {
@@ -166,6 +185,12 @@ impl Properties {
     /// The block without its length.
     pub(crate) fn block(&self) -> &[u8] {
         &self.0
+    }
+
+    /// The octets without the length, in memory of their own.
+    #[must_use]
+    pub fn octets(&self) -> Bytes {
+        Bytes::copy_from_slice(&self.0)
     }
 
     /// Whether there is none.

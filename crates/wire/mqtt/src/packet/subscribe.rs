@@ -35,6 +35,20 @@ pub struct SubscriptionOptions {
 }
 
 impl SubscriptionOptions {
+    /// From the octet of MQTT 5.0.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn from_bits(octet: u8) -> Result<Self, DecodeError> {
+        Self::read(Version::V5, octet)
+    }
+
+    /// The octet of MQTT 5.0.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        self.octet(Version::V5)
+    }
+
     fn read(version: Version, octet: u8) -> Result<Self, DecodeError> {
         let reserved = match version {
             Version::V311 => 0xFC,

@@ -178,6 +178,18 @@ impl ServerSession {
     /// # Errors
     /// As with `deliver`.
     pub fn deliver_tagged(&mut self, delivery: Delivery, tag: u64) -> Result<(), DeliverError> {
+        self.queue(delivery, tag, false)
+    }
+
+    /// The same with a [`crate::Note`] of it, where notes are kept.
+    ///
+    /// # Errors
+    /// As with `deliver`.
+    pub fn deliver_kept(&mut self, delivery: Delivery, tag: u64) -> Result<(), DeliverError> {
+        self.queue(delivery, tag, true)
+    }
+
+    fn queue(&mut self, delivery: Delivery, tag: u64, keep: bool) -> Result<(), DeliverError> {
         if !self.is_open() {
             return Err(DeliverError::Closed);
         }
@@ -185,7 +197,7 @@ impl ServerSession {
         let counters = &mut self.counters;
         let outgoing = &mut self.state.get_or_insert_default().outgoing;
         outgoing.open(self.link.window);
-        let queued = outgoing.push(delivery, tag, limits, |_| counters.dropped_full += 1);
+        let queued = outgoing.push(delivery, tag, keep, limits, |_| counters.dropped_full += 1);
         queued.map_err(|()| {
             self.counters.refused_full += 1;
             DeliverError::Full

@@ -1,6 +1,9 @@
 //! Packets of a client that was let in.
 
-use super::{EndCause, PublishRequest, ServerEvent, ServerSession, SharedFilter, SubscribeRequest, UnsubscribeRequest};
+use super::{
+    EndCause, PublishRequest, ServerEvent, ServerSession, SessionState, SharedFilter, SubscribeRequest,
+    UnsubscribeRequest,
+};
 use crate::flow::Arrival;
 use crate::message::{Broken, travels, wrong};
 use crate::{Ack, Disconnect, Frame, Message, Packet, Publish, ReasonCode, Subscribe, Text, Unsubscribe, Version};
@@ -39,7 +42,8 @@ impl ServerSession {
                 Ok(())
             }
             Packet::Pubrel(Ack { packet_id, .. }) => {
-                self.state.get_or_insert_default().incoming.release(version, packet_id, &mut self.control);
+                let SessionState { outgoing, incoming } = &mut **self.state.get_or_insert_default();
+                incoming.release(version, packet_id, &mut outgoing.notes, &mut self.control);
                 Ok(())
             }
             Packet::Connect(_) => Err(wrong("a second CONNECT [MQTT-3.1.0-2]")),

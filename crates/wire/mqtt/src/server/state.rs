@@ -3,6 +3,8 @@
 use super::ServerSession;
 use crate::flow::{Incoming, Outgoing, OutgoingLimits};
 use crate::message::Delivery;
+use crate::{Note, PacketId, Qos, Version};
+use alloc::vec::Vec;
 
 /// What of a session outlives a connection: messages under way and queued. A persistent session's owner takes it
 /// from one [`crate::ServerSession`], queues messages while the client is away, and hands it to the next.
@@ -26,7 +28,45 @@ impl SessionState {
     /// was sent and not acknowledged stays.
     pub fn deliver(&mut self, delivery: Delivery, tag: u64, limits: AwayLimits) -> u64 {
         let AwayLimits { messages, octets } = limits;
-        self.outgoing.push_away(delivery, tag, OutgoingLimits { messages, octets })
+        self.outgoing.push_away(delivery, tag, false, OutgoingLimits { messages, octets })
+    }
+
+    /// The same with a [`Note`] of it, where notes are kept.
+    pub fn deliver_kept(&mut self, delivery: Delivery, tag: u64, limits: AwayLimits) -> u64 {
+        let AwayLimits { messages, octets } = limits;
+        self.outgoing.push_away(delivery, tag, true, OutgoingLimits { messages, octets })
+    }
+
+    /// Puts back what the session was owed when the server ended, oldest first: a message, or none where its client has it
+    /// and PUBREL is due.
+    pub fn restore_owed(&mut self, serial: u64, packet_id: PacketId, qos: Qos, delivery: Option<Delivery>) {
+        self.outgoing.restore(serial, packet_id, qos, delivery);
+    }
+
+    /// Puts back a QoS 2 message of the client that was answered when the server ended, and not released.
+    pub fn restore_held(&mut self, packet_id: PacketId) {
+        self.incoming.restore(packet_id);
+    }
+
+    /// Whether notes are kept from here on: the session is to outlive the server.
+    pub fn keep_notes(&mut self, on: bool) {
+        self.outgoing.notes.keep(on);
+    }
+
+    /// What has changed since the last time, and the number of the last note.
+    pub fn take_notes(&mut self) -> (Vec<Note>, u64) {
+        self.outgoing.notes.take()
+    }
+
+    /// The notes up to this one are safe, or (not `kept`) cannot be made so.
+    pub fn settle(&mut self, upto: u64, kept: bool) {
+        // Nobody is here to be answered: what is due is sent when the session goes on.
+        self.settle_into(Version::V5, upto, kept, &mut Vec::new());
+    }
+
+    pub(super) fn settle_into(&mut self, version: Version, upto: u64, kept: bool, out: &mut Vec<u8>) {
+        self.outgoing.settle(version, upto, kept, out);
+        self.incoming.settle(version, upto, out);
     }
 
     /// Drops the messages that wait but for those that may stay, as when rights have changed, and says how many went.
@@ -55,6 +95,33 @@ impl SessionState {
 }
 
 impl ServerSession {
+    /// Whether something has changed of a session that keeps notes.
+    #[must_use]
+    pub fn has_notes(&self) -> bool {
+        self.state.as_ref().is_some_and(|state| !state.outgoing.notes.is_empty())
+    }
+
+    /// As [`SessionState::keep_notes`], while the client is here.
+    pub fn keep_notes(&mut self, on: bool) {
+        if on || self.state.is_some() {
+            self.state.get_or_insert_default().keep_notes(on);
+        }
+    }
+
+    /// As [`SessionState::take_notes`], while the client is here.
+    pub fn take_notes(&mut self) -> (Vec<Note>, u64) {
+        self.state.as_mut().map_or((Vec::new(), 0), |state| state.take_notes())
+    }
+
+    /// As [`SessionState::settle`], while the client is here: what waited goes out.
+    pub fn settle(&mut self, upto: u64, kept: bool) {
+        let (version, is_open) = (self.version(), self.is_open());
+        let Self { state: Some(state), control, .. } = self else { return };
+        // Who has ended is sent what is due when the session goes on.
+        let mut nowhere = Vec::new();
+        state.settle_into(version, upto, kept, if is_open { control } else { &mut nowhere });
+    }
+
     /// As [`SessionState::keep_only`], while the client is here.
     pub fn keep_only(&mut self, may_stay: impl FnMut(&Delivery) -> bool) -> u64 {
         self.state.as_mut().map_or(0, |state| state.keep_only(may_stay))

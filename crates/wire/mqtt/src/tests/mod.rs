@@ -2,6 +2,7 @@
 
 mod client;
 mod loopback;
+mod notes;
 mod packets;
 mod refused;
 mod round_trip;

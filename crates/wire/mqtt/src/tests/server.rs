@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use tieline_core::{Machine, Now, Topic};
 
-struct Bench {
-    session: ServerSession,
+pub(super) struct Bench {
+    pub(super) session: ServerSession,
     version: Version,
     now: Now,
 }
@@ -32,7 +32,15 @@ impl Bench {
         bench
     }
 
-    fn v5(config: ServerConfig) -> Self {
+    /// A session of before that goes on.
+    pub(super) fn resumed(config: ServerConfig, state: SessionState) -> Self {
+        let mut bench = Self::new(Version::V5, config);
+        assert!(matches!(bench.give(CONNECT5), Some(ServerEvent::Connect(_))));
+        assert!(bench.session.accept(bench.now, Accept { resume: Some(state), ..Accept::default() }));
+        bench
+    }
+
+    pub(super) fn v5(config: ServerConfig) -> Self {
         let mut bench = Self::open(config, CONNECT5);
         assert!(matches!(bench.sent()[..], [Packet::Connack(_)]));
         bench
@@ -44,13 +52,13 @@ impl Bench {
         bench
     }
 
-    fn give(&mut self, octets: &str) -> Option<ServerEvent> {
+    pub(super) fn give(&mut self, octets: &str) -> Option<ServerEvent> {
         let octets = hex(octets);
         assert_eq!(self.session.handle_input(self.now, &octets), octets.len());
         self.session.poll_event()
     }
 
-    fn sent(&mut self) -> Vec<Packet> {
+    pub(super) fn sent(&mut self) -> Vec<Packet> {
         let mut out = Vec::new();
         while self.session.poll_transmit(self.now, &mut out) {}
         decode(self.version, u32::MAX, &[&out]).unwrap()
@@ -78,19 +86,19 @@ impl Bench {
 const CONNECT311: &str = "10 0d 0004 4d515454 04 02 000a 0001 63";
 const CONNECT5: &str = "10 0e 0004 4d515454 05 02 000a 00 0001 63";
 
-fn id(number: u16) -> PacketId {
+pub(super) fn id(number: u16) -> PacketId {
     PacketId::new(number).unwrap()
 }
 
-fn message(topic: &str, payload: &'static [u8]) -> Arc<Message> {
+pub(super) fn message(topic: &str, payload: &'static [u8]) -> Arc<Message> {
     Arc::new(Message::new(Topic::new(topic).unwrap(), payload, tieline_core::Instant::ZERO))
 }
 
-fn delivery(message: &Arc<Message>, qos: Qos) -> Delivery {
+pub(super) fn delivery(message: &Arc<Message>, qos: Qos) -> Delivery {
     Delivery { message: Arc::clone(message), qos, retain: false, subscription_ids: Vec::new() }
 }
 
-fn publish_of(packet: &Packet) -> &Publish {
+pub(super) fn publish_of(packet: &Packet) -> &Publish {
     let Packet::Publish(publish) = packet else { panic!("{packet:?}") };
     publish
 }

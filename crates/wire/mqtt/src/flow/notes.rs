@@ -1,0 +1,129 @@
+//! What of a session is to outlive the server: its owner takes notes of what changed, makes them safe, and says so.
+
+use crate::PacketId;
+use crate::message::Delivery;
+use alloc::vec::Vec;
+
+/// A change of what a session is owed, or of what it has taken.
+#[derive(Clone, Debug)]
+pub enum Note {
+    /// A message is owed to the client.
+    Owed {
+        /// Rises with every message of the session.
+        serial: u64,
+        /// What its packets are known by.
+        packet_id: PacketId,
+        /// The message.
+        delivery: Delivery,
+    },
+    /// The client has a QoS 2 message; PUBREL is due.
+    Received {
+        /// Which.
+        serial: u64,
+    },
+    /// The client is owed a message no longer.
+    Done {
+        /// Which.
+        serial: u64,
+    },
+    /// The client has forgotten a QoS 2 message of its own; PUBCOMP is due.
+    Released {
+        /// Its packet identifier.
+        packet_id: PacketId,
+    },
+    /// What was noted is void already.
+    Void,
+}
+
+/// Notes that were not taken yet. They are numbered from 1.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    on: bool,
+    list: Vec<Note>,
+    /// How many were taken.
+    taken: u64,
+    /// Up to which they are settled.
+    settled: u64,
+    serial: u64,
+}
+
+impl Notes {
+    /// Whether notes are kept from here on.
+    pub(crate) fn keep(&mut self, on: bool) {
+        self.on = on;
+        if !on {
+            // What waited for them goes on.
+            self.list = Vec::new();
+            self.settled = u64::MAX;
+        } else if self.settled == u64::MAX {
+            self.settled = self.taken;
+        }
+    }
+
+    pub(crate) const fn is_on(&self) -> bool {
+        self.on
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Numbers of messages go on after this one.
+    pub(crate) fn goes_on_after(&mut self, serial: u64) {
+        self.serial = self.serial.max(serial);
+    }
+
+    /// Up to which notes are settled.
+    pub(crate) const fn settled(&self) -> u64 {
+        self.settled
+    }
+
+    /// Notes up to this one are settled; which were before.
+    pub(crate) fn settle(&mut self, upto: u64) -> u64 {
+        let before = self.settled;
+        self.settled = before.max(upto);
+        before
+    }
+
+    /// All that was noted since the last time, and the number of the last note.
+    pub(crate) fn take(&mut self) -> (Vec<Note>, u64) {
+        let list = core::mem::take(&mut self.list);
+        self.taken += list.len() as u64;
+        (list, self.taken)
+    }
+
+    /// Notes a message; its number in the session, and that of the note.
+    pub(crate) fn owed(&mut self, packet_id: PacketId, delivery: Delivery) -> (u64, u64) {
+        self.serial += 1;
+        let serial = self.serial;
+        (serial, self.push(Note::Owed { serial, packet_id, delivery }))
+    }
+
+    pub(crate) fn received(&mut self, serial: u64) -> u64 {
+        self.push(Note::Received { serial })
+    }
+
+    pub(crate) fn released(&mut self, packet_id: PacketId) -> u64 {
+        self.push(Note::Released { packet_id })
+    }
+
+    /// A message is owed no longer. Where its note was not taken yet, nothing needs to be known of it.
+    pub(crate) fn done(&mut self, serial: u64) {
+        if serial == 0 || !self.on {
+            return;
+        }
+        let is_owed = |note: &&mut Note| matches!(note, Note::Owed { serial: of, .. } if *of == serial);
+        match self.list.iter_mut().rev().find(is_owed) {
+            Some(owed) => *owed = Note::Void,
+            None => drop(self.push(Note::Done { serial })),
+        }
+    }
+
+    fn push(&mut self, note: Note) -> u64 {
+        if !self.on {
+            return 0;
+        }
+        self.list.push(note);
+        self.taken + self.list.len() as u64
+    }
+}

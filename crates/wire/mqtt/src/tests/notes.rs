@@ -1,0 +1,119 @@
+//! Sessions that outlive the server: what goes out before the notes of it are safe, and what does not.
+
+use super::server::{Bench, delivery, id, message, publish_of};
+use crate::*;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::num::NonZeroU16;
+
+fn kept() -> Bench {
+    let mut bench = Bench::v5(ServerConfig::default());
+    bench.session.keep_notes(true);
+    bench
+}
+
+/// The notes in short, and the number of the last.
+fn taken(bench: &mut Bench) -> (Vec<String>, u64) {
+    let (notes, upto) = bench.session.take_notes();
+    let short = |note: &Note| match note {
+        Note::Owed { serial, packet_id, delivery } => format!("owed {serial} as {packet_id} {:?}", delivery.qos.bits()),
+        Note::Received { serial } => format!("received {serial}"),
+        Note::Done { serial } => format!("done {serial}"),
+        Note::Released { packet_id } => format!("released {packet_id}"),
+        Note::Void => String::from("void"),
+    };
+    (notes.iter().map(short).collect(), upto)
+}
+
+fn owe(bench: &mut Bench, payload: &'static [u8], qos: Qos) {
+    bench.session.deliver_kept(delivery(&message("a", payload), qos), 0).unwrap();
+}
+
+fn ack(number: u16) -> Ack {
+    Ack::new(id(number), ReasonCode::Success)
+}
+
+fn ids(packets: &[Packet]) -> Vec<u16> {
+    packets.iter().map(|packet| publish_of(packet).guarantee.packet_id().map_or(0, NonZeroU16::get)).collect()
+}
+
+#[test]
+fn each_step_of_qos_2_waits_for_its_note() {
+    let mut bench = kept();
+    owe(&mut bench, b"1", Qos::ExactlyOnce);
+    owe(&mut bench, b"2", Qos::AtLeastOnce);
+    bench.session.deliver(delivery(&message("a", b"0"), Qos::AtMostOnce)).unwrap();
+    // QoS 0 alone passes; what is behind keeps its place.
+    assert_eq!(ids(&bench.sent()), [0]);
+    assert_eq!(taken(&mut bench), (vec!["owed 1 as 1 2".into(), "owed 2 as 2 1".into()], 2));
+    bench.session.settle(2, true);
+    assert_eq!(ids(&bench.sent()), [1, 2]);
+    assert!(bench.give("50 02 0001").is_none() && bench.give("40 02 0002").is_none());
+    // PUBREC came: PUBLISH will not be sent again, which must be known before PUBREL goes out.
+    assert_eq!(bench.sent(), []);
+    assert_eq!(taken(&mut bench), (vec!["received 1".into(), "done 2".into()], 4));
+    assert!(bench.give("50 02 0001").is_none());
+    assert_eq!(bench.sent(), []);
+    bench.session.settle(4, true);
+    assert_eq!(bench.sent(), [Packet::Pubrel(ack(1))]);
+    assert!(bench.give("70 02 0001").is_none());
+    assert_eq!(taken(&mut bench), (vec!["done 1".into()], 5));
+}
+
+#[test]
+fn a_message_that_is_done_in_time_is_not_noted() {
+    let mut bench = kept();
+    owe(&mut bench, b"1", Qos::AtLeastOnce);
+    assert_eq!(ids(&bench.sent()), [1]);
+    assert!(bench.session.has_notes() && bench.give("40 02 0001").is_none());
+    assert_eq!(taken(&mut bench), (vec!["void".into()], 1));
+}
+
+#[test]
+fn what_cannot_be_kept_is_not_sent_at_qos_2() {
+    let mut bench = kept();
+    owe(&mut bench, b"1", Qos::ExactlyOnce);
+    owe(&mut bench, b"2", Qos::AtLeastOnce);
+    assert_eq!(taken(&mut bench).1, 2);
+    bench.session.settle(2, false);
+    assert_eq!(ids(&bench.sent()), [2]);
+    assert_eq!(taken(&mut bench), (vec!["done 1".into()], 3));
+}
+
+#[test]
+fn pubcomp_waits_for_its_note() {
+    let mut bench = kept();
+    let Some(ServerEvent::Publish(_)) = bench.give("34 07 0001 61 0009 00 31") else { panic!("no message") };
+    bench.session.acknowledge(id(9), ReasonCode::Success);
+    assert_eq!(bench.sent(), [Packet::Pubrec(ack(9))]);
+    assert!(bench.give("62 02 0009").is_none() && bench.give("62 02 0009").is_none());
+    assert_eq!(bench.sent(), []);
+    assert_eq!(taken(&mut bench), (vec!["released 9".into()], 1));
+    bench.session.settle(1, true);
+    assert_eq!(bench.sent(), [Packet::Pubcomp(ack(9))]);
+}
+
+#[test]
+fn a_session_goes_on_in_another_server() {
+    let mut state = SessionState::default();
+    state.restore_owed(3, id(7), Qos::ExactlyOnce, None);
+    state.restore_owed(4, id(9), Qos::ExactlyOnce, Some(delivery(&message("a", b"4"), Qos::ExactlyOnce)));
+    state.restore_owed(5, id(1), Qos::AtLeastOnce, Some(delivery(&message("a", b"5"), Qos::AtLeastOnce)));
+    state.restore_held(id(2));
+    state.keep_notes(true);
+    // New messages go behind, with identifiers that are free.
+    state.deliver_kept(delivery(&message("a", b"6"), Qos::AtLeastOnce), 0, AwayLimits { messages: 9, octets: 9999 });
+    let (notes, upto) = state.take_notes();
+    assert!(matches!(&notes[..], [Note::Owed { serial: 6, packet_id, .. }] if packet_id.get() == 2), "{notes:?}");
+    state.settle(upto, true);
+    let mut bench = Bench::resumed(ServerConfig::default(), state);
+    let sent = bench.sent();
+    assert!(matches!(&sent[..2], [Packet::Connack(connack), Packet::Pubrel(_)] if connack.session_present), "{sent:?}");
+    assert_eq!(ids(&sent[2..]), [9, 1, 2]);
+    assert_eq!(sent[2..].iter().map(|p| publish_of(p).guarantee.dup()).collect::<Vec<_>>(), [true, true, false]);
+    // The client's message of before is the same one.
+    assert!(bench.give("3c 07 0001 61 0002 00 31").is_none());
+    assert_eq!(bench.sent(), [Packet::Pubrec(ack(2))]);
+}
