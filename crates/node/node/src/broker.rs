@@ -124,7 +124,7 @@ impl Owner<Wire> for ClientOwner {
             ServerEvent::Connect(request) => self.connect(session, now, *request),
             ServerEvent::Publish(request) => self.publish(session, now, request),
             ServerEvent::Subscribe(request) => self.subscribe(session, now, &request),
-            ServerEvent::Unsubscribe(request) => self.unsubscribe(session, &request),
+            ServerEvent::Unsubscribe(request) => self.unsubscribe(session, now, &request),
             ServerEvent::Auth(step) => {
                 if let Some(request) = self.turnstile.step(session, now, &self.bus, &step) {
                     self.enter(session, now, &request);
@@ -179,6 +179,10 @@ impl ClientOwner {
         tracing::debug!(%peer, client = %**name, resumed, "client let in");
         let will = request.will.as_ref().and_then(|will| LastWill::new(now, will));
         let will = will.filter(|will| !self.is_reserved(will.topic()) && !will.is_marked()).map(Box::new);
+        let mut bus = self.bus.borrow_mut();
+        bus.keep_session(now, key, will.as_deref());
+        bus.cork(now, key, session);
+        drop(bus);
         self.seat = Some(Seat { key, generation, number, name: name.to_string(), will });
     }
 
@@ -302,13 +306,21 @@ impl ClientOwner {
             tracing::debug!(client = seat.name, %why, "publish refused");
             return Taken::Ends(ReasonCode::PayloadFormatInvalid, why.to_string());
         }
+        if qos != Qos::AtMostOnce && !bus.can_keep(&message) {
+            return Taken::Ends(ReasonCode::QuotaExceeded, why::TOO_LONG_TO_KEEP.to_owned());
+        }
         let update = Update { topic: message.topic.clone(), body: Body::Opaque(message.payload.clone()) };
+        bus.begin_act();
         if let Err(error) = bus.take_message(now, message, qos, retain, seat.key) {
             tracing::debug!(client = seat.name, %error, "publish refused");
             return Taken::Refused(ReasonCode::QuotaExceeded, error.to_string());
         }
         let (key, generation) = (seat.key, seat.generation);
-        let receipt = packet_id.map(|packet_id| Receipt::Client { key, generation, packet_id });
+        if let Some(packet_id) = packet_id.filter(|_| qos == Qos::ExactlyOnce) {
+            bus.keep_held(now, key, packet_id);
+        }
+        let ticket = bus.end_act(now).unwrap_or(0);
+        let receipt = packet_id.map(|packet_id| Receipt::Client { key, generation, packet_id, ticket });
         if bus.record(now, &update, receipt) { Taken::Later } else { Taken::Done }
     }
 
@@ -340,8 +352,9 @@ impl ClientOwner {
         let offer = offer.filter(|_| may_have_deltas);
         let mut agreed = offer.and_then(|(_, offer)| self.bus.borrow_mut().agree_deltas(seat.key, &offer));
         let mut has_deltas = false;
+        self.bus.borrow_mut().begin_act();
         let (mut reasons, mut refusals) = (Vec::new(), why::Refusals::default());
-        for (SharedFilter { share, filter }, options) in &request.subscriptions {
+        for (of @ SharedFilter { share, filter }, asked) in &request.subscriptions {
             if let Some(reason) = self.refuses(now, seat, share.is_some(), selector.is_some(), filter) {
                 refusals.add(filter, why::subscription(reason));
                 reasons.push(reason);
@@ -352,9 +365,9 @@ impl ClientOwner {
             // A session with deltas holds what was told last, not messages: QoS 0.
             let deltas = agreed.is_some() && share.is_none();
             let options = if deltas || watch_of(filter).is_some() {
-                SubscriptionOptions { qos: Qos::AtMostOnce, ..*options }
+                SubscriptionOptions { qos: Qos::AtMostOnce, ..*asked }
             } else {
-                *options
+                *asked
             };
             let wish = if deltas { wish.deltas() } else { wish };
             let wanted = options_of(&options, id.map(|id| id.number()), wish);
@@ -367,6 +380,7 @@ impl ClientOwner {
             };
             reasons.push(match made {
                 Ok(snapshot) => {
+                    bus.keep_subscription(now, seat.key, of, asked, &request.properties);
                     has_deltas |= deltas;
                     if snapshot || deltas {
                         let anew = deltas.then_some(if snapshot { Anew::Sent } else { Anew::Later });
@@ -384,6 +398,7 @@ impl ClientOwner {
         }
         agreed = agreed.filter(|_| has_deltas);
         self.bus.borrow_mut().count_refused_subscriptions(&reasons);
+        self.bus.borrow_mut().cork(now, seat.key, session);
         session.with(|wire, _| match agreed {
             Some(words) => {
                 let pair = (Text::truncated(tieline_delta::PROPERTY), Text::truncated(&words));
@@ -413,21 +428,25 @@ impl ClientOwner {
         refused.or_else(|| (!has_room).then_some(ReasonCode::QuotaExceeded))
     }
 
-    fn unsubscribe(&self, session: &Session<Wire>, request: &UnsubscribeRequest) {
+    fn unsubscribe(&self, session: &Session<Wire>, now: Now, request: &UnsubscribeRequest) {
         let Some(seat) = &self.seat else { return };
         let (mut bus, mut refusals) = (self.bus.borrow_mut(), why::Refusals::default());
-        let ended = |SharedFilter { share, filter }: &SharedFilter| {
+        bus.begin_act();
+        let ended = |of: &SharedFilter| {
+            let SharedFilter { share, filter } = of;
             let ended = match share {
                 Some(share) => bus.unshare(seat.key, share, filter),
                 None => bus.unsubscribe(seat.key, filter),
             };
             if ended {
+                bus.forget_subscription(now, seat.key, of);
                 return ReasonCode::Success;
             }
             refusals.add(filter, why::NO_SUBSCRIPTION);
             ReasonCode::NoSubscriptionExisted
         };
         let reasons: Vec<_> = request.filters.iter().map(ended).collect();
+        bus.cork(now, seat.key, session);
         drop(bus);
         session.with(|wire, _| wire.mqtt.unsuback_because(request.packet_id, &reasons, refusals.words()));
     }
@@ -449,7 +468,8 @@ impl ClientOwner {
     }
 }
 
-const fn options_of(options: &SubscriptionOptions, subscription_id: Option<u32>, wish: Wish) -> Options {
+/// What the tree is told of a subscription.
+pub const fn options_of(options: &SubscriptionOptions, subscription_id: Option<u32>, wish: Wish) -> Options {
     Options {
         qos: options.qos.bits(),
         no_local: options.no_local,

@@ -25,6 +25,7 @@ mod fetch;
 mod field;
 mod history;
 mod http;
+mod ledger;
 mod node;
 mod process;
 pub mod profile;

@@ -10,6 +10,7 @@ use crate::doors::{self, Addresses, Entrances};
 use crate::field::{self, FieldHandle, Numbered};
 use crate::history::{Keeper, Recorder};
 use crate::http::{About, App, Places};
+use crate::ledger::{LedgerBook, LedgerKeeper, Opened};
 use crate::reload::Source;
 use crate::reserved::Reserved;
 use crate::transport::TlsShelf;
@@ -22,6 +23,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use tieline_core::{DeviceId, Filter};
+use tieline_ledger::Image;
 use tieline_mqtt::AwayLimits;
 use tieline_net::{Clock, Counters, ShardThread};
 use tieline_topics::{Lane, Limits};
@@ -40,6 +42,7 @@ pub struct Node {
     bus: BusHandle,
     bus_thread: ShardThread,
     _history: Keeper,
+    _ledger: LedgerKeeper,
     _lock: File,
     http: SocketAddr,
     mqtt: Addresses,
@@ -109,11 +112,9 @@ impl Node {
         let (bus, inputs) = BusHandle::new();
         let history = Keeper::start(&config.history, folder, bus.clone()).map_err(|e| data(e.to_string()))?;
         let clock = Clock::start();
+        let (ledger, opened, image) = LedgerKeeper::start(&config.mqtt, folder, clock, bus.clone()).map_err(data)?;
         let door = open_door(config, clock, bus.clone())?;
-        let recorded = config.history.enabled;
-        let devices = config.devices.iter().cloned().zip(0..);
-        let devices: Vec<Numbered> =
-            devices.map(|(config, id)| Numbered { id: DeviceId(id), config, recorded }).collect();
+        let devices = numbered(config);
         let shards = shard_count(config.node.workers, devices.len());
         let homes = homes(&config.devices, shards);
         let shard_of =
@@ -135,6 +136,8 @@ impl Node {
             views: views_of(config)?,
             lanes: lanes(config),
             rules: config.topics.clone(),
+            opened,
+            image,
         };
         let (bus_thread, mqtt) = start_bus(bind, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
         let field_counters = Arc::new(Counters::default());
@@ -171,8 +174,8 @@ impl Node {
         }
         let senders: Vec<_> = field.iter().map(FieldHandle::sender).collect();
         bus.tell_blocking(BusInput::Call(Box::new(move |bus, _| bus.set_field(senders))));
-        let (source, tls, _history, _lock) = (config.source.clone(), shelf, history, lock);
-        Ok(Self { http_thread, field, bus_thread, _history, _lock, http, mqtt, tls, bus, source })
+        let (source, tls, _history, _ledger, _lock) = (config.source.clone(), shelf, history, ledger, lock);
+        Ok(Self { http_thread, field, bus_thread, _history, _ledger, _lock, http, mqtt, tls, bus, source })
     }
 
     /// The part that has ended by itself, which none should: the node is no use any more.
@@ -229,6 +232,12 @@ fn lock(folder: &Path) -> Result<File, String> {
         Err(TryLockError::WouldBlock) => Err("another node uses it".to_owned()),
         Err(TryLockError::Error(error)) => Err(error.to_string()),
     }
+}
+
+fn numbered(config: &Config) -> Vec<Numbered> {
+    let recorded = config.history.enabled;
+    let devices = config.devices.iter().cloned().zip(0..);
+    devices.map(|(config, id)| Numbered { id: DeviceId(id), config, recorded }).collect()
 }
 
 /// One field shard a core, but no more than there are devices.
@@ -309,6 +318,8 @@ struct Binding {
     views: Option<Views>,
     lanes: Vec<(Filter, Lane)>,
     rules: Vec<TopicRule>,
+    opened: Option<Opened>,
+    image: Image,
 }
 
 fn start_bus(
@@ -322,12 +333,12 @@ fn start_bus(
     let (report, reported) = sync_channel(1);
     let listen = binding.config.listen;
     let body = move |shard: Rc<tieline_net::Shard>| async move {
-        let Binding { config, reserved, entrances, door, shelf, lanes, rules, views } = binding;
+        let Binding { config, reserved, entrances, door, shelf, lanes, rules, views, opened, image } = binding;
         let (doors, addresses) = match doors::bind(&shard, &config, &shelf, &entrances).await {
             Ok(bound) => bound,
             Err(error) => return drop(report.send(Err(error))),
         };
-        let broker = Broker::new(doors, &config, reserved);
+        let broker = Broker::new(doors, &config, Arc::clone(&reserved));
         let _ = report.send(Ok(addresses));
         let limits = Limits {
             topics_max: config.topics_max,
@@ -346,6 +357,7 @@ fn start_bus(
         }
         bus.set_lanes(lanes);
         bus.set_rules(rules, config.series_octets_max);
+        bus.restore(shard.now(), image, LedgerBook::new(opened), &reserved);
         let bus = Rc::new(RefCell::new(bus));
         broker.serve(&shard, &bus);
         crate::bus::run(shard, bus, inputs).await;

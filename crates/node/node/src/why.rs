@@ -19,6 +19,10 @@ pub const PUBLISH: &str = "the user may not publish to this topic";
 pub const MARKED: &str = "delta: the node takes whole values only";
 /// History takes nothing.
 pub const NOT_STORED: &str = "history cannot store it";
+/// The ledger takes nothing.
+pub const NOT_KEPT: &str = "it cannot be kept over a restart: the disk takes nothing";
+/// A message does not fit the ledger.
+pub const TOO_LONG_TO_KEEP: &str = "longer than what can be kept over a restart";
 /// What is to be ended is not there.
 pub const NO_SUBSCRIPTION: &str = "there is no such subscription";
 

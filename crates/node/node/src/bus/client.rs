@@ -11,6 +11,7 @@ use crate::access::Badge;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tieline_core::{Now, Topic};
+use tieline_ledger::Kept;
 use tieline_mqtt::{Delivery, Message, PacketId, Qos, ReasonCode, SubscriptionId, Text, Version};
 use tieline_net::Session;
 use tieline_topics::{Snapshot, TopicId, View};
@@ -38,6 +39,8 @@ pub struct Client {
     pub expiry_s: u32,
     /// Who it is, where it had to show that.
     pub badge: Option<Box<Badge>>,
+    /// What the ledger says of its session, where that outlives the connection.
+    pub(super) kept: Option<Box<Kept>>,
     /// Whether it is on the list of those with last values to be sent.
     pub(super) listed: bool,
     /// Last values that it has not been sent yet.
@@ -84,6 +87,7 @@ impl Client {
             number: generation,
             expiry_s: 0,
             badge: None,
+            kept: None,
             listed: false,
             snapshots: VecDeque::new(),
             flow: None,
@@ -108,7 +112,8 @@ impl Client {
         let now = source.now;
         while let Some(catchup) = self.snapshots.front_mut() {
             let (octets, (pending, in_flight)) = self.session.look(|wire| (wire.waiting_octets(), wire.mqtt.backlog()));
-            if octets > RESUME_OCTETS || pending + in_flight > RESUME_MESSAGES {
+            let is_corked = self.session.look(Wire::is_corked);
+            if is_corked || octets > RESUME_OCTETS || pending + in_flight > RESUME_MESSAGES {
                 return;
             }
             if catchup.deltas.is_some() {
@@ -124,8 +129,12 @@ impl Client {
             }
             self.session.send(|wire, _| {
                 for delivery in deliveries {
-                    // A chunk is smaller than the queue, which was less than half full.
-                    let _ = wire.mqtt.deliver(delivery);
+                    // A chunk is smaller than the queue, which was less than half full. A client takes a QoS 2 message
+                    // that was lost for the next of the same identifier.
+                    let _ = match delivery.qos {
+                        Qos::ExactlyOnce => wire.mqtt.deliver_kept(delivery, 0),
+                        Qos::AtMostOnce | Qos::AtLeastOnce => wire.mqtt.deliver(delivery),
+                    };
                 }
             });
         }
@@ -206,15 +215,13 @@ impl Client {
         counters.packets_in += self.session.look(|wire| wire.mqtt.counters().packets_in);
     }
 
-    /// Answers a message: history has stored it, or will not. A 3.1.1 client cannot be told the latter, and would take
+    /// Answers a message: history and the ledger have stored it, or will not, for a reason in words. A 3.1.1 client cannot be told the latter, and would take
     /// an answer for success: it is ended, and knows then that its message may be lost.
-    pub fn stored(&self, packet_id: PacketId, stored: bool) {
+    pub fn stored(&self, packet_id: PacketId, stored: Result<(), &str>) {
         self.session.with(|wire, _| match (stored, wire.mqtt.version()) {
-            (true, _) => wire.mqtt.acknowledge(packet_id, ReasonCode::Success),
-            (false, Version::V5) => {
-                wire.mqtt.acknowledge_because(packet_id, ReasonCode::QuotaExceeded, crate::why::NOT_STORED)
-            }
-            (false, Version::V311) => wire.mqtt.disconnect(ReasonCode::QuotaExceeded, ""),
+            (Ok(()), _) => wire.mqtt.acknowledge(packet_id, ReasonCode::Success),
+            (Err(why), Version::V5) => wire.mqtt.acknowledge_because(packet_id, ReasonCode::QuotaExceeded, why),
+            (Err(_), Version::V311) => wire.mqtt.disconnect(ReasonCode::QuotaExceeded, ""),
         });
     }
 

@@ -116,6 +116,7 @@ impl Bus {
         if applied.change != Change::Cleared {
             return;
         }
+        self.forget_value(now, applied.topic, topic);
         self.note(now, topic, &applied, &gone, None);
         self.derive(now, topic, &gone);
         let Self { tree, subscribers, .. } = self;

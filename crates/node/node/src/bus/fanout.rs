@@ -8,7 +8,8 @@ use bytes::Bytes;
 use std::sync::Arc;
 use tieline_core::{Body, Instant, Now, Topic};
 use tieline_mqtt::{
-    AliasFrame, DeliverError, Delivery, Message, Properties, Qos, SubscriptionId, Version, encode_publish,
+    AliasFrame, DeliverError, Delivery, Message, Properties, Qos, ServerSession, SubscriptionId, Version,
+    encode_publish,
 };
 use tieline_net::Session;
 use tieline_topics::{Applied, Change, Match};
@@ -24,6 +25,9 @@ pub struct Outgoing {
     message: Arc<Message>,
     qos: Qos,
     retained: bool,
+    /// Whether sessions are owed it over a restart: somebody may be told that they are. What the node says itself it says
+    /// anew then.
+    kept: bool,
     frames: [Option<Bytes>; 2],
     /// What changed, for those who know as much as the last one.
     leap: Option<(Leap, AliasFrame)>,
@@ -42,14 +46,20 @@ impl Outgoing {
     /// A client's message.
     #[must_use]
     pub fn published(message: Message, qos: Qos, retained: bool) -> Self {
-        Self { message: Arc::new(message), qos, retained, frames: [None, None], leap: None }
+        Self { message: Arc::new(message), qos, retained, kept: true, frames: [None, None], leap: None }
     }
 
     /// An update of the node's own.
     #[must_use]
     pub fn of_node(topic: Topic, body: &Body, now: Instant, retained: bool) -> Self {
         let message = Message { topic, payload: payload_of(body), properties: Properties::default(), received: now };
-        Self::published(message, NODE_QOS, retained)
+        Self { kept: false, ..Self::published(message, NODE_QOS, retained) }
+    }
+
+    /// Whether sessions are owed it over a restart.
+    #[must_use]
+    pub const fn is_kept(&self) -> bool {
+        self.kept && !matches!(self.qos, Qos::AtMostOnce)
     }
 
     /// Where it goes.
@@ -84,7 +94,8 @@ impl Outgoing {
         let retain = self.retained && to.retain_as_published;
         if qos != Qos::AtMostOnce {
             let delivery = self.delivery(to);
-            return client.session.send(|wire, _| wire.mqtt.deliver(delivery)).map(|()| false);
+            let deliver = if self.kept { ServerSession::deliver_kept } else { ServerSession::deliver_tagged };
+            return client.session.send(|wire, _| deliver(&mut wire.mqtt, delivery, 0)).map(|()| false);
         }
         let goes_now = !retain && to.ids.is_empty() && self.share_now(now, client, applied, to, followed);
         if goes_now {
@@ -163,7 +174,8 @@ impl Outgoing {
 /// Queues a frame for a session; false where it cannot have it.
 fn queue(session: &Session<Wire>, frame: Bytes) -> bool {
     let queued = session.look(|wire| {
-        wire.mqtt.can_take_shared_frame(frame.len()).then(|| wire.push_shared(frame))?;
+        let takes = !wire.is_corked() && wire.mqtt.can_take_shared_frame(frame.len());
+        takes.then(|| wire.push_shared(frame))?;
         Some(wire.waiting_octets())
     });
     if queued.is_some_and(|octets| octets > FLUSH_OCTETS) && session.is_clear() {

@@ -112,15 +112,18 @@ impl Bus {
             }
         }
         // Who is away is judged as its user in the file: what a token said is not kept.
-        for (_, subscriber) in &mut self.subscribers {
+        let mut noted = Vec::new();
+        for (key, subscriber) in &mut self.subscribers {
             if let Subscriber::Away(away) = subscriber
                 && let Some(badge) = &mut away.badge
             {
                 badge.gate = Some(guard.gate_of_user(&badge.user));
                 let gone = self.kept.withhold(away);
                 count_withheld(&mut self.counters, gone);
+                noted.push(key);
             }
         }
+        noted.into_iter().for_each(|key| self.noted(key));
         here.into_iter().for_each(|key| self.withhold(key));
         self.end_gated_feeds();
         self.commands.note(denial(now, "files", "policy", "", "", "", format!("{users} users")));

@@ -3,6 +3,7 @@
 use super::state::Bus;
 use crate::field::{FieldInput, FieldReport};
 use crate::history::Receipts;
+use crate::ledger::News;
 use std::future::poll_fn;
 use std::task::Poll;
 use tieline_core::Now;
@@ -51,6 +52,8 @@ pub struct BusHandle {
     lanes: [mpsc::Sender<BusInput>; Urgency::ALL.len()],
     /// Bounded by what history has taken: a receipt comes back once.
     stored: mpsc::UnboundedSender<Stored>,
+    /// Bounded: a batch is under way at a time.
+    ledger: mpsc::UnboundedSender<News>,
 }
 
 /// History has stored what these waited for (true), or will not.
@@ -63,6 +66,8 @@ pub struct Incoming {
     pub inputs: Lanes,
     /// News of history.
     pub stored: mpsc::UnboundedReceiver<Stored>,
+    /// News of the ledger.
+    pub ledger: mpsc::UnboundedReceiver<News>,
 }
 
 /// What waits for the bus: the more urgent first, in their order among themselves.
@@ -116,8 +121,10 @@ impl BusHandle {
     pub fn new() -> (Self, Incoming) {
         let [protection, monitoring, bulk] = Urgency::ALL.map(|_| mpsc::channel(INPUTS_MAX));
         let (stored, news) = mpsc::unbounded_channel();
+        let (ledger, written) = mpsc::unbounded_channel();
         let inputs = Lanes([protection.1, monitoring.1, bulk.1]);
-        (Self { lanes: [protection.0, monitoring.0, bulk.0], stored }, Incoming { inputs, stored: news })
+        let handle = Self { lanes: [protection.0, monitoring.0, bulk.0], stored, ledger };
+        (handle, Incoming { inputs, stored: news, ledger: written })
     }
 
     const fn lane(&self, urgency: Urgency) -> &mpsc::Sender<BusInput> {
@@ -169,6 +176,11 @@ impl BusHandle {
     /// Tells the bus what history has done; never waits.
     pub fn tell_stored(&self, receipts: Receipts, stored: bool) {
         let _ = self.stored.send((receipts, stored));
+    }
+
+    /// Tells the bus what the ledger has done; never waits.
+    pub fn tell_ledger(&self, news: News) {
+        let _ = self.ledger.send(news);
     }
 
     /// The shards of devices.

@@ -3,7 +3,7 @@
 
 use super::flow::{Source, Whom};
 use super::state::{Bus, Subscriber, id_of};
-use super::wire::Clear;
+use super::wire::{Clear, Wire};
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use tieline_core::{Filter, Instant, Now};
@@ -67,6 +67,10 @@ impl Bus {
     fn flush_client(&mut self, now: Now, key: usize) {
         let Self { subscribers, tree, retained, deltas, pump, dirty, work, .. } = self;
         let Some(Subscriber::Client(client)) = subscribers.get_mut(key) else { return };
+        if client.session.look(Wire::is_corked) {
+            // It comes again when that is over.
+            return;
+        }
         if client.session.is_clear() && client.session.look(|wire| wire.waiting_octets() > 0) {
             client.session.send(|_, _| ());
         }

@@ -74,8 +74,10 @@ impl Bus {
         let (stored, hears) = oneshot::channel();
         let update = Update { topic: topic.clone(), body: Body::Opaque(payload.clone()) };
         let message = Message { topic, payload, properties: Properties::default(), received: now.mono };
+        self.begin_act();
         self.apply_message(now, message, Qos::AtLeastOnce, retain, None).map_err(PutError::Full)?;
-        self.recorder.record(now, &update, Some(Receipt::Call(stored)));
+        let ticket = self.end_act(now).unwrap_or(0);
+        self.record(now, &update, Some(Receipt::Call { answer: stored, ticket }));
         self.work.notify_one();
         Ok(hears)
     }

@@ -13,6 +13,7 @@
 use super::client::{Behind, Client};
 use super::counters::BusCounters;
 use super::deltas::is_marked;
+use super::kept::written;
 use super::state::{Bus, Subscriber, id_of};
 use super::wire::Wire;
 use crate::access::Badge;
@@ -51,23 +52,25 @@ impl Default for KeptLimits {
 /// A session whose client is away.
 #[derive(Debug)]
 pub struct Away {
-    id: Text,
-    number: u64,
-    state: SessionState,
-    snapshots: Behind,
+    pub(super) id: Text,
+    pub(super) number: u64,
+    pub(super) state: SessionState,
+    pub(super) snapshots: Behind,
+    /// What the ledger says of it.
+    pub(super) kept: Option<Box<tieline_ledger::Kept>>,
     /// Who its client is, where it had to show that.
     pub(super) badge: Option<Box<Badge>>,
-    expires: Instant,
-    will: Option<(Instant, LastWill)>,
+    pub(super) expires: Instant,
+    pub(super) will: Option<(Instant, LastWill)>,
 }
 
 /// A will that may be published.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LastWill {
-    message: Message,
-    qos: Qos,
-    retain: bool,
-    delay_s: u32,
+    pub(super) message: Message,
+    pub(super) qos: Qos,
+    pub(super) retain: bool,
+    pub(super) delay_s: u32,
 }
 
 /// Sessions that outlive their connections.
@@ -112,6 +115,12 @@ impl LastWill {
         is_marked(&self.message.properties)
     }
 
+    /// As the ledger has it.
+    pub(super) fn written(&self, now: Now) -> tieline_ledger::Will {
+        let Self { message, qos, retain, delay_s } = self;
+        tieline_ledger::Will { message: written(now, message), qos: qos.bits(), retain: *retain, delay_s: *delay_s }
+    }
+
     /// Where it goes.
     #[must_use]
     pub const fn topic(&self) -> &Topic {
@@ -142,7 +151,14 @@ impl Kept {
     }
 
     /// Queues a message for a client that is away. QoS 0 is not kept (section 4.1 leaves it open).
-    pub(super) fn queue(&mut self, away: &mut Away, delivery: Delivery, tag: u64, counters: &mut BusCounters) {
+    pub(super) fn queue(
+        &mut self,
+        away: &mut Away,
+        delivery: Delivery,
+        tag: u64,
+        keep: bool,
+        counters: &mut BusCounters,
+    ) {
         if delivery.qos == Qos::AtMostOnce {
             return;
         }
@@ -152,7 +168,8 @@ impl Kept {
         }
         let before = away.state.octets();
         counters.deliveries += 1;
-        counters.dropped_away += away.state.deliver(delivery, tag, self.limits.each);
+        let deliver = if keep { SessionState::deliver_kept } else { SessionState::deliver };
+        counters.dropped_away += deliver(&mut away.state, delivery, tag, self.limits.each);
         self.octets = (self.octets + away.state.octets()).saturating_sub(before);
     }
 
@@ -167,7 +184,14 @@ impl Kept {
         gone
     }
 
-    fn add(&mut self, key: usize, away: &Away) {
+    /// What a session noted is on the disk, or will not be.
+    pub(super) fn settle(&mut self, away: &mut Away, upto: u64, kept: bool) {
+        let before = away.state.octets();
+        away.state.settle(upto, kept);
+        self.octets = (self.octets + away.state.octets()).saturating_sub(before);
+    }
+
+    pub(super) fn add(&mut self, key: usize, away: &Away) {
         self.due.insert((away.next(), key));
         self.octets += away.state.octets();
     }
@@ -179,6 +203,11 @@ impl Kept {
 }
 
 impl Bus {
+    /// What is kept for clients that are away.
+    pub(super) const fn kept_limits(&self) -> KeptLimits {
+        self.kept.limits
+    }
+
     /// Sets what is kept for clients that are away.
     pub fn set_kept(&mut self, limits: KeptLimits) {
         self.kept.limits = limits;
@@ -193,6 +222,7 @@ impl Bus {
     /// Gives a client its place: that of its session, where it asks for it and there is one, or a new one. A
     /// connection that the session still has is ended ([MQTT-3.1.4-3]).
     pub fn enter(&mut self, session: &Session<Wire>, request: &ConnectRequest) -> Entered {
+        self.begin_act();
         self.next_generation += 1;
         let generation = self.next_generation;
         let mut client = Client::new(session.clone(), request.client_id.detached(), generation);
@@ -201,7 +231,7 @@ impl Bus {
         self.counters.connected += 1;
         let known = self.clients.get(&request.client_id).copied();
         let found = known.and_then(|key| self.take_over(key, request.clean_start).map(|found| (key, found)));
-        let Some((key, Found { number, state, snapshots })) = found else {
+        let Some((key, Found { number, state, snapshots, kept })) = found else {
             let id = client.id.clone();
             let key = self.subscribers.insert(Subscriber::Client(Box::new(client)));
             self.clients.insert(id, key);
@@ -209,7 +239,7 @@ impl Bus {
         };
         self.counters.resumed += 1;
         self.watchers.restart(key);
-        (client.number, client.snapshots) = (number, snapshots);
+        (client.number, client.snapshots, client.kept) = (number, snapshots, kept);
         if client.is_behind() {
             client.listed = true;
             self.behind.push(key);
@@ -233,19 +263,19 @@ impl Bus {
                 }
                 old.count_into(&mut self.counters);
                 let state = old.session.with(|wire, _| wire.mqtt.take_state());
-                Some(Found { number: old.number, state, snapshots: std::mem::take(&mut old.snapshots) })
+                let snapshots = std::mem::take(&mut old.snapshots);
+                Some(Found { number: old.number, state, snapshots, kept: old.kept.take() })
             }
             Subscriber::Away(away) => {
                 self.kept.remove(key, away);
                 // [MQTT-3.1.3-9]: a session that goes on in time takes its will back; one that ends does not.
                 let will = away.will.take();
                 let state = std::mem::take(&mut away.state);
-                let snapshots = std::mem::take(&mut away.snapshots);
-                let found = Found { number: away.number, state, snapshots };
                 if !clean_start {
-                    return Some(found);
+                    let snapshots = std::mem::take(&mut away.snapshots);
+                    return Some(Found { number: away.number, state, snapshots, kept: away.kept.take() });
                 }
-                self.forget_session(key, found.state);
+                self.forget_session(key, state);
                 if let Some((_, will)) = will {
                     self.publish_will(self.now(), will);
                 }
@@ -293,12 +323,20 @@ impl Bus {
             number: client.number,
             state,
             snapshots: std::mem::take(&mut client.snapshots),
+            kept: client.kept.take(),
             badge: client.badge.take(),
             expires: after(expiry_s),
             will: will.map(|will| (after(will.delay_s), will)),
         };
+        let will = away.will.as_ref().map(|(_, will)| will.written(now));
         self.kept.add(key, &away);
         *seat = Subscriber::Away(Box::new(away));
+        self.keep_away(now, key, expiry_s, will);
+        self.drop_excess(now);
+    }
+
+    /// Ends the sessions whose clients are away that are too many.
+    pub(super) fn drop_excess(&mut self, now: Now) {
         while self.kept.away() > self.kept.limits.sessions_max {
             let Some((_, first)) = self.kept.due.first().copied() else { return };
             self.end_away(now, first);
@@ -315,6 +353,9 @@ impl Bus {
                 self.kept.due.remove(&(away.next(), key));
                 let will = away.will.take();
                 self.kept.due.insert((away.next(), key));
+                let session = away.kept.as_ref().and_then(|kept| kept.session.as_ref());
+                let expiry_s = session.map_or(0, |session| session.expiry_s);
+                self.keep_away(now, key, expiry_s, None);
                 if let Some((_, will)) = will {
                     self.publish_will(now, will);
                 }
@@ -343,11 +384,13 @@ impl Bus {
     }
 
     fn forget_session(&mut self, key: usize, state: SessionState) {
-        match self.subscribers.get(key) {
-            Some(Subscriber::Client(client)) => drop(self.clients.remove(&client.id)),
-            Some(Subscriber::Away(away)) => drop(self.clients.remove(&away.id)),
+        let (id, number, kept) = match self.subscribers.get_mut(key) {
+            Some(Subscriber::Client(client)) => (client.id.clone(), client.number, client.kept.take()),
+            Some(Subscriber::Away(away)) => (away.id.clone(), away.number, away.kept.take()),
             Some(Subscriber::Group(_) | Subscriber::Feed(_)) | None => return,
-        }
+        };
+        self.clients.remove(&id);
+        self.forget_kept(self.now(), number, kept);
         self.tree.drop_subscriber(id_of(key));
         self.watchers.forget(key);
         self.remove_of(self.now(), key);
@@ -364,7 +407,7 @@ impl Bus {
         }
     }
 
-    fn publish_will(&mut self, now: Now, will: LastWill) {
+    pub(super) fn publish_will(&mut self, now: Now, will: LastWill) {
         self.counters.wills += 1;
         // Its expiry counts from here: it is published when it is sent (section 3.1.3.2.4).
         let LastWill { message, qos, retain, .. } = will;
@@ -385,4 +428,5 @@ struct Found {
     number: u64,
     state: SessionState,
     snapshots: Behind,
+    kept: Option<Box<tieline_ledger::Kept>>,
 }

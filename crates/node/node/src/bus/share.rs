@@ -9,7 +9,7 @@ use super::fanout::{Outgoing, lower};
 use super::state::{Bus, Subscriber, id_of};
 use std::collections::HashMap;
 use tieline_core::Filter;
-use tieline_mqtt::{Delivery, SessionState, SubscriptionId, Text};
+use tieline_mqtt::{Delivery, ServerSession, SessionState, SubscriptionId, Text};
 use tieline_topics::{Lane, Match, Options, TreeError, Wish};
 
 /// Sessions that are looked at for one that is not behind.
@@ -147,7 +147,7 @@ impl Bus {
                 let (subscriber, wish, lane) = (id_of(member.key), Wish::default(), Lane::default());
                 outgoing.delivery(&Match { subscriber, qos, retain_as_published, ids, wish, lane })
             };
-            self.hand(at, delivery);
+            self.hand(at, outgoing.is_kept(), delivery);
         }
     }
 
@@ -156,7 +156,7 @@ impl Bus {
         for (tag, delivery) in state.undelivered() {
             let Some(at) = self.shares.numbers.get(&tag).copied() else { continue };
             self.counters.redelivered += 1;
-            self.hand(at, |member| {
+            self.hand(at, true, |member| {
                 let qos = lower(delivery.qos, member.options.qos);
                 let subscription_ids =
                     member.options.subscription_id.and_then(SubscriptionId::new).into_iter().collect();
@@ -166,7 +166,7 @@ impl Bus {
     }
 
     /// Gives a message to the session of a group whose turn it is.
-    fn hand(&mut self, at: usize, delivery: impl Fn(&Member) -> Delivery) {
+    fn hand(&mut self, at: usize, keep: bool, delivery: impl Fn(&Member) -> Delivery) {
         let mut tries = match self.subscribers.get(at) {
             Some(Subscriber::Group(group)) => group.members.len(),
             Some(_) | None => return,
@@ -181,14 +181,18 @@ impl Bus {
             }
             match (taker, self.subscribers.get_mut(member.key)) {
                 (Taker::Here(_), Some(Subscriber::Client(client))) => {
-                    if client.session.send(|wire, _| wire.mqtt.deliver_tagged(delivery, number)).is_ok() {
+                    let sent = client.session.send(|wire, _| {
+                        let deliver = if keep { ServerSession::deliver_kept } else { ServerSession::deliver_tagged };
+                        deliver(&mut wire.mqtt, delivery, number)
+                    });
+                    if sent.is_ok() {
                         self.counters.deliveries += 1;
-                        return;
+                        return self.noted(member.key);
                     }
                 }
                 (Taker::Away(_), Some(Subscriber::Away(away))) => {
-                    self.kept.queue(away, delivery, number, &mut self.counters);
-                    return;
+                    self.kept.queue(away, delivery, number, keep, &mut self.counters);
+                    return self.noted(member.key);
                 }
                 (Taker::Here(_) | Taker::Away(_), _) => {}
             }

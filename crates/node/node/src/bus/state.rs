@@ -7,6 +7,7 @@ use super::deltas::Deltas;
 use super::ends::Ends;
 use super::fanout::Outgoing;
 use super::guarded;
+use super::kept::Ledger;
 use super::live::LiveFeed;
 use super::pump::Pump;
 use super::retained::{Manner, Retained};
@@ -20,13 +21,13 @@ use crate::audit::AuditLine;
 use crate::command::{CommandDone, CommandRequest};
 use crate::control::{Answer, Commands};
 use crate::field::{FieldInput, FieldReport};
-use crate::history::{Receipt, Receipts, Recorder};
+use crate::history::{Receipt, Recorder};
 use bytes::Bytes;
 use slab::Slab;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
-use tieline_core::{Body, CommandOutcome, DeviceId, Filter, Now, Point, Quality, Topic, Update, Value};
+use tieline_core::{Body, CommandOutcome, DeviceId, Filter, Now, Topic, Update, Value};
 use tieline_history::{HistoryHandle, HistoryState};
 use tieline_mqtt::{DeliverError, Message, Qos, ReasonCode, SubscriptionId, Text};
 use tieline_net::Shard;
@@ -59,6 +60,8 @@ pub struct Bus {
     pub(super) clients: HashMap<Text, usize>,
     /// Sessions that outlive their connections.
     pub(super) kept: Kept,
+    /// What is kept over restarts.
+    pub(super) ledger: Ledger,
     /// Shared subscriptions.
     pub(super) shares: Shares,
     /// Clients that are told which topics come and go.
@@ -98,6 +101,7 @@ impl Bus {
         Self {
             deltas: Deltas::default(),
             pump: Pump::new(&work),
+            ledger: Ledger::new(&work),
             shard: Rc::clone(shard),
             tree: Tree::new(limits),
             retained: Retained::default(),
@@ -257,8 +261,12 @@ impl Bus {
             Change::Stored => {
                 self.tree.mark(applied.topic, Manner::mark(qos));
                 self.retained.keep(&message, qos);
+                self.keep_value(now, applied.topic, &message, qos);
             }
-            Change::Cleared => self.retained.forget(&message.topic),
+            Change::Cleared => {
+                self.retained.forget(&message.topic);
+                self.forget_value(now, applied.topic, &message.topic);
+            }
             Change::Passed => {}
         }
         let source = self.deriving.is_some().then(|| (message.topic.clone(), body));
@@ -275,6 +283,7 @@ impl Bus {
     }
 
     fn send(&mut self, now: Now, applied: Applied, mut outgoing: Outgoing, from: Option<SubscriberId>) {
+        let mut noted = Vec::new();
         let Self { tree, subscribers, dirty, counters, kept, shares, deltas, .. } = self;
         let mut followed = deltas.followed(applied);
         let path = (applied.change == Change::Cleared).then(|| outgoing.topic().clone());
@@ -292,6 +301,9 @@ impl Bus {
                         return;
                     }
                     counters.deliveries += 1;
+                    if to.qos > 0 && client.kept.is_some() && outgoing.is_kept() {
+                        noted.push(key);
+                    }
                     match outgoing.offer(now, client, applied, &to, followed.as_deref_mut()) {
                         Ok(true) if !client.dirty => {
                             client.dirty = true;
@@ -308,7 +320,12 @@ impl Bus {
                 }
                 Some(Subscriber::Away(away))
                     if !guarded::lets(away.badge.as_deref(), counters.updates, outgoing.topic()) => {}
-                Some(Subscriber::Away(away)) => kept.queue(away, outgoing.delivery(&to), 0, counters),
+                Some(Subscriber::Away(away)) => {
+                    if to.qos > 0 && away.kept.is_some() && outgoing.is_kept() {
+                        noted.push(key);
+                    }
+                    kept.queue(away, outgoing.delivery(&to), 0, outgoing.is_kept(), counters);
+                }
                 Some(Subscriber::Group(_)) => shares.due.push(key),
                 None => {}
             }
@@ -316,6 +333,7 @@ impl Bus {
         if let Some(followed) = followed {
             followed.settle();
         }
+        noted.into_iter().for_each(|key| self.noted(key));
         if !self.shares.due.is_empty() {
             self.send_shared(&outgoing);
         }
@@ -333,27 +351,6 @@ impl Bus {
             client.catch_up(walk, qos, id, deltas);
             if !std::mem::replace(&mut client.listed, true) {
                 self.behind.push(key);
-            }
-        }
-    }
-
-    /// Tells whoever waited that history has stored it, or will not.
-    pub fn handle_stored(&mut self, receipts: Receipts, stored: bool) {
-        for receipt in receipts {
-            match receipt {
-                Receipt::Client { key, generation, packet_id } => {
-                    if let Some(client) = self.client(key, generation) {
-                        client.stored(packet_id, stored);
-                    }
-                }
-                // What history cannot take is counted there; the field goes on, or live values would stop too.
-                Receipt::Field(receipt) => {
-                    let shard = self.field.get(receipt.shard);
-                    if shard.is_some_and(|shard| shard.try_send(FieldInput::Settled(receipt)).is_err()) {
-                        tracing::warn!("a field shard is too busy to hear of stored events; devices will repeat them");
-                    }
-                }
-                Receipt::Call(answer) => drop(answer.send(stored)),
             }
         }
     }
@@ -393,24 +390,6 @@ impl Bus {
     /// Counts a client's message that was not taken.
     pub const fn count_publish_refused(&mut self) {
         self.counters.publish_refused += 1;
-    }
-
-    /// Gives an update to history; true when `receipt` will come back.
-    pub fn record(&mut self, now: Now, update: &Update, receipt: Option<Receipt>) -> bool {
-        self.recorder.record(now, update, receipt)
-    }
-
-    /// Points are recorded; the documents that repeat them are not. A point that this node found wanting keeps the
-    /// time of its value on the bus; in history it stands where that was found.
-    fn record_node(&mut self, now: Now, update: &Update) {
-        const FOUND_HERE: Quality = Quality::AWAY.with(Quality::STALE).with(Quality::INITIAL);
-        let Body::Point(point) = &update.body else { return };
-        if point.quality.without(FOUND_HERE) == point.quality {
-            self.recorder.record(now, update, None);
-        } else {
-            let point = Point { time: now.utc, ..point.clone() };
-            self.recorder.record(now, &Update { topic: update.topic.clone(), body: Body::Point(point) }, None);
-        }
     }
 
     /// Adds or replaces a client's subscription.

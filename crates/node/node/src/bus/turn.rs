@@ -46,12 +46,13 @@ pub async fn run(shard: Rc<Shard>, bus: SharedBus, mut incoming: Incoming) {
                 });
             }
             Some((receipts, stored)) = incoming.stored.recv() => {
-                let mut bus = bus.borrow_mut();
-                bus.handle_stored(receipts, stored);
+                let (mut bus, now) = (bus.borrow_mut(), shard.now());
+                bus.handle_stored(now, receipts, stored);
                 while let Ok((receipts, stored)) = incoming.stored.try_recv() {
-                    bus.handle_stored(receipts, stored);
+                    bus.handle_stored(now, receipts, stored);
                 }
             }
+            Some(news) = incoming.ledger.recv() => bus.borrow_mut().handle_ledger(shard.now(), news),
             () = work.notified() => {}
             () = tokio::time::sleep_until(shard.clock().at(deadline)) => {}
         }
@@ -77,7 +78,7 @@ impl Bus {
         self.look_at_statistics(now);
         self.finish_commands(now);
         if let Some((receipts, stored)) = self.recorder.submit() {
-            self.handle_stored(receipts, stored);
+            self.handle_stored(now, receipts, stored);
         }
         self.flush(now);
         self.remove_expired(now);
@@ -86,6 +87,7 @@ impl Bus {
         self.end_unwanted(now);
         self.derive_due(now);
         self.flush_watchers(now);
+        self.write_ledger(now);
         let Self { subscribers, tree, behind, retained, deltas, .. } = self;
         let mut source = Source { now, tree, retained, deltas };
         behind.retain(|key| match subscribers.get_mut(*key) {
@@ -129,6 +131,7 @@ impl Bus {
             self.views_timeout(),
             self.statistics.timeout(),
             self.removal_timeout(),
+            self.ledger.book.timeout(),
         ];
         let mut deadline = timeouts.into_iter().flatten().min().unwrap_or(Instant(u64::MAX));
         if self.feed_count() > 0 {

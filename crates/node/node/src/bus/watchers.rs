@@ -4,6 +4,7 @@
 //! Such a subscription stands in the tree like any other, where it selects nothing; what it means is kept here.
 
 use super::state::{Bus, Subscriber};
+use super::wire::Wire;
 use std::collections::{BTreeSet, HashMap};
 use tieline_core::{Filter, Now, Topic};
 use tieline_mqtt::{Aside, Message};
@@ -142,6 +143,9 @@ impl Bus {
             // Who is away is told anew when it comes again.
             let Some(Subscriber::Client(client)) = subscribers.get(*key) else { return false };
             let Some(watcher) = by_key.get_mut(key) else { return false };
+            if client.session.look(Wire::is_corked) {
+                return true;
+            }
             if client.session.is_clear() {
                 let out = watcher.fill(now, client, tree);
                 client.session.send(|wire, _| wire.push_shared(out.into()));

@@ -1,12 +1,13 @@
 //! An MQTT session as the bus sees it: the protocol's machine, and frames that it shares with other sessions.
 
+use super::kept::Noted;
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use tieline_core::{Instant, Machine, Now};
-use tieline_mqtt::{ConnectRequest, ServerEvent, ServerSession};
+use tieline_mqtt::{ConnectRequest, Note, ServerEvent, ServerSession};
 use tieline_websocket::{CloseCode, Offer, WebSocket};
 use tokio::sync::Notify;
 
@@ -22,6 +23,19 @@ pub struct Wire {
     web: Option<Box<WebSocket>>,
     /// Who is to be told once the socket has taken everything.
     told_when_clear: RefCell<Option<Box<Waits>>>,
+    /// What the ledger has to do with it, where it has.
+    kept: Option<Box<KeptWire>>,
+}
+
+/// What the ledger has to do with a session.
+#[derive(Debug, Default)]
+struct KeptWire {
+    /// Who is to be told of notes.
+    tells: Option<(usize, Rc<Noted>)>,
+    /// Whether it was, since they were taken.
+    told: bool,
+    /// How many wait until something is on the disk: nothing is said meanwhile.
+    corks: u32,
 }
 
 /// Sessions whose sockets take octets again, by their place on the bus.
@@ -55,7 +69,8 @@ impl Wire {
     #[must_use]
     pub fn new(mqtt: ServerSession, octets_max: usize) -> Self {
         let shared = Shared { first: None, frames: None, octets: 0, octets_max, dropped: 0 };
-        Self { mqtt, shared: RefCell::new(shared), again: None, web: None, told_when_clear: RefCell::default() }
+        let told_when_clear = RefCell::default();
+        Self { mqtt, shared: RefCell::new(shared), again: None, web: None, told_when_clear, kept: None }
     }
 
     /// The same inside a WebSocket, where one is offered.
@@ -78,6 +93,51 @@ impl Wire {
     /// Puts `place` on the list once the socket has taken everything.
     pub fn tell_when_clear(&self, place: usize, clear: &Rc<Clear>) {
         *self.told_when_clear.borrow_mut() = Some(Box::new(Waits { place, clear: Rc::clone(clear) }));
+    }
+
+    /// Puts a place on the list when the session has noted something; none where it keeps no notes.
+    pub fn tell_notes(&mut self, place: Option<(usize, Rc<Noted>)>) {
+        if place.is_some() || self.kept.is_some() {
+            self.kept.get_or_insert_default().tells = place;
+        }
+    }
+
+    /// What the session has noted since the last time, and the number of the last note.
+    pub fn take_notes(&mut self) -> (Vec<Note>, u64) {
+        if let Some(kept) = &mut self.kept {
+            kept.told = false;
+        }
+        self.mqtt.take_notes()
+    }
+
+    /// Says nothing until [`Wire::uncork`], as often as this was called.
+    pub fn cork(&mut self) {
+        self.kept.get_or_insert_default().corks += 1;
+    }
+
+    /// One less to wait for.
+    pub fn uncork(&mut self) {
+        if let Some(kept) = &mut self.kept {
+            kept.corks = kept.corks.saturating_sub(1);
+        }
+    }
+
+    /// Whether somebody waits.
+    #[must_use]
+    pub fn is_corked(&self) -> bool {
+        self.kept.as_ref().is_some_and(|kept| kept.corks > 0)
+    }
+
+    fn look_for_notes(&mut self) {
+        if let Some(kept) = &mut self.kept
+            && let Some((place, noted)) = &kept.tells
+            && !kept.told
+            && self.mqtt.has_notes()
+        {
+            kept.told = true;
+            noted.places.borrow_mut().push(*place);
+            noted.work.notify_one();
+        }
     }
 
     /// Queues a frame that other sessions get too. When the queue is full the oldest frames go: what waits is old.
@@ -140,15 +200,18 @@ impl Machine for Wire {
         let shared = self.shared.get_mut();
         (shared.first, shared.frames, shared.octets) = (None, None, 0);
         *self.told_when_clear.get_mut() = None;
+        self.kept = None;
         self.mqtt.handle_disconnected(now);
     }
 
     fn handle_input(&mut self, now: Now, octets: &[u8]) -> usize {
         let Self { mqtt, web, .. } = self;
-        match web {
+        let used = match web {
             None => mqtt.handle_input(now, octets),
             Some(web) => web.handle_input(octets, |plain| mqtt.handle_input(now, plain)),
-        }
+        };
+        self.look_for_notes();
+        used
     }
 
     fn handle_timeout(&mut self, now: Now) {
@@ -156,6 +219,9 @@ impl Machine for Wire {
     }
 
     fn poll_transmit(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
+        if self.is_corked() {
+            return false;
+        }
         let Self { mqtt, shared, web, told_when_clear, .. } = self;
         let shared = shared.get_mut();
         let made = match web {
@@ -167,6 +233,8 @@ impl Machine for Wire {
             clear.places.borrow_mut().push(place);
             clear.work.notify_one();
         }
+        // What has expired is owed no longer.
+        self.look_for_notes();
         made
     }
 

@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 use tieline_core::Filter;
+use tieline_history::Durability;
 use tieline_net::tls::{TlsFiles, Trust};
 use tieline_service::tls::{self, Peers};
 use toml::de::DeValue;
@@ -40,6 +41,11 @@ pub struct MqttConfig {
     pub away_octets_max: usize,
     /// The longest keep alive; 5.0 clients that ask for more, or for none, are told this. Zero leaves it to them.
     pub keep_alive_max: Duration,
+    /// What of last values, sessions and their messages is kept over restarts, and when it is acknowledged; none keeps them in
+    /// memory.
+    pub durability: Option<Durability>,
+    /// Octets of the ledger that keeps them; at twice as many, nothing more is promised.
+    pub ledger_octets_max: u64,
     /// How often `$SYS` is published; zero is never.
     pub sys_interval: Duration,
     /// Topics that pass all others wherever they wait, beside those of devices of that priority.
@@ -92,6 +98,8 @@ impl MqttConfig {
             away_messages_max: 1000,
             away_octets_max: 256 << 20,
             keep_alive_max: Duration::ZERO,
+            durability: Some(Durability::Synced),
+            ledger_octets_max: 1 << 30,
             sys_interval: Duration::from_secs(10),
             tls: None,
             websocket: None,
@@ -134,6 +142,17 @@ pub(super) fn read_mqtt(
             .or(doc, "away_octets_max", default.away_octets_max, |v| parse::octets(4096..=1 << 40)(v).map(size)),
         keep_alive_max: s.or(doc, "keep_alive_max", default.keep_alive_max, |v| seconds_or_zero(v, "18h", 18 * HOUR)),
         sys_interval: s.or(doc, "sys_interval", default.sys_interval, |v| seconds_or_zero(v, "1d", DAY)),
+        durability: s.or(
+            doc,
+            "durability",
+            default.durability,
+            parse::word(&[
+                ("synced", Some(Durability::Synced)),
+                ("written", Some(Durability::Written)),
+                ("memory", None),
+            ]),
+        ),
+        ledger_octets_max: s.or(doc, "ledger_octets_max", default.ledger_octets_max, parse::octets(1 << 20..=1 << 40)),
         tls,
         websocket,
         protection: s.or(doc, "protection", default.protection, parse::filters),

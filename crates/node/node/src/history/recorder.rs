@@ -22,11 +22,29 @@ pub enum Receipt {
         generation: u64,
         /// What is to be acknowledged.
         packet_id: PacketId,
+        /// What the ledger has to hold by then; 0 for nothing.
+        ticket: u64,
     },
     /// A device's events.
     Field(crate::field::Receipt),
     /// A call of the API.
-    Call(oneshot::Sender<bool>),
+    Call {
+        /// Who hears of it.
+        answer: oneshot::Sender<bool>,
+        /// What the ledger has to hold by then; 0 for nothing.
+        ticket: u64,
+    },
+}
+
+impl Receipt {
+    /// What the ledger has to hold before it is answered; 0 for nothing.
+    #[must_use]
+    pub const fn ticket(&self) -> u64 {
+        match self {
+            Self::Client { ticket, .. } | Self::Call { ticket, .. } => *ticket,
+            Self::Field(_) => 0,
+        }
+    }
 }
 
 /// The receipts of one batch.
@@ -90,12 +108,7 @@ impl Recorder {
 
     /// Takes an update, if it is to be recorded; true when `receipt` will come back.
     pub fn record(&mut self, now: Now, update: &Update, receipt: Option<Receipt>) -> bool {
-        // A cleared topic has no value to record.
-        let is_clear = matches!(&update.body, Body::Opaque(octets) if octets.is_empty());
-        if is_clear
-            || matches!(self.writer, Writer::Off)
-            || !self.record.iter().any(|filter| filter.matches(&update.topic))
-        {
+        if !self.records(update) {
             self.receipts.extend(receipt.and_then(answer_at_once));
             return false;
         }
@@ -103,6 +116,16 @@ impl Recorder {
         self.updates.push(update.clone());
         self.receipts.extend(receipt);
         true
+    }
+
+    /// Whether an update is to be recorded.
+    #[must_use]
+    pub fn records(&self, update: &Update) -> bool {
+        // A cleared topic has no value to record.
+        let is_clear = matches!(&update.body, Body::Opaque(octets) if octets.is_empty());
+        !is_clear
+            && !matches!(self.writer, Writer::Off)
+            && self.record.iter().any(|filter| filter.matches(&update.topic))
     }
 
     /// Whether a device's update is for history alone.
@@ -168,7 +191,7 @@ impl Recorder {
 /// A receipt for something that is not recorded: only a call has to be told.
 fn answer_at_once(receipt: Receipt) -> Option<Receipt> {
     match receipt {
-        Receipt::Call(answer) => {
+        Receipt::Call { answer, .. } => {
             let _ = answer.send(true);
             None
         }

@@ -6,6 +6,7 @@ use super::{App, json};
 use crate::access::Door;
 use crate::bus::{Bus, BusCounters, Ends, Lag};
 use crate::config::DeviceConfig;
+use crate::ledger::{LedgerState, LedgerStatus};
 use crate::process::Usage;
 use axum::Extension;
 use axum::extract::State;
@@ -39,6 +40,7 @@ struct Seen {
     series: (usize, u64),
     commands: tieline_control::Stats,
     history: Option<HistoryStatus>,
+    ledger: LedgerStatus,
     audit_trouble: Option<String>,
     access: Option<(AccessStats, Vec<(Verb, u64)>)>,
     views: Option<ViewStats>,
@@ -63,6 +65,7 @@ impl Seen {
             series: bus.series_stats(),
             commands: bus.commands().stats(),
             history: bus.recorder().status(),
+            ledger: bus.ledger_status(),
             audit_trouble: bus.commands().audit_trouble(),
             access: bus.guard().map(|guard| (guard.stats(), guard.denials().collect())),
             views: bus.view_stats(),
@@ -158,6 +161,9 @@ pub async fn health(State(app): State<App>, Extension(caller): Extension<Caller>
     if !matches!(state, "ok" | "off" | "catching_up") {
         details.push(format!("history: {state}: {detail}"));
     }
+    if let Some(why) = seen.ledger.state.trouble() {
+        details.push(format!("ledger: {why}"));
+    }
     if let Some(why) = &seen.audit_trouble {
         details.push(format!("audit: {why}: commands are refused"));
     }
@@ -190,6 +196,7 @@ pub async fn metrics(State(app): State<App>, Extension(caller): Extension<Caller
     bus_metrics(&mut e, &seen);
     e.gauge("tieline_http_connections", "Connections of HTTP; 1,024 at most.", about.http.taken());
     history_metrics(&mut e, &seen);
+    ledger_metrics(&mut e, &seen.ledger);
     command_metrics(&mut e, &seen.commands, seen.audit_trouble.is_some());
     socket_metrics(&mut e, &[("field", &about.field), ("mqtt", &about.mqtt)]);
     super::field::metrics(&mut e, &app).await?;
@@ -295,6 +302,23 @@ fn history_metrics(e: &mut Exposition, seen: &Seen) {
     e.gauge("tieline_journal_bytes", "Octets of the journal.", status.journal_octets);
     e.gauge("tieline_store_bytes", "Octets of the store.", status.store_octets);
     e.gauge("tieline_journal_sync_seconds", "How long the last sync took.", status.last_sync.as_secs_f64());
+}
+
+fn ledger_metrics(e: &mut Exposition, status: &LedgerStatus) {
+    e.family("tieline_ledger_state", "1 for the state that the ledger is in.", "gauge");
+    for known in ["ok", "disk_full", "failed", "mending", "off"] {
+        e.sample("tieline_ledger_state", &[("state", known)], u8::from(known == status.state.name()));
+    }
+    if status.state == LedgerState::Off {
+        return;
+    }
+    e.gauge("tieline_ledger_bytes", "Octets of the ledger.", status.octets);
+    e.gauge("tieline_ledger_waiting_bytes", "Octets that wait for the disk.", status.waiting_octets);
+    e.counter("tieline_ledger_batches_total", "Batches on the disk.", status.batches);
+    e.counter("tieline_ledger_changes_total", "Changes written.", status.changes);
+    e.counter("tieline_ledger_refused_total", "Promises not kept: the disk took nothing.", status.refused);
+    e.counter("tieline_ledger_walks_total", "Times that all state was said anew.", status.walks);
+    e.gauge("tieline_ledger_batch_seconds", "How long the last batch took.", status.last.as_secs_f64());
 }
 
 fn command_metrics(e: &mut Exposition, stats: &tieline_control::Stats, audit_failed: bool) {

@@ -3,6 +3,7 @@
 mod conditions;
 mod declared;
 mod groups;
+mod kept;
 mod peer;
 mod reasons;
 mod retained;

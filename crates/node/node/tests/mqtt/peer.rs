@@ -10,8 +10,8 @@ use tieline_mqtt::{
     Ack, Binary, Connack, Connect, Decoder, Disconnect, Guarantee, Packet, PacketId, Properties, Property, Publish,
     Qos, ReasonCode, Suback, Subscribe, SubscriptionFilter, SubscriptionOptions, Text, Unsubscribe, Version, Will,
 };
-use tieline_node::Node;
 use tieline_node::config::from_text;
+use tieline_node::{Node, StartError};
 
 /// Longer than anything here takes on the slowest machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -19,7 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A node without devices, and its folder.
 pub struct Server {
     pub node: Node,
-    _folder: TempDir,
+    folder: TempDir,
+    mqtt: String,
 }
 
 impl Server {
@@ -29,12 +30,32 @@ impl Server {
 
     /// A node with these lines in `[mqtt]`.
     pub fn with(mqtt: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::over(tempfile::tempdir().unwrap(), mqtt)
+    }
+
+    /// The same in a folder where one ran before.
+    pub fn over(folder: TempDir, mqtt: &str) -> Self {
+        let node = Self::try_over(&folder, mqtt).unwrap();
+        Self { node, folder, mqtt: mqtt.to_owned() }
+    }
+
+    pub fn try_over(folder: &TempDir, mqtt: &str) -> Result<Node, StartError> {
         let text = format!(
             "[http]\nlisten = '127.0.0.1:0'\n[history]\nenabled = false\n[mqtt]\nlisten = '127.0.0.1:0'\n{mqtt}"
         );
-        let node = Node::start(&from_text("node.toml", &text, folder.path()).unwrap(), &folder.path().join("data"));
-        Self { node: node.unwrap(), _folder: folder }
+        Node::start(&from_text("node.toml", &text, folder.path()).unwrap(), &folder.path().join("data"))
+    }
+
+    /// The node stops; its folder stays.
+    pub fn stop(self) -> TempDir {
+        drop(self.node);
+        self.folder
+    }
+
+    /// The node stops and starts again.
+    pub fn restart(self) -> Self {
+        let mqtt = self.mqtt.clone();
+        Self::over(self.stop(), &mqtt)
     }
 
     /// A connection whose CONNECT is this.

@@ -1,0 +1,462 @@
+//! What of the bus is kept over restarts, and who waits until it is: changes go into the ledger as they happen.
+//!
+//! A session that outlives its connections has a copy of all that the ledger says of it, [`tieline_ledger::Kept`], so
+//! that it can be said again.
+
+use super::sessions::LastWill;
+use super::state::{Bus, Subscriber};
+use super::wire::Wire;
+use crate::history::Receipt;
+use crate::ledger::{BATCH_OCTETS, LedgerBook, LedgerStatus, MESSAGE_OCTETS_MAX, News, Promise, Walk};
+use crate::why;
+use std::cell::RefCell;
+use std::rc::Rc;
+use tieline_core::{Body, Filter, Instant, Now, Timestamp, Topic};
+use tieline_ledger::{Kept, Record, Value};
+use tieline_mqtt::{Message, Note, PacketId, Properties, Qos, SharedFilter, SubscriptionOptions, Text};
+use tieline_net::Session;
+use tieline_topics::{Snapshot, TopicId};
+use tokio::sync::Notify;
+
+/// Topics of a walk that are looked at at a time.
+const CHUNK: usize = 256;
+/// Octets of a walk in a batch.
+const WALK_OCTETS: usize = 1 << 20;
+
+/// The ledger, and the sessions that have something for it.
+#[derive(Debug)]
+pub struct Ledger {
+    pub(super) book: LedgerBook,
+    noted: Rc<Noted>,
+}
+
+/// Sessions with notes, by their place on the bus.
+#[derive(Debug)]
+pub struct Noted {
+    pub(super) places: RefCell<Vec<usize>>,
+    pub(super) work: Rc<Notify>,
+}
+
+/// What a session is to the ledger.
+type Part<'a> = (Option<&'a mut Box<Kept>>, u64);
+
+impl Ledger {
+    /// None yet.
+    #[must_use]
+    pub fn new(work: &Rc<Notify>) -> Self {
+        Self {
+            book: LedgerBook::default(),
+            noted: Rc::new(Noted { places: RefCell::default(), work: Rc::clone(work) }),
+        }
+    }
+}
+
+/// A message as the ledger has it.
+pub(super) fn written(now: Now, message: &Message) -> tieline_ledger::Message {
+    tieline_ledger::Message {
+        topic: message.topic.clone(),
+        payload: message.payload.clone(),
+        properties: message.properties.octets(),
+        received: utc_of(now, message.received),
+    }
+}
+
+/// When something was on the wall clock.
+fn utc_of(now: Now, at: Instant) -> Timestamp {
+    let ago = i64::try_from(now.mono.since(at).as_micros()).unwrap_or(i64::MAX);
+    Timestamp::from_micros(now.utc.micros().saturating_sub(ago))
+}
+
+/// A filter as SUBSCRIBE has it.
+fn filter_text(share: Option<&Text>, filter: &Filter) -> String {
+    share.map_or_else(|| filter.to_string(), |share| format!("$share/{}/{filter}", &**share))
+}
+
+impl Bus {
+    /// From here on, what is to be kept over restarts goes into this book.
+    pub fn set_ledger(&mut self, book: LedgerBook) {
+        self.ledger.book = book;
+    }
+
+    /// How the ledger does.
+    #[must_use]
+    pub fn ledger_status(&self) -> LedgerStatus {
+        self.ledger.book.status()
+    }
+
+    /// Whoever acts from here on may have to wait for what it changes.
+    pub fn begin_act(&mut self) {
+        self.ledger.book.begin_act();
+    }
+
+    /// What has to be on the disk before whoever acted is told that it is done; none where it changed nothing.
+    pub fn end_act(&mut self, now: Now) -> Option<u64> {
+        if !self.ledger.book.is_on() {
+            return None;
+        }
+        self.take_all_notes(now);
+        self.ledger.book.end_act()
+    }
+
+    /// A connection says nothing more until what was done for it is on the disk.
+    pub fn cork(&mut self, now: Now, key: usize, session: &Session<Wire>) {
+        let Some(ticket) = self.end_act(now) else { return };
+        let promise = Promise::Cork { key, session: session.clone() };
+        if self.ledger.book.promise(ticket, promise).is_none() {
+            session.with(|wire, _| wire.cork());
+        }
+        self.work.notify_one();
+    }
+
+    /// Whoever waits is told once it is on the disk, or at once where it is or cannot be.
+    pub(super) fn promise(&mut self, now: Now, ticket: u64, promise: Promise) {
+        if let Some((promise, kept)) = self.ledger.book.promise(ticket, promise) {
+            self.settle(now, promise, kept);
+        }
+        self.work.notify_one();
+    }
+
+    /// Whether a message is short enough to be kept over a restart, where messages are.
+    #[must_use]
+    pub fn can_keep(&self, message: &Message) -> bool {
+        let octets = || message.payload.len() + message.properties.octets().len();
+        !self.ledger.book.is_on() || message.payload.len() < MESSAGE_OCTETS_MAX / 2 || octets() <= MESSAGE_OCTETS_MAX
+    }
+
+    /// A client's message is its topic's value.
+    pub(super) fn keep_value(&mut self, now: Now, topic: TopicId, message: &Message, qos: Qos) {
+        let book = &mut self.ledger.book;
+        if !book.is_on() {
+            return;
+        }
+        if qos == Qos::AtMostOnce {
+            return book.changed(now, topic);
+        }
+        book.settled(topic);
+        let value = Value { message: written(now, message), qos: qos.bits() };
+        book.write_awaited(now, &Record::Value(value));
+    }
+
+    /// A topic has no value any longer.
+    pub(super) fn forget_value(&mut self, now: Now, id: TopicId, topic: &Topic) {
+        if self.ledger.book.is_on() {
+            self.ledger.book.settled(id);
+            self.ledger.book.write_awaited(now, &Record::Cleared(topic.clone()));
+        }
+    }
+
+    /// A client is in, with this will: its session is kept, where it outlives the connection.
+    pub fn keep_session(&mut self, now: Now, key: usize, will: Option<&LastWill>) {
+        let Self { subscribers, ledger: Ledger { book, noted }, .. } = self;
+        let Some(Subscriber::Client(client)) = subscribers.get_mut(key).filter(|_| book.is_on()) else { return };
+        let keeps = client.expiry_s > 0;
+        client.session.with(|wire, _| {
+            wire.mqtt.keep_notes(keeps);
+            wire.tell_notes(keeps.then(|| (key, Rc::clone(noted))));
+        });
+        if !keeps {
+            if client.kept.take().is_some() {
+                book.write_awaited(now, &Record::Ended(client.number));
+            }
+            return;
+        }
+        let session = tieline_ledger::Session {
+            number: client.number,
+            client: client.id.to_string(),
+            user: client.badge.as_ref().map(|badge| badge.user.to_string()),
+            expiry_s: client.expiry_s,
+            away_since: None,
+            will: will.map(|will| will.written(now)),
+        };
+        let kept = client.kept.get_or_insert_default();
+        write(book, now, Some(kept), Record::Session(session));
+    }
+
+    /// A client is away, or something of its will has changed.
+    pub(super) fn keep_away(&mut self, now: Now, key: usize, expiry_s: u32, will: Option<tieline_ledger::Will>) {
+        let Self { subscribers, ledger: Ledger { book, .. }, .. } = self;
+        let Some(Subscriber::Away(away)) = subscribers.get_mut(key) else { return };
+        let Some(session) = away.kept.as_ref().and_then(|kept| kept.session.clone()) else { return };
+        let away_since = session.away_since.or(Some(now.utc));
+        let session = tieline_ledger::Session { expiry_s, away_since, will, ..session };
+        write(book, now, away.kept.as_mut(), Record::Session(session));
+    }
+
+    /// A session has ended.
+    pub(super) fn forget_kept(&mut self, now: Now, number: u64, kept: Option<Box<Kept>>) {
+        if kept.is_some() {
+            self.ledger.book.write_awaited(now, &Record::Ended(number));
+        }
+    }
+
+    /// A client has subscribed.
+    pub fn keep_subscription(
+        &mut self,
+        now: Now,
+        key: usize,
+        SharedFilter { share, filter }: &SharedFilter,
+        options: &SubscriptionOptions,
+        properties: &Properties,
+    ) {
+        let (options, properties) = (options.bits(), properties.octets());
+        let filter = filter_text(share.as_ref(), filter);
+        self.write_of(now, key, |session| Record::Subscribed { session, filter, options, properties });
+    }
+
+    /// A client has ended a subscription.
+    pub fn forget_subscription(&mut self, now: Now, key: usize, SharedFilter { share, filter }: &SharedFilter) {
+        let filter = filter_text(share.as_ref(), filter);
+        self.write_of(now, key, |session| Record::Unsubscribed { session, filter });
+    }
+
+    /// A QoS 2 message of a client is taken: its identifier is known until the client has released it.
+    pub fn keep_held(&mut self, now: Now, key: usize, packet_id: PacketId) {
+        let packet_id = packet_id.get();
+        self.write_of(now, key, |session| Record::Held { session, packet_id });
+    }
+
+    /// Writes a change of a session that is kept.
+    fn write_of(&mut self, now: Now, key: usize, record: impl FnOnce(u64) -> Record) {
+        let Self { subscribers, ledger: Ledger { book, .. }, .. } = self;
+        let Some((Some(kept), number)) = subscribers.get_mut(key).and_then(part_of) else { return };
+        write(book, now, Some(kept), record(number));
+    }
+
+    /// Takes what sessions have noted since the last time.
+    pub(super) fn take_all_notes(&mut self, now: Now) {
+        let places = std::mem::take(&mut *self.ledger.noted.places.borrow_mut());
+        places.into_iter().for_each(|key| self.take_notes(now, key));
+    }
+
+    /// A session that is kept was given a message, or has lost one.
+    pub(super) fn noted(&self, key: usize) {
+        self.ledger.noted.places.borrow_mut().push(key);
+    }
+
+    fn take_notes(&mut self, now: Now, key: usize) {
+        let Self { subscribers, ledger: Ledger { book, .. }, .. } = self;
+        let Some(subscriber) = subscribers.get_mut(key) else { return };
+        let (notes, upto) = match subscriber {
+            Subscriber::Client(client) => client.session.with(|wire, _| wire.take_notes()),
+            Subscriber::Away(away) => away.state.take_notes(),
+            Subscriber::Group(_) | Subscriber::Feed(_) => return,
+        };
+        let Some((mut kept, session)) = part_of(subscriber) else { return };
+        let mut awaited = false;
+        for note in notes {
+            let record = match note {
+                Note::Void => continue,
+                Note::Done { serial } => {
+                    let done = Record::Done { session, serial };
+                    if let Some(kept) = kept.as_deref_mut() {
+                        kept.handle_change(done.clone());
+                    }
+                    book.write(now, &done);
+                    continue;
+                }
+                Note::Received { serial } => Record::Received { session, serial },
+                Note::Released { packet_id } => Record::Released { session, packet_id: packet_id.get() },
+                Note::Owed { serial, packet_id, delivery } => Record::Owed {
+                    session,
+                    serial,
+                    packet_id: packet_id.get(),
+                    qos: delivery.qos.bits(),
+                    retain: delivery.retain,
+                    subscription_ids: delivery.subscription_ids.iter().map(|id| id.number()).collect(),
+                    message: written(now, &delivery.message),
+                },
+            };
+            awaited |= !matches!(&record, Record::Owed { qos: 1, .. });
+            write(book, now, kept.as_deref_mut(), record);
+        }
+        if awaited {
+            let ticket = book.ticket();
+            self.promise(now, ticket, Promise::Notes { key, number: session, upto });
+        }
+    }
+
+    /// Takes news of the ledger's thread.
+    pub fn handle_ledger(&mut self, now: Now, news: News) {
+        for (promise, kept) in self.ledger.book.handle_news(news) {
+            self.settle(now, promise, kept);
+        }
+    }
+
+    fn settle(&mut self, now: Now, promise: Promise, kept: bool) {
+        match promise {
+            Promise::Receipt(Receipt::Client { key, generation, packet_id, .. }) => {
+                self.answer_client(now, (key, generation), packet_id, kept.then_some(()).ok_or(why::NOT_KEPT));
+            }
+            Promise::Receipt(Receipt::Call { answer, .. }) => drop(answer.send(kept)),
+            Promise::Receipt(Receipt::Field(_)) => {}
+            // Where the disk takes nothing, sessions live in memory until it does.
+            Promise::Cork { key, session } => {
+                session.send(|wire, _| wire.uncork());
+                self.push_dirty(key);
+            }
+            Promise::Notes { key, number, upto } => self.settle_notes(key, number, upto, kept),
+        }
+    }
+
+    /// What a client is owed may go.
+    fn push_dirty(&mut self, key: usize) {
+        if let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key)
+            && !std::mem::replace(&mut client.dirty, true)
+        {
+            self.dirty.push(key);
+        }
+    }
+
+    fn settle_notes(&mut self, key: usize, number: u64, upto: u64, kept: bool) {
+        match self.subscribers.get_mut(key) {
+            Some(Subscriber::Client(client)) if client.number == number => {
+                client.session.send(|wire, _| wire.mqtt.settle(upto, kept));
+            }
+            Some(Subscriber::Away(away)) if away.number == number => self.kept.settle(away, upto, kept),
+            Some(_) | None => return,
+        }
+        if !kept {
+            self.noted(key);
+        }
+    }
+
+    /// Answers a client's message, which was stored, or was not for a reason.
+    pub(super) fn answer_client(
+        &mut self,
+        now: Now,
+        (key, generation): (usize, u64),
+        packet_id: PacketId,
+        stored: Result<(), &str>,
+    ) {
+        let Some(client) = self.client(key, generation) else { return };
+        client.stored(packet_id, stored);
+        let held = client.kept.as_ref().is_some_and(|kept| kept.held.contains(&packet_id.get()));
+        if stored.is_err() && held {
+            // It was refused: what comes with the identifier is another message.
+            let packet_id = packet_id.get();
+            self.write_of(now, key, |session| Record::Released { session, packet_id });
+        }
+    }
+
+    /// Hands the ledger what this turn has made.
+    pub(super) fn write_ledger(&mut self, now: Now) {
+        if !self.ledger.book.is_on() {
+            return;
+        }
+        self.take_all_notes(now);
+        if self.ledger.book.wants_walk() {
+            self.begin_walk(now);
+        }
+        if !self.ledger.book.wants_batch(now) {
+            return;
+        }
+        if !self.ledger.book.has_closed() {
+            self.write_changed(now);
+            self.walk(now);
+            self.ledger.book.close();
+        }
+        self.ledger.book.submit();
+    }
+
+    fn write_changed(&mut self, now: Now) {
+        while self.ledger.book.batch_octets() < BATCH_OCTETS
+            && let Some(topic) = self.ledger.book.next_changed(now)
+        {
+            if let Some(value) = self.value_of(now, topic) {
+                self.ledger.book.write(now, &Record::Value(value));
+            }
+        }
+    }
+
+    /// The value of a topic, where a client has set it.
+    fn value_of(&self, now: Now, topic: TopicId) -> Option<Value> {
+        let view = self.tree.view(topic).filter(|view| view.mark != 0)?;
+        let Body::Opaque(payload) = view.body else { return None };
+        let manner = self.retained.manner(&view, now.mono);
+        let received = if manner.properties.is_empty() { view.time } else { utc_of(now, manner.received) };
+        let (topic, payload, properties) = (view.topic.clone(), payload.clone(), manner.properties.octets());
+        let message = tieline_ledger::Message { topic, payload, properties, received };
+        Some(Value { message, qos: manner.qos.bits() })
+    }
+
+    fn begin_walk(&mut self, now: Now) {
+        let Ok(all) = Filter::new("#") else { return };
+        let is_kept = |subscriber: &Subscriber| match subscriber {
+            Subscriber::Client(client) => client.kept.is_some(),
+            Subscriber::Away(away) => away.kept.is_some(),
+            Subscriber::Group(_) | Subscriber::Feed(_) => false,
+        };
+        let sessions = self.subscribers.iter().filter(|(_, subscriber)| is_kept(subscriber)).map(|(key, _)| key);
+        let walk = Walk { sessions: sessions.collect(), values: Snapshot::new(all), octets: 0 };
+        self.ledger.book.begin_walk(now, walk);
+    }
+
+    /// Says some of the state anew, where a walk is under way.
+    fn walk(&mut self, now: Now) {
+        let Some(mut walk) = self.ledger.book.take_walk() else { return };
+        let end = self.ledger.book.batch_octets() + WALK_OCTETS;
+        while self.ledger.book.batch_octets() < end {
+            let before = self.ledger.book.batch_octets();
+            if let Some(key) = walk.sessions.pop() {
+                self.say_session(now, key);
+            } else if !walk.values.is_done() {
+                let topics: Vec<TopicId> = self.tree.next(&mut walk.values, CHUNK).iter().map(|view| view.id).collect();
+                for value in topics.iter().filter_map(|topic| self.value_of(now, *topic)).collect::<Vec<_>>() {
+                    self.ledger.book.write(now, &Record::Value(value));
+                }
+            } else {
+                return self.ledger.book.end_walk(now, &walk);
+            }
+            // A batch that is closed meanwhile ends this stretch.
+            let Some(said) = self.ledger.book.batch_octets().checked_sub(before) else { break };
+            walk.octets += said as u64;
+        }
+        self.ledger.book.put_walk(walk);
+    }
+
+    fn say_session(&mut self, now: Now, key: usize) {
+        let Self { subscribers, ledger: Ledger { book, .. }, .. } = self;
+        if let Some((Some(kept), number)) = subscribers.get_mut(key).and_then(part_of) {
+            kept.records(number).for_each(|record| book.write(now, &record));
+        }
+    }
+
+    /// The bus ends: all that it knows goes to the ledger's thread.
+    fn finish_ledger(&mut self) {
+        if !self.ledger.book.is_on() {
+            return;
+        }
+        let now = self.now();
+        self.take_all_notes(now);
+        // What nobody waits for is due.
+        let later = now.later(std::time::Duration::from_secs(3600));
+        while let Some(topic) = self.ledger.book.next_changed(later) {
+            if let Some(value) = self.value_of(now, topic) {
+                self.ledger.book.write(now, &Record::Value(value));
+            }
+        }
+        self.ledger.book.finish();
+    }
+}
+
+impl Drop for Bus {
+    fn drop(&mut self) {
+        self.finish_ledger();
+    }
+}
+
+/// Writes a change that whoever acts has to wait for, and keeps a copy where it is one of a session.
+fn write(book: &mut LedgerBook, now: Now, kept: Option<&mut Box<Kept>>, record: Record) {
+    book.write_awaited(now, &record);
+    if let Some(kept) = kept {
+        kept.handle_change(record);
+    }
+}
+
+fn part_of(subscriber: &mut Subscriber) -> Option<Part<'_>> {
+    match subscriber {
+        Subscriber::Client(client) => Some((client.kept.as_mut(), client.number)),
+        Subscriber::Away(away) => Some((away.kept.as_mut(), away.number)),
+        Subscriber::Group(_) | Subscriber::Feed(_) => None,
+    }
+}

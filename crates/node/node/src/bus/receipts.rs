@@ -1,0 +1,60 @@
+//! What history and the ledger are given, and who is told when they have it.
+
+use super::state::Bus;
+use crate::field::FieldInput;
+use crate::history::{Receipt, Receipts};
+use crate::ledger::Promise;
+use crate::why;
+use tieline_core::{Body, Now, Point, Quality, Update};
+
+impl Bus {
+    /// Tells whoever waited that history has stored it, or will not.
+    pub fn handle_stored(&mut self, now: Now, receipts: Receipts, stored: bool) {
+        for receipt in receipts {
+            let ticket = receipt.ticket();
+            match receipt {
+                // The ledger has it, too, before anybody is told.
+                receipt @ (Receipt::Client { .. } | Receipt::Call { .. }) if stored && ticket > 0 => {
+                    self.promise(now, ticket, Promise::Receipt(receipt));
+                }
+                Receipt::Client { key, generation, packet_id, .. } => {
+                    let stored = stored.then_some(()).ok_or(why::NOT_STORED);
+                    self.answer_client(now, (key, generation), packet_id, stored);
+                }
+                // What history cannot take is counted there; the field goes on, or live values would stop too.
+                Receipt::Field(receipt) => {
+                    let shard = self.field.get(receipt.shard);
+                    if shard.is_some_and(|shard| shard.try_send(FieldInput::Settled(receipt)).is_err()) {
+                        tracing::warn!("a field shard is too busy to hear of stored events; devices will repeat them");
+                    }
+                }
+                Receipt::Call { answer, .. } => drop(answer.send(stored)),
+            }
+        }
+    }
+
+    /// Gives an update to history; true when `receipt` will come back.
+    pub fn record(&mut self, now: Now, update: &Update, receipt: Option<Receipt>) -> bool {
+        match receipt {
+            // It is for the ledger alone.
+            Some(receipt) if receipt.ticket() > 0 && !self.recorder.records(update) => {
+                self.promise(now, receipt.ticket(), Promise::Receipt(receipt));
+                true
+            }
+            receipt => self.recorder.record(now, update, receipt),
+        }
+    }
+
+    /// Points are recorded; the documents that repeat them are not. A point that this node found wanting keeps the
+    /// time of its value on the bus; in history it stands where that was found.
+    pub(super) fn record_node(&mut self, now: Now, update: &Update) {
+        const FOUND_HERE: Quality = Quality::AWAY.with(Quality::STALE).with(Quality::INITIAL);
+        let Body::Point(point) = &update.body else { return };
+        if point.quality.without(FOUND_HERE) == point.quality {
+            self.recorder.record(now, update, None);
+        } else {
+            let point = Point { time: now.utc, ..point.clone() };
+            self.recorder.record(now, &Update { topic: update.topic.clone(), body: Body::Point(point) }, None);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What was owed when the node last ran: last values, and sessions whose clients have not come back yet.
+
+use super::sessions::{Away, LastWill};
+use super::state::{Bus, Subscriber};
+use crate::access::{Badge, Guard};
+use crate::broker::options_of;
+use crate::ledger::{LedgerBook, died_at};
+use crate::reserved::Reserved;
+use crate::wishes;
+use std::sync::Arc;
+use std::time::Duration;
+use tieline_core::{Filter, Now, Timestamp};
+use tieline_ledger::{Image, Kept, Owed, Record, Session, Subscription, Value};
+use tieline_mqtt::{
+    Delivery, Message, PacketId, Properties, Property, Qos, SessionState, SubscriptionId, SubscriptionOptions, Text,
+};
+
+/// The default of what a message is worth that was kept.
+const QOS: Qos = Qos::AtLeastOnce;
+
+/// What became of a session.
+enum Restored {
+    /// It waits for its client.
+    Waits,
+    /// Its time passed while the node was not there.
+    Over(Option<LastWill>),
+    /// It cannot be used.
+    Lost,
+}
+
+impl Bus {
+    /// Takes up what was owed, and writes into `book` from here on. Topics that only the node publishes to now are left out.
+    pub fn restore(&mut self, now: Now, image: Image, book: LedgerBook, reserved: &Reserved) {
+        let died = died_at(&image, now.utc);
+        let mut gone = Vec::new();
+        for (topic, value) in image.values {
+            let is_taken = !reserved.contains(&topic) && !self.derives(&topic) && self.restore_value(now, value);
+            if !is_taken {
+                gone.push(Record::Cleared(topic));
+            }
+        }
+        let mut wills = Vec::new();
+        // Of two with one client, which cannot be, the later one counts.
+        for (number, kept) in image.sessions.into_iter().rev() {
+            self.next_generation = self.next_generation.max(number);
+            match self.restore_session(now, died, number, kept) {
+                Restored::Waits => {}
+                Restored::Over(will) => {
+                    self.counters.sessions_expired += 1;
+                    wills.extend(will);
+                    gone.push(Record::Ended(number));
+                }
+                Restored::Lost => {
+                    tracing::warn!(session = number, "a session of before cannot be used, and has ended");
+                    gone.push(Record::Ended(number));
+                }
+            }
+        }
+        self.set_ledger(book);
+        gone.iter().for_each(|record| self.ledger.book.write(now, record));
+        wills.into_iter().for_each(|will| self.publish_will(now, will));
+        self.drop_excess(now);
+    }
+
+    /// True where the value is there again.
+    fn restore_value(&mut self, now: Now, Value { message, qos }: Value) -> bool {
+        let (at, qos) = (message.received, Qos::from_bits(qos).unwrap_or(QOS));
+        let Some(message) = read(now, message) else { return false };
+        // The value is as old as it is.
+        let taken = self.apply_message(Now { utc: at, ..now }, message, qos, true, None);
+        taken.inspect_err(|error| tracing::warn!(%error, "a last value of before has no room")).is_ok()
+    }
+
+    fn restore_session(&mut self, now: Now, died: Timestamp, number: u64, mut kept: Kept) -> Restored {
+        let Some(session) = kept.session.clone() else { return Restored::Lost };
+        let Ok(id) = Text::new(&session.client) else { return Restored::Lost };
+        let since = session.away_since.unwrap_or(died);
+        let will = session.will.clone().and_then(|will| read_will(now, will));
+        let expiry_s = session.expiry_s.min(self.kept_limits().expiry_s_max);
+        let Some(left) = left_of(now, since, expiry_s) else { return Restored::Over(will) };
+        if self.clients.contains_key(&id) {
+            return Restored::Lost;
+        }
+        let due = will.map(|will| (now.mono + left_of(now, since, will.delay_s).unwrap_or_default(), will));
+        let state = restore_state(now, &kept);
+        kept.session = Some(Session { away_since: Some(since), ..session.clone() });
+        let badge = session.user.map(|user| {
+            let gate = self.guard().map(|guard: &Guard| guard.gate_of_user(&user));
+            Box::new(Badge { user: user.into(), gate })
+        });
+        let subscriptions: Vec<(String, Subscription)> = kept.subscriptions.clone().into_iter().collect();
+        let away = Away {
+            id: id.clone(),
+            number,
+            state,
+            snapshots: std::collections::VecDeque::new(),
+            kept: Some(Box::new(kept)),
+            badge,
+            expires: now.mono + left,
+            will: due,
+        };
+        let key = self.subscribers.insert(Subscriber::Away(Box::new(away)));
+        self.clients.insert(id, key);
+        if let Some(Subscriber::Away(away)) = self.subscribers.get(key) {
+            self.kept.add(key, away);
+        }
+        for (filter, subscription) in subscriptions {
+            if self.restore_subscription(key, &filter, subscription).is_none() {
+                tracing::warn!(session = number, filter, "a subscription of before cannot be used");
+            }
+        }
+        Restored::Waits
+    }
+
+    fn restore_subscription(&mut self, key: usize, text: &str, subscription: Subscription) -> Option<()> {
+        let properties = Properties::of_subscribe(subscription.properties).ok()?;
+        let options = SubscriptionOptions::from_bits(subscription.options).ok()?;
+        let (wish, selector) = (wishes::read(&properties).ok()?, wishes::selector(&properties).ok()?);
+        let (share, filter) = match text.strip_prefix("$share/").and_then(|rest| rest.split_once('/')) {
+            Some((share, filter)) => (Some(Text::new(share).ok()?), filter),
+            None => (None, text),
+        };
+        let filter = Filter::new(filter).ok()?;
+        let offer = properties.user_properties().find(|(name, _)| **name == *tieline_delta::PROPERTY);
+        let has_deltas = share.is_none() && offer.is_some_and(|(_, offer)| self.deltas.agree(&offer).is_some());
+        let qos = if has_deltas || super::watch_of(&filter).is_some() { Qos::AtMostOnce } else { options.qos };
+        let wish = if has_deltas { wish.deltas() } else { wish };
+        let options = SubscriptionOptions { qos, ..options };
+        let wanted = options_of(&options, properties.subscription_id().map(SubscriptionId::number), wish);
+        match share {
+            Some(share) => self.share(key, &share, &filter, wanted).map(drop).ok(),
+            None => self.subscribe_narrowed(key, &filter, selector.as_ref(), wanted).map(drop).ok(),
+        }
+    }
+}
+
+/// What a session was owed, and what its client was answered.
+fn restore_state(now: Now, kept: &Kept) -> SessionState {
+    let mut state = SessionState::default();
+    for (serial, Owed { packet_id, qos, retain, subscription_ids, message }) in &kept.owed {
+        let (Some(packet_id), Some(qos)) = (PacketId::new(*packet_id), Qos::from_bits(*qos)) else { continue };
+        let subscription_ids = subscription_ids.iter().filter_map(|id| SubscriptionId::new(*id)).collect();
+        let delivery =
+            |message: Message| Delivery { message: Arc::new(message), qos, retain: *retain, subscription_ids };
+        // One that has expired goes out with no time left, or not at all.
+        let read = message.clone().map(|message| read_late(now, message));
+        state.restore_owed(*serial, packet_id, qos, read.map(delivery));
+    }
+    kept.held.iter().filter_map(|id| PacketId::new(*id)).for_each(|id| state.restore_held(id));
+    state.keep_notes(true);
+    state
+}
+
+/// What is left of so many seconds from a moment on; none where nothing is.
+fn left_of(now: Now, since: Timestamp, seconds: u32) -> Option<Duration> {
+    let over = since.later(Duration::from_secs(seconds.into())).micros();
+    let left = u64::try_from(over.saturating_sub(now.utc.micros())).ok().filter(|left| *left > 0);
+    left.map(Duration::from_micros)
+}
+
+/// A message of before, where its time has not passed.
+fn read(now: Now, message: tieline_ledger::Message) -> Option<Message> {
+    let tieline_ledger::Message { topic, payload, properties, received } = message;
+    let properties = Properties::of_message(properties).ok()?;
+    let Some(expiry_s) = properties.message_expiry_s() else {
+        return Some(Message { topic, payload, properties, received: now.mono });
+    };
+    // The clock of this run has not seen when it came: what is left counts from here.
+    let left_s = u32::try_from(left_of(now, received, expiry_s)?.as_secs()).ok().filter(|s| *s > 0)?;
+    let counted_down = properties.iter().map(|property| match property {
+        Property::MessageExpiry(_) => Property::MessageExpiry(left_s),
+        other => other,
+    });
+    Some(Message { topic, payload, properties: counted_down.collect(), received: now.mono })
+}
+
+/// The same with a time of zero where it has passed.
+fn read_late(now: Now, message: tieline_ledger::Message) -> Message {
+    let (topic, payload) = (message.topic.clone(), message.payload.clone());
+    let over = || std::iter::once(Property::MessageExpiry(0)).collect();
+    read(now, message).unwrap_or_else(|| Message { topic, payload, properties: over(), received: now.mono })
+}
+
+fn read_will(now: Now, will: tieline_ledger::Will) -> Option<LastWill> {
+    let tieline_ledger::Will { message, qos, retain, delay_s } = will;
+    let tieline_ledger::Message { topic, payload, properties, .. } = message;
+    let properties = Properties::of_message(properties).ok()?;
+    let message = Message { topic, payload, properties, received: now.mono };
+    Some(LastWill { message, qos: Qos::from_bits(qos)?, retain, delay_s })
+}

@@ -1,0 +1,17 @@
+//! The ledger's column: what the broker owes over restarts, on the disk. The crate `tieline-ledger` says what is written,
+//! `tieline-journal` how; the bus decides when.
+//!
+//! ```text
+//!  bus: changes ──▶ book (the batch that is made) ──▶ thread "ledger" ──▶ journal, a sync a batch
+//!        promises ◀── news: on the disk up to batch N ◀──┘
+//! ```
+//!
+//! Read first: `book.rs`.
+
+mod book;
+mod keeper;
+mod thread;
+
+pub use book::{BATCH_OCTETS, LedgerBook, LedgerState, LedgerStatus, MESSAGE_OCTETS_MAX, Opened, Promise, Walk};
+pub use keeper::{LedgerKeeper, died_at};
+pub use thread::News;

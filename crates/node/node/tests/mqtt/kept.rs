@@ -1,0 +1,320 @@
+//! Sessions and last values over restarts of the node (docs/ledger.md).
+
+use super::peer::{Peer, Server, at, hello, keep, one, payload_of, text, will};
+use bytes::Bytes;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+use tempfile::TempDir;
+use tieline_core::{Timestamp, Topic};
+use tieline_journal::{Journal, Limits, Seq};
+use tieline_ledger::{Message, Record, Session, Will};
+use tieline_mqtt::{
+    Ack, Connack, Connect, Guarantee, Packet, Properties, Property, Publish, Qos, ReasonCode, SubscriptionId,
+    UserProperty, Will as ConnectWill,
+};
+use tieline_store::FolderStorage;
+
+const ONCE: Qos = Qos::AtLeastOnce;
+const TWICE: Qos = Qos::ExactlyOnce;
+
+#[track_caller]
+fn comes(server: &Server, connect: Connect, present: bool) -> Peer {
+    let (peer, Connack { session_present, reason, .. }) = server.connect(connect);
+    assert_eq!((session_present, reason), (present, ReasonCode::Success));
+    peer
+}
+
+fn ack(message: &Publish) -> Ack {
+    Ack::new(message.guarantee.packet_id().unwrap(), ReasonCode::Success)
+}
+
+#[test]
+fn a_session_goes_on_after_a_restart() {
+    let server = Server::start();
+    let mut peer = comes(&server, keep("c", 100), false);
+    let id = one(Property::SubscriptionIdentifier(SubscriptionId::new(7).unwrap()));
+    peer.subscribe_as(&[("a/#", at(TWICE))], id);
+    peer.subscribe(&[("b", at(ONCE)), ("gone", at(ONCE))]);
+    peer.unsubscribe(&["gone"]);
+    peer.vanish();
+    let mut writer = server.client("writer");
+    for (topic, payload, qos) in
+        [("a/1", "1", ONCE), ("b", "2", TWICE), ("a/2", "3", TWICE), ("a", "loose", Qos::AtMostOnce)]
+    {
+        writer.publish(topic, payload, qos, false);
+    }
+    let server = server.restart();
+    let mut writer = server.client("writer");
+    writer.publish("b", "4", ONCE, false);
+    writer.publish("gone", "5", ONCE, false);
+    let mut peer = comes(&server, keep("c", 100), true);
+    for (payload, qos, ids) in [("1", ONCE, &[7][..]), ("2", ONCE, &[]), ("3", TWICE, &[7]), ("4", ONCE, &[])] {
+        let message = peer.take();
+        let known: Vec<u32> = message.properties.iter().filter_map(subscription_id).collect();
+        assert_eq!((payload_of(&message).as_str(), message.guarantee.qos(), &known[..]), (payload, qos, ids));
+    }
+    writer.publish("a/3", "6", TWICE, false);
+    assert_eq!(payload_of(&peer.take()), "6");
+    // What was acknowledged is not there again.
+    peer.flush();
+    peer.vanish();
+    let server = server.restart();
+    assert_eq!(comes(&server, keep("c", 100), true).payloads(), [""; 0]);
+}
+
+fn subscription_id(property: Property) -> Option<u32> {
+    if let Property::SubscriptionIdentifier(id) = property { Some(id.number()) } else { None }
+}
+
+#[test]
+fn a_clean_start_forgets_the_session_on_the_disk() {
+    let server = Server::start();
+    let mut peer = comes(&server, keep("c", 100), false);
+    peer.subscribe(&[("a", at(ONCE))]);
+    peer.vanish();
+    let clean = Connect { clean_start: true, ..keep("c", 100) };
+    comes(&server, clean, false).vanish();
+    let server = server.restart();
+    server.client("writer").publish("a", "1", ONCE, false);
+    assert_eq!(comes(&server, keep("c", 0), true).payloads(), [""; 0]);
+    // Who came without an expiry has no session after it.
+    comes(&server.restart(), keep("c", 100), false);
+}
+
+#[test]
+fn last_values_are_back() {
+    let pair: UserProperty = (text("unit"), text("A"));
+    let server = Server::start();
+    let mut writer = server.client("writer");
+    for (number, qos) in [Qos::AtMostOnce, ONCE, TWICE].into_iter().enumerate() {
+        writer.publish(&format!("v/{number}"), "old", qos, true);
+        writer.publish_with(&format!("v/{number}"), "new", qos, true, one(Property::UserProperty(pair.clone())));
+        writer.publish(&format!("cleared/{number}"), "1", qos, true);
+        writer.publish(&format!("cleared/{number}"), "", qos, true);
+    }
+    writer.publish("passing", "1", ONCE, false);
+    writer.publish_with("short", "1", ONCE, true, one(Property::MessageExpiry(1000)));
+    let server = server.restart().restart();
+    let mut reader = server.client("reader");
+    reader.subscribe(&[("#", at(TWICE))]);
+    let mut found: Vec<_> = Vec::new();
+    for _ in 0..4 {
+        let message = reader.take();
+        assert!(message.retain);
+        let pairs: Vec<UserProperty> = message.properties.user_properties().collect();
+        if &*message.topic == "short" {
+            let left_s = message.properties.message_expiry_s().unwrap();
+            assert!((1..=1000).contains(&left_s), "{left_s}");
+        } else {
+            assert_eq!(pairs, std::slice::from_ref(&pair));
+        }
+        found.push((message.topic.to_string(), payload_of(&message), message.guarantee.qos()));
+    }
+    found.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    let expect = [("short", "1", ONCE), ("v/0", "new", Qos::AtMostOnce), ("v/1", "new", ONCE), ("v/2", "new", TWICE)];
+    assert_eq!(found, expect.map(|(topic, payload, qos)| (topic.to_owned(), payload.to_owned(), qos)));
+    assert_eq!(reader.payloads(), [""; 0]);
+}
+
+#[test]
+fn in_memory_nothing_is_kept() {
+    let server = Server::with("durability = 'memory'\n");
+    let mut peer = comes(&server, keep("c", 100), false);
+    peer.subscribe(&[("a", at(ONCE))]);
+    peer.publish("a", "1", TWICE, true);
+    peer.vanish();
+    let server = server.restart();
+    let mut peer = comes(&server, keep("c", 100), false);
+    peer.subscribe(&[("a", at(ONCE))]);
+    assert_eq!(peer.payloads(), [""; 0]);
+}
+
+/// Each step of an exchange of QoS 1 and 2 goes on where it was (sections 4.3 and 4.4), in both directions.
+#[test]
+fn exchanges_go_on_where_they_were() {
+    let server = Server::start();
+    let mut reader = comes(&server, keep("reader", 100), false);
+    reader.subscribe(&[("a", at(TWICE))]);
+    let mut writer = comes(&server, keep("writer", 100), false);
+    for (payload, qos) in [("1", ONCE), ("2", TWICE), ("3", TWICE)] {
+        writer.publish("a", payload, qos, false);
+    }
+    let sent: Vec<Publish> = (0..3).map(|_| reader.message()).collect();
+    reader.send(&Packet::Pubrec(ack(&sent[1])));
+    assert_eq!(reader.answer(), Packet::Pubrel(ack(&sent[1])));
+    // PUBREC has come for this one, and no PUBREL was sent.
+    let held = Publish {
+        guarantee: Guarantee::ExactlyOnce { packet_id: writer.packet_id(), dup: false },
+        topic: text("a"),
+        payload: Bytes::from_static(b"4"),
+        ..Publish::default()
+    };
+    writer.send(&Packet::Publish(held.clone()));
+    assert_eq!(writer.answer(), Packet::Pubrec(ack(&held)));
+    reader.vanish();
+    writer.vanish();
+    let server = server.restart();
+
+    let mut writer = comes(&server, keep("writer", 100), true);
+    let packet_id = held.guarantee.packet_id().unwrap();
+    let again = Publish { guarantee: Guarantee::ExactlyOnce { packet_id, dup: true }, ..held.clone() };
+    writer.send(&Packet::Publish(again));
+    assert_eq!(writer.answer(), Packet::Pubrec(ack(&held)));
+    writer.send(&Packet::Pubrel(ack(&held)));
+    assert_eq!(writer.answer(), Packet::Pubcomp(ack(&held)));
+
+    let mut reader = comes(&server, keep("reader", 100), true);
+    // [MQTT-4.4.0-1]: with the identifiers that they had; what was received is released, and not sent again.
+    assert_eq!(reader.next(), Some(Packet::Pubrel(ack(&sent[1]))));
+    reader.send(&Packet::Pubcomp(ack(&sent[1])));
+    for first in [&sent[0], &sent[2]] {
+        let message = reader.message();
+        assert_eq!((&message.payload, message.guarantee.packet_id()), (&first.payload, first.guarantee.packet_id()));
+        assert!(message.guarantee.dup());
+        reader.acknowledge(&message);
+    }
+    assert_eq!(payload_of(&reader.take()), "4");
+    assert_eq!(reader.payloads(), [""; 0]);
+    reader.vanish();
+    writer.vanish();
+
+    // The identifier stands for another message now.
+    let server = server.restart();
+    let mut reader = comes(&server, keep("reader", 100), true);
+    let mut writer = comes(&server, keep("writer", 100), true);
+    writer.send(&Packet::Publish(Publish { payload: Bytes::from_static(b"5"), ..held.clone() }));
+    assert_eq!(writer.answer(), Packet::Pubrec(ack(&held)));
+    assert_eq!(payload_of(&reader.take()), "5");
+}
+
+/// A ledger that has grown is said anew, and what is older goes; all is there all the same.
+#[test]
+fn a_ledger_stays_small() {
+    let server = Server::with("ledger_octets_max = '1MiB'\n");
+    let mut peer = comes(&server, keep("c", 100), false);
+    peer.subscribe(&[("owed", at(TWICE))]);
+    peer.vanish();
+    let mut writer = server.client("writer");
+    writer.publish("owed", "1", TWICE, false);
+    for round in 0..80 {
+        writer.publish(&format!("v/{}", round % 4), &format!("{round:060000}"), ONCE, true);
+    }
+    let folder = server.stop();
+    let sizes = std::fs::read_dir(folder_of(&folder)).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
+    let octets: u64 = sizes.sum();
+    assert!(octets < 2 << 20, "{octets} octets of 4,800,000 that were written");
+    let server = Server::over(folder, "");
+    assert_eq!(payload_of(&comes(&server, keep("c", 100), true).take()), "1");
+    let mut reader = server.client("reader");
+    reader.subscribe(&[("v/#", at(ONCE))]);
+    for expect in 76..80 {
+        assert_eq!(payload_of(&reader.take()), format!("{expect:060000}"));
+    }
+}
+
+fn folder_of(folder: &TempDir) -> PathBuf {
+    folder.path().join("data/ledger")
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    Timestamp::default().later(since)
+}
+
+fn ago(hours: u64) -> Timestamp {
+    Timestamp::from_micros(now().micros() - i64::try_from(Duration::from_secs(3600 * hours).as_micros()).unwrap())
+}
+
+/// Writes a ledger as a node does.
+fn write(folder: &TempDir, records: &[Record]) {
+    let storage = FolderStorage::open(&folder_of(folder)).unwrap();
+    let (mut journal, _) = Journal::open(storage, Limits::default(), Seq(0), now()).unwrap();
+    for record in records {
+        let mut octets = Vec::new();
+        Record::begin(&mut octets);
+        record.emit(&mut octets);
+        journal.append(&octets).unwrap();
+    }
+    journal.sync().unwrap();
+}
+
+fn session(number: u64, expiry_h: u32, away_since: Option<Timestamp>) -> Record {
+    let client = format!("c{number}");
+    Record::Session(Session { number, client, user: None, expiry_s: 3600 * expiry_h, away_since, will: None })
+}
+
+#[test]
+fn time_passes_while_the_node_is_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let last = Message {
+        topic: Topic::new("gone").unwrap(),
+        payload: Bytes::from_static(b"gone"),
+        properties: Bytes::new(),
+        received: ago(5),
+    };
+    let Record::Session(with_will) = session(5, 1, Some(ago(3))) else { unreachable!() };
+    let will = Some(Will { message: last, qos: 1, retain: true, delay_s: 7200 });
+    let records = [
+        session(1, 2, Some(ago(3))),
+        session(2, 4, Some(ago(3))),
+        // Its client was there when the node was last heard of.
+        session(3, 2, None),
+        session(4, 4, None),
+        Record::Session(Session { will, ..with_will }),
+        Record::Alive(ago(3)),
+    ];
+    write(&folder, &records);
+    let server = Server::over(folder, "");
+    for (number, present) in [(1, false), (2, true), (3, false), (4, true), (5, false)] {
+        comes(&server, keep(&format!("c{number}"), 100), present);
+    }
+    // Its session is over, and so its will is due (section 3.1.3.2.2).
+    let mut reader = server.client("reader");
+    reader.subscribe(&[("gone", at(ONCE))]);
+    assert_eq!(payload_of(&reader.message()), "gone");
+}
+
+#[test]
+fn a_will_is_published_when_the_node_comes_back() {
+    let server = Server::start();
+    let ConnectWill { topic, payload, qos, retain, properties } = will("gone", true, Properties::default()).unwrap();
+    let last = ConnectWill { topic, payload, qos, retain, properties };
+    let peer = comes(&server, Connect { will: Some(last), ..keep("c", 100) }, false);
+    // The node ends while the client is there.
+    let server = server.restart();
+    drop(peer);
+    let mut reader = server.client("reader");
+    reader.subscribe(&[("gone", at(ONCE))]);
+    assert_eq!(payload_of(&reader.message()), "gone");
+    comes(&server, hello("c"), false);
+}
+
+#[test]
+fn a_torn_end_is_cut_and_other_damage_is_named() {
+    let server = Server::start();
+    for number in 0..50 {
+        server.client("writer").publish(&format!("v/{number}"), "1", ONCE, true);
+    }
+    let folder = server.stop();
+    let mut segments: Vec<PathBuf> =
+        std::fs::read_dir(folder_of(&folder)).unwrap().map(|e| e.unwrap().path()).collect();
+    segments.sort();
+    let path = segments.first().unwrap();
+    let whole = std::fs::read(path).unwrap();
+    // The last frame was not written to its end.
+    std::fs::write(path, &whole[..whole.len() - 3]).unwrap();
+    let server = Server::over(folder, "");
+    let mut reader = server.client("reader");
+    reader.subscribe(&[("v/#", at(Qos::AtMostOnce))]);
+    assert_eq!(reader.payloads().len(), 50);
+    let folder = server.stop();
+    let mut damaged = std::fs::read(path).unwrap();
+    damaged[whole.len() / 2] ^= 1;
+    std::fs::write(path, &damaged).unwrap();
+    let error = Server::try_over(&folder, "").map(drop).unwrap_err().to_string();
+    let name = path.file_name().unwrap().to_str().unwrap();
+    assert!(error.contains(name) && error.contains("at octet ") && error.contains("wrong checksum"), "{error}");
+    // Away with it, and the node starts.
+    std::fs::remove_dir_all(folder_of(&folder)).unwrap();
+    Server::try_over(&folder, "").unwrap();
+}
