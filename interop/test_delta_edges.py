@@ -244,7 +244,7 @@ def test_a_topic_that_was_removed_and_came_again_keeps_nothing(node):
         assert reader.lost == [] and reader.receiver.stats["deltas"] == 20 * 5 * 2
 
 
-def test_a_message_that_says_it_is_a_delta_is_refused(node):
+def test_a_message_that_says_it_is_a_delta_is_refused_unless_that_was_agreed_on(node):
     """Subscribers would believe it."""
     with Rebuilt(node, "m/#") as rebuilt, Paho(node) as writer:
         marked = Properties(PacketTypes.PUBLISH)

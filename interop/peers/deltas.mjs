@@ -1,12 +1,13 @@
 /**
  * The TypeScript client with MQTT.js: `node deltas.mjs URL FILTER…` says what it is told, a line of JSON each.
- * Standard input: `drop N` keeps the next N payloads from the receiver, `break` ends the connection, `stats` asks for counters.
+ * Standard input: `publish TOPIC QOS VALUE` publishes a value, retained, and says what came of it; `unsaid TOPIC VALUE` leaves a value of
+ * the topic unsent; `sender` asks for the publisher's counters; `drop N` keeps the next N payloads from the receiver, `break` ends the connection, `stats` asks for counters.
  */
 
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 import { Receiver } from "../../sdk/typescript/dist/src/delta.js";
-import { Deltas } from "../../sdk/typescript/dist/src/mqtt.js";
+import { connectProperties, Deltas } from "../../sdk/typescript/dist/src/mqtt.js";
 
 const { connect } = createRequire(new URL("../../sdk/typescript/package.json", import.meta.url))("mqtt");
 
@@ -24,7 +25,7 @@ class Leaky extends Receiver {
 }
 
 const [url, ...filters] = process.argv.slice(2);
-const client = connect(url, { protocolVersion: 5, properties: { topicAliasMaximum: 65535 }, resubscribe: false, reconnectPeriod: 50 });
+const client = connect(url, { protocolVersion: 5, properties: connectProperties(), resubscribe: false, reconnectPeriod: 50 });
 const receiver = new Leaky();
 const deltas = new Deltas(
   client,
@@ -50,5 +51,16 @@ createInterface({ input: process.stdin })
     if (word === "break") client.stream.destroy();
     if (word === "stats") say({ stats: receiver.stats });
     if (word === "drop") say({ drops: receiver.drops });
+    if (word === "publish") {
+      const [, topic, qos, value] = /^publish (\S+) (\d) (.*)$/.exec(line);
+      const how = { qos: Number(qos), retain: true };
+      deltas.publish(topic, Buffer.from(value), how, (error) => say({ published: value, error: error ? `${error}` : null }));
+    }
+    // As if a library had lost it.
+    if (word === "unsaid") {
+      const value = Buffer.from(line.slice(`unsaid ${count} `.length));
+      say({ unsaid: deltas.sender.say(count, value, { qos: 1, retain: true }).isDelta });
+    }
+    if (word === "sender") say({ sender: deltas.sender.stats });
   })
   .on("close", () => process.exit(0));

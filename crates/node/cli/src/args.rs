@@ -213,13 +213,19 @@ pub struct PubArgs {
     /// Topic
     pub topic: String,
     /// Payload; `-` reads standard input
-    #[arg(allow_negative_numbers = true)]
-    pub payload: String,
+    #[arg(allow_negative_numbers = true, required_unless_present = "lines", conflicts_with = "lines")]
+    pub payload: Option<String>,
     #[command(flatten)]
     pub node: MqttArgs,
     /// Keep as the topic's last value
     #[arg(long, short)]
     pub retain: bool,
+    /// Publish each line of standard input as the topic's next value
+    #[arg(long)]
+    pub lines: bool,
+    /// Send what changed since the topic's last value, where the node takes that (docs/delta.md, Publishers)
+    #[arg(long, requires = "lines")]
+    pub delta: bool,
     /// Quality of service: 0, or 1 to wait until the node has stored it
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=1))]
     pub qos: u8,

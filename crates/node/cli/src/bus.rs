@@ -5,11 +5,11 @@ use crate::{log, signals, who};
 use anyhow::{Context, Result, bail};
 use serde::de::IgnoredAny;
 use serde_json::json;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::pin::pin;
 use std::process::ExitCode;
 use std::task::Poll;
-use tieline_client::{MqttClient, Qos, Received, Subscription};
+use tieline_client::{MqttClient, MqttOptions, Qos, Received, Subscription};
 
 /// Prints updates until there are enough, or a signal comes.
 pub fn sub(args: &SubArgs) -> Result<ExitCode> {
@@ -18,10 +18,23 @@ pub fn sub(args: &SubArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Publishes one message.
+/// Publishes one message, or one a line.
 pub fn publish(args: &PubArgs) -> Result<ExitCode> {
     log::start("warn", false);
-    let payload = match args.payload.as_str() {
+    let work = async {
+        match &args.payload {
+            Some(payload) => publish_one(args, payload).await,
+            None => publish_lines(args).await,
+        }
+    };
+    match signals::until_done(work)? {
+        Some(done) => done.map(|()| ExitCode::SUCCESS),
+        None => bail!("interrupted before the node answered; the message may have arrived"),
+    }
+}
+
+async fn publish_one(args: &PubArgs, payload: &str) -> Result<()> {
+    let payload = match payload {
         "-" => {
             let mut octets = Vec::new();
             io::stdin().lock().read_to_end(&mut octets).context("cannot read standard input")?;
@@ -29,16 +42,41 @@ pub fn publish(args: &PubArgs) -> Result<ExitCode> {
         }
         text => text.as_bytes().to_vec(),
     };
-    let work = async {
-        let client = connect(&args.node).await?;
-        client.publish(&args.topic, payload, qos(args.qos), args.retain).await.with_context(|| args.topic.clone())?;
-        client.close().await;
-        Ok(())
-    };
-    match signals::until_done(work)? {
-        Some(done) => done.map(|()| ExitCode::SUCCESS),
-        None => bail!("interrupted before the node answered; the message may have arrived"),
+    let client = connect(&args.node).await?;
+    client.publish(&args.topic, payload, qos(args.qos), args.retain).await.with_context(|| args.topic.clone())?;
+    client.close().await;
+    Ok(())
+}
+
+/// Publishes lines until there are no more; says how they went where they went as what changed.
+async fn publish_lines(args: &PubArgs) -> Result<()> {
+    let options = MqttOptions { deltas: args.delta, ..who::mqtt(&args.node)? };
+    let client = MqttClient::connect(&options).await.with_context(|| format!("no MQTT at {}", args.node.mqtt))?;
+    let (say, mut said) = tokio::sync::mpsc::channel(1);
+    // Not a task of the runtime: a read of a terminal ends when it likes.
+    std::thread::spawn(move || {
+        for line in io::stdin().lock().split(b'\n') {
+            if say.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    while let Some(line) = said.recv().await {
+        let line = line.context("cannot read standard input")?;
+        client
+            .publish_value(&args.topic, line, qos(args.qos), args.retain)
+            .await
+            .with_context(|| args.topic.clone())?;
     }
+    if args.delta {
+        let stats = client.sender_stats().await?;
+        eprintln!(
+            "tieline: {} values whole, {} as what changed, {} refused",
+            stats.values, stats.deltas, stats.refused
+        );
+    }
+    client.close().await;
+    Ok(())
 }
 
 async fn connect(node: &MqttArgs) -> Result<MqttClient> {

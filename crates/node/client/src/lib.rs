@@ -13,6 +13,6 @@ mod tls;
 
 pub use http::{HttpClient, HttpError};
 pub use mqtt::{MqttClient, MqttError, MqttOptions, Subscription, Values};
-pub use tieline_delta::{DeltaError, Event};
+pub use tieline_delta::{DeltaError, Event, SenderStats};
 pub use tieline_mqtt::{Message, Qos, ReasonCode, Received, Version};
 pub use tieline_net::tls::{ClientTls, TlsError};

@@ -10,10 +10,12 @@ use crate::config::MqttConfig;
 use crate::doors::Ingress;
 use crate::fetch::{self, Asked};
 use crate::history::Receipt;
+use crate::publisher::Publisher;
 use crate::reply::{Reply, command};
 use crate::reserved::Reserved;
 use crate::why;
 use crate::wishes;
+use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -78,7 +80,8 @@ impl Broker {
             let session = Session::new(&shard, wire, limits);
             let (bus, reserved) = (Rc::clone(&bus), Arc::clone(&self.reserved));
             let turnstile = Turnstile::new(&door.entrance, accepted.peer, stranger);
-            let mut owner = ClientOwner { bus, reserved, peer: accepted.peer, turnstile, seat: None };
+            let (peer, publisher) = (accepted.peer, RefCell::new(Publisher::new(self.queue_octets_max, packet)));
+            let mut owner = ClientOwner { bus, reserved, peer, turnstile, publisher, seat: None };
             tokio::task::spawn_local(async move {
                 let _place = accepted.place;
                 session.run(accepted.stream, &mut owner).await;
@@ -93,6 +96,7 @@ struct ClientOwner {
     reserved: Arc<Reserved>,
     peer: SocketAddr,
     turnstile: Turnstile,
+    publisher: RefCell<Publisher>,
     seat: Option<Seat>,
 }
 
@@ -165,11 +169,13 @@ impl ClientOwner {
         let Entered { key, generation, number, resume, expiry_s } = self.bus.borrow_mut().enter(session, request);
         let response_information = Some(Text::truncated(&format!("reply/{name}")));
         let resumed = resume.is_some();
+        let agreed = self.publisher.get_mut().agree(&self.bus, &request.properties);
         let options = Accept {
             resume,
             session_expiry_s: expiry_s,
             response_information,
             authentication_data: self.turnstile.answer(),
+            agreed,
         };
         if !session.with(|wire, _| wire.mqtt.accept(now, options)) {
             self.turnstile.leave(&self.bus);
@@ -194,7 +200,14 @@ impl ClientOwner {
     fn publish(&mut self, session: &Session<Wire>, now: Now, request: PublishRequest) {
         let Some(seat) = &self.seat else { return };
         let packet_id = request.packet_id;
-        let (reason, words) = match self.take(seat, now, request) {
+        let marked = self.publisher.get_mut().marked(&request.message);
+        let taken = self.take(seat, now, request);
+        if let (Taken::Refused(..) | Taken::Ends(..), Some(topic)) = (&taken, marked) {
+            let asks = self.publisher.get_mut().refused(&topic, packet_id.is_some(), now.mono);
+            // What does not reach it is asked for again.
+            let _ = asks.map(|asks| session.with(|wire, _| wire.mqtt.deliver(asks)));
+        }
+        let (reason, words) = match taken {
             Taken::Later => return,
             Taken::Done => (ReasonCode::Success, String::new()),
             Taken::Refused(reason, words) => (reason, words),
@@ -215,8 +228,11 @@ impl ClientOwner {
     /// What becomes of a message.
     fn take(&self, seat: &Seat, now: Now, request: PublishRequest) -> Taken {
         let message = &request.message;
-        if !self.turnstile.spend(&self.bus, now, message.payload.len() + message.topic.len()) {
+        if !self.turnstile.spend(&self.bus, now, self.publisher.borrow().octets(message)) {
             return Taken::Ends(ReasonCode::QuotaExceeded, why::OVER_RATE.to_owned());
+        }
+        if message.topic.starts_with('$') && is_marked(&message.properties) {
+            return Taken::Ends(ReasonCode::PayloadFormatInvalid, why::MARKED_REQUEST.to_owned());
         }
         if let Some(topic) = message.topic.strip_prefix(REQUEST_PREFIX) {
             return self.take_command(seat, now, topic, message);
@@ -289,6 +305,13 @@ impl ClientOwner {
     }
 
     fn take_value(&self, seat: &Seat, now: Now, request: PublishRequest) -> Taken {
+        let request = match self.publisher.borrow_mut().rebuild(&self.bus, request) {
+            Ok(request) => request,
+            Err(words) => {
+                tracing::debug!(client = seat.name, words, "publish refused");
+                return Taken::Ends(ReasonCode::PayloadFormatInvalid, words);
+            }
+        };
         let PublishRequest { message, qos, packet_id, retain, .. } = request;
         if !message.properties.is_empty()
             && let Err((reason, words)) = self.check_conditions(seat, now, &message)
@@ -296,9 +319,6 @@ impl ClientOwner {
             tracing::debug!(client = seat.name, words, "publish refused");
             self.bus.borrow_mut().count_publish_refused();
             return Taken::Refused(reason, words);
-        }
-        if is_marked(&message.properties) {
-            return Taken::Ends(ReasonCode::PayloadFormatInvalid, why::MARKED.to_owned());
         }
         let mut bus = self.bus.borrow_mut();
         if let Err(why) = bus.check_format(&message.topic, &message.payload, &message.properties) {

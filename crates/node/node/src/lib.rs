@@ -29,6 +29,7 @@ mod ledger;
 mod node;
 mod process;
 pub mod profile;
+mod publisher;
 mod reload;
 mod reply;
 mod reserved;

@@ -15,8 +15,10 @@ pub const RESPONSE: &str = "the user may not publish to the response topic";
 pub const RESERVED: &str = "only the node publishes to topics of devices, of views, and to those that begin with $";
 /// A topic is not for this user.
 pub const PUBLISH: &str = "the user may not publish to this topic";
-/// A publisher's delta.
-pub const MARKED: &str = "delta: the node takes whole values only";
+/// A delta of a client that has not asked for deltas.
+pub const MARKED: &str = "delta: not agreed on in CONNECT";
+/// A delta where there is no value.
+pub const MARKED_REQUEST: &str = "delta: not of topics that begin with $";
 /// History takes nothing.
 pub const NOT_STORED: &str = "history cannot store it";
 /// The ledger takes nothing.

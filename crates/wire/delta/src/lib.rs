@@ -4,7 +4,8 @@
 //! In: values of a topic one after the other ([`Stream`]), or payloads of one ([`Decoder`]). Out: payloads, shared by
 //! all who hold the same revision; values.
 //!
-//! [`Receiver`] keeps the decoders of a connection.
+//! [`Receiver`] keeps the decoders of a connection. For publishers, [`Sender`] keeps the streams of one, and [`Intake`] the
+//! decoders that a server has of it.
 //!
 //! Never: a clock, a packet of MQTT; never a value that is not the sender's: what cannot be
 //! applied is an error, and a whole value is asked for.
@@ -38,21 +39,25 @@
 //! | `value_octets_max` of a [`Decoder`] | the payload is refused |
 //! | [`SEVERAL_MAX`] updates in one payload | the whole value is sent |
 //! | [`ReceiverLimits::topics_max`] | another topic is forgotten ([`ReceiverStats::forgotten`]) |
+//! | [`SenderLimits`], [`IntakeLimits`] | the topic that came first is forgotten: its next value goes, or is asked for, whole |
 #![no_std]
 extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod bounded;
 mod codec;
 mod decoder;
 mod error;
 mod header;
 #[cfg(feature = "hunk")]
 mod hunk;
+mod intake;
 mod offer;
 mod payload;
 mod point;
 mod receiver;
+mod sender;
 mod stream;
 mod varint;
 #[cfg(feature = "zstd")]
@@ -64,10 +69,12 @@ pub use error::DeltaError;
 pub use header::{Header, Kind, Low, Revision};
 #[cfg(feature = "hunk")]
 pub use hunk::Hunk;
+pub use intake::{Intake, IntakeLimits, Refusal};
 pub use offer::{MARK, PROPERTY, RESYNC_TOPIC};
 pub use payload::{Parts, Payload, SEVERAL_MAX, items};
 pub use point::PointState;
 pub use receiver::{Event, Publish, Receiver, ReceiverLimits, ReceiverStats, is_mark};
+pub use sender::{Saying, Sender, SenderLimits, SenderStats};
 pub use stream::{RING_MAX, Stream, Updated};
 #[cfg(feature = "zstd")]
 pub use zstd::Zstd;

@@ -12,7 +12,7 @@ use tieline_core::{Body, Point};
 /// Updates that a subscriber may be behind and still get a delta; the oldest delta is dropped for the next.
 pub const RING_MAX: usize = 8;
 /// Octets of a value below which a delta is not worth computing.
-const VALUE_OCTETS_MIN: usize = 16;
+pub(crate) const VALUE_OCTETS_MIN: usize = 16;
 /// After `n` values in a row whose delta did not pay, `2^n - 1` go without one; n is at most this.
 const PAUSE_MAX: u8 = 6;
 

@@ -5,7 +5,8 @@
     for event in receiver.handle_publish("feeder/amps", payload, alias, marked):
         print(event.topic, event.value)
 
-A value is a ``Point`` or octets. ``Lost`` says that a topic's value is unknown until the next one.
+A value is a ``Point`` or octets. ``Lost`` says that a topic's value is unknown until the next one. Publishers have
+``Sender``.
 """
 
 from .codecs import Codecs
@@ -13,8 +14,9 @@ from .decoder import CHECKED, WAITING, Decoder
 from .octets import Broken
 from .point import Point
 from .receiver import MARK, PROPERTY, RESYNC_TOPIC, Lost, Receiver, Value, matches
+from .sender import Saying, Sender
 
 __all__ = [
     "Broken", "CHECKED", "Codecs", "Decoder", "Lost", "MARK", "PROPERTY", "Point", "RESYNC_TOPIC", "Receiver",
-    "Value", "WAITING", "matches",
+    "Saying", "Sender", "Value", "WAITING", "matches",
 ]

@@ -1,7 +1,9 @@
 //! Topics sent as what changed.
 
-use tieline_core::Body;
-use tieline_delta::{Codec, CodecSet, Codecs, Decoded, Decoder, Hunk, PointState, Revision, Stream};
+use tieline_core::{Body, Topic};
+use tieline_delta::{
+    Codec, CodecSet, Codecs, Decoded, Decoder, Hunk, Intake, IntakeLimits, PointState, Revision, Stream,
+};
 
 /// Octets of a value that the decoders here take.
 const VALUE_OCTETS_MAX: usize = 4096;
@@ -45,5 +47,25 @@ pub(super) fn hunk(octets: &[u8]) {
     let mut out = Vec::new();
     if Hunk.apply(base, value, VALUE_OCTETS_MAX, &mut out).is_ok() {
         assert!(out.len() <= VALUE_OCTETS_MAX);
+    }
+}
+
+/// A publisher's payloads, each after an octet that says its length and one that says which of four topics, whether the topic
+/// is refused for another reason first, and whether it was sent before: no more is held than may be.
+pub(super) fn intake(octets: &[u8]) {
+    let limits = IntakeLimits { topics_max: 3, octets_max: 3000, value_octets_max: VALUE_OCTETS_MAX };
+    let (mut codecs, mut intake) = (Codecs::built_in(), Intake::new(limits));
+    let mut rest = octets;
+    while let [length, how, after @ ..] = rest {
+        let (payload, after) = after.split_at(usize::from(*length).min(after.len()));
+        rest = after;
+        let Ok(topic) = Topic::new(["a", "b", "c", "d"][usize::from(how & 3)]) else { return };
+        if how & 4 != 0 {
+            intake.forget(&topic);
+        }
+        if let Ok(value) = intake.take(&topic, &payload.to_vec().into(), how & 8 != 0, &mut codecs) {
+            assert!(value.len() <= VALUE_OCTETS_MAX, "{} octets", value.len());
+        }
+        assert!(intake.octets() <= limits.octets_max);
     }
 }

@@ -14,7 +14,7 @@ mod pair;
 pub type Target = fn(&[u8]);
 
 /// All targets by name: each has a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
-pub const TARGETS: [(&str, Target); 16] = [
+pub const TARGETS: [(&str, Target); 17] = [
     ("dnp3_link", layers::link),
     ("dnp3_transport", layers::transport),
     ("dnp3_app", layers::app),
@@ -30,6 +30,7 @@ pub const TARGETS: [(&str, Target); 16] = [
     ("dnp3_pair", pair::pair),
     ("delta_decoder", deltas::decoder),
     ("delta_hunk", deltas::hunk),
+    ("delta_intake", deltas::intake),
     ("mqtt_session", mqtt::session),
 ];
 

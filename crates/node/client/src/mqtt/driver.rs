@@ -1,5 +1,6 @@
 //! The connection's own thread: commands of the handle in, events of the session out to whoever waits.
 
+use super::outbox::{Done, Outbox};
 use super::{MqttError, deltas};
 use crate::tls::{copied, explained, refused};
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tieline_core::{Filter, Now, Topic};
-use tieline_delta::{Event, Receiver};
+use tieline_delta::{Event, Receiver, SenderStats};
 use tieline_mqtt::{
     Binary, ClientConfig, ClientEnd, ClientEvent, ClientSession, Message, PacketId, Properties, Property,
     PublishOutcome, Qos, ReasonCode, Received, SubscriptionId, SubscriptionOptions, Text,
@@ -51,10 +52,20 @@ pub(super) enum Command {
         retain: bool,
         answer: Answer<PublishOutcome>,
     },
+    PublishValue {
+        topic: Topic,
+        value: Bytes,
+        qos: Qos,
+        retain: bool,
+        answer: Answer<PublishOutcome>,
+    },
     Request {
         topic: Topic,
         payload: Bytes,
         answer: Answer<Message>,
+    },
+    Stats {
+        answer: oneshot::Sender<SenderStats>,
     },
 }
 
@@ -95,6 +106,8 @@ struct Desk {
     next_request: u64,
     /// Where deltas are asked for.
     deltas: Option<Box<Receiver>>,
+    /// Values that go out as what changed.
+    outbox: Outbox,
     /// UNSUBSCRIBE under way.
     leaving: Vec<(PacketId, Filter)>,
 }
@@ -143,6 +156,7 @@ impl Desk {
             requests: HashMap::new(),
             next_request: 0,
             deltas: None,
+            outbox: Outbox::new(),
             leaving: Vec::new(),
         }
     }
@@ -157,7 +171,15 @@ impl Desk {
                     Err(_) => drop(answer.send(Err(MqttError::Full))),
                 }
             }
+            Command::PublishValue { topic, value, qos, retain, answer } => {
+                let outbox = &mut self.outbox;
+                match session.with(|m, now| outbox.publish(m, now.mono, (&topic, value), (qos, retain))) {
+                    Some(token) => drop(self.publishes.insert(token, Waiter::Publish(answer))),
+                    None => drop(answer.send(Err(MqttError::Full))),
+                }
+            }
             Command::Request { topic, payload, answer } => self.request(session, topic, payload, answer),
+            Command::Stats { answer } => drop(answer.send(self.outbox.stats())),
         }
     }
 
@@ -207,7 +229,8 @@ impl Desk {
         }
     }
 
-    fn connected(&mut self, session: &Client) {
+    fn connected(&mut self, session: &Client, properties: &Properties) {
+        self.outbox.connected(properties);
         if let Some(ready) = self.ready.take() {
             let _ = ready.send(Ok(()));
         } else {
@@ -242,7 +265,15 @@ impl Desk {
         }
     }
 
-    fn published(&mut self, token: u64, outcome: PublishOutcome) {
+    fn published(&mut self, session: &Client, token: u64, outcome: PublishOutcome) {
+        let outbox = &mut self.outbox;
+        if let Done::Again(anew) = session.with(|m, now| outbox.done(m, now.mono, token, outcome)) {
+            // Whoever waits for the value waits on.
+            if let Some(waiter) = self.publishes.remove(&token) {
+                self.publishes.insert(anew, waiter);
+            }
+            return;
+        }
         match self.publishes.remove(&token) {
             None => {}
             Some(Waiter::Publish(answer)) => drop(answer.send(Ok(outcome))),
@@ -264,6 +295,10 @@ impl Desk {
     /// Hands a message to each subscription that it belongs to: those that the server names, or in 3.1.1 those that
     /// match.
     fn message(&mut self, session: &Client, received: &Received) {
+        let outbox = &mut self.outbox;
+        if session.with(|m, now| outbox.is_request(m, now.mono, received)) {
+            return;
+        }
         let Some(receiver) = &mut self.deltas else { return self.hand_out(session, received, None) };
         let mut events = Vec::new();
         receiver.handle_publish(deltas::publish(received), &mut events);
@@ -338,6 +373,7 @@ impl Desk {
     fn disconnected(&mut self) {
         self.state.send_replace(false);
         self.leaving.clear();
+        self.outbox.disconnected();
         if let Some(receiver) = &mut self.deltas {
             receiver.handle_disconnect();
         }
@@ -378,13 +414,13 @@ impl Owner<ClientSession> for Front {
     fn event(&mut self, session: &Client, _: Now, event: ClientEvent) {
         let mut desk = self.0.borrow_mut();
         match event {
-            ClientEvent::Connected(_) => desk.connected(session),
+            ClientEvent::Connected(connected) => desk.connected(session, &connected.properties),
             ClientEvent::Refused { reason, text } => {
                 tracing::warn!(%reason, text, "the server refuses the connection");
                 desk.failed(MqttError::Refused(reason, text));
             }
             ClientEvent::Message(received) => desk.message(session, &received),
-            ClientEvent::Published { token, outcome } => desk.published(token, outcome),
+            ClientEvent::Published { token, outcome } => desk.published(session, token, outcome),
             ClientEvent::Subscribed { packet_id, reasons, properties } => {
                 desk.subscribed(packet_id, &reasons, &properties);
             }

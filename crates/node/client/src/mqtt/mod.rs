@@ -6,6 +6,7 @@
 mod deltas;
 mod driver;
 mod error;
+mod outbox;
 
 #[cfg(test)]
 mod tests;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tieline_core::{Filter, Topic};
-use tieline_delta::Event;
+use tieline_delta::{Event, SenderStats};
 use tieline_mqtt::{Binary, ClientConfig, Message, Properties, Property, PublishOutcome};
 use tieline_mqtt::{Qos, ReasonCode, Received, Text, Version};
 use tieline_net::tls::ClientTls;
@@ -53,6 +54,8 @@ pub struct MqttOptions {
     pub connect_timeout: Duration,
     /// The longest wait between attempts to connect again; the first is an eighth of it.
     pub retry_max: Duration,
+    /// Whether the server is asked to take what changed of topics: [`MqttClient::publish_value`]. 5.0 only.
+    pub deltas: bool,
     /// The topic below which answers to requests come back; the client's name follows.
     pub reply_prefix: String,
 }
@@ -71,6 +74,7 @@ impl MqttOptions {
             credentials: None,
             connect_timeout: Duration::from_secs(10),
             retry_max: Duration::from_secs(8),
+            deltas: false,
             reply_prefix: "reply".to_owned(),
         }
     }
@@ -86,6 +90,7 @@ impl MqttOptions {
             keep_alive_s: self.keep_alive_s,
             user_name: credentials.map(|(user, _)| Text::new(user)).transpose()?,
             password: credentials.map(|(_, word)| Binary::new(word.clone().into_bytes())).transpose()?,
+            user_properties: if self.deltas { outbox::offer() } else { Vec::new() },
             answer_timeout: self.connect_timeout,
             topic_alias_max: u16::MAX,
             ..ClientConfig::default()
@@ -194,6 +199,35 @@ impl MqttClient {
         self.send(Topic::new(topic)?, payload.into(), Properties::default(), qos, retain).await
     }
 
+    /// Publishes a topic's value as [`MqttClient::publish`] does; over the wire goes what changed since the last one, where
+    /// [`MqttOptions::deltas`] asked for that and the server takes it (docs/delta.md, Publishers). What the server cannot
+    /// apply is sent again, whole, unless a newer value of the topic has gone out: that is an error of this call then.
+    ///
+    /// # Errors
+    /// As with `publish`.
+    pub async fn publish_value(
+        &self,
+        topic: &str,
+        value: impl Into<Bytes>,
+        qos: Qos,
+        retain: bool,
+    ) -> Result<ReasonCode, MqttError> {
+        let (answer, answered) = oneshot::channel();
+        let (topic, value) = (Topic::new(topic)?, value.into());
+        self.ask(Command::PublishValue { topic, value, qos, retain, answer }).await?;
+        outcome(answered.await.map_err(|_| MqttError::Closed)??)
+    }
+
+    /// How many values went out whole, as what changed, and were refused as that, by now.
+    ///
+    /// # Errors
+    /// The client is gone.
+    pub async fn sender_stats(&self) -> Result<SenderStats, MqttError> {
+        let (answer, answered) = oneshot::channel();
+        self.ask(Command::Stats { answer }).await?;
+        answered.await.map_err(|_| MqttError::Closed)
+    }
+
     async fn send(
         &self,
         topic: Topic,
@@ -204,13 +238,7 @@ impl MqttClient {
     ) -> Result<ReasonCode, MqttError> {
         let (answer, answered) = oneshot::channel();
         self.ask(Command::Publish { topic, payload, properties, qos, retain, answer }).await?;
-        match answered.await.map_err(|_| MqttError::Closed)?? {
-            PublishOutcome::Answered(reason) if reason.is_error() => Err(MqttError::Rejected(reason)),
-            PublishOutcome::Answered(reason) => Ok(reason),
-            PublishOutcome::Unknown => Err(MqttError::Unknown),
-            PublishOutcome::Dropped | PublishOutcome::Expired => Err(MqttError::Full),
-            PublishOutcome::TooLarge => Err(MqttError::TooLarge),
-        }
+        outcome(answered.await.map_err(|_| MqttError::Closed)??)
     }
 
     /// Publishes a request at QoS 1 with a response topic and correlation data, and returns the first answer.
@@ -255,6 +283,16 @@ impl MqttClient {
 
     async fn ask(&self, command: Command) -> Result<(), MqttError> {
         self.commands.send(command).await.map_err(|_| MqttError::Closed)
+    }
+}
+
+fn outcome(outcome: PublishOutcome) -> Result<ReasonCode, MqttError> {
+    match outcome {
+        PublishOutcome::Answered(reason) if reason.is_error() => Err(MqttError::Rejected(reason)),
+        PublishOutcome::Answered(reason) => Ok(reason),
+        PublishOutcome::Unknown => Err(MqttError::Unknown),
+        PublishOutcome::Dropped | PublishOutcome::Expired => Err(MqttError::Full),
+        PublishOutcome::TooLarge => Err(MqttError::TooLarge),
     }
 }
 

@@ -14,6 +14,10 @@ pub struct BusCounters {
     pub published: u64,
     /// Octets of their payloads.
     pub published_octets: u64,
+    /// Of these, messages that said what changed, and were taken for the value that came of it.
+    pub published_deltas: u64,
+    /// Messages that said what changed of something else than was held of their publisher.
+    pub deltas_refused: u64,
     /// MQTT packets that clients sent; of clients that have gone, and in `Bus::counters` of those that are here too.
     pub packets_in: u64,
     /// Messages of clients that were not taken.

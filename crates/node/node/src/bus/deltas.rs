@@ -106,6 +106,17 @@ impl Deltas {
         Some((set, words))
     }
 
+    /// What of a publisher's offer is taken; none where nothing is.
+    #[must_use]
+    pub fn takes(&self, offer: &str) -> Option<String> {
+        self.codecs.offer(self.codecs.agree(offer))
+    }
+
+    /// The codecs.
+    pub const fn codecs_mut(&mut self) -> &mut Codecs {
+        &mut self.codecs
+    }
+
     /// A client that takes these codecs, and these topic aliases. It was told nothing yet.
     #[must_use]
     pub fn follow(&mut self, accepts: CodecSet, aliases: RangeInclusive<u16>) -> Follower {
@@ -276,8 +287,8 @@ pub fn marked(properties: &Properties) -> Properties {
     properties.with(&Property::UserProperty((Text::truncated(PROPERTY), Text::truncated(MARK))))
 }
 
-/// Whether a message of a client says that its payload is one of docs/delta.md, which a node does not take: subscribers
-/// would believe it.
+/// Whether a message of a client says that its payload is one of docs/delta.md. Nobody else is to see that: subscribers would
+/// believe it.
 #[must_use]
 pub fn is_marked(properties: &Properties) -> bool {
     properties.user_properties().any(|(name, _)| *name == *PROPERTY)

@@ -24,6 +24,7 @@ mod handle;
 mod kept;
 mod lag;
 mod live;
+mod publishers;
 mod pump;
 mod put;
 mod receipts;

@@ -225,6 +225,10 @@ fn bus_metrics(e: &mut Exposition, seen: &Seen) {
     e.counter("tieline_mqtt_dropped_total", "QoS 0 messages dropped: a client's queue was full.", counters.dropped);
     e.counter("tieline_mqtt_published_total", "Messages that clients published.", counters.published);
     e.counter("tieline_mqtt_publish_refused_total", "Messages of clients not taken.", counters.publish_refused);
+    let deltas = "Messages of clients that said what changed.";
+    e.counter("tieline_mqtt_published_deltas_total", deltas, counters.published_deltas);
+    let refused = "Messages that said what changed of something that the node does not hold.";
+    e.counter("tieline_mqtt_deltas_refused_total", refused, counters.deltas_refused);
     e.counter("tieline_topics_unmet_total", "Updates not taken: a condition was not met.", counters.unmet);
     e.counter("tieline_topics_told_anew_total", "Watchers of topics told all anew.", counters.told_anew);
     e.counter("tieline_topics_misfits_total", "Messages not taken: a wrong payload.", counters.misfits);

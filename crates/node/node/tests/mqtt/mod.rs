@@ -5,6 +5,7 @@ mod declared;
 mod groups;
 mod kept;
 mod peer;
+mod publishers;
 mod reasons;
 mod retained;
 mod selectors;

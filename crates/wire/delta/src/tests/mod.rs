@@ -3,6 +3,8 @@
 mod codecs;
 mod offer;
 pub(crate) mod points;
+#[cfg(feature = "hunk")]
+mod publisher;
 mod receiver;
 mod stream;
 #[cfg(feature = "hunk")]

@@ -1,5 +1,6 @@
 //! `vectors/delta`: what a sender says is in `sent.txt` and `zstd.txt`, octets that a script of its own made from
-//! docs/delta.md are in `hand.txt`. Every implementation decodes all of them.
+//! docs/delta.md are in `hand.txt`. What a publisher says of values is in `published.txt`. Every implementation decodes all of
+//! them, and its own publisher says something that comes to the values of the last.
 //!
 //! `== name` starts a receiver of values up to 4,096 octets; `<` is a payload, `>` what comes of it.
 
@@ -84,6 +85,29 @@ fn what_a_sender_says_decodes_and_is_what_it_says() {
     assert!(sent() == file("sent.txt"), "a sender says something else than in sent.txt");
 }
 
+#[test]
+fn what_a_publisher_says_is_taken_by_a_server() {
+    if std::env::var_os("TIELINE_VECTORS").is_some() {
+        std::fs::write(path("published.txt"), published()).unwrap();
+    }
+    check("published.txt");
+    assert!(published() == file("published.txt"), "a publisher says something else than in published.txt");
+    let limits = IntakeLimits { topics_max: 9, octets_max: 1 << 16, value_octets_max: VALUE_OCTETS_MAX };
+    let (mut codecs, mut topic, mut told) = (Codecs::built_in(), 0, None);
+    let mut intake = Intake::new(limits);
+    for line in file("published.txt").lines() {
+        topic += usize::from(line.starts_with("=="));
+        let topic = tieline_core::Topic::new(&topic.to_string()).unwrap();
+        if let Some(payload) = line.strip_prefix('<') {
+            told = Some(intake.take(&topic, &octets(payload), false, &mut codecs).unwrap());
+        } else if let Some(value) = line.strip_prefix("> octets ") {
+            let mut text = String::new();
+            tieline_core::json_string(core::str::from_utf8(told.as_ref().unwrap()).unwrap(), &mut text);
+            assert_eq!(text, value);
+        }
+    }
+}
+
 #[cfg(feature = "zstd")]
 #[test]
 fn zstandard_decodes() {
@@ -122,6 +146,39 @@ fn sent() -> String {
     text.push_str(&say("JSON, to one that takes every fourth", 20, 4, h, &documents(40)));
     text.push_str(&say("from a point to octets and back", 1, 1, p.with(h), &forms()));
     decode(&text)
+}
+
+fn published() -> String {
+    let mut text = String::from(
+        "# What a publisher of crates/wire/delta says, marked. `<` a payload, `>` the value that the server makes of it.\n",
+    );
+    for (name, values) in
+        [("a number and a time, then lengths", documents(40)), ("anew, the same, shorter, longer", turns())]
+    {
+        let mut sender = Sender::new(Codecs::built_in(), SenderLimits::default());
+        sender.handle_connack(Some("hunk"));
+        text.push_str(&format!("\n== {name}\n"));
+        for value in values {
+            let saying = sender.say(&tieline_core::Topic::new("a").unwrap(), &value, (), true);
+            assert!(saying.is_marked);
+            let hex: Vec<_> = saying.payload.iter().map(|octet| format!("{octet:02X}")).collect();
+            text.push_str(&format!("< {}\n", hex.join(" ")));
+        }
+    }
+    decode(&text)
+}
+
+fn turns() -> Vec<Body> {
+    let text = |turn: usize| match turn % 8 {
+        0 | 1 => format!("breaker 1 open, breaker 2 closed, turn {:04}", turn / 8),
+        2 => format!("breaker 1 closed, breaker 2 closed, turn {:04}", turn / 8),
+        3 => format!("{turn:04} nothing of what was said before"),
+        4 => format!("{turn:04} nothing of what was said before, and more"),
+        5 => format!("{turn:04} nothing of what was before, and more"),
+        6 => "x".repeat(turn + 20),
+        _ => "x".repeat(turn * 2 + 20),
+    };
+    (0..40).map(|turn| Body::Opaque(text(turn).into())).collect()
 }
 
 #[cfg(feature = "zstd")]

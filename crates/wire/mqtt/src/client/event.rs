@@ -23,6 +23,8 @@ pub struct ClientConfig {
     pub user_name: Option<Text>,
     /// The password or another credential.
     pub password: Option<Binary>,
+    /// User properties of CONNECT; 5.0 only.
+    pub user_properties: Vec<(Text, Text)>,
     /// What the server publishes when this client is gone without a word.
     pub will: Option<Will>,
     /// Time from the transport to CONNACK, and from PINGREQ to any packet.
@@ -51,6 +53,7 @@ impl Default for ClientConfig {
             keep_alive_s: 30,
             user_name: None,
             password: None,
+            user_properties: Vec::new(),
             will: None,
             answer_timeout: Duration::from_secs(10),
             packet_octets_max: 16_777_216,

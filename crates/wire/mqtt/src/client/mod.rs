@@ -191,6 +191,7 @@ impl ClientSession {
             properties.extend(NonZeroU16::new(config.receive_max).map(Property::ReceiveMaximum));
             properties.extend(NonZeroU32::new(config.packet_octets_max).map(Property::MaximumPacketSize));
             properties.push(Property::TopicAliasMaximum(config.topic_alias_max));
+            properties.extend(config.user_properties.iter().cloned().map(Property::UserProperty));
         }
         let connect = Connect {
             version: config.version,

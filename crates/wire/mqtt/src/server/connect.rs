@@ -23,6 +23,8 @@ pub struct Accept {
     pub authentication_data: Option<Binary>,
     /// What the client may make response topics from; told where it asked ([MQTT-3.1.2-28]).
     pub response_information: Option<Text>,
+    /// A user property of CONNACK, told where the client takes a packet with it ([MQTT-3.2.2-20]).
+    pub agreed: Option<(Text, Text)>,
 }
 
 impl ServerSession {
@@ -103,8 +105,10 @@ impl ServerSession {
         if self.phase != Phase::Deciding {
             return false;
         }
-        let connack =
-            Packet::Connack(Connack { session_present, reason, properties: self.connack_properties(&options) });
+        let properties = self.connack_properties(&options);
+        let connack = |properties| Packet::Connack(Connack { session_present, reason, properties });
+        let agreed = options.agreed.map(|pair| connack(properties.with(&Property::UserProperty(pair))));
+        let connack = agreed.filter(|connack| self.fits(connack)).unwrap_or_else(|| connack(properties));
         // [MQTT-3.1.2-24]: a client that takes no CONNACK can be told nothing.
         if !self.fits(&connack) {
             self.close();

@@ -223,6 +223,17 @@ fn no_packet_is_longer_than_the_client_takes() {
 }
 
 #[test]
+fn a_user_property_of_connack_is_left_out_where_it_does_not_fit() {
+    // [MQTT-3.2.2-20]
+    for (properties, told) in [("", true), ("27 00000060", true), ("27 00000030", false)] {
+        let pair = (Text::new(&"k".repeat(20)).unwrap(), Text::new(&"v".repeat(20)).unwrap());
+        let (_, sent) = Bench::open(properties, Accept { agreed: Some(pair), ..Accept::default() });
+        let [Packet::Connack(connack)] = &sent[..] else { panic!("{sent:?}") };
+        assert_eq!(connack.properties.user_properties().count(), usize::from(told), "{properties}");
+    }
+}
+
+#[test]
 fn qos_0_and_answers_do_not_wait_for_the_window() {
     // Receive maximum 1: [MQTT-3.3.4-9], [MQTT-3.3.4-10], [MQTT-4.9.0-1] to [MQTT-4.9.0-3].
     let (mut bench, _) = Bench::open("21 0001", Accept::default());

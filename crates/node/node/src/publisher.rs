@@ -1,0 +1,85 @@
+//! A client that may send what changed of its topics (docs/delta.md, Publishers).
+
+use crate::bus::{SharedBus, is_marked};
+use crate::why;
+use tieline_core::{Instant, Topic};
+use tieline_delta::{Intake, IntakeLimits, PROPERTY, RESYNC_TOPIC, is_mark};
+use tieline_mqtt::{Delivery, Message, Properties, Property, PublishRequest, Qos, Text};
+
+/// Topics of one client whose values are held for its next deltas.
+const TOPICS_MAX: usize = 65_536;
+
+/// What a client said of its topics, where it may send what changed.
+#[derive(Debug)]
+pub struct Publisher {
+    limits: IntakeLimits,
+    intake: Option<Box<Intake>>,
+    /// A topic whose whole value is to be asked for.
+    asked: Option<Topic>,
+}
+
+impl Publisher {
+    /// A client that has agreed on nothing: `octets_max` for all that will be held of it, `value_octets_max` for one value.
+    #[must_use]
+    pub const fn new(octets_max: usize, value_octets_max: usize) -> Self {
+        let limits = IntakeLimits { topics_max: TOPICS_MAX, octets_max, value_octets_max };
+        Self { limits, intake: None, asked: None }
+    }
+
+    /// Takes what CONNECT asks for, and gives the user property of CONNACK.
+    pub fn agree(&mut self, bus: &SharedBus, properties: &Properties) -> Option<(Text, Text)> {
+        let (_, offer) = properties.user_properties().find(|(name, _)| **name == *PROPERTY)?;
+        let taken = bus.borrow().takes_deltas(&offer)?;
+        self.intake = Some(Box::new(Intake::new(self.limits)));
+        Some((Text::truncated(PROPERTY), Text::truncated(&taken)))
+    }
+
+    /// The topic of a message that this client marked.
+    #[must_use]
+    pub fn marked(&self, message: &Message) -> Option<Topic> {
+        (self.intake.is_some() && is_marked(&message.properties)).then(|| message.topic.clone())
+    }
+
+    /// Octets that a message counts for: what its topic's value may come to.
+    #[must_use]
+    pub fn octets(&self, message: &Message) -> usize {
+        let base = self.intake.as_ref().map_or(0, |intake| intake.base_octets(&message.topic));
+        let base = if base > 0 && is_marked(&message.properties) { base } else { 0 };
+        message.topic.len() + message.payload.len() + base
+    }
+
+    /// A message as it would have come whole.
+    ///
+    /// # Errors
+    /// It says no value; the words are for the client.
+    pub fn rebuild(&mut self, bus: &SharedBus, mut request: PublishRequest) -> Result<PublishRequest, String> {
+        let PublishRequest { message, dup, .. } = &mut request;
+        if message.properties.is_empty() || !is_marked(&message.properties) {
+            return Ok(request);
+        }
+        let is_ours = message.properties.user_properties().any(|(name, value)| is_mark(&name, &value));
+        let Some(intake) = self.intake.as_mut().filter(|_| is_ours) else { return Err(why::MARKED.to_owned()) };
+        match bus.borrow_mut().rebuild(intake, &message.topic, &message.payload, *dup) {
+            Ok(value) => message.payload = value,
+            Err(refusal) => {
+                self.asked = refusal.is_to_be_asked().then(|| message.topic.clone());
+                return Err(format!("delta: {refusal}"));
+            }
+        }
+        let is_other =
+            |property: &Property| !matches!(property, Property::UserProperty((name, _)) if **name == *PROPERTY);
+        message.properties = message.properties.iter().filter(is_other).collect();
+        Ok(request)
+    }
+
+    /// A marked message was refused. The request for the whole value, where its publisher gets no answer.
+    pub fn refused(&mut self, topic: &Topic, is_answered: bool, received: Instant) -> Option<Delivery> {
+        if let Some(intake) = &mut self.intake {
+            intake.forget(topic);
+        }
+        let asked = self.asked.take().filter(|_| !is_answered)?;
+        let to = Topic::new(RESYNC_TOPIC).ok()?;
+        let message = Message::new(to, asked.as_str().as_bytes().to_vec(), received).into();
+        Some(Delivery { message, qos: Qos::AtMostOnce, retain: false, subscription_ids: Vec::new() })
+    }
+}

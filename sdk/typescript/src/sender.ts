@@ -1,0 +1,161 @@
+/** A publisher's side of a connection: which values go as what changed, and which are to be sent again, whole. */
+
+import { hunkOf } from "./codecs.js";
+import { crc32 } from "./octets.js";
+
+const HUNK = 3;
+const SAME = 5;
+/** What is shorter than a mark goes as it is; so does what clears a topic. */
+const VALUE_OCTETS_MIN = 16;
+/** Refusals that follow one another closely make a topic's values go plain for a while: 2^(n-1) - 1 of them. */
+const PAUSE_MAX = 7;
+const CALM = 256;
+const OVERHEAD_OCTETS = 128;
+
+/** How a value goes out: the payload, whether it has the user property `PROPERTY`: `MARK`, and its number. */
+export interface Saying {
+  readonly payload: Uint8Array;
+  readonly marked: boolean;
+  readonly isDelta: boolean;
+  readonly number: number;
+}
+
+/** What a sender holds at most; what came first goes first. */
+export interface SenderLimits {
+  readonly topicsMax?: number;
+  readonly octetsMax?: number;
+}
+
+interface Said<How> {
+  /** What the server holds of this connection, if anything. */
+  base: Uint8Array | undefined;
+  began: number;
+  revision: number;
+  value: Uint8Array;
+  how: How;
+  number: number;
+  pause: number;
+  refusals: number;
+  calm: number;
+}
+
+/** One connection's sender; it does no I/O. `How` is what its owner needs to publish a topic's value once more. */
+export class Sender<How> {
+  readonly stats = { values: 0, deltas: 0, refused: 0 };
+  private readonly topics = new Map<string, Said<How>>();
+  private readonly topicsMax: number;
+  private readonly octetsMax: number;
+  private octets = 0;
+  private number = 0;
+  private takesHunks = false;
+
+  constructor(limits: SenderLimits = {}) {
+    this.topicsMax = limits.topicsMax ?? 65_536;
+    this.octetsMax = limits.octetsMax ?? 16 << 20;
+  }
+
+  /** The value of the user property for CONNECT. */
+  get offer(): string {
+    return "hunk";
+  }
+
+  /** The server let the client in, with this user property or without: whether deltas will be sent. */
+  handleConnack(answer: string | undefined): boolean {
+    this.handleDisconnect();
+    this.takesHunks = (answer ?? "").split(",").some((name) => name.trim() === "hunk");
+    return this.takesHunks;
+  }
+
+  /** What the server held ends with the connection. */
+  handleDisconnect(): void {
+    this.takesHunks = false;
+    for (const said of this.topics.values()) said.base = undefined;
+  }
+
+  /**
+   * How a topic's next value goes out. `mayMark` where it will go over this connection, in its turn: not while the connection
+   * is away, and not while marked messages of an older connection, or of another QoS, are not answered.
+   */
+  say(topic: string, value: Uint8Array, how: How, mayMark = true): Saying {
+    this.number += 1;
+    const { number } = this;
+    let said = this.topics.get(topic);
+    if (!this.takesHunks && !said) {
+      this.stats.values += 1;
+      return { payload: value, marked: false, isDelta: false, number };
+    }
+    const fresh = { base: undefined, began: 0, revision: 0, value: new Uint8Array(), how, number, pause: 0, refusals: 0, calm: 0 };
+    said ??= fresh;
+    said.number = number;
+    said.how = how;
+    said.calm += 1;
+    const isValue = value.length >= VALUE_OCTETS_MIN && !topic.startsWith("$");
+    const marked = mayMark && this.takesHunks && said.pause === 0 && isValue;
+    said.pause = Math.max(said.pause - 1, 0);
+    this.hold(topic, said, value);
+    const payload = marked ? next(said) : value;
+    const isDelta = marked && (payload[0] ?? 0) >> 5 > 1;
+    this.stats[isDelta ? "deltas" : "values"] += 1;
+    return { payload, marked, isDelta, number };
+  }
+
+  /**
+   * The server refused a marked message: the one with this number, or an unknown one. What to publish once more: the
+   * topic's last value and how, unless a newer one than the one refused has gone out.
+   */
+  handleRefused(topic: string, number?: number): { value: Uint8Array; how: How } | undefined {
+    this.stats.refused += 1;
+    const said = this.topics.get(topic);
+    if (!said) return undefined;
+    if (said.base && (number === undefined || number >= said.began)) {
+      said.base = undefined;
+      said.refusals = said.calm > CALM ? 1 : Math.min(said.refusals + 1, PAUSE_MAX);
+      said.pause = 2 ** (said.refusals - 1) - 1;
+      said.calm = 0;
+    }
+    return number === undefined || number === said.number ? { value: said.value, how: said.how } : undefined;
+  }
+
+  private hold(topic: string, said: Said<How>, value: Uint8Array): void {
+    if (!this.topics.has(topic)) this.octets += topic.length + OVERHEAD_OCTETS;
+    this.octets += value.length - said.value.length;
+    // The application may use its memory again.
+    said.value = new Uint8Array(value);
+    this.topics.set(topic, said);
+    for (const [first, { value: gone }] of this.topics) {
+      if (this.topics.size <= this.topicsMax && this.octets <= this.octetsMax) return;
+      this.octets -= first.length + OVERHEAD_OCTETS + gone.length;
+      this.topics.delete(first);
+    }
+  }
+}
+
+/** The payload that leads to the value. */
+function next(said: Said<unknown>): Uint8Array {
+  const { base, value } = said;
+  const held = said.revision % 32;
+  said.base = value;
+  said.revision += 1;
+  if (base) {
+    const crc: number[] = [];
+    if (said.revision % 32 === 0) {
+      const sum = crc32(value);
+      for (let shift = 0; shift < 32; shift += 8) crc.push((sum >>> shift) & 0xff);
+    }
+    if (base.length === value.length && base.every((octet, at) => octet === value[at])) {
+      return Uint8Array.from([(SAME << 5) | held, ...crc]);
+    }
+    const delta = hunkOf(base, value);
+    if (delta.length <= value.length / 2) return joined([(HUNK << 5) | held, ...crc], delta);
+  } else {
+    said.began = said.number;
+  }
+  return joined([said.revision % 32], value);
+}
+
+function joined(head: readonly number[], rest: ArrayLike<number>): Uint8Array {
+  const octets = new Uint8Array(head.length + rest.length);
+  octets.set(head);
+  octets.set(rest, head.length);
+  return octets;
+}
