@@ -13,7 +13,7 @@ use std::time::Duration;
 use tieline_core::{Filter, Now, Topic};
 use tieline_delta::{Event, Receiver, SenderStats};
 use tieline_mqtt::{
-    Binary, ClientConfig, ClientEnd, ClientEvent, ClientSession, Message, PacketId, Properties, Property,
+    Binary, ClientConfig, ClientEnd, ClientEvent, ClientSession, Connected, Message, PacketId, Properties, Property,
     PublishOutcome, Qos, ReasonCode, Received, SubscriptionId, SubscriptionOptions, Text,
 };
 use tieline_net::{Closed, Limits, Owner, Session, Shard, Target, keep_connected};
@@ -119,6 +119,8 @@ struct Route {
     qos: Qos,
     /// SUBSCRIBE under way.
     packet_id: Option<PacketId>,
+    /// The server has granted it.
+    is_granted: bool,
     answer: Option<Answer<()>>,
     to: Destination,
 }
@@ -211,7 +213,7 @@ impl Desk {
     fn route(&mut self, session: &Client, filter: Filter, qos: Qos, to: Destination, answer: Option<Answer<()>>) {
         self.next_route = self.next_route % 268_435_455 + 1;
         let Some(id) = SubscriptionId::new(self.next_route) else { return };
-        let mut route = Route { id, filter, qos, packet_id: None, answer, to };
+        let mut route = Route { id, filter, qos, packet_id: None, is_granted: false, answer, to };
         if matches!(route.to, Destination::Values { .. }) && self.deltas.is_none() {
             self.deltas = Some(Box::new(deltas::receiver()));
         }
@@ -229,15 +231,17 @@ impl Desk {
         }
     }
 
-    fn connected(&mut self, session: &Client, properties: &Properties) {
-        self.outbox.connected(properties);
+    fn connected(&mut self, session: &Client, connected: &Connected) {
+        self.outbox.connected(&connected.properties);
         if let Some(ready) = self.ready.take() {
             let _ = ready.send(Ok(()));
         } else {
             tracing::info!("connected again");
         }
         self.state.send_replace(true);
-        self.routes.iter_mut().for_each(|route| route.subscribe(session));
+        // A session that goes on has its subscriptions. To make them again would bring last values that have come already.
+        let is_gone = |route: &&mut Route| !connected.session_present || !route.outlives();
+        self.routes.iter_mut().filter(is_gone).for_each(|route| route.subscribe(session));
     }
 
     /// Nothing came of the first connection.
@@ -251,6 +255,7 @@ impl Desk {
         let Some(at) = self.routes.iter().position(|r| r.packet_id == Some(packet_id)) else { return };
         let Some(route) = self.routes.get_mut(at) else { return };
         route.packet_id = None;
+        route.is_granted = true;
         let refused = reasons.iter().copied().find(|r| r.is_error());
         if let (Destination::Values { .. }, Some(receiver), None) = (&route.to, &mut self.deltas, refused) {
             receiver.handle_suback(&route.filter, deltas::answer(properties).as_deref());
@@ -386,6 +391,11 @@ fn is_full<T>(error: TrySendError<T>) -> bool {
 }
 
 impl Route {
+    /// Whether a session that goes on over another connection has it. Deltas end with the connection.
+    const fn outlives(&self) -> bool {
+        self.is_granted && !matches!(self.to, Destination::Values { .. })
+    }
+
     /// Asks for the messages; without a connection, that is for [`Desk::connected`] to do.
     fn subscribe(&mut self, session: &Client) {
         let options = SubscriptionOptions { qos: self.qos, ..SubscriptionOptions::default() };
@@ -414,7 +424,7 @@ impl Owner<ClientSession> for Front {
     fn event(&mut self, session: &Client, _: Now, event: ClientEvent) {
         let mut desk = self.0.borrow_mut();
         match event {
-            ClientEvent::Connected(connected) => desk.connected(session, &connected.properties),
+            ClientEvent::Connected(connected) => desk.connected(session, &connected),
             ClientEvent::Refused { reason, text } => {
                 tracing::warn!(%reason, text, "the server refuses the connection");
                 desk.failed(MqttError::Refused(reason, text));

@@ -137,7 +137,8 @@ pub struct Received {
 /// What became of a published message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PublishOutcome {
-    /// Written, for QoS 0; for QoS 1 and 2 the server's answer, which may be an error.
+    /// Written, for QoS 0; for QoS 1 and 2 the server's answer, which may be an error. What the server said in CONNACK that
+    /// it does not take (a QoS, RETAIN) is not sent, and this is the reason.
     Answered(ReasonCode),
     /// The connection and the session were lost before the answer: it may have arrived or not.
     Unknown,

@@ -13,7 +13,7 @@ mod receive;
 
 pub use event::{ClientConfig, ClientEnd, ClientEvent, Connected, PublishOutcome, Received};
 
-use crate::flow::{Completion, Incoming, Outgoing, OutgoingLimits, Polled};
+use crate::flow::{Allowed, Completion, Incoming, Outgoing, OutgoingLimits, Polled};
 use crate::message::Aliases;
 use crate::{Connect, Decoder, DeliverError, Delivery, Disconnect, Message, Packet, PacketId, Properties, Property};
 use crate::{Qos, ReasonCode, Subscribe, SubscriptionFilter, SubscriptionId, SubscriptionOptions, Text, Unsubscribe};
@@ -46,6 +46,8 @@ pub struct ClientSession {
     next_token: u64,
     /// Octets of the largest packet that the server takes.
     peer_octets_max: u32,
+    /// What it takes of messages.
+    allowed: Allowed,
     keep_alive_s: u16,
     last_sent: Instant,
     /// PINGREQ was sent, nothing came since: until when.
@@ -77,6 +79,7 @@ impl ClientSession {
             aliases: Aliases::default(),
             next_token: 0,
             peer_octets_max: u32::MAX,
+            allowed: Allowed::ALL,
             last_sent: Instant::ZERO,
             ping_deadline: None,
             dropped_full: 0,
@@ -251,6 +254,7 @@ impl ClientSession {
             Polled::Sent { .. } => return true,
             Polled::Expired { token } => (token, PublishOutcome::Expired),
             Polled::TooLarge { token } => (token, PublishOutcome::TooLarge),
+            Polled::Refused { token, reason } => (token, PublishOutcome::Answered(reason)),
         };
         self.events.push_back(ClientEvent::Published { token, outcome });
         true
@@ -276,7 +280,7 @@ impl Machine for ClientSession {
         self.phase = Phase::Idle;
         self.control = Vec::new();
         self.decoder.reset();
-        self.incoming.disconnect();
+        self.incoming.disconnect_handing_over();
         self.outgoing.disconnect();
         let kept = !self.config.clean_start;
         if !kept {
@@ -330,7 +334,7 @@ impl Machine for ClientSession {
         out.append(&mut core::mem::take(&mut self.control));
         while self.is_open() && out.len() - start < TRANSMIT_OCTETS && self.events.len() < EVENTS_MAX {
             let octets_max = self.peer_octets_max.min(octets::VARIABLE_MAX);
-            let polled = self.outgoing.poll(self.config.version, now.mono, octets_max, None, out);
+            let polled = self.outgoing.poll(self.config.version, now.mono, (octets_max, self.allowed), None, out);
             if !self.polled(polled) {
                 break;
             }
@@ -343,10 +347,11 @@ impl Machine for ClientSession {
 
     fn poll_event(&mut self) -> Option<ClientEvent> {
         let event = self.events.pop_front()?;
-        if let ClientEvent::Message(Received { packet_id: Some(packet_id), .. }) = &event
-            && self.is_open()
-        {
-            self.incoming.acknowledge(self.config.version, *packet_id, ReasonCode::Success, "", &mut self.control);
+        if let ClientEvent::Message(Received { packet_id: Some(packet_id), .. }) = &event {
+            // Without a connection the server sends it again, and is answered then ([MQTT-4.3.3-10]).
+            let mut unsent = Vec::new();
+            let out = if self.is_open() { &mut self.control } else { &mut unsent };
+            self.incoming.acknowledge(self.config.version, *packet_id, ReasonCode::Success, "", out);
         }
         Some(event)
     }

@@ -1,9 +1,9 @@
 //! Packets of the server.
 
 use super::{ClientEnd, ClientEvent, ClientSession, Connected, Phase, Received};
-use crate::flow::Arrival;
+use crate::flow::{Allowed, Arrival};
 use crate::message::{Broken, travels, wrong};
-use crate::{Ack, Connack, Frame, Message, Packet, Property, Publish, ReasonCode, Version};
+use crate::{Ack, Connack, Frame, Message, Packet, Property, Publish, Qos, ReasonCode, Version};
 use alloc::borrow::ToOwned;
 use alloc::string::ToString;
 use core::num::{NonZeroU16, NonZeroU32};
@@ -45,6 +45,14 @@ impl ClientSession {
         }
         self.phase = Phase::Open;
         self.peer_octets_max = properties.packet_octets_max().map_or(u32::MAX, NonZeroU32::get);
+        self.allowed = Allowed {
+            qos_max: match properties.qos1_max() {
+                None => Qos::ExactlyOnce,
+                Some(true) => Qos::AtLeastOnce,
+                Some(false) => Qos::AtMostOnce,
+            },
+            retain: properties.retain_available().unwrap_or(true),
+        };
         self.keep_alive_s = properties.server_keep_alive_s().unwrap_or(self.config.keep_alive_s);
         let window = properties.receive_max().map_or(u16::MAX, NonZeroU16::get);
         self.outgoing.open(window.min(self.config.in_flight_max).max(1));

@@ -130,4 +130,11 @@ impl Incoming {
     pub(crate) fn disconnect(&mut self) {
         self.waiting = VecDeque::new();
     }
+
+    /// The same where the owner takes all that came, later: a QoS 2 message that comes again is the one that it has, or
+    /// will have.
+    pub(crate) fn disconnect_handing_over(&mut self) {
+        self.waiting.retain(|waiting| waiting.qos == Qos::ExactlyOnce);
+        rest(&mut self.waiting);
+    }
 }

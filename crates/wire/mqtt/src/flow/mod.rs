@@ -6,7 +6,7 @@ mod outgoing;
 
 pub(crate) use incoming::{Arrival, Incoming};
 pub use notes::Note;
-pub(crate) use outgoing::{Completion, Outgoing, OutgoingLimits, Polled};
+pub(crate) use outgoing::{Allowed, Completion, Outgoing, OutgoingLimits, Polled};
 
 use crate::{Ack, Packet, PacketId, Property, ReasonCode, Text, Version};
 use alloc::collections::VecDeque;

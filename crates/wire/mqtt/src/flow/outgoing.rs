@@ -84,6 +84,28 @@ pub(crate) enum Polled {
     Expired { token: u64 },
     /// Dropped: larger than the peer takes ([MQTT-3.1.2-25]).
     TooLarge { token: u64 },
+    /// Dropped: the peer said that it takes no such messages.
+    Refused { token: u64, reason: ReasonCode },
+}
+
+/// What the peer takes of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Allowed {
+    pub(crate) qos_max: Qos,
+    pub(crate) retain: bool,
+}
+
+impl Allowed {
+    /// Everything, as servers may send.
+    pub(crate) const ALL: Self = Self { qos_max: Qos::ExactlyOnce, retain: true };
+
+    /// Why a message may not go ([MQTT-3.2.2-11], [MQTT-3.2.2-14]); none where it may.
+    fn refuses(self, delivery: &Delivery) -> Option<ReasonCode> {
+        if delivery.qos > self.qos_max {
+            return Some(ReasonCode::QosNotSupported);
+        }
+        (delivery.retain && !self.retain).then_some(ReasonCode::RetainNotSupported)
+    }
 }
 
 impl Outgoing {
@@ -214,7 +236,7 @@ impl Outgoing {
         &mut self,
         version: Version,
         now: Instant,
-        octets_max: u32,
+        (octets_max, allowed): (u32, Allowed),
         aliases: Option<&mut Numbered>,
         out: &mut Vec<u8>,
     ) -> Polled {
@@ -229,6 +251,9 @@ impl Outgoing {
             return Polled::Idle;
         }
         let Some(Pending { delivery, token, noted, again: dup }) = self.take_pending(next) else { return Polled::Idle };
+        if let Some(reason) = allowed.refuses(&delivery) {
+            return Polled::Refused { token, reason };
+        }
         let guarantee = match (qos, packet_id) {
             (Qos::AtMostOnce, _) | (_, None) => Guarantee::AtMostOnce,
             (Qos::AtLeastOnce, Some(packet_id)) => Guarantee::AtLeastOnce { packet_id, dup },
@@ -336,6 +361,9 @@ impl Outgoing {
 
     /// PUBCOMP: the exchange of a QoS 2 message is over.
     pub(crate) fn completed(&mut self, packet_id: PacketId, reason: ReasonCode) -> Option<Completion> {
+        // Section 3.7.2.1: where PUBREL is sent again it may be known no more, which is no error. PUBREC has come.
+        let known_no_more = reason == ReasonCode::PacketIdentifierNotFound;
+        let reason = if known_no_more { ReasonCode::Success } else { reason };
         self.finish(packet_id, |flight| flight.qos == Qos::ExactlyOnce && flight.delivery.is_none(), reason)
     }
 

@@ -30,7 +30,7 @@ pub use event::{
 };
 pub use state::{AwayLimits, SessionState};
 
-use crate::flow::{OutgoingLimits, Polled};
+use crate::flow::{Allowed, OutgoingLimits, Polled};
 use crate::message::{Aliases, Delivery, Numbered};
 use crate::{DecodeError, Decoder, Disconnect, Packet, PacketType, Properties, ReasonCode};
 use crate::{Text, Version};
@@ -380,7 +380,7 @@ impl ServerSession {
             Polled::Idle => return false,
             Polled::Sent { .. } => self.counters.publishes_out += 1,
             Polled::Expired { .. } => self.counters.dropped_expired += 1,
-            Polled::TooLarge { .. } => self.counters.dropped_too_large += 1,
+            Polled::TooLarge { .. } | Polled::Refused { .. } => self.counters.dropped_too_large += 1,
         }
         true
     }
@@ -441,7 +441,7 @@ impl Machine for ServerSession {
             {
                 let (version, octets_max) = (self.link.version, self.link.packet_octets_max);
                 let aliases = self.link.numbered.as_deref_mut();
-                let polled = state.outgoing.poll(version, now.mono, octets_max, aliases, out);
+                let polled = state.outgoing.poll(version, now.mono, (octets_max, Allowed::ALL), aliases, out);
                 if !self.count(polled) {
                     break;
                 }

@@ -135,6 +135,81 @@ fn a_client_keeps_to_the_servers_packet_size() {
 }
 
 #[test]
+fn a_client_keeps_to_the_qos_and_retain_that_the_server_takes() {
+    // [MQTT-3.2.2-11], [MQTT-3.2.2-14]: the properties of CONNACK, and which of QoS 0 to 2 go, plain and retained.
+    let all = [true; 6];
+    for (connack, goes) in [
+        (ACCEPTED, all),
+        ("20 05 00 00 02 24 01", [true, true, true, true, false, false]),
+        ("20 05 00 00 02 24 00", [true, true, false, false, false, false]),
+        ("20 05 00 00 02 25 00", [true, false, true, false, true, false]),
+        ("20 05 00 00 02 25 01", all),
+    ] {
+        let mut client = open(ClientConfig::default(), connack);
+        events(&mut client);
+        for (at, goes) in goes.into_iter().enumerate() {
+            let qos = Qos::from_bits(u8::try_from(at / 2).unwrap()).unwrap();
+            let message = Message::new(Topic::new("t").unwrap(), b"x".as_slice(), Instant::ZERO);
+            let token = client.publish(message, qos, at % 2 == 1).unwrap();
+            assert_eq!(sent(&mut client).len(), usize::from(goes), "{connack} {qos:?}");
+            let is_refused = |event: &ClientEvent| matches!(event, ClientEvent::Published { token: of, outcome: PublishOutcome::Answered(reason) } if *of == token && reason.is_error());
+            assert_eq!(events(&mut client).iter().any(is_refused), !goes, "{connack} {qos:?}");
+        }
+    }
+}
+
+#[test]
+fn a_qos_2_message_that_was_not_looked_at_when_the_connection_broke_comes_once() {
+    // [MQTT-4.3.3-10]: the event is taken before there is another connection, or during it.
+    for before in [true, false] {
+        let config = ClientConfig { clean_start: false, session_expiry_s: 60, ..ClientConfig::default() };
+        let mut client = open(config, ACCEPTED);
+        events(&mut client);
+        give(&mut client, "34 06 0001 61 0007 00");
+        let came = |events: Vec<ClientEvent>| events.iter().filter(|e| matches!(e, ClientEvent::Message(_))).count();
+        client.handle_disconnected(Now::default());
+        let mut count = if before { came(events(&mut client)) } else { 0 };
+        client.handle_connected(Now::default());
+        assert!(matches!(sent(&mut client)[..], [Packet::Connect(_)]));
+        count += came(events(&mut client));
+        give(&mut client, RESUMED);
+        count += came(events(&mut client));
+        give(&mut client, "3c 06 0001 61 0007 00");
+        count += came(events(&mut client));
+        assert_eq!(count, 1);
+        let pubrec = Packet::Pubrec(Ack::new(PacketId::new(7).unwrap(), ReasonCode::Success));
+        assert_eq!(sent(&mut client), [pubrec]);
+        give(&mut client, "62 02 0007");
+        assert!(matches!(sent(&mut client)[..], [Packet::Pubcomp(_)]));
+        // The identifier is free for another message.
+        give(&mut client, "34 06 0001 61 0007 00");
+        assert_eq!(came(events(&mut client)), 1);
+    }
+}
+
+#[test]
+fn an_exchange_that_the_server_has_completed_already_is_no_error() {
+    // Section 3.7.2.1: PUBCOMP was lost, PUBREL comes again, and the identifier is not known any more.
+    let config = ClientConfig { clean_start: false, session_expiry_s: 60, ..ClientConfig::default() };
+    let mut client = open(config, ACCEPTED);
+    let token = publish(&mut client, Qos::ExactlyOnce);
+    assert!(matches!(sent(&mut client)[..], [Packet::Publish(_)]));
+    events(&mut client);
+    give(&mut client, "50 02 0001");
+    assert!(matches!(sent(&mut client)[..], [Packet::Pubrel(_)]));
+    client.handle_disconnected(Now::default());
+    events(&mut client);
+    client.handle_connected(Now::default());
+    sent(&mut client);
+    give(&mut client, RESUMED);
+    assert!(matches!(sent(&mut client)[..], [Packet::Pubrel(_)]));
+    events(&mut client);
+    give(&mut client, "70 03 0001 92");
+    let outcome = PublishOutcome::Answered(ReasonCode::Success);
+    assert_eq!(events(&mut client), [ClientEvent::Published { token, outcome }]);
+}
+
+#[test]
 fn a_client_takes_aliases_up_to_its_maximum() {
     // [MQTT-3.3.2-10], [MQTT-3.3.2-11]: the highest is taken, one more is not.
     let config = || ClientConfig { topic_alias_max: 2, ..ClientConfig::default() };
