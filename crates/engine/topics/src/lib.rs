@@ -96,7 +96,7 @@ pub use list::SubscriberId;
 pub use notices::{Notice, Notices, Watch};
 pub use removal::{Lives, Removal};
 pub use selector::{Selector, SelectorError};
-pub use series::{Event, Keep, Range, Series};
+pub use series::{Event, Keep, Last, Range, Series};
 pub use subscribe::{Options, RetainHandling, Subscribed};
 pub use tree::{Applied, Change, TopicId, Tree, View};
 pub use wish::{Slow, Wish};

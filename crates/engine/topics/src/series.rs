@@ -44,6 +44,15 @@ pub struct Range {
     pub limit: usize,
 }
 
+/// Which of a topic's events a new subscription gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Last {
+    /// So many of the last.
+    Events(usize),
+    /// Those that are not before.
+    Since(Timestamp),
+}
+
 /// The last events of topics.
 #[derive(Debug)]
 pub struct Series {
@@ -100,6 +109,25 @@ impl Series {
         let mut last: Vec<&Event> = events.iter().rev().filter(within).take(range.limit).collect();
         last.reverse();
         last
+    }
+
+    /// The number behind which the events that are asked for begin; none where there are none.
+    #[must_use]
+    pub fn before_last(&self, topic: TopicId, last: Last) -> Option<u64> {
+        let events = self.by_topic.get(&topic)?;
+        let at = match last {
+            Last::Events(count) => events.len().saturating_sub(count),
+            // Clocks are set back: times may not rise with numbers.
+            Last::Since(time) => events.iter().position(|event| event.time >= time)?,
+        };
+        events.get(at).map(|event| event.seq.saturating_sub(1))
+    }
+
+    /// The events of a topic behind a number, oldest first.
+    pub fn behind(&self, topic: TopicId, seq: u64) -> impl Iterator<Item = &Event> {
+        let events = self.by_topic.get(&topic);
+        let at = events.map_or(0, |events| events.partition_point(|event| event.seq <= seq));
+        events.into_iter().flat_map(move |events| events.range(at..))
     }
 
     /// Octets of all events.
@@ -174,6 +202,17 @@ mod tests {
                 let skipped = if first { 0 } else { wanted.len().saturating_sub(range.limit) };
                 let expect: Vec<&Event> = wanted.into_iter().skip(skipped).take(range.limit).collect();
                 prop_assert_eq!(series.range(TopicId(1), &range), expect);
+            }
+            for count in 0..kept.len() + 2 {
+                let first = kept.len().saturating_sub(count);
+                let expect = kept.get(first).map(|event| event.seq - 1);
+                prop_assert_eq!(series.before_last(TopicId(1), Last::Events(count)), expect);
+                let since = Timestamp::from_millis(ms - i64::try_from(count * 10).unwrap());
+                let expect = kept.iter().find(|event| event.time >= since).map(|event| event.seq - 1);
+                prop_assert_eq!(series.before_last(TopicId(1), Last::Since(since)), expect);
+                let seq = u64::try_from(count).unwrap();
+                let expect: Vec<&Event> = kept.iter().copied().filter(|event| event.seq > seq).collect();
+                prop_assert_eq!(series.behind(TopicId(1), seq).collect::<Vec<_>>(), expect);
             }
             prop_assert_eq!(series.octets(), 2 * kept.iter().map(|event| weight(event)).sum::<usize>());
             series.cleared(TopicId(1));

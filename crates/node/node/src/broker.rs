@@ -358,9 +358,10 @@ impl ClientOwner {
 
     fn subscribe(&self, session: &Session<Wire>, now: Now, request: &SubscribeRequest) {
         let Some(seat) = &self.seat else { return };
-        let wished = wishes::read(&request.properties)
-            .and_then(|wish| wishes::selector(&request.properties).map(|selector| (wish, selector)));
-        let (wish, selector) = match wished {
+        let properties = &request.properties;
+        let wished = wishes::read(properties)
+            .and_then(|wish| Ok((wish, wishes::selector(properties)?, wishes::last(properties)?)));
+        let (wish, selector, last) = match wished {
             Ok(wished) => wished,
             Err(words) => {
                 let reasons = vec![ReasonCode::ImplementationSpecificError; request.subscriptions.len()];
@@ -405,7 +406,7 @@ impl ClientOwner {
                     if snapshot || deltas {
                         let anew = deltas.then_some(if snapshot { Anew::Sent } else { Anew::Later });
                         let walk = Snapshot::new(filter.clone()).narrowed(selector.clone());
-                        bus.catch_up(seat.key, walk, options.qos, id, anew);
+                        bus.catch_up(seat.key, walk, options.qos, id, (anew, last));
                     }
                     options.qos.granted()
                 }

@@ -1,12 +1,16 @@
 //! User properties of SUBSCRIBE by which a client says how updates are to come (docs/topics-and-mqtt.md, Slow subscribers).
 
+use tieline_core::Timestamp;
 use tieline_mqtt::Properties;
-use tieline_topics::{Selector, Slow, Wish};
+use tieline_topics::{Last, Selector, Slow, Wish};
 
 const SLOW: &str = "tieline-slow";
 const WINDOW: &str = "tieline-window";
 const THROTTLE: &str = "tieline-throttle";
 const SELECT: &str = "tieline-select";
+const LAST: &str = "tieline-last";
+/// The most events of a topic that a subscription may ask for.
+const LAST_MAX: usize = 1_000_000;
 
 /// What a SUBSCRIBE wishes for all its filters.
 ///
@@ -39,6 +43,21 @@ pub fn selector(properties: &Properties) -> Result<Option<Selector>, String> {
     Selector::new(&text).map(Some).map_err(|error| format!("{SELECT} is {:?}: {error}", &*text))
 }
 
+/// Which events of topics that keep some a SUBSCRIBE asks for.
+///
+/// # Errors
+/// It is neither a number nor a time, or something of the packet does not go with it; the words are for the client.
+pub fn last(properties: &Properties) -> Result<Option<Last>, String> {
+    let Some((_, text)) = properties.user_properties().find(|(name, _)| **name == *LAST) else { return Ok(None) };
+    if properties.user_properties().any(|(name, _)| *name == *tieline_delta::PROPERTY) {
+        return Err(format!("{LAST} does not go with {}: events are sent whole", tieline_delta::PROPERTY));
+    }
+    let events = text.parse().ok().filter(|count| (1..=LAST_MAX).contains(count)).map(Last::Events);
+    let found = events.or_else(|| text.parse::<Timestamp>().ok().map(Last::Since));
+    let expected = format!("expected events from 1 to {LAST_MAX}, or a time, as in 2026-11-20T09:36:00Z");
+    found.map(Some).ok_or_else(|| format!("{LAST} is {:?}, {expected}", &*text))
+}
+
 fn slow(word: &str) -> Result<Slow, String> {
     match word {
         "newest" => Ok(Slow::Newest),
@@ -63,6 +82,24 @@ mod tests {
         let text = |text: &str| Text::new(text).unwrap();
         let properties = pairs.iter().map(|(name, value)| Property::UserProperty((text(name), text(value)))).collect();
         assert_eq!(read(&properties), expect.map_err(str::to_owned), "{pairs:?}");
+    }
+
+    #[test]
+    fn events_are_asked_for_by_number_or_time() {
+        let text = |text: &str| Text::new(text).unwrap();
+        let read = |pairs: &[(&str, &str)]| {
+            last(&pairs.iter().map(|(name, value)| Property::UserProperty((text(name), text(value)))).collect())
+        };
+        assert_eq!(read(&[("other", "x")]), Ok(None));
+        assert_eq!(read(&[(LAST, "10")]), Ok(Some(Last::Events(10))));
+        let time = "2026-11-20T09:36:00Z";
+        assert_eq!(read(&[(LAST, time)]), Ok(Some(Last::Since(time.parse().unwrap()))));
+        for wrong in ["0", "1000001", "-1", "yesterday", ""] {
+            let words = "expected events from 1 to 1000000, or a time, as in 2026-11-20T09:36:00Z";
+            assert_eq!(read(&[(LAST, wrong)]), Err(format!("tieline-last is {wrong:?}, {words}")));
+        }
+        let both = "tieline-last does not go with tieline-delta: events are sent whole";
+        assert_eq!(read(&[(LAST, "10"), ("tieline-delta", "hunk")]), Err(both.to_owned()));
     }
 
     #[test]

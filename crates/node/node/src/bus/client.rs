@@ -12,15 +12,18 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tieline_core::{Now, Topic};
 use tieline_ledger::Kept;
-use tieline_mqtt::{Delivery, Message, PacketId, Qos, ReasonCode, SubscriptionId, Text, Version};
+use tieline_mqtt::{Delivery, Message, PacketId, Property, Qos, ReasonCode, SubscriptionId, Text, Version};
 use tieline_net::Session;
-use tieline_topics::{Snapshot, TopicId, View};
+use tieline_topics::{Event, Last, Series, Snapshot, TopicId, View};
 
 /// Topics of a snapshot that are queued at a time.
 const CHUNK: usize = 256;
 /// A snapshot goes on once fewer octets than this wait for the socket, and fewer messages than half of a queue.
 const RESUME_OCTETS: usize = 64 * 1024;
 const RESUME_MESSAGES: usize = 256;
+/// The user properties that say which event a message is, and when the node got it.
+const SEQ: &str = "tieline-seq";
+const TIME: &str = "tieline-time";
 
 /// One client.
 #[derive(Debug)]
@@ -64,6 +67,10 @@ pub(super) struct Catchup {
     ids: Vec<SubscriptionId>,
     /// What topics that come as deltas begin anew with.
     deltas: Option<Anew>,
+    /// Which events of topics that keep some are sent.
+    last: Option<Last>,
+    /// The topic whose events are being sent, and the number of the last one that was.
+    within: Option<(TopicId, u64)>,
 }
 
 /// How topics that come as deltas begin anew.
@@ -97,8 +104,15 @@ impl Client {
     }
 
     /// The last values that a new subscription selects are due.
-    pub fn catch_up(&mut self, walk: Snapshot, qos: Qos, id: Option<SubscriptionId>, deltas: Option<Anew>) {
-        self.snapshots.push_back(Catchup { walk, qos, ids: id.into_iter().collect(), deltas });
+    pub fn catch_up(
+        &mut self,
+        walk: Snapshot,
+        qos: Qos,
+        id: Option<SubscriptionId>,
+        (deltas, last): (Option<Anew>, Option<Last>),
+    ) {
+        let ids = id.into_iter().collect();
+        self.snapshots.push_back(Catchup { walk, qos, ids, deltas, last, within: None });
     }
 
     /// Whether last values wait to be sent.
@@ -108,8 +122,7 @@ impl Client {
     }
 
     /// Queues last values as far as the client keeps up.
-    pub fn send_snapshots(&mut self, key: usize, source: &mut Source<'_>) {
-        let now = source.now;
+    pub fn send_snapshots(&mut self, key: usize, source: &mut Source<'_>, series: &Series) {
         while let Some(catchup) = self.snapshots.front_mut() {
             let (octets, (pending, in_flight)) = self.session.look(|wire| (wire.waiting_octets(), wire.mqtt.backlog()));
             let is_corked = self.session.look(Wire::is_corked);
@@ -120,11 +133,12 @@ impl Client {
                 self.begin_anew(key, source);
                 continue;
             }
-            let views = source.tree.next(&mut catchup.walk, CHUNK);
-            let may = |view: &&View<'_>| self.badge.as_ref().is_none_or(|badge| badge.may_read(view.topic));
-            let delivery = |view: &View<'_>| catchup.delivery(view, source.retained, now);
-            let deliveries: Vec<Delivery> = views.iter().filter(may).map(delivery).collect();
-            if catchup.walk.is_done() {
+            let badge = self.badge.as_deref();
+            let deliveries = match catchup.last {
+                Some(last) => catchup.events(last, source, series, badge),
+                None => catchup.values(source, badge),
+            };
+            if catchup.walk.is_done() && catchup.within.is_none() {
                 self.snapshots.pop_front();
             }
             self.session.send(|wire, _| {
@@ -235,6 +249,57 @@ impl Catchup {
     /// Whether the topic is to begin anew.
     pub(super) fn renews(&self, topic: &Topic) -> bool {
         self.deltas.is_some() && self.walk.awaits(topic)
+    }
+
+    /// The next last values.
+    fn values(&mut self, source: &mut Source<'_>, badge: Option<&Badge>) -> Vec<Delivery> {
+        let (now, retained) = (source.now, source.retained);
+        let views = source.tree.next(&mut self.walk, CHUNK);
+        let may = views.iter().filter(|view| badge.is_none_or(|badge| badge.may_read(view.topic)));
+        may.map(|view| self.delivery(view, retained, now)).collect()
+    }
+
+    /// The next events of topics that keep some, oldest first, and the next last values of others.
+    fn events(&mut self, last: Last, source: &mut Source<'_>, series: &Series, badge: Option<&Badge>) -> Vec<Delivery> {
+        let (now, retained) = (source.now, source.retained);
+        let mut deliveries = Vec::new();
+        while deliveries.len() < CHUNK {
+            let (id, seq) = match self.within.take() {
+                Some(within) => within,
+                None => {
+                    let Some(view) = source.tree.next(&mut self.walk, 1).pop() else { break };
+                    if badge.is_some_and(|badge| !badge.may_read(view.topic)) {
+                        continue;
+                    }
+                    let Some(seq) = series.before_last(view.id, last) else {
+                        deliveries.push(self.delivery(&view, retained, now));
+                        continue;
+                    };
+                    (view.id, seq)
+                }
+            };
+            // Its value may have gone, and its events with it.
+            let Some(view) = source.tree.view(id) else { continue };
+            let room = CHUNK - deliveries.len();
+            let mut sent = seq;
+            for event in series.behind(id, seq).take(room) {
+                sent = event.seq;
+                deliveries.push(self.event(&view, event, retained, now));
+            }
+            self.within = series.behind(id, sent).next().map(|_| (id, sent));
+        }
+        deliveries
+    }
+
+    /// An event, with its number and its time.
+    fn event(&self, view: &View<'_>, event: &Event, retained: &Retained, now: Now) -> Delivery {
+        let (topic, payload) = (view.topic.clone(), payload_of(&event.body));
+        let text = |text: &str| Text::truncated(text);
+        let seq = Property::UserProperty((text(SEQ), text(&event.seq.to_string())));
+        let time = Property::UserProperty((text(TIME), text(&event.time.to_string())));
+        let message = Message { topic, payload, properties: [seq, time].into_iter().collect(), received: now.mono };
+        let qos = lower(retained.manner(view, now.mono).qos, self.qos.bits());
+        Delivery { message: Arc::new(message), qos, retain: true, subscription_ids: self.ids.clone() }
     }
 
     fn delivery(&self, view: &View<'_>, retained: &Retained, now: Now) -> Delivery {

@@ -23,6 +23,13 @@ impl Default for Declared {
     }
 }
 
+impl Declared {
+    /// The events that topics keep.
+    pub(super) const fn series(&self) -> &Series {
+        &self.series
+    }
+}
+
 impl Bus {
     /// From the start on, these rules hold; all topics together keep so many octets of events.
     pub fn set_rules(&mut self, rules: Vec<TopicRule>, series_octets_max: usize) {

@@ -31,7 +31,7 @@ use tieline_core::{Body, CommandOutcome, DeviceId, Filter, Now, Topic, Update, V
 use tieline_history::{HistoryHandle, HistoryState};
 use tieline_mqtt::{DeliverError, Message, Qos, ReasonCode, SubscriptionId, Text};
 use tieline_net::Shard;
-use tieline_topics::{Applied, Change, Limits, Options, Selector, Snapshot, Subscribed, SubscriberId, Tree, TreeError};
+use tieline_topics::{Applied, Change, Last, Limits, Options, Selector, Snapshot, Subscribed, SubscriberId, Tree, TreeError};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 /// The bus, shared by the tasks of its thread.
@@ -339,8 +339,15 @@ impl Bus {
         }
     }
 
-    /// The last values that a client's new subscription selects are due.
-    pub fn catch_up(&mut self, key: usize, walk: Snapshot, qos: Qos, id: Option<SubscriptionId>, deltas: Option<Anew>) {
+    /// The last values that a client's new subscription selects are due; events besides, where it asks for some.
+    pub fn catch_up(
+        &mut self,
+        key: usize,
+        walk: Snapshot,
+        qos: Qos,
+        id: Option<SubscriptionId>,
+        (deltas, last): (Option<Anew>, Option<Last>),
+    ) {
         if let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key) {
             if let (Some(Anew::Later), Some(topic)) = (deltas, walk.topic()) {
                 if let Some(topic) = self.tree.find(topic) {
@@ -348,7 +355,7 @@ impl Bus {
                 }
                 return;
             }
-            client.catch_up(walk, qos, id, deltas);
+            client.catch_up(walk, qos, id, (deltas, last));
             if !std::mem::replace(&mut client.listed, true) {
                 self.behind.push(key);
             }

@@ -88,11 +88,11 @@ impl Bus {
         self.derive_due(now);
         self.flush_watchers(now);
         self.write_ledger(now);
-        let Self { subscribers, tree, behind, retained, deltas, .. } = self;
+        let Self { subscribers, tree, behind, retained, deltas, declared, .. } = self;
         let mut source = Source { now, tree, retained, deltas };
         behind.retain(|key| match subscribers.get_mut(*key) {
             Some(Subscriber::Client(client)) => {
-                client.send_snapshots(*key, &mut source);
+                client.send_snapshots(*key, &mut source, declared.series());
                 client.listed = client.is_behind();
                 client.listed
             }

@@ -94,3 +94,57 @@ fn values_go_with_their_publisher_and_after_their_time() {
     second.publish("brief/a", "1", Qos::AtLeastOnce, true);
     assert_eq!(&*watcher.message().topic, "$topics/removed/brief/a");
 }
+
+/// The number and the payload of what a new subscription gets.
+fn told(server: &Server, filter: &str, last: &str, qos: Qos, count: usize) -> Vec<(String, String)> {
+    let mut reader = server.client("reader");
+    let wish = one(Property::UserProperty((text("tieline-last"), text(last))));
+    assert_eq!(reader.subscribe_as(&[(filter, at(qos))], wish).len(), 1);
+    let mut next = || {
+        let message = reader.take();
+        assert!(message.retain);
+        let seq = message.properties.user_properties().find(|(name, _)| &**name == "tieline-seq");
+        (seq.map(|(_, seq)| seq.to_string()).unwrap_or_default(), super::peer::payload_of(&message))
+    };
+    let told = (0..count).map(|_| next()).collect();
+    assert_eq!(reader.payloads(), [""; 0]);
+    told
+}
+
+#[test]
+fn a_subscription_gets_the_last_events() {
+    let server = Server::with("[[topic]]\nfilter = 'log/#'\nkeep = { events = 2000 }");
+    let mut writer = server.client("writer");
+    let event = |number: usize| (number.to_string(), format!("{{\"n\":{number}}}"));
+    for number in 1..=700 {
+        writer.publish("log/a", &event(number).1, Qos::AtLeastOnce, true);
+    }
+    writer.publish("plain", "value", Qos::AtLeastOnce, true);
+    let last = |count: usize| (700 - count + 1..=700).map(event).collect::<Vec<_>>();
+    for qos in [Qos::AtMostOnce, Qos::AtLeastOnce] {
+        assert_eq!(told(&server, "log/a", "3", qos, 3), last(3));
+        assert_eq!(told(&server, "log/a", "1", qos, 1), last(1));
+    }
+    // More than a chunk, more than there are, since long ago.
+    for asked in ["700", "1000000", "2000-01-01T00:00:00Z"] {
+        assert_eq!(told(&server, "log/#", asked, Qos::AtMostOnce, 700), last(700), "{asked}");
+    }
+    // None so new: the last value, as of topics that keep nothing.
+    assert_eq!(told(&server, "log/a", "2999-01-01T00:00:00Z", Qos::AtMostOnce, 1), [(String::new(), event(700).1)]);
+    assert_eq!(told(&server, "plain", "10", Qos::AtMostOnce, 1), [(String::new(), "value".to_owned())]);
+    let mut all = told(&server, "#", "2", Qos::AtMostOnce, 3);
+    all.sort();
+    assert_eq!(all, [(String::new(), "value".to_owned()), event(699), event(700)]);
+}
+
+#[test]
+fn asking_for_events_in_a_wrong_way_is_refused() {
+    let server = Server::with("[[topic]]\nfilter = 'log/#'\nkeep = { events = 3 }");
+    let mut reader = server.client("reader");
+    for (last, more) in [("0", None), ("soon", None), ("3", Some(("tieline-delta", "hunk")))] {
+        let pairs = [Some(("tieline-last", last)), more].into_iter().flatten();
+        let properties = pairs.map(|(name, value)| Property::UserProperty((text(name), text(value)))).collect();
+        let reasons = reader.subscribe_as(&[("log/#", at(Qos::AtMostOnce))], properties);
+        assert_eq!(reasons, [ReasonCode::ImplementationSpecificError], "{last}");
+    }
+}

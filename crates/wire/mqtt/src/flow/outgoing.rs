@@ -252,6 +252,7 @@ impl Outgoing {
         }
         let Some(Pending { delivery, token, noted, again: dup }) = self.take_pending(next) else { return Polled::Idle };
         if let Some(reason) = allowed.refuses(&delivery) {
+            self.notes.done(noted.serial);
             return Polled::Refused { token, reason };
         }
         let guarantee = match (qos, packet_id) {
