@@ -5,6 +5,7 @@ use super::deltas::Follower;
 use super::fanout::{lower, payload_of};
 use super::flow::{Flow, Source, Whom};
 use super::retained::{Manner, Retained};
+use super::state::{Bus, Subscriber};
 use super::statistics::SessionRate;
 use super::wire::Wire;
 use crate::access::Badge;
@@ -242,6 +243,31 @@ impl Client {
     /// Ends the session with a reason that 5.0 clients are told.
     pub fn disconnect(&self, reason: ReasonCode, text: &str) {
         self.session.send(|wire, _| wire.mqtt.disconnect(reason, text));
+    }
+}
+
+impl Bus {
+    /// The last values that a client's new subscription selects are due; events besides, where it asks for some.
+    pub fn catch_up(
+        &mut self,
+        key: usize,
+        walk: Snapshot,
+        qos: Qos,
+        id: Option<SubscriptionId>,
+        (deltas, last): (Option<Anew>, Option<Last>),
+    ) {
+        if let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key) {
+            if let (Some(Anew::Later), Some(topic)) = (deltas, walk.topic()) {
+                if let Some(topic) = self.tree.find(topic) {
+                    self.deltas.void(client.follower.as_ref(), topic);
+                }
+                return;
+            }
+            client.catch_up(walk, qos, id, (deltas, last));
+            if !std::mem::replace(&mut client.listed, true) {
+                self.behind.push(key);
+            }
+        }
     }
 }
 

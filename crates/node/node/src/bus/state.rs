@@ -1,6 +1,6 @@
 //! What the bus knows, and what each input does to it.
 
-use super::client::{Anew, Client};
+use super::client::Client;
 use super::counters::{BusCounters, Rate};
 use super::declared::Declared;
 use super::deltas::Deltas;
@@ -29,9 +29,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use tieline_core::{Body, CommandOutcome, DeviceId, Filter, Now, Topic, Update, Value};
 use tieline_history::{HistoryHandle, HistoryState};
-use tieline_mqtt::{DeliverError, Message, Qos, ReasonCode, SubscriptionId, Text};
+use tieline_mqtt::{DeliverError, Message, Qos, ReasonCode, Text};
 use tieline_net::Shard;
-use tieline_topics::{Applied, Change, Last, Limits, Options, Selector, Snapshot, Subscribed, SubscriberId, Tree, TreeError};
+use tieline_topics::{Applied, Change, Limits, Options, Selector, Subscribed, SubscriberId, Tree, TreeError};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 /// The bus, shared by the tasks of its thread.
@@ -336,29 +336,6 @@ impl Bus {
         noted.into_iter().for_each(|key| self.noted(key));
         if !self.shares.due.is_empty() {
             self.send_shared(&outgoing);
-        }
-    }
-
-    /// The last values that a client's new subscription selects are due; events besides, where it asks for some.
-    pub fn catch_up(
-        &mut self,
-        key: usize,
-        walk: Snapshot,
-        qos: Qos,
-        id: Option<SubscriptionId>,
-        (deltas, last): (Option<Anew>, Option<Last>),
-    ) {
-        if let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key) {
-            if let (Some(Anew::Later), Some(topic)) = (deltas, walk.topic()) {
-                if let Some(topic) = self.tree.find(topic) {
-                    self.deltas.void(client.follower.as_ref(), topic);
-                }
-                return;
-            }
-            client.catch_up(walk, qos, id, (deltas, last));
-            if !std::mem::replace(&mut client.listed, true) {
-                self.behind.push(key);
-            }
         }
     }
 
