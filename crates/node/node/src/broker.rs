@@ -335,12 +335,12 @@ impl ClientOwner {
             tracing::debug!(client = seat.name, %error, "publish refused");
             return Taken::Refused(ReasonCode::QuotaExceeded, error.to_string());
         }
-        let (key, generation) = (seat.key, seat.generation);
+        let (key, number) = (seat.key, seat.number);
         if let Some(packet_id) = packet_id.filter(|_| qos == Qos::ExactlyOnce) {
             bus.keep_held(now, key, packet_id);
         }
         let ticket = bus.end_act(now).unwrap_or(0);
-        let receipt = packet_id.map(|packet_id| Receipt::Client { key, generation, packet_id, ticket });
+        let receipt = packet_id.map(|packet_id| Receipt::Client { key, number, packet_id, ticket });
         if bus.record(now, &update, receipt) { Taken::Later } else { Taken::Done }
     }
 

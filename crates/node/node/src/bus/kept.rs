@@ -284,8 +284,8 @@ impl Bus {
 
     fn settle(&mut self, now: Now, promise: Promise, kept: bool) {
         match promise {
-            Promise::Receipt(Receipt::Client { key, generation, packet_id, .. }) => {
-                self.answer_client(now, (key, generation), packet_id, kept.then_some(()).ok_or(why::NOT_KEPT));
+            Promise::Receipt(Receipt::Client { key, number, packet_id, .. }) => {
+                self.answer_client(now, (key, number), packet_id, kept.then_some(()).ok_or(why::NOT_KEPT));
             }
             Promise::Receipt(Receipt::Call { answer, .. }) => drop(answer.send(kept)),
             Promise::Receipt(Receipt::Field(_)) => {}
@@ -320,17 +320,27 @@ impl Bus {
         }
     }
 
-    /// Answers a client's message, which was stored, or was not for a reason.
+    /// Answers a message of a session's client, which was stored, or was not for a reason. The session's connection may be
+    /// another by now, or none.
     pub(super) fn answer_client(
         &mut self,
         now: Now,
-        (key, generation): (usize, u64),
+        (key, number): (usize, u64),
         packet_id: PacketId,
         stored: Result<(), &str>,
     ) {
-        let Some(client) = self.client(key, generation) else { return };
-        client.stored(packet_id, stored);
-        let held = client.kept.as_ref().is_some_and(|kept| kept.held.contains(&packet_id.get()));
+        let kept = match self.subscribers.get_mut(key) {
+            Some(Subscriber::Client(client)) if client.number == number => {
+                client.stored(packet_id, stored);
+                &client.kept
+            }
+            Some(Subscriber::Away(away)) if away.number == number => {
+                away.stored(packet_id, stored.is_ok());
+                &away.kept
+            }
+            Some(_) | None => return,
+        };
+        let held = kept.as_ref().is_some_and(|kept| kept.held.contains(&packet_id.get()));
         if stored.is_err() && held {
             // It was refused: what comes with the identifier is another message.
             let packet_id = packet_id.get();

@@ -17,9 +17,9 @@ impl Bus {
                 receipt @ (Receipt::Client { .. } | Receipt::Call { .. }) if stored && ticket > 0 => {
                     self.promise(now, ticket, Promise::Receipt(receipt));
                 }
-                Receipt::Client { key, generation, packet_id, .. } => {
+                Receipt::Client { key, number, packet_id, .. } => {
                     let stored = stored.then_some(()).ok_or(why::NOT_STORED);
-                    self.answer_client(now, (key, generation), packet_id, stored);
+                    self.answer_client(now, (key, number), packet_id, stored);
                 }
                 // What history cannot take is counted there; the field goes on, or live values would stop too.
                 Receipt::Field(receipt) => {

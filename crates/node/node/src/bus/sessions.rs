@@ -21,7 +21,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tieline_core::{Body, Instant, Now, Topic, Update};
 use tieline_mqtt::{
-    AwayLimits, ConnectRequest, Delivery, Message, Property, Qos, ReasonCode, SessionState, Text, Will,
+    AwayLimits, ConnectRequest, Delivery, Message, PacketId, Property, Qos, ReasonCode, SessionState, Text, Version,
+    Will,
 };
 use tieline_net::Session;
 
@@ -129,6 +130,12 @@ impl LastWill {
 }
 
 impl Away {
+    /// History has stored a message of the session's, or will not: what its client is told when it sends it again.
+    pub(super) fn stored(&mut self, packet_id: PacketId, stored: bool) {
+        let reason = if stored { ReasonCode::Success } else { ReasonCode::QuotaExceeded };
+        self.state.answer(Version::V5, packet_id, reason);
+    }
+
     fn next(&self) -> Instant {
         self.will.as_ref().map_or(self.expires, |(at, _)| self.expires.min(*at))
     }

@@ -18,8 +18,8 @@ pub enum Receipt {
     Client {
         /// Its key on the bus.
         key: usize,
-        /// Which client had the key.
-        generation: u64,
+        /// Which session has the key.
+        number: u64,
         /// What is to be acknowledged.
         packet_id: PacketId,
         /// What the ledger has to hold by then; 0 for nothing.

@@ -280,7 +280,7 @@ impl Machine for ClientSession {
         self.phase = Phase::Idle;
         self.control = Vec::new();
         self.decoder.reset();
-        self.incoming.disconnect_handing_over();
+        self.incoming.disconnect();
         self.outgoing.disconnect();
         let kept = !self.config.clean_start;
         if !kept {

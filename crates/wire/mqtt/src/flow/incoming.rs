@@ -126,15 +126,15 @@ impl Incoming {
         self.waiting.len() + self.held.len() + self.releasing.len()
     }
 
-    /// The connection is gone: what was not answered will come again; what was is remembered.
+    /// The connection is gone. What was answered is remembered, and so is what the owner has of QoS 2, or will have: when it
+    /// comes again it is the same message. What was not answered of QoS 1 comes again as another.
     pub(crate) fn disconnect(&mut self) {
-        self.waiting = VecDeque::new();
-    }
-
-    /// The same where the owner takes all that came, later: a QoS 2 message that comes again is the one that it has, or
-    /// will have.
-    pub(crate) fn disconnect_handing_over(&mut self) {
         self.waiting.retain(|waiting| waiting.qos == Qos::ExactlyOnce);
         rest(&mut self.waiting);
+    }
+
+    /// The owner will never have this one: when it comes again it is new.
+    pub(crate) fn forget(&mut self, packet_id: PacketId) {
+        self.waiting.retain(|waiting| waiting.packet_id != packet_id);
     }
 }

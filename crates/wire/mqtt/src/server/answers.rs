@@ -51,16 +51,13 @@ impl ServerSession {
     /// The same with words, which the client is told where it wants them and takes a packet with them
     /// ([MQTT-3.1.2-29], [MQTT-3.4.2-2], [MQTT-3.5.2-2]).
     pub fn acknowledge_because(&mut self, packet_id: PacketId, reason: ReasonCode, text: &str) {
+        let version = self.link.version;
         if self.is_open() {
             let words = if self.may_tell(text, 0) { text } else { "" };
-            let version = self.link.version;
-            self.state.get_or_insert_default().incoming.acknowledge(
-                version,
-                packet_id,
-                reason,
-                words,
-                &mut self.control,
-            );
+            let incoming = &mut self.state.get_or_insert_default().incoming;
+            incoming.acknowledge(version, packet_id, reason, words, &mut self.control);
+        } else if let Some(state) = &mut self.state {
+            state.answer(version, packet_id, reason);
         }
     }
 

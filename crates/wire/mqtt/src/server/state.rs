@@ -3,7 +3,7 @@
 use super::ServerSession;
 use crate::flow::{Incoming, Outgoing, OutgoingLimits};
 use crate::message::Delivery;
-use crate::{Note, PacketId, Qos, Version};
+use crate::{Note, PacketId, Qos, ReasonCode, Version};
 use alloc::vec::Vec;
 
 /// What of a session outlives a connection: messages under way and queued. A persistent session's owner takes it
@@ -73,6 +73,12 @@ impl SessionState {
     /// What was sent and not acknowledged is completed all the same.
     pub fn keep_only(&mut self, may_stay: impl FnMut(&Delivery) -> bool) -> u64 {
         self.outgoing.keep_only(may_stay)
+    }
+
+    /// Answers a message of the client's that came before it was away. When it is sent again, it gets that answer
+    /// ([MQTT-4.3.3-10]), or is taken anew where that is an error.
+    pub fn answer(&mut self, version: Version, packet_id: PacketId, reason: ReasonCode) {
+        self.incoming.acknowledge(version, packet_id, reason, "", &mut Vec::new());
     }
 
     /// Messages that wait, and QoS 1 and 2 messages that were sent and are not acknowledged.

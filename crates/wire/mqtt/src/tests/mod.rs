@@ -1,6 +1,7 @@
 //! Vectors, refusals, and properties of the whole crate.
 
 mod client;
+mod kept;
 mod loopback;
 mod notes;
 mod packets;
