@@ -25,6 +25,28 @@ pub(crate) enum Kind {
     Tls(Box<TlsStream>),
     Udp(Box<UdpStream>),
     Serial(Box<SerialStream>),
+    Carried(Box<dyn Carrier>),
+}
+
+/// A connection that this crate does not make: of a network that an owner has by itself, such as one in virtual time.
+pub trait Carrier: fmt::Debug + Send {
+    /// Reads what is there; nothing read is the end.
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>>;
+
+    /// Waits until [`Carrier::offer`] may take more.
+    fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+
+    /// Takes octets at once, and returns how many.
+    ///
+    /// # Errors
+    /// It is gone, or takes none at the moment ([`io::ErrorKind::WouldBlock`]).
+    fn offer(&mut self, octets: &[u8]) -> io::Result<usize>;
+}
+
+impl From<Box<dyn Carrier>> for Connection {
+    fn from(carrier: Box<dyn Carrier>) -> Self {
+        Self(Kind::Carried(carrier))
+    }
 }
 
 impl From<TcpStream> for Connection {
@@ -61,6 +83,7 @@ impl Connection {
             Kind::Tls(stream) => Peer::Address(stream.peer_addr().unwrap_or_else(|_| unknown())),
             Kind::Udp(stream) => Peer::Address(stream.peer_addr().unwrap_or_else(|_| unknown())),
             Kind::Serial(stream) => Peer::Line(stream.path()),
+            Kind::Carried(_) => Peer::Address(unknown()),
         }
     }
 
@@ -68,7 +91,7 @@ impl Connection {
     pub(crate) fn certificate(&self) -> Option<ShownCertificate> {
         match &self.0 {
             Kind::Tls(stream) => stream.certificate(),
-            Kind::Tcp(_) | Kind::Udp(_) | Kind::Serial(_) => None,
+            Kind::Tcp(_) | Kind::Udp(_) | Kind::Serial(_) | Kind::Carried(_) => None,
         }
     }
 
@@ -77,7 +100,7 @@ impl Connection {
     pub fn into_tcp(self) -> Option<TcpStream> {
         match self.0 {
             Kind::Tcp(stream) => Some(stream),
-            Kind::Tls(_) | Kind::Udp(_) | Kind::Serial(_) => None,
+            Kind::Tls(_) | Kind::Udp(_) | Kind::Serial(_) | Kind::Carried(_) => None,
         }
     }
 
@@ -86,7 +109,7 @@ impl Connection {
     pub(crate) fn handshake(&mut self) -> Option<Pin<Box<dyn Future<Output = io::Result<()>> + '_>>> {
         match &mut self.0 {
             Kind::Tls(stream) => (!stream.is_established()).then(|| Box::pin(stream.handshake()) as _),
-            Kind::Tcp(_) | Kind::Udp(_) | Kind::Serial(_) => None,
+            Kind::Tcp(_) | Kind::Udp(_) | Kind::Serial(_) | Kind::Carried(_) => None,
         }
     }
 
@@ -97,6 +120,7 @@ impl Connection {
             Kind::Tls(stream) => stream.poll_read(cx, buffer),
             Kind::Udp(stream) => stream.poll_read(cx, buffer),
             Kind::Serial(stream) => stream.poll_read(cx, buffer),
+            Kind::Carried(carrier) => carrier.poll_read(cx, buffer),
         }
     }
 
@@ -107,6 +131,7 @@ impl Connection {
             Kind::Tls(stream) => stream.poll_write_ready(cx),
             Kind::Udp(stream) => stream.poll_write_ready(cx),
             Kind::Serial(stream) => stream.poll_write_ready(cx),
+            Kind::Carried(carrier) => carrier.poll_write_ready(cx),
         }
     }
 
@@ -118,6 +143,7 @@ impl Connection {
             Kind::Tls(stream) => stream.offer(octets),
             Kind::Udp(stream) => stream.offer(octets),
             Kind::Serial(stream) => stream.offer(octets),
+            Kind::Carried(carrier) => carrier.offer(octets),
         };
         match offered {
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
@@ -129,7 +155,7 @@ impl Connection {
     pub(crate) fn is_flushed(&self) -> bool {
         match &self.0 {
             Kind::Tls(stream) => stream.is_flushed(),
-            Kind::Tcp(_) | Kind::Udp(_) | Kind::Serial(_) => true,
+            Kind::Tcp(_) | Kind::Udp(_) | Kind::Serial(_) | Kind::Carried(_) => true,
         }
     }
 
@@ -138,7 +164,7 @@ impl Connection {
         match &mut self.0 {
             Kind::Udp(stream) => stream.heard(now),
             Kind::Serial(stream) => stream.moved(0, now),
-            Kind::Tcp(_) | Kind::Tls(_) => {}
+            Kind::Tcp(_) | Kind::Tls(_) | Kind::Carried(_) => {}
         }
     }
 
@@ -153,7 +179,7 @@ impl Connection {
     pub(crate) fn messages_max(&self) -> usize {
         match &self.0 {
             Kind::Serial(stream) if stream.has_gap() => 1,
-            Kind::Tcp(_) | Kind::Tls(_) | Kind::Udp(_) | Kind::Serial(_) => usize::MAX,
+            Kind::Tcp(_) | Kind::Tls(_) | Kind::Udp(_) | Kind::Serial(_) | Kind::Carried(_) => usize::MAX,
         }
     }
 
@@ -161,7 +187,7 @@ impl Connection {
     pub(crate) fn rests_until(&self) -> Option<Instant> {
         match &self.0 {
             Kind::Serial(stream) => stream.rests_until(),
-            Kind::Tcp(_) | Kind::Tls(_) | Kind::Udp(_) => None,
+            Kind::Tcp(_) | Kind::Tls(_) | Kind::Udp(_) | Kind::Carried(_) => None,
         }
     }
 
@@ -169,7 +195,7 @@ impl Connection {
     pub(crate) fn silent_at(&self) -> Option<Instant> {
         match &self.0 {
             Kind::Udp(stream) => stream.silent_at(),
-            Kind::Tcp(_) | Kind::Tls(_) | Kind::Serial(_) => None,
+            Kind::Tcp(_) | Kind::Tls(_) | Kind::Serial(_) | Kind::Carried(_) => None,
         }
     }
 

@@ -33,7 +33,7 @@ mod tests;
 pub use clock::Clock;
 pub use closed::Closed;
 pub use connect::{Backoff, ClientSide, ConnectOver, Jitter, Target, TlsConnect, connect, keep_connected, open};
-pub use connection::{Connection, Peer};
+pub use connection::{Carrier, Connection, Peer};
 pub use counters::{Counters, Traffic};
 pub use limits::Limits;
 pub use listen::{Accepted, ListenConfig, ListenOver, Listener, Place, TlsListen, Together};

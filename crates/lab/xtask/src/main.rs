@@ -16,11 +16,11 @@ use anyhow::Context as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy | deny | gen [--check] | sim --seed N | sim --seeds N
+const USAGE: &str = "usage: cargo xtask tidy | deny | gen [--check] | sim [crowd] --seed N | sim [crowd] --seeds N
   tidy   rooms, file length, names, tests, links
   deny   licences, banned crates and sources of dependencies (deny.toml)
   gen    writes the generated files; --check says whether they are up to date
-  sim    runs one seed of the simulation and tells what happened, or that many seeds";
+  sim    runs one seed of the simulation and tells what happened, or that many seeds; of DNP3, or of a bus and its crowd";
 
 #[expect(clippy::print_stderr, reason = "a command says why it failed")]
 fn main() -> ExitCode {
@@ -43,6 +43,7 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
         ["gen"] => generate(root, false),
         ["gen", "--check"] => generate(root, true),
         ["sim", "--seed", seed] => sim::one(seed.parse().context("a seed is a number")?),
+        ["sim", "crowd", rest @ ..] => sim::crowd(root, rest),
         ["sim", "--seeds", seeds] => sim::many(seeds.parse().context("how many is a number")?),
         _ => anyhow::bail!("{USAGE}"),
     }

@@ -1,6 +1,8 @@
 //! `cargo xtask sim`: runs of the simulation, to look at one or to search far.
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
+use std::path::Path;
+use std::process::Command;
 
 /// Tells one run, line by line.
 #[expect(clippy::print_stdout, reason = "a command prints what it found")]
@@ -22,4 +24,13 @@ pub(crate) fn many(seeds: u64) -> anyhow::Result<()> {
         Err((seed, why)) => bail!("seed {seed}: {why}; see it with: cargo xtask sim --seed {seed}"),
     }
     Ok(())
+}
+
+/// The same of a bus and its crowd, which is a program of its own: it holds a whole node.
+pub(crate) fn crowd(root: &Path, words: &[&str]) -> anyhow::Result<()> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(root).args(["run", "--quiet", "--package", "tieline-crowd", "--"]).args(words);
+    let status = command.status().context("cargo does not run")?;
+    if status.success() { Ok(()) } else { bail!("the run failed") }
 }

@@ -2,7 +2,7 @@
 //!
 //! Read first: [`Broker::serve`], then [`ClientOwner`].
 
-use crate::access::{Strangers, Turnstile};
+use crate::access::{Entrance, Strangers, Turnstile};
 use crate::bus::{Anew, Entered, LastWill, SharedBus, Wire, is_marked, wake, watch_of};
 use crate::command::{REQUEST_PREFIX, malformed_json};
 use crate::conditions;
@@ -25,7 +25,7 @@ use tieline_mqtt::{
     Accept, ConnectRequest, Ended, Message, PublishRequest, Qos, ReasonCode, ServerConfig, ServerEvent, ServerSession,
     SharedFilter, SubscribeRequest, SubscriptionOptions, Text, UnsubscribeRequest, Version,
 };
-use tieline_net::{Closed, Jitter, Limits, Owner, Session, Shard};
+use tieline_net::{Closed, Connection, Jitter, Limits, Owner, Session, Shard};
 use tieline_topics::{Options, RetainHandling, Snapshot, Wish};
 
 /// Accepts clients and gives each its session.
@@ -63,9 +63,7 @@ impl Broker {
     }
 
     async fn serve_door(self: Rc<Self>, door: Ingress, shard: Rc<Shard>, bus: SharedBus) {
-        // One write may hold a whole packet and what else a turn makes.
-        let packet = usize::try_from(self.config.packet_octets_max).unwrap_or(usize::MAX);
-        let limits = Limits { unsent_octets_max: packet.saturating_add(256 * 1024), ..Limits::default() };
+        let limits = self.limits();
         let mut names = Jitter::new(shard.now().utc.micros().cast_unsigned());
         let strangers = Strangers::default();
         loop {
@@ -78,15 +76,37 @@ impl Broker {
             let mqtt = ServerSession::new(Arc::clone(&self.config), random);
             let wire = Wire::new(mqtt, self.queue_octets_max).over(door.web.as_ref());
             let session = Session::new(&shard, wire, limits);
-            let (bus, reserved) = (Rc::clone(&bus), Arc::clone(&self.reserved));
             let turnstile = Turnstile::new(&door.entrance, accepted.peer, stranger);
-            let (peer, publisher) = (accepted.peer, RefCell::new(Publisher::new(self.queue_octets_max, packet)));
-            let mut owner = ClientOwner { bus, reserved, peer, turnstile, publisher, seat: None };
+            let mut owner = self.owner(&bus, accepted.peer, turnstile);
             tokio::task::spawn_local(async move {
                 let _place = accepted.place;
                 session.run(accepted.stream, &mut owner).await;
             });
         }
+    }
+
+    /// Serves one client over a connection, until it ends.
+    pub async fn serve_one(&self, shard: &Rc<Shard>, bus: &SharedBus, connection: Connection, random: u64) {
+        let Some(stranger) = Strangers::default().enter() else { return };
+        let mqtt = ServerSession::new(Arc::clone(&self.config), random);
+        let session = Session::new(shard, Wire::new(mqtt, self.queue_octets_max), self.limits());
+        let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
+        let turnstile = Turnstile::new(&Entrance::Open, unknown, stranger);
+        let mut owner = self.owner(bus, unknown, turnstile);
+        session.run(connection, &mut owner).await;
+    }
+
+    /// One write may hold a whole packet and what else a turn makes.
+    fn limits(&self) -> Limits {
+        let packet = usize::try_from(self.config.packet_octets_max).unwrap_or(usize::MAX);
+        Limits { unsent_octets_max: packet.saturating_add(256 * 1024), ..Limits::default() }
+    }
+
+    fn owner(&self, bus: &SharedBus, peer: SocketAddr, turnstile: Turnstile) -> ClientOwner {
+        let packet = usize::try_from(self.config.packet_octets_max).unwrap_or(usize::MAX);
+        let publisher = RefCell::new(Publisher::new(self.queue_octets_max, packet));
+        let (bus, reserved) = (Rc::clone(bus), Arc::clone(&self.reserved));
+        ClientOwner { bus, reserved, peer, turnstile, publisher, seat: None }
     }
 }
 

@@ -23,6 +23,7 @@ mod demo;
 mod doors;
 mod fetch;
 mod field;
+mod hall;
 mod history;
 mod http;
 mod ledger;
@@ -40,5 +41,6 @@ mod why;
 mod wishes;
 
 pub use demo::Demo;
+pub use hall::{Hall, HallDoor, Waiting};
 pub use http::OPENAPI;
 pub use node::{Node, StartError};

@@ -369,7 +369,7 @@ fn start_bus(
 }
 
 /// What is kept for MQTT clients that are away.
-fn kept(config: &MqttConfig) -> KeptLimits {
+pub(crate) fn kept(config: &MqttConfig) -> KeptLimits {
     KeptLimits {
         expiry_s_max: u32::try_from(config.session_expiry_max.as_secs()).unwrap_or(u32::MAX),
         sessions_max: config.away_sessions_max,

@@ -12,6 +12,7 @@ mod outbox;
 mod tests;
 
 pub use error::MqttError;
+pub use outbox::{Done, Outbox, offer};
 
 use bytes::Bytes;
 use driver::{Command, Destination, Settings};

@@ -9,7 +9,7 @@ use tieline_mqtt::{ClientSession, Message, Properties, Property, PublishOutcome,
 
 /// Values on their way to a server.
 #[derive(Debug)]
-pub(super) struct Outbox {
+pub struct Outbox {
     sender: Sender<Manner>,
     /// Marked messages that are not done with, by what `publish` gave.
     marked: HashMap<u64, Marked>,
@@ -24,7 +24,7 @@ pub(super) struct Outbox {
 
 /// How a topic's value is published.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Manner {
+struct Manner {
     qos: Qos,
     retain: bool,
 }
@@ -38,7 +38,8 @@ struct Marked {
 }
 
 /// What becomes of a message that is done with.
-pub(super) enum Done {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
     /// As it is.
     Over,
     /// Its value was published once more, as this.
@@ -46,30 +47,41 @@ pub(super) enum Done {
 }
 
 /// The user property of CONNECT.
-pub(super) fn offer() -> Vec<(Text, Text)> {
+#[must_use]
+pub fn offer() -> Vec<(Text, Text)> {
     let codecs = Codecs::built_in();
     let offer = codecs.offer(codecs.set()).unwrap_or_default();
     vec![(Text::truncated(PROPERTY), Text::truncated(&offer))]
 }
 
+impl Default for Outbox {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Outbox {
-    pub(super) fn new() -> Self {
+    /// Nothing was published.
+    #[must_use]
+    pub fn new() -> Self {
         let sender = Sender::new(Codecs::built_in(), SenderLimits::default());
         Self { sender, marked: HashMap::new(), marked_qos: Qos::AtMostOnce, stale: 0, connection: 0 }
     }
 
-    pub(super) fn connected(&mut self, properties: &Properties) {
+    /// There is a connection; these are the properties of CONNACK.
+    pub fn connected(&mut self, properties: &Properties) {
         self.connection += 1;
         self.stale = self.marked.len();
         self.sender.handle_connack(deltas::answer(properties).as_deref());
     }
 
-    pub(super) fn disconnected(&mut self) {
+    /// The connection has ended.
+    pub fn disconnected(&mut self) {
         self.sender.handle_disconnect();
     }
 
     /// Publishes a topic's value; none where the queue is full.
-    pub(super) fn publish(
+    pub fn publish(
         &mut self,
         session: &mut ClientSession,
         now: Instant,
@@ -98,13 +110,7 @@ impl Outbox {
     }
 
     /// A message is done with.
-    pub(super) fn done(
-        &mut self,
-        session: &mut ClientSession,
-        now: Instant,
-        token: u64,
-        outcome: PublishOutcome,
-    ) -> Done {
+    pub fn done(&mut self, session: &mut ClientSession, now: Instant, token: u64, outcome: PublishOutcome) -> Done {
         let Some(marked) = self.marked.remove(&token) else { return Done::Over };
         if marked.connection != self.connection {
             self.stale = self.stale.saturating_sub(1);
@@ -126,7 +132,7 @@ impl Outbox {
     }
 
     /// Whether a message is the server's request for a topic's whole value, which goes out then.
-    pub(super) fn is_request(&mut self, session: &mut ClientSession, now: Instant, received: &Received) -> bool {
+    pub fn is_request(&mut self, session: &mut ClientSession, now: Instant, received: &Received) -> bool {
         if *received.message.topic != *RESYNC_TOPIC {
             return false;
         }
@@ -150,7 +156,9 @@ impl Outbox {
         self.publish(session, now, (topic, value), (how.qos, how.retain))
     }
 
-    pub(super) const fn stats(&self) -> SenderStats {
+    /// What went out, and how.
+    #[must_use]
+    pub const fn stats(&self) -> SenderStats {
         self.sender.stats()
     }
 }

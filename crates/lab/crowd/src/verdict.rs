@@ -1,0 +1,134 @@
+//! What must be true at the end.
+
+use crate::publisher::Publisher;
+use crate::speech;
+use crate::subscriber::{Heard, Kind, Subscriber, THROTTLE_MS};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tieline_mqtt::Qos;
+use tieline_node::Hall;
+
+/// Which values of a topic the bus took, in its order.
+type History = BTreeMap<String, Vec<u32>>;
+
+/// What a publisher publishes.
+pub struct Published<'a> {
+    pub publisher: &'a Publisher,
+    /// Its topics, and how.
+    pub topics: &'a [(String, Qos)],
+}
+
+/// Looks at everything.
+///
+/// # Errors
+/// What was wrong.
+pub fn check(hall: &Hall, published: &[Published<'_>], subscribers: &[(String, &Subscriber)]) -> Result<(), String> {
+    let witness = subscribers.iter().find(|(_, subscriber)| subscriber.kind == Kind::Witness);
+    let history = witness.map(|(_, witness)| live(witness)).unwrap_or_default();
+    for Published { publisher, topics } in published {
+        if let Some(wrong) = &publisher.wrong {
+            return Err(format!("a publisher: {wrong}"));
+        }
+        for (topic, qos) in *topics {
+            let last = publisher.said.get(topic).copied().unwrap_or_default();
+            let taken = history.get(topic).map(Vec::as_slice).unwrap_or_default();
+            if hall.value(topic) != (last > 0).then(|| speech(topic, last)) {
+                return Err(format!("{topic} holds {:?}, and the last published was {last}", hall.value(topic)));
+            }
+            check_taken(topic, *qos, publisher.has_deltas, last, taken)?;
+        }
+    }
+    let all = published.iter().flat_map(|published| published.topics.iter().cloned());
+    let qos_of: BTreeMap<String, Qos> = all.collect();
+    for (name, subscriber) in subscribers {
+        check_one(hall, &history, &qos_of, subscriber)
+            .map_err(|why| format!("{name}, {:?}: {why}", subscriber.kind))?;
+    }
+    Ok(())
+}
+
+fn check_taken(topic: &str, qos: Qos, has_deltas: bool, last: u32, taken: &[u32]) -> Result<(), String> {
+    let told = || format!("of {topic} the bus took {taken:?}, and 1 to {last} were published with {qos:?}");
+    if qos == Qos::ExactlyOnce && !taken.iter().copied().eq(1..=last) {
+        return Err(told());
+    }
+    // A delta that is refused after a newer one went out is not sent again.
+    if qos == Qos::AtLeastOnce && !has_deltas && !first_times(taken).into_iter().eq(1..=last) {
+        return Err(told());
+    }
+    Ok(())
+}
+
+fn check_one(
+    hall: &Hall,
+    history: &History,
+    qos_of: &BTreeMap<String, Qos>,
+    subscriber: &Subscriber,
+) -> Result<(), String> {
+    if let Some(wrong) = &subscriber.wrong {
+        return Err(wrong.clone());
+    }
+    for (topic, taken) in history {
+        if !topic.starts_with(subscriber.kind.filter().trim_end_matches('#')) {
+            continue;
+        }
+        if subscriber.last.get(topic) != hall.value(topic).as_ref() {
+            return Err(format!("{topic} is held as {:?}, and is {:?}", subscriber.last.get(topic), hall.value(topic)));
+        }
+        let heard = subscriber.heard.get(topic).map(Vec::as_slice).unwrap_or_default();
+        let qos = qos_of.get(topic).copied().unwrap_or_default();
+        // A client that is away hears nothing of QoS 0.
+        let kind = if qos == Qos::AtMostOnce && subscriber.kind == Kind::Kept { Kind::Newest } else { subscriber.kind };
+        check_heard(kind, qos, heard, taken).map_err(|why| format!("{why} of {topic}: {heard:?}, of {taken:?}"))?;
+    }
+    Ok(())
+}
+
+fn check_heard(kind: Kind, qos: Qos, heard: &[Heard], taken: &[u32]) -> Result<(), String> {
+    let live = || heard.iter().filter(|heard| !heard.retain);
+    let numbers: Vec<u32> = live().map(|heard| heard.number).collect();
+    match kind {
+        Kind::Witness => {}
+        Kind::Kept => {
+            // What was published at QoS 2 is heard once, and all else that was taken at least once.
+            let all = first_times(taken);
+            let is_doubled = qos == Qos::ExactlyOnce && numbers.len() != all.len();
+            if first_times(&numbers) != all || is_doubled {
+                return Err("messages are missing or out of order".to_owned());
+            }
+        }
+        Kind::Newest | Kind::Deltas | Kind::Throttled => {
+            let connections = heard.iter().map(|heard| heard.connection).max().unwrap_or(0);
+            for connection in 0..=connections {
+                let mut of = live().filter(|heard| heard.connection == connection).map(|heard| heard.number).peekable();
+                for number in taken {
+                    let _ = of.next_if_eq(number);
+                }
+                if of.peek().is_some() {
+                    return Err(format!("connection {connection} hears what the bus took in another order"));
+                }
+            }
+        }
+        Kind::All => {
+            let lost: u32 = heard.iter().map(|heard| heard.lost).sum();
+            if numbers.len() + usize::try_from(lost).unwrap_or(usize::MAX) != taken.len() {
+                return Err(format!("{} heard and {lost} lost are not {}", numbers.len(), taken.len()));
+            }
+        }
+    }
+    let soonest = Duration::from_millis(THROTTLE_MS - 10);
+    let too_soon = heard.windows(2).any(|pair| matches!(pair, [a, b] if b.at.since(a.at) < soonest));
+    if kind == Kind::Throttled && too_soon { Err("values come too soon".to_owned()) } else { Ok(()) }
+}
+
+/// What was heard of each topic, without last values of before.
+fn live(witness: &Subscriber) -> History {
+    let of = |heard: &Vec<Heard>| heard.iter().filter(|heard| !heard.retain).map(|heard| heard.number).collect();
+    witness.heard.iter().map(|(topic, heard)| (topic.clone(), of(heard))).collect()
+}
+
+/// Each number where it comes first.
+fn first_times(numbers: &[u32]) -> Vec<u32> {
+    let mut seen = std::collections::HashSet::new();
+    numbers.iter().copied().filter(|number| seen.insert(*number)).collect()
+}

@@ -1,0 +1,277 @@
+//! One run: who is there, what goes wrong, and the quiet time after it.
+
+use crate::link::{Link, Manner};
+use crate::publisher::{Desk, Publisher};
+use crate::subscriber::{Kind, Seat, Subscriber};
+use crate::verdict::{Published, check};
+use std::cell::{Cell, RefCell};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tieline_mqtt::{ClientSession, Qos};
+use tieline_net::{Clock, Counters, Limits, Owner, Session, Shard};
+use tieline_node::{Hall, config};
+use tieline_sim::Choices;
+use tokio::time::sleep;
+
+/// Topics of each publisher.
+const TOPICS: usize = 6;
+/// Octets that may wait for one client.
+const QUEUE_OCTETS: usize = 256 * 1024;
+const CONFIG: &str = "[history]\nenabled = false\n[mqtt]\nqueue_octets_max = '256KiB'\n";
+
+/// What runs were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Values published.
+    pub published: u64,
+    /// Of these, as what changed.
+    pub deltas: u64,
+    /// Messages heard.
+    pub heard: u64,
+    /// Messages said to be lost.
+    pub lost: u64,
+    /// Connections that failed.
+    pub faults: u64,
+}
+
+impl Summary {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.published += other.published;
+        self.deltas += other.deltas;
+        self.heard += other.heard;
+        self.lost += other.lost;
+        self.faults += other.faults;
+    }
+}
+
+/// One client's network: the present connection's, and how the next ones are to be.
+struct Way {
+    link: RefCell<Option<Link>>,
+    manner: Cell<Manner>,
+    choices: RefCell<Choices>,
+    has_faults: bool,
+}
+
+/// A publisher, and its topics.
+type Voice = (Session<ClientSession>, Rc<RefCell<Publisher>>, Vec<(String, Qos)>);
+
+struct World {
+    shard: Rc<Shard>,
+    hall: Hall,
+    choices: Choices,
+    next_connection: Rc<Cell<u64>>,
+    ways: Vec<Rc<Way>>,
+    publishers: Vec<Voice>,
+    subscribers: Vec<(String, Rc<RefCell<Subscriber>>)>,
+    faults: u64,
+    tells: bool,
+}
+
+/// Runs one seed.
+pub fn run(seed: u64, tells: bool) -> Result<Summary, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    let tasks = tokio::task::LocalSet::new();
+    tasks.block_on(&runtime, async {
+        let mut world = World::new(seed, tells)?;
+        world.run().await
+    })
+}
+
+impl World {
+    fn new(seed: u64, tells: bool) -> Result<Self, String> {
+        let shard = Shard::new(Clock::start(), Arc::new(Counters::default()));
+        let config = config::from_text("crowd", CONFIG, Path::new(".")).map_err(|wrong| format!("{wrong:?}"))?;
+        // No command is given: nothing is written there.
+        let hall = Hall::open(&shard, &config, Path::new("nowhere")).map_err(|error| error.to_string())?;
+        let mut world = Self {
+            shard,
+            hall,
+            choices: Choices::seeded(seed),
+            next_connection: Rc::default(),
+            ways: Vec::new(),
+            publishers: Vec::new(),
+            subscribers: Vec::new(),
+            faults: 0,
+            tells,
+        };
+        let some = [Kind::Kept, Kind::Newest, Kind::Deltas, Kind::All, Kind::Throttled];
+        let more = (0..world.choices.below(3)).map(|_| world.choices.pick(&some)).collect::<Vec<_>>();
+        for kind in [Kind::Witness].into_iter().chain(some).chain(more) {
+            world.subscribe(kind);
+        }
+        for deltas in [None, Some(Qos::AtMostOnce), Some(Qos::AtLeastOnce)] {
+            world.publish(deltas);
+        }
+        Ok(world)
+    }
+
+    fn subscribe(&mut self, kind: Kind) {
+        let name = format!("s{}", self.subscribers.len());
+        let subscriber = Rc::new(RefCell::new(Subscriber::new(kind)));
+        let session = Session::new(&self.shard, kind.session(&name), Limits::default());
+        let slow =
+            Manner { delay_ms: self.choices.pick(&[1, 20, 200]), octets_max: self.choices.pick(&[4096, 65_536]) };
+        let manner = match kind {
+            Kind::Witness | Kind::Throttled => Manner::PERFECT,
+            Kind::All => Manner { delay_ms: 20, octets_max: 16_384 },
+            Kind::Kept | Kind::Newest | Kind::Deltas => slow,
+        };
+        self.connect(&session, Seat(Rc::clone(&subscriber)), manner, kind.has_faults());
+        self.subscribers.push((name, subscriber));
+    }
+
+    /// A publisher of all QoS, or one that sends what changed at one of them.
+    fn publish(&mut self, deltas: Option<Qos>) {
+        let (at, has_deltas) = (self.publishers.len(), deltas.is_some());
+        let publisher = Rc::new(RefCell::new(Publisher::new(has_deltas)));
+        let machine = publisher.borrow().session(&format!("p{at}"));
+        let session = Session::new(&self.shard, machine, Limits::default());
+        let all = [Qos::AtMostOnce, Qos::AtLeastOnce, Qos::ExactlyOnce];
+        let qos = |topic: usize| deltas.unwrap_or(all[topic % 3]);
+        let mut topics: Vec<_> = (0..TOPICS).map(|topic| (format!("p/{at}/{topic}"), qos(topic))).collect();
+        if !has_deltas {
+            topics.push(("bulk/0".to_owned(), Qos::AtMostOnce));
+        }
+        let manner = Manner { delay_ms: self.choices.pick(&[1, 20, 200]), octets_max: 65_536 };
+        self.connect(&session, Desk(Rc::clone(&publisher)), manner, true);
+        self.publishers.push((session, publisher, topics));
+    }
+
+    /// Keeps a client connected.
+    fn connect<O: Owner<ClientSession> + 'static>(
+        &mut self,
+        session: &Session<ClientSession>,
+        mut owner: O,
+        manner: Manner,
+        has_faults: bool,
+    ) {
+        let choices = RefCell::new(Choices::seeded(self.choices.below(u64::MAX)));
+        let way = Rc::new(Way { link: RefCell::default(), manner: Cell::new(manner), choices, has_faults });
+        self.ways.push(Rc::clone(&way));
+        let (session, numbers) = (session.clone(), Rc::clone(&self.next_connection));
+        let door = self.hall.door();
+        tokio::task::spawn_local(async move {
+            loop {
+                let number = numbers.replace(numbers.get() + 1);
+                let (link, broker, client) = Link::new(way.manner.get(), way.choices.borrow_mut().below(u64::MAX));
+                *way.link.borrow_mut() = Some(link);
+                door.enter(broker, number);
+                session.run(client, &mut owner).await;
+                let pause = way.choices.borrow_mut().millis(1, 4000);
+                sleep(pause).await;
+            }
+        });
+    }
+
+    async fn run(&mut self) -> Result<Summary, String> {
+        self.wait_for_all().await?;
+        for _ in 0..self.choices.between(10, 60) {
+            self.act();
+            self.look_at_limits()?;
+            let pause = self.choices.millis(1, 2000);
+            sleep(pause).await;
+        }
+        self.note("the last fault is over");
+        sleep(Duration::from_secs(300)).await;
+        self.say_all();
+        sleep(Duration::from_secs(120)).await;
+        let waiting = self.hall.waiting();
+        if waiting.messages + waiting.octets + waiting.away_octets > 0 || waiting.clients != self.ways.len() {
+            return Err(format!("at rest there waits {waiting:?} of {} clients", self.ways.len()));
+        }
+        self.judge()
+    }
+
+    /// All have come, and their subscriptions are granted.
+    async fn wait_for_all(&self) -> Result<(), String> {
+        for _ in 0..120 {
+            sleep(Duration::from_secs(1)).await;
+            if self.subscribers.iter().all(|(_, subscriber)| subscriber.borrow().is_granted) {
+                return Ok(());
+            }
+        }
+        Err("not all have come in two minutes".to_owned())
+    }
+
+    fn act(&mut self) {
+        let act = self.choices.below(10);
+        if act < 6 {
+            let count = self.choices.between(1, 30);
+            (0..count).for_each(|_| self.say_one());
+            return self.note(&format!("{count} values"));
+        }
+        let faulty: Vec<usize> = (0..self.ways.len()).filter(|at| self.ways[*at].has_faults).collect();
+        let at = self.choices.pick(&faulty);
+        let hold = self.choices.millis(100, 20_000);
+        let link = self.ways[at].link.borrow().clone();
+        let Some(link) = link else { return };
+        match act {
+            6 | 7 => link.cut(),
+            8 => link.vanish(),
+            _ => link.hold(hold),
+        }
+        self.faults += 1;
+        self.note(&format!(
+            "client {at}: {}",
+            ["cut", "cut", "gone without a word", "held"][usize::try_from(act - 6).unwrap_or(0)]
+        ));
+        // One that reads slowly, too: it is not cut, so that its gaps can be counted.
+        if self.choices.chance(50) {
+            let ways = self.ways.iter().zip(&self.subscribers);
+            ways.filter(|(_, (_, subscriber))| subscriber.borrow().kind == Kind::All).for_each(|(way, _)| {
+                way.link.borrow().iter().for_each(|link| link.hold(Duration::from_secs(4)));
+            });
+        }
+    }
+
+    fn say_one(&mut self) {
+        let publisher = self.choices.pick(&[0, 1, 2]);
+        let (session, publisher, topics) = &self.publishers[publisher];
+        let topic = usize::try_from(self.choices.below(topics.len() as u64)).unwrap_or(0);
+        let (topic, qos) = &topics[topic];
+        publisher.borrow_mut().say(session, topic, *qos);
+    }
+
+    /// The last value of each topic, whatever became of those before.
+    fn say_all(&self) {
+        for (session, publisher, topics) in &self.publishers {
+            topics.iter().for_each(|(topic, qos)| publisher.borrow_mut().say(session, topic, *qos));
+        }
+    }
+
+    fn look_at_limits(&self) -> Result<(), String> {
+        let waiting = self.hall.waiting();
+        let most = self.ways.len() * (QUEUE_OCTETS + 8192) * 2;
+        if waiting.octets > most || waiting.away_octets > most {
+            return Err(format!("more waits than may: {waiting:?}"));
+        }
+        Ok(())
+    }
+
+    fn judge(&self) -> Result<Summary, String> {
+        let publishers: Vec<_> =
+            self.publishers.iter().map(|(_, publisher, topics)| (publisher.borrow(), topics)).collect();
+        let published: Vec<_> = publishers.iter().map(|(publisher, topics)| Published { publisher, topics }).collect();
+        let subscribers: Vec<_> = self.subscribers.iter().map(|(name, one)| (name.clone(), one.borrow())).collect();
+        let looked: Vec<_> = subscribers.iter().map(|(name, one)| (name.clone(), &**one)).collect();
+        check(&self.hall, &published, &looked)?;
+        let heard = || subscribers.iter().flat_map(|(_, one)| one.heard.values().flatten());
+        Ok(Summary {
+            published: publishers.iter().flat_map(|(one, _)| one.said.values()).map(|count| u64::from(*count)).sum(),
+            deltas: publishers.iter().map(|(one, _)| one.deltas()).sum(),
+            heard: heard().count() as u64,
+            lost: heard().map(|heard| u64::from(heard.lost)).sum(),
+            faults: self.faults,
+        })
+    }
+
+    #[expect(clippy::print_stdout, reason = "a run that is looked at says what happens")]
+    fn note(&self, what: &str) {
+        if self.tells {
+            println!("{:9.3} s  {what}", self.shard.now().mono.since(tieline_core::Instant::ZERO).as_secs_f64());
+        }
+    }
+}

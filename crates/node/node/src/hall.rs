@@ -1,0 +1,105 @@
+//! A bus and its broker on the present thread, without doors: clients come over connections that the owner has.
+
+use crate::audit::AuditLog;
+use crate::broker::Broker;
+use crate::bus::{Bus, BusHandle, SharedBus};
+use crate::config::Config;
+use crate::control::Commands;
+use crate::history::Recorder;
+use crate::node::{StartError, kept};
+use crate::reserved::Reserved;
+use bytes::Bytes;
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use tieline_core::Body;
+use tieline_net::{Connection, Shard};
+use tieline_topics::Limits;
+
+/// A bus and its broker on the present thread. It has no devices and no history, and everybody may do everything.
+#[derive(Debug)]
+pub struct Hall {
+    door: HallDoor,
+    /// The bus runs as long as there is one.
+    _handle: BusHandle,
+}
+
+/// Where clients come into a hall.
+#[derive(Clone, Debug)]
+pub struct HallDoor {
+    shard: Rc<Shard>,
+    bus: SharedBus,
+    broker: Rc<Broker>,
+}
+
+impl HallDoor {
+    /// Lets a client in over a connection, whose number is no other's.
+    pub fn enter(&self, connection: Connection, number: u64) {
+        let Self { broker, shard, bus } = self.clone();
+        tokio::task::spawn_local(async move { broker.serve_one(&shard, &bus, connection, number).await });
+    }
+}
+
+/// What waits in a hall.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// Octets of messages kept for clients that are away.
+    pub away_octets: usize,
+    /// Clients that are connected.
+    pub clients: usize,
+    /// Messages and topics that wait for them.
+    pub messages: usize,
+    /// Octets that wait for them.
+    pub octets: usize,
+}
+
+impl Hall {
+    /// Opens one. Its bus runs as a task of the present `LocalSet`, for as long as there is the hall.
+    ///
+    /// # Errors
+    /// There is no thread for the audit log, whose file would be in `folder`.
+    pub fn open(shard: &Rc<Shard>, config: &Config, folder: &Path) -> Result<Self, StartError> {
+        let audit = AuditLog::start(&folder.join("audit.jsonl")).map_err(StartError::Thread)?;
+        let (handle, inputs) = BusHandle::new();
+        let commands =
+            Commands::new(&config.command, &[], |_| 0, audit, handle.clone()).map_err(StartError::Control)?;
+        let recorder = Recorder::new(&config.history, None, HashSet::new(), handle.clone());
+        let mqtt = &config.mqtt;
+        let payload_octets_max = usize::try_from(mqtt.packet_octets_max).unwrap_or(usize::MAX);
+        let limits = Limits { topics_max: mqtt.topics_max, payload_octets_max, ..Limits::default() };
+        let mut bus = Bus::new(shard, limits, recorder, commands);
+        bus.set_kept(kept(mqtt));
+        bus.set_rules(config.topics.clone(), mqtt.series_octets_max);
+        let bus = Rc::new(RefCell::new(bus));
+        let broker = Rc::new(Broker::new(Vec::new(), mqtt, Arc::new(Reserved::of(&[]))));
+        tokio::task::spawn_local(crate::bus::run(Rc::clone(shard), Rc::clone(&bus), inputs));
+        Ok(Self { door: HallDoor { shard: Rc::clone(shard), bus, broker }, _handle: handle })
+    }
+
+    /// Where clients come in.
+    #[must_use]
+    pub fn door(&self) -> HallDoor {
+        self.door.clone()
+    }
+
+    /// A topic's last value as clients get it.
+    #[must_use]
+    pub fn value(&self, topic: &str) -> Option<Bytes> {
+        let bus = self.door.bus.borrow();
+        let view = bus.tree().get(topic)?;
+        match view.body {
+            Body::Opaque(octets) => Some(octets.clone()),
+            Body::Point(point) => Some(point.to_json().into()),
+        }
+    }
+
+    /// What waits.
+    #[must_use]
+    pub fn waiting(&self) -> Waiting {
+        let bus = self.door.bus.borrow();
+        let lag = bus.lag(self.door.shard.now().mono);
+        Waiting { away_octets: bus.away().1, clients: bus.client_count(), messages: lag.waiting, octets: lag.octets }
+    }
+}
