@@ -2,16 +2,15 @@
 //!
 //! Read first: [`Broker::serve`], then [`ClientOwner`].
 
+mod messages;
+
 use crate::access::{Entrance, Strangers, Turnstile};
-use crate::bus::{Anew, Entered, LastWill, SharedBus, Wire, is_marked, wake, watch_of};
-use crate::command::{REQUEST_PREFIX, malformed_json};
-use crate::conditions;
+use crate::bus::{Anew, Entered, LastWill, SharedBus, Wire, wake, watch_of};
+use crate::command::REQUEST_PREFIX;
 use crate::config::MqttConfig;
 use crate::doors::Ingress;
-use crate::fetch::{self, Asked};
-use crate::history::Receipt;
+use crate::fetch;
 use crate::publisher::Publisher;
-use crate::reply::{Reply, command};
 use crate::reserved::Reserved;
 use crate::why;
 use crate::wishes;
@@ -19,11 +18,11 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use tieline_access::{Reach, Verb};
-use tieline_core::{Body, Filter, Now, Update};
+use tieline_access::Verb;
+use tieline_core::{Filter, Now};
 use tieline_mqtt::{
-    Accept, ConnectRequest, Ended, Message, PublishRequest, Qos, ReasonCode, ServerConfig, ServerEvent, ServerSession,
-    SharedFilter, SubscribeRequest, SubscriptionOptions, Text, UnsubscribeRequest, Version,
+    Accept, ConnectRequest, Ended, Qos, ReasonCode, ServerConfig, ServerEvent, ServerSession, SharedFilter,
+    SubscribeRequest, SubscriptionOptions, Text, UnsubscribeRequest,
 };
 use tieline_net::{Closed, Connection, Jitter, Limits, Owner, Session, Shard};
 use tieline_topics::{Options, RetainHandling, Snapshot, Wish};
@@ -130,18 +129,6 @@ struct Seat {
     will: Option<Box<LastWill>>,
 }
 
-/// What became of a message.
-enum Taken {
-    /// It was taken.
-    Done,
-    /// History will say.
-    Later,
-    /// It was not taken, and is acknowledged all the same where there is no way to say it.
-    Refused(ReasonCode, String),
-    /// It was not taken, and the connection of who cannot be told ends.
-    Ends(ReasonCode, String),
-}
-
 impl Owner<Wire> for ClientOwner {
     fn event(&mut self, session: &Session<Wire>, now: Now, event: ServerEvent) {
         match event {
@@ -215,165 +202,6 @@ impl ClientOwner {
     /// Whether only the node publishes there.
     fn is_reserved(&self, topic: &str) -> bool {
         self.reserved.contains(topic) || self.bus.borrow().derives(topic)
-    }
-
-    fn publish(&mut self, session: &Session<Wire>, now: Now, request: PublishRequest) {
-        let Some(seat) = &self.seat else { return };
-        let packet_id = request.packet_id;
-        let marked = self.publisher.get_mut().marked(&request.message);
-        let taken = self.take(seat, now, request);
-        if let (Taken::Refused(..) | Taken::Ends(..), Some(topic)) = (&taken, marked) {
-            let asks = self.publisher.get_mut().refused(&topic, packet_id.is_some(), now.mono);
-            // What does not reach it is asked for again.
-            let _ = asks.map(|asks| session.with(|wire, _| wire.mqtt.deliver(asks)));
-        }
-        let (reason, words) = match taken {
-            Taken::Later => return,
-            Taken::Done => (ReasonCode::Success, String::new()),
-            Taken::Refused(reason, words) => (reason, words),
-            Taken::Ends(reason, words) => {
-                self.bus.borrow_mut().count_publish_refused();
-                // 3.1.1 knows no refusal, and would take an answer for success.
-                if packet_id.is_some() && session.look(|wire| wire.mqtt.version()) == Version::V311 {
-                    return session.with(|wire, _| wire.mqtt.disconnect(reason, &words));
-                }
-                (reason, words)
-            }
-        };
-        if let Some(packet_id) = packet_id {
-            session.with(|wire, _| wire.mqtt.acknowledge_because(packet_id, reason, &words));
-        }
-    }
-
-    /// What becomes of a message.
-    fn take(&self, seat: &Seat, now: Now, request: PublishRequest) -> Taken {
-        let message = &request.message;
-        if !self.turnstile.spend(&self.bus, now, self.publisher.borrow().octets(message)) {
-            return Taken::Ends(ReasonCode::QuotaExceeded, why::OVER_RATE.to_owned());
-        }
-        if message.topic.starts_with('$') && is_marked(&message.properties) {
-            return Taken::Ends(ReasonCode::PayloadFormatInvalid, why::MARKED_REQUEST.to_owned());
-        }
-        if let Some(topic) = message.topic.strip_prefix(REQUEST_PREFIX) {
-            return self.take_command(seat, now, topic, message);
-        }
-        if *message.topic == *fetch::REQUEST_TOPIC {
-            return self.take_fetch(seat, now, message);
-        }
-        if *message.topic == *tieline_delta::RESYNC_TOPIC {
-            if let Ok(topic) = std::str::from_utf8(&message.payload) {
-                self.bus.borrow_mut().resync(now, seat.key, topic);
-            }
-            return Taken::Done;
-        }
-        if self.is_reserved(&message.topic) {
-            self.bus.borrow_mut().count_publish_refused();
-            return Taken::Refused(ReasonCode::NotAuthorized, why::RESERVED.to_owned());
-        }
-        if !self.turnstile.may(&self.bus, now, &seat.name, Verb::Publish, &message.topic) {
-            return Taken::Ends(ReasonCode::NotAuthorized, why::PUBLISH.to_owned());
-        }
-        self.take_value(seat, now, request)
-    }
-
-    fn take_command(&self, seat: &Seat, now: Now, topic: &str, message: &Message) -> Taken {
-        if !self.turnstile.may(&self.bus, now, &seat.name, Verb::Command, topic) {
-            return Taken::Ends(ReasonCode::NotAuthorized, why::COMMAND.to_owned());
-        }
-        // The node must not be made to write where the client may not.
-        let answered = message.properties.response_topic();
-        if answered.is_some_and(|to| !self.turnstile.may(&self.bus, now, &seat.name, Verb::Publish, &to)) {
-            return Taken::Ends(ReasonCode::NotAuthorized, why::RESPONSE.to_owned());
-        }
-        let user = self.turnstile.user(&self.bus).map(|user| format!(" {user}")).unwrap_or_default();
-        let who = format!("mqtt {}{user} {}", self.peer, seat.name);
-        command(&self.bus, &self.reserved, now, topic, message, &who);
-        Taken::Done
-    }
-
-    /// Answers a request for topics with a page of those that the client may read.
-    fn take_fetch(&self, seat: &Seat, now: Now, message: &Message) -> Taken {
-        let Some(to) = message.properties.response_topic() else {
-            let words = "a request without a response topic".to_owned();
-            return Taken::Ends(ReasonCode::ImplementationSpecificError, words);
-        };
-        if !self.turnstile.may(&self.bus, now, &seat.name, Verb::Publish, &to) {
-            return Taken::Ends(ReasonCode::NotAuthorized, why::RESPONSE.to_owned());
-        }
-        let reply = Reply::of(message, |topic| self.is_reserved(topic));
-        let text = match fetch::read_json(&message.payload) {
-            Err(detail) => malformed_json(&detail),
-            Ok(Asked::Topics(asked)) => {
-                if self.turnstile.reads(&self.bus.borrow(), &asked.filter) == Reach::Nothing {
-                    // For the denial that is counted and written down.
-                    let _ = self.turnstile.may(&self.bus, now, &seat.name, Verb::Read, &asked.filter);
-                    return Taken::Ends(ReasonCode::NotAuthorized, String::new());
-                }
-                let bus = self.bus.borrow();
-                fetch::page(bus.tree(), &asked, |topic| self.turnstile.reads_topic(&bus, topic))
-            }
-            Ok(Asked::Events(topic, range)) => {
-                if !self.turnstile.may(&self.bus, now, &seat.name, Verb::Read, &topic) {
-                    return Taken::Ends(ReasonCode::NotAuthorized, String::new());
-                }
-                let events = fetch::events(fetch::Door::Mqtt, &self.bus.borrow(), &topic, &range);
-                events.unwrap_or_else(|| malformed_json(&format!("the topic {topic:?} keeps no events")))
-            }
-        };
-        reply.send(&mut self.bus.borrow_mut(), now, text);
-        Taken::Done
-    }
-
-    fn take_value(&self, seat: &Seat, now: Now, request: PublishRequest) -> Taken {
-        let request = match self.publisher.borrow_mut().rebuild(&self.bus, request) {
-            Ok(request) => request,
-            Err(words) => {
-                tracing::debug!(client = seat.name, words, "publish refused");
-                return Taken::Ends(ReasonCode::PayloadFormatInvalid, words);
-            }
-        };
-        let PublishRequest { message, qos, packet_id, retain, .. } = request;
-        if !message.properties.is_empty()
-            && let Err((reason, words)) = self.check_conditions(seat, now, &message)
-        {
-            tracing::debug!(client = seat.name, words, "publish refused");
-            self.bus.borrow_mut().count_publish_refused();
-            return Taken::Refused(reason, words);
-        }
-        let mut bus = self.bus.borrow_mut();
-        if let Err(why) = bus.check_format(&message.topic, &message.payload, &message.properties) {
-            drop(bus);
-            tracing::debug!(client = seat.name, %why, "publish refused");
-            return Taken::Ends(ReasonCode::PayloadFormatInvalid, why.to_string());
-        }
-        if qos != Qos::AtMostOnce && !bus.can_keep(&message) {
-            return Taken::Ends(ReasonCode::QuotaExceeded, why::TOO_LONG_TO_KEEP.to_owned());
-        }
-        let update = Update { topic: message.topic.clone(), body: Body::Opaque(message.payload.clone()) };
-        bus.begin_act();
-        if let Err(error) = bus.take_message(now, message, qos, retain, seat.key) {
-            tracing::debug!(client = seat.name, %error, "publish refused");
-            return Taken::Refused(ReasonCode::QuotaExceeded, error.to_string());
-        }
-        let (key, number) = (seat.key, seat.number);
-        if let Some(packet_id) = packet_id.filter(|_| qos == Qos::ExactlyOnce) {
-            bus.keep_held(now, key, packet_id);
-        }
-        let ticket = bus.end_act(now).unwrap_or(0);
-        let receipt = packet_id.map(|packet_id| Receipt::Client { key, number, packet_id, ticket });
-        if bus.record(now, &update, receipt) { Taken::Later } else { Taken::Done }
-    }
-
-    /// Whether what a message asks of the topic's value is so.
-    fn check_conditions(&self, seat: &Seat, now: Now, message: &Message) -> Result<(), (ReasonCode, String)> {
-        let because = |words: String| (ReasonCode::ImplementationSpecificError, words);
-        let conditions = conditions::read(&message.properties).map_err(because)?;
-        // Whether a condition is met tells of the value.
-        if !conditions.is_empty() && !self.turnstile.may(&self.bus, now, &seat.name, Verb::Read, &message.topic) {
-            return Err((ReasonCode::NotAuthorized, String::new()));
-        }
-        let checked = self.bus.borrow_mut().check_conditions(&message.topic, &conditions);
-        checked.map_err(|unmet| because(unmet.to_string()))
     }
 
     fn subscribe(&self, session: &Session<Wire>, now: Now, request: &SubscribeRequest) {
