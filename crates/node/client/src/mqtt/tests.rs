@@ -2,12 +2,10 @@
 
 use super::*;
 use bytes::Bytes;
-use std::io::Read;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::Instant;
 use tieline_core::{Body, Point, Value};
 use tieline_delta::{CodecSet, Codecs, DeltaError, MARK, PROPERTY, Revision, Stream};
 use tieline_mqtt::{Connack, Decoder, Packet, Publish, Suback, SubscriptionId};
@@ -37,15 +35,16 @@ impl Broker {
         }
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
         let mut config = tempfile::NamedTempFile::new().unwrap();
-        writeln!(config, "listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\n{more}").unwrap();
-        let child = spawn(config.path(), port);
+        writeln!(config, "listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\nlog_dest stderr\n{more}")
+            .unwrap();
+        let child = spawn(config.path());
         Some(Self { child, port, config })
     }
 
     fn restart(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        self.child = spawn(self.config.path(), self.port);
+        self.child = spawn(self.config.path());
     }
 
     fn options(&self, version: Version) -> MqttOptions {
@@ -54,15 +53,16 @@ impl Broker {
     }
 }
 
-/// Starts the broker and waits until it answers.
-fn spawn(config: &Path, port: u16) -> Child {
+/// Starts the broker and waits until it says that it listens. To try its port until it answers could connect the socket
+/// that tries with itself.
+fn spawn(config: &Path) -> Child {
     let mut command = std::process::Command::new(BROKER);
-    let child = command.arg("-c").arg(config).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let began = Instant::now();
-    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-        assert!(began.elapsed() < Duration::from_secs(10), "the broker does not answer");
-        std::thread::yield_now();
+    let mut child = command.arg("-c").arg(config).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut said, mut line) = (BufReader::new(child.stderr.take().unwrap()), String::new());
+    while !line.contains(" running") {
+        assert!(said.read_line(&mut line).unwrap() > 0, "the broker does not start: {line}");
     }
+    child.stderr = Some(said.into_inner());
     child
 }
 
