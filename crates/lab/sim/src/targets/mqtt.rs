@@ -187,7 +187,7 @@ impl Run {
         if model.held.contains(&packet_id) && qos == Qos::ExactlyOnce {
             model.answers.push_back((PacketType::Pubrec, packet_id, ReasonCode::Success));
         }
-        if qos != Qos::AtMostOnce && !is_again && !is_too_many {
+        if qos != Qos::AtMostOnce && !is_again && !is_too_many && self.session.is_open() {
             model.waiting.push_back(Waiting { packet_id, qos, answer: None });
         }
         let given = self.say(&Packet::Publish(publish));
@@ -309,7 +309,7 @@ impl Run {
         assert!(self.over, "a session ends with its connection");
         let mut state = self.session.take_state();
         let model = &mut self.model;
-        (model.waiting, model.answers) = (VecDeque::new(), VecDeque::new());
+        model.break_off();
         model.in_flight.iter_mut().for_each(|flight| flight.again = true);
         if choices.chance(30) {
             let (delivery, number) = self.message(choices);
@@ -405,6 +405,18 @@ impl Run {
 }
 
 impl Model {
+    /// The connection is lost. What the bus has of QoS 2 is the same message when it comes again, that of QoS 1 another.
+    fn break_off(&mut self) {
+        self.answers.clear();
+        self.waiting.retain(|waiting| waiting.qos == Qos::ExactlyOnce);
+        while let Some(Waiting { packet_id, answer: Some(reason), .. }) = self.waiting.front().copied() {
+            self.waiting.pop_front();
+            if reason == ReasonCode::Success {
+                self.held.insert(packet_id);
+            }
+        }
+    }
+
     /// A packet of the server's is what was promised.
     fn take(&mut self, packet: Packet, version: Version) {
         match packet {

@@ -130,6 +130,13 @@ impl Incoming {
     /// comes again it is the same message. What was not answered of QoS 1 comes again as another.
     pub(crate) fn disconnect(&mut self) {
         self.waiting.retain(|waiting| waiting.qos == Qos::ExactlyOnce);
+        // What waited for the answer of one before it waits no more; one that was refused is new when it comes again.
+        while let Some(Waiting { packet_id, answer: Some(reason), .. }) = self.waiting.front() {
+            if !reason.is_error() {
+                self.held.push(*packet_id);
+            }
+            self.waiting.pop_front();
+        }
         rest(&mut self.waiting);
     }
 
