@@ -223,7 +223,7 @@ await run.test('sessions show who is behind and what was lost, busy topics besid
   await page.locator('#sessions').waitFor();
   await until('busy topics', async () => (await page.locator('#busiest tbody tr').count()) > 0, 30_000);
   const { sessions, connected } = await get('/v1/sessions?limit=1000');
-  await until('the count', async () => (await page.locator('.sessions .bar').textContent()).includes(`${connected} connected`));
+  await until('the count', async () => (await page.locator('[aria-label="MQTT sessions"] .bar').textContent()).includes(`${connected} connected`));
   const list = page.locator('#sessions [role=option]');
   if (sessions.length > 0) {
     await until('its clients', async () => (await list.count()) > 0);

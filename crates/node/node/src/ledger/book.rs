@@ -25,7 +25,7 @@ use tieline_topics::{Snapshot, TopicId};
 
 /// A batch is closed once it has so many octets and whoever acts has done so: what one act changes is on the disk whole, or
 /// not at all.
-pub const BATCH_OCTETS: usize = 4 << 20;
+pub const BATCH_OCTETS: usize = 1 << 20;
 /// Only an act that changes more than this is on the disk in parts.
 const ACT_OCTETS_MAX: usize = 7 << 20;
 /// How long a change waits that nobody waits for.
