@@ -106,11 +106,11 @@ def test_sessions_and_last_values_outlive_kills(start_node):
 
     for _ in range(KILLS):
         enough = acknowledged() + chance.randrange(20, 300)
-        while acknowledged() < enough:
+        while (before := acknowledged()) < enough:
             for one in publishers:
                 if len(one.waiting) < 100:
                     one.push(10)
-            target = min(enough, acknowledged() + 10)
+            target = min(enough, before + 10)
             until(lambda target=target: acknowledged() >= target, lambda: [one.waiting for one in publishers], 60)
         node.process.kill()
         until(lambda: not any(client.is_connected() for client in clients), lambda: [client.is_connected() for client in clients])
