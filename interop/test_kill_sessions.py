@@ -1,5 +1,5 @@
-"""Kill -9 under load, again and again: persistent sessions get all that was acknowledged, QoS 2 exactly once, and last values
-are those that were acknowledged last."""
+"""Kill -9 under load, again and again: persistent sessions get all that was acknowledged, QoS 2 exactly once; last values are
+those that were acknowledged last; and history has all, QoS 2 exactly once."""
 
 import queue
 import random
@@ -136,11 +136,26 @@ def test_sessions_and_last_values_outlive_kills(start_node):
     }
     again = sum(count - 1 for one in subscribers for key, count in one.seen.items() if key[0].endswith("/1"))
     refused = sum(one.refused for one in publishers)
+    recorded, qos_of = Counter(), {
+        (f"load/{one.number}/{qos}" if value % 5 else f"value/{one.number}", value): qos
+        for one in publishers
+        for qos, values in one.acknowledged.items()
+        for value in values
+    }
+
+    def missing_in_history():
+        recorded.clear()
+        recorded.update((row["topic"], row["v"]) for row in node.history("#"))
+        return set(qos_of) - set(recorded)
+
+    until(lambda: not missing_in_history(), lambda: sorted(missing_in_history()), 60)
+    recorded_twice = {key: count for key, count in recorded.items() if qos_of.get(key) == 2 and count > 1}
     print(
         f"measured: {KILLS} kills, {acknowledged()} publications acknowledged, {len(wanted)} owed to {SUBSCRIBERS} "
-        f"sessions, 0 lost, QoS 2 twice {len(twice)}, QoS 1 again {again}, refused {refused}"
+        f"sessions, 0 lost, QoS 2 twice {len(twice)}, QoS 1 again {again}, refused {refused}; history has {recorded.total()}, "
+        f"0 lost, QoS 2 twice {len(recorded_twice)}"
     )
-    assert twice == {}
+    assert twice == {} and recorded_twice == {}
     # At least the last value that was acknowledged; all are acknowledged by now, so it is that one.
     with Paho(node) as reader:
         reader.subscribe("value/#")

@@ -21,7 +21,7 @@
 //! | 4 | a quality follows (varint of the bits); else good |
 //! | 5 | a time follows: signed, added to that of the sample before (the first: to 0); else the same time |
 //! | 6 | a topic number follows; else the number after that of the sample before (the first: 0) |
-//! | 7 | 0 |
+//! | 7 | the sample may be here already: the same topic, time, quality and value are this one |
 //!
 //! A batch numbers its topics from 0 as they appear. Where the number is that of no topic yet, it is the next free one
 //! and the name follows: how many octets it shares with the name numbered before it, how many are its own, those
@@ -39,6 +39,7 @@ const KIND: u8 = 0x0f;
 const HAS_QUALITY: u8 = 0x10;
 const HAS_TIME: u8 = 0x20;
 const HAS_TOPIC: u8 = 0x40;
+const AGAIN: u8 = 0x80;
 /// The fewest octets that a sample takes: a tag.
 const SAMPLE_OCTETS_MIN: usize = 1;
 
@@ -49,6 +50,8 @@ pub struct Sample {
     pub time: Timestamp,
     /// What.
     pub update: Update,
+    /// Whether it may have been recorded before: history takes it only where it has none that is equal.
+    pub again: bool,
 }
 
 impl Sample {
@@ -59,7 +62,7 @@ impl Sample {
             Body::Point(point) => point.time,
             Body::Opaque(_) => received,
         };
-        Self { time, update }
+        Self { time, update, again: false }
     }
 }
 
@@ -98,7 +101,7 @@ pub fn encode(samples: &[Sample], out: &mut Vec<u8>) {
     push_varint(samples.len() as u64, out);
     let mut topics: HashMap<&str, usize> = HashMap::new();
     let (mut next_topic, mut last_name, mut time) = (0, "", 0);
-    for Sample { time: at, update } in samples {
+    for Sample { time: at, update, again } in samples {
         let at = at.micros();
         let fresh = topics.len();
         let number = *topics.entry(update.topic.as_str()).or_insert(fresh);
@@ -110,7 +113,8 @@ pub fn encode(samples: &[Sample], out: &mut Vec<u8>) {
         out.push(
             kind | flag(quality != Quality::GOOD, HAS_QUALITY)
                 | flag(at != time, HAS_TIME)
-                | flag(number != next_topic, HAS_TOPIC),
+                | flag(number != next_topic, HAS_TOPIC)
+                | flag(*again, AGAIN),
         );
         if number != next_topic {
             push_varint(number as u64, out);
@@ -165,9 +169,6 @@ struct Decoder {
 impl Decoder {
     fn sample(&mut self, cursor: &mut Cursor<'_>) -> Result<Sample, RecordError> {
         let tag = cursor.u8()?;
-        if tag & 0x80 != 0 {
-            return Err(RecordError::Illegal("tag"));
-        }
         let number = if tag & HAS_TOPIC == 0 { self.next_topic } else { length(cursor)? };
         let topic = self.topic(number, cursor)?;
         let quality = if tag & HAS_QUALITY == 0 { 0 } else { varint(cursor)? };
@@ -184,7 +185,7 @@ impl Decoder {
             }
             kind => Body::Point(Point { value: value(kind, cursor)?, quality: Quality::from_bits(quality), time }),
         };
-        Ok(Sample { time, update: Update { topic, body } })
+        Ok(Sample { time, update: Update { topic, body }, again: tag & AGAIN != 0 })
     }
 
     fn topic(&mut self, number: usize, cursor: &mut Cursor<'_>) -> Result<Topic, RecordError> {

@@ -27,6 +27,7 @@
 //! | 12 | the session is owed it no longer | number, serial |
 //! | 13 | a QoS 2 message of the session's client is taken | number, packet identifier |
 //! | 14 | the client has forgotten it | number, packet identifier |
+//! | 15 | as 13, and history has it, or is to have it, with this time | number, packet identifier, time |
 //!
 //! `version` is 1. Numbers are varints of base 128, low group first. Texts and octets have their length before them. `?`
 //! is an octet, 0 or 1, and with 1 the field. Times are microseconds since 1970, as 8 octets, low octet first. A message
@@ -115,6 +116,8 @@ pub enum Record {
         session: u64,
         /// Its packet identifier.
         packet_id: u16,
+        /// The time of its sample in history, where it is recorded: history may lack it, and knows it by that time.
+        sample: Option<Timestamp>,
     },
     /// The identifier stands for another message from here on.
     Released {
@@ -289,7 +292,13 @@ impl Record {
             }
             Self::Received { session, serial } => push_numbers(11, &[*session, *serial], out),
             Self::Done { session, serial } => push_numbers(12, &[*session, *serial], out),
-            Self::Held { session, packet_id } => push_numbers(13, &[*session, u64::from(*packet_id)], out),
+            Self::Held { session, packet_id, sample: None } => {
+                push_numbers(13, &[*session, u64::from(*packet_id)], out);
+            }
+            Self::Held { session, packet_id, sample: Some(time) } => {
+                push_numbers(15, &[*session, u64::from(*packet_id)], out);
+                push_time(*time, out);
+            }
             Self::Released { session, packet_id } => push_numbers(14, &[*session, u64::from(*packet_id)], out),
         }
     }
@@ -313,8 +322,12 @@ impl Record {
             10 => owed(cursor)?,
             11 => Self::Received { session: varint(cursor)?, serial: varint(cursor)? },
             12 => Self::Done { session: varint(cursor)?, serial: varint(cursor)? },
-            13 => Self::Held { session: varint(cursor)?, packet_id: packet_id(cursor)? },
+            13 => Self::Held { session: varint(cursor)?, packet_id: packet_id(cursor)?, sample: None },
             14 => Self::Released { session: varint(cursor)?, packet_id: packet_id(cursor)? },
+            15 => {
+                let (session, packet_id) = (varint(cursor)?, packet_id(cursor)?);
+                Self::Held { session, packet_id, sample: Some(time(cursor)?) }
+            }
             tag => return Err(RecordError::Tag(tag)),
         })
     }

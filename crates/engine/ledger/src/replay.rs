@@ -5,7 +5,7 @@
 //! record and leaves a state that once was.
 
 use crate::record::{Message, Record, RecordError, Session, Value};
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -45,8 +45,8 @@ pub struct Kept {
     pub subscriptions: BTreeMap<String, Subscription>,
     /// What it is owed, in the order in which it came.
     pub owed: BTreeMap<u64, Owed>,
-    /// Packet identifiers of QoS 2 messages of its client.
-    pub held: BTreeSet<u16>,
+    /// Packet identifiers of QoS 2 messages of its client, with the time of the sample in history of each that is recorded.
+    pub held: BTreeMap<u16, Option<Timestamp>>,
 }
 
 /// A state.
@@ -152,7 +152,7 @@ impl Kept {
                 }
             }
             Record::Done { serial, .. } => drop(self.owed.remove(&serial)),
-            Record::Held { packet_id, .. } => drop(self.held.insert(packet_id)),
+            Record::Held { packet_id, sample, .. } => drop(self.held.insert(packet_id, sample)),
             Record::Released { packet_id, .. } => drop(self.held.remove(&packet_id)),
             Record::Begin
             | Record::End
@@ -169,7 +169,9 @@ impl Kept {
             let Subscription { options, properties } = subscription.clone();
             Record::Subscribed { session, filter: filter.clone(), options, properties }
         });
-        let held = self.held.iter().map(move |packet_id| Record::Held { session, packet_id: *packet_id });
+        let held = self.held.iter();
+        let held =
+            held.map(move |(packet_id, sample)| Record::Held { session, packet_id: *packet_id, sample: *sample });
         let owed = self.owed.iter().flat_map(move |(serial, owed)| owed.records(session, *serial));
         self.session.iter().cloned().map(Record::Session).chain(subscriptions).chain(held).chain(owed)
     }

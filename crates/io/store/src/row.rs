@@ -13,6 +13,8 @@ pub struct Sample {
     pub time: Timestamp,
     /// What. A point's own time is not looked at.
     pub body: Body,
+    /// Whether it may be stored already: it is left out where one that is equal is.
+    pub again: bool,
 }
 
 /// One answer to a question.

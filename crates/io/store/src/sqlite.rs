@@ -98,6 +98,9 @@ fn insert(
     order.sort_by_key(|(id, sample)| (*id, sample.time));
     let mut first = batch.prepare_cached("INSERT INTO samples VALUES (?, ?, 0, ?, ?, ?) ON CONFLICT DO NOTHING")?;
     for (id, sample) in order {
+        if sample.again && is_there(&batch, id, sample)? {
+            continue;
+        }
         let (kind, value, quality) = columns(&sample.body);
         if first.execute(params![id, sample.time.micros(), kind, value, quality])? == 0 {
             insert_beside(&batch, id, sample)?;
@@ -106,6 +109,15 @@ fn insert(
     drop(first);
     batch.commit()?;
     Ok(true)
+}
+
+/// Whether a sample of the same topic and time is equal. `IS` finds what is null, too.
+fn is_there(batch: &Transaction<'_>, id: i64, sample: &Sample) -> Result<bool, StoreError> {
+    let (kind, value, quality) = columns(&sample.body);
+    let mut same: CachedStatement<'_> = batch.prepare_cached(
+        "SELECT 1 FROM samples WHERE topic_id = ? AND time_us = ? AND kind = ? AND value IS ? AND quality = ?",
+    )?;
+    Ok(same.exists(params![id, sample.time.micros(), kind, value, quality])?)
 }
 
 /// Another sample of the same topic and time: sequence-of-events inputs share a millisecond now and then.

@@ -15,7 +15,7 @@ fn at(micros: i64) -> Timestamp {
 
 fn sample(topic: &str, micros: i64, value: impl Into<Value>, quality: Quality) -> Sample {
     let point = Point { value: value.into(), quality, time: at(micros) };
-    Sample { topic: Topic::new(topic).unwrap(), time: at(micros), body: Body::Point(point) }
+    Sample { topic: Topic::new(topic).unwrap(), time: at(micros), body: Body::Point(point), again: false }
 }
 
 fn stored(samples: &[Sample]) -> (TempDir, Store) {
@@ -75,6 +75,7 @@ fn payloads_as_published_are_text_or_octets() {
         topic: Topic::new("x").unwrap(),
         time: at(micros),
         body: Body::Opaque(bytes::Bytes::from_static(octets)),
+        again: false,
     };
     let (folder, _store) = stored(&[opaque(1, b"on"), opaque(2, &[0xff])]);
     assert_eq!(shown(&ask(&folder, all("#"))), ["1 on", "2 ff"]);
@@ -91,6 +92,40 @@ fn a_batch_is_stored_once() {
     assert!(!store.insert(&batch, 1).unwrap());
     assert!(store.insert(&batch, 2).unwrap());
     assert_eq!((store.position().unwrap(), ask(&folder, all("a")).len()), (2, 2));
+}
+
+#[test]
+fn what_may_be_stored_already_is_stored_once() {
+    let again = |of: &Sample| Sample { again: true, ..of.clone() };
+    let open = Quality::GOOD;
+    let opaque = |octets: &'static [u8]| Sample {
+        body: Body::Opaque(bytes::Bytes::from_static(octets)),
+        ..sample("o", 1, 0, open)
+    };
+    // Those that differ in one thing from the first are others.
+    let first =
+        [sample("a", 1, 1, open), opaque(b"on"), sample("n", 1, f64::NAN, open), sample("z", 1, Value::Null, open)];
+    let others = [
+        sample("b", 1, 1, open),
+        sample("a", 2, 1, open),
+        sample("a", 1, 2, open),
+        sample("a", 1, 1.0, open),
+        sample("a", 1, 1, Quality::AWAY),
+        opaque(b"off"),
+    ];
+    let (folder, mut store) = stored(&first);
+    let count = |expect: usize| assert_eq!(ask(&folder, all("#")).len(), expect);
+    assert!(store.insert(&first.each_ref().map(again), 2).unwrap());
+    count(4);
+    assert!(store.insert(&others.each_ref().map(again), 3).unwrap());
+    count(10);
+    // Of one batch, and whatever else is stored at the time.
+    let repeated: Vec<Sample> = first.iter().chain(&others).map(again).collect();
+    assert!(store.insert(&repeated, 4).unwrap());
+    count(10);
+    let new = sample("c", 1, 1, open);
+    assert!(store.insert(&[new.clone(), again(&new), new.clone()], 5).unwrap());
+    count(12);
 }
 
 #[test]

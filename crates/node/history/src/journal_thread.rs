@@ -77,14 +77,14 @@ impl<S: Storage> JournalThread<S> {
         let (mut samples, mut weight, mut receipts) = (Vec::new(), 0, Vec::new());
         for batch in batches {
             let mut broken = None;
-            for update in batch.updates {
-                let octets = octets(&update);
+            for sample in batch.samples {
+                let octets = octets(&sample);
                 if samples.len() >= RECORD_POINTS || weight + octets > RECORD_OCTETS {
                     broken = self.append(&mut samples, &mut receipts).err().or(broken);
                     weight = 0;
                 }
                 weight += octets;
-                samples.push(Sample::new(batch.received, update));
+                samples.push(sample);
             }
             match (batch.receipt, broken) {
                 (Some(receipt), Some(why)) => receipt(Err(why)),

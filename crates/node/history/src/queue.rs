@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tieline_core::{Body, Timestamp, Update, Value};
-use tieline_journal::Seq;
+use tieline_core::{Body, Value};
+use tieline_journal::{Sample, Seq};
 
 /// Why a batch is not in the history. It may be in part; who waits should send it again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,8 +40,7 @@ impl std::error::Error for NotRecorded {}
 pub type Receipt = Box<dyn FnOnce(Result<Seq, NotRecorded>) + Send>;
 
 pub(crate) struct Batch {
-    pub(crate) received: Timestamp,
-    pub(crate) updates: Vec<Update>,
+    pub(crate) samples: Vec<Sample>,
     pub(crate) receipt: Option<Receipt>,
 }
 
@@ -75,7 +74,7 @@ impl Queue {
     }
 
     pub(crate) fn put(&self, batch: Batch) {
-        let (points, octets) = (batch.updates.len(), batch.updates.iter().map(octets).sum::<usize>());
+        let (points, octets) = (batch.samples.len(), batch.samples.iter().map(octets).sum::<usize>());
         let mut inner = lock(&self.inner);
         // A batch that is longer than the queue passes when it is alone.
         let fits =
@@ -98,7 +97,7 @@ impl Queue {
 
     /// Counts a batch that is not recorded, and says so to who waits for it.
     pub(crate) fn turn_away(&self, batch: Batch, why: NotRecorded) {
-        let points = batch.updates.len() as u64;
+        let points = batch.samples.len() as u64;
         let mut inner = lock(&self.inner);
         match batch.receipt {
             Some(receipt) => {
@@ -135,9 +134,9 @@ impl Queue {
     }
 }
 
-/// The octets of an update, roughly.
-pub(crate) fn octets(update: &Update) -> usize {
-    let body = match &update.body {
+/// The octets of a sample, roughly.
+pub(crate) fn octets(sample: &Sample) -> usize {
+    let body = match &sample.update.body {
         Body::Opaque(octets) => octets.len(),
         Body::Point(point) => match &point.value {
             Value::Text(text) => text.len(),
@@ -145,7 +144,7 @@ pub(crate) fn octets(update: &Update) -> usize {
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => 8,
         },
     };
-    update.topic.len() + body + 8
+    sample.update.topic.len() + body + 8
 }
 
 /// What a lock guards here is counters and lists that are whole between statements.

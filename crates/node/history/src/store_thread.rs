@@ -165,12 +165,12 @@ pub(crate) fn utc() -> Timestamp {
 /// A payload that reads as a point is stored as one, so that it can be drawn and averaged. It is read here and not
 /// where it is published: nobody waits for this thread.
 fn to_store(sample: tieline_journal::Sample) -> Sample {
-    let tieline_journal::Sample { time, update: Update { topic, body } } = sample;
+    let tieline_journal::Sample { time, update: Update { topic, body }, again } = sample;
     match &body {
         Body::Opaque(octets) => match Point::from_json(octets, time) {
-            Ok(point) => Sample { topic, time: point.time, body: Body::Point(point) },
-            Err(_) => Sample { topic, time, body },
+            Ok(point) => Sample { topic, time: point.time, body: Body::Point(point), again },
+            Err(_) => Sample { topic, time, body, again },
         },
-        Body::Point(_) => Sample { topic, time, body },
+        Body::Point(_) => Sample { topic, time, body, again },
     }
 }

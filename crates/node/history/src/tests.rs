@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tieline_core::{
     Body, Filter, Point, Quality, Storage, StorageError, StorageErrorKind, Timestamp, Topic, Update, Value,
 };
-use tieline_journal::{Limits, Seq};
+use tieline_journal::{Limits, Sample, Seq};
 use tieline_store::{FolderStorage, HistoryQuery, JOURNAL_FOLDER, STORE_FILE, StoreReader};
 
 /// Longer than anything here takes; a test that gets there fails.
@@ -22,10 +22,15 @@ fn point(topic: &str, micros: i64, value: i64) -> Update {
     Update { topic: Topic::new(topic).unwrap(), body: Body::Point(point) }
 }
 
+/// Updates as they are recorded that the node received at one time.
+fn received_at(micros: i64, updates: Vec<Update>) -> Vec<Sample> {
+    updates.into_iter().map(|update| Sample::new(Timestamp::from_micros(micros), update)).collect()
+}
+
 /// Submits and waits for the receipt.
 fn submit(history: &HistoryHandle, updates: Vec<Update>) -> Result<Seq, NotRecorded> {
     let (told, receipt) = mpsc::channel();
-    history.submit(Timestamp::default(), updates, Box::new(move |done| drop(told.send(done))));
+    history.submit(received_at(0, updates), Box::new(move |done| drop(told.send(done))));
     receipt.recv_timeout(PATIENCE).expect("a receipt is always called")
 }
 
@@ -52,11 +57,7 @@ fn check_round_trip(durability: Durability) {
         for n in 0..50 {
             let n = round * 50 + n;
             let updates = vec![point("a", n, n), point("b", n, n)];
-            if n % 3 == 0 {
-                handle.record(Timestamp::default(), updates)
-            } else {
-                assert!(submit(handle, updates).is_ok())
-            }
+            if n % 3 == 0 { handle.record(received_at(0, updates)) } else { assert!(submit(handle, updates).is_ok()) }
         }
         let seq = submit(handle, vec![]).unwrap();
         assert!(handle.wait_stored(seq, PATIENCE));
@@ -79,13 +80,42 @@ fn payloads_as_published_have_the_time_of_their_receipt() {
     let history = HistoryWriter::open(folder.path(), HistoryOptions::default()).unwrap();
     let opaque =
         || vec![Update { topic: Topic::new("x").unwrap(), body: Body::Opaque(bytes::Bytes::from_static(b"hi")) }];
-    history.handle().record(Timestamp::from_micros(5), opaque());
-    history.handle().record(Timestamp::from_micros(9), opaque());
+    history.handle().record(received_at(5, opaque()));
+    history.handle().record(received_at(9, opaque()));
     drop(history);
     let reader = StoreReader::open(folder.path()).unwrap();
     let rows = reader.query(HistoryQuery::of(Filter::new("#").unwrap())).unwrap();
     let times: Vec<i64> = rows.map(|row| row.unwrap().point.time.micros()).collect();
     assert_eq!(times, [5, 9]);
+}
+
+/// A message that was recorded when its sender did not hear of it is the same one when it comes again, whatever a payload
+/// reads as, and whether the store has the first by then.
+#[test]
+fn what_is_recorded_again_is_there_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let payloads = [&b"4.5"[..], b"{\"v\":7,\"t\":\"1970-01-01T00:00:00.002Z\"}", b"{\"a\":1}", b"\xff"];
+    let sample = |payload: &'static [u8], again| {
+        let update = Update { topic: Topic::new("x").unwrap(), body: Body::Opaque(bytes::Bytes::from_static(payload)) };
+        Sample { again, ..Sample::new(Timestamp::from_micros(5), update) }
+    };
+    let all = |again| payloads.map(|payload| sample(payload, again)).to_vec();
+    for (round, expect) in [(0, 4), (1, 4), (2, 4)] {
+        let history = HistoryWriter::open(folder.path(), HistoryOptions::default()).unwrap();
+        // At first it is recorded, and recorded again behind that; then again only.
+        if round == 0 {
+            history.handle().record(all(false));
+        }
+        history.handle().record(all(true));
+        drop(history);
+        assert_eq!(values(folder.path(), "x").len(), expect, "round {round}");
+    }
+    // What is lost is recorded.
+    let lost = tempfile::tempdir().unwrap();
+    let history = HistoryWriter::open(lost.path(), HistoryOptions::default()).unwrap();
+    history.handle().record(all(true));
+    drop(history);
+    assert_eq!(values(lost.path(), "x").len(), 4);
 }
 
 #[test]
@@ -95,7 +125,7 @@ fn payloads_that_read_as_points_are_stored_as_points() {
     for payload in [&b"4.5"[..], b"{\"v\":7,\"q\":\"bad\",\"t\":\"1970-01-01T00:00:00.002Z\"}", b"{\"a\":1}"] {
         let body = Body::Opaque(bytes::Bytes::from_static(payload));
         let update = Update { topic: Topic::new("x").unwrap(), body };
-        history.handle().record(Timestamp::from_micros(5), vec![update]);
+        history.handle().record(received_at(5, vec![update]));
     }
     drop(history);
     let reader = StoreReader::open(folder.path()).unwrap();
@@ -157,11 +187,11 @@ fn a_full_disk_is_said_and_passes() {
 
     full.store(true, Ordering::SeqCst);
     let (told, receipt) = mpsc::channel();
-    handle.submit(Timestamp::default(), vec![point("a", 2, 2)], Box::new(move |done| drop(told.send(done))));
+    handle.submit(received_at(0, vec![point("a", 2, 2)]), Box::new(move |done| drop(told.send(done))));
     wait_until(handle, |history| history.status().state == HistoryState::DiskFull);
     assert_eq!(receipt.try_recv(), Err(mpsc::TryRecvError::Empty), "held, not acknowledged");
     assert_eq!(submit(handle, vec![point("a", 3, 3)]), Err(NotRecorded::DiskFull));
-    handle.record(Timestamp::default(), vec![point("a", 4, 4)]);
+    handle.record(received_at(0, vec![point("a", 4, 4)]));
     wait_until(handle, |history| history.status().dropped_points == 1);
     assert_eq!(handle.status().refused_points, 1);
 
@@ -209,7 +239,7 @@ fn a_real_disk_fills_and_empties() {
         wait_until(handle, |history| {
             let (told, receipt) = mpsc::channel();
             let updates = (n..n + 100).map(|n| point(&format!("p{}", n % 7), n, n)).collect();
-            history.submit(Timestamp::default(), updates, Box::new(move |done| drop(told.send(done))));
+            history.submit(received_at(0, updates), Box::new(move |done| drop(told.send(done))));
             // A batch that meets the full disk is held.
             if let Ok(Ok(_)) = receipt.recv_timeout(Duration::from_millis(100)) {
                 acknowledged.extend(n..n + 100);
@@ -272,11 +302,8 @@ fn what_the_store_had_no_time_for_is_there_after_the_next_start() {
 #[test]
 fn a_long_queue_refuses_and_drops() {
     let queue = crate::queue::Queue::new(10, 1 << 20);
-    let batch = |receipt| crate::queue::Batch {
-        received: Timestamp::default(),
-        updates: (0..8).map(|n| point("a", n, n)).collect(),
-        receipt,
-    };
+    let batch =
+        |receipt| crate::queue::Batch { samples: received_at(0, (0..8).map(|n| point("a", n, n)).collect()), receipt };
     let (told, receipt) = mpsc::channel();
     queue.put(batch(None));
     queue.put(batch(None));
@@ -298,7 +325,7 @@ fn damage_in_the_journal_is_said_and_the_rest_is_stored() {
     let (mut log, _) = tieline_journal::Journal::open(storage, Limits::default(), Seq(0), now).unwrap();
     for n in 0..3 {
         let mut octets = Vec::new();
-        tieline_journal::encode(&[tieline_journal::Sample::new(now, point("a", n, n))], &mut octets);
+        tieline_journal::encode(&[Sample::new(now, point("a", n, n))], &mut octets);
         log.append(&octets).unwrap();
     }
     log.append(b"no record of history").unwrap();
@@ -333,7 +360,7 @@ fn child_records_until_it_is_killed() {
                 println!("acknowledged {base}");
             }
         });
-        history.handle().submit(Timestamp::default(), updates, acknowledged);
+        history.handle().submit(received_at(0, updates), acknowledged);
         while history.handle().status().queued_points > 1000 && start.elapsed() < PATIENCE {
             std::thread::yield_now();
         }

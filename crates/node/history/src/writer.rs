@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-use tieline_core::{Storage, StorageError, Timestamp, Update};
-use tieline_journal::{Journal, Reader, Seq};
+use tieline_core::{Storage, StorageError};
+use tieline_journal::{Journal, Reader, Sample, Seq};
 use tieline_store::{FolderStorage, JOURNAL_FOLDER, STORE_FILE, Store, StoreError};
 use tracing::{info, warn};
 
@@ -67,15 +67,15 @@ pub struct HistoryHandle {
 
 impl HistoryHandle {
     /// Records a batch for which nobody waits. Where it cannot be recorded it is dropped and counted.
-    pub fn record(&self, received: Timestamp, updates: Vec<Update>) {
-        self.queue.put(Batch { received, updates, receipt: None });
+    pub fn record(&self, samples: Vec<Sample>) {
+        self.queue.put(Batch { samples, receipt: None });
     }
 
     /// Records a batch and calls the receipt once: when the batch is as durable as configured, or with the reason why
     /// it will not be. A batch that was taken before the disk failed is held until the disk is well again; one that
     /// comes after is refused at once.
-    pub fn submit(&self, received: Timestamp, updates: Vec<Update>, receipt: Receipt) {
-        self.queue.put(Batch { received, updates, receipt: Some(receipt) });
+    pub fn submit(&self, samples: Vec<Sample>, receipt: Receipt) {
+        self.queue.put(Batch { samples, receipt: Some(receipt) });
     }
 
     /// How the history is doing.

@@ -60,7 +60,8 @@ fn any_change() -> impl Strategy<Value = Record> {
         }),
         (session(), 0u64..20).prop_map(|(session, serial)| Record::Received { session, serial }),
         (session(), 0u64..20).prop_map(|(session, serial)| Record::Done { session, serial }),
-        (session(), id()).prop_map(|(session, packet_id)| Record::Held { session, packet_id }),
+        (session(), id(), proptest::option::of((0i64..1 << 50).prop_map(Timestamp::from_micros)))
+            .prop_map(|(session, packet_id, sample)| Record::Held { session, packet_id, sample }),
         (session(), id()).prop_map(|(session, packet_id)| Record::Released { session, packet_id }),
     ]
 }
@@ -127,7 +128,8 @@ fn the_octets_are_those_of_the_document() {
         (Record::Unsubscribed { session, filter: "a/#".to_string() }, "0709ac0203612f23"),
         (Record::Received { session, serial }, "040bac0202"),
         (Record::Done { session, serial }, "040cac0202"),
-        (Record::Held { session, packet_id }, "040dac0207"),
+        (Record::Held { session, packet_id, sample: None }, "040dac0207"),
+        (Record::Held { session, packet_id, sample: Some(Timestamp::from_micros(258)) }, "0c0fac02070201000000000000"),
         (Record::Released { session, packet_id }, "040eac0207"),
         (
             Record::Owed {

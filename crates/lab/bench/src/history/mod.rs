@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tieline_core::{Body, Filter, Point, Quality, Timestamp, Topic, Update, Value};
 use tieline_history::{HistoryOptions, HistoryWriter, NotRecorded};
-use tieline_journal::Seq;
+use tieline_journal::{Sample, Seq};
 use tieline_store::{HistoryQuery, STORE_FILE, StoreReader};
 
 /// Headings and keys of the table.
@@ -181,7 +181,8 @@ impl Case {
         let looped = close_loop(count, self.window, |number, tell| {
             let updates = batches.next().unwrap_or_default();
             let receipt = move |result| drop(tell.send((number, Instant::now(), result)));
-            writer.handle().submit(Timestamp::from_micros(0), updates, Box::new(receipt));
+            let samples = updates.into_iter().map(|update| Sample::new(Timestamp::from_micros(0), update)).collect();
+            writer.handle().submit(samples, Box::new(receipt));
         })?;
         ensure!(writer.handle().wait_stored(looped.last, PATIENCE), "the store did not have it after {PATIENCE:?}");
         let (queryable, cpu) = (looped.began.elapsed(), process::cpu() - cpu);

@@ -28,9 +28,12 @@ enum Taken {
 impl ClientOwner {
     pub(super) fn publish(&mut self, session: &Session<Wire>, now: Now, request: PublishRequest) {
         let Some(seat) = &self.seat else { return };
-        let packet_id = request.packet_id;
+        let (packet_id, again) = (request.packet_id, request.again);
         let marked = self.publisher.get_mut().marked(&request.message);
         let taken = self.take(seat, now, request);
+        if let (Taken::Refused(..) | Taken::Ends(..), Some(packet_id)) = (&taken, packet_id.filter(|_| again)) {
+            self.bus.borrow_mut().forget_held(now, seat.key, packet_id);
+        }
         if let (Taken::Refused(..) | Taken::Ends(..), Some(topic)) = (&taken, marked) {
             let asks = self.publisher.get_mut().refused(&topic, packet_id.is_some(), now.mono);
             // What does not reach it is asked for again.
@@ -43,8 +46,10 @@ impl ClientOwner {
             Taken::Ends(reason, words) => {
                 self.bus.borrow_mut().count_publish_refused();
                 // 3.1.1 knows no refusal, and would take an answer for success.
-                if packet_id.is_some() && session.look(|wire| wire.mqtt.version()) == Version::V311 {
-                    return session.with(|wire, _| wire.mqtt.disconnect(reason, &words));
+                if let Some(packet_id) = packet_id
+                    && session.look(|wire| wire.mqtt.version()) == Version::V311
+                {
+                    return session.with(|wire, _| wire.mqtt.disconnect_refusing(packet_id, reason, &words));
                 }
                 (reason, words)
             }
@@ -57,7 +62,9 @@ impl ClientOwner {
     /// What becomes of a message.
     fn take(&self, seat: &Seat, now: Now, request: PublishRequest) -> Taken {
         let message = &request.message;
-        if !self.turnstile.spend(&self.bus, now, self.publisher.borrow().octets(message)) {
+        // What was taken before is recorded, and nothing else: it counted then.
+        let counts = !request.again;
+        if counts && !self.turnstile.spend(&self.bus, now, self.publisher.borrow().octets(message)) {
             return Taken::Ends(ReasonCode::QuotaExceeded, why::OVER_RATE.to_owned());
         }
         if message.topic.starts_with('$') && is_marked(&message.properties) {
@@ -141,6 +148,11 @@ impl ClientOwner {
                 return Taken::Ends(ReasonCode::PayloadFormatInvalid, words);
             }
         };
+        if let (true, Some(packet_id)) = (request.again, request.packet_id) {
+            let update = update_of(&request.message);
+            let again = self.bus.borrow_mut().record_again((seat.key, seat.number), packet_id, &update);
+            return if again { Taken::Later } else { Taken::Done };
+        }
         let PublishRequest { message, qos, packet_id, retain, .. } = request;
         if !message.properties.is_empty()
             && let Err((reason, words)) = self.check_conditions(seat, now, &message)
@@ -158,19 +170,22 @@ impl ClientOwner {
         if qos != Qos::AtMostOnce && !bus.can_keep(&message) {
             return Taken::Ends(ReasonCode::QuotaExceeded, why::TOO_LONG_TO_KEEP.to_owned());
         }
-        let update = Update { topic: message.topic.clone(), body: Body::Opaque(message.payload.clone()) };
+        let update = update_of(&message);
         bus.begin_act();
         if let Err(error) = bus.take_message(now, message, qos, retain, seat.key) {
             tracing::debug!(client = seat.name, %error, "publish refused");
             return Taken::Refused(ReasonCode::QuotaExceeded, error.to_string());
         }
         let (key, number) = (seat.key, seat.number);
-        if let Some(packet_id) = packet_id.filter(|_| qos == Qos::ExactlyOnce) {
-            bus.keep_held(now, key, packet_id);
-        }
-        let ticket = bus.end_act(now).unwrap_or(0);
-        let receipt = packet_id.map(|packet_id| Receipt::Client { key, number, packet_id, ticket });
-        if bus.record(now, &update, receipt) { Taken::Later } else { Taken::Done }
+        let later = match packet_id.filter(|_| qos == Qos::ExactlyOnce) {
+            Some(packet_id) => bus.record_held(now, (key, number), packet_id, &update),
+            None => {
+                let ticket = bus.end_act(now).unwrap_or(0);
+                let receipt = packet_id.map(|packet_id| Receipt::Client { key, number, packet_id, ticket });
+                bus.record(now, &update, receipt)
+            }
+        };
+        if later { Taken::Later } else { Taken::Done }
     }
 
     /// Whether what a message asks of the topic's value is so.
@@ -184,4 +199,8 @@ impl ClientOwner {
         let checked = self.bus.borrow_mut().check_conditions(&message.topic, &conditions);
         checked.map_err(|unmet| because(unmet.to_string()))
     }
+}
+
+fn update_of(message: &Message) -> Update {
+    Update { topic: message.topic.clone(), body: Body::Opaque(message.payload.clone()) }
 }

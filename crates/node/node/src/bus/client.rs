@@ -236,7 +236,7 @@ impl Client {
         self.session.with(|wire, _| match (stored, wire.mqtt.version()) {
             (Ok(()), _) => wire.mqtt.acknowledge(packet_id, ReasonCode::Success),
             (Err(why), Version::V5) => wire.mqtt.acknowledge_because(packet_id, ReasonCode::QuotaExceeded, why),
-            (Err(_), Version::V311) => wire.mqtt.disconnect(ReasonCode::QuotaExceeded, ""),
+            (Err(_), Version::V311) => wire.mqtt.disconnect_refusing(packet_id, ReasonCode::QuotaExceeded, ""),
         });
     }
 

@@ -209,17 +209,34 @@ impl Bus {
         self.write_of(now, key, |session| Record::Unsubscribed { session, filter });
     }
 
-    /// A QoS 2 message of a client is taken: its identifier is known until the client has released it.
-    pub fn keep_held(&mut self, now: Now, key: usize, packet_id: PacketId) {
+    /// A QoS 2 message of a client is taken: its identifier is known until the client has released it, and so is the time of
+    /// its sample in history. False where the session is not kept.
+    pub(super) fn keep_held(&mut self, now: Now, key: usize, packet_id: PacketId, sample: Option<Timestamp>) -> bool {
         let packet_id = packet_id.get();
-        self.write_of(now, key, |session| Record::Held { session, packet_id });
+        self.write_of(now, key, |session| Record::Held { session, packet_id, sample })
     }
 
-    /// Writes a change of a session that is kept.
-    fn write_of(&mut self, now: Now, key: usize, record: impl FnOnce(u64) -> Record) {
+    /// The time of the sample in history of a QoS 2 message that was taken; none where it is not recorded.
+    pub(super) fn held_sample(&self, key: usize, packet_id: PacketId) -> Option<Timestamp> {
+        let kept = match self.subscribers.get(key)? {
+            Subscriber::Client(client) => client.kept.as_ref(),
+            Subscriber::Away(_) | Subscriber::Group(_) | Subscriber::Feed(_) => None,
+        };
+        kept.and_then(|kept| kept.held.get(&packet_id.get()).copied().flatten())
+    }
+
+    /// A QoS 2 message that was taken before is refused: what comes with the identifier is another message.
+    pub fn forget_held(&mut self, now: Now, key: usize, packet_id: PacketId) {
+        let packet_id = packet_id.get();
+        self.write_of(now, key, |session| Record::Released { session, packet_id });
+    }
+
+    /// Writes a change of a session that is kept; false where it is not.
+    fn write_of(&mut self, now: Now, key: usize, record: impl FnOnce(u64) -> Record) -> bool {
         let Self { subscribers, ledger: Ledger { book, .. }, .. } = self;
-        let Some((Some(kept), number)) = subscribers.get_mut(key).and_then(part_of) else { return };
+        let Some((Some(kept), number)) = subscribers.get_mut(key).and_then(part_of) else { return false };
         write(book, now, Some(kept), record(number));
+        true
     }
 
     /// Takes what sessions have noted since the last time.
@@ -289,6 +306,13 @@ impl Bus {
             }
             Promise::Receipt(Receipt::Call { answer, .. }) => drop(answer.send(kept)),
             Promise::Receipt(Receipt::Field(_)) => {}
+            Promise::Record { sample, receipt } => {
+                if kept {
+                    self.recorder.record_sample(*sample, Some(receipt));
+                } else {
+                    self.settle(now, Promise::Receipt(receipt), false);
+                }
+            }
             // Where the disk takes nothing, sessions live in memory until it does.
             Promise::Cork { key, session } => {
                 session.send(|wire, _| wire.uncork());
@@ -340,11 +364,9 @@ impl Bus {
             }
             Some(_) | None => return,
         };
-        let held = kept.as_ref().is_some_and(|kept| kept.held.contains(&packet_id.get()));
+        let held = kept.as_ref().is_some_and(|kept| kept.held.contains_key(&packet_id.get()));
         if stored.is_err() && held {
-            // It was refused: what comes with the identifier is another message.
-            let packet_id = packet_id.get();
-            self.write_of(now, key, |session| Record::Released { session, packet_id });
+            self.forget_held(now, key, packet_id);
         }
     }
 
@@ -379,7 +401,7 @@ impl Bus {
     }
 
     /// The value of a topic, where a client has set it.
-    fn value_of(&self, now: Now, topic: TopicId) -> Option<Value> {
+    pub(super) fn value_of(&self, now: Now, topic: TopicId) -> Option<Value> {
         let view = self.tree.view(topic).filter(|view| view.mark != 0)?;
         let Body::Opaque(payload) = view.body else { return None };
         let manner = self.retained.manner(&view, now.mono);

@@ -6,6 +6,8 @@ use crate::history::{Receipt, Receipts};
 use crate::ledger::Promise;
 use crate::why;
 use tieline_core::{Body, Now, Point, Quality, Update};
+use tieline_journal::Sample;
+use tieline_mqtt::PacketId;
 
 impl Bus {
     /// Tells whoever waited that history has stored it, or will not.
@@ -43,6 +45,32 @@ impl Bus {
             }
             receipt => self.recorder.record(now, update, receipt),
         }
+    }
+
+    /// Gives a client's QoS 2 message to history, once the ledger has its identifier and the time that it is recorded with: so
+    /// history has no message that comes again as a new one. True when the client will be answered.
+    pub fn record_held(&mut self, now: Now, who: (usize, u64), packet_id: PacketId, update: &Update) -> bool {
+        let (key, number) = who;
+        let time = self.recorder.records(update).then(|| self.recorder.own_time(now));
+        let kept = self.keep_held(now, key, packet_id, time);
+        let ticket = self.end_act(now).unwrap_or(0);
+        let Some(time) = time.filter(|_| kept) else {
+            return self.record(now, update, Some(Receipt::Client { key, number, packet_id, ticket }));
+        };
+        let sample = Box::new(Sample { time, update: update.clone(), again: false });
+        let receipt = Receipt::Client { key, number, packet_id, ticket: 0 };
+        self.promise(now, ticket, Promise::Record { sample, receipt });
+        true
+    }
+
+    /// Gives history a QoS 2 message that was taken before the node started, and that history may lack. True when the client
+    /// will be answered.
+    pub fn record_again(&mut self, (key, number): (usize, u64), packet_id: PacketId, update: &Update) -> bool {
+        let time = self.held_sample(key, packet_id).filter(|_| self.recorder.records(update));
+        let Some(time) = time else { return false };
+        let sample = Sample { time, update: update.clone(), again: true };
+        self.recorder.record_sample(sample, Some(Receipt::Client { key, number, packet_id, ticket: 0 }));
+        true
     }
 
     /// Points are recorded; the documents that repeat them are not. A point that this node found wanting keeps the

@@ -146,7 +146,12 @@ fn restore_state(now: Now, kept: &Kept) -> SessionState {
         let read = message.clone().map(|message| read_late(now, message));
         state.restore_owed(*serial, packet_id, qos, read.map(delivery));
     }
-    kept.held.iter().filter_map(|id| PacketId::new(*id)).for_each(|id| state.restore_held(id));
+    for (packet_id, sample) in &kept.held {
+        if let Some(packet_id) = PacketId::new(*packet_id) {
+            // History may lack what it was to have.
+            state.restore_held(packet_id, sample.is_none());
+        }
+    }
     state.keep_notes(true);
     state
 }

@@ -6,8 +6,10 @@
 use crate::bus::BusHandle;
 use crate::config::HistoryConfig;
 use std::collections::HashSet;
+use std::time::Duration;
 use tieline_core::{Body, Filter, Now, Timestamp, Topic, Update};
 use tieline_history::{HistoryHandle, HistoryState, HistoryStatus};
+use tieline_journal::Sample;
 use tieline_mqtt::PacketId;
 use tokio::sync::oneshot;
 
@@ -66,8 +68,8 @@ enum Writer {
 pub struct Recorder {
     record: Vec<Filter>,
     writer: Writer,
-    received: Timestamp,
-    updates: Vec<Update>,
+    times: Times,
+    samples: Vec<Sample>,
     receipts: Receipts,
     /// Devices whose points are not published one by one.
     unpublished: HashSet<Topic>,
@@ -84,10 +86,9 @@ impl Recorder {
         unpublished: HashSet<Topic>,
         bus: BusHandle,
     ) -> Self {
-        let (record, received) = (config.record.clone(), Timestamp::default());
-        let writer = Writer::Off;
-        let (updates, receipts) = (Vec::new(), Vec::new());
-        let mut recorder = Self { record, writer, received, updates, receipts, unpublished, bus };
+        let (record, writer, times) = (config.record.clone(), Writer::Off, Times::default());
+        let (samples, receipts) = (Vec::new(), Vec::new());
+        let mut recorder = Self { record, writer, times, samples, receipts, unpublished, bus };
         if let Some(history) = history {
             recorder.set_history(history);
         }
@@ -112,10 +113,20 @@ impl Recorder {
             self.receipts.extend(receipt.and_then(answer_at_once));
             return false;
         }
-        self.received = now.utc;
-        self.updates.push(update.clone());
-        self.receipts.extend(receipt);
+        let sample = Sample::new(self.times.next(now.utc), update.clone());
+        self.record_sample(sample, receipt);
         true
+    }
+
+    /// A time that no other message is recorded with: by it a message is known to history when it is recorded again.
+    pub fn own_time(&mut self, now: Now) -> Timestamp {
+        self.times.own(now.utc)
+    }
+
+    /// Takes a sample that is to be recorded; `receipt` will come back.
+    pub fn record_sample(&mut self, sample: Sample, receipt: Option<Receipt>) {
+        self.samples.push(sample);
+        self.receipts.extend(receipt);
     }
 
     /// Whether an update is to be recorded.
@@ -148,25 +159,25 @@ impl Recorder {
     /// Hands the turn's batch to the journal. Returns the receipts that need not wait, and whether they are stored.
     pub fn submit(&mut self) -> Option<(Receipts, bool)> {
         let receipts = std::mem::take(&mut self.receipts);
-        let updates = std::mem::take(&mut self.updates);
-        if updates.is_empty() {
+        let samples = std::mem::take(&mut self.samples);
+        if samples.is_empty() {
             return (!receipts.is_empty()).then_some((receipts, true));
         }
         match &mut self.writer {
             Writer::Off => (!receipts.is_empty()).then_some((receipts, true)),
             Writer::Closed { dropped, refused, .. } => {
                 let count = if receipts.is_empty() { dropped } else { refused };
-                *count += updates.len() as u64;
+                *count += samples.len() as u64;
                 (!receipts.is_empty()).then_some((receipts, false))
             }
             Writer::Open { history, .. } if receipts.is_empty() => {
-                history.record(self.received, updates);
+                history.record(samples);
                 None
             }
             Writer::Open { history, .. } => {
                 let bus = self.bus.clone();
                 let told = Box::new(move |stored: Result<_, _>| bus.tell_stored(receipts, stored.is_ok()));
-                history.submit(self.received, updates, told);
+                history.submit(samples, told);
                 None
             }
         }
@@ -188,6 +199,37 @@ impl Recorder {
     }
 }
 
+/// The times that messages are recorded with: when each came, but for those that have a time of their own.
+#[derive(Debug, Default)]
+struct Times {
+    /// The last that is one message's own.
+    own: Timestamp,
+    /// The last of all.
+    last: Timestamp,
+}
+
+impl Times {
+    /// The time of a message that came at `at`.
+    fn next(&mut self, at: Timestamp) -> Timestamp {
+        self.last = past(at, self.own);
+        self.last
+    }
+
+    fn own(&mut self, at: Timestamp) -> Timestamp {
+        self.own = past(past(at, self.own), self.last);
+        self.last = self.own;
+        self.own
+    }
+}
+
+/// A time, or the first behind `taken` where that is not behind it. A clock that was set back by more than messages ever run
+/// ahead of it is followed.
+fn past(at: Timestamp, taken: Timestamp) -> Timestamp {
+    const AHEAD_MAX: Duration = Duration::from_secs(1);
+    let is_behind = at <= taken && taken <= at.later(AHEAD_MAX);
+    if is_behind { taken.later(Duration::from_micros(1)) } else { at }
+}
+
 /// A receipt for something that is not recorded: only a call has to be told.
 fn answer_at_once(receipt: Receipt) -> Option<Receipt> {
     match receipt {
@@ -197,5 +239,38 @@ fn answer_at_once(receipt: Receipt) -> Option<Receipt> {
         }
         Receipt::Client { .. } => None,
         Receipt::Field(_) => Some(receipt),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: i64) -> Timestamp {
+        Timestamp::from_micros(micros)
+    }
+
+    #[test]
+    fn a_time_of_its_own_is_nobody_elses() {
+        let mut times = Times::default();
+        for (own, came, expect) in [
+            (false, 10, 10),
+            (false, 10, 10),
+            (true, 10, 11),
+            (true, 10, 12),
+            (false, 10, 13),
+            (false, 10, 13),
+            (true, 10, 14),
+            (false, 20, 20),
+            (true, 21, 21),
+            // The clock was set back a little, and much.
+            (true, 15, 22),
+            (false, 15, 23),
+            (true, -2_000_000, -2_000_000),
+            (false, -2_000_000, -1_999_999),
+        ] {
+            let time = if own { times.own(at(came)) } else { times.next(at(came)) };
+            assert_eq!(time, at(expect), "{own} {came}");
+        }
     }
 }

@@ -18,7 +18,8 @@ use crate::history::Receipt;
 use std::collections::{HashSet, VecDeque};
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
-use tieline_core::{Instant, Now};
+use tieline_core::{Body, Instant, Now};
+use tieline_journal::Sample;
 use tieline_ledger::Record;
 use tieline_net::Session;
 use tieline_topics::{Snapshot, TopicId};
@@ -44,6 +45,13 @@ pub const MESSAGE_OCTETS_MAX: usize = CHANGE_OCTETS_MAX - (256 << 10);
 pub enum Promise {
     /// Whoever sent a message.
     Receipt(Receipt),
+    /// A message that history is given then.
+    Record {
+        /// What is recorded.
+        sample: Box<Sample>,
+        /// Who waits for history.
+        receipt: Receipt,
+    },
     /// A connection that says nothing until then.
     Cork {
         /// Its place on the bus.
@@ -60,6 +68,19 @@ pub enum Promise {
         /// The last note that the batch holds.
         upto: u64,
     },
+}
+
+impl Promise {
+    /// Octets that wait with it.
+    fn octets(&self) -> usize {
+        match self {
+            Self::Record { sample, .. } => match &sample.update.body {
+                Body::Opaque(octets) => octets.len(),
+                Body::Point(_) => 0,
+            },
+            Self::Receipt(_) | Self::Cork { .. } | Self::Notes { .. } => 0,
+        }
+    }
 }
 
 /// How the ledger does.
@@ -167,6 +188,8 @@ pub struct LedgerBook {
     under_way: Option<u64>,
     durable: u64,
     promises: VecDeque<(u64, Promise)>,
+    /// Octets of what waits in promises.
+    promised_octets: usize,
     /// Topics whose values have changed and that nobody waits for, each once, in the order in which they did.
     lazy: HashSet<TopicId>,
     lazy_order: VecDeque<TopicId>,
@@ -202,7 +225,7 @@ impl LedgerBook {
     }
 
     fn waiting_octets(&self) -> usize {
-        self.batch.octets.len() + self.closed_octets
+        self.batch.octets.len() + self.closed_octets + self.promised_octets
     }
 
     /// Whether nothing more can be promised.
@@ -294,6 +317,7 @@ impl LedgerBook {
         if number <= self.durable {
             return Some((promise, true));
         }
+        self.promised_octets += promise.octets();
         let at = self.promises.partition_point(|(known, _)| *known <= number);
         self.promises.insert(at, (number, promise));
         None
@@ -401,7 +425,9 @@ impl LedgerBook {
         if !kept {
             self.status.refused += end as u64;
         }
-        self.promises.drain(..end).map(|(_, promise)| (promise, kept)).collect()
+        let settled: Vec<_> = self.promises.drain(..end).map(|(_, promise)| (promise, kept)).collect();
+        self.promised_octets -= settled.iter().map(|(promise, _)| promise.octets()).sum::<usize>();
+        settled
     }
 
     /// What is not on the disk will be said by a walk.

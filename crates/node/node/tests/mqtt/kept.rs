@@ -1,18 +1,18 @@
 //! Sessions and last values over restarts of the node (docs/ledger.md).
 
-use super::peer::{Peer, Server, at, hello, keep, one, payload_of, text, will};
+use super::peer::{Peer, RECORDED, Server, at, hello, keep, one, payload_of, text, will};
 use bytes::Bytes;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
-use tieline_core::{Timestamp, Topic};
+use tieline_core::{Filter, Timestamp, Topic};
 use tieline_journal::{Journal, Limits, Seq};
 use tieline_ledger::{Message, Record, Session, Will};
 use tieline_mqtt::{
-    Ack, Connack, Connect, Guarantee, Packet, Properties, Property, Publish, Qos, ReasonCode, SubscriptionId,
-    UserProperty, Will as ConnectWill,
+    Ack, Connack, Connect, Guarantee, Packet, PacketId, Properties, Property, Publish, Qos, ReasonCode, Subscribe,
+    SubscriptionFilter, SubscriptionId, UserProperty, Version, Will as ConnectWill,
 };
-use tieline_store::FolderStorage;
+use tieline_store::{FolderStorage, HistoryQuery, JOURNAL_FOLDER, STORE_FILE, StoreReader};
 
 const ONCE: Qos = Qos::AtLeastOnce;
 const TWICE: Qos = Qos::ExactlyOnce;
@@ -116,6 +116,28 @@ fn last_values_are_back() {
     assert_eq!(reader.payloads(), [""; 0]);
 }
 
+/// Whoever asks much at once waits for the disk, and is not ended.
+#[test]
+fn thousands_of_subscriptions_at_once_are_answered() {
+    const COUNT: u16 = 6000;
+    let server = Server::start();
+    let mut peer = comes(&server, keep("c", 100), false);
+    for number in 1..=COUNT {
+        let filter = SubscriptionFilter { filter: text(&format!("a/{number}")), options: at(ONCE) };
+        let packet_id = PacketId::new(number).unwrap();
+        let filters = vec![filter];
+        peer.send(&Packet::Subscribe(Subscribe { packet_id, properties: Properties::default(), filters }));
+    }
+    for number in 1..=COUNT {
+        let Packet::Suback(answer) = peer.answer() else { panic!("no SUBACK") };
+        assert_eq!((answer.packet_id.get(), &answer.reasons[..]), (number, &[ReasonCode::GrantedQos1][..]));
+    }
+    peer.vanish();
+    let server = server.restart();
+    server.client("writer").publish(&format!("a/{COUNT}"), "1", ONCE, false);
+    assert_eq!(payload_of(&comes(&server, keep("c", 100), true).take()), "1");
+}
+
 #[test]
 fn in_memory_nothing_is_kept() {
     let server = Server::with("durability = 'memory'\n");
@@ -185,6 +207,147 @@ fn exchanges_go_on_where_they_were() {
     writer.send(&Packet::Publish(Publish { payload: Bytes::from_static(b"5"), ..held.clone() }));
     assert_eq!(writer.answer(), Packet::Pubrec(ack(&held)));
     assert_eq!(payload_of(&reader.take()), "5");
+}
+
+/// A QoS 2 message of `c1`'s.
+fn exactly_once(packet_id: u16, payload: &'static str, dup: bool) -> Publish {
+    Publish {
+        guarantee: Guarantee::ExactlyOnce { packet_id: PacketId::new(packet_id).unwrap(), dup },
+        topic: text("a"),
+        payload: Bytes::from_static(payload.as_bytes()),
+        ..Publish::default()
+    }
+}
+
+/// Sends it, and gives the reason of its PUBREC.
+#[track_caller]
+fn hand_over(writer: &mut Peer, message: &Publish) -> ReasonCode {
+    writer.send(&Packet::Publish(message.clone()));
+    let Packet::Pubrec(Ack { packet_id, reason, .. }) = writer.answer() else { panic!("no PUBREC") };
+    assert_eq!(Some(packet_id), message.guarantee.packet_id());
+    reason
+}
+
+/// How often each message stands in the history of a node that has stopped.
+fn recorded(folder: &TempDir) -> Vec<String> {
+    let reader = StoreReader::open(&folder.path().join("data")).unwrap();
+    let rows = reader.query(HistoryQuery::of(Filter::new("a").unwrap())).unwrap();
+    let mut values: Vec<String> = rows.map(|row| format!("{:?}", row.unwrap().point.value)).collect();
+    values.sort();
+    values
+}
+
+/// Lets a node that has stopped have no history.
+fn lose_history(folder: &TempDir) {
+    let data = folder.path().join("data");
+    std::fs::remove_dir_all(data.join(JOURNAL_FOLDER)).unwrap();
+    for entry in std::fs::read_dir(&data).unwrap().map(|entry| entry.unwrap()) {
+        if entry.file_name().to_str().is_some_and(|name| name.starts_with(STORE_FILE)) {
+            std::fs::remove_file(entry.path()).unwrap();
+        }
+    }
+}
+
+/// Whether the node died before history had a message that the ledger has, or after it: what comes again is recorded once,
+/// and given to nobody twice.
+#[test]
+fn what_comes_again_is_in_history_once() {
+    for lost in [false, true] {
+        let server = Server::with(RECORDED);
+        let mut reader = comes(&server, keep("reader", 100), false);
+        reader.subscribe(&[("a", at(TWICE))]);
+        let mut writer = comes(&server, keep("c1", 100), false);
+        // Alike in all but their identifiers.
+        for id in [1, 2] {
+            assert_eq!(hand_over(&mut writer, &exactly_once(id, "same", false)), ReasonCode::Success);
+        }
+        assert_eq!([payload_of(&reader.take()), payload_of(&reader.take())], ["same", "same"]);
+        reader.vanish();
+        writer.vanish();
+        let folder = server.stop();
+        assert_eq!(recorded(&folder).len(), 2);
+        if lost {
+            lose_history(&folder);
+        }
+        let server = Server::over(folder, RECORDED);
+        let mut writer = comes(&server, keep("c1", 100), true);
+        for id in [1, 2, 1, 2] {
+            assert_eq!(hand_over(&mut writer, &exactly_once(id, "same", true)), ReasonCode::Success);
+        }
+        for id in [1, 2] {
+            let ack = ack(&exactly_once(id, "same", true));
+            writer.send(&Packet::Pubrel(ack.clone()));
+            assert_eq!(writer.answer(), Packet::Pubcomp(ack));
+        }
+        assert_eq!(hand_over(&mut writer, &exactly_once(1, "same", false)), ReasonCode::Success);
+        let mut reader = comes(&server, keep("reader", 100), true);
+        assert_eq!(payload_of(&reader.take()), "same");
+        assert_eq!(reader.payloads(), [""; 0]);
+        assert_eq!(recorded(&server.stop()).len(), 3, "lost: {lost}");
+    }
+}
+
+/// What history does not take when it comes again is refused, and another message from then on.
+#[test]
+fn what_history_cannot_take_again_is_refused() {
+    let server = Server::with(RECORDED);
+    let mut writer = comes(&server, keep("c1", 100), false);
+    assert_eq!(hand_over(&mut writer, &exactly_once(1, "1", false)), ReasonCode::Success);
+    writer.vanish();
+    let folder = server.stop();
+    lose_history(&folder);
+    let in_its_place = folder.path().join("data").join(JOURNAL_FOLDER);
+    std::fs::write(&in_its_place, "no folder").unwrap();
+    let server = Server::over(folder, RECORDED);
+    let mut writer = comes(&server, keep("c1", 100), true);
+    assert_eq!(hand_over(&mut writer, &exactly_once(1, "1", true)), ReasonCode::QuotaExceeded);
+    writer.vanish();
+    let folder = server.stop();
+    std::fs::remove_file(&in_its_place).unwrap();
+    let server = Server::over(folder, RECORDED);
+    let mut reader = server.client("reader");
+    reader.subscribe(&[("a", at(TWICE))]);
+    let mut writer = comes(&server, keep("c1", 100), true);
+    assert_eq!(hand_over(&mut writer, &exactly_once(1, "1", false)), ReasonCode::Success);
+    assert_eq!(payload_of(&reader.take()), "1");
+    assert_eq!(recorded(&server.stop()).len(), 1);
+}
+
+/// A client of 3.1.1 is not left without an answer when it sends a message again that was refused.
+#[test]
+fn what_was_refused_is_new_when_it_comes_again_over_3_1_1() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("data")).unwrap();
+    let in_its_place = folder.path().join("data").join(JOURNAL_FOLDER);
+    std::fs::write(&in_its_place, "no folder").unwrap();
+    let old = || Connect { version: Version::V311, properties: Properties::default(), ..keep("c1", 0) };
+    let mut server = Server::over(folder, RECORDED);
+    for (dup, present) in [(false, false), (true, true), (true, true)] {
+        let mut writer = comes(&server, old(), present);
+        writer.send(&Packet::Publish(exactly_once(1, "1", dup)));
+        assert_eq!(writer.next(), None, "it ends without an answer");
+    }
+    let folder = server.stop();
+    std::fs::remove_file(&in_its_place).unwrap();
+    server = Server::over(folder, RECORDED);
+    let mut writer = comes(&server, old(), true);
+    assert_eq!(hand_over(&mut writer, &exactly_once(1, "1", true)), ReasonCode::Success);
+    writer.vanish();
+    assert_eq!(recorded(&server.stop()).len(), 1);
+}
+
+/// A ledger of a release that did not say when a message was recorded: what comes again is answered, and that is all.
+#[test]
+fn a_held_identifier_of_an_older_release_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder, &[session(1, 1, Some(ago(0))), Record::Held { session: 1, packet_id: 5, sample: None }]);
+    let server = Server::over(folder, RECORDED);
+    let mut reader = server.client("reader");
+    reader.subscribe(&[("a", at(TWICE))]);
+    let mut writer = comes(&server, keep("c1", 100), true);
+    assert_eq!(hand_over(&mut writer, &exactly_once(5, "1", true)), ReasonCode::Success);
+    assert_eq!(reader.payloads(), [""; 0]);
+    assert_eq!(recorded(&server.stop()), [""; 0]);
 }
 
 /// A ledger that has grown is said anew, and what is older goes; all is there all the same.

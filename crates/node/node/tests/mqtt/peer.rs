@@ -16,6 +16,9 @@ use tieline_node::{Node, StartError};
 /// Longer than anything here takes on the slowest machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Lines that let a node record history; without, it does not.
+pub const RECORDED: &str = "[history]\nenabled = true\n";
+
 /// A node without devices, and its folder.
 pub struct Server {
     pub node: Node,
@@ -28,7 +31,7 @@ impl Server {
         Self::with("")
     }
 
-    /// A node with these lines in `[mqtt]`.
+    /// A node with these lines in `[mqtt]`, and tables behind them.
     pub fn with(mqtt: &str) -> Self {
         Self::over(tempfile::tempdir().unwrap(), mqtt)
     }
@@ -40,9 +43,8 @@ impl Server {
     }
 
     pub fn try_over(folder: &TempDir, mqtt: &str) -> Result<Node, StartError> {
-        let text = format!(
-            "[http]\nlisten = '127.0.0.1:0'\n[history]\nenabled = false\n[mqtt]\nlisten = '127.0.0.1:0'\n{mqtt}"
-        );
+        let history = if mqtt.contains(RECORDED) { "" } else { "[history]\nenabled = false\n" };
+        let text = format!("[http]\nlisten = '127.0.0.1:0'\n{history}[mqtt]\nlisten = '127.0.0.1:0'\n{mqtt}");
         Node::start(&from_text("node.toml", &text, folder.path()).unwrap(), &folder.path().join("data"))
     }
 

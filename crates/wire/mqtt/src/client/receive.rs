@@ -115,7 +115,7 @@ impl ClientSession {
         // 3.1.1 has no receive maximum; its packet identifiers are the bound.
         let max = if self.config.version == Version::V5 { self.config.receive_max.max(1) } else { u16::MAX };
         match self.incoming.receive(self.config.version, publish.guarantee, usize::from(max), &mut self.control) {
-            Arrival::New => {}
+            Arrival::New | Arrival::Again => {}
             Arrival::Duplicate => return Ok(()),
             Arrival::TooMany => {
                 let words = "more unacknowledged messages than the receive maximum [MQTT-3.3.4-9]".to_owned();

@@ -12,6 +12,8 @@ use alloc::vec::Vec;
 pub(crate) enum Arrival {
     /// Hand it to the owner.
     New,
+    /// It was handed over before the server ended, which may not have done all with it: hand it to the owner as such.
+    Again,
     /// It was handed over before: nothing to do but what was written already.
     Duplicate,
     /// The sender has more unacknowledged messages under way than it may.
@@ -25,6 +27,8 @@ pub(crate) struct Incoming {
     waiting: VecDeque<Waiting>,
     /// QoS 2, answered with PUBREC; PUBREL to come.
     held: Vec<PacketId>,
+    /// The same of before the server ended; the owner is to hear of those that come again.
+    unsure: Vec<PacketId>,
     /// PUBREL has come; PUBCOMP waits for a note to be safe, or else a message with the same identifier could be taken
     /// for this one after the server has ended.
     releasing: Vec<(PacketId, u64)>,
@@ -52,6 +56,10 @@ impl Incoming {
             }
             if self.waiting.iter().any(|w| w.packet_id == packet_id && w.qos == qos) {
                 return Arrival::Duplicate;
+            }
+            if take(&mut self.unsure, packet_id) {
+                self.waiting.push_back(Waiting { packet_id, qos, answer: None, words: Box::default() });
+                return Arrival::Again;
             }
         }
         if self.under_way() >= max {
@@ -92,10 +100,9 @@ impl Incoming {
 
     /// PUBREL: the identifier is free again ([MQTT-4.3.3-11]), and PUBCOMP says so once that is safe.
     pub(crate) fn release(&mut self, version: Version, packet_id: PacketId, notes: &mut Notes, out: &mut Vec<u8>) {
-        let held = self.held.iter().position(|&id| id == packet_id);
-        let reason = if held.is_some() { ReasonCode::Success } else { ReasonCode::PacketIdentifierNotFound };
-        if let Some(at) = held {
-            self.held.swap_remove(at);
+        let held = take(&mut self.held, packet_id) || take(&mut self.unsure, packet_id);
+        let reason = if held { ReasonCode::Success } else { ReasonCode::PacketIdentifierNotFound };
+        if held {
             if notes.is_on() {
                 self.releasing.push((packet_id, notes.released(packet_id)));
                 return;
@@ -116,14 +123,14 @@ impl Incoming {
         });
     }
 
-    /// A message that was answered before the server ended, and was not released.
-    pub(crate) fn restore(&mut self, packet_id: PacketId) {
-        self.held.push(packet_id);
+    /// A message that was taken before the server ended, and was not released; whether the owner has done all with it.
+    pub(crate) fn restore(&mut self, packet_id: PacketId, sure: bool) {
+        if sure { self.held.push(packet_id) } else { self.unsure.push(packet_id) }
     }
 
     /// Messages that count against the receive maximum.
     pub(crate) fn under_way(&self) -> usize {
-        self.waiting.len() + self.held.len() + self.releasing.len()
+        self.waiting.len() + self.held.len() + self.unsure.len() + self.releasing.len()
     }
 
     /// The connection is gone. What was answered is remembered, and so is what the owner has of QoS 2, or will have: when it
@@ -140,8 +147,17 @@ impl Incoming {
         rest(&mut self.waiting);
     }
 
-    /// The owner will never have this one: when it comes again it is new.
-    pub(crate) fn forget(&mut self, packet_id: PacketId) {
+    /// The owner has not looked at this one: when it comes again it is what it was.
+    pub(crate) fn forget(&mut self, packet_id: PacketId, again: bool) {
         self.waiting.retain(|waiting| waiting.packet_id != packet_id);
+        if again {
+            self.unsure.push(packet_id);
+        }
     }
+}
+
+/// Whether an identifier was in the list; it is not any longer.
+fn take(list: &mut Vec<PacketId>, packet_id: PacketId) -> bool {
+    let found = list.iter().position(|id| *id == packet_id);
+    found.map(|at| list.swap_remove(at)).is_some()
 }

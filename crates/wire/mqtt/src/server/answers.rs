@@ -61,6 +61,15 @@ impl ServerSession {
         }
     }
 
+    /// Ends the connection because a message was not taken, where the version has no answer that says so: when it comes again it
+    /// is new.
+    pub fn disconnect_refusing(&mut self, packet_id: PacketId, reason: ReasonCode, text: &str) {
+        if let Some(state) = &mut self.state {
+            state.incoming.forget(packet_id, false);
+        }
+        self.disconnect(reason, text);
+    }
+
     /// Whether words beside so many reasons may be in a packet other than CONNACK and DISCONNECT.
     pub(super) fn may_tell(&self, text: &str, reasons: usize) -> bool {
         self.link.problem_information && self.has_room(text, reasons)

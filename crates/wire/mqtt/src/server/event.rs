@@ -66,6 +66,8 @@ pub struct PublishRequest {
     pub retain: bool,
     /// Whether it may have been sent before.
     pub dup: bool,
+    /// Whether its owner took it before the server ended, and was not sure of having done all with it.
+    pub again: bool,
 }
 
 /// A filter, and the group that shares its messages.

@@ -248,8 +248,8 @@ impl ServerSession {
         let mut state = self.state.take().map_or_else(SessionState::default, |state| *state);
         state.incoming.disconnect();
         // A message that the owner has not looked at comes again, and is looked at then.
-        if let Some(ServerEvent::Publish(PublishRequest { packet_id: Some(packet_id), .. })) = &self.event {
-            state.incoming.forget(*packet_id);
+        if let Some(ServerEvent::Publish(PublishRequest { packet_id: Some(packet_id), again, .. })) = &self.event {
+            state.incoming.forget(*packet_id, *again);
             self.event = None;
         }
         state

@@ -69,8 +69,9 @@ impl ServerSession {
             Version::V5 => self.config.receive_max,
         };
         let incoming = &mut self.state.get_or_insert_default().incoming;
-        match incoming.receive(version, publish.guarantee, usize::from(max.max(1)), &mut self.control) {
-            Arrival::New => {}
+        let arrival = incoming.receive(version, publish.guarantee, usize::from(max.max(1)), &mut self.control);
+        match arrival {
+            Arrival::New | Arrival::Again => {}
             Arrival::Duplicate => return Ok(()),
             Arrival::TooMany => {
                 let words = "more unacknowledged messages than the receive maximum [MQTT-3.3.4-7]".to_owned();
@@ -84,6 +85,7 @@ impl ServerSession {
             packet_id: publish.guarantee.packet_id(),
             retain: publish.retain,
             dup: publish.guarantee.dup(),
+            again: arrival == Arrival::Again,
         }));
         Ok(())
     }

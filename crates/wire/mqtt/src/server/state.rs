@@ -43,9 +43,10 @@ impl SessionState {
         self.outgoing.restore(serial, packet_id, qos, delivery);
     }
 
-    /// Puts back a QoS 2 message of the client that was answered when the server ended, and not released.
-    pub fn restore_held(&mut self, packet_id: PacketId) {
-        self.incoming.restore(packet_id);
+    /// Puts back a QoS 2 message of the client that was taken when the server ended, and not released. Where it is not
+    /// `sure` that all was done with it, the owner hears of it when it comes again ([`crate::PublishRequest::again`]).
+    pub fn restore_held(&mut self, packet_id: PacketId, sure: bool) {
+        self.incoming.restore(packet_id, sure);
     }
 
     /// Whether notes are kept from here on: the session is to outlive the server.

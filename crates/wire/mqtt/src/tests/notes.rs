@@ -7,6 +7,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::num::NonZeroU16;
+use tieline_core::{Machine, Now};
 
 fn kept() -> Bench {
     let mut bench = Bench::v5(ServerConfig::default());
@@ -101,7 +102,7 @@ fn a_session_goes_on_in_another_server() {
     state.restore_owed(3, id(7), Qos::ExactlyOnce, None);
     state.restore_owed(4, id(9), Qos::ExactlyOnce, Some(delivery(&message("a", b"4"), Qos::ExactlyOnce)));
     state.restore_owed(5, id(1), Qos::AtLeastOnce, Some(delivery(&message("a", b"5"), Qos::AtLeastOnce)));
-    state.restore_held(id(2));
+    state.restore_held(id(2), true);
     state.keep_notes(true);
     // New messages go behind, with identifiers that are free.
     state.deliver_kept(delivery(&message("a", b"6"), Qos::AtLeastOnce), 0, AwayLimits { messages: 9, octets: 9999 });
@@ -116,4 +117,44 @@ fn a_session_goes_on_in_another_server() {
     // The client's message of before is the same one.
     assert!(bench.give("3c 07 0001 61 0002 00 31").is_none());
     assert_eq!(bench.sent(), [Packet::Pubrec(ack(2))]);
+}
+
+/// What the server of before may not have finished is handed to the owner once, as such, and answered as the owner says.
+#[test]
+fn what_is_not_sure_is_asked_for_again() {
+    const FIRST: &str = "3c 07 0001 61 0002 00 31";
+    let resumed = || {
+        let mut state = SessionState::default();
+        state.restore_held(id(2), false);
+        state.keep_notes(true);
+        let mut bench = Bench::resumed(ServerConfig { receive_max: 1, ..ServerConfig::default() }, state);
+        assert_eq!(bench.sent().len(), 1);
+        bench
+    };
+    let is_again = |event| matches!(event, Some(ServerEvent::Publish(request)) if request.again);
+    let mut bench = resumed();
+    assert!(is_again(bench.give(FIRST)));
+    assert!(bench.give(FIRST).is_none(), "the owner has it");
+    bench.session.acknowledge(id(2), ReasonCode::Success);
+    assert_eq!(bench.sent(), [Packet::Pubrec(ack(2))]);
+    assert!(bench.give(FIRST).is_none());
+    assert_eq!(bench.sent(), [Packet::Pubrec(ack(2))]);
+    // One that is refused is new when it comes again.
+    let mut bench = resumed();
+    assert!(is_again(bench.give(FIRST)));
+    bench.session.acknowledge(id(2), ReasonCode::QuotaExceeded);
+    assert_eq!(bench.sent().len(), 1);
+    assert!(matches!(bench.give(FIRST), Some(ServerEvent::Publish(request)) if !request.again));
+    // Its client had PUBREC.
+    let mut bench = resumed();
+    assert!(bench.give("62 02 0002").is_none());
+    assert_eq!(taken(&mut bench), (vec!["released 2".into()], 1));
+    bench.session.settle(1, true);
+    assert_eq!(bench.sent(), [Packet::Pubcomp(ack(2))]);
+    // The connection ends before the owner has looked.
+    let mut bench = resumed();
+    bench.session.handle_input(Now::default(), &crate::tests::hex(FIRST));
+    let mut bench = Bench::resumed(ServerConfig::default(), bench.session.take_state());
+    bench.sent();
+    assert!(is_again(bench.give(FIRST)));
 }
