@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use tieline_core::Instant;
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 /// One connection: TCP, TLS, the datagrams of one UDP peer, or a serial line. A plain TCP connection owns no heap;
@@ -121,6 +121,29 @@ impl Connection {
             Kind::Udp(stream) => stream.poll_read(cx, buffer),
             Kind::Serial(stream) => stream.poll_read(cx, buffer),
             Kind::Carried(carrier) => carrier.poll_read(cx, buffer),
+        }
+    }
+
+    /// Whether its two sides end one by one.
+    pub(crate) const fn can_part(&self) -> bool {
+        matches!(self.0, Kind::Tcp(_) | Kind::Tls(_))
+    }
+
+    /// Ends our side; the peer's goes on.
+    pub(crate) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.0 {
+            Kind::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Kind::Tls(stream) => stream.poll_end(cx),
+            Kind::Udp(_) | Kind::Serial(_) | Kind::Carried(_) => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Reads what is there, to be thrown away; nothing read is the end.
+    pub(crate) fn poll_discard(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match &mut self.0 {
+            Kind::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Kind::Tls(stream) => stream.poll_discard(cx, buffer),
+            Kind::Udp(_) | Kind::Serial(_) | Kind::Carried(_) => Poll::Ready(Ok(())),
         }
     }
 

@@ -55,6 +55,10 @@ counters! {
     closed_slow
     /// Of these: the network failed.
     closed_io
+    /// Connections whose peers were told why they ended, and were waited for.
+    farewells
+    /// Connections that were closed although their peers may not have read why: those did not stop, or too many were waited for.
+    farewells_cut
 }
 
 /// Adds to a counter.

@@ -16,6 +16,7 @@ mod closed;
 mod connect;
 mod connection;
 mod counters;
+mod farewell;
 mod limits;
 mod line;
 mod listen;

@@ -10,11 +10,14 @@ pub struct Limits {
     pub unsent_octets_max: usize,
     /// How long a peer may take no octet at all while output waits.
     pub stall: Duration,
+    /// How long a connection that the machine has ended waits for its peer to read that and to end its side; what comes
+    /// meanwhile is thrown away. Zero closes at once.
+    pub farewell: Duration,
 }
 
 impl Default for Limits {
-    /// 256 KiB and 30 s.
+    /// 256 KiB, 30 s, and no farewell.
     fn default() -> Self {
-        Self { unsent_octets_max: 256 * 1024, stall: Duration::from_secs(30) }
+        Self { unsent_octets_max: 256 * 1024, stall: Duration::from_secs(30), farewell: Duration::ZERO }
     }
 }

@@ -14,17 +14,29 @@ pub(crate) struct Line {
     unsent: Vec<u8>,
     /// When the connection last took an octet, or output began to wait.
     moved: Instant,
+    /// Whether it has ever taken an octet.
+    said: bool,
 }
 
 impl Line {
     pub(crate) fn new(mut connection: Connection, now: Instant) -> Self {
         connection.heard(now);
-        Self { connection, unsent: Vec::new(), moved: now }
+        Self { connection, unsent: Vec::new(), moved: now, said: false }
     }
 
     /// Whether the connection has taken all it was given.
     pub(crate) fn is_clear(&self) -> bool {
         self.unsent.is_empty() && self.connection.is_flushed()
+    }
+
+    /// The connection alone.
+    pub(crate) fn into_connection(self) -> Connection {
+        self.connection
+    }
+
+    /// Whether the peer was told something, and can be told that our side has ended.
+    pub(crate) const fn can_part(&self) -> bool {
+        self.said && self.connection.can_part()
     }
 
     /// The certificate that the peer has shown.
@@ -129,6 +141,7 @@ impl Line {
             tracing::debug!(%error, "cannot write");
             closed_by(&error)
         })?;
+        self.said |= taken.is_some_and(|octets| octets > 0);
         self.connection.sent(taken.unwrap_or(0), now);
         Ok(taken)
     }

@@ -1,9 +1,11 @@
 //! One machine and, from time to time, its connection.
 
+mod ends;
 mod known;
 
 use crate::connection::closed_by;
 use crate::counters::add;
+use crate::farewell::part;
 use crate::line::Line;
 use crate::{Closed, Connection, Limits, Peer, Shard, Traffic};
 use std::cell::{Cell, RefCell};
@@ -165,12 +167,16 @@ impl<M: Machine> Session<M> {
             let seated = Seated::take(self, connection, owner);
             let mut sleep = pin!(self.sleep());
             let why = poll_fn(|cx| self.turn(cx, true, sleep.as_mut(), owner)).await;
+            let last = self.take_last(why);
             drop(seated);
             let now = self.0.shard.now();
             self.drain(now, owner);
             self.count_closed(why);
             tracing::debug!(%why, "connection ends");
             owner.closed(self, now, why);
+            if let Some(line) = last {
+                Box::pin(part(line, Rc::clone(&self.0.shard), self.0.limits.farewell)).await;
+            }
             why
         }
     }
@@ -434,22 +440,6 @@ impl<M: Machine> Session<M> {
             traffic.writes += writes as u64;
             traffic.messages_out += messages as u64;
         });
-    }
-
-    fn count_closed(&self, why: Closed) {
-        let counters = self.0.shard.counters();
-        add(&counters.closed, 1);
-        match why {
-            Closed::Slow | Closed::Full => add(&counters.closed_slow, 1),
-            Closed::Io(_) => add(&counters.closed_io, 1),
-            Closed::Peer
-            | Closed::Machine
-            | Closed::Owner
-            | Closed::Replaced
-            | Closed::Stuck
-            | Closed::Silent
-            | Closed::Tls(_) => {}
-        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! What the sessions of one thread share.
 
+use crate::farewell::AT_ONCE_MAX;
 use crate::{Clock, Counters};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use tieline_core::Now;
@@ -18,6 +19,17 @@ pub struct Shard {
     pub(crate) input: RefCell<Box<[u8]>>,
     /// Where machines put what they send; borrowed within one write only.
     pub(crate) output: RefCell<Vec<u8>>,
+    /// Connections that are over but for the peer's end.
+    farewells: Cell<usize>,
+}
+
+/// One of the connections that a shard lets end slowly.
+pub(crate) struct Farewell<'a>(&'a Cell<usize>);
+
+impl Drop for Farewell<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
 }
 
 impl Shard {
@@ -25,7 +37,16 @@ impl Shard {
     #[must_use]
     pub fn new(clock: Clock, counters: Arc<Counters>) -> Rc<Self> {
         let input = RefCell::new(vec![0; INPUT_OCTETS].into_boxed_slice());
-        Rc::new(Self { clock, counters, input, output: RefCell::default() })
+        Rc::new(Self { clock, counters, input, output: RefCell::default(), farewells: Cell::default() })
+    }
+
+    /// A place for a connection that is to end slowly, while there is one.
+    pub(crate) fn enter_farewell(&self) -> Option<Farewell<'_>> {
+        let count = self.farewells.get();
+        (count < AT_ONCE_MAX).then(|| {
+            self.farewells.set(count + 1);
+            Farewell(&self.farewells)
+        })
     }
 
     /// Both clocks.

@@ -18,6 +18,7 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use tieline_access::Verb;
 use tieline_core::{Filter, Now};
 use tieline_mqtt::{
@@ -26,6 +27,9 @@ use tieline_mqtt::{
 };
 use tieline_net::{Closed, Connection, Jitter, Limits, Owner, Session, Shard};
 use tieline_topics::{Options, RetainHandling, Snapshot, Wish};
+
+/// How long a client that was told why its connection ends has to read that.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Accepts clients and gives each its session.
 #[derive(Debug)]
@@ -98,7 +102,7 @@ impl Broker {
     /// One write may hold a whole packet and what else a turn makes.
     fn limits(&self) -> Limits {
         let packet = usize::try_from(self.config.packet_octets_max).unwrap_or(usize::MAX);
-        Limits { unsent_octets_max: packet.saturating_add(256 * 1024), ..Limits::default() }
+        Limits { unsent_octets_max: packet.saturating_add(256 * 1024), farewell: FAREWELL, ..Limits::default() }
     }
 
     fn owner(&self, bus: &SharedBus, peer: SocketAddr, turnstile: Turnstile) -> ClientOwner {

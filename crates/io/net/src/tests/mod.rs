@@ -1,5 +1,6 @@
 mod descriptors;
 pub(crate) mod echo;
+mod farewell;
 mod receipts;
 mod reconnect;
 mod serial;

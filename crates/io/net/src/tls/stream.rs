@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
@@ -150,6 +150,26 @@ impl TlsStream {
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
         }
         Poll::Ready(Ok(count))
+    }
+
+    /// Says goodbye and ends our side; the peer's goes on.
+    pub(crate) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if std::mem::take(&mut self.established) {
+            self.records.send_close_notify();
+        }
+        while self.records.wants_write() {
+            ready!(self.socket.poll_write_ready(cx))?;
+            match self.flush() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                other => other?,
+            }
+        }
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+
+    /// Reads records as they came: nobody looks at them.
+    pub(crate) fn poll_discard(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_read(cx, buffer)
     }
 
     pub(crate) fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
