@@ -26,7 +26,8 @@ pub trait Machine {
     fn handle_disconnected(&mut self, now: Now);
 
     /// Takes octets from the peer and returns how many were used. The rest must be given again, first, after the
-    /// events have been drained. Uses at least one octet of a non-empty slice when no event waits.
+    /// events have been drained. Uses at least one octet of a non-empty slice when no event waits, unless the machine
+    /// [is waiting](Machine::is_waiting).
     fn handle_input(&mut self, now: Now, octets: &[u8]) -> usize;
 
     /// Lets deadlines that have passed take effect. Harmless when none has.
@@ -41,6 +42,12 @@ pub trait Machine {
 
     /// When `handle_timeout` must be called at the latest.
     fn timeout(&self) -> Option<Instant>;
+
+    /// Whether the machine may take no input until its owner has done something for it, such as made something durable: the
+    /// driver then keeps what it has read, and reads no more.
+    fn is_waiting(&self) -> bool {
+        false
+    }
 
     /// True once the session must be closed by the driver, after what `poll_transmit` still gives was written.
     fn is_closed(&self) -> bool;

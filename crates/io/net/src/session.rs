@@ -1,6 +1,7 @@
 //! One machine and, from time to time, its connection.
 
 mod ends;
+mod input;
 mod known;
 
 use crate::connection::closed_by;
@@ -15,7 +16,6 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tieline_core::{Instant, Machine, Now};
-use tokio::io::ReadBuf;
 use tokio::time::Sleep;
 
 /// Octets of messages that go out in one write. A single longer message is still one write.
@@ -60,6 +60,8 @@ struct Seat<M> {
     limits: Limits,
     machine: RefCell<M>,
     line: RefCell<Option<Line>>,
+    /// What was read and the machine does not take yet.
+    unread: RefCell<Vec<u8>>,
     traffic: Cell<Traffic>,
     /// The task that drives the session.
     driver: RefCell<Option<Waker>>,
@@ -83,6 +85,7 @@ impl<M: Machine> Session<M> {
             limits,
             machine: RefCell::new(machine),
             line: RefCell::default(),
+            unread: RefCell::default(),
             traffic: Cell::default(),
             driver: RefCell::default(),
             successor: RefCell::default(),
@@ -122,7 +125,7 @@ impl<M: Machine> Session<M> {
         }
         let sooner = self.next_deadline().is_some_and(|deadline| deadline < self.0.armed.get());
         let refused = self.0.line.borrow().as_ref().is_some_and(|line| !line.is_clear());
-        if sooner || refused || self.0.machine.borrow().is_closed() {
+        if sooner || refused || self.has_unread() || self.0.machine.borrow().is_closed() {
             self.nudge();
         }
         result
@@ -286,57 +289,6 @@ impl<M: Machine> Session<M> {
         }
     }
 
-    /// One read, if the socket has octets. A short one tells the runtime that no second `recv` is to ask for more.
-    fn read<O: Owner<M>>(&self, cx: &mut Context<'_>, now: Now, owner: &mut O) -> Result<bool, Closed> {
-        let mut shared = self.0.shard.input.borrow_mut();
-        let mut buffer = ReadBuf::new(&mut shared);
-        let read = match &mut *self.0.line.borrow_mut() {
-            Some(line) => line.poll_read(cx, &mut buffer, now.mono),
-            None => Poll::Pending,
-        };
-        match read {
-            Poll::Pending => return Ok(false),
-            Poll::Ready(result) => result?,
-        }
-        let octets = buffer.filled();
-        if octets.is_empty() {
-            return Err(Closed::Peer);
-        }
-        let counters = self.0.shard.counters();
-        add(&counters.reads, 1);
-        add(&counters.octets_in, octets.len());
-        self.count(|traffic| {
-            traffic.reads += 1;
-            traffic.octets_in += octets.len() as u64;
-        });
-        self.feed(octets, now, owner)?;
-        Ok(true)
-    }
-
-    fn feed<O: Owner<M>>(&self, octets: &[u8], now: Now, owner: &mut O) -> Result<(), Closed> {
-        let mut rest = octets;
-        while !rest.is_empty() && !self.0.machine.borrow().is_closed() {
-            let used = self.0.machine.borrow_mut().handle_input(now, rest);
-            rest = rest.get(used..).unwrap_or_default();
-            if rest.is_empty() {
-                break;
-            }
-            // What it took so far is acted on and answered before it sees the rest.
-            let drained = self.drain(now, owner);
-            let written = self.write_output(now)?;
-            if used == 0 && drained == 0 && written == 0 {
-                return Err(self.why_nothing_moved());
-            }
-        }
-        Ok(())
-    }
-
-    /// A machine may refuse input while its answers wait, and they do while the peer takes none: that is the peer's doing.
-    fn why_nothing_moved(&self) -> Closed {
-        let refused = self.0.line.borrow().as_ref().is_some_and(|line| !line.is_clear());
-        if refused { Closed::Full } else { Closed::Stuck }
-    }
-
     /// Hands every event to the owner; the machine is free while the owner acts.
     fn drain<O: Owner<M>>(&self, now: Now, owner: &mut O) -> usize {
         let mut count = 0;
@@ -467,6 +419,7 @@ impl<M: Machine> Drop for Seated<'_, M> {
     fn drop(&mut self) {
         let seat = &self.0.0;
         seat.line.borrow_mut().take();
+        seat.unread.take();
         seat.turning.set(false);
         // What ended this connection must not end the next; what the owner asked for still holds.
         seat.ending.set(seat.ending.get().filter(|why| *why == Closed::Owner));

@@ -33,6 +33,8 @@ pub(crate) struct Echo {
     /// Messages of output that waited at one time.
     pub(crate) most_waiting: usize,
     pub(crate) closed: bool,
+    /// Whether it waits for its owner: it says nothing, and with more than `room` messages takes nothing.
+    pub(crate) waiting: bool,
 }
 
 impl Default for Echo {
@@ -49,6 +51,7 @@ impl Default for Echo {
             output: VecDeque::new(),
             most_waiting: 0,
             closed: false,
+            waiting: false,
         }
     }
 }
@@ -94,6 +97,9 @@ impl Machine for Echo {
     }
 
     fn poll_transmit(&mut self, _: Now, out: &mut Vec<u8>) -> bool {
+        if self.waiting {
+            return false;
+        }
         if self.chatter > 0 {
             out.resize(out.len() + self.chatter, b'.');
             return true;
@@ -109,6 +115,10 @@ impl Machine for Echo {
 
     fn timeout(&self) -> Option<Instant> {
         self.deadline
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.waiting
     }
 
     fn is_closed(&self) -> bool {

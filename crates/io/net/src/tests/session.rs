@@ -97,7 +97,7 @@ fn a_peer_that_does_not_read_is_closed() {
     let check = |chatter, unsent_octets_max, expect| {
         run(async {
             let (near, far) = pair().await;
-            let limits = Limits { unsent_octets_max, stall: Duration::from_secs(30) };
+            let limits = Limits { unsent_octets_max, ..Limits::default() };
             let session = session(Echo { chatter, ..Echo::default() }, limits);
             let why = session.run(near, &mut Notes::default()).await;
             assert_eq!(why, expect);
@@ -138,6 +138,41 @@ fn a_machine_that_takes_nothing_is_closed() {
         far.write_all(b"x").await.unwrap();
         let session = session(Echo { bite: 0, ..Echo::default() }, Limits::default());
         assert_eq!(session.run(near, &mut Notes::default()).await, Closed::Stuck);
+    });
+}
+
+/// While it waits for its owner no more is read than was; then all is there, in order.
+#[test]
+fn a_machine_that_waits_is_given_the_rest_later() {
+    run(async {
+        let (near, far) = pair().await;
+        let machine = Echo { room: 2, bite: 100, waiting: true, ..Echo::default() };
+        let session = session(machine, Limits::default());
+        let said: Vec<u8> = (0..100_000_u32).map(|i| u8::try_from(i % 251).unwrap()).collect();
+        let (mut reader, mut writer) = far.into_split();
+        let talk = async {
+            writer.write_all(&said).await.unwrap();
+            writer
+        };
+        let listen = async {
+            let mut heard = vec![0; said.len()];
+            // Virtual time goes on when nobody has anything to do.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let traffic = session.traffic();
+            assert!(traffic.reads == 1 && traffic.octets_out == 0, "{traffic:?} while it waits");
+            session.send(|echo, _| echo.waiting = false);
+            reader.read_exact(&mut heard[..1000]).await.unwrap();
+            session.send(|echo, _| echo.waiting = true);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            session.send(|echo, _| echo.waiting = false);
+            reader.read_exact(&mut heard[1000..]).await.unwrap();
+            session.close();
+            heard
+        };
+        let mut notes = Notes::default();
+        let (why, _writer, heard) = tokio::join!(session.run(near, &mut notes), talk, listen);
+        assert_eq!(why, Closed::Owner);
+        assert!(heard == said);
     });
 }
 

@@ -215,7 +215,9 @@ impl Machine for Wire {
     }
 
     fn handle_timeout(&mut self, now: Now) {
-        self.mqtt.handle_timeout(now);
+        if !self.is_corked() {
+            self.mqtt.handle_timeout(now);
+        }
     }
 
     fn poll_transmit(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
@@ -242,12 +244,19 @@ impl Machine for Wire {
         self.again.take().map(ServerEvent::Connect).or_else(|| self.mqtt.poll_event())
     }
 
+    /// A client that is not read is not silent.
     fn timeout(&self) -> Option<Instant> {
-        self.mqtt.timeout()
+        if self.is_corked() { None } else { self.mqtt.timeout() }
     }
 
+    /// Answers that wait for the disk are bounded: what would make more of them waits with the client.
+    fn is_waiting(&self) -> bool {
+        self.is_corked()
+    }
+
+    /// What was to be said last is said once nobody waits.
     fn is_closed(&self) -> bool {
-        self.mqtt.is_closed() || self.web.as_ref().is_some_and(|web| web.is_closed())
+        !self.is_corked() && (self.mqtt.is_closed() || self.web.as_ref().is_some_and(|web| web.is_closed()))
     }
 }
 
@@ -276,4 +285,122 @@ fn transmit_in(
         web.close(CloseCode::Normal);
     }
     web.poll_transmit(out, |_| false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::BytesMut;
+    use std::future::Future;
+    use tieline_mqtt::{Accept, Connect, Packet, Properties, ServerConfig, Text, Version};
+    use tieline_net::{Clock, Closed, Counters, Limits, Owner, Session, Shard};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    const PING: [u8; 2] = [0xC0, 0];
+    const PONG: [u8; 2] = [0xD0, 0];
+    /// Far more than answers may wait.
+    const PINGS: usize = 20_000;
+
+    /// Lets everybody in.
+    struct Open;
+
+    impl Owner<Wire> for Open {
+        fn event(&mut self, session: &Session<Wire>, now: Now, event: ServerEvent) {
+            if let ServerEvent::Connect(_) = event {
+                session.with(|wire, _| wire.mqtt.accept(now, Accept::default()));
+            }
+        }
+    }
+
+    fn run<T>(test: impl Future<Output = T>) -> T {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().build_local(tokio::runtime::LocalOptions::default()).unwrap().block_on(test)
+    }
+
+    async fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (near, far) = tokio::join!(TcpStream::connect(listener.local_addr().unwrap()), listener.accept());
+        (near.unwrap(), far.unwrap().0)
+    }
+
+    async fn enter(far: &mut TcpStream) {
+        let connect = Connect {
+            version: Version::V5,
+            clean_start: true,
+            keep_alive_s: 0,
+            properties: Properties::default(),
+            client_id: Text::new("c").unwrap(),
+            will: None,
+            user_name: None,
+            password: None,
+        };
+        let mut octets = Vec::new();
+        Packet::Connect(Box::new(connect)).emit(Version::V5, &mut octets).unwrap();
+        far.write_all(&octets).await.unwrap();
+        let mut answer = BytesMut::new();
+        while answer.len() < 2 || answer.len() < 2 + usize::from(answer[1]) {
+            far.read_buf(&mut answer).await.unwrap();
+        }
+        assert_eq!(answer[0], 0x20);
+    }
+
+    fn session() -> Session<Wire> {
+        let shard = Shard::new(Clock::start(), Arc::new(Counters::default()));
+        let mqtt = ServerSession::new(Arc::new(ServerConfig::default()), 1);
+        Session::new(&shard, Wire::new(mqtt, 1 << 20), Limits::default())
+    }
+
+    /// Its client sends as much as it likes while answers wait for the disk: it is read on when they went out.
+    #[test]
+    fn a_corked_session_stops_reading_and_goes_on() {
+        run(async {
+            let (near, mut far) = pair().await;
+            let (session, mut owner) = (session(), Open);
+            let talk = async {
+                enter(&mut far).await;
+                session.with(|wire, _| wire.cork());
+                let before = session.traffic().octets_in;
+                far.write_all(&PING.repeat(PINGS)).await.unwrap();
+                while session.traffic().octets_in == before {
+                    tokio::task::yield_now().await;
+                }
+                for _ in 0..100 {
+                    tokio::task::yield_now().await;
+                }
+                assert!(session.is_connected());
+                session.send(|wire, _| wire.uncork());
+                let mut answers = vec![0; PONG.len() * PINGS];
+                far.read_exact(&mut answers).await.unwrap();
+                assert_eq!(answers, PONG.repeat(PINGS));
+                drop(far);
+            };
+            let (why, ()) = tokio::join!(session.run(near, &mut owner), talk);
+            assert_eq!(why, Closed::Peer);
+        });
+    }
+
+    /// A client that broke a rule meanwhile is told so behind what waited.
+    #[test]
+    fn a_corked_session_ends_with_its_last_words() {
+        run(async {
+            let (near, mut far) = pair().await;
+            let (session, mut owner) = (session(), Open);
+            let talk = async {
+                enter(&mut far).await;
+                session.with(|wire, _| wire.cork());
+                far.write_all(&[PING, PONG].concat()).await.unwrap();
+                while session.look(|wire| wire.mqtt.is_open()) {
+                    tokio::task::yield_now().await;
+                }
+                session.send(|wire, _| wire.uncork());
+                let mut answers = Vec::new();
+                far.read_to_end(&mut answers).await.unwrap();
+                let (pong, rest) = answers.split_at(2);
+                assert_eq!((pong, rest[0], rest[2]), (&PONG[..], 0xE0, 0x82));
+            };
+            let (why, ()) = tokio::join!(session.run(near, &mut owner), talk);
+            assert_eq!(why, Closed::Machine);
+        });
+    }
 }
