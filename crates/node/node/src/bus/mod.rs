@@ -24,6 +24,8 @@ mod handle;
 mod kept;
 mod lag;
 mod live;
+#[cfg(test)]
+mod outages;
 mod publishers;
 mod pump;
 mod put;

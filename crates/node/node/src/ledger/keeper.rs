@@ -45,7 +45,7 @@ impl LedgerKeeper {
         let octets = journal.as_ref().map_or(0, Journal::octets);
         let (give, orders) = sync_channel(1);
         let limits = limits(config.ledger_octets_max);
-        let open: Open = Box::new(move || {
+        let open: Open<FolderStorage> = Box::new(move || {
             let storage = FolderStorage::open(&folder).map_err(|error| full_or_io(&error))?;
             Ok(Journal::open(storage, limits, Seq(0), clock.now().utc)?.0)
         });

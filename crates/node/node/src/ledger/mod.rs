@@ -10,7 +10,7 @@
 
 mod book;
 mod keeper;
-mod thread;
+pub(crate) mod thread;
 
 pub use book::{BATCH_OCTETS, LedgerBook, LedgerState, LedgerStatus, MESSAGE_OCTETS_MAX, Opened, Promise, Walk};
 pub use keeper::{LedgerKeeper, died_at};

@@ -5,17 +5,16 @@
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
-use tieline_core::{StorageError, Timestamp};
+use tieline_core::{Storage, StorageError, Timestamp};
 use tieline_history::Durability;
 use tieline_journal::{Journal, JournalError, Limits, Seq};
 use tieline_ledger::Record;
-use tieline_store::FolderStorage;
 use tracing::{info, warn};
 
 /// How soon a journal that has failed is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 /// How often a node says that it is alive: a session whose client was there when the node died may stay so much longer.
-pub(super) const ALIVE_EVERY: Duration = Duration::from_secs(60);
+pub(crate) const ALIVE_EVERY: Duration = Duration::from_secs(60);
 
 /// Changes that become durable together.
 #[derive(Debug, Default)]
@@ -57,22 +56,22 @@ pub enum News {
     GoesOn,
 }
 
-pub(super) type Open = Box<dyn FnMut() -> Result<Journal<FolderStorage>, StorageError> + Send>;
+pub(crate) type Open<S> = Box<dyn FnMut() -> Result<Journal<S>, StorageError> + Send>;
 
-pub(super) struct Writer {
+pub(crate) struct Writer<S> {
     /// None where it could not be opened yet, because the disk was full before there was anything to be read.
-    pub(super) journal: Option<Journal<FolderStorage>>,
-    pub(super) open: Open,
-    pub(super) durability: Durability,
+    pub(crate) journal: Option<Journal<S>>,
+    pub(crate) open: Open<S>,
+    pub(crate) durability: Durability,
     /// None is the last.
-    pub(super) orders: Receiver<Option<Batch>>,
-    pub(super) tell: Box<dyn Fn(News) + Send>,
-    pub(super) now: Box<dyn Fn() -> Timestamp + Send>,
+    pub(crate) orders: Receiver<Option<Batch>>,
+    pub(crate) tell: Box<dyn Fn(News) + Send>,
+    pub(crate) now: Box<dyn Fn() -> Timestamp + Send>,
     /// Where the walk began that has not ended.
-    pub(super) begun: Option<Seq>,
+    pub(crate) begun: Option<Seq>,
     /// Whether the bus waits to hear that the journal goes on, and when it is tried again.
-    pub(super) retry_at: Option<Instant>,
-    pub(super) alive_at: Instant,
+    pub(crate) retry_at: Option<Instant>,
+    pub(crate) alive_at: Instant,
 }
 
 /// Why a batch was not written.
@@ -99,7 +98,7 @@ impl From<JournalError> for Trouble {
 }
 
 /// What the journal may take: the book keeps it small, segment by segment.
-pub(super) fn limits(octets_max: u64) -> Limits {
+pub(crate) fn limits(octets_max: u64) -> Limits {
     Limits { segment_octets: segment_octets(octets_max), total_octets: u64::MAX, ..Limits::default() }
 }
 
@@ -109,26 +108,26 @@ pub(super) const fn segment_octets(octets_max: u64) -> u64 {
     if eighth > 8 << 20 { 8 << 20 } else { eighth }
 }
 
-impl Writer {
+impl<S: Storage> Writer<S> {
     /// Runs until it is told to end.
     pub(super) fn run(mut self) {
         loop {
             let due = self.retry_at.map_or(self.alive_at, |at| at.min(self.alive_at));
             match self.orders.recv_timeout(due.saturating_duration_since(Instant::now())) {
-                Ok(Some(batch)) => self.handle(&batch),
+                Ok(Some(batch)) => self.handle(&batch, Instant::now()),
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(None) | Err(RecvTimeoutError::Disconnected) => break,
             }
-            self.handle_timeout();
+            self.handle_timeout(Instant::now());
         }
         if self.retry_at.is_none() {
             self.say_alive();
         }
     }
 
-    fn handle(&mut self, batch: &Batch) {
-        let started = Instant::now();
-        let news = match self.write(batch, started) {
+    /// Takes a batch; what has become of it is told.
+    pub(crate) fn handle(&mut self, batch: &Batch, now: Instant) {
+        let news = match self.write(batch) {
             Ok(()) => return,
             Err(Trouble { full, why }) => {
                 if self.retry_at.is_none() {
@@ -137,14 +136,15 @@ impl Writer {
                         "the ledger failed: what would have to be kept over a restart is refused until it goes on"
                     );
                 }
-                self.retry_at = Some(Instant::now() + RETRY);
+                self.retry_at = Some(now + RETRY);
                 News::Failed { number: batch.number, full, why }
             }
         };
         (self.tell)(news);
     }
 
-    fn write(&mut self, batch: &Batch, started: Instant) -> Result<(), Trouble> {
+    fn write(&mut self, batch: &Batch) -> Result<(), Trouble> {
+        let started = Instant::now();
         if self.retry_at.is_some() {
             return Err(Trouble { full: false, why: "it does not go on yet".to_owned() });
         }
@@ -179,8 +179,8 @@ impl Writer {
         Ok(())
     }
 
-    fn handle_timeout(&mut self) {
-        let now = Instant::now();
+    /// Tries a journal that has failed again, when it is time.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if self.alive_at <= now {
             self.alive_at = now + ALIVE_EVERY;
             if self.retry_at.is_none() {

@@ -1,0 +1,401 @@
+//! The bus and its ledger over a disk that refuses and takes again, in virtual time: what is promised is there after a power
+//! cut at any moment, and once the disk goes on it holds all that the bus knows.
+
+use super::handle::{BusHandle, Incoming};
+use super::state::{Bus, Subscriber};
+use crate::audit::AuditLog;
+use crate::config;
+use crate::control::Commands;
+use crate::history::{Receipt, Recorder};
+use crate::ledger::thread::{ALIVE_EVERY, Batch, News, Writer, limits};
+use crate::ledger::{LedgerBook, LedgerState, Opened};
+use crate::reserved::Reserved;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::mpsc::{Receiver, channel, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tieline_core::{Body, Filter, Now, Storage, StorageError, StorageErrorKind, Timestamp, Topic, Update};
+use tieline_history::Durability;
+use tieline_journal::{Item, Journal, Reader, Seq};
+use tieline_ledger::{Image, Kept, Record, Replay, Session};
+use tieline_mqtt::{Message, Properties, Qos};
+use tieline_net::{Clock, Shard};
+use tieline_topics::{Limits, Snapshot};
+use tokio::sync::oneshot;
+
+/// Small enough that the ledger is said anew now and then.
+const OCTETS_MAX: u64 = 64 << 10;
+const TOPICS: [&str; 4] = ["a/1", "a/2", "b", "c"];
+/// Octets of what is published to the topic that no session is owed, and to the others.
+const LONG_OCTETS: usize = 4000;
+const SHORT_OCTETS: usize = 10;
+/// Filters of the sessions whose clients are away, each subscribed at QoS 2.
+const FILTERS: [&str; 2] = ["a/#", "b"];
+
+/// What a disk does with what is written and synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mood {
+    Takes,
+    /// Half of what is appended fits.
+    Full,
+    /// What is appended cannot be made durable.
+    Unsynced,
+}
+
+/// The octets of each file, and how many of them are durable.
+type Files = BTreeMap<String, (Vec<u8>, usize)>;
+
+/// A disk in memory.
+#[derive(Clone)]
+struct Disk(Arc<Mutex<(Mood, Files)>>);
+
+impl Disk {
+    fn new() -> Self {
+        Self(Arc::new(Mutex::new((Mood::Takes, BTreeMap::new()))))
+    }
+
+    fn set(&self, mood: Mood) {
+        self.0.lock().unwrap().0 = mood;
+    }
+
+    /// What is there after a power cut.
+    fn cut(&self) -> Self {
+        let mut files = self.0.lock().unwrap().1.clone();
+        files.values_mut().for_each(|(octets, durable)| octets.truncate(*durable));
+        Self(Arc::new(Mutex::new((Mood::Takes, files))))
+    }
+
+    fn with<T>(
+        &self,
+        name: &str,
+        call: impl FnOnce(Mood, &mut (Vec<u8>, usize)) -> Result<T, StorageErrorKind>,
+    ) -> Result<T, StorageError> {
+        let (mood, files) = &mut *self.0.lock().unwrap();
+        let done = files.get_mut(name).ok_or(StorageErrorKind::Missing).and_then(|file| call(*mood, file));
+        done.map_err(|kind| StorageError { kind, message: format!("{kind:?}") })
+    }
+}
+
+impl Storage for Disk {
+    fn list(&mut self) -> Result<Vec<String>, StorageError> {
+        Ok(self.0.lock().unwrap().1.keys().cloned().collect())
+    }
+
+    fn len(&mut self, name: &str) -> Result<u64, StorageError> {
+        self.with(name, |_, (octets, _)| Ok(octets.len() as u64))
+    }
+
+    fn read(&mut self, name: &str, offset: u64, out: &mut [u8]) -> Result<usize, StorageError> {
+        self.with(name, |_, (octets, _)| {
+            let rest = octets.get(usize::try_from(offset).unwrap()..).unwrap_or_default();
+            let count = rest.len().min(out.len());
+            out[..count].copy_from_slice(&rest[..count]);
+            Ok(count)
+        })
+    }
+
+    fn append(&mut self, name: &str, octets: &[u8]) -> Result<(), StorageError> {
+        self.0.lock().unwrap().1.entry(name.to_owned()).or_default();
+        self.with(name, |mood, (file, _)| {
+            let fits = if mood == Mood::Full { octets.len() / 2 } else { octets.len() };
+            file.extend_from_slice(&octets[..fits]);
+            if mood == Mood::Full { Err(StorageErrorKind::Full) } else { Ok(()) }
+        })
+    }
+
+    fn sync(&mut self, name: &str) -> Result<(), StorageError> {
+        self.with(name, |mood, (octets, durable)| {
+            if mood == Mood::Unsynced {
+                return Err(StorageErrorKind::Io);
+            }
+            *durable = octets.len();
+            Ok(())
+        })
+    }
+
+    fn truncate(&mut self, name: &str, len: u64) -> Result<(), StorageError> {
+        self.with(name, |_, (octets, durable)| {
+            octets.truncate(usize::try_from(len).unwrap());
+            *durable = octets.len().min(*durable);
+            Ok(())
+        })
+    }
+
+    fn remove(&mut self, name: &str) -> Result<(), StorageError> {
+        self.0.lock().unwrap().1.remove(name);
+        Ok(())
+    }
+}
+
+/// What the ledger says after a power cut.
+fn replayed(disk: &Disk) -> Image {
+    let disk = disk.cut();
+    let (journal, found) = Journal::open(disk.clone(), limits(OCTETS_MAX), Seq(0), Timestamp::default()).unwrap();
+    let last = journal.last();
+    let mut reader = Reader::new(disk, Seq(last.next().since(Seq(found.records))));
+    let mut replay = Replay::default();
+    while let Some(item) = reader.next(last).unwrap() {
+        let Item::Record { payload, .. } = item else { panic!("the ledger is damaged: {item:?}") };
+        replay.handle_record(payload).unwrap();
+    }
+    replay.finish()
+}
+
+/// A message, and what its publisher was told.
+struct Published {
+    number: u32,
+    topic: &'static str,
+    qos: Qos,
+    retain: bool,
+    /// Whether it has no octets: it takes the topic's value away.
+    clears: bool,
+    hears: oneshot::Receiver<bool>,
+    told: Option<bool>,
+}
+
+/// The bus, the ledger's thread as a machine, and the disk.
+struct World {
+    /// Goes first, or the bus would wait for it when it ends.
+    orders: Receiver<Option<Batch>>,
+    bus: Bus,
+    writer: Writer<Disk>,
+    news: Receiver<News>,
+    disk: Disk,
+    now: Now,
+    at: std::time::Instant,
+    published: Vec<Published>,
+    _rest: (BusHandle, Incoming, tempfile::TempDir),
+}
+
+impl World {
+    fn new() -> Self {
+        let disk = Disk::new();
+        let now = Now { utc: Timestamp::from_micros(1_700_000_000_000_000), ..Now::default() };
+        let (mut journal, _) = Journal::open(disk.clone(), limits(OCTETS_MAX), Seq(0), now.utc).unwrap();
+        let mut octets = Vec::new();
+        Record::begin(&mut octets);
+        for (number, filter) in (1..).zip(FILTERS) {
+            let (client, away_since) = (format!("c{number}"), Some(now.utc));
+            let session = Session { number, client, user: None, expiry_s: 3600, away_since, will: None };
+            Record::Session(session).emit(&mut octets);
+            let (filter, properties) = (filter.to_owned(), bytes::Bytes::new());
+            Record::Subscribed { session: number, filter, options: 2, properties }.emit(&mut octets);
+        }
+        journal.append(&octets).unwrap();
+        journal.sync().unwrap();
+
+        let folder = tempfile::tempdir().unwrap();
+        let config = config::from_text("node.toml", "", folder.path()).unwrap();
+        let (handle, incoming) = BusHandle::new();
+        let audit = AuditLog::start(&folder.path().join("audit.jsonl")).unwrap();
+        let commands = Commands::new(&config.command, &[], |_| 0, audit, handle.clone()).unwrap();
+        let recorder = Recorder::new(&config.history, None, HashSet::new(), handle.clone());
+        let shard = Shard::new(Clock::start(), Arc::default());
+        let mut bus = Bus::new(&shard, Limits::default(), recorder, commands);
+        let (give, orders) = sync_channel(1);
+        let opened = Opened { give, octets: journal.octets(), octets_max: OCTETS_MAX };
+        bus.restore(now, replayed(&disk), LedgerBook::new(Some(opened)), &Reserved::default());
+        let (tell, news) = channel();
+        let at = std::time::Instant::now();
+        let writer = Writer {
+            journal: Some(journal),
+            open: Box::new(|| Err(StorageError { kind: StorageErrorKind::Io, message: "it is open".into() })),
+            durability: Durability::Synced,
+            orders: sync_channel(1).1,
+            tell: Box::new(move |news| tell.send(news).unwrap()),
+            now: Box::new(move || now.utc),
+            begun: None,
+            retry_at: None,
+            alive_at: at + ALIVE_EVERY,
+        };
+        let (published, _rest) = (Vec::new(), (handle, incoming, folder));
+        Self { orders, bus, writer, news, disk, now, at, published, _rest }
+    }
+
+    /// Publishes as a client does. A message without octets takes the topic's value away.
+    fn publish(&mut self, topic: &'static str, qos: Qos, retain: bool, octets: usize) {
+        let Self { bus, now, published, .. } = self;
+        let number = u32::try_from(published.len()).unwrap();
+        let text = if octets == 0 { String::new() } else { format!("{number:0octets$}") };
+        let payload = bytes::Bytes::from(text);
+        let name = Topic::new(topic).unwrap();
+        let update = Update { topic: name.clone(), body: Body::Opaque(payload.clone()) };
+        let message = Message { topic: name, payload, properties: Properties::default(), received: now.mono };
+        bus.begin_act();
+        bus.apply_message(*now, message, qos, retain, None).unwrap();
+        let ticket = bus.end_act(*now).unwrap_or(0);
+        let (answer, hears) = oneshot::channel();
+        bus.record(*now, &update, Some(Receipt::Call { answer, ticket }));
+        published.push(Published { number, topic, qos, retain, clears: octets == 0, hears, told: None });
+    }
+
+    /// A turn of the bus, and of the thread.
+    fn turn(&mut self) {
+        self.bus.write_ledger(self.now);
+        while let Ok(order) = self.orders.try_recv() {
+            self.writer.handle(&order.unwrap(), self.at);
+        }
+        self.take_news();
+    }
+
+    fn pass(&mut self, time: Duration) {
+        (self.now, self.at) = (self.now.later(time), self.at + time);
+        self.writer.handle_timeout(self.at);
+        self.take_news();
+    }
+
+    fn take_news(&mut self) {
+        while let Ok(news) = self.news.try_recv() {
+            self.bus.handle_ledger(self.now, news);
+        }
+        for message in &mut self.published {
+            message.told = message.told.or_else(|| message.hears.try_recv().ok());
+        }
+    }
+
+    /// All that was promised is there after a power cut at this moment.
+    fn check_promises(&self) {
+        let image = replayed(&self.disk);
+        let number_of = |payload: &[u8]| std::str::from_utf8(payload).unwrap().parse::<u32>().ok();
+        for (session, filter) in (1..).zip(FILTERS) {
+            let filter = Filter::new(filter).unwrap();
+            let messages = image.sessions[&session].owed.values().filter_map(|owed| owed.message.as_ref());
+            let owed: HashSet<u32> = messages.filter_map(|message| number_of(&message.payload)).collect();
+            for message in self.published.iter().filter(|message| message.told == Some(true)) {
+                let is_owed = filter.matches(&Topic::new(message.topic).unwrap())
+                    && message.qos != Qos::AtMostOnce
+                    && !message.clears;
+                assert!(!is_owed || owed.contains(&message.number), "{} was promised to {session}", message.number);
+            }
+        }
+        for topic in TOPICS {
+            let of_topic = || self.published.iter().filter(move |message| message.topic == topic);
+            let promised =
+                of_topic().rfind(|m| m.told == Some(true) && m.retain && !m.clears && m.qos != Qos::AtMostOnce);
+            let Some(promised) = promised else { continue };
+            let found = image.values.get(topic).and_then(|value| number_of(&value.message.payload));
+            // What came later may be there, or have taken it away.
+            let cleared = of_topic().any(|message| message.number > promised.number && message.clears);
+            assert!(found.map_or(cleared, |number| number >= promised.number), "{topic}: {found:?}");
+        }
+    }
+
+    /// What the bus knows, as the ledger would say it.
+    fn truth(&mut self) -> Image {
+        let bus = &mut self.bus;
+        let mut all = Snapshot::new(Filter::new("#").unwrap());
+        let topics: Vec<_> = bus.tree.next(&mut all, 1000).iter().map(|view| view.id).collect();
+        let values = topics.into_iter().filter_map(|topic| bus.value_of(self.now, topic));
+        let values = values.map(|value| (value.message.topic.clone(), value)).collect();
+        let kept = |subscriber: &Subscriber| match subscriber {
+            Subscriber::Away(away) => away.kept.as_deref().map(|kept: &Kept| (away.number, kept.clone())),
+            Subscriber::Client(_) | Subscriber::Group(_) | Subscriber::Feed(_) => None,
+        };
+        let sessions = bus.subscribers.iter().filter_map(|(_, subscriber)| kept(subscriber)).collect();
+        Image { alive: Timestamp::default(), values, sessions }
+    }
+
+    /// The disk takes all from here on: in the end it holds what the bus knows, and promises are made.
+    fn recover(&mut self) {
+        self.disk.set(Mood::Takes);
+        for _ in 0..20 {
+            self.pass(Duration::from_millis(1100));
+            self.turn();
+        }
+        assert_eq!(self.bus.ledger_status().state, LedgerState::Good);
+        assert!(self.published.iter().all(|message| message.told.is_some()), "who waited was told");
+        let held = Image { alive: Timestamp::default(), ..replayed(&self.disk) };
+        assert_eq!(held, self.truth());
+        self.publish("b", Qos::ExactlyOnce, true, SHORT_OCTETS);
+        self.turn();
+        assert_eq!(self.published.last().unwrap().told, Some(true));
+        self.check_promises();
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Publish(&'static str, u8, bool, usize),
+    Turn,
+    Pass(u64),
+    Mood(Mood),
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let mood = prop_oneof![2 => Just(Mood::Takes), 1 => Just(Mood::Full), 1 => Just(Mood::Unsynced)];
+    prop_oneof![
+        8 => (0..TOPICS.len(), 0u8..3, any::<bool>(), 0..8).prop_map(|(topic, qos, retain, one_in)| {
+            let topic = TOPICS[topic];
+            let octets = if topic == "c" { LONG_OCTETS } else { SHORT_OCTETS };
+            let clears = one_in == 0;
+            Step::Publish(topic, qos, retain || clears, if clears { 0 } else { octets })
+        }),
+        8 => Just(Step::Turn),
+        3 => (1u64..3000).prop_map(Step::Pass),
+        1 => mood.prop_map(Step::Mood),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn whatever_was_refused_when_all_is_there_in_the_end(steps in proptest::collection::vec(any_step(), 1..120)) {
+        let mut world = World::new();
+        for step in steps {
+            match step {
+                Step::Publish(topic, qos, retain, octets) => {
+                    world.publish(topic, Qos::from_bits(qos).unwrap(), retain, octets);
+                }
+                Step::Turn => world.turn(),
+                Step::Pass(ms) => world.pass(Duration::from_millis(ms)),
+                Step::Mood(mood) => world.disk.set(mood),
+            }
+            world.check_promises();
+        }
+        world.recover();
+    }
+}
+
+/// What is said and refused while the disk takes nothing, and that it is over by itself.
+#[test]
+fn a_disk_that_refuses_and_takes_again() {
+    for (mood, name) in [(Mood::Full, "disk_full"), (Mood::Unsynced, "failed")] {
+        let mut world = World::new();
+        let state = |world: &World| world.bus.ledger_status().state.name();
+        let told = |world: &World| world.published.iter().map(|message| message.told).collect::<Vec<_>>();
+        world.publish("a/1", Qos::AtLeastOnce, true, SHORT_OCTETS);
+        world.turn();
+        assert_eq!((state(&world), told(&world)), ("ok", vec![Some(true)]));
+        world.disk.set(mood);
+        world.publish("a/1", Qos::ExactlyOnce, true, SHORT_OCTETS);
+        assert_eq!(told(&world)[1], None, "it waits for the disk");
+        world.turn();
+        world.publish("b", Qos::AtLeastOnce, false, SHORT_OCTETS);
+        assert_eq!((state(&world), &told(&world)[1..]), (name, &[Some(false), None][..]));
+        world.take_news();
+        assert_eq!(told(&world)[2], Some(false), "it is refused at once");
+        assert!(world.bus.ledger_status().refused >= 2);
+        // It is tried once a second, and not before.
+        for _ in 0..5 {
+            world.pass(Duration::from_secs(1));
+            world.turn();
+            assert_eq!(state(&world), name);
+        }
+        world.disk.set(Mood::Takes);
+        world.pass(Duration::from_millis(900));
+        assert_eq!(state(&world), name);
+        world.pass(Duration::from_millis(200));
+        assert_eq!(state(&world), "mending");
+        world.publish("a/2", Qos::AtLeastOnce, true, SHORT_OCTETS);
+        world.take_news();
+        assert_eq!(told(&world)[1..], [Some(false); 3], "nothing is promised before all is said");
+        world.turn();
+        assert_eq!(state(&world), "ok");
+        world.recover();
+        // What was refused at QoS 2 went to nobody; the rest is owed in memory, and on the disk again.
+        let owed = |session: u64| replayed(&world.disk).sessions[&session].owed.len();
+        assert_eq!((owed(1), owed(2)), (2, 2), "a/1, a/2; b, b");
+    }
+}
