@@ -17,6 +17,7 @@ mod connect;
 mod connection;
 mod counters;
 mod farewell;
+mod gather;
 mod limits;
 mod line;
 mod listen;

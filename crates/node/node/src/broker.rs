@@ -69,6 +69,7 @@ impl Broker {
         let limits = self.limits();
         let mut names = Jitter::new(shard.now().utc.micros().cast_unsigned());
         let strangers = Strangers::default();
+        let porch = Rc::clone(bus.borrow().porch());
         loop {
             let accepted = door.listener.accept().await;
             let Some(stranger) = strangers.enter() else {
@@ -81,9 +82,11 @@ impl Broker {
             let session = Session::new(&shard, wire, limits);
             let turnstile = Turnstile::new(&door.entrance, accepted.peer, stranger);
             let mut owner = self.owner(&bus, accepted.peer, turnstile);
+            let (porch, shard) = (Rc::clone(&porch), Rc::clone(&shard));
             tokio::task::spawn_local(async move {
                 let _place = accepted.place;
-                session.run(accepted.stream, &mut owner).await;
+                porch.lead(&shard, session.run(accepted.stream, &mut owner)).await;
+                porch.lead(&shard, async { owner.go(shard.now()) }).await;
             });
         }
     }
@@ -97,6 +100,7 @@ impl Broker {
         let turnstile = Turnstile::new(&Entrance::Open, unknown, stranger);
         let mut owner = self.owner(bus, unknown, turnstile);
         session.run(connection, &mut owner).await;
+        owner.go(shard.now());
     }
 
     /// One write may hold a whole packet and what else a turn makes.
@@ -109,7 +113,7 @@ impl Broker {
         let packet = usize::try_from(self.config.packet_octets_max).unwrap_or(usize::MAX);
         let publisher = RefCell::new(Publisher::new(self.queue_octets_max, packet));
         let (bus, reserved) = (Rc::clone(bus), Arc::clone(&self.reserved));
-        ClientOwner { bus, reserved, peer, turnstile, publisher, seat: None }
+        ClientOwner { bus, reserved, peer, turnstile, publisher, seat: None, gone: None }
     }
 }
 
@@ -121,6 +125,8 @@ struct ClientOwner {
     turnstile: Turnstile,
     publisher: RefCell<Publisher>,
     seat: Option<Seat>,
+    /// How it went, where its connection broke.
+    gone: Option<Ended>,
 }
 
 /// A client that was let in.
@@ -145,16 +151,16 @@ impl Owner<Wire> for ClientOwner {
                     self.enter(session, now, &request);
                 }
             }
-            ServerEvent::Ended(ended) => self.ended(now, &ended),
+            ServerEvent::Ended(ended) if session.is_connected() => self.ended(now, &ended),
+            ServerEvent::Ended(ended) => self.gone = Some(ended),
         }
         wake(&self.bus.borrow());
     }
 
-    fn closed(&mut self, session: &Session<Wire>, now: Now, why: Closed) {
+    fn closed(&mut self, session: &Session<Wire>, _now: Now, why: Closed) {
         tracing::debug!(peer = %self.peer, %why, "client gone");
         let is_faulty = session.look(Wire::is_faulty);
         self.bus.borrow_mut().count_closed(!self.turnstile.holds_stranger(), is_faulty);
-        self.leave(now, None, true);
     }
 }
 
@@ -322,6 +328,16 @@ impl ClientOwner {
         bus.cork(now, seat.key, session);
         drop(bus);
         session.with(|wire, _| wire.mqtt.unsuback_because(request.packet_id, &reasons, refusals.words()));
+    }
+
+    /// The connection is no more: the client leaves the bus, where it has not said so itself. Not as it is closed: when
+    /// thousands break at once, those who stay have their turns meanwhile.
+    fn go(&mut self, now: Now) {
+        if let Some(ended) = self.gone.take() {
+            self.ended(now, &ended);
+        }
+        self.leave(now, None, true);
+        wake(&self.bus.borrow());
     }
 
     fn ended(&mut self, now: Now, ended: &Ended) {

@@ -28,6 +28,7 @@ mod history;
 mod http;
 mod ledger;
 mod node;
+mod porch;
 mod process;
 pub mod profile;
 mod publisher;

@@ -362,7 +362,7 @@ fn start_bus(
         broker.serve(&shard, &bus);
         crate::bus::run(shard, bus, inputs).await;
     };
-    let thread = ShardThread::spawn("bus", clock, counters, body).map_err(StartError::Thread)?;
+    let thread = ShardThread::spawn_gathering("bus", clock, counters, body).map_err(StartError::Thread)?;
     let address = reported.recv().unwrap_or_else(|_| Err(std::io::Error::other("the bus ended before it began")));
     let why = |why| StartError::Listen { what: "mqtt", address: listen, why };
     Ok((thread, address.map_err(why)?))

@@ -3,7 +3,7 @@
 use super::listen::{connect, subscribe};
 use super::plan::Plan;
 use super::publish::Publisher;
-use super::servers::{Kind, Purpose, Server};
+use super::servers::{Durability, Kind, Purpose, Server};
 use super::speech::{Next, Speech};
 use super::transport::{Stream, Transport};
 use super::trial::{Setting, listeners_of};
@@ -24,7 +24,10 @@ pub fn hold(subscribers: usize, delta: bool, mut seen: impl FnMut()) -> Result<(
     let plan = Plan { subscribers, topics: HELD_TOPICS, rate: 1, subscriptions_each: SUBSCRIPTIONS_EACH };
     plan.check()?;
     let (kind, transport) = (Kind::Tieline, Transport::Tcp);
-    let server = Server::start(kind, &Purpose { program: None, plan: &plan, sessions: subscribers, transport })?;
+    // As a node has it by default.
+    let durability = Durability::Synced;
+    let purpose = Purpose { program: None, plan: &plan, sessions: subscribers, transport, durability };
+    let server = Server::start(kind, &purpose)?;
     let mut publisher = Publisher::connect(Speech::Mqtt, server.address, true)?;
     publisher.load(&plan)?;
     let role = listeners_of(Setting { delta, ..Setting::plain(kind, transport) }, &plan, &server.door, 0, subscribers);

@@ -28,7 +28,7 @@ mod tests;
 
 pub use charts::charts;
 pub use hold::{HELD_TOPICS, hold};
-pub use servers::Kind;
+pub use servers::{Durability, Kind};
 pub use transport::Transport;
 pub use trial::play;
 
@@ -51,6 +51,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("subscribers", "subscribers"),
     ("stalled", "stalled"),
     ("deltas", "delta"),
+    ("durability", "durability"),
     ("window ms", "window_ms"),
     ("events/s due", "due_per_s"),
     ("came", "events_per_s"),
@@ -61,6 +62,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("to NATS", "ratio_to_nats"),
     ("to TCP", "ratio_to_tcp"),
     ("to whole values", "ratio_to_whole"),
+    ("to memory", "ratio_to_memory"),
     ("bytes an event", "bytes_per_event"),
     ("µs p50", "latency_us_p50"),
     ("p99", "latency_us_p99"),
@@ -90,6 +92,8 @@ pub struct Options {
     pub windows_ms: Vec<u32>,
     /// Whether topics keep their last value, where the server can.
     pub retain: bool,
+    /// What last values outlive, where the server is this one.
+    pub durabilities: Vec<Durability>,
     /// What subscribers come over.
     pub transports: Vec<Transport>,
     /// Further subscribers that read nothing; with some, each server runs without them too.
@@ -125,6 +129,9 @@ pub struct Row {
     pub transport: Transport,
     /// Whether topics kept their last value.
     pub retain: bool,
+    /// What last values outlived.
+    #[serde(default)]
+    pub durability: Durability,
     /// Further subscribers that read nothing.
     pub stalled: usize,
     /// Values that were due at subscribers, a second.
@@ -167,6 +174,9 @@ pub struct Figures {
     /// Over what it costs the same server to send whole values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio_to_whole: Option<f64>,
+    /// Over what it costs the same server to keep last values in memory only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratio_to_memory: Option<f64>,
     /// Octets of the stream for one value.
     pub bytes_per_event: f64,
     /// Of the octets that whole values take of the stream, what deltas spare.
@@ -261,8 +271,8 @@ fn sides(options: &Options) -> Vec<Side> {
             continue;
         }
         for transport in options.transports.iter().copied().filter(|transport| kind.listens(*transport)) {
-            for (delta, window_ms) in wishes(kind, options) {
-                let calm = Setting { delta, window_ms, ..Setting::plain(kind, transport) };
+            for (delta, window_ms, durability) in wishes(kind, options) {
+                let calm = Setting { delta, window_ms, durability, ..Setting::plain(kind, transport) };
                 sides.push(Side::new(calm));
                 if options.stalled > 0 && kind != Kind::Floor {
                     sides.push(Side::new(Setting { stalled: options.stalled, ..calm }));
@@ -273,13 +283,18 @@ fn sides(options: &Options) -> Vec<Side> {
     sides
 }
 
-/// With and without deltas, each with every window; the others know of neither.
-fn wishes(kind: Kind, options: &Options) -> Vec<(bool, u32)> {
+/// With and without deltas, each with every window and durability; the others know of none of them.
+fn wishes(kind: Kind, options: &Options) -> Vec<(bool, u32, Durability)> {
     if kind != Kind::Tieline {
-        return vec![(false, 0)];
+        return vec![(false, 0, Durability::Memory)];
     }
-    let windows = || options.windows_ms.iter().copied();
-    options.delta.iter().flat_map(|delta| windows().map(|window_ms| (*delta, window_ms))).collect()
+    let mut wishes = Vec::new();
+    for delta in options.delta.iter().copied() {
+        for window_ms in options.windows_ms.iter().copied() {
+            wishes.extend(options.durabilities.iter().map(|durability| (delta, window_ms, *durability)));
+        }
+    }
+    wishes
 }
 
 /// The trials of one server.
@@ -309,7 +324,7 @@ impl Side {
     }
 
     fn row(&self, plan: &Plan, options: &Options, sides: &[Self]) -> Row {
-        let Setting { kind, transport, delta, window_ms, stalled } = self.setting;
+        let Setting { kind, transport, delta, window_ms, stalled, durability } = self.setting;
         let from_us = 1_000_000;
         let due = number(plan.events_between(from_us, from_us + 10_000_000)) / 10.0;
         Row {
@@ -322,6 +337,7 @@ impl Side {
             window_ms,
             transport,
             retain: options.retain && matches!(kind, Kind::Tieline | Kind::Mosquitto),
+            durability,
             stalled,
             due_per_s: short(due),
             rounds: options.rounds,
@@ -371,6 +387,7 @@ impl Side {
             ratio_to_floor: ratio(Setting::plain(Kind::Floor, Transport::Tcp)),
             ratio_to_mosquitto: peer(Kind::Mosquitto),
             ratio_to_nats: peer(Kind::Nats),
+            ratio_to_memory: ratio(Setting { durability: Durability::Memory, ..self.setting }),
             ratio_to_tcp: ratio(Setting { transport: Transport::Tcp, ..self.setting }),
             ratio_to_whole: whole.map(|whole| short(median_ratio(&costs, &whole.costs()))),
             bytes_per_event: short(self.octets()),

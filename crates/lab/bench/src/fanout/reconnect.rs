@@ -164,7 +164,8 @@ fn storm(transport: Transport, plan: Plan, returning: usize, options: &Options) 
     let setting = Setting::plain(Kind::Tieline, transport);
     // A connection that is gone may be seen to be after the one that comes for it.
     let sessions = plan.subscribers + 2 * returning;
-    let purpose = Purpose { program: options.program.as_deref(), plan: &plan, sessions, transport };
+    let durability = options.durabilities.first().copied().unwrap_or_default();
+    let purpose = Purpose { program: options.program.as_deref(), plan: &plan, sessions, transport, durability };
     let server = Server::start(Kind::Tieline, &purpose)?;
     let mut publisher = Publisher::connect(Speech::Mqtt, server.address, options.retain)?;
     publisher.load(&plan)?;

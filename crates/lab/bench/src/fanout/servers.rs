@@ -90,6 +90,39 @@ pub struct Server {
     pub door: Door,
 }
 
+/// What last values outlive, where the server is ours. The peers keep nothing on the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// Nothing.
+    #[default]
+    Memory,
+    /// The end of the process.
+    Written,
+    /// A power cut.
+    Synced,
+}
+
+impl Durability {
+    /// Its word in a configuration.
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Written => "written",
+            Self::Synced => "synced",
+        }
+    }
+}
+
+impl std::str::FromStr for Durability {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let known = [Self::Memory, Self::Written, Self::Synced].into_iter().find(|known| known.word() == word);
+        known.ok_or_else(|| "expected memory, written or synced".to_owned())
+    }
+}
+
 /// What a server is for.
 #[derive(Clone, Copy, Debug)]
 pub struct Purpose<'a> {
@@ -101,6 +134,8 @@ pub struct Purpose<'a> {
     pub sessions: usize,
     /// How they come.
     pub transport: Transport,
+    /// What last values outlive.
+    pub durability: Durability,
 }
 
 impl Server {
@@ -123,7 +158,7 @@ impl Server {
     }
 
     fn start_ours(folder: TempDir, purpose: &Purpose<'_>) -> Result<Self> {
-        let Purpose { program, plan, sessions, transport } = *purpose;
+        let Purpose { program, plan, sessions, transport, durability } = *purpose;
         let (door, member) = match transport {
             Transport::Tcp => ("", "mqtt"),
             Transport::Tls => (
@@ -134,7 +169,8 @@ impl Server {
         };
         let text = format!(
             "[http]\nlisten = \"127.0.0.1:0\"\n[history]\nenabled = false\n[mqtt]\nlisten = \"127.0.0.1:0\"\n\
-             sessions_max = {}\ntopics_max = {}\n{door}",
+             durability = \"{}\"\nsessions_max = {}\ntopics_max = {}\n{door}",
+            durability.word(),
             sessions + SESSIONS_OTHER,
             plan.topics + 1000,
         );

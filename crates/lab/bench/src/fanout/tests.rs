@@ -11,6 +11,7 @@ fn options() -> Options {
         delta: vec![false],
         windows_ms: vec![0],
         retain: true,
+        durabilities: vec![Durability::Memory],
         transports: vec![Transport::Tcp],
         stalled: 0,
         peers: false,
@@ -38,6 +39,17 @@ fn every_subscriber_gets_every_value() {
     let again = read_rows(&[file.clone(), file]).unwrap();
     assert_eq!(serde_json::to_string(&again[..2]).unwrap(), serde_json::to_string(&rows).unwrap());
     assert!(charts(&rows).iter().all(|(_, chart)| chart.to_svg().contains("tieline")));
+}
+
+#[test]
+fn what_durability_costs_is_beside_what_memory_does() {
+    let durabilities = vec![Durability::Memory, Durability::Synced];
+    let rows = run(&Options { durabilities, rounds: 1, ..options() }, &Progress::new(false)).unwrap();
+    let [memory, synced, floor] = &rows[..] else { panic!("{rows:?}") };
+    let beside = |row: &Row| row.figures.as_ref().unwrap().ratio_to_memory.is_some();
+    assert_eq!(rows.iter().map(|row| row.invalid.as_deref()).collect::<Vec<_>>(), [None; 3]);
+    assert_eq!((synced.durability, beside(memory), beside(synced)), (Durability::Synced, false, true));
+    assert_eq!((floor.server, beside(floor)), (Kind::Floor, false));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::plan::Plan;
 use super::player::Player;
 use super::publish::{Publisher, now_us};
 use super::reconnect::{ReturnRole, play_return};
-use super::servers::{Kind, Purpose, Server};
+use super::servers::{Durability, Kind, Purpose, Server};
 use super::transport::{Door, Transport};
 use crate::process::{cpu_s_of, resident_octets_of};
 use crate::rounds::number;
@@ -113,12 +113,14 @@ pub struct Setting {
     pub window_ms: u32,
     /// Further subscribers that read nothing.
     pub stalled: usize,
+    /// What last values outlive.
+    pub durability: Durability,
 }
 
 impl Setting {
     /// Whole values, each sent at once to subscribers that all read.
     pub const fn plain(kind: Kind, transport: Transport) -> Self {
-        Self { kind, transport, delta: false, window_ms: 0, stalled: 0 }
+        Self { kind, transport, delta: false, window_ms: 0, stalled: 0, durability: Durability::Memory }
     }
 
     /// What subscriptions ask for besides what MQTT knows.
@@ -138,10 +140,10 @@ pub fn run(setting: Setting, plan: &Plan, options: &Options) -> Result<Trial> {
 }
 
 fn run_server(setting: Setting, plan: Plan, options: &Options) -> Result<Trial> {
-    let Setting { kind, transport, stalled: stalled_count, .. } = setting;
+    let Setting { kind, transport, stalled: stalled_count, durability, .. } = setting;
     let sessions = plan.subscribers + stalled_count;
-    let server =
-        Server::start(kind, &Purpose { program: options.program.as_deref(), plan: &plan, sessions, transport })?;
+    let program = options.program.as_deref();
+    let server = Server::start(kind, &Purpose { program, plan: &plan, sessions, transport, durability })?;
     let resident = || resident_octets_of(server.process());
     let empty = resident()?;
     let mut publisher = Publisher::connect(kind.speech(), server.address, options.retain)?;

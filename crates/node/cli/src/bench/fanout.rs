@@ -6,7 +6,7 @@ use clap::Args;
 use std::io::{stdin, stdout};
 use std::path::PathBuf;
 use std::time::Duration;
-use tieline_bench::fanout::{self, Options, Transport, reconnect};
+use tieline_bench::fanout::{self, Durability, Options, Transport, reconnect};
 use tieline_bench::{Progress, write_rows};
 
 /// What `tieline bench fanout` is told.
@@ -33,6 +33,9 @@ pub struct FanoutArgs {
     /// Topics keep their last value, where the server can
     #[arg(long, default_value = "on", value_parser = on_or_off, action = clap::ArgAction::Set)]
     pub retain: bool,
+    /// What last values outlive, as a list of memory, written and synced; the peers keep nothing on the disk
+    #[arg(long, value_delimiter = ',', default_value = "memory")]
+    pub durability: Vec<Durability>,
     /// What subscribers come over, as a list of tcp, tls and ws
     #[arg(long, value_delimiter = ',', default_value = "tcp")]
     pub transport: Vec<Transport>,
@@ -81,6 +84,7 @@ pub fn bench_fanout(args: FanoutArgs) -> Result<()> {
         delta: args.delta,
         windows_ms: args.window,
         retain: args.retain,
+        durabilities: args.durability,
         transports: args.transport,
         stalled: args.stalled,
         peers: args.peers,

@@ -265,7 +265,7 @@ impl Bus {
             }
             client.catch_up(walk, qos, id, (deltas, last));
             if !std::mem::replace(&mut client.listed, true) {
-                self.behind.push(key);
+                self.behind.push_back(key);
             }
         }
     }

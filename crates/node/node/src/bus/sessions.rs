@@ -249,7 +249,7 @@ impl Bus {
         (client.number, client.snapshots, client.kept) = (number, snapshots, kept);
         if client.is_behind() {
             client.listed = true;
-            self.behind.push(key);
+            self.behind.push_back(key);
         }
         if let Some(seat) = self.subscribers.get_mut(key) {
             *seat = Subscriber::Client(Box::new(client));

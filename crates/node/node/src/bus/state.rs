@@ -22,10 +22,11 @@ use crate::command::{CommandDone, CommandRequest};
 use crate::control::{Answer, Commands};
 use crate::field::{FieldInput, FieldReport};
 use crate::history::{Receipt, Recorder};
+use crate::porch::Porch;
 use bytes::Bytes;
 use slab::Slab;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use tieline_core::{Body, CommandOutcome, DeviceId, Filter, Now, Topic, Update, Value};
 use tieline_history::{HistoryHandle, HistoryState};
@@ -84,8 +85,10 @@ pub struct Bus {
     pub(super) counters: BusCounters,
     pub(super) ends: Ends,
     pub(super) work: Rc<Notify>,
+    /// Where connections work that have just come.
+    pub(super) porch: Rc<Porch>,
     /// Clients with last values to be sent.
-    pub(super) behind: Vec<usize>,
+    pub(super) behind: VecDeque<usize>,
     /// Readers of live updates.
     pub(super) feeds: Vec<usize>,
     pub(super) next_generation: u64,
@@ -100,6 +103,7 @@ impl Bus {
         let work = Rc::new(Notify::new());
         Self {
             deltas: Deltas::default(),
+            porch: Rc::new(Porch::new(&work)),
             pump: Pump::new(&work),
             ledger: Ledger::new(&work),
             shard: Rc::clone(shard),
@@ -120,7 +124,7 @@ impl Bus {
             counters: BusCounters::default(),
             ends: Ends::default(),
             work,
-            behind: Vec::new(),
+            behind: VecDeque::new(),
             feeds: Vec::new(),
             next_generation: 0,
             statistics: Statistics::default(),
@@ -167,6 +171,12 @@ impl Bus {
     #[must_use]
     pub const fn feed_count(&self) -> usize {
         self.feeds.len()
+    }
+
+    /// Where connections work that have just come.
+    #[must_use]
+    pub const fn porch(&self) -> &Rc<Porch> {
+        &self.porch
     }
 
     /// Gives the bus its field shards, for commands and confirms.

@@ -13,6 +13,8 @@ use tieline_net::Shard;
 const INPUTS_A_TURN: usize = 64;
 /// How often live feeds are sent what changed.
 const FEED_EVERY: Duration = Duration::from_millis(100);
+/// How long last values are sent in a turn; whoever is being sent some is sent what its socket takes.
+const SNAPSHOTS_A_TURN: Duration = Duration::from_millis(1);
 /// How soon a snapshot goes on that waits for a slow client.
 const SNAPSHOT_EVERY: Duration = Duration::from_millis(10);
 
@@ -88,16 +90,29 @@ impl Bus {
         self.derive_due(now);
         self.flush_watchers(now);
         self.write_ledger(now);
-        let Self { subscribers, tree, behind, retained, deltas, declared, .. } = self;
+        self.send_snapshots(now);
+        self.porch.open();
+    }
+
+    /// Sends last values to those who wait for some, for as long as one turn may take.
+    fn send_snapshots(&mut self, now: Now) {
+        let Self { shard, subscribers, tree, behind, retained, deltas, declared, .. } = self;
+        let began = shard.now().mono;
         let mut source = Source { now, tree, retained, deltas };
-        behind.retain(|key| match subscribers.get_mut(*key) {
-            Some(Subscriber::Client(client)) => {
-                client.send_snapshots(*key, &mut source, declared.series());
+        for _ in 0..behind.len() {
+            let Some(key) = behind.pop_front() else { return };
+            if let Some(Subscriber::Client(client)) = subscribers.get_mut(key) {
+                client.send_snapshots(key, &mut source, declared.series());
                 client.listed = client.is_behind();
-                client.listed
+                if client.listed {
+                    behind.push_back(key);
+                }
             }
-            Some(Subscriber::Feed(_) | Subscriber::Away(_) | Subscriber::Group(_)) | None => false,
-        });
+            if shard.now().mono.since(began) > SNAPSHOTS_A_TURN {
+                // The others have theirs after what has come meanwhile.
+                return self.work.notify_one();
+            }
+        }
     }
 
     fn finish_commands(&mut self, now: Now) {

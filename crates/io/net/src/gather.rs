@@ -1,0 +1,113 @@
+//! When a busy thread waits a moment before it asks the kernel for more.
+//!
+//! A thread that takes each message as it comes is woken for each, and wakes whoever it writes to for each. One that is
+//! at work most of the time lets a moment pass from one look to the next: what has come meanwhile is done together, and
+//! costs less. A thread that is idle half of the time never waits.
+//!
+//! ```text
+//! look to look, at least
+//!   GAP_MAX ┤              ╭──────
+//!           │           ╭──╯
+//!         0 ┼───────────╯
+//!           0          1/2   9/10   share of the time at work
+//! ```
+
+use std::time::Duration;
+
+/// The longest time from one look to the next that a thread waits for by itself.
+pub(crate) const GAP_MAX: Duration = Duration::from_micros(300);
+/// How busy a thread is is read off over so long.
+const STRETCH: Duration = Duration::from_millis(10);
+/// The share of the time at work from which on it waits, and from which on for the longest time.
+const BUSY: [f64; 2] = [0.5, 0.9];
+
+/// When one thread looks. Times are those of one clock, whatever its start.
+#[derive(Debug, Default)]
+pub(crate) struct Gather {
+    /// When it last had something to do.
+    woke: Duration,
+    /// When the present stretch began, and the time at work since.
+    began: Duration,
+    worked: Duration,
+    gap: Duration,
+}
+
+impl Gather {
+    /// The thread has something to do.
+    pub(crate) const fn wake(&mut self, now: Duration) {
+        self.woke = now;
+    }
+
+    /// The thread has done all; how long it is to wait before it looks for more.
+    pub(crate) fn rest(&mut self, now: Duration) -> Duration {
+        self.worked += now.saturating_sub(self.woke);
+        let stretch = now.saturating_sub(self.began);
+        if stretch >= STRETCH {
+            self.gap = gap_of(self.worked.div_duration_f64(stretch));
+            (self.began, self.worked) = (now, Duration::ZERO);
+        }
+        (self.woke + self.gap).saturating_sub(now)
+    }
+}
+
+fn gap_of(share: f64) -> Duration {
+    let [from, to] = BUSY;
+    GAP_MAX.mul_f64(((share - from) / (to - from)).clamp(0.0, 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lets a thread work so many microseconds at a time, each so long after it looked; returns what it waits in the end.
+    fn waits(work_us: u64, idle_us: u64) -> Duration {
+        let (mut gather, mut now) = (Gather::default(), Duration::ZERO);
+        let mut rest = Duration::ZERO;
+        for _ in 0..1000 {
+            gather.wake(now);
+            now += Duration::from_micros(work_us);
+            rest = gather.rest(now);
+            // Without the wait: how long it is for this share, not what it settles at.
+            now += Duration::from_micros(idle_us);
+        }
+        rest
+    }
+
+    #[test]
+    fn the_busier_a_thread_is_the_longer_it_waits() {
+        for (work_us, idle_us, expect_us) in [
+            (0, 1000, 0),
+            (10, 90, 0),
+            (50, 50, 0),
+            (60, 40, 15),
+            (70, 30, 80),
+            (90, 10, 210),
+            (100, 0, 200),
+            (299, 1, 1),
+        ] {
+            let waited = waits(work_us, idle_us).as_secs_f64() * 1e6;
+            assert!((waited - f64::from(expect_us)).abs() < 1.0, "{work_us} of {}: {waited}", work_us + idle_us);
+        }
+    }
+
+    #[test]
+    fn what_took_longer_than_the_gap_is_followed_by_no_wait() {
+        assert_eq!(waits(5000, 0), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_thread_that_was_idle_does_not_wait() {
+        let (mut gather, mut now) = (Gather::default(), Duration::ZERO);
+        for _ in 0..1000 {
+            gather.wake(now);
+            now += Duration::from_micros(100);
+            gather.rest(now);
+        }
+        let step = Duration::from_micros(5);
+        gather.wake(now);
+        assert!(!gather.rest(now + step).is_zero(), "it was busy");
+        now += Duration::from_secs(1);
+        gather.wake(now);
+        assert_eq!(gather.rest(now + step), Duration::ZERO);
+    }
+}

@@ -1,0 +1,190 @@
+//! Where connections work that have just come, a little between any two turns of the bus.
+//!
+//! When ten thousand clients come back at once, each is a task that is ready: a handshake, a CONNECT, a SUBSCRIBE. Those who
+//! have been here go on meanwhile: whatever there is to do for newcomers, the bus and what its clients say have
+//! their turn after [`SHARE`] of it.
+//!
+//! ```text
+//! newcomer polled ── share left ──▶ works ──▶ wakes the next one
+//!        └────────── none left ───▶ waits ◀── the bus's turn: a share again
+//! ```
+
+use pin_project_lite::pin_project;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use tieline_net::Shard;
+use tokio::sync::Notify;
+
+/// How long newcomers work between two turns of the bus; whoever has begun ends what it does.
+const SHARE: Duration = Duration::from_millis(1);
+/// A connection is a newcomer until it was polled so often.
+const STEPS: u32 = 32;
+
+/// The share of newcomers, and those who wait for it.
+#[derive(Debug)]
+pub struct Porch {
+    left: Cell<Duration>,
+    waiting: RefCell<VecDeque<Waiting>>,
+    work: Rc<Notify>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    is_listed: Rc<Cell<bool>>,
+    waker: Waker,
+}
+
+impl Porch {
+    /// One that wakes the bus by `work` where newcomers wait.
+    #[must_use]
+    pub fn new(work: &Rc<Notify>) -> Self {
+        Self { left: Cell::new(SHARE), waiting: RefCell::default(), work: Rc::clone(work) }
+    }
+
+    /// The bus has had its turn.
+    pub fn open(&self) {
+        self.left.set(SHARE);
+        self.wake_next();
+        if !self.waiting.borrow().is_empty() {
+            // Whoever was woken may have gone.
+            self.work.notify_one();
+        }
+    }
+
+    /// What a newcomer does, step by step.
+    pub fn lead<F: Future>(self: &Rc<Self>, shard: &Rc<Shard>, steps: F) -> Newcomer<F> {
+        let (porch, shard) = (Rc::clone(self), Rc::clone(shard));
+        Newcomer { steps, porch, shard, count: 0, is_listed: None }
+    }
+
+    fn wake_next(&self) {
+        let next = self.waiting.borrow_mut().pop_front();
+        if let Some(Waiting { is_listed, waker }) = next {
+            is_listed.set(false);
+            waker.wake();
+        }
+    }
+
+    fn wait(&self, is_listed: &Rc<Cell<bool>>, waker: &Waker) {
+        if !is_listed.replace(true) {
+            let (is_listed, waker) = (Rc::clone(is_listed), waker.clone());
+            self.waiting.borrow_mut().push_back(Waiting { is_listed, waker });
+        }
+        self.work.notify_one();
+    }
+
+    fn spend(&self, took: Duration) {
+        self.left.set(self.left.get().saturating_sub(took));
+        if !self.left.get().is_zero() {
+            self.wake_next();
+        }
+    }
+}
+
+pin_project! {
+    /// A connection's task.
+    #[derive(Debug)]
+    pub struct Newcomer<F> {
+        #[pin]
+        steps: F,
+        porch: Rc<Porch>,
+        shard: Rc<Shard>,
+        count: u32,
+        is_listed: Option<Rc<Cell<bool>>>,
+    }
+}
+
+impl<F: Future> Future for Newcomer<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        if *this.count >= STEPS {
+            return this.steps.poll(cx);
+        }
+        if this.porch.left.get().is_zero() {
+            this.porch.wait(this.is_listed.get_or_insert_default(), cx.waker());
+            return Poll::Pending;
+        }
+        *this.count += 1;
+        let began = this.shard.now().mono;
+        let polled = this.steps.poll(cx);
+        this.porch.spend(this.shard.now().mono.since(began));
+        polled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use tieline_net::{Clock, Counters};
+
+    /// Steps that newcomers take of 400 µs each between turns of the bus, until none takes one.
+    async fn steps_by_turn(newcomers: usize, steps: usize) -> Vec<usize> {
+        let porch = Rc::new(Porch::new(&Rc::default()));
+        let shard = Shard::new(Clock::start(), Arc::new(Counters::default()));
+        let taken = Rc::new(Cell::new(0));
+        for _ in 0..newcomers {
+            let taken = Rc::clone(&taken);
+            tokio::task::spawn_local(porch.lead(&shard, async move {
+                for _ in 0..steps {
+                    taken.set(taken.get() + 1);
+                    // Comes back at once, later by what it took.
+                    tokio::time::advance(Duration::from_micros(400)).await;
+                }
+            }));
+        }
+        let mut counts = Vec::new();
+        loop {
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            match taken.take() {
+                0 => return counts,
+                count => counts.push(count),
+            }
+            porch.open();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn newcomers_share_what_is_between_two_turns() {
+        let tasks = tokio::task::LocalSet::new();
+        // Three steps begin within 1 ms.
+        let counts = tasks.run_until(steps_by_turn(10, 3)).await;
+        assert_eq!(counts, [3; 10]);
+        // One alone is a newcomer for 32 steps.
+        let counts = tasks.run_until(steps_by_turn(1, 60)).await;
+        assert_eq!(counts.iter().rev().take(1).sum::<usize>(), 60 - 30, "{counts:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_has_gone_does_not_keep_others_waiting() {
+        let tasks = tokio::task::LocalSet::new();
+        let counts = tasks.run_until(async {
+            let work = Rc::new(Notify::new());
+            let porch = Rc::new(Porch::new(&work));
+            let shard = Shard::new(Clock::start(), Arc::new(Counters::default()));
+            porch.spend(SHARE);
+            let gone = tokio::task::spawn_local(porch.lead(&shard, std::future::pending::<()>()));
+            let stays = tokio::task::spawn_local(porch.lead(&shard, std::future::ready(())));
+            tokio::task::yield_now().await;
+            gone.abort();
+            let mut turns = 0;
+            while !stays.is_finished() {
+                work.notified().await;
+                porch.open();
+                turns += 1;
+                tokio::task::yield_now().await;
+            }
+            turns
+        });
+        assert!(counts.await <= 3);
+    }
+}
