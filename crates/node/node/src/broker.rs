@@ -82,17 +82,17 @@ impl Broker {
             let session = Session::new(&shard, wire, limits);
             let turnstile = Turnstile::new(&door.entrance, accepted.peer, stranger);
             let mut owner = self.owner(&bus, accepted.peer, turnstile);
-            let (porch, shard) = (Rc::clone(&porch), Rc::clone(&shard));
+            let (porch, place, connection) = (Rc::clone(&porch), accepted.place, accepted.stream);
             tokio::task::spawn_local(async move {
-                let _place = accepted.place;
-                porch.lead(&shard, session.run(accepted.stream, &mut owner)).await;
-                porch.lead(&shard, async { owner.go(shard.now()) }).await;
+                porch.lead(session.run(connection, &mut owner)).await;
+                porch.lead(async { owner.go() }).await;
+                drop(place);
             });
         }
     }
 
     /// Serves one client over a connection, until it ends.
-    pub async fn serve_one(&self, shard: &Rc<Shard>, bus: &SharedBus, connection: Connection, random: u64) {
+    pub async fn serve_one(self: Rc<Self>, shard: &Rc<Shard>, bus: &SharedBus, connection: Connection, random: u64) {
         let Some(stranger) = Strangers::default().enter() else { return };
         let mqtt = ServerSession::new(Arc::clone(&self.config), random);
         let session = Session::new(shard, Wire::new(mqtt, self.queue_octets_max), self.limits());
@@ -100,7 +100,7 @@ impl Broker {
         let turnstile = Turnstile::new(&Entrance::Open, unknown, stranger);
         let mut owner = self.owner(bus, unknown, turnstile);
         session.run(connection, &mut owner).await;
-        owner.go(shard.now());
+        owner.go();
     }
 
     /// One write may hold a whole packet and what else a turn makes.
@@ -109,24 +109,27 @@ impl Broker {
         Limits { unsent_octets_max: packet.saturating_add(256 * 1024), farewell: FAREWELL, ..Limits::default() }
     }
 
-    fn owner(&self, bus: &SharedBus, peer: SocketAddr, turnstile: Turnstile) -> ClientOwner {
-        let packet = usize::try_from(self.config.packet_octets_max).unwrap_or(usize::MAX);
-        let publisher = RefCell::new(Publisher::new(self.queue_octets_max, packet));
-        let (bus, reserved) = (Rc::clone(bus), Arc::clone(&self.reserved));
-        ClientOwner { bus, reserved, peer, turnstile, publisher, seat: None, gone: None }
+    fn owner(self: &Rc<Self>, bus: &SharedBus, peer: SocketAddr, turnstile: Turnstile) -> ClientOwner {
+        let (broker, bus) = (Rc::clone(self), Rc::clone(bus));
+        ClientOwner { broker, bus, peer, turnstile, publisher: RefCell::default(), seat: None, gone: None }
+    }
+
+    /// Octets that may be held of a client that sends what changed, and of one value.
+    fn held_max(&self) -> [usize; 2] {
+        [self.queue_octets_max, usize::try_from(self.config.packet_octets_max).unwrap_or(usize::MAX)]
     }
 }
 
 /// Learns what one client says.
 struct ClientOwner {
+    broker: Rc<Broker>,
     bus: SharedBus,
-    reserved: Arc<Reserved>,
     peer: SocketAddr,
     turnstile: Turnstile,
     publisher: RefCell<Publisher>,
     seat: Option<Seat>,
     /// How it went, where its connection broke.
-    gone: Option<Ended>,
+    gone: Option<Box<Ended>>,
 }
 
 /// A client that was let in.
@@ -152,7 +155,7 @@ impl Owner<Wire> for ClientOwner {
                 }
             }
             ServerEvent::Ended(ended) if session.is_connected() => self.ended(now, &ended),
-            ServerEvent::Ended(ended) => self.gone = Some(ended),
+            ServerEvent::Ended(ended) => self.gone = Some(Box::new(ended)),
         }
         wake(&self.bus.borrow());
     }
@@ -186,7 +189,7 @@ impl ClientOwner {
         let Entered { key, generation, number, resume, expiry_s } = self.bus.borrow_mut().enter(session, request);
         let response_information = Some(Text::truncated(&format!("reply/{name}")));
         let resumed = resume.is_some();
-        let agreed = self.publisher.get_mut().agree(&self.bus, &request.properties);
+        let agreed = self.publisher.get_mut().agree(&self.bus, &request.properties, self.broker.held_max());
         let options = Accept {
             resume,
             session_expiry_s: expiry_s,
@@ -211,7 +214,7 @@ impl ClientOwner {
 
     /// Whether only the node publishes there.
     fn is_reserved(&self, topic: &str) -> bool {
-        self.reserved.contains(topic) || self.bus.borrow().derives(topic)
+        self.broker.reserved.contains(topic) || self.bus.borrow().derives(topic)
     }
 
     fn subscribe(&self, session: &Session<Wire>, now: Now, request: &SubscribeRequest) {
@@ -332,7 +335,8 @@ impl ClientOwner {
 
     /// The connection is no more: the client leaves the bus, where it has not said so itself. Not as it is closed: when
     /// thousands break at once, those who stay have their turns meanwhile.
-    fn go(&mut self, now: Now) {
+    fn go(&mut self) {
+        let now = self.bus.borrow().now();
         if let Some(ended) = self.gone.take() {
             self.ended(now, &ended);
         }

@@ -30,6 +30,7 @@ const STEPS: u32 = 32;
 pub struct Porch {
     left: Cell<Duration>,
     waiting: RefCell<VecDeque<Waiting>>,
+    shard: Rc<Shard>,
     work: Rc<Notify>,
 }
 
@@ -42,8 +43,9 @@ struct Waiting {
 impl Porch {
     /// One that wakes the bus by `work` where newcomers wait.
     #[must_use]
-    pub fn new(work: &Rc<Notify>) -> Self {
-        Self { left: Cell::new(SHARE), waiting: RefCell::default(), work: Rc::clone(work) }
+    pub fn new(shard: &Rc<Shard>, work: &Rc<Notify>) -> Self {
+        let (shard, work) = (Rc::clone(shard), Rc::clone(work));
+        Self { left: Cell::new(SHARE), waiting: RefCell::default(), shard, work }
     }
 
     /// The bus has had its turn.
@@ -57,9 +59,8 @@ impl Porch {
     }
 
     /// What a newcomer does, step by step.
-    pub fn lead<F: Future>(self: &Rc<Self>, shard: &Rc<Shard>, steps: F) -> Newcomer<F> {
-        let (porch, shard) = (Rc::clone(self), Rc::clone(shard));
-        Newcomer { steps, porch, shard, count: 0, is_listed: None }
+    pub const fn lead<F: Future>(&self, steps: F) -> Newcomer<'_, F> {
+        Newcomer { steps, porch: self, count: 0, is_listed: None }
     }
 
     fn wake_next(&self) {
@@ -89,17 +90,16 @@ impl Porch {
 pin_project! {
     /// A connection's task.
     #[derive(Debug)]
-    pub struct Newcomer<F> {
+    pub struct Newcomer<'a, F> {
         #[pin]
         steps: F,
-        porch: Rc<Porch>,
-        shard: Rc<Shard>,
+        porch: &'a Porch,
         count: u32,
         is_listed: Option<Rc<Cell<bool>>>,
     }
 }
 
-impl<F: Future> Future for Newcomer<F> {
+impl<F: Future> Future for Newcomer<'_, F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
@@ -112,9 +112,9 @@ impl<F: Future> Future for Newcomer<F> {
             return Poll::Pending;
         }
         *this.count += 1;
-        let began = this.shard.now().mono;
+        let began = this.porch.shard.now().mono;
         let polled = this.steps.poll(cx);
-        this.porch.spend(this.shard.now().mono.since(began));
+        this.porch.spend(this.porch.shard.now().mono.since(began));
         polled
     }
 }
@@ -124,21 +124,30 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use tieline_net::{Clock, Counters};
+    use tokio::task::JoinHandle;
+
+    fn porch(work: &Rc<Notify>) -> Rc<Porch> {
+        Rc::new(Porch::new(&Shard::new(Clock::start(), Arc::new(Counters::default())), work))
+    }
+
+    fn come(porch: &Rc<Porch>, steps: impl Future<Output = ()> + 'static) -> JoinHandle<()> {
+        let porch = Rc::clone(porch);
+        tokio::task::spawn_local(async move { porch.lead(steps).await })
+    }
 
     /// Steps that newcomers take of 400 µs each between turns of the bus, until none takes one.
     async fn steps_by_turn(newcomers: usize, steps: usize) -> Vec<usize> {
-        let porch = Rc::new(Porch::new(&Rc::default()));
-        let shard = Shard::new(Clock::start(), Arc::new(Counters::default()));
+        let porch = porch(&Rc::default());
         let taken = Rc::new(Cell::new(0));
         for _ in 0..newcomers {
             let taken = Rc::clone(&taken);
-            tokio::task::spawn_local(porch.lead(&shard, async move {
+            come(&porch, async move {
                 for _ in 0..steps {
                     taken.set(taken.get() + 1);
                     // Comes back at once, later by what it took.
                     tokio::time::advance(Duration::from_micros(400)).await;
                 }
-            }));
+            });
         }
         let mut counts = Vec::new();
         loop {
@@ -169,11 +178,9 @@ mod tests {
         let tasks = tokio::task::LocalSet::new();
         let counts = tasks.run_until(async {
             let work = Rc::new(Notify::new());
-            let porch = Rc::new(Porch::new(&work));
-            let shard = Shard::new(Clock::start(), Arc::new(Counters::default()));
+            let porch = porch(&work);
             porch.spend(SHARE);
-            let gone = tokio::task::spawn_local(porch.lead(&shard, std::future::pending::<()>()));
-            let stays = tokio::task::spawn_local(porch.lead(&shard, std::future::ready(())));
+            let (gone, stays) = (come(&porch, std::future::pending()), come(&porch, std::future::ready(())));
             tokio::task::yield_now().await;
             gone.abort();
             let mut turns = 0;

@@ -10,27 +10,26 @@ use tieline_mqtt::{Delivery, Message, Properties, Property, PublishRequest, Qos,
 const TOPICS_MAX: usize = 65_536;
 
 /// What a client said of its topics, where it may send what changed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Publisher {
-    limits: IntakeLimits,
     intake: Option<Box<Intake>>,
     /// A topic whose whole value is to be asked for.
     asked: Option<Topic>,
 }
 
 impl Publisher {
-    /// A client that has agreed on nothing: `octets_max` for all that will be held of it, `value_octets_max` for one value.
-    #[must_use]
-    pub const fn new(octets_max: usize, value_octets_max: usize) -> Self {
-        let limits = IntakeLimits { topics_max: TOPICS_MAX, octets_max, value_octets_max };
-        Self { limits, intake: None, asked: None }
-    }
-
-    /// Takes what CONNECT asks for, and gives the user property of CONNACK.
-    pub fn agree(&mut self, bus: &SharedBus, properties: &Properties) -> Option<(Text, Text)> {
+    /// Takes what CONNECT asks for, and gives the user property of CONNACK: `octets_max` for all that will be held of the
+    /// client, `value_octets_max` for one value.
+    pub fn agree(
+        &mut self,
+        bus: &SharedBus,
+        properties: &Properties,
+        [octets_max, value_octets_max]: [usize; 2],
+    ) -> Option<(Text, Text)> {
         let (_, offer) = properties.user_properties().find(|(name, _)| **name == *PROPERTY)?;
         let taken = bus.borrow().takes_deltas(&offer)?;
-        self.intake = Some(Box::new(Intake::new(self.limits)));
+        let limits = IntakeLimits { topics_max: TOPICS_MAX, octets_max, value_octets_max };
+        self.intake = Some(Box::new(Intake::new(limits)));
         Some((Text::truncated(PROPERTY), Text::truncated(&taken)))
     }
 

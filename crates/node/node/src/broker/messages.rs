@@ -103,7 +103,7 @@ impl ClientOwner {
         }
         let user = self.turnstile.user(&self.bus).map(|user| format!(" {user}")).unwrap_or_default();
         let who = format!("mqtt {}{user} {}", self.peer, seat.name);
-        command(&self.bus, &self.reserved, now, topic, message, &who);
+        command(&self.bus, &self.broker.reserved, now, topic, message, &who);
         Taken::Done
     }
 

@@ -103,7 +103,7 @@ impl Bus {
         let work = Rc::new(Notify::new());
         Self {
             deltas: Deltas::default(),
-            porch: Rc::new(Porch::new(&work)),
+            porch: Rc::new(Porch::new(shard, &work)),
             pump: Pump::new(&work),
             ledger: Ledger::new(&work),
             shard: Rc::clone(shard),

@@ -115,7 +115,7 @@ impl ServerSession {
         }
         let Auth { reason, properties } = auth;
         let data = properties.authentication_data();
-        self.event = Some(ServerEvent::Auth(AuthRequest { reason, data, properties }));
+        self.event = Some(Box::new(ServerEvent::Auth(AuthRequest { reason, data, properties })));
         Ok(())
     }
 

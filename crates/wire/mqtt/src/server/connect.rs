@@ -57,7 +57,7 @@ impl ServerSession {
             connect.client_id
         };
         self.phase = Phase::Deciding;
-        self.event = Some(ServerEvent::Connect(Box::new(ConnectRequest {
+        self.event = Some(Box::new(ServerEvent::Connect(Box::new(ConnectRequest {
             version: connect.version,
             client_id,
             client_id_assigned,
@@ -68,7 +68,7 @@ impl ServerSession {
             user_name: connect.user_name,
             password: connect.password,
             properties: connect.properties,
-        })));
+        }))));
     }
 
     fn agree(&mut self, connect: &Connect) {

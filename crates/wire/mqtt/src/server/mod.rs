@@ -60,7 +60,8 @@ pub struct ServerSession {
     early: Option<Box<BytesMut>>,
     /// Answers to be sent.
     control: Vec<u8>,
-    event: Option<ServerEvent>,
+    /// Boxed: a session has one for as long as it is being handed over.
+    event: Option<Box<ServerEvent>>,
     ended: Option<Box<Ended>>,
     link: Link,
     /// None while there was nothing to remember: most subscribers take QoS 0 alone.
@@ -248,7 +249,7 @@ impl ServerSession {
         let mut state = self.state.take().map_or_else(SessionState::default, |state| *state);
         state.incoming.disconnect();
         // A message that the owner has not looked at comes again, and is looked at then.
-        if let Some(ServerEvent::Publish(PublishRequest { packet_id: Some(packet_id), again, .. })) = &self.event {
+        if let Some(ServerEvent::Publish(PublishRequest { packet_id: Some(packet_id), again, .. })) = self.event.as_deref() {
             state.incoming.forget(*packet_id, *again);
             self.event = None;
         }
@@ -459,7 +460,8 @@ impl Machine for ServerSession {
         if self.event.is_none() && self.reads_on() && self.early.is_some() {
             self.handle_early();
         }
-        self.event.take().or_else(|| self.ended.take().map(|ended| ServerEvent::Ended(*ended)))
+        let event = self.event.take().map(|event| *event);
+        event.or_else(|| self.ended.take().map(|ended| ServerEvent::Ended(*ended)))
     }
 
     fn timeout(&self) -> Option<Instant> {

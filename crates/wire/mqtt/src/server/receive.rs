@@ -79,14 +79,14 @@ impl ServerSession {
             }
         }
         let properties = publish.properties.filtered(travels);
-        self.event = Some(ServerEvent::Publish(PublishRequest {
+        self.event = Some(Box::new(ServerEvent::Publish(PublishRequest {
             message: Message { topic, payload: publish.payload, properties, received: now.mono },
             qos: publish.guarantee.qos(),
             packet_id: publish.guarantee.packet_id(),
             retain: publish.retain,
             dup: publish.guarantee.dup(),
             again: arrival == Arrival::Again,
-        }));
+        })));
         Ok(())
     }
 
@@ -99,18 +99,19 @@ impl ServerSession {
             Ok((filter, wanted.options))
         };
         let subscriptions = subscribe.filters.into_iter().map(subscription).collect::<Result<_, _>>()?;
-        self.event = Some(ServerEvent::Subscribe(SubscribeRequest {
+        self.event = Some(Box::new(ServerEvent::Subscribe(SubscribeRequest {
             packet_id: subscribe.packet_id,
             subscriptions,
             subscription_id: subscribe.properties.subscription_id(),
             properties: subscribe.properties,
-        }));
+        })));
         Ok(())
     }
 
     fn handle_unsubscribe(&mut self, unsubscribe: &Unsubscribe) -> Result<(), Broken> {
         let filters = unsubscribe.filters.iter().map(shared_filter).collect::<Result<_, _>>()?;
-        self.event = Some(ServerEvent::Unsubscribe(UnsubscribeRequest { packet_id: unsubscribe.packet_id, filters }));
+        self.event =
+            Some(Box::new(ServerEvent::Unsubscribe(UnsubscribeRequest { packet_id: unsubscribe.packet_id, filters })));
         Ok(())
     }
 
