@@ -73,7 +73,37 @@ impl Point {
         };
         Ok(Self { value, quality: quality_from_json(members.get("q"), members.get("why"))?, time })
     }
+
+    /// The point whose JSON ([`Point::to_json`]) is this payload, octet for octet: who has the point has the payload.
+    /// None where there is no such point, and where its value is a text or octets.
+    #[must_use]
+    pub fn from_exact_json(payload: &[u8]) -> Option<Self> {
+        if payload.len() > EXACT_OCTETS_MAX || !payload.starts_with(b"{\"v\":") {
+            return None;
+        }
+        let text = core::str::from_utf8(payload).ok()?;
+        let (value, rest) = text.strip_prefix("{\"v\":")?.split_once(",\"q\":\"")?;
+        let (_, rest) = rest.split_once('"')?;
+        let (why, time) = rest.strip_suffix("\"}")?.split_once(",\"t\":\"")?;
+        let value = match value {
+            "null" => Value::Null,
+            "true" => Value::Bool(true),
+            "false" => Value::Bool(false),
+            number => number.parse().map(Value::Int).or_else(|_| number.parse().map(Value::Float)).ok()?,
+        };
+        let mut quality = Quality::GOOD;
+        if let Some(reasons) = why.strip_prefix(",\"why\":[\"") {
+            for reason in reasons.strip_suffix("\"]")?.split("\",\"") {
+                quality = quality.with(Quality::from_reason(reason)?);
+            }
+        }
+        let point = Self { value, quality, time: time.parse().ok()? };
+        (point.to_json() == text).then_some(point)
+    }
 }
+
+/// Octets beyond which no point is whose value is neither a text nor octets.
+const EXACT_OCTETS_MAX: usize = 512;
 
 fn quality_from_json(
     q: Option<&serde_json::Value>,
@@ -207,6 +237,30 @@ mod tests {
         assert_eq!(Point::from_json(b"{\"v\":4,\"q\":\"bad\"}", T).unwrap(), point(Value::Int(4), Quality::OFFLINE));
     }
 
+    #[test]
+    fn what_is_not_exactly_the_form_is_no_exact_json() {
+        let exact = |payload: &str| Point::from_exact_json(payload.as_bytes());
+        let rest = r#""q":"good","t":"2026-11-20T09:36:00.123Z"}"#;
+        assert_eq!(exact(&alloc::format!("{{\"v\":59.98,{rest}")), Some(point(Value::Float(59.98), Quality::GOOD)));
+        for value in
+            ["59.980", "+5", "05", "5e3", "\"nan\"", "NaN", "inf", "\"on\"", "{\"hex\":\"00\"}", "[1]", "", "-"]
+        {
+            assert_eq!(exact(&alloc::format!("{{\"v\":{value},{rest}")), None, "{value}");
+        }
+        for payload in [
+            r#"{"v":5,"q":"bad","t":"2026-11-20T09:36:00.123Z"}"#,
+            r#"{"v":5,"q":"bad","why":[],"t":"2026-11-20T09:36:00.123Z"}"#,
+            r#"{"v":5,"q":"bad","why":["comm_lost","restart"],"t":"2026-11-20T09:36:00.123Z"}"#,
+            r#"{"v":5,"q":"good","t":"2026-11-20T09:36:00.1230Z"}"#,
+            r#"{"v":5,"q":"good","t":"2026-11-20T09:36:00.123Z","x":1}"#,
+            r#"{"q":"good","v":5,"t":"2026-11-20T09:36:00.123Z"}"#,
+            r#"{"v":5}"#,
+            "5",
+        ] {
+            assert_eq!(exact(payload), None, "{payload}");
+        }
+    }
+
     fn any_value() -> impl proptest::strategy::Strategy<Value = Value> {
         use proptest::prelude::*;
         prop_oneof![
@@ -229,8 +283,23 @@ mod tests {
         }
 
         #[test]
+        fn exact_json_is_that_of_one_point(value in any_value(), bits: u16, micros in 0i64..4_000_000_000_000_000) {
+            let is_scalar = !matches!(value, Value::Text(_) | Value::Bytes(_));
+            let p = Point { value, quality: Quality::from_bits(bits), time: Timestamp::from_micros(micros) };
+            let json = p.to_json();
+            let found = Point::from_exact_json(json.as_bytes());
+            assert!(found.as_ref().is_none_or(|found| found.to_json() == json && found.quality == p.quality));
+            let is_in_json = !json.starts_with("{\"v\":\"");
+            assert_eq!(found.is_some(), is_scalar && is_in_json, "{json}");
+            // Whatever else there is of it is not exact.
+            for other in [json.replace(':', ": "), json.replace("\"}", "+00:00\"}"), json + " "] {
+                assert_eq!(Point::from_exact_json(other.as_bytes()), None);
+            }
+        }
+
+        #[test]
         fn any_octets_are_survived(octets: Vec<u8>) {
-            let _ = Point::from_json(&octets, T);
+            let _ = (Point::from_json(&octets, T), Point::from_exact_json(&octets));
         }
     }
 }

@@ -10,12 +10,13 @@
 //! are swept out where room is needed.
 
 use bytes::Bytes;
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::num::NonZeroU16;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
-use tieline_core::Body;
+use tieline_core::{Body, Point};
 use tieline_delta::{CodecSet, Codecs, MARK, PROPERTY, RING_MAX, Revision, Stream};
 use tieline_mqtt::{Properties, Property, Text};
 use tieline_topics::{Applied, Change, TopicId, View};
@@ -145,7 +146,7 @@ impl Deltas {
         let Some(followed) = slot else { return };
         let is_followed = match applied.change {
             Change::Stored => {
-                followed.update(body, self.wanted, &mut self.codecs);
+                followed.update(&in_form(body, self.wanted), self.wanted, &mut self.codecs);
                 // The number may stand for another topic than before.
                 followed.stream.revision() == revision(applied.version)
             }
@@ -170,7 +171,8 @@ impl Deltas {
         if self.topics.len() <= at {
             self.topics.resize_with(at + 1, || None);
         }
-        let fresh = || Box::new(Followed { stream: Stream::new(now, view.body), told: Vec::new() });
+        let wanted = self.wanted;
+        let fresh = || Box::new(Followed { stream: Stream::new(now, &in_form(view.body, wanted)), told: Vec::new() });
         let slot = &mut self.topics[at];
         self.count += usize::from(slot.is_none());
         slot.get_or_insert_with(fresh).next(follower, anew)
@@ -294,6 +296,13 @@ pub fn is_marked(properties: &Properties) -> bool {
     properties.user_properties().any(|(name, _)| *name == *PROPERTY)
 }
 
+/// The form in which what changes of a value is told best: of a client's payload that is exactly a point's JSON, the point.
+fn in_form(body: &Body, wanted: CodecSet) -> Cow<'_, Body> {
+    let Body::Opaque(octets) = body else { return Cow::Borrowed(body) };
+    let point = if wanted.contains(CodecSet::POINT) { Point::from_exact_json(octets) } else { None };
+    point.map_or(Cow::Borrowed(body), |point| Cow::Owned(Body::Point(point)))
+}
+
 /// The count of a topic's versions is that of its revisions; it wraps.
 #[expect(clippy::cast_possible_truncation, reason = "revisions wrap")]
 const fn revision(version: u64) -> Revision {
@@ -309,7 +318,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::HashMap;
-    use tieline_core::{Now, Point, Topic, Update, Value};
+    use tieline_core::{Now, Timestamp, Topic, Update, Value};
     use tieline_delta::{Decoded, Decoder};
     use tieline_topics::{Limits, Tree};
 
@@ -370,8 +379,13 @@ mod tests {
     }
 
     fn body(value: i64, more: usize) -> Body {
+        let point = Point { value: Value::Int(value), ..Point::default() };
         if more < 100 {
-            return Body::Point(Point { value: Value::Int(value), ..Point::default() });
+            return Body::Point(point);
+        }
+        if more < 130 {
+            // As a client publishes it.
+            return Body::Opaque(point.to_json().into());
         }
         Body::Opaque(format!("{{\"value\":{value:020},\"text\":\"{}\"}}", "x".repeat(more)).into())
     }
@@ -430,6 +444,25 @@ mod tests {
         };
         prop_assert_eq!(told.as_ref().map(text), Some(text(value)));
         Ok(())
+    }
+
+    #[test]
+    fn a_points_json_is_told_by_field() {
+        for (offer, ms, expect) in [("point,hunk", 1000, 2..=4), ("hunk", 1000, 5..=24)] {
+            let (mut tree, mut deltas) = (Tree::new(Limits::default()), Deltas::default());
+            let (set, _) = deltas.agree(offer).unwrap();
+            let mut client = deltas.follow(set, 17..=20);
+            let mut octets = 0;
+            for at in 0..4 {
+                let (value, time) = (Value::Float(49.98 + f64::from(at)), Timestamp::from_millis(i64::from(at) * ms));
+                let json = Point { value, time, ..Point::default() }.to_json();
+                let body = Body::Opaque(json.into());
+                let applied = tree.apply(Now::default(), Update { topic: name(0), body: body.clone() }, true).unwrap();
+                deltas.update(applied, &body);
+                octets = deltas.since(&mut client, &tree.get(&name(0)).unwrap(), false).payload.len();
+            }
+            assert!(expect.contains(&octets), "{octets} octets for {offer}");
+        }
     }
 
     #[test]
