@@ -1,6 +1,6 @@
 //! Curves of the run, beside those that were published.
 
-use super::{Figures, Kind, Row, Transport};
+use super::{Figures, Form, Kind, Row, Transport};
 use crate::curves::{Axis, Chart, Curve, Line, Scale};
 use crate::rounds::number;
 
@@ -69,6 +69,9 @@ fn measured(rows: &[Row], figure: fn(&Figures) -> f64) -> Vec<Curve> {
             Transport::Tls => ", TLS",
             Transport::Ws => ", WebSocket",
         });
+        if row.value == Form::Point {
+            name.push_str(", points");
+        }
         if row.delta {
             name.push_str(", deltas");
         }
@@ -93,6 +96,10 @@ fn measured(rows: &[Row], figure: fn(&Figures) -> f64) -> Vec<Curve> {
                 curves.push(Curve { name, points: vec![point], line, hue });
             }
         }
+    }
+    // Rows stand in the order in which they were measured, of several runs maybe.
+    for curve in &mut curves {
+        curve.points.sort_by(|a, b| a.0.total_cmp(&b.0));
     }
     curves
 }

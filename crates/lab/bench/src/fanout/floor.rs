@@ -1,8 +1,9 @@
 //! The floor: writes of the same sizes at the same times to as many sockets, and no logic but who is due.
 
-use super::plan::{Plan, blank, stamp};
+use super::plan::Plan;
 use super::publish::now_us;
 use super::speech::Speech;
+use super::values::Writer;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, ErrorKind, Read, Write};
@@ -44,15 +45,15 @@ pub fn play_floor(role: &FloorRole, input: &mut dyn BufRead, output: &mut dyn Wr
     let mut line = String::new();
     input.read_line(&mut line)?;
     let (start_us, end_us): (u64, u64) = serde_json::from_str(&line).context("start and end")?;
-    let (value, mut frame, mut sent) = (blank(), Vec::new(), 0);
+    let (mut values, mut frame, mut sent) = (Writer::new(&role.plan), Vec::new(), 0);
     let all = role.plan.due_by(end_us.saturating_sub(start_us));
     while sent < all {
         let due = role.plan.due_by(now_us().saturating_sub(start_us)).min(all);
         for update in sent..due {
             let topic = role.plan.topic_at(update);
+            let value = values.write(topic, role.plan.round_of(update), start_us + role.plan.due_us(update));
             frame.clear();
-            let at = Speech::Raw.publish(topic, &value, false, &mut frame);
-            stamp(frame.get_mut(at..).unwrap_or_default(), topic, start_us + role.plan.due_us(update));
+            Speech::Raw.publish(topic, value, false, &mut frame);
             for subscriber in audience.get(topic).into_iter().flatten() {
                 if let Some(Some(socket)) = sockets.get_mut(*subscriber as usize) {
                     write_whole(socket, &frame)?;

@@ -7,6 +7,7 @@ use super::servers::{Durability, Kind, Purpose, Server};
 use super::speech::{Next, Speech};
 use super::transport::{Stream, Transport};
 use super::trial::{Setting, listeners_of};
+use super::values::Form;
 use anyhow::{Result, ensure};
 use std::io::Read;
 
@@ -21,7 +22,8 @@ pub const HELD_TOPICS: usize = 2000;
 /// # Errors
 /// The system does not have what they need, or a connection ended.
 pub fn hold(subscribers: usize, delta: bool, mut seen: impl FnMut()) -> Result<()> {
-    let plan = Plan { subscribers, topics: HELD_TOPICS, rate: 1, subscriptions_each: SUBSCRIPTIONS_EACH };
+    let form = Form::Json;
+    let plan = Plan { subscribers, topics: HELD_TOPICS, rate: 1, subscriptions_each: SUBSCRIPTIONS_EACH, form };
     plan.check()?;
     let (kind, transport) = (Kind::Tieline, Transport::Tcp);
     // As a node has it by default.

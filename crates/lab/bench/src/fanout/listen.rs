@@ -1,11 +1,14 @@
 //! The subscribers: a process that holds their connections in one epoll instance and compares every value.
 
-use super::plan::{Plan, read, topic_of};
+use super::plan::{Plan, topic_of};
 use super::publish::now_us;
+use super::quote;
 use super::rebuild::Rebuild;
 use super::speech::{Arrived, Next, Speech};
 use super::transport::{Door, Stream};
+use super::values::{Form, Points};
 use anyhow::{Context, Result, bail, ensure};
+use bytes::Bytes;
 use hdrhistogram::Histogram;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
@@ -14,6 +17,7 @@ use rustix::time::Timespec;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, ErrorKind, Read, Write};
 use std::time::Duration;
+use tieline_core::Body;
 
 /// Connections that are made before the first of them is waited for.
 const CONNECT_GROUP: usize = 128;
@@ -46,6 +50,8 @@ pub struct ListenRole {
 /// The values that count: those whose time lies in here, in µs of the monotonic clock.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Window {
+    /// When the first update is due.
+    pub start_us: u64,
     /// The first that counts.
     pub from_us: u64,
     /// The first that does not.
@@ -59,8 +65,13 @@ pub struct Window {
 impl Window {
     /// The same with another zero.
     pub const fn after(self, start_us: u64) -> Self {
-        let Self { from_us, to_us, end_us, every_us } = self;
-        Self { from_us: start_us + from_us, to_us: start_us + to_us, end_us: start_us + end_us, every_us }
+        Self {
+            start_us: start_us + self.start_us,
+            from_us: start_us + self.from_us,
+            to_us: start_us + self.to_us,
+            end_us: start_us + self.end_us,
+            every_us: self.every_us,
+        }
     }
 }
 
@@ -150,6 +161,7 @@ struct Listeners<'a> {
     slots: Vec<u32>,
     /// The time of the newest value of each subscription.
     newest: Vec<u64>,
+    points: Points,
     /// What rebuilds values; none without deltas.
     rebuild: Option<Rebuild>,
     told: Told,
@@ -185,7 +197,8 @@ impl<'a> Listeners<'a> {
             seats,
             slots: role.plan.slots(),
             newest: vec![0; subscriptions],
-            rebuild: deltas.then(|| Rebuild::new(subscriptions)),
+            points: Points::new(role.plan, window.start_us),
+            rebuild: deltas.then(|| Rebuild::new(&role.plan, subscriptions)),
             told: Told::default(),
             latency,
         })
@@ -283,9 +296,11 @@ impl<'a> Listeners<'a> {
         let slot = *self.slots.get(topic)? as usize;
         let subscription = self.role.plan.subscription_of(self.role.first + at, slot)?;
         let place = at * self.role.plan.subscriptions_each + subscription;
-        let time_us = match &mut self.rebuild {
-            None => read(arrived.payload, topic),
-            Some(rebuild) => rebuild.time_of(place, topic, *self.newest.get(place)?, arrived.payload),
+        let (payload, points) = (arrived.payload, &self.points);
+        let time_us = match (&mut self.rebuild, self.role.plan.form) {
+            (None, Form::Json) => quote::read(payload, topic),
+            (None, Form::Point) => points.due_us(topic, &Body::Opaque(Bytes::copy_from_slice(payload))),
+            (Some(rebuild), _) => rebuild.due_us(points, place, topic, *self.newest.get(place)?, payload),
         };
         Some((place, time_us?))
     }

@@ -1,4 +1,5 @@
-//! Experiment 3: many subscribers, each to some of many topics, and values of about 1 kB that change in a few digits.
+//! Experiment 3: many subscribers, each to some of many topics, and values of about 1 kB that change in a few digits, or
+//! points.
 //! Beside this server, in the same run, the peers that are installed and the floor: writes of the same sizes over as
 //! many sockets at the same times, without logic.
 //!
@@ -16,12 +17,14 @@ mod listen;
 mod plan;
 mod player;
 mod publish;
+mod quote;
 mod rebuild;
 pub mod reconnect;
 mod servers;
 mod speech;
 mod transport;
 mod trial;
+mod values;
 
 #[cfg(test)]
 mod tests;
@@ -31,6 +34,7 @@ pub use hold::{HELD_TOPICS, hold};
 pub use servers::{Durability, Kind};
 pub use transport::Transport;
 pub use trial::play;
+pub use values::Form;
 
 use crate::process;
 use crate::report::Progress;
@@ -48,6 +52,7 @@ use trial::{Memory, Setting, Trial};
 pub const COLUMNS: &[(&str, &str)] = &[
     ("server", "server"),
     ("over", "transport"),
+    ("value", "value"),
     ("subscribers", "subscribers"),
     ("stalled", "stalled"),
     ("deltas", "delta"),
@@ -86,6 +91,8 @@ pub struct Options {
     pub rates: Vec<u64>,
     /// Topics of each subscriber.
     pub subscriptions_each: usize,
+    /// What values are.
+    pub form: Form,
     /// Without deltas, with them.
     pub delta: Vec<bool>,
     /// Milliseconds that updates may wait for others to the same subscriber; 0 sends each at once.
@@ -121,6 +128,9 @@ pub struct Row {
     pub rate_per_s: u64,
     /// Topics of each subscriber.
     pub subscriptions_each: usize,
+    /// What values were.
+    #[serde(default)]
+    pub value: Form,
     /// Whether subscribers asked for deltas.
     pub delta: bool,
     /// Milliseconds that updates might wait for others.
@@ -235,8 +245,8 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Vec<Row>> {
         // The server is a process with the limits of this one.
         process::reserve_descriptors(subscribers + options.stalled, if options.program.is_some() { 1 } else { 2 })?;
         for rate in options.rates.iter().copied() {
-            let Options { topics, subscriptions_each, .. } = *options;
-            let plan = Plan { subscribers, topics, rate, subscriptions_each };
+            let Options { topics, subscriptions_each, form, .. } = *options;
+            let plan = Plan { subscribers, topics, rate, subscriptions_each, form };
             plan.check()?;
             run_plan(&plan, options, progress, &mut rows);
         }
@@ -333,6 +343,7 @@ impl Side {
             topics: plan.topics,
             rate_per_s: plan.rate,
             subscriptions_each: plan.subscriptions_each,
+            value: plan.form,
             delta,
             window_ms,
             transport,

@@ -1,8 +1,9 @@
 //! The publisher: every update is due at a fixed time, whatever became of those before, and carries it.
 
-use super::plan::{Plan, blank, stamp};
+use super::plan::Plan;
 use super::speech::Speech;
 use super::transport::Stream;
+use super::values::Writer;
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
 use rustix::time::{ClockId, clock_gettime};
@@ -41,10 +42,9 @@ impl Publisher {
 
     /// Publishes every topic once and waits until the server has taken it.
     pub fn load(&mut self, plan: &Plan) -> Result<()> {
-        let (mut value, mut out) = (blank(), Vec::new());
+        let (mut values, mut out) = (Writer::new(plan), Vec::new());
         for topic in 0..plan.topics {
-            stamp(&mut value, topic, 0);
-            self.speech.publish(topic, &value, self.retain, &mut out);
+            self.speech.publish(topic, values.write(topic, 0, 0), self.retain, &mut out);
             self.write_over(&mut out, WRITE_OCTETS)?;
         }
         self.write_over(&mut out, 0)?;
@@ -59,7 +59,7 @@ impl Publisher {
     /// Publishes what is due from `start_us` on until `end_us`; how late each update went, in µs.
     pub fn run(&mut self, plan: &Plan, start_us: u64, end_us: u64) -> Result<Histogram<u64>> {
         let mut lag = Histogram::new_with_bounds(1, 60_000_000, 3)?;
-        let (mut value, mut out, mut sent) = (blank(), Vec::new(), 0);
+        let (mut values, mut out, mut sent) = (Writer::new(plan), Vec::new(), 0);
         let all = plan.due_by(end_us.saturating_sub(start_us));
         while sent < all {
             let now = now_us();
@@ -67,8 +67,8 @@ impl Publisher {
             for update in sent..due {
                 let due_us = start_us + plan.due_us(update);
                 let topic = plan.topic_at(update);
-                stamp(&mut value, topic, due_us);
-                self.speech.publish(topic, &value, self.retain, &mut out);
+                let value = values.write(topic, plan.round_of(update), due_us);
+                self.speech.publish(topic, value, self.retain, &mut out);
                 self.write_over(&mut out, WRITE_OCTETS)?;
             }
             self.write_over(&mut out, 0)?;

@@ -1,27 +1,69 @@
-//! What subscribers with deltas make of what comes. A value says its own time and follows from it: of each subscription no
-//! more is kept than that time, which the caller has, and the revision.
+//! What subscribers with deltas make of what comes.
 
-use super::plan::{VALUE_OCTETS, blank, read, stamp};
-use tieline_delta::{CodecId, Codecs, Kind, Low, Parts, items};
+use super::plan::Plan;
+use super::quote::{VALUE_OCTETS, blank, read, stamp};
+use super::values::{Form, Points};
+use bytes::Bytes;
+use tieline_delta::{CodecId, Codecs, Decoded, Decoder, Kind, Low, Parts, items};
 
 /// What is known of some subscriptions.
-pub struct Rebuild {
+pub enum Rebuild {
+    /// Values are documents.
+    Json(Quotes),
+    /// They are points: what is known of one is more than its value.
+    Point(Codecs, Vec<Decoder>),
+}
+
+impl Rebuild {
+    /// Nothing has come yet.
+    pub fn new(plan: &Plan, subscriptions: usize) -> Self {
+        match plan.form {
+            Form::Json => Self::Json(Quotes::new(subscriptions)),
+            Form::Point => Self::Point(Codecs::built_in(), vec![Decoder::new(VALUE_OCTETS); subscriptions]),
+        }
+    }
+
+    /// When the value was due that a payload makes of the one before, which was due at `before_us`; none where that is not
+    /// what was published.
+    pub fn due_us(
+        &mut self,
+        points: &Points,
+        place: usize,
+        topic: usize,
+        before_us: u64,
+        payload: &[u8],
+    ) -> Option<u64> {
+        match self {
+            Self::Json(quotes) => quotes.time_of(place, topic, before_us, payload),
+            Self::Point(codecs, decoders) => {
+                let decoder = decoders.get_mut(place)?;
+                match decoder.apply(&Bytes::copy_from_slice(payload), codecs).ok()? {
+                    Decoded::Value(value) => points.due_us(topic, &value),
+                    Decoded::Checked | Decoded::Waiting => None,
+                }
+            }
+        }
+    }
+}
+
+/// Documents. A value says its own time and follows from it: of each subscription no more is kept than that time, which the
+/// caller has, and the revision.
+pub struct Quotes {
     codecs: Codecs,
     revisions: Vec<Option<Low>>,
     base: Vec<u8>,
     value: Vec<u8>,
 }
 
-impl Rebuild {
-    /// Nothing has come yet.
-    pub fn new(subscriptions: usize) -> Self {
+impl Quotes {
+    fn new(subscriptions: usize) -> Self {
         let revisions = vec![None; subscriptions];
         Self { codecs: Codecs::built_in(), revisions, base: blank(), value: Vec::with_capacity(VALUE_OCTETS) }
     }
 
     /// The time of the value that a payload makes of the one before, whose time is `before_us`; none where that is not
     /// what was published.
-    pub fn time_of(&mut self, place: usize, topic: usize, before_us: u64, payload: &[u8]) -> Option<u64> {
+    fn time_of(&mut self, place: usize, topic: usize, before_us: u64, payload: &[u8]) -> Option<u64> {
         let parts = Parts::parse(payload).ok()?;
         let known = self.revisions.get_mut(place)?.replace(parts.result());
         if parts.header.kind == Kind::Octets {
@@ -58,7 +100,8 @@ impl Rebuild {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tieline_core::Body;
+    use crate::fanout::values::Writer;
+    use tieline_core::{Body, Point};
     use tieline_delta::{CodecSet, Revision, Stream};
 
     #[test]
@@ -68,7 +111,7 @@ mod tests {
             stamp(&mut value, 7, time_us);
             Body::Opaque(value.into())
         };
-        let (mut codecs, mut rebuild) = (Codecs::built_in(), Rebuild::new(2));
+        let (mut codecs, mut rebuild) = (Codecs::built_in(), Quotes::new(2));
         let mut stream = Stream::new(Revision(4), &value(1000));
         let mut update = |time_us, base: Option<Revision>| {
             stream.update(&value(time_us), CodecSet::HUNK, &mut codecs);
@@ -90,5 +133,29 @@ mod tests {
         // Of another base than the one that is held, something else comes out.
         let delta = update(800_000, Some(Revision(10)));
         assert_eq!(rebuild.time_of(1, 7, 123_456, &delta), None);
+    }
+
+    #[test]
+    fn points_come_out_of_deltas() {
+        let plan = Plan { subscribers: 1, topics: 2, rate: 2, subscriptions_each: 2, form: Form::Point };
+        let (points, mut rebuild) = (Points::new(plan, 0), Rebuild::new(&plan, 2));
+        let mut codecs = Codecs::built_in();
+        let mut writer = Writer::new(&plan);
+        let mut point = |round: u64| {
+            let due_us = round * 1_000_000;
+            (due_us, Body::Point(Point::from_exact_json(writer.write(0, round, due_us)).unwrap()))
+        };
+        let mut stream = Stream::new(Revision(0), &point(0).1);
+        for round in 1..100 {
+            let (due_us, value) = point(round);
+            stream.update(&value, CodecSet::POINT, &mut codecs);
+            let base = (round > 1).then(|| Revision(stream.revision().0 - 1));
+            let payload = stream.since(base, CodecSet::POINT).to_bytes();
+            assert_eq!(rebuild.due_us(&points, 1, 0, 0, &payload), Some(due_us));
+            // Twice it is not from the value that is held.
+            if round == 99 {
+                assert_eq!(rebuild.due_us(&points, 1, 0, 0, &payload), None);
+            }
+        }
     }
 }

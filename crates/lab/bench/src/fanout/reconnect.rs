@@ -103,7 +103,8 @@ pub fn run(options: &Options, returning: usize, progress: &Progress) -> Result<V
     };
     ensure!(options.rounds > 0 && !options.span.is_zero(), "rounds and seconds are more than 0");
     ensure!(!options.transports.contains(&Transport::Ws), "transports are tcp and tls here, found ws");
-    let plan = Plan { subscribers, topics: options.topics, rate, subscriptions_each: options.subscriptions_each };
+    let Options { topics, subscriptions_each, form, .. } = *options;
+    let plan = Plan { subscribers, topics, rate, subscriptions_each, form };
     plan.check()?;
     process::reserve_descriptors(subscribers + returning, if options.program.is_some() { 1 } else { 2 })?;
     let mut rows = Vec::new();
@@ -180,7 +181,7 @@ fn storm(transport: Transport, plan: Plan, returning: usize, options: &Options) 
     let (start_us, storm_us) = (from_us - LEAD_US / 2, from_us + before_us);
     let end_us = storm_us + LIMIT_SPANS * before_us;
     let publishing = std::thread::spawn(move || publisher.run(&plan, start_us, end_us + TAIL_US));
-    let window = Window { from_us, to_us: end_us, end_us: end_us + TAIL_US, every_us: EVERY_US };
+    let window = Window { start_us, from_us, to_us: end_us, end_us: end_us + TAIL_US, every_us: EVERY_US };
     let line = serde_json::to_string(&window)?;
     listeners.iter_mut().try_for_each(|listener| listener.tell(&line))?;
     guests.iter_mut().try_for_each(|guest| guest.tell(&serde_json::to_string(&(storm_us, end_us))?))?;

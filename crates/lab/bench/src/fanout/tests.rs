@@ -8,6 +8,7 @@ fn options() -> Options {
         topics: 40,
         rates: vec![400],
         subscriptions_each: 10,
+        form: Form::Json,
         delta: vec![false],
         windows_ms: vec![0],
         retain: true,
@@ -72,6 +73,41 @@ fn values_in_windows_and_as_deltas_are_the_same_values() {
 }
 
 #[test]
+fn points_come_by_field_and_whole() {
+    let options =
+        Options { form: Form::Point, delta: vec![false, true], windows_ms: vec![0, 20], rounds: 1, ..options() };
+    let rows = run(&options, &Progress::new(false)).unwrap();
+    assert_eq!(rows.len(), 5);
+    for row in rows {
+        assert_eq!(row.invalid, None);
+        let figures = row.figures.as_ref().unwrap();
+        assert_eq!((row.value, figures.delivered), (Form::Point, 160), "{figures:?}");
+        assert_eq!(figures.bytes_per_event <= 12.0, row.delta, "{figures:?}");
+    }
+}
+
+#[test]
+fn curves_go_from_few_subscribers_to_many() {
+    let line = |subscribers| {
+        let figures = "\"events_per_s\":1,\"delivered\":1,\"lost\":0,\"cores\":1,\"cpu_s_per_million\":1,\
+            \"bytes_per_event\":9,\"latency_us_p50\":1,\"latency_us_p90\":1,\"latency_us_p99\":1";
+        format!(
+            "{{\"server\":\"tieline\",\"subscribers\":{subscribers},\"topics\":1,\"rate_per_s\":1,\
+             \"subscriptions_each\":1,\"delta\":true,\"window_ms\":0,\"transport\":\"tcp\",\"retain\":true,\
+             \"stalled\":0,\"due_per_s\":1,\"rounds\":1,{figures}}}"
+        )
+    };
+    let text = format!("[{},{},{}]", line(5000), line(200), line(1000));
+    let rows: Vec<Row> = serde_json::from_str(&text).unwrap();
+    assert!(rows.iter().all(|row| row.value == Form::Json), "rows from before there were points");
+    for (name, chart) in charts(&rows) {
+        let curve = chart.curves.iter().find(|curve| curve.name == "tieline, deltas").unwrap();
+        let subscribers: Vec<f64> = curve.points.iter().map(|point| point.0).collect();
+        assert_eq!(subscribers, [200.0, 1000.0, 5000.0], "{name}");
+    }
+}
+
+#[test]
 fn values_are_the_same_over_tls_and_web_sockets_and_beside_the_stalled() {
     let transports = vec![Transport::Tcp, Transport::Tls, Transport::Ws];
     let options = Options { transports, stalled: 1, rounds: 1, ..options() };
@@ -105,5 +141,6 @@ fn options_out_of_range_are_refused() {
     let why = refused(Options { topics: 41, ..options() });
     assert!(why.contains("multiple of the subscriptions"), "{why}");
     assert!(refused(Options { rounds: 0, ..options() }).contains("rounds"));
+    assert!(refused(Options { form: Form::Point, rates: vec![4000], ..options() }).contains("20ms"));
     assert!(refused(Options { subscribers: vec![0], ..options() }).contains("subscribers"));
 }

@@ -215,10 +215,12 @@ fn run_floor(plan: &Plan, options: &Options) -> Result<Trial> {
 /// When values count, in µs after the first: once all is warm.
 fn window(plan: &Plan, delta: bool, options: &Options) -> Window {
     let span_us = u64::try_from(options.span.as_micros()).unwrap_or(u64::MAX);
-    // With deltas every subscriber must have a value of every topic before what comes is a delta.
-    let round_us = if delta { plan.due_us(plan.topics as u64) } else { 0 };
+    // With deltas every subscriber must have values of every topic before what comes is what comes ever after.
+    let rounds = plan.form.updates_to_settle();
+    let round_us = if delta { plan.due_us(rounds * plan.topics as u64) } else { 0 };
     let from_us = round_us.max(span_us / 4);
-    Window { from_us, to_us: from_us + span_us, end_us: from_us + span_us + TAIL_US, every_us: span_us }
+    let to_us = from_us + span_us;
+    Window { start_us: 0, from_us, to_us, end_us: to_us + TAIL_US, every_us: span_us }
 }
 
 /// Starts a part.

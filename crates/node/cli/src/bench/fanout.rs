@@ -6,7 +6,7 @@ use clap::Args;
 use std::io::{stdin, stdout};
 use std::path::PathBuf;
 use std::time::Duration;
-use tieline_bench::fanout::{self, Durability, Options, Transport, reconnect};
+use tieline_bench::fanout::{self, Durability, Form, Options, Transport, reconnect};
 use tieline_bench::{Progress, write_rows};
 
 /// What `tieline bench fanout` is told.
@@ -24,6 +24,9 @@ pub struct FanoutArgs {
     /// Topics of each subscriber
     #[arg(long, default_value_t = 100)]
     pub subscriptions_each: usize,
+    /// What values are: json, documents of 950 octets, or point, a number with its quality and time
+    #[arg(long, default_value = "json")]
+    pub value: Form,
     /// Without and with deltas, as a list
     #[arg(long, value_delimiter = ',', default_value = "off", value_parser = on_or_off)]
     pub delta: Vec<bool>,
@@ -81,6 +84,7 @@ pub fn bench_fanout(args: FanoutArgs) -> Result<()> {
         topics: args.topics,
         rates: args.rate,
         subscriptions_each: args.subscriptions_each,
+        form: args.value,
         delta: args.delta,
         windows_ms: args.window,
         retain: args.retain,
