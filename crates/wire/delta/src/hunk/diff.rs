@@ -2,7 +2,8 @@
 //!
 //! Most updates overwrite fields: both values are compared at the same places, 32 octets at a time. Where a field
 //! changed its length, the places are found again by trying shifts in the order of their size. Work is bounded by
-//! a budget of compared octets, output by the caller; whoever exceeds one sends the whole value.
+//! a budget of compared octets: what is left when it is spent is one hunk. Output is bounded by the caller, who sends the
+//! whole value where it would be more.
 
 use crate::varint;
 use alloc::vec::Vec;
@@ -19,6 +20,10 @@ const MATCH_MIN: usize = 6;
 const MATCH_SURE: usize = 24;
 /// Octets compared for each octet of the longer value.
 const BUDGET: usize = 8;
+/// A value that is shorter has the budget of one of so many octets.
+const SHORT: usize = 1024;
+/// What a shift costs of that, besides the octets compared.
+const SHIFT_COST: usize = 8;
 
 pub(super) fn diff(base: &[u8], value: &[u8], delta_octets_max: usize, out: &mut Vec<u8>) -> bool {
     let start = out.len();
@@ -30,8 +35,8 @@ pub(super) fn diff(base: &[u8], value: &[u8], delta_octets_max: usize, out: &mut
         }
         out.truncate(start);
     }
-    let mut work =
-        Work { base, value, copied: 0, budget: BUDGET * base.len().max(value.len()), end: start + delta_octets_max };
+    let budget = BUDGET * base.len().max(value.len()).max(SHORT);
+    let mut work = Work { base, value, copied: 0, budget, end: start + delta_octets_max };
     work.run(out).is_some()
 }
 
@@ -80,7 +85,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// None when it costs too much.
+    /// None when it is more than it may be.
     fn run(&mut self, out: &mut Vec<u8>) -> Option<()> {
         let tail = common_suffix(self.base, self.value);
         self.base = self.base.get(..self.base.len() - tail)?;
@@ -90,10 +95,12 @@ impl Work<'_> {
             if self.base.is_empty() && self.value.is_empty() {
                 return Some(());
             }
-            let (del, ins) = self.next_place()?;
+            let (del, ins) = self.next_place();
             let (hunk, rest) = self.value.split_at_checked(ins)?;
-            put_hunk(out, self.copied, del, hunk);
-            if out.len() > self.end {
+            if hunk.len() <= self.end {
+                put_hunk(out, self.copied, del, hunk);
+            }
+            if hunk.len().max(out.len()) > self.end {
                 return None;
             }
             self.copied = 0;
@@ -109,13 +116,15 @@ impl Work<'_> {
     }
 
     /// Where both go on together: octets of the base to leave out, octets of the value to insert.
-    fn next_place(&mut self) -> Option<(usize, usize)> {
-        let (del_max, ins_max) = (self.base.len().min(WINDOW), self.value.len().min(WINDOW));
-        let mut best = (0, (del_max, ins_max));
-        if self.base.len() <= WINDOW && self.value.len() <= WINDOW {
-            // All that is left: the equal octets behind it are certain.
-            best = (MATCH_MIN, (self.base.len(), self.value.len()));
+    fn next_place(&mut self) -> (usize, usize) {
+        let all = (self.base.len(), self.value.len());
+        if self.budget < SHIFT_COST {
+            return all;
         }
+        let (del_max, ins_max) = (all.0.min(WINDOW), all.1.min(WINDOW));
+        // Where that is all that is left, the equal octets behind it are certain.
+        let least = if all == (del_max, ins_max) { MATCH_MIN } else { 0 };
+        let mut best = (least, (del_max, ins_max));
         for shift in 0..=SHIFT_MAX.min(del_max.max(ins_max)) {
             for (del, ins) in [(0, shift), (shift, 0)] {
                 let Some((skip, length)) = self.along(after(self.base, del), after(self.value, ins)) else { continue };
@@ -125,15 +134,19 @@ impl Work<'_> {
                     best = (score, (del, ins));
                 }
                 if length >= MATCH_SURE {
-                    return Some(best.1);
+                    return best.1;
                 }
                 if shift == 0 {
                     break;
                 }
             }
-            self.budget = self.budget.checked_sub(8)?;
+            match self.budget.checked_sub(SHIFT_COST) {
+                Some(budget) => self.budget = budget,
+                None if best.0 > least => return best.1,
+                None => return all,
+            }
         }
-        Some(best.1)
+        best.1
     }
 
     /// The first run of equal octets with both at fixed places: octets before it, and its length up to `MATCH_SURE`.
