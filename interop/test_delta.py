@@ -18,6 +18,8 @@ sys.path.insert(0, str(ROOT / "sdk" / "python"))
 from tieline.delta import (  # noqa: E402
     CHECKED, WAITING, Broken, Codecs, Decoder, Lost, Point, Receiver, Sender, Value, matches,
 )
+from tieline.delta.codecs import hunk  # noqa: E402
+from tieline.delta.hunks import hunk_of  # noqa: E402
 from tieline.delta.paho import Deltas, connect_properties  # noqa: E402
 
 VECTORS = ROOT / "vectors" / "delta"
@@ -96,19 +98,63 @@ def test_any_octets_are_survived():
 
 
 def values_of(name):
-    """The values of each publisher of a file."""
+    """The values of each publisher of a file, each with its payload."""
     for part in (VECTORS / name).read_text().split("== ")[1:]:
-        yield [json.loads(line[9:]).encode() for line in part.splitlines() if line.startswith("> octets ")]
+        lines = part.splitlines()
+        payloads = [bytes.fromhex(line[1:]) for line in lines if line.startswith("<")]
+        values = [json.loads(line[9:]).encode() for line in lines if line.startswith("> octets ")]
+        yield list(zip(values, payloads, strict=True))
 
 
-def test_what_a_sender_says_decodes_to_the_values():
+def test_a_sender_says_what_that_of_the_node_would():
     for values in values_of("published.txt"):
         sender, decoder = Sender(), Decoder(Codecs())
         assert sender.handle_connack("point,hunk")
-        for value in values:
+        for value, payload in values:
             saying = sender.say("a/x", value)
             assert saying.marked and decoder.apply(saying.payload) == value
-        assert sender.stats["deltas"] > len(values) // 3, sender.stats
+            assert saying.payload.hex(" ") == payload.hex(" "), value
+        assert sender.stats["deltas"] > len(values) // 4, sender.stats
+
+
+def edited(draw, base):
+    """A value that somebody edited."""
+    value = bytearray(base)
+    for _ in range(draw.randrange(6)):
+        at = draw.randrange(len(value) + 1)
+        value[at : at + draw.randrange(40)] = draw.randbytes(draw.randrange(40))
+    return bytes(value)
+
+
+def test_hunks_lead_to_any_value():
+    draw, found = random.Random(11), 0
+    for turn in range(3000):
+        text = ",".join(f'{{"id":{draw.randrange(99999)},"on":true}}' for _ in range(draw.randrange(20))).encode()
+        base = text if turn % 2 else draw.randbytes(draw.randrange(300))
+        value = edited(draw, base)
+        octets_max = draw.choice([len(value) // 2, len(value) * 4 + 16])
+        delta = hunk_of(base, value, octets_max)
+        if delta is not None:
+            assert len(delta) <= octets_max and hunk(base, delta, len(value)) == value
+            found += 1
+    assert found > 1500
+    # Of what is far apart the rest is one hunk, when it was looked for long enough.
+    base, value = bytes(range(200)) * 100, bytes(reversed(range(200))) * 101
+    delta = hunk_of(base, value, len(value) * 2)
+    assert hunk(base, delta, len(value)) == value and hunk_of(base, value, len(value) // 2) is None
+
+
+@pytest.mark.parametrize(("base", "value", "expect"), [
+    ("same", "same", b""),
+    ("points: 41, rank: 3", "points: 42, rank: 3", b"\x12\x012"),
+    ("a1bcd2e, and more of it", "a3bcd4e, and more of it", b"\x02\x053bcd4"),
+    ("a1bcde2f, and more of it", "a3bcde4f, and more of it", b"\x02\x013\x08\x014"),
+    ("rate 9.5 of it all", "rate 10.5 of it all", b"\x0b\x02\x0110"),
+    ("it is gone", "it is", b"\x0b\x00\x05"),
+    ("abcdefgh", "ijklmnop", None),
+])
+def test_hunks_are_as_short_as_the_change(base, value, expect):
+    assert hunk_of(base.encode(), value.encode(), len(value)) == expect
 
 
 def test_a_sender_over_connections_that_break():

@@ -1,6 +1,6 @@
 /** The codecs for octets. */
 
-import { Broken, Cursor, putVarint } from "./octets.js";
+import { Broken, Cursor } from "./octets.js";
 
 /** Makes a value of a base, a delta and the most octets that it may have; throws `Broken`. */
 export type Apply = (base: Uint8Array, delta: Uint8Array, octetsMax: number) => Uint8Array;
@@ -63,37 +63,4 @@ export function hunk(base: Uint8Array, delta: Uint8Array, octetsMax: number): Ui
     at += part.length;
   }
   return value;
-}
-
-/** Equal octets between two runs that are not worth a hunk of their own. */
-const GAP = 4;
-
-/** The hunks that make a value of a base: place by place where both are equally long, one hunk otherwise. */
-export function hunkOf(base: Uint8Array, value: Uint8Array): number[] {
-  const out: number[] = [];
-  if (base.length !== value.length) {
-    const shorter = Math.min(base.length, value.length);
-    let head = 0;
-    while (head < shorter && base[head] === value[head]) head += 1;
-    let tail = 0;
-    while (tail < shorter - head && base[base.length - 1 - tail] === value[value.length - 1 - tail]) tail += 1;
-    const ins = value.subarray(head, value.length - tail);
-    putVarint(out, (BigInt(head) << 1n) | 1n);
-    putVarint(out, BigInt(ins.length));
-    putVarint(out, BigInt(base.length - head - tail));
-    for (const octet of ins) out.push(octet);
-    return out;
-  }
-  let done = 0;
-  for (let at = 0; at < value.length; at += 1) {
-    if (base[at] === value[at]) continue;
-    let end = at + 1;
-    for (let look = end; look < value.length && look - end < GAP; look += 1) if (base[look] !== value[look]) end = look + 1;
-    putVarint(out, BigInt(at - done) << 1n);
-    putVarint(out, BigInt(end - at));
-    for (const octet of value.subarray(at, end)) out.push(octet);
-    done = end;
-    at = end - 1;
-  }
-  return out;
 }

@@ -6,8 +6,9 @@
  *     for (const event of receiver.handlePublish("feeder/amps", payload, alias, marked)) console.log(event);
  */
 
-export { type Apply, Codecs, hunk, hunkOf } from "./codecs.js";
+export { type Apply, Codecs, hunk } from "./codecs.js";
 export { type Decoded, Decoder } from "./decoder.js";
+export { hunkOf } from "./hunks.js";
 export { Broken } from "./octets.js";
 export type { Point, PointValue, Verdict } from "./point.js";
 export { type Event, type Limits, MARK, matches, PROPERTY, Receiver, RESYNC_TOPIC } from "./receiver.js";

@@ -1,6 +1,6 @@
 /** A publisher's side of a connection: which values go as what changed, and which are to be sent again, whole. */
 
-import { hunkOf } from "./codecs.js";
+import { hunkOf } from "./hunks.js";
 import { crc32 } from "./octets.js";
 
 const HUNK = 3;
@@ -10,6 +10,8 @@ const VALUE_OCTETS_MIN = 16;
 /** Refusals that follow one another closely make a topic's values go plain for a while: 2^(n-1) - 1 of them. */
 const PAUSE_MAX = 7;
 const CALM = 256;
+/** Deltas that do not pay, in a row, make values go whole for a while without an attempt: 2^n - 1 of them. */
+const FAILED_MAX = 6;
 const OVERHEAD_OCTETS = 128;
 
 /** How a value goes out: the payload, whether it has the user property `PROPERTY`: `MARK`, and its number. */
@@ -37,6 +39,8 @@ interface Said<How> {
   pause: number;
   refusals: number;
   calm: number;
+  failed: number;
+  skip: number;
 }
 
 /** One connection's sender; it does no I/O. `How` is what its owner needs to publish a topic's value once more. */
@@ -84,8 +88,8 @@ export class Sender<How> {
       this.stats.values += 1;
       return { payload: value, marked: false, isDelta: false, number };
     }
-    const fresh = { base: undefined, began: 0, revision: 0, value: new Uint8Array(), how, number, pause: 0, refusals: 0, calm: 0 };
-    said ??= fresh;
+    const none = { began: 0, revision: 0, pause: 0, refusals: 0, calm: 0, failed: 0, skip: 0 };
+    said ??= { base: undefined, value: new Uint8Array(), how, number, ...none };
     said.number = number;
     said.how = how;
     said.calm += 1;
@@ -145,12 +149,24 @@ function next(said: Said<unknown>): Uint8Array {
     if (base.length === value.length && base.every((octet, at) => octet === value[at])) {
       return Uint8Array.from([(SAME << 5) | held, ...crc]);
     }
-    const delta = hunkOf(base, value);
-    if (delta.length <= value.length / 2) return joined([(HUNK << 5) | held, ...crc], delta);
+    const changed = delta(said, base);
+    if (changed) return joined([(HUNK << 5) | held, ...crc], changed);
   } else {
     said.began = said.number;
+    said.failed = said.skip = 0;
   }
   return joined([said.revision % 32], value);
+}
+
+function delta(said: Said<unknown>, base: Uint8Array): number[] | undefined {
+  if (said.skip > 0) {
+    said.skip -= 1;
+    return undefined;
+  }
+  const hunks = hunkOf(base, said.value, Math.floor(said.value.length / 2));
+  said.failed = hunks ? 0 : Math.min(said.failed + 1, FAILED_MAX);
+  said.skip = 2 ** said.failed - 1;
+  return hunks;
 }
 
 function joined(head: readonly number[], rest: ArrayLike<number>): Uint8Array {

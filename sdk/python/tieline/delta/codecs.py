@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .octets import Broken, Cursor, varint
+from .octets import Broken, Cursor
 
 #: Makes a value of a base, a delta and the most octets that it may have; raises ``Broken``.
 Apply = Callable[[bytes, bytes, int], bytes]
@@ -59,34 +59,6 @@ def hunk(base: bytes, delta: bytes, octets_max: int) -> bytes:
     if length + len(base) - at > octets_max:
         raise Broken(f"a value of more than {octets_max} octets")
     return b"".join(parts)
-
-
-def hunk_of(base: bytes, value: bytes) -> bytes:
-    """The hunks that make a value of a base: place by place where both are equally long, one hunk otherwise."""
-    if len(base) == len(value):
-        differ = [at for at, (old, new) in enumerate(zip(base, value)) if old != new]
-        runs: list[list[int]] = []
-        for at in differ:
-            # Equal octets between two runs that are not worth a hunk of their own.
-            if runs and at - runs[-1][1] <= _GAP:
-                runs[-1][1] = at + 1
-            else:
-                runs.append([at, at + 1])
-        parts, done = [], 0
-        for start, end in runs:
-            parts += [varint(start - done << 1), varint(end - start), value[start:end]]
-            done = end
-        return b"".join(parts)
-    shorter = min(len(base), len(value))
-    head = next((at for at in range(shorter) if base[at] != value[at]), shorter)
-    rest = shorter - head
-    tail = next((at for at in range(rest) if base[-1 - at] != value[-1 - at]), rest)
-    gone, new = len(base) - head - tail, value[head : len(value) - tail]
-    return varint(head << 1 | 1) + varint(len(new)) + varint(gone) + new
-
-
-#: Equal octets that are not worth a hunk of their own.
-_GAP = 4
 
 
 def _zstd() -> Apply | None:

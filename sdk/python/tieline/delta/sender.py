@@ -6,7 +6,7 @@ import zlib
 from dataclasses import dataclass
 from typing import Any
 
-from .codecs import hunk_of
+from .hunks import hunk_of
 
 _HUNK, _SAME = 3, 5
 #: What is shorter than a mark goes as it is; so does what clears a topic.
@@ -14,6 +14,8 @@ _VALUE_OCTETS_MIN = 16
 #: Refusals that follow one another closely make a topic's values go plain for a while: 2^(n-1) - 1 of them.
 _PAUSE_MAX = 7
 _CALM = 256
+#: Deltas that do not pay, in a row, make values go whole for a while without an attempt: 2^n - 1 of them.
+_FAILED_MAX = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +33,12 @@ class Saying:
 
 
 class _Said:
-    __slots__ = ("base", "began", "revision", "value", "how", "number", "pause", "refusals", "calm")
+    __slots__ = ("base", "began", "revision", "value", "how", "number", "pause", "refusals", "calm", "failed", "skip")
 
     def __init__(self) -> None:
         #: What the server holds of this connection, if anything.
         self.base: bytes | None = None
+        self.failed = self.skip = 0
         self.began = self.revision = self.number = self.pause = self.refusals = self.calm = 0
         self.value, self.how = b"", None
 
@@ -108,12 +111,22 @@ class Sender:
             crc = zlib.crc32(said.value).to_bytes(4, "little") if said.revision % 32 == 0 else b""
             if base == said.value:
                 return bytes([_SAME << 5 | held]) + crc
-            delta = hunk_of(base, said.value)
-            if len(delta) <= len(said.value) // 2:
+            delta = self._delta(said, base)
+            if delta is not None:
                 return bytes([_HUNK << 5 | held]) + crc + delta
         else:
-            said.began = said.number
+            said.began, said.failed, said.skip = said.number, 0, 0
         return bytes([said.revision % 32]) + said.value
+
+    @staticmethod
+    def _delta(said: _Said, base: bytes) -> bytes | None:
+        if said.skip:
+            said.skip -= 1
+            return None
+        delta = hunk_of(base, said.value, len(said.value) // 2)
+        said.failed = min(said.failed + 1, _FAILED_MAX) if delta is None else 0
+        said.skip = (1 << said.failed) - 1
+        return delta
 
     def _hold(self, topic: str, said: _Said, value: bytes) -> None:
         if topic not in self._topics:

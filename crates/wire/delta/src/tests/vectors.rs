@@ -152,9 +152,11 @@ fn published() -> String {
     let mut text = String::from(
         "# What a publisher of crates/wire/delta says, marked. `<` a payload, `>` the value that the server makes of it.\n",
     );
-    for (name, values) in
-        [("a number and a time, then lengths", documents(40)), ("anew, the same, shorter, longer", turns())]
-    {
+    for (name, values) in [
+        ("a number and a time, then lengths", documents(40)),
+        ("anew, the same, shorter, longer", turns()),
+        ("fields that change their lengths, come and go", edits(60)),
+    ] {
         let mut sender = Sender::new(Codecs::built_in(), SenderLimits::default());
         sender.handle_connack(Some("hunk"));
         text.push_str(&format!("\n== {name}\n"));
@@ -179,6 +181,33 @@ fn turns() -> Vec<Body> {
         _ => "x".repeat(turn * 2 + 20),
     };
     (0..40).map(|turn| Body::Opaque(text(turn).into())).collect()
+}
+
+fn edits(count: usize) -> Vec<Body> {
+    let mut state = 7_u64;
+    let mut draw = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let mut fields: Vec<(u64, u64)> = (0..24).map(|name| (name, 1000 + name * 37)).collect();
+    let mut bodies = Vec::new();
+    for _ in 0..count {
+        for _ in 0..=draw(3) {
+            let at = usize::try_from(draw(fields.len() as u64)).unwrap();
+            match draw(6) {
+                0 if fields.len() > 16 => drop(fields.remove(at)),
+                1 if fields.len() < 32 => fields.insert(at, (draw(1000), draw(100))),
+                2 => fields[at].0 = draw(1000),
+                _ => {
+                    let digits = u32::try_from(draw(9)).unwrap() + 1;
+                    fields[at].1 = draw(10_u64.pow(digits));
+                }
+            }
+        }
+        let fields: Vec<_> = fields.iter().map(|(name, value)| format!("\"load-{name}\":{value}")).collect();
+        bodies.push(Body::Opaque(format!("{{{}}}", fields.join(",")).into()));
+    }
+    bodies
 }
 
 #[cfg(feature = "zstd")]
