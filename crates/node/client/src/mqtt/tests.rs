@@ -10,6 +10,8 @@ use tieline_core::{Body, Point, Value};
 use tieline_delta::{CodecSet, Codecs, DeltaError, MARK, PROPERTY, Revision, Stream};
 use tieline_mqtt::{Connack, Decoder, Packet, Publish, Suback, SubscriptionId};
 
+mod publishing;
+
 const BROKER: &str = "/usr/sbin/mosquitto";
 
 /// A broker on a free port, ended with the test.
