@@ -20,6 +20,8 @@
 //! - of messages that are kept one by one, as many are heard or said to be lost as there were;
 //! - a throttled topic comes no sooner than it may; what waits stays within its limits, and nothing does in the end.
 //!
+//! That a run would notice a bus that loses, doubles, swaps or alters one message is tested with such defects ([`notices`]).
+//!
 //! Not covered: history, users, TLS, WebSocket, shared subscriptions, wills, devices, the disk. The runtime's choice among tasks
 //! that are ready, and the order of hash maps, are not the seed's: a seed is nearly always the same run again, not always.
 //!
@@ -27,17 +29,21 @@
 //!
 //! Read first: `world.rs`.
 
+mod defect;
 mod link;
 mod publisher;
 mod subscriber;
 mod verdict;
 mod world;
 
+pub use defect::{Defect, What};
 pub use link::{Link, Manner};
+pub use subscriber::Kind;
 pub use world::Summary;
 
 use bytes::Bytes;
 use std::ops::Range;
+use std::rc::Rc;
 
 /// The value of a topic that is published as its `number`th.
 fn speech(topic: &str, number: u32) -> Bytes {
@@ -50,7 +56,22 @@ fn speech(topic: &str, number: u32) -> Bytes {
 /// # Errors
 /// What was wrong.
 pub fn run(seed: u64, tells: bool) -> Result<Summary, String> {
-    world::run(seed, tells)
+    world::run(seed, None, tells)
+}
+
+/// Runs one seed as if the bus had a defect: true where it happened, and something was found wrong.
+///
+/// # Errors
+/// It happened, and nothing was found wrong.
+pub fn notices(seed: u64, kind: Kind, what: What) -> Result<bool, String> {
+    let defect = Rc::new(Defect::new(kind, what));
+    match world::run(seed, Some(Rc::clone(&defect)), false) {
+        Ok(_) if defect.has_struck() => {
+            Err(format!("seed {seed}: a bus for whose {kind:?} one {what:?} was found well"))
+        }
+        Ok(_) => Ok(false),
+        Err(_) => Ok(defect.has_struck()),
+    }
 }
 
 /// Runs many seeds, and returns what all of them together were, or the first that fails and why.
@@ -80,6 +101,25 @@ mod tests {
                 assert!(total.deltas > 1000 && total.faults > 500 && total.lost > 50, "{total:?}");
             }
             Err((seed, why)) => panic!("seed {seed}: {why}\nsee it with: cargo xtask sim crowd --seed {seed}"),
+        }
+    }
+
+    #[test]
+    fn a_bus_with_a_defect_is_found_out() {
+        use What::{Alters, Doubles, GoesStale, Loses, Swaps};
+        for (kind, defects) in [
+            (Kind::Witness, &[Loses, Doubles, Swaps, Alters, GoesStale][..]),
+            (Kind::Kept, &[Loses, Doubles, Swaps, Alters, GoesStale]),
+            (Kind::All, &[Loses, Doubles, Swaps, Alters, GoesStale]),
+            // These may miss a value: the next one makes it good.
+            (Kind::Newest, &[Doubles, Alters, GoesStale]),
+            (Kind::Deltas, &[Doubles, Alters, GoesStale]),
+            (Kind::Throttled, &[Doubles, Alters, GoesStale]),
+        ] {
+            for what in defects {
+                let noticed: Vec<bool> = (0..3).map(|seed| notices(seed, kind, *what).unwrap()).collect();
+                assert!(noticed.contains(&true), "{what:?} never happened to {kind:?}");
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! One subscriber: what it asks for, what it has heard, and what is wrong with that at once.
 
+use crate::defect::{Defect, Ear};
 use crate::speech;
 use bytes::Bytes;
 use core::num::NonZeroU16;
@@ -163,11 +164,24 @@ impl Subscriber {
 
 /// A subscriber as the owner of its session.
 #[derive(Debug)]
-pub struct Seat(pub Rc<RefCell<Subscriber>>);
+pub struct Seat {
+    subscriber: Rc<RefCell<Subscriber>>,
+    ear: Ear,
+    defect: Option<Rc<Defect>>,
+}
+
+impl Seat {
+    /// A seat of one who hears the defect, where it is of their kind.
+    #[must_use]
+    pub fn new(subscriber: Rc<RefCell<Subscriber>>, defect: Option<&Rc<Defect>>) -> Self {
+        let kind = subscriber.borrow().kind;
+        Self { subscriber, ear: Ear::default(), defect: defect.filter(|defect| defect.kind == kind).cloned() }
+    }
+}
 
 impl Owner<ClientSession> for Seat {
     fn event(&mut self, session: &Session<ClientSession>, now: Now, event: ClientEvent) {
-        let mut subscriber = self.0.borrow_mut();
+        let mut subscriber = self.subscriber.borrow_mut();
         match event {
             ClientEvent::Connected(connected) => {
                 subscriber.connection += 1;
@@ -194,7 +208,11 @@ impl Owner<ClientSession> for Seat {
                 let filter = Filter::new(subscriber.kind.filter()).expect("a filter");
                 subscriber.receiver.handle_suback(&filter, answer.as_ref().map(|(_, answer)| &**answer));
             }
-            ClientEvent::Message(received) => subscriber.take(now, &received),
+            ClientEvent::Message(received) => {
+                let topic = received.message.topic.to_string();
+                let heard = self.ear.hear(self.defect.as_deref(), &topic, received);
+                heard.iter().for_each(|received| subscriber.take(now, received));
+            }
             ClientEvent::Ended(_) => subscriber.receiver.handle_disconnect(),
             ClientEvent::Refused { reason, text } => subscriber.complain(format!("turned away: {reason} {text}")),
             ClientEvent::Published { .. } | ClientEvent::Unsubscribed { .. } => {}

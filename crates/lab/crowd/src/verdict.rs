@@ -110,9 +110,19 @@ fn check_heard(kind: Kind, qos: Qos, heard: &[Heard], taken: &[u32]) -> Result<(
             }
         }
         Kind::All => {
-            let lost: u32 = heard.iter().map(|heard| heard.lost).sum();
-            if numbers.len() + usize::try_from(lost).unwrap_or(usize::MAX) != taken.len() {
-                return Err(format!("{} heard and {lost} lost are not {}", numbers.len(), taken.len()));
+            let mut rest = taken.iter();
+            for heard in live() {
+                // As many as are said to be lost are missing before it, and no others.
+                let next = rest.nth(usize::try_from(heard.lost).unwrap_or(usize::MAX));
+                if next != Some(&heard.number) {
+                    return Err(format!(
+                        "{} after {} lost is heard, and {next:?} was its turn",
+                        heard.number, heard.lost
+                    ));
+                }
+            }
+            if rest.next().is_some() {
+                return Err("the last messages are missing".to_owned());
             }
         }
     }

@@ -1,5 +1,6 @@
 //! One run: who is there, what goes wrong, and the quiet time after it.
 
+use crate::defect::Defect;
 use crate::link::{Link, Manner};
 use crate::publisher::{Desk, Publisher};
 use crate::subscriber::{Kind, Seat, Subscriber};
@@ -66,22 +67,23 @@ struct World {
     publishers: Vec<Voice>,
     subscribers: Vec<(String, Rc<RefCell<Subscriber>>)>,
     faults: u64,
+    defect: Option<Rc<Defect>>,
     tells: bool,
 }
 
-/// Runs one seed.
-pub fn run(seed: u64, tells: bool) -> Result<Summary, String> {
+/// Runs one seed, with a defect or without.
+pub fn run(seed: u64, defect: Option<Rc<Defect>>, tells: bool) -> Result<Summary, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     let tasks = tokio::task::LocalSet::new();
     tasks.block_on(&runtime, async {
-        let mut world = World::new(seed, tells)?;
+        let mut world = World::new(seed, defect, tells)?;
         world.run().await
     })
 }
 
 impl World {
-    fn new(seed: u64, tells: bool) -> Result<Self, String> {
+    fn new(seed: u64, defect: Option<Rc<Defect>>, tells: bool) -> Result<Self, String> {
         let shard = Shard::new(Clock::start(), Arc::new(Counters::default()));
         let config = config::from_text("crowd", CONFIG, Path::new(".")).map_err(|wrong| format!("{wrong:?}"))?;
         // No command is given: nothing is written there.
@@ -95,6 +97,7 @@ impl World {
             publishers: Vec::new(),
             subscribers: Vec::new(),
             faults: 0,
+            defect,
             tells,
         };
         let some = [Kind::Kept, Kind::Newest, Kind::Deltas, Kind::All, Kind::Throttled];
@@ -119,7 +122,8 @@ impl World {
             Kind::All => Manner { delay_ms: 20, octets_max: 16_384 },
             Kind::Kept | Kind::Newest | Kind::Deltas => slow,
         };
-        self.connect(&session, Seat(Rc::clone(&subscriber)), manner, kind.has_faults());
+        let seat = Seat::new(Rc::clone(&subscriber), self.defect.as_ref());
+        self.connect(&session, seat, manner, kind.has_faults());
         self.subscribers.push((name, subscriber));
     }
 
