@@ -18,6 +18,7 @@ pub mod delay;
 pub mod dnp3;
 pub mod fanout;
 pub mod history;
+mod latency;
 mod load;
 mod memory_group;
 mod process;
@@ -25,4 +26,5 @@ mod report;
 mod rounds;
 pub mod seal;
 
+pub use latency::Latency;
 pub use report::{Progress, write_rows};

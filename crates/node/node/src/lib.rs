@@ -41,6 +41,7 @@ pub mod transport;
 mod why;
 mod wishes;
 
+pub use bus::SessionOrder;
 pub use demo::Demo;
 pub use hall::{Hall, HallDoor, Waiting};
 pub use http::OPENAPI;

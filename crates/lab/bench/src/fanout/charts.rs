@@ -45,7 +45,7 @@ pub fn charts(rows: &[Row]) -> Vec<(&'static str, Chart)> {
         ),
         (
             "fanout-latency",
-            chart("Latency over subscribers", "p50, µs", |figures| number(figures.latency_us_p50), Vec::new()),
+            chart("Latency over subscribers", "p50, µs", |figures| number(figures.latency.p50), Vec::new()),
         ),
     ]
 }

@@ -36,6 +36,7 @@ pub use transport::Transport;
 pub use trial::play;
 pub use values::Form;
 
+use crate::latency::Latency;
 use crate::process;
 use crate::report::Progress;
 use crate::rounds::{median, median_ratio, number, short};
@@ -193,11 +194,8 @@ pub struct Figures {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spared_percent: Option<f64>,
     /// From when a value was due to be published until its subscriber had it.
-    pub latency_us_p50: u64,
-    /// The same.
-    pub latency_us_p90: u64,
-    /// The same.
-    pub latency_us_p99: u64,
+    #[serde(flatten)]
+    pub latency: Latency,
     /// The p99 over that of the same server with nobody stalled: the median of the rounds' own ratios.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p99_ratio_to_none_stalled: Option<f64>,
@@ -403,11 +401,9 @@ impl Side {
             ratio_to_whole: whole.map(|whole| short(median_ratio(&costs, &whole.costs()))),
             bytes_per_event: short(self.octets()),
             spared_percent: whole.map(|whole| short(100.0 * (1.0 - self.octets() / whole.octets()))),
-            latency_us_p50: latency.value_at_quantile(0.5),
-            latency_us_p90: latency.value_at_quantile(0.9),
-            latency_us_p99: latency.value_at_quantile(0.99),
+            latency: Latency::of(&latency),
             p99_ratio_to_none_stalled: calm.map(|calm| {
-                let p99 = |trial: &Trial| number(merged(trial.latency_us()).value_at_quantile(0.99));
+                let p99 = |trial: &Trial| number(Latency::of(&merged(trial.latency_us())).p99);
                 short(median_ratio(&self.each(p99), &calm.each(p99)))
             }),
             rss_bytes_per_stalled: calm.map(|calm| {

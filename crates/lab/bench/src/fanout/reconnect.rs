@@ -11,6 +11,7 @@ use super::speech::{Speech, next_packet};
 use super::transport::{Dialer, Stream, Transport};
 use super::trial::{LEAD_US, Role, Setting, TAIL_US, listeners_of, sleep_until, start, start_listeners, subscribe};
 use super::{Options, merged};
+use crate::latency::Latency;
 use crate::process;
 use crate::report::Progress;
 use crate::rounds::{median, number, short};
@@ -146,10 +147,8 @@ struct Storm {
 
 fn figures(storms: &[Storm]) -> Figures {
     let each = |figure: &dyn Fn(&Storm) -> f64| short(median(&storms.iter().map(figure).collect::<Vec<_>>()));
-    let p99 = |counts: &[(u64, u64)]| merged(counts.iter().copied()).value_at_quantile(0.99);
-    let all = |of: fn(&Storm) -> &Vec<(u64, u64)>| {
-        merged(storms.iter().flat_map(|storm| of(storm).iter().copied())).value_at_quantile(0.99)
-    };
+    let p99 = |counts: &[(u64, u64)]| Latency::of(&merged(counts.iter().copied())).p99;
+    let all = |of: fn(&Storm) -> &Vec<(u64, u64)>| p99(&storms.iter().flat_map(of).copied().collect::<Vec<_>>());
     Figures {
         back_s: each(&|storm| number(storm.back.last_us) / 1e6),
         back_s_p50: each(&|storm| number(storm.back.half_us) / 1e6),

@@ -3,6 +3,7 @@
 use super::load::{Load, latencies};
 use super::servers::Folder;
 use super::{Experiment, Figures, LoadFigures, Options, Row, Verb, ceiling, single};
+use crate::latency::Latency;
 use crate::report::Progress;
 use crate::rounds::{Side, median, median_ratio, number, short, shuffled};
 use anyhow::Result;
@@ -55,18 +56,16 @@ fn measure(folder: &Folder, options: &Options, verb: Verb, concurrency: usize, b
         anyhow::Ok(())
     })?;
     let single_floor_us_p50 = (!floors.is_empty()).then(|| short(median(&floors)));
-    let p50 = latency.value_at_quantile(0.5);
+    let quantiles = Latency::of(&latency);
     Ok(LoadFigures {
         messages_per_s: short(median(&per_s)),
         messages_per_cpu_s: short(median(&per_cpu_s)),
         ceiling_messages_per_cpu_s: Some(short(median(&ceilings))),
         ratio_to_ceiling: Some(short(median_ratio(&per_cpu_s, &ceilings))),
-        latency_us_p50: p50,
-        latency_us_p90: latency.value_at_quantile(0.9),
-        latency_us_p99: latency.value_at_quantile(0.99),
+        latency: quantiles,
         latency_us_max: latency.max(),
         send_lag_us_p99: None,
         single_floor_us_p50,
-        ratio_to_single_floor: single_floor_us_p50.map(|floor| short(number(p50) / floor)),
+        ratio_to_single_floor: single_floor_us_p50.map(|floor| short(number(quantiles.p50) / floor)),
     })
 }

@@ -28,8 +28,8 @@ pub fn save_curves(rows: &[Row], folder: &Path) -> Result<()> {
         throughput.push(curve("one by one", hue + 2, Line::Solid, false, |f| f.messages_per_cpu_s));
         throughput
             .push(curve("ceiling", hue, Line::Dotted, true, |f| f.ceiling_messages_per_cpu_s.unwrap_or(f64::NAN)));
-        latency.push(curve("p50", hue, Line::Solid, true, |f| number(f.latency_us_p50) / 1000.0));
-        latency.push(curve("p99", hue + 2, Line::Solid, true, |f| number(f.latency_us_p99) / 1000.0));
+        latency.push(curve("p50", hue, Line::Solid, true, |f| number(f.latency.p50) / 1000.0));
+        latency.push(curve("p99", hue + 2, Line::Solid, true, |f| number(f.latency.p99) / 1000.0));
     }
     let published = "published: under 50 ms to 64".to_owned();
     latency.push(Curve { name: published, points: PUBLISHED.to_vec(), line: Line::Dashed, hue: 0 });

@@ -20,6 +20,7 @@ mod refusals;
 mod servers;
 mod single;
 
+use crate::latency::Latency;
 use crate::report::Progress;
 use anyhow::Result;
 use serde::Serialize;
@@ -142,12 +143,9 @@ pub struct LoadFigures {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio_to_ceiling: Option<f64>,
     /// From request, or from when it was due, to answer.
-    pub latency_us_p50: u64,
-    /// The same.
-    pub latency_us_p90: u64,
-    /// The same.
-    pub latency_us_p99: u64,
-    /// The same.
+    #[serde(flatten)]
+    pub latency: Latency,
+    /// The longest of them.
     pub latency_us_max: u64,
     /// How late the client sent what was due.
     #[serde(skip_serializing_if = "Option::is_none")]

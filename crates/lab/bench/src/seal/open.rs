@@ -3,6 +3,7 @@
 use super::load::{Load, latencies};
 use super::servers::Folder;
 use super::{Experiment, Figures, LoadFigures, Options, Row, Verb};
+use crate::latency::Latency;
 use crate::report::Progress;
 use crate::rounds::{median, number, short};
 use anyhow::{Result, ensure};
@@ -61,16 +62,14 @@ fn measure(folder: &Folder, options: &Options, verb: Verb, rate: f64) -> Result<
         }
         anyhow::Ok(())
     })?;
-    let late = lag.value_at_quantile(0.99);
+    let late = Latency::of(&lag).p99;
     ensure!(late <= LAG_US_MAX, "the client sent {late} µs late (p99): it was the bottleneck");
     Ok(LoadFigures {
         messages_per_s: short(median(&per_s)),
         messages_per_cpu_s: short(median(&per_cpu_s)),
         ceiling_messages_per_cpu_s: None,
         ratio_to_ceiling: None,
-        latency_us_p50: latency.value_at_quantile(0.5),
-        latency_us_p90: latency.value_at_quantile(0.9),
-        latency_us_p99: latency.value_at_quantile(0.99),
+        latency: Latency::of(&latency),
         latency_us_max: latency.max(),
         send_lag_us_p99: Some(late),
         single_floor_us_p50: None,

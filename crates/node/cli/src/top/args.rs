@@ -1,8 +1,10 @@
 //! What `tieline top` takes.
 
 use crate::args::{HttpArgs, duration};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::time::Duration;
+use tieline_node::SessionOrder;
 
 /// `tieline top`.
 #[derive(Debug, Args)]
@@ -13,8 +15,8 @@ pub struct TopArgs {
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
     pub interval: Duration,
     /// Which sessions come first
-    #[arg(long, value_enum, default_value_t = Order::Lag)]
-    pub order: Order,
+    #[arg(long, default_value = SessionOrder::Lag.word(), value_parser = order())]
+    pub order: SessionOrder,
     /// Only sessions whose client identifier holds this
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub client: String,
@@ -30,32 +32,7 @@ pub struct TopArgs {
 }
 
 /// Which sessions come first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Order {
-    /// Those that are late the longest, then those that most waits for
-    Lag,
-    /// Those that most waits for
-    Waiting,
-    /// Those that are sent the most octets a second
-    Rate,
-    /// Those of which the most values were replaced by newer ones
-    Conflated,
-    /// Those of which the most messages were dropped
-    Dropped,
-    /// By client identifier
-    Client,
-}
-
-impl Order {
-    /// The word of the API, which is that of the command line.
-    pub fn word(self) -> String {
-        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
-    }
-
-    /// The one after it, round and round.
-    pub fn next(self) -> Self {
-        let all = Self::value_variants();
-        let at = all.iter().position(|order| *order == self).unwrap_or_default();
-        all.get((at + 1) % all.len()).copied().unwrap_or(self)
-    }
+fn order() -> impl TypedValueParser<Value = SessionOrder> {
+    let orders = SessionOrder::ALL.map(|(_, word, who)| PossibleValue::new(word).help(who));
+    PossibleValuesParser::new(orders).try_map(|word| SessionOrder::named(&word).ok_or("no order"))
 }

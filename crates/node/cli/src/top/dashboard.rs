@@ -197,15 +197,15 @@ fn topics(look: &Look) -> Table<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::args::Order;
     use super::super::look::sample;
     use super::*;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use std::time::Instant;
+    use tieline_node::SessionOrder;
 
     fn dashboard() -> Dashboard {
-        Dashboard::new(Wanted { order: Order::Lag, client: String::new(), limit: 10 })
+        Dashboard::new(Wanted { order: SessionOrder::Lag, client: String::new(), limit: 10 })
     }
 
     fn shown(dashboard: &Dashboard, width: u16, height: u16) -> String {
@@ -246,10 +246,10 @@ mod tests {
         let first = Instant::now();
         d.take(Ok(sample(first, 0, 0)));
         assert_eq!(press(&mut d, "s"), [Asked::Look]);
-        assert_eq!(d.wanted().order, Order::Waiting);
+        assert_eq!(d.wanted().order, SessionOrder::Waiting);
         assert_eq!(press(&mut d, "ssss"), [Asked::Look; 4]);
         assert_eq!(press(&mut d, "s").len(), 1);
-        assert_eq!(d.wanted().order, Order::Lag);
+        assert_eq!(d.wanted().order, SessionOrder::Lag);
         // While a filter is written, letters are letters.
         assert_eq!(press(&mut d, "/scq<"), [Asked::Nothing; 5]);
         assert!(shown(&d, 80, 20).contains("client: sc"));

@@ -1,16 +1,16 @@
 //! One look at a node, and what two of them tell.
 
-use super::args::Order;
 use crate::uri;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use tieline_client::{HttpClient, HttpError};
+use tieline_node::SessionOrder;
 
 /// What to ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// Which sessions come first.
-    pub order: Order,
+    pub order: SessionOrder,
     /// What their client identifier holds.
     pub client: String,
     /// How many of them, and of topics.
@@ -146,7 +146,7 @@ impl Look {
         let at = Instant::now();
         let part = Some(wanted.client.as_str()).filter(|part| !part.is_empty());
         let order = wanted.order.word();
-        let parameters = [("order", Some(order.as_str())), ("limit", Some(limit.as_str())), ("client", part)];
+        let parameters = [("order", Some(order)), ("limit", Some(limit.as_str())), ("client", part)];
         let Sessions { sessions } = client.get(&uri::path("/v1/sessions", &parameters))?;
         let Busiest { topics } = client.get(&uri::path("/v1/busiest", &[("limit", Some(limit.as_str()))]))?;
         Ok(Self { at, status, sessions, topics })

@@ -37,33 +37,47 @@ pub struct SessionView {
     pub dropped: u64,
 }
 
-/// Who comes first among sessions.
+/// Who comes first among sessions; [`SessionOrder::ALL`] says it in words.
+#[expect(missing_docs, reason = "they are in words below")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionOrder {
-    /// Those that are late the longest, then those that most waits for.
     Lag,
-    /// Those that most waits for.
     Waiting,
-    /// Those that are sent the most octets a second.
     Rate,
-    /// Those of which the most values were replaced by newer ones.
     Conflated,
-    /// Those of which the most messages were dropped.
     Dropped,
-    /// By their identifier.
     Client,
 }
 
 impl SessionOrder {
-    /// Their words.
-    pub const ALL: [(&'static str, Self); 6] = [
-        ("lag", Self::Lag),
-        ("waiting", Self::Waiting),
-        ("rate", Self::Rate),
-        ("conflated", Self::Conflated),
-        ("dropped", Self::Dropped),
-        ("client", Self::Client),
+    /// All of them, each with its word in the API and on the command line, and who comes first.
+    pub const ALL: [(Self, &'static str, &'static str); 6] = [
+        (Self::Lag, "lag", "Those that are late the longest, then those that most waits for"),
+        (Self::Waiting, "waiting", "Those that most waits for"),
+        (Self::Rate, "rate", "Those that are sent the most octets a second"),
+        (Self::Conflated, "conflated", "Those of which the most values were replaced by newer ones"),
+        (Self::Dropped, "dropped", "Those of which the most messages were dropped"),
+        (Self::Client, "client", "By client identifier"),
     ];
+
+    /// Its word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        Self::ALL.iter().find(|(order, ..)| *order == self).map_or("", |(_, word, _)| word)
+    }
+
+    /// The order of that word.
+    #[must_use]
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known, _)| *known == word).map(|(order, ..)| *order)
+    }
+
+    /// The one after it, round and round.
+    #[must_use]
+    pub fn next(self) -> Self {
+        let mut orders = Self::ALL.iter().cycle().skip_while(|(order, ..)| *order != self);
+        orders.nth(1).map_or(self, |(order, ..)| *order)
+    }
 }
 
 /// How far all are behind.

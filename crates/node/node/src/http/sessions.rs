@@ -22,10 +22,8 @@ pub async fn sessions(
     let part = query.text("client").unwrap_or_default().to_owned();
     let order = match query.text("order") {
         None => SessionOrder::Lag,
-        Some(text) => {
-            let known = SessionOrder::ALL.into_iter().find(|(word, _)| *word == text);
-            known.ok_or_else(|| wrong("order", text, &SessionOrder::ALL.map(|(word, _)| word).join(", ")))?.1
-        }
+        Some(text) => SessionOrder::named(text)
+            .ok_or_else(|| wrong("order", text, &SessionOrder::ALL.map(|(_, word, _)| word).join(", ")))?,
     };
     let look = move |bus: &mut crate::bus::Bus, now: tieline_core::Now| {
         (bus.sessions(now.mono, order, limit, &part), bus.client_count(), bus.away().0)

@@ -309,10 +309,9 @@ fn history_metrics(e: &mut Exposition, seen: &Seen) {
 }
 
 fn ledger_metrics(e: &mut Exposition, status: &LedgerStatus) {
-    e.family("tieline_ledger_state", "1 for the state that the ledger is in.", "gauge");
-    for known in ["ok", "disk_full", "failed", "mending", "off"] {
-        e.sample("tieline_ledger_state", &[("state", known)], u8::from(known == status.state.name()));
-    }
+    let state = status.state.name();
+    let states = ["ok", "disk_full", "failed", "mending", "off"].map(|known| (known, u8::from(known == state)));
+    e.labelled(("tieline_ledger_state", "1 for the state that the ledger is in.", "gauge"), "state", states);
     if status.state == LedgerState::Off {
         return;
     }
@@ -382,11 +381,10 @@ fn tls_metrics(e: &mut Exposition, expiries: Vec<Expiry>, now: Now) {
 
 fn socket_metrics(e: &mut Exposition, columns: &[(&str, &Counters)]) {
     let counts: Vec<Vec<(&'static str, u64)>> = columns.iter().map(|(_, counters)| counters.each().collect()).collect();
+    let help = "Sockets of devices and of MQTT clients: see docs/metrics.md.";
     for (at, (name, _)) in counts.first().into_iter().flatten().enumerate() {
-        let family = format!("tieline_socket_{name}_total");
-        e.family(&family, "Sockets of devices and of MQTT clients: see docs/metrics.md.", "counter");
-        for ((column, _), counts) in columns.iter().zip(&counts) {
-            e.sample(&family, &[("column", column)], counts.get(at).map_or(0, |(_, count)| *count));
-        }
+        let count = |counts: &Vec<(_, u64)>| counts.get(at).map_or(0, |(_, count)| *count);
+        let samples = columns.iter().zip(&counts).map(|((column, _), counts)| (column, count(counts)));
+        e.labelled((&format!("tieline_socket_{name}_total"), help, "counter"), "column", samples);
     }
 }
