@@ -8,6 +8,7 @@ use crate::flow::Arrival;
 use crate::message::{Broken, travels, wrong};
 use crate::{Ack, Disconnect, Frame, Message, Packet, Publish, ReasonCode, Subscribe, Text, Unsubscribe, Version};
 use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use tieline_core::{Filter, Now};
 
