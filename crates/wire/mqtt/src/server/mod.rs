@@ -249,7 +249,9 @@ impl ServerSession {
         let mut state = self.state.take().map_or_else(SessionState::default, |state| *state);
         state.incoming.disconnect();
         // A message that the owner has not looked at comes again, and is looked at then.
-        if let Some(ServerEvent::Publish(PublishRequest { packet_id: Some(packet_id), again, .. })) = self.event.as_deref() {
+        if let Some(ServerEvent::Publish(PublishRequest { packet_id: Some(packet_id), again, .. })) =
+            self.event.as_deref()
+        {
             state.incoming.forget(*packet_id, *again);
             self.event = None;
         }
