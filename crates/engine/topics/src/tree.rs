@@ -72,6 +72,8 @@ pub struct Tree {
     pub(crate) subscribers: HashMap<SubscriberId, Holdings>,
     pub(crate) counts: Stats,
     pub(crate) octets: usize,
+    /// The value that the last update took the place of.
+    replaced: Option<Body>,
     /// Slots that were idle when they entered, longest first.
     idle: VecDeque<u32>,
     /// The highest version of any topic that was forgotten: where a topic that comes back goes on.
@@ -96,6 +98,7 @@ impl Tree {
             subscribers: HashMap::new(),
             counts: Stats::default(),
             octets: 0,
+            replaced: None,
             idle: VecDeque::new(),
             version_floor: 0,
             merged: Vec::new(),
@@ -145,6 +148,7 @@ impl Tree {
     /// # Errors
     /// A limit is reached; the tree is unchanged.
     pub fn apply(&mut self, now: Now, update: Update, retain: bool) -> Result<Applied, TreeError> {
+        self.replaced = None;
         let applied = self.try_apply(now, update, retain);
         match &applied {
             Ok(Applied { change: Change::Stored, .. }) => self.counts.stored += 1,
@@ -153,6 +157,12 @@ impl Tree {
             Err(_) => self.counts.refused += 1,
         }
         applied
+    }
+
+    /// The value that the last update took the place of, where it did.
+    #[must_use]
+    pub const fn replaced(&self) -> Option<&Body> {
+        self.replaced.as_ref()
     }
 
     /// The last value of a topic.
@@ -254,7 +264,8 @@ impl Tree {
             self.order.insert(topic, id);
         }
         if let Some(slot) = self.slots.get_mut(id) {
-            slot.held = Some(Held { body, time: now.utc, mark: 0 });
+            let before = slot.held.replace(Held { body, time: now.utc, mark: 0 });
+            self.replaced = before.map(|held| held.body);
             slot.version += 1;
         }
         Ok(Applied { is_new, ..self.applied(id, Change::Stored) })

@@ -43,6 +43,12 @@ pub trait Carrier: fmt::Debug + Send {
     fn offer(&mut self, octets: &[u8]) -> io::Result<usize>;
 }
 
+impl From<TcpStream> for Box<Connection> {
+    fn from(stream: TcpStream) -> Self {
+        Self::new(stream.into())
+    }
+}
+
 impl From<Box<dyn Carrier>> for Connection {
     fn from(carrier: Box<dyn Carrier>) -> Self {
         Self(Kind::Carried(carrier))

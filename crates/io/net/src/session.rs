@@ -57,7 +57,7 @@ impl<M> Clone for Session<M> {
 #[derive(Debug)]
 struct Seat<M> {
     shard: Rc<Shard>,
-    limits: Limits,
+    limits: Rc<Limits>,
     machine: RefCell<M>,
     line: RefCell<Option<Line>>,
     /// What was read and the machine does not take yet.
@@ -66,7 +66,7 @@ struct Seat<M> {
     /// The task that drives the session.
     driver: RefCell<Option<Waker>>,
     /// The task whose connection waits for the current one to end.
-    successor: RefCell<Option<Waker>>,
+    successor: RefCell<Option<Box<Waker>>>,
     /// The driver has work besides input.
     nudged: Cell<bool>,
     /// The driver is at work and sees a nudge without a wake.
@@ -78,11 +78,11 @@ struct Seat<M> {
 }
 
 impl<M: Machine> Session<M> {
-    /// A session without a connection.
-    pub fn new(shard: &Rc<Shard>, machine: M, limits: Limits) -> Self {
+    /// A session without a connection. Sessions may share what limits them.
+    pub fn new(shard: &Rc<Shard>, machine: M, limits: impl Into<Rc<Limits>>) -> Self {
         Self(Rc::new(Seat {
             shard: Rc::clone(shard),
-            limits,
+            limits: limits.into(),
             machine: RefCell::new(machine),
             line: RefCell::default(),
             unread: RefCell::default(),
@@ -158,7 +158,12 @@ impl<M: Machine> Session<M> {
     /// Drives the machine over a connection until it ends, and says why it did. A connection that the session still
     /// has is ended first: the peer that comes back is the one that counts. A connection whose handshake fails never
     /// begins.
-    pub fn run<O: Owner<M>>(&self, connection: impl Into<Connection>, owner: &mut O) -> impl Future<Output = Closed> {
+    pub fn run<O: Owner<M>>(
+        &self,
+        connection: impl Into<Box<Connection>>,
+        owner: &mut O,
+    ) -> impl Future<Output = Closed> {
+        // Boxed until the seat has it: there are many who are driven, and few who come.
         let mut connection = connection.into();
         async move {
             if let Some(handshake) = connection.handshake()
@@ -168,8 +173,10 @@ impl<M: Machine> Session<M> {
             }
             self.free_seat().await;
             let seated = Seated::take(self, connection, owner);
-            let mut sleep = pin!(self.sleep());
-            let why = poll_fn(|cx| self.turn(cx, true, sleep.as_mut(), owner)).await;
+            let why = {
+                let mut sleep = pin!(self.sleep());
+                poll_fn(|cx| self.turn(cx, true, sleep.as_mut(), owner)).await
+            };
             let last = self.take_last(why);
             drop(seated);
             let now = self.0.shard.now();
@@ -215,7 +222,7 @@ impl<M: Machine> Session<M> {
             if self.0.line.borrow().is_none() {
                 return Poll::Ready(());
             }
-            *self.0.successor.borrow_mut() = Some(cx.waker().clone());
+            *self.0.successor.borrow_mut() = Some(Box::new(cx.waker().clone()));
             self.end(Closed::Replaced);
             Poll::Pending
         })
@@ -400,10 +407,11 @@ impl<M: Machine> Session<M> {
 struct Seated<'a, M: Machine>(&'a Session<M>);
 
 impl<'a, M: Machine> Seated<'a, M> {
-    fn take<O: Owner<M>>(session: &'a Session<M>, connection: Connection, owner: &mut O) -> Self {
+    #[expect(clippy::boxed_local, reason = "the box ends here, and not with the task")]
+    fn take<O: Owner<M>>(session: &'a Session<M>, connection: Box<Connection>, owner: &mut O) -> Self {
         let seat = &session.0;
         let (now, peer) = (seat.shard.now(), connection.peer());
-        *seat.line.borrow_mut() = Some(Line::new(connection, now.mono));
+        *seat.line.borrow_mut() = Some(Line::new(*connection, now.mono));
         seat.armed.set(NEVER);
         seat.nudged.set(true);
         session.count(|traffic| traffic.connections += 1);
@@ -428,7 +436,7 @@ impl<M: Machine> Drop for Seated<'_, M> {
             machine.handle_disconnected(seat.shard.now());
         }
         if let Some(successor) = seat.successor.borrow_mut().take() {
-            successor.wake();
+            (*successor).wake();
         }
     }
 }

@@ -37,6 +37,7 @@ pub struct Broker {
     doors: Vec<Ingress>,
     config: Arc<ServerConfig>,
     queue_octets_max: usize,
+    limits: Rc<Limits>,
     reserved: Arc<Reserved>,
 }
 
@@ -53,7 +54,8 @@ impl Broker {
             shared_available: true,
             ..ServerConfig::default()
         };
-        Self { doors, config: Arc::new(server), queue_octets_max: config.queue_octets_max, reserved }
+        let limits = limits_for(config.packet_octets_max).into();
+        Self { doors, config: Arc::new(server), queue_octets_max: config.queue_octets_max, limits, reserved }
     }
 
     /// Serves clients until the shard ends.
@@ -66,7 +68,6 @@ impl Broker {
     }
 
     async fn serve_door(self: Rc<Self>, door: Ingress, shard: Rc<Shard>, bus: SharedBus) {
-        let limits = self.limits();
         let mut names = Jitter::new(shard.now().utc.micros().cast_unsigned());
         let strangers = Strangers::default();
         let porch = Rc::clone(bus.borrow().porch());
@@ -79,10 +80,10 @@ impl Broker {
             let random = names.next_unit().to_bits();
             let mqtt = ServerSession::new(Arc::clone(&self.config), random);
             let wire = Wire::new(mqtt, self.queue_octets_max).over(door.web.as_ref());
-            let session = Session::new(&shard, wire, limits);
+            let session = Session::new(&shard, wire, Rc::clone(&self.limits));
             let turnstile = Turnstile::new(&door.entrance, accepted.peer, stranger);
             let mut owner = self.owner(&bus, accepted.peer, turnstile);
-            let (porch, place, connection) = (Rc::clone(&porch), accepted.place, accepted.stream);
+            let (porch, place, connection) = (Rc::clone(&porch), accepted.place, Box::new(accepted.stream));
             tokio::task::spawn_local(async move {
                 porch.lead(session.run(connection, &mut owner)).await;
                 porch.lead(async { owner.go() }).await;
@@ -95,18 +96,12 @@ impl Broker {
     pub async fn serve_one(self: Rc<Self>, shard: &Rc<Shard>, bus: &SharedBus, connection: Connection, random: u64) {
         let Some(stranger) = Strangers::default().enter() else { return };
         let mqtt = ServerSession::new(Arc::clone(&self.config), random);
-        let session = Session::new(shard, Wire::new(mqtt, self.queue_octets_max), self.limits());
+        let session = Session::new(shard, Wire::new(mqtt, self.queue_octets_max), Rc::clone(&self.limits));
         let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
         let turnstile = Turnstile::new(&Entrance::Open, unknown, stranger);
         let mut owner = self.owner(bus, unknown, turnstile);
         session.run(connection, &mut owner).await;
         owner.go();
-    }
-
-    /// One write may hold a whole packet and what else a turn makes.
-    fn limits(&self) -> Limits {
-        let packet = usize::try_from(self.config.packet_octets_max).unwrap_or(usize::MAX);
-        Limits { unsent_octets_max: packet.saturating_add(256 * 1024), farewell: FAREWELL, ..Limits::default() }
     }
 
     fn owner(self: &Rc<Self>, bus: &SharedBus, peer: SocketAddr, turnstile: Turnstile) -> ClientOwner {
@@ -118,6 +113,12 @@ impl Broker {
     fn held_max(&self) -> [usize; 2] {
         [self.queue_octets_max, usize::try_from(self.config.packet_octets_max).unwrap_or(usize::MAX)]
     }
+}
+
+/// One write may hold a whole packet and what else a turn makes.
+fn limits_for(packet_octets_max: u32) -> Limits {
+    let packet = usize::try_from(packet_octets_max).unwrap_or(usize::MAX);
+    Limits { unsent_octets_max: packet.saturating_add(256 * 1024), farewell: FAREWELL, ..Limits::default() }
 }
 
 /// Learns what one client says.

@@ -12,7 +12,13 @@ const TOPICS_MAX: usize = 65_536;
 /// What a client said of its topics, where it may send what changed.
 #[derive(Debug, Default)]
 pub struct Publisher {
-    intake: Option<Box<Intake>>,
+    agreed: Option<Box<Agreed>>,
+}
+
+/// One that may.
+#[derive(Debug)]
+struct Agreed {
+    intake: Intake,
     /// A topic whose whole value is to be asked for.
     asked: Option<Topic>,
 }
@@ -29,20 +35,20 @@ impl Publisher {
         let (_, offer) = properties.user_properties().find(|(name, _)| **name == *PROPERTY)?;
         let taken = bus.borrow().takes_deltas(&offer)?;
         let limits = IntakeLimits { topics_max: TOPICS_MAX, octets_max, value_octets_max };
-        self.intake = Some(Box::new(Intake::new(limits)));
+        self.agreed = Some(Box::new(Agreed { intake: Intake::new(limits), asked: None }));
         Some((Text::truncated(PROPERTY), Text::truncated(&taken)))
     }
 
     /// The topic of a message that this client marked.
     #[must_use]
     pub fn marked(&self, message: &Message) -> Option<Topic> {
-        (self.intake.is_some() && is_marked(&message.properties)).then(|| message.topic.clone())
+        (self.agreed.is_some() && is_marked(&message.properties)).then(|| message.topic.clone())
     }
 
     /// Octets that a message counts for: what its topic's value may come to.
     #[must_use]
     pub fn octets(&self, message: &Message) -> usize {
-        let base = self.intake.as_ref().map_or(0, |intake| intake.base_octets(&message.topic));
+        let base = self.agreed.as_ref().map_or(0, |agreed| agreed.intake.base_octets(&message.topic));
         let base = if base > 0 && is_marked(&message.properties) { base } else { 0 };
         message.topic.len() + message.payload.len() + base
     }
@@ -57,11 +63,13 @@ impl Publisher {
             return Ok(request);
         }
         let is_ours = message.properties.user_properties().any(|(name, value)| is_mark(&name, &value));
-        let Some(intake) = self.intake.as_mut().filter(|_| is_ours) else { return Err(why::MARKED.to_owned()) };
+        let Some(Agreed { intake, asked }) = self.agreed.as_deref_mut().filter(|_| is_ours) else {
+            return Err(why::MARKED.to_owned());
+        };
         match bus.borrow_mut().rebuild(intake, &message.topic, &message.payload, *dup) {
             Ok(value) => message.payload = value,
             Err(refusal) => {
-                self.asked = refusal.is_to_be_asked().then(|| message.topic.clone());
+                *asked = refusal.is_to_be_asked().then(|| message.topic.clone());
                 return Err(format!("delta: {refusal}"));
             }
         }
@@ -73,10 +81,9 @@ impl Publisher {
 
     /// A marked message was refused. The request for the whole value, where its publisher gets no answer.
     pub fn refused(&mut self, topic: &Topic, is_answered: bool, received: Instant) -> Option<Delivery> {
-        if let Some(intake) = &mut self.intake {
-            intake.forget(topic);
-        }
-        let asked = self.asked.take().filter(|_| !is_answered)?;
+        let Agreed { intake, asked } = self.agreed.as_deref_mut()?;
+        intake.forget(topic);
+        let asked = asked.take().filter(|_| !is_answered)?;
         let to = Topic::new(RESYNC_TOPIC).ok()?;
         let message = Message::new(to, asked.as_str().as_bytes().to_vec(), received).into();
         Some(Delivery { message, qos: Qos::AtMostOnce, retain: false, subscription_ids: Vec::new() })

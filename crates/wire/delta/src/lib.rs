@@ -75,7 +75,7 @@ pub use payload::{Parts, Payload, SEVERAL_MAX, items};
 pub use point::PointState;
 pub use receiver::{Event, Publish, Receiver, ReceiverLimits, ReceiverStats, is_mark};
 pub use sender::{Saying, Sender, SenderLimits, SenderStats};
-pub use stream::{RING_MAX, Stream, Updated};
+pub use stream::{Pace, RING_MAX, Stream, Updated};
 #[cfg(feature = "zstd")]
 pub use zstd::Zstd;
 

@@ -3,6 +3,7 @@
 use crate::bounded::Bounded;
 use crate::stream::VALUE_OCTETS_MIN;
 use crate::{CodecSet, Codecs, Revision, Stream};
+use alloc::boxed::Box;
 use alloc::string::String;
 use bytes::Bytes;
 use tieline_core::{Body, Topic};
@@ -62,7 +63,7 @@ pub struct Sender<T> {
 #[derive(Debug)]
 struct Said<T> {
     /// What the server holds of this connection, if anything.
-    stream: Option<Stream>,
+    stream: Option<Box<Stream>>,
     /// The number of the whole value that the stream began with.
     began: u64,
     revision: Revision,
@@ -186,7 +187,7 @@ impl<T> Said<T> {
             }
             None => {
                 self.began = self.number;
-                self.stream.insert(Stream::new(self.revision, &self.value)).since(None, accepts)
+                self.stream.insert(Box::new(Stream::new(self.revision, &self.value))).since(None, accepts)
             }
         };
         if let Some(stream) = &mut self.stream {

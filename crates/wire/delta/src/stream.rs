@@ -30,12 +30,18 @@ pub struct Stream {
 #[derive(Debug)]
 enum Form {
     Octets(Octets),
-    Point(Box<PointEncoder>),
+    Point(PointEncoder),
 }
 
 #[derive(Debug)]
 struct Octets {
     value: Bytes,
+    pace: Pace,
+}
+
+/// How often deltas of a topic's octets are tried: what is to be kept of its stream while that rests ([`Stream::rest`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pace {
     /// Values that are to go without a delta.
     pause: u8,
     /// Values in a row whose delta did not pay.
@@ -78,6 +84,22 @@ impl Stream {
     #[must_use]
     pub fn new(revision: Revision, body: &Body) -> Self {
         Self { revision, form: Form::new(body), late: None }
+    }
+
+    /// The stream that rests, of a topic that holds these octets at this revision.
+    #[must_use]
+    pub const fn resume(revision: Revision, value: Bytes, pace: Pace) -> Self {
+        Self { revision, form: Form::Octets(Octets { value, pace }), late: None }
+    }
+
+    /// All that is to be kept besides the present value and its revision, where that is no more: [`Stream::resume`] takes
+    /// it. None for points, and while somebody is owed what leads to the present value.
+    #[must_use]
+    pub fn rest(&self) -> Option<Pace> {
+        match &self.form {
+            Form::Octets(octets) => self.late.is_none().then_some(octets.pace),
+            Form::Point(_) => None,
+        }
     }
 
     /// The revision of the present value.
@@ -188,16 +210,15 @@ impl Stream {
     #[must_use]
     pub fn held_octets(&self) -> usize {
         let late = self.late.as_ref().map_or(0, |late| late.held_octets());
-        let encoder = if matches!(self.form, Form::Point(_)) { size_of::<PointEncoder>() } else { 0 };
-        size_of::<Self>() + encoder + late
+        size_of::<Self>() + late
     }
 }
 
 impl Form {
     fn new(body: &Body) -> Self {
         match body {
-            Body::Opaque(value) => Self::Octets(Octets { value: value.clone(), pause: 0, failed: 0 }),
-            Body::Point(point) => Self::Point(Box::new(PointEncoder::new(point))),
+            Body::Opaque(value) => Self::Octets(Octets { value: value.clone(), pace: Pace::default() }),
+            Body::Point(point) => Self::Point(PointEncoder::new(point)),
         }
     }
 
@@ -227,20 +248,21 @@ impl Octets {
         if self.value.len() < VALUE_OCTETS_MIN || !wanted.takes_octets() {
             return None;
         }
-        if self.pause > 0 {
-            self.pause -= 1;
+        let pace = &mut self.pace;
+        if pace.pause > 0 {
+            pace.pause -= 1;
             return None;
         }
         let mut delta = Vec::new();
         for codec in codecs.of(wanted) {
             delta.clear();
             if codec.diff(base, &self.value, self.value.len() / 2, &mut delta) {
-                self.failed = 0;
+                pace.failed = 0;
                 return Some(Step { codec: Some(codec.id()), delta: delta.into() });
             }
         }
-        self.failed = (self.failed + 1).min(PAUSE_MAX);
-        self.pause = (1 << self.failed) - 1;
+        pace.failed = (pace.failed + 1).min(PAUSE_MAX);
+        pace.pause = (1 << pace.failed) - 1;
         None
     }
 }

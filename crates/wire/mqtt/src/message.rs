@@ -257,8 +257,4 @@ impl Aliases {
         }
         Ok(topic)
     }
-
-    pub(crate) fn clear(&mut self) {
-        self.topics = Vec::new();
-    }
 }

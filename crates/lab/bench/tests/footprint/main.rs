@@ -55,7 +55,7 @@ fn idle_sessions_are_small() {
     check("outstation", size_of::<Outstation>(), 1280);
     let (few, many) = (allocated_with(16), allocated_with(16 + 256));
     check("heap of a pair", many.saturating_sub(few) / 256, 6144);
-    for (delta, most) in [(false, [2048, 3456, 3456]), (true, [2048, 3456, 4608])] {
+    for (delta, most) in [(false, [1856, 3200, 3200]), (true, [1856, 3200, 4096])] {
         let (few, many) = (allocated_by(16, delta), allocated_by(16 + 256, delta));
         let steps = ["connected", "subscribed to 100 topics", "sent them"];
         for (((step, few), many), most) in steps.iter().zip(few).zip(many).zip(most) {
@@ -66,7 +66,7 @@ fn idle_sessions_are_small() {
         check(
             &format!("heap of a topic that was sent, deltas {delta}"),
             sent.saturating_sub(subscribed) / fanout::HELD_TOPICS,
-            320,
+            256,
         );
     }
 }

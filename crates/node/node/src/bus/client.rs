@@ -52,7 +52,7 @@ pub struct Client {
     /// What it is owed besides, where there was ever something.
     pub(super) flow: Option<Box<Flow>>,
     /// What it takes as deltas, where it has asked for some.
-    pub(super) follower: Option<Follower>,
+    pub(super) follower: Option<Box<Follower>>,
     /// How much it is sent.
     pub(super) rate: SessionRate,
 }
@@ -169,7 +169,7 @@ impl Client {
                 }
             }
             Some(Anew::Later) | None => {
-                let follower = self.follower.as_ref();
+                let follower = self.follower.as_deref();
                 topics.iter().for_each(|id| source.deltas.void(follower, *id));
             }
         }
@@ -182,7 +182,7 @@ impl Client {
     /// those where it was not the last of all.
     fn send_first(&mut self, key: usize, topics: &[TopicId], source: &mut Source<'_>) -> Option<TopicId> {
         let Self { session, flow, badge, follower, snapshots, .. } = self;
-        let mut whom = Whom { key, badge: badge.as_deref(), follower: follower.as_mut(), behind: snapshots };
+        let mut whom = Whom { key, badge: badge.as_deref(), follower: follower.as_deref_mut(), behind: snapshots };
         let mut out = Vec::new();
         let full = session.look(|wire| {
             topics.iter().copied().find(|topic| {
@@ -259,7 +259,7 @@ impl Bus {
         if let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key) {
             if let (Some(Anew::Later), Some(topic)) = (deltas, walk.topic()) {
                 if let Some(topic) = self.tree.find(topic) {
-                    self.deltas.void(client.follower.as_ref(), topic);
+                    self.deltas.void(client.follower.as_deref(), topic);
                 }
                 return;
             }

@@ -1,7 +1,7 @@
 //! Topics that are sent as what changed (docs/delta.md): each change computed once, and what each client was told.
 //!
 //! ```text
-//! topic ─▶ stream: value, what leads to it
+//! topic ─▶ stream: value, what leads to it             of octets that all hold: nothing but the tree's value
 //!          told: [client, alias, updates behind]…      8 octets each, sorted by client
 //! ```
 //!
@@ -17,7 +17,7 @@ use std::num::NonZeroU16;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 use tieline_core::{Body, Point};
-use tieline_delta::{CodecSet, Codecs, MARK, PROPERTY, RING_MAX, Revision, Stream};
+use tieline_delta::{CodecSet, Codecs, MARK, PROPERTY, Pace, RING_MAX, Revision, Stream};
 use tieline_mqtt::{Properties, Property, Text};
 use tieline_topics::{Applied, Change, TopicId, View};
 
@@ -26,7 +26,7 @@ use tieline_topics::{Applied, Change, TopicId, View};
 pub struct Deltas {
     codecs: Codecs,
     /// By the topic's number.
-    topics: Vec<Option<Box<Followed>>>,
+    topics: Vec<Option<Followed>>,
     count: usize,
     /// What clients take, all together: other codecs are not run.
     wanted: CodecSet,
@@ -54,8 +54,12 @@ pub struct Follower {
 /// A topic, and what clients were told of it.
 #[derive(Debug)]
 pub struct Followed {
-    stream: Stream,
     told: Vec<Told>,
+    /// None where all who were told octets hold them: the tree's value is all there is to know.
+    stream: Option<Box<Stream>>,
+    /// What the stream goes on with.
+    pace: Pace,
+    revision: Revision,
 }
 
 /// What one client was told of one topic.
@@ -133,8 +137,8 @@ impl Deltas {
         }
     }
 
-    /// The topic was updated.
-    pub fn update(&mut self, applied: Applied, body: &Body) {
+    /// The topic was updated; `before` is the value that it had, if it had one.
+    pub fn update(&mut self, applied: Applied, before: Option<&Body>, body: &Body) {
         if self.count == 0 {
             return;
         }
@@ -146,9 +150,12 @@ impl Deltas {
         let Some(followed) = slot else { return };
         let is_followed = match applied.change {
             Change::Stored => {
-                followed.update(&in_form(body, self.wanted), self.wanted, &mut self.codecs);
                 // The number may stand for another topic than before.
-                followed.stream.revision() == revision(applied.version)
+                let is_next = followed.revision.next() == revision(applied.version);
+                if is_next {
+                    followed.update(before, body, self.wanted, &mut self.codecs);
+                }
+                is_next
             }
             Change::Cleared => false,
             Change::Passed => true,
@@ -162,7 +169,7 @@ impl Deltas {
     /// What the clients of an update were told of its topic, where that can be told as what changed.
     pub fn followed(&mut self, applied: Applied) -> Option<&mut Followed> {
         let stored = applied.change == Change::Stored;
-        self.topics.get_mut(index(applied.topic)).filter(|_| stored)?.as_deref_mut()
+        self.topics.get_mut(index(applied.topic)).filter(|_| stored)?.as_mut()
     }
 
     /// What brings a client to the topic's present value, which it is told with that; `anew` where it is to be whole.
@@ -172,15 +179,14 @@ impl Deltas {
             self.topics.resize_with(at + 1, || None);
         }
         let wanted = self.wanted;
-        let fresh = || Box::new(Followed { stream: Stream::new(now, &in_form(view.body, wanted)), told: Vec::new() });
         let slot = &mut self.topics[at];
         self.count += usize::from(slot.is_none());
-        slot.get_or_insert_with(fresh).next(follower, anew)
+        slot.get_or_insert_with(|| Followed::new(now, view.body, wanted)).next(follower, view.body, anew)
     }
 
     /// The client's next message of the topic is a whole value, with its name.
     pub fn void(&mut self, follower: Option<&Follower>, topic: TopicId) {
-        let followed = self.topics.get_mut(index(topic)).and_then(|slot| slot.as_deref_mut());
+        let followed = self.topics.get_mut(index(topic)).and_then(Option::as_mut);
         if let (Some(followed), Some(follower)) = (followed, follower)
             && let Some(told) = followed.told_mut(follower)
         {
@@ -196,24 +202,57 @@ impl Deltas {
 }
 
 impl Followed {
-    fn update(&mut self, body: &Body, wanted: CodecSet, codecs: &mut Codecs) {
-        self.stream.update(body, wanted, codecs);
+    fn new(revision: Revision, body: &Body, wanted: CodecSet) -> Self {
+        let stream = Box::new(Stream::new(revision, &in_form(body, wanted)));
+        Self { told: Vec::new(), stream: Some(stream), pace: Pace::default(), revision }
+    }
+
+    fn update(&mut self, before: Option<&Body>, body: &Body, wanted: CodecSet, codecs: &mut Codecs) {
+        if let (None, Some(before)) = (&self.stream, before) {
+            self.wake(before);
+        }
+        let Some(stream) = &mut self.stream else {
+            // Nothing leads from a value that is not known.
+            self.told.iter_mut().for_each(|told| told.behind = UNTOLD);
+            *self = Self { told: std::mem::take(&mut self.told), ..Self::new(self.revision.next(), body, wanted) };
+            return;
+        };
+        stream.update(&in_form(body, wanted), wanted, codecs);
+        self.revision = stream.revision();
         for told in &mut self.told {
             told.behind = if usize::from(told.behind) < RING_MAX { told.behind + 1 } else { UNTOLD };
         }
     }
 
+    /// The stream, where it rests at this value.
+    fn wake(&mut self, value: &Body) -> &mut Stream {
+        let (revision, pace) = (self.revision, self.pace);
+        let resume = || match value {
+            Body::Opaque(octets) => Box::new(Stream::resume(revision, octets.clone(), pace)),
+            Body::Point(_) => Box::new(Stream::new(revision, value)),
+        };
+        self.stream.get_or_insert_with(resume)
+    }
+
+    /// Lets the stream rest that has nothing to keep.
+    fn rest(&mut self) {
+        if let Some(pace) = self.stream.as_ref().and_then(|stream| stream.rest()) {
+            (self.stream, self.pace) = (None, pace);
+        }
+    }
+
     /// What brings a client to the present value, where it may share that with others.
     pub fn leap(&self, follower: &Follower) -> Option<(Leap, Place, NonZeroU16)> {
+        self.stream.as_ref()?;
         let place = self.place(follower).ok()?;
         let told = self.told.get(place).filter(|told| told.behind != UNTOLD)?;
         Some((Leap { behind: told.behind, accepts: follower.accepts }, Place(place), NonZeroU16::new(told.alias)?))
     }
 
     /// The payload of a leap.
-    pub fn payload(&mut self, leap: Leap) -> Bytes {
-        let base = Revision(self.stream.revision().0.wrapping_sub(leap.behind.into()));
-        self.stream.since(Some(base), leap.accepts).to_bytes()
+    pub fn payload(&mut self, leap: Leap) -> Option<Bytes> {
+        let base = Revision(self.revision.0.wrapping_sub(leap.behind.into()));
+        Some(self.stream.as_mut()?.since(Some(base), leap.accepts).to_bytes())
     }
 
     /// The client was sent what brings it to the present value.
@@ -226,22 +265,26 @@ impl Followed {
     /// Gives up what led to the present value, where nobody waits for it.
     pub fn settle(&mut self) {
         if self.told.iter().all(|told| matches!(told.behind, 0 | UNTOLD)) {
-            self.stream.settle();
+            if let Some(stream) = &mut self.stream {
+                stream.settle();
+            }
+            self.rest();
         }
     }
 
-    fn next(&mut self, follower: &mut Follower, anew: bool) -> Next {
+    fn next(&mut self, follower: &mut Follower, value: &Body, anew: bool) -> Next {
         let place = self.place(follower).unwrap_or_else(|_| self.enter(follower));
-        let Self { stream, told } = self;
-        let told = &mut told[place];
+        let told = &mut self.told[place];
         let is_told = told.behind != UNTOLD && !anew;
-        let base = is_told.then(|| Revision(stream.revision().0.wrapping_sub(told.behind.into())));
+        let base = is_told.then(|| Revision(self.revision.0.wrapping_sub(told.behind.into())));
         if told.alias == 0 {
             told.alias = follower.aliases.next().unwrap_or(0);
         }
         told.behind = 0;
-        let payload = stream.since(base, follower.accepts).to_bytes();
-        Next { payload, alias: NonZeroU16::new(told.alias).map(|alias| (alias, is_told)) }
+        let alias = NonZeroU16::new(told.alias).map(|alias| (alias, is_told));
+        let payload = self.wake(value).since(base, follower.accepts).to_bytes();
+        self.rest();
+        Next { payload, alias }
     }
 
     /// Makes a place for a client that has none.
@@ -402,7 +445,7 @@ mod tests {
                         let body = body(value, more);
                         let update = Update { topic: name(topic), body: body.clone() };
                         let applied = tree.apply(Now::default(), update, true).unwrap();
-                        deltas.update(applied, &body);
+                        deltas.update(applied, tree.replaced(), &body);
                         if let Some(followed) = deltas.followed(applied).filter(|_| value % 3 == 0) {
                             followed.settle();
                         }
@@ -411,7 +454,7 @@ mod tests {
                         let body = Body::Opaque(Bytes::new());
                         let update = Update { topic: name(topic), body: body.clone() };
                         let applied = tree.apply(Now::default(), update, true).unwrap();
-                        deltas.update(applied, &body);
+                        deltas.update(applied, tree.replaced(), &body);
                     }
                     Step::Tell(who, topic, anew) => {
                         let Some(view) = tree.get(&name(topic)) else { continue };
@@ -426,7 +469,7 @@ mod tests {
                         let applied = Applied { topic: view.id, version: view.version, change: Change::Stored, is_new: false };
                         let Some(followed) = deltas.followed(applied) else { continue };
                         let Some((leap, place, alias)) = followed.leap(&client.follower) else { continue };
-                        let payload = followed.payload(leap);
+                        let payload = followed.payload(leap).unwrap();
                         followed.leapt(place);
                         same(client.hear(topic, &payload, Some((alias.get(), true))), view.body)?;
                     }
@@ -458,7 +501,7 @@ mod tests {
                 let json = Point { value, time, ..Point::default() }.to_json();
                 let body = Body::Opaque(json.into());
                 let applied = tree.apply(Now::default(), Update { topic: name(0), body: body.clone() }, true).unwrap();
-                deltas.update(applied, &body);
+                deltas.update(applied, tree.replaced(), &body);
                 octets = deltas.since(&mut client, &tree.get(&name(0)).unwrap(), false).payload.len();
             }
             assert!(expect.contains(&octets), "{octets} octets for {offer}");

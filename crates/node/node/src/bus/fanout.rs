@@ -134,7 +134,7 @@ impl Outgoing {
         if wish.window() > 0 && !flow.get_or_insert_default().arrears.pass(now.mono, to.lane, wish) {
             return false;
         }
-        match (follower.as_ref().filter(|_| wish.wants_deltas()), followed) {
+        match (follower.as_deref().filter(|_| wish.wants_deltas()), followed) {
             (None, _) => self.share(session),
             (Some(follower), Some(followed)) => self.share_leap(session, followed, follower),
             (Some(_), None) => false,
@@ -150,7 +150,8 @@ impl Outgoing {
     fn share_leap(&mut self, session: &Session<Wire>, followed: &mut Followed, follower: &Follower) -> bool {
         let Some((leap, place, alias)) = followed.leap(follower) else { return false };
         if self.leap.as_ref().is_none_or(|(made, _)| *made != leap) {
-            let message = Message { payload: followed.payload(leap), ..(*self.message).clone() };
+            let Some(payload) = followed.payload(leap) else { return false };
+            let message = Message { payload, ..(*self.message).clone() };
             self.leap = AliasFrame::new(&message, self.message.received).map(|frame| (leap, frame));
         }
         let Some((_, frame)) = &self.leap else { return false };

@@ -161,7 +161,7 @@ impl Bus {
             }
             SessionOrder::Waiting => [number(client.waiting()), number(waiting_octets(client)), octets_out],
             // A rate is positive: its bits are in its order.
-            SessionOrder::Rate => [client.rate.octets_per_s.to_bits(), octets_out, 0],
+            SessionOrder::Rate => [client.rate.octets_per_s.to_bits().into(), octets_out, 0],
             SessionOrder::Conflated => [client.conflated(), client.dropped(), octets_out],
             SessionOrder::Dropped => [client.dropped(), client.conflated(), octets_out],
             SessionOrder::Client => [0; 3],
@@ -180,8 +180,8 @@ impl Bus {
             deltas: client.follower.is_some(),
             messages_out: traffic.messages_out,
             octets_out: traffic.octets_out,
-            messages_per_s: rate.messages_per_s,
-            octets_per_s: rate.octets_per_s,
+            messages_per_s: rate.messages_per_s.into(),
+            octets_per_s: rate.octets_per_s.into(),
             conflated: client.conflated(),
             dropped: client.dropped(),
         }

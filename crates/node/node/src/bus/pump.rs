@@ -79,7 +79,7 @@ impl Bus {
         };
         let mut more = false;
         if client.session.is_clear() && flow.timeout(now.mono).is_some_and(|at| at <= now.mono) {
-            let (badge, follower) = (client.badge.as_deref(), client.follower.as_mut());
+            let (badge, follower) = (client.badge.as_deref(), client.follower.as_deref_mut());
             let mut whom = Whom { key, badge, follower, behind: &client.snapshots };
             let (mut out, mut source) = (Vec::new(), Source { now, tree, retained, deltas });
             more = client.session.look(|wire| flow.fill(&mut whom, wire, &mut source, &mut out));
@@ -119,7 +119,7 @@ impl Bus {
         let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key) else { return None };
         if client.follower.as_ref().is_none_or(|follower| follower.accepts() != set) {
             let aliases = client.session.look(|wire| wire.mqtt.own_aliases());
-            client.follower = Some(self.deltas.follow(set, aliases));
+            client.follower = Some(Box::new(self.deltas.follow(set, aliases)));
         }
         Some(words)
     }

@@ -229,7 +229,7 @@ impl Bus {
                 if retain {
                     self.retained.forget(&topic);
                 }
-                self.deltas.update(applied, &body);
+                self.deltas.update(applied, self.tree.replaced(), &body);
                 self.note(now, &topic, &applied, &body, None);
                 if !self.tree.matches(applied.topic).is_empty() {
                     let outgoing = Outgoing::of_node(topic, &body, now.mono, retain);
@@ -264,7 +264,7 @@ impl Bus {
         if self.deltas.topics() > 0 {
             // What a stream keeps is what the tree keeps, and not the packet.
             let kept = self.tree.view(applied.topic).map_or(&body, |view| view.body);
-            self.deltas.update(applied, kept);
+            self.deltas.update(applied, self.tree.replaced(), kept);
         }
         self.note(now, &message.topic, &applied, &body, from);
         match applied.change {

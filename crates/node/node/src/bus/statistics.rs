@@ -44,9 +44,9 @@ pub struct SessionRate {
     messages: u64,
     octets: u64,
     /// Messages a second over the last window.
-    pub messages_per_s: f64,
+    pub messages_per_s: f32,
     /// Octets a second.
-    pub octets_per_s: f64,
+    pub octets_per_s: f32,
 }
 
 /// The topics with the most updates of the last window.
@@ -88,7 +88,7 @@ impl SessionRate {
     /// Takes what was sent so far, some time after the look before.
     fn look(&mut self, passed: Duration, traffic: Traffic) {
         let since = |count: u64, before: u64| match passed.as_secs_f64() {
-            seconds if seconds > 0.0 => count.saturating_sub(before) as f64 / seconds,
+            seconds if seconds > 0.0 => (count.saturating_sub(before) as f64 / seconds) as f32,
             _ => 0.0,
         };
         *self = Self {

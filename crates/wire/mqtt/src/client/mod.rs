@@ -266,7 +266,7 @@ impl Machine for ClientSession {
 
     fn handle_connected(&mut self, now: Now) {
         self.decoder.reset();
-        self.aliases.clear();
+        self.aliases = Aliases::default();
         self.control = Vec::new();
         self.peer_octets_max = u32::MAX;
         self.ping_deadline = None;

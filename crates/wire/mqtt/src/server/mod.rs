@@ -66,7 +66,9 @@ pub struct ServerSession {
     link: Link,
     /// None while there was nothing to remember: most subscribers take QoS 0 alone.
     state: Option<Box<SessionState>>,
-    counters: ServerCounters,
+    packets_in: u64,
+    /// What was done with messages of the session's own; most subscribers have none.
+    counters: Option<Box<ServerCounters>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +107,8 @@ struct Link {
     assigned: Option<Box<Text>>,
     /// A keep alive that the client is to be told.
     keep_alive_imposed: bool,
-    aliases: Aliases,
+    /// Topics that the client numbered, where it did.
+    aliases: Option<Box<Aliases>>,
     /// The highest topic alias that the client takes.
     alias_max: u16,
     /// Topics that were numbered for the client, where it takes numbers.
@@ -154,7 +157,8 @@ impl ServerSession {
             ended: None,
             link: Link::default(),
             state: None,
-            counters: ServerCounters::default(),
+            packets_in: 0,
+            counters: None,
         }
     }
 
@@ -195,12 +199,12 @@ impl ServerSession {
             return Err(DeliverError::Closed);
         }
         let limits = OutgoingLimits { messages: self.config.pending_max, octets: self.config.pending_octets_max };
-        let counters = &mut self.counters;
+        let counters = self.counters.get_or_insert_default();
         let outgoing = &mut self.state.get_or_insert_default().outgoing;
         outgoing.open(self.link.window);
         let queued = outgoing.push(delivery, tag, keep, limits, |_| counters.dropped_full += 1);
         queued.map_err(|()| {
-            self.counters.refused_full += 1;
+            counters.refused_full += 1;
             DeliverError::Full
         })
     }
@@ -227,8 +231,9 @@ impl ServerSession {
 
     /// What was done so far.
     #[must_use]
-    pub const fn counters(&self) -> ServerCounters {
-        self.counters
+    pub fn counters(&self) -> ServerCounters {
+        let counters = self.counters.as_deref().copied().unwrap_or_default();
+        ServerCounters { packets_in: self.packets_in, ..counters }
     }
 
     /// Messages that wait in the queue, and QoS 1 and 2 messages that were sent and are not acknowledged.
@@ -289,7 +294,7 @@ impl ServerSession {
         self.phase = Phase::Closed;
         self.early = None;
         self.decoder.reset();
-        self.link.aliases.clear();
+        self.link.aliases = None;
         self.link.numbered = None;
     }
 
@@ -362,7 +367,7 @@ impl ServerSession {
             }
             Ok((used, Some(frame))) => {
                 self.link.packet_began = None;
-                self.counters.packets_in += 1;
+                self.packets_in += 1;
                 self.link.last_packet = now.mono;
                 match self.phase {
                     Phase::Greeting { .. } => self.handle_connect(&frame),
@@ -384,11 +389,15 @@ impl ServerSession {
     }
 
     fn count(&mut self, polled: Polled) -> bool {
+        if matches!(polled, Polled::Idle) {
+            return false;
+        }
+        let counters = self.counters.get_or_insert_default();
         match polled {
-            Polled::Idle => return false,
-            Polled::Sent { .. } => self.counters.publishes_out += 1,
-            Polled::Expired { .. } => self.counters.dropped_expired += 1,
-            Polled::TooLarge { .. } | Polled::Refused { .. } => self.counters.dropped_too_large += 1,
+            Polled::Idle => {}
+            Polled::Sent { .. } => counters.publishes_out += 1,
+            Polled::Expired { .. } => counters.dropped_expired += 1,
+            Polled::TooLarge { .. } | Polled::Refused { .. } => counters.dropped_too_large += 1,
         }
         true
     }

@@ -59,11 +59,11 @@ impl ServerSession {
     }
 
     fn handle_publish(&mut self, now: Now, publish: Publish) -> Result<(), Broken> {
-        self.counters.publishes_in += 1;
+        self.counters.get_or_insert_default().publishes_in += 1;
         if publish.properties.subscription_id().is_some() {
             return Err(wrong("a client's message with a subscription identifier [MQTT-3.3.4-6]"));
         }
-        let topic = self.link.aliases.resolve(&publish, self.config.topic_alias_max)?;
+        let topic = self.link.aliases.get_or_insert_default().resolve(&publish, self.config.topic_alias_max)?;
         let version = self.link.version;
         let max = match version {
             Version::V311 => self.config.receive_max_v311,
