@@ -37,6 +37,9 @@ pub trait Owner<M: Machine> {
     /// A connection with `peer` begins.
     fn connected(&mut self, _session: &Session<M>, _now: Now, _peer: &Peer) {}
 
+    /// The connection has ended, and is closed when its task has its next turn: there may be many at once.
+    fn ending(&mut self, _session: &Session<M>) {}
+
     /// The connection has ended.
     fn closed(&mut self, _session: &Session<M>, _now: Now, _why: Closed) {}
 
@@ -177,6 +180,8 @@ impl<M: Machine> Session<M> {
                 let mut sleep = pin!(self.sleep());
                 poll_fn(|cx| self.turn(cx, true, sleep.as_mut(), owner)).await
             };
+            owner.ending(self);
+            tokio::task::yield_now().await;
             let last = self.take_last(why);
             drop(seated);
             let now = self.0.shard.now();

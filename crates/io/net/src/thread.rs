@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
 
+/// A thread that sends to many looks at its sockets after so many steps of its tasks, each of which may be a long one.
+const STEPS_A_LOOK: u32 = 8;
 /// How long a shard that ends waits for calls of [`tokio::task::spawn_blocking`] that are under way.
 const BLOCKING_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -110,6 +112,7 @@ fn gathering() -> Builder {
     let (start, parks) = (Instant::now(), Arc::new(Mutex::new(Gather::default())));
     let wakes = Arc::clone(&parks);
     let mut builder = Builder::new_current_thread();
+    builder.event_interval(STEPS_A_LOOK);
     builder.on_thread_unpark(move || lock(&wakes).wake(start.elapsed()));
     builder.on_thread_park(move || {
         let wait = lock(&parks).rest(start.elapsed());

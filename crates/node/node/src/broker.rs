@@ -72,7 +72,9 @@ impl Broker {
         let strangers = Strangers::default();
         let porch = Rc::clone(bus.borrow().porch());
         loop {
-            let accepted = door.listener.accept().await;
+            // Who cannot be seen to yet waits with the kernel, where that costs nothing.
+            strangers.room().await;
+            let accepted = porch.lead(door.listener.accept()).await;
             let Some(stranger) = strangers.enter() else {
                 bus.borrow_mut().count_turned_away();
                 continue;
@@ -159,6 +161,10 @@ impl Owner<Wire> for ClientOwner {
             ServerEvent::Ended(ended) => self.gone = Some(Box::new(ended)),
         }
         wake(&self.bus.borrow());
+    }
+
+    fn ending(&mut self, _session: &Session<Wire>) {
+        self.bus.borrow().porch().regroup();
     }
 
     fn closed(&mut self, session: &Session<Wire>, _now: Now, why: Closed) {

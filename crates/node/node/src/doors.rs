@@ -10,6 +10,8 @@ use tieline_net::tls::TlsFiles;
 use tieline_net::{ListenConfig, ListenOver, Listener, Shard, TlsListen, Together};
 use tieline_websocket::Offer;
 
+/// Connections that may wait with the kernel when many come at once, where the system lets them.
+const BACKLOG: u32 = 4096;
 /// The subprotocol of MQTT ([MQTT-6.0.0-3]).
 const SUBPROTOCOL: &str = "mqtt";
 
@@ -98,7 +100,8 @@ impl Host<'_> {
         };
         let sessions_max = sessions_max.unwrap_or(usize::MAX);
         let together = Some(Arc::clone(&self.together));
-        let listen = ListenConfig { sessions_max, together, over, ..ListenConfig::new(address.to_string()) };
+        let listen =
+            ListenConfig { sessions_max, together, over, backlog: BACKLOG, ..ListenConfig::new(address.to_string()) };
         let named = |e: io::Error| io::Error::new(e.kind(), format!("{address}: {e}"));
         let listener = Listener::bind(&listen, self.shard.counters().clone()).await.map_err(named)?;
         Ok(Ingress { listener, web, entrance: (self.entrances)(address) })

@@ -1,4 +1,4 @@
-//! Where connections work that have just come, a little between any two turns of the bus.
+//! Where connections work that have just come, and those that end, a little between any two turns of the bus.
 //!
 //! When ten thousand clients come back at once, each is a task that is ready: a handshake, a CONNECT, a SUBSCRIBE. Those who
 //! have been here go on meanwhile: whatever there is to do for newcomers, the bus and what its clients say have
@@ -21,7 +21,7 @@ use tieline_net::Shard;
 use tokio::sync::Notify;
 
 /// How long newcomers work between two turns of the bus; whoever has begun ends what it does.
-const SHARE: Duration = Duration::from_millis(1);
+const SHARE: Duration = Duration::from_micros(500);
 /// A connection is a newcomer until it was polled so often.
 const STEPS: u32 = 32;
 
@@ -30,6 +30,8 @@ const STEPS: u32 = 32;
 pub struct Porch {
     left: Cell<Duration>,
     waiting: RefCell<VecDeque<Waiting>>,
+    /// Whether the task that is polled has asked to be a newcomer.
+    regroups: Cell<bool>,
     shard: Rc<Shard>,
     work: Rc<Notify>,
 }
@@ -45,7 +47,7 @@ impl Porch {
     #[must_use]
     pub fn new(shard: &Rc<Shard>, work: &Rc<Notify>) -> Self {
         let (shard, work) = (Rc::clone(shard), Rc::clone(work));
-        Self { left: Cell::new(SHARE), waiting: RefCell::default(), shard, work }
+        Self { left: Cell::new(SHARE), waiting: RefCell::default(), regroups: Cell::new(false), shard, work }
     }
 
     /// The bus has had its turn.
@@ -61,6 +63,11 @@ impl Porch {
     /// What a newcomer does, step by step.
     pub const fn lead<F: Future>(&self, steps: F) -> Newcomer<'_, F> {
         Newcomer { steps, porch: self, count: 0, is_listed: None }
+    }
+
+    /// The task that is polled is a newcomer from its next step on.
+    pub fn regroup(&self) {
+        self.regroups.set(true);
     }
 
     fn wake_next(&self) {
@@ -105,7 +112,11 @@ impl<F: Future> Future for Newcomer<'_, F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
         if *this.count >= STEPS {
-            return this.steps.poll(cx);
+            let polled = this.steps.poll(cx);
+            if this.porch.regroups.take() {
+                *this.count = 0;
+            }
+            return polled;
         }
         if this.porch.left.get().is_zero() {
             this.porch.wait(this.is_listed.get_or_insert_default(), cx.waker());
@@ -115,6 +126,9 @@ impl<F: Future> Future for Newcomer<'_, F> {
         let began = this.porch.shard.now().mono;
         let polled = this.steps.poll(cx);
         this.porch.spend(this.porch.shard.now().mono.since(began));
+        if this.porch.regroups.take() {
+            *this.count = 0;
+        }
         polled
     }
 }
@@ -135,7 +149,7 @@ mod tests {
         tokio::task::spawn_local(async move { porch.lead(steps).await })
     }
 
-    /// Steps that newcomers take of 400 µs each between turns of the bus, until none takes one.
+    /// Steps that newcomers take of 200 µs each between turns of the bus, until none takes one.
     async fn steps_by_turn(newcomers: usize, steps: usize) -> Vec<usize> {
         let porch = porch(&Rc::default());
         let taken = Rc::new(Cell::new(0));
@@ -145,7 +159,7 @@ mod tests {
                 for _ in 0..steps {
                     taken.set(taken.get() + 1);
                     // Comes back at once, later by what it took.
-                    tokio::time::advance(Duration::from_micros(400)).await;
+                    tokio::time::advance(Duration::from_micros(200)).await;
                 }
             });
         }
@@ -165,12 +179,44 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn newcomers_share_what_is_between_two_turns() {
         let tasks = tokio::task::LocalSet::new();
-        // Three steps begin within 1 ms.
+        // Three steps begin within the share.
         let counts = tasks.run_until(steps_by_turn(10, 3)).await;
         assert_eq!(counts, [3; 10]);
         // One alone is a newcomer for 32 steps.
         let counts = tasks.run_until(steps_by_turn(1, 60)).await;
         assert_eq!(counts.iter().rev().take(1).sum::<usize>(), 60 - 30, "{counts:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_ends_is_a_newcomer_again() {
+        let tasks = tokio::task::LocalSet::new();
+        let counts = tasks.run_until(async {
+            let porch = porch(&Rc::default());
+            let ended = Rc::new(Cell::new(0));
+            for _ in 0..10 {
+                let (lobby, ended) = (Rc::clone(&porch), Rc::clone(&ended));
+                come(&porch, async move {
+                    for _ in 0..STEPS {
+                        tokio::task::yield_now().await;
+                    }
+                    lobby.regroup();
+                    tokio::task::yield_now().await;
+                    ended.set(ended.get() + 1);
+                    tokio::time::advance(Duration::from_micros(200)).await;
+                });
+            }
+            let mut counts = Vec::new();
+            while counts.iter().sum::<usize>() < 10 {
+                for _ in 0..100 {
+                    tokio::task::yield_now().await;
+                }
+                counts.push(ended.take());
+                porch.open();
+            }
+            counts
+        });
+        let counts = counts.await;
+        assert!(counts.iter().all(|count| *count <= 3), "{counts:?}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -8,10 +8,12 @@ use crate::bus::{Bus, SharedBus, Wire, wake};
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::Duration;
 use tieline_access::{Identity, Reach, Refused, SessionKey, Verb};
 use tieline_core::{Filter, Now};
 use tieline_mqtt::{AuthRequest, Binary, ConnectRequest, ReasonCode};
 use tieline_net::Session;
+use tokio::sync::Notify;
 
 /// What came of a check, until the connection is told.
 type Verdict = Rc<RefCell<Option<Result<Identity, Wrong>>>>;
@@ -19,29 +21,48 @@ type Verdict = Rc<RefCell<Option<Result<Identity, Wrong>>>>;
 /// Connections that have not been let in; one more is closed.
 const STRANGERS_MAX: usize = 4096;
 
+/// So many of them are as many as can be seen to at once: the next is let come when one is in or has gone, or after a moment.
+const CROWD: usize = 256;
+const MOMENT: Duration = Duration::from_millis(10);
+
 /// How many connections have not been let in. They cost little, and anybody can make them.
 #[derive(Clone, Debug, Default)]
-pub struct Strangers(Rc<Cell<usize>>);
+pub struct Strangers(Rc<Here>);
 
 /// One of them.
 #[derive(Debug)]
-pub struct Stranger(Rc<Cell<usize>>);
+pub struct Stranger(Rc<Here>);
+
+#[derive(Debug, Default)]
+struct Here {
+    count: Cell<usize>,
+    /// One is no more.
+    fewer: Notify,
+}
 
 impl Strangers {
     /// A place for one more, while there is room.
     #[must_use]
     pub fn enter(&self) -> Option<Stranger> {
-        let here = self.0.get();
+        let here = self.0.count.get();
         (here < STRANGERS_MAX).then(|| {
-            self.0.set(here + 1);
+            self.0.count.set(here + 1);
             Stranger(Rc::clone(&self.0))
         })
+    }
+
+    /// Waits a moment where there is a crowd, unless it gets smaller: whoever comes next can wait with the kernel.
+    pub async fn room(&self) {
+        if self.0.count.get() >= CROWD {
+            let _ = tokio::time::timeout(MOMENT, self.0.fewer.notified()).await;
+        }
     }
 }
 
 impl Drop for Stranger {
     fn drop(&mut self) {
-        self.0.set(self.0.get().saturating_sub(1));
+        self.0.count.set(self.0.count.get().saturating_sub(1));
+        self.0.fewer.notify_one();
     }
 }
 
@@ -430,5 +451,26 @@ mod tests {
         assert_eq!(here.len(), STRANGERS_MAX);
         here.pop();
         assert!(strangers.enter().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn in_a_crowd_each_waits_for_another_or_a_moment() {
+        let strangers = Strangers::default();
+        let began = tokio::time::Instant::now();
+        let mut here = Vec::new();
+        for _ in 0..CROWD {
+            strangers.room().await;
+            here.extend(strangers.enter());
+        }
+        assert_eq!(began.elapsed(), Duration::ZERO, "no crowd yet");
+        let leaves = async {
+            tokio::time::sleep(MOMENT / 2).await;
+            here.pop();
+        };
+        tokio::join!(strangers.room(), leaves);
+        assert_eq!(began.elapsed(), MOMENT / 2, "one has gone");
+        here.extend(strangers.enter());
+        strangers.room().await;
+        assert!(began.elapsed() >= MOMENT * 3 / 2, "nobody goes");
     }
 }

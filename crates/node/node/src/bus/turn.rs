@@ -14,7 +14,7 @@ const INPUTS_A_TURN: usize = 64;
 /// How often live feeds are sent what changed.
 const FEED_EVERY: Duration = Duration::from_millis(100);
 /// How long last values are sent in a turn; whoever is being sent some is sent what its socket takes.
-const SNAPSHOTS_A_TURN: Duration = Duration::from_millis(1);
+const SNAPSHOTS_A_TURN: Duration = Duration::from_micros(500);
 /// How soon a snapshot goes on that waits for a slow client.
 const SNAPSHOT_EVERY: Duration = Duration::from_millis(10);
 
