@@ -111,21 +111,20 @@ impl<F: Future> Future for Newcomer<'_, F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        if *this.count >= STEPS {
-            let polled = this.steps.poll(cx);
-            if this.porch.regroups.take() {
-                *this.count = 0;
-            }
-            return polled;
-        }
-        if this.porch.left.get().is_zero() {
+        let is_newcomer = *this.count < STEPS;
+        if is_newcomer && this.porch.left.get().is_zero() {
             this.porch.wait(this.is_listed.get_or_insert_default(), cx.waker());
             return Poll::Pending;
         }
-        *this.count += 1;
-        let began = this.porch.shard.now().mono;
-        let polled = this.steps.poll(cx);
-        this.porch.spend(this.porch.shard.now().mono.since(began));
+        let polled = if is_newcomer {
+            *this.count += 1;
+            let began = this.porch.shard.now().mono;
+            let polled = this.steps.poll(cx);
+            this.porch.spend(this.porch.shard.now().mono.since(began));
+            polled
+        } else {
+            this.steps.poll(cx)
+        };
         if this.porch.regroups.take() {
             *this.count = 0;
         }
