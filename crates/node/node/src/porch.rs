@@ -5,7 +5,7 @@
 //! their turn after [`SHARE`] of it.
 //!
 //! ```text
-//! newcomer polled ── share left ──▶ works ──▶ wakes the next one
+//! newcomer polled ── share left ──▶ works, or ends ──▶ calls the next one
 //!        └────────── none left ───▶ waits ◀── the bus's turn: a share again
 //! ```
 
@@ -29,21 +29,26 @@ const STEPS: u32 = 32;
 #[derive(Debug)]
 pub struct Porch {
     left: Cell<Duration>,
-    waiting: RefCell<VecDeque<Waiting>>,
+    waiting: RefCell<VecDeque<(Rc<Cell<Place>>, Waker)>>,
     /// Whether the task that is polled has asked to be a newcomer.
     regroups: Cell<bool>,
     shard: Rc<Shard>,
     work: Rc<Notify>,
 }
 
-#[derive(Debug)]
-struct Waiting {
-    is_listed: Rc<Cell<bool>>,
-    waker: Waker,
+/// Where a newcomer stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    #[default]
+    Comes,
+    Waits,
+    /// It was woken, and calls the next one when it has worked.
+    IsCalled,
+    Gone,
 }
 
 impl Porch {
-    /// One that wakes the bus by `work` where newcomers wait.
+    /// One that wakes the bus by `work` where newcomers wait and the share is spent.
     #[must_use]
     pub fn new(shard: &Rc<Shard>, work: &Rc<Notify>) -> Self {
         let (shard, work) = (Rc::clone(shard), Rc::clone(work));
@@ -53,16 +58,12 @@ impl Porch {
     /// The bus has had its turn.
     pub fn open(&self) {
         self.left.set(SHARE);
-        self.wake_next();
-        if !self.waiting.borrow().is_empty() {
-            // Whoever was woken may have gone.
-            self.work.notify_one();
-        }
+        self.call_next();
     }
 
     /// What a newcomer does, step by step.
     pub const fn lead<F: Future>(&self, steps: F) -> Newcomer<'_, F> {
-        Newcomer { steps, porch: self, count: 0, is_listed: None }
+        Newcomer { steps, porch: self, count: 0, place: None }
     }
 
     /// The task that is polled is a newcomer from its next step on.
@@ -70,18 +71,19 @@ impl Porch {
         self.regroups.set(true);
     }
 
-    fn wake_next(&self) {
-        let next = self.waiting.borrow_mut().pop_front();
-        if let Some(Waiting { is_listed, waker }) = next {
-            is_listed.set(false);
-            waker.wake();
+    fn call_next(&self) {
+        loop {
+            let Some((place, waker)) = self.waiting.borrow_mut().pop_front() else { return };
+            if place.get() == Place::Waits {
+                place.set(Place::IsCalled);
+                return waker.wake();
+            }
         }
     }
 
-    fn wait(&self, is_listed: &Rc<Cell<bool>>, waker: &Waker) {
-        if !is_listed.replace(true) {
-            let (is_listed, waker) = (Rc::clone(is_listed), waker.clone());
-            self.waiting.borrow_mut().push_back(Waiting { is_listed, waker });
+    fn wait(&self, place: &Rc<Cell<Place>>, waker: &Waker) {
+        if place.replace(Place::Waits) != Place::Waits {
+            self.waiting.borrow_mut().push_back((Rc::clone(place), waker.clone()));
         }
         self.work.notify_one();
     }
@@ -89,7 +91,9 @@ impl Porch {
     fn spend(&self, took: Duration) {
         self.left.set(self.left.get().saturating_sub(took));
         if !self.left.get().is_zero() {
-            self.wake_next();
+            self.call_next();
+        } else if !self.waiting.borrow().is_empty() {
+            self.work.notify_one();
         }
     }
 }
@@ -102,7 +106,17 @@ pin_project! {
         steps: F,
         porch: &'a Porch,
         count: u32,
-        is_listed: Option<Rc<Cell<bool>>>,
+        place: Option<Rc<Cell<Place>>>,
+    }
+
+    impl<F> PinnedDrop for Newcomer<'_, F> {
+        fn drop(this: Pin<&mut Self>) {
+            let this = this.project();
+            let was = this.place.as_ref().map(|place| place.replace(Place::Gone));
+            if was == Some(Place::IsCalled) {
+                this.porch.call_next();
+            }
+        }
     }
 }
 
@@ -113,11 +127,14 @@ impl<F: Future> Future for Newcomer<'_, F> {
         let this = self.project();
         let is_newcomer = *this.count < STEPS;
         if is_newcomer && this.porch.left.get().is_zero() {
-            this.porch.wait(this.is_listed.get_or_insert_default(), cx.waker());
+            this.porch.wait(this.place.get_or_insert_default(), cx.waker());
             return Poll::Pending;
         }
         let polled = if is_newcomer {
             *this.count += 1;
+            if let Some(place) = this.place {
+                place.set(Place::Comes);
+            }
             let began = this.porch.shard.now().mono;
             let polled = this.steps.poll(cx);
             this.porch.spend(this.porch.shard.now().mono.since(began));
@@ -238,5 +255,22 @@ mod tests {
             turns
         });
         assert!(counts.await <= 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_goes_when_it_is_called_calls_the_next() {
+        let tasks = tokio::task::LocalSet::new();
+        let stays = tasks.run_until(async {
+            let porch = porch(&Rc::default());
+            porch.spend(SHARE);
+            let (gone, stays) = (come(&porch, std::future::pending()), come(&porch, std::future::ready(())));
+            tokio::task::yield_now().await;
+            porch.open();
+            gone.abort();
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+            stays.is_finished()
+        });
+        assert!(stays.await);
     }
 }

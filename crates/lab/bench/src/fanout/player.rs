@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// How long a part may take to come as far as it should.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// The niceness of those that have the processor last.
+const NICE_LAST: i32 = 19;
 
 /// A part that was started. Dropped, it is ended.
 pub struct Player {
@@ -50,6 +52,13 @@ impl Player {
     /// The process that it runs in.
     pub const fn process(&self) -> u32 {
         self.process
+    }
+
+    /// Lets all others have the processor first: it plays what would be on other machines.
+    pub fn stand_back(&self) -> Result<()> {
+        let Some(child) = &self.child else { return Ok(()) };
+        let process = rustix::process::Pid::from_child(child);
+        rustix::process::setpriority_process(Some(process), NICE_LAST).context("the priority of a part")
     }
 
     /// Tells it a line.

@@ -1,10 +1,12 @@
 //! Many subscribers that lose their connections at one moment and come back at once, while others go on.
 //!
 //! The time is from that moment until the last of them has its subscriptions again. What the others felt is the p99 of
-//! their values that were due in that time beside the p99 of those that were due before.
+//! their values that were due in that time beside the p99 of those that were due before. Those that come back would be
+//! other machines: here they have the processor after the server and the others.
 
 use super::listen::{ListenRole, Window, play_connected};
 use super::plan::Plan;
+use super::player::Player;
 use super::publish::{Publisher, now_us};
 use super::servers::{Kind, Purpose, Server};
 use super::speech::{Speech, next_packet};
@@ -175,6 +177,7 @@ fn storm(transport: Transport, plan: Plan, returning: usize, options: &Options) 
     let mut guests = [start(options, &Role::Return(ReturnRole { listen: role(plan.subscribers, returning) }))?];
     guests.iter().try_for_each(|guest| guest.expect("connected"))?;
     subscribe(&mut guests)?;
+    guests.iter().try_for_each(Player::stand_back)?;
     let before_us = u64::try_from(options.span.as_micros())?;
     let from_us = now_us() + LEAD_US;
     let (start_us, storm_us) = (from_us - LEAD_US / 2, from_us + before_us);
