@@ -28,6 +28,7 @@
 //! | 13 | a QoS 2 message of the session's client is taken | number, packet identifier |
 //! | 14 | the client has forgotten it | number, packet identifier |
 //! | 15 | as 13, and history has it, or is to have it, with this time | number, packet identifier, time |
+//! | 16 | as 8, and the session is to be given the last values that the subscription selects | as 8 |
 //!
 //! `version` is 1. Numbers are varints of base 128, low group first. Texts and octets have their length before them. `?`
 //! is an octet, 0 or 1, and with 1 the field. Times are microseconds since 1970, as 8 octets, low octet first. A message
@@ -71,6 +72,8 @@ pub enum Record {
         options: u8,
         /// The properties of SUBSCRIBE.
         properties: Bytes,
+        /// Whether the session is still to be given the last values that it selects.
+        due: bool,
     },
     /// A session has it no longer.
     Unsubscribed {
@@ -273,8 +276,8 @@ impl Record {
                 push_session(session, out);
             }
             Self::Ended(session) => push_numbers(7, &[*session], out),
-            Self::Subscribed { session, filter, options, properties } => {
-                push_numbers(8, &[*session], out);
+            Self::Subscribed { session, filter, options, properties, due } => {
+                push_numbers(if *due { 16 } else { 8 }, &[*session], out);
                 push_octets(filter.as_bytes(), out);
                 out.push(*options);
                 push_octets(properties, out);
@@ -312,11 +315,12 @@ impl Record {
             5 => Self::Cleared(topic(cursor)?),
             6 => Self::Session(session(cursor)?),
             7 => Self::Ended(varint(cursor)?),
-            8 => Self::Subscribed {
+            tag @ (8 | 16) => Self::Subscribed {
                 session: varint(cursor)?,
                 filter: text(cursor)?.into(),
                 options: cursor.u8()?,
                 properties: octets(cursor)?,
+                due: tag == 16,
             },
             9 => Self::Unsubscribed { session: varint(cursor)?, filter: text(cursor)?.into() },
             10 => owed(cursor)?,

@@ -19,6 +19,8 @@ pub struct Subscription {
     pub options: u8,
     /// The properties of SUBSCRIBE.
     pub properties: Bytes,
+    /// Whether the session is still to be given the last values that it selects.
+    pub due: bool,
 }
 
 /// A message that a session is owed.
@@ -139,8 +141,8 @@ impl Kept {
     pub fn handle_change(&mut self, record: Record) {
         match record {
             Record::Session(session) => self.session = Some(session),
-            Record::Subscribed { filter, options, properties, .. } => {
-                self.subscriptions.insert(filter, Subscription { options, properties });
+            Record::Subscribed { filter, options, properties, due, .. } => {
+                self.subscriptions.insert(filter, Subscription { options, properties, due });
             }
             Record::Unsubscribed { filter, .. } => drop(self.subscriptions.remove(&filter)),
             Record::Owed { serial, packet_id, qos, retain, subscription_ids, message, .. } => {
@@ -165,15 +167,22 @@ impl Kept {
 
     /// All of a session, as the changes that make it.
     pub fn records(&self, session: u64) -> impl Iterator<Item = Record> + '_ {
-        let subscriptions = self.subscriptions.iter().map(move |(filter, subscription)| {
-            let Subscription { options, properties } = subscription.clone();
-            Record::Subscribed { session, filter: filter.clone(), options, properties }
-        });
+        let subscriptions = self.subscriptions.iter();
+        let subscriptions = subscriptions.map(move |(filter, subscription)| subscription.record(session, filter));
         let held = self.held.iter();
         let held =
             held.map(move |(packet_id, sample)| Record::Held { session, packet_id: *packet_id, sample: *sample });
         let owed = self.owed.iter().flat_map(move |(serial, owed)| owed.records(session, *serial));
         self.session.iter().cloned().map(Record::Session).chain(subscriptions).chain(held).chain(owed)
+    }
+}
+
+impl Subscription {
+    /// As a change that makes it.
+    #[must_use]
+    pub fn record(&self, session: u64, filter: &str) -> Record {
+        let Self { options, properties, due } = self.clone();
+        Record::Subscribed { session, filter: filter.into(), options, properties, due }
     }
 }
 

@@ -56,6 +56,12 @@ impl Snapshot {
         self.filter.matches(topic) && self.selector.as_ref().is_none_or(|selector| selector.matches(topic))
     }
 
+    /// What it walks over, but for a selector.
+    #[must_use]
+    pub const fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
     /// Whether the walk is over.
     #[must_use]
     pub const fn is_done(&self) -> bool {

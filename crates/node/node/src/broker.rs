@@ -269,7 +269,8 @@ impl ClientOwner {
             };
             reasons.push(match made {
                 Ok(snapshot) => {
-                    bus.keep_subscription(now, seat.key, of, asked, &request.properties);
+                    let due = snapshot && options.qos > Qos::AtMostOnce;
+                    bus.keep_subscription(now, seat.key, of, (asked, &request.properties), due);
                     has_deltas |= deltas;
                     if snapshot || deltas {
                         let anew = deltas.then_some(if snapshot { Anew::Sent } else { Anew::Later });

@@ -51,9 +51,11 @@ fn any_change() -> impl Strategy<Value = Record> {
         any_message().prop_map(|message| Record::Cleared(message.topic)),
         any_session().prop_map(Record::Session),
         session().prop_map(Record::Ended),
-        (session(), filter(), any::<u8>(), options).prop_map(|(session, filter, options, properties)| {
-            Record::Subscribed { session, filter, options, properties }
-        }),
+        (session(), filter(), any::<u8>(), options, any::<bool>()).prop_map(
+            |(session, filter, options, properties, due)| {
+                Record::Subscribed { session, filter, options, properties, due }
+            }
+        ),
         (session(), filter()).prop_map(|(session, filter)| Record::Unsubscribed { session, filter }),
         (owed, any_message()).prop_map(|((session, serial, packet_id, qos, retain, subscription_ids), message)| {
             Record::Owed { session, serial, packet_id, qos, retain, subscription_ids, message }

@@ -11,7 +11,7 @@ use super::wire::Wire;
 use crate::access::Badge;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tieline_core::{Now, Topic};
+use tieline_core::{Filter, Now, Topic};
 use tieline_ledger::Kept;
 use tieline_mqtt::{Delivery, Message, PacketId, Property, Qos, ReasonCode, SubscriptionId, Text, Version};
 use tieline_net::Session;
@@ -112,8 +112,7 @@ impl Client {
         id: Option<SubscriptionId>,
         (deltas, last): (Option<Anew>, Option<Last>),
     ) {
-        let ids = id.into_iter().collect();
-        self.snapshots.push_back(Catchup { walk, qos, ids, deltas, last, within: None });
+        self.snapshots.push_back(Catchup { deltas, ..Catchup::new(walk, qos, id, last) });
     }
 
     /// Whether last values wait to be sent.
@@ -122,13 +121,14 @@ impl Client {
         !self.snapshots.is_empty()
     }
 
-    /// Queues last values as far as the client keeps up.
-    pub fn send_snapshots(&mut self, key: usize, source: &mut Source<'_>, series: &Series) {
+    /// Queues last values as far as the client keeps up. Returns the filters of subscriptions that have got all of theirs.
+    pub fn send_snapshots(&mut self, key: usize, source: &mut Source<'_>, series: &Series) -> Vec<Filter> {
+        let mut done = Vec::new();
         while let Some(catchup) = self.snapshots.front_mut() {
             let (octets, (pending, in_flight)) = self.session.look(|wire| (wire.waiting_octets(), wire.mqtt.backlog()));
             let is_corked = self.session.look(Wire::is_corked);
             if is_corked || octets > RESUME_OCTETS || pending + in_flight > RESUME_MESSAGES {
-                return;
+                return done;
             }
             if catchup.deltas.is_some() {
                 self.begin_anew(key, source);
@@ -140,7 +140,7 @@ impl Client {
                 None => catchup.values(source, badge),
             };
             if catchup.walk.is_done() && catchup.within.is_none() {
-                self.snapshots.pop_front();
+                done.extend(self.snapshots.pop_front().map(|catchup| catchup.filter().clone()));
             }
             self.session.send(|wire, _| {
                 for delivery in deliveries {
@@ -155,6 +155,7 @@ impl Client {
         }
         // Most subscriptions are made at once, and then no more.
         self.snapshots = VecDeque::new();
+        done
     }
 
     /// Lets some topics of the first snapshot begin anew that come as deltas.
@@ -272,6 +273,16 @@ impl Bus {
 }
 
 impl Catchup {
+    /// From the first on.
+    pub(super) fn new(walk: Snapshot, qos: Qos, id: Option<SubscriptionId>, last: Option<Last>) -> Self {
+        Self { walk, qos, ids: id.into_iter().collect(), deltas: None, last, within: None }
+    }
+
+    /// The subscription's filter.
+    pub(super) const fn filter(&self) -> &Filter {
+        self.walk.filter()
+    }
+
     /// Whether the topic is to begin anew.
     pub(super) fn renews(&self, topic: &Topic) -> bool {
         self.deltas.is_some() && self.walk.awaits(topic)

@@ -7,7 +7,7 @@ use super::sessions::LastWill;
 use super::state::{Bus, Subscriber};
 use super::wire::Wire;
 use crate::history::Receipt;
-use crate::ledger::{BATCH_OCTETS, LedgerBook, LedgerStatus, MESSAGE_OCTETS_MAX, News, Promise, Walk};
+use crate::ledger::{BATCH_OCTETS, LedgerBook, LedgerStatus, MESSAGE_OCTETS_MAX, News, Promise};
 use crate::why;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,13 +15,8 @@ use tieline_core::{Body, Filter, Instant, Now, Timestamp, Topic};
 use tieline_ledger::{Kept, Record, Value};
 use tieline_mqtt::{Message, Note, PacketId, Properties, Qos, SharedFilter, SubscriptionOptions, Text};
 use tieline_net::Session;
-use tieline_topics::{Snapshot, TopicId};
+use tieline_topics::TopicId;
 use tokio::sync::Notify;
-
-/// Topics of a walk that are looked at at a time.
-const CHUNK: usize = 256;
-/// Octets of a walk in a batch.
-const WALK_OCTETS: usize = 1 << 20;
 
 /// The ledger, and the sessions that have something for it.
 #[derive(Debug)]
@@ -189,18 +184,34 @@ impl Bus {
         }
     }
 
-    /// A client has subscribed.
+    /// A client has subscribed; `due` where it is to be given last values that are not to be lost.
     pub fn keep_subscription(
         &mut self,
         now: Now,
         key: usize,
         SharedFilter { share, filter }: &SharedFilter,
-        options: &SubscriptionOptions,
-        properties: &Properties,
+        (options, properties): (&SubscriptionOptions, &Properties),
+        due: bool,
     ) {
         let (options, properties) = (options.bits(), properties.octets());
         let filter = filter_text(share.as_ref(), filter);
-        self.write_of(now, key, |session| Record::Subscribed { session, filter, options, properties });
+        self.write_of(now, key, |session| Record::Subscribed { session, filter, options, properties, due });
+    }
+
+    /// All last values of a client's subscription are messages that its session is owed.
+    pub(super) fn keep_caught_up(&mut self, now: Now, key: usize, filter: &Filter) {
+        self.take_notes(now, key);
+        let Self { subscribers, ledger: Ledger { book, .. }, .. } = self;
+        let Some(Subscriber::Client(client)) = subscribers.get_mut(key) else { return };
+        // It may have subscribed again meanwhile.
+        if client.snapshots.iter().any(|catchup| catchup.filter() == filter) {
+            return;
+        }
+        let (Some(kept), number) = (client.kept.as_mut(), client.number) else { return };
+        if let Some(subscription) = kept.subscriptions.get_mut(&**filter).filter(|subscription| subscription.due) {
+            subscription.due = false;
+            book.write(now, &subscription.record(number, filter));
+        }
     }
 
     /// A client has ended a subscription.
@@ -411,48 +422,6 @@ impl Bus {
         Some(Value { message, qos: manner.qos.bits() })
     }
 
-    fn begin_walk(&mut self, now: Now) {
-        let Ok(all) = Filter::new("#") else { return };
-        let is_kept = |subscriber: &Subscriber| match subscriber {
-            Subscriber::Client(client) => client.kept.is_some(),
-            Subscriber::Away(away) => away.kept.is_some(),
-            Subscriber::Group(_) | Subscriber::Feed(_) => false,
-        };
-        let sessions = self.subscribers.iter().filter(|(_, subscriber)| is_kept(subscriber)).map(|(key, _)| key);
-        let walk = Walk { sessions: sessions.collect(), values: Snapshot::new(all), octets: 0 };
-        self.ledger.book.begin_walk(now, walk);
-    }
-
-    /// Says some of the state anew, where a walk is under way.
-    fn walk(&mut self, now: Now) {
-        let Some(mut walk) = self.ledger.book.take_walk() else { return };
-        let end = self.ledger.book.batch_octets() + WALK_OCTETS;
-        while self.ledger.book.batch_octets() < end {
-            let before = self.ledger.book.batch_octets();
-            if let Some(key) = walk.sessions.pop() {
-                self.say_session(now, key);
-            } else if !walk.values.is_done() {
-                let topics: Vec<TopicId> = self.tree.next(&mut walk.values, CHUNK).iter().map(|view| view.id).collect();
-                for value in topics.iter().filter_map(|topic| self.value_of(now, *topic)).collect::<Vec<_>>() {
-                    self.ledger.book.write(now, &Record::Value(value));
-                }
-            } else {
-                return self.ledger.book.end_walk(now, &walk);
-            }
-            // A batch that is closed meanwhile ends this stretch.
-            let Some(said) = self.ledger.book.batch_octets().checked_sub(before) else { break };
-            walk.octets += said as u64;
-        }
-        self.ledger.book.put_walk(walk);
-    }
-
-    fn say_session(&mut self, now: Now, key: usize) {
-        let Self { subscribers, ledger: Ledger { book, .. }, .. } = self;
-        if let Some((Some(kept), number)) = subscribers.get_mut(key).and_then(part_of) {
-            kept.records(number).for_each(|record| book.write(now, &record));
-        }
-    }
-
     /// The bus ends: all that it knows goes to the ledger's thread.
     fn finish_ledger(&mut self) {
         if !self.ledger.book.is_on() {
@@ -485,7 +454,7 @@ fn write(book: &mut LedgerBook, now: Now, kept: Option<&mut Box<Kept>>, record: 
     }
 }
 
-fn part_of(subscriber: &mut Subscriber) -> Option<Part<'_>> {
+pub(super) fn part_of(subscriber: &mut Subscriber) -> Option<Part<'_>> {
     match subscriber {
         Subscriber::Client(client) => Some((client.kept.as_mut(), client.number)),
         Subscriber::Away(away) => Some((away.kept.as_mut(), away.number)),

@@ -40,6 +40,7 @@ mod system_topics;
 mod turn;
 mod view;
 mod views;
+mod walk;
 mod watchers;
 mod wire;
 

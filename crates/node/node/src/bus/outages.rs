@@ -180,7 +180,7 @@ impl World {
             let session = Session { number, client, user: None, expiry_s: 3600, away_since, will: None };
             Record::Session(session).emit(&mut octets);
             let (filter, properties) = (filter.to_owned(), bytes::Bytes::new());
-            Record::Subscribed { session: number, filter, options: 2, properties }.emit(&mut octets);
+            Record::Subscribed { session: number, filter, options: 2, properties, due: false }.emit(&mut octets);
         }
         journal.append(&octets).unwrap();
         journal.sync().unwrap();

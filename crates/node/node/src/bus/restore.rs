@@ -1,5 +1,6 @@
 //! What was owed when the node last ran: last values, and sessions whose clients have not come back yet.
 
+use super::client::Catchup;
 use super::sessions::{Away, LastWill};
 use super::state::{Bus, Subscriber};
 use crate::access::{Badge, Guard};
@@ -14,6 +15,7 @@ use tieline_ledger::{Image, Kept, Owed, Record, Session, Subscription, Value};
 use tieline_mqtt::{
     Delivery, Message, PacketId, Properties, Property, Qos, SessionState, SubscriptionId, SubscriptionOptions, Text,
 };
+use tieline_topics::Snapshot;
 
 /// The default of what a message is worth that was kept.
 const QOS: Qos = Qos::AtLeastOnce;
@@ -116,6 +118,7 @@ impl Bus {
         let properties = Properties::of_subscribe(subscription.properties).ok()?;
         let options = SubscriptionOptions::from_bits(subscription.options).ok()?;
         let (wish, selector) = (wishes::read(&properties).ok()?, wishes::selector(&properties).ok()?);
+        let last = wishes::last(&properties).ok()?;
         let (share, filter) = match text.strip_prefix("$share/").and_then(|rest| rest.split_once('/')) {
             Some((share, filter)) => (Some(Text::new(share).ok()?), filter),
             None => (None, text),
@@ -127,10 +130,16 @@ impl Bus {
         let wish = if has_deltas { wish.deltas() } else { wish };
         let options = SubscriptionOptions { qos, ..options };
         let wanted = options_of(&options, properties.subscription_id().map(SubscriptionId::number), wish);
-        match share {
-            Some(share) => self.share(key, &share, &filter, wanted).map(drop).ok(),
-            None => self.subscribe_narrowed(key, &filter, selector.as_ref(), wanted).map(drop).ok(),
-        }
+        let Some(share) = share else {
+            self.subscribe_narrowed(key, &filter, selector.as_ref(), wanted).ok()?;
+            if let (true, Some(Subscriber::Away(away))) = (subscription.due, self.subscribers.get_mut(key)) {
+                // Some of them its client may have: it gets them twice.
+                let walk = Snapshot::new(filter).narrowed(selector);
+                away.snapshots.push_back(Catchup::new(walk, qos, properties.subscription_id(), last));
+            }
+            return Some(());
+        };
+        self.share(key, &share, &filter, wanted).map(drop).ok()
     }
 }
 

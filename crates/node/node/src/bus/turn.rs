@@ -6,7 +6,7 @@ use super::state::{Bus, SharedBus, Subscriber};
 use crate::access::Guard;
 use std::rc::Rc;
 use std::time::Duration;
-use tieline_core::{Instant, Now};
+use tieline_core::{Filter, Instant, Now};
 use tieline_net::Shard;
 
 /// Inputs applied before anything is sent.
@@ -96,13 +96,22 @@ impl Bus {
 
     /// Sends last values to those who wait for some, for as long as one turn may take.
     fn send_snapshots(&mut self, now: Now) {
+        let mut caught_up = Vec::new();
+        self.send_some_snapshots(now, |key, filter| caught_up.push((key, filter)));
+        caught_up.into_iter().for_each(|(key, filter)| self.keep_caught_up(now, key, &filter));
+    }
+
+    fn send_some_snapshots(&mut self, now: Now, mut caught_up: impl FnMut(usize, Filter)) {
         let Self { shard, subscribers, tree, behind, retained, deltas, declared, .. } = self;
         let began = shard.now().mono;
         let mut source = Source { now, tree, retained, deltas };
         for _ in 0..behind.len() {
             let Some(key) = behind.pop_front() else { return };
             if let Some(Subscriber::Client(client)) = subscribers.get_mut(key) {
-                client.send_snapshots(key, &mut source, declared.series());
+                let done = client.send_snapshots(key, &mut source, declared.series());
+                if client.kept.is_some() {
+                    done.into_iter().for_each(|filter| caught_up(key, filter));
+                }
                 client.listed = client.is_behind();
                 if client.listed {
                     behind.push_back(key);

@@ -116,6 +116,33 @@ fn last_values_are_back() {
     assert_eq!(reader.payloads(), [""; 0]);
 }
 
+/// Its client is not asked again: what a new subscription selects is owed until the session has it.
+#[test]
+fn last_values_of_a_new_subscription_are_owed_over_a_restart() {
+    // More than wait for a client at a time.
+    const COUNT: usize = 700;
+    let server = Server::start();
+    let mut writer = server.client("writer");
+    (0..COUNT).for_each(|number| writer.publish(&format!("v/{number}"), "1", ONCE, true));
+    let mut peer = comes(&server, keep("c", 100), false);
+    peer.subscribe(&[("v/#", at(ONCE))]);
+    peer.take();
+    peer.vanish();
+    let server = server.restart();
+    let mut peer = comes(&server, keep("c", 100), true);
+    let mut found = std::collections::BTreeSet::new();
+    while found.len() < COUNT {
+        let message = peer.take();
+        assert!(message.retain);
+        found.insert(message.topic.to_string());
+    }
+    peer.flush();
+    peer.vanish();
+    // It has them all, and is told nothing again.
+    let server = server.restart();
+    assert_eq!(comes(&server, keep("c", 100), true).payloads(), [""; 0]);
+}
+
 /// Whoever asks much at once waits for the disk, and is not ended.
 #[test]
 fn thousands_of_subscriptions_at_once_are_answered() {

@@ -1,0 +1,57 @@
+//! Says all that is kept over restarts anew while changes go on, so that what is older can be let go.
+
+use super::kept::{Ledger, part_of};
+use super::state::{Bus, Subscriber};
+use crate::ledger::Walk;
+use tieline_core::{Filter, Now};
+use tieline_ledger::Record;
+use tieline_topics::{Snapshot, TopicId};
+
+/// Topics that are looked at at a time.
+const CHUNK: usize = 256;
+/// Octets of a batch.
+const WALK_OCTETS: usize = 1 << 20;
+
+impl Bus {
+    pub(super) fn begin_walk(&mut self, now: Now) {
+        let Ok(all) = Filter::new("#") else { return };
+        let is_kept = |subscriber: &Subscriber| match subscriber {
+            Subscriber::Client(client) => client.kept.is_some(),
+            Subscriber::Away(away) => away.kept.is_some(),
+            Subscriber::Group(_) | Subscriber::Feed(_) => false,
+        };
+        let sessions = self.subscribers.iter().filter(|(_, subscriber)| is_kept(subscriber)).map(|(key, _)| key);
+        let walk = Walk { sessions: sessions.collect(), values: Snapshot::new(all), octets: 0 };
+        self.ledger.book.begin_walk(now, walk);
+    }
+
+    /// Says some of the state anew, where a walk is under way.
+    pub(super) fn walk(&mut self, now: Now) {
+        let Some(mut walk) = self.ledger.book.take_walk() else { return };
+        let end = self.ledger.book.batch_octets() + WALK_OCTETS;
+        while self.ledger.book.batch_octets() < end {
+            let before = self.ledger.book.batch_octets();
+            if let Some(key) = walk.sessions.pop() {
+                self.say_session(now, key);
+            } else if !walk.values.is_done() {
+                let topics: Vec<TopicId> = self.tree.next(&mut walk.values, CHUNK).iter().map(|view| view.id).collect();
+                for value in topics.iter().filter_map(|topic| self.value_of(now, *topic)).collect::<Vec<_>>() {
+                    self.ledger.book.write(now, &Record::Value(value));
+                }
+            } else {
+                return self.ledger.book.end_walk(now, &walk);
+            }
+            // A batch that is closed meanwhile ends this stretch.
+            let Some(said) = self.ledger.book.batch_octets().checked_sub(before) else { break };
+            walk.octets += said as u64;
+        }
+        self.ledger.book.put_walk(walk);
+    }
+
+    fn say_session(&mut self, now: Now, key: usize) {
+        let Self { subscribers, ledger: Ledger { book, .. }, .. } = self;
+        if let Some((Some(kept), number)) = subscribers.get_mut(key).and_then(part_of) {
+            kept.records(number).for_each(|record| book.write(now, &record));
+        }
+    }
+}
