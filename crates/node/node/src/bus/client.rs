@@ -20,7 +20,7 @@ use tieline_topics::{Event, Last, Series, Snapshot, TopicId, View};
 /// Topics of a snapshot that are queued at a time.
 const CHUNK: usize = 256;
 /// A snapshot goes on once fewer octets than this wait for the socket, and fewer messages than half of a queue.
-const RESUME_OCTETS: usize = 64 * 1024;
+const RESUME_OCTETS: usize = 16 * 1024;
 const RESUME_MESSAGES: usize = 256;
 /// The user properties that say which event a message is, and when the node got it.
 const SEQ: &str = "tieline-seq";

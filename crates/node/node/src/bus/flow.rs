@@ -16,7 +16,7 @@ use tieline_mqtt::{Aside, Delivery, Message, Property, SubscriptionId, Text};
 use tieline_topics::{Applied, Arrears, Change, Lane, Match, Slow, TopicId, Tree};
 
 /// Octets that are made at a time: as many as one write may hold.
-const BURST_OCTETS: usize = 64 * 1024;
+const BURST_OCTETS: usize = 16 * 1024;
 /// Topics with a gap that the client was not told of yet; one that has more is ended.
 const GAPS_MAX: usize = 4096;
 /// What a kept message costs besides its octets.
