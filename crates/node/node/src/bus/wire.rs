@@ -345,62 +345,56 @@ mod tests {
         assert_eq!(answer[0], 0x20);
     }
 
-    fn session() -> Session<Wire> {
+    /// How a session ends; its client is in, and what it is answered waits.
+    async fn ends_corked(talk: impl AsyncFnOnce(&Session<Wire>, TcpStream)) -> Closed {
+        let (near, mut far) = pair().await;
         let shard = Shard::new(Clock::start(), Arc::new(Counters::default()));
         let mqtt = ServerSession::new(Arc::new(ServerConfig::default()), 1);
-        Session::new(&shard, Wire::new(mqtt, 1 << 20), Limits::default())
+        let session = Session::new(&shard, Wire::new(mqtt, 1 << 20), Limits::default());
+        let mut owner = Open;
+        let talk = async {
+            enter(&mut far).await;
+            session.with(|wire, _| wire.cork());
+            talk(&session, far).await;
+        };
+        tokio::join!(session.run(near, &mut owner), talk).0
     }
 
     /// Its client sends as much as it likes while answers wait for the disk: it is read on when they went out.
     #[test]
     fn a_corked_session_stops_reading_and_goes_on() {
-        run(async {
-            let (near, mut far) = pair().await;
-            let (session, mut owner) = (session(), Open);
-            let talk = async {
-                enter(&mut far).await;
-                session.with(|wire, _| wire.cork());
-                let before = session.traffic().octets_in;
-                far.write_all(&PING.repeat(PINGS)).await.unwrap();
-                while session.traffic().octets_in == before {
-                    tokio::task::yield_now().await;
-                }
-                for _ in 0..100 {
-                    tokio::task::yield_now().await;
-                }
-                assert!(session.is_connected());
-                session.send(|wire, _| wire.uncork());
-                let mut answers = vec![0; PONG.len() * PINGS];
-                far.read_exact(&mut answers).await.unwrap();
-                assert_eq!(answers, PONG.repeat(PINGS));
-                drop(far);
-            };
-            let (why, ()) = tokio::join!(session.run(near, &mut owner), talk);
-            assert_eq!(why, Closed::Peer);
-        });
+        let why = run(ends_corked(async |session, mut far| {
+            let before = session.traffic().octets_in;
+            far.write_all(&PING.repeat(PINGS)).await.unwrap();
+            while session.traffic().octets_in == before {
+                tokio::task::yield_now().await;
+            }
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            assert!(session.is_connected());
+            session.send(|wire, _| wire.uncork());
+            let mut answers = vec![0; PONG.len() * PINGS];
+            far.read_exact(&mut answers).await.unwrap();
+            assert_eq!(answers, PONG.repeat(PINGS));
+        }));
+        assert_eq!(why, Closed::Peer);
     }
 
     /// A client that broke a rule meanwhile is told so behind what waited.
     #[test]
     fn a_corked_session_ends_with_its_last_words() {
-        run(async {
-            let (near, mut far) = pair().await;
-            let (session, mut owner) = (session(), Open);
-            let talk = async {
-                enter(&mut far).await;
-                session.with(|wire, _| wire.cork());
-                far.write_all(&[PING, PONG].concat()).await.unwrap();
-                while session.look(|wire| wire.mqtt.is_open()) {
-                    tokio::task::yield_now().await;
-                }
-                session.send(|wire, _| wire.uncork());
-                let mut answers = Vec::new();
-                far.read_to_end(&mut answers).await.unwrap();
-                let (pong, rest) = answers.split_at(2);
-                assert_eq!((pong, rest[0], rest[2]), (&PONG[..], 0xE0, 0x82));
-            };
-            let (why, ()) = tokio::join!(session.run(near, &mut owner), talk);
-            assert_eq!(why, Closed::Machine);
-        });
+        let why = run(ends_corked(async |session, mut far| {
+            far.write_all(&[PING, PONG].concat()).await.unwrap();
+            while session.look(|wire| wire.mqtt.is_open()) {
+                tokio::task::yield_now().await;
+            }
+            session.send(|wire, _| wire.uncork());
+            let mut answers = Vec::new();
+            far.read_to_end(&mut answers).await.unwrap();
+            let (pong, rest) = answers.split_at(2);
+            assert_eq!((pong, rest[0], rest[2]), (&PONG[..], 0xE0, 0x82));
+        }));
+        assert_eq!(why, Closed::Machine);
     }
 }
