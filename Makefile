@@ -20,15 +20,11 @@ run: $(CONSOLE)
 test: packages $(VENV) $(CONSOLE) sdk/typescript/node_modules/.package-lock.json
 	@bash .ci/test
 
-## bench: the published experiments, each beside a floor measured in the same run
+## bench: every experiment in a shorter form, each beside a floor measured in the same run; below half an hour with the build
 bench: $(CONSOLE)
 	@bash .ci/step "build tieline" cargo build --release --locked -p tieline
 	@bash .ci/peers
-	@export PATH="$$PWD/.work/bin:$$PATH"; for experiment in "dnp3 --experiment all" fanout bus history "seal --concurrency 1,16,64,512 --seconds 1"; do \
-		echo; echo "== tieline bench $$experiment"; $(TIELINE) bench $$experiment; \
-	done
-	@echo; echo "== tieline bench delay"; \
-	if [ "$$(id -u)" = 0 ]; then $(TIELINE) bench delay; else echo "needs root: sudo $(TIELINE) bench delay"; fi
+	@bash .ci/bench $(TIELINE)
 
 # What the tests need of the system. Only what is absent is installed.
 packages:
@@ -48,7 +44,7 @@ sdk/typescript/node_modules/.package-lock.json: sdk/typescript/package.json sdk/
 	@bash .ci/step "TypeScript packages" npm --prefix sdk/typescript ci --no-audit --no-fund
 	@touch $@
 
-CONSOLE_SOURCES := $(wildcard console/*.html console/*.ts) $(shell find console/src console/public -type f 2>/dev/null)
+CONSOLE_SOURCES := $(wildcard console/*.html console/*.ts console/*.mjs) $(shell find console/src console/public -type f 2>/dev/null)
 
 $(CONSOLE): console/node_modules/.package-lock.json $(CONSOLE_SOURCES)
 	@bash .ci/step "console" npm --prefix console run build

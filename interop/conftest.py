@@ -11,6 +11,10 @@ import node as under_test  # noqa: E402
 from processes import Peer  # noqa: E402
 
 
+def pytest_addoption(parser):
+    parser.addoption("--soak", type=float, default=0.0, metavar="MINUTES", help="how long test_soak.py goes on; 0: each fault once")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def binary(request):
     """The binary under test; only the tests of the peers themselves do without."""

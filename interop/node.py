@@ -72,8 +72,10 @@ class Device:
 class Node:
     """A running node on free ports, with its own folder for configuration and data."""
 
-    def __init__(self, folder, *devices, more="", data=None):
-        self.folder, self.devices = Path(folder), devices
+    WORDS = ()
+
+    def __init__(self, folder, *devices, more="", data=None, environment=None):
+        self.folder, self.devices, self.environment = Path(folder), devices, environment or {}
         self.data = Path(data) if data else self.folder / "data"
         self.config = self.folder / "tieline.toml"
         self.config.write_text("\n".join(['[node]\nname = "test"\n', more, *(device.toml() for device in devices)]))
@@ -83,7 +85,8 @@ class Node:
 
     def start(self, http="127.0.0.1:0", mqtt="127.0.0.1:0"):
         addresses = ["--http", http, "--mqtt", mqtt, "--json"]
-        self.process = Lines([BINARY, "run", "--config", self.config, "--data", self.data, *addresses])
+        words = [BINARY, "run", *self.WORDS, "--config", self.config, "--data", self.data, *addresses]
+        self.process = Lines(words, env={**os.environ, **self.environment})
         hello = self.process.first(30)
         self.http, self.mqtt = hello["http"], hello["mqtt"]
         return self

@@ -1,6 +1,7 @@
 """Commands from every door to foreign outstations, and their refusals by name."""
 
 import json
+import signal
 
 import pytest
 from bus import Paho, Sub, publish, request
@@ -64,6 +65,38 @@ def test_refusals_of_the_device_come_back_by_name(running, status, mode):
     assert (answer["status"], answer["reason"]) == ("refused", status), answer
     answer = node.command(topic, True, mode)
     assert (answer["status"], answer["reason"]) == ("refused", status), answer
+
+
+@pytest.mark.parametrize("word, value", [("Close", "latch_on"), ("open", "latch_off"), ("ON", "latch_on"), ("off", "latch_off")])
+def test_words_for_states_work_at_every_door(running, word, value):
+    peer, device, node = running
+    for number, ask in enumerate(
+        [
+            lambda topic: request(node, f"$command/{topic}", word),
+            lambda topic: request(node, f"$command/{topic}", json.dumps({"value": word})),
+            lambda topic: node.command(topic, word),
+            lambda topic: json.loads(tieline("command", topic, word, "--no-confirm", "--json", "--http", node.http).stdout),
+        ]
+    ):
+        answer = ask(device.point("binary-output", number))
+        assert answer["status"] == "success" and answer["expected"] == (value == "latch_on"), answer
+        peer.wait_command(step="operate", type="binary_output", index=number, value=value)
+    answer = node.command(device.point("binary-output", 0), "ajar")
+    assert answer["reason"] == "wrong_type" and '"open" or "close"' in answer["detail"], answer
+
+
+def test_an_answer_that_does_not_come_is_an_unknown_outcome(running):
+    peer, device, node = running
+    topic = device.point("binary-output", 2)
+    peer.process.send_signal(signal.SIGSTOP)
+    try:
+        done = tieline("command", topic, "true", "--mode", "direct", "--http", node.http, check=False)
+    finally:
+        peer.process.send_signal(signal.SIGCONT)
+    reasons = ("outcome unknown: timeout: ", "outcome unknown: away: ")  # whichever the node notices first
+    assert done.returncode == 5 and done.stderr.startswith(reasons), done
+    done = tieline("command", "test/none", "true", "--http", "127.0.0.1:1", check=False)
+    assert done.returncode == 4 and "no answer from" in done.stderr, done
 
 
 def test_refusals_of_the_node_reach_no_device(running):

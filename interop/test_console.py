@@ -1,25 +1,57 @@
-"""The console in Chromium, on the demonstration substation of a node that runs."""
+"""The console in Chromium, on nodes that run: the demonstration substation, many topics, a stopped process, users."""
 
 import os
 import subprocess
 from pathlib import Path
 
+import paho.mqtt.client as mqtt
 import pytest
 from node import BINARY
 from processes import Lines
+from test_access import Client, Guarded
 
 CONSOLE = Path(__file__).parent.parent / "console"
+PICTURES = CONSOLE.parent / ".work" / "screenshots"
+pytestmark = pytest.mark.skipif(not (CONSOLE / "node_modules").is_dir(), reason="the console's packages are not installed")
+DEMO = ["--http", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--json"]
+"""More than the console follows whole."""
+MANY = 21_000
 
 
-@pytest.mark.skipif(not (CONSOLE / "node_modules").is_dir(), reason="the console's packages are not installed")
+def drive(script, said, **settings):
+    """Runs a script of the console's tests to its end."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    environment = {**os.environ, "SCREENSHOTS": str(PICTURES), **settings}
+    command = ["node", f"test/{script}"]
+    done = subprocess.run(command, cwd=CONSOLE, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\n{said()}"
+    print(done.stdout)
+
+
 def test_in_a_browser(tmp_path):
-    words = ["run", "--demo", "--data", tmp_path / "data", "--http", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--json"]
-    pictures = CONSOLE.parent / ".work" / "screenshots"
-    pictures.mkdir(parents=True, exist_ok=True)
-    with Lines([BINARY, *words]) as node:
-        address = node.first(60)["http"]
-        settings = {**os.environ, "TIELINE_URL": f"http://{address}", "SCREENSHOTS": str(pictures)}
-        command = ["node", "test/e2e.mjs"]
-        done = subprocess.run(command, cwd=CONSOLE, env=settings, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\n{node.said()}"
+    with Lines([BINARY, "run", "--demo", "--data", tmp_path / "data", *DEMO]) as node:
+        drive("e2e.mjs", node.said, TIELINE_URL=f"http://{node.first(60)['http']}")
         assert node.process.poll() is None, node.said()
+
+
+def test_a_stopped_process_is_marked_and_counts_are_those_of_the_node(tmp_path):
+    with Lines([BINARY, "run", "--demo", "--data", tmp_path / "data", *DEMO]) as node:
+        first = node.first(60)
+        publisher = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, protocol=mqtt.MQTTv5)
+        host, port = first["mqtt"].split(":")
+        publisher.connect(host, int(port))
+        publisher.loop_start()
+        for i in range(MANY):
+            publisher.publish(f"many/block{i // 100}/p{i}", '{"v":1,"q":"good"}', retain=True)
+        publisher.publish("many/last", "1", qos=1, retain=True).wait_for_publish(60)
+        publisher.disconnect()
+        publisher.loop_stop()
+        drive("stopped.mjs", node.said, TIELINE_URL=f"http://{first['http']}", TIELINE_PID=str(node.process.pid))
+
+
+def test_a_login_leads_back_to_where_one_was(tmp_path):
+    with Guarded(tmp_path) as node:
+        with Client(node, "boss", "password-boss", "boss") as boss:
+            for topic in ["site/pump", "site/secret/x", "other/x"]:
+                assert boss.publish(topic, "5", retain=True) == 0
+        drive("login.mjs", lambda: "", TIELINE_URL=f"http://{node.http}")

@@ -1,94 +1,18 @@
 """Kill -9 under load, again and again: persistent sessions get all that was acknowledged, QoS 2 exactly once; last values are
 those that were acknowledged last; and history has all, QoS 2 exactly once."""
 
-import queue
 import random
 import threading
 from collections import Counter
 
 import paho.mqtt.client as paho
 from bus import Paho
-from paho.mqtt.packettypes import PacketTypes
-from paho.mqtt.properties import Properties
+from persistent import Publisher, Subscriber, come_back, gone, persistent
 from waiting import until
 
 KILLS = 20
 PUBLISHERS = 2
 SUBSCRIBERS = 2
-PACKET_IDENTIFIER_NOT_FOUND = 0x92
-
-
-def persistent(name, node, **callbacks):
-    """A client of 5.0 whose session stays. It does not come back by itself: where paho has to try twice, it forgets what had
-    PUBREC, and publishes it as if it were new (`_messages_reconnect_reset_out`)."""
-    version = paho.CallbackAPIVersion.VERSION2
-    client = paho.Client(version, client_id=name, protocol=paho.MQTTv5, reconnect_on_failure=False)
-    client.max_inflight_messages_set(20)
-    for event, call in callbacks.items():
-        setattr(client, event, call)
-    properties = Properties(PacketTypes.CONNECT)
-    properties.SessionExpiryInterval = 3600
-    client.connect("127.0.0.1", node.mqtt_port, clean_start=False, properties=properties)
-    client.loop_start()
-    until(client.is_connected, f"{name} connects")
-    return client
-
-
-class Publisher:
-    """Counts upwards at QoS 1 and 2 and knows what was acknowledged. What is refused is published again."""
-
-    def __init__(self, number, node):
-        self.number, self.acks = number, queue.Queue()
-        self.next, self.waiting, self.acknowledged, self.refused = 0, {}, {1: set(), 2: set()}, 0
-        self.last = 0  # of the retained value
-        # Called with paho's lock held: what comes is looked at elsewhere.
-        told = lambda client, data, mid, reason, properties: self.acks.put((mid, reason))  # noqa: E731
-        self.client = persistent(f"publisher{number}", node, on_publish=told)
-
-    def collect(self):
-        """Takes the acknowledgements that have come; how many there are by now."""
-        while not self.acks.empty():
-            mid, reason = self.acks.get()
-            qos, value, retain = self.waiting.pop(mid)
-            # A PUBREL that is sent again for what was released before the kill (MQTT 5.0 section 3.7.2.1).
-            if reason.is_failure and reason.value != PACKET_IDENTIFIER_NOT_FOUND:
-                self.refused += 1
-                self.publish(qos, value, retain)
-                continue
-            self.acknowledged[qos].add(value)
-            if retain:
-                self.last = max(self.last, value)
-        return sum(len(values) for values in self.acknowledged.values())
-
-    def publish(self, qos, value, retain):
-        topic = f"value/{self.number}" if retain else f"load/{self.number}/{qos}"
-        self.waiting[self.client.publish(topic, str(value), qos, retain).mid] = (qos, value, retain)
-
-    def push(self, count):
-        for _ in range(count):
-            self.next += 1
-            self.publish(1 + self.next % 2, self.next, self.next % 5 == 0)
-
-    def done(self):
-        self.collect()
-        return not self.waiting
-
-
-class Subscriber:
-    """Counts what comes."""
-
-    def __init__(self, number, node):
-        self.seen = Counter()
-        self.granted = threading.Event()
-        # The session holds the subscription: it is made once.
-        self.client = persistent(
-            f"subscriber{number}", node, on_message=self.on_message, on_subscribe=lambda *_: self.granted.set()
-        )
-        self.client.subscribe("load/#", 2)
-        assert self.granted.wait(15)
-
-    def on_message(self, client, data, message):
-        self.seen[message.topic, int(message.payload)] += 1
 
 
 def test_sessions_and_last_values_outlive_kills(start_node):
@@ -113,13 +37,9 @@ def test_sessions_and_last_values_outlive_kills(start_node):
             target = min(enough, before + 10)
             until(lambda target=target: acknowledged() >= target, lambda: [one.waiting for one in publishers], 60)
         node.process.kill()
-        until(lambda: not any(client.is_connected() for client in clients), lambda: [client.is_connected() for client in clients])
+        gone(clients)
         node.start(mqtt=f"127.0.0.1:{port}")
-        for client in clients:
-            client.loop_stop()
-            client.reconnect()
-            client.loop_start()
-        until(lambda: all(client.is_connected() for client in clients), node.process.said, 30)
+        come_back(clients, node)
     until(lambda: all(one.done() for one in publishers), lambda: [one.waiting for one in publishers], 60)
 
     wanted = {
@@ -174,3 +94,44 @@ def test_sessions_and_last_values_outlive_kills(start_node):
 def drained(reader):
     while not reader.received.empty():
         yield reader.received.get()
+
+
+def test_wills_outlive_kills_and_stops(start_node):
+    """A client without a session that outlives it: its will comes when the node is back, once."""
+    node = start_node()
+    port = node.mqtt_port
+    wills = Counter()
+    granted = threading.Event()
+    watch = persistent(
+        "watch",
+        node,
+        on_message=lambda client, data, message: wills.update([message.topic]),
+        on_subscribe=lambda *_: granted.set(),
+    )
+    watch.subscribe("gone/#", 2)
+    assert granted.wait(15)
+    expected = Counter()
+    for number, end in enumerate([lambda: node.process.kill(), lambda: node.process.stop()] * 2):
+        clients = []
+        for version, protocol in [("311", paho.MQTTv311), ("5", paho.MQTTv5)]:
+            name = f"{version}-{number}"
+            client = paho.Client(
+                paho.CallbackAPIVersion.VERSION2, client_id=name, protocol=protocol, reconnect_on_failure=False
+            )
+            client.will_set(f"gone/{name}", "gone", 2)
+            client.connect("127.0.0.1", port)
+            client.loop_start()
+            until(client.is_connected, f"{name} connects")
+            clients.append(client)
+            expected[f"gone/{name}"] += 1
+        end()
+        until(lambda clients=clients: not any(one.is_connected() for one in [watch, *clients]), "all are cut off")
+        for client in clients:
+            client.loop_stop()
+        watch.loop_stop()
+        node.start(mqtt=f"127.0.0.1:{port}")
+        watch.reconnect()
+        watch.loop_start()
+        until(lambda: wills == expected, lambda: (wills, expected))
+    watch.disconnect()
+    watch.loop_stop()

@@ -1,6 +1,10 @@
 """Our outstation and foreign masters."""
 
+import json
+import socket
+
 import pytest
+from link import frame
 from node import OurOutstation
 from processes import Peer
 from waiting import until
@@ -119,3 +123,34 @@ def test_restart_and_lines_that_are_wrong(tmp_path):
         device.do("restart")
         device.do("quit")
         assert device.process.wait(10) == 0
+
+
+def test_two_masters_of_one_address_have_their_turns(tmp_path):
+    """Each takes the place of the other until the outstation keeps one, says so, and refuses the other for a while."""
+    status = frame(0xC9, 10, 1)
+    with OurOutstation(tmp_path) as device:
+        host, port = device.address.rsplit(":", 1)
+        present = []
+
+        def served():
+            connection = socket.create_connection((host, int(port)), 10)
+            try:
+                connection.sendall(status)
+                answered = connection.recv(64) != b""
+            except ConnectionError:
+                answered = False
+            present.append(connection)
+            return answered
+
+        def events(name):
+            return [line for line in list(device.errors) if json.loads(line)["event"] == name]
+
+        # A master that comes back is served at once, twice within a minute.
+        assert served() and served() and served() and not events("two-masters")
+        until(lambda: not served(), device.said, 60)
+        assert events("two-masters") and until(lambda: events("refused"), device.said)
+        # Who has the place goes on.
+        present[-2].sendall(status)
+        assert present[-2].recv(64) == frame(0x0B, 1, 10)
+        for connection in present:
+            connection.close()

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -214,3 +215,26 @@ def test_keys_are_imported_activated_and_retired_while_a_server_runs(folder):
     wrong = tieline("seal", "key", "import", *words, "--domain", "alice", "--key", folder / "alice.p12", check=False)
     assert wrong.returncode == 1 and "password" in wrong.stderr and "nothing was changed" in wrong.stderr
     assert config.read_text().startswith("# as of today\n")
+
+
+def test_health_is_answered_whatever_a_crowd_does(server):
+    """Of a peer without a token nothing is read; of the others health and metrics are answered all the same."""
+    host, port = server.rsplit(":", 1)
+    head = b"POST /v1/seal/pack HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 4000000\r\n"
+    crowd = [socket.create_connection((host, int(port)), 10) for _ in range(320)]
+    for connection in crowd:
+        connection.sendall(head + f"Authorization: Bearer {TOKEN}\r\n\r\n.".encode())
+    for path in ("/healthz", "/metrics"):
+        with urllib.request.urlopen(f"http://{server}{path}", timeout=10) as answer:
+            assert answer.status == 200 and answer.read()
+    stranger = socket.create_connection((host, int(port)), 10)
+    stranger.sendall(head + b"\r\n.")
+    assert b" 401 " in stranger.recv(100)
+    for connection in [stranger, *crowd]:
+        connection.close()
+
+    def free():
+        with urllib.request.urlopen(f"http://{server}/metrics", timeout=10) as answer:
+            return "\ntieline_seal_http_connections 1\n" in answer.read().decode()
+
+    until(free, "the places are free again")

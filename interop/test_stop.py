@@ -3,6 +3,7 @@
 import json
 import subprocess
 import time
+from pathlib import Path
 
 from bus import Paho, Sub
 from node import BINARY, Device, tieline
@@ -42,6 +43,10 @@ def test_a_second_node_on_one_folder_is_refused(start_node):
     node = start_node()
     told = refused("--data", node.data, "--http", "127.0.0.1:0", "--mqtt", "127.0.0.1:0")
     assert str(node.data) in told and "another node uses it" in told
+    for change in (Path.unlink, Path.touch):  # whatever becomes of the file that says so
+        change(node.data / "lock")
+        told = refused("--data", node.data, "--http", "127.0.0.1:0", "--mqtt", "127.0.0.1:0")
+        assert "another node uses it" in told
     node.alive()
 
 

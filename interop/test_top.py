@@ -156,4 +156,4 @@ def test_what_cannot_be_shown_is_an_error(node):
     piped = tieline("top", "--http", node.http, check=False)
     assert piped.returncode == 1 and "expected --once or --json" in piped.stderr
     gone = tieline("top", "--once", "--http", "127.0.0.1:1", check=False)
-    assert gone.returncode == 1 and "no answer from" in gone.stderr
+    assert gone.returncode == 4 and "no answer from" in gone.stderr

@@ -41,6 +41,11 @@ def node(tmp_path):
         running.alive()
 
 
+def total(node):
+    """What the total says. It gives no time of its own, so it has that of its arrival."""
+    return {name: member for name, member in (node.get("total/amps") or {}).items() if name != "t"}
+
+
 def test_derived_topics_follow_their_sources(node):
     with Sub(node, "amps/#", "total/#", "item/#", qos=1) as sub:
         publish(node, "site/a/amps", '{"v":1,"q":"good"}', "-r")
@@ -48,7 +53,7 @@ def test_derived_topics_follow_their_sources(node):
         sub.wait("total/amps", v=5.0, q="bad", n=2)
         assert node.get("amps/b")["v"] == 4
     publish(node, "site/b/amps", "", "-r")
-    until(lambda: node.get("total/amps") == {"v": 1.0, "q": "good", "n": 1}, lambda: node.get("total/amps"))
+    until(lambda: total(node) == {"v": 1.0, "q": "good", "n": 1}, lambda: node.get("total/amps"))
     assert node.get("amps/b") is None
     publish(node, "list", '{"items":[{"name":"x","on":true,"size":3},{"name":"y","on":false}]}', "-r")
     until(lambda: node.get("item/x") == {"size": 3, "unit": "m"}, lambda: node.get("item/x"))
@@ -61,7 +66,7 @@ def test_derived_topics_follow_their_sources(node):
 def test_what_is_not_retained_is_no_source(node):
     publish(node, "site/a/amps", '{"v":1}')
     publish(node, "site/b/amps", '{"v":2}', "-r")
-    until(lambda: node.get("total/amps") == {"v": 2.0, "q": "good", "n": 1}, lambda: node.get("total/amps"))
+    until(lambda: total(node) == {"v": 2.0, "q": "good", "n": 1}, lambda: node.get("total/amps"))
     assert node.get("amps/a") is None
 
 
@@ -128,7 +133,7 @@ def test_views_change_without_a_restart(node):
         assert done.stdout == "4 views, 3 topics derived\n"
         sub.wait("current/a", v=1)
     assert node.get("amps/a") is None
-    assert node.get("total/amps") == {"v": 1.0, "q": "good", "n": 1}
+    assert total(node) == {"v": 1.0, "q": "good", "n": 1}
     # What the views derive is not for clients, from then on; what they no longer derive is.
     publish(node, "site/b/amps", '{"v":2,"q":"good"}', "-r")
     until(lambda: (node.get("total/amps") or {}).get("v") == 3.0, lambda: node.get("total/amps"))
@@ -144,7 +149,7 @@ def test_wrong_views_change_nothing_and_are_told(node):
     rewrite(node, 'aggregate = "sum"', 'aggregate = "product"')
     rewrite(node, 'delay = "5s"', 'delay = 5')
     refused = tieline("views", "reload", "--http", node.http, check=False)
-    assert refused.returncode == 1
+    assert refused.returncode == 3
     assert "view" in refused.stderr and "product" in refused.stderr and "delay" in refused.stderr, refused.stderr
     publish(node, "site/a/amps", '{"v":7,"q":"good"}', "-r")
     until(lambda: node.get("total/amps")["v"] == 7.0, lambda: node.get("total/amps"))

@@ -1,6 +1,7 @@
 // A stand-in for a node: the HTTP contract of the console over the moving substation of substation.mjs.
 // `POST /mock {"history": "disk_full"} | {"device": T, "state": "away"} | {"device": T, "mute": true} | {"remove": T} |
-// {"drop": true} | {"down": true}` makes trouble.
+// {"drop": true} | {"down": true} | {"frozen": true} | {"login": "who" or null} | {"may": {…}} | {"publish": {topic, kind, value}}` makes
+// trouble; frozen is a process that is stopped: connections stay, and nothing is said or answered.
 
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -27,21 +28,24 @@ class Node {
   audit = [];
   history = { state: 'ok', detail: null };
   started = Date.now() - 7_432_000;
-  seq = 1;
   updates = 0;
   rate = 0;
   dirty = new Set();
   cleared = new Set();
   down = false;
+  frozen = false;
+  /** Null where nobody is asked who they are; empty where nobody is logged in. */
+  user = null;
+  may = { topics: true, system: true, status: true, sessions: true, busiest: true, audit: true, command: true };
 
   constructor(more) {
     this.devices = build(more);
     for (const device of this.devices) for (const p of device.points) this.renew(device, p, Date.now());
-    this.timers = [setInterval(() => this.tick(), 100), setInterval(() => this.second(), 1000)];
+    this.timers = [setInterval(() => this.frozen || this.tick(), 100), setInterval(() => this.frozen || this.second(), 1000)];
   }
 
   put(topic, kind, value) {
-    const entry = { topic, kind, value, seq: this.seq++, updated: iso(Date.now()) };
+    const entry = { topic, kind, value, seq: (this.topics.get(topic)?.seq ?? 0) + 1, updated: iso(Date.now()) };
     this.topics.set(topic, entry);
     this.dirty.add(topic);
     this.updates++;
@@ -82,17 +86,19 @@ class Node {
     this.dirty.clear();
     for (const stream of this.streams) {
       const updates = changed.filter(({ topic }) => stream.filters.some((f) => matches(f, topic)));
-      if (updates.length) send(stream, { updates: updates.map(({ updated: _, ...rest }) => rest) });
+      if (updates.length) send(stream, { updates });
+      if (stream.groups) tellCounts(this, stream);
     }
   }
 
   second() {
+    for (const stream of this.streams) beat(stream);
     this.rate = this.updates;
     this.updates = 0;
     for (const device of this.devices) {
       if (device.state !== 'away') device.polls++;
       this.put(`$SYS/devices/${device.topic}/state`, 'text', device.state);
-      const all = Object.fromEntries(device.points.map((p) => [p.name, this.topics.get(`${device.topic}/${p.name}`)?.value.v]));
+      const all = Object.fromEntries(device.points.map((p) => [p.name, this.topics.get(`${device.topic}/${p.name}`)?.value]).filter(([, value]) => value));
       if (device.topic.startsWith('north/')) this.put(`${device.topic}/all`, 'json', all);
     }
   }
@@ -109,8 +115,56 @@ class Node {
   }
 }
 
-function send(stream, data) {
-  stream.res.write(`event: update\ndata: ${JSON.stringify(data)}\n\n`);
+function send(stream, data, event = 'update') {
+  stream.res.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+}
+
+const beat = (stream) => send(stream, { time: iso(Date.now()), mono_ms: Math.round(performance.now()) }, 'beat');
+
+/** An object of points is as good as its worst. */
+function worst(value) {
+  const all = Object.values(value ?? {}).map((point) => point?.q ?? 'unstated');
+  return ['unstated', 'bad', 'uncertain', 'good'].find((q) => all.includes(q)) ?? 'unstated';
+}
+
+/** Counts by quality of all topics and of each branch, as `[path, counts]`. */
+function census(node) {
+  const fresh = () => ({ good: 0, uncertain: 0, bad: 0, unstated: 0, total: 0 });
+  const [total, groups] = [fresh(), new Map()];
+  for (const { topic, kind, value } of node.topics.values()) {
+    if (topic.startsWith('$')) continue;
+    const q = kind === 'point' ? value.q : kind === 'json' ? worst(value) : 'unstated';
+    const add = (counts) => {
+      counts[q]++;
+      counts.total++;
+    };
+    add(total);
+    for (let end = topic.indexOf('/'); end >= 0; end = topic.indexOf('/', end + 1)) {
+      const path = topic.slice(0, end);
+      if (!groups.has(path)) groups.set(path, fresh());
+      add(groups.get(path));
+    }
+  }
+  return { total, groups };
+}
+
+function tellCounts(node, stream) {
+  const { total, groups } = census(node);
+  const wanted = (path) => stream.groups.includes('#') || stream.groups.includes(path.slice(0, Math.max(0, path.lastIndexOf('/'))));
+  const changed = {};
+  for (const [path, counts] of groups) {
+    if (!wanted(path) || stream.told.get(path) === JSON.stringify(counts)) continue;
+    stream.told.set(path, JSON.stringify(counts));
+    changed[path] = counts;
+  }
+  for (const path of stream.told.keys()) {
+    if (path === '' || groups.has(path)) continue;
+    stream.told.delete(path);
+    changed[path] = { good: 0, uncertain: 0, bad: 0, unstated: 0, total: 0 };
+  }
+  if (Object.keys(changed).length === 0 && stream.told.get('') === JSON.stringify(total)) return;
+  stream.told.set('', JSON.stringify(total));
+  send(stream, { complete: true, total, groups: changed }, 'counts');
 }
 
 function matches(filter, topic) {
@@ -123,8 +177,9 @@ function matches(filter, topic) {
   return wanted.length === found.length;
 }
 
-const meta = (device, p) => ({
+const meta = (device, p, may) => ({
   topic: `${device.topic}/${p.name}`, name: p.name, type: p.type, index: p.index, unit: p.unit, writable: p.writable, kind: p.kind,
+  may_command: p.writable && may,
   min: p.min, max: p.max, mode: 'select', description: '',
 });
 const describe = (device, points) => ({
@@ -233,22 +288,23 @@ function trouble(node, body) {
     for (const stream of node.streams) send(stream, { removed: [body.remove] });
   }
   if ('down' in body) node.down = body.down;
-  if (body.drop || body.down) for (const stream of node.streams) stream.res.destroy();
+  if ('frozen' in body) node.frozen = body.frozen;
+  if ('login' in body) node.user = body.login;
+  if (body.may) Object.assign(node.may, body.may);
+  if (body.publish) node.put(body.publish.topic, body.publish.kind, body.publish.value);
+  if (body.drop || body.down || 'login' in body) for (const stream of node.streams) stream.res.destroy();
   return [200, {}];
 }
 
 function live(node, query, res) {
-  const stream = { res, filters: query.getAll('filter') };
+  const stream = { res, filters: query.getAll('filter'), groups: query.has('group') ? query.getAll('group') : null, told: new Map() };
   res.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
   const all = [...node.topics.values()].filter(({ topic }) => stream.filters.some((f) => matches(f, topic)));
-  for (let i = 0; i < all.length; i += 500) send(stream, { updates: all.slice(i, i + 500).map(({ updated: _, ...rest }) => rest) });
-  res.write(': ready\n\n');
+  beat(stream);
+  for (let i = 0; i < all.length; i += 500) send(stream, { updates: all.slice(i, i + 500) });
+  if (stream.groups) tellCounts(node, stream);
   node.streams.add(stream);
-  const beat = setInterval(() => res.write(': alive\n\n'), 15_000);
-  res.on('close', () => {
-    clearInterval(beat);
-    node.streams.delete(stream);
-  });
+  res.on('close', () => node.streams.delete(stream));
 }
 
 /** Two clients that keep up, and one that reads slowly. */
@@ -277,6 +333,7 @@ function read(node, path, query) {
     const { items, next } = page([...node.topics.values()].filter(({ topic }) => matches(query.get('filter') ?? '#', topic)).sort(byTopic), 'topic', query);
     return { topics: items, next };
   }
+  if (path === '/v1/me') return { user: node.user, roles: node.user ? ['OPERATOR'] : [], login: node.user !== null, may: node.may };
   if (path === '/v1/sessions') return sessions(query);
   if (path === '/v1/busiest') {
     const busy = node.devices.flatMap((d) => d.points.filter((p) => p.period > 0).map((p) => ({ topic: `${d.topic}/${p.name}`, updates_per_s: 1000 / p.period })));
@@ -285,14 +342,14 @@ function read(node, path, query) {
   }
   if (path === '/v1/devices') return { devices: node.devices.map((d) => describe(d, d.points.length)) };
   if (path === '/v1/points') {
-    node.points ??= node.devices.flatMap((d) => d.points.map((p) => ({ ...meta(d, p), device: d.topic }))).sort(byTopic);
-    const { items, next } = page(node.points.filter(({ topic }) => matches(query.get('filter') ?? '#', topic)), 'topic', query);
+    const points = node.devices.flatMap((d) => d.points.map((p) => ({ ...meta(d, p, node.may.command), device: d.topic }))).sort(byTopic);
+    const { items, next } = page(points.filter(({ topic }) => matches(query.get('filter') ?? '#', topic)), 'topic', query);
     return { points: items, next };
   }
   if (path === '/v1/history') return history(node, query);
   if (path === '/v1/audit') return { entries: node.audit.filter((e) => e.topic === query.get('topic')).slice(0, Number(query.get('limit') ?? 20)) };
   const device = node.devices.find((d) => path === `/v1/devices/${d.topic}`);
-  if (device) return describe(device, device.points.map((p) => meta(device, p)));
+  if (device) return describe(device, device.points.map((p) => meta(device, p, node.may.command)));
   return node.topics.get(path.replace(/^\/v1\/topics\//, ''));
 }
 
@@ -312,17 +369,53 @@ function answer(res, status, body) {
   res.end(JSON.stringify(body));
 }
 
+const NODE = new URL('../../crates/node/node/src/http/', import.meta.url);
+
+/** The node's own login page. */
+async function loginPage(status, words, user, res) {
+  const text = (await readFile(new URL('login.html', NODE), 'utf8')).replace('{words}', words).replace('{user}', user);
+  res.writeHead(status, { 'content-type': 'text/html' }).end(text.replace('{to}', '').replaceAll(/\{focus-\w+\}/g, ''));
+}
+
+async function loginScript(res) {
+  res.writeHead(200, { 'content-type': 'text/javascript' }).end(await readFile(new URL('login.js', NODE)));
+}
+
+function login(node, text, res) {
+  const form = new URLSearchParams(text);
+  if (form.get('password') !== 'right') return loginPage(401, 'The user or the password is wrong.', form.get('user'), res);
+  node.user = form.get('user');
+  res.writeHead(303, { location: `/${form.get('to')}` }).end();
+}
+
+function logout(node, res) {
+  node.user = '';
+  for (const stream of node.streams) stream.res.destroy();
+  res.writeHead(303, { location: '/login' }).end();
+}
+
 async function handle(node, req, res) {
   const url = new URL(req.url, 'http://node');
   const path = decodeURIComponent(url.pathname);
   if (req.method === 'POST') {
     const chunks = await req.toArray();
+    if (path === '/login') return login(node, Buffer.concat(chunks).toString(), res);
+    if (path === '/logout') return logout(node, res);
     const body = JSON.parse(Buffer.concat(chunks).toString());
+    if (node.frozen && path !== '/mock') return;
     const [status, out] = path === '/mock' ? trouble(node, body) : await command(node, body);
     return answer(res, status, out);
   }
+  if (node.frozen) return;
+  if (path === '/login') return loginPage(200, '', '', res);
+  if (path === '/login.js') return loginScript(res);
+  if (path === '/' && node.user === '') return res.writeHead(303, { location: '/login' }).end();
   if (!path.startsWith('/v1/')) return file(path, res);
   if (node.down) return res.destroy();
+  if (node.user === '') return answer(res, 401, { title: 'unauthorized', status: 401, detail: 'a login at /login is needed' });
+  if (path === '/v1/live' && url.searchParams.getAll('filter').some((f) => f.startsWith('$')) && !node.may.system) {
+    return answer(res, 403, { title: 'forbidden', status: 403, detail: 'the user may not read "$SYS/#"' });
+  }
   if (path === '/v1/live') return live(node, url.searchParams, res);
   const body = read(node, path, url.searchParams);
   return body === undefined ? answer(res, 404, { title: 'not found', status: 404, detail: `${path} is not here` }) : answer(res, 200, body);

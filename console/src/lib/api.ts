@@ -2,6 +2,38 @@
 
 export type Quality = 'good' | 'uncertain' | 'bad';
 
+/** What is shown of a value or a group: `none` where nothing is said of it, `unknown` where the console does not know. */
+export type Grade = Quality | 'none' | 'unknown';
+
+/** Values by quality, counted by the node. */
+export interface Counts {
+  good: number;
+  uncertain: number;
+  bad: number;
+  /** Their publishers say nothing of their quality. */
+  unstated: number;
+  total: number;
+}
+
+/** What a counts event of the live stream says; of the groups those that have changed. */
+export interface CountsUpdate {
+  /** False while not everything is counted. */
+  complete: boolean;
+  /** Null where the node keeps no counts for this reader. */
+  total: Counts | null;
+  groups: Record<string, Counts>;
+}
+
+/** Who is logged in, and what that user may see. */
+export interface Me {
+  /** Null where the node asks nobody who they are. */
+  user: string | null;
+  roles: string[];
+  /** Whether it came in by a login, which can be ended. */
+  login?: boolean;
+  may?: { topics: boolean; system: boolean; status: boolean; sessions: boolean; busiest: boolean; audit: boolean };
+}
+
 /** One value of one point, as in a topic's payload. */
 export interface PointValue {
   v: unknown;
@@ -34,7 +66,7 @@ export interface Status {
   devices: { total: number; online: number };
   updates_per_s: number;
   history: {
-    state: 'ok' | 'catching_up' | 'disk_full' | 'failed' | 'off';
+    state: 'ok' | 'catching_up' | 'disk_full' | 'hung' | 'failed' | 'off';
     detail?: string | null;
     backlog?: number;
     stored?: number;
@@ -48,6 +80,8 @@ export interface PointMeta {
   index: number;
   unit?: string | null;
   writable: boolean;
+  /** Whether who is logged in may operate it. */
+  may_command?: boolean;
   kind: 'bool' | 'int' | 'float' | 'text';
   description?: string | null;
   /** How the device is asked where a command does not say. */
@@ -145,6 +179,8 @@ export class ApiError extends Error {
 type Query = Record<string, string | number | null | undefined>;
 
 const CALL_MS_MAX = 15_000;
+/** What is asked again and again must not wait for an answer that is of no use any more. */
+const POLL_MS_MAX = 5_000;
 
 /** A topic in a path keeps its slashes; every level is escaped. */
 export function topicPath(topic: string): string {
@@ -160,27 +196,33 @@ function url(path: string, query: Query = {}): string {
   return text ? `${path}?${text}` : path;
 }
 
-async function get<T>(path: string, query?: Query): Promise<T> {
-  const response = await reach(url(path, query), { signal: AbortSignal.timeout(CALL_MS_MAX) });
+async function get<T>(path: string, query?: Query, ms = CALL_MS_MAX): Promise<T> {
+  const response = await reach(url(path, query), { signal: AbortSignal.timeout(ms) });
   if (!response.ok) throw new ApiError(response.status, await problem(response));
   return (await response.json()) as T;
 }
 
+/** What is done when the node asks who one is: a login has ended. */
+export const onLoginEnded = { call: () => {} };
+
 async function reach(target: string, init: RequestInit): Promise<Response> {
   try {
-    return await fetch(target, init);
+    const response = await fetch(target, init);
+    if (response.status === 401) onLoginEnded.call();
+    return response;
   } catch (cause) {
     const late = cause instanceof DOMException && cause.name === 'TimeoutError';
     throw new ApiError(0, late ? 'the node did not answer in time' : 'the node cannot be reached');
   }
 }
 
-async function problem(response: Response): Promise<string> {
+/** What the node says is wrong, in words. */
+export async function problem(response: Response): Promise<string> {
   try {
     const body = (await response.json()) as { title?: string; detail?: string };
-    return body.detail ?? body.title ?? `HTTP ${response.status}`;
+    return body.detail ?? body.title ?? `the node answered HTTP ${response.status}`;
   } catch {
-    return `HTTP ${response.status}`;
+    return `the node answered HTTP ${response.status}`;
   }
 }
 
@@ -196,20 +238,24 @@ export interface TopicsPage {
 }
 
 export const api = {
-  status: () => get<Status>('/v1/status'),
+  me: () => get<Me>('/v1/me', {}, POLL_MS_MAX),
+  status: () => get<Status>('/v1/status', {}, POLL_MS_MAX),
   topics: (filter: string, after: string | null) =>
     get<TopicsPage>('/v1/topics', { filter, after, limit: 1000 }),
-  devices: async () => (await get<{ devices: Device[] }>('/v1/devices')).devices,
+  devices: async () => (await get<{ devices: Device[] }>('/v1/devices', {}, POLL_MS_MAX)).devices,
   device: (topic: string) => get<Device>(`/v1/devices/${topicPath(topic)}`),
   points: (filter: string, after: string | null) =>
     get<{ points: PointMeta[]; next: string | null }>('/v1/points', { filter, after, limit: 1000 }),
   sessions: (order: SessionOrder, client: string, limit: number) =>
-    get<SessionsPage>('/v1/sessions', { order, client: client || null, limit }),
-  busiest: async (limit: number) => (await get<{ topics: BusyTopic[] }>('/v1/busiest', { limit })).topics,
+    get<SessionsPage>('/v1/sessions', { order, client: client || null, limit }, POLL_MS_MAX),
+  busiest: (limit: number) => get<{ window_s: number; topics: BusyTopic[] }>('/v1/busiest', { limit }, POLL_MS_MAX),
   history: (query: { topic: string; from: string; to: string; every?: string | null; agg?: string; limit: number }) =>
     get<HistoryRow[]>('/v1/history', { ...query, format: 'json' }),
   audit: async (topic: string, limit: number) =>
     (await get<{ entries: AuditEntry[] }>('/v1/audit', { topic, limit })).entries,
+
+  /** Ends the login of this browser. */
+  logout: () => reach('/logout', { method: 'POST', redirect: 'manual', signal: AbortSignal.timeout(POLL_MS_MAX) }),
 
   /** Sends a command. A refusal is a result; an ApiError means that the outcome is not known. */
   async command(topic: string, value: boolean | number, mode: string, timeout_ms: number): Promise<CommandResult> {
@@ -226,6 +272,7 @@ export const api = {
       throw new ApiError(response.status, `the node answered HTTP ${response.status} without a result`);
     }
     if (response.ok && body.status === 'success') return { ...body, status: 'success' };
+    if (body.status === 'unknown') return { ...body, status: 'unknown' };
     if (body.status === 'refused') return { ...body, status: isUnknown(body) ? 'unknown' : 'refused' };
     if (response.status >= 400 && response.status < 500) {
       return { status: 'refused', reason: body.title ?? `http_${response.status}`, detail: body.detail };

@@ -87,7 +87,7 @@ export class Chart {
       cursor: { y: false, drag: { x: true, y: false, setScale: false }, points: { size: 7 } },
       scales: { x: { time: true }, y: bool ? { range: [-0.1, 1.1] } : { range: roomy } },
       axes: [
-        { ...axis, grid: { stroke: color('--line'), width: 1 }, size: 44, space: 46, values: timeLabels },
+        { ...axis, grid: { stroke: color('--line'), width: 1 }, size: 44, space: 66, values: timeLabels },
         bool
           ? { ...axis, grid: { show: false }, size: 40, splits: () => [0, 1], values: () => ['off', 'on'] }
           : { ...axis, grid: { stroke: color('--line'), width: 1 }, size: widthOfLabels },

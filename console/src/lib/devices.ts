@@ -1,6 +1,6 @@
 // How devices are ordered, summed up and named.
 
-import type { Device, DeviceState } from './api';
+import type { Device, DeviceState, TopicUpdate } from './api';
 
 export const STATE_WORDS: Record<DeviceState, string> = {
   online: 'online',
@@ -64,4 +64,16 @@ export function whyText(device: Device): string {
 
 export function pointCount(device: Device): number {
   return typeof device.points === 'number' ? device.points : device.points.length;
+}
+
+/** The devices with the states that topics of the node tell: they change at once, their figures with the next look at the list. */
+export function withStates(devices: Device[], updates: readonly TopicUpdate[]): Device[] {
+  const states = new Map<string, DeviceState>();
+  for (const { topic, value } of updates) {
+    const device = /^\$SYS\/devices\/(.+)\/state$/.exec(topic)?.[1];
+    const state = typeof value === 'object' && value !== null && 'v' in value ? value.v : value;
+    if (device !== undefined && typeof state === 'string') states.set(device, state as DeviceState);
+  }
+  if (states.size === 0) return devices;
+  return devices.map((device) => ({ ...device, state: states.get(device.topic) ?? device.state }));
 }

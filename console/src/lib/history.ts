@@ -1,6 +1,6 @@
 // From history rows to what a chart draws: series, spans of doubtful quality, and gaps.
 
-import type { HistoryRow, Quality } from './api';
+import type { Grade, HistoryRow, Quality } from './api';
 import { asNumber } from './tree';
 
 export interface Span {
@@ -72,9 +72,9 @@ function add(series: Series, t: number, y: number | null, q: Quality): void {
 }
 
 /** Appends a live value; one that is not newer than the last is left out. Returns whether it was taken. */
-export function append(series: Series, t: number, v: unknown, q: Quality): boolean {
+export function append(series: Series, t: number, v: unknown, q: Grade): boolean {
   if (t <= (series.xs[series.xs.length - 1] ?? -Infinity)) return false;
-  add(series, t, asNumber(v), q);
+  add(series, t, asNumber(v), q === 'uncertain' || q === 'bad' ? q : 'good');
   return true;
 }
 

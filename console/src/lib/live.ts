@@ -1,9 +1,16 @@
 // The live stream: server-sent events over fetch, so that a silent stream is noticed and every failure is retried.
 
-/** The node sends a comment every 15 s; after this silence the stream is taken for dead. */
-const SILENCE_MS_MAX = 35_000;
+import { problem } from './api';
+
+/** The node sends a beat each second: without one for this long the values shown are no longer live. */
+export const SILENT_MS = 3_500;
+/** After this silence another stream is opened. */
+const DEAD_MS = 10_000;
+const CHECK_MS = 250;
 const BACKOFF_MS_MIN = 500;
-const BACKOFF_MS_MAX = 15_000;
+const BACKOFF_MS_MAX = 5_000;
+/** How often a node is asked again that wants a login: one may happen in another window. */
+const LOGIN_MS = 5_000;
 
 export interface SseEvent {
   event: string;
@@ -47,11 +54,13 @@ export function backoffMs(attempt: number, random: number): number {
   return full * (0.5 + random / 2);
 }
 
+export type LinkState = 'connecting' | 'live' | 'silent' | 'reconnecting' | 'login' | 'refused';
+
 export interface Link {
-  state: 'connecting' | 'live' | 'reconnecting';
-  /** What ended the last stream. */
+  state: LinkState;
+  /** Why it is not live. */
   reason: string;
-  /** When the next attempt is made, in ms since 1970. */
+  /** When the next attempt is made, in ms since 1970; 0 while one is under way. */
   retryAt: number;
 }
 
@@ -60,14 +69,34 @@ export interface LiveHandlers {
   link(link: Link): void;
 }
 
-/** One live stream that comes back by itself until it is stopped. */
+/** What a beat of the bus says: the node's time, and that of a clock that never jumps. */
+interface Beat {
+  time: string;
+  mono_ms: number;
+}
+
+/**
+ * One live stream that comes back by itself until it is stopped.
+ *
+ * Live is only a stream whose last beat is new: the node sends one each second from the thread that owns the values, so
+ * that neither an open connection nor a thread that still writes to it can make old values look new.
+ */
 export class LiveStream {
   private abort: AbortController | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
-  private watchdog: ReturnType<typeof setTimeout> | undefined;
+  private ticker: ReturnType<typeof setInterval> | undefined;
   private attempt = 0;
   private everLive = false;
   private target = '';
+  private link: Link = { state: 'connecting', reason: '', retryAt: 0 };
+  /** When this stream was opened, and when its last beat came, on the browser's steady clock; null for never. */
+  private opened = 0;
+  private heard: number | null = null;
+  /** The quickest way of a beat of this stream so far: what takes longer is late by the difference. */
+  private quickest = Infinity;
+  private late = 0;
+  /** Since when nothing newer is known, over all streams; null before the first beat. */
+  private known: number | null = null;
 
   constructor(private readonly handlers: LiveHandlers) {}
 
@@ -79,39 +108,64 @@ export class LiveStream {
   }
 
   retryNow(): void {
+    if (this.target === '') return;
     this.stop();
     void this.run();
   }
 
   stop(): void {
     clearTimeout(this.timer);
-    clearTimeout(this.watchdog);
+    clearInterval(this.ticker);
     this.abort?.abort();
     this.abort = null;
+  }
+
+  /** How old what was heard last is, in ms; null where nothing ever was. */
+  ageMs(): number | null {
+    return this.known === null ? null : Math.max(0, performance.now() - this.known);
+  }
+
+  /** Looks whether the stream is still live. Timers of a page that nobody sees come late, so its return looks too. */
+  check(): void {
+    const abort = this.abort;
+    if (abort === null) return;
+    const quiet = performance.now() - (this.heard ?? this.opened);
+    if (quiet >= DEAD_MS) return abort.abort('silence');
+    if (this.heard === null) {
+      // A stream opened in place of one that was live is so only as long as what that one said is new.
+      if (this.link.state === 'live' && (this.ageMs() ?? 0) >= SILENT_MS) this.tell('silent', 'the node does not answer');
+      return;
+    }
+    if (quiet >= SILENT_MS) this.tell('silent', `the node has said nothing for ${Math.round(quiet / 1000)} s`);
+    else if (this.late >= SILENT_MS) this.tell('silent', `what arrives is ${Math.round(this.late / 1000)} s old`);
+    else this.tell('live', '');
   }
 
   private async run(): Promise<void> {
     const abort = new AbortController();
     this.abort = abort;
-    let reason = 'the node closed the stream';
+    [this.opened, this.heard, this.quickest, this.late] = [performance.now(), null, Infinity, 0];
+    this.ticker = setInterval(() => this.check(), CHECK_MS);
+    let [state, reason]: [LinkState, string] = [this.everLive ? 'reconnecting' : 'connecting', 'the node closed the stream'];
     try {
-      this.watch(abort);
       const response = await fetch(this.target, {
         headers: { accept: 'text/event-stream' },
         cache: 'no-store',
         signal: abort.signal,
       });
-      if (!response.ok || !response.body) throw new Error(`the node answered HTTP ${response.status}`);
-      this.attempt = 0;
-      this.everLive = true;
-      this.handlers.link({ state: 'live', reason: '', retryAt: 0 });
-      await this.read(response.body, abort);
+      if (response.ok && response.body) {
+        await this.read(response.body, abort);
+      } else {
+        reason = await problem(response);
+        if (response.status === 401) [state, reason] = ['login', 'the node asks who you are'];
+        if (response.status === 403) state = 'refused';
+      }
     } catch (cause) {
-      if (abort.signal.reason === 'silence') reason = `nothing was heard for ${SILENCE_MS_MAX / 1000} s`;
+      if (abort.signal.reason === 'silence') reason = `nothing was heard for ${DEAD_MS / 1000} s`;
       else if (cause instanceof TypeError) reason = 'the node cannot be reached';
       else if (cause instanceof Error) reason = cause.message;
     }
-    if (this.abort === abort) this.retryLater(reason);
+    if (this.abort === abort) this.retryLater(state, reason);
   }
 
   private async read(body: ReadableStream<Uint8Array>, abort: AbortController): Promise<void> {
@@ -121,22 +175,37 @@ export class LiveStream {
     for (;;) {
       const { done, value } = await reader.read();
       if (done || this.abort !== abort) return;
-      this.watch(abort);
-      for (const event of parser.push(decoder.decode(value, { stream: true }))) this.handlers.event(event);
+      for (const event of parser.push(decoder.decode(value, { stream: true }))) {
+        if (event.event === 'beat') this.beat(JSON.parse(event.data) as Beat);
+        else this.handlers.event(event);
+      }
     }
   }
 
-  private watch(abort: AbortController): void {
-    clearTimeout(this.watchdog);
-    this.watchdog = setTimeout(() => abort.abort('silence'), SILENCE_MS_MAX);
+  private beat(beat: Beat): void {
+    const now = performance.now();
+    this.quickest = Math.min(this.quickest, now - beat.mono_ms);
+    this.late = now - beat.mono_ms - this.quickest;
+    [this.heard, this.known] = [now, now - this.late];
+    this.attempt = 0;
+    this.handlers.event({ event: 'beat', data: beat.time });
+    this.check();
   }
 
-  private retryLater(reason: string): void {
-    clearTimeout(this.watchdog);
+  private tell(state: LinkState, reason: string, retryAt = 0): void {
+    if (state === 'live') this.everLive = true;
+    const { link } = this;
+    if (link.state === state && link.reason === reason && link.retryAt === retryAt) return;
+    this.link = { state, reason, retryAt };
+    this.handlers.link(this.link);
+  }
+
+  private retryLater(state: LinkState, reason: string): void {
+    clearInterval(this.ticker);
+    this.abort = null;
     this.attempt++;
-    const wait = backoffMs(this.attempt, Math.random());
-    const state = this.everLive ? 'reconnecting' : 'connecting';
-    this.handlers.link({ state, reason, retryAt: Date.now() + wait });
+    const wait = state === 'login' || state === 'refused' ? LOGIN_MS : backoffMs(this.attempt, Math.random());
+    this.tell(state, reason, Date.now() + wait);
     this.timer = setTimeout(() => void this.run(), wait);
   }
 }

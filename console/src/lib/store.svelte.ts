@@ -1,19 +1,29 @@
 // The state of the console: what the node said last, and what the user looks at.
 
-import { api, ApiError, type Device, type PointMeta, type Status, type TopicUpdate } from './api';
-import { filterError } from './filter';
+import {
+  api, ApiError, onLoginEnded, type Counts, type CountsUpdate, type Device, type Grade, type Me, type PointMeta, type Status, type TopicUpdate,
+} from './api';
+import { withStates } from './devices';
+import { filterMatches } from './filter';
 import { showUtc } from './format';
 import { type Link, LiveStream, type SseEvent } from './live';
 import { Ring } from './ring';
 import { parseRoute, type Route, routeHash } from './route';
-import { FOLLOW_ALL_TOPICS_MAX, liveFilters, liveUrl } from './scope';
-import { TopicTree } from './tree';
+import { followsAll, liveUrl, type Scope, scope } from './scope';
+import { recalled, remember } from './settings';
+import { groupGrade, type Leaf, type Row, TopicTree } from './tree';
 
 const STATUS_MS = 2_000;
 const DEVICES_MS = 2_000;
+const DEVICES_MS_MAX = 6_000;
+/** What was polled is old when it is older than this beyond the pause between two polls. */
+const POLL_OLD_MS = 4_000;
 /** A filter being typed and a tree being read change the view often. */
-const FOLLOW_MS = 400;
-const STATUS_FAILURES_MAX = 2;
+const FOLLOW_MS = 300;
+/** Who is logged in is asked again after this when there was no answer. */
+const ME_MS = 2_000;
+/** How often the age of the data is shown anew. */
+const AGE_MS = 500;
 /** The most names read of a node that is too large to follow whole. */
 const NAMES_MAX = 200_000;
 /** The most points whose unit and limits are kept. */
@@ -37,8 +47,14 @@ class Store {
   structure = $state.raw(0);
   /** The node's time in ms since 1970, by the second. */
   now = $state.raw(Date.now());
+  /** How old what the node said last is, in ms; null where it never said anything. */
+  age = $state.raw<number | null>(null);
+  me = $state.raw<Me | null>(null);
   status = $state.raw<Status | null>(null);
   statusError = $state.raw('');
+  /** Values by quality as the node counts them; null where it has not said. */
+  counts = $state.raw<CountsUpdate | null>(null);
+  groups = $state.raw<ReadonlyMap<string, Counts>>(new Map());
   rates = $state.raw({ ring: new Ring() });
   link = $state.raw<Link>({ state: 'connecting', reason: '', retryAt: 0 });
   devices = $state.raw<Device[] | null>(null);
@@ -51,10 +67,17 @@ class Store {
   help = $state.raw(false);
 
   private skew = 0;
-  private statusFailures = 0;
+  private statusAt = $state.raw(-Infinity);
+  private devicesAt = $state.raw(-Infinity);
+  private devicesPause = DEVICES_MS;
   private framePending = false;
   private expansionKnown = false;
-  private filters = '';
+  private asked = '';
+  private scope: Scope = { filters: [], groups: [] };
+  private sight: { leaves: string[]; parents: string[]; blank: string[] } = { leaves: [], parents: [], blank: [] };
+  /** Topics of a large node that this stream has said something of. */
+  private followed = new Set<string>();
+  private countsAreNew = true;
   private lost = false;
   private read = false;
   private followTimer: ReturnType<typeof setTimeout> | undefined;
@@ -70,10 +93,57 @@ class Store {
     this.recall();
     addEventListener('hashchange', () => (this.route = parseRoute(location.hash)));
     addEventListener('online', () => this.retry());
+    // A stream outlives the login that it was opened with: opened anew it is refused.
+    onLoginEnded.call = () => this.live && this.retry();
+    for (const event of ['visibilitychange', 'pageshow', 'focus']) addEventListener(event, () => this.wake());
     setInterval(() => (this.now = this.nodeTime()), 1_000);
-    void this.pollStatus().then(() => this.follow());
-    void this.loadMeta();
-    void this.pollDevices();
+    setInterval(() => (this.age = this.stream.ageMs()), AGE_MS);
+    void this.loadMe().then(() => {
+      void this.pollStatus().then(() => this.follow());
+      void this.loadMeta();
+      void this.pollDevices();
+    });
+  }
+
+  /** The page is looked at again: what its timers missed is looked at now, and a login in another window counts. */
+  private wake(): void {
+    if (document.hidden) return;
+    this.stream.check();
+    this.age = this.stream.ageMs();
+    if (this.link.state === 'login') this.retry();
+  }
+
+  /** Asks who is logged in, until there is an answer; what it may see decides what is asked for. */
+  private async loadMe(): Promise<void> {
+    for (;;) {
+      try {
+        this.me = await api.me();
+        this.link = { state: 'connecting', reason: '', retryAt: 0 };
+        return;
+      } catch (cause) {
+        const [status, reason] = cause instanceof ApiError ? [cause.status, cause.message] : [0, String(cause)];
+        const wait = status === 401 ? 2 * ME_MS : ME_MS;
+        const state = status === 401 ? 'login' : 'connecting';
+        this.link = { state, reason: status === 401 ? 'the node asks who you are' : reason, retryAt: Date.now() + wait };
+        await new Promise((done) => setTimeout(done, wait));
+      }
+    }
+  }
+
+  /** Where one logs in, and comes back to what is shown now. */
+  get loginUrl(): string {
+    void this.route;
+    return `/login?to=${encodeURIComponent(location.hash)}`;
+  }
+
+  async logout(): Promise<void> {
+    await api.logout().catch(() => null);
+    location.assign('/login');
+  }
+
+  /** Whether who is logged in may see something of the node; all may where nobody is asked. */
+  may(what: keyof NonNullable<Me['may']>): boolean {
+    return this.me?.may?.[what] ?? true;
   }
 
   nodeTime(): number {
@@ -82,6 +152,28 @@ class Store {
 
   get live(): boolean {
     return this.link.state === 'live';
+  }
+
+  /** Whether the status of the node is as old as it may be. */
+  get statusIsNew(): boolean {
+    void this.now;
+    return this.live && performance.now() - this.statusAt < STATUS_MS + POLL_OLD_MS;
+  }
+
+  /** The same of the states of devices. */
+  get devicesAreNew(): boolean {
+    void this.now;
+    return this.live && performance.now() - this.devicesAt < this.devicesPause + POLL_OLD_MS;
+  }
+
+  /** Whether what is shown of a topic is what the node says now. */
+  isNew(leaf: Leaf): boolean {
+    return this.live && this.tree.isLive(leaf);
+  }
+
+  /** How good the values below a branch are. */
+  gradeOf(path: string): Grade {
+    return groupGrade(this.groups.get(path), this.counts?.complete ?? false);
   }
 
   retry(): void {
@@ -128,18 +220,42 @@ class Store {
 
   /** Opens the stream that the view needs, unless it is the one that is open. */
   follow(): void {
-    const { point } = this.route;
-    const topics = Math.max(this.status?.topics ?? 0, this.tree.size);
-    const typed = this.filter.trim();
-    const selected = point === null ? [] : [point];
-    if (/[+#]/.test(typed) && typed !== '#' && filterError(typed) === null) selected.push(typed);
-    const filters = liveFilters(topics, this.expanded, selected).join('\n');
-    if (filters === this.filters) return;
-    this.filters = filters;
-    this.stream.open(liveUrl(filters.split('\n')));
-    if (topics <= FOLLOW_ALL_TOPICS_MAX || this.read) return;
+    if (this.me === null) return;
+    const { point, device } = this.route;
+    const topics = Math.max(this.status?.topics ?? 0, this.counts?.total?.total ?? 0, this.tree.size);
+    const selected = [...(point === null ? [] : [point]), ...(device === null ? [] : [`${device}/#`])];
+    this.scope = scope(topics, this.may('system'), { selected, ...this.sight });
+    const target = liveUrl(this.scope);
+    if (target === this.asked) return;
+    this.asked = target;
+    this.forgetUnfollowed();
+    this.countsAreNew = true;
+    this.stream.open(target);
+    if (followsAll(topics) || this.read) return;
     this.read = true;
     void this.readAll();
+  }
+
+  /** What another stream will not speak of any more is not live from here on. */
+  private forgetUnfollowed(): void {
+    for (const topic of this.followed) {
+      if (this.scope.filters.some((filter) => filterMatches(filter, topic))) continue;
+      const leaf = this.tree.leaf(topic);
+      if (leaf) leaf.epoch = -1;
+      this.followed.delete(topic);
+    }
+  }
+
+  /** The rows of the tree that are in view. */
+  see(rows: readonly Row[]): void {
+    const above = (path: string) => path.slice(0, Math.max(0, path.lastIndexOf('/')));
+    const blank = rows.filter(({ node, expanded }) => expanded && node.children.size === 0 && node.leaf === null);
+    this.sight = {
+      leaves: rows.flatMap(({ node }) => (node.leaf ? [node.leaf.topic] : [])),
+      parents: rows.map(({ node }) => above(node.path)),
+      blank: blank.map(({ node }) => node.path),
+    };
+    if (!followsAll(this.tree.size) || !followsAll(this.status?.topics ?? 0)) this.followSoon();
   }
 
   /** Follows what the view shows once it has come to rest. */
@@ -186,11 +302,40 @@ class Store {
   }
 
   private onEvent(event: SseEvent): void {
+    if (event.event === 'beat') return this.onTime(event.data);
+    if (event.event === 'counts') return this.onCounts(JSON.parse(event.data) as CountsUpdate);
     const body = JSON.parse(event.data) as { updates?: TopicUpdate[]; removed?: string[] };
     const now = this.nodeTime();
     for (const topic of body.removed ?? []) this.tree.remove(topic);
     for (const update of body.updates ?? []) this.tree.apply(update, now);
+    if (this.devices !== null) this.devices = withStates(this.devices, body.updates ?? []);
+    if (!followsAll(this.tree.size)) for (const { topic } of body.updates ?? []) this.followed.add(topic);
     this.wantFrame();
+  }
+
+  private onTime(time: string): void {
+    this.skew = (Date.parse(time) || Date.now()) - Date.now();
+    this.age = this.stream.ageMs();
+  }
+
+  private onCounts(update: CountsUpdate): void {
+    // The first of a stream says all: of what it does not name nothing is known.
+    const groups = this.countsAreNew ? new Map<string, Counts>() : new Map(this.groups);
+    this.countsAreNew = false;
+    const [structure, whole] = [this.tree.structure, this.scope.groups.includes('#')];
+    for (const [path, counts] of Object.entries(update.groups)) {
+      if (counts.total > 0) {
+        groups.set(path, counts);
+        if (!whole) this.tree.addBranch(path);
+      } else {
+        groups.delete(path);
+        this.tree.dropBranch(path);
+      }
+    }
+    [this.groups, this.counts] = [groups, update];
+    // Too many to be followed whole: known from here alone to who may not see the status.
+    if (whole && !followsAll(update.total?.total ?? 0)) this.follow();
+    if (structure !== this.tree.structure) this.wantFrame();
   }
 
   private wantFrame(): void {
@@ -210,11 +355,27 @@ class Store {
 
   private onLink(link: Link): void {
     this.link = link;
-    if (link.state === 'reconnecting') this.lost = true;
-    if (link.state !== 'live' || !this.lost) return;
-    // What was cleared while the stream was down is missing from the new one and must go from the tree.
-    this.lost = false;
-    void this.sweep();
+    if (link.state === 'live') {
+      if (!this.lost) return;
+      this.lost = false;
+      // Who is logged in may be another, or may do other things; and what was cleared meanwhile must go from the tree.
+      void this.renew();
+    } else if (link.state !== 'silent') {
+      if (!this.lost) this.tree.epoch++;
+      this.lost = true;
+      this.countsAreNew = true;
+    }
+  }
+
+  private async renew(): Promise<void> {
+    const me = await api.me().catch(() => null);
+    if (me) {
+      const isOther = JSON.stringify(me) !== JSON.stringify(this.me);
+      this.me = me;
+      if (isOther) this.follow();
+    }
+    void this.loadMeta();
+    await this.sweep();
   }
 
   private async pages(filter: string, take: (topics: TopicUpdate[]) => boolean): Promise<void> {
@@ -232,14 +393,19 @@ class Store {
       this.accept(topics, began);
       return this.tree.size < NAMES_MAX;
     };
-    for (const filter of ['#', '$SYS/#']) await this.pages(filter, take).catch(() => undefined);
+    for (const filter of this.wholes()) await this.pages(filter, take).catch(() => undefined);
+  }
+
+  /** Filters that select all that may be read. */
+  private wholes(): string[] {
+    return this.may('system') ? ['#', '$SYS/#'] : ['#'];
   }
 
   /** Takes values that were read by pages, unless the stream was faster. */
   private accept(topics: TopicUpdate[], began: number): void {
     for (const update of topics) {
       const leaf = this.tree.leaf(update.topic);
-      if (!leaf || leaf.received < began) this.tree.apply(update, this.nodeTime());
+      if (!leaf || leaf.received < began) this.tree.apply(update, this.nodeTime(), false);
     }
     this.wantFrame();
   }
@@ -252,7 +418,7 @@ class Store {
       return there.size < NAMES_MAX;
     };
     try {
-      for (const filter of ['#', '$SYS/#']) await this.pages(filter, take);
+      for (const filter of this.wholes()) await this.pages(filter, take);
     } catch {
       return;
     }
@@ -264,32 +430,38 @@ class Store {
 
   private async pollStatus(): Promise<void> {
     try {
-      const status = await api.status();
-      const rates = this.rates.ring;
-      rates.push(status.updates_per_s);
-      this.rates = { ring: rates };
-      this.skew = (Date.parse(status.time) || Date.now()) - Date.now();
-      this.status = status;
-      this.statusError = '';
-      this.statusFailures = 0;
+      if (this.may('status')) this.takeStatus(await api.status());
     } catch (cause) {
       this.statusError = cause instanceof ApiError ? cause.message : String(cause);
-      // A half-open connection shows here long before the stream's own silence does.
-      if (++this.statusFailures === STATUS_FAILURES_MAX && this.live) this.retry();
     }
     setTimeout(() => void this.pollStatus(), document.hidden ? 5 * STATUS_MS : STATUS_MS);
+  }
+
+  private takeStatus(status: Status): void {
+    const rates = this.rates.ring;
+    rates.push(status.updates_per_s);
+    this.rates = { ring: rates };
+    this.status = status;
+    this.statusError = '';
+    this.statusAt = performance.now();
+    // A node may have grown beyond what is followed whole.
+    if (this.asked !== '') this.follow();
   }
 
   private async pollDevices(): Promise<void> {
     const began = performance.now();
     try {
-      if (!document.hidden) this.devices = await api.devices();
+      if (!document.hidden) {
+        this.devices = await api.devices();
+        this.devicesAt = performance.now();
+      }
       this.devicesError = '';
     } catch (cause) {
       this.devicesError = cause instanceof ApiError ? cause.message : String(cause);
     }
-    // A long list is asked for less often: at most a twentieth of the time goes into it.
-    setTimeout(() => void this.pollDevices(), Math.max(DEVICES_MS, 20 * (performance.now() - began)));
+    // A long list is asked for less often.
+    this.devicesPause = Math.min(DEVICES_MS_MAX, Math.max(DEVICES_MS, 20 * (performance.now() - began)));
+    setTimeout(() => void this.pollDevices(), this.devicesPause);
   }
 
   private async loadMeta(): Promise<void> {
@@ -305,23 +477,6 @@ class Store {
     } catch {
       setTimeout(() => void this.loadMeta(), 5_000);
     }
-  }
-}
-
-/** Storage may be forbidden or full; the console works without. */
-function remember(key: string, value: unknown): void {
-  try {
-    localStorage.setItem(key, JSON.stringify(value));
-  } catch {
-    return;
-  }
-}
-
-function recalled(key: string): unknown {
-  try {
-    return JSON.parse(localStorage.getItem(key) ?? 'null');
-  } catch {
-    return null;
   }
 }
 

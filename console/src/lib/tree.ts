@@ -1,6 +1,6 @@
 // The tree of last values. Plain objects, changed in place: the screen asks for the few rows that it shows.
 
-import type { PointValue, Quality, TopicUpdate } from './api';
+import type { Counts, Grade, PointValue, TopicUpdate } from './api';
 import { Ring } from './ring';
 
 /** Seconds over which the update rate is averaged. */
@@ -12,7 +12,8 @@ export interface Leaf {
   kind: TopicUpdate['kind'];
   /** The value alone for a point, else the payload. */
   v: unknown;
-  q: Quality;
+  /** `none` where its publisher says nothing of its quality. */
+  q: Exclude<Grade, 'unknown'>;
   why: readonly string[];
   /** When the value was so, in ms since 1970; the time of arrival where the payload has none. */
   t: number;
@@ -23,6 +24,10 @@ export interface Leaf {
   fraction: boolean;
   ring: Ring | null;
   rate: number;
+  /** When the first update was seen happening, from which on they are counted, in ms since 1970; null before. */
+  since: number | null;
+  /** The stretch of unbroken following in which it was heard last: [`TopicTree.epoch`]; -1 where it is not followed. */
+  epoch: number;
 }
 
 export interface TreeNode {
@@ -33,10 +38,6 @@ export interface TreeNode {
   /** Children in order; null when it must be made again. */
   order: TreeNode[] | null;
   leaf: Leaf | null;
-  /** Topics in this branch, itself included, and how many of them are not good. */
-  leaves: number;
-  uncertain: number;
-  bad: number;
 }
 
 /** One line of the flattened tree. */
@@ -52,19 +53,21 @@ const NO_REASONS: readonly string[] = [];
 const natural = new Intl.Collator('en', { numeric: true, sensitivity: 'base' });
 
 function newNode(name: string, path: string, parent: TreeNode | null): TreeNode {
-  return {
-    name, path, parent, children: new Map(), order: null, leaf: null, leaves: 0, uncertain: 0, bad: 0,
-  };
+  return { name, path, parent, children: new Map(), order: null, leaf: null };
 }
 
 export class TopicTree {
   readonly root = newNode('', '', null);
   /** Grows whenever topics come or go. */
   structure = 0;
+  /** Grows when the stream was lost: what was heard before may be old. */
+  epoch = 0;
   private readonly byTopic = new Map<string, TreeNode>();
+  private system = 0;
 
+  /** Topics, those of the node itself not among them. */
   get size(): number {
-    return this.byTopic.size;
+    return this.byTopic.size - this.system;
   }
 
   leaf(topic: string): Leaf | null {
@@ -80,21 +83,31 @@ export class TopicTree {
   }
 
   /** Takes a topic's new state. An update that is not newer is only the same state again. */
-  apply(update: TopicUpdate, now: number): void {
+  apply(update: TopicUpdate, now: number, followed = true): void {
     const node = this.byTopic.get(update.topic) ?? this.plant(update.topic);
-    const old = node.leaf;
-    const first = old === null;
-    const leaf = old ?? newLeaf(update.topic);
+    const first = node.leaf === null;
+    const leaf = node.leaf ?? newLeaf(update.topic);
     node.leaf = leaf;
-    const before = leaf.q;
-    const again = !first && update.seq === leaf.seq;
+    const steps = update.seq - leaf.seq;
     fill(leaf, update, now);
-    if (!again) sample(leaf, first, now);
-    if (first) {
-      this.count(node, 'good', leaf.q, 1);
-    } else if (before !== leaf.q) {
-      this.count(node, before, leaf.q, 0);
-    }
+    if (first || steps !== 0) sample(leaf, first ? 0 : Math.max(1, steps), now);
+    if (followed) leaf.epoch = this.epoch;
+  }
+
+  /** Whether what is shown of a topic is what the node said last. */
+  isLive(leaf: Leaf): boolean {
+    return leaf.epoch === this.epoch;
+  }
+
+  /** A branch that the node knows, of which no topic is known here. */
+  addBranch(path: string): void {
+    if (this.find(path) === null) this.grow(path);
+  }
+
+  /** Takes away a branch of which the node says that nothing is left. */
+  dropBranch(path: string): void {
+    const node = this.find(path);
+    if (node) this.prune(node);
   }
 
   /** Puts recorded values before those that were seen live. */
@@ -114,14 +127,10 @@ export class TopicTree {
   remove(topic: string): void {
     const node = this.byTopic.get(topic);
     if (!node?.leaf) return;
-    this.count(node, node.leaf.q, 'good', -1);
     this.byTopic.delete(topic);
+    if (topic.startsWith('$')) this.system--;
     node.leaf = null;
-    for (let at: TreeNode = node; at.parent && at.leaves === 0; at = at.parent) {
-      at.parent.children.delete(at.name);
-      at.parent.order = null;
-    }
-    this.structure++;
+    this.prune(node);
   }
 
   clear(): void {
@@ -135,7 +144,7 @@ export class TopicTree {
     const walk = (parent: TreeNode, level: number) => {
       const shown = keep ? sorted(parent).filter((node) => keep.has(node)) : sorted(parent);
       for (const [i, node] of shown.entries()) {
-        const open = node.children.size > 0 && (keep ? !expanded.has(`-${node.path}`) : expanded.has(node.path));
+        const open = (keep ? !expanded.has(`-${node.path}`) : expanded.has(node.path));
         rows.push({ node, level, expanded: open, position: i + 1, siblings: shown.length });
         if (open) walk(node, level + 1);
       }
@@ -168,8 +177,29 @@ export class TopicTree {
   }
 
   private plant(topic: string): TreeNode {
+    const node = this.grow(topic);
+    this.byTopic.set(topic, node);
+    if (topic.startsWith('$')) this.system++;
+    return node;
+  }
+
+  private find(path: string): TreeNode | null {
+    let at: TreeNode | undefined = this.root;
+    for (const name of path.split('/')) at = at?.children.get(name);
+    return at ?? null;
+  }
+
+  private prune(node: TreeNode): void {
+    for (let at: TreeNode = node; at.parent && at.children.size === 0 && at.leaf === null; at = at.parent) {
+      at.parent.children.delete(at.name);
+      at.parent.order = null;
+    }
+    this.structure++;
+  }
+
+  private grow(path: string): TreeNode {
     let at = this.root;
-    for (const name of topic.split('/')) {
+    for (const name of path.split('/')) {
       let next = at.children.get(name);
       if (!next) {
         next = newNode(name, at === this.root ? name : `${at.path}/${name}`, at);
@@ -178,18 +208,8 @@ export class TopicTree {
       }
       at = next;
     }
-    this.byTopic.set(topic, at);
     this.structure++;
     return at;
-  }
-
-  private count(node: TreeNode, before: Quality, after: Quality, leaves: -1 | 0 | 1): void {
-    const by = (q: Quality) => Number(after === q) - Number(before === q);
-    for (let at: TreeNode | null = node; at; at = at.parent) {
-      at.leaves += leaves;
-      at.uncertain += by('uncertain');
-      at.bad += by('bad');
-    }
   }
 }
 
@@ -202,8 +222,8 @@ function sorted(node: TreeNode): TreeNode[] {
 
 function newLeaf(topic: string): Leaf {
   return {
-    topic, kind: 'text', v: null, q: 'good', why: NO_REASONS, t: 0, received: 0, seq: -1, fraction: false,
-    ring: null, rate: 0,
+    topic, kind: 'text', v: null, q: 'none', why: NO_REASONS, t: 0, received: 0, seq: -1, fraction: false,
+    ring: null, rate: 0, since: null, epoch: -1,
   };
 }
 
@@ -214,31 +234,65 @@ function fill(leaf: Leaf, update: TopicUpdate, now: number): void {
   if (update.kind === 'point' && typeof update.value === 'object' && update.value !== null) {
     const point = update.value as PointValue;
     leaf.v = point.v;
-    leaf.q = point.q === 'uncertain' || point.q === 'bad' ? point.q : 'good';
+    leaf.q = point.q === 'good' || point.q === 'bad' ? point.q : 'uncertain';
     leaf.why = point.why ?? NO_REASONS;
-    leaf.t = Date.parse(point.t) || now;
+    leaf.t = Date.parse(point.t) || Date.parse(update.updated ?? '') || now;
   } else {
     leaf.v = update.value;
-    leaf.q = 'good';
+    leaf.q = update.kind === 'json' ? worstOf(update.value) : 'none';
     leaf.why = NO_REASONS;
     if (isNew || update.updated) leaf.t = Date.parse(update.updated ?? '') || now;
   }
   if (typeof leaf.v === 'number' && !Number.isInteger(leaf.v)) leaf.fraction = true;
 }
 
-/** The current update rate in 1/s, fading when nothing comes. */
-export function rateNow(leaf: Leaf, now: number): number {
-  return leaf.rate * Math.exp(-Math.max(0, now - leaf.received) / 1000 / RATE_S);
+/** An object of points, as in a device's `all`, is as good as its worst point; of all else nothing is said. */
+function worstOf(value: unknown): Leaf['q'] {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'none';
+  let worst: Leaf['q'] = 'none';
+  for (const member of Object.values(value) as (Partial<PointValue> | null)[]) {
+    const q = typeof member === 'object' && member !== null && 'v' in member ? member.q : undefined;
+    if (q !== 'good' && q !== 'uncertain' && q !== 'bad') return 'none';
+    if (worst !== 'bad' && (q !== 'good' || worst === 'none')) worst = q;
+  }
+  return worst;
 }
 
-function sample(leaf: Leaf, first: boolean, now: number): void {
+/** The update rate in 1/s; it fades when no update has come for longer than it lets expect. */
+export function rateNow(leaf: Leaf, now: number): number {
+  // In the first seconds the average has seen less than it is an average of.
+  if (leaf.since === null || leaf.received <= leaf.since) return 0;
+  const seen = Math.max(1, (leaf.received - leaf.since) / 1000);
+  const rate = leaf.rate / (1 - Math.exp(-seen / RATE_S));
+  const silence = (now - leaf.received) / 1000;
+  const expected = rate > 0 ? 2 / rate : 0;
+  return rate * Math.exp(-Math.max(0, silence - expected) / RATE_S);
+}
+
+/** Takes `steps` updates of which the last is seen: the node sends what is newest, and counts what it left out. */
+function sample(leaf: Leaf, steps: number, now: number): void {
   // The first value is the state on arrival, not an update that was seen happening.
-  leaf.rate = first ? 0 : rateNow(leaf, now) + 1 / RATE_S;
+  if (steps > 0 && leaf.since === null) {
+    leaf.since = now;
+  } else if (steps > 0) {
+    const passed = Math.max(0, now - leaf.received) / 1000;
+    const kept = Math.exp(-passed / RATE_S);
+    leaf.rate = passed > 0 ? leaf.rate * kept + (steps / passed) * (1 - kept) : leaf.rate + steps / RATE_S;
+  }
   leaf.received = now;
   const x = asNumber(leaf.v);
   if (x === null) return;
   leaf.ring ??= new Ring();
   leaf.ring.push(x);
+}
+
+/** A group is as good as its worst member; not known while not all are counted and none counted is bad. */
+export function groupGrade(counts: Counts | null | undefined, complete: boolean): Grade {
+  if (!counts) return 'unknown';
+  if (counts.bad > 0) return 'bad';
+  if (!complete) return 'unknown';
+  if (counts.uncertain > 0) return 'uncertain';
+  return counts.unstated > 0 || counts.good === 0 ? 'none' : 'good';
 }
 
 /** A value as a number: true is 1; null for what is none. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Quality } from '../../src/lib/api';
 import { RING_VALUES } from '../../src/lib/ring';
-import { rateNow, TopicTree } from '../../src/lib/tree';
+import { groupGrade, rateNow, TopicTree } from '../../src/lib/tree';
 
 const T = '2026-11-20T09:36:00.123Z';
 let seq = 0;
@@ -38,15 +38,61 @@ test('a topic may be a branch too', () => {
   expect(names(tree, [])).toEqual([]);
 });
 
-test('branches count what is not good below them', () => {
-  const tree = grown('a/b', 'a/c');
-  tree.apply(point('a/b', 1, 'bad'), 0);
-  tree.apply(point('a/c', 1, 'uncertain'), 0);
-  tree.apply(point('a/new', 1, 'bad'), 0);
-  expect(tree.root).toMatchObject({ leaves: 3, bad: 2, uncertain: 1 });
-  tree.remove('a/b');
-  tree.apply(point('a/new', 1), 0);
-  expect(tree.root).toMatchObject({ leaves: 2, bad: 0, uncertain: 1 });
+test('a group is as good as its worst member, and unknown while not all is counted', () => {
+  const counts = (good: number, uncertain: number, bad: number, unstated = 0) =>
+    ({ good, uncertain, bad, unstated, total: good + uncertain + bad + unstated });
+  expect(groupGrade(counts(5, 0, 0), true)).toBe('good');
+  expect(groupGrade(counts(5, 1, 0), true)).toBe('uncertain');
+  expect(groupGrade(counts(50_000, 1, 1), true)).toBe('bad');
+  expect(groupGrade(counts(5, 0, 0, 1), true)).toBe('none');
+  expect(groupGrade(counts(5, 0, 0), false)).toBe('unknown');
+  expect(groupGrade(counts(5, 0, 1), false)).toBe('bad');
+  expect(groupGrade(undefined, true)).toBe('unknown');
+});
+
+test('topics of the node itself are no topics of the site', () => {
+  const tree = grown('$SYS/x', '$SYS/y', 'a/b');
+  expect(tree.size).toBe(1);
+  tree.remove('$SYS/x');
+  expect(tree.size).toBe(1);
+});
+
+test('who publishes without a quality has none, and a published point has its own quality and time', () => {
+  const tree = new TopicTree();
+  const updated = '2026-11-20T10:00:00.000Z';
+  tree.apply({ topic: 'a', kind: 'json', value: 23.5, seq: 1, updated }, 9e12);
+  expect(tree.leaf('a')).toMatchObject({ q: 'none', t: Date.parse(updated) });
+  tree.apply({ topic: 'b', kind: 'point', value: { v: 1, q: 'bad', why: ['sensor'], t: T }, seq: 1, updated }, 9e12);
+  expect(tree.leaf('b')).toMatchObject({ q: 'bad', why: ['sensor'], t: Date.parse(T) });
+});
+
+test('an object of points is as good as its worst point', () => {
+  const of = (...qs: string[]) => {
+    const tree = new TopicTree();
+    const value = Object.fromEntries(qs.map((q, i) => [`p${i}`, q === '' ? 5 : { v: 1, q, t: T }]));
+    tree.apply({ topic: 'all', kind: 'json', value, seq: 1 }, 0);
+    return tree.leaf('all')!.q;
+  };
+  expect([of('good', 'good'), of('bad', 'good'), of('good', 'bad', 'uncertain'), of('uncertain', 'good'), of('good', ''), of()])
+    .toEqual(['good', 'bad', 'bad', 'uncertain', 'none', 'none']);
+});
+
+test('what was heard before the stream was lost, or is not followed, is not live', () => {
+  const tree = grown('a', 'b');
+  tree.epoch++;
+  expect(tree.isLive(tree.leaf('a')!)).toBe(false);
+  tree.apply(point('a', 1), 0);
+  tree.apply(point('b', 1), 0, false);
+  expect([tree.isLive(tree.leaf('a')!), tree.isLive(tree.leaf('b')!)]).toEqual([true, false]);
+});
+
+test('a branch that the node names is there before its topics, and goes with them', () => {
+  const tree = grown('a/b');
+  tree.addBranch('c/d');
+  expect(names(tree, ['c'])).toEqual(['.a', '.c', '..d']);
+  tree.dropBranch('c/d');
+  tree.dropBranch('a');
+  expect(names(tree, [])).toEqual(['.a']);
 });
 
 test('the same state again, as after a reconnect, is no new sample', () => {
@@ -65,6 +111,22 @@ test('the rate follows updates and fades without them', () => {
   expect(rateNow(leaf, 220_000)).toBeLessThan(0.01);
 });
 
+test('the rate is right from the first seconds, and counts updates that were left out on the way', () => {
+  /** The rate after updates of `steps` each that come every `every` ms, the first value being there since some time before. */
+  const after = (ms: number, every: number, steps: number, before: number) => {
+    const tree = new TopicTree();
+    tree.apply(point('r', 0, 'good', 1), 0);
+    for (let at = before, version = 1; at <= ms; at += every) tree.apply(point('r', at, 'good', (version += steps)), at);
+    return rateNow(tree.leaf('r')!, ms);
+  };
+  for (const before of [1, 50, 99]) expect(after(3_000, 100, 1, before)).toBeCloseTo(10, 0);
+  for (const before of [1, 500, 999]) expect(after(3_500, 1_000, 1, before)).toBeCloseTo(1, 1);
+  // A hundred updates a second come as ten messages.
+  expect(after(2_000, 100, 10, 60)).toBeGreaterThan(98);
+  expect(after(2_000, 100, 10, 60)).toBeLessThan(102);
+  expect(after(30_000, 700, 1, 3)).toBeCloseTo(1 / 0.7, 1);
+});
+
 test('recorded values come before those seen live', () => {
   const tree = new TopicTree();
   tree.apply(point('a', 3), 0);
@@ -79,7 +141,7 @@ test('recorded values come before those seen live', () => {
 test('payloads that are no points keep their text and time of arrival', () => {
   const tree = new TopicTree();
   tree.apply({ topic: 'a', kind: 'json', value: { x: 1 }, seq: 1 }, 5000);
-  expect(tree.leaf('a')).toMatchObject({ v: { x: 1 }, q: 'good', t: 5000, ring: null });
+  expect(tree.leaf('a')).toMatchObject({ v: { x: 1 }, q: 'none', t: 5000, ring: null });
 });
 
 test('a first visit opens whole levels while they fit', () => {

@@ -5,7 +5,7 @@ import { arrange, sums } from '../../src/lib/devices';
 import * as format from '../../src/lib/format';
 import { Ring, sparkPath } from '../../src/lib/ring';
 import { parseRoute, routeHash } from '../../src/lib/route';
-import { FOLLOW_ALL_TOPICS_MAX, liveFilters, liveUrl } from '../../src/lib/scope';
+import { FOLLOW_ALL_TOPICS_MAX, liveUrl, scope } from '../../src/lib/scope';
 import { snippets } from '../../src/lib/snippets';
 
 test('values read steadily', () => {
@@ -107,10 +107,15 @@ test('routes survive the address', () => {
 });
 
 test('a large node is followed only where someone looks', () => {
-  expect(liveFilters(100, ['a'], ['a/b'])).toEqual(['#', '$SYS/#']);
-  expect(liveFilters(FOLLOW_ALL_TOPICS_MAX + 1, ['a', 'a/b'], ['a/b/c'])).toEqual(['+', 'a/b/c', 'a/+', 'a/b/+']);
-  expect(liveFilters(1e6, Array.from({ length: 500 }, (_, i) => `b${i}`), []).length).toBe(64);
-  expect(liveUrl(['#', 'a/+'])).toBe('/v1/live?filter=%23&filter=a%2F%2B');
+  const sight = { selected: ['a/b/c'], leaves: ['a/x', '$SYS/uptime'], parents: ['', 'a', '$SYS'], blank: ['z'] };
+  expect(scope(100, true, sight)).toEqual({ filters: ['#', '$SYS/#'], groups: ['#'] });
+  // Who may not read the topics of the node does not ask for them: the node would refuse all.
+  expect(scope(100, false, sight)).toEqual({ filters: ['#'], groups: ['#'] });
+  const large = scope(FOLLOW_ALL_TOPICS_MAX + 1, false, sight);
+  expect(large).toEqual({ filters: ['+', 'a/b/c', 'a/x', 'z/+'], groups: ['', 'a', 'z'] });
+  const leaves = Array.from({ length: 500 }, (_, i) => `b${i}/x`);
+  expect(scope(1e6, true, { ...sight, leaves, parents: leaves })).toMatchObject({ filters: { length: 250 }, groups: { length: 256 } });
+  expect(liveUrl({ filters: ['#', 'a/+'], groups: [''] })).toBe('/v1/live?filter=%23&filter=a%2F%2B&group=');
 });
 
 test('snippets are safe in a shell', () => {

@@ -36,7 +36,7 @@ pub struct Command {
     pub mode: CommandMode,
 }
 
-/// Why a command was not carried out. The name is for programs, the detail for people.
+/// Why a command was not carried out, or is not known to have been. The name is for programs, the detail for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// A stable word in `snake_case`: the device's own status (`local`, `no_select`, `not_supported`, …: IEEE 1815
@@ -45,6 +45,22 @@ pub struct Refusal {
     pub reason: &'static str,
     /// One lowercase sentence: what was found and what was expected.
     pub detail: String,
+    /// Whether an operate had been sent and no answer to it is known: the device may have done it all the same.
+    pub maybe_operated: bool,
+}
+
+impl Refusal {
+    /// A command that was certainly not carried out.
+    #[must_use]
+    pub const fn new(reason: &'static str, detail: String) -> Self {
+        Self { reason, detail, maybe_operated: false }
+    }
+
+    /// A command that was sent, and of which nothing more is known.
+    #[must_use]
+    pub const fn unknown(reason: &'static str, detail: String) -> Self {
+        Self { reason, detail, maybe_operated: true }
+    }
 }
 
 impl fmt::Display for Refusal {
@@ -53,5 +69,5 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What became of a command: done, or refused with a reason.
+/// What became of a command: done, refused, or not known, with a reason.
 pub type CommandOutcome = Result<(), Refusal>;

@@ -38,7 +38,7 @@ impl Point {
             out.push_str(reason);
             open = "\",\"";
         }
-        if self.quality != Quality::GOOD {
+        if self.quality.has_reasons() {
             out.push_str("\"]");
         }
         let _ = write!(out, ",\"t\":\"{}\"}}", self.time);
@@ -53,7 +53,8 @@ impl Point {
     }
 
     /// Reads a payload as a point: the whole form, or a bare JSON scalar, which is good and stamped with
-    /// `received`. `q` and `t` may be left out; other members are ignored.
+    /// `received`. `q` and `t` may be left out; other members are ignored. The verdict and the reasons are those that
+    /// came, and no others; without `q` the verdict is that of the reasons.
     ///
     /// # Errors
     /// The payload is not JSON, or a member is not what it must be.
@@ -75,7 +76,8 @@ impl Point {
     }
 
     /// The point whose JSON ([`Point::to_json`]) is this payload, octet for octet: who has the point has the payload.
-    /// None where there is no such point, and where its value is a text or octets.
+    /// None where there is no such point, where its value is a text or octets, and where its verdict is not that of its
+    /// reasons.
     #[must_use]
     pub fn from_exact_json(payload: &[u8]) -> Option<Self> {
         if payload.len() > EXACT_OCTETS_MAX || !payload.starts_with(b"{\"v\":") {
@@ -121,12 +123,7 @@ fn quality_from_json(
         Some("bad") => Validity::Bad,
         Some(_) | None => return Err(wrong("q", q, "\"good\", \"uncertain\" or \"bad\"")),
     };
-    // A verdict without a reason keeps its weight under the most general reason that carries it.
-    Ok(match validity {
-        v if v <= quality.validity() => quality,
-        Validity::Uncertain => quality.with(Quality::STALE),
-        Validity::Good | Validity::Bad => quality.with(Quality::OFFLINE),
-    })
+    Ok(quality.with_verdict(validity))
 }
 
 fn wrong(what: &str, found: &serde_json::Value, expected: &str) -> PointJsonError {
@@ -234,7 +231,24 @@ mod tests {
         check_refused("{\"v\":1,\"q\":\"fine\"}", "q is \"fine\", expected \"good\", \"uncertain\" or \"bad\"");
         check_refused("{\"v\":1,\"t\":5}", "t is 5, expected a time in RFC 3339");
         assert_eq!(Point::from_json(b"4.5", T).unwrap(), point(Value::Float(4.5), Quality::GOOD));
-        assert_eq!(Point::from_json(b"{\"v\":4,\"q\":\"bad\"}", T).unwrap(), point(Value::Int(4), Quality::OFFLINE));
+        for (said, validity, reasons) in [
+            (r#""q":"bad""#, Validity::Bad, &[][..]),
+            (r#""q":"uncertain""#, Validity::Uncertain, &[]),
+            (r#""q":"good","why":[]"#, Validity::Good, &[]),
+            (r#""q":"bad","why":["stale"]"#, Validity::Bad, &["stale"]),
+            (r#""q":"good","why":["comm_lost"]"#, Validity::Good, &["comm_lost"]),
+            (r#""q":"uncertain","why":["offline","stale"]"#, Validity::Uncertain, &["offline", "stale"]),
+            (r#""why":["offline"]"#, Validity::Bad, &["offline"]),
+        ] {
+            let quality = Point::from_json(alloc::format!("{{\"v\":4,{said}}}").as_bytes(), T).unwrap().quality;
+            assert_eq!(
+                (quality.validity(), quality.reasons().collect::<Vec<_>>()),
+                (validity, reasons.to_vec()),
+                "{said}"
+            );
+            let again = Point::from_json(point(Value::Int(4), quality).to_json().as_bytes(), T).unwrap();
+            assert_eq!((again.quality, Quality::from_bits(quality.bits())), (quality, quality), "{said}");
+        }
     }
 
     #[test]
@@ -283,7 +297,7 @@ mod tests {
         }
 
         #[test]
-        fn exact_json_is_that_of_one_point(value in any_value(), bits: u16, micros in 0i64..4_000_000_000_000_000) {
+        fn exact_json_is_that_of_one_point(value in any_value(), bits in 0u16..1 << 13, micros in 0i64..4_000_000_000_000_000) {
             let is_scalar = !matches!(value, Value::Text(_) | Value::Bytes(_));
             let p = Point { value, quality: Quality::from_bits(bits), time: Timestamp::from_micros(micros) };
             let json = p.to_json();

@@ -23,10 +23,18 @@ impl Validity {
     }
 }
 
-/// A set of reasons against a value; empty means good.
+/// A set of reasons against a value, and the verdict where whoever sent the value gave one that is not that of the
+/// reasons; empty means good.
 ///
 /// The reasons of DNP3 objects keep the names of IEEE 1815 clause 11.6; `away`, `stale`, `garbage` and
 /// `range_error` are said by the node that collects.
+///
+/// ```text
+///  bit 15    14 13      12 … 0
+///  +-----+----------+------------+
+///  |  0  | verdict  | reasons    |     verdict: 0 that of the reasons, 1 good, 2 uncertain, 3 bad
+///  +-----+----------+------------+
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Quality(u16);
 
@@ -46,6 +54,26 @@ const REASONS: [(&str, Quality, Validity); 13] = [
     ("time_unsynced", Quality::TIME_UNSYNCED, Validity::Good),
     ("initial", Quality::INITIAL, Validity::Bad),
 ];
+
+/// The bits of reasons.
+const REASON_BITS: u16 = (1 << REASONS.len()) - 1;
+/// Where the verdict of the sender stands.
+const VERDICT_SHIFT: u32 = 13;
+const VERDICT_BITS: u16 = 3 << VERDICT_SHIFT;
+const UNCERTAIN_BITS: u16 = bits_of(Validity::Uncertain);
+const BAD_BITS: u16 = bits_of(Validity::Bad);
+
+/// The reasons of one verdict.
+const fn bits_of(verdict: Validity) -> u16 {
+    let (mut rest, mut bits) = (REASONS.as_slice(), 0);
+    while let [(_, reason, of), behind @ ..] = rest {
+        if *of as u8 == verdict as u8 {
+            bits |= reason.0;
+        }
+        rest = behind;
+    }
+    bits
+}
 
 impl Quality {
     /// No reason against the value.
@@ -77,41 +105,85 @@ impl Quality {
     /// No value has been received yet.
     pub const INITIAL: Self = Self(1 << 12);
 
-    /// All reasons of both.
+    /// All reasons of both. Where one of them has a verdict of its sender, the worse of the two is the verdict.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+        let both = Self((self.0 | other.0) & REASON_BITS);
+        if (self.0 | other.0) & VERDICT_BITS == 0 {
+            return both;
+        }
+        let (ours, theirs) = (self.validity(), other.validity());
+        both.with_verdict(if ours as u8 >= theirs as u8 { ours } else { theirs })
     }
 
-    /// These reasons without those of `other`.
+    /// These reasons without those of `other`. The verdict of a sender stays.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
+        Self::from_bits(self.0 & !(other.0 & REASON_BITS))
+    }
+
+    /// These reasons with the verdict that the sender of the value gave, whatever they say of it themselves.
+    #[must_use]
+    pub const fn with_verdict(self, verdict: Validity) -> Self {
+        let reasons = Self(self.0 & REASON_BITS);
+        if reasons.validity() as u8 == verdict as u8 {
+            return reasons;
+        }
+        let stated = match verdict {
+            Validity::Good => 1,
+            Validity::Uncertain => 2,
+            Validity::Bad => 3,
+        };
+        Self(reasons.0 | stated << VERDICT_SHIFT)
     }
 
     /// Whether every reason of `other` is here.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
+        self.0 & other.0 & REASON_BITS == other.0 & REASON_BITS
     }
 
-    /// The reasons as bits: what stores and wires keep. The bits are stable.
+    /// Whether there is any reason.
+    #[must_use]
+    pub const fn has_reasons(self) -> bool {
+        self.0 & REASON_BITS != 0
+    }
+
+    /// Reasons and verdict as bits: what stores keep. The bits are stable.
     #[must_use]
     pub const fn bits(self) -> u16 {
         self.0
     }
 
+    /// The reasons alone as bits: what wires keep. The bits are stable.
+    #[must_use]
+    pub const fn reason_bits(self) -> u16 {
+        self.0 & REASON_BITS
+    }
+
     /// From stored bits; unknown bits are dropped.
     #[must_use]
     pub const fn from_bits(bits: u16) -> Self {
-        Self(bits & 0x1fff)
+        let reasons = Self(bits & REASON_BITS);
+        match (bits & VERDICT_BITS) >> VERDICT_SHIFT {
+            1 => reasons.with_verdict(Validity::Good),
+            2 => reasons.with_verdict(Validity::Uncertain),
+            3 => reasons.with_verdict(Validity::Bad),
+            _ => reasons,
+        }
     }
 
-    /// The worst verdict of all reasons.
+    /// The verdict of the sender, or the worst of all reasons where there is none.
     #[must_use]
-    pub fn validity(self) -> Validity {
-        let verdicts = REASONS.iter().filter(|(_, bit, _)| self.contains(*bit)).map(|(_, _, verdict)| *verdict);
-        verdicts.max().unwrap_or(Validity::Good)
+    pub const fn validity(self) -> Validity {
+        match (self.0 & VERDICT_BITS) >> VERDICT_SHIFT {
+            1 => Validity::Good,
+            2 => Validity::Uncertain,
+            3 => Validity::Bad,
+            _ if self.0 & BAD_BITS != 0 => Validity::Bad,
+            _ if self.0 & UNCERTAIN_BITS != 0 => Validity::Uncertain,
+            _ => Validity::Good,
+        }
     }
 
     /// The names of the reasons, in a fixed order.
@@ -123,5 +195,31 @@ impl Quality {
     #[must_use]
     pub fn from_reason(name: &str) -> Option<Self> {
         REASONS.iter().find(|(known, _, _)| *known == name).map(|(_, bit, _)| *bit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_of_the_sender_stands_beside_reasons() {
+        let bad = Quality::GOOD.with_verdict(Validity::Bad);
+        let good = Quality::OFFLINE.with_verdict(Validity::Good);
+        for (quality, validity, reasons) in [
+            (bad, Validity::Bad, Quality::GOOD),
+            (bad.with(Quality::STALE), Validity::Bad, Quality::STALE),
+            (good.with(Quality::STALE), Validity::Uncertain, Quality::OFFLINE.with(Quality::STALE)),
+            (good.with(Quality::OFFLINE), Validity::Bad, Quality::OFFLINE),
+            (good.with(good), Validity::Good, Quality::OFFLINE),
+            (bad.with(Quality::STALE).without(Quality::STALE), Validity::Bad, Quality::GOOD),
+            (Quality::OFFLINE.with_verdict(Validity::Bad), Validity::Bad, Quality::OFFLINE),
+        ] {
+            assert_eq!((quality.validity(), quality.reason_bits()), (validity, reasons.bits()), "{quality:?}");
+            assert!(quality.contains(reasons) && Quality::from_bits(quality.bits()) == quality);
+        }
+        // A verdict that the reasons give themselves is none of the sender's.
+        assert_eq!(Quality::OFFLINE.with_verdict(Validity::Bad), Quality::OFFLINE);
+        assert_eq!(Quality::from_bits(Quality::OFFLINE.bits() | VERDICT_BITS), Quality::OFFLINE);
     }
 }

@@ -51,7 +51,7 @@ impl Topic {
     /// # Errors
     /// The text is not a topic name by MQTT 5.0 section 4.7.3, or has more than 128 levels.
     pub fn new(text: &str) -> Result<Self, TopicError> {
-        if text.bytes().any(|b| matches!(b, b'+' | b'#')) {
+        if has(text, |b| matches!(b, b'+' | b'#')) {
             return Err(TopicError::Wildcard);
         }
         check(text)?;
@@ -121,13 +121,20 @@ fn check(text: &str) -> Result<(), TopicError> {
     if text.len() > TOPIC_OCTETS_MAX {
         return Err(TopicError::TooLong);
     }
-    if text.bytes().any(|b| b == 0) {
+    if has(text, |b| b == 0) {
         return Err(TopicError::Null);
     }
-    if text.split('/').count() > LEVELS_MAX {
+    // Sums of octets at a time: a topic may be 65,535 of them, and levels be as many.
+    let ends = text.as_bytes().chunks(255).map(|chunk| chunk.iter().map(|b| u8::from(*b == b'/')).sum::<u8>());
+    if ends.map(usize::from).sum::<usize>() >= LEVELS_MAX {
         return Err(TopicError::TooDeep);
     }
     Ok(())
+}
+
+/// Whether an octet of the text is such a one. All are looked at, many at a time.
+fn has(text: &str, such: impl Fn(u8) -> bool) -> bool {
+    text.bytes().fold(false, |found, b| found | such(b))
 }
 
 /// A filter: `+` stands for one level, `#` at the end for all that follow.

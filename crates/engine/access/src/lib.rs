@@ -26,7 +26,11 @@
 //! |---|---|---|
 //! | [`Limits::user_sessions_max`] | the session is refused | [`Stats::refused_sessions`] |
 //! | [`Limits::messages_per_s`], [`Limits::octets_per_s`] | the message is refused | [`Stats::over_rate`] |
-//! | [`LOGIN_PEERS_MAX`] | the peer that has failed least lately is forgotten | |
+//! | [`LOGIN_PEERS_MAX`] | the address that has failed least lately is forgotten | |
+//! | [`STANDING_OF_USER_MAX`] | of the user's clients the one that was here least lately is a stranger again | [`Logins::known`] |
+//! | [`STANDING_MAX`] | the same of all clients | [`Logins::known`] |
+//! | [`Waiting::new`] | the last of the network with the most gives its place | [`Waiting::push`] returns it |
+//! | [`Sums::new`] | kinds that have no room are counted together | [`Sums::counted`] |
 //! | [`GRANTS_MAX`] | all sets are compiled anew when next used | |
 //!
 //! # Example
@@ -57,19 +61,23 @@ mod predefined;
 mod rule;
 mod rules;
 mod sessions;
+mod sums;
 mod verb;
+mod waiting;
 
 pub use bucket::Bucket;
 pub use explain::{Applies, Explanation, Step};
 pub use grants::{GRANTS_MAX, Grants};
-pub use logins::{LOGIN_PEERS_MAX, Logins};
+pub use logins::{LOGIN_PEERS_MAX, Logins, Network, Origin, STANDING_MAX, STANDING_OF_USER_MAX};
 pub use pattern::{Names, Pattern, PatternError};
 pub use policy::{NAME_OCTETS_MAX, Policy, PolicyError, Role, User};
 pub use predefined::{IEC_ROLES, iec_role};
 pub use rule::{Effect, Rule, RuleError};
 pub use rules::{Reach, Rules};
 pub use sessions::{EndReason, Identity, Limits, OverRate, Refused, SessionKey, Sessions, Stats};
+pub use sums::{SUM_EVERY, Sums};
 pub use verb::{Verb, Verbs};
+pub use waiting::Waiting;
 
 #[cfg(test)]
 mod tests;

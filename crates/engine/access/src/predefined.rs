@@ -12,7 +12,17 @@ const READ_ALL: [&str; 2] = ["allow read #", "allow read $SYS/#"];
 pub const IEC_ROLES: [(&str, &[&str]); 7] = [
     ("VIEWER", &READ_ALL),
     ("OPERATOR", &["allow read #", "allow read $SYS/#", "allow command #", "allow publish reply/{client}/#"]),
-    ("ENGINEER", &["allow read #", "allow read $SYS/#", "allow publish #", "allow admin #", "allow admin $views"]),
+    (
+        "ENGINEER",
+        &[
+            "allow read #",
+            "allow read $SYS/#",
+            "allow publish #",
+            "allow admin #",
+            "allow admin $views",
+            "allow admin $clock",
+        ],
+    ),
     ("INSTALLER", &["allow read #", "allow read $SYS/#", "allow publish #"]),
     ("SECADM", &["allow read $SYS/#", "allow read $access/#", "allow admin $access/#"]),
     ("SECAUD", &["allow read $SYS/#", "allow read $access/#", "allow read $audit/#"]),

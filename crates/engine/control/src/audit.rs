@@ -22,7 +22,8 @@ pub enum Phase {
     Dropped,
     /// No outcome in time; it may have been carried out. Followed by [`Phase::Late`] or [`Phase::Unanswered`].
     TimedOut,
-    /// The device was lost before it answered; the command may have been carried out. The last record.
+    /// The device was lost before it answered, or its answer cannot be used; the command may have been carried out. The
+    /// last record.
     Lost,
     /// The outcome came after the time was over. The last record.
     Late,

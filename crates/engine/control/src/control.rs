@@ -174,7 +174,11 @@ impl Control {
             return;
         };
         device.out = None;
-        let phase = if outcome.is_ok() { Phase::Succeeded } else { Phase::Failed };
+        let phase = match &outcome {
+            Ok(()) => Phase::Succeeded,
+            Err(refusal) if refusal.maybe_operated => Phase::Lost,
+            Err(_) => Phase::Failed,
+        };
         self.finish(now, ticket, phase, outcome);
         self.forget(ticket);
         self.offer(id);
@@ -393,7 +397,7 @@ fn reasons(outcome: &CommandOutcome) -> (&'static str, String) {
 }
 
 const fn refusal(reason: &'static str, detail: String) -> Refusal {
-    Refusal { reason, detail }
+    Refusal::new(reason, detail)
 }
 
 fn unknown(request: &Request) -> Refusal {
@@ -411,7 +415,7 @@ fn short(topic: Topic) -> Topic {
 }
 
 fn lost() -> Refusal {
-    refusal("away", "the device was lost before it answered; the command may have been carried out".into())
+    Refusal::unknown("away", "the device was lost before it answered; the command may have been carried out".into())
 }
 
 fn away_unsent() -> Refusal {
@@ -419,7 +423,7 @@ fn away_unsent() -> Refusal {
 }
 
 fn timed_out() -> Refusal {
-    refusal("timeout", "the device did not answer in time; the command may have been carried out".into())
+    Refusal::unknown("timeout", "the device did not answer in time; the command may have been carried out".into())
 }
 
 fn timed_out_unsent() -> Refusal {
@@ -427,5 +431,5 @@ fn timed_out_unsent() -> Refusal {
 }
 
 fn unanswered() -> Refusal {
-    refusal("timeout", "no outcome came at all; the command may have been carried out".into())
+    Refusal::unknown("timeout", "no outcome came at all; the command may have been carried out".into())
 }

@@ -39,12 +39,12 @@
 //!
 //! | point | takes |
 //! |---|---|
-//! | two states | `true`, `false`, `1`, `0`, the texts `"on"`, `"off"`, `"true"`, `"false"`, `"1"`, `"0"`, and the point's own two words, in any case |
+//! | two states | `true`, `false`, `1`, `0`, the texts `"on"`, `"off"`, `"true"`, `"false"`, `"1"`, `"0"`, and the point's own two words, or else `"open"` and `"close"`, in any case |
 //! | integer | a whole number |
 //! | float | a finite number |
 //!
-//! `"open"` and `"close"` mean nothing by themselves: a closed breaker conducts, a closed valve does not. A point that
-//! wants such words names them ([`Accepts::Bool`]).
+//! Without words of the point's own, `"open"` is false and `"close"` or `"closed"` is true, as of a switch: a closed
+//! breaker conducts. A closed valve does not: such a point names its words ([`Accepts::Bool`]), and they alone hold.
 //!
 //! # Limits
 //!

@@ -63,7 +63,7 @@ impl Watched {
             }
             Step::Outcome { device, ok } => {
                 let Some(ticket) = self.out.remove(&device) else { return };
-                let refused = Refusal { reason: "local", detail: "in local mode".into() };
+                let refused = Refusal::new("local", "in local mode".into());
                 let outcome = if ok { Ok(()) } else { Err(refused) };
                 self.control.handle_outcome(self.now, DeviceId(device), ticket, outcome);
             }

@@ -16,7 +16,7 @@ pub enum Accepts {
     Bool {
         /// Whether the device gets the opposite.
         invert: bool,
-        /// The point's own words for false and true, such as `("open", "close")` of a breaker.
+        /// The point's own words for false and true, such as `("open", "closed")` of a breaker. None: those of a switch.
         words: Option<(Box<str>, Box<str>)>,
     },
     /// Whole numbers from `min` to `max`.
@@ -190,47 +190,89 @@ impl ControlPoint {
             return Ok(mode);
         }
         let detail = format!("the mode for {} is {}, expected {}", self.topic, mode.name(), first.name());
-        Err(Refusal { reason: "not_supported_mode", detail })
+        Err(Refusal::new("not_supported_mode", detail))
     }
 
     fn two_states(&self, value: &Value, invert: bool, words: Option<&(Box<str>, Box<str>)>) -> Result<Value, Refusal> {
-        let is = |text: &str, word: &str| text.eq_ignore_ascii_case(word);
         let state = match value {
             Value::Bool(b) => Some(*b),
             Value::Int(0) => Some(false),
             Value::Int(1) => Some(true),
             Value::Float(x) if *x == 0.0 => Some(false),
             Value::Float(x) if *x == 1.0 => Some(true),
-            Value::Text(text) => match words {
-                Some((off, _)) if is(text, off) => Some(false),
-                Some((_, on)) if is(text, on) => Some(true),
-                _ if ["on", "true", "1"].iter().any(|word| is(text, word)) => Some(true),
-                _ if ["off", "false", "0"].iter().any(|word| is(text, word)) => Some(false),
-                _ => None,
-            },
+            Value::Text(text) => state_of_word(text.trim(), words),
             Value::Int(_) | Value::Float(_) | Value::Null | Value::Bytes(_) => None,
         };
         match (state, words) {
             (Some(state), _) => Ok(Value::Bool(state != invert)),
-            (None, None) => Err(self.wrong_type(value, "true, false, 1, 0, \"on\" or \"off\"")),
+            (None, None) => Err(self.wrong_type(value, "true, false, 1, 0, \"on\", \"off\", \"open\" or \"close\"")),
             (None, Some((off, on))) => {
                 Err(self.wrong_type(value, &format!("true, false, 1, 0, \"on\", \"off\", {off:?} or {on:?}")))
             }
         }
     }
 
+    /// What the topic shows once a command has been carried out.
+    #[must_use]
+    pub fn value_after(&self, command: &Command) -> Value {
+        match (&self.accepts, &command.value) {
+            (Accepts::Bool { invert, .. }, Value::Bool(raw)) => Value::Bool(raw != invert),
+            (Accepts::Int { scaling, .. } | Accepts::Float { scaling, .. }, raw) => scaling.value(raw),
+            (Accepts::Bool { .. }, raw) => raw.clone(),
+        }
+    }
+
     fn wrong_type(&self, value: &Value, expected: &str) -> Refusal {
         let detail = format!("the value for {} is {}, expected {expected}", self.topic, shown(value));
-        Refusal { reason: "wrong_type", detail }
+        Refusal::new("wrong_type", detail)
     }
 
     fn out_of_range(&self, value: &Value, expected: &str) -> Refusal {
         let detail = format!("the value for {} is {}, expected {expected}", self.topic, shown(value));
-        Refusal { reason: "out_of_range", detail }
+        Refusal::new("out_of_range", detail)
     }
 
     fn beyond(&self, value: &Value) -> Refusal {
         self.out_of_range(value, "a number whose raw value the device can take")
+    }
+}
+
+/// The state that a word means: by the point's own words first. Those of a switch are for points without words, and for
+/// those whose words are of that kind: an open breaker is off, and an open valve is not.
+fn state_of_word(text: &str, words: Option<&(Box<str>, Box<str>)>) -> Option<bool> {
+    let is = |word: &str| text.to_lowercase() == word.to_lowercase();
+    match words {
+        Some((off, _)) if is(off) => return Some(false),
+        Some((_, on)) if is(on) => return Some(true),
+        Some(_) | None => {}
+    }
+    if ["on", "true", "1"].into_iter().any(is) {
+        return Some(true);
+    }
+    if ["off", "false", "0"].into_iter().any(is) {
+        return Some(false);
+    }
+    let position = position(text)?;
+    match words {
+        None => Some(position == Position::Closed),
+        Some((off, _)) if self::position(off) == Some(position) => Some(false),
+        Some((_, on)) if self::position(on) == Some(position) => Some(true),
+        Some(_) => None,
+    }
+}
+
+/// What a switch is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Position {
+    Open,
+    Closed,
+}
+
+fn position(word: &str) -> Option<Position> {
+    match () {
+        () if word.eq_ignore_ascii_case("open") => Some(Position::Open),
+        () if ["close", "closed"].iter().any(|closed| word.eq_ignore_ascii_case(closed)) => Some(Position::Closed),
+        () => None,
     }
 }
 
@@ -243,6 +285,13 @@ impl Scaling {
     #[expect(clippy::float_cmp, reason = "exactly the neutral numbers leave an integer exact")]
     fn is_neutral(self) -> bool {
         self.scale == 1.0 && self.offset == 0.0
+    }
+
+    fn value(self, raw: &Value) -> Value {
+        match raw.as_f64() {
+            Some(number) if !self.is_neutral() => Value::Float(without_noise(number * self.scale + self.offset)),
+            Some(_) | None => raw.clone(),
+        }
     }
 
     fn raw_int(self, value: i64) -> Option<Value> {

@@ -73,9 +73,13 @@ fn values_become_raw_values_or_refusals() {
     for on in [Value::Bool(true), Value::Int(1), Value::Float(1.0), "on".into(), "TRUE".into(), "1".into()] {
         check(&plain, on, Ok(Value::Bool(true)));
     }
-    let said = "wrong_type: the value for d/p is \"close\", expected true, false, 1, 0, \"on\" or \"off\"";
-    check(&plain, "close".into(), Err(said));
-    let said = "wrong_type: the value for d/p is 2, expected true, false, 1, 0, \"on\" or \"off\"";
+    for (word, state) in [("Close", true), (" closed ", true), ("OPEN", false), ("Off", false)] {
+        check(&plain, word.into(), Ok(Value::Bool(state)));
+    }
+    let said =
+        "wrong_type: the value for d/p is \"ajar\", expected true, false, 1, 0, \"on\", \"off\", \"open\" or \"close\"";
+    check(&plain, "ajar".into(), Err(said));
+    let said = "wrong_type: the value for d/p is 2, expected true, false, 1, 0, \"on\", \"off\", \"open\" or \"close\"";
     check(&plain, Value::Int(2), Err(said));
     let named = Accepts::Bool { invert: true, words: Some(("open".into(), "close".into())) };
     check(&named, "Open".into(), Ok(Value::Bool(true)));
@@ -83,6 +87,16 @@ fn values_become_raw_values_or_refusals() {
     let said =
         "wrong_type: the value for d/p is null, expected true, false, 1, 0, \"on\", \"off\", \"open\" or \"close\"";
     check(&named, Value::Null, Err(said));
+    check(&named, "closed".into(), Ok(Value::Bool(false)));
+    let valve = Accepts::Bool { invert: false, words: Some(("Closed".into(), "open".into())) };
+    for (word, state) in [("close", false), ("CLOSED", false), ("open", true), ("on", true)] {
+        check(&valve, word.into(), Ok(Value::Bool(state)));
+    }
+    let pump = Accepts::Bool { invert: false, words: Some(("stopped".into(), "Läuft".into())) };
+    check(&pump, "läuft".into(), Ok(Value::Bool(true)));
+    let said = "wrong_type: the value for d/p is \"open\", expected true, false, 1, 0, \"on\", \"off\", \"stopped\" or \
+                \"Läuft\"";
+    check(&pump, "open".into(), Err(said));
 
     let exact = Scaling { whole: true, ..Scaling::default() };
     let int = Accepts::Int { min: -5, max: i64::MAX, scaling: exact };
@@ -102,6 +116,41 @@ fn values_become_raw_values_or_refusals() {
     let tiny = Accepts::Float { min: 0.0, max: 300.0, scaling: Scaling { scale: 1e-300, ..volts } };
     let said = "out_of_range: the value for d/p is 3, expected a number whose raw value the device can take";
     check(&tiny, Value::Int(3), Err(said));
+}
+
+/// What a point shows after a command is what was asked for, as far as the device can hold it.
+#[test]
+fn the_value_after_a_command_is_known() {
+    let check = |accepts: Accepts, asked: Value, expect: Value| {
+        let point = ControlPoint { accepts, ..breaker("d/p", 1, 1) };
+        let command = point.command(&asked, None).unwrap();
+        assert_eq!(point.value_after(&command), expect, "{asked:?}");
+    };
+    for invert in [false, true] {
+        check(Accepts::Bool { invert, words: None }, "open".into(), Value::Bool(false));
+        check(Accepts::Bool { invert, words: None }, Value::Int(1), Value::Bool(true));
+    }
+    let tenths = Scaling { scale: 0.1, offset: 100.0, whole: true };
+    check(Accepts::Float { min: 0.0, max: 300.0, scaling: tenths }, Value::Float(230.04), Value::Float(230.0));
+    check(Accepts::Float { min: 0.0, max: 300.0, scaling: Scaling::default() }, Value::Int(7), Value::Float(7.0));
+    let exact = Scaling { whole: true, ..Scaling::default() };
+    check(Accepts::Int { min: 0, max: 9, scaling: exact }, Value::Float(3.0), Value::Int(3));
+}
+
+/// An outcome that says that the device may have operated is no refusal of the device.
+#[test]
+fn an_outcome_that_is_not_known_is_no_failure() {
+    let mut control = control(Limits::default());
+    let mut end = |id: u64, outcome: Refusal| {
+        control.handle_request(at(0), request(id, "d/cb1", true)).unwrap();
+        let ticket = control.poll_command(at(0)).unwrap().ticket;
+        control.handle_outcome(at(1), D, ticket, Err(outcome));
+        let phase = core::iter::from_fn(|| control.poll_audit()).last().unwrap().phase;
+        let known = control.poll_done().unwrap().outcome.unwrap_err();
+        (phase, known.maybe_operated)
+    };
+    assert_eq!(end(1, Refusal::new("local", String::new())), (Phase::Failed, false));
+    assert_eq!(end(2, Refusal::unknown("bad_echo", String::new())), (Phase::Lost, true));
 }
 
 #[test]
@@ -181,7 +230,7 @@ fn commands_of_a_device_go_one_by_one() {
     assert_eq!(control.poll_command(at(5)), None);
     control.handle_outcome(at(6), D, first.ticket, Ok(()));
     let second = control.poll_command(at(7)).unwrap();
-    let refused = Refusal { reason: "local", detail: "the device is in local mode".into() };
+    let refused = Refusal::new("local", "the device is in local mode".into());
     control.handle_outcome(at(8), D, second.ticket, Err(refused));
     assert_eq!(ends(&mut control), ["1 ok 5", "2 local 6"]);
     let expect = [

@@ -312,6 +312,13 @@ impl<S: Storage> Journal<S> {
         self.segments.iter().map(|s| s.octets).sum()
     }
 
+    /// Whether it has reached its size, so that a record of some length is refused by policy.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        let wanted = self.octets() + (self.tail.len() - self.tail_written) as u64 + self.limits.segment_octets / 16;
+        self.limits.when_full == WhenFull::Refuse && wanted > self.limits.total_octets
+    }
+
     /// How many segments there are.
     #[must_use]
     pub fn segments(&self) -> usize {

@@ -25,5 +25,5 @@ mod tests;
 pub use journal::{Counters, Failure, Journal, JournalError, Limits, Recovery, State, WhenFull};
 pub use reader::{Item, Lost, Reader};
 pub use record::{RecordError, Sample, decode, encode};
-pub use scan::{Damage, Fault};
+pub use scan::{Damage, Fault, salvage};
 pub use segment::{RECORD_OCTETS_MAX, Seq};

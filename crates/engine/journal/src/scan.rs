@@ -1,6 +1,6 @@
 //! Reads one segment front to back, in bounded memory, and finds the next whole frame behind damage.
 
-use crate::segment::{HEAD_OCTETS, HEADER_OCTETS, Head, SegmentId, Seq};
+use crate::segment::{HEAD_OCTETS, HEADER_OCTETS, Head, RECORD_OCTETS_MAX, SegmentId, Seq};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -47,6 +47,28 @@ impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} octets at {} of {}: {}", self.octets, self.at, self.segment, self.why)
     }
+}
+
+/// The octets that stand where the payload of a damaged frame was: not to be believed, but perhaps to be understood. None
+/// where the file is gone, or holds too few or too many for one frame.
+///
+/// # Errors
+/// The storage failed.
+pub fn salvage<S: Storage>(storage: &mut S, damage: &Damage) -> Result<Option<Vec<u8>>, StorageError> {
+    let octets = usize::try_from(damage.octets).unwrap_or(usize::MAX);
+    if damage.segment.is_empty() || octets <= HEAD_OCTETS || octets > HEAD_OCTETS + RECORD_OCTETS_MAX {
+        return Ok(None);
+    }
+    let mut payload = alloc::vec![0; octets - HEAD_OCTETS];
+    let mut held = 0;
+    while let Some(rest) = payload.get_mut(held..).filter(|rest| !rest.is_empty()) {
+        let read = storage.read(&damage.segment, damage.at + (HEAD_OCTETS + held) as u64, rest)?;
+        if read == 0 {
+            return Ok(None);
+        }
+        held += read;
+    }
+    Ok(Some(payload))
 }
 
 /// What stands at the scan's place.

@@ -9,10 +9,14 @@
 #![no_std]
 extern crate alloc;
 
+mod error;
+mod loss;
 mod record;
 mod replay;
 #[cfg(test)]
 mod tests;
 
-pub use record::{Message, Record, RecordError, Session, Value, Will};
+pub use error::RecordError;
+pub use loss::GivenUp;
+pub use record::{Message, Record, Session, Value, Will};
 pub use replay::{Image, Kept, Owed, Replay, Subscription};

@@ -29,21 +29,24 @@
 //! | 14 | the client has forgotten it | number, packet identifier |
 //! | 15 | as 13, and history has it, or is to have it, with this time | number, packet identifier, time |
 //! | 16 | as 8, and the session is to be given the last values that the subscription selects | as 8 |
+//! | 17 | the messages that the session is owed, up to this one, may have been sent | number, serial |
 //!
 //! `version` is 1. Numbers are varints of base 128, low group first. Texts and octets have their length before them. `?`
 //! is an octet, 0 or 1, and with 1 the field. Times are microseconds since 1970, as 8 octets, low octet first. A message
 //! is its topic, payload, properties (MQTT 5.0 section 2.2.2.2, without the length) and when it was received. A will is a
-//! message, QoS, an octet that is 1 where it is retained, and when it is due. Flags are the QoS (bits 0 and 1) and
-//! whether it is sent as retained (bit 2).
+//! message, QoS, an octet that is 1 where it is retained, and when it is due. Flags are the QoS (bits 0 and 1),
+//! whether it is sent as retained (bit 2), and whether it was not sent yet (bit 3).
 
+use crate::RecordError;
 use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use core::fmt;
-use tieline_core::{Cursor, Timestamp, Topic, Truncated};
+use tieline_core::{Cursor, Timestamp, Topic};
 
-const VERSION: u8 = 1;
+/// Of the format.
+pub(crate) const VERSION: u8 = 1;
 const RETAIN: u8 = 4;
+const UNSENT: u8 = 8;
 
 /// A change of what is owed.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,10 +97,19 @@ pub enum Record {
         qos: u8,
         /// Whether it is sent as a retained message.
         retain: bool,
+        /// Whether it was not sent yet: one that may have been is sent again with DUP.
+        unsent: bool,
         /// The subscriptions that it matches.
         subscription_ids: Vec<u32>,
         /// What.
         message: Message,
+    },
+    /// The messages that a session is owed, up to this one, may have been sent.
+    Sent {
+        /// The session's number.
+        session: u64,
+        /// The last of them.
+        serial: u64,
     },
     /// The session's client has a QoS 2 message: its octets are not needed any longer.
     Received {
@@ -183,38 +195,6 @@ pub struct Will {
     pub delay_s: u32,
 }
 
-/// Why octets are no record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecordError {
-    /// They end too early.
-    Truncated,
-    /// A version that this release does not know.
-    Version(u8),
-    /// A change that this release does not know.
-    Tag(u8),
-    /// A member that no writer makes; which.
-    Illegal(&'static str),
-}
-
-impl fmt::Display for RecordError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Truncated => f.write_str("a record of the ledger ends too early"),
-            Self::Version(found) => write!(f, "a record of the ledger has version {found}, expected {VERSION}"),
-            Self::Tag(found) => write!(f, "a record of the ledger has a change of kind {found}, which is not known"),
-            Self::Illegal(what) => write!(f, "a record of the ledger has an illegal {what}"),
-        }
-    }
-}
-
-impl core::error::Error for RecordError {}
-
-impl From<Truncated> for RecordError {
-    fn from(_: Truncated) -> Self {
-        Self::Truncated
-    }
-}
-
 impl Record {
     /// Begins the octets of a record of the log.
     pub fn begin(out: &mut Vec<u8>) {
@@ -286,9 +266,10 @@ impl Record {
                 push_numbers(9, &[*session], out);
                 push_octets(filter.as_bytes(), out);
             }
-            Self::Owed { session, serial, packet_id, qos, retain, subscription_ids, message } => {
+            Self::Owed { session, serial, packet_id, qos, retain, unsent, subscription_ids, message } => {
                 push_numbers(10, &[*session, *serial, u64::from(*packet_id)], out);
-                out.push(qos | if *retain { RETAIN } else { 0 });
+                let flag = |on: bool, bit: u8| if on { bit } else { 0 };
+                out.push(qos | flag(*retain, RETAIN) | flag(*unsent, UNSENT));
                 push_varint(subscription_ids.len() as u64, out);
                 subscription_ids.iter().for_each(|id| push_varint(u64::from(*id), out));
                 push_message(message, out);
@@ -303,10 +284,11 @@ impl Record {
                 push_time(*time, out);
             }
             Self::Released { session, packet_id } => push_numbers(14, &[*session, u64::from(*packet_id)], out),
+            Self::Sent { session, serial } => push_numbers(17, &[*session, *serial], out),
         }
     }
 
-    fn parse(cursor: &mut Cursor<'_>) -> Result<Self, RecordError> {
+    pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, RecordError> {
         Ok(match cursor.u8()? {
             1 => Self::Begin,
             2 => Self::End,
@@ -332,6 +314,7 @@ impl Record {
                 let (session, packet_id) = (varint(cursor)?, packet_id(cursor)?);
                 Self::Held { session, packet_id, sample: Some(time(cursor)?) }
             }
+            17 => Self::Sent { session: varint(cursor)?, serial: varint(cursor)? },
             tag => return Err(RecordError::Tag(tag)),
         })
     }
@@ -393,7 +376,7 @@ fn owed(cursor: &mut Cursor<'_>) -> Result<Record, RecordError> {
     let (session, serial) = (varint(cursor)?, varint(cursor)?);
     let packet_id = u16::try_from(varint(cursor)?).map_err(|_| RecordError::Illegal("packet identifier"))?;
     let flags = cursor.u8()?;
-    if flags & !(RETAIN | 3) != 0 {
+    if flags & !(RETAIN | UNSENT | 3) != 0 {
         return Err(RecordError::Illegal("flag"));
     }
     let qos = qos(flags & 3)?;
@@ -404,7 +387,8 @@ fn owed(cursor: &mut Cursor<'_>) -> Result<Record, RecordError> {
     let ids = (0..count).map(|_| number(cursor, "subscription identifier"));
     let subscription_ids = ids.collect::<Result<_, _>>()?;
     let message = message(cursor)?;
-    Ok(Record::Owed { session, serial, packet_id, qos, retain: flags & RETAIN != 0, subscription_ids, message })
+    let (retain, unsent) = (flags & RETAIN != 0, flags & UNSENT != 0);
+    Ok(Record::Owed { session, serial, packet_id, qos, retain, unsent, subscription_ids, message })
 }
 
 fn message(cursor: &mut Cursor<'_>) -> Result<Message, RecordError> {
@@ -471,7 +455,7 @@ fn time(cursor: &mut Cursor<'_>) -> Result<Timestamp, RecordError> {
     if time.micros() == micros { Ok(time) } else { Err(RecordError::Illegal("time")) }
 }
 
-fn length(cursor: &mut Cursor<'_>) -> Result<usize, RecordError> {
+pub(crate) fn length(cursor: &mut Cursor<'_>) -> Result<usize, RecordError> {
     usize::try_from(varint(cursor)?).map_err(|_| RecordError::Truncated)
 }
 

@@ -4,7 +4,9 @@
 //! go. Until its end is there, what was before holds; then all that it did not say is void. So a log may be cut at any
 //! record and leaves a state that once was.
 
-use crate::record::{Message, Record, RecordError, Session, Value};
+use crate::RecordError;
+use crate::loss::{Doubt, GivenUp};
+use crate::record::{Message, Record, Session, Value};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -32,6 +34,8 @@ pub struct Owed {
     pub qos: u8,
     /// Whether it is sent as a retained message.
     pub retain: bool,
+    /// Whether it was not sent yet.
+    pub unsent: bool,
     /// The subscriptions that it matches.
     pub subscription_ids: Vec<u32>,
     /// What; none once its client has it.
@@ -68,6 +72,8 @@ pub struct Replay {
     image: Image,
     /// What a walk has said that has not ended.
     walked: Option<Image>,
+    /// What a part of the log that cannot be read makes doubtful, where there was one.
+    doubt: Option<Doubt>,
 }
 
 impl Replay {
@@ -80,13 +86,24 @@ impl Replay {
         Ok(())
     }
 
+    /// The next record of the log is lost; its octets as far as there are any. A walk that it interrupts is none.
+    pub fn handle_lost(&mut self, octets: Option<&[u8]>) {
+        self.walked = None;
+        self.doubt.get_or_insert_default().handle_lost(octets, &self.image);
+    }
+
     /// Takes the next change.
     pub fn handle_change(&mut self, record: Record) {
+        if let Some(doubt) = &mut self.doubt {
+            doubt.handle_change(&record, &self.image);
+        }
         match record {
             Record::Begin => self.walked = Some(Image { alive: self.image.alive, ..Image::default() }),
             Record::End => {
                 if let Some(walked) = self.walked.take() {
                     self.image = walked;
+                    // All was said anew by a node that knew it.
+                    self.doubt = None;
                 }
             }
             record => {
@@ -101,10 +118,17 @@ impl Replay {
     /// The state at the log's end.
     #[must_use]
     pub fn finish(self) -> Image {
+        self.finish_with_losses().0
+    }
+
+    /// The state at the log's end, and what was given up because parts of the log are lost.
+    #[must_use]
+    pub fn finish_with_losses(self) -> (Image, GivenUp) {
         let mut image = self.image;
+        let given = self.doubt.map_or_else(GivenUp::default, |doubt| doubt.settle(&mut image));
         // Parts of sessions that ended.
         image.sessions.retain(|_, kept| kept.session.is_some());
-        image
+        (image, given)
     }
 }
 
@@ -121,6 +145,7 @@ impl Image {
             | Record::Subscribed { session, .. }
             | Record::Unsubscribed { session, .. }
             | Record::Owed { session, .. }
+            | Record::Sent { session, .. }
             | Record::Received { session, .. }
             | Record::Done { session, .. }
             | Record::Held { session, .. }
@@ -145,9 +170,11 @@ impl Kept {
                 self.subscriptions.insert(filter, Subscription { options, properties, due });
             }
             Record::Unsubscribed { filter, .. } => drop(self.subscriptions.remove(&filter)),
-            Record::Owed { serial, packet_id, qos, retain, subscription_ids, message, .. } => {
-                self.owed.insert(serial, Owed { packet_id, qos, retain, subscription_ids, message: Some(message) });
+            Record::Owed { serial, packet_id, qos, retain, unsent, subscription_ids, message, .. } => {
+                let owed = Owed { packet_id, qos, retain, unsent, subscription_ids, message: Some(message) };
+                self.owed.insert(serial, owed);
             }
+            Record::Sent { serial, .. } => self.owed.range_mut(..=serial).for_each(|(_, owed)| owed.unsent = false),
             Record::Received { serial, .. } => {
                 if let Some(owed) = self.owed.get_mut(&serial) {
                     owed.message = None;
@@ -188,7 +215,7 @@ impl Subscription {
 
 impl Owed {
     fn records(&self, session: u64, serial: u64) -> impl Iterator<Item = Record> + use<> {
-        let Self { packet_id, qos, retain, subscription_ids, message } = self.clone();
+        let Self { packet_id, qos, retain, unsent, subscription_ids, message } = self.clone();
         let received = message.is_none().then_some(Record::Received { session, serial });
         // What its client has is known by its identifier alone.
         let nothing = || {
@@ -200,8 +227,16 @@ impl Owed {
             })
         };
         let message = message.or_else(nothing);
-        let owed =
-            message.map(|message| Record::Owed { session, serial, packet_id, qos, retain, subscription_ids, message });
+        let owed = message.map(|message| Record::Owed {
+            session,
+            serial,
+            packet_id,
+            qos,
+            retain,
+            unsent,
+            subscription_ids,
+            message,
+        });
         owed.into_iter().chain(received)
     }
 }

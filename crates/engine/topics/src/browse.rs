@@ -16,6 +16,8 @@ use tieline_core::{Filter, Topic};
 
 /// Topics looked at in one call at most: a bound on its time where a filter selects few of many.
 pub(crate) const SCANNED_MAX: usize = 8_192;
+/// The same where an expression is matched with each.
+const NARROWED_SCANNED_MAX: usize = 128;
 
 /// A place in the walk over the last values that a filter selects.
 #[derive(Clone, Debug)]
@@ -86,9 +88,15 @@ impl Snapshot {
         !self.is_done && is_ahead && self.selects(topic)
     }
 
-    /// The topic that the walk has come to.
-    pub(crate) const fn place(&self) -> Option<&Topic> {
+    /// The topic that the walk has come to; none at its beginning.
+    #[must_use]
+    pub const fn place(&self) -> Option<&Topic> {
         self.after.as_ref()
+    }
+
+    /// Goes back to a [`Snapshot::place`] where it has been.
+    pub fn return_to(&mut self, place: Option<Topic>) {
+        (self.after, self.is_done) = (place, false);
     }
 
     /// Levels before the first wildcard.
@@ -158,11 +166,12 @@ impl Tree {
             return page;
         }
         let mut ended = true;
+        let scanned_max = if walk.selector.is_some() { NARROWED_SCANNED_MAX } else { SCANNED_MAX };
         for (scanned, (topic, id)) in self.order.range(walk.start()).enumerate() {
             if walk.is_behind(topic) {
                 break;
             }
-            if page.len() == count || scanned == SCANNED_MAX {
+            if page.len() == count || scanned == scanned_max {
                 ended = false;
                 break;
             }

@@ -55,14 +55,48 @@ impl Fetch {
     }
 }
 
+/// How far a page has grown that is made piece by piece.
+#[derive(Clone, Debug, Default)]
+pub struct Growth {
+    items: usize,
+    octets: usize,
+    scanned: usize,
+    /// The topic that was looked at last.
+    last: Option<Topic>,
+    end: Option<End>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Of all topics that are asked for.
+    Topics,
+    /// Of the page.
+    Page,
+}
+
+impl Growth {
+    /// Whether the page is whole.
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// Where the next page starts, or ends where pages are taken from the end; none when there are no more.
+    #[must_use]
+    pub fn next_page(&self) -> Option<&Topic> {
+        self.last.as_ref().filter(|_| self.end != Some(End::Topics))
+    }
+}
+
 /// A page that grows.
-struct Growing<'a, M> {
+struct Growing<'a, 'g, M> {
     fetch: &'a Fetch,
     may: M,
     tree: &'a Tree,
     items: Vec<View<'a>>,
-    octets: usize,
-    scanned: usize,
+    growth: &'g mut Growth,
+    /// Topics that may still be looked at for now, and octets that may be given.
+    left: (usize, usize),
     /// Levels that a topic may have.
     levels_max: usize,
     /// The topic that was looked at last.
@@ -77,6 +111,8 @@ enum Onward {
     Past(String),
     /// Nowhere: the page is full.
     Full,
+    /// Here, another time.
+    Later,
 }
 
 /// How far a walk went.
@@ -87,6 +123,8 @@ enum Walked {
     To(String),
     /// Until the page was full.
     UntilFull,
+    /// As far as it goes for now.
+    ForNow,
 }
 
 impl Tree {
@@ -94,30 +132,54 @@ impl Tree {
     /// where the next page starts, or ends where pages are taken from the end; it is none when there are no more. A
     /// page may be short, even empty, before that.
     pub fn fetch<'a>(&'a self, fetch: &'a Fetch, may: impl Fn(&Topic) -> bool) -> Page<View<'a>> {
-        let walk = Snapshot::resume(fetch.filter.clone(), fetch.after.clone());
-        let levels_max = fetch.depth.map_or(usize::MAX, |depth| walk.prefix_levels().saturating_add(depth));
-        let (items, octets, scanned) = (Vec::new(), 0, 0);
-        let mut page = Growing { fetch, may, tree: self, items, octets, scanned, levels_max, last: None };
-        let ended = if fetch.from_end { page.fill_back(&walk) } else { page.fill(&walk) };
-        let after = if ended { None } else { page.last.map(|topic| topic.as_str().to_owned()) };
+        let mut growth = Growth::default();
+        let mut items = self.grow(fetch, &mut growth, (usize::MAX, usize::MAX), may);
         if fetch.from_end {
-            page.items.reverse();
+            items.reverse();
         }
-        Page { items: page.items, after }
+        Page { items, after: growth.next_page().map(|topic| topic.as_str().to_owned()) }
+    }
+
+    /// The next piece of a page, made by looking at so many topics at most, of so many octets but for the last. Pages from the
+    /// end grow towards the front, and their topics come in that order. The tree may change between two pieces as it may
+    /// between pages.
+    pub fn grow<'a>(
+        &'a self,
+        fetch: &'a Fetch,
+        growth: &mut Growth,
+        left: (usize, usize),
+        may: impl Fn(&Topic) -> bool,
+    ) -> Vec<View<'a>> {
+        if growth.is_done() {
+            return Vec::new();
+        }
+        let from = growth.last.clone().filter(|_| !fetch.from_end).or_else(|| fetch.after.clone());
+        let walk = Snapshot::resume(fetch.filter.clone(), from);
+        let levels_max = fetch.depth.map_or(usize::MAX, |depth| walk.prefix_levels().saturating_add(depth));
+        let (items, last) = (Vec::new(), None);
+        let mut page = Growing { fetch, may, tree: self, items, growth, left, levels_max, last };
+        let end = if fetch.from_end { page.fill_back(&walk) } else { page.fill(&walk) };
+        page.growth.end = end;
+        page.growth.items += page.items.len();
+        if let Some(last) = page.last {
+            page.growth.last = Some(last.clone());
+        }
+        page.items
     }
 }
 
-impl<'a, M: Fn(&Topic) -> bool> Growing<'a, M> {
-    /// Walks on from the front; true where the end was reached.
-    fn fill(&mut self, walk: &Snapshot) -> bool {
+impl<'a, M: Fn(&Topic) -> bool> Growing<'a, '_, M> {
+    /// Walks on from the front.
+    fn fill(&mut self, walk: &Snapshot) -> Option<End> {
         let (tree, fetch) = (self.tree, self.fetch);
         let mut from: Option<String> = None;
         loop {
             let start = from.as_deref().map_or_else(|| walk.start(), Bound::Included);
             let is_over = |topic: &Topic| fetch.before.as_ref().is_some_and(|before| compare(topic, before).is_ge());
             let mut branch = match self.walk(tree.order.range(start), |topic| is_over(topic) || walk.is_behind(topic)) {
-                Walked::ToTheEnd => return true,
-                Walked::UntilFull => return false,
+                Walked::ToTheEnd => return Some(End::Topics),
+                Walked::UntilFull => return Some(End::Page),
+                Walked::ForNow => return None,
                 Walked::To(branch) => branch,
             };
             // `/` sorts first, so U+0001 is the next after all that stands below a name.
@@ -127,21 +189,23 @@ impl<'a, M: Fn(&Topic) -> bool> Growing<'a, M> {
     }
 
     /// The same from the end.
-    fn fill_back(&mut self, walk: &Snapshot) -> bool {
+    fn fill_back(&mut self, walk: &Snapshot) -> Option<End> {
         let (tree, fetch) = (self.tree, self.fetch);
+        let before = self.growth.last.clone().or_else(|| fetch.before.clone());
         let mut to: Option<String> = None;
         loop {
             let outer = walk.end();
-            let end = match (&to, &fetch.before) {
+            let end = match (&to, &before) {
                 (Some(to), _) => Bound::Included(to.as_str()),
                 (None, Some(before)) if !walk.is_behind(before) => Bound::Excluded(before.as_str()),
-                (None, Some(before)) if walk.is_ahead(before) => return true,
+                (None, Some(before)) if walk.is_ahead(before) => return Some(End::Topics),
                 (None, _) => outer.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
             };
             let is_over = |topic: &Topic| fetch.after.as_ref().is_some_and(|after| compare(topic, after).is_le());
             match self.walk(tree.order.range_back(end), |topic| is_over(topic) || walk.is_behind(topic)) {
-                Walked::ToTheEnd => return true,
-                Walked::UntilFull => return false,
+                Walked::ToTheEnd => return Some(End::Topics),
+                Walked::UntilFull => return Some(End::Page),
+                Walked::ForNow => return None,
                 Walked::To(branch) => to = Some(branch),
             }
         }
@@ -157,6 +221,7 @@ impl<'a, M: Fn(&Topic) -> bool> Growing<'a, M> {
                 Onward::Next => {}
                 Onward::Past(branch) => return Walked::To(branch),
                 Onward::Full => return Walked::UntilFull,
+                Onward::Later => return Walked::ForNow,
             }
         }
         Walked::ToTheEnd
@@ -164,10 +229,16 @@ impl<'a, M: Fn(&Topic) -> bool> Growing<'a, M> {
 
     /// Takes a topic, where it is asked for and there is room.
     fn look(&mut self, topic: &'a Topic, id: u32) -> Onward {
-        if self.items.len() == self.fetch.limit.max(1) || self.scanned == SCANNED_MAX {
+        let items = self.growth.items + self.items.len();
+        if items >= self.fetch.limit.max(1) || self.growth.scanned >= SCANNED_MAX {
             return Onward::Full;
         }
-        self.scanned += 1;
+        let (topics, octets) = self.left;
+        if topics == 0 || octets == 0 {
+            return Onward::Later;
+        }
+        self.left.0 -= 1;
+        self.growth.scanned += 1;
         if let Some((end, _)) = topic.match_indices('/').nth(self.levels_max.saturating_sub(1))
             && self.levels_max < usize::MAX
         {
@@ -178,8 +249,10 @@ impl<'a, M: Fn(&Topic) -> bool> Growing<'a, M> {
             && (self.may)(topic)
             && let Some(view) = self.tree.view(TopicId(id))
         {
-            self.octets += topic.len() + if self.fetch.values { payload_octets(view.body) } else { 0 };
-            if self.octets > self.fetch.octets_max && !self.items.is_empty() {
+            let octets = topic.len() + if self.fetch.values { payload_octets(view.body) } else { 0 };
+            self.growth.octets = self.growth.octets.saturating_add(octets);
+            self.left.1 = self.left.1.saturating_sub(octets);
+            if self.growth.octets > self.fetch.octets_max && items > 0 {
                 return Onward::Full;
             }
             self.items.push(view);

@@ -39,7 +39,7 @@
 //! | [`Limits::payload_octets_max`] | the update is refused | [`Stats::refused`] |
 //! | [`Limits::octets_max`] | idle topics are forgotten, then refused | [`Stats::idle_forgotten`], [`Stats::refused`] |
 //! | [`Limits::subscriptions_max`], [`Limits::subscriber_subscriptions_max`] | the subscription is refused | [`Stats::refused`] |
-//! | [`Limits::selectors_max`] | the subscription is refused | [`Stats::refused`] |
+//! | [`Limits::selectors_max`], [`Limits::owner_selectors_max`] | the subscription is refused | [`Stats::refused`] |
 //! | [`Limits::idle_max`] | the topic that has been idle longest is forgotten | [`Stats::idle_forgotten`] |
 //! | [`Limits::set_octets_max`] | all sets are computed anew | [`Stats::sets_flushed`] |
 //!
@@ -76,6 +76,7 @@ mod limits;
 mod list;
 mod notices;
 mod order;
+mod quality;
 mod removal;
 mod selector;
 mod series;
@@ -90,10 +91,11 @@ pub use audience::{Audience, Match};
 pub use browse::{Child, Page, Snapshot};
 pub use busiest::{Busiest, Busy};
 pub use condition::{Condition, Unmet};
-pub use fetch::Fetch;
+pub use fetch::{Fetch, Growth};
 pub use limits::{Limits, Stats, TreeError};
 pub use list::SubscriberId;
 pub use notices::{Notice, Notices, Watch};
+pub use quality::{Counts, Grade, QualityCounts};
 pub use removal::{Lives, Removal};
 pub use selector::{Selector, SelectorError};
 pub use series::{Event, Keep, Last, Range, Series};

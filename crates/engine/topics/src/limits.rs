@@ -21,6 +21,8 @@ pub struct Limits {
     pub set_octets_max: usize,
     /// Distinct selectors of subscriptions: each is matched with each topic that its filter selects, once.
     pub selectors_max: usize,
+    /// Those of one owner, where they have one.
+    pub owner_selectors_max: usize,
 }
 
 impl Default for Limits {
@@ -34,6 +36,7 @@ impl Default for Limits {
             idle_max: 65_536,
             set_octets_max: 256 << 20,
             selectors_max: 256,
+            owner_selectors_max: 64,
         }
     }
 }
@@ -68,6 +71,11 @@ pub enum TreeError {
         /// [`Limits::subscriber_subscriptions_max`].
         max: usize,
     },
+    /// As many selectors of one owner narrow subscriptions as may.
+    OwnerFull {
+        /// [`Limits::owner_selectors_max`].
+        max: usize,
+    },
     /// As many selectors narrow subscriptions as may.
     SelectorsFull {
         /// [`Limits::selectors_max`].
@@ -83,6 +91,7 @@ impl fmt::Display for TreeError {
             Self::OctetsFull { max } => write!(f, "the tree is full: it holds {max} octets"),
             Self::SubscriptionsFull { max } => write!(f, "the tree is full: it holds {max} subscriptions"),
             Self::SelectorsFull { max } => write!(f, "the tree is full: it holds {max} selectors of subscriptions"),
+            Self::OwnerFull { max } => write!(f, "the user has {max} selectors of subscriptions, as many as it may"),
             Self::SubscriberFull { max } => write!(f, "the subscriber is full: it holds {max} subscriptions"),
         }
     }

@@ -190,6 +190,7 @@ fn check_fetch(tree: &Tree, model: &Model, fetch: &Fetch) {
         let octets: usize = page.items.iter().map(|view| view.topic.len() + usize::from(fetch.values)).sum();
         assert!(page.items.len() <= 1 || octets <= fetch.octets_max);
         let items: Vec<_> = page.items.iter().map(value).collect();
+        check_pieces(tree, &fetch, &items, page.after.as_deref(), may);
         let at = if fetch.from_end { 0 } else { found.len() };
         found.splice(at..at, items);
         let Some(next) = page.after else { break };
@@ -197,6 +198,26 @@ fn check_fetch(tree: &Tree, model: &Model, fetch: &Fetch) {
         if fetch.from_end { fetch.before = next } else { fetch.after = next }
     }
     assert_eq!(found, expect, "{fetch:?}");
+}
+
+/// A page that is made piece by piece is the page that is made at once.
+fn check_pieces(
+    tree: &Tree,
+    fetch: &Fetch,
+    items: &[(String, u8)],
+    next: Option<&str>,
+    may: impl Fn(&Topic) -> bool + Copy,
+) {
+    let (mut growth, mut found) = (Growth::default(), Vec::new());
+    while !growth.is_done() {
+        let piece = tree.grow(fetch, &mut growth, (2, 5), may);
+        assert!(piece.len() <= 2);
+        found.extend(piece.iter().map(value));
+    }
+    if fetch.from_end {
+        found.reverse();
+    }
+    assert_eq!((&*found, growth.next_page().map(|topic| topic.as_str())), (items, next), "{fetch:?}");
 }
 
 fn check_condition(tree: &Tree, model: &Model, topic: &Topic, octet: u8) {

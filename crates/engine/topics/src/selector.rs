@@ -11,7 +11,10 @@ const COMPILED_OCTETS_MAX: usize = 256 * 1024;
 
 /// A regular expression that paths are matched with: anywhere, unless it says `^` and `$`.
 #[derive(Clone, Debug)]
-pub struct Selector(Regex);
+pub struct Selector {
+    regex: Regex,
+    owner: u64,
+}
 
 /// Why a text is no selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +50,7 @@ impl Selector {
         }
         let mut builder = RegexBuilder::new(text);
         let built = builder.size_limit(COMPILED_OCTETS_MAX).dfa_size_limit(COMPILED_OCTETS_MAX).build();
-        built.map(Self).map_err(|error| match error {
+        built.map(|regex| Self { regex, owner: 0 }).map_err(|error| match error {
             regex::Error::CompiledTooBig(_) => SelectorError::TooLarge,
             // The last line says what is wrong; those before show where.
             other => {
@@ -61,13 +64,25 @@ impl Selector {
     /// The expression.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        self.0.as_str()
+        self.regex.as_str()
+    }
+
+    /// The same on somebody's account: [`crate::Limits::owner_selectors_max`]. Two expressions are the same whoever owns them.
+    #[must_use]
+    pub fn owned_by(self, owner: u64) -> Self {
+        Self { owner, ..self }
+    }
+
+    /// On whose account it is.
+    #[must_use]
+    pub(crate) const fn owner(&self) -> u64 {
+        self.owner
     }
 
     /// Whether it selects a path.
     #[must_use]
     pub fn matches(&self, path: &str) -> bool {
-        self.0.is_match(path)
+        self.regex.is_match(path)
     }
 }
 

@@ -29,6 +29,8 @@ pub struct Event {
     pub time: Timestamp,
     /// The value.
     pub body: Body,
+    /// The value's [`crate::View::stamp`].
+    pub stamp: u64,
 }
 
 /// Which events are asked for.
@@ -159,7 +161,7 @@ mod tests {
 
     fn event(seq: u64, ms: i64, octets: usize) -> Event {
         let body = Body::Opaque(Bytes::from(alloc::vec![b'x'; octets]));
-        Event { seq, time: Timestamp::from_millis(ms), body }
+        Event { seq, time: Timestamp::from_millis(ms), body, stamp: seq }
     }
 
     fn any_range() -> impl Strategy<Value = Range> {

@@ -17,6 +17,20 @@ pub(crate) struct Held {
     pub(crate) time: Timestamp,
     /// What the caller keeps with the value.
     pub(crate) mark: u8,
+    /// How many values the tree had taken with this one; seven bytes, which fit beside the mark.
+    stamp: [u8; 7],
+}
+
+impl Held {
+    pub(crate) fn new(body: Body, time: Timestamp, stamp: u64) -> Self {
+        let [stamp @ .., _] = stamp.to_le_bytes();
+        Self { body, time, mark: 0, stamp }
+    }
+
+    pub(crate) fn stamp(&self) -> u64 {
+        let [a, b, c, d, e, f, g] = self.stamp;
+        u64::from_le_bytes([a, b, c, d, e, f, g, 0])
+    }
 }
 
 /// All that is known of one topic.

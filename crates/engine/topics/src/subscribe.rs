@@ -202,6 +202,11 @@ impl Tree {
         if selector.is_some() && self.wild.narrow_count() >= max {
             return Err(TreeError::SelectorsFull { max });
         }
+        let max = self.limits.owner_selectors_max;
+        if selector.is_some_and(|selector| selector.owner() != 0 && self.wild.narrow_count_of(selector.owner()) >= max)
+        {
+            return Err(TreeError::OwnerFull { max });
+        }
         let whole = if known.is_none() { filter_octets(filter) } else { 0 };
         let needed = whole + selector.map_or(0, |_| narrow_octets(filter));
         self.make_room(needed, None)?;

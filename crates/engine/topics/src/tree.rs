@@ -60,6 +60,8 @@ pub struct View<'a> {
     pub mark: u8,
     /// How urgent the topic is.
     pub lane: Lane,
+    /// What [`Tree::stamp`] was with this value: of two, the one that came later has the higher one.
+    pub stamp: u64,
 }
 
 /// Topics, their last values, and who wants them.
@@ -184,7 +186,14 @@ impl Tree {
             time: held.time,
             mark: held.mark,
             lane: slot.lane,
+            stamp: held.stamp(),
         })
+    }
+
+    /// How many values the tree has taken, of all topics: those that come later have a higher [`View::stamp`].
+    #[must_use]
+    pub const fn stamp(&self) -> u64 {
+        self.counts.stored
     }
 
     /// The number of a topic that the tree remembers, with or without a value.
@@ -263,8 +272,10 @@ impl Tree {
         if is_new {
             self.order.insert(topic, id);
         }
+        // `apply` counts it.
+        let stamp = self.counts.stored + 1;
         if let Some(slot) = self.slots.get_mut(id) {
-            let before = slot.held.replace(Held { body, time: now.utc, mark: 0 });
+            let before = slot.held.replace(Held::new(body, now.utc, stamp));
             self.replaced = before.map(|held| held.body);
             slot.version += 1;
         }

@@ -64,6 +64,8 @@ pub(crate) struct Wild {
     pub(crate) epoch: u32,
     frontier: [Vec<u32>; 2],
     found: Vec<u32>,
+    /// How many filters are narrowed ones, by the owner of the selector.
+    narrowed: HashMap<u64, usize>,
 }
 
 impl Wild {
@@ -80,6 +82,7 @@ impl Wild {
             epoch: 1,
             frontier: [Vec::new(), Vec::new()],
             found: Vec::new(),
+            narrowed: HashMap::new(),
         }
     }
 
@@ -128,6 +131,7 @@ impl Wild {
     /// Narrows a filter by a selector that does not narrow it yet.
     pub(crate) fn narrow(&mut self, id: u32, selector: Selector) -> u32 {
         let filter = self.filters[id as usize].filter.clone();
+        *self.narrowed.entry(selector.owner()).or_default() += 1;
         let new = self.add(&filter, Some((selector, id)));
         self.filters[id as usize].narrow.push(new);
         new
@@ -154,7 +158,11 @@ impl Wild {
         match self.filters.get(id as usize).and_then(|filter| filter.narrows.as_ref()).map(|(_, whole)| *whole) {
             None => self.remove(id).map_or(0, |filter| filter_octets(&filter)),
             Some(whole) => {
-                let freed = self.filters.try_remove(id as usize).map_or(0, |gone| narrow_octets(&gone.filter));
+                let gone = self.filters.try_remove(id as usize);
+                if let Some((selector, _)) = gone.as_ref().and_then(|gone| gone.narrows.as_ref()) {
+                    self.release(selector.owner());
+                }
+                let freed = gone.map_or(0, |gone| narrow_octets(&gone.filter));
                 if let Some(filter) = self.filters.get_mut(whole as usize) {
                     filter.narrow.retain(|narrow| *narrow != id);
                 }
@@ -163,9 +171,23 @@ impl Wild {
         }
     }
 
+    fn release(&mut self, owner: u64) {
+        if let Some(count) = self.narrowed.get_mut(&owner) {
+            *count -= 1;
+            if *count == 0 {
+                self.narrowed.remove(&owner);
+            }
+        }
+    }
+
     /// How many filters are narrowed ones.
     pub(crate) fn narrow_count(&self) -> usize {
-        self.filters.iter().filter(|(_, filter)| filter.narrows.is_some()).count()
+        self.narrowed.values().sum()
+    }
+
+    /// How many of them an owner has made.
+    pub(crate) fn narrow_count_of(&self, owner: u64) -> usize {
+        self.narrowed.get(&owner).copied().unwrap_or(0)
     }
 
     /// Removes a filter and the levels that only it used; returns its text.

@@ -260,5 +260,5 @@ pub async fn keep_connected<M: Machine, O: Owner<M>>(session: &Session<M>, targe
 
 fn failed(counters: &Counters, target: &Target, error: &io::Error, retry: Duration) {
     add(&counters.connect_failures, 1);
-    tracing::debug!(address = %target.address, %error, ?retry, "connection failed");
+    tracing::debug!(address = %target.address, %error, retry_s = retry.as_secs_f64(), "connection failed");
 }

@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tieline_core::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -99,6 +100,21 @@ impl Connection {
             Kind::Tls(stream) => stream.certificate(),
             Kind::Tcp(_) | Kind::Udp(_) | Kind::Serial(_) | Kind::Carried(_) => None,
         }
+    }
+
+    /// Reads who is behind a proxy, which says so before anything else ([`crate::read_header`]); none where it speaks for itself.
+    ///
+    /// # Errors
+    /// It says something else, or nothing in time.
+    pub async fn read_proxied(&mut self, within: Duration) -> io::Result<Option<SocketAddr>> {
+        let socket = match &mut self.0 {
+            Kind::Tcp(stream) => stream,
+            Kind::Tls(stream) => stream.socket_mut(),
+            Kind::Udp(_) | Kind::Serial(_) | Kind::Carried(_) => return Ok(None),
+        };
+        tokio::time::timeout(within, crate::read_header(socket))
+            .await
+            .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
     /// The TCP connection, where it is one and nothing more.

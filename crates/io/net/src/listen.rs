@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, lookup_host};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The wait after an accept that failed for want of something: the connection stays in the backlog, and without a
 /// wait the loop would spin on it.
@@ -23,8 +23,11 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 pub struct ListenConfig {
     /// `host:port`; port 0 takes a free one.
     pub address: String,
-    /// Connections at one time; beyond it a connection is closed at once and counted.
+    /// Connections at one time; beyond it a connection is counted, and closed at once or told why.
     pub sessions_max: usize,
+    /// Connections beyond the limit that are handed out at one time, to be told why ([`Accepted::is_over`]); those that come
+    /// while there are as many wait with the kernel. 0 closes all of them at once.
+    pub refusals_max: usize,
     /// Counts its connections together with those of other listeners, where there are any.
     pub together: Option<Arc<Together>>,
     /// Connections that the kernel keeps for us.
@@ -80,6 +83,7 @@ impl ListenConfig {
         Self {
             address: address.into(),
             sessions_max: 4096,
+            refusals_max: 0,
             together: None,
             backlog: 1024,
             share_port: false,
@@ -117,6 +121,8 @@ impl Together {
 pub struct Listener {
     door: Door,
     places: Places,
+    /// Connections beyond the limit that may be told so; none where they are closed.
+    refusals: Option<Arc<Semaphore>>,
     marks: Option<Marks>,
     counters: Arc<Counters>,
 }
@@ -139,6 +145,14 @@ pub struct Accepted {
     pub place: Place,
 }
 
+impl Accepted {
+    /// Whether it is beyond the limit of sessions: it is to be told so, and closed.
+    #[must_use]
+    pub const fn is_over(&self) -> bool {
+        matches!(self.place.0, Taken::Refusal(_))
+    }
+}
+
 /// The counts that a connection has to fit in.
 #[derive(Clone, Debug)]
 struct Places {
@@ -153,17 +167,23 @@ impl Places {
         for count in std::iter::once(&self.own).chain(&self.all) {
             fits &= count.sessions.fetch_add(1, Ordering::Relaxed) < count.sessions_max;
         }
-        (Place(self.clone()), fits)
+        (Place(Taken::Session(self.clone())), fits)
     }
 }
 
-/// One place in a listener's count of sessions; dropped, it is free again.
+/// One place in a listener's count of sessions, or of refusals; dropped, it is free again.
 #[derive(Debug)]
-pub struct Place(Places);
+pub struct Place(Taken);
+
+#[derive(Debug)]
+enum Taken {
+    Session(Places),
+    Refusal(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit),
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let Places { own, all } = &self.0;
+        let Taken::Session(Places { own, all }) = &self.0 else { return };
         for count in std::iter::once(own).chain(all) {
             count.sessions.fetch_sub(1, Ordering::Relaxed);
         }
@@ -186,7 +206,8 @@ impl Listener {
             ListenOver::Udp(udp) => Door::Udp(Hub::bind(config, udp, Arc::clone(&counters)).await?),
         };
         let places = Places { own: Together::new(config.sessions_max), all: config.together.clone() };
-        Ok(Self { door, places, marks: config.marks, counters })
+        let refusals = (config.refusals_max > 0).then(|| Arc::new(Semaphore::new(config.refusals_max)));
+        Ok(Self { door, places, refusals, marks: config.marks, counters })
     }
 
     /// The address in use, with the port that was taken for 0.
@@ -206,7 +227,7 @@ impl Listener {
         self.places.own.sessions()
     }
 
-    /// The next connection that is within the limit. Over UDP, datagrams of known peers reach their sessions only
+    /// The next connection: one within the limit, or one beyond it that is to be told so, where there are any. Over UDP, datagrams of known peers reach their sessions only
     /// while this is waited for. Failures of the system (no file descriptors, no memory) are
     /// counted, warned of and waited out: they touch no session that exists.
     pub async fn accept(&self) -> Accepted {
@@ -237,16 +258,16 @@ impl Listener {
         loop {
             match socket.accept().await {
                 Ok((stream, peer)) => {
-                    let (place, fits) = self.places.take();
-                    if !fits {
+                    let Some(place) = self.place().await else {
                         add(&self.counters.accepts_refused, 1);
                         tracing::debug!(%peer, "connection refused: too many sessions");
                         continue;
-                    }
+                    };
                     // Marks of a listener are not all inherited.
                     let marked = self.marks.is_none_or(|marks| marks.apply(&stream).is_ok());
                     if stream.set_nodelay(true).is_ok() && marked {
-                        add(&self.counters.accepts, 1);
+                        let is_over = matches!(place.0, Taken::Refusal(_));
+                        add(if is_over { &self.counters.accepts_refused } else { &self.counters.accepts }, 1);
                         return (stream, peer, place);
                     }
                 }
@@ -258,6 +279,19 @@ impl Listener {
                 }
             }
         }
+    }
+}
+
+impl Listener {
+    /// The place of one more connection; none where it is to be closed at once.
+    async fn place(&self) -> Option<Place> {
+        if let (place, true) = self.places.take() {
+            return Some(place);
+        }
+        let refusal = Arc::clone(self.refusals.as_ref()?).acquire_owned().await.ok()?;
+        // A session may have ended while it waited.
+        let (place, fits) = self.places.take();
+        Some(if fits { place } else { Place(Taken::Refusal(refusal)) })
     }
 }
 

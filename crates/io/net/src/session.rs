@@ -34,6 +34,12 @@ pub trait Owner<M: Machine> {
     /// The machine has something to say.
     fn event(&mut self, session: &Session<M>, now: Now, event: M::Event);
 
+    /// A connection with `peer` comes while the session has another; true, the default, lets it take the place. One that is
+    /// not let in is closed, and ends as [`Closed::Owner`].
+    fn may_replace(&mut self, _session: &Session<M>, _now: Now, _peer: &Peer) -> bool {
+        true
+    }
+
     /// A connection with `peer` begins.
     fn connected(&mut self, _session: &Session<M>, _now: Now, _peer: &Peer) {}
 
@@ -159,7 +165,7 @@ impl<M: Machine> Session<M> {
     }
 
     /// Drives the machine over a connection until it ends, and says why it did. A connection that the session still
-    /// has is ended first: the peer that comes back is the one that counts. A connection whose handshake fails never
+    /// has is ended first: the peer that comes back is the one that counts, unless [`Owner::may_replace`] says otherwise. A connection whose handshake fails never
     /// begins.
     pub fn run<O: Owner<M>>(
         &self,
@@ -173,6 +179,9 @@ impl<M: Machine> Session<M> {
                 && let Err(error) = handshake.await
             {
                 return closed_by(&error);
+            }
+            if self.is_connected() && !owner.may_replace(self, self.0.shard.now(), &connection.peer()) {
+                return Closed::Owner;
             }
             self.free_seat().await;
             let seated = Seated::take(self, connection, owner);

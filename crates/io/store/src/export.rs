@@ -1,6 +1,7 @@
 //! Rows as text, CSV, JSON or Parquet, as they come.
 
 use crate::{Row, StoreError, parquet_file};
+use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 use tieline_core::{Value, json_string, json_value};
@@ -11,7 +12,8 @@ pub enum Format {
     /// Columns for people.
     #[default]
     Table,
-    /// RFC 4180, with a header: `topic,time,value,quality,why,count`; reasons are separated by spaces.
+    /// RFC 4180, with a header: `topic,time,value,quality,why,count`; reasons are separated by spaces. A text that a
+    /// spreadsheet would take for a formula begins with an apostrophe.
     Csv,
     /// An array of objects: those of a point, and `topic` and `count`.
     Json,
@@ -132,9 +134,9 @@ fn csv(rows: impl Iterator<Item = Result<Row, StoreError>>, out: &mut impl Write
         let row = row?;
         let why: Vec<&str> = row.point.quality.reasons().collect();
         csv.write_record([
-            &*row.topic,
+            &*harmless(&row.topic),
             &row.point.time.to_string(),
-            &plain(&row.point.value),
+            &value_cell(&row.point.value),
             row.point.quality.validity().name(),
             &why.join(" "),
             &row.count.to_string(),
@@ -144,6 +146,26 @@ fn csv(rows: impl Iterator<Item = Result<Row, StoreError>>, out: &mut impl Write
     }
     csv.flush()?;
     Ok(count)
+}
+
+fn value_cell(value: &Value) -> String {
+    let text = plain(value);
+    match value {
+        Value::Text(_) => harmless(&text).into_owned(),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Bytes(_) => text,
+    }
+}
+
+/// A text as a spreadsheet shows it and computes nothing: one that would be a formula there begins with an apostrophe.
+fn harmless(text: &str) -> Cow<'_, str> {
+    // Some programs pass over blanks before a formula.
+    let begins = |signs: &[char]| text.trim_start_matches([' ', '\u{a0}']).starts_with(signs);
+    let is_number = text.parse::<f64>().is_ok_and(f64::is_finite);
+    if begins(&['=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}']) && !is_number {
+        Cow::Owned(format!("'{text}"))
+    } else {
+        Cow::Borrowed(text)
+    }
 }
 
 fn json(rows: impl Iterator<Item = Result<Row, StoreError>>, out: &mut impl Write) -> Result<u64, ExportError> {
@@ -181,5 +203,30 @@ pub(crate) fn plain(value: &Value) -> String {
             json_value(value, &mut out);
             out
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(value: Value, expect: &str) {
+        assert_eq!(value_cell(&value), expect);
+    }
+
+    #[test]
+    fn a_spreadsheet_computes_nothing_of_what_it_opens() {
+        for text in
+            ["=1+1", "+1+1", "-1-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "=cmd|' /C calc'!A0", "-", "\u{ff1d}1"]
+        {
+            check(Value::Text(text.into()), &format!("'{text}"));
+        }
+        for text in ["open", "-12.5", "+3", "a=b", "", "'=1"] {
+            check(Value::Text(text.into()), text);
+        }
+        check(Value::Float(-1.5), "-1.5");
+        check(Value::Int(-7), "-7");
+        check(Value::Float(f64::NEG_INFINITY), "-inf");
+        assert_eq!((harmless("=a/b"), harmless("a/=b")), (Cow::Borrowed("'=a/b"), Cow::Borrowed("a/=b")));
     }
 }

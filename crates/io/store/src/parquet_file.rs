@@ -78,7 +78,7 @@ impl Columns {
         self.text_there.push(text.is_some().into());
         self.text.extend(text.map(|text| ByteArray::from(text.into_bytes())));
         self.quality.push(ByteArray::from(row.point.quality.validity().name()));
-        self.why.push(row.point.quality.bits().into());
+        self.why.push(row.point.quality.reason_bits().into());
         self.count.push(i64::try_from(row.count).unwrap_or(i64::MAX));
     }
 

@@ -339,6 +339,24 @@ fn rows_are_written_as_text() {
 }
 
 #[test]
+fn a_spreadsheet_computes_nothing_of_an_export() {
+    let (folder, _store) = stored(&[
+        sample("=site", 0, "=HYPERLINK(\"x\")", Quality::GOOD),
+        sample("site/p", 0, -59.98, Quality::GOOD),
+        sample("site/p", 1, "-59.98", Quality::GOOD),
+        sample("site/q", 0, "@SUM(A1)", Quality::GOOD),
+    ]);
+    assert_eq!(
+        String::from_utf8(exported(&folder, "csv")).unwrap(),
+        "topic,time,value,quality,why,count\n\
+         '=site,1970-01-01T00:00:00.000Z,\"'=HYPERLINK(\"\"x\"\")\",good,,1\n\
+         site/p,1970-01-01T00:00:00.000Z,-59.98,good,,1\n\
+         site/p,1970-01-01T00:00:00.000001Z,-59.98,good,,1\n\
+         site/q,1970-01-01T00:00:00.000Z,'@SUM(A1),good,,1\n"
+    );
+}
+
+#[test]
 fn parquet_says_what_the_rows_say() {
     use parquet::file::reader::{FileReader as _, SerializedFileReader};
     let (folder, _store) = for_export();

@@ -25,6 +25,7 @@ mod process;
 mod report;
 mod rounds;
 pub mod seal;
+mod table;
 
 pub use latency::Latency;
-pub use report::{Progress, write_rows};
+pub use report::{Progress, Shape, write_rows};

@@ -12,9 +12,10 @@
 //! The bus, the broker and both sides' sessions are those that ship, as tasks of one thread whose clock is a runtime's that
 //! stands still. What holds in every run:
 //!
-//! - after the last fault every subscriber holds the tree's values, which are those last published;
+//! - after the last fault every subscriber holds the tree's values, however little may wait for it, and in the end those last
+//!   published;
 //! - nobody hears a value that was not published; over a connection, the values of a topic come in the order in which the
-//!   bus took them;
+//!   bus took them, and none comes twice, as an update and as a last value of the new subscription;
 //! - what is published at QoS 2 is taken once and in order, and heard once and in order by a session that is kept; what is
 //!   published at QoS 1 is taken at least once;
 //! - of messages that are kept one by one, as many are heard or said to be lost as there were;
@@ -33,6 +34,8 @@ mod defect;
 mod link;
 mod publisher;
 mod subscriber;
+#[cfg(test)]
+mod timers;
 mod verdict;
 mod world;
 
@@ -47,7 +50,12 @@ use std::rc::Rc;
 
 /// The value of a topic that is published as its `number`th.
 fn speech(topic: &str, number: u32) -> Bytes {
-    let more = if topic.starts_with("bulk") { 40_000 } else { number / 8 * 7 % 23 * 5 };
+    let more = match topic.rsplit('/').next() {
+        _ if topic.starts_with("bulk") => 40_000,
+        // The values of all topics together are more than may wait for a client in some runs.
+        Some("4" | "5") => 2000,
+        _ => number / 8 * 7 % 23 * 5,
+    };
     format!("{number:08} of {topic} {}", "x".repeat(more.try_into().unwrap_or(0))).into()
 }
 

@@ -52,8 +52,8 @@ impl Kind {
 
     const fn qos(self) -> Qos {
         match self {
-            Self::Witness | Self::Kept => Qos::ExactlyOnce,
-            Self::Newest | Self::Deltas | Self::All | Self::Throttled => Qos::AtMostOnce,
+            Self::Kept => Qos::ExactlyOnce,
+            Self::Witness | Self::Newest | Self::Deltas | Self::All | Self::Throttled => Qos::AtMostOnce,
         }
     }
 

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use tieline_core::Filter;
 use tieline_mqtt::{ClientSession, Qos};
 use tieline_net::{Clock, Counters, Limits, Owner, Session, Shard};
 use tieline_node::{Hall, config};
@@ -18,9 +19,12 @@ use tokio::time::sleep;
 
 /// Topics of each publisher.
 const TOPICS: usize = 6;
-/// Octets that may wait for one client.
-const QUEUE_OCTETS: usize = 256 * 1024;
-const CONFIG: &str = "[history]\nenabled = false\n[mqtt]\nqueue_octets_max = '256KiB'\n";
+/// Octets that may wait for one client: in some runs far fewer than the values of all topics have.
+const QUEUE_OCTETS: [usize; 3] = [4096, 16_384, 262_144];
+/// What one connection may hold besides: what is on its way to the socket.
+const BESIDES_OCTETS: usize = 192 * 1024;
+/// What may wait for one client that is away.
+const AWAY_OCTETS: usize = 16 << 20;
 
 /// What runs were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,6 +71,7 @@ struct World {
     publishers: Vec<Voice>,
     subscribers: Vec<(String, Rc<RefCell<Subscriber>>)>,
     faults: u64,
+    queue_octets: usize,
     defect: Option<Rc<Defect>>,
     tells: bool,
 }
@@ -85,7 +90,13 @@ pub fn run(seed: u64, defect: Option<Rc<Defect>>, tells: bool) -> Result<Summary
 impl World {
     fn new(seed: u64, defect: Option<Rc<Defect>>, tells: bool) -> Result<Self, String> {
         let shard = Shard::new(Clock::start(), Arc::new(Counters::default()));
-        let config = config::from_text("crowd", CONFIG, Path::new(".")).map_err(|wrong| format!("{wrong:?}"))?;
+        // A defect is found where there is room for all: then it is the defect that is found.
+        let queue_octets = match &defect {
+            Some(_) => QUEUE_OCTETS[QUEUE_OCTETS.len() - 1],
+            None => Choices::seeded(!seed).pick(&QUEUE_OCTETS),
+        };
+        let config = format!("[history]\nenabled = false\n[mqtt]\nqueue_octets_max = {queue_octets}\n");
+        let config = config::from_text("crowd", &config, Path::new(".")).map_err(|wrong| format!("{wrong:?}"))?;
         // No command is given: nothing is written there.
         let hall = Hall::open(&shard, &config, Path::new("nowhere")).map_err(|error| error.to_string())?;
         let mut world = Self {
@@ -97,6 +108,7 @@ impl World {
             publishers: Vec::new(),
             subscribers: Vec::new(),
             faults: 0,
+            queue_octets,
             defect,
             tells,
         };
@@ -180,6 +192,7 @@ impl World {
         }
         self.note("the last fault is over");
         sleep(Duration::from_secs(300)).await;
+        self.look_at_last_values()?;
         self.say_all();
         sleep(Duration::from_secs(120)).await;
         let waiting = self.hall.waiting();
@@ -246,10 +259,29 @@ impl World {
         }
     }
 
+    /// At rest whoever is connected has been sent the last value of each topic, whatever had no room in its queue.
+    fn look_at_last_values(&self) -> Result<(), String> {
+        for (topic, qos) in self.publishers.iter().flat_map(|(_, _, topics)| topics) {
+            let expect = self.hall.value(topic);
+            for (name, subscriber) in &self.subscribers {
+                let subscriber = subscriber.borrow();
+                let filter = subscriber.kind.filter();
+                // A session that is kept gets no QoS 0 messages while its client is away.
+                let misses = subscriber.kind == Kind::Kept && *qos == Qos::AtMostOnce;
+                let wants = Filter::new(filter).is_ok_and(|filter| filter.matches(topic)) && !misses;
+                if wants && subscriber.last.get(topic) != expect.as_ref() {
+                    let last = subscriber.last.get(topic).map(|value| value.len());
+                    return Err(format!("{name}, {:?}, has not the last value of {topic}: {last:?}", subscriber.kind));
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn look_at_limits(&self) -> Result<(), String> {
         let waiting = self.hall.waiting();
-        let most = self.ways.len() * (QUEUE_OCTETS + 8192) * 2;
-        if waiting.octets > most || waiting.away_octets > most {
+        let most = self.ways.len() * (2 * self.queue_octets + BESIDES_OCTETS);
+        if waiting.octets > most || waiting.away_octets > self.ways.len() * AWAY_OCTETS {
             return Err(format!("more waits than may: {waiting:?}"));
         }
         Ok(())

@@ -1,6 +1,8 @@
 //! What may come in from outside, read from `deny.toml` (the format of cargo-deny, of which this is the part that
-//! needs no download): licences, banned crates, sources, and how many crates come in more than one version.
+//! needs no download): licences, banned crates, sources, known weaknesses, and how many crates come in more than
+//! one version.
 
+use crate::advisories::{Advisories, Concern};
 use anyhow::Context as _;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +15,20 @@ struct Policy {
     licenses: Licenses,
     bans: Bans,
     sources: Sources,
+    #[serde(default)]
+    advisories: Ignored,
+}
+
+/// Advisories that are known not to concern us.
+#[derive(Default, Deserialize)]
+struct Ignored {
+    #[serde(default)]
+    ignore: Vec<IgnoredAdvisory>,
+}
+
+#[derive(Deserialize)]
+struct IgnoredAdvisory {
+    id: String,
 }
 
 #[derive(Deserialize)]
@@ -90,7 +106,17 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     for target in &policy.graph.targets {
         packages.extend(packages_for(root, target)?);
     }
-    let refused: Vec<String> = packages.iter().flat_map(|package| refusals(&policy, package)).collect();
+    let advisories = Advisories::read(root)?;
+    let ignored: Vec<String> = policy.advisories.ignore.iter().map(|advisory| advisory.id.clone()).collect();
+    let mut refused: Vec<String> = packages.iter().flat_map(|package| refusals(&policy, package)).collect();
+    for package in &packages {
+        for concern in advisories.of(&package.name, &package.version, &ignored)? {
+            match concern {
+                Concern::Refused(words) => refused.push(words),
+                Concern::Noted(words) => println!("note: {words}"),
+            }
+        }
+    }
     for line in &refused {
         println!("{line}");
     }
@@ -98,7 +124,8 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
         println!("note: {name} comes in as {}", versions.join(", "));
     }
     anyhow::ensure!(refused.is_empty(), "deny: {} refused of {} crates", refused.len(), packages.len());
-    println!("deny: {} crates, none refused", packages.len());
+    let (count, date) = (advisories.len(), &advisories.date);
+    println!("deny: {} crates, none refused; {count} advisories of {date}", packages.len());
     Ok(())
 }
 

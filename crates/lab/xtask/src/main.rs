@@ -1,4 +1,4 @@
-//! Checks and generators of this repository: `cargo xtask tidy`, `deny`, `gen [--check]`, `sim`.
+//! Checks and generators of this repository: `cargo xtask tidy`, `deny`, `advisories`, `gen [--check]`, `sim`.
 //!
 //! In: the files of the repository. Out: findings on standard output, generated files in place.
 //!
@@ -6,6 +6,7 @@
 //!
 //! Read first: `tidy/rooms.rs`, which decides who may depend on whom.
 
+mod advisories;
 mod deny;
 mod figures;
 mod objects;
@@ -16,9 +17,10 @@ use anyhow::Context as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy | deny | gen [--check] | sim [crowd] --seed N | sim [crowd] --seeds N
+const USAGE: &str = "usage: cargo xtask tidy | deny | advisories CLONE | gen [--check] | sim [crowd] --seed N | sim [crowd] --seeds N
   tidy   rooms, file length, names, tests, links
-  deny   licences, banned crates and sources of dependencies (deny.toml)
+  deny   licences, banned crates, sources and known weaknesses of dependencies (deny.toml, advisories.toml)
+  advisories  renews advisories.toml from a clone of https://github.com/rustsec/advisory-db
   gen    writes the generated files; --check says whether they are up to date
   sim    runs one seed of the simulation and tells what happened, or that many seeds; of DNP3, or of a bus and its crowd";
 
@@ -40,6 +42,7 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
     match words {
         ["tidy"] => tidy::run(root),
         ["deny"] => deny::run(root),
+        ["advisories", clone] => advisories::renew(root, Path::new(clone)),
         ["gen"] => generate(root, false),
         ["gen", "--check"] => generate(root, true),
         ["sim", "--seed", seed] => sim::one(seed.parse().context("a seed is a number")?),

@@ -1,12 +1,15 @@
 //! The command line, as clap reads it.
 
 use crate::access::args::AccessVerb;
+use crate::api::args::{AuditArgs, BusiestArgs, DeleteArgs, DevicesArgs, NodeArgs, PointsArgs, PutArgs, SessionsArgs};
 use crate::bench::args::BenchVerb;
+use crate::context::args::ContextVerb;
 use crate::delta::DeltaVerb;
 use crate::dnp3::args::OutstationArgs;
 use crate::dnp3::master::args::MasterArgs;
 use crate::seal::args::SealVerb;
 use crate::top::args::TopArgs;
+pub use crate::who::args::{HttpArgs, MqttArgs};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,7 +23,8 @@ use std::time::Duration;
     about,
     propagate_version = true,
     arg_required_else_help = true,
-    max_term_width = 110
+    max_term_width = 110,
+    after_help = crate::exit::TABLE
 )]
 pub struct Cli {
     /// What to do.
@@ -44,6 +48,28 @@ pub enum Verb {
     Get(GetArgs),
     /// List topics with their last values
     Topics(TopicsArgs),
+    /// Set the last value of a topic, on a condition if there is one
+    Put(PutArgs),
+    /// Remove the last value of a topic
+    Delete(DeleteArgs),
+    /// Print what a node is and how it is doing
+    Status(NodeArgs),
+    /// Say whether a node can do its work; exit code 1 when not
+    Health(NodeArgs),
+    /// List devices with their state, or show one with its points
+    Devices(DevicesArgs),
+    /// List configured points
+    Points(PointsArgs),
+    /// List MQTT clients, those that are furthest behind first
+    Sessions(SessionsArgs),
+    /// List the topics with the most updates
+    Busiest(BusiestArgs),
+    /// Print the newest records of the audit log, newest first
+    Audit(AuditArgs),
+    /// Print who the node takes you for
+    Whoami(NodeArgs),
+    /// Print everything that a node counts, as Prometheus reads it
+    Metrics(HttpArgs),
     /// Watch rates, sessions that are behind, and busy topics of a node
     Top(TopArgs),
     /// Read recorded values
@@ -54,6 +80,9 @@ pub enum Verb {
     /// Topics derived from topics
     #[command(subcommand)]
     Views(ViewsVerb),
+    /// Nodes by name: address, user, TLS files
+    #[command(subcommand)]
+    Context(ContextVerb),
     /// Users, roles, and what they may do
     #[command(subcommand)]
     Access(AccessVerb),
@@ -73,6 +102,12 @@ pub enum Verb {
     Completion {
         /// Which shell
         shell: clap_complete::Shell,
+    },
+    /// Write the manual pages, one a verb
+    Man {
+        /// Folder to write them to; it is made where it is not there
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
     },
 }
 
@@ -105,64 +140,42 @@ pub enum ConfigVerb {
     /// Print the commented default configuration
     Default,
     /// Check a configuration and the point lists it names; print every error
-    Check {
-        /// Configuration file
-        file: PathBuf,
-        /// Print errors as JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Check(ConfigCheckArgs),
 }
 
-/// How to reach a node's MQTT server.
+/// `tieline config check`.
 #[derive(Debug, Args)]
-pub struct MqttArgs {
-    /// MQTT address of the node, mqtts://HOST:PORT for TLS
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:1883", env = "TIELINE_MQTT")]
-    pub mqtt: String,
-    #[command(flatten)]
-    pub who: WhoArgs,
-}
-
-/// How to reach a node's HTTP API.
-#[derive(Debug, Args)]
-pub struct HttpArgs {
-    /// HTTP address of the node, https://HOST:PORT for TLS
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080", env = "TIELINE_HTTP")]
-    pub http: String,
-    #[command(flatten)]
-    pub who: WhoArgs,
-}
-
-/// Who asks a node, where it wants to know.
-#[derive(Debug, Args)]
-pub struct WhoArgs {
-    /// User; the password is in TIELINE_PASSWORD or in --password-file
-    #[arg(long, value_name = "NAME", env = "TIELINE_USER")]
-    pub user: Option<String>,
-    /// File with the password, or with a token in place of both
-    #[arg(long, value_name = "FILE", env = "TIELINE_PASSWORD_FILE")]
-    pub password_file: Option<PathBuf>,
-    /// Certificates of authorities to trust over TLS, or the node's own, in PEM; without it those of the system
-    #[arg(long, value_name = "FILE", env = "TIELINE_CA")]
-    pub ca: Option<PathBuf>,
-    /// Certificate to show over TLS, in PEM
-    #[arg(long, value_name = "FILE", env = "TIELINE_CERT", requires = "key")]
-    pub cert: Option<PathBuf>,
-    /// Private key of the certificate
-    #[arg(long, value_name = "FILE", env = "TIELINE_KEY", requires = "cert")]
-    pub key: Option<PathBuf>,
+pub struct ConfigCheckArgs {
+    /// Configuration file
+    #[arg(conflicts_with = "config")]
+    pub file: Option<PathBuf>,
+    /// The same, as tieline run takes it [env: TIELINE_CONFIG]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Print errors as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `tieline views`.
 #[derive(Debug, Subcommand)]
 pub enum ViewsVerb {
     /// Check the views of a configuration; print every error
-    Check(ViewsFile),
+    Check(ViewsCheckArgs),
     /// Print what the views of a configuration make of given topics, or of those of a node
     Test(ViewsTestArgs),
     /// Have a node read the views of its configuration file anew
-    Reload(HttpArgs),
+    Reload(NodeArgs),
+}
+
+/// `tieline views check`.
+#[derive(Debug, Args)]
+pub struct ViewsCheckArgs {
+    #[command(flatten)]
+    pub file: ViewsFile,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// The views of a configuration.
@@ -229,6 +242,9 @@ pub struct PubArgs {
     /// Quality of service: 0, or 1 to wait until the node has stored it
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=1))]
     pub qos: u8,
+    /// Print a JSON object once it is done
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `tieline get`.
@@ -238,6 +254,18 @@ pub struct GetArgs {
     pub topic: String,
     #[command(flatten)]
     pub node: HttpArgs,
+    /// The last so many events that the topic keeps, in place of its value
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub events: Option<u16>,
+    /// Only events behind the one of this number
+    #[arg(long, value_name = "SEQ", requires = "events")]
+    pub after: Option<u64>,
+    /// Only events from this time on: RFC 3339, a date, or how long ago
+    #[arg(long, value_name = "TIME", requires = "events", allow_hyphen_values = true)]
+    pub from: Option<String>,
+    /// Only events up to this time
+    #[arg(long, value_name = "TIME", requires = "events", allow_hyphen_values = true)]
+    pub to: Option<String>,
     /// Print the API's JSON
     #[arg(long)]
     pub json: bool,
@@ -280,11 +308,11 @@ pub enum HistoryVerb {
 pub struct HistoryArgs {
     /// Topic or topic filter
     pub topic: String,
-    /// Start, inclusive: RFC 3339, or a duration before the end, as in 24h
-    #[arg(long, value_name = "TIME", default_value = "24h")]
+    /// Start, inclusive: a time (RFC 3339), a date, 24h for so long before the end, -24h before the present
+    #[arg(long, value_name = "TIME", default_value = "24h", allow_hyphen_values = true)]
     pub from: String,
-    /// End, exclusive: RFC 3339 [default: the present]
-    #[arg(long, value_name = "TIME")]
+    /// End, exclusive: a time, a date, 5m or -5m for so long before the present [default: the present]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub to: Option<String>,
     /// Width of a bucket, as in 1m; needs --agg
     #[arg(long, value_name = "DURATION", requires = "agg")]
@@ -295,6 +323,9 @@ pub struct HistoryArgs {
     /// How to print
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
     /// Most rows [default: all, through a node 10000000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub limit: Option<u64>,
@@ -348,9 +379,9 @@ pub enum Format {
 pub struct CommandArgs {
     /// Topic of the point
     pub topic: String,
-    /// true, false, or a number
-    #[arg(allow_negative_numbers = true, value_parser = crate::command::parse_value)]
-    pub value: serde_json::Value,
+    /// A number; or true, false, on, off, open, close, or a word for a state from the point list
+    #[arg(allow_negative_numbers = true)]
+    pub value: String,
     #[command(flatten)]
     pub node: HttpArgs,
     /// How the device is asked [default: as the point list says]
@@ -359,7 +390,13 @@ pub struct CommandArgs {
     /// How long it may take, as in 5s; at most 5m
     #[arg(long, value_name = "DURATION", value_parser = timeout)]
     pub timeout: Option<Duration>,
-    /// Print the API's JSON
+    /// How long a reading is waited for that shows the value, once the device has accepted it
+    #[arg(long, value_name = "DURATION", value_parser = timeout, default_value = "5s")]
+    pub confirm: Duration,
+    /// Do not wait for a reading
+    #[arg(long, conflicts_with = "confirm")]
+    pub no_confirm: bool,
+    /// Print the API's JSON, with confirmed and reading
     #[arg(long)]
     pub json: bool,
 }

@@ -6,10 +6,10 @@ mod fanout;
 
 use anyhow::Result;
 use args::{BenchDnp3Args, BenchVerb, Dnp3Experiment, SealExperiment};
-use std::io::{stdin, stdout};
+use std::io::{IsTerminal, stdin, stdout};
 use std::process::ExitCode;
 use std::time::Duration;
-use tieline_bench::{Progress, bus, dnp3, history, seal, write_rows};
+use tieline_bench::{Progress, Shape, bus, dnp3, history, seal, write_rows};
 
 /// Runs an experiment and prints its rows.
 ///
@@ -22,11 +22,11 @@ pub fn bench(verb: BenchVerb) -> Result<ExitCode> {
         BenchVerb::Fanout(args) => fanout::bench_fanout(args)?,
         BenchVerb::Bus { devices, points, listeners, rounds, json } => {
             let rows = bus::run(&bus::Options { devices, points, listeners, rounds }, &Progress::new(true))?;
-            write_rows(&mut stdout(), &rows, bus::COLUMNS, json)?;
+            write_rows(&mut stdout(), &rows, bus::COLUMNS, shape(json))?;
         }
         BenchVerb::History { points, rounds, json } => {
             let rows = history::run(&history::Options { points, rounds }, &Progress::new(true))?;
-            write_rows(&mut stdout(), &rows, history::COLUMNS, json)?;
+            write_rows(&mut stdout(), &rows, history::COLUMNS, shape(json))?;
         }
         BenchVerb::Seal { experiment, concurrency, octets, seconds, rounds, refusals, svg, json } => {
             let experiments = experiment.into_iter().map(seal::Experiment::from).collect();
@@ -36,10 +36,26 @@ pub fn bench(verb: BenchVerb) -> Result<ExitCode> {
             if let Some(folder) = svg {
                 seal::save_curves(&rows, &folder)?;
             }
-            write_rows(&mut stdout(), &rows, seal::COLUMNS, json)?;
+            write_rows(&mut stdout(), &rows, seal::COLUMNS, shape(json))?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Characters of a line where nothing says.
+const WIDTH: usize = 80;
+
+/// JSON, or tables as wide as the terminal that they are for: standard output, or what `COLUMNS` says.
+fn shape(json: bool) -> Shape {
+    let terminal = || match stdout().is_terminal() {
+        true => ratatui::crossterm::terminal::size().ok().map(|(width, _)| usize::from(width)),
+        false => None,
+    };
+    let said = || std::env::var("COLUMNS").ok()?.parse().ok();
+    match json {
+        true => Shape::Json,
+        false => Shape::Table { width: terminal().or_else(said).filter(|width| *width > 0).unwrap_or(WIDTH) },
+    }
 }
 
 impl From<SealExperiment> for seal::Experiment {
@@ -87,5 +103,5 @@ fn bench_dnp3(args: &BenchDnp3Args) -> Result<()> {
     if let Some(folder) = &args.svg {
         dnp3::charts(&rows).iter().try_for_each(|(name, chart)| chart.save(folder, name))?;
     }
-    write_rows(&mut stdout(), &rows, dnp3::COLUMNS, args.json)
+    write_rows(&mut stdout(), &rows, dnp3::COLUMNS, shape(args.json))
 }

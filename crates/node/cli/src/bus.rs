@@ -1,7 +1,7 @@
 //! `tieline sub` and `tieline pub`: MQTT.
 
-use crate::args::{MqttArgs, PubArgs, SubArgs};
-use crate::{log, signals, who};
+use crate::args::{PubArgs, SubArgs};
+use crate::{log, signals, terminal, who};
 use anyhow::{Context, Result, bail};
 use serde::de::IgnoredAny;
 use serde_json::json;
@@ -42,16 +42,20 @@ async fn publish_one(args: &PubArgs, payload: &str) -> Result<()> {
         }
         text => text.as_bytes().to_vec(),
     };
-    let client = connect(&args.node).await?;
+    let client = connect(who::mqtt(&args.node)?).await?;
     client.publish(&args.topic, payload, qos(args.qos), args.retain).await.with_context(|| args.topic.clone())?;
     client.close().await;
+    if args.json {
+        writeln!(io::stdout(), "{}", json!({ "status": "ok", "topic": args.topic, "published": 1 }))?;
+    }
     Ok(())
 }
 
 /// Publishes lines until there are no more; says how they went where they went as what changed.
 async fn publish_lines(args: &PubArgs) -> Result<()> {
     let options = MqttOptions { deltas: args.delta, ..who::mqtt(&args.node)? };
-    let client = MqttClient::connect(&options).await.with_context(|| format!("no MQTT at {}", args.node.mqtt))?;
+    let client = connect(options).await?;
+    let mut published = 0_u64;
     let (say, mut said) = tokio::sync::mpsc::channel(1);
     // Not a task of the runtime: a read of a terminal ends when it likes.
     std::thread::spawn(move || {
@@ -67,6 +71,7 @@ async fn publish_lines(args: &PubArgs) -> Result<()> {
             .publish_value(&args.topic, line, qos(args.qos), args.retain)
             .await
             .with_context(|| args.topic.clone())?;
+        published += 1;
     }
     if args.delta {
         let stats = client.sender_stats().await?;
@@ -76,11 +81,14 @@ async fn publish_lines(args: &PubArgs) -> Result<()> {
         );
     }
     client.close().await;
+    if args.json {
+        writeln!(io::stdout(), "{}", json!({ "status": "ok", "topic": args.topic, "published": published }))?;
+    }
     Ok(())
 }
 
-async fn connect(node: &MqttArgs) -> Result<MqttClient> {
-    MqttClient::connect(&who::mqtt(node)?).await.with_context(|| format!("no MQTT at {}", node.mqtt))
+async fn connect(options: MqttOptions) -> Result<MqttClient> {
+    MqttClient::connect(&options).await.with_context(|| format!("no MQTT at {}", options.address))
 }
 
 const fn qos(level: u8) -> Qos {
@@ -91,7 +99,7 @@ const fn qos(level: u8) -> Qos {
 }
 
 async fn follow(args: &SubArgs) -> Result<()> {
-    let client = connect(&args.node).await?;
+    let client = connect(who::mqtt(&args.node)?).await?;
     let mut streams = Streams { streams: Vec::new(), turn: 0, lost_told: 0 };
     for filter in &args.filters {
         let subscribed = client.subscribe(filter, qos(args.qos)).await;
@@ -106,7 +114,7 @@ async fn follow(args: &SubArgs) -> Result<()> {
         line.clear();
         match args.json {
             true => write_json(&received, &mut line),
-            false => write_plain(&received, &mut line),
+            false => write_plain(&received.message.topic, &received.message.payload, &mut line),
         }
         out.write_all(&line)?;
     }
@@ -149,20 +157,13 @@ impl Streams {
     }
 }
 
-/// `topic payload`; control characters are escaped, so that an update is a line.
-fn write_plain(received: &Received, line: &mut Vec<u8>) {
-    let message = &received.message;
-    let text = match std::str::from_utf8(&message.payload) {
-        Ok(text) => text.chars().fold(String::new(), |mut shown, c| {
-            match c.is_control() {
-                true => shown.extend(c.escape_default()),
-                false => shown.push(c),
-            }
-            shown
-        }),
-        Err(_) => hex(&message.payload),
+/// `topic payload`; control characters are escaped, so that an update is a line, and moves no cursor.
+fn write_plain(topic: &str, payload: &[u8], line: &mut Vec<u8>) {
+    let text = match std::str::from_utf8(payload) {
+        Ok(text) => terminal::one_line(text),
+        Err(_) => hex(payload).into(),
     };
-    line.extend_from_slice(format!("{} {text}\n", message.topic).as_bytes());
+    line.extend_from_slice(format!("{} {text}\n", terminal::one_line(topic)).as_bytes());
 }
 
 /// `{"topic", "payload", "retain", "qos"}`; the payload is JSON where it is, then a text, then `{"hex"}`.
@@ -176,10 +177,27 @@ fn write_json(received: &Received, line: &mut Vec<u8>) {
     };
     let (topic, retain, qos) = (json!(message.topic.as_str()), received.retain, received.qos.bits());
     let object = format!("{{\"topic\":{topic},\"payload\":{payload},\"retain\":{retain},\"qos\":{qos}}}\n");
-    line.extend_from_slice(object.as_bytes());
+    line.extend_from_slice(terminal::json(&object).as_bytes());
 }
 
 fn hex(octets: &[u8]) -> String {
     let digits: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
     json!({ "hex": digits }).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_update_is_a_line_that_moves_no_cursor() {
+        let check = |topic: &str, payload: &[u8], expect: &str| {
+            let mut line = Vec::new();
+            write_plain(topic, payload, &mut line);
+            assert_eq!(String::from_utf8(line).unwrap(), expect);
+        };
+        check("site/a", b"59.98", "site/a 59.98\n");
+        check("a\x1b[2J\u{9b}", b"x\ny\x1b]0;t\x07", "a\\u{1b}[2J\\u{9b} x\\ny\\u{1b}]0;t\\u{7}\n");
+        check("a", &[0xff, 0x1b], "a {\"hex\":\"ff1b\"}\n");
+    }
 }

@@ -1,25 +1,43 @@
 //! `tieline config default|check`.
 
-use crate::args::ConfigVerb;
+use crate::api::table::count;
+use crate::args::{ConfigCheckArgs, ConfigVerb};
 use anyhow::Result;
 use serde_json::json;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use tieline_node::config::{self, Finding};
 
+/// The exit code of a wrong command line, as clap has it.
+const WRONG_LINE: u8 = 2;
+
 /// Prints the default configuration, or all that is wrong with one.
 pub fn config(verb: &ConfigVerb) -> Result<ExitCode> {
+    match verb {
+        ConfigVerb::Default => {
+            std::io::stdout().lock().write_all(config::DEFAULT_FILE.as_bytes())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        ConfigVerb::Check(args) => check(args),
+    }
+}
+
+fn check(ConfigCheckArgs { file, config, json }: &ConfigCheckArgs) -> Result<ExitCode> {
     let mut out = std::io::stdout().lock();
-    let ConfigVerb::Check { file, json } = verb else {
-        out.write_all(config::DEFAULT_FILE.as_bytes())?;
-        return Ok(ExitCode::SUCCESS);
+    let named = || crate::who::variable("TIELINE_CONFIG").map(PathBuf::from);
+    let Some(file) = file.clone().or_else(|| config.clone()).or_else(named) else {
+        eprintln!("no file is given, expected one, as in tieline config check --config tieline.toml");
+        return Ok(ExitCode::from(WRONG_LINE));
     };
-    match config::load(file) {
+    match tieline_node::config::load(&file) {
         Ok(checked) => {
-            let points: usize = checked.devices.iter().map(|device| device.points.len()).sum();
+            let (devices, points) =
+                (checked.devices.len(), checked.devices.iter().map(|device| device.points.len()).sum::<usize>());
+            let (file, named) = (file.display(), count(devices, "device"));
             match json {
-                true => writeln!(out, "{}", json!({ "ok": true, "devices": checked.devices.len(), "points": points })),
-                false => writeln!(out, "{}: ok, {} devices, {points} points", file.display(), checked.devices.len()),
+                true => writeln!(out, "{}", json!({ "ok": true, "devices": devices, "points": points })),
+                false => writeln!(out, "{file}: ok, {named}, {}", count(points, "point")),
             }?;
             Ok(ExitCode::SUCCESS)
         }

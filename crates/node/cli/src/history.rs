@@ -1,5 +1,6 @@
 //! `tieline history query`: recorded values, from a node or from its folder.
 
+use crate::api::now;
 use crate::args::{Format, HistoryArgs, HistoryVerb};
 use crate::{uri, who};
 use anyhow::{Context, Result, anyhow, bail};
@@ -7,9 +8,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tieline_core::{Filter, Timestamp};
-use tieline_node::config::parse_duration;
+use tieline_node::config::{Moment, parse_duration};
 use tieline_store::{Aggregate, HistoryQuery, STORE_FILE, StoreReader, export};
 
 /// The most rows that a node gives.
@@ -22,7 +23,7 @@ const PIECE_OCTETS: usize = 64 * 1024;
 /// Prints recorded values.
 pub fn history(verb: &HistoryVerb) -> Result<ExitCode> {
     let HistoryVerb::Query(args) = verb;
-    if args.format == Format::Parquet && args.output.is_none() && io::stdout().is_terminal() {
+    if format_of(args) == Format::Parquet && args.output.is_none() && io::stdout().is_terminal() {
         bail!("parquet is not for a terminal, expected --output FILE or a pipe");
     }
     match &args.data {
@@ -34,7 +35,7 @@ pub fn history(verb: &HistoryVerb) -> Result<ExitCode> {
 
 fn ask(args: &HistoryArgs) -> Result<()> {
     let limit = args.limit.unwrap_or(ROWS_MAX).to_string();
-    let format = store_format(args.format);
+    let format = store_format(format_of(args));
     let parameters = [
         ("topic", Some(args.topic.as_str())),
         ("from", Some(args.from.as_str())),
@@ -42,7 +43,7 @@ fn ask(args: &HistoryArgs) -> Result<()> {
         ("every", args.every.as_deref()),
         ("agg", args.agg.map(word)),
         ("limit", Some(&limit)),
-        ("format", Some(format_word(args.format))),
+        ("format", Some(format_word(format_of(args)))),
     ];
     let client = who::http(&args.node, Some(ANSWER))?;
     let mut answer = client.stream(&uri::path("/v1/history", &parameters), format.media_type())?;
@@ -65,7 +66,7 @@ fn read(folder: &Path, args: &HistoryArgs) -> Result<()> {
     let reader = StoreReader::open(folder).with_context(|| folder.display().to_string())?;
     let rows = reader.query(question)?;
     let mut out = Output::open(args.output.as_deref())?;
-    match export(rows, store_format(args.format), BufWriter::with_capacity(PIECE_OCTETS, &mut out)) {
+    match export(rows, store_format(format_of(args)), BufWriter::with_capacity(PIECE_OCTETS, &mut out)) {
         Ok(_) => out.finish(),
         // The cause as it is, so that a closed pipe is known for one.
         Err(tieline_store::ExportError::Write(error)) => Err(error.into()),
@@ -77,19 +78,12 @@ fn read(folder: &Path, args: &HistoryArgs) -> Result<()> {
 fn question(args: &HistoryArgs, now: Timestamp) -> Result<HistoryQuery> {
     let wrong = |name: &str, found: &str, expected: &str| anyhow!("{name} is {found:?}, expected {expected}");
     let filter = Filter::new(&args.topic).map_err(|error| wrong("the topic", &args.topic, &error.to_string()))?;
-    let time = "a time like 2026-11-20T09:36:00Z";
-    let to = args.to.as_deref().map(|text| text.parse::<Timestamp>().map_err(|_| wrong("--to", text, time)));
-    let to = to.transpose()?;
-    let from = match parse_duration(&args.from) {
-        Some(before) => {
-            let micros = i64::try_from(before.as_micros()).unwrap_or(i64::MAX);
-            Timestamp::from_micros(to.unwrap_or(now).micros().saturating_sub(micros))
-        }
-        None => {
-            let expected = format!("{time}, or a duration before the end like 24h");
-            args.from.parse().map_err(|_| wrong("--from", &args.from, &expected))?
-        }
-    };
+    let moment = |name, text: &str| Moment::parse(text).ok_or_else(|| wrong(name, text, Moment::EXPECTED));
+    let to = args.to.as_deref().map(|text| moment("--to", text)).transpose()?.map(|to| to.resolve(now, now));
+    let from = moment("--from", &args.from)?.resolve(to.unwrap_or(now), now);
+    if let Some(to) = to.filter(|to| *to < from) {
+        bail!("--from is {from}, expected a time before --to, which is {to}");
+    }
     let every = args.every.as_deref().map(|text| {
         let every = parse_duration(text).filter(|every| !every.is_zero());
         every.ok_or_else(|| wrong("--every", text, "a duration like 1m"))
@@ -97,11 +91,6 @@ fn question(args: &HistoryArgs, now: Timestamp) -> Result<HistoryQuery> {
     let aggregate = args.agg.map(word).and_then(Aggregate::from_name).unwrap_or_default();
     let (from, every, limit) = (Some(from), every.transpose()?, args.limit);
     Ok(HistoryQuery { from, to, every, aggregate, limit, ..HistoryQuery::of(filter) })
-}
-
-fn now() -> Timestamp {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_micros(i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX))
 }
 
 fn word(aggregate: crate::args::Aggregate) -> &'static str {
@@ -116,6 +105,10 @@ fn word(aggregate: crate::args::Aggregate) -> &'static str {
         Aggregate::First => "first",
         Aggregate::Last => "last",
     }
+}
+
+const fn format_of(args: &HistoryArgs) -> Format {
+    if args.json { Format::Json } else { args.format }
 }
 
 const fn format_word(format: Format) -> &'static str {
@@ -215,10 +208,15 @@ mod tests {
         let minute = Some(Duration::from_secs(60));
         let means = ["--from", "2026-11-20T00:00:00Z", "--every", "1m", "--agg", "mean"];
         check(&means, Ok(("2026-11-20T00:00:00.000Z", None, minute)));
-        check(&["--to", "today"], Err("--to is \"today\", expected a time like 2026-11-20T09:36:00Z"));
+        let ago = ["--from", "-1h", "--to", "5m"];
+        check(&ago, Ok(("2026-11-20T11:00:00.000Z", Some("2026-11-20T11:55:00.000Z"), None)));
+        let day = ["--from", "2026-11-19", "--to", "2026-11-20"];
+        check(&day, Ok(("2026-11-19T00:00:00.000Z", Some("2026-11-20T00:00:00.000Z"), None)));
+        check(&["--to", "today"], Err(&format!("--to is \"today\", expected {}", Moment::EXPECTED)));
+        check(&["--from", "x"], Err(&format!("--from is \"x\", expected {}", Moment::EXPECTED)));
         let expected =
-            "--from is \"x\", expected a time like 2026-11-20T09:36:00Z, or a duration before the end like 24h";
-        check(&["--from", "x"], Err(expected));
+            "--from is 2026-11-20T11:55:00.000Z, expected a time before --to, which is 2026-11-20T11:00:00.000Z";
+        check(&["--from", "-5m", "--to", "-1h"], Err(expected));
         check(&["--every", "0s", "--agg", "max"], Err("--every is \"0s\", expected a duration like 1m"));
     }
 }

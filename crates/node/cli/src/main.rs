@@ -1,22 +1,28 @@
 //! The binary: reads the command line, calls the rooms, prints.
 //!
-//! Exit codes: 0 done, 1 failed (the reason on standard error), 2 a wrong command line.
+//! Exit codes: `exit.rs`. Reasons stand on standard error.
 
 #![expect(clippy::print_stderr, reason = "to print is what a command line is for")]
 
 mod access;
+mod api;
 mod args;
 mod bench;
 mod bus;
 mod command;
 mod config;
+mod context;
 mod delta;
 mod dnp3;
+mod examples;
+mod exit;
 mod history;
 mod log;
+mod man;
 mod run;
 mod seal;
 mod signals;
+mod terminal;
 mod top;
 mod uri;
 mod values;
@@ -25,7 +31,8 @@ mod who;
 
 use anyhow::Result;
 use args::{Cli, Verb};
-use clap::{CommandFactory, Parser};
+use clap::FromArgMatches;
+use exit::Exit;
 use std::io::Write;
 use std::process::ExitCode;
 use tieline_client::HttpError;
@@ -34,13 +41,14 @@ use tieline_client::HttpError;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    match dispatch(Cli::parse().verb) {
+    let parsed = Cli::from_arg_matches(&examples::command().get_matches()).unwrap_or_else(|error| error.exit());
+    match dispatch(parsed.verb) {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             // A terminal that has hung up takes no words.
-            let _ = writeln!(std::io::stderr(), "tieline: {}", words(&error));
-            ExitCode::FAILURE
+            let _ = writeln!(std::io::stderr(), "tieline: {}", terminal::lines(&words(&error)));
+            Exit::of(&error).into()
         }
     }
 }
@@ -53,19 +61,32 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Pub(args) => bus::publish(&args),
         Verb::Get(args) => values::get(&args),
         Verb::Topics(args) => values::topics(&args),
+        Verb::Put(args) => api::put(&args),
+        Verb::Delete(args) => api::delete(&args),
+        Verb::Status(args) => api::status(&args),
+        Verb::Health(args) => api::health(&args),
+        Verb::Devices(args) => api::devices(&args),
+        Verb::Points(args) => api::points(&args),
+        Verb::Sessions(args) => api::sessions(&args),
+        Verb::Busiest(args) => api::busiest(&args),
+        Verb::Audit(args) => api::audit(&args),
+        Verb::Whoami(args) => api::whoami(&args),
+        Verb::Metrics(node) => api::metrics(&node),
         Verb::Top(args) => top::top(&args),
         Verb::History(verb) => history::history(&verb),
         Verb::Command(args) => command::command(&args),
         Verb::Views(verb) => views::views(&verb),
+        Verb::Context(verb) => context::context(&verb),
         Verb::Access(verb) => access::access(&verb),
         Verb::Delta(verb) => delta::delta(&verb),
         Verb::Dnp3(verb) => dnp3::dnp3(&verb),
         Verb::Completion { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "tieline", &mut script);
+            clap_complete::generate(shell, &mut examples::command(), "tieline", &mut script);
             std::io::stdout().write_all(&script)?;
             Ok(ExitCode::SUCCESS)
         }
+        Verb::Man { out } => man::man(&out),
         Verb::Seal(verb) => seal::seal(&verb),
         Verb::Bench(verb) => bench::bench(verb),
     }

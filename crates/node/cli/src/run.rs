@@ -1,5 +1,6 @@
 //! `tieline run`: a node until it is asked to stop.
 
+use crate::api::table::count;
 use crate::args::RunArgs;
 use crate::signals::Signals;
 use anyhow::{Context, Result, bail};
@@ -10,11 +11,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use tieline_node::config::{self, Config};
-use tieline_node::{Demo, Node};
+use tieline_node::{Demo, DeviceCounts, Node};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// How often the node's parts are looked after.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long devices may take to come up before people are told where the node is.
+const SETTLE_MAX: Duration = Duration::from_secs(2);
+/// How often they are looked at meanwhile.
+const SETTLE_LOOK: Duration = Duration::from_millis(50);
 /// Where data goes unless the command line says.
 const DATA: &str = "tieline-data";
 
@@ -34,8 +39,10 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     };
     override_addresses(&mut config, args)?;
     let node = Node::start(&config, &data)?;
-    announce(&node, &config, &data, args)?;
-    wait(&node, signals)?;
+    if args.json {
+        announce(&node, &config, &data)?;
+    }
+    wait(&node, signals, (!args.json).then_some((&config, data.as_path())))?;
     tracing::info!("stopping");
     drop(node);
     Ok(ExitCode::SUCCESS)
@@ -78,44 +85,75 @@ fn override_addresses(config: &mut Config, args: &RunArgs) -> Result<()> {
     Ok(())
 }
 
-/// The first line for programs; a few words for people.
-fn announce(node: &Node, config: &Config, data: &Path, args: &RunArgs) -> Result<()> {
-    let (http, mqtt) = (node.http(), node.mqtt());
-    let doors = [("mqtt_tls", node.mqtt_tls()), ("mqtt_websocket", node.mqtt_websocket())];
-    let doors = doors.into_iter().filter_map(|(name, address)| address.map(|address| (name, address)));
-    let scheme = if config.http.tls.is_some() { "https" } else { "http" };
-    let mut out = std::io::stdout().lock();
-    if args.json {
-        let mut line = json!({
-            "http": http.to_string(),
-            "mqtt": mqtt.to_string(),
-            "console": format!("{scheme}://{http}/"),
-            "data": data.display().to_string(),
-            "name": config.node.name,
-            "devices": config.devices.len(),
-        });
-        for (name, address) in doors {
+/// The first line for programs.
+fn announce(node: &Node, config: &Config, data: &Path) -> Result<()> {
+    let mut line = json!({
+        "http": node.http().to_string(),
+        "mqtt": node.mqtt().to_string(),
+        "console": console(node, config),
+        "data": data.display().to_string(),
+        "name": config.node.name,
+        "devices": config.devices.len(),
+    });
+    for (name, address) in [("mqtt_tls", node.mqtt_tls()), ("mqtt_websocket", node.mqtt_websocket())] {
+        if let Some(address) = address {
             line[name] = address.to_string().into();
         }
-        writeln!(out, "{line}")?;
-    } else {
-        writeln!(out, "console  {scheme}://{http}/")?;
-        writeln!(out, "mqtt     {mqtt}")?;
-        for (name, address) in doors {
-            writeln!(out, "{name}  {address}")?;
-        }
-        writeln!(out, "data     {}", data.display())?;
-        if let Some(device) = config.devices.first() {
-            writeln!(out, "try      tieline sub --mqtt {mqtt} '{}/#'", device.topic)?;
-        }
     }
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")?;
     out.flush()?;
     Ok(())
 }
 
-/// Waits for a signal, or for a part of the node to end. SIGHUP has TLS files and views read anew.
-fn wait(node: &Node, signals: Signals) -> Result<()> {
+/// Facts for people, one a line, once it is known how devices do. The addresses come last, where they are seen.
+async fn introduce(node: &Node, config: &Config, data: &Path) -> std::io::Result<()> {
+    let until = tokio::time::Instant::now() + SETTLE_MAX;
+    let mut counts = node.device_counts().await;
+    while counts.connecting > 0 && tokio::time::Instant::now() < until {
+        tokio::time::sleep(SETTLE_LOOK).await;
+        counts = node.device_counts().await;
+    }
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "node            {}, tieline {}", config.node.name, env!("CARGO_PKG_VERSION"))?;
+    writeln!(out, "data            {}", data.display())?;
+    writeln!(out, "devices         {}", summary(counts))?;
+    if let Some(device) = config.devices.first() {
+        writeln!(out, "try             tieline sub --mqtt {} '{}/#'", node.mqtt(), device.topic)?;
+    }
+    writeln!(out, "mqtt            {}", node.mqtt())?;
+    for (name, address) in [("mqtt tls", node.mqtt_tls()), ("mqtt websocket", node.mqtt_websocket())] {
+        if let Some(address) = address {
+            writeln!(out, "{name:<15} {address}")?;
+        }
+    }
+    writeln!(out, "console         {}", console(node, config))?;
+    out.flush()
+}
+
+/// All devices in a line.
+fn summary(DeviceCounts { total, online, connecting }: DeviceCounts) -> String {
+    let away = total.saturating_sub(online).saturating_sub(connecting);
+    let others = [(away, "not online"), (connecting, "still connecting")];
+    let others: String =
+        others.iter().filter(|(number, _)| *number > 0).map(|(number, what)| format!(", {number} {what}")).collect();
+    match total {
+        0 => "none configured".to_owned(),
+        _ => format!("{online} of {} online{others}", count(total, "device")),
+    }
+}
+
+fn console(node: &Node, config: &Config) -> String {
+    let scheme = if config.http.tls.is_some() { "https" } else { "http" };
+    format!("{scheme}://{}/", node.http())
+}
+
+/// Tells people what runs, and waits for a signal, or for a part of the node to end. SIGHUP has TLS files and views read anew.
+fn wait(node: &Node, signals: Signals, introduced: Option<(&Config, &Path)>) -> Result<()> {
     let ended = signals.until_done(async {
+        if let Some((config, data)) = introduced {
+            introduce(node, config, data).await?;
+        }
         let mut looks = tokio::time::interval(LOOK_EVERY);
         let mut hangups = signal(SignalKind::hangup())?;
         loop {
@@ -132,4 +170,20 @@ fn wait(node: &Node, signals: Signals) -> Result<()> {
         }
     })?;
     ended.transpose()?.map_or(Ok(()), |part| bail!("a part of the node ended unasked: {part}; the log says why"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_summed_up_in_a_line() {
+        let check = |total, online, connecting, expect: &str| {
+            assert_eq!(summary(DeviceCounts { total, online, connecting }), expect);
+        };
+        check(0, 0, 0, "none configured");
+        check(1, 1, 0, "1 of 1 device online");
+        check(8, 8, 0, "8 of 8 devices online");
+        check(8, 5, 2, "5 of 8 devices online, 1 not online, 2 still connecting");
+    }
 }

@@ -1,13 +1,15 @@
 //! `tieline get` and `tieline topics`: last values.
 
+use crate::api::now;
+use crate::api::table::{self, Align, age};
 use crate::args::{GetArgs, TopicsArgs};
-use crate::{uri, who};
+use crate::terminal::JsonText;
+use crate::{terminal, uri, who};
 use anyhow::Result;
 use serde::Deserialize;
 use serde_json::Value as Json;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 use tieline_core::Timestamp;
 
 /// Topics of one page.
@@ -32,15 +34,35 @@ struct Page {
 /// Prints the last value of a topic.
 pub fn get(args: &GetArgs) -> Result<ExitCode> {
     let client = who::http(&args.node, None)?;
-    let path = uri::path(&format!("/v1/topics/{}", args.topic), &[]);
+    let (events, after) = (args.events.map(|count| count.to_string()), args.after.map(|seq| seq.to_string()));
+    let parameters = [
+        ("events", events.as_deref()),
+        ("after", after.as_deref()),
+        ("from", args.from.as_deref()),
+        ("to", args.to.as_deref()),
+    ];
+    let path = uri::path(&format!("/v1/topics/{}", args.topic), &parameters);
     let mut out = io::stdout().lock();
+    if args.events.is_some() && !args.json {
+        let answer: Json = client.get(&path)?;
+        for event in answer["events"].as_array().into_iter().flatten() {
+            let value = plain(&event["value"]).replace(terminal::is_active, " ");
+            writeln!(out, "{}  {}  {value}", event["seq"], plain(&event["time"]))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     if args.json {
-        io::copy(&mut client.stream(&path, "application/json")?, &mut out)?;
+        io::copy(&mut client.stream(&path, "application/json")?, &mut JsonText::new(&mut out))?;
         writeln!(out)?;
         return Ok(ExitCode::SUCCESS);
     }
     let topic: Topic = client.get(&path)?;
-    writeln!(out, "{}", shown(&topic))?;
+    let text = shown(&topic);
+    match io::stdout().is_terminal() {
+        // What a client has sent does not move the cursor.
+        true => writeln!(out, "{}", terminal::lines(&text))?,
+        false => writeln!(out, "{text}")?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -73,8 +95,8 @@ pub fn topics(args: &TopicsArgs) -> Result<ExitCode> {
         let page: Page = client.get(&uri::path("/v1/topics", &parameters))?;
         for topic in page.topics {
             match (args.json, args.names) {
-                (true, _) => writeln!(out, "{topic}")?,
-                (false, true) => writeln!(out, "{}", plain(&topic["topic"]))?,
+                (true, _) => writeln!(out, "{}", terminal::json(&topic.to_string()))?,
+                (false, true) => writeln!(out, "{}", terminal::one_line(&plain(&topic["topic"])))?,
                 (false, false) => rows.push(row(&serde_json::from_value(topic)?, now())),
             }
         }
@@ -90,11 +112,6 @@ pub fn topics(args: &TopicsArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn now() -> Timestamp {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_micros(i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX))
-}
-
 /// Topic, value, quality, age.
 type Row = [String; 4];
 
@@ -104,22 +121,17 @@ fn row(topic: &Topic, now: Timestamp) -> Row {
         value if point => (plain(&value["v"]), quality(value), plain(&value["t"])),
         value => (plain(value), String::new(), topic.updated.clone()),
     };
-    let mut value = value.replace(char::is_control, " ");
+    let mut value = value.replace(terminal::is_active, " ");
     if value.chars().count() > VALUE_WIDTH_MAX {
         value = value.chars().take(VALUE_WIDTH_MAX - 1).chain(['…']).collect();
     }
-    [topic.topic.clone(), value, quality, age(&time, now)]
+    let line = |text: &str| terminal::one_line(text).into_owned();
+    [line(&topic.topic), value, line(&quality), age(&time, now)]
 }
 
 fn write_table(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
-    let head = ["topic", "value", "quality", "age"].map(str::to_owned);
-    let all = || std::iter::once(&head).chain(rows);
-    let width = |column: usize| all().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let (topic_width, value_width, quality_width) = (width(0), width(1), width(2));
-    for [topic, value, quality, age] in all() {
-        writeln!(out, "{topic:topic_width$}  {value:>value_width$}  {quality:quality_width$}  {age:>5}")?;
-    }
-    Ok(())
+    let head = [("topic", Align::Left), ("value", Align::Right), ("quality", Align::Left), ("age", Align::Right)];
+    table::write(head, rows, out)
 }
 
 /// Text without quotation marks, anything else as JSON.
@@ -134,19 +146,6 @@ fn plain(json: &Json) -> String {
 fn quality(point: &Json) -> String {
     let reasons = point["why"].as_array().into_iter().flatten().map(plain);
     std::iter::once(plain(&point["q"])).chain(reasons).collect::<Vec<_>>().join(" ")
-}
-
-/// How long ago, in the largest unit that fits.
-fn age(time: &str, now: Timestamp) -> String {
-    let Ok(time) = time.parse::<Timestamp>() else { return String::new() };
-    let seconds = (now.micros() - time.micros()) / 1_000_000;
-    match seconds {
-        ..0 => "ahead".to_owned(),
-        0..120 => format!("{seconds}s"),
-        120..7200 => format!("{}m", seconds / 60),
-        7200..172_800 => format!("{}h", seconds / 3600),
-        172_800.. => format!("{}d", seconds / 86_400),
-    }
 }
 
 #[cfg(test)]
@@ -168,21 +167,10 @@ mod tests {
         check("point", point, "59.98  bad offline away  2026-11-20T09:33:00.000Z", ["59.98", "bad offline away", "3m"]);
         check("json", json!({"a": 1}), "{\n  \"a\": 1\n}", ["{\"a\":1}", "", "5s"]);
         check("text", json!("two\nlines"), "two\nlines", ["two lines", "", "5s"]);
+        check("text", json!("a\x1b[2J\r\u{9b}b"), "a\x1b[2J\r\u{9b}b", ["a [2J  b", "", "5s"]);
+        let point = json!({"v": "\x1b[1m", "q": "good\n", "t": "2026-11-20T09:33:00.000Z"});
+        check("point", point, "\x1b[1m  good\n  2026-11-20T09:33:00.000Z", [" [1m", "good\\n", "3m"]);
         let long = "x".repeat(50);
         check("text", json!(long), &long, [&("x".repeat(39) + "…"), "", "5s"]);
-    }
-
-    #[test]
-    fn ages_are_short() {
-        let now: Timestamp = "2026-11-20T09:36:05Z".parse().unwrap();
-        let cases = [
-            ("2026-11-20T09:34:06Z", "119s"),
-            ("2026-11-20T09:34:05Z", "2m"),
-            ("2026-11-20T07:36:05Z", "2h"),
-            ("2026-11-18T09:36:05Z", "2d"),
-            ("2026-11-20T09:37:05Z", "ahead"),
-            ("?", ""),
-        ];
-        cases.into_iter().for_each(|(time, expect)| assert_eq!(age(time, now), expect, "{time}"));
     }
 }

@@ -3,6 +3,8 @@
 //! Lines of standard input are a topic, a space, and the value, as in `site/a/amps {"v":1}`; a topic alone takes the
 //! value away. A line `+500ms` lets time pass. Lines of `tieline sub --json` are taken as they are.
 
+use crate::api::args::NodeArgs;
+use crate::api::table::count;
 use crate::args::{ViewsFile, ViewsTestArgs, ViewsVerb};
 use crate::{uri, who};
 use anyhow::{Result, anyhow, bail};
@@ -22,14 +24,22 @@ const PAGE: &str = "1000";
 /// Runs a verb.
 pub fn views(verb: &ViewsVerb) -> Result<ExitCode> {
     match verb {
-        ViewsVerb::Check(file) => {
-            let views = config::load(&file.config)?.views;
-            writeln!(std::io::stdout(), "{}: ok, {} views", file.config.display(), views.len())?;
+        ViewsVerb::Check(args) => {
+            let (file, views) = (args.file.config.display(), config::load(&args.file.config)?.views.len());
+            match args.json {
+                true => writeln!(std::io::stdout(), "{}", json!({ "ok": true, "views": views }))?,
+                false => writeln!(std::io::stdout(), "{file}: ok, {}", count(views, "view"))?,
+            }
         }
         ViewsVerb::Test(args) => test(args)?,
-        ViewsVerb::Reload(node) => {
+        ViewsVerb::Reload(NodeArgs { node, json }) => {
             let done: Value = who::http(node, None)?.post("/v1/views/reload", &json!({}))?;
-            writeln!(std::io::stdout(), "{} views, {} topics derived", done["views"], done["derived"])?;
+            let of = |name: &str| done[name].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or_default();
+            let words = format!("{}, {} derived", count(of("views"), "view"), count(of("derived"), "topic"));
+            match json {
+                true => writeln!(std::io::stdout(), "{done}")?,
+                false => writeln!(std::io::stdout(), "{words}")?,
+            }
         }
     }
     Ok(ExitCode::SUCCESS)

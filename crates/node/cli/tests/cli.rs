@@ -1,5 +1,7 @@
 //! The binary as people and programs use it.
 
+mod context;
+mod mistakes;
 mod seal;
 
 use serde_json::Value as Json;
@@ -9,9 +11,12 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 
 fn tieline(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tieline"));
-    for name in ["TIELINE_HTTP", "TIELINE_MQTT", "TIELINE_CONFIG", "TIELINE_DATA", "TIELINE_LOG"] {
+    let known = std::env::vars_os().map(|(name, _)| name);
+    for name in known.filter(|name| name.to_string_lossy().starts_with("TIELINE_")) {
         command.env_remove(name);
     }
+    // Contexts of whoever runs the tests are not theirs.
+    command.env("XDG_CONFIG_HOME", "/nonexistent");
     command.args(words).stdin(Stdio::null());
     command
 }
@@ -69,7 +74,7 @@ impl Drop for Server {
     }
 }
 
-const VERBS: [&[&str]; 35] = [
+const VERBS: [&[&str]; 51] = [
     &["run"],
     &["config", "default"],
     &["config", "check"],
@@ -79,6 +84,21 @@ const VERBS: [&[&str]; 35] = [
     &["topics"],
     &["history", "query"],
     &["command"],
+    &["put"],
+    &["delete"],
+    &["status"],
+    &["health"],
+    &["devices"],
+    &["points"],
+    &["sessions"],
+    &["busiest"],
+    &["audit"],
+    &["whoami"],
+    &["metrics"],
+    &["context", "add"],
+    &["context", "list"],
+    &["context", "show"],
+    &["man"],
     &["seal", "serve"],
     &["seal", "pack"],
     &["seal", "unpack"],
@@ -100,6 +120,7 @@ const VERBS: [&[&str]; 35] = [
     &["access", "test"],
     &["access", "check"],
     &["access", "roles"],
+    &["access", "verify"],
     &["views", "check"],
     &["views", "test"],
     &["views", "reload"],
@@ -111,7 +132,7 @@ const VERBS: [&[&str]; 35] = [
 fn every_verb_has_help() {
     for verb in VERBS {
         let help = printed(&[verb, &["--help"]].concat());
-        assert!(help.contains("Usage: tieline"), "{verb:?}: {help}");
+        assert!(help.contains("Usage: tieline") && help.contains("\nExamples:\n"), "{verb:?}: {help}");
     }
 }
 
@@ -131,7 +152,6 @@ fn wrong_words_are_refused() {
         let told = refused(2, words);
         assert!(told.contains(expect), "{words:?}: {told}");
     };
-    check(&["command", "a/b", "on"], "expected true, false or a number");
     check(&["command", "a/b", "1", "--timeout", "5"], "expected a duration up to 5m, as in 500ms, 5s or 1m");
     check(&["history", "query", "a", "--every", "1m"], "--agg");
     check(&["dnp3", "master", "127.0.0.1:1", "--operate", "binary:0=true"], "expected binary-output or analog-output");
@@ -146,20 +166,20 @@ fn wrong_words_are_refused() {
 
 #[test]
 fn nobody_there_is_one_line() {
-    let check = |words: &[&str], expect: &str| {
-        let told = refused(1, words);
+    let check = |code: i32, words: &[&str], expect: &str| {
+        let told = refused(code, words);
         assert!(
             told.starts_with("tieline: ") && told.contains(expect) && told.lines().count() == 1,
             "{words:?}: {told}"
         );
     };
     // Port 1 of this machine: nothing listens there.
-    check(&["get", "a", "--http", "127.0.0.1:1"], "no answer from http://127.0.0.1:1/v1/topics/a");
-    check(&["pub", "a", "1", "--mqtt", "127.0.0.1:1"], "no MQTT at 127.0.0.1:1");
-    check(&["sub", "a", "--mqtt", "127.0.0.1:1"], "no MQTT at 127.0.0.1:1");
-    check(&["command", "a", "1", "--http", "127.0.0.1:1"], "no answer from http://127.0.0.1:1/v1/command");
-    check(&["dnp3", "master", "127.0.0.1:1", "--once"], "outstation 10 at 127.0.0.1:1: Connection refused");
-    check(&["history", "query", "a", "--data", "/nonexistent"], "/nonexistent holds no history.db");
+    check(4, &["get", "a", "--http", "127.0.0.1:1"], "no answer from http://127.0.0.1:1/v1/topics/a");
+    check(4, &["pub", "a", "1", "--mqtt", "127.0.0.1:1"], "no MQTT at 127.0.0.1:1");
+    check(4, &["sub", "a", "--mqtt", "127.0.0.1:1"], "no MQTT at 127.0.0.1:1");
+    check(4, &["command", "a", "1", "--http", "127.0.0.1:1"], "no answer from http://127.0.0.1:1/v1/command");
+    check(1, &["dnp3", "master", "127.0.0.1:1", "--once"], "outstation 10 at 127.0.0.1:1: Connection refused");
+    check(1, &["history", "query", "a", "--data", "/nonexistent"], "/nonexistent holds no history.db");
 }
 
 #[test]
@@ -363,9 +383,9 @@ fn a_node_is_used_by_every_verb() {
 
     printed(&["pub", "notes/one", "-5", "--retain", "--mqtt", &mqtt]);
     assert_eq!(printed(&["get", "notes/one", "--http", &http]), "-5\n");
-    let told = refused(1, &["pub", "$SYS/one", "1", "--mqtt", &mqtt]);
-    assert!(told.contains("not authorized"), "{told}");
-    let told = refused(1, &["get", "notes/none", "--http", &http]);
+    let told = refused(3, &["pub", "$SYS/one", "1", "--mqtt", &mqtt]);
+    assert!(told.contains("not authorized (0x87), only the node publishes to topics that begin with $"), "{told}");
+    let told = refused(3, &["get", "notes/none", "--http", &http]);
     assert_eq!(told, "tieline: the topic \"notes/none\" has no value\n");
 
     let table = printed(&["topics", "--http", &http]);
@@ -373,11 +393,8 @@ fn a_node_is_used_by_every_verb() {
     let topics = printed(&["topics", "demo/#", "--json", "--http", &http]);
     assert!(topics.lines().all(|line| serde_json::from_str::<Json>(line).unwrap()["topic"].is_string()), "{topics}");
 
-    let told = done(&["command", breaker, "false", "--http", &http]);
-    assert!(
-        told.status.success() && String::from_utf8_lossy(&told.stdout).starts_with(&format!("{breaker} is false, "))
-    );
-    let told = refused(1, &["command", "demo/feeder1/meter/power", "1", "--http", &http]);
+    a_breaker_is_operated_in_words(&http, breaker);
+    let told = refused(3, &["command", "demo/feeder1/meter/power", "1", "--http", &http]);
     assert!(told.starts_with("refused: not_writable: "), "{told}");
     let told = done(&["command", "demo/none", "1", "--json", "--http", &http]);
     assert_eq!(serde_json::from_slice::<Json>(&told.stdout).unwrap()["reason"], "unknown_topic");
@@ -396,7 +413,66 @@ fn a_node_is_used_by_every_verb() {
         assert!(std::fs::read(file).unwrap().starts_with(b"PAR1"));
         let counted = printed(&[&query[..], &["--every", "1d", "--agg", "count", "--format", "csv"], &source].concat());
         assert!(counted.starts_with("topic,time,value,quality,why,count"), "{counted}");
-        let told = refused(1, &[&query[..], &["--from", "yesterday"], &source].concat());
+        let code = if source[0] == "--http" { 3 } else { 1 };
+        let told = refused(code, &[&query[..], &["--from", "yesterday"], &source].concat());
         assert!(told.contains("is \"yesterday\", expected a time like"), "{told}");
+        let span = ["--from", "-1d", "--to", "now", "--json"];
+        let rows: Json = serde_json::from_str(&printed(&[&query[..], &span, &source].concat())).unwrap();
+        assert!(!rows.as_array().unwrap().is_empty());
     }
+    the_api_has_its_verbs(&http);
+}
+
+/// What is known comes in two steps, and every word for a state does.
+fn a_breaker_is_operated_in_words(http: &str, breaker: &str) {
+    for (word, state) in [("OPEN", "false"), ("closed", "true"), ("off", "false"), ("on", "true"), ("false", "false")] {
+        let told = printed(&["command", breaker, word, "--http", http]);
+        let lines: Vec<&str> = told.lines().collect();
+        let [accepted, confirmed] = lines[..] else { panic!("{told}") };
+        assert!(accepted.starts_with("accepted by the device in ") && accepted.ends_with(word), "{told}");
+        assert!(confirmed.starts_with(&format!("confirmed by a reading: {state}, good, 20")), "{told}");
+    }
+    let told = printed(&["command", breaker, "closed", "--no-confirm", "--http", http]);
+    assert_eq!(told.lines().count(), 1, "{told}");
+    let json: Json = serde_json::from_str(&printed(&["command", breaker, "open", "--json", "--http", http])).unwrap();
+    assert_eq!((&json["confirmed"], &json["expected"]), (&Json::from(true), &Json::from(false)), "{json}");
+    assert_eq!((&json["value"], &json["reading"]["value"]["v"]), (&Json::from("open"), &Json::from(false)), "{json}");
+    let told = refused(3, &["command", breaker, "ajar", "--http", http]);
+    assert!(told.contains("expected true, false, 1, 0, \"on\", \"off\", \"open\" or \"closed\""), "{told}");
+}
+
+/// Each prints something for people, and JSON for programs.
+fn the_api_has_its_verbs(http: &str) {
+    let node = ["--http", http];
+    let people = |words: &[&str], expect: &str| {
+        let told = printed(&[words, &node].concat());
+        assert!(told.lines().any(|line| line.contains(expect)), "{words:?}: {told}");
+    };
+    // A device that has just come is "restarting" until its first answers are in.
+    until(|| printed(&[&["status"], &node[..]].concat()).contains("8 of 8 online").then_some(()));
+    people(&["health"], "ok");
+    people(&["devices"], "demo/feeder1/relay");
+    people(&["devices", "demo/feeder1/relay"], "open, closed");
+    people(&["points", "demo/feeder1/#", "--writable"], "demo/feeder1/relay/breaker");
+    people(&["sessions"], "0 sessions connected, 0 away");
+    people(&["busiest"], "updates/s");
+    people(&["audit", "demo/feeder1/relay/breaker"], "succeeded");
+    people(&["whoami"], "nobody");
+    people(&["metrics"], "tieline_build_info");
+    for words in
+        [&["status"][..], &["health"], &["devices"], &["devices", "demo/feeder1/relay"], &["points"], &["audit"]]
+    {
+        let told = printed(&[words, &["--json"], &node[..]].concat());
+        assert!(
+            !told.is_empty() && told.lines().all(|line| serde_json::from_str::<Json>(line).is_ok()),
+            "{words:?}: {told}"
+        );
+    }
+    people(&["put", "notes/two", "70", "--if-absent"], "notes/two: set, version ");
+    let told = refused(3, &[&["put", "notes/two", "80", "--if-absent"], &node[..]].concat());
+    assert!(told.contains("expected none"), "{told}");
+    let value: Json = serde_json::from_str(&printed(&[&["get", "notes/two", "--json"], &node[..]].concat())).unwrap();
+    let version = value["seq"].to_string();
+    people(&["delete", "notes/two", "--if-version", &version], "notes/two: removed");
+    refused(3, &[&["get", "notes/two"], &node[..]].concat());
 }

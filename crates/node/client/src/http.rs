@@ -5,12 +5,12 @@ use base64::Engine;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::time::Duration;
 use tieline_net::tls::ClientTls;
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{Connector, TcpConnector};
-use ureq::{Agent, Body, RequestBuilder, http::Response};
+use ureq::{Agent, Body, RequestBuilder, Timeout, http::Response};
 
 /// Octets of the largest JSON answer that is read whole; longer ones fail. Streams have no limit.
 const JSON_OCTETS_MAX: u64 = 256 * 1024 * 1024;
@@ -43,6 +43,8 @@ pub enum HttpError {
         url: String,
         /// Why there is no answer.
         error: Box<ureq::Error>,
+        /// Whether the request may have reached the node and changed something there.
+        maybe_done: bool,
     },
     /// The answer is not the JSON that was expected.
     Json {
@@ -58,7 +60,10 @@ impl fmt::Display for HttpError {
         match self {
             Self::Problem { title, detail, .. } if detail.is_empty() => f.write_str(title),
             Self::Problem { title, detail, .. } => write!(f, "{title}: {detail}"),
-            Self::Transport { url, error } => write!(f, "no answer from {url}: {error}"),
+            Self::Transport { url, error, maybe_done } => {
+                write!(f, "no answer from {url}: {}", Cause(error))?;
+                if *maybe_done { f.write_str("; the request was sent and may have been carried out") } else { Ok(()) }
+            }
             Self::Json { url, error } => write!(f, "the answer of {url} is not as expected: {error}"),
         }
     }
@@ -138,7 +143,29 @@ impl HttpClient {
             .authorized(self.agent.post(&url))
             .header("accept", "application/json")
             .content_type("application/json");
-        json(&url, checked(&url, request.send(&octets))?)
+        changed_json(&url, checked_change(&url, request.send(&octets))?)
+    }
+
+    /// The JSON that the node answers to PUT of `body` to `path`, with these headers besides.
+    ///
+    /// # Errors
+    /// No answer, a refusal, or other JSON than `T` takes.
+    pub fn put<T: DeserializeOwned>(&self, path: &str, body: &[u8], headers: &[(&str, &str)]) -> Result<T, HttpError> {
+        let url = self.url(path);
+        let request = self.authorized(self.agent.put(&url)).header("accept", "application/json");
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        changed_json(&url, checked_change(&url, request.send(body))?)
+    }
+
+    /// The JSON that the node answers to DELETE of `path`, with these headers besides.
+    ///
+    /// # Errors
+    /// No answer, a refusal, or other JSON than `T` takes.
+    pub fn delete<T: DeserializeOwned>(&self, path: &str, headers: &[(&str, &str)]) -> Result<T, HttpError> {
+        let url = self.url(path);
+        let request = self.authorized(self.agent.delete(&url)).header("accept", "application/json");
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        changed_json(&url, checked_change(&url, request.call())?)
     }
 
     /// The HTTP status and the JSON that the node answers to POST of `body` to `path`, be it a refusal or not.
@@ -152,9 +179,26 @@ impl HttpClient {
             .authorized(self.agent.post(&url))
             .header("accept", "application/json")
             .content_type("application/json");
-        let answer = request.send(&octets);
-        let answer = answer.map_err(|error| HttpError::Transport { url: url.clone(), error: Box::new(error) })?;
+        let answer = request.send(&octets).map_err(|error| no_answer_to_change(&url, error))?;
         let status = answer.status().as_u16();
+        if status == MISDIRECTED {
+            return Err(problem(&url, answer));
+        }
+        Ok((status, changed_json(&url, answer)?))
+    }
+
+    /// The HTTP status and the JSON that the node answers to GET of `path`, be it a refusal or not.
+    ///
+    /// # Errors
+    /// No answer, or other JSON than `T` takes.
+    pub fn get_with_status<T: DeserializeOwned>(&self, path: &str) -> Result<(u16, T), HttpError> {
+        let url = self.url(path);
+        let answer = self.authorized(self.agent.get(&url)).header("accept", "application/json").call();
+        let answer = answer.map_err(|error| no_answer(&url, error))?;
+        let status = answer.status().as_u16();
+        if status == MISDIRECTED {
+            return Err(problem(&url, answer));
+        }
         Ok((status, json(&url, answer)?))
     }
 
@@ -173,22 +217,83 @@ impl HttpClient {
     }
 }
 
-fn checked(url: &str, answer: Result<Response<Body>, ureq::Error>) -> Result<Response<Body>, HttpError> {
-    let mut answer = answer.map_err(|error| HttpError::Transport { url: url.to_owned(), error: Box::new(error) })?;
-    let status = answer.status();
-    if status.is_success() {
-        return Ok(answer);
+/// The status of an address that serves something else (RFC 9110 section 15.5.20).
+const MISDIRECTED: u16 = 421;
+
+/// An error of the transport without the words of its layers.
+struct Cause<'a>(&'a ureq::Error);
+
+impl fmt::Display for Cause<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            ureq::Error::Io(error) => error.fmt(f),
+            ureq::Error::Protocol(error) => write!(f, "it does not speak HTTP at this address ({error})"),
+            other => other.fmt(f),
+        }
     }
+}
+
+fn no_answer(url: &str, error: ureq::Error) -> HttpError {
+    HttpError::Transport { url: url.to_owned(), error: Box::new(error), maybe_done: false }
+}
+
+fn no_answer_to_change(url: &str, error: ureq::Error) -> HttpError {
+    let maybe_done = was_connected(&error);
+    HttpError::Transport { url: url.to_owned(), error: Box::new(error), maybe_done }
+}
+
+/// Whether there was a connection before it went wrong, so that the request may have gone out.
+fn was_connected(error: &ureq::Error) -> bool {
+    match error {
+        ureq::Error::Io(error) => matches!(
+            error.kind(),
+            ErrorKind::ConnectionReset
+                | ErrorKind::ConnectionAborted
+                | ErrorKind::BrokenPipe
+                | ErrorKind::UnexpectedEof
+                | ErrorKind::TimedOut
+        ),
+        ureq::Error::Timeout(Timeout::Resolve | Timeout::Connect)
+        | ureq::Error::HostNotFound
+        | ureq::Error::ConnectionFailed
+        | ureq::Error::BadUri(_)
+        | ureq::Error::Http(_)
+        | ureq::Error::Tls(_) => false,
+        _ => true,
+    }
+}
+
+fn checked(url: &str, answer: Result<Response<Body>, ureq::Error>) -> Result<Response<Body>, HttpError> {
+    let answer = answer.map_err(|error| no_answer(url, error))?;
+    if answer.status().is_success() { Ok(answer) } else { Err(problem(url, answer)) }
+}
+
+/// The same of a request that changes something.
+fn checked_change(url: &str, answer: Result<Response<Body>, ureq::Error>) -> Result<Response<Body>, HttpError> {
+    let answer = answer.map_err(|error| no_answer_to_change(url, error))?;
+    if answer.status().is_success() { Ok(answer) } else { Err(problem(url, answer)) }
+}
+
+/// What the node holds against a request.
+fn problem(url: &str, mut answer: Response<Body>) -> HttpError {
+    let status = answer.status();
     let body = answer.body_mut().with_config().limit(PROBLEM_OCTETS_MAX).read_to_vec().unwrap_or_default();
     let problem: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
     let member = |name: &str| problem.get(name).and_then(|v| v.as_str()).map(str::to_owned);
     let title = member("title").unwrap_or_else(|| format!("{url} answers {status}"));
-    Err(HttpError::Problem { status: status.as_u16(), title, detail: member("detail").unwrap_or_default() })
+    HttpError::Problem { status: status.as_u16(), title, detail: member("detail").unwrap_or_default() }
 }
 
 fn json<T: DeserializeOwned>(url: &str, mut answer: Response<Body>) -> Result<T, HttpError> {
     let body = answer.body_mut().with_config().limit(JSON_OCTETS_MAX).read_to_vec();
-    let body = body.map_err(|error| HttpError::Transport { url: url.to_owned(), error: Box::new(error) })?;
+    let body = body.map_err(|error| no_answer(url, error))?;
+    serde_json::from_slice(&body).map_err(|error| HttpError::Json { url: url.to_owned(), error })
+}
+
+/// The same of a request that changes something: it was answered, whatever the rest of the answer would say.
+fn changed_json<T: DeserializeOwned>(url: &str, mut answer: Response<Body>) -> Result<T, HttpError> {
+    let body = answer.body_mut().with_config().limit(JSON_OCTETS_MAX).read_to_vec();
+    let body = body.map_err(|error| no_answer_to_change(url, error))?;
     serde_json::from_slice(&body).map_err(|error| HttpError::Json { url: url.to_owned(), error })
 }
 
@@ -251,6 +356,40 @@ mod tests {
         assert!(matches!(client.get::<Value>("/x"), Err(HttpError::Json { .. })));
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         assert!(matches!(HttpClient::new(&closed.to_string()).get::<Value>("/"), Err(HttpError::Transport { .. })));
+    }
+
+    #[test]
+    fn what_changes_something_and_breaks_off_may_have_been_done() {
+        let maybe_done = |error: HttpError| match error {
+            HttpError::Transport { maybe_done, .. } => Some(maybe_done),
+            HttpError::Problem { .. } | HttpError::Json { .. } => None,
+        };
+        let change = |client: &HttpClient| client.ask::<Value>("/v1/command", &json!({})).unwrap_err();
+        // The request was read, and the connection ended without an answer.
+        let (client, _server) = answer_once("");
+        let told = change(&client);
+        assert!(told.to_string().ends_with("; the request was sent and may have been carried out"), "{told}");
+        assert_eq!(maybe_done(told), Some(true));
+        let (client, _server) = answer_once("");
+        assert_eq!(maybe_done(client.get::<Value>("/v1/topics").unwrap_err()), Some(false));
+        let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let nobody = HttpClient::new(&closed.to_string());
+        assert_eq!(maybe_done(change(&nobody)), Some(false));
+        assert_eq!(maybe_done(nobody.put::<Value>("/v1/topics/a", b"1", &[]).unwrap_err()), Some(false));
+        assert_eq!(maybe_done(nobody.delete::<Value>("/v1/topics/a", &[]).unwrap_err()), Some(false));
+    }
+
+    #[test]
+    fn values_are_set_and_removed_on_conditions() {
+        let ok = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
+        let (client, server) = answer_once(ok);
+        client.put::<Value>("/v1/topics/a", b"70", &[("if-match", "\"41\"")]).unwrap();
+        let asked = server.join().unwrap();
+        assert!(asked.starts_with("PUT /v1/topics/a HTTP/1.1\r\n") && asked.ends_with("70"), "{asked}");
+        assert!(asked.to_lowercase().contains("if-match: \"41\""), "{asked}");
+        let (client, server) = answer_once(ok);
+        client.delete::<Value>("/v1/topics/a", &[]).unwrap();
+        assert!(server.join().unwrap().starts_with("DELETE /v1/topics/a HTTP/1.1\r\n"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::options::{Durability, HistoryOptions};
 use crate::queue::{Batch, NotRecorded, Queue, Receipt, octets};
-use crate::status::{Board, HistoryState};
+use crate::status::{Board, Disk, HistoryState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tieline_core::Storage;
@@ -34,12 +34,15 @@ impl<S: Storage> JournalThread<S> {
         loop {
             let patience = self.retry_at.map_or(IDLE, |at| at.saturating_duration_since(Instant::now()));
             let Some(batches) = self.queue.take(patience) else { break };
+            self.board.write(Disk::Journal, true);
             self.recover();
             self.handle(batches);
+            self.board.write(Disk::Journal, false);
             let stored = self.board.wait(Duration::ZERO, |_| true, |notes| notes.status.stored);
             self.journal.release(stored);
             self.report(None);
         }
+        self.board.write(Disk::Journal, true);
         self.close();
     }
 
@@ -165,6 +168,7 @@ impl<S: Storage> JournalThread<S> {
 
     fn report(&self, sync: Option<Duration>) {
         self.board.note(|notes| {
+            notes.journal_full = self.journal.is_full();
             let status = &mut notes.status;
             status.durable = self.journal.durable();
             status.journal = *self.journal.counters();

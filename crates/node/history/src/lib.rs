@@ -29,5 +29,5 @@ mod writer;
 
 pub use options::{Durability, HistoryOptions};
 pub use queue::{NotRecorded, Receipt};
-pub use status::{HistoryState, HistoryStatus};
-pub use writer::{HistoryError, HistoryHandle, HistoryWriter};
+pub use status::{HUNG_AFTER, HistoryState, HistoryStatus};
+pub use writer::{HistoryError, HistoryHandle, HistoryWriter, MayRemove};

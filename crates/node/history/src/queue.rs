@@ -76,9 +76,7 @@ impl Queue {
     pub(crate) fn put(&self, batch: Batch) {
         let (points, octets) = (batch.samples.len(), batch.samples.iter().map(octets).sum::<usize>());
         let mut inner = lock(&self.inner);
-        // A batch that is longer than the queue passes when it is alone.
-        let fits =
-            inner.points == 0 || (inner.points + points <= self.points_max && inner.octets + octets <= self.octets_max);
+        let fits = self.fits(&inner, points, octets);
         if fits && !inner.closed {
             let wakes = inner.batches.is_empty();
             inner.points += points;
@@ -93,6 +91,17 @@ impl Queue {
         let why = if inner.closed { NotRecorded::Closed } else { NotRecorded::Full };
         drop(inner);
         self.turn_away(batch, why);
+    }
+
+    /// Whether a batch would be taken now.
+    pub(crate) fn has_room(&self, points: usize, octets: usize) -> bool {
+        let inner = lock(&self.inner);
+        self.fits(&inner, points, octets) && !inner.closed
+    }
+
+    /// A batch that is longer than the queue passes when it is alone.
+    fn fits(&self, inner: &Inner, points: usize, octets: usize) -> bool {
+        inner.points == 0 || (inner.points + points <= self.points_max && inner.octets + octets <= self.octets_max)
     }
 
     /// Counts a batch that is not recorded, and says so to who waits for it.

@@ -5,9 +5,13 @@ use std::fmt;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tieline_journal::{Counters, Seq};
+use tracing::{info, warn};
 
 /// How long the store may be behind before that is said.
 const BEHIND_MAX: Duration = Duration::from_secs(2);
+
+/// A disk that has not answered for so long does not work.
+pub const HUNG_AFTER: Duration = Duration::from_secs(5);
 
 /// The state in one word, worst first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +23,11 @@ pub enum HistoryState {
     CatchingUp,
     /// No space is left: nothing is acknowledged; goes on by itself when there is space.
     DiskFull,
+    /// A write has been on its way to the disk for longer than [`HUNG_AFTER`]: nothing is acknowledged until it is back.
+    Hung {
+        /// For how long.
+        age: Duration,
+    },
     /// The disk or a file failed: nothing is acknowledged; tries again.
     Failed {
         /// In the system's words.
@@ -34,6 +43,7 @@ impl HistoryState {
             Self::Ok => "ok",
             Self::CatchingUp => "catching_up",
             Self::DiskFull => "disk_full",
+            Self::Hung { .. } => "hung",
             Self::Failed { .. } => "failed",
         }
     }
@@ -43,6 +53,7 @@ impl fmt::Display for HistoryState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed { why } => write!(f, "failed: {why}"),
+            Self::Hung { age } => write!(f, "hung: the disk has not answered for {} s", age.as_secs()),
             Self::Ok | Self::CatchingUp | Self::DiskFull => f.write_str(self.name()),
         }
     }
@@ -85,6 +96,10 @@ pub struct HistoryStatus {
     pub store_octets: u64,
     /// How long the last write and sync of the journal took.
     pub last_sync: Duration,
+    /// How long the write has taken so far that is on its way to the journal or the store; none is zero.
+    pub under_way: Duration,
+    /// Times that a write took longer than [`HUNG_AFTER`].
+    pub hung: u64,
 }
 
 impl HistoryStatus {
@@ -113,6 +128,38 @@ pub(crate) struct Notes {
     pub(crate) store_done: bool,
     /// What was durable at a moment, to see how long the store takes to have it.
     mark: Option<(Instant, Seq)>,
+    /// Since when a write is on its way to the journal, and to the store.
+    under_way: [Option<Instant>; 2],
+    /// Whether it was said that one of them takes too long.
+    hung: bool,
+    /// Whether the journal has reached its size.
+    pub(crate) journal_full: bool,
+}
+
+/// Who writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Disk {
+    Journal,
+    Store,
+}
+
+impl Notes {
+    /// How long a write has been on its way to the disk. Says so once where that is too long, and when it is over.
+    fn look(&mut self, now: Instant) -> [Option<Duration>; 2] {
+        let ages = self.under_way.map(|since| Some(now.saturating_duration_since(since?)));
+        let longest = ages.iter().flatten().max().copied().unwrap_or_default();
+        let hung = longest >= HUNG_AFTER;
+        if hung != self.hung {
+            self.hung = hung;
+            self.status.hung += u64::from(hung);
+            if hung {
+                warn!(seconds = longest.as_secs(), "the disk of the history does not answer");
+            } else {
+                info!("the disk of the history answers again");
+            }
+        }
+        ages
+    }
 }
 
 impl Board {
@@ -127,6 +174,20 @@ impl Board {
         drop(notes);
         self.changed.notify_all();
         done
+    }
+
+    /// Waits until both threads have ended (true), or the disk does not answer.
+    pub(crate) fn wait_closed(&self, mut ended: impl FnMut() -> bool) -> bool {
+        const LOOK_EVERY: Duration = Duration::from_millis(100);
+        loop {
+            let both = |notes: &Notes| notes.journal_done && notes.store_done;
+            if self.wait(LOOK_EVERY, both, both) || ended() {
+                return true;
+            }
+            if self.status().under_way >= HUNG_AFTER {
+                return false;
+            }
+        }
     }
 
     /// Waits until `ready`, or for `patience`; then looks.
@@ -144,15 +205,64 @@ impl Board {
         look(&notes)
     }
 
+    /// A write to the disk begins (true), or has come back.
+    pub(crate) fn write(&self, disk: Disk, begins: bool) {
+        let mut notes = lock(&self.inner);
+        let now = Instant::now();
+        notes.look(now);
+        let [journal, store] = &mut notes.under_way;
+        let since = match disk {
+            Disk::Journal => journal,
+            Disk::Store => store,
+        };
+        *since = begins.then_some(now);
+        notes.look(now);
+    }
+
+    /// Whether the journal takes what is given to it now, as far as is known.
+    pub(crate) fn takes(&self) -> bool {
+        let mut notes = lock(&self.inner);
+        let [journal, _] = notes.look(Instant::now());
+        notes.journal_trouble.is_none() && !notes.journal_full && journal.is_none_or(|age| age < HUNG_AFTER)
+    }
+
     pub(crate) fn status(&self) -> HistoryStatus {
-        let notes = lock(&self.inner);
-        let mut status = notes.status.clone();
+        let mut notes = lock(&self.inner);
+        let ages = notes.look(Instant::now());
+        let under_way = ages.into_iter().flatten().max().unwrap_or_default();
+        let mut status = HistoryStatus { under_way, ..notes.status.clone() };
         let behind = notes.mark.is_some_and(|(since, _)| since.elapsed() > BEHIND_MAX);
         status.state = match (&notes.journal_trouble, &notes.store_trouble) {
-            (Some(trouble), _) | (None, Some(trouble)) => trouble.clone(),
+            (Some(trouble), _) => trouble.clone(),
+            _ if under_way >= HUNG_AFTER => HistoryState::Hung { age: under_way },
+            (None, Some(trouble)) => trouble.clone(),
             (None, None) if behind => HistoryState::CatchingUp,
             (None, None) => HistoryState::Ok,
         };
         status
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_does_not_come_back_is_a_failing_disk() {
+        let board = Board::default();
+        assert!(board.takes() && board.status().state == HistoryState::Ok);
+        board.write(Disk::Journal, true);
+        assert!(board.takes() && board.status().state == HistoryState::Ok);
+        let long_ago = Instant::now().checked_sub(HUNG_AFTER);
+        lock(&board.inner).under_way = [long_ago, None];
+        let status = board.status();
+        assert!(matches!(status.state, HistoryState::Hung { age } if age >= HUNG_AFTER), "{status:?}");
+        assert!(status.under_way >= HUNG_AFTER && status.hung == 1 && !board.takes());
+        // What waits for the store is in the journal: it is acknowledged.
+        lock(&board.inner).under_way = [None, long_ago];
+        assert!(board.takes() && board.status().state.name() == "hung");
+        board.write(Disk::Store, false);
+        let status = board.status();
+        assert_eq!((status.state, status.under_way, status.hung), (HistoryState::Ok, Duration::ZERO, 1));
     }
 }

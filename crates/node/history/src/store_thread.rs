@@ -1,7 +1,8 @@
 //! The thread that moves what is durable from the journal into the store, and keeps the store in its bounds.
 
 use crate::options::HistoryOptions;
-use crate::status::{Board, HistoryState};
+use crate::status::{Board, Disk, HistoryState};
+use crate::writer::MayRemove;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tieline_core::{Body, Point, Storage, StorageError, StorageErrorKind, Timestamp, Update};
@@ -21,6 +22,7 @@ pub(crate) struct StoreThread<S> {
     pub(crate) store: Store,
     pub(crate) options: HistoryOptions,
     pub(crate) board: Arc<Board>,
+    pub(crate) may_remove: MayRemove,
     pub(crate) retain_at: Instant,
 }
 
@@ -93,7 +95,10 @@ impl<S: Storage> StoreThread<S> {
         if batch.upto == Seq(0) {
             return Ok(());
         }
-        let stored = self.store.insert(&batch.samples, batch.upto.0).map_err(|error| trouble_of_store(&error))?;
+        self.board.write(Disk::Store, true);
+        let inserted = self.store.insert(&batch.samples, batch.upto.0);
+        self.board.write(Disk::Store, false);
+        let stored = inserted.map_err(|error| trouble_of_store(&error))?;
         let points = if stored { batch.samples.len() as u64 } else { 0 };
         let octets = self.store.octets().unwrap_or(0);
         let trouble = self.board.note(|notes| {
@@ -111,6 +116,10 @@ impl<S: Storage> StoreThread<S> {
 
     fn retain(&mut self) {
         if Instant::now() < self.retain_at {
+            return;
+        }
+        if !(self.may_remove)() {
+            self.retain_at = Instant::now() + self.options.retain_every;
             return;
         }
         match self.store.retain(&self.options.retention, utc(), RETAIN_ROWS) {

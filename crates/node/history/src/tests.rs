@@ -137,7 +137,7 @@ fn payloads_that_read_as_points_are_stored_as_points() {
         [
             "{\"v\":\"{\\\"a\\\":1}\",\"q\":\"good\",\"t\":\"1970-01-01T00:00:00.000005Z\"}",
             "{\"v\":4.5,\"q\":\"good\",\"t\":\"1970-01-01T00:00:00.000005Z\"}",
-            "{\"v\":7,\"q\":\"bad\",\"why\":[\"offline\"],\"t\":\"1970-01-01T00:00:00.002Z\"}",
+            "{\"v\":7,\"q\":\"bad\",\"t\":\"1970-01-01T00:00:00.002Z\"}",
         ]
     );
 }
@@ -181,7 +181,8 @@ fn a_full_disk_is_said_and_passes() {
     let write = Filling(FolderStorage::open(&journal).unwrap(), Arc::clone(&full));
     let read = Filling(FolderStorage::open(&journal).unwrap(), Arc::clone(&full));
     let options = HistoryOptions { retry: Duration::from_millis(5), ..HistoryOptions::default() };
-    let history = HistoryWriter::over(write, read, &folder.path().join(STORE_FILE), options).unwrap();
+    let history =
+        HistoryWriter::over(write, read, &folder.path().join(STORE_FILE), options, Arc::new(|| true)).unwrap();
     let handle = history.handle();
     submit(handle, vec![point("a", 1, 1)]).unwrap();
 
@@ -397,4 +398,29 @@ fn a_killed_process_loses_nothing_acknowledged() {
     println!("{} acknowledged, {} stored, {missing} missing, {duplicate} twice", acknowledged.len() * 10, stored.len());
     assert_eq!((missing, duplicate), (0, 0));
     assert!(acknowledged.len() >= 1000);
+}
+
+/// Age goes by a clock that may be wrong.
+#[test]
+fn nothing_is_removed_while_the_clock_is_in_doubt() {
+    let folder = tempfile::tempdir().unwrap();
+    let retention = tieline_store::Retention { age: Some(Duration::from_secs(1)), octets: Some(1) };
+    let options = HistoryOptions { retention, retain_every: Duration::from_millis(1), ..HistoryOptions::default() };
+    let (believed, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (believes, asks) = (Arc::clone(&believed), Arc::clone(&asked));
+    let may_remove = Arc::new(move || {
+        asks.store(true, Ordering::Relaxed);
+        believes.load(Ordering::Relaxed)
+    });
+    let history = HistoryWriter::open_guarded(folder.path(), options, may_remove).unwrap();
+    let seq = submit(history.handle(), vec![point("a", 1, 1)]).unwrap();
+    assert!(history.handle().wait_stored(seq, PATIENCE));
+    for _ in 0..3 {
+        asked.store(false, Ordering::Relaxed);
+        wait_until(history.handle(), |_| asked.load(Ordering::Relaxed));
+        assert_eq!(values(folder.path(), "a"), [Value::Int(1)]);
+    }
+    believed.store(true, Ordering::Relaxed);
+    wait_until(history.handle(), |history| history.status().removed_samples == 1);
+    assert!(values(folder.path(), "a").is_empty());
 }

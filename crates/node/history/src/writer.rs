@@ -3,7 +3,7 @@
 use crate::journal_thread::JournalThread;
 use crate::options::HistoryOptions;
 use crate::queue::{Batch, Queue, Receipt};
-use crate::status::{Board, HistoryState, HistoryStatus};
+use crate::status::{Board, Disk, HistoryState, HistoryStatus};
 use crate::store_thread::{StoreThread, utc};
 use std::fmt;
 use std::io;
@@ -16,6 +16,9 @@ use tieline_core::{Storage, StorageError};
 use tieline_journal::{Journal, Reader, Sample, Seq};
 use tieline_store::{FolderStorage, JOURNAL_FOLDER, STORE_FILE, Store, StoreError};
 use tracing::{info, warn};
+
+/// Whether old samples may be removed now.
+pub type MayRemove = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Why a history cannot be opened.
 #[derive(Debug)]
@@ -68,6 +71,8 @@ pub struct HistoryHandle {
 impl HistoryHandle {
     /// Records a batch for which nobody waits. Where it cannot be recorded it is dropped and counted.
     pub fn record(&self, samples: Vec<Sample>) {
+        // Who waits for a disk that hangs says so, for those who write to it cannot.
+        self.board.takes();
         self.queue.put(Batch { samples, receipt: None });
     }
 
@@ -75,7 +80,15 @@ impl HistoryHandle {
     /// it will not be. A batch that was taken before the disk failed is held until the disk is well again; one that
     /// comes after is refused at once.
     pub fn submit(&self, samples: Vec<Sample>, receipt: Receipt) {
+        self.board.takes();
         self.queue.put(Batch { samples, receipt: Some(receipt) });
+    }
+
+    /// Whether so many more updates with so many octets would be taken now: to be asked before anything is done that must
+    /// not be done without.
+    #[must_use]
+    pub fn has_room(&self, points: usize, octets: usize) -> bool {
+        self.board.takes() && self.queue.has_room(points, octets)
     }
 
     /// How the history is doing.
@@ -107,10 +120,18 @@ impl HistoryWriter {
     /// # Errors
     /// The folder, the journal or the store cannot be opened.
     pub fn open(data: &Path, options: HistoryOptions) -> Result<Self, HistoryError> {
+        Self::open_guarded(data, options, Arc::new(|| true))
+    }
+
+    /// The same, and old samples are removed only while `may_remove` says so: age goes by a clock, which may be wrong.
+    ///
+    /// # Errors
+    /// The folder, the journal or the store cannot be opened.
+    pub fn open_guarded(data: &Path, options: HistoryOptions, may_remove: MayRemove) -> Result<Self, HistoryError> {
         let folder = data.join(JOURNAL_FOLDER);
         let write = FolderStorage::open(&folder)?;
         let read = FolderStorage::open(&folder)?;
-        Self::over(write, read, &data.join(STORE_FILE), options)
+        Self::over(write, read, &data.join(STORE_FILE), options, may_remove)
     }
 
     pub(crate) fn over<S: Storage + Send + 'static>(
@@ -118,6 +139,7 @@ impl HistoryWriter {
         read: S,
         store: &Path,
         options: HistoryOptions,
+        may_remove: MayRemove,
     ) -> Result<Self, HistoryError> {
         let store = Store::open(store)?;
         let stored = Seq(store.position()?);
@@ -139,6 +161,7 @@ impl HistoryWriter {
             store,
             options,
             board: Arc::clone(&board),
+            may_remove,
             retain_at,
         };
         let keeper = JournalThread {
@@ -158,6 +181,7 @@ impl HistoryWriter {
             // A receipt is the caller's code: when it panics, the history says so, and closes.
             let ended = catch_unwind(AssertUnwindSafe(|| keeper.run()));
             queue.close();
+            board.write(Disk::Journal, false);
             board.note(|notes| {
                 notes.journal_done = true;
                 if ended.is_err() {
@@ -180,7 +204,12 @@ impl HistoryWriter {
 impl Drop for HistoryWriter {
     fn drop(&mut self) {
         self.handle.queue.close();
-        for thread in self.threads.drain(..) {
+        let threads = &self.threads;
+        let closed = self.handle.board.wait_closed(|| threads.iter().all(JoinHandle::is_finished));
+        if !closed {
+            warn!("the disk of the history does not answer: it closes without what was not stored");
+        }
+        for thread in self.threads.drain(..).filter(|thread| closed || thread.is_finished()) {
             if thread.join().is_err() {
                 warn!("a thread of the history panicked");
             }

@@ -3,6 +3,7 @@
 //! Read first: [`Broker::serve`], then [`ClientOwner`].
 
 mod messages;
+mod refusal;
 
 use crate::access::{Entrance, Strangers, Turnstile};
 use crate::bus::{Anew, Entered, LastWill, SharedBus, Wire, wake, watch_of};
@@ -14,6 +15,7 @@ use crate::publisher::Publisher;
 use crate::reserved::Reserved;
 use crate::why;
 use crate::wishes;
+use refusal::Refusal;
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -31,6 +33,9 @@ use tieline_topics::{Options, RetainHandling, Snapshot, Wish};
 /// How long a client that was told why its connection ends has to read that.
 const FAREWELL: Duration = Duration::from_secs(5);
 
+/// How long a proxy may take to say who is behind it.
+const PROXIED_WITHIN: Duration = Duration::from_secs(10);
+
 /// Accepts clients and gives each its session.
 #[derive(Debug)]
 pub struct Broker {
@@ -42,9 +47,9 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// Lets clients in by these doors.
+    /// Lets clients in by these doors; who speaks HTTP gets `http_answer`.
     #[must_use]
-    pub fn new(doors: Vec<Ingress>, config: &MqttConfig, reserved: Arc<Reserved>) -> Self {
+    pub fn new(doors: Vec<Ingress>, config: &MqttConfig, reserved: Arc<Reserved>, http_answer: Box<[u8]>) -> Self {
         let server = ServerConfig {
             packet_octets_max: config.packet_octets_max,
             pending_octets_max: config.queue_octets_max,
@@ -52,6 +57,7 @@ impl Broker {
             receive_max: 1024,
             keep_alive_s_max: u16::try_from(config.keep_alive_max.as_secs()).unwrap_or(u16::MAX),
             shared_available: true,
+            http_answer,
             ..ServerConfig::default()
         };
         let limits = limits_for(config.packet_octets_max).into();
@@ -75,6 +81,17 @@ impl Broker {
             // Who cannot be seen to yet waits with the kernel, where that costs nothing.
             strangers.room().await;
             let accepted = porch.lead(door.listener.accept()).await;
+            if accepted.is_over() {
+                let mqtt = ServerSession::new(Arc::clone(&self.config), 0);
+                let wire = Wire::new(mqtt, self.queue_octets_max).over(door.web.as_ref());
+                let session = Session::new(&shard, wire, Rc::clone(&self.limits));
+                let porch = Rc::clone(&porch);
+                tokio::task::spawn_local(async move {
+                    porch.lead(session.run(Box::new(accepted.stream), &mut Refusal)).await;
+                    drop(accepted.place);
+                });
+                continue;
+            }
             let Some(stranger) = strangers.enter() else {
                 bus.borrow_mut().count_turned_away();
                 continue;
@@ -85,8 +102,12 @@ impl Broker {
             let session = Session::new(&shard, wire, Rc::clone(&self.limits));
             let turnstile = Turnstile::new(&door.entrance, accepted.peer, stranger);
             let mut owner = self.owner(&bus, accepted.peer, turnstile);
-            let (porch, place, connection) = (Rc::clone(&porch), accepted.place, Box::new(accepted.stream));
+            let (porch, place, mut connection) = (Rc::clone(&porch), accepted.place, Box::new(accepted.stream));
+            let is_of_proxy = door.proxies.holds(accepted.peer.ip());
             tokio::task::spawn_local(async move {
+                if is_of_proxy && !owner.learn_peer(&mut connection).await {
+                    return;
+                }
                 porch.lead(session.run(connection, &mut owner)).await;
                 porch.lead(async { owner.go() }).await;
                 drop(place);
@@ -169,6 +190,9 @@ impl Owner<Wire> for ClientOwner {
 
     fn closed(&mut self, session: &Session<Wire>, _now: Now, why: Closed) {
         tracing::debug!(peer = %self.peer, %why, "client gone");
+        if session.look(|wire| wire.mqtt.is_http()) {
+            tracing::info!(peer = %self.peer, "an HTTP request came to the MQTT address, and was told where HTTP is");
+        }
         let is_faulty = session.look(Wire::is_faulty);
         self.bus.borrow_mut().count_closed(!self.turnstile.holds_stranger(), is_faulty);
     }
@@ -180,6 +204,22 @@ fn is_request(filter: &str) -> bool {
 }
 
 impl ClientOwner {
+    /// A proxy says who is behind it; false where it says something else.
+    async fn learn_peer(&mut self, connection: &mut Connection) -> bool {
+        match connection.read_proxied(PROXIED_WITHIN).await {
+            Ok(Some(peer)) => {
+                self.peer = peer;
+                self.turnstile.comes_from(peer);
+                true
+            }
+            Ok(None) => true,
+            Err(error) => {
+                tracing::info!(proxy = %self.peer, %error, "a connection of a proxy is closed");
+                false
+            }
+        }
+    }
+
     fn connect(&mut self, session: &Session<Wire>, now: Now, request: ConnectRequest) {
         if request.properties.authentication_method().is_some_and(|method| !self.turnstile.knows(&method)) {
             let words = "no such method of enhanced authentication is known";
@@ -236,7 +276,8 @@ impl ClientOwner {
                 return session.with(|wire, _| wire.mqtt.suback_because(request.packet_id, &reasons, &words));
             }
         };
-        let offer = request.properties.user_properties().find(|(name, _)| **name == *tieline_delta::PROPERTY);
+        let selector = selector.map(|selector| selector.owned_by(self.owner(seat)));
+        let offer = request.properties.own_properties().find(|(name, _)| **name == *tieline_delta::PROPERTY);
         let may_have_deltas = request.subscriptions.iter().any(|(filter, _)| filter.share.is_none());
         let offer = offer.filter(|_| may_have_deltas);
         let mut agreed = offer.and_then(|(_, offer)| self.bus.borrow_mut().agree_deltas(seat.key, &offer));
@@ -296,6 +337,11 @@ impl ClientOwner {
             }
             None => wire.mqtt.suback_because(request.packet_id, &reasons, refusals.words()),
         });
+    }
+
+    /// On whose account a client's selectors are.
+    fn owner(&self, seat: &Seat) -> u64 {
+        wishes::owner(self.turnstile.user(&self.bus).as_deref().unwrap_or(&seat.name))
     }
 
     /// Why a subscription is not taken; none where it may be.

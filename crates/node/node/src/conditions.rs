@@ -20,7 +20,7 @@ pub fn read(properties: &Properties) -> Result<Vec<Condition>, String> {
     if properties.is_empty() {
         return Ok(conditions);
     }
-    for (name, value) in properties.user_properties() {
+    for (name, value) in properties.own_properties() {
         conditions.push(match &*name {
             VERSION => Condition::Version(version(&value)?),
             ABSENT => absent(&value)?,

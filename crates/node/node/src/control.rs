@@ -8,19 +8,25 @@
 //!
 //! A command whose records cannot be written is not sent.
 
-use crate::audit::{AuditLine, AuditLog};
+use crate::audit::{AuditLine, AuditLog, AuditReader, FileCounts};
 use crate::bus::{Bus, BusHandle, BusInput};
 use crate::command::{CommandDone, CommandRequest};
-use crate::config::{CommandConfig, ControlConfig, DeviceConfig, Operate};
+use crate::config::{CommandConfig, ControlConfig, DeviceConfig, Operate, PointConfig};
 use crate::field::{FieldInput, Numbered};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_control::{
     Accepts, AuditRecord, Control, ControlPoint, Dispatch, Limits, Modes, PointError, Request, Scaling, Stats, Ticket,
 };
-use tieline_core::{CommandOutcome, DeviceId, Instant, Now, PointId, Refusal, Topic};
+use tieline_core::{CommandOutcome, DeviceId, Instant, Now, PointId, Refusal, Topic, Value};
+use tieline_dnp3::PointType;
 use tokio::sync::mpsc;
+
+/// How a double-bit input shows that it is off (IEEE 1815 group 3).
+const DOUBLE_OFF: i64 = 1;
+/// How it shows that it is on.
+const DOUBLE_ON: i64 = 2;
 
 /// What is done with an answer; runs on the bus.
 pub type Answer = Box<dyn FnOnce(&mut Bus, CommandDone) + Send>;
@@ -36,7 +42,10 @@ struct Place {
 pub struct Commands {
     control: Control,
     audit: AuditLog,
-    answers: HashMap<u64, Answer>,
+    /// With what the topic shows once it is done.
+    answers: HashMap<u64, (Answer, Option<Value>)>,
+    /// Points whose reading is one of four states.
+    double_bits: HashSet<Topic>,
     done: VecDeque<(Answer, CommandDone)>,
     next_request: u64,
     places: HashMap<DeviceId, Place>,
@@ -64,15 +73,17 @@ impl Commands {
     ) -> Result<Self, PointError> {
         let limits = Limits { timeout: config.timeout, device_queue_max: config.queue_max, ..Limits::default() };
         let mut control = Control::new(limits, 1);
-        let mut places = HashMap::new();
+        let (mut places, mut double_bits) = (HashMap::new(), HashSet::new());
         for Numbered { id, config, .. } in devices {
+            double_bits.extend(double_bits_of(config));
             places.insert(*id, Place { shard: shard_of(*id), topic: config.topic.clone() });
             for point in points_of(*id, config) {
                 control.add_point(point)?;
             }
         }
         let (answers, done) = (HashMap::new(), VecDeque::new());
-        Ok(Self { control, audit, answers, done, next_request: 1, places, field: Vec::new(), bus })
+        let field = Vec::new();
+        Ok(Self { control, audit, answers, double_bits, done, next_request: 1, places, field, bus })
     }
 
     /// Gives the ways to the field shards, by their number.
@@ -86,10 +97,16 @@ impl Commands {
         self.control.stats()
     }
 
-    /// The newest entries of the audit log.
+    /// What reads the audit log.
     #[must_use]
-    pub fn audit(&self, topic: Option<&str>, limit: usize) -> Vec<AuditLine> {
-        self.audit.recent(topic, limit)
+    pub fn audit(&self) -> AuditReader {
+        self.audit.reader()
+    }
+
+    /// What the files of the audit log came to.
+    #[must_use]
+    pub fn audit_files(&self) -> FileCounts {
+        self.audit.files()
     }
 
     /// Why no record can be written, so that no command goes out; none while they can.
@@ -98,16 +115,23 @@ impl Commands {
         self.audit.trouble()
     }
 
+    /// How long the record has been on its way to the disk that is; zero where none is.
+    #[must_use]
+    pub fn audit_under_way(&self) -> Duration {
+        self.audit.under_way()
+    }
+
     /// Takes a request; `answer` runs once with what became of it.
     pub fn request(&mut self, now: Now, request: CommandRequest, topic_exists: bool, who: &str, answer: Answer) {
         let id = self.next_request;
         self.next_request += 1;
         let CommandRequest { topic, value, mode, timeout } = request;
+        let expected = self.expected(&topic, &value);
         let request = Request { id, topic, topic_exists, value, mode, timeout, who: Arc::from(who) };
         match self.control.handle_request(now, request) {
-            Ok(()) => drop(self.answers.insert(id, answer)),
+            Ok(()) => drop(self.answers.insert(id, (answer, expected))),
             Err(refusal) => {
-                let done = CommandDone { outcome: Err(refusal), elapsed: Duration::ZERO };
+                let done = CommandDone { outcome: Err(refusal), expected: None, elapsed: Duration::ZERO };
                 self.done.push_back((answer, done));
             }
         }
@@ -143,11 +167,22 @@ impl Commands {
     pub fn poll_done(&mut self, now: Now) -> Option<(Answer, CommandDone)> {
         self.send(now);
         while let Some(done) = self.control.poll_done() {
-            if let Some(answer) = self.answers.remove(&done.request) {
-                self.done.push_back((answer, CommandDone { outcome: done.outcome, elapsed: done.elapsed }));
+            if let Some((answer, expected)) = self.answers.remove(&done.request) {
+                let done = CommandDone { outcome: done.outcome, expected, elapsed: done.elapsed };
+                self.done.push_back((answer, done));
             }
         }
         self.done.pop_front()
+    }
+
+    /// What a reading of the point shows once it has the value.
+    fn expected(&self, topic: &Topic, value: &Value) -> Option<Value> {
+        let point = self.control.point(topic)?;
+        let shown = point.value_after(&point.command(value, None).ok()?);
+        Some(match shown {
+            Value::Bool(on) if self.double_bits.contains(topic) => Value::Int(if on { DOUBLE_ON } else { DOUBLE_OFF }),
+            other => other,
+        })
     }
 
     fn send(&mut self, now: Now) {
@@ -209,22 +244,31 @@ fn forward(dispatch: Dispatch, way: Option<mpsc::Sender<FieldInput>>, durable: b
 
 fn no_audit() -> Refusal {
     let detail = "the audit log cannot be written, and no command goes out without its record".to_owned();
-    Refusal { reason: "no_audit", detail }
+    Refusal::new("no_audit", detail)
 }
 
 fn points_of(device: DeviceId, config: &DeviceConfig) -> impl Iterator<Item = ControlPoint> {
     config.points.iter().zip(0..).filter_map(move |(point, number)| {
         let control = point.control.as_ref()?;
         let topic = config.topic.join(&point.name).ok()?;
-        let accepts = accepts(control, point.scale, point.offset);
+        let accepts = accepts(control, point);
         // The point list names the way that is taken where a request names none; a request may name the other.
         let modes = Modes { select: true, direct: true, preferred: control.mode };
         Some(ControlPoint { topic, device, point: PointId(number), accepts, modes })
     })
 }
 
-fn accepts(control: &ControlConfig, scale: f64, offset: f64) -> Accepts {
-    let Some(range) = control.limits(scale, offset) else { return Accepts::Bool { invert: false, words: None } };
+fn double_bits_of(config: &DeviceConfig) -> impl Iterator<Item = Topic> {
+    let points = config.points.iter().filter(|point| point.point_type == PointType::DoubleBit);
+    points.filter_map(|point| config.topic.join(&point.name).ok())
+}
+
+fn accepts(control: &ControlConfig, point: &PointConfig) -> Accepts {
+    let (scale, offset) = (point.scale, point.offset);
+    let Some(range) = control.limits(scale, offset) else {
+        let words = point.states.as_ref().map(|states| (states.off.clone(), states.on.clone()));
+        return Accepts::Bool { invert: false, words };
+    };
     let whole = matches!(control.operate, Operate::Int16 | Operate::Int32);
     Accepts::Float { min: *range.start(), max: *range.end(), scaling: Scaling { scale, offset, whole } }
 }

@@ -7,11 +7,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tieline_net::tls::TlsFiles;
-use tieline_net::{ListenConfig, ListenOver, Listener, Shard, TlsListen, Together};
+use tieline_net::{ListenConfig, ListenOver, Listener, Shard, TlsListen, Together, Trusted};
 use tieline_websocket::Offer;
 
 /// Connections that may wait with the kernel when many come at once, where the system lets them.
 const BACKLOG: u32 = 4096;
+/// Connections beyond the limit of an address that are told so at one time; others wait with the kernel.
+const REFUSALS_MAX: usize = 256;
 /// The subprotocol of MQTT ([MQTT-6.0.0-3]).
 const SUBPROTOCOL: &str = "mqtt";
 
@@ -24,6 +26,8 @@ pub struct Ingress {
     pub web: Option<Arc<Offer>>,
     /// Whether they show who they are.
     pub entrance: Entrance,
+    /// Proxies, which say with the PROXY protocol who comes.
+    pub proxies: Trusted,
 }
 
 /// Whether peers at an address show who they are.
@@ -50,7 +54,8 @@ pub async fn bind(
     shelf: &TlsShelf,
     entrances: &Entrances,
 ) -> io::Result<(Vec<Ingress>, Addresses)> {
-    let host = Host { shard, shelf, entrances, together: Together::new(config.sessions_max) };
+    let (together, proxies) = (Together::new(config.sessions_max), &config.proxy_protocol_from);
+    let host = Host { shard, shelf, entrances, proxies, together };
     let tcp = host.open(config.listen, None, None, None).await?;
     let mut addresses = Addresses { tcp: tcp.listener.local_addr()?, tls: None, websocket: None };
     let mut doors = vec![tcp];
@@ -66,8 +71,12 @@ pub async fn bind(
         addresses.websocket = Some(door.listener.local_addr()?);
         doors.push(door);
     }
-    tracing::info!(?addresses, "clients are let in");
+    tracing::debug!(tcp = %addresses.tcp, tls = shown(addresses.tls), web = shown(addresses.websocket), "MQTT listens");
     Ok((doors, addresses))
+}
+
+fn shown(address: Option<SocketAddr>) -> String {
+    address.map_or_else(|| "off".to_owned(), |address| address.to_string())
 }
 
 /// Pages of this machine may connect: those of localhost, and of the address that is listened on.
@@ -82,6 +91,7 @@ struct Host<'a> {
     shard: &'a Shard,
     shelf: &'a TlsShelf,
     entrances: &'a Entrances,
+    proxies: &'a Trusted,
     /// Clients of all addresses.
     together: Arc<Together>,
 }
@@ -100,10 +110,16 @@ impl Host<'_> {
         };
         let sessions_max = sessions_max.unwrap_or(usize::MAX);
         let together = Some(Arc::clone(&self.together));
-        let listen =
-            ListenConfig { sessions_max, together, over, backlog: BACKLOG, ..ListenConfig::new(address.to_string()) };
+        let listen = ListenConfig {
+            sessions_max,
+            refusals_max: REFUSALS_MAX,
+            together,
+            over,
+            backlog: BACKLOG,
+            ..ListenConfig::new(address.to_string())
+        };
         let named = |e: io::Error| io::Error::new(e.kind(), format!("{address}: {e}"));
         let listener = Listener::bind(&listen, self.shard.counters().clone()).await.map_err(named)?;
-        Ok(Ingress { listener, web, entrance: (self.entrances)(address) })
+        Ok(Ingress { listener, web, entrance: (self.entrances)(address), proxies: self.proxies.clone() })
     }
 }

@@ -4,10 +4,11 @@
 //! `/v1/topics`.
 
 use crate::bus::{Bus, write_body, write_head, write_topic};
+use crate::config::Moment;
 use serde_json::{Map, Value as Json};
 use std::fmt::Write;
 use tieline_core::{Filter, Timestamp, Topic, json_string};
-use tieline_topics::{Fetch, Page, Range, Selector, Tree, View};
+use tieline_topics::{Fetch, Growth, Range, Selector, Tree, View};
 
 /// MQTT requests are published here.
 pub const REQUEST_TOPIC: &str = "$fetch";
@@ -22,6 +23,16 @@ const MESSAGE_OCTETS_MAX: usize = 512 << 10;
 const BODY_OCTETS: usize = 16 << 20;
 const BODY_OCTETS_MAX: usize = 64 << 20;
 
+/// Octets of a page from the end over HTTP, and of events: they are held until all are there.
+const HELD_OCTETS_MAX: usize = 1 << 20;
+/// Octets that are given to a reader at a time.
+const PIECE_OCTETS: usize = 32 << 10;
+
+/// What one step looks at: topics, fewer where an expression is matched with each, and octets of their values.
+const TOPICS_A_STEP: usize = 128;
+const SELECTED_A_STEP: usize = 16;
+const OCTETS_A_STEP: usize = 64 << 10;
+
 /// The members of a request.
 pub const MEMBERS: [&str; 9] = ["filter", "select", "depth", "after", "before", "last", "limit", "octets", "values"];
 
@@ -31,8 +42,8 @@ pub const EVENT_MEMBERS: [&str; 4] = ["events", "after", "from", "to"];
 /// A request over MQTT.
 #[derive(Debug)]
 pub enum Asked {
-    /// For topics.
-    Topics(Fetch),
+    /// For topics, and the selector besides, which is not looked at yet: that takes its time.
+    Topics(Fetch, Option<String>),
     /// For the events that a topic keeps.
     Events(Topic, Range),
 }
@@ -50,22 +61,20 @@ pub enum Door {
 ///
 /// # Errors
 /// One sentence: which member is what, and what was expected.
-pub fn read(door: Door, member: impl Fn(&str) -> Option<String>) -> Result<Fetch, String> {
+pub fn read(door: Door, member: impl Fn(&str) -> Option<String>) -> Result<(Fetch, Option<String>), String> {
     let text = member("filter").unwrap_or_else(|| "#".to_owned());
     let filter = Filter::new(&text).map_err(|error| format!("filter is {text:?}: {error}"))?;
     let place = |name: &str| match member(name) {
         None => Ok(None),
         Some(text) => Topic::new(&text).map(Some).map_err(|error| format!("{name} is {text:?}: {error}")),
     };
-    let select =
-        member("select").map(|text| Selector::new(&text).map_err(|error| format!("select is {text:?}: {error}")));
     let (octets, octets_max) = match door {
         Door::Http => (BODY_OCTETS, BODY_OCTETS_MAX),
         Door::Mqtt => (MESSAGE_OCTETS, MESSAGE_OCTETS_MAX),
     };
-    Ok(Fetch {
+    let fetch = Fetch {
         filter,
-        select: select.transpose()?,
+        select: None,
         depth: member("depth").map(|text| number("depth", &text, 128)).transpose()?,
         after: place("after")?,
         before: place("before")?,
@@ -73,14 +82,15 @@ pub fn read(door: Door, member: impl Fn(&str) -> Option<String>) -> Result<Fetch
         limit: member("limit").map_or(Ok(LIMIT), |text| number("limit", &text, LIMIT_MAX))?,
         octets_max: member("octets").map_or(Ok(octets), |text| number("octets", &text, octets_max))?,
         values: truth("values", member("values"), true)?,
-    })
+    };
+    Ok((fetch, member("select")))
 }
 
 /// Reads a request in JSON.
 ///
 /// # Errors
 /// As with [`read`].
-pub fn read_json(payload: &[u8]) -> Result<Asked, String> {
+pub fn read_json(payload: &[u8], now: Timestamp) -> Result<Asked, String> {
     let members: Map<String, Json> = match payload {
         [] => Map::new(),
         _ => serde_json::from_slice(payload)
@@ -92,33 +102,34 @@ pub fn read_json(payload: &[u8]) -> Result<Asked, String> {
     if let Some(name) = members.keys().find(|name| *name != "topic" && !known.contains(&name.as_str())) {
         return Err(format!("the member {name:?} is unknown, expected one of {}", known.join(", ")));
     }
-    let Some(topic) = member("topic") else { return read(Door::Mqtt, member).map(Asked::Topics) };
+    let Some(topic) = member("topic") else {
+        return read(Door::Mqtt, member).map(|(fetch, select)| Asked::Topics(fetch, select));
+    };
     let topic = Topic::new(&topic).map_err(|error| format!("topic is {topic:?}: {error}"))?;
-    Ok(Asked::Events(topic, read_range(member)?.unwrap_or(Range { limit: LIMIT, ..Range::default() })))
+    Ok(Asked::Events(topic, read_range(member, now)?.unwrap_or(Range { limit: LIMIT, ..Range::default() })))
 }
 
 /// Reads which events of a topic are asked for; none where none are.
 ///
 /// # Errors
 /// As with [`read`].
-pub fn read_range(member: impl Fn(&str) -> Option<String>) -> Result<Option<Range>, String> {
+pub fn read_range(member: impl Fn(&str) -> Option<String>, now: Timestamp) -> Result<Option<Range>, String> {
     if EVENT_MEMBERS.iter().all(|name| member(name).is_none()) {
         return Ok(None);
     }
-    let time = |name: &str| {
-        let parse = |text: String| {
-            let expected = "expected a time, as in 2026-11-20T09:36:00Z";
-            text.parse::<Timestamp>().map_err(|_| format!("{name} is {text:?}, {expected}"))
-        };
+    let time = |name: &str, end: Timestamp| {
+        let wrong = |text: &str| format!("{name} is {text:?}, expected {}", Moment::EXPECTED);
+        let parse = |text: String| Moment::parse(&text).map(|m| m.resolve(end, now)).ok_or_else(|| wrong(&text));
         member(name).map(parse).transpose()
     };
+    let to = time("to", now)?;
     let after = member("after").map(|text| {
         text.parse::<u64>().map_err(|_| format!("after is {text:?}, expected the seq of an event, as in 41"))
     });
     Ok(Some(Range {
         after: after.transpose()?,
-        from: time("from")?,
-        to: time("to")?,
+        from: time("from", to.unwrap_or(now))?,
+        to,
         limit: member("events").map_or(Ok(LIMIT), |text| number("events", &text, LIMIT_MAX))?,
     }))
 }
@@ -126,7 +137,7 @@ pub fn read_range(member: impl Fn(&str) -> Option<String>) -> Result<Option<Rang
 /// The events that are asked for, as JSON, as many as there is room for; none where the topic keeps none.
 pub fn events(door: Door, bus: &Bus, topic: &Topic, range: &Range) -> Option<String> {
     let octets_max = match door {
-        Door::Http => BODY_OCTETS,
+        Door::Http => HELD_OCTETS_MAX,
         Door::Mqtt => MESSAGE_OCTETS_MAX,
     };
     let mut text = String::from("{\"topic\":");
@@ -136,7 +147,7 @@ pub fn events(door: Door, bus: &Bus, topic: &Topic, range: &Range) -> Option<Str
         let before = text.len();
         text.push_str(if i == 0 { "{" } else { ",{" });
         let _ = write!(text, "\"seq\":{},\"time\":\"{}\",", event.seq, event.time);
-        write_body(&event.body, &mut text);
+        write_body(&event.body, event.time, &mut text);
         text.push('}');
         if text.len() > octets_max && i > 0 {
             text.truncate(before);
@@ -161,23 +172,94 @@ fn truth(name: &str, text: Option<String>, default: bool) -> Result<bool, String
     }
 }
 
-/// The page that is asked for, as JSON.
-pub fn page(tree: &Tree, fetch: &Fetch, may: impl Fn(&Topic) -> bool) -> String {
-    let Page { items, after } = tree.fetch(fetch, may);
-    let mut text = String::from("{\"topics\":[");
-    for (i, view) in items.iter().enumerate() {
-        if i > 0 {
-            text.push(',');
+/// A page of topics as JSON, made step by step.
+#[derive(Debug)]
+pub struct Paging {
+    fetch: Fetch,
+    /// The selector, until it is compiled.
+    select: Option<String>,
+    growth: Growth,
+    /// What was made and not taken yet.
+    text: String,
+    /// Of a page from the end: its pieces, the last first.
+    pieces: Vec<String>,
+    is_begun: bool,
+    has_items: bool,
+}
+
+impl Paging {
+    /// Nothing is done yet.
+    #[must_use]
+    pub fn new(door: Door, mut fetch: Fetch, select: Option<String>) -> Self {
+        if fetch.from_end && door == Door::Http {
+            // Its beginning is known when all of it is there.
+            fetch.octets_max = fetch.octets_max.min(HELD_OCTETS_MAX);
         }
-        write(view, fetch.values, &mut text);
+        let (growth, text, pieces) = (Growth::default(), String::new(), Vec::new());
+        Self { fetch, select, growth, text, pieces, is_begun: false, has_items: false }
     }
-    text.push_str("],\"next\":");
-    match after {
-        Some(after) => json_string(&after, &mut text),
-        None => text.push_str("null"),
+
+    /// Makes some more, of topics that `may` be read; true once there is a piece to be taken.
+    ///
+    /// # Errors
+    /// The selector is none: one sentence.
+    pub fn step(&mut self, tree: &Tree, may: impl Fn(&Topic) -> bool) -> Result<bool, String> {
+        let Self { fetch, select, growth, text, pieces, is_begun, has_items } = self;
+        if let Some(text) = select.take() {
+            let selector = Selector::new(&text).map_err(|error| format!("select is {text:?}: {error}"))?;
+            fetch.select = Some(selector);
+            return Ok(false);
+        }
+        if !std::mem::replace(is_begun, true) {
+            text.push_str("{\"topics\":[");
+        }
+        let count = if fetch.select.is_some() { SELECTED_A_STEP } else { TOPICS_A_STEP };
+        let items = tree.grow(fetch, growth, (count, OCTETS_A_STEP), may);
+        if fetch.from_end {
+            for view in &items {
+                let mut piece = String::new();
+                write(view, fetch.values, &mut piece);
+                pieces.push(piece);
+            }
+        } else {
+            for view in &items {
+                if std::mem::replace(has_items, true) {
+                    text.push(',');
+                }
+                write(view, fetch.values, text);
+            }
+        }
+        if growth.is_done() {
+            for (i, piece) in pieces.drain(..).rev().enumerate() {
+                text.push_str(if i == 0 { "" } else { "," });
+                text.push_str(&piece);
+            }
+            text.push_str("],\"next\":");
+            match growth.next_page() {
+                Some(next) => json_string(next, text),
+                None => text.push_str("null"),
+            }
+            text.push('}');
+        }
+        Ok(growth.is_done() || text.len() >= PIECE_OCTETS)
     }
-    text.push('}');
-    text
+
+    /// What was made.
+    pub fn take(&mut self) -> String {
+        std::mem::take(&mut self.text)
+    }
+
+    /// Whether some was made.
+    #[must_use]
+    pub const fn is_begun(&self) -> bool {
+        self.is_begun
+    }
+
+    /// Whether all was made.
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        self.growth.is_done()
+    }
 }
 
 fn write(view: &View<'_>, values: bool, out: &mut String) {
@@ -187,15 +269,20 @@ fn write(view: &View<'_>, values: bool, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tieline_topics::Limits;
 
     fn check(payload: &str, expect: Result<&str, &str>) {
-        let shown = read_json(payload.as_bytes()).map(|asked| {
-            let fetch = match asked {
-                Asked::Topics(fetch) => fetch,
-                Asked::Events(topic, range) => return format!("{topic} {:?} {}", range.after, range.limit),
+        let now = "2026-11-20T12:00:00Z".parse().unwrap();
+        let shown = read_json(payload.as_bytes(), now).map(|asked| {
+            let (fetch, select) = match asked {
+                Asked::Topics(fetch, select) => (fetch, select),
+                Asked::Events(topic, range) => {
+                    let time = |time: Option<Timestamp>| time.map(|time| time.to_string()).unwrap_or_default();
+                    let (from, to) = (time(range.from), time(range.to));
+                    return format!("{topic} {:?} {} {from} {to}", range.after, range.limit).trim_end().to_owned();
+                }
             };
-            let (after, select) = (fetch.after.map(|topic| topic.to_string()), fetch.select);
-            let select = select.map(|select| select.as_str().to_owned());
+            let after = fetch.after.map(|topic| topic.to_string());
             format!("{} {:?} {:?} {after:?} {} {}", fetch.filter, select, fetch.depth, fetch.limit, fetch.values)
         });
         assert_eq!(shown.as_deref().map_err(String::as_str), expect, "{payload}");
@@ -208,7 +295,10 @@ mod tests {
             r#"{"topic": "a", "depth": 3}"#,
             Err("the member \"depth\" is unknown, expected one of events, after, from, to"),
         );
-        check(r#"{"topic": "a", "from": "x"}"#, Err("from is \"x\", expected a time, as in 2026-11-20T09:36:00Z"));
+        let wrong = format!("from is \"x\", expected {}", Moment::EXPECTED);
+        check(r#"{"topic": "a", "from": "x"}"#, Err(&wrong));
+        let hour = "a None 1000 2026-11-20T11:00:00.000Z 2026-11-20T11:30:00.000Z";
+        check(r#"{"topic": "a", "from": "30m", "to": "-30m"}"#, Ok(hour));
         check("", Ok("# None None None 1000 true"));
         let whole = r#"{"filter": "a/#", "select": "x$", "depth": 2, "after": "a/b", "limit": 5, "values": false}"#;
         check(whole, Ok("a/# Some(\"x$\") Some(2) Some(\"a/b\") 5 false"));
@@ -228,6 +318,46 @@ mod tests {
         check(r#"{"limit": 0}"#, Err("limit is \"0\", expected a whole number from 1 to 10000"));
         check(r#"{"octets": 999999}"#, Err("octets is \"999999\", expected a whole number from 1 to 524288"));
         check(r#"{"values": 1}"#, Err("values is \"1\", expected true or false"));
-        check(r#"{"select": "("}"#, Err("select is \"(\": no regular expression: unclosed group"));
+    }
+
+    #[test]
+    fn a_selector_is_looked_at_when_the_request_has_its_turn() {
+        let Ok(Asked::Topics(fetch, select)) = read_json(br#"{"select": "("}"#, Timestamp::from_micros(0)) else {
+            panic!("a request for topics")
+        };
+        let mut paging = Paging::new(Door::Mqtt, fetch, select);
+        let words = "select is \"(\": no regular expression: unclosed group";
+        assert_eq!(paging.step(&Tree::new(Limits::default()), |_| true), Err(words.to_owned()));
+    }
+
+    #[test]
+    fn a_page_is_made_step_by_step() {
+        let mut tree = Tree::new(Limits::default());
+        for number in 0..1000 {
+            let body = tieline_core::Body::Opaque(bytes::Bytes::from_static(b"1"));
+            let topic = Topic::new(&format!("a/{number:04}")).unwrap();
+            tree.apply(tieline_core::Now::default(), tieline_core::Update { topic, body }, true).unwrap();
+        }
+        let check = |query: &[(&str, &str)], steps: usize, first: &str, count: usize| {
+            let member =
+                |name: &str| query.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned());
+            let (fetch, select) = read(Door::Http, member).unwrap();
+            let (mut paging, mut text, mut taken) = (Paging::new(Door::Http, fetch, select), String::new(), 0);
+            while !paging.is_done() {
+                taken += 1;
+                if paging.step(&tree, |_| true).unwrap() {
+                    text.push_str(&paging.take());
+                }
+            }
+            let page: Json = serde_json::from_str(&text).unwrap();
+            let topics = page["topics"].as_array().unwrap();
+            assert_eq!((taken, topics.len()), (steps, count), "{query:?}");
+            assert_eq!(topics.first().map_or("", |topic| topic["topic"].as_str().unwrap()), first);
+        };
+        check(&[("limit", "1000")], 1000 / TOPICS_A_STEP + 1, "a/0000", 1000);
+        check(&[("limit", "300"), ("last", "true")], 300 / TOPICS_A_STEP + 1, "a/0700", 300);
+        // One step compiles the expression.
+        check(&[("select", "9$"), ("limit", "1000")], 1000 / SELECTED_A_STEP + 2, "a/0009", 100);
+        check(&[("filter", "b/#")], 1, "", 0);
     }
 }

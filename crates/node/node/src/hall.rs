@@ -6,7 +6,7 @@ use crate::bus::{Bus, BusHandle, SharedBus};
 use crate::config::Config;
 use crate::control::Commands;
 use crate::history::Recorder;
-use crate::node::{StartError, kept};
+use crate::node::{StartError, kept, views_of};
 use crate::reserved::Reserved;
 use bytes::Bytes;
 use std::cell::RefCell;
@@ -59,9 +59,9 @@ impl Hall {
     /// Opens one. Its bus runs as a task of the present `LocalSet`, for as long as there is the hall.
     ///
     /// # Errors
-    /// There is no thread for the audit log, whose file would be in `folder`.
+    /// There is no thread for the audit log, whose file would be in `folder`; or the views cannot live together.
     pub fn open(shard: &Rc<Shard>, config: &Config, folder: &Path) -> Result<Self, StartError> {
-        let audit = AuditLog::start(&folder.join("audit.jsonl")).map_err(StartError::Thread)?;
+        let audit = AuditLog::start(folder, config.audit).map_err(StartError::Thread)?;
         let (handle, inputs) = BusHandle::new();
         let commands =
             Commands::new(&config.command, &[], |_| 0, audit, handle.clone()).map_err(StartError::Control)?;
@@ -71,9 +71,12 @@ impl Hall {
         let limits = Limits { topics_max: mqtt.topics_max, payload_octets_max, ..Limits::default() };
         let mut bus = Bus::new(shard, limits, recorder, commands);
         bus.set_kept(kept(mqtt));
+        if let Some(views) = views_of(config)? {
+            bus.set_views(views);
+        }
         bus.set_rules(config.topics.clone(), mqtt.series_octets_max);
         let bus = Rc::new(RefCell::new(bus));
-        let broker = Rc::new(Broker::new(Vec::new(), mqtt, Arc::new(Reserved::of(&[]))));
+        let broker = Rc::new(Broker::new(Vec::new(), mqtt, Arc::new(Reserved::of(&[])), Box::default()));
         tokio::task::spawn_local(crate::bus::run(Rc::clone(shard), Rc::clone(&bus), inputs));
         Ok(Self { door: HallDoor { shard: Rc::clone(shard), bus, broker }, _handle: handle })
     }

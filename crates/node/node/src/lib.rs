@@ -12,7 +12,7 @@
 //! Read first: `node.rs`, then `bus/mod.rs`.
 
 pub mod access;
-mod audit;
+pub mod audit;
 mod broker;
 mod bus;
 mod command;
@@ -23,6 +23,7 @@ mod demo;
 mod doors;
 mod fetch;
 mod field;
+mod folder;
 mod hall;
 mod history;
 mod http;
@@ -38,11 +39,13 @@ mod reserved;
 pub mod secure;
 pub mod station;
 pub mod transport;
+mod wall_clock;
 mod why;
 mod wishes;
+mod wrong_port;
 
 pub use bus::SessionOrder;
 pub use demo::Demo;
 pub use hall::{Hall, HallDoor, Waiting};
 pub use http::OPENAPI;
-pub use node::{Node, StartError};
+pub use node::{DeviceCounts, Node, StartError};

@@ -8,24 +8,29 @@ use crate::config::{Config, DeviceConfig, MqttConfig, Priority, TopicRule};
 use crate::control::Commands;
 use crate::doors::{self, Addresses, Entrances};
 use crate::field::{self, FieldHandle, Numbered};
+use crate::folder::FolderLock;
 use crate::history::{Keeper, Recorder};
-use crate::http::{About, App, Places};
+use crate::http::{About, App, state_of};
 use crate::ledger::{LedgerBook, LedgerKeeper, Opened};
 use crate::reload::Source;
 use crate::reserved::Reserved;
 use crate::transport::TlsShelf;
+use crate::wall_clock::{self, ClockKeeper, WallClock};
+use crate::wrong_port;
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::fmt;
-use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
-use tieline_core::{DeviceId, Filter};
+use tieline_core::{DeviceId, Filter, Now, Timestamp, Topic};
 use tieline_ledger::Image;
 use tieline_mqtt::AwayLimits;
 use tieline_net::{Clock, Counters, ShardThread};
+use tieline_poll::DeviceState;
+use tieline_service::http::places::Places;
 use tieline_topics::{Lane, Limits};
 use tieline_views::Views;
 use tokio::net::TcpListener;
@@ -41,13 +46,23 @@ pub struct Node {
     field: Vec<FieldHandle>,
     bus: BusHandle,
     bus_thread: ShardThread,
-    _history: Keeper,
-    _ledger: LedgerKeeper,
-    _lock: File,
+    _kept: (Keeper, LedgerKeeper, ClockKeeper, FolderLock),
     http: SocketAddr,
     mqtt: Addresses,
     tls: Arc<TlsShelf>,
     source: Source,
+    devices: Arc<[Topic]>,
+}
+
+/// How many devices are in which state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceCounts {
+    /// All.
+    pub total: usize,
+    /// They answer.
+    pub online: usize,
+    /// Not known yet.
+    pub connecting: usize,
 }
 
 /// Why a node could not start.
@@ -106,13 +121,10 @@ impl Node {
     /// # Errors
     /// The folder, an address or a thread cannot be had; nothing runs then.
     pub fn start(config: &Config, folder: &Path) -> Result<Self, StartError> {
-        let data = |why: String| StartError::Data { folder: folder.to_owned(), why };
-        let lock = lock(folder).map_err(data)?;
-        let audit = AuditLog::start(&folder.join("audit.jsonl")).map_err(StartError::Thread)?;
         let (bus, inputs) = BusHandle::new();
-        let history = Keeper::start(&config.history, folder, bus.clone()).map_err(|e| data(e.to_string()))?;
         let clock = Clock::start();
-        let (ledger, opened, image) = LedgerKeeper::start(&config.mqtt, folder, clock, bus.clone()).map_err(data)?;
+        let Data { lock, audit, ledger, opened, image, wall, clock_keeper, history } =
+            open_data(config, folder, clock, &bus)?;
         let door = open_door(config, clock, bus.clone())?;
         let devices = numbered(config);
         let shards = shard_count(config.node.workers, devices.len());
@@ -121,13 +133,13 @@ impl Node {
             |id: DeviceId| usize::try_from(id.0).ok().and_then(|id| homes.get(id).copied()).unwrap_or_default();
         let commands =
             Commands::new(&config.command, &devices, shard_of, audit, bus.clone()).map_err(StartError::Control)?;
-        let unpublished = config.devices.iter().filter(|device| !device.publish_points);
-        let unpublished = unpublished.map(|device| device.topic.clone()).collect();
-        let recorder = Recorder::new(&config.history, history.handle(), unpublished, bus.clone());
+        let recorder = Recorder::new(&config.history, history.handle(), unpublished(config), bus.clone());
         let mqtt_counters = Arc::new(Counters::default());
         let reserved = Arc::new(Reserved::of(&devices));
         let shelf = Arc::new(TlsShelf::default());
+        let (listener, http) = listen_http(config)?;
         let bind = Binding {
+            http_answer: wrong_port::http_answer(http, config.http.tls.is_some()),
             config: config.mqtt.clone(),
             reserved: Arc::clone(&reserved),
             entrances: entrances(config, door.clone()),
@@ -138,22 +150,24 @@ impl Node {
             rules: config.topics.clone(),
             opened,
             image,
+            wall: wall.clone(),
         };
         let (bus_thread, mqtt) = start_bus(bind, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
         let field_counters = Arc::new(Counters::default());
-        let (listener, http) = listen_http(config)?;
         let about = About {
             name: config.node.name.clone(),
             addresses: (http, mqtt.tcp),
             started: clock.now().utc,
             clock,
+            wall,
             history: config.history.enabled.then(|| folder.to_owned()),
             field: Arc::clone(&field_counters),
-            http: Places::new(),
+            http: Places::new(config.http.limits),
+            recalls: Default::default(),
+            health: Default::default(),
             mqtt: mqtt_counters,
             tls: Arc::clone(&shelf),
         };
-        let entrance = entrance(config, config.http.listen, &door);
         let app = App {
             bus: bus.clone(),
             devices: config.devices.clone().into(),
@@ -161,21 +175,20 @@ impl Node {
             source: config.source.clone(),
             about: Arc::new(about),
             has_tls: config.http.tls.is_some(),
-            entrance,
+            entrance: entrance(config, config.http.listen, &door),
             door,
         };
         let http_thread = start_http(config, clock, listener, app)?;
-        let mut field = Vec::new();
-        for number in 0..shards {
+        let start_field = |number| {
             let here: Vec<Numbered> = devices.iter().filter(|device| shard_of(device.id) == number).cloned().collect();
-            let handle =
-                field::start(number, here, clock, Arc::clone(&field_counters), Arc::clone(&shelf), bus.clone());
-            field.push(handle.map_err(StartError::Field)?);
-        }
+            field::start(number, here, clock, Arc::clone(&field_counters), Arc::clone(&shelf), bus.clone())
+        };
+        let field = (0..shards).map(start_field).collect::<Result<Vec<_>, _>>().map_err(StartError::Field)?;
         let senders: Vec<_> = field.iter().map(FieldHandle::sender).collect();
         bus.tell_blocking(BusInput::Call(Box::new(move |bus, _| bus.set_field(senders))));
-        let (source, tls, _history, _ledger, _lock) = (config.source.clone(), shelf, history, ledger, lock);
-        Ok(Self { http_thread, field, bus_thread, _history, _ledger, _lock, http, mqtt, tls, bus, source })
+        let (source, tls, _kept) = (config.source.clone(), shelf, (history, ledger, clock_keeper, lock));
+        let devices = config.devices.iter().map(|device| device.topic.clone()).collect();
+        Ok(Self { http_thread, field, bus_thread, _kept, http, mqtt, tls, bus, source, devices })
     }
 
     /// The part that has ended by itself, which none should: the node is no use any more.
@@ -196,6 +209,22 @@ impl Node {
     /// Reads the views of the configuration file anew; what is wrong with them is logged, and nothing has changed then.
     pub async fn reload_views(&self) {
         self.source.reload(&self.bus).await;
+    }
+
+    /// How many devices are in which state; nothing once the node has stopped.
+    pub async fn device_counts(&self) -> DeviceCounts {
+        let devices = Arc::clone(&self.devices);
+        let counts = self.bus.call(move |bus, _| {
+            let mut counts = DeviceCounts { total: devices.len(), ..DeviceCounts::default() };
+            for device in devices.iter() {
+                let state = state_of(bus, device);
+                counts.online += usize::from(state == DeviceState::Online.name());
+                let settles = [DeviceState::Connecting, DeviceState::Restarting].map(DeviceState::name);
+                counts.connecting += usize::from(settles.contains(&state.as_str()));
+            }
+            counts
+        });
+        counts.await.unwrap_or_default()
     }
 
     /// Where HTTP listens.
@@ -223,15 +252,36 @@ impl Node {
     }
 }
 
-/// Makes the folder and keeps other nodes out of it.
-fn lock(folder: &Path) -> Result<File, String> {
-    std::fs::create_dir_all(folder).map_err(|e| e.to_string())?;
-    let file = File::create(folder.join("lock")).map_err(|e| e.to_string())?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err("another node uses it".to_owned()),
-        Err(TryLockError::Error(error)) => Err(error.to_string()),
-    }
+/// What is in a data folder, open.
+struct Data {
+    lock: FolderLock,
+    audit: AuditLog,
+    ledger: LedgerKeeper,
+    opened: Option<Opened>,
+    image: Image,
+    wall: WallClock,
+    clock_keeper: ClockKeeper,
+    history: Keeper,
+}
+
+/// Opens a data folder. The clock is looked at before anything is removed by it.
+fn open_data(config: &Config, folder: &Path, clock: Clock, bus: &BusHandle) -> Result<Data, StartError> {
+    let data = |why: String| StartError::Data { folder: folder.to_owned(), why };
+    let lock = FolderLock::take(folder).map_err(data)?;
+    let audit = AuditLog::start(folder, config.audit).map_err(StartError::Thread)?;
+    let (ledger, opened, image) = LedgerKeeper::start(&config.mqtt, folder, clock, bus.clone()).map_err(data)?;
+    let alive = Some(image.alive).filter(|alive| *alive > Timestamp::default());
+    let wall = WallClock::new(clock, wall_clock::last_known(folder).or(alive));
+    let clock_keeper = ClockKeeper::start(folder, wall.clone()).map_err(StartError::Thread)?;
+    let history = Keeper::start(&config.history, folder, wall.clone(), bus.clone());
+    let history = history.map_err(|error| data(error.to_string()))?;
+    Ok(Data { lock, audit, ledger, opened, image, wall, clock_keeper, history })
+}
+
+/// Devices whose points are no topics.
+fn unpublished(config: &Config) -> HashSet<Topic> {
+    let unpublished = config.devices.iter().filter(|device| !device.publish_points);
+    unpublished.map(|device| device.topic.clone()).collect()
 }
 
 fn numbered(config: &Config) -> Vec<Numbered> {
@@ -270,7 +320,7 @@ fn open_door(config: &Config, clock: Clock, bus: BusHandle) -> Result<Option<Doo
 }
 
 /// The views, where there are any.
-fn views_of(config: &Config) -> Result<Option<Views>, StartError> {
+pub(crate) fn views_of(config: &Config) -> Result<Option<Views>, StartError> {
     if config.views.is_empty() {
         return Ok(None);
     }
@@ -310,6 +360,7 @@ fn lanes(config: &Config) -> Vec<(Filter, Lane)> {
 
 /// What the MQTT server is told.
 struct Binding {
+    http_answer: Box<[u8]>,
     config: MqttConfig,
     reserved: Arc<Reserved>,
     entrances: Entrances,
@@ -320,6 +371,7 @@ struct Binding {
     rules: Vec<TopicRule>,
     opened: Option<Opened>,
     image: Image,
+    wall: WallClock,
 }
 
 fn start_bus(
@@ -333,15 +385,17 @@ fn start_bus(
     let (report, reported) = sync_channel(1);
     let listen = binding.config.listen;
     let body = move |shard: Rc<tieline_net::Shard>| async move {
-        let Binding { config, reserved, entrances, door, shelf, lanes, rules, views, opened, image } = binding;
+        let Binding { http_answer, config, reserved, entrances, door, shelf, lanes, rules, views, opened, image, wall } =
+            binding;
         let (doors, addresses) = match doors::bind(&shard, &config, &shelf, &entrances).await {
             Ok(bound) => bound,
             Err(error) => return drop(report.send(Err(error))),
         };
-        let broker = Broker::new(doors, &config, Arc::clone(&reserved));
+        let broker = Broker::new(doors, &config, Arc::clone(&reserved), http_answer);
         let _ = report.send(Ok(addresses));
         let limits = Limits {
             topics_max: config.topics_max,
+            octets_max: config.values_octets_max,
             subscriber_subscriptions_max: CLIENT_SUBSCRIPTIONS_MAX,
             payload_octets_max: usize::try_from(config.packet_octets_max).unwrap_or(usize::MAX),
             ..Limits::default()
@@ -353,11 +407,14 @@ fn start_bus(
             bus.set_views(views);
         }
         if let Some(door) = door {
-            bus.set_guard(Guard::new(&door, shard.now().mono));
+            bus.set_guard(Guard::new(&door));
         }
         bus.set_lanes(lanes);
         bus.set_rules(rules, config.series_octets_max);
-        bus.restore(shard.now(), image, LedgerBook::new(opened), &reserved);
+        // By a clock in doubt no time has passed while the node was not there.
+        let now = shard.now();
+        let utc = if wall.doubt().is_some() { image.alive } else { now.utc };
+        bus.restore(Now { utc, ..now }, image, LedgerBook::new(opened), &reserved);
         let bus = Rc::new(RefCell::new(bus));
         broker.serve(&shard, &bus);
         crate::bus::run(shard, bus, inputs).await;
@@ -373,7 +430,10 @@ pub(crate) fn kept(config: &MqttConfig) -> KeptLimits {
     KeptLimits {
         expiry_s_max: u32::try_from(config.session_expiry_max.as_secs()).unwrap_or(u32::MAX),
         sessions_max: config.away_sessions_max,
-        each: AwayLimits { messages: config.away_messages_max, octets: config.queue_octets_max },
+        each: AwayLimits {
+            messages: config.away_messages_max,
+            octets: config.away_queue_octets_max.max(config.queue_octets_max),
+        },
         octets_max: config.away_octets_max,
     }
 }

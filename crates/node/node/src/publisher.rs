@@ -4,7 +4,7 @@ use crate::bus::{SharedBus, is_marked};
 use crate::why;
 use tieline_core::{Instant, Topic};
 use tieline_delta::{Intake, IntakeLimits, PROPERTY, RESYNC_TOPIC, is_mark};
-use tieline_mqtt::{Delivery, Message, Properties, Property, PublishRequest, Qos, Text};
+use tieline_mqtt::{Delivery, Message, Properties, PublishRequest, Qos, Text};
 
 /// Topics of one client whose values are held for its next deltas.
 const TOPICS_MAX: usize = 65_536;
@@ -32,7 +32,7 @@ impl Publisher {
         properties: &Properties,
         [octets_max, value_octets_max]: [usize; 2],
     ) -> Option<(Text, Text)> {
-        let (_, offer) = properties.user_properties().find(|(name, _)| **name == *PROPERTY)?;
+        let (_, offer) = properties.own_properties().find(|(name, _)| **name == *PROPERTY)?;
         let taken = bus.borrow().takes_deltas(&offer)?;
         let limits = IntakeLimits { topics_max: TOPICS_MAX, octets_max, value_octets_max };
         self.agreed = Some(Box::new(Agreed { intake: Intake::new(limits), asked: None }));
@@ -62,7 +62,7 @@ impl Publisher {
         if message.properties.is_empty() || !is_marked(&message.properties) {
             return Ok(request);
         }
-        let is_ours = message.properties.user_properties().any(|(name, value)| is_mark(&name, &value));
+        let is_ours = message.properties.own_properties().any(|(name, value)| is_mark(&name, &value));
         let Some(Agreed { intake, asked }) = self.agreed.as_deref_mut().filter(|_| is_ours) else {
             return Err(why::MARKED.to_owned());
         };
@@ -73,9 +73,7 @@ impl Publisher {
                 return Err(format!("delta: {refusal}"));
             }
         }
-        let is_other =
-            |property: &Property| !matches!(property, Property::UserProperty((name, _)) if **name == *PROPERTY);
-        message.properties = message.properties.iter().filter(is_other).collect();
+        message.properties = message.properties.without_user_property(PROPERTY);
         Ok(request)
     }
 

@@ -11,12 +11,8 @@ use tieline_topics::TreeError;
 /// Takes a command request; the answer goes to its response topic, if it has one.
 pub fn command(bus: &SharedBus, reserved: &Reserved, now: Now, topic: &str, message: &Message, who: &str) {
     let reply = Reply::of(message, |topic| reserved.contains(topic) || bus.borrow().derives(topic));
-    let parsed = Topic::new(topic).map_err(|e| e.to_string()).and_then(|topic| {
-        let body = serde_json::from_slice(&message.payload).map_err(|e| {
-            format!("the payload is not JSON ({e}), expected true, false, a number or {{\"value\": …}}")
-        })?;
-        CommandRequest::from_json(&body, Some(topic))
-    });
+    let parsed = Topic::new(topic).map_err(|e| e.to_string());
+    let parsed = parsed.and_then(|topic| CommandRequest::from_payload(&message.payload, topic));
     match parsed {
         Ok(request) => {
             let shown = request.clone();

@@ -1,5 +1,6 @@
 //! Why MQTT clients are refused, in words: the reason strings of PUBACK, PUBREC, SUBACK and UNSUBACK.
 
+use crate::command::REQUEST_PREFIX;
 use tieline_mqtt::ReasonCode;
 
 /// Octets of all that a packet says; further refusals are counted.
@@ -11,22 +12,38 @@ pub const OVER_RATE: &str = "more messages or octets a second than a session of 
 pub const COMMAND: &str = "the user may not operate this point";
 /// An answer may not go where it is asked for.
 pub const RESPONSE: &str = "the user may not publish to the response topic";
-/// A topic is not for clients.
-pub const RESERVED: &str = "only the node publishes to topics of devices, of views, and to those that begin with $";
+/// A topic is derived by a view.
+pub const DERIVED: &str = "a view derives this topic, and only the node publishes it; publish to those it is made from";
 /// A topic is not for this user.
 pub const PUBLISH: &str = "the user may not publish to this topic";
 /// A delta of a client that has not asked for deltas.
 pub const MARKED: &str = "delta: not agreed on in CONNECT";
 /// A delta where there is no value.
 pub const MARKED_REQUEST: &str = "delta: not of topics that begin with $";
-/// History takes nothing.
-pub const NOT_STORED: &str = "history cannot store it";
-/// The ledger takes nothing.
-pub const NOT_KEPT: &str = "it cannot be kept over a restart: the disk takes nothing";
-/// A message does not fit the ledger.
-pub const TOO_LONG_TO_KEEP: &str = "longer than what can be kept over a restart";
+/// History has not taken what was passed on.
+pub const NOT_STORED: &str = "history could not store it; subscribers may have it";
+/// The same, before it was passed on.
+pub const CANNOT_STORE: &str = "not taken: history cannot store it, see /healthz";
+/// The ledger has not taken what was passed on.
+pub const NOT_KEPT: &str = "it could not be kept over a restart; subscribers may have it";
+/// The same, before it was passed on.
+pub const CANNOT_KEEP: &str = "not taken: the disk cannot keep it over a restart, see /healthz";
+/// There are as many clients as may be.
+pub const SESSIONS_FULL: &str = "as many clients as sessions_max lets in are connected";
 /// What is to be ended is not there.
 pub const NO_SUBSCRIPTION: &str = "there is no such subscription";
+
+/// Why only the node publishes a topic, and what to do.
+#[must_use]
+pub fn reserved(topic: &str) -> String {
+    if topic.starts_with('$') {
+        return "only the node publishes to topics that begin with $".to_owned();
+    }
+    format!(
+        "this is a topic of a device, and only the node publishes it; to operate a point publish to {REQUEST_PREFIX}{topic}, \
+         or use tieline command {topic} VALUE"
+    )
+}
 
 /// Why a subscription is refused before the tree is asked.
 #[must_use]

@@ -1,5 +1,6 @@
 //! User properties of SUBSCRIBE by which a client says how updates are to come (docs/topics-and-mqtt.md, Slow subscribers).
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use tieline_core::Timestamp;
 use tieline_mqtt::Properties;
 use tieline_topics::{Last, Selector, Slow, Wish};
@@ -18,7 +19,7 @@ const LAST_MAX: usize = 1_000_000;
 /// A wish cannot be fulfilled; the words are for the client.
 pub fn read(properties: &Properties) -> Result<Wish, String> {
     let mut wish = Wish::default();
-    for (name, value) in properties.user_properties() {
+    for (name, value) in properties.own_properties() {
         match &*name {
             SLOW => wish = wish.slow(slow(&value)?),
             WINDOW => wish = wish.window_ms(milliseconds(WINDOW, &value, Wish::WINDOW_MS_MAX)?),
@@ -34,7 +35,7 @@ pub fn read(properties: &Properties) -> Result<Wish, String> {
 /// # Errors
 /// It is no selector, or there are several; the words are for the client.
 pub fn selector(properties: &Properties) -> Result<Option<Selector>, String> {
-    let mut all = properties.user_properties().filter(|(name, _)| **name == *SELECT);
+    let mut all = properties.own_properties().filter(|(name, _)| **name == *SELECT);
     let (first, second) = (all.next(), all.next());
     if second.is_some() {
         return Err(format!("{SELECT} comes more than once"));
@@ -43,13 +44,21 @@ pub fn selector(properties: &Properties) -> Result<Option<Selector>, String> {
     Selector::new(&text).map(Some).map_err(|error| format!("{SELECT} is {:?}: {error}", &*text))
 }
 
+/// On whose account a user's selectors are; never 0.
+#[must_use]
+pub fn owner(user: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    user.hash(&mut hasher);
+    hasher.finish().max(1)
+}
+
 /// Which events of topics that keep some a SUBSCRIBE asks for.
 ///
 /// # Errors
 /// It is neither a number nor a time, or something of the packet does not go with it; the words are for the client.
 pub fn last(properties: &Properties) -> Result<Option<Last>, String> {
-    let Some((_, text)) = properties.user_properties().find(|(name, _)| **name == *LAST) else { return Ok(None) };
-    if properties.user_properties().any(|(name, _)| *name == *tieline_delta::PROPERTY) {
+    let Some((_, text)) = properties.own_properties().find(|(name, _)| **name == *LAST) else { return Ok(None) };
+    if properties.own_properties().any(|(name, _)| *name == *tieline_delta::PROPERTY) {
         return Err(format!("{LAST} does not go with {}: events are sent whole", tieline_delta::PROPERTY));
     }
     let events = text.parse().ok().filter(|count| (1..=LAST_MAX).contains(count)).map(Last::Events);

@@ -157,12 +157,14 @@ fn a_device_reaches_subscribers_and_history_and_is_operated() {
         }
         let publish = async |topic: &str| client.publish(topic, "17.5", Qos::AtLeastOnce, true).await;
         assert!(matches!(publish("site/note").await, Ok(ReasonCode::Success)));
-        for of_the_node in ["site/relay/volts", "site/relay/all", "$SYS/devices/site/relay/state"] {
+        let way = "publish to $command/site/relay/volts, or use tieline command site/relay/volts VALUE";
+        let its = "begin with $";
+        let cases =
+            [("site/relay/volts", way), ("site/relay/all", "of a device"), ("$SYS/devices/site/relay/state", its)];
+        for (of_the_node, says) in cases {
             let refused = publish(of_the_node).await;
-            assert!(
-                matches!(refused, Err(MqttError::Rejected(ReasonCode::NotAuthorized))),
-                "{of_the_node}: {refused:?}"
-            );
+            let Err(MqttError::Rejected(ReasonCode::NotAuthorized, words)) = &refused else { panic!("{refused:?}") };
+            assert!(words.contains(says), "{of_the_node}: {words}");
         }
     });
     let audit = std::fs::read_to_string(folder.path().join("data/audit.jsonl")).unwrap();

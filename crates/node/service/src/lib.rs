@@ -8,6 +8,7 @@
 
 pub mod exposition;
 pub mod http;
+pub mod moment;
 pub mod parse;
 pub mod reader;
 pub mod tls;

@@ -5,9 +5,13 @@
 //! reading goes on.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+/// The key of a finding that is of no line.
+const WHOLE_FILE: &str = "(file)";
 
 /// One thing that is wrong in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +33,9 @@ pub struct Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, line, column, key, found, expected } = self;
+        if key == WHOLE_FILE {
+            return write!(f, "{file}: found {found}, expected {expected}");
+        }
         write!(f, "{file}:{line}:{column}: {key}: found {found}, expected {expected}")
     }
 }
@@ -78,13 +85,33 @@ impl std::error::Error for ConfigError {}
 /// The text of a configuration file.
 ///
 /// # Errors
-/// The file cannot be read.
+/// The file cannot be read, or is of comma-separated values.
 pub fn read_text(path: &Path) -> Result<String, ConfigError> {
-    std::fs::read_to_string(path).map_err(|error| {
-        let (file, key) = (path.display().to_string(), "(file)".to_owned());
-        let (found, expected) = (error.to_string(), "a readable TOML file".to_owned());
+    let wrong = |found: String, expected: &str| {
+        let (file, key, expected) = (path.display().to_string(), WHOLE_FILE.to_owned(), expected.to_owned());
         ConfigError(vec![Finding { file, line: 1, column: 1, key, found, expected }])
-    })
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => wrong("no such file".to_owned(), "a TOML file"),
+        ErrorKind::IsADirectory => wrong("a folder".to_owned(), "a TOML file"),
+        ErrorKind::InvalidData => wrong("bytes that are not UTF-8".to_owned(), "a TOML file"),
+        _ => wrong(error.to_string(), "a readable TOML file"),
+    })?;
+    match is_csv(&text) {
+        true => Err(wrong("comma-separated values (CSV)".to_owned(), NO_CSV)),
+        false => Ok(text),
+    }
+}
+
+/// What to do with a point list that was given as a configuration.
+const NO_CSV: &str =
+    "a TOML file; point lists are named in it by the devices that they are of, as in points = \"relay1.csv\"";
+
+/// Whether a text is of comma-separated values: its first line has several cells and none of the signs of TOML.
+fn is_csv(text: &str) -> bool {
+    let mut lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default();
+    first.contains([',', ';']) && !first.contains(['=', '[', '{'])
 }
 
 /// What a parser expected, in words that end the sentence "expected …".

@@ -8,6 +8,7 @@
 //! An endpoint serves one session with one peer at a time. Idle, it holds no heap. Lean messages in the place of link
 //! frames are in `endpoint/lean.rs`.
 
+mod broadcast;
 mod extras;
 mod lean;
 mod lean_out;
@@ -24,6 +25,7 @@ use crate::link::{
 use crate::transport::{FRAGMENT_OCTETS_DEFAULT, Reassembler, SEGMENT_OCTETS_MAX, SegmentHeader, TransportCounters};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use broadcast::BroadcastFrame;
 use extras::Extras;
 use primary::Primary;
 
@@ -103,7 +105,8 @@ pub struct ServiceCounters {
     pub wrong_direction: u64,
     /// Frames with a reserved function, or with FCV or user data that does not fit the function.
     pub malformed: u64,
-    /// Confirmed frames that repeat the last frame count: acknowledged again, not taken again.
+    /// Confirmed frames that repeat the last frame count: acknowledged again, not taken again. Also broadcasts that repeat
+    /// the frame before: not taken again.
     pub repeated: u64,
     /// Replies dropped because too many waited.
     pub replies_dropped: u64,
@@ -117,6 +120,8 @@ pub struct Endpoint {
     reassembler: Reassembler,
     /// Who reset the link, and the FCB expected next.
     reset_by: Option<(LinkAddress, bool)>,
+    /// The frame before, where it was a broadcast as confirmed user data.
+    broadcast: BroadcastFrame,
     sequence: u8,
     replies: [Option<(Control, LinkAddress)>; REPLIES_MAX],
     service: ServiceCounters,
@@ -135,6 +140,7 @@ impl Endpoint {
             decoder: Decoder::new(),
             reassembler: Reassembler::new(config.fragment_max),
             reset_by: None,
+            broadcast: BroadcastFrame::NONE,
             sequence: 0,
             replies: [None; REPLIES_MAX],
             service: ServiceCounters::default(),
@@ -170,6 +176,7 @@ impl Endpoint {
         self.decoder.reset();
         self.reassembler.release();
         self.reset_by = None;
+        self.broadcast = BroadcastFrame::NONE;
         self.replies = [None; REPLIES_MAX];
         if let Some(extras) = &mut self.extras {
             extras.reset();
@@ -212,8 +219,8 @@ impl Endpoint {
     }
 
     fn take_frames(&mut self, octets: &[u8]) -> (usize, Option<Received>) {
-        let Self { config, decoder, reassembler, reset_by, replies, service, primary, .. } = self;
-        let mut link = Service { config, reassembler, reset_by, replies, primary, counters: service };
+        let Self { config, decoder, reassembler, reset_by, broadcast, replies, service, primary, .. } = self;
+        let mut link = Service { config, reassembler, reset_by, broadcast, replies, primary, counters: service };
         let mut rest = octets;
         while let Some(decoded) = decoder.decode(&mut rest) {
             // The decoder has counted what it refused.
@@ -354,6 +361,7 @@ struct Service<'e> {
     config: &'e EndpointConfig,
     reassembler: &'e mut Reassembler,
     reset_by: &'e mut Option<(LinkAddress, bool)>,
+    broadcast: &'e mut BroadcastFrame,
     replies: &'e mut [Option<(Control, LinkAddress)>; REPLIES_MAX],
     primary: &'e mut Option<Box<Primary>>,
     counters: &'e mut ServiceCounters,
@@ -374,20 +382,22 @@ impl Service<'_> {
             self.counters.wrong_direction += 1;
             return None;
         }
+        // Reserved and obsolete functions get no answer: a station that sends them cannot know what one means.
         let Some(function) = control.function() else {
             self.counters.malformed += 1;
-            if control.primary() && destination.broadcast().is_none() {
-                self.reply(Function::NotSupported, source);
-            }
             return None;
         };
         let fits = function.counts_frames().is_none_or(|counts| counts == control.fcv())
             && function.carries_user_data() == (frame.user_octets() > 0);
-        // A broadcast may only carry unconfirmed user data (IEEE 1815 9.2.4.1.4).
-        if !fits || (destination.broadcast().is_some() && function != Function::UnconfirmedUserData) {
+        // To all there is nothing to say but user data (IEEE 1815 9.2.4.1.4): everything else wants an answer.
+        if !fits || (destination.broadcast().is_some() && !function.carries_user_data()) {
             self.counters.malformed += 1;
             return None;
         }
+        if destination.broadcast().is_some() {
+            return self.take_broadcast(function, frame);
+        }
+        *self.broadcast = BroadcastFrame::NONE;
         self.serve(function, control, frame)
     }
 

@@ -50,11 +50,10 @@ impl Message {
         if left_s == expiry_s {
             return Some(self.properties.clone());
         }
-        let counted_down = self.properties.iter().map(|property| match property {
-            Property::MessageExpiry(_) => Property::MessageExpiry(left_s),
-            other => other,
-        });
-        Some(counted_down.collect())
+        Some(self.properties.with_standard(|property| match property {
+            Property::MessageExpiry(_) => Some(Property::MessageExpiry(left_s)),
+            other => Some(other),
+        }))
     }
 }
 
@@ -171,11 +170,6 @@ pub struct Delivery {
     pub retain: bool,
     /// The subscriptions that it matches, where they have identifiers; 5.0 only.
     pub subscription_ids: Vec<SubscriptionId>,
-}
-
-/// Whether a property belongs to the message and not to the packet that carried it (section 3.3.2.3).
-pub(crate) const fn travels(property: &Property) -> bool {
-    !matches!(property, Property::TopicAlias(_) | Property::SubscriptionIdentifier(_))
 }
 
 /// Topics that this side has numbered for a peer: the first ones, as many as the peer takes ([MQTT-3.3.2-11]).

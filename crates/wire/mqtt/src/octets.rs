@@ -1,5 +1,6 @@
 //! Fields in and out: a reader over one packet's body, and a sink that either keeps octets or only counts them.
 
+use crate::text::check_text;
 use crate::{Binary, DecodeError, PacketId, Text};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -16,7 +17,17 @@ pub(crate) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(body: &'a Bytes) -> Self {
-        Self { body, cursor: Cursor::new(body) }
+        Self::within(body, body)
+    }
+
+    /// Reads a part of a body.
+    pub(crate) fn within(body: &'a Bytes, part: &'a [u8]) -> Self {
+        Self { body, cursor: Cursor::new(part) }
+    }
+
+    /// Octets that were not read.
+    pub(crate) fn left(&self) -> usize {
+        self.cursor.left()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -49,8 +60,27 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn take(&mut self, count: usize) -> Result<Bytes, DecodeError> {
+        let octets = self.cursor.take(count)?;
+        Ok(self.share(octets))
+    }
+
+    /// What was read, sharing the body's memory.
+    pub(crate) fn share(&self, octets: &'a [u8]) -> Bytes {
         // `slice_ref` panics on a slice of other memory; the cursor walks this very body.
-        Ok(self.body.slice_ref(self.cursor.take(count)?))
+        self.body.slice_ref(octets)
+    }
+
+    /// The octets of a field with its length in front.
+    pub(crate) fn field(&mut self) -> Result<&'a [u8], DecodeError> {
+        let count = usize::from(self.u16()?);
+        Ok(self.cursor.take(count)?)
+    }
+
+    /// The octets of a text that was checked.
+    pub(crate) fn checked_text(&mut self) -> Result<&'a [u8], DecodeError> {
+        let octets = self.field()?;
+        check_text(octets)?;
+        Ok(octets)
     }
 
     pub(crate) fn binary(&mut self) -> Result<Binary, DecodeError> {
@@ -150,6 +180,11 @@ impl Sink for Count {
     fn put(&mut self, octets: &[u8]) {
         self.0 += octets.len();
     }
+}
+
+/// Whether a text is one that a message may be published to, as far as wildcards go ([MQTT-3.3.2-2], [MQTT-4.7.3-1]).
+pub(crate) fn is_topic_name(octets: &[u8]) -> bool {
+    !octets.is_empty() && !octets.contains(&b'+') && !octets.contains(&b'#')
 }
 
 /// Octets of a variable byte integer.

@@ -57,16 +57,19 @@ impl Text {
     /// # Errors
     /// The octets are too many, not UTF-8 ([MQTT-1.5.4-1]), or hold U+0000 ([MQTT-1.5.4-2]).
     pub fn from_octets(octets: Bytes) -> Result<Self, FieldError> {
-        if octets.len() > FIELD_OCTETS_MAX {
-            return Err(FieldError::TooLong);
-        }
-        if core::str::from_utf8(&octets).is_err() {
-            return Err(FieldError::Utf8);
-        }
-        if octets.contains(&0) {
-            return Err(FieldError::Null);
-        }
+        check_text(&octets)?;
         Ok(Self(octets))
+    }
+
+    /// Whether it has no characters.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Its octets, which cost nothing, as the text that they are does.
+    pub(crate) fn octets(&self) -> &[u8] {
+        &self.0
     }
 
     /// The text.
@@ -81,6 +84,17 @@ impl Text {
     pub fn detached(&self) -> Self {
         Self(Bytes::copy_from_slice(&self.0))
     }
+}
+
+/// Whether octets are a text.
+pub(crate) fn check_text(octets: &[u8]) -> Result<(), FieldError> {
+    if octets.len() > FIELD_OCTETS_MAX {
+        return Err(FieldError::TooLong);
+    }
+    if core::str::from_utf8(octets).is_err() {
+        return Err(FieldError::Utf8);
+    }
+    if octets.contains(&0) { Err(FieldError::Null) } else { Ok(()) }
 }
 
 impl Deref for Text {

@@ -1,9 +1,9 @@
+mod logins;
 mod model;
 mod sessions;
+mod sums;
 
-use crate::{
-    Applies, Bucket, Logins, Names, Pattern, Policy, PolicyError, Reach, Role, Rule, Rules, User, Verb, iec_role,
-};
+use crate::{Applies, Bucket, Names, Pattern, Policy, PolicyError, Reach, Role, Rule, Rules, User, Verb, iec_role};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -171,27 +171,6 @@ fn a_bucket_lets_its_rate_through() {
     assert!(bucket.take(at(5000), 1_000_000) && !bucket.take(at(5050), 1));
     // A clock that stands still or a long time brings no more than it holds.
     assert_eq!((0..20).filter(|_| bucket.take(Instant(u64::MAX), 1)).count(), 10);
-}
-
-#[test]
-fn a_peer_that_keeps_failing_is_refused_and_forgiven() {
-    let at = |s| Instant::ZERO + Duration::from_secs(s);
-    let peer = |n: u32| core::net::IpAddr::from(n.to_be_bytes());
-    let mut logins = Logins::default();
-    for _ in 0..10 {
-        assert!(logins.may_try(at(0), peer(1)));
-        logins.failed(at(0), peer(1));
-    }
-    assert!(!logins.may_try(at(0), peer(1)) && logins.may_try(at(0), peer(2)));
-    assert_eq!(logins.refused, 1);
-    assert!(logins.may_try(at(1), peer(1)));
-    logins.failed(at(1), peer(1));
-    assert!(!logins.may_try(at(1), peer(1)) && logins.may_try(at(60), peer(1)));
-    // However many fail, so many are remembered: the one that failed least lately goes.
-    for n in 0..10_000 {
-        logins.failed(at(100 + u64::from(n)), peer(n));
-    }
-    assert!(alloc::format!("{logins:?}").len() < 1 << 20);
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn any_change() -> impl Strategy<Value = Record> {
     let session = || prop_oneof![8 => 0u64..4, 1 => any::<u64>()];
     let filter = || "[ab+]{1,2}";
     let id = || 1u16..9;
-    let owed = (session(), 0u64..20, id(), 1u8..3, any::<bool>(), proptest::collection::vec(any::<u32>(), 0..3));
+    let owed = (session(), 0u64..20, id(), 1u8..3, any::<[bool; 2]>(), proptest::collection::vec(any::<u32>(), 0..3));
     let options = proptest::collection::vec(any::<u8>(), 0..40).prop_map(Bytes::from);
     prop_oneof![
         (0i64..1 << 50).prop_map(|at| Record::Alive(Timestamp::from_micros(at))),
@@ -57,9 +57,11 @@ fn any_change() -> impl Strategy<Value = Record> {
             }
         ),
         (session(), filter()).prop_map(|(session, filter)| Record::Unsubscribed { session, filter }),
-        (owed, any_message()).prop_map(|((session, serial, packet_id, qos, retain, subscription_ids), message)| {
-            Record::Owed { session, serial, packet_id, qos, retain, subscription_ids, message }
+        (owed, any_message()).prop_map(|((session, serial, packet_id, qos, flags, subscription_ids), message)| {
+            let [retain, unsent] = flags;
+            Record::Owed { session, serial, packet_id, qos, retain, unsent, subscription_ids, message }
         }),
+        (session(), 0u64..20).prop_map(|(session, serial)| Record::Sent { session, serial }),
         (session(), 0u64..20).prop_map(|(session, serial)| Record::Received { session, serial }),
         (session(), 0u64..20).prop_map(|(session, serial)| Record::Done { session, serial }),
         (session(), id(), proptest::option::of((0i64..1 << 50).prop_map(Timestamp::from_micros)))
@@ -98,6 +100,7 @@ fn well_formed(changes: Vec<Record>) -> Vec<Record> {
         Record::Subscribed { session, .. }
         | Record::Unsubscribed { session, .. }
         | Record::Owed { session, .. }
+        | Record::Sent { session, .. }
         | Record::Received { session, .. }
         | Record::Done { session, .. }
         | Record::Held { session, .. }
@@ -140,11 +143,26 @@ fn the_octets_are_those_of_the_document() {
                 packet_id,
                 qos: 2,
                 retain: true,
+                unsent: false,
                 subscription_ids: vec![5],
                 message: message.clone(),
             },
             "1a0aac02020706010503612f62026f6e0201010100000000000000",
         ),
+        (
+            Record::Owed {
+                session,
+                serial,
+                packet_id,
+                qos: 1,
+                retain: false,
+                unsent: true,
+                subscription_ids: Vec::new(),
+                message: message.clone(),
+            },
+            "190aac020207090003612f62026f6e0201010100000000000000",
+        ),
+        (Record::Sent { session, serial }, "0411ac0202"),
     ] {
         let octets = written(core::slice::from_ref(&record));
         assert_eq!(hex(&octets[1..]), expect, "{record:?}");
@@ -242,4 +260,114 @@ proptest! {
         let said: Vec<Record> = image.records().collect();
         prop_assert_eq!(replayed(&said), image);
     }
+}
+
+fn session(number: u64, away: bool) -> Record {
+    let (client, away_since) = (alloc::format!("c{number}"), away.then_some(Timestamp::from_micros(1)));
+    Record::Session(Session { number, client, user: None, expiry_s: 60, away_since, will: None })
+}
+
+fn message_to(topic: &str) -> Message {
+    let received = Timestamp::default();
+    Message { topic: Topic::new(topic).unwrap(), payload: Bytes::from_static(b"x"), properties: Bytes::new(), received }
+}
+
+fn owed(session: u64, serial: u64) -> Record {
+    let (packet_id, subscription_ids) = (7, Vec::new());
+    Record::Owed {
+        session,
+        serial,
+        packet_id,
+        qos: 1,
+        retain: false,
+        unsent: false,
+        subscription_ids,
+        message: message_to("m"),
+    }
+}
+
+fn value(topic: &str) -> Record {
+    Record::Value(Value { message: message_to(topic), qos: 1 })
+}
+
+/// Batches of a log, one of which is lost, with the octets that are found in its place; what is left and what is given up.
+fn check_lost(
+    batches: &[&[Record]],
+    lost: usize,
+    found: Option<&[u8]>,
+    left: (&[u64], &[&str]),
+    given: (&[&str], usize, &[&str]),
+) {
+    let mut replay = Replay::default();
+    for (at, batch) in batches.iter().enumerate() {
+        if at == lost { replay.handle_lost(found) } else { replay.handle_record(&written(batch)).unwrap() }
+    }
+    let (image, gave) = replay.finish_with_losses();
+    let mut topics: Vec<String> = image.values.keys().map(ToString::to_string).collect();
+    topics.sort();
+    assert_eq!((image.sessions.keys().copied().collect::<Vec<_>>(), topics), (left.0.to_vec(), strings(left.1)));
+    let topics: Vec<String> = gave.topics.iter().map(ToString::to_string).collect();
+    assert_eq!((gave.clients, gave.messages, topics), (strings(given.0), given.1, strings(given.2)));
+}
+
+fn strings(words: &[&str]) -> Vec<String> {
+    words.iter().map(ToString::to_string).collect()
+}
+
+/// A session goes on where no lost batch can have spoken of it; its client is told where one can.
+#[test]
+fn a_lost_batch_costs_what_it_spoke_of() {
+    let begun = [session(1, false), session(2, false), owed(1, 1), owed(2, 1), value("a"), value("b")];
+    let batch = [owed(1, 2), Record::Released { session: 1, packet_id: 3 }, value("a")];
+    let octets = written(&batch);
+    let mut flipped = octets.clone();
+    *flipped.last_mut().unwrap() ^= 1;
+    // Of whom it spoke is known: the others lose nothing.
+    let others = [owed(2, 2)];
+    let known: [&[Record]; 3] = [&begun, &batch, &others];
+    check_lost(&known, 1, Some(&flipped), (&[2], &["b"]), (&["c1"], 1, &["a"]));
+    // What is said behind it holds.
+    let after = [Record::Ended(1), value("a"), session(3, false)];
+    check_lost(&[&begun, &batch, &after], 1, Some(&flipped), (&[2, 3], &["a", "b"]), (&[], 0, &[]));
+    // Of whom it spoke is not known: of all that were there, and of those that are there without a beginning.
+    let after = [session(3, false), session(4, true), owed(5, 1), owed(3, 1)];
+    for found in [None, Some(&octets[..9]), Some(&[9; 9][..])] {
+        check_lost(&[&begun, &batch, &after], 1, found, (&[3], &["a", "b"]), (&["c1", "c2", "c4"], 3, &[]));
+    }
+    // A walk behind it says all anew; one that it interrupts says nothing of what is left out.
+    let walk = [Record::Begin, session(1, false), value("a"), Record::End];
+    check_lost(&[&begun, &batch, &walk], 1, None, (&[1], &["a"]), (&[], 0, &[]));
+    let (begin, rest) = ([Record::Begin, session(2, false)], [value("b"), Record::End]);
+    check_lost(&[&begun, &begin, &batch, &rest], 2, Some(&flipped), (&[2], &["b"]), (&["c1"], 1, &["a"]));
+}
+
+/// Whatever was said before: what is named as sent, and what came before it, was.
+#[test]
+fn what_is_sent_in_order_is_said_once() {
+    let message = Message {
+        topic: Topic::new("a").unwrap(),
+        payload: Bytes::new(),
+        properties: Bytes::new(),
+        received: Timestamp::default(),
+    };
+    let owed = |serial, unsent| Record::Owed {
+        session: 1,
+        serial,
+        packet_id: 1,
+        qos: 1,
+        retain: false,
+        unsent,
+        subscription_ids: Vec::new(),
+        message: message.clone(),
+    };
+    let mut kept = Kept::default();
+    for record in [owed(1, false), owed(2, true), owed(3, true), owed(4, true), Record::Sent { session: 1, serial: 3 }]
+    {
+        kept.handle_change(record);
+    }
+    let unsent = |kept: &Kept| kept.owed.values().map(|owed| owed.unsent).collect::<Vec<_>>();
+    assert_eq!(unsent(&kept), [false, false, false, true]);
+    let mut said_anew = Kept::default();
+    kept.records(1).for_each(|record| said_anew.handle_change(record));
+    assert_eq!(unsent(&said_anew), [false, false, false, true]);
 }

@@ -318,6 +318,40 @@ fn a_listener_keeps_to_its_limit() {
     });
 }
 
+/// One beyond the limit is handed out to be told so; the next waits until that is done, and comes in where there is room.
+#[test]
+fn a_listener_hands_out_who_is_to_be_refused() {
+    run(async {
+        let counters = Arc::default();
+        let config = ListenConfig { sessions_max: 1, refusals_max: 1, ..ListenConfig::new("127.0.0.1:0") };
+        let listener = Listener::bind(&config, Arc::clone(&counters)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let come = || TcpStream::connect(address);
+        let mut near = Vec::new();
+        let mut accept = async |over| {
+            near.push(come().await.unwrap());
+            let accepted = listener.accept().await;
+            assert_eq!((accepted.is_over(), listener.sessions()), (over, 1));
+            accepted
+        };
+        let first = accept(false).await;
+        let refused = accept(true).await;
+        drop(refused);
+        let refused = accept(true).await;
+        let _waits = come().await.unwrap();
+        let mut next = std::pin::pin!(listener.accept());
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        for _ in 0..100 {
+            assert!(next.as_mut().poll(&mut context).is_pending());
+            tokio::task::yield_now().await;
+        }
+        drop((first, refused));
+        assert!(!next.await.is_over());
+        let counted: Vec<_> = counters.each().filter(|(name, n)| name.starts_with("accept") && *n > 0).collect();
+        assert_eq!(counted, [("accepts", 2), ("accepts_refused", 2)]);
+    });
+}
+
 #[test]
 fn listeners_keep_to_a_limit_of_all_and_to_their_own() {
     run(async {

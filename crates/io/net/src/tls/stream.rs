@@ -41,6 +41,11 @@ pub(crate) struct Gate {
 }
 
 impl TlsStream {
+    /// What goes over TCP before the handshake.
+    pub(crate) const fn socket_mut(&mut self) -> &mut TcpStream {
+        &mut self.socket
+    }
+
     /// The client's side. `name` is what the peer's certificate must be for.
     pub(crate) fn client(socket: TcpStream, config: Arc<ClientConfig>, name: &str) -> io::Result<Self> {
         let name = ServerName::try_from(name.to_owned())
@@ -92,8 +97,8 @@ impl TlsStream {
         let late = || io::Error::new(io::ErrorKind::TimedOut, format!("no handshake within {:?}", gate.timeout));
         let result = tokio::time::timeout(gate.timeout, shaken).await.unwrap_or_else(|_| Err(late()));
         if let Err(error) = &result {
-            let peer = self.socket.peer_addr().ok();
-            tracing::info!(?peer, %error, "TLS handshake failed");
+            let peer = self.socket.peer_addr().map_or_else(|_| "gone".to_owned(), |peer| peer.to_string());
+            tracing::info!(peer, %error, "TLS handshake failed");
         }
         count(&gate.counters.tls_handshakes, &gate.counters.tls_handshake_failures, result.is_ok());
         result

@@ -136,16 +136,29 @@ pub fn connect(role: &ListenRole) -> Result<Vec<Stream>> {
     Ok(streams)
 }
 
-/// Lets all subscribe.
+/// Lets all subscribe: each sends the next of its packets when the one before is answered.
 pub fn subscribe(role: &ListenRole, streams: &mut [Stream]) -> Result<()> {
     for (group, numbers) in streams.chunks_mut(CONNECT_GROUP).zip(numbers(role)) {
-        for (stream, number) in group.iter_mut().zip(numbers) {
-            let topics = (0..role.plan.subscriptions_each).map(|n| role.plan.topic_of(number, n));
-            role.speech.subscribe(stream, topics, &role.wishes)?;
+        let packets: Vec<Vec<Vec<u8>>> = numbers.map(|number| role.subscriptions(number)).collect::<Result<_>>()?;
+        for round in 0..packets.iter().map(Vec::len).max().unwrap_or(0) {
+            let asking = || packets.iter().map(|packets| packets.get(round));
+            for (stream, packet) in group.iter_mut().zip(asking()) {
+                stream.write_all(packet.map_or(&[], Vec::as_slice))?;
+            }
+            for (stream, _) in group.iter_mut().zip(asking()).filter(|(_, packet)| packet.is_some()) {
+                role.speech.await_subscribed(stream)?;
+            }
         }
-        group.iter_mut().try_for_each(|stream| role.speech.await_subscribed(stream))?;
     }
     Ok(())
+}
+
+impl ListenRole {
+    /// The packets that subscribe one of them.
+    pub fn subscriptions(&self, number: usize) -> Result<Vec<Vec<u8>>> {
+        let topics = (0..self.plan.subscriptions_each).map(|n| self.plan.topic_of(number, n));
+        self.speech.subscribe(topics, &self.wishes)
+    }
 }
 
 fn numbers(role: &ListenRole) -> impl Iterator<Item = std::ops::Range<usize>> {

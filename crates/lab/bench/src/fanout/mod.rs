@@ -261,7 +261,14 @@ fn run_plan(plan: &Plan, options: &Options, progress: &Progress, rows: &mut Vec<
         order.sort_unstable();
         for (_, at) in order {
             let Some(side) = sides.get_mut(at).filter(|side| side.invalid.is_none()) else { continue };
-            progress.show(&format!("fanout: {plan:?}, round {round} of {}, {:?}", options.rounds, side.setting));
+            let Plan { subscribers, subscriptions_each, rate, .. } = *plan;
+            let Setting { kind, transport, stalled, .. } = side.setting;
+            let name = kind.name();
+            progress.show(&format!(
+                "fanout: {subscribers} subscribers of {subscriptions_each} topics, {rate} updates/s, round {round} of {}, \
+                 {name} over {transport:?}, {stalled} stalled",
+                options.rounds
+            ));
             match trial::run(side.setting, plan, options) {
                 Ok(trial) => side.trials.push(trial),
                 Err(why) => side.invalid = Some(format!("{:?}, {plan:?}: {why:#}", side.setting)),

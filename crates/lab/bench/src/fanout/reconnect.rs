@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::io::{BufRead, ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::vec::IntoIter;
 
 /// Headings and keys of the table.
 pub const COLUMNS: &[(&str, &str)] = &[
@@ -257,8 +258,8 @@ enum Guest {
     Dialing(TcpStream),
     /// With what has come of the answer to CONNECT.
     Greeting(Stream, Vec<u8>),
-    /// With what has come of the answer to SUBSCRIBE.
-    Subscribing(Stream, Vec<u8>),
+    /// With what has come of the answer to SUBSCRIBE, and the packets that follow.
+    Subscribing(Stream, Vec<u8>, IntoIter<Vec<u8>>),
     Seated(Stream),
 }
 
@@ -368,17 +369,20 @@ impl<'a> Guests<'a> {
                     None => Ok(Guest::Greeting(stream, got)),
                     Some(connack) => {
                         ensure!(connack.get(1) == Some(&0), "refused");
-                        let number = role.first + at;
-                        let topics = (0..role.plan.subscriptions_each).map(|n| role.plan.topic_of(number, n));
-                        role.speech.subscribe(&mut stream, topics, &role.wishes)?;
-                        Ok(Guest::Subscribing(stream, got))
+                        let mut packets = role.subscriptions(role.first + at)?.into_iter();
+                        stream.write_all(&packets.next().unwrap_or_default())?;
+                        Ok(Guest::Subscribing(stream, got, packets))
                     }
                 }
             }
-            Guest::Subscribing(mut stream, mut got) => {
+            Guest::Subscribing(mut stream, mut got, mut packets) => {
                 self.read(&mut stream, Some(&mut got))?;
                 if answer(&mut got, 9)?.is_none() {
-                    return Ok(Guest::Subscribing(stream, got));
+                    return Ok(Guest::Subscribing(stream, got, packets));
+                }
+                if let Some(packet) = packets.next() {
+                    stream.write_all(&packet)?;
+                    return Ok(Guest::Subscribing(stream, got, packets));
                 }
                 self.back_us.push(now_us());
                 Ok(Guest::Seated(stream))

@@ -11,6 +11,9 @@ use tieline_mqtt::{
     SubscriptionOptions, Text, Version,
 };
 
+/// Filters of one SUBSCRIBE: few enough for the limits of every server and for the buffers of a socket.
+const FILTERS_MAX: usize = 1000;
+
 /// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -89,39 +92,28 @@ impl Speech {
         }
     }
 
-    /// Asks for topics, without their last values.
-    pub fn subscribe(
-        self,
-        stream: &mut Stream,
-        topics: impl Iterator<Item = usize>,
-        wishes: &[(String, String)],
-    ) -> Result<()> {
-        let octets = match self {
-            Self::Mqtt => {
-                let options = SubscriptionOptions { retain_handling: RetainHandling::Never, ..Default::default() };
-                let options = SubscriptionOptions { qos: Qos::AtMostOnce, ..options };
-                let filter = |topic| SubscriptionFilter { filter: Text::truncated(&name(topic, '/')), options };
-                let wish = |(name, value): &(String, String)| {
-                    Property::UserProperty((Text::truncated(name), Text::truncated(value)))
-                };
-                packet(&Packet::Subscribe(Subscribe {
-                    packet_id: PacketId::new(1).context("1 is an identifier")?,
-                    properties: wishes.iter().map(wish).collect::<Properties>(),
-                    filters: topics.map(filter).collect(),
-                }))?
-            }
-            Self::Nats => {
-                let subs = topics.enumerate().map(|(sid, topic)| format!("SUB {} {sid}\r\n", name(topic, '.')));
-                let mut text: String = subs.collect();
-                text.push_str("PING\r\n");
-                text.into_bytes()
-            }
-            Self::Raw => Vec::new(),
-        };
-        Ok(stream.write_all(&octets)?)
+    /// What asks for topics, without their last values: packets, each to be sent when the one before is answered
+    /// ([`Speech::await_subscribed`]), so that neither side waits for the other with its buffers full.
+    pub fn subscribe(self, topics: impl Iterator<Item = usize>, wishes: &[(String, String)]) -> Result<Vec<Vec<u8>>> {
+        let topics: Vec<usize> = topics.collect();
+        let mut packets = Vec::new();
+        for (number, some) in (0..).zip(topics.chunks(FILTERS_MAX)) {
+            packets.push(match self {
+                Self::Mqtt => subscribe_packet(number, some, wishes)?,
+                Self::Nats => {
+                    let first = usize::from(number) * FILTERS_MAX;
+                    let subs = (first..).zip(some).map(|(sid, topic)| format!("SUB {} {sid}\r\n", name(*topic, '.')));
+                    let mut text: String = subs.collect();
+                    text.push_str("PING\r\n");
+                    text.into_bytes()
+                }
+                Self::Raw => Vec::new(),
+            });
+        }
+        Ok(packets)
     }
 
-    /// Waits until the server has taken the subscriptions.
+    /// Waits until the server has taken the subscriptions of one packet.
     pub fn await_subscribed(self, stream: &mut Stream) -> Result<()> {
         match self {
             Self::Mqtt => {
@@ -178,6 +170,21 @@ impl Speech {
             Self::Nats => next_nats(octets),
         }
     }
+}
+
+/// One SUBSCRIBE, the `number`th of a connection.
+fn subscribe_packet(number: u16, topics: &[usize], wishes: &[(String, String)]) -> Result<Vec<u8>> {
+    let options = SubscriptionOptions { retain_handling: RetainHandling::Never, ..Default::default() };
+    let options = SubscriptionOptions { qos: Qos::AtMostOnce, ..options };
+    let filter = |topic: &usize| SubscriptionFilter { filter: Text::truncated(&name(*topic, '/')), options };
+    let wish =
+        |(name, value): &(String, String)| Property::UserProperty((Text::truncated(name), Text::truncated(value)));
+    // Each is answered before the next is sent: numbers may come again.
+    packet(&Packet::Subscribe(Subscribe {
+        packet_id: PacketId::new(number % u16::MAX + 1).context("1 to 65535 are identifiers")?,
+        properties: wishes.iter().map(wish).collect::<Properties>(),
+        filters: topics.iter().map(filter).collect(),
+    }))
 }
 
 fn next_mqtt(octets: &[u8]) -> Result<Next<'_>> {
@@ -295,6 +302,27 @@ fn push_length(mut length: usize, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_subscriptions_are_several_packets() {
+        let octets = |speech: Speech, count| speech.subscribe(0..count, &[]).unwrap();
+        for (count, packets) in [(1, 1), (1000, 1), (1001, 2), (100_000, 100)] {
+            for speech in [Speech::Mqtt, Speech::Nats, Speech::Raw] {
+                assert_eq!(octets(speech, count).len(), packets, "{speech:?} {count}");
+            }
+        }
+        let mut topics = Vec::new();
+        for (number, packet) in octets(Speech::Mqtt, 2500).iter().enumerate() {
+            let (kind, length, body) = next_packet(packet).unwrap().unwrap();
+            assert!(kind == 8 && length == packet.len() && length < 32 * 1024, "{kind} {length}");
+            assert_eq!(body[..2], u16::try_from(number + 1).unwrap().to_be_bytes());
+            // Each filter: its length, 12 octets, its options.
+            topics.extend(body[3..].chunks(15).map(|one| super::super::plan::topic_of(&one[2..14]).unwrap()));
+        }
+        assert!(topics.into_iter().eq(0..2500));
+        let text = String::from_utf8(octets(Speech::Nats, 1001).concat()).unwrap();
+        assert!(text.contains("SUB fan.00001000 1000\r\nPING\r\n"), "each has a number of its own");
+    }
 
     #[test]
     fn messages_are_found_in_any_piece_of_a_stream() {

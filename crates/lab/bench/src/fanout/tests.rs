@@ -42,6 +42,17 @@ fn every_subscriber_gets_every_value() {
     assert!(charts(&rows).iter().all(|(_, chart)| chart.to_svg().contains("tieline")));
 }
 
+/// What an edge node subscribes to takes several packets.
+#[test]
+fn a_subscriber_of_very_many_topics_gets_every_value() {
+    let options = Options { subscribers: vec![2], topics: 5000, subscriptions_each: 5000, rounds: 1, ..options() };
+    let rows = run(&options, &Progress::new(false)).unwrap();
+    for row in &rows {
+        assert_eq!(row.invalid, None);
+        assert_eq!(row.figures.as_ref().unwrap().delivered, 160, "{row:?}");
+    }
+}
+
 #[test]
 fn what_durability_costs_is_beside_what_memory_does() {
     let durabilities = vec![Durability::Memory, Durability::Synced];

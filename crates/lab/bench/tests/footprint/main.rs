@@ -39,9 +39,7 @@ fn allocated_with(pairs: usize) -> usize {
 /// Octets of heap that are allocated while so many subscribers are connected, have subscribed to 100 topics each, and have
 /// got them.
 fn allocated_by(subscribers: usize, delta: bool) -> [usize; 3] {
-    let mut seen = Vec::new();
-    fanout::hold(subscribers, delta, || seen.push(HEAP.allocated())).expect("subscribers over loopback");
-    seen.try_into().expect("three steps")
+    fanout::hold(subscribers, delta, || HEAP.allocated()).expect("subscribers over loopback")
 }
 
 // One test: what another allocates meanwhile would count.
@@ -55,14 +53,17 @@ fn idle_sessions_are_small() {
     check("outstation", size_of::<Outstation>(), 1280);
     let (few, many) = (allocated_with(16), allocated_with(16 + 256));
     check("heap of a pair", many.saturating_sub(few) / 256, 6144);
-    for (delta, most) in [(false, [1856, 3200, 3200]), (true, [1856, 3200, 4096])] {
-        let (few, many) = (allocated_by(16, delta), allocated_by(16 + 256, delta));
+    // A session has 130 bytes for what it may not lose while it closes, for counts of that by cause, and for whose it is.
+    // With deltas a session whose socket was full once keeps its place to wait in: how many do is up to the machine.
+    for (delta, most) in [(false, [1984, 3328, 3328]), (true, [1984, 3328, 4608])] {
+        // Buffers and maps of the server itself grow by chance: over so many sessions they come to some 30 bytes each.
+        let [few, some, many] = [16, 16 + 256, 16 + 1024].map(|subscribers| allocated_by(subscribers, delta));
         let steps = ["connected", "subscribed to 100 topics", "sent them"];
         for (((step, few), many), most) in steps.iter().zip(few).zip(many).zip(most) {
-            check(&format!("heap of a subscriber, {step}, deltas {delta}"), many.saturating_sub(few) / 256, most);
+            check(&format!("heap of a subscriber, {step}, deltas {delta}"), many.saturating_sub(few) / 1024, most);
         }
         // Its value is the tree's, and no packet stays.
-        let [_, subscribed, sent] = many;
+        let [_, subscribed, sent] = some;
         check(
             &format!("heap of a topic that was sent, deltas {delta}"),
             sent.saturating_sub(subscribed) / fanout::HELD_TOPICS,

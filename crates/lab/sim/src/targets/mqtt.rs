@@ -75,8 +75,8 @@ struct Run {
     last_packet: Instant,
     model: Model,
     delivered: u32,
-    /// Of these, while the client was away.
-    away: usize,
+    /// Messages and octets that waited when the client came: it has room for as many besides.
+    inherited: (usize, usize),
     over: bool,
 }
 
@@ -114,7 +114,7 @@ impl Run {
             last_packet: START.mono,
             model: Model::default(),
             delivered: 0,
-            away: 0,
+            inherited: (0, 0),
             over: false,
         }
     }
@@ -158,6 +158,7 @@ impl Run {
         assert!(matches!(self.session.poll_event(), Some(ServerEvent::Connect(_))));
         let options = Accept { resume: present.then_some(state), ..Accept::default() };
         assert!(self.session.accept(self.now, options));
+        self.inherited = (self.session.backlog().0, self.session.queued_octets());
         let mut out = Vec::new();
         self.session.poll_transmit(self.now, &mut out);
         assert_eq!(out.first(), Some(&0x20), "CONNACK comes first");
@@ -208,15 +209,20 @@ impl Run {
 
     fn puback(&mut self, choices: &mut Choices) {
         let packet_id = Self::known(choices, &self.under_way());
+        let is_wrong = self.model.in_flight.iter().any(|flight| flight.is(packet_id, Qos::ExactlyOnce));
         self.model.in_flight.retain(|flight| !flight.is(packet_id, Qos::AtLeastOnce));
-        self.say(&Packet::Puback(Ack::new(packet_id, ReasonCode::Success)));
+        self.say_step(&Packet::Puback(Ack::new(packet_id, ReasonCode::Success)), is_wrong);
     }
 
     fn pubrec(&mut self, choices: &mut Choices) {
         let packet_id = Self::known(choices, &self.under_way());
         let refused = choices.chance(20) && self.version == Version::V5;
         let model = &mut self.model;
+        let is_wrong = model.in_flight.iter().any(|flight| flight.is(packet_id, Qos::AtLeastOnce));
         match model.in_flight.iter_mut().find(|flight| flight.is(packet_id, Qos::ExactlyOnce)) {
+            // An error gets no answer, whatever it is for.
+            _ if is_wrong => {}
+            None if refused => {}
             None => model.answers.push_back((PacketType::Pubrel, packet_id, ReasonCode::PacketIdentifierNotFound)),
             Some(_) if refused => model.in_flight.retain(|flight| !flight.is(packet_id, Qos::ExactlyOnce)),
             Some(flight) => {
@@ -225,22 +231,34 @@ impl Run {
             }
         }
         let reason = if refused { ReasonCode::UnspecifiedError } else { ReasonCode::Success };
-        self.say(&Packet::Pubrec(Ack::new(packet_id, reason)));
+        self.say_step(&Packet::Pubrec(Ack::new(packet_id, reason)), is_wrong);
     }
 
     fn pubcomp(&mut self, choices: &mut Choices) {
         let packet_id = Self::known(choices, &self.under_way());
+        let is_wrong = self.model.in_flight.iter().any(|flight| flight.packet_id == packet_id && !flight.released);
         self.model.in_flight.retain(|flight| !(flight.is(packet_id, Qos::ExactlyOnce) && flight.released));
-        self.say(&Packet::Pubcomp(Ack::new(packet_id, ReasonCode::Success)));
+        self.say_step(&Packet::Pubcomp(Ack::new(packet_id, ReasonCode::Success)), is_wrong);
     }
 
     fn pubrel(&mut self, choices: &mut Choices) {
         let held: Vec<PacketId> = self.model.held.iter().copied().collect();
         let packet_id = Self::known(choices, &held);
         let known = self.model.held.remove(&packet_id);
+        let is_wrong = !known && self.model.waiting.iter().any(|waiting| waiting.packet_id == packet_id);
         let reason = if known { ReasonCode::Success } else { ReasonCode::PacketIdentifierNotFound };
-        self.model.answers.push_back((PacketType::Pubcomp, packet_id, reason));
-        self.say(&Packet::Pubrel(Ack::new(packet_id, ReasonCode::Success)));
+        if !is_wrong {
+            self.model.answers.push_back((PacketType::Pubcomp, packet_id, reason));
+        }
+        self.say_step(&Packet::Pubrel(Ack::new(packet_id, ReasonCode::Success)), is_wrong);
+    }
+
+    /// Says a step of an exchange. One that is not of its kind, or not due yet, ends the connection.
+    fn say_step(&mut self, packet: &Packet, is_wrong: bool) {
+        let (_, was_open) = self.say(packet);
+        if !self.model.wild && was_open {
+            assert_eq!(self.over, is_wrong, "{packet:?}");
+        }
     }
 
     /// The bus answers one of the messages that wait for it.
@@ -316,7 +334,6 @@ impl Run {
             let limits = AwayLimits { messages: usize::MAX, octets: usize::MAX };
             let qos = delivery.qos;
             assert_eq!(state.deliver(delivery, 0, limits), 0);
-            self.away += 1;
             if qos != Qos::AtMostOnce {
                 self.model.queued.push_back((number, qos));
             }
@@ -394,10 +411,11 @@ impl Run {
 
     fn check_limits(&self) {
         let (pending, in_flight) = self.session.backlog();
-        assert!(pending <= PENDING_MAX + self.away && in_flight <= usize::from(WINDOW), "{pending} {in_flight}");
-        // One alone may be longer than the queue, and those of a client that was away were let in before.
+        let (messages, inherited_octets) = self.inherited;
+        assert!(pending <= PENDING_MAX + messages && in_flight <= usize::from(WINDOW), "{pending} {in_flight}");
+        // One alone may be longer than the queue.
         let longest = 64 + 1 + 4 + usize::try_from(PAYLOAD_OCTETS_MAX).unwrap_or(0);
-        assert!(self.session.queued_octets() <= PENDING_OCTETS_MAX + longest * (self.away + 1));
+        assert!(self.session.queued_octets() <= PENDING_OCTETS_MAX + inherited_octets + longest);
         if !self.model.wild && !self.over {
             assert_eq!(in_flight, self.model.in_flight.len(), "messages under way");
         }

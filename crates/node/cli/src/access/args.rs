@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// `tieline access`.
 #[derive(Debug, Subcommand)]
 pub enum AccessVerb {
-    /// Users in a file; a node that runs takes changes within a second
+    /// Users in a file; a node that runs takes changes within two seconds
     #[command(subcommand)]
     User(UserVerb),
     /// Say whether a user may do something to a topic, and which rule decides; exit code 3 when not
@@ -15,12 +15,14 @@ pub enum AccessVerb {
     Check(ConfigFile),
     /// List the roles with their rules
     Roles(ConfigFile),
+    /// Say whether the audit log is what was written: follow its chain of hashes; exit code 3 when it is not
+    Verify(VerifyArgs),
 }
 
 /// `tieline access user`.
 #[derive(Debug, Subcommand)]
 pub enum UserVerb {
-    /// Add a user; its password is read from standard input
+    /// Add a user; its password, of 12 characters or more, is read from standard input
     Add(AddArgs),
     /// Remove a user; its sessions end
     Remove(UserArgs),
@@ -36,12 +38,18 @@ pub enum UserVerb {
     Enable(UserArgs),
 }
 
-/// The file of users.
+/// The file of users, and what it has to fit with.
 #[derive(Debug, Args)]
 pub struct UsersFile {
-    /// The file of users, as access.users of the configuration names it
-    #[arg(long, value_name = "FILE", default_value = "users.toml")]
-    pub users: PathBuf,
+    /// Configuration file of the node: it names the files of users and roles; tieline.toml where there is one
+    #[arg(long, value_name = "FILE", env = "TIELINE_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// The file of users, in place of the one that the configuration names; users.toml without a configuration
+    #[arg(long, value_name = "FILE")]
+    pub users: Option<PathBuf>,
+    /// The file of roles, in place of the one that the configuration names; roles.toml beside the users without a configuration
+    #[arg(long = "roles", value_name = "FILE")]
+    pub roles_file: Option<PathBuf>,
 }
 
 /// One user.
@@ -121,4 +129,18 @@ pub struct TestArgs {
     /// A role that a token would bring, in place of the user's; may be given several times
     #[arg(long = "role", value_name = "ROLE")]
     pub roles: Vec<String>,
+}
+
+/// `tieline access verify`.
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// The data folder of the node, whose audit log is read; the node may run
+    #[arg(value_name = "FOLDER", default_value = "./tieline-data")]
+    pub folder: PathBuf,
+    /// A record that must be there, as this command printed it before: its number and its chain
+    #[arg(long, value_name = "ID:CHAIN")]
+    pub record: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }

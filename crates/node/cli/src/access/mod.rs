@@ -1,10 +1,14 @@
 //! `tieline access`: users, and why a decision is as it is.
 
 pub mod args;
+mod files;
 mod password;
+mod verify;
 
+use crate::api::table::count;
 use anyhow::{Result, anyhow, bail};
 use args::{AccessVerb, ConfigFile, PasswordArgs, RolesArgs, TestArgs, UserArgs, UserVerb, UsersFile};
+use files::Files;
 use serde_json::json;
 use std::io::Write;
 use std::path::Path;
@@ -26,13 +30,18 @@ pub fn access(verb: &AccessVerb) -> Result<ExitCode> {
         AccessVerb::Test(args) => test(args),
         AccessVerb::Check(file) => check(file),
         AccessVerb::Roles(file) => roles(file).map(|()| ExitCode::SUCCESS),
+        AccessVerb::Verify(args) => verify::verify(args),
     }
 }
 
 fn user(verb: &UserVerb) -> Result<()> {
     let edited = |user: &UserArgs, edit: &Edit<'_>, done: &str| {
-        edit_user(&user.file.users, &user.name, edit).map_err(|why| anyhow!(why))?;
-        writeln!(std::io::stdout(), "{}: {done} in {}", user.name, user.file.users.display())?;
+        let Files { access, users, hint } = Files::find(&user.file)?;
+        edit_user(&access, &user.name, edit).map_err(|why| anyhow!(why))?;
+        writeln!(std::io::stdout(), "{}: {done} in {}", user.name, users.display())?;
+        if let Some(hint) = hint {
+            eprintln!("{hint}");
+        }
         Ok(())
     };
     match verb {
@@ -58,7 +67,8 @@ fn user(verb: &UserVerb) -> Result<()> {
 
 /// Roles that are declared elsewhere are shown and not looked up.
 fn list(file: &UsersFile) -> Result<()> {
-    let text = std::fs::read_to_string(&file.users).map_err(|error| anyhow!("{}: {error}", file.users.display()))?;
+    let users = Files::find(file)?.users;
+    let text = std::fs::read_to_string(&users).map_err(|error| anyhow!("{}: {error}", users.display()))?;
     let document: toml_edit::DocumentMut = text.parse()?;
     let mut out = std::io::stdout().lock();
     for (name, user) in document.get("user").and_then(|users| users.as_table()).into_iter().flatten() {
@@ -92,7 +102,10 @@ fn check(file: &ConfigFile) -> Result<ExitCode> {
             let (users, roles) = (book.policy.users().count(), book.policy.roles().count());
             match file.json {
                 true => writeln!(out, "{}", json!({ "ok": true, "users": users, "roles": roles }))?,
-                false => writeln!(out, "{}: ok, {users} users, {roles} roles of its own", file.config.display())?,
+                false => {
+                    let (file, users, roles) = (file.config.display(), count(users, "user"), count(roles, "role"));
+                    writeln!(out, "{file}: ok, {users}, {roles} of its own")?;
+                }
             }
             Ok(ExitCode::SUCCESS)
         }

@@ -20,7 +20,7 @@ pub fn read(file: Option<&Path>) -> Result<Zeroizing<String>> {
         None => line()?,
     };
     if word.is_empty() {
-        bail!("the password is empty");
+        bail!("the password is empty: expected it as the first line of what is read");
     }
     Ok(word)
 }

@@ -59,7 +59,7 @@ pub fn bench_delay(args: DelayArgs) -> Result<()> {
     if let Some(folder) = svg {
         delay::charts(&rows).iter().try_for_each(|(name, chart)| chart.save(&folder, name))?;
     }
-    write_rows(&mut stdout(), &rows, delay::COLUMNS, json)
+    write_rows(&mut stdout(), &rows, delay::COLUMNS, super::shape(json))
 }
 
 /// A word of `tieline bench delay --ways`.

@@ -7,7 +7,7 @@ use std::io::{stdin, stdout};
 use std::path::PathBuf;
 use std::time::Duration;
 use tieline_bench::fanout::{self, Durability, Form, Options, Transport, reconnect};
-use tieline_bench::{Progress, write_rows};
+use tieline_bench::{Progress, Shape, write_rows};
 
 /// What `tieline bench fanout` is told.
 #[derive(Debug, Args)]
@@ -63,9 +63,12 @@ pub struct FanoutArgs {
     /// Draw the curves into a folder
     #[arg(long, value_name = "DIR")]
     pub svg: Option<PathBuf>,
-    /// Print one JSON array
+    /// Print one JSON array, with all that is known of each row
     #[arg(long)]
     pub json: bool,
+    /// Print one table with every column, however wide
+    #[arg(long, conflicts_with = "json")]
+    pub wide: bool,
     /// Plays one part of the experiment: what the command starts itself with
     #[arg(long, hide = true)]
     pub role: Option<String>,
@@ -96,9 +99,10 @@ pub fn bench_fanout(args: FanoutArgs) -> Result<()> {
         rounds: args.rounds,
         program: Some(std::env::current_exe()?),
     };
+    let shape = if args.wide { Shape::Wide } else { super::shape(args.json) };
     if args.reconnect > 0 {
         let rows = reconnect::run(&options, args.reconnect, &Progress::new(true))?;
-        return write_rows(&mut stdout(), &rows, reconnect::COLUMNS, args.json);
+        return write_rows(&mut stdout(), &rows, reconnect::COLUMNS, shape);
     }
     let rows = if args.rows.is_empty() {
         fanout::run(&options, &Progress::new(true))?
@@ -108,5 +112,5 @@ pub fn bench_fanout(args: FanoutArgs) -> Result<()> {
     if let Some(folder) = args.svg {
         fanout::charts(&rows).iter().try_for_each(|(name, chart)| chart.save(&folder, name))?;
     }
-    write_rows(&mut stdout(), &rows, fanout::COLUMNS, args.json)
+    write_rows(&mut stdout(), &rows, fanout::COLUMNS, shape)
 }

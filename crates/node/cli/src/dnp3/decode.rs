@@ -3,6 +3,7 @@
 use super::capture::file::{Capture, Packet};
 use super::capture::packet::{Carrier, Segment, segment};
 use super::capture::stream::{Ordered, Piece};
+use crate::terminal;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::{Value as Json, json};
@@ -279,10 +280,11 @@ impl<W: Write> Printer<W> {
                     "objects": entry.objects,
                     "refused": entry.refusal,
                 });
-                writeln!(self.out, "{line}")?;
+                writeln!(self.out, "{}", terminal::json(&line.to_string()))?;
             } else {
                 let time = time.map_or_else(String::new, |time| format!(" {time}"));
-                writeln!(self.out, "{packet}{time} {source} → {destination} {entry}")?;
+                let shown = format!("{packet}{time} {source} → {destination} {entry}");
+                writeln!(self.out, "{}", terminal::lines(&shown))?;
             }
         }
         Ok(())
@@ -320,6 +322,34 @@ mod tests {
 
     fn check(ports: &[u16], segments: &[(u16, u32, &[u8])], expect: &[&str]) {
         assert_eq!(shown(ports, segments), expect);
+    }
+
+    /// What a device calls itself and its files reaches the terminal as escapes.
+    #[test]
+    fn words_of_a_device_move_no_cursor() {
+        let hostile = b"a\x1b[2J\n9b\xc2\x9bm";
+        let text = u8::try_from(hostile.len()).unwrap();
+        // An octet string of its length, a device attribute (its name), and a file's description.
+        let string = [&[111, text, 0x17, 1, 3][..], hostile].concat();
+        let attribute = [&[0, 247, 0, 0, 0, 1, text][..], hostile].concat();
+        let file = [&[70, 7, 0x5B, 1, 20 + text, 0, 20, 0, text][..], &[0; 17], hostile].concat();
+        for objects in [string, attribute, file] {
+            let fragment = [&[0xC0, 0x81, 0, 0][..], &objects].concat();
+            let mut octets = Vec::new();
+            let mut outstation = Endpoint::new(EndpointConfig::new(Role::Outstation, LinkAddress::new(10)));
+            outstation.write_fragment(LinkAddress::new(1), &fragment, &mut octets);
+            let mut entries = Vec::new();
+            let mut dissector = Dissector::new();
+            dissector.stream(&octets, &mut entries);
+            let (source, destination) = (([10, 0, 0, 1], 4000).into(), ([10, 0, 0, 2], 20_000).into());
+            for json in [false, true] {
+                let mut printer = Printer { out: Vec::new(), json, frames: 0 };
+                printer.print(&Ends { source, destination, udp: false }, (1, None), &entries).unwrap();
+                let shown = String::from_utf8(printer.out).unwrap();
+                assert!(!shown.replace('\n', "").contains(terminal::is_active), "{shown:?}");
+                assert!(!shown.lines().any(|line| line.starts_with("9b")), "{shown:?}");
+            }
+        }
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub struct TopArgs {
 }
 
 /// Which sessions come first.
-fn order() -> impl TypedValueParser<Value = SessionOrder> {
+pub fn order() -> impl TypedValueParser<Value = SessionOrder> {
     let orders = SessionOrder::ALL.map(|(_, word, who)| PossibleValue::new(word).help(who));
     PossibleValuesParser::new(orders).try_map(|word| SessionOrder::named(&word).ok_or("no order"))
 }

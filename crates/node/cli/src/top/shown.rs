@@ -1,6 +1,7 @@
 //! Numbers as people read them, and a look as plain text.
 
 use super::look::{Look, Rates, Session};
+use crate::terminal;
 use std::io::{self, Write};
 
 /// Sessions and topics that fit a page of plain text.
@@ -39,7 +40,7 @@ pub fn lateness(ms: u64) -> String {
 
 /// A text of a client without what would move the cursor, cut to so many characters.
 pub fn plain(text: &str, width: usize) -> String {
-    let shown = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    let shown = text.chars().map(|c| if terminal::is_active(c) { '\u{fffd}' } else { c });
     if text.chars().count() <= width {
         return shown.collect();
     }

@@ -261,7 +261,8 @@ impl Desk {
             receiver.handle_suback(&route.filter, deltas::answer(properties).as_deref());
         }
         if let Some(answer) = route.answer.take() {
-            let _ = answer.send(refused.map_or(Ok(()), |reason| Err(MqttError::Rejected(reason))));
+            let words = || properties.reason_string().map(|words| words.to_string()).unwrap_or_default();
+            let _ = answer.send(refused.map_or(Ok(()), |reason| Err(MqttError::Rejected(reason, words()))));
         } else if let Some(reason) = refused {
             tracing::warn!(filter = %route.filter, %reason, "subscription refused");
         }
@@ -279,12 +280,20 @@ impl Desk {
             }
             return;
         }
+        let words = || session.look(|m| m.refusal(token).map(str::to_owned)).unwrap_or_default();
         match self.publishes.remove(&token) {
             None => {}
-            Some(Waiter::Publish(answer)) => drop(answer.send(Ok(outcome))),
+            Some(Waiter::Publish(answer)) => drop(answer.send(match outcome {
+                PublishOutcome::Answered(reason) if reason.is_error() => Err(MqttError::Rejected(reason, words())),
+                PublishOutcome::Answered(_)
+                | PublishOutcome::Unknown
+                | PublishOutcome::Dropped
+                | PublishOutcome::Expired
+                | PublishOutcome::TooLarge => Ok(outcome),
+            })),
             Some(Waiter::Request(key)) => {
                 let error = match outcome {
-                    PublishOutcome::Answered(reason) if reason.is_error() => MqttError::Rejected(reason),
+                    PublishOutcome::Answered(reason) if reason.is_error() => MqttError::Rejected(reason, words()),
                     PublishOutcome::Answered(_) => return,
                     PublishOutcome::Unknown => MqttError::Unknown,
                     PublishOutcome::Dropped | PublishOutcome::Expired => MqttError::Full,
@@ -436,7 +445,7 @@ impl Owner<ClientSession> for Front {
             }
             ClientEvent::Unsubscribed { packet_id, .. } => desk.unsubscribed(packet_id),
             ClientEvent::Ended(ClientEnd::Asked) => {}
-            ClientEvent::Ended(end) => tracing::warn!(?end, "connection ended"),
+            ClientEvent::Ended(end) => tracing::warn!(%end, "connection ended"),
         }
     }
 
@@ -464,7 +473,8 @@ impl Owner<ClientSession> for Front {
     fn connect_failed(&mut self, _: &Client, _: Now, error: &std::io::Error, retry: Duration) {
         let mut desk = self.0.borrow_mut();
         if desk.ready.is_none() {
-            tracing::warn!(%error, ?retry, "cannot connect");
+            let retry_s = retry.as_secs_f64();
+            tracing::warn!(%error, retry_s, "cannot connect");
         }
         desk.failed(MqttError::Connect(explained(copied(error))));
     }

@@ -14,8 +14,8 @@ pub enum MqttError {
     Refused(ReasonCode, String),
     /// The first connection ended before the server let the client in.
     Lost,
-    /// The server refuses the message or the subscription.
-    Rejected(ReasonCode),
+    /// The server refuses the message or the subscription, with its reason and its words.
+    Rejected(ReasonCode, String),
     /// The connection was lost before the answer: the message may have arrived or not.
     Unknown,
     /// Too many messages wait for the connection.
@@ -42,8 +42,9 @@ impl fmt::Display for MqttError {
             Self::Connect(error) => write!(f, "cannot connect: {error}"),
             Self::Refused(reason, text) if text.is_empty() => write!(f, "the server refuses the connection: {reason}"),
             Self::Refused(reason, text) => write!(f, "the server refuses the connection: {reason}, {text}"),
-            Self::Lost => f.write_str("the server closed the connection before it answered"),
-            Self::Rejected(reason) => write!(f, "the server refuses: {reason}"),
+            Self::Lost => f.write_str("the connection was closed before it was answered; is this an address of MQTT?"),
+            Self::Rejected(reason, text) if text.is_empty() => write!(f, "the server refuses: {reason}"),
+            Self::Rejected(reason, text) => write!(f, "the server refuses: {reason}, {text}"),
             Self::Unknown => f.write_str("the connection was lost before the answer; the message may have arrived"),
             Self::Full => f.write_str("too many messages wait for the connection"),
             Self::TooLarge => f.write_str("the message is larger than the server takes"),

@@ -289,7 +289,7 @@ impl MqttClient {
 
 fn outcome(outcome: PublishOutcome) -> Result<ReasonCode, MqttError> {
     match outcome {
-        PublishOutcome::Answered(reason) if reason.is_error() => Err(MqttError::Rejected(reason)),
+        PublishOutcome::Answered(reason) if reason.is_error() => Err(MqttError::Rejected(reason, String::new())),
         PublishOutcome::Answered(reason) => Ok(reason),
         PublishOutcome::Unknown => Err(MqttError::Unknown),
         PublishOutcome::Dropped | PublishOutcome::Expired => Err(MqttError::Full),

@@ -43,9 +43,19 @@ impl Book {
     /// # Errors
     /// All that is wrong in them.
     pub fn load(config: &AccessConfig) -> Result<Self, ConfigError> {
+        Self::load_as(config, None)
+    }
+
+    /// Reads the files as they would be with this text in the file of users.
+    ///
+    /// # Errors
+    /// All that would be wrong in them.
+    pub fn load_as(config: &AccessConfig, users: Option<&str>) -> Result<Self, ConfigError> {
         let mut findings = Findings::default();
-        let roles = config.roles.as_deref().map(|path| read_file(path, &mut findings, read_roles)).unwrap_or_default();
-        let users = config.users.as_deref().map(|path| read_file(path, &mut findings, read_users)).unwrap_or_default();
+        let text = |path: &Path| users.map_or_else(|| read_text(path), |text| Ok(text.to_owned()));
+        let roles = config.roles.as_deref().map(|path| read_file(path, read_text(path), &mut findings, read_roles));
+        let users = config.users.as_deref().map(|path| read_file(path, text(path), &mut findings, read_users));
+        let (roles, users) = (roles.unwrap_or_default(), users.unwrap_or_default());
         let tokens = config.jwt.as_ref().and_then(|jwt| {
             let whole = |(file, why): (std::path::PathBuf, String)| of_file(&file, why, "a key, a JWKS or a secret");
             Tokens::load(jwt).map_err(|error| findings.push(whole(error))).ok()
@@ -96,10 +106,11 @@ fn of_file(file: &Path, found: String, expected: &str) -> Finding {
 
 fn read_file<T>(
     path: &Path,
+    text: Result<String, ConfigError>,
     findings: &mut Findings,
     read: impl FnOnce(&mut Document<'_>, Section<'_>) -> Vec<T>,
 ) -> Vec<T> {
-    match read_text(path) {
+    match text {
         Ok(text) => Document::read(&path.display().to_string(), &text, findings, read),
         Err(ConfigError(found)) => {
             found.into_iter().for_each(|finding| findings.push(finding));

@@ -1,32 +1,39 @@
-//! Where what peers show is checked: a thread of its own, because argon2id takes tens of milliseconds, with a queue that
-//! is bounded, because anybody can ask.
+//! Where what peers show is checked, on threads of their own ([`super::workers`]), because argon2id takes tens of
+//! milliseconds, with queues that are bounded, because anybody can ask.
 //!
-//! A password that was checked once is known again without argon2id until the files change: kept is its HMAC-SHA-256
-//! under a key of this process. So ten thousand clients that come back at once do not wait for each other, and only
-//! wrong passwords cost what argon2id costs. Those are bounded for each address ([`Logins`]).
+//! Whether a peer may try is decided before anything is compared ([`Logins`]), here and once more when its turn has come. A
+//! password that was checked once is known again without argon2id until its user changes: kept is its HMAC-SHA-256
+//! under a key of this process. So ten thousand clients that come back at once do not wait for each other.
 
 use super::book::Book;
 use super::certificate::{Holder, holder};
 use super::jwt::Claims;
+use super::password::PASSWORD_OCTETS_MAX;
 use super::scram::{Exchange, ScramError, fresh_nonce};
-use super::{hash_password, verify_password};
+use super::verify_password;
+use super::workers::{Answer, Job, Kind, Workers};
 use crate::config::AccessConfig;
 use aws_lc_rs::{constant_time, hmac, rand};
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
-use tieline_access::{Identity, Logins, Policy, PolicyError};
+use std::time::Duration;
+use tieline_access::{Identity, Logins, NAME_OCTETS_MAX, Network, Origin, Policy, PolicyError};
 use tieline_net::Clock;
 use tieline_net::tls::ShownCertificate;
 
-/// Checks that may wait; one more is refused. Each costs some tens of milliseconds.
-pub const WAITING_MAX: usize = 256;
-/// How often the files are looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long a check may wait for its turn: the peer is given up a little later.
+const TURN_WITHIN: Duration = Duration::from_secs(8);
+
+/// Who shows something.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer<'a> {
+    /// Where from.
+    pub address: IpAddr,
+    /// What it calls itself, where it does.
+    pub client: Option<&'a str>,
+}
 
 /// What a peer shows.
 pub enum Shown {
@@ -69,15 +76,6 @@ impl Wrong {
     }
 }
 
-/// Hears what became of a check; runs on the thread that checks.
-type Answer = Box<dyn FnOnce(Result<Identity, Wrong>) + Send>;
-
-struct Job {
-    shown: Shown,
-    peer: IpAddr,
-    answer: Answer,
-}
-
 /// What was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -95,13 +93,17 @@ pub struct Counts {
     pub files_bad: bool,
     /// Users in the files.
     pub users: usize,
+    /// Checks that wait.
+    pub waiting: usize,
+    /// Users and their clients, by address, that have shown who they are.
+    pub known: usize,
 }
 
 /// The way in, for any thread.
 #[derive(Clone)]
 pub struct Door {
     shared: Arc<Access>,
-    jobs: SyncSender<Job>,
+    workers: Arc<Workers>,
 }
 
 impl std::fmt::Debug for Door {
@@ -112,23 +114,34 @@ impl std::fmt::Debug for Door {
 
 /// What the threads share.
 pub struct Access {
-    config: AccessConfig,
-    clock: Clock,
-    book: Mutex<Arc<Book>>,
+    pub(super) config: AccessConfig,
+    pub(super) clock: Clock,
+    pub(super) book: Mutex<Arc<Book>>,
     logins: Mutex<Logins>,
     /// What users showed last, by name.
-    known: Mutex<HashMap<String, hmac::Tag>>,
+    pub(super) known: Mutex<HashMap<String, Found>>,
     key: hmac::Key,
     secret: [u8; 32],
     good: AtomicU64,
     wrong: AtomicU64,
     busy: AtomicU64,
-    reloads: AtomicU64,
-    trouble: Mutex<Option<String>>,
+    pub(super) reloads: AtomicU64,
+    pub(super) trouble: Mutex<Option<String>>,
 }
 
-/// When the files were last written, and how long they are.
-type Stamps = Vec<Option<(SystemTime, u64)>>;
+/// A password that was found good, while its user's credential was this.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    tag: hmac::Tag,
+    pub(super) credential: u64,
+}
+
+/// What is known of a password that is shown.
+enum Recall {
+    Good(Identity),
+    Wrong,
+    Unknown,
+}
 
 /// Told when other users and roles hold.
 pub type OnChange = Box<dyn Fn(Arc<Policy>) + Send>;
@@ -155,26 +168,40 @@ impl Door {
             reloads: AtomicU64::new(0),
             trouble: Mutex::default(),
         });
-        let (jobs, incoming) = sync_channel(WAITING_MAX);
-        let keeper = Arc::clone(&shared);
         // Seen here, and not when the thread has come to it: what changes meanwhile is taken.
-        let stamps = keeper.stamps();
-        let body = move || keeper.run(&incoming, &on_change, stamps);
-        std::thread::Builder::new().name("access".to_owned()).spawn(body)?;
-        Ok(Self { shared, jobs })
+        let (keeper, stamps) = (Arc::clone(&shared), shared.stamps());
+        let workers = Workers::start(&shared, move |ended| keeper.watch(&ended, &on_change, stamps))?;
+        Ok(Self { shared, workers: Arc::new(workers) })
     }
 
     /// Checks what a peer shows. The answer comes at once, on this thread, or later on another.
-    pub fn ask(&self, peer: IpAddr, shown: Shown, answer: impl FnOnce(Result<Identity, Wrong>) + Send + 'static) {
-        if let Some(identity) = self.shared.recognise(&shown) {
-            return answer(Ok(identity));
-        }
-        if !self.shared.may_try(peer) {
+    pub fn ask(&self, peer: Peer<'_>, shown: Shown, answer: impl FnOnce(Result<Identity, Wrong>) + Send + 'static) {
+        let (shared, origin) = (&self.shared, self.shared.origin(peer, &shown));
+        if !shared.may_try(&origin) {
             return answer(Err(Wrong::TooOften));
         }
-        let job = Job { shown, peer, answer: Box::new(answer) };
-        if let Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) = self.jobs.try_send(job) {
-            self.shared.busy.fetch_add(1, Ordering::Relaxed);
+        if let Some(why) = impossible(&shown) {
+            return answer(Err(shared.wrong(&origin, why)));
+        }
+        let recall = shared.recall(&shown);
+        let is_counted = match recall {
+            Recall::Good(identity) => return answer(Ok(shared.good(&origin, identity))),
+            // Counted at once. That its check takes as long as any tells nobody what is known.
+            Recall::Wrong => {
+                lock(&shared.logins).failed(shared.clock.now().mono, &origin);
+                true
+            }
+            Recall::Unknown => false,
+        };
+        let kind = match &shown {
+            Shown::Token { .. } => Kind::Token,
+            Shown::Password { .. } if lock(&shared.logins).is_known(&origin) => Kind::Known,
+            Shown::Password { .. } => Kind::Stranger,
+        };
+        let until = shared.clock.now().mono + TURN_WITHIN;
+        let answer: Answer = Box::new(answer);
+        if let Some(job) = self.workers.push(kind, Job { shown, origin, until, is_counted, answer }) {
+            shared.busy.fetch_add(1, Ordering::Relaxed);
             (job.answer)(Err(Wrong::Busy));
         }
     }
@@ -186,9 +213,10 @@ impl Door {
     /// Why the client is not let in.
     pub fn know_certificate(&self, user: Option<&str>, shown: &ShownCertificate) -> Option<Result<Identity, Wrong>> {
         let config = self.shared.config.certificates.as_ref()?;
-        let known = holder(shown, &self.shared.book(), config).and_then(|holder| match user {
+        let book = self.shared.book();
+        let known = holder(shown, &book, config).and_then(|holder| match user {
             Some(user) if user != holder.user => Err(format!("a certificate of {:?} under another name", holder.user)),
-            Some(_) | None => self.shared.of_certificate(holder),
+            Some(_) | None => self.shared.of_certificate(&book, holder),
         });
         let counter = if known.is_ok() { &self.shared.good } else { &self.shared.wrong };
         counter.fetch_add(1, Ordering::Relaxed);
@@ -199,27 +227,44 @@ impl Door {
     ///
     /// # Errors
     /// Why the client is not let in.
-    pub fn begin_scram(&self, peer: IpAddr, message: &[u8]) -> Result<(Exchange, String), Wrong> {
-        if !self.shared.may_try(peer) {
+    pub fn begin_scram(&self, peer: Peer<'_>, message: &[u8]) -> Result<(Exchange, String), Wrong> {
+        let (shared, book) = (&self.shared, self.shared.book());
+        let look = |user: &str| book.secrets.get(user).and_then(|secret| secret.scram.clone());
+        let begun = fresh_nonce().and_then(|nonce| {
+            Exchange::begin(message, look, &shared.secret, &nonce).map_err(|error| error.to_string())
+        });
+        // Nothing is compared yet: a message that is none costs a failure, and one that is good needs one to be left.
+        let user = begun.as_ref().map_or("", |(exchange, _)| exchange.user());
+        let origin = shared.origin_of(peer, user);
+        if !shared.may_try(&origin) {
             return Err(Wrong::TooOften);
         }
-        let book = self.shared.book();
-        let look = |user: &str| book.secrets.get(user).and_then(|secret| secret.scram.clone());
-        let begun = fresh_nonce().map_err(Wrong::Refused).and_then(|nonce| {
-            Exchange::begin(message, look, &self.shared.secret, &nonce).map_err(|error| wrong(&error))
-        });
-        begun.inspect_err(|_| self.shared.count_wrong(peer))
+        begun.map_err(|why| shared.wrong(&origin, why))
     }
 
     /// Ends an exchange of SCRAM; gives who it is and what the client is told.
     ///
     /// # Errors
     /// Why the client is not let in.
-    pub fn finish_scram(&self, peer: IpAddr, exchange: Exchange, message: &[u8]) -> Result<(Identity, String), Wrong> {
-        let proved = exchange.finish(message).map_err(|error| wrong(&error));
-        let (user, answer) = proved.inspect_err(|_| self.shared.count_wrong(peer))?;
-        self.shared.good.fetch_add(1, Ordering::Relaxed);
-        Ok((self.shared.identity(&user), answer))
+    pub fn finish_scram(
+        &self,
+        peer: Peer<'_>,
+        exchange: Exchange,
+        message: &[u8],
+    ) -> Result<(Identity, String), Wrong> {
+        let shared = &self.shared;
+        let origin = shared.origin_of(peer, exchange.user());
+        if !shared.may_try(&origin) {
+            return Err(Wrong::TooOften);
+        }
+        // What was proved is a password of when the exchange began: the user may have another since.
+        let book = shared.book();
+        let is_present = book.secrets.get(exchange.user()).is_none_or(|secret| exchange.is_for(secret.scram.as_ref()));
+        let proved = exchange.finish(message).map_err(|error: ScramError| error.to_string());
+        let proved =
+            proved.and_then(|proved| is_present.then_some(proved).ok_or("the password has changed".to_owned()));
+        let (user, answer) = proved.map_err(|why| shared.wrong(&origin, why))?;
+        Ok((shared.good(&origin, identity(&book, &user)), answer))
     }
 
     /// Who may do what at present.
@@ -239,10 +284,16 @@ impl Door {
     pub fn counts(&self) -> Counts {
         let shared = &self.shared;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (too_often, known) = {
+            let logins = lock(&shared.logins);
+            (logins.refused, logins.known())
+        };
         Counts {
             good: count(&shared.good),
             wrong: count(&shared.wrong),
-            too_often: lock(&shared.logins).refused,
+            too_often,
+            waiting: self.workers.waiting(),
+            known,
             busy: count(&shared.busy),
             reloads: count(&shared.reloads),
             files_bad: lock(&shared.trouble).is_some(),
@@ -257,38 +308,76 @@ impl Door {
     }
 }
 
-fn wrong(error: &ScramError) -> Wrong {
-    Wrong::Refused(error.to_string())
+/// Why something cannot be right, whatever is compared.
+fn impossible(shown: &Shown) -> Option<String> {
+    let Shown::Password { user, password } = shown else { return None };
+    if user.len() > NAME_OCTETS_MAX {
+        return Some(format!("a name of {} octets", user.len()));
+    }
+    (password.len() > PASSWORD_OCTETS_MAX)
+        .then(|| format!("user {user:?} with a password of {} octets", password.len()))
 }
 
 impl Access {
-    fn run(&self, jobs: &Receiver<Job>, on_change: &OnChange, mut stamps: Stamps) {
-        // A user that there is not costs the same as one that there is: who there is stays unknown.
-        let nobody = hash_password("").unwrap_or_default();
-        let mut looked = self.clock.now().mono;
-        loop {
-            match jobs.recv_timeout(LOOK_EVERY) {
-                Ok(Job { shown, peer, answer }) => {
-                    let checked = self.check(shown, &nobody).map_err(Wrong::Refused);
-                    match &checked {
-                        Ok(_) => drop(self.good.fetch_add(1, Ordering::Relaxed)),
-                        Err(_) => self.count_wrong(peer),
-                    }
-                    answer(checked);
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
-            let now = self.clock.now().mono;
-            if now.since(looked) >= LOOK_EVERY {
-                looked = now;
-                let seen = self.stamps();
-                if seen != stamps {
-                    stamps = seen;
-                    self.reload(on_change);
-                }
-            }
+    /// Checks what has come to its turn, and answers.
+    pub(super) fn settle(&self, job: Job, nobody: &str) {
+        let Job { shown, origin, until, is_counted, answer } = job;
+        if self.clock.now().mono > until {
+            self.busy.fetch_add(1, Ordering::Relaxed);
+            return answer(Err(Wrong::Busy));
         }
+        // What failed while it waited counts: nothing is compared that may not be.
+        if !is_counted && !self.may_try(&origin) {
+            return answer(Err(Wrong::TooOften));
+        }
+        // The same password may have been found good meanwhile.
+        let checked = match self.recall(&shown) {
+            Recall::Good(identity) => Ok(identity),
+            Recall::Wrong | Recall::Unknown => self.check(shown, nobody),
+        };
+        answer(match checked {
+            Ok(identity) => Ok(self.good(&origin, identity)),
+            Err(why) if is_counted => {
+                self.wrong.fetch_add(1, Ordering::Relaxed);
+                Err(Wrong::Refused(why))
+            }
+            Err(why) => Err(self.wrong(&origin, why)),
+        });
+    }
+
+    fn may_try(&self, origin: &Origin) -> bool {
+        lock(&self.logins).may_try(self.clock.now().mono, origin)
+    }
+
+    /// Counts one that has shown who it is.
+    fn good(&self, origin: &Origin, identity: Identity) -> Identity {
+        self.good.fetch_add(1, Ordering::Relaxed);
+        lock(&self.logins).succeeded(self.clock.now().mono, origin);
+        identity
+    }
+
+    /// Counts one that has not.
+    fn wrong(&self, origin: &Origin, why: String) -> Wrong {
+        self.wrong.fetch_add(1, Ordering::Relaxed);
+        lock(&self.logins).failed(self.clock.now().mono, origin);
+        Wrong::Refused(why)
+    }
+
+    fn origin(&self, peer: Peer<'_>, shown: &Shown) -> Origin {
+        match shown {
+            Shown::Password { user, .. } => self.origin_of(peer, user),
+            // Whose it is is known when it has been read.
+            Shown::Token { .. } => Origin { user: 0, ..self.origin_of(peer, "") },
+        }
+    }
+
+    fn origin_of(&self, peer: Peer<'_>, user: &str) -> Origin {
+        let print = |name: &str| {
+            let tag = hmac::sign(&self.key, name.as_bytes());
+            tag.as_ref().first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk))
+        };
+        let client = peer.client.filter(|client| !client.is_empty()).map(print);
+        Origin { network: Network::of(peer.address), user: print(user), client }
     }
 
     fn check(&self, shown: Shown, nobody: &str) -> Result<Identity, String> {
@@ -300,8 +389,14 @@ impl Access {
                 if !good {
                     return Err(format!("user {user:?} with a wrong password"));
                 }
-                lock(&self.known).insert(user.clone(), self.tag(&user, &password));
-                Ok(self.identity(&user))
+                let identity = identity(&book, &user);
+                let found = Found { tag: self.tag(&user, &password), credential: identity.credential };
+                let mut known = lock(&self.known);
+                // The user may have another password since.
+                if credential(&self.book(), &user) == Some(found.credential) {
+                    known.insert(user, found);
+                }
+                Ok(identity)
             }
             Shown::Token { user, token } => {
                 let book = self.book();
@@ -310,23 +405,31 @@ impl Access {
                 if user.as_ref().is_some_and(|user| !user.is_empty() && *user != claims.user) {
                     return Err(format!("a token of {:?} under another name", claims.user));
                 }
-                self.of_token(claims)
+                self.of_token(&book, claims)
             }
         }
     }
 
-    fn of_token(&self, Claims { user, roles, expires }: Claims) -> Result<Identity, String> {
+    fn of_token(&self, book: &Book, claims: Claims) -> Result<Identity, String> {
+        let Claims { user, roles, expires } = claims;
         let until_s = expires.saturating_add(self.config.leeway_s());
-        self.bounded(&user, roles, until_s).map_err(|error| format!("a token: {error}"))
+        self.bounded(book, &user, roles, until_s).map_err(|error| format!("a token: {error}"))
     }
 
-    fn of_certificate(&self, Holder { user, roles, not_after }: Holder) -> Result<Identity, String> {
+    fn of_certificate(&self, book: &Book, holder: Holder) -> Result<Identity, String> {
+        let Holder { user, roles, not_after } = holder;
         let until_s = u64::try_from(not_after.millis() / 1000).unwrap_or(0).saturating_add(1);
-        self.bounded(&user, roles, until_s).map_err(|error| format!("a certificate: {error}"))
+        self.bounded(book, &user, roles, until_s).map_err(|error| format!("a certificate: {error}"))
     }
 
     /// Who shows something that ends, in seconds of UTC.
-    fn bounded(&self, user: &str, roles: Option<Vec<String>>, until_s: u64) -> Result<Identity, PolicyError> {
+    fn bounded(
+        &self,
+        book: &Book,
+        user: &str,
+        roles: Option<Vec<String>>,
+        until_s: u64,
+    ) -> Result<Identity, PolicyError> {
         // The name must be able to stand where names of users stand.
         Policy::new([], [tieline_access::User::new(user, [])])?;
         let now = self.clock.now();
@@ -334,22 +437,18 @@ impl Access {
         // A hundred years are as good as for ever, and no overflow.
         let left = Duration::from_secs(left.min(3_155_760_000));
         let roles = roles.map(|roles| roles.into_iter().map(String::into_boxed_str).collect());
-        Ok(Identity { roles, expires: Some(now.mono + left), ..self.identity(user) })
+        Ok(Identity { roles, expires: Some(now.mono + left), ..identity(book, user) })
     }
 
-    fn identity(&self, user: &str) -> Identity {
-        let credential = self.book().policy.user(user).map_or(0, |user| user.credential);
-        Identity { user: user.into(), roles: None, expires: None, credential }
-    }
-
-    /// A password that was found good and is shown again.
-    fn recognise(&self, shown: &Shown) -> Option<Identity> {
-        let Shown::Password { user, password } = shown else { return None };
-        let known = *lock(&self.known).get(user)?;
+    /// What is known of a password that is shown.
+    fn recall(&self, shown: &Shown) -> Recall {
+        let Shown::Password { user, password } = shown else { return Recall::Unknown };
+        let Some(known) = lock(&self.known).get(user).copied() else { return Recall::Unknown };
         let tag = self.tag(user, password);
-        constant_time::verify_slices_are_equal(known.as_ref(), tag.as_ref()).ok()?;
-        self.good.fetch_add(1, Ordering::Relaxed);
-        Some(self.identity(user))
+        match constant_time::verify_slices_are_equal(known.tag.as_ref(), tag.as_ref()) {
+            Ok(()) => Recall::Good(Identity { credential: known.credential, ..identity(&Book::default(), user) }),
+            Err(_) => Recall::Wrong,
+        }
     }
 
     fn tag(&self, user: &str, password: &[u8]) -> hmac::Tag {
@@ -360,49 +459,22 @@ impl Access {
         context.sign()
     }
 
-    fn may_try(&self, peer: IpAddr) -> bool {
-        lock(&self.logins).may_try(self.clock.now().mono, peer)
-    }
-
-    fn count_wrong(&self, peer: IpAddr) {
-        self.wrong.fetch_add(1, Ordering::Relaxed);
-        lock(&self.logins).failed(self.clock.now().mono, peer);
-    }
-
-    fn book(&self) -> Arc<Book> {
+    pub(super) fn book(&self) -> Arc<Book> {
         Arc::clone(&lock(&self.book))
-    }
-
-    /// When the files were last written, and how long they are.
-    fn stamps(&self) -> Stamps {
-        let stamp = |path: &Path| {
-            let file = std::fs::metadata(path).ok()?;
-            Some((file.modified().ok()?, file.len()))
-        };
-        self.config.files().map(stamp).collect()
-    }
-
-    fn reload(&self, on_change: &OnChange) {
-        match Book::load(&self.config) {
-            Ok(book) => {
-                tracing::info!(users = book.policy.users().count(), "users and roles taken anew");
-                let policy = Arc::clone(&book.policy);
-                *lock(&self.book) = Arc::new(book);
-                lock(&self.known).clear();
-                *lock(&self.trouble) = None;
-                self.reloads.fetch_add(1, Ordering::Relaxed);
-                on_change(policy);
-            }
-            Err(error) => {
-                let why = error.to_string().replace('\n', "; ");
-                tracing::warn!(why, "users and roles stay as they were: the files cannot be used");
-                *lock(&self.trouble) = Some(why);
-            }
-        }
     }
 }
 
+/// What a user of the files shows itself by.
+pub(super) fn credential(book: &Book, user: &str) -> Option<u64> {
+    book.policy.user(user).map(|user| user.credential)
+}
+
+fn identity(book: &Book, user: &str) -> Identity {
+    let credential = credential(book, user).unwrap_or(0);
+    Identity { user: user.into(), roles: None, expires: None, credential }
+}
+
 /// What the locks guard is whole between statements.
-fn lock<T>(guarded: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(guarded: &Mutex<T>) -> MutexGuard<'_, T> {
     guarded.lock().unwrap_or_else(PoisonError::into_inner)
 }

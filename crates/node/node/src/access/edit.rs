@@ -1,8 +1,11 @@
 //! Changes of the file of users, as `tieline access user` makes them: everything else in the file stays as it is.
 
 use super::scram::Verifier;
-use super::{hash_password, password};
-use std::io::Write;
+use super::{Book, hash_password, password};
+use crate::config::AccessConfig;
+use std::fs::{File, Metadata};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
 use tieline_access::{Policy, User};
 use toml_edit::{Array, DocumentMut, Item, Table, value};
@@ -27,19 +30,29 @@ pub enum Edit<'a> {
     Remove,
 }
 
-/// Changes one user. The file is made if there is none, and replaced in one step, readable by its owner alone.
+/// Changes one user in the file of users of a configuration. The file is made if there is none, and replaced in one step,
+/// readable by its owner alone. What a node would not take is not written.
 ///
 /// # Errors
 /// What cannot be done, in words.
-pub fn edit_user(file: &Path, name: &str, edit: &Edit<'_>) -> Result<(), String> {
+pub fn edit_user(config: &AccessConfig, name: &str, edit: &Edit<'_>) -> Result<(), String> {
+    let file = config.users.as_deref().ok_or("no file of users is named")?;
+    let told = |error: io::Error| format!("{}: {error}", file.display());
     // A name that no policy takes is refused before anything is written.
     Policy::new([], [User::new(name, [])]).map_err(|error| error.to_string())?;
+    if let Edit::Add { password: Some(given), .. } | Edit::Password(given) = edit {
+        check_password(config, name, given)?;
+    }
+    // One change at a time: each begins from what the one before has left.
+    let folder = file.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    let folder = File::open(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    folder.lock().map_err(told)?;
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && matches!(edit, Edit::Add { .. }) => {
+        Err(error) if error.kind() == ErrorKind::NotFound && matches!(edit, Edit::Add { .. }) => {
             "# Users of Tieline. `tieline access user` writes this file; passwords are never in it.\n".to_owned()
         }
-        Err(error) => return Err(format!("{}: {error}", file.display())),
+        Err(error) => return Err(told(error)),
     };
     let mut document: DocumentMut = text.parse().map_err(|error| format!("{}: {error}", file.display()))?;
     let mut users_new = Table::new();
@@ -47,7 +60,29 @@ pub fn edit_user(file: &Path, name: &str, edit: &Edit<'_>) -> Result<(), String>
     let users = document.entry("user").or_insert(Item::Table(users_new));
     let users = users.as_table_mut().ok_or_else(|| format!("{}: user is no table", file.display()))?;
     apply(users, name, edit)?;
-    write_private(file, document.to_string().as_bytes()).map_err(|error| format!("{}: {error}", file.display()))
+    let text = document.to_string();
+    Book::load_as(config, Some(&text))
+        .map_err(|error| format!("nothing is changed: no node would take the files as they would be then\n{error}"))?;
+    replace(file, text.as_bytes()).and_then(|()| folder.sync_all()).map_err(told)
+}
+
+/// Passwords are guessed: short ones soon, and names of users first.
+fn check_password(config: &AccessConfig, name: &str, given: &str) -> Result<(), String> {
+    let (min, characters) = (config.password_length_min, given.chars().count());
+    if characters < min || given.len() > password::PASSWORD_OCTETS_MAX {
+        let max = password::PASSWORD_OCTETS_MAX;
+        return Err(format!(
+            "the password has {characters} characters, expected {min} at least and {max} bytes at most"
+        ));
+    }
+    let first = given.chars().next();
+    if given.chars().all(|c| Some(c) == first) || given.to_lowercase().replace(&name.to_lowercase(), "").is_empty() {
+        return Err(
+            "the password is one character or the user's name again and again, expected one that is hard to guess"
+                .to_owned(),
+        );
+    }
+    Ok(())
 }
 
 fn apply(users: &mut Table, name: &str, edit: &Edit<'_>) -> Result<(), String> {
@@ -79,26 +114,38 @@ fn apply(users: &mut Table, name: &str, edit: &Edit<'_>) -> Result<(), String> {
 }
 
 fn set_password(user: &mut Table, given: &str) -> Result<(), String> {
-    if given.is_empty() || given.len() > password::PASSWORD_OCTETS_MAX {
-        return Err(format!(
-            "the password has {} octets, expected 1 to {}",
-            given.len(),
-            password::PASSWORD_OCTETS_MAX
-        ));
-    }
     user.insert("password", value(hash_password(given)?));
     user.insert("scram", value(Verifier::new(given)?.to_string()));
     Ok(())
 }
 
-/// Whoever reads the file while it is written sees the one before or the one after.
-fn write_private(file: &Path, octets: &[u8]) -> std::io::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt;
+/// Whoever reads the file while it is written sees the one before or the one after. It stays with its owner: a node that runs
+/// as another user than this command reads it still.
+fn replace(file: &Path, octets: &[u8]) -> io::Result<()> {
+    let before = match std::fs::metadata(file) {
+        Ok(before) => Some(before),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
     let mut beside = file.as_os_str().to_owned();
     beside.push(".new");
-    let mut options = std::fs::OpenOptions::new();
+    let mut options = File::options();
     let mut new = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-    new.write_all(octets)?;
-    new.sync_all()?;
+    let written = before.map_or(Ok(()), |before| keep_owner(&new, &before)).and_then(|()| new.write_all(octets));
+    if let Err(error) = written.and_then(|()| new.sync_all()) {
+        let _ = std::fs::remove_file(&beside);
+        return Err(error);
+    }
     std::fs::rename(&beside, file)
+}
+
+fn keep_owner(new: &File, before: &Metadata) -> io::Result<()> {
+    let made = new.metadata()?;
+    if (made.uid(), made.gid()) != (before.uid(), before.gid()) {
+        fchown(new, Some(before.uid()), Some(before.gid()))?;
+    }
+    // A group may have been let read it; all others may not, whatever was.
+    let mut permissions = made.permissions();
+    permissions.set_mode(0o600 | (before.mode() & 0o040));
+    new.set_permissions(permissions)
 }

@@ -4,25 +4,43 @@ use super::door::Door;
 use crate::audit::AuditLine;
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use tieline_access::{
-    Bucket, EndReason, Identity, Names, Policy, Reach, Refused, Rules, SessionKey, Sessions, Stats, Verb,
+    EndReason, Identity, Names, Network, Policy, Reach, Refused, Rules, SessionKey, Sessions, Stats, Sums, Verb,
 };
 use tieline_core::{Filter, Instant, Now};
 
-/// Denials written to the audit log in a second; more are counted, and how many they were is written.
-const DENIALS_PER_S: u32 = 50;
+/// Networks of refused peers, and users with what they are denied, that the audit log tells apart in one sum.
+const REFUSED_KINDS_MAX: usize = 32;
+const DENIED_KINDS_MAX: usize = 256;
 
 /// What deliveries to a session have to pass, where its subscriptions select more than it may read. One is shared by
 /// all sessions with the same rules, unless the rules name users or clients.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Gate {
     rules: Arc<Rules>,
     user: Box<str>,
     client: Box<str>,
     /// The last update that was asked about, and the answer: the others of the same rules need not ask again.
-    last: Cell<(u64, bool)>,
+    last: Cell<Option<(Serial, bool)>>,
+}
+
+/// Names one update among all that are sent, for the decisions about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Serial(u64);
+
+/// Gives each update a serial of its own.
+#[derive(Debug, Default)]
+pub struct Serials(u64);
+
+impl Serials {
+    /// One that no update had.
+    pub const fn fresh(&mut self) -> Serial {
+        self.0 += 1;
+        Serial(self.0)
+    }
 }
 
 impl Entrance {
@@ -46,20 +64,27 @@ impl Gate {
     /// What these rules let a user read.
     #[must_use]
     pub fn new(rules: Arc<Rules>, user: &str, client: &str) -> Self {
-        Self { rules, user: user.into(), client: client.into(), last: Cell::new((u64::MAX, false)) }
+        Self { rules, user: user.into(), client: client.into(), last: Cell::new(None) }
     }
 
     /// Whether an update may pass; `serial` is the update's own.
     #[must_use]
-    pub fn lets(&self, serial: u64, topic: &str) -> bool {
+    pub fn lets(&self, serial: Serial, topic: &str) -> bool {
         match self.last.get() {
-            (known, lets) if known == serial => lets,
-            _ => {
+            Some((known, lets)) if known == serial => lets,
+            Some(_) | None => {
                 let lets = self.allows(topic);
-                self.last.set((serial, lets));
+                self.last.set(Some((serial, lets)));
                 lets
             }
         }
+    }
+
+    /// Whether both let the same through.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let same_names = (&self.user, &self.client) == (&other.user, &other.client);
+        self.rules.rules() == other.rules.rules() && (same_names || !self.rules.is_personal())
     }
 
     /// Whether a topic may be read.
@@ -94,6 +119,24 @@ pub struct Guard {
     /// The bus's key and generation of each session.
     seats: HashMap<SessionKey, (usize, u64)>,
     denials: Denials,
+    refused: Sums<Refusal>,
+    denied: Sums<Denial>,
+    /// Whether users come who are in no file.
+    has_other_users: bool,
+}
+
+/// Refusals of which one record is written, and how many followed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Refusal {
+    network: Network,
+    reason: Box<str>,
+}
+
+/// The same of what a user may not.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Denial {
+    user: Box<str>,
+    verb: Verb,
 }
 
 /// How a broker lets clients in.
@@ -106,12 +149,8 @@ pub enum Entrance {
     Guarded(Door),
 }
 
-#[derive(Debug)]
-struct Denials {
-    bucket: Bucket,
-    unwritten: u64,
-    counts: [u64; 4],
-}
+/// What was denied, by verb.
+type Denials = [u64; 4];
 
 /// A record of the audit log about access.
 #[must_use]
@@ -133,12 +172,15 @@ pub fn denial(now: Now, who: &str, phase: &str, verb: &str, topic: &str, reason:
 impl Guard {
     /// Nobody is here yet.
     #[must_use]
-    pub fn new(door: &Door, now: Instant) -> Self {
+    pub fn new(door: &Door) -> Self {
         Self {
             sessions: Sessions::new(door.policy(), door.config().limits),
             gates: HashMap::new(),
             seats: HashMap::new(),
-            denials: Denials { bucket: Bucket::full(DENIALS_PER_S, now), unwritten: 0, counts: [0; 4] },
+            denials: Denials::default(),
+            refused: Sums::new(REFUSED_KINDS_MAX),
+            denied: Sums::new(DENIED_KINDS_MAX),
+            has_other_users: door.config().jwt.is_some() || door.config().certificates.is_some(),
         }
     }
 
@@ -210,6 +252,43 @@ impl Guard {
         Rc::new(Gate::new(self.sessions.policy().rules_of(user).unwrap_or_else(none), user, ""))
     }
 
+    /// Whether a user who is not connected may do something to a topic, as the files of users and roles say.
+    #[must_use]
+    pub fn user_may(&self, user: &str, client: &str, verb: Verb, topic: &str) -> bool {
+        let rules = self.sessions.policy().rules_of(user);
+        rules.is_some_and(|rules| rules.allows(verb, topic, Names { user, client }))
+    }
+
+    /// Sessions of one user at a time.
+    #[must_use]
+    pub fn user_sessions_max(&self) -> usize {
+        match self.sessions.limits().user_sessions_max {
+            0 => usize::MAX,
+            max => usize::try_from(max).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// Whether sessions of a user may wait for it: it is no user of the files that is gone or kept out. Tokens and certificates can bring
+    /// users that are in no file.
+    #[must_use]
+    pub fn may_stay(&self, user: &str) -> bool {
+        match self.sessions.policy().user(user) {
+            Some(user) => !user.disabled && !user.roles.is_empty(),
+            None => self.has_other_users,
+        }
+    }
+
+    /// Whether a user of the files is gone, kept out, or shows itself by something else in this policy.
+    #[must_use]
+    pub fn is_revoked(&self, policy: &Policy, user: &str) -> bool {
+        match (self.sessions.policy().user(user), policy.user(user)) {
+            (_, Some(now)) if now.disabled || now.roles.is_empty() => true,
+            (Some(before), Some(now)) => before.credential != now.credential,
+            (Some(_), None) => true,
+            (None, _) => false,
+        }
+    }
+
     /// Other users and roles hold. The sessions that stay, each with its place on the bus, are to be given new gates.
     pub fn replace(&mut self, policy: Arc<Policy>) -> Vec<(SessionKey, usize, u64)> {
         self.sessions.replace(policy);
@@ -222,10 +301,36 @@ impl Guard {
         self.sessions.handle_timeout(now);
     }
 
+    /// How many refusals and denials there were of which no record of their own was written, where that is due.
+    pub fn poll_sums(&mut self, now: Now) -> Vec<AuditLine> {
+        let more = |count: u64| format!("{count} more since the last record of this kind");
+        let of_peers = self.refused.handle_timeout(now.mono).into_iter().map(|(kind, count)| {
+            let (who, reason) = match &kind {
+                Some(Refusal { network, reason }) => (network.to_string(), &**reason),
+                None => ("other addresses".to_owned(), ""),
+            };
+            denial(now, &who, "login_refused", "", "", reason, more(count))
+        });
+        let of_users = self.denied.handle_timeout(now.mono).into_iter().map(|(kind, count)| {
+            let (who, verb) = match &kind {
+                Some(Denial { user, verb }) => (&**user, verb.word()),
+                None => ("other users", ""),
+            };
+            denial(now, who, "denied", verb, "", "not_authorized", more(count))
+        });
+        of_peers.chain(of_users).collect()
+    }
+
+    /// Refusals and denials of which no record of their own was written.
+    #[must_use]
+    pub const fn summed(&self) -> u64 {
+        self.refused.counted() + self.denied.counted()
+    }
+
     /// When to call [`Guard::handle_timeout`].
     #[must_use]
     pub fn timeout(&self) -> Option<Instant> {
-        self.sessions.timeout()
+        [self.sessions.timeout(), self.refused.timeout(), self.denied.timeout()].into_iter().flatten().min()
     }
 
     /// A session that has to end: its place on the bus, its user, and why.
@@ -239,32 +344,24 @@ impl Guard {
         None
     }
 
-    /// Counts a denial; gives what is to be written to the audit log.
-    pub fn denied(&mut self, now: Now, who: &str, verb: Verb, topic: &str) -> Option<AuditLine> {
+    /// Counts what a user may not; gives what is to be written to the audit log.
+    pub fn denied(&mut self, now: Now, user: &str, who: &str, verb: Verb, topic: &str) -> Option<AuditLine> {
         let at = Verb::ALL.iter().position(|known| *known == verb).unwrap_or_default();
-        if let Some(count) = self.denials.counts.get_mut(at) {
+        if let Some(count) = self.denials.get_mut(at) {
             *count += 1;
         }
-        self.note(now, denial(now, who, "denied", verb.word(), topic, "not_authorized", String::new()))
+        let is_first = self.denied.note(now.mono, &Denial { user: user.into(), verb });
+        is_first.then(|| denial(now, who, "denied", verb.word(), topic, "not_authorized", String::new()))
     }
 
-    /// What is to be written of a record of which there may be many.
-    pub fn note(&mut self, now: Now, mut line: AuditLine) -> Option<AuditLine> {
-        let Denials { bucket, unwritten, .. } = &mut self.denials;
-        if !bucket.take(now.mono, 1) {
-            *unwritten += 1;
-            return None;
-        }
-        if *unwritten > 0 {
-            line.detail = format!("{}; {unwritten} records like this were not written", line.detail);
-            *unwritten = 0;
-        }
-        Some(line)
+    /// Whether the refusal of a peer is to be written, or is one of many.
+    pub fn refused(&mut self, now: Instant, peer: IpAddr, reason: &str) -> bool {
+        self.refused.note(now, &Refusal { network: Network::of(peer), reason: reason.into() })
     }
 
     /// Denials by verb.
     pub fn denials(&self) -> impl Iterator<Item = (Verb, u64)> {
-        Verb::ALL.into_iter().zip(self.denials.counts)
+        Verb::ALL.into_iter().zip(self.denials)
     }
 
     /// What sessions came to.

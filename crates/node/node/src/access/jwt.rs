@@ -1,6 +1,8 @@
 //! Tokens: JWT (RFC 7519), signed with HS256, RS256, ES256 or EdDSA.
 
-use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, KeyAlgorithm, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -90,6 +92,11 @@ impl Tokens {
             return Err("it has not the form of a token".to_owned());
         }
         let header = decode_header(token).map_err(|error| error.to_string())?;
+        // RFC 7515 section 4.1.11: what is critical has to be understood. We know no extension, and an empty list or no
+        // list is not legal: so whoever says "crit" is refused.
+        if has_critical(token) {
+            return Err("its header has critical extensions (\"crit\"), and none is known here".to_owned());
+        }
         let named = |key: &&Key| match (&header.kid, &key.id) {
             (Some(wanted), Some(id)) => wanted == id,
             (Some(_) | None, None) | (None, Some(_)) => true,
@@ -144,6 +151,14 @@ impl Tokens {
     }
 }
 
+/// Whether the header has a member "crit", whatever its value.
+fn has_critical(token: &[u8]) -> bool {
+    let header = token.split(|octet| *octet == b'.').next().unwrap_or_default();
+    let plain = URL_SAFE_NO_PAD.decode(header).unwrap_or_default();
+    let header = serde_json::from_slice::<serde_json::Map<String, Value>>(&plain);
+    header.map_or(true, |header| header.contains_key("crit"))
+}
+
 fn read_keys(file: &Path) -> Result<Vec<Key>, String> {
     let octets = std::fs::metadata(file).map_err(|error| error.to_string())?.len();
     if octets > FILE_OCTETS_MAX {
@@ -155,32 +170,51 @@ fn read_keys(file: &Path) -> Result<Vec<Key>, String> {
         Some("pem") => pem(&octets).map(|key| vec![key]),
         Some(_) | None => {
             let secret = octets.trim_ascii();
-            if secret.len() < SECRET_OCTETS_MIN {
-                return Err(format!("a secret of {} octets, expected {SECRET_OCTETS_MIN} at least", secret.len()));
-            }
+            check_secret(secret)?;
             Ok(vec![Key { id: None, algorithm: Algorithm::HS256, key: DecodingKey::from_secret(secret) }])
         }
     }
 }
 
+fn check_secret(secret: &[u8]) -> Result<(), String> {
+    match secret.len() {
+        SECRET_OCTETS_MIN.. => Ok(()),
+        octets => Err(format!("a secret of {octets} octets, expected {SECRET_OCTETS_MIN} at least")),
+    }
+}
+
 fn jwks(octets: &[u8]) -> Result<Vec<Key>, String> {
     let set: JwkSet = serde_json::from_slice(octets).map_err(|error| format!("no JWKS: {error}"))?;
-    let key = |jwk: &Jwk| {
-        let algorithm = match &jwk.algorithm {
-            AlgorithmParameters::RSA(_) => Algorithm::RS256,
-            AlgorithmParameters::EllipticCurve(p) if p.curve == EllipticCurve::P256 => Algorithm::ES256,
-            AlgorithmParameters::OctetKeyPair(p) if p.curve == EllipticCurve::Ed25519 => Algorithm::EdDSA,
-            AlgorithmParameters::OctetKey(_) => Algorithm::HS256,
-            _ => return None,
-        };
-        let key = DecodingKey::from_jwk(jwk).ok()?;
-        Some(Key { id: jwk.common.key_id.clone(), algorithm, key })
-    };
-    let keys: Vec<Key> = set.keys.iter().filter_map(key).collect();
+    let keys: Vec<Key> = set.keys.iter().map(key_of).collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
     if keys.is_empty() {
-        return Err("no key for RS256, ES256, EdDSA or HS256".to_owned());
+        return Err("no key that verifies RS256, ES256, EdDSA or HS256".to_owned());
     }
     Ok(keys)
+}
+
+/// One key of a set; none where it is not for us: of another algorithm, or for something else than signatures (RFC 7517
+/// sections 4.2 to 4.4).
+fn key_of(jwk: &Jwk) -> Result<Option<Key>, String> {
+    let (algorithm, named) = match &jwk.algorithm {
+        AlgorithmParameters::RSA(_) => (Algorithm::RS256, KeyAlgorithm::RS256),
+        AlgorithmParameters::EllipticCurve(p) if p.curve == EllipticCurve::P256 => {
+            (Algorithm::ES256, KeyAlgorithm::ES256)
+        }
+        AlgorithmParameters::OctetKeyPair(p) if p.curve == EllipticCurve::Ed25519 => {
+            (Algorithm::EdDSA, KeyAlgorithm::EdDSA)
+        }
+        AlgorithmParameters::OctetKey(p) => {
+            check_secret(&URL_SAFE_NO_PAD.decode(&p.value).unwrap_or_default())?;
+            (Algorithm::HS256, KeyAlgorithm::HS256)
+        }
+        _ => return Ok(None),
+    };
+    let common = &jwk.common;
+    let verifies = common.public_key_use.as_ref().is_none_or(|of| *of == PublicKeyUse::Signature)
+        && common.key_operations.as_ref().is_none_or(|all| all.contains(&KeyOperations::Verify))
+        && common.key_algorithm.is_none_or(|of| of == named);
+    let key = DecodingKey::from_jwk(jwk).ok().filter(|_| verifies);
+    Ok(key.map(|key| Key { id: common.key_id.clone(), algorithm, key }))
 }
 
 fn pem(octets: &[u8]) -> Result<Key, String> {

@@ -156,6 +156,18 @@ impl Exchange {
         Ok((Self { user, verifier, known, nonce, bare, header: header.to_owned() }, answer))
     }
 
+    /// The user that the client says it is.
+    #[must_use]
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// Whether it is about what is kept of a password here; a user that there is not has nothing.
+    #[must_use]
+    pub fn is_for(&self, kept: Option<&Verifier>) -> bool {
+        kept.map_or(!self.known, |kept| *kept == self.verifier)
+    }
+
     /// Takes the client's second message; gives the user and the last answer.
     ///
     /// # Errors

@@ -1,9 +1,10 @@
 //! Files, passwords, tokens and the door, without a network.
 
 use super::book::Book;
-use super::door::{Door, Shown, Wrong};
+use super::door::{Door, Peer, Shown, Wrong};
 use super::edit::{Edit, edit_user};
 use super::jwt::{JwtConfig, Tokens, looks_like_token};
+use super::{Gate, Serials};
 use super::{hash_password, is_password_hash, verify_password};
 use crate::config::{AccessConfig, from_text};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
@@ -14,10 +15,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
-use tieline_access::Identity;
+use tieline_access::{Identity, Rules};
 use tieline_net::Clock;
 
-const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const PEER: Peer<'static> = Peer { address: IpAddr::V4(Ipv4Addr::LOCALHOST), client: None };
 /// Longer than anything here takes on the slowest machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
@@ -31,9 +32,18 @@ MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEGz0rIy8+mGffoZrdtPl5DqWaxHPR
 4dAfIwQO1zrCbGzhkIyYoxhiEvyVISasGU+QVTpHOeQSCmPwNcBN/h1eSw==
 -----END PUBLIC KEY-----";
 
+/// Passwords of tests may be short.
+fn config_of(file: &Path) -> AccessConfig {
+    AccessConfig { users: Some(file.to_owned()), password_length_min: 1, ..AccessConfig::default() }
+}
+
+fn edit(file: &Path, name: &str, edit: &Edit<'_>) -> Result<(), String> {
+    edit_user(&config_of(file), name, edit)
+}
+
 fn add(file: &Path, name: &str, roles: &[&str], password: Option<&str>) {
     let roles: Vec<String> = roles.iter().map(ToString::to_string).collect();
-    edit_user(file, name, &Edit::Add { roles: &roles, password }).unwrap();
+    edit(file, name, &Edit::Add { roles: &roles, password }).unwrap();
 }
 
 #[test]
@@ -57,8 +67,8 @@ fn the_file_of_users_is_edited_and_read() {
     std::fs::write(&file, std::fs::read_to_string(&file).unwrap() + "\n# a word of one's own\n").unwrap();
     add(&file, "bob", &[], None);
     let roles = ["VIEWER".to_owned()];
-    edit_user(&file, "bob", &Edit::Roles(&roles)).unwrap();
-    edit_user(&file, "bob", &Edit::Disabled(true)).unwrap();
+    edit(&file, "bob", &Edit::Roles(&roles)).unwrap();
+    edit(&file, "bob", &Edit::Disabled(true)).unwrap();
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains("# a word of one's own") && !text.contains("secret"), "{text}");
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
@@ -69,16 +79,80 @@ fn the_file_of_users_is_edited_and_read() {
     assert!(verify_password(b"secret", book.secrets["anna"].password.as_ref().unwrap()));
     assert!(book.secrets["anna"].scram.is_some());
     let first = book.policy.user("anna").unwrap().credential;
-    edit_user(&file, "anna", &Edit::Password("other")).unwrap();
-    edit_user(&file, "bob", &Edit::Remove).unwrap();
+    edit(&file, "anna", &Edit::Password("other")).unwrap();
+    edit(&file, "bob", &Edit::Remove).unwrap();
     let book = Book::load(&config).unwrap();
     assert_ne!(book.policy.user("anna").unwrap().credential, first);
     assert!(book.policy.user("bob").is_none());
-    let refused = |name: &str, edit: &Edit<'_>| edit_user(&file, name, edit).unwrap_err();
+    let refused = |name: &str, change: &Edit<'_>| edit(&file, name, change).unwrap_err();
     assert_eq!(refused("bob", &Edit::Remove), "there is no user \"bob\"");
     assert_eq!(refused("anna", &Edit::Add { roles: &[], password: None }), "the user \"anna\" is there already");
     assert!(refused("a/b", &Edit::Remove).starts_with("\"a/b\" is no name"));
-    assert_eq!(refused("anna", &Edit::Password("")), "the password has 0 octets, expected 1 to 1024");
+    assert_eq!(
+        refused("anna", &Edit::Password("")),
+        "the password has 0 characters, expected 1 at least and 1024 bytes at most"
+    );
+}
+
+#[test]
+fn what_a_node_would_not_take_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("users.toml");
+    let roles_file = folder.path().join("roles.toml");
+    let config = AccessConfig { roles: Some(roles_file.clone()), ..config_of(&file) };
+    std::fs::write(&roles_file, "[role.works]\nrules = ['allow read #']\n").unwrap();
+    let (works, boss) = (["works".to_owned()], ["boss".to_owned()]);
+    edit_user(&config, "anna", &Edit::Add { roles: &works, password: Some("secret") }).unwrap();
+    let before = std::fs::read_to_string(&file).unwrap();
+    let refused = |name: &str, edit: &Edit<'_>, why: &str| {
+        let found = edit_user(&config, name, edit).unwrap_err();
+        assert!(found.starts_with("nothing is changed") && found.contains(why), "{found}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
+    };
+    let unknown = "has the role \"boss\", which there is not";
+    refused("bob", &Edit::Add { roles: &boss, password: None }, unknown);
+    refused("anna", &Edit::Roles(&boss), unknown);
+    // Whatever else is wrong in the files would keep the change from a node too: it is no change that is done.
+    std::fs::write(&roles_file, "[role.works]\nrules = ['allow fly #']\n").unwrap();
+    refused("anna", &Edit::Disabled(true), "roles.toml:2:10: role.works.rules");
+    std::fs::write(&roles_file, "").unwrap();
+    refused("anna", &Edit::Disabled(true), "has the role \"works\", which there is not");
+    // What makes them right again is done.
+    edit_user(&config, "anna", &Edit::Roles(&["VIEWER".to_owned()])).unwrap();
+    edit_user(&config, "anna", &Edit::Disabled(true)).unwrap();
+    assert!(Book::load(&config).unwrap().policy.user("anna").unwrap().disabled);
+}
+
+#[test]
+fn a_password_has_a_length() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = AccessConfig { users: Some(folder.path().join("users.toml")), ..AccessConfig::default() };
+    let add = |name: &str, password: &str| {
+        edit_user(&config, name, &Edit::Add { roles: &["VIEWER".to_owned()], password: Some(password) })
+    };
+    let short = "the password has 11 characters, expected 12 at least and 1024 bytes at most";
+    assert_eq!(add("anna", "elevenchars"), Err(short.to_owned()));
+    assert!(add("anna", &"é".repeat(600)).unwrap_err().contains("1024 bytes at most"));
+    for guessed in ["aaaaaaaaaaaaaaaa", "annaannaanna", "AnnaAnnaAnna"] {
+        assert!(add("anna", guessed).unwrap_err().contains("hard to guess"), "{guessed}");
+    }
+    assert_eq!(add("anna", "twelve chars"), Ok(()));
+    assert_eq!(edit_user(&config, "anna", &Edit::Password("elevenchars")), Err(short.to_owned()));
+    assert_eq!(edit_user(&config, "anna", &Edit::Password("zwölf Zeichen")), Ok(()));
+}
+
+#[test]
+fn changes_at_one_time_are_all_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("users.toml");
+    add(&file, "first", &["VIEWER"], None);
+    std::thread::scope(|scope| {
+        for n in 0..16 {
+            let file = &file;
+            scope.spawn(move || add(file, &format!("user{n}"), &["VIEWER"], None));
+        }
+    });
+    assert_eq!(Book::load(&config_of(&file)).unwrap().policy.users().count(), 17);
 }
 
 #[test]
@@ -99,10 +173,8 @@ fn what_is_wrong_in_the_files_is_told_with_its_place() {
     check("[access]\nusers = 'users.toml'\nroles = 'roles.toml'\n", &[]);
     check(
         "[access]\nusers = 'users.toml'\n",
-        &[
-            "users.toml:1:1: (file): found the user \"anna\" has the role \"boss\", which there is not, expected roles of the \
-           file of roles, or of IEC 62351-8",
-        ],
+        &["users.toml: found the user \"anna\" has the role \"boss\", which there is not, expected roles of the \
+           file of roles, or of IEC 62351-8"],
     );
     write("roles.toml", "[role.boss]\nrules = [\n  'allow read #',\n  'allow write #',\n]\nrule = 1\n");
     write("users.toml", "[user.anna]\npassword = 'plain'\nroles = ['VIEWER', 5]\n");
@@ -128,9 +200,7 @@ fn what_is_wrong_in_the_files_is_told_with_its_place() {
     write("short.key", "short");
     check(
         "[access.jwt]\nkeys = ['short.key']\n",
-        &[
-            "short.key:1:1: (file): found a secret of 5 octets, expected 32 at least, expected a key, a JWKS or a secret",
-        ],
+        &["short.key: found a secret of 5 octets, expected 32 at least, expected a key, a JWKS or a secret"],
     );
 }
 
@@ -208,6 +278,60 @@ fn the_key_says_the_algorithm_never_the_token() {
     assert!(looks_like_token(text) && tokens.verify(text).is_err());
 }
 
+/// A token whose header is exactly this, signed well.
+fn signed(header: &str, claims: &Value) -> Vec<u8> {
+    use aws_lc_rs::hmac;
+    use base64::Engine;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+    let text = format!("{}.{}", BASE64.encode(header), BASE64.encode(claims.to_string()));
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes()), text.as_bytes());
+    format!("{text}.{}", BASE64.encode(tag)).into_bytes()
+}
+
+#[test]
+fn a_token_with_critical_extensions_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = Tokens::load(&jwt_config(folder.path(), &[("hs.key", SECRET)])).unwrap();
+    let check = |more: &str, good: bool| {
+        let token = signed(&format!("{{\"alg\":\"HS256\"{more}}}"), &claims(&[]));
+        assert_eq!(tokens.verify(&token).is_ok(), good, "{more}: {:?}", tokens.verify(&token));
+    };
+    check("", true);
+    check(r#","b64":true"#, true);
+    check(r#","crit":["exp"],"exp":1"#, false);
+    check(r#","crit":["b64"],"b64":false"#, false);
+    check(r#","crit":["http://example.com/UNDEFINED"],"http://example.com/UNDEFINED":true"#, false);
+    // Illegal lists are no reason to go on.
+    check(r#","crit":[]"#, false);
+    check(r#","crit":null"#, false);
+    check(r#","crit":"b64""#, false);
+    check(r#","cr\u0069t":["x"]"#, false);
+}
+
+#[test]
+fn keys_of_a_set_are_taken_for_what_they_are_for_and_no_more() {
+    use base64::Engine;
+    let folder = tempfile::tempdir().unwrap();
+    let secret = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(SECRET);
+    let check = |more: &str, expect: Result<(), &str>| {
+        let set = format!("{{\"keys\":[{{\"kty\":\"oct\",\"k\":\"{secret}\"{more}}}]}}");
+        let loaded = Tokens::load(&jwt_config(folder.path(), &[("set.json", &set)])).map_err(|(_, why)| why);
+        let found = loaded.and_then(|tokens| tokens.verify(&token(Algorithm::HS256, &claims(&[]))).map(drop));
+        assert_eq!(found, expect.map_err(str::to_owned), "{more}");
+    };
+    let none = "no key that verifies RS256, ES256, EdDSA or HS256";
+    check("", Ok(()));
+    check(r#","use":"sig","alg":"HS256""#, Ok(()));
+    check(r#","key_ops":["sign","verify"]"#, Ok(()));
+    check(r#","use":"enc""#, Err(none));
+    check(r#","alg":"HS512""#, Err(none));
+    check(r#","key_ops":["encrypt"]"#, Err(none));
+    check(r#","kid":"other""#, Ok(()));
+    let short = r#"{"keys":[{"kty":"oct","k":"c2hvcnQ"}]}"#;
+    let found = Tokens::load(&jwt_config(folder.path(), &[("short.json", short)])).unwrap_err().1;
+    assert_eq!(found, "a secret of 5 octets, expected 32 at least");
+}
+
 proptest! {
     #[test]
     fn any_octets_are_survived_as_tokens(octets in prop::collection::vec(any::<u8>(), 0..200), text in "eyJ[A-Za-z0-9_-]{0,40}\\.[A-Za-z0-9_-]{0,40}\\.[A-Za-z0-9_-]{0,40}") {
@@ -219,8 +343,12 @@ proptest! {
 }
 
 fn ask(door: &Door, shown: Shown) -> Result<Identity, Wrong> {
+    asked(door, PEER, shown)
+}
+
+fn asked(door: &Door, peer: Peer<'_>, shown: Shown) -> Result<Identity, Wrong> {
     let (told, hears) = sync_channel(1);
-    door.ask(PEER, shown, move |verdict| told.send(verdict).unwrap());
+    door.ask(peer, shown, move |verdict| told.send(verdict).unwrap());
     hears.recv_timeout(PATIENCE).unwrap()
 }
 
@@ -251,7 +379,7 @@ fn the_door_lets_users_in_and_takes_changed_files() {
     assert_eq!((&*found.user, found.roles), ("anna", Some(vec!["VIEWER".into()])));
     assert!(found.expires.is_some() && ask(&door, by_token(None)).is_ok());
     assert!(matches!(ask(&door, by_token(Some("bob"))), Err(Wrong::Refused(_))));
-    edit_user(&users, "anna", &Edit::Password("other")).unwrap();
+    edit(&users, "anna", &Edit::Password("other")).unwrap();
     let policy: Arc<tieline_access::Policy> = changes.recv_timeout(PATIENCE).unwrap();
     assert_ne!(policy.user("anna").unwrap().credential, found.credential);
     assert_eq!(ask(&door, password("anna", "secret")), wrong("anna"));
@@ -268,4 +396,95 @@ fn an_address_that_keeps_failing_is_not_looked_at() {
     assert!((0..10).all(wrong));
     assert_eq!(door.begin_scram(PEER, b"n,,n=u,r=12345678").unwrap_err(), Wrong::TooOften);
     assert_eq!(door.counts().too_often, 1);
+}
+
+#[test]
+fn no_two_updates_share_a_decision() {
+    let rules = Rules::new(vec!["allow read open/#".parse().unwrap()]);
+    let (gate, mut serials) = (Gate::new(Arc::new(rules), "", ""), Serials::default());
+    let first = serials.fresh();
+    assert!(gate.lets(first, "open/a"));
+    // It is asked once for each update, and never takes another's answer.
+    assert!(gate.lets(first, "closed/a"));
+    assert!(!gate.lets(serials.fresh(), "closed/a"));
+}
+
+/// A door for users of a file, and what it tells when other users hold.
+fn door_of(users: &Path) -> (Door, std::sync::mpsc::Receiver<Arc<tieline_access::Policy>>) {
+    let config = AccessConfig { users: Some(users.to_owned()), ..AccessConfig::default() };
+    let (told, changes) = sync_channel(8);
+    let on_change = Box::new(move |policy| drop(told.send(policy)));
+    (Door::start(&config, Book::load(&config).unwrap(), Clock::start(), on_change).unwrap(), changes)
+}
+
+#[test]
+fn guesses_are_refused_before_they_are_compared_even_where_the_password_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let users = folder.path().join("users.toml");
+    add(&users, "anna", &["VIEWER"], Some("correct horse battery"));
+    let (door, _changes) = door_of(&users);
+    let from = |n: u8, client| Peer { address: IpAddr::from([10, 0, 0, n]), client: Some(client) };
+    assert!(asked(&door, from(1, "desk"), password("anna", "correct horse battery")).is_ok());
+    // Elsewhere, with the password known: the right one comes after 1,000 wrong ones, all at once.
+    let guesses = (0..1000).map(|n| format!("guess{n}")).chain(["correct horse battery".to_owned()]);
+    let (told, hears) = sync_channel(2000);
+    for guess in guesses {
+        let told = told.clone();
+        door.ask(from(2, "eve"), password("anna", &guess), move |verdict| told.send(verdict).unwrap());
+    }
+    drop(told);
+    let found: Vec<_> = hears.iter().collect();
+    let count = |wanted: &dyn Fn(&Result<Identity, Wrong>) -> bool| found.iter().filter(|found| wanted(found)).count();
+    assert_eq!(count(&|found| matches!(found, Err(Wrong::Refused(_)))), 10);
+    assert_eq!(count(&|found| *found == Err(Wrong::TooOften)), 991);
+    // At the address of anna's desk, by one that is not her desk: she goes on.
+    for n in 0..1000 {
+        door.ask(from(1, "eve"), password("anna", &format!("guess{n}")), |_| ());
+        door.ask(from(1, "eve"), password("nobody", &format!("guess{n}")), |_| ());
+    }
+    assert!(asked(&door, from(1, "desk"), password("anna", "correct horse battery")).is_ok());
+}
+
+#[test]
+fn a_flood_of_wrong_passwords_does_not_keep_others_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let users = folder.path().join("users.toml");
+    for name in ["anna", "bob", "carl"] {
+        add(&users, name, &["VIEWER"], Some("correct horse battery"));
+    }
+    let (door, changes) = door_of(&users);
+    let from = |a: u8, b: u8| Peer { address: IpAddr::from([10, 0, a, b]), client: None };
+    assert!(asked(&door, from(0, 1), password("anna", "correct horse battery")).is_ok());
+    assert!(asked(&door, from(0, 2), password("bob", "correct horse battery")).is_ok());
+    // As many addresses as can wait, each with a guess, and then some.
+    let (told, wrong) = sync_channel(10_000);
+    for (a, b) in (1..=5).flat_map(|a| (0..=255).map(move |b| (a, b))) {
+        let told = told.clone();
+        door.ask(from(a, b), password("anna", "wrong"), move |verdict| told.send(verdict).unwrap());
+    }
+    // Another user's password changes: those of these two are known all the same.
+    edit(&users, "carl", &Edit::Password("another horse battery")).unwrap();
+    changes.recv_timeout(PATIENCE).unwrap();
+    assert!(asked(&door, from(0, 1), password("anna", "correct horse battery")).is_ok());
+    // Bob's password is not known any longer; that he is in good standing is.
+    edit(&users, "bob", &Edit::Password("another horse battery")).unwrap();
+    changes.recv_timeout(PATIENCE).unwrap();
+    assert!(asked(&door, from(0, 2), password("bob", "another horse battery")).is_ok());
+    assert!(wrong.try_iter().any(|verdict| verdict == Err(Wrong::Busy)));
+}
+
+#[test]
+fn what_is_known_of_a_password_ends_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let users = folder.path().join("users.toml");
+    add(&users, "anna", &["VIEWER"], Some("correct horse battery"));
+    let (door, changes) = door_of(&users);
+    assert!(ask(&door, password("anna", "correct horse battery")).is_ok());
+    edit(&users, "anna", &Edit::Password("another horse battery")).unwrap();
+    changes.recv_timeout(PATIENCE).unwrap();
+    assert!(ask(&door, password("anna", "correct horse battery")).is_err());
+    assert!(ask(&door, password("anna", "another horse battery")).is_ok());
+    edit(&users, "anna", &Edit::Remove).unwrap();
+    changes.recv_timeout(PATIENCE).unwrap();
+    assert!(ask(&door, password("anna", "another horse battery")).is_err());
 }

@@ -1,15 +1,16 @@
 //! One MQTT connection's way in, and what its client may do then.
 
-use super::door::{Door, Shown, Wrong};
-use super::gate::{Entrance, denial};
+use super::door::{Door, Peer, Shown, Wrong};
+use super::gate::{Entrance, Gate, denial};
 use super::jwt::looks_like_token;
 use super::scram::{Exchange, METHOD};
 use crate::bus::{Bus, SharedBus, Wire, wake};
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
-use tieline_access::{Identity, Reach, Refused, SessionKey, Verb};
+use tieline_access::{Identity, Reach, Refused, Rules, SessionKey, Verb};
 use tieline_core::{Filter, Now};
 use tieline_mqtt::{AuthRequest, Binary, ConnectRequest, ReasonCode};
 use tieline_net::Session;
@@ -97,6 +98,13 @@ impl Turnstile {
         Self { stranger: Some(stranger), guarded }
     }
 
+    /// A proxy says who comes.
+    pub fn comes_from(&mut self, peer: SocketAddr) {
+        if let Some(guarded) = &mut self.guarded {
+            guarded.peer = peer;
+        }
+    }
+
     /// Takes a CONNECT. None when the client was turned away, or what it shows is being checked: the request comes to
     /// the owner a second time then.
     pub fn admit(
@@ -108,6 +116,11 @@ impl Turnstile {
     ) -> Option<ConnectRequest> {
         match &mut self.guarded {
             Some(guarded) => guarded.admit(session, now, bus, request),
+            None if bus.borrow().belongs_to_a_user(&request.client_id) => {
+                let words = "the client identifier is a user's";
+                session.with(|wire, _| wire.mqtt.refuse(ReasonCode::ClientIdentifierNotValid, words));
+                None
+            }
             None => Some(request),
         }
     }
@@ -172,11 +185,14 @@ impl Turnstile {
         }
     }
 
-    /// Whether the client may read a topic, of which many are asked: a denial is not written down.
+    /// What the client may read from now on, however its rights change; none where it may read all. For a request that is
+    /// answered later, when the client may be gone.
     #[must_use]
-    pub fn reads_topic(&self, bus: &Bus, topic: &str) -> bool {
-        let Some(guarded) = &self.guarded else { return true };
-        guarded.pass.is_some_and(|pass| bus.guard().is_some_and(|guard| guard.decide(pass, Verb::Read, topic)))
+    pub fn gate(&self, bus: &SharedBus, client: &str) -> Option<Rc<Gate>> {
+        let guarded = self.guarded.as_ref()?;
+        let mut bus = bus.borrow_mut();
+        let gate = guarded.pass.and_then(|pass| bus.guard_mut()?.gate(pass, client));
+        Some(gate.unwrap_or_else(|| Rc::new(Gate::new(Arc::new(Rules::new(Vec::new())), "", client))))
     }
 
     /// Whether the client may do something; a denial is counted and written down.
@@ -243,7 +259,7 @@ impl Guarded {
                     return None;
                 };
                 let (answer, checked) = tokio::sync::oneshot::channel();
-                self.door.ask(self.peer.ip(), shown, move |verdict| drop(answer.send(verdict)));
+                self.door.ask(self.shows(Some(&request.client_id)), shown, move |verdict| drop(answer.send(verdict)));
                 let (session, verdict) = (session.clone(), Rc::clone(&self.verdict));
                 tokio::task::spawn_local(async move {
                     // A thread that is gone checks nothing: the node is ending.
@@ -253,6 +269,11 @@ impl Guarded {
                 None
             }
         }
+    }
+
+    /// Who shows something here.
+    fn shows<'a>(&self, client: Option<&'a str>) -> Peer<'a> {
+        Peer { address: self.peer.ip(), client }
     }
 
     /// Who a client is that shows a certificate and no password; none where that says nothing.
@@ -268,7 +289,9 @@ impl Guarded {
     fn begin(&mut self, session: &Session<Wire>, now: Now, bus: &SharedBus, request: ConnectRequest) {
         let data = request.properties.authentication_data();
         let missing = || Wrong::Refused("SCRAM without its first message".to_owned());
-        let begun = data.ok_or_else(missing).and_then(|data| self.door.begin_scram(self.peer.ip(), &data.bytes()));
+        let begun = data
+            .ok_or_else(missing)
+            .and_then(|data| self.door.begin_scram(self.shows(Some(&request.client_id)), &data.bytes()));
         match begun {
             Ok((exchange, answer)) => {
                 self.exchange = Some((exchange, Some(Box::new(request))));
@@ -290,7 +313,8 @@ impl Guarded {
             self.begin_again(session, now, bus, &data);
             return None;
         };
-        let finished = self.door.finish_scram(self.peer.ip(), exchange, &data);
+        let client = request.as_ref().map(|request| &*request.client_id);
+        let finished = self.door.finish_scram(self.shows(client), exchange, &data);
         match (finished, request) {
             (Ok((identity, answer)), Some(request)) => {
                 self.answer = Binary::new(answer.into_bytes()).ok();
@@ -314,7 +338,7 @@ impl Guarded {
 
     /// A client that is in proves itself again (AUTH 0x19).
     fn begin_again(&mut self, session: &Session<Wire>, now: Now, bus: &SharedBus, data: &[u8]) {
-        match self.door.begin_scram(self.peer.ip(), data) {
+        match self.door.begin_scram(self.shows(None), data) {
             Ok((exchange, answer)) => {
                 self.exchange = Some((exchange, None));
                 session.with(|wire, now| wire.mqtt.challenge(now, Binary::new(answer.into_bytes()).ok()));
@@ -333,7 +357,8 @@ impl Guarded {
         let who = self.who(bus, "");
         let words = "the client has not proved itself again".to_owned();
         session.with(|wire, _| wire.mqtt.disconnect(ReasonCode::NotAuthorized, &words));
-        bus.borrow_mut().note_access(denial(now, &who, "session_ended", "", "", "", words));
+        let line = denial(now, &who, "session_ended", "", "", "reauthentication", words);
+        bus.borrow_mut().note_refused(self.peer.ip(), line);
     }
 
     fn let_in(
@@ -361,7 +386,8 @@ impl Guarded {
             Err(why) => (ReasonCode::NotAuthorized, why.to_string()),
         };
         let who = format!("mqtt {} {user}", self.peer);
-        bus.borrow_mut().note_access(denial(now, &who, "login_refused", "", "", "refused", words.clone()));
+        let line = denial(now, &who, "login_refused", "", "", "refused", words.clone());
+        bus.borrow_mut().note_refused(self.peer.ip(), line);
         session.with(|wire, _| wire.mqtt.refuse(reason, &words));
         None
     }
@@ -385,8 +411,8 @@ impl Guarded {
             Wrong::TooOften | Wrong::Busy => String::new(),
         };
         let who = format!("mqtt {} {}", self.peer, &*request.client_id);
-        tracing::info!(who, reason = why.word(), detail, "client turned away");
-        bus.borrow_mut().note_access(denial(now, &who, "login_refused", "", "", why.word(), detail));
+        let line = denial(now, &who, "login_refused", "", "", why.word(), detail);
+        bus.borrow_mut().note_refused(self.peer.ip(), line);
         session.with(|wire, _| wire.mqtt.refuse(reason, words));
     }
 
@@ -396,13 +422,18 @@ impl Guarded {
         format!("mqtt {} {user} {client}", self.peer)
     }
 
+    fn deny(&self, bus: &SharedBus, now: Now, client: &str, verb: Verb, topic: &str) {
+        let who = self.who(bus, client);
+        let user = self.pass.and_then(|pass| Some(bus.borrow().guard()?.user(pass)?.to_owned())).unwrap_or_default();
+        bus.borrow_mut().deny(now, &user, &who, verb, topic);
+    }
+
     fn may(&self, bus: &SharedBus, now: Now, client: &str, verb: Verb, topic: &str) -> bool {
         let Some(pass) = self.pass else { return false };
         if bus.borrow().guard().is_some_and(|guard| guard.decide(pass, verb, topic)) {
             return true;
         }
-        let who = self.who(bus, client);
-        bus.borrow_mut().deny(now, &who, verb, topic);
+        self.deny(bus, now, client, verb, topic);
         wake(&bus.borrow());
         false
     }
@@ -416,8 +447,7 @@ impl Guarded {
         };
         match (reach, room) {
             (Reach::Nothing, _) => {
-                let who = self.who(bus, client);
-                bus.borrow_mut().deny(now, &who, Verb::Read, filter);
+                self.deny(bus, now, client, Verb::Read, filter);
                 Some(ReasonCode::NotAuthorized)
             }
             (Reach::All | Reach::Some, false) => Some(ReasonCode::QuotaExceeded),

@@ -1,17 +1,20 @@
 //! What becomes of a message that a client publishes.
 
 use super::{ClientOwner, Seat};
-use crate::bus::{Wire, is_marked};
-use crate::command::{REQUEST_PREFIX, malformed_json};
+use crate::access::Gate;
+use crate::bus::{Bus, Step, Wire, is_marked};
+use crate::command::{REQUEST_PREFIX, busy_json, malformed_json};
 use crate::conditions;
-use crate::fetch::{self, Asked};
+use crate::fetch::{self, Asked, Paging};
 use crate::history::Receipt;
 use crate::reply::{Reply, command};
 use crate::why;
+use std::rc::Rc;
 use tieline_access::{Reach, Verb};
-use tieline_core::{Body, Now, Update};
+use tieline_core::{Body, Now, Topic, Update};
 use tieline_mqtt::{Message, PublishRequest, Qos, ReasonCode, Version};
 use tieline_net::Session;
+use tieline_topics::Range;
 
 /// What became of a message.
 enum Taken {
@@ -84,7 +87,11 @@ impl ClientOwner {
         }
         if self.is_reserved(&message.topic) {
             self.bus.borrow_mut().count_publish_refused();
-            return Taken::Refused(ReasonCode::NotAuthorized, why::RESERVED.to_owned());
+            let words = match self.broker.reserved.contains(&message.topic) {
+                true => why::reserved(&message.topic),
+                false => why::DERIVED.to_owned(),
+            };
+            return Taken::Refused(ReasonCode::NotAuthorized, words);
         }
         if !self.turnstile.may(&self.bus, now, &seat.name, Verb::Publish, &message.topic) {
             return Taken::Ends(ReasonCode::NotAuthorized, why::PUBLISH.to_owned());
@@ -107,7 +114,7 @@ impl ClientOwner {
         Taken::Done
     }
 
-    /// Answers a request for topics with a page of those that the client may read.
+    /// Takes a request for topics: the answer is a page of those that the client may read now.
     fn take_fetch(&self, seat: &Seat, now: Now, message: &Message) -> Taken {
         let Some(to) = message.properties.response_topic() else {
             let words = "a request without a response topic".to_owned();
@@ -117,27 +124,42 @@ impl ClientOwner {
             return Taken::Ends(ReasonCode::NotAuthorized, why::RESPONSE.to_owned());
         }
         let reply = Reply::of(message, |topic| self.is_reserved(topic));
-        let text = match fetch::read_json(&message.payload) {
-            Err(detail) => malformed_json(&detail),
-            Ok(Asked::Topics(asked)) => {
-                if self.turnstile.reads(&self.bus.borrow(), &asked.filter) == Reach::Nothing {
-                    // For the denial that is counted and written down.
-                    let _ = self.turnstile.may(&self.bus, now, &seat.name, Verb::Read, &asked.filter);
-                    return Taken::Ends(ReasonCode::NotAuthorized, String::new());
-                }
-                let bus = self.bus.borrow();
-                fetch::page(bus.tree(), &asked, |topic| self.turnstile.reads_topic(&bus, topic))
-            }
-            Ok(Asked::Events(topic, range)) => {
-                if !self.turnstile.may(&self.bus, now, &seat.name, Verb::Read, &topic) {
-                    return Taken::Ends(ReasonCode::NotAuthorized, String::new());
-                }
-                let events = fetch::events(fetch::Door::Mqtt, &self.bus.borrow(), &topic, &range);
-                events.unwrap_or_else(|| malformed_json(&format!("the topic {topic:?} keeps no events")))
+        let asked = match fetch::read_json(&message.payload, now.utc) {
+            Ok(asked) => asked,
+            Err(detail) => {
+                reply.send(&mut self.bus.borrow_mut(), now, malformed_json(&detail));
+                return Taken::Done;
             }
         };
-        reply.send(&mut self.bus.borrow_mut(), now, text);
-        Taken::Done
+        if !self.may_fetch(seat, now, &asked) {
+            return Taken::Ends(ReasonCode::NotAuthorized, String::new());
+        }
+        let gate = self.turnstile.gate(&self.bus, &seat.name);
+        let mut work = Answering { reply: Some(reply), gate, asked: Fetching::of(asked) };
+        let user = self.turnstile.user(&self.bus).unwrap_or_else(|| seat.name.clone());
+        let taken = self.bus.borrow_mut().ask(&user.into(), Box::new(move |bus, now| work.step(bus, now)));
+        match taken {
+            Ok(()) => Taken::Done,
+            Err(full) => {
+                let (reply, words) = (Reply::of(message, |topic| self.is_reserved(topic)), full.to_string());
+                let mut bus = self.bus.borrow_mut();
+                bus.count_publish_refused();
+                reply.send(&mut bus, now, busy_json(&words));
+                Taken::Refused(ReasonCode::QuotaExceeded, words)
+            }
+        }
+    }
+
+    fn may_fetch(&self, seat: &Seat, now: Now, asked: &Asked) -> bool {
+        let wanted: &str = match asked {
+            Asked::Topics(fetch, _) if self.turnstile.reads(&self.bus.borrow(), &fetch.filter) != Reach::Nothing => {
+                return true;
+            }
+            // For the denial that is counted and written down.
+            Asked::Topics(fetch, _) => &fetch.filter,
+            Asked::Events(topic, _) => topic,
+        };
+        self.turnstile.may(&self.bus, now, &seat.name, Verb::Read, wanted)
     }
 
     fn take_value(&self, seat: &Seat, now: Now, request: PublishRequest) -> Taken {
@@ -167,10 +189,16 @@ impl ClientOwner {
             tracing::debug!(client = seat.name, %why, "publish refused");
             return Taken::Ends(ReasonCode::PayloadFormatInvalid, why.to_string());
         }
-        if qos != Qos::AtMostOnce && !bus.can_keep(&message) {
-            return Taken::Ends(ReasonCode::QuotaExceeded, why::TOO_LONG_TO_KEEP.to_owned());
+        if let Some(why) = bus.cannot_store(&message, qos, retain, Some(seat.key)) {
+            tracing::debug!(client = seat.name, why, "publish refused");
+            return Taken::Ends(ReasonCode::QuotaExceeded, why.to_owned());
         }
         let update = update_of(&message);
+        if qos != Qos::AtMostOnce
+            && let Err(words) = bus.check_length(&message, &update)
+        {
+            return Taken::Ends(ReasonCode::QuotaExceeded, words);
+        }
         bus.begin_act();
         if let Err(error) = bus.take_message(now, message, qos, retain, seat.key) {
             tracing::debug!(client = seat.name, %error, "publish refused");
@@ -198,6 +226,51 @@ impl ClientOwner {
         }
         let checked = self.bus.borrow_mut().check_conditions(&message.topic, &conditions);
         checked.map_err(|unmet| because(unmet.to_string()))
+    }
+}
+
+/// A request for topics or events that is being answered.
+struct Answering {
+    reply: Option<Reply>,
+    /// What may be read; none where all may.
+    gate: Option<Rc<Gate>>,
+    asked: Fetching,
+}
+
+enum Fetching {
+    Topics(Box<Paging>),
+    Events(Topic, Range),
+}
+
+impl Fetching {
+    fn of(asked: Asked) -> Self {
+        match asked {
+            Asked::Topics(fetch, select) => Self::Topics(Box::new(Paging::new(fetch::Door::Mqtt, fetch, select))),
+            Asked::Events(topic, range) => Self::Events(topic, range),
+        }
+    }
+}
+
+impl Answering {
+    fn step(&mut self, bus: &mut Bus, now: Now) -> Step {
+        let text = match &mut self.asked {
+            Fetching::Topics(paging) => {
+                let may = |topic: &Topic| self.gate.as_ref().is_none_or(|gate| gate.allows(topic));
+                match paging.step(bus.tree(), may) {
+                    Ok(_) if paging.is_done() => paging.take(),
+                    Ok(_) => return Step::Again,
+                    Err(detail) => malformed_json(&detail),
+                }
+            }
+            Fetching::Events(topic, range) => {
+                let events = fetch::events(fetch::Door::Mqtt, bus, topic, range);
+                events.unwrap_or_else(|| malformed_json(&format!("the topic {topic:?} keeps no events")))
+            }
+        };
+        if let Some(reply) = self.reply.take() {
+            reply.send(bus, now, text);
+        }
+        Step::Done
     }
 }
 

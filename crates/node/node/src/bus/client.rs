@@ -1,6 +1,6 @@
 //! One MQTT client that is connected.
 
-use super::counters::BusCounters;
+use super::counters::{BusCounters, DropCause};
 use super::deltas::Follower;
 use super::fanout::{lower, payload_of};
 use super::flow::{Flow, Source, Whom};
@@ -13,7 +13,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tieline_core::{Filter, Now, Topic};
 use tieline_ledger::Kept;
-use tieline_mqtt::{Delivery, Message, PacketId, Property, Qos, ReasonCode, SubscriptionId, Text, Version};
+use tieline_mqtt::{
+    Delivery, Message, PacketId, Property, Qos, ReasonCode, ServerSession, SubscriptionId, Text, Version,
+};
 use tieline_net::Session;
 use tieline_topics::{Event, Last, Series, Snapshot, TopicId, View};
 
@@ -72,6 +74,9 @@ pub(super) struct Catchup {
     last: Option<Last>,
     /// The topic whose events are being sent, and the number of the last one that was.
     within: Option<(TopicId, u64)>,
+    /// The stamp of the last value that is sent: later ones come to the subscription as updates. None where updates may
+    /// have been lost since.
+    upto: Option<u64>,
 }
 
 /// How topics that come as deltas begin anew.
@@ -104,6 +109,12 @@ impl Client {
         }
     }
 
+    /// Whether its session outlives the connection.
+    #[must_use]
+    pub const fn lasts(&self) -> bool {
+        self.expiry_s > 0
+    }
+
     /// The last values that a new subscription selects are due.
     pub fn catch_up(
         &mut self,
@@ -111,8 +122,21 @@ impl Client {
         qos: Qos,
         id: Option<SubscriptionId>,
         (deltas, last): (Option<Anew>, Option<Last>),
+        upto: u64,
     ) {
-        self.snapshots.push_back(Catchup { deltas, ..Catchup::new(walk, qos, id, last) });
+        self.snapshots.push_back(Catchup { deltas, upto: Some(upto), ..Catchup::new(walk, qos, id, last) });
+    }
+
+    /// Goes on with last values that another connection of the session was not sent.
+    pub(super) fn resume_snapshots(&mut self, snapshots: Behind) {
+        self.snapshots = snapshots;
+        // Updates at QoS 0 did not reach who was away.
+        self.snapshots.iter_mut().for_each(|catchup| catchup.upto = None);
+    }
+
+    /// Whose turn it is when it is sent last values: the user's, or its own where nobody shows who it is.
+    pub(super) fn share(&self) -> Arc<str> {
+        self.badge.as_ref().map_or(&*self.id, |badge| &badge.user).into()
     }
 
     /// Whether last values wait to be sent.
@@ -121,13 +145,25 @@ impl Client {
         !self.snapshots.is_empty()
     }
 
-    /// Queues last values as far as the client keeps up. Returns the filters of subscriptions that have got all of theirs.
-    pub fn send_snapshots(&mut self, key: usize, source: &mut Source<'_>, series: &Series) -> Vec<Filter> {
+    /// Queues last values as far as the client keeps up, until its time is over. Returns the filters of subscriptions that
+    /// have got all of theirs.
+    pub(super) fn send_snapshots(
+        &mut self,
+        key: usize,
+        source: &mut Source<'_>,
+        series: &Series,
+        is_over: impl Fn() -> bool,
+    ) -> Vec<Filter> {
         let mut done = Vec::new();
+        let mut is_first = true;
         while let Some(catchup) = self.snapshots.front_mut() {
+            if !std::mem::take(&mut is_first) && is_over() {
+                return done;
+            }
             let (octets, (pending, in_flight)) = self.session.look(|wire| (wire.waiting_octets(), wire.mqtt.backlog()));
-            let is_corked = self.session.look(Wire::is_corked);
-            if is_corked || octets > RESUME_OCTETS || pending + in_flight > RESUME_MESSAGES {
+            // What its session is still to get waits until its client comes again.
+            let is_held = self.session.look(|wire| wire.is_corked() || !wire.mqtt.is_open());
+            if is_held || octets > RESUME_OCTETS || pending + in_flight > RESUME_MESSAGES {
                 return done;
             }
             if catchup.deltas.is_some() {
@@ -135,23 +171,19 @@ impl Client {
                 continue;
             }
             let badge = self.badge.as_deref();
-            let deliveries = match catchup.last {
-                Some(last) => catchup.events(last, source, series, badge),
-                None => catchup.values(source, badge),
-            };
+            let is_full = self.session.send(|wire, _| {
+                let queue = |delivery: Delivery| queue(&mut wire.mqtt, delivery);
+                match catchup.last {
+                    Some(last) => catchup.events(last, source, series, badge, queue),
+                    None => catchup.values(source, badge, queue),
+                }
+            });
             if catchup.walk.is_done() && catchup.within.is_none() {
                 done.extend(self.snapshots.pop_front().map(|catchup| catchup.filter().clone()));
             }
-            self.session.send(|wire, _| {
-                for delivery in deliveries {
-                    // A chunk is smaller than the queue, which was less than half full. A client takes a QoS 2 message
-                    // that was lost for the next of the same identifier.
-                    let _ = match delivery.qos {
-                        Qos::ExactlyOnce => wire.mqtt.deliver_kept(delivery, 0),
-                        Qos::AtMostOnce | Qos::AtLeastOnce => wire.mqtt.deliver(delivery),
-                    };
-                }
-            });
+            if is_full && self.session.look(|wire| wire.mqtt.backlog().0 > 0) {
+                return done;
+            }
         }
         // Most subscriptions are made at once, and then no more.
         self.snapshots = VecDeque::new();
@@ -161,9 +193,16 @@ impl Client {
     /// Lets some topics of the first snapshot begin anew that come as deltas.
     fn begin_anew(&mut self, key: usize, source: &mut Source<'_>) {
         let Some(mut catchup) = self.snapshots.pop_front() else { return };
-        let topics: Vec<_> = source.tree.next(&mut catchup.walk, CHUNK).iter().map(|view| view.id).collect();
+        let views = source.tree.next(&mut catchup.walk, CHUNK);
+        let seen: Vec<(TopicId, bool)> = views.iter().map(|view| (view.id, catchup.is_due(view.stamp))).collect();
+        let of = |due| seen.iter().filter(|seen| seen.1 == due).map(|seen| seen.0).collect::<Vec<_>>();
+        let (topics, updated) = (of(true), of(false));
         match catchup.deltas {
             Some(Anew::Sent) => {
+                // An update that went out meanwhile was whole; one that waits is to be.
+                let owed = |topic: &&TopicId| self.flow.as_ref().is_some_and(|flow| flow.arrears.owes(**topic));
+                let follower = self.follower.as_deref();
+                updated.iter().filter(owed).for_each(|topic| source.deltas.void(follower, *topic));
                 let sent = self.send_first(key, &topics, source);
                 if let Some(view) = sent.and_then(|last| source.tree.view(last)) {
                     catchup.walk.go_back(view.topic);
@@ -171,7 +210,7 @@ impl Client {
             }
             Some(Anew::Later) | None => {
                 let follower = self.follower.as_deref();
-                topics.iter().for_each(|id| source.deltas.void(follower, *id));
+                topics.iter().chain(&updated).for_each(|id| source.deltas.void(follower, *id));
             }
         }
         if !catchup.walk.is_done() {
@@ -190,7 +229,7 @@ impl Client {
                 if let Some(flow) = flow {
                     flow.arrears.forget(*topic);
                 }
-                whom.emit_value(*topic, true, wire, source, &mut out);
+                whom.emit_value(*topic, (true, 0), wire, source, &mut out);
                 out.len() >= RESUME_OCTETS
             })
         });
@@ -201,8 +240,14 @@ impl Client {
     /// QoS 0 messages dropped because the queue was full.
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        let kept = self.flow.as_ref().map_or(0, |flow| flow.dropped);
-        kept + self.session.look(|wire| wire.shared_dropped() + wire.mqtt.counters().dropped_full)
+        let kept = self.flow.as_ref().map_or(0, |flow| flow.dropped.total());
+        kept + self.session.look(|wire| wire.mqtt.counters().dropped_full)
+    }
+
+    /// Messages of QoS 1 and 2 that its session was to get and never will, over all its connections.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.session.look(|wire| wire.mqtt.lost())
     }
 
     /// Values that were never sent because a newer one came first.
@@ -226,9 +271,13 @@ impl Client {
 
     /// Counts what the client sent and did not get, before it goes.
     pub(super) fn count_into(&self, counters: &mut BusCounters) {
-        counters.dropped += self.dropped();
+        let of_session = self.session.look(|wire| wire.mqtt.counters());
+        counters.dropped.add(self.flow.as_ref().map(|flow| flow.dropped).unwrap_or_default());
+        counters.dropped.count(DropCause::QueueFull, of_session.dropped_full);
+        counters.dropped.count(DropCause::Expired, of_session.dropped_expired);
+        counters.dropped.count(DropCause::TooLarge, of_session.dropped_too_large);
         counters.conflated += self.conflated();
-        counters.packets_in += self.session.look(|wire| wire.mqtt.counters().packets_in);
+        counters.packets_in += of_session.packets_in;
     }
 
     /// Answers a message: history and the ledger have stored it, or will not, for a reason in words. A 3.1.1 client cannot be told the latter, and would take
@@ -241,10 +290,33 @@ impl Client {
         });
     }
 
+    /// Ends the connection: more waits for the client than may.
+    pub(super) fn end_full(&self, counters: &mut BusCounters) {
+        if !self.session.look(|wire| wire.mqtt.is_open()) {
+            return;
+        }
+        counters.ended_full += 1;
+        tracing::warn!(client = %*self.id, waiting = self.waiting(), "a subscriber is ended: too much waits for it");
+        self.disconnect(ReasonCode::QuotaExceeded, "too many messages wait for this client");
+    }
+
     /// Ends the session with a reason that 5.0 clients are told.
     pub fn disconnect(&self, reason: ReasonCode, text: &str) {
         self.session.send(|wire, _| wire.mqtt.disconnect(reason, text));
     }
+}
+
+/// Queues a last value or an event where there is room for it; a client takes a QoS 2 message that was lost for the next of
+/// the same identifier.
+fn queue(mqtt: &mut ServerSession, delivery: Delivery) -> bool {
+    if !mqtt.can_queue(&delivery) {
+        return false;
+    }
+    let queued = match delivery.qos {
+        Qos::ExactlyOnce => mqtt.deliver_kept(delivery, 0),
+        Qos::AtMostOnce | Qos::AtLeastOnce => mqtt.deliver(delivery),
+    };
+    queued.is_ok()
 }
 
 impl Bus {
@@ -264,9 +336,9 @@ impl Bus {
                 }
                 return;
             }
-            client.catch_up(walk, qos, id, (deltas, last));
+            client.catch_up(walk, qos, id, (deltas, last), self.tree.stamp());
             if !std::mem::replace(&mut client.listed, true) {
-                self.behind.push_back(key);
+                self.behind.push(&client.share(), key);
             }
         }
     }
@@ -275,7 +347,12 @@ impl Bus {
 impl Catchup {
     /// From the first on.
     pub(super) fn new(walk: Snapshot, qos: Qos, id: Option<SubscriptionId>, last: Option<Last>) -> Self {
-        Self { walk, qos, ids: id.into_iter().collect(), deltas: None, last, within: None }
+        Self { walk, qos, ids: id.into_iter().collect(), deltas: None, last, within: None, upto: None }
+    }
+
+    /// Whether a value is one of those that are sent, and does not come as an update.
+    fn is_due(&self, stamp: u64) -> bool {
+        self.upto.is_none_or(|upto| stamp <= upto)
     }
 
     /// The subscription's filter.
@@ -288,28 +365,55 @@ impl Catchup {
         self.deltas.is_some() && self.walk.awaits(topic)
     }
 
-    /// The next last values.
-    fn values(&mut self, source: &mut Source<'_>, badge: Option<&Badge>) -> Vec<Delivery> {
+    /// Queues the next last values, up to one for which there is no room: true then, and that one is still to come.
+    fn values(
+        &mut self,
+        source: &mut Source<'_>,
+        badge: Option<&Badge>,
+        mut queue: impl FnMut(Delivery) -> bool,
+    ) -> bool {
         let (now, retained) = (source.now, source.retained);
-        let views = source.tree.next(&mut self.walk, CHUNK);
-        let may = views.iter().filter(|view| badge.is_none_or(|badge| badge.may_read(view.topic)));
-        may.map(|view| self.delivery(view, retained, now)).collect()
+        let mut place = self.walk.place().cloned();
+        for view in source.tree.next(&mut self.walk, CHUNK) {
+            let may = self.is_due(view.stamp) && badge.is_none_or(|badge| badge.may_read(view.topic));
+            if may && !queue(self.delivery(&view, retained, now)) {
+                self.walk.return_to(place);
+                return true;
+            }
+            place = Some(view.topic.clone());
+        }
+        false
     }
 
-    /// The next events of topics that keep some, oldest first, and the next last values of others.
-    fn events(&mut self, last: Last, source: &mut Source<'_>, series: &Series, badge: Option<&Badge>) -> Vec<Delivery> {
-        let (now, retained) = (source.now, source.retained);
-        let mut deliveries = Vec::new();
-        while deliveries.len() < CHUNK {
+    /// The same with the events of topics that keep some, oldest first, in the place of their last values.
+    fn events(
+        &mut self,
+        last: Last,
+        source: &mut Source<'_>,
+        series: &Series,
+        badge: Option<&Badge>,
+        mut queue: impl FnMut(Delivery) -> bool,
+    ) -> bool {
+        let (now, retained, upto) = (source.now, source.retained, self.upto);
+        let is_due = |stamp: u64| upto.is_none_or(|upto| stamp <= upto);
+        let mut count = 0;
+        while count < CHUNK {
             let (id, seq) = match self.within.take() {
                 Some(within) => within,
                 None => {
+                    let place = self.walk.place().cloned();
                     let Some(view) = source.tree.next(&mut self.walk, 1).pop() else { break };
                     if badge.is_some_and(|badge| !badge.may_read(view.topic)) {
                         continue;
                     }
                     let Some(seq) = series.before_last(view.id, last) else {
-                        deliveries.push(self.delivery(&view, retained, now));
+                        if is_due(view.stamp) {
+                            if !queue(self.delivery(&view, retained, now)) {
+                                self.walk.return_to(place);
+                                return true;
+                            }
+                            count += 1;
+                        }
                         continue;
                     };
                     (view.id, seq)
@@ -317,15 +421,17 @@ impl Catchup {
             };
             // Its value may have gone, and its events with it.
             let Some(view) = source.tree.view(id) else { continue };
-            let room = CHUNK - deliveries.len();
             let mut sent = seq;
-            for event in series.behind(id, seq).take(room) {
-                sent = event.seq;
-                deliveries.push(self.event(&view, event, retained, now));
+            for event in series.behind(id, seq).take_while(|event| is_due(event.stamp)).take(CHUNK - count) {
+                if !queue(self.event(&view, event, retained, now)) {
+                    self.within = Some((id, sent));
+                    return true;
+                }
+                (sent, count) = (event.seq, count + 1);
             }
-            self.within = series.behind(id, sent).next().map(|_| (id, sent));
+            self.within = series.behind(id, sent).next().filter(|event| is_due(event.stamp)).map(|_| (id, sent));
         }
-        deliveries
+        false
     }
 
     /// An event, with its number and its time.

@@ -44,8 +44,6 @@ pub struct BusCounters {
     pub resumed: u64,
     /// Sessions that ended because their client stayed away too long, or because there were too many.
     pub sessions_expired: u64,
-    /// Messages dropped because too many waited for a client that was away.
-    pub dropped_away: u64,
     /// Messages dropped before they were sent because their client may not read the topic any longer.
     pub withheld: u64,
     /// Messages of shared subscriptions that went to another session, because theirs had ended.
@@ -54,9 +52,65 @@ pub struct BusCounters {
     pub unshared: u64,
     /// Wills published.
     pub wills: u64,
-    /// QoS 0 messages dropped because a client's queue was full; of clients that have gone, and in
-    /// `Bus::counters` of those that are here too.
-    pub dropped: u64,
+    /// Messages that clients did not get and never will; of connections that are over, and in `Bus::counters` of those that
+    /// are not too.
+    pub dropped: Drops,
+}
+
+/// Why a client never gets a message that it was to get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropCause {
+    /// It is of QoS 0, and too many waited for the client.
+    QueueFull,
+    /// Too many waited for the client, which was away.
+    AwayQueueFull,
+    /// Too much waited for all clients that are away.
+    AwayFull,
+    /// It waited for a session that has ended.
+    SessionEnded,
+    /// Its expiry passed while it waited.
+    Expired,
+    /// It is longer than the client takes.
+    TooLarge,
+}
+
+impl DropCause {
+    /// All, each with its word in metrics.
+    pub const ALL: [(Self, &'static str); 6] = [
+        (Self::QueueFull, "queue_full"),
+        (Self::AwayQueueFull, "away_queue_full"),
+        (Self::AwayFull, "away_full"),
+        (Self::SessionEnded, "session_ended"),
+        (Self::Expired, "expired"),
+        (Self::TooLarge, "too_large"),
+    ];
+}
+
+/// Messages that clients never get, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drops([u64; DropCause::ALL.len()]);
+
+impl Drops {
+    /// Counts some.
+    pub fn count(&mut self, cause: DropCause, messages: u64) {
+        self.0[cause as usize] += messages;
+    }
+
+    /// Counts those that another counted.
+    pub fn add(&mut self, others: Self) {
+        self.0.iter_mut().zip(others.0).for_each(|(count, more)| *count += more);
+    }
+
+    /// How many, with the word of each cause.
+    pub fn by_cause(&self) -> [(&'static str, u64); DropCause::ALL.len()] {
+        DropCause::ALL.map(|(cause, word)| (word, self.0[cause as usize]))
+    }
+
+    /// Those of all causes.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
 }
 
 /// Updates a second, looked at once a second.

@@ -59,6 +59,7 @@ impl Bus {
     /// A topic was updated: what else happens then.
     pub(super) fn note(&mut self, now: Now, topic: &Topic, applied: &Applied, body: &Body, from: Option<SubscriberId>) {
         self.watchers.note(topic, applied);
+        self.censuses.note(topic, applied, body);
         let Self { declared: Declared { rules, lives, series }, tree, .. } = self;
         if rules.is_empty() {
             return;
@@ -81,7 +82,7 @@ impl Bus {
                         Body::Opaque(octets) => Body::Opaque(Bytes::copy_from_slice(octets)),
                         point @ Body::Point(_) => point.clone(),
                     };
-                    series.stored(id, keep, Event { seq: applied.version, time: now.utc, body });
+                    series.stored(id, keep, Event { seq: applied.version, time: now.utc, body, stamp: tree.stamp() });
                 }
             }
         }

@@ -101,11 +101,24 @@ impl Outgoing {
         if goes_now {
             return Ok(true);
         }
-        let octets_max = client.session.look(|wire| wire.octets_max());
-        match client.flow.get_or_insert_default().owe(now, applied, to, || self.delivery(to), octets_max) {
-            Owed::Yes => Ok(true),
-            Owed::End => Err(DeliverError::Full),
+        let (is_open, octets_max) = client.session.look(|wire| (wire.mqtt.is_open(), wire.octets_max()));
+        if !is_open {
+            return Err(DeliverError::Closed);
         }
+        let Client { session, flow, badge, .. } = client;
+        let flow = flow.get_or_insert_default();
+        // Nothing is dropped for a socket that takes octets.
+        let is_clear = flow.arrears.is_empty() && session.is_clear() && session.look(Wire::takes_frames);
+        let room = if is_clear { usize::MAX } else { octets_max };
+        if flow.owe(now, applied, to, || self.delivery(to), room) == Owed::End {
+            return Err(DeliverError::Full);
+        }
+        if is_clear && flow.log_octets() > octets_max / 2 {
+            let mut out = Vec::new();
+            session.look(|wire| flow.fill_early(now, badge.as_deref(), wire, &mut out));
+            session.send(|wire, _| wire.push_shared(out.into()));
+        }
+        Ok(true)
     }
 
     /// Queues what may go at once, in a frame that others get too; false where there is no such frame, or it may not go.
@@ -119,16 +132,14 @@ impl Outgoing {
     ) -> bool {
         let Client { session, flow, follower, snapshots, .. } = client;
         let wish = to.wish;
-        if flow.as_ref().is_some_and(|flow| !flow.is_empty()) || !wish.is_newest() {
+        if flow.as_ref().is_some_and(|flow| !flow.is_empty()) || !wish.is_newest() || !session.is_clear() {
             return false;
         }
         if applied.change != Change::Stored {
-            // What is no value cannot be read again when the socket takes octets: it waits in the queue.
             return wish.is_default() && self.share(session);
         }
         // A value that cannot go at once is read again when it can.
-        let is_kept = wish.wants_deltas() && !snapshots.is_empty();
-        if is_kept || !session.is_clear() {
+        if wish.wants_deltas() && !snapshots.is_empty() {
             return false;
         }
         if wish.window() > 0 && !flow.get_or_insert_default().arrears.pass(now.mono, to.lane, wish) {
@@ -177,9 +188,9 @@ fn queue(session: &Session<Wire>, frame: Bytes) -> bool {
     let queued = session.look(|wire| {
         let takes = !wire.is_corked() && wire.mqtt.can_take_shared_frame(frame.len());
         takes.then(|| wire.push_shared(frame))?;
-        Some(wire.waiting_octets())
+        Some((wire.waiting_octets(), wire.octets_max()))
     });
-    if queued.is_some_and(|octets| octets > FLUSH_OCTETS) && session.is_clear() {
+    if queued.is_some_and(|(octets, octets_max)| octets > FLUSH_OCTETS.min(octets_max)) && session.is_clear() {
         session.send(|_, _| ());
     }
     queued.is_some()

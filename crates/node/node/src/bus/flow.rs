@@ -4,6 +4,7 @@
 //! or as deltas, has a [`Flow`]: it is asked for octets whenever the socket takes some.
 
 use super::client::Behind;
+use super::counters::{DropCause, Drops};
 use super::deltas::{Deltas, Follower, marked};
 use super::fanout::payload_of;
 use super::retained::{Manner, Retained};
@@ -13,7 +14,7 @@ use crate::access::Badge;
 use std::collections::{HashMap, VecDeque};
 use tieline_core::{Instant, Now, Topic};
 use tieline_mqtt::{Aside, Delivery, Message, Property, SubscriptionId, Text};
-use tieline_topics::{Applied, Arrears, Change, Lane, Match, Slow, TopicId, Tree};
+use tieline_topics::{Applied, Arrears, Change, Lane, Match, Slow, TopicId, Tree, Wish};
 
 /// Octets that are made at a time: as many as one write may hold.
 const BURST_OCTETS: usize = 16 * 1024;
@@ -29,14 +30,27 @@ const LOST: &str = "tieline-lost";
 pub struct Flow {
     pub(super) arrears: Arrears,
     /// Messages that are kept one by one, by lane; they go before the values of their lane.
-    logs: [VecDeque<(Delivery, Slow)>; 3],
+    logs: [VecDeque<Entry>; 3],
     log_octets: usize,
     /// Messages of each topic that were dropped and that its subscriber wants to be told of.
     gaps: HashMap<Topic, u64>,
-    /// Messages dropped because the log was full.
-    pub(super) dropped: u64,
+    /// Messages that were dropped.
+    pub(super) dropped: Drops,
     /// When the bus looks at it again.
     pub(super) armed: Option<Instant>,
+}
+
+/// A message that is kept until the socket takes it.
+#[derive(Debug)]
+struct Entry {
+    delivery: Delivery,
+    /// What is done where there is no room for it.
+    policy: Slow,
+    topic: TopicId,
+    /// The version of the topic's value that it is; none where it is no value.
+    version: Option<u64>,
+    /// Whether it goes in the place of a value that was owed.
+    stands_for_value: bool,
 }
 
 /// What became of a message that could not go out at once.
@@ -83,52 +97,76 @@ impl Flow {
         message: impl FnOnce() -> Delivery,
         octets_max: usize,
     ) -> Owed {
-        let policy = to.wish.policy();
+        let (policy, topic) = (to.wish.policy(), applied.topic);
         if applied.change == Change::Stored && policy == Slow::Newest {
-            self.arrears.owe(now.mono, applied.topic, to.lane, to.wish);
+            self.arrears.owe(now.mono, topic, to.lane, to.wish);
             return Owed::Yes;
         }
         // What is newer than the value stands for it.
-        self.arrears.forget(applied.topic);
-        self.keep(message(), to.lane, policy, octets_max)
-    }
-
-    fn keep(&mut self, delivery: Delivery, lane: Lane, policy: Slow, octets_max: usize) -> Owed {
-        self.log_octets += weight(&delivery);
-        self.logs[lane as usize].push_back((delivery, policy));
+        let stands_for_value = applied.change == Change::Passed && self.arrears.owes(topic);
+        self.arrears.forget(topic);
+        let version = (applied.change == Change::Stored).then_some(applied.version);
+        self.log(to.lane, Entry { delivery: message(), policy, topic, version, stands_for_value });
         while self.log_octets > octets_max {
-            if policy == Slow::Disconnect {
-                return Owed::End;
-            }
-            // The least urgent goes first.
-            let Some((oldest, policy)) = self.logs.iter_mut().rev().find_map(VecDeque::pop_front) else { break };
-            self.log_octets -= weight(&oldest);
-            self.dropped += 1;
-            if policy == Slow::All {
-                *self.gaps.entry(oldest.message.topic.clone()).or_default() += 1;
-            }
-            if self.gaps.len() > GAPS_MAX {
+            if !self.drop_oldest(now.mono) {
                 return Owed::End;
             }
         }
         Owed::Yes
     }
 
+    fn log(&mut self, lane: Lane, entry: Entry) {
+        self.log_octets += weight(&entry.delivery);
+        self.logs[lane as usize].push_back(entry);
+    }
+
+    /// Drops the oldest message of the least urgent lane that has some; false where that may not be. The value that goes with it
+    /// is owed.
+    fn drop_oldest(&mut self, now: Instant) -> bool {
+        let Some(lane) = Lane::ALL.into_iter().rev().find(|lane| !self.logs[*lane as usize].is_empty()) else {
+            return true;
+        };
+        let log = &mut self.logs[lane as usize];
+        let Some(oldest) = log.pop_front_if(|oldest| oldest.policy != Slow::Disconnect) else { return false };
+        self.log_octets -= weight(&oldest.delivery);
+        self.dropped.count(DropCause::QueueFull, 1);
+        if oldest.policy == Slow::All {
+            *self.gaps.entry(oldest.delivery.message.topic.clone()).or_default() += 1;
+        }
+        if oldest.version.is_some() || oldest.stands_for_value {
+            self.put_back(now, oldest.topic, lane);
+        }
+        self.gaps.len() <= GAPS_MAX
+    }
+
+    /// A value that was to go out otherwise is owed.
+    pub fn put_back(&mut self, now: Instant, topic: TopicId, lane: Lane) {
+        if !self.arrears.owes(topic) {
+            self.arrears.owe(now, topic, lane, Wish::default());
+        }
+    }
+
     /// Appends what may go, the most urgent first; true while there is more that may.
     pub fn fill(&mut self, whom: &mut Whom<'_>, wire: &Wire, source: &mut Source<'_>, out: &mut Vec<u8>) -> bool {
         let now = source.now;
         for lane in Lane::ALL {
-            while let Some((delivery, _)) = self.logs[lane as usize].pop_front() {
-                self.log_octets -= weight(&delivery);
-                if whom.may(&delivery.message.topic) {
-                    self.emit_kept(now, wire, &delivery, out);
+            while let Some(entry) = self.logs[lane as usize].pop_front() {
+                self.log_octets -= weight(&entry.delivery);
+                if whom.may(&entry.delivery.message.topic) {
+                    self.emit_kept(now, wire, &entry.delivery, out);
+                }
+                // An older value of the topic was dropped, and this is the newest.
+                let newest = |topic| source.tree.view(topic).map(|view| view.version);
+                if self.arrears.owes(entry.topic) && entry.version.is_some() && entry.version == newest(entry.topic) {
+                    self.arrears.forget(entry.topic);
                 }
                 if out.len() >= BURST_OCTETS {
                     return true;
                 }
             }
             while let Some(topic) = self.arrears.next_of(now.mono, lane) {
-                whom.emit_value(topic, false, wire, source, out);
+                let lost = self.missing_before(topic, source.tree);
+                whom.emit_value(topic, (false, lost), wire, source, out);
                 if out.len() >= BURST_OCTETS {
                     return true;
                 }
@@ -137,14 +175,40 @@ impl Flow {
         false
     }
 
+    /// Appends the messages that are kept, where nothing else is owed: a socket that takes octets takes them before the turn
+    /// ends, so that none is dropped for want of room.
+    pub fn fill_early(&mut self, now: Now, badge: Option<&Badge>, wire: &Wire, out: &mut Vec<u8>) {
+        for lane in Lane::ALL {
+            while let Some(entry) = self.logs[lane as usize].pop_front() {
+                self.log_octets -= weight(&entry.delivery);
+                if badge.is_none_or(|badge| badge.may_read(&entry.delivery.message.topic)) {
+                    self.emit_kept(now, wire, &entry.delivery, out);
+                }
+            }
+        }
+    }
+
     fn emit_kept(&mut self, now: Now, wire: &Wire, delivery: &Delivery, out: &mut Vec<u8>) {
         let Delivery { message, retain, subscription_ids, .. } = delivery;
-        let lost = self.gaps.remove(&message.topic).map(|lost| {
-            let words = Property::UserProperty((Text::truncated(LOST), Text::truncated(&lost.to_string())));
-            Message { properties: message.properties.with(&words), ..(**message).clone() }
-        });
+        let lost = self
+            .gaps
+            .remove(&message.topic)
+            .map(|lost| Message { properties: message.properties.with(&words_of(lost)), ..(**message).clone() });
         let message = lost.as_ref().unwrap_or(message);
-        wire.mqtt.emit_aside(now.mono, &Aside { message, retain: *retain, subscription_ids, alias: None }, out);
+        let aside = Aside { message, retain: *retain, subscription_ids, alias: None };
+        if !wire.mqtt.emit_aside(now.mono, &aside, out) {
+            let is_late = message.is_expired(now.mono);
+            self.dropped.count(if is_late { DropCause::Expired } else { DropCause::TooLarge }, 1);
+        }
+    }
+
+    /// Messages of a topic that were dropped, and that its newest value makes good but for the last of them.
+    fn missing_before(&mut self, topic: TopicId, tree: &Tree) -> u64 {
+        if self.gaps.is_empty() {
+            return 0;
+        }
+        let dropped = tree.view(topic).and_then(|view| self.gaps.remove(view.topic));
+        dropped.map_or(0, |dropped| dropped.saturating_sub(1))
     }
 
     /// Topics and messages that wait.
@@ -168,7 +232,7 @@ impl Flow {
     /// Whether a new one would know as much.
     #[must_use]
     pub fn is_spent(&self) -> bool {
-        self.is_empty() && self.gaps.is_empty() && self.dropped == 0 && self.arrears.is_spent()
+        self.is_empty() && self.gaps.is_empty() && self.dropped.total() == 0 && self.arrears.is_spent()
     }
 
     /// When something may go; at once where messages wait.
@@ -179,8 +243,16 @@ impl Flow {
 }
 
 impl Whom<'_> {
-    /// Appends the topic's newest value, where the client still wants it; `first` for one of a new subscription.
-    pub fn emit_value(&mut self, topic: TopicId, first: bool, wire: &Wire, source: &mut Source<'_>, out: &mut Vec<u8>) {
+    /// Appends the topic's newest value, where the client still wants it; `first` for one of a new subscription, and
+    /// how many messages before it are to be told as `lost`.
+    pub fn emit_value(
+        &mut self,
+        topic: TopicId,
+        (first, lost): (bool, u64),
+        wire: &Wire,
+        source: &mut Source<'_>,
+        out: &mut Vec<u8>,
+    ) {
         let now = source.now;
         let wanted = source.tree.match_of(topic, id_of(self.key), |to| {
             let ids: Vec<SubscriptionId> = to.ids.iter().filter_map(|id| SubscriptionId::new(*id)).collect();
@@ -194,6 +266,7 @@ impl Whom<'_> {
         }
         let Manner { properties, received, .. } = source.retained.manner(&view, now.mono);
         let retain = first || as_published;
+        let properties = if lost > 0 { properties.with(&words_of(lost)) } else { properties };
         let mut message = Message { topic: view.topic.clone(), payload: bytes::Bytes::new(), properties, received };
         let Some(follower) = self.follower.as_deref_mut().filter(|_| wants_deltas) else {
             message.payload = payload_of(view.body);
@@ -218,6 +291,81 @@ impl Whom<'_> {
     }
 }
 
+/// The property that says how many messages are missing.
+fn words_of(lost: u64) -> Property {
+    Property::UserProperty((Text::truncated(LOST), Text::truncated(&lost.to_string())))
+}
+
 fn weight(delivery: &Delivery) -> usize {
     ENTRY_OCTETS + delivery.message.payload.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use tieline_mqtt::Qos;
+    use tieline_topics::SubscriberId;
+
+    /// Room for three of the messages below.
+    const ROOM: usize = 3 * (ENTRY_OCTETS + 4);
+
+    fn owe(flow: &mut Flow, topic: u32, change: Change, policy: Slow, lane: Lane) -> Owed {
+        let applied = Applied { topic: TopicId(topic), version: 1, change, is_new: false };
+        let wish = Wish::default().slow(policy);
+        let to = Match { subscriber: SubscriberId(0), qos: 0, retain_as_published: false, ids: &[], wish, lane };
+        let name = Topic::new(&topic.to_string()).unwrap();
+        let message = Arc::new(Message::new(name, bytes::Bytes::from_static(b"1234"), Instant::ZERO));
+        let delivery = Delivery { message, qos: Qos::AtMostOnce, retain: false, subscription_ids: Vec::new() };
+        flow.owe(Now::default(), applied, &to, || delivery, ROOM)
+    }
+
+    /// Updates in their order, with their topics, and what becomes of the last; then the topics whose messages are kept, and
+    /// those whose values are owed.
+    #[track_caller]
+    fn check(updates: &[(u32, Change, Slow, Lane)], expect: Owed, kept: &[u32], owed: &[u32]) {
+        let mut flow = Flow::default();
+        let last = updates.iter().map(|(topic, change, policy, lane)| owe(&mut flow, *topic, *change, *policy, *lane));
+        let last = last.collect::<Vec<_>>();
+        assert!(last[..last.len() - 1].iter().all(|owed| *owed == Owed::Yes));
+        let held: Vec<u32> = flow.logs.iter().flatten().map(|entry| entry.topic.0).collect();
+        let found: Vec<u32> = (0..10).filter(|topic| flow.arrears.owes(TopicId(*topic))).collect();
+        assert_eq!((last[last.len() - 1], &held[..], &found[..]), (expect, kept, owed));
+    }
+
+    #[test]
+    fn the_policy_of_the_message_that_would_go_decides() {
+        use Change::{Passed, Stored};
+        use Lane::{Bulk, Monitoring, Protection};
+        use Slow::{All, Disconnect, DropOldest, Newest};
+        let others =
+            [(2, Passed, Newest, Monitoring), (3, Passed, DropOldest, Monitoring), (4, Passed, All, Monitoring)];
+        let ended = (1, Stored, Disconnect, Monitoring);
+        check(&[&[ended][..], &others].concat(), Owed::End, &[1, 2, 3, 4], &[]);
+        check(&[&others[..], &[ended]].concat(), Owed::Yes, &[3, 4, 1], &[]);
+        // What is less urgent goes before it.
+        let urgent = (1, Stored, Disconnect, Protection);
+        check(&[&[urgent][..], &others].concat(), Owed::Yes, &[1, 3, 4], &[]);
+        let less = (1, Stored, Disconnect, Bulk);
+        check(&[&others[..], &[less]].concat(), Owed::End, &[2, 3, 4, 1], &[]);
+    }
+
+    #[test]
+    fn a_value_that_is_dropped_is_owed() {
+        use Change::{Cleared, Passed, Stored};
+        use Lane::Monitoring;
+        use Slow::{All, DropOldest, Newest};
+        let passed = |topic| (topic, Passed, Newest, Monitoring);
+        let some = [passed(5), passed(6), passed(7)];
+        for policy in [All, DropOldest] {
+            let value = (1, Stored, policy, Monitoring);
+            check(&[&[value][..], &some].concat(), Owed::Yes, &[5, 6, 7], &[1]);
+            // A newer message of the topic stands for it, and it is owed again where that goes.
+            check(&[&[value][..], &some, &[passed(1)]].concat(), Owed::Yes, &[6, 7, 1], &[]);
+            check(&[&[value][..], &some, &[passed(1)], &some].concat(), Owed::Yes, &[5, 6, 7], &[1]);
+        }
+        // What was no value is none.
+        check(&[&[passed(1)][..], &some].concat(), Owed::Yes, &[5, 6, 7], &[]);
+        check(&[&[(1, Cleared, All, Monitoring)][..], &some].concat(), Owed::Yes, &[5, 6, 7], &[]);
+    }
 }

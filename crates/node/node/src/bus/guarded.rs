@@ -2,8 +2,9 @@
 
 use super::counters::BusCounters;
 use super::state::{Bus, Subscriber};
-use crate::access::{Badge, Guard, denial};
+use crate::access::{Badge, Guard, Serial, denial};
 use crate::audit::AuditLine;
+use std::net::IpAddr;
 use std::sync::Arc;
 use tieline_access::{EndReason, Policy, SessionKey, Verb};
 use tieline_core::Now;
@@ -53,6 +54,17 @@ impl Bus {
         }
     }
 
+    /// Whether a client identifier is in use by a user, whom one that has not shown who it is may not push out.
+    #[must_use]
+    pub fn belongs_to_a_user(&self, client_id: &Text) -> bool {
+        let here = self.clients.get(client_id).and_then(|key| self.subscribers.get(*key));
+        match here {
+            Some(Subscriber::Client(client)) => client.badge.is_some(),
+            Some(Subscriber::Away(away)) => away.badge.is_some(),
+            Some(Subscriber::Group(_) | Subscriber::Feed(_)) | None => false,
+        }
+    }
+
     /// Whether a session may be given a message of this topic.
     #[must_use]
     pub(super) fn may_get(&self, key: usize, topic: &str) -> bool {
@@ -83,23 +95,37 @@ impl Bus {
     }
 
     /// Counts a denial and writes it down.
-    pub fn deny(&mut self, now: Now, who: &str, verb: Verb, topic: &str) {
+    pub fn deny(&mut self, now: Now, user: &str, who: &str, verb: Verb, topic: &str) {
         tracing::debug!(who, %verb, topic, "denied");
-        let line = self.guard.as_deref_mut().and_then(|guard| guard.denied(now, who, verb, topic));
+        let line = self.guard.as_deref_mut().and_then(|guard| guard.denied(now, user, who, verb, topic));
         line.into_iter().for_each(|line| self.commands.note(line));
+        self.work.notify_one();
     }
 
-    /// Writes a record about access down, unless there are too many of its kind.
+    /// Writes a record about a session down.
     pub fn note_access(&mut self, line: AuditLine) {
-        let now = self.now();
-        let line = self.guard.as_deref_mut().and_then(|guard| guard.note(now, line));
-        line.into_iter().for_each(|line| self.commands.note(line));
+        self.commands.note(line);
+    }
+
+    /// Writes down that a peer was refused, unless it is one of many refusals: then they are counted, and their number is written.
+    pub fn note_refused(&mut self, peer: IpAddr, line: AuditLine) {
+        let now = self.now().mono;
+        if self.guard.as_deref_mut().is_some_and(|guard| guard.refused(now, peer, &line.reason)) {
+            tracing::info!(who = line.who, reason = line.reason, detail = line.detail, "a peer was refused");
+            self.commands.note(line);
+        }
+        self.work.notify_one();
     }
 
     /// Other users and roles hold, from this moment on: for deliveries on their way to sessions, too.
     pub fn replace_policy(&mut self, now: Now, policy: Arc<Policy>) {
         let users = policy.users().count();
         let Some(guard) = self.guard.as_deref_mut() else { return };
+        let is_revoked = |(key, subscriber): (usize, &Subscriber)| match subscriber {
+            Subscriber::Away(away) => away.user().filter(|user| guard.is_revoked(&policy, user)).map(|_| key),
+            Subscriber::Client(_) | Subscriber::Group(_) | Subscriber::Feed(_) => None,
+        };
+        let revoked: Vec<usize> = self.subscribers.iter().filter_map(is_revoked).collect();
         let mut here = Vec::new();
         for (session, key, generation) in guard.replace(policy) {
             // What a session has subscribed to is not kept twice; its gate looks at each topic from now on.
@@ -124,6 +150,10 @@ impl Bus {
             }
         }
         noted.into_iter().for_each(|key| self.noted(key));
+        for key in revoked {
+            tracing::info!("a session that waits for its client ends: its user is gone or has changed");
+            self.revoke_away(now, key);
+        }
         here.into_iter().for_each(|key| self.withhold(key));
         self.end_gated_feeds();
         self.commands.note(denial(now, "files", "policy", "", "", "", format!("{users} users")));
@@ -152,6 +182,8 @@ impl Bus {
     pub(super) fn end_unwanted(&mut self, now: Now) {
         let Some(guard) = self.guard.as_deref_mut() else { return };
         guard.handle_timeout(now.mono);
+        let sums = guard.poll_sums(now);
+        sums.into_iter().for_each(|line| self.commands.note(line));
         while let Some((key, generation, user, why)) = self.guard.as_deref_mut().and_then(Guard::poll_end) {
             let words = match why {
                 EndReason::User => "the user may not be here any longer",
@@ -159,6 +191,10 @@ impl Bus {
                 EndReason::Expired => "the token or the certificate has expired",
             };
             let Some(client) = self.client(key, generation) else { continue };
+            if why != EndReason::Expired {
+                // Nothing of it waits for another connection.
+                client.expiry_s = 0;
+            }
             client.disconnect(ReasonCode::NotAuthorized, words);
             let who = format!("mqtt {user} {}", &*client.id);
             tracing::info!(who, words, "session ended");
@@ -176,6 +212,6 @@ fn count_withheld(counters: &mut BusCounters, gone: u64) {
 
 /// Whether an update may pass to a subscriber; costs a comparison where nobody shows who it is.
 #[must_use]
-pub(super) fn lets(badge: Option<&Badge>, serial: u64, topic: &str) -> bool {
+pub(super) fn lets(badge: Option<&Badge>, serial: Serial, topic: &str) -> bool {
     badge.and_then(|badge| badge.gate.as_ref()).is_none_or(|gate| gate.lets(serial, topic))
 }

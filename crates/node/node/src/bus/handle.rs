@@ -1,10 +1,12 @@
 //! How other threads reach the bus.
 
+use super::asks::{AsksFull, Step};
 use super::state::Bus;
 use crate::field::{FieldInput, FieldReport};
 use crate::history::Receipts;
 use crate::ledger::News;
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::Poll;
 use tieline_core::Now;
 use tieline_poll::Urgency;
@@ -44,6 +46,26 @@ impl std::fmt::Display for Stopped {
 }
 
 impl std::error::Error for Stopped {}
+
+/// Why a request was not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AskError {
+    /// The bus has stopped.
+    Stopped,
+    /// Too many requests wait.
+    Full(AsksFull),
+}
+
+impl std::fmt::Display for AskError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Stopped => Stopped.fmt(f),
+            Self::Full(full) => full.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for AskError {}
 
 /// Reaches the bus from any thread.
 #[derive(Clone, Debug)]
@@ -160,6 +182,74 @@ impl BusHandle {
         let call: Call = Box::new(move |bus, now| drop(answer.send(call(bus, now))));
         self.lane(urgency).send(BusInput::Call(call)).await.map_err(|_| Stopped)?;
         result.await.map_err(|_| Stopped)
+    }
+
+    /// Asks the bus for what takes time, in the user's turn among others: `step` is called until it gives something, and
+    /// is to be short.
+    ///
+    /// # Errors
+    /// The bus has stopped, or too many requests wait.
+    pub async fn ask<R: Send + 'static>(
+        &self,
+        user: &Arc<str>,
+        step: impl FnMut(&mut Bus, Now) -> Option<R> + Send + 'static,
+    ) -> Result<R, AskError> {
+        self.ask_as(user, true, step).await
+    }
+
+    /// The same for the next part of a request that was taken before.
+    ///
+    /// # Errors
+    /// The bus has stopped.
+    pub async fn ask_on<R: Send + 'static>(
+        &self,
+        user: &Arc<str>,
+        step: impl FnMut(&mut Bus, Now) -> Option<R> + Send + 'static,
+    ) -> Result<R, AskError> {
+        self.ask_as(user, false, step).await
+    }
+
+    async fn ask_as<R: Send + 'static>(
+        &self,
+        user: &Arc<str>,
+        is_new: bool,
+        mut step: impl FnMut(&mut Bus, Now) -> Option<R> + Send + 'static,
+    ) -> Result<R, AskError> {
+        let (answer, result) = oneshot::channel();
+        let (user, mut answer) = (Arc::clone(user), Some(answer));
+        let asked = self.call(move |bus, _| {
+            let ask = Box::new(move |bus: &mut Bus, now| {
+                // Who has gone needs no answer.
+                if answer.as_ref().is_none_or(oneshot::Sender::is_closed) {
+                    return Step::Done;
+                }
+                let Some(done) = step(bus, now) else { return Step::Again };
+                if let Some(answer) = answer.take() {
+                    drop(answer.send(done));
+                }
+                Step::Done
+            });
+            if is_new {
+                return bus.ask(&user, ask);
+            }
+            bus.ask_on(&user, ask);
+            Ok(())
+        });
+        asked.await.map_err(|_| AskError::Stopped)?.map_err(AskError::Full)?;
+        result.await.map_err(|_| AskError::Stopped)
+    }
+
+    /// The same for what is done at once.
+    ///
+    /// # Errors
+    /// As with [`BusHandle::ask`].
+    pub async fn ask_once<R: Send + 'static>(
+        &self,
+        user: &Arc<str>,
+        look: impl FnOnce(&mut Bus, Now) -> R + Send + 'static,
+    ) -> Result<R, AskError> {
+        let mut look = Some(look);
+        self.ask(user, move |bus, now| look.take().map(|look| look(bus, now))).await
     }
 
     /// A place for one input; none once the bus has stopped.

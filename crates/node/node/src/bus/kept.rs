@@ -11,12 +11,16 @@ use crate::ledger::{BATCH_OCTETS, LedgerBook, LedgerStatus, MESSAGE_OCTETS_MAX, 
 use crate::why;
 use std::cell::RefCell;
 use std::rc::Rc;
-use tieline_core::{Body, Filter, Instant, Now, Timestamp, Topic};
+use tieline_core::{Body, Filter, Instant, Now, Timestamp, Topic, Update};
+use tieline_journal::RECORD_OCTETS_MAX;
 use tieline_ledger::{Kept, Record, Value};
 use tieline_mqtt::{Message, Note, PacketId, Properties, Qos, SharedFilter, SubscriptionOptions, Text};
 use tieline_net::Session;
 use tieline_topics::TopicId;
 use tokio::sync::Notify;
+
+/// The longest payload that is recorded: what a record of the journal holds with a topic before it.
+const HISTORY_OCTETS_MAX: usize = RECORD_OCTETS_MAX - (256 << 10);
 
 /// The ledger, and the sessions that have something for it.
 #[derive(Debug)]
@@ -75,8 +79,8 @@ impl Bus {
 
     /// How the ledger does.
     #[must_use]
-    pub fn ledger_status(&self) -> LedgerStatus {
-        self.ledger.book.status()
+    pub fn ledger_status(&self, now: Now) -> LedgerStatus {
+        self.ledger.book.status(now)
     }
 
     /// Whoever acts from here on may have to wait for what it changes.
@@ -111,11 +115,21 @@ impl Bus {
         self.work.notify_one();
     }
 
-    /// Whether a message is short enough to be kept over a restart, where messages are.
-    #[must_use]
-    pub fn can_keep(&self, message: &Message) -> bool {
-        let octets = || message.payload.len() + message.properties.octets().len();
-        !self.ledger.book.is_on() || message.payload.len() < MESSAGE_OCTETS_MAX / 2 || octets() <= MESSAGE_OCTETS_MAX
+    /// Whether a message that is to be acknowledged is short enough for all that it has to be in before that.
+    ///
+    /// # Errors
+    /// It is not; the words name the limit.
+    pub fn check_length(&self, message: &Message, update: &Update) -> Result<(), String> {
+        let (payload, properties) = (message.payload.len(), message.properties.len());
+        let (found, max) = (payload + properties, MESSAGE_OCTETS_MAX);
+        if self.ledger.book.is_on() && found > max {
+            return Err(format!("{found} bytes with its properties, at most {max} are kept over a restart"));
+        }
+        let max = HISTORY_OCTETS_MAX;
+        if payload > max && self.recorder.records(update) {
+            return Err(format!("{payload} bytes, at most {max} are recorded in history"));
+        }
+        Ok(())
     }
 
     /// A client's message is its topic's value.
@@ -140,16 +154,17 @@ impl Bus {
         }
     }
 
-    /// A client is in, with this will: its session is kept, where it outlives the connection.
+    /// A client is in, with this will: its session is kept, where it outlives the connection, and its will in any case.
     pub fn keep_session(&mut self, now: Now, key: usize, will: Option<&LastWill>) {
         let Self { subscribers, ledger: Ledger { book, noted }, .. } = self;
         let Some(Subscriber::Client(client)) = subscribers.get_mut(key).filter(|_| book.is_on()) else { return };
-        let keeps = client.expiry_s > 0;
+        let keeps = client.lasts();
         client.session.with(|wire, _| {
             wire.mqtt.keep_notes(keeps);
             wire.tell_notes(keeps.then(|| (key, Rc::clone(noted))));
         });
-        if !keeps {
+        // Of one that ends with its connection there is the will to be published, where the node ends first.
+        if !keeps && will.is_none() {
             if client.kept.take().is_some() {
                 book.write_awaited(now, &Record::Ended(client.number));
             }
@@ -284,12 +299,14 @@ impl Bus {
                 }
                 Note::Received { serial } => Record::Received { session, serial },
                 Note::Released { packet_id } => Record::Released { session, packet_id: packet_id.get() },
-                Note::Owed { serial, packet_id, delivery } => Record::Owed {
+                Note::Sent { serial } => Record::Sent { session, serial },
+                Note::Owed { serial, packet_id, delivery, sent } => Record::Owed {
                     session,
                     serial,
                     packet_id: packet_id.get(),
                     qos: delivery.qos.bits(),
                     retain: delivery.retain,
+                    unsent: !sent,
                     subscription_ids: delivery.subscription_ids.iter().map(|id| id.number()).collect(),
                     message: written(now, &delivery.message),
                 },
@@ -387,6 +404,10 @@ impl Bus {
             return;
         }
         self.take_all_notes(now);
+        self.ledger.book.handle_timeout(now);
+        for (promise, kept) in self.ledger.book.take_released() {
+            self.settle(now, promise, kept);
+        }
         if self.ledger.book.wants_walk() {
             self.begin_walk(now);
         }
@@ -398,7 +419,7 @@ impl Bus {
             self.walk(now);
             self.ledger.book.close();
         }
-        self.ledger.book.submit();
+        self.ledger.book.submit(now);
     }
 
     fn write_changed(&mut self, now: Now) {
@@ -454,9 +475,13 @@ fn write(book: &mut LedgerBook, now: Now, kept: Option<&mut Box<Kept>>, record: 
     }
 }
 
-pub(super) fn part_of(subscriber: &mut Subscriber) -> Option<Part<'_>> {
+/// A session that may outlive its connection, and what the ledger says of it.
+fn part_of(subscriber: &mut Subscriber) -> Option<Part<'_>> {
     match subscriber {
-        Subscriber::Client(client) => Some((client.kept.as_mut(), client.number)),
+        Subscriber::Client(client) => {
+            let lasts = client.lasts();
+            Some((client.kept.as_mut().filter(|_| lasts), client.number))
+        }
         Subscriber::Away(away) => Some((away.kept.as_mut(), away.number)),
         Subscriber::Group(_) | Subscriber::Feed(_) => None,
     }

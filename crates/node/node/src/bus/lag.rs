@@ -33,8 +33,10 @@ pub struct SessionView {
     pub octets_per_s: f64,
     /// Values that it was never sent because a newer one came first.
     pub conflated: u64,
-    /// Messages dropped because too many waited.
+    /// QoS 0 messages dropped because too many waited.
     pub dropped: u64,
+    /// QoS 1 and 2 messages that its session was to get and never will, over all its connections.
+    pub lost: u64,
 }
 
 /// Who comes first among sessions; [`SessionOrder::ALL`] says it in words.
@@ -163,7 +165,7 @@ impl Bus {
             // A rate is positive: its bits are in its order.
             SessionOrder::Rate => [client.rate.octets_per_s.to_bits().into(), octets_out, 0],
             SessionOrder::Conflated => [client.conflated(), client.dropped(), octets_out],
-            SessionOrder::Dropped => [client.dropped(), client.conflated(), octets_out],
+            SessionOrder::Dropped => [client.dropped() + client.lost(), client.conflated(), octets_out],
             SessionOrder::Client => [0; 3],
         }
     }
@@ -184,6 +186,7 @@ impl Bus {
             octets_per_s: rate.octets_per_s.into(),
             conflated: client.conflated(),
             dropped: client.dropped(),
+            lost: client.lost(),
         }
     }
 }

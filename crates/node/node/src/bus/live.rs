@@ -1,29 +1,100 @@
 //! Live feeds for HTTP: each is a subscriber of the tree that is sent what changed, conflated, ten times a second.
 //!
 //! A feed is a set of dirty topics, not a queue: a reader that is slow gets the newest value of each topic later.
+//! Each second it is told the time: whoever hears nothing for longer knows that the bus stands still, or the way to it.
+//! Counts by quality ([`super::census`]) are sent to readers that name groups, when they change.
 
-use super::state::{Bus, Subscriber, id_of};
+use super::census::{Census, Censuses};
+use super::state::{Bus, Subscriber, id_of, octets_of};
 use super::view::write_body;
 use crate::access::Gate;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write;
-use tieline_core::{Filter, Instant, json_string};
-use tieline_topics::{Options, RetainHandling, Snapshot, TopicId, Tree, TreeError, Wish};
+use std::time::Duration;
+use tieline_core::{Filter, Instant, Now, json_string};
+use tieline_topics::{Counts, Options, RetainHandling, Snapshot, TopicId, Tree, TreeError, View, Wish};
 use tokio::sync::mpsc;
 
+/// For how long readers are sent something in a turn of the bus.
+const FEEDS_A_TURN: Duration = Duration::from_millis(1);
 /// Topics in one message.
 const CHUNK: usize = 500;
+/// Octets of values in one message; one value comes all the same.
+const MESSAGE_OCTETS: usize = 64 * 1024;
+/// Changed topics that may wait for a reader; one that is slower is sent all present values again.
+const DIRTY_MAX: usize = 20_000;
 /// Removed topics that may wait for a reader; one that is slower is ended, and finds the present values when it comes
 /// again.
 const REMOVED_MAX: usize = 10_000;
 /// Messages that may wait for a reader.
 pub const WAITING_MAX: usize = 4;
+/// The same of all readers together, but for one of each.
+const CROWD_MESSAGES: usize = 256;
+/// How often a reader is told the time.
+const BEAT: Duration = Duration::from_secs(1);
+/// Groups in one message.
+const GROUPS: usize = 1000;
+
+/// What a reader is sent.
+#[derive(Debug)]
+pub struct LiveMessage {
+    /// The event's name.
+    pub event: &'static str,
+    /// JSON.
+    pub data: String,
+}
+
+/// The groups of which a reader wants counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Groups {
+    /// All branches.
+    All,
+    /// Those directly below these branches; the empty path is the first level.
+    Below(HashSet<String>),
+}
+
+/// The counts of a reader.
+#[derive(Debug)]
+struct Counting {
+    groups: Groups,
+    /// None where there are too many counts already.
+    census: Option<usize>,
+    /// Groups that are to be told.
+    dirty: BTreeSet<Box<str>>,
+    /// Where the first telling of all branches is.
+    first: Option<usize>,
+    told: Option<(Counts, bool)>,
+}
+
+/// What a reader may be sent in a turn.
+struct Turn<F> {
+    /// Messages that may wait for it.
+    messages_max: usize,
+    /// Whether the turn is over.
+    is_over: F,
+}
+
+/// How far a reader was sent what is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flushed {
+    /// All that it takes.
+    All,
+    /// As much as there was time for.
+    Some,
+    /// It is gone, or has to go.
+    Gone,
+}
 
 /// One reader.
 #[derive(Debug)]
 pub struct LiveFeed {
-    out: mpsc::Sender<String>,
+    out: mpsc::Sender<LiveMessage>,
+    counting: Option<Counting>,
+    beat_due: Instant,
+    filters: Box<[Filter]>,
     snapshots: Vec<Snapshot>,
+    /// More has changed than may wait: all present values are sent after those that are being sent.
+    is_anew: bool,
     dirty: HashSet<TopicId>,
     removed: Vec<String>,
     /// More was removed than could wait, or its rights have changed: the reader must begin again.
@@ -37,9 +108,31 @@ pub struct LiveFeed {
 impl LiveFeed {
     /// A feed that begins with the last values that the filters select.
     #[must_use]
-    pub fn new(filters: &[Filter], out: mpsc::Sender<String>, gate: Option<Gate>, until: Option<Instant>) -> Self {
+    pub fn new(filters: &[Filter], out: mpsc::Sender<LiveMessage>, gate: Option<Gate>, until: Option<Instant>) -> Self {
         let snapshots = filters.iter().cloned().map(Snapshot::new).collect();
-        Self { out, snapshots, dirty: HashSet::new(), removed: Vec::new(), is_behind: false, gate, until }
+        Self {
+            out,
+            counting: None,
+            beat_due: Instant::ZERO,
+            filters: filters.into(),
+            snapshots,
+            is_anew: false,
+            dirty: HashSet::new(),
+            removed: Vec::new(),
+            is_behind: false,
+            gate,
+            until,
+        }
+    }
+
+    /// The same with counts by quality, in all and of groups.
+    #[must_use]
+    pub fn counting(mut self, groups: Option<Groups>) -> Self {
+        self.counting = groups.map(|groups| {
+            let first = (groups == Groups::All).then_some(0);
+            Counting { groups, census: None, dirty: BTreeSet::new(), first, told: None }
+        });
+        self
     }
 
     /// Ends it at its next turn where its reader had to show who it is.
@@ -49,7 +142,14 @@ impl LiveFeed {
 
     /// The topic has a new value.
     pub fn changed(&mut self, topic: TopicId) {
+        if self.is_anew {
+            return;
+        }
         self.dirty.insert(topic);
+        if self.dirty.len() > DIRTY_MAX {
+            self.dirty = HashSet::new();
+            self.is_anew = true;
+        }
     }
 
     /// The topic has no value any more, and its number may become another's.
@@ -65,29 +165,118 @@ impl LiveFeed {
         }
     }
 
-    /// Sends what is due as far as the reader takes it; false when the reader is gone, or has to go.
-    pub fn flush(&mut self, now: Instant, tree: &Tree) -> bool {
-        if self.is_behind || self.until.is_some_and(|until| until <= now) {
-            return false;
+    /// A branch of a count has changed.
+    fn group_changed(&mut self, census: usize, path: &str, above: &str) {
+        let Some(counting) = self.counting.as_mut().filter(|counting| counting.census == Some(census)) else { return };
+        let is_wanted = match &counting.groups {
+            Groups::All => true,
+            Groups::Below(branches) => branches.contains(above),
+        };
+        if is_wanted {
+            counting.dirty.insert(path.into());
         }
-        while self.has_work() {
-            let permit = match self.out.try_reserve() {
-                Ok(permit) => permit,
-                Err(mpsc::error::TrySendError::Full(())) => return true,
-                Err(mpsc::error::TrySendError::Closed(())) => return false,
-            };
-            if let Some(message) =
-                next_message(&mut self.snapshots, &mut self.dirty, &mut self.removed, self.gate.as_ref(), tree)
-            {
-                permit.send(message);
-            }
-        }
-        !self.out.is_closed()
     }
 
-    fn has_work(&self) -> bool {
-        !(self.snapshots.is_empty() && self.dirty.is_empty() && self.removed.is_empty())
+    /// Sends what is due as far as the reader takes it, until its time is over.
+    fn flush(&mut self, now: Now, tree: &Tree, censuses: &Censuses, turn: &Turn<impl Fn() -> bool>) -> Flushed {
+        if self.is_behind || self.out.is_closed() || self.until.is_some_and(|until| until <= now.mono) {
+            return Flushed::Gone;
+        }
+        if self.snapshots.is_empty() && std::mem::take(&mut self.is_anew) {
+            self.snapshots = self.filters.iter().cloned().map(Snapshot::new).collect();
+        }
+        let mut is_first = true;
+        loop {
+            // The time goes first, and the counts, which are small: a reader who is sent much hears that the node is there,
+            // and how much there is.
+            let is_beat = self.beat_due <= now.mono;
+            let counting = self.counting.as_mut().filter(|counting| counting.has_work(now.mono, censuses));
+            let has_values = !(self.snapshots.is_empty() && self.dirty.is_empty() && self.removed.is_empty());
+            if !is_beat && !has_values && counting.is_none() {
+                return if self.out.is_closed() { Flushed::Gone } else { Flushed::All };
+            }
+            if !std::mem::take(&mut is_first) && (turn.is_over)() {
+                return Flushed::Some;
+            }
+            if self.out.max_capacity() - self.out.capacity() >= turn.messages_max {
+                return Flushed::All;
+            }
+            let permit = match self.out.try_reserve() {
+                Ok(permit) => permit,
+                Err(mpsc::error::TrySendError::Full(())) => return Flushed::All,
+                Err(mpsc::error::TrySendError::Closed(())) => return Flushed::Gone,
+            };
+            if is_beat {
+                self.beat_due = now.mono + BEAT;
+                let since = now.mono.since(Instant::ZERO).as_millis();
+                let data = format!("{{\"time\":\"{}\",\"mono_ms\":{since}}}", now.utc);
+                permit.send(LiveMessage { event: "beat", data });
+            } else if let Some(counting) = counting {
+                let data = counting.next_message(now.mono, censuses);
+                permit.send(LiveMessage { event: "counts", data });
+            } else {
+                let Self { snapshots, dirty, removed, gate, .. } = self;
+                if let Some(data) = next_message(snapshots, dirty, removed, gate.as_ref(), tree) {
+                    permit.send(LiveMessage { event: "update", data });
+                }
+            }
+        }
     }
+}
+
+impl Counting {
+    fn has_work(&self, now: Instant, censuses: &Censuses) -> bool {
+        let total = self.census(censuses).map(|census| total_of(census, now)).unwrap_or_default();
+        self.first.is_some() || !self.dirty.is_empty() || self.told != Some(total)
+    }
+
+    fn census<'a>(&self, censuses: &'a Censuses) -> Option<&'a Census> {
+        self.census.and_then(|key| censuses.get(key))
+    }
+
+    /// `{"complete", "total": {…}, "groups": {"path": {…}}}`, of the groups those that have changed.
+    fn next_message(&mut self, now: Instant, censuses: &Censuses) -> String {
+        let Some(census) = self.census(censuses) else {
+            (self.first, self.told) = (None, Some((Counts::default(), false)));
+            return "{\"complete\":false,\"total\":null,\"groups\":{}}".to_owned();
+        };
+        let (total, is_complete) = total_of(census, now);
+        self.told = Some((total, is_complete));
+        let mut text = format!("{{\"complete\":{is_complete},\"total\":");
+        write_counts(&total, &mut text);
+        text.push_str(",\"groups\":{");
+        let mut is_first = true;
+        let mut write = |path: &str| {
+            if !std::mem::take(&mut is_first) {
+                text.push(',');
+            }
+            json_string(path, &mut text);
+            text.push(':');
+            write_counts(&census.counts().below(path), &mut text);
+        };
+        if let Some(from) = self.first {
+            let (some, next) = census.counts().branches(from, GROUPS);
+            some.into_iter().for_each(&mut write);
+            self.first = next;
+        } else {
+            (0..GROUPS).map_while(|_| self.dirty.pop_first()).for_each(|path| write(&path));
+        }
+        text.push_str("}}");
+        text
+    }
+}
+
+fn total_of(census: &Census, now: Instant) -> (Counts, bool) {
+    (census.counts().total(), census.is_complete(now))
+}
+
+fn write_counts(counts: &Counts, out: &mut String) {
+    let Counts { good, uncertain, bad, unstated } = counts;
+    let _ = write!(
+        out,
+        "{{\"good\":{good},\"uncertain\":{uncertain},\"bad\":{bad},\"unstated\":{unstated},\"total\":{}}}",
+        counts.total()
+    );
 }
 
 impl Bus {
@@ -95,7 +284,14 @@ impl Bus {
     ///
     /// # Errors
     /// There are too many subscriptions.
-    pub fn add_feed(&mut self, filters: &[Filter], feed: LiveFeed) -> Result<(), TreeError> {
+    pub fn add_feed(&mut self, filters: &[Filter], mut feed: LiveFeed) -> Result<(), TreeError> {
+        if let Some(counting) = &mut feed.counting {
+            counting.census = self.censuses.join(feed.gate.as_ref());
+            if let (Groups::Below(branches), Some(census)) = (&counting.groups, counting.census(&self.censuses)) {
+                let groups = branches.iter().flat_map(|branch| census.counts().children(branch));
+                counting.dirty.extend(groups.map(Into::into));
+            }
+        }
         let key = self.subscribers.insert(Subscriber::Feed(Box::new(feed)));
         let options = Options {
             qos: 0,
@@ -107,8 +303,7 @@ impl Bus {
         };
         for filter in filters {
             if let Err(error) = self.tree.subscribe(id_of(key), filter, options) {
-                self.tree.drop_subscriber(id_of(key));
-                self.subscribers.remove(key);
+                self.remove_feed(key);
                 return Err(error);
             }
         }
@@ -120,9 +315,62 @@ impl Bus {
     /// Removes a feed whose reader is gone.
     pub(super) fn remove_feed(&mut self, key: usize) {
         self.tree.drop_subscriber(id_of(key));
-        self.subscribers.remove(key);
+        if let Some(Subscriber::Feed(feed)) = self.subscribers.try_remove(key)
+            && let Some(census) = feed.counting.and_then(|counting| counting.census)
+        {
+            self.censuses.leave(census);
+        }
         self.feeds.retain(|feed| *feed != key);
     }
+
+    /// Sends feeds what changed, for as long as a turn may take; false where some have more to be sent.
+    pub(super) fn flush_feeds(&mut self, now: Now) -> bool {
+        let Self { shard, subscribers, tree, feeds, next_feed, censuses, .. } = self;
+        censuses.take_changes(|census, path, above| {
+            for key in feeds.iter() {
+                if let Some(Subscriber::Feed(feed)) = subscribers.get_mut(*key) {
+                    feed.group_changed(census, path, above);
+                }
+            }
+        });
+        let began = shard.now().mono;
+        let is_over = || shard.now().mono.since(began) >= FEEDS_A_TURN;
+        let messages_max = (CROWD_MESSAGES / feeds.len().max(1)).clamp(1, WAITING_MAX);
+        let turn = Turn { messages_max, is_over };
+        let mut gone = Vec::new();
+        while let Some(key) = feeds.get(*next_feed).copied() {
+            let flushed = match subscribers.get_mut(key) {
+                Some(Subscriber::Feed(feed)) => feed.flush(now, tree, censuses, &turn),
+                Some(_) | None => Flushed::All,
+            };
+            if flushed == Flushed::Gone {
+                gone.push(key);
+            }
+            if flushed != Flushed::Some {
+                *next_feed += 1;
+            }
+            if (turn.is_over)() {
+                break;
+            }
+        }
+        let is_done = *next_feed >= feeds.len();
+        if is_done {
+            *next_feed = 0;
+        }
+        gone.into_iter().for_each(|key| self.remove_feed(key));
+        is_done
+    }
+}
+
+/// How many of the first values go into one message.
+fn fitting(updates: &[View<'_>]) -> usize {
+    let mut octets = 0;
+    let fits = |view: &&View<'_>| {
+        let room = octets < MESSAGE_OCTETS;
+        octets += view.topic.len() + octets_of(view.body);
+        room
+    };
+    updates.iter().take_while(fits).count()
 }
 
 fn next_message(
@@ -135,6 +383,13 @@ fn next_message(
     let mut updates = Vec::new();
     if let Some(walk) = snapshots.last_mut() {
         updates = tree.next(walk, CHUNK);
+        let count = fitting(&updates);
+        if count < updates.len()
+            && let Some(last) = updates.get(..count).and_then(<[_]>::last)
+        {
+            walk.go_back(last.topic);
+            updates.truncate(count);
+        }
         if walk.is_done() {
             snapshots.pop();
         }
@@ -144,6 +399,7 @@ fn next_message(
             dirty.remove(&id);
             updates.extend(tree.view(id));
         }
+        dirty.extend(updates.drain(fitting(&updates)..).map(|view| view.id));
     }
     updates.retain(|view| gate.is_none_or(|gate| gate.allows(view.topic)));
     // A topic that came back is among the updates, of this message or of one to come.
@@ -156,8 +412,8 @@ fn next_message(
         text.push_str(if i == 0 { "{\"topic\":" } else { ",{\"topic\":" });
         json_string(view.topic, &mut text);
         text.push(',');
-        write_body(view.body, &mut text);
-        let _ = write!(text, ",\"seq\":{}}}", view.version);
+        write_body(view.body, view.time, &mut text);
+        let _ = write!(text, ",\"seq\":{},\"updated\":\"{}\"}}", view.version, view.time);
     }
     text.push(']');
     if !removed.is_empty() {
@@ -172,4 +428,177 @@ fn next_message(
     }
     text.push('}');
     Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use tieline_core::{Body, Topic, Update};
+    use tieline_topics::Limits;
+
+    /// A tree with one feed, whose messages are taken when it is asked.
+    struct Desk {
+        tree: Tree,
+        censuses: Censuses,
+        feed: LiveFeed,
+        messages: mpsc::Receiver<LiveMessage>,
+    }
+
+    impl Desk {
+        fn new(groups: Option<Groups>) -> Self {
+            let (out, messages) = mpsc::channel(WAITING_MAX);
+            let mut feed = LiveFeed::new(&[Filter::new("site/#").unwrap()], out, None, None).counting(groups);
+            let mut censuses = Censuses::default();
+            if let Some(counting) = &mut feed.counting {
+                counting.census = censuses.join(None);
+            }
+            Self { tree: Tree::new(Limits::default()), censuses, feed, messages }
+        }
+
+        fn put(&mut self, at_ms: u64, path: &str, payload: &'static str) {
+            let topic = Topic::new(path).unwrap();
+            let body = Body::Opaque(Bytes::from_static(payload.as_bytes()));
+            let update = Update { topic: topic.clone(), body: body.clone() };
+            let applied = self.tree.apply(now(at_ms), update, true).unwrap();
+            self.censuses.note(&topic, &applied, &body);
+            self.feed.changed(applied.topic);
+        }
+
+        /// What is sent at a time, an event a line; a reader that does not read leaves it.
+        fn flush(&mut self, at_ms: u64, reads: bool) -> String {
+            while self.censuses.advance(&self.tree, || Instant::ZERO) {}
+            let Self { censuses, feed, .. } = self;
+            censuses.take_changes(|key, path, above| feed.group_changed(key, path, above));
+            let turn = Turn { messages_max: WAITING_MAX, is_over: || false };
+            assert_eq!(feed.flush(now(at_ms), &self.tree, censuses, &turn), Flushed::All);
+            let mut text = String::new();
+            while let Some(message) = if reads { self.messages.try_recv().ok() } else { None } {
+                text += &format!("{} {}\n", message.event, message.data);
+            }
+            text
+        }
+    }
+
+    fn now(at_ms: u64) -> Now {
+        Now { mono: Instant::ZERO + Duration::from_millis(at_ms), utc: tieline_core::Timestamp::from_millis(0) }
+    }
+
+    #[test]
+    fn a_reader_is_told_the_time_each_second_and_only_by_the_bus() {
+        let mut desk = Desk::new(None);
+        let beat = |ms: u64| format!("beat {{\"time\":\"1970-01-01T00:00:00.000Z\",\"mono_ms\":{ms}}}\n");
+        desk.flush(5_000, true);
+        assert_eq!(desk.flush(5_900, true), "");
+        assert_eq!(desk.flush(6_000, true), beat(6_000));
+        // A reader that takes nothing hears no time that would make what it has look new.
+        for i in 0..20 {
+            desk.flush(7_000 + i * 1_000, false);
+        }
+        assert_eq!(desk.flush(30_000, true).lines().count(), WAITING_MAX);
+        assert_eq!(desk.flush(30_100, true), beat(30_100));
+    }
+
+    #[test]
+    fn values_come_with_their_own_time_and_quality_and_that_of_their_arrival() {
+        let mut desk = Desk::new(None);
+        desk.put(0, "site/a", r#"{"v":1,"q":"bad","t":"2020-01-01T00:00:00Z"}"#);
+        let expect = r#"{"updates":[{"topic":"site/a","kind":"point","value":{"v":1,"q":"bad","t":"2020-01-01T00:00:00.000Z"},"seq":1,"updated":"1970-01-01T00:00:00.000Z"}]}"#;
+        assert!(desk.flush(0, true).contains(expect));
+    }
+
+    fn counts(good: u32, uncertain: u32, bad: u32) -> String {
+        let total = good + uncertain + bad;
+        format!("{{\"good\":{good},\"uncertain\":{uncertain},\"bad\":{bad},\"unstated\":0,\"total\":{total}}}")
+    }
+
+    #[test]
+    fn counts_of_the_groups_that_are_looked_at_are_pushed() {
+        let mut desk = Desk::new(Some(Groups::Below(["site".to_owned()].into())));
+        desk.put(0, "site/a/x", r#"{"v":1,"q":"good"}"#);
+        desk.put(0, "site/b/y/z", r#"{"v":1,"q":"good"}"#);
+        desk.put(0, "other/x/y", r#"{"v":1,"q":"uncertain"}"#);
+        let groups = format!("{{\"site/a\":{},\"site/b\":{}}}", counts(1, 0, 0), counts(1, 0, 0));
+        let all = format!("counts {{\"complete\":true,\"total\":{},\"groups\":{groups}}}\n", counts(2, 1, 0));
+        let told = desk.flush(0, true);
+        assert!(told.contains(&all), "{told}");
+        // The worst member of a group is deep below it.
+        desk.put(100, "site/b/y/z", r#"{"v":1,"q":"bad"}"#);
+        let groups = format!("{{\"site/b\":{}}}", counts(0, 0, 1));
+        let changed = format!("counts {{\"complete\":true,\"total\":{},\"groups\":{groups}}}\n", counts(1, 1, 1));
+        let told = desk.flush(100, true);
+        assert!(told.contains(&changed), "{told}");
+        assert_eq!(desk.flush(200, true), "");
+        desk.put(300, "site/b/y/z", "");
+        let gone = format!("{{\"site/b\":{}}}", counts(0, 0, 0));
+        assert!(desk.flush(300, true).contains(&gone));
+    }
+
+    #[test]
+    fn a_reader_of_all_groups_is_told_them_in_parts() {
+        let mut desk = Desk::new(Some(Groups::All));
+        for i in 0..GROUPS + 10 {
+            desk.put(0, &format!("plant/unit{i}/x"), r#"{"v":1,"q":"good"}"#);
+        }
+        let mut told = String::new();
+        for i in 0..10 {
+            told += &desk.flush(i * 10, true);
+        }
+        assert!(told.contains("\"plant\":") && told.contains(&format!("\"plant/unit{}\":", GROUPS + 9)), "{told}");
+        assert!(!desk.flush(200, true).contains("counts"));
+    }
+
+    #[test]
+    fn counts_that_are_not_all_there_say_so() {
+        let mut desk = Desk::new(Some(Groups::All));
+        desk.feed.counting.as_mut().unwrap().census = None;
+        assert!(desk.flush(0, true).contains(r#"counts {"complete":false,"total":null,"groups":{}}"#));
+        assert_eq!(desk.flush(100, true), "");
+    }
+
+    #[test]
+    fn where_too_much_has_changed_all_is_told_anew() {
+        let mut desk = Desk::new(None);
+        desk.flush(0, true);
+        for i in 0..=DIRTY_MAX {
+            desk.put(0, &format!("site/{i}"), "1");
+        }
+        assert!(desk.feed.is_anew && desk.feed.dirty.capacity() == 0);
+        let mut told = HashSet::new();
+        for at in 0..100 {
+            for line in desk.flush(at, true).lines().filter_map(|line| line.strip_prefix("update ")) {
+                let update: serde_json::Value = serde_json::from_str(line).unwrap();
+                let topics = update["updates"].as_array().unwrap().iter();
+                told.extend(topics.map(|update| update["topic"].as_str().unwrap().to_owned()));
+            }
+        }
+        assert_eq!(told.len(), DIRTY_MAX + 1);
+        desk.put(200, "site/7", "2");
+        assert!(desk.flush(200, true).contains("site/7"), "it goes on as before");
+    }
+
+    #[test]
+    fn a_message_is_short_whatever_values_are_long() {
+        let long: &'static str = "x".repeat(MESSAGE_OCTETS / 2).leak();
+        for is_known in [false, true] {
+            let mut desk = Desk::new(None);
+            if is_known {
+                desk.flush(0, true);
+            }
+            for i in 0..9 {
+                desk.put(0, &format!("site/{i}"), long);
+            }
+            let told: Vec<String> =
+                (0..9).flat_map(|at| desk.flush(at, true).lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+            let updates: Vec<_> = told.iter().filter(|line| line.starts_with("update")).collect();
+            assert!(
+                updates.len() >= 4 && updates.iter().all(|line| line.len() < 2 * MESSAGE_OCTETS),
+                "{}",
+                updates.len()
+            );
+            for i in 0..9 {
+                assert!(updates.iter().any(|line| line.contains(&format!("site/{i}"))));
+            }
+        }
+    }
 }

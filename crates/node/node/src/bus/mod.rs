@@ -12,6 +12,8 @@
 //!
 //! Read first: `state.rs`.
 
+mod asks;
+mod census;
 mod client;
 mod counters;
 mod declared;
@@ -35,6 +37,7 @@ mod retained;
 mod sessions;
 mod share;
 mod state;
+mod stated;
 mod statistics;
 mod system_topics;
 mod turn;
@@ -44,13 +47,14 @@ mod walk;
 mod watchers;
 mod wire;
 
+pub use asks::Step;
 pub use client::Anew;
 pub use counters::BusCounters;
 pub use deltas::is_marked;
 pub use ends::Ends;
-pub use handle::{BusHandle, BusInput, Incoming, Stopped};
+pub use handle::{AskError, BusHandle, BusInput, Incoming, Stopped};
 pub use lag::{Lag, SessionOrder};
-pub use live::{LiveFeed, WAITING_MAX as LIVE_WAITING_MAX};
+pub use live::{Groups, LiveFeed, LiveMessage, WAITING_MAX as LIVE_WAITING_MAX};
 pub use put::PutError;
 pub use sessions::{Entered, KeptLimits, LastWill};
 pub use state::{Bus, SharedBus};

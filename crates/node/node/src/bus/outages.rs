@@ -1,6 +1,8 @@
 //! The bus and its ledger over a disk that refuses and takes again, in virtual time: what is promised is there after a power
 //! cut at any moment, and once the disk goes on it holds all that the bus knows.
 
+mod hangs;
+
 use super::handle::{BusHandle, Incoming};
 use super::state::{Bus, Subscriber};
 use crate::audit::AuditLog;
@@ -12,7 +14,7 @@ use crate::ledger::{LedgerBook, LedgerState, Opened};
 use crate::reserved::Reserved;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashSet};
-use std::sync::mpsc::{Receiver, channel, sync_channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tieline_core::{Body, Filter, Now, Storage, StorageError, StorageErrorKind, Timestamp, Topic, Update};
@@ -32,6 +34,9 @@ const LONG_OCTETS: usize = 4000;
 const SHORT_OCTETS: usize = 10;
 /// Filters of the sessions whose clients are away, each subscribed at QoS 2.
 const FILTERS: [&str; 2] = ["a/#", "b"];
+
+/// When the sessions went.
+const START: Now = Now { utc: Timestamp::from_micros(1_700_000_000_000_000), mono: tieline_core::Instant::ZERO };
 
 /// What a disk does with what is written and synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,12 +159,18 @@ struct Published {
     told: Option<bool>,
 }
 
+fn message(now: Now, topic: &str, payload: bytes::Bytes) -> Message {
+    Message { topic: Topic::new(topic).unwrap(), payload, properties: Properties::default(), received: now.mono }
+}
+
 /// The bus, the ledger's thread as a machine, and the disk.
 struct World {
     /// Goes first, or the bus would wait for it when it ends.
     orders: Receiver<Option<Batch>>,
     bus: Bus,
     writer: Writer<Disk>,
+    /// Whether the disk says nothing at all.
+    hangs: bool,
     news: Receiver<News>,
     disk: Disk,
     now: Now,
@@ -170,8 +181,13 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::restored(START)
+    }
+
+    /// What was there at `START`, taken up at another time.
+    fn restored(at: Now) -> Self {
         let disk = Disk::new();
-        let now = Now { utc: Timestamp::from_micros(1_700_000_000_000_000), ..Now::default() };
+        let now = START;
         let (mut journal, _) = Journal::open(disk.clone(), limits(OCTETS_MAX), Seq(0), now.utc).unwrap();
         let mut octets = Vec::new();
         Record::begin(&mut octets);
@@ -188,21 +204,21 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let config = config::from_text("node.toml", "", folder.path()).unwrap();
         let (handle, incoming) = BusHandle::new();
-        let audit = AuditLog::start(&folder.path().join("audit.jsonl")).unwrap();
+        let audit = AuditLog::start(folder.path(), config.audit).unwrap();
         let commands = Commands::new(&config.command, &[], |_| 0, audit, handle.clone()).unwrap();
         let recorder = Recorder::new(&config.history, None, HashSet::new(), handle.clone());
         let shard = Shard::new(Clock::start(), Arc::default());
         let mut bus = Bus::new(&shard, Limits::default(), recorder, commands);
-        let (give, orders) = sync_channel(1);
-        let opened = Opened { give, octets: journal.octets(), octets_max: OCTETS_MAX };
-        bus.restore(now, replayed(&disk), LedgerBook::new(Some(opened)), &Reserved::default());
+        let (give, orders) = channel();
+        let opened = Opened { give, octets: journal.octets(), octets_max: OCTETS_MAX, lost: None };
+        bus.restore(at, replayed(&disk), LedgerBook::new(Some(opened)), &Reserved::default());
         let (tell, news) = channel();
         let at = std::time::Instant::now();
         let writer = Writer {
             journal: Some(journal),
             open: Box::new(|| Err(StorageError { kind: StorageErrorKind::Io, message: "it is open".into() })),
             durability: Durability::Synced,
-            orders: sync_channel(1).1,
+            orders: channel().1,
             tell: Box::new(move |news| tell.send(news).unwrap()),
             now: Box::new(move || now.utc),
             begun: None,
@@ -210,18 +226,18 @@ impl World {
             alive_at: at + ALIVE_EVERY,
         };
         let (published, _rest) = (Vec::new(), (handle, incoming, folder));
-        Self { orders, bus, writer, news, disk, now, at, published, _rest }
+        Self { orders, bus, writer, hangs: false, news, disk, now, at, published, _rest }
     }
 
     /// Publishes as a client does. A message without octets takes the topic's value away.
     fn publish(&mut self, topic: &'static str, qos: Qos, retain: bool, octets: usize) {
         let Self { bus, now, published, .. } = self;
         let number = u32::try_from(published.len()).unwrap();
-        let text = if octets == 0 { String::new() } else { format!("{number:0octets$}") };
+        let digits = number.to_string();
+        let text = "0".repeat(octets.saturating_sub(digits.len())) + if octets == 0 { "" } else { &digits };
         let payload = bytes::Bytes::from(text);
-        let name = Topic::new(topic).unwrap();
-        let update = Update { topic: name.clone(), body: Body::Opaque(payload.clone()) };
-        let message = Message { topic: name, payload, properties: Properties::default(), received: now.mono };
+        let message = message(*now, topic, payload);
+        let update = Update { topic: message.topic.clone(), body: Body::Opaque(message.payload.clone()) };
         bus.begin_act();
         bus.apply_message(*now, message, qos, retain, None).unwrap();
         let ticket = bus.end_act(*now).unwrap_or(0);
@@ -233,7 +249,9 @@ impl World {
     /// A turn of the bus, and of the thread.
     fn turn(&mut self) {
         self.bus.write_ledger(self.now);
-        while let Ok(order) = self.orders.try_recv() {
+        while !self.hangs
+            && let Ok(order) = self.orders.try_recv()
+        {
             self.writer.handle(&order.unwrap(), self.at);
         }
         self.take_news();
@@ -241,7 +259,9 @@ impl World {
 
     fn pass(&mut self, time: Duration) {
         (self.now, self.at) = (self.now.later(time), self.at + time);
-        self.writer.handle_timeout(self.at);
+        if !self.hangs {
+            self.writer.handle_timeout(self.at);
+        }
         self.take_news();
     }
 
@@ -303,7 +323,7 @@ impl World {
             self.pass(Duration::from_millis(1100));
             self.turn();
         }
-        assert_eq!(self.bus.ledger_status().state, LedgerState::Good);
+        assert_eq!(self.bus.ledger_status(self.now).state, LedgerState::Good);
         assert!(self.published.iter().all(|message| message.told.is_some()), "who waited was told");
         let held = Image { alive: Timestamp::default(), ..replayed(&self.disk) };
         assert_eq!(held, self.truth());
@@ -363,7 +383,7 @@ proptest! {
 fn a_disk_that_refuses_and_takes_again() {
     for (mood, name) in [(Mood::Full, "disk_full"), (Mood::Unsynced, "failed")] {
         let mut world = World::new();
-        let state = |world: &World| world.bus.ledger_status().state.name();
+        let state = |world: &World| world.bus.ledger_status(world.now).state.name();
         let told = |world: &World| world.published.iter().map(|message| message.told).collect::<Vec<_>>();
         world.publish("a/1", Qos::AtLeastOnce, true, SHORT_OCTETS);
         world.turn();
@@ -376,7 +396,7 @@ fn a_disk_that_refuses_and_takes_again() {
         assert_eq!((state(&world), &told(&world)[1..]), (name, &[Some(false), None][..]));
         world.take_news();
         assert_eq!(told(&world)[2], Some(false), "it is refused at once");
-        assert!(world.bus.ledger_status().refused >= 2);
+        assert!(world.bus.ledger_status(world.now).refused >= 2);
         // It is tried once a second, and not before.
         for _ in 0..5 {
             world.pass(Duration::from_secs(1));

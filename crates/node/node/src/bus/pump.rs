@@ -1,6 +1,7 @@
 //! When clients are sent what they are owed: at the end of a turn, when their socket takes octets again, or when a window
 //! or a throttle is over.
 
+use super::counters::DropCause;
 use super::flow::{Source, Whom};
 use super::state::{Bus, Subscriber, id_of};
 use super::wire::{Clear, Wire};
@@ -71,14 +72,21 @@ impl Bus {
             // It comes again when that is over.
             return;
         }
-        if client.session.is_clear() && client.session.look(|wire| wire.waiting_octets() > 0) {
+        if client.session.is_clear() && client.session.look(|wire| wire.waiting_octets() > 0 || !wire.takes_frames()) {
+            // The answer to CONNECT goes first.
             client.session.send(|_, _| ());
         }
         let Some(flow) = client.flow.as_deref_mut().filter(|flow| !flow.is_empty()) else {
             return pump.end_late(key);
         };
+        let takes_frames = client.session.look(Wire::takes_frames);
+        if client.session.is_clear() && !takes_frames {
+            // It is leaving.
+            return pump.end_late(key);
+        }
         let mut more = false;
-        if client.session.is_clear() && flow.timeout(now.mono).is_some_and(|at| at <= now.mono) {
+        let is_due = flow.timeout(now.mono).is_some_and(|at| at <= now.mono);
+        if client.session.is_clear() && is_due {
             let (badge, follower) = (client.badge.as_deref(), client.follower.as_deref_mut());
             let mut whom = Whom { key, badge, follower, behind: &client.snapshots };
             let (mut out, mut source) = (Vec::new(), Source { now, tree, retained, deltas });
@@ -104,6 +112,27 @@ impl Bus {
             pump.due.insert((at, key));
         } else if flow.is_spent() {
             client.flow = None;
+        }
+    }
+
+    /// QoS 0 messages went from a client's queue to make room for others: topics whose last values they were are owed.
+    pub(super) fn put_back(&mut self, now: Now, key: usize) {
+        let Self { subscribers, tree, dirty, counters, .. } = self;
+        let Some(Subscriber::Client(client)) = subscribers.get_mut(key) else { return };
+        if !client.session.look(|wire| wire.mqtt.has_displaced()) {
+            return;
+        }
+        for (tag, delivery) in client.session.with(|wire, _| wire.mqtt.take_displaced()) {
+            // What a group's session does not get is no last value.
+            let view = tree.find(&delivery.message.topic).filter(|_| tag == 0).and_then(|topic| tree.view(topic));
+            let Some(view) = view else {
+                counters.dropped.count(DropCause::QueueFull, 1);
+                continue;
+            };
+            client.flow.get_or_insert_default().put_back(now.mono, view.id, view.lane);
+            if !std::mem::replace(&mut client.dirty, true) {
+                dirty.push(key);
+            }
         }
     }
 

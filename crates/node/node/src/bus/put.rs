@@ -18,6 +18,8 @@ pub enum PutError {
     Unmet(Unmet),
     /// The tree is full.
     Full(TreeError),
+    /// The disk does not take it; in words.
+    Disk(&'static str),
 }
 
 impl fmt::Display for PutError {
@@ -26,6 +28,7 @@ impl fmt::Display for PutError {
             Self::Format(words) => f.write_str(words),
             Self::Unmet(unmet) => unmet.fmt(f),
             Self::Full(error) => error.fmt(f),
+            Self::Disk(why) => f.write_str(why),
         }
     }
 }
@@ -46,7 +49,7 @@ impl Bus {
     /// receiver that hears whether history has stored it.
     ///
     /// # Errors
-    /// A condition is not met, or the tree is full; nothing has changed then.
+    /// A condition is not met, or the tree or the disk is full; nothing has changed then.
     pub fn put(
         &mut self,
         now: Now,
@@ -62,7 +65,7 @@ impl Bus {
     /// Publishes for HTTP. The receiver hears whether history has stored it.
     ///
     /// # Errors
-    /// The payload is not what the topic may hold, or the tree is full.
+    /// The payload is not what the topic may hold, or the tree or the disk is full; nothing has changed then.
     pub fn publish(
         &mut self,
         now: Now,
@@ -74,6 +77,9 @@ impl Bus {
         let (stored, hears) = oneshot::channel();
         let update = Update { topic: topic.clone(), body: Body::Opaque(payload.clone()) };
         let message = Message { topic, payload, properties: Properties::default(), received: now.mono };
+        if let Some(why) = self.cannot_store(&message, Qos::AtLeastOnce, retain, None) {
+            return Err(PutError::Disk(why));
+        }
         self.begin_act();
         self.apply_message(now, message, Qos::AtLeastOnce, retain, None).map_err(PutError::Full)?;
         let ticket = self.end_act(now).unwrap_or(0);

@@ -1,13 +1,13 @@
 //! What history and the ledger are given, and who is told when they have it.
 
-use super::state::Bus;
+use super::state::{Bus, Subscriber, id_of, key_of};
 use crate::field::FieldInput;
 use crate::history::{Receipt, Receipts};
 use crate::ledger::Promise;
 use crate::why;
 use tieline_core::{Body, Now, Point, Quality, Update};
 use tieline_journal::Sample;
-use tieline_mqtt::PacketId;
+use tieline_mqtt::{Message, PacketId, Qos};
 
 impl Bus {
     /// Tells whoever waited that history has stored it, or will not.
@@ -33,6 +33,52 @@ impl Bus {
                 Receipt::Call { answer, .. } => drop(answer.send(stored)),
             }
         }
+    }
+
+    /// Why a message cannot be stored as its sender wants it to be, as far as that is known before anything is done with it;
+    /// none where it can. What is refused here was neither kept, recorded nor sent on.
+    pub fn cannot_store(
+        &mut self,
+        message: &Message,
+        qos: Qos,
+        retain: bool,
+        from: Option<usize>,
+    ) -> Option<&'static str> {
+        if qos == Qos::AtMostOnce {
+            return None;
+        }
+        let octets = message.payload.len() + message.topic.len();
+        if self.ledger.book.has_no_room(octets) && (retain || self.is_owed(message, qos, from)) {
+            self.ledger.book.count_refused();
+            return Some(why::CANNOT_KEEP);
+        }
+        let update = Update { topic: message.topic.clone(), body: Body::Opaque(message.payload.clone()) };
+        self.recorder.refuses(&update).then_some(why::CANNOT_STORE)
+    }
+
+    /// Whether the ledger would have to hold something for a session because of this message.
+    fn is_owed(&mut self, message: &Message, qos: Qos, from: Option<usize>) -> bool {
+        let is_kept = |subscriber: &Subscriber| match subscriber {
+            Subscriber::Client(client) => client.kept.is_some(),
+            Subscriber::Away(away) => away.kept.is_some(),
+            // Who of them it goes to is seen when it does.
+            Subscriber::Group(_) => true,
+            Subscriber::Feed(_) => false,
+        };
+        let Self { tree, subscribers, .. } = self;
+        let sender = from.and_then(|key| subscribers.get(key));
+        if qos == Qos::ExactlyOnce && sender.is_some_and(is_kept) {
+            return true;
+        }
+        let Some(topic) = tree.find(&message.topic) else {
+            // Who wants a topic that the tree does not know is seen when it is applied.
+            return subscribers.iter().any(|(_, subscriber)| is_kept(subscriber));
+        };
+        let mut owed = false;
+        tree.matches(topic).for_each(from.map(id_of), |to| {
+            owed |= to.qos > 0 && subscribers.get(key_of(to.subscriber)).is_some_and(is_kept);
+        });
+        owed
     }
 
     /// Gives an update to history; true when `receipt` will come back.

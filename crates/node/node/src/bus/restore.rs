@@ -10,6 +10,7 @@ use crate::reserved::Reserved;
 use crate::wishes;
 use std::sync::Arc;
 use std::time::Duration;
+use tieline_access::Verb;
 use tieline_core::{Filter, Now, Timestamp};
 use tieline_ledger::{Image, Kept, Owed, Record, Session, Subscription, Value};
 use tieline_mqtt::{
@@ -45,10 +46,11 @@ impl Bus {
         // Of two with one client, which cannot be, the later one counts.
         for (number, kept) in image.sessions.into_iter().rev() {
             self.next_generation = self.next_generation.max(number);
-            match self.restore_session(now, died, number, kept) {
+            let had_expiry = kept.session.as_ref().is_some_and(|session| session.expiry_s > 0);
+            match self.restore_session(now, died, number, kept, reserved) {
                 Restored::Waits => {}
                 Restored::Over(will) => {
-                    self.counters.sessions_expired += 1;
+                    self.counters.sessions_expired += u64::from(had_expiry);
                     wills.extend(will);
                     gone.push(Record::Ended(number));
                 }
@@ -61,7 +63,26 @@ impl Bus {
         self.set_ledger(book);
         gone.iter().for_each(|record| self.ledger.book.write(now, record));
         wills.into_iter().for_each(|will| self.publish_will(now, will));
-        self.drop_excess(now);
+        let kept: Vec<usize> = self.subscribers.iter().map(|(key, _)| key).collect();
+        kept.into_iter().for_each(|key| self.drop_excess(now, key));
+    }
+
+    /// A clock that was in doubt when the node started is right: sessions whose time passed while the node was not there end,
+    /// and wills that were due then are published.
+    pub fn confirm_clock(&mut self, now: Now, who: &str) {
+        tracing::info!(who, "the clock was confirmed");
+        let Self { subscribers, kept, .. } = self;
+        for (key, subscriber) in subscribers.iter_mut() {
+            let Subscriber::Away(away) = subscriber else { continue };
+            let Some(session) = away.kept.as_ref().and_then(|kept| kept.session.clone()) else { continue };
+            let Some(since) = session.away_since else { continue };
+            let left = |seconds| now.mono + left_of(now, since, seconds).unwrap_or_default();
+            kept.remove(key, away);
+            away.expires = away.expires.min(left(session.expiry_s));
+            away.will = away.will.take().map(|(at, will)| (at.min(left(will.delay_s)), will));
+            kept.add(key, away);
+        }
+        self.work.notify_one();
     }
 
     /// True where the value is there again.
@@ -73,11 +94,23 @@ impl Bus {
         taken.inspect_err(|error| tracing::warn!(%error, "a last value of before has no room")).is_ok()
     }
 
-    fn restore_session(&mut self, now: Now, died: Timestamp, number: u64, mut kept: Kept) -> Restored {
+    fn restore_session(
+        &mut self,
+        now: Now,
+        died: Timestamp,
+        number: u64,
+        mut kept: Kept,
+        reserved: &Reserved,
+    ) -> Restored {
         let Some(session) = kept.session.clone() else { return Restored::Lost };
         let Ok(id) = Text::new(&session.client) else { return Restored::Lost };
+        if session.user.as_ref().is_some_and(|user| self.guard().is_some_and(|guard| !guard.may_stay(user))) {
+            tracing::info!(session = number, "a session of before ends: its user is gone");
+            return Restored::Over(None);
+        }
         let since = session.away_since.unwrap_or(died);
         let will = session.will.clone().and_then(|will| read_will(now, will));
+        let will = will.filter(|will| self.may_publish_late(now, &session, will, reserved));
         let expiry_s = session.expiry_s.min(self.kept_limits().expiry_s_max);
         let Some(left) = left_of(now, since, expiry_s) else { return Restored::Over(will) };
         if self.clients.contains_key(&id) {
@@ -114,6 +147,21 @@ impl Bus {
         Restored::Waits
     }
 
+    /// Whether a will of before may be published: its client was there when the node ended, so that nobody has judged it.
+    fn may_publish_late(&mut self, now: Now, session: &Session, will: &LastWill, reserved: &Reserved) -> bool {
+        let topic = will.topic();
+        if reserved.contains(topic) || self.derives(topic) {
+            return false;
+        }
+        let (Some(user), Some(guard)) = (session.user.as_deref(), self.guard()) else { return true };
+        let may = guard.user_may(user, &session.client, Verb::Publish, topic);
+        if !may {
+            let who = format!("mqtt {user} {}", session.client);
+            self.deny(now, user, &who, Verb::Publish, topic);
+        }
+        may
+    }
+
     fn restore_subscription(&mut self, key: usize, text: &str, subscription: Subscription) -> Option<()> {
         let properties = Properties::of_subscribe(subscription.properties).ok()?;
         let options = SubscriptionOptions::from_bits(subscription.options).ok()?;
@@ -124,7 +172,7 @@ impl Bus {
             None => (None, text),
         };
         let filter = Filter::new(filter).ok()?;
-        let offer = properties.user_properties().find(|(name, _)| **name == *tieline_delta::PROPERTY);
+        let offer = properties.own_properties().find(|(name, _)| **name == *tieline_delta::PROPERTY);
         let has_deltas = share.is_none() && offer.is_some_and(|(_, offer)| self.deltas.agree(&offer).is_some());
         let qos = if has_deltas || super::watch_of(&filter).is_some() { Qos::AtMostOnce } else { options.qos };
         let wish = if has_deltas { wish.deltas() } else { wish };
@@ -146,14 +194,14 @@ impl Bus {
 /// What a session was owed, and what its client was answered.
 fn restore_state(now: Now, kept: &Kept) -> SessionState {
     let mut state = SessionState::default();
-    for (serial, Owed { packet_id, qos, retain, subscription_ids, message }) in &kept.owed {
+    for (serial, Owed { packet_id, qos, retain, unsent, subscription_ids, message }) in &kept.owed {
         let (Some(packet_id), Some(qos)) = (PacketId::new(*packet_id), Qos::from_bits(*qos)) else { continue };
         let subscription_ids = subscription_ids.iter().filter_map(|id| SubscriptionId::new(*id)).collect();
         let delivery =
             |message: Message| Delivery { message: Arc::new(message), qos, retain: *retain, subscription_ids };
         // One that has expired goes out with no time left, or not at all.
         let read = message.clone().map(|message| read_late(now, message));
-        state.restore_owed(*serial, packet_id, qos, read.map(delivery));
+        state.restore_owed(*serial, packet_id, qos, read.map(delivery), !unsent);
     }
     for (packet_id, sample) in &kept.held {
         if let Some(packet_id) = PacketId::new(*packet_id) {
@@ -169,7 +217,8 @@ fn restore_state(now: Now, kept: &Kept) -> SessionState {
 fn left_of(now: Now, since: Timestamp, seconds: u32) -> Option<Duration> {
     let over = since.later(Duration::from_secs(seconds.into())).micros();
     let left = u64::try_from(over.saturating_sub(now.utc.micros())).ok().filter(|left| *left > 0);
-    left.map(Duration::from_micros)
+    // A moment that is still to come gives no more than there is.
+    left.map(|left| Duration::from_micros(left).min(Duration::from_secs(seconds.into())))
 }
 
 /// A message of before, where its time has not passed.

@@ -43,7 +43,7 @@ impl Manner {
     }
 
     fn octets(&self) -> usize {
-        ENTRY_OCTETS + octets(&self.properties)
+        ENTRY_OCTETS + self.properties.len()
     }
 }
 
@@ -64,7 +64,7 @@ impl Retained {
         if message.properties.is_empty() {
             return Ok(());
         }
-        let needed = ENTRY_OCTETS + octets(&message.properties);
+        let needed = ENTRY_OCTETS + message.properties.len();
         if self.octets + needed <= OCTETS_MAX { Ok(()) } else { Err(TreeError::OctetsFull { max: OCTETS_MAX }) }
     }
 
@@ -113,10 +113,6 @@ impl Retained {
         self.forget(&topic);
         Some(topic)
     }
-}
-
-fn octets(properties: &Properties) -> usize {
-    properties.iter().map(|property| property.octets()).sum()
 }
 
 impl Bus {

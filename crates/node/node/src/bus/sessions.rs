@@ -11,13 +11,13 @@
 //! A session keeps its place, and with it its subscriptions in the tree, whether its client is there or not.
 
 use super::client::{Behind, Client};
-use super::counters::BusCounters;
+use super::counters::{BusCounters, DropCause};
 use super::deltas::is_marked;
 use super::kept::written;
 use super::state::{Bus, Subscriber, id_of};
 use super::wire::Wire;
-use crate::access::Badge;
-use std::collections::BTreeSet;
+use crate::access::{Badge, Guard};
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 use tieline_core::{Body, Instant, Now, Topic, Update};
 use tieline_mqtt::{
@@ -31,7 +31,7 @@ use tieline_net::Session;
 pub struct KeptLimits {
     /// The longest that a session outlives its connection, in seconds; who asks for more is told this.
     pub expiry_s_max: u32,
-    /// Sessions whose clients are away; beyond them, the one that would expire first ends.
+    /// Sessions whose clients are away; beyond them, of the user whose session is one more the one ends that would expire first.
     pub sessions_max: usize,
     /// What may wait for one of them; beyond it the oldest message is dropped and counted.
     pub each: AwayLimits,
@@ -44,7 +44,7 @@ impl Default for KeptLimits {
         Self {
             expiry_s_max: 7 * 86_400,
             sessions_max: 10_000,
-            each: AwayLimits { messages: 1000, octets: 1 << 20 },
+            each: AwayLimits { messages: 10_000, octets: 16 << 20 },
             octets_max: 256 << 20,
         }
     }
@@ -80,6 +80,8 @@ pub struct Kept {
     limits: KeptLimits,
     /// What comes next for each that is away: its will, or its end.
     due: BTreeSet<(Instant, usize)>,
+    /// Those of each user, by when they end; of nobody, those that came in without showing who they are.
+    of_user: HashMap<Option<Box<str>>, BTreeSet<(Instant, usize)>>,
     octets: usize,
 }
 
@@ -136,6 +138,11 @@ impl Away {
         self.state.answer(Version::V5, packet_id, reason);
     }
 
+    /// Whose it is, where its client had to show that.
+    pub(super) fn user(&self) -> Option<&str> {
+        self.badge.as_ref().map(|badge| &*badge.user)
+    }
+
     fn next(&self) -> Instant {
         self.will.as_ref().map_or(self.expires, |(at, _)| self.expires.min(*at))
     }
@@ -170,14 +177,39 @@ impl Kept {
             return;
         }
         if self.octets >= self.limits.octets_max {
-            counters.dropped_away += 1;
-            return;
+            away.state.lose();
+            return counters.dropped.count(DropCause::AwayFull, 1);
         }
         let before = away.state.octets();
         counters.deliveries += 1;
         let deliver = if keep { SessionState::deliver_kept } else { SessionState::deliver };
-        counters.dropped_away += deliver(&mut away.state, delivery, tag, self.limits.each);
+        let gone = deliver(&mut away.state, delivery, tag, self.limits.each);
+        counters.dropped.count(DropCause::AwayQueueFull, gone);
         self.octets = (self.octets + away.state.octets()).saturating_sub(before);
+    }
+
+    /// Queues a message for a client whose connection is over, or is being ended, and that the bus has here still: its
+    /// session keeps what it is to deliver as if the client were away already.
+    pub(super) fn queue_closing(
+        &self,
+        client: &Client,
+        delivery: Delivery,
+        tag: u64,
+        keep: bool,
+        counters: &mut BusCounters,
+    ) {
+        if delivery.qos == Qos::AtMostOnce {
+            return;
+        }
+        if !client.lasts() {
+            return counters.dropped.count(DropCause::SessionEnded, 1);
+        }
+        if self.octets >= self.limits.octets_max {
+            client.session.with(|wire, _| wire.mqtt.lose());
+            return counters.dropped.count(DropCause::AwayFull, 1);
+        }
+        let gone = client.session.with(|wire, _| wire.mqtt.deliver_closed(delivery, tag, keep, self.limits.each));
+        counters.dropped.count(DropCause::AwayQueueFull, gone);
     }
 
     /// Drops what waits for a client that is away and that its user may not read any longer; how many messages.
@@ -200,11 +232,19 @@ impl Kept {
 
     pub(super) fn add(&mut self, key: usize, away: &Away) {
         self.due.insert((away.next(), key));
+        self.of_user.entry(away.user().map(Into::into)).or_default().insert((away.expires, key));
         self.octets += away.state.octets();
     }
 
-    fn remove(&mut self, key: usize, away: &Away) {
+    pub(super) fn remove(&mut self, key: usize, away: &Away) {
         self.due.remove(&(away.next(), key));
+        let user: Option<Box<str>> = away.user().map(Into::into);
+        if let Some(own) = self.of_user.get_mut(&user) {
+            own.remove(&(away.expires, key));
+            if own.is_empty() {
+                self.of_user.remove(&user);
+            }
+        }
         self.octets = self.octets.saturating_sub(away.state.octets());
     }
 }
@@ -246,10 +286,11 @@ impl Bus {
         };
         self.counters.resumed += 1;
         self.watchers.restart(key);
-        (client.number, client.snapshots, client.kept) = (number, snapshots, kept);
+        (client.number, client.kept) = (number, kept);
+        client.resume_snapshots(snapshots);
         if client.is_behind() {
             client.listed = true;
-            self.behind.push_back(key);
+            self.behind.push(&client.share(), key);
         }
         if let Some(seat) = self.subscribers.get_mut(key) {
             *seat = Subscriber::Client(Box::new(client));
@@ -305,7 +346,8 @@ impl Bus {
             }
             return;
         };
-        let asked = expiry_s.unwrap_or(client.expiry_s);
+        // Section 3.14.2.2.2: one that was to end with its connection does.
+        let asked = if client.expiry_s == 0 { 0 } else { expiry_s.unwrap_or(client.expiry_s) };
         let expiry_s = asked.min(self.kept.limits.expiry_s_max);
         let waits = will.as_ref().is_some_and(|will| will.delay_s > 0 && expiry_s > 0);
         let (delayed, at_once) = if waits { (will, None) } else { (None, will) };
@@ -339,14 +381,29 @@ impl Bus {
         self.kept.add(key, &away);
         *seat = Subscriber::Away(Box::new(away));
         self.keep_away(now, key, expiry_s, will);
-        self.drop_excess(now);
+        self.drop_excess(now, key);
     }
 
-    /// Ends the sessions whose clients are away that are too many.
-    pub(super) fn drop_excess(&mut self, now: Now) {
-        while self.kept.away() > self.kept.limits.sessions_max {
-            let Some((_, first)) = self.kept.due.first().copied() else { return };
+    /// Where too many sessions are kept with this one, of its user or of all, ends the one of its user that would expire first:
+    /// nobody's session goes for another's.
+    pub(super) fn drop_excess(&mut self, now: Now, key: usize) {
+        let Some(Subscriber::Away(away)) = self.subscribers.get(key) else { return };
+        let user: Option<Box<str>> = away.user().map(Into::into);
+        let of_user_max = self.guard().filter(|_| user.is_some()).map_or(usize::MAX, Guard::user_sessions_max);
+        let Some(own) = self.kept.of_user.get(&user) else { return };
+        let is_too_many = own.len() > of_user_max || self.kept.away() > self.kept.limits.sessions_max;
+        if let (true, Some((_, first))) = (is_too_many, own.first().copied()) {
             self.end_away(now, first);
+        }
+    }
+
+    /// Ends the session of a client that is away and whose user is gone: its will goes unpublished, and its identifier is free.
+    pub(super) fn revoke_away(&mut self, now: Now, key: usize) {
+        if let Some(Subscriber::Away(away)) = self.subscribers.get_mut(key) {
+            self.kept.remove(key, away);
+            away.will = None;
+            self.kept.add(key, away);
+            self.end_away(now, key);
         }
     }
 

@@ -5,11 +5,12 @@
 //! no client is there. What a session that ends did not get goes to another, except what was sent with QoS 2: that
 //! may have arrived ([MQTT-4.8.2-5]).
 
+use super::counters::DropCause;
 use super::fanout::{Outgoing, lower};
 use super::state::{Bus, Subscriber, id_of};
 use std::collections::HashMap;
 use tieline_core::Filter;
-use tieline_mqtt::{Delivery, ServerSession, SessionState, SubscriptionId, Text};
+use tieline_mqtt::{Delivery, Qos, ServerSession, SessionState, SubscriptionId, Text};
 use tieline_topics::{Lane, Match, Options, TreeError, Wish};
 
 /// Sessions that are looked at for one that is not behind.
@@ -153,8 +154,16 @@ impl Bus {
 
     /// What a session that has ended did not get goes to others of its groups.
     pub(super) fn redeliver(&mut self, state: SessionState) {
-        for (tag, delivery) in state.undelivered() {
-            let Some(at) = self.shares.numbers.get(&tag).copied() else { continue };
+        let (waited, _) = state.backlog();
+        let undelivered: Vec<_> = state.undelivered().collect();
+        let sent = undelivered.len() - waited;
+        for (number, (tag, delivery)) in undelivered.into_iter().enumerate() {
+            let Some(at) = self.shares.numbers.get(&tag).copied() else {
+                if number >= sent && delivery.qos > Qos::AtMostOnce {
+                    self.counters.dropped.count(DropCause::SessionEnded, 1);
+                }
+                continue;
+            };
             self.counters.redelivered += 1;
             self.hand(at, true, |member| {
                 let qos = lower(delivery.qos, member.options.qos);
@@ -171,6 +180,7 @@ impl Bus {
             Some(Subscriber::Group(group)) => group.members.len(),
             Some(_) | None => return,
         };
+        let mut full = None;
         while tries > 0
             && let Some((member, taker, number)) = self.choose(at)
         {
@@ -183,12 +193,20 @@ impl Bus {
                 (Taker::Here(_), Some(Subscriber::Client(client))) => {
                     let sent = client.session.send(|wire, _| {
                         let deliver = if keep { ServerSession::deliver_kept } else { ServerSession::deliver_tagged };
-                        deliver(&mut wire.mqtt, delivery, number)
+                        deliver(&mut wire.mqtt, delivery.clone(), number)
                     });
                     if sent.is_ok() {
                         self.counters.deliveries += 1;
+                        self.put_back(self.now(), member.key);
                         return self.noted(member.key);
                     }
+                    if client.lasts() {
+                        full.get_or_insert((member.key, delivery, number));
+                    }
+                }
+                (Taker::Away(_), Some(Subscriber::Client(client))) => {
+                    self.kept.queue_closing(client, delivery, number, keep, &mut self.counters);
+                    return self.noted(member.key);
                 }
                 (Taker::Away(_), Some(Subscriber::Away(away))) => {
                     self.kept.queue(away, delivery, number, keep, &mut self.counters);
@@ -197,7 +215,16 @@ impl Bus {
                 (Taker::Here(_) | Taker::Away(_), _) => {}
             }
         }
-        self.counters.unshared += 1;
+        let Some((key, delivery, number)) = full else {
+            self.counters.unshared += 1;
+            return;
+        };
+        // All are full: the session whose turn it was keeps the message for when its client comes again.
+        if let Some(Subscriber::Client(client)) = self.subscribers.get(key) {
+            client.end_full(&mut self.counters);
+            self.kept.queue_closing(client, delivery, number, keep, &mut self.counters);
+            self.noted(key);
+        }
     }
 
     /// The session whose turn it is, and the group's number.
@@ -212,6 +239,7 @@ impl Bus {
                     looked += 1;
                     (client.session.look(|wire| wire.mqtt.backlog().0), Taker::Here(step))
                 }
+                Some(Subscriber::Client(client)) if client.lasts() => (usize::MAX, Taker::Away(step)),
                 Some(Subscriber::Away(_)) => (usize::MAX, Taker::Away(step)),
                 Some(_) | None => continue,
             };

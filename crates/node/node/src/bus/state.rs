@@ -1,5 +1,7 @@
 //! What the bus knows, and what each input does to it.
 
+use super::asks::{Asks, Turns};
+use super::census::Censuses;
 use super::client::Client;
 use super::counters::{BusCounters, Rate};
 use super::declared::Declared;
@@ -16,8 +18,8 @@ use super::share::{Group, Shares};
 use super::statistics::Statistics;
 use super::views::Deriving;
 use super::watchers::Watchers;
-use crate::access::Guard;
-use crate::audit::AuditLine;
+use crate::access::{Guard, Serials};
+use crate::audit::AuditReader;
 use crate::command::{CommandDone, CommandRequest};
 use crate::control::{Answer, Commands};
 use crate::field::{FieldInput, FieldReport};
@@ -26,11 +28,11 @@ use crate::porch::Porch;
 use bytes::Bytes;
 use slab::Slab;
 use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::rc::Rc;
 use tieline_core::{Body, CommandOutcome, DeviceId, Filter, Now, Topic, Update, Value};
 use tieline_history::{HistoryHandle, HistoryState};
-use tieline_mqtt::{DeliverError, Message, Qos, ReasonCode, Text};
+use tieline_mqtt::{DeliverError, Message, Qos, Text};
 use tieline_net::Shard;
 use tieline_topics::{Applied, Change, Limits, Options, Selector, Subscribed, SubscriberId, Tree, TreeError};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -71,6 +73,8 @@ pub struct Bus {
     pub(super) declared: Declared,
     /// Those who came in by showing who they are.
     pub(super) guard: Option<Box<Guard>>,
+    /// Names updates for the decisions about them.
+    serials: Serials,
     /// Topics that are derived.
     pub(super) deriving: Option<Box<Deriving>>,
     /// Topics that are sent as what changed.
@@ -87,10 +91,16 @@ pub struct Bus {
     pub(super) work: Rc<Notify>,
     /// Where connections work that have just come.
     pub(super) porch: Rc<Porch>,
+    /// Requests that take time.
+    pub(super) asks: Asks,
     /// Clients with last values to be sent.
-    pub(super) behind: VecDeque<usize>,
+    pub(super) behind: Turns<usize>,
     /// Readers of live updates.
     pub(super) feeds: Vec<usize>,
+    /// Values by quality, for them.
+    pub(super) censuses: Censuses,
+    /// The one of them whose turn it is.
+    pub(super) next_feed: usize,
     pub(super) next_generation: u64,
     pub(super) statistics: Statistics,
     rate: Rate,
@@ -116,6 +126,7 @@ impl Bus {
             watchers: Watchers::default(),
             declared: Declared::default(),
             guard: None,
+            serials: Serials::default(),
             deriving: None,
             dirty: Vec::new(),
             recorder,
@@ -124,8 +135,11 @@ impl Bus {
             counters: BusCounters::default(),
             ends: Ends::default(),
             work,
-            behind: VecDeque::new(),
+            asks: Asks::default(),
+            behind: Turns::default(),
             feeds: Vec::new(),
+            censuses: Censuses::default(),
+            next_feed: 0,
             next_generation: 0,
             statistics: Statistics::default(),
             rate: Rate::default(),
@@ -293,7 +307,8 @@ impl Bus {
     }
 
     fn send(&mut self, now: Now, applied: Applied, mut outgoing: Outgoing, from: Option<SubscriberId>) {
-        let mut noted = Vec::new();
+        let (mut noted, mut displaced) = (Vec::new(), Vec::new());
+        let serial = self.serials.fresh();
         let Self { tree, subscribers, dirty, counters, kept, shares, deltas, .. } = self;
         let mut followed = deltas.followed(applied);
         let path = (applied.change == Change::Cleared).then(|| outgoing.topic().clone());
@@ -307,7 +322,7 @@ impl Bus {
                     (Change::Cleared | Change::Passed, _) => {}
                 },
                 Some(Subscriber::Client(client)) => {
-                    if !guarded::lets(client.badge.as_deref(), counters.updates, outgoing.topic()) {
+                    if !guarded::lets(client.badge.as_deref(), serial, outgoing.topic()) {
                         return;
                     }
                     counters.deliveries += 1;
@@ -315,21 +330,21 @@ impl Bus {
                         noted.push(key);
                     }
                     match outgoing.offer(now, client, applied, &to, followed.as_deref_mut()) {
+                        Ok(false) if client.session.look(|wire| wire.mqtt.has_displaced()) => displaced.push(key),
                         Ok(true) if !client.dirty => {
                             client.dirty = true;
                             dirty.push(key);
                         }
-                        // It is leaving: its session hears nothing more.
-                        Ok(_) | Err(DeliverError::Closed) => {}
-                        Err(error @ DeliverError::Full) => {
-                            counters.ended_full += 1;
-                            tracing::warn!(client = %*client.id, %error, "subscriber ended");
-                            client.disconnect(ReasonCode::QuotaExceeded, "too many messages wait for this client");
+                        Ok(_) => {}
+                        Err(error) => {
+                            if error == DeliverError::Full {
+                                client.end_full(counters);
+                            }
+                            kept.queue_closing(client, outgoing.delivery(&to), 0, outgoing.is_kept(), counters);
                         }
                     }
                 }
-                Some(Subscriber::Away(away))
-                    if !guarded::lets(away.badge.as_deref(), counters.updates, outgoing.topic()) => {}
+                Some(Subscriber::Away(away)) if !guarded::lets(away.badge.as_deref(), serial, outgoing.topic()) => {}
                 Some(Subscriber::Away(away)) => {
                     if to.qos > 0 && away.kept.is_some() && outgoing.is_kept() {
                         noted.push(key);
@@ -344,6 +359,7 @@ impl Bus {
             followed.settle();
         }
         noted.into_iter().for_each(|key| self.noted(key));
+        displaced.into_iter().for_each(|key| self.put_back(now, key));
         if !self.shares.due.is_empty() {
             self.send_shared(&outgoing);
         }
@@ -428,10 +444,10 @@ impl Bus {
         self.commands.handle_outcome(now, device, ticket, outcome);
     }
 
-    /// The newest entries of the audit log.
+    /// What reads the audit log.
     #[must_use]
-    pub fn audit(&self, topic: Option<&str>, limit: usize) -> Vec<AuditLine> {
-        self.commands.audit(topic, limit)
+    pub fn audit(&self) -> AuditReader {
+        self.commands.audit()
     }
 
     /// What commands came to.
@@ -448,7 +464,7 @@ impl Bus {
 }
 
 /// Octets of a value; of a point the text or octets that it holds, and 8 where it is a number.
-fn octets_of(body: &Body) -> usize {
+pub(super) fn octets_of(body: &Body) -> usize {
     match body {
         Body::Opaque(octets) => octets.len(),
         Body::Point(point) => match &point.value {

@@ -54,7 +54,7 @@ impl Bus {
             of(&sockets.messages_out),
             counters.published,
             counters.deliveries - counters.conflated.min(counters.deliveries),
-            counters.dropped + counters.dropped_away,
+            counters.dropped.total(),
             of(&sockets.octets_in),
             of(&sockets.octets_out),
             of(&sockets.accepts),
@@ -82,7 +82,7 @@ impl Bus {
             ("bytes/sent", of(&sockets.octets_out)),
             ("publish/messages/received", counters.published.to_string()),
             ("publish/messages/sent", (counters.deliveries - counters.conflated.min(counters.deliveries)).to_string()),
-            ("publish/messages/dropped", (counters.dropped + counters.dropped_away).to_string()),
+            ("publish/messages/dropped", counters.dropped.total().to_string()),
             ("publish/bytes/received", counters.published_octets.to_string()),
             ("retained messages/count", tree.topics.to_string()),
             ("store/messages/bytes", away_octets.to_string()),
@@ -103,7 +103,7 @@ impl Bus {
             ("updates/refused", counters.refused.to_string()),
             ("deliveries/count", counters.deliveries.to_string()),
             ("deliveries/conflated", counters.conflated.to_string()),
-            ("deliveries/dropped", counters.dropped.to_string()),
+            ("deliveries/dropped", counters.dropped.total().to_string()),
             ("topics/count", tree.topics.to_string()),
             ("topics/bytes", tree.octets.to_string()),
             ("lag/sessions", lag.sessions.to_string()),
@@ -113,6 +113,8 @@ impl Bus {
             ("process/memory_bytes", usage.resident_octets.to_string()),
             ("process/cpu_seconds", format!("{:.2}", usage.cpu.as_secs_f64())),
         ];
-        counts.into_iter().map(|(name, value)| (format!("node/{name}"), value)).collect()
+        let dropped = counters.dropped.by_cause();
+        let dropped = dropped.into_iter().map(|(cause, count)| (format!("node/dropped/{cause}"), count.to_string()));
+        counts.into_iter().map(|(name, value)| (format!("node/{name}"), value)).chain(dropped).collect()
     }
 }

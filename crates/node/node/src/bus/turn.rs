@@ -28,9 +28,9 @@ pub async fn run(shard: Rc<Shard>, bus: SharedBus, mut incoming: Incoming) {
         let deadline = {
             let mut bus = bus.borrow_mut();
             bus.finish_turn(now);
+            bus.run_asks(now);
             if feeds_due <= now.mono {
-                bus.flush_feeds(now);
-                feeds_due = now.mono + FEED_EVERY;
+                feeds_due = if bus.flush_feeds(now) { now.mono + FEED_EVERY } else { now.mono };
             }
             bus.deadline(now, feeds_due)
         };
@@ -74,24 +74,33 @@ impl Bus {
         }
     }
 
-    /// Sends what the inputs of this turn have made.
+    /// Does what is due, and sends what that and the inputs of this turn have made.
     fn finish_turn(&mut self, now: Now) {
+        self.handle_timeouts(now);
         self.look_at_rate(now);
-        self.look_at_statistics(now);
-        self.finish_commands(now);
         if let Some((receipts, stored)) = self.recorder.submit() {
             self.handle_stored(now, receipts, stored);
         }
+        self.flush_watchers(now);
         self.flush(now);
+        self.write_ledger(now);
+        self.send_snapshots(now);
+        self.count_qualities();
+        self.porch.open();
+        if !self.dirty.is_empty() {
+            self.work.notify_one();
+        }
+    }
+
+    /// Does what is due by time. It makes messages: it comes before anything is sent.
+    fn handle_timeouts(&mut self, now: Now) {
+        self.finish_commands(now);
         self.remove_expired(now);
         self.remove_due(now);
         self.end_due_sessions(now);
         self.end_unwanted(now);
         self.derive_due(now);
-        self.flush_watchers(now);
-        self.write_ledger(now);
-        self.send_snapshots(now);
-        self.porch.open();
+        self.look_at_statistics(now);
     }
 
     /// Sends last values to those who wait for some, for as long as one turn may take.
@@ -104,20 +113,21 @@ impl Bus {
     fn send_some_snapshots(&mut self, now: Now, mut caught_up: impl FnMut(usize, Filter)) {
         let Self { shard, subscribers, tree, behind, retained, deltas, declared, .. } = self;
         let began = shard.now().mono;
+        let is_over = || shard.now().mono.since(began) > SNAPSHOTS_A_TURN;
         let mut source = Source { now, tree, retained, deltas };
         for _ in 0..behind.len() {
-            let Some(key) = behind.pop_front() else { return };
+            let Some((share, key)) = behind.pop() else { return };
             if let Some(Subscriber::Client(client)) = subscribers.get_mut(key) {
-                let done = client.send_snapshots(key, &mut source, declared.series());
+                let done = client.send_snapshots(key, &mut source, declared.series(), is_over);
                 if client.kept.is_some() {
                     done.into_iter().for_each(|filter| caught_up(key, filter));
                 }
                 client.listed = client.is_behind();
                 if client.listed {
-                    behind.push_back(key);
+                    behind.push(&share, key);
                 }
             }
-            if shard.now().mono.since(began) > SNAPSHOTS_A_TURN {
+            if is_over() {
                 // The others have theirs after what has come meanwhile.
                 return self.work.notify_one();
             }
@@ -129,19 +139,6 @@ impl Bus {
         while let Some((answer, done)) = self.commands.poll_done(now) {
             answer(self, done);
         }
-    }
-
-    fn flush_feeds(&mut self, now: Now) {
-        let Self { subscribers, tree, feeds, .. } = self;
-        let mut gone = Vec::new();
-        for key in feeds.iter().copied() {
-            if let Some(Subscriber::Feed(feed)) = subscribers.get_mut(key)
-                && !feed.flush(now.mono, tree)
-            {
-                gone.push(key);
-            }
-        }
-        gone.into_iter().for_each(|key| self.remove_feed(key));
     }
 
     fn deadline(&self, now: Now, feeds_due: Instant) -> Instant {
@@ -161,7 +158,7 @@ impl Bus {
         if self.feed_count() > 0 {
             deadline = deadline.min(feeds_due);
         }
-        if !self.behind.is_empty() {
+        if self.behind.len() > 0 {
             deadline = deadline.min(now.mono + SNAPSHOT_EVERY);
         }
         deadline

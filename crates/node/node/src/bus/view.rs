@@ -1,18 +1,19 @@
 //! Topics as the HTTP API shows them.
 
+use super::stated::Stated;
 use std::fmt::Write;
-use tieline_core::{Body, json_string};
+use tieline_core::{Body, Timestamp, json_string};
 use tieline_topics::View;
 
-/// Appends `"kind":…,"value":…` of a body.
+/// Appends `"kind":…,"value":…` of a body that came at a time.
 ///
 /// | kind | value |
 /// |---|---|
-/// | `point` | `{"v", "q", "why"?, "t"}` |
+/// | `point` | `{"v", "q", "why"?, "t"}`: a point of the node, and a publisher's JSON of this form |
 /// | `json` | the publisher's JSON |
 /// | `text` | a string |
 /// | `binary` | the octets in hex |
-pub fn write_body(body: &Body, out: &mut String) {
+pub fn write_body(body: &Body, arrived: Timestamp, out: &mut String) {
     let octets = match body {
         Body::Point(point) => {
             out.push_str("\"kind\":\"point\",\"value\":");
@@ -20,6 +21,10 @@ pub fn write_body(body: &Body, out: &mut String) {
         }
         Body::Opaque(octets) => octets,
     };
+    if let Some(stated) = Stated::read(octets) {
+        out.push_str("\"kind\":\"point\",\"value\":");
+        return stated.write_json(arrived, out);
+    }
     match std::str::from_utf8(octets) {
         Ok(text) if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() => {
             out.push_str("\"kind\":\"json\",\"value\":");
@@ -44,7 +49,7 @@ pub fn write_topic(view: &View<'_>, out: &mut String) {
     out.push_str("{\"topic\":");
     json_string(view.topic, out);
     out.push(',');
-    write_body(view.body, out);
+    write_body(view.body, view.time, out);
     let _ = write!(out, ",\"seq\":{},\"updated\":\"{}\"}}", view.version, view.time);
 }
 
@@ -62,13 +67,15 @@ mod tests {
 
     fn check(payload: &'static [u8], expect: &str) {
         let mut out = String::new();
-        write_body(&Body::Opaque(Bytes::from_static(payload)), &mut out);
+        write_body(&Body::Opaque(Bytes::from_static(payload)), Timestamp::from_millis(0), &mut out);
         assert_eq!(out, expect);
     }
 
     #[test]
     fn payloads_show_what_they_are() {
         check(b"{\"a\": 1}", "\"kind\":\"json\",\"value\":{\"a\": 1}");
+        let point = r#""kind":"point","value":{"v":1,"q":"bad","t":"1970-01-01T00:00:00.000Z"}"#;
+        check(b"{\"v\": 1, \"q\": \"bad\"}", point);
         check(b"on \"fire\"", "\"kind\":\"text\",\"value\":\"on \\\"fire\\\"\"");
         check(b"\xff\x00", "\"kind\":\"binary\",\"value\":\"ff00\"");
     }

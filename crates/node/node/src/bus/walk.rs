@@ -1,6 +1,6 @@
 //! Says all that is kept over restarts anew while changes go on, so that what is older can be let go.
 
-use super::kept::{Ledger, part_of};
+use super::kept::Ledger;
 use super::state::{Bus, Subscriber};
 use crate::ledger::Walk;
 use tieline_core::{Filter, Now};
@@ -50,8 +50,11 @@ impl Bus {
 
     fn say_session(&mut self, now: Now, key: usize) {
         let Self { subscribers, ledger: Ledger { book, .. }, .. } = self;
-        if let Some((Some(kept), number)) = subscribers.get_mut(key).and_then(part_of) {
-            kept.records(number).for_each(|record| book.write(now, &record));
-        }
+        let (kept, number) = match subscribers.get(key) {
+            Some(Subscriber::Client(client)) => (&client.kept, client.number),
+            Some(Subscriber::Away(away)) => (&away.kept, away.number),
+            Some(Subscriber::Group(_) | Subscriber::Feed(_)) | None => return,
+        };
+        kept.iter().flat_map(|kept| kept.records(number)).for_each(|record| book.write(now, &record));
     }
 }

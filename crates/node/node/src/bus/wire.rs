@@ -61,14 +61,13 @@ struct Shared {
     frames: Option<Box<VecDeque<Bytes>>>,
     octets: usize,
     octets_max: usize,
-    dropped: u64,
 }
 
 impl Wire {
-    /// A session whose shared frames may take up `octets_max` while they wait.
+    /// A session for which so many octets may wait of what its owner keeps for it.
     #[must_use]
     pub fn new(mqtt: ServerSession, octets_max: usize) -> Self {
-        let shared = Shared { first: None, frames: None, octets: 0, octets_max, dropped: 0 };
+        let shared = Shared { first: None, frames: None, octets: 0, octets_max };
         let told_when_clear = RefCell::default();
         Self { mqtt, shared: RefCell::new(shared), again: None, web: None, told_when_clear, kept: None }
     }
@@ -140,7 +139,8 @@ impl Wire {
         }
     }
 
-    /// Queues a frame that other sessions get too. When the queue is full the oldest frames go: what waits is old.
+    /// Queues a frame that other sessions may get too. None is dropped: whoever queues one looks first whether the socket takes
+    /// octets ([`Session::is_clear`](tieline_net::Session::is_clear)), and lets it take them once many wait.
     pub fn push_shared(&self, frame: Bytes) {
         if frame.is_empty() {
             return;
@@ -152,10 +152,12 @@ impl Wire {
             return;
         }
         shared.frames.get_or_insert_default().push_back(frame);
-        while shared.octets > shared.octets_max && shared.frames.is_some() {
-            shared.pop();
-            shared.dropped += 1;
-        }
+    }
+
+    /// Whether frames that its owner makes may be written now.
+    #[must_use]
+    pub fn takes_frames(&self) -> bool {
+        !self.is_corked() && self.mqtt.can_take_shared_frame(0)
     }
 
     /// Octets that may wait.
@@ -168,12 +170,6 @@ impl Wire {
     #[must_use]
     pub fn waiting_octets(&self) -> usize {
         self.shared.borrow().octets
-    }
-
-    /// Shared frames dropped because the queue was full.
-    #[must_use]
-    pub fn shared_dropped(&self) -> u64 {
-        self.shared.borrow().dropped
     }
 }
 

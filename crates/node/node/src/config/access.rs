@@ -1,7 +1,8 @@
 //! `[access]`: where users and roles are, and what each session may take.
 
 use super::parse;
-use super::reader::{Document, Section};
+use super::reader::{Document, Section, read_text};
+use super::{ConfigError, Findings};
 use crate::access::Book;
 use crate::access::certificate::{CertificateConfig, NameKind};
 use crate::access::jwt::JwtConfig;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use tieline_access::Limits;
 
 /// `[access]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessConfig {
     /// The file of users.
     pub users: Option<PathBuf>,
@@ -19,12 +20,34 @@ pub struct AccessConfig {
     pub roles: Option<PathBuf>,
     /// Whether peers must show who they are at addresses of this machine alone, too.
     pub loopback_closed: bool,
+    /// Characters of a password at least, where `tieline access user` is given one.
+    pub password_length_min: usize,
     /// What each session may take.
     pub limits: Limits,
     /// Tokens.
     pub jwt: Option<JwtConfig>,
     /// Certificates that name users.
     pub certificates: Option<CertificateConfig>,
+}
+
+/// Characters of a password: what NIST SP 800-63B asks of one that is the only proof would be 15, where people choose it.
+const PASSWORD_LENGTH_MIN: usize = 12;
+
+/// Half of what `mqtt.sessions_max` is by default: one user cannot take every place.
+const USER_SESSIONS_MAX: u32 = 5000;
+
+impl Default for AccessConfig {
+    fn default() -> Self {
+        Self {
+            users: None,
+            roles: None,
+            loopback_closed: false,
+            password_length_min: PASSWORD_LENGTH_MIN,
+            limits: Limits { user_sessions_max: USER_SESSIONS_MAX, ..Limits::default() },
+            jwt: None,
+            certificates: None,
+        }
+    }
 }
 
 impl AccessConfig {
@@ -54,15 +77,40 @@ impl AccessConfig {
 }
 
 /// Reads `[access]`; files are found beside `folder`, and what is wrong inside them is told with the rest.
-pub fn read_access(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> AccessConfig {
+pub fn read_access(s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> AccessConfig {
+    let config = read_keys(s, doc, folder);
+    if let Err(error) = Book::load(&config) {
+        error.0.into_iter().for_each(|finding| doc.findings().push(finding));
+    }
+    config
+}
+
+/// Reads `[access]` of a configuration file and nothing else: neither its other tables nor the files that it names, which
+/// may be about to change.
+///
+/// # Errors
+/// What is wrong in the table.
+pub fn load_access(path: &Path) -> Result<AccessConfig, ConfigError> {
+    let text = read_text(path)?;
+    let mut findings = Findings::default();
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let read = |doc: &mut Document<'_>, mut root: Section<'_>| read_keys(root.section(doc, "access"), doc, folder);
+    let config = Document::read(&path.display().to_string(), &text, &mut findings, read);
+    if findings.is_empty() { Ok(config) } else { Err(ConfigError(findings.sorted())) }
+}
+
+fn read_keys(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> AccessConfig {
     let limit =
         |s: &mut Section<'_>, doc: &mut Document<'_>, name, max: u32| s.or(doc, name, 0, parse::integer(0..=max));
     let mut config = AccessConfig {
         users: s.optional(doc, "users", parse::text).map(|text| folder.join(text)),
         roles: s.optional(doc, "roles", parse::text).map(|text| folder.join(text)),
         loopback_closed: s.or(doc, "loopback", false, parse::word(&[("open", false), ("closed", true)])),
+        password_length_min: s.or(doc, "password_length_min", PASSWORD_LENGTH_MIN, |v| {
+            parse::integer(8..=128_u32)(v).map(|n| usize::try_from(n).unwrap_or(PASSWORD_LENGTH_MIN))
+        }),
         limits: Limits {
-            user_sessions_max: limit(&mut s, doc, "user_sessions_max", 1_000_000),
+            user_sessions_max: s.or(doc, "user_sessions_max", USER_SESSIONS_MAX, parse::integer(0..=1_000_000)),
             messages_per_s: limit(&mut s, doc, "messages_per_s", 10_000_000),
             octets_per_s: s.or(doc, "octets_per_s", 0, |v| {
                 parse::octets(0..=1 << 31)(v).map(|n| u32::try_from(n).unwrap_or(u32::MAX))
@@ -88,9 +136,6 @@ pub fn read_access(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path) ->
             "users = \"users.toml\", [access.jwt] or [access.certificates] beside it",
         );
         doc.report(s.value_at("loopback"), &s.key("loopback"), found.to_owned(), expected.to_owned());
-    }
-    if let Err(error) = Book::load(&config) {
-        error.0.into_iter().for_each(|finding| doc.findings().push(finding));
     }
     s.finish(doc);
     config

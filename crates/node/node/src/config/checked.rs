@@ -1,12 +1,15 @@
 //! The configuration of a node: every value legal, every default stated once.
 
 use super::access::{AccessConfig, read_access};
+use super::audit::read_audit;
 use super::device::{Channels, DeviceConfig, PointLists, Protocol, read_channels, read_device};
-use super::mqtt::{MqttConfig, read_mqtt};
+use super::mqtt::{MqttConfig, proxies, read_mqtt};
 use super::parse;
 use super::reader::{Document, Section};
 use super::topics::{TopicRule, read_topics};
 use super::views::read_views;
+use crate::audit::AuditConfig;
+use crate::http::ForwardedHeader;
 use crate::reload::Source;
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -14,7 +17,9 @@ use std::path::Path;
 use std::time::Duration;
 use tieline_core::{Filter, Topic};
 use tieline_history::Durability;
+use tieline_net::Trusted;
 use tieline_net::tls::TlsFiles;
+use tieline_service::http::places::{self, Limits};
 use tieline_service::tls::{self, Peers};
 use tieline_views::View;
 
@@ -32,6 +37,8 @@ pub struct Config {
     pub mqtt: MqttConfig,
     /// `[access]`.
     pub access: AccessConfig,
+    /// `[audit]`.
+    pub audit: AuditConfig,
     /// `[history]`.
     pub history: HistoryConfig,
     /// `[command]`.
@@ -64,8 +71,14 @@ pub struct HttpConfig {
     pub listen: SocketAddr,
     /// Host names, besides its address and localhost, under which browsers may reach it.
     pub hosts: Vec<String>,
+    /// Proxies that say in a header for whom they ask; that of others is not looked at.
+    pub forwarded_from: Trusted,
+    /// The header in which they do.
+    pub forwarded_header: ForwardedHeader,
     /// `[http.tls]`; none is plain HTTP.
     pub tls: Option<TlsFiles>,
+    /// How many connections, and how much they may hold.
+    pub limits: Limits,
 }
 
 /// What is recorded, and for how long.
@@ -99,9 +112,17 @@ impl Default for Config {
         let loopback = |port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
         Self {
             node: NodeConfig { name: "tieline".to_owned(), workers: 0, insecure_network: false },
-            http: HttpConfig { listen: loopback(8080), hosts: Vec::new(), tls: None },
+            http: HttpConfig {
+                listen: loopback(8080),
+                hosts: Vec::new(),
+                forwarded_from: Trusted::default(),
+                forwarded_header: ForwardedHeader::default(),
+                tls: None,
+                limits: Limits::default(),
+            },
             mqtt: MqttConfig::new(loopback(1883)),
             access: AccessConfig::default(),
+            audit: AuditConfig::default(),
             history: HistoryConfig {
                 enabled: true,
                 record: Filter::new("#").into_iter().collect(),
@@ -130,6 +151,7 @@ pub fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path)
         http: read_http(root.section(doc, "http"), doc, default.http, reach, folder),
         mqtt: read_mqtt(root.section(doc, "mqtt"), doc, default.mqtt, reach, folder),
         access,
+        audit: read_audit(root.section(doc, "audit"), doc, default.audit),
         node,
         history: read_history(root.section(doc, "history"), doc, default.history),
         command: read_command(root.section(doc, "command"), doc, default.command),
@@ -196,7 +218,18 @@ fn read_http(
     let config = HttpConfig {
         listen: s.or(doc, "listen", default.listen, parse::listen_address),
         hosts: s.or(doc, "hosts", default.hosts, parse::texts),
+        forwarded_from: proxies(&mut s, doc, "forwarded_from"),
+        forwarded_header: s.or(
+            doc,
+            "forwarded_header",
+            default.forwarded_header,
+            parse::word(&[
+                ("x-forwarded-for", ForwardedHeader::XForwardedFor),
+                ("forwarded", ForwardedHeader::Forwarded),
+            ]),
+        ),
         tls: tls.flatten(),
+        limits: places::read_limits(&mut s, doc, default.limits),
     };
     // With TLS and users nothing goes in the clear and nobody comes in unknown.
     let insecure_network = reach.insecure_network || (s.has("tls") && reach.authenticated);

@@ -6,6 +6,7 @@
 //! Read first: `checked.rs`.
 
 mod access;
+mod audit;
 mod checked;
 mod device;
 mod dnp3;
@@ -20,12 +21,13 @@ mod views;
 #[cfg(test)]
 mod tests;
 
-pub use access::AccessConfig;
+pub use access::{AccessConfig, load_access};
 pub use checked::{CommandConfig, Config, HistoryConfig, HttpConfig, NodeConfig};
 pub use device::{DeviceConfig, Priority, Protocol, SharedChannel};
 pub use dnp3::{Dnp3Config, FreezeClock, FreezePlan, LaneConfig, LinkConfirms, TimeSync};
 pub use mqtt::{MqttConfig, MqttTls, MqttWebSocket};
-pub use points::{ControlConfig, Operate, PointConfig, read_points};
+pub use points::{ControlConfig, Operate, PointConfig, States, read_points};
+pub use tieline_service::moment::Moment;
 pub use tieline_service::parse::{parse_address, parse_duration, resolve};
 pub use tieline_service::reader::{ConfigError, Finding, Findings};
 pub use topics::{TopicKind, TopicRule};

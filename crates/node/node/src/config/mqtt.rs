@@ -10,6 +10,7 @@ use std::time::Duration;
 use tieline_core::Filter;
 use tieline_history::Durability;
 use tieline_net::tls::{TlsFiles, Trust};
+use tieline_net::{Block, Trusted};
 use tieline_service::tls::{self, Peers};
 use toml::de::DeValue;
 
@@ -29,6 +30,8 @@ pub struct MqttConfig {
     pub queue_octets_max: usize,
     /// Topics in the tree; one more is refused.
     pub topics_max: usize,
+    /// Octets of all last values with the names of their topics and of filters; an update beyond them is refused.
+    pub values_octets_max: usize,
     /// Octets of the events that topics keep; a topic that has no more room gives up its oldest.
     pub series_octets_max: usize,
     /// The longest that a session outlives its connection.
@@ -37,6 +40,9 @@ pub struct MqttConfig {
     pub away_sessions_max: usize,
     /// Messages that may wait for a client that is away; beyond them the oldest is dropped.
     pub away_messages_max: usize,
+    /// Octets that may wait for a client that is away, and never fewer than `queue_octets_max`; beyond them the oldest message
+    /// is dropped.
+    pub away_queue_octets_max: usize,
     /// Octets that may wait for all clients that are away; a message beyond them is dropped.
     pub away_octets_max: usize,
     /// The longest keep alive; 5.0 clients that ask for more, or for none, are told this. Zero leaves it to them.
@@ -52,6 +58,8 @@ pub struct MqttConfig {
     pub protection: Vec<Filter>,
     /// Topics that all others pass, beside those of devices of that priority.
     pub bulk: Vec<Filter>,
+    /// Proxies that say with the PROXY protocol who connects; others cannot.
+    pub proxy_protocol_from: Trusted,
     /// `[mqtt.tls]`: a second address, for TLS.
     pub tls: Option<MqttTls>,
     /// `[mqtt.websocket]`: another, for WebSocket.
@@ -92,15 +100,18 @@ impl MqttConfig {
             packet_octets_max: 1 << 20,
             queue_octets_max: 1 << 20,
             topics_max: 1_000_000,
+            values_octets_max: 1 << 30,
             series_octets_max: 256 << 20,
             session_expiry_max: 7 * DAY,
             away_sessions_max: 10_000,
-            away_messages_max: 1000,
+            away_messages_max: 10_000,
+            away_queue_octets_max: 16 << 20,
             away_octets_max: 256 << 20,
             keep_alive_max: Duration::ZERO,
             durability: Some(Durability::Synced),
             ledger_octets_max: 1 << 30,
             sys_interval: Duration::from_secs(10),
+            proxy_protocol_from: Trusted::default(),
             tls: None,
             websocket: None,
             protection: Vec::new(),
@@ -128,6 +139,8 @@ pub(super) fn read_mqtt(
         queue_octets_max: s
             .or(doc, "queue_octets_max", default.queue_octets_max, |v| parse::octets(4096..=1 << 30)(v).map(size)),
         topics_max: s.or(doc, "topics_max", default.topics_max, |v| count(v, 1..=100_000_000)),
+        values_octets_max: s
+            .or(doc, "values_octets_max", default.values_octets_max, |v| parse::octets(1 << 20..=1 << 40)(v).map(size)),
         series_octets_max: s
             .or(doc, "series_octets_max", default.series_octets_max, |v| parse::octets(4096..=1 << 40)(v).map(size)),
         session_expiry_max: s.or(
@@ -138,6 +151,9 @@ pub(super) fn read_mqtt(
         ),
         away_sessions_max: s.or(doc, "away_sessions_max", default.away_sessions_max, |v| count(v, 0..=1_000_000)),
         away_messages_max: s.or(doc, "away_messages_max", default.away_messages_max, |v| count(v, 1..=1_000_000)),
+        away_queue_octets_max: s.or(doc, "away_queue_octets_max", default.away_queue_octets_max, |v| {
+            parse::octets(4096..=1 << 30)(v).map(size)
+        }),
         away_octets_max: s
             .or(doc, "away_octets_max", default.away_octets_max, |v| parse::octets(4096..=1 << 40)(v).map(size)),
         keep_alive_max: s.or(doc, "keep_alive_max", default.keep_alive_max, |v| seconds_or_zero(v, "18h", 18 * HOUR)),
@@ -153,6 +169,7 @@ pub(super) fn read_mqtt(
             ]),
         ),
         ledger_octets_max: s.or(doc, "ledger_octets_max", default.ledger_octets_max, parse::octets(1 << 20..=1 << 40)),
+        proxy_protocol_from: proxies(&mut s, doc, "proxy_protocol_from"),
         tls,
         websocket,
         protection: s.or(doc, "protection", default.protection, parse::filters),
@@ -161,6 +178,12 @@ pub(super) fn read_mqtt(
     check_reach(doc, &s, config.listen, reach);
     s.finish(doc);
     config
+}
+
+/// Addresses and networks of proxies.
+pub(super) fn proxies(s: &mut Section<'_>, doc: &mut Document<'_>, key: &'static str) -> Trusted {
+    let block = |text: &str| text.parse::<Block>().map_err(str::to_owned);
+    Trusted(s.each_text(doc, key, "addresses and networks, as in [\"10.0.0.5\", \"10.1.0.0/16\"]", block))
 }
 
 fn read_tls(s: &mut Section<'_>, doc: &mut Document<'_>, reach: Reach, folder: &Path) -> Option<MqttTls> {

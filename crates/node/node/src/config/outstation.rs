@@ -38,6 +38,7 @@ use super::ConfigError;
 use super::parse;
 use super::reader::{Document, Expected, Findings, Section, read_text};
 use super::secure::{StationSecurity, read_station_security};
+use std::collections::HashSet;
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -149,6 +150,8 @@ fn read_file(doc: &mut Document<'_>, mut s: Section<'_>, folder: &Path) -> Outst
         select_timeout: s.or(doc, "select_timeout", default.select_timeout, wait()),
         controls_max: s.or(doc, "controls_max", default.controls_max, parse::integer(1..=255)),
         need_time_every: s.optional(doc, "need_time_every", wait()),
+        // Nobody has compared the clock of this machine with that of a master.
+        clock_synchronized: false,
         event_limits: EventLimits::all(s.or(doc, "events_max", 1000, parse::integer(1..=65_535))),
         unsolicited: s.or(doc, "unsolicited", true, parse::boolean).then_some(unsolicited),
         lean: s
@@ -156,20 +159,7 @@ fn read_file(doc: &mut Document<'_>, mut s: Section<'_>, folder: &Path) -> Outst
             .then_some(LeanConfig { side: Side::Accepts, carrier: Carrier::Stream }),
         ..default
     };
-    let mut points: Vec<OutstationPoint> = Vec::new();
-    for section in s.array(doc, "point") {
-        let (at, key) = (section.at(), section.key("index"));
-        for point in read_point(doc, section) {
-            let same = |known: &OutstationPoint| {
-                (known.start.point_type, known.start.index) == (point.start.point_type, point.start.index)
-            };
-            if points.iter().any(same) {
-                let found = format!("{} {} a second time", point.start.point_type.name(), point.start.index);
-                doc.report(at, &key, found, "each point once".to_owned());
-            }
-            points.push(point);
-        }
-    }
+    let points = read_points(doc, &mut s);
     let attributes = attributes::read(doc, &mut s);
     let secure = read_station_security(doc, &mut s, folder);
     let files = files::read(doc, &mut s, folder);
@@ -181,6 +171,22 @@ fn read_file(doc: &mut Document<'_>, mut s: Section<'_>, folder: &Path) -> Outst
     }
     s.finish(doc);
     OutstationFile { config, points, attributes, secure, files, masters }
+}
+
+fn read_points(doc: &mut Document<'_>, s: &mut Section<'_>) -> Vec<OutstationPoint> {
+    let (mut points, mut known) = (Vec::new(), HashSet::new());
+    for section in s.array(doc, "point") {
+        let (at, key) = (section.at(), section.key("index"));
+        for point in read_point(doc, section) {
+            let Measurement { point_type, index, .. } = point.start;
+            if !known.insert((point_type, index)) {
+                let found = format!("{} {index} a second time", point_type.name());
+                doc.report(at, &key, found, "each point once".to_owned());
+            }
+            points.push(point);
+        }
+    }
+    points
 }
 
 fn read_unsolicited(doc: &mut Document<'_>, s: &mut Section<'_>) -> UnsolicitedConfig {
@@ -224,9 +230,10 @@ fn read_masters(doc: &mut Document<'_>, s: &mut Section<'_>) -> Vec<MasterFile> 
 }
 
 fn read_point(doc: &mut Document<'_>, mut s: Section<'_>) -> Vec<OutstationPoint> {
-    let types = PointType::ALL.map(|t| format!("\"{}\"", t.name())).join(", ");
-    let parse_type =
-        |v: &DeValue<'_>| v.as_str().and_then(PointType::from_name).ok_or_else(|| format!("one of {types}"));
+    let parse_type = |v: &DeValue<'_>| {
+        let types = || PointType::ALL.map(|t| format!("\"{}\"", t.name())).join(", ");
+        v.as_str().and_then(PointType::from_name).ok_or_else(|| format!("one of {}", types()))
+    };
     let point_type = s.required(doc, "type", "the type of the point", parse_type).unwrap_or(PointType::Binary);
     let indices = read_indices(doc, &mut s);
     let default = PointConfig::of(point_type);
@@ -365,6 +372,27 @@ mod tests {
             "unsolicited_hold_events=0\n",
             Err(&["o.toml:1:25: unsolicited_hold_events: found 0, expected a whole number from 1 to 65535"]),
         );
+    }
+
+    /// Many points cost what they are: with work that grows by the square of them this takes minutes.
+    #[test]
+    fn two_hundred_thousand_points_are_read_at_once() {
+        let began = std::time::Instant::now();
+        let types = ["analog", "counter", "double-bit", "binary"];
+        let text: String = types.iter().map(|name| format!("[[point]]\ntype='{name}'\nrange='0-49999'\n")).collect();
+        let file = from_text("o.toml", &text).unwrap();
+        let outstation = file.outstation(1, Box::new(tieline_dnp3::outstation::AcceptAll));
+        assert_eq!((file.points.len(), outstation.database().len()), (200_000, 200_000));
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+        check(
+            "[[point]]\ntype='binary'\nrange='0-3'\n[[point]]\ntype='counter'\nindex=3\n[[point]]\ntype='binary'\nindex=3\n",
+            Err(&["o.toml:7:1: point[2].index: found binary 3 a second time, expected each point once"]),
+        );
+    }
+
+    #[test]
+    fn nobody_has_compared_the_clock_at_the_start() {
+        assert!(!from_text("o.toml", "").unwrap().config.clock_synchronized);
     }
 
     #[test]

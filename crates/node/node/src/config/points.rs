@@ -12,6 +12,7 @@
 //! | `mode` | `select` (before operate), `direct` | `select` |
 //! | `operate` | binary: `latch`, `pulse`, `trip-close`; analog: `int16`, `int32`, `float`, `double` | `latch`, `float` |
 //! | `min`, `max` | limits of a set point in the unit of the value | none |
+//! | `states` | two-state points: the words for false and true, as in `open/closed` | none |
 //! | `dead_band` | analogs: what the device is told to report, in the unit of the value | as the device has it |
 //! | `description` | for people | none |
 
@@ -38,10 +39,35 @@ pub struct PointConfig {
     pub offset: f64,
     /// How far it must move for an event, in the unit of the value: written to the device. None leaves the device's.
     pub dead_band: Option<f64>,
+    /// The words for false and true of a two-state point.
+    pub states: Option<States>,
     /// How it is commanded; none where it is only read.
     pub control: Option<ControlConfig>,
     /// Words for people.
     pub description: String,
+}
+
+/// The words for the states of a point.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct States {
+    /// Of false.
+    pub off: Box<str>,
+    /// Of true.
+    pub on: Box<str>,
+}
+
+impl States {
+    /// Two different words with a slash between them, neither of which means the other state by itself.
+    fn parse(text: &str) -> Option<Self> {
+        let (off, on) = text.split_once('/')?;
+        let (off, on) = (off.trim(), on.trim());
+        let is = |word: &str, of: [&str; 3]| of.contains(&word.to_lowercase().as_str());
+        let fits = |word: &str| !word.is_empty() && word.chars().count() <= STATE_MAX && !word.contains('/');
+        let plain = |word: &str| !word.chars().any(char::is_control);
+        let clear = !is(off, ["on", "true", "1"]) && !is(on, ["off", "false", "0"]);
+        let legal = clear && [off, on].into_iter().all(|word| fits(word) && plain(word));
+        (legal && off.to_lowercase() != on.to_lowercase()).then(|| Self { off: off.into(), on: on.into() })
+    }
 }
 
 /// How a point is commanded.
@@ -125,7 +151,14 @@ impl Operate {
     }
 }
 
-const COLUMNS: [&str; 14] = [
+/// What the first line of a list is.
+const HEADER: &str = "a first line that names the columns, as in name,type,index,unit";
+/// What the column `states` holds.
+const STATES: &str = "the words for false and true with a slash between them, as in open/closed";
+/// Characters of the word for a state.
+const STATE_MAX: usize = 40;
+
+const COLUMNS: [&str; 15] = [
     "name",
     "type",
     "index",
@@ -138,6 +171,7 @@ const COLUMNS: [&str; 14] = [
     "operate",
     "min",
     "max",
+    "states",
     "dead_band",
     "description",
 ];
@@ -201,6 +235,17 @@ impl List<'_> {
 
     fn header(&mut self, reader: &mut csv::Reader<&[u8]>) -> Option<Vec<String>> {
         let header: Vec<String> = reader.headers().ok()?.iter().map(str::to_lowercase).collect();
+        if !header.iter().any(|name| COLUMNS.contains(&name.as_str())) {
+            let found = header.join(",");
+            let (found, expected) = match header.first().map(String::as_str).unwrap_or_default() {
+                "" if header.len() < 2 => ("an empty file".to_owned(), HEADER.to_owned()),
+                one if one.contains(['=', '[']) => (format!("{one:?}, which looks like TOML"), HEADER.to_owned()),
+                one if one.contains([';', '\t']) => (format!("{one:?}"), format!("{HEADER}, with commas between them")),
+                _ => (format!("{found:?}"), HEADER.to_owned()),
+            };
+            self.report(1, "(header)", found, expected);
+            return None;
+        }
         for unknown in header.iter().filter(|name| !COLUMNS.contains(&name.as_str())) {
             self.report(
                 1,
@@ -259,6 +304,7 @@ impl List<'_> {
         let (scale, offset) = (scale?, offset?);
         self.check_numeric(&row, point_type, scale, offset);
         let dead_band = self.dead_band(&row, point_type, scale)?;
+        let states = self.states(&row, point_type)?;
         let control = self.control(&row, point_type, index)?;
         if let Some(control) = &control {
             self.check_limits(row.line, control, scale, offset);
@@ -271,6 +317,7 @@ impl List<'_> {
             scale,
             offset,
             dead_band,
+            states,
             control,
             description: row.cell("description").unwrap_or_default().to_owned(),
         })
@@ -288,6 +335,19 @@ impl List<'_> {
         };
         self.report(row.line, "dead_band", format!("{text:?}"), expected.to_owned());
         None
+    }
+
+    /// The outer option is none where it is wrong.
+    #[expect(clippy::option_option, reason = "wrong, absent and present are three answers")]
+    fn states(&mut self, row: &Row<'_>, point_type: PointType) -> Option<Option<States>> {
+        let Some(text) = row.cell("states") else { return Some(None) };
+        let two = matches!(point_type, PointType::Binary | PointType::BinaryOutput | PointType::DoubleBit);
+        let states = States::parse(text).filter(|_| two);
+        if states.is_none() {
+            let expected = if two { STATES } else { "nothing: only two-state points have words for their states" };
+            self.report(row.line, "states", format!("{text:?}"), expected.to_owned());
+        }
+        states.map(Some)
     }
 
     /// Columns that say something of numbers, of a point whose value is none: they would do nothing.

@@ -146,13 +146,56 @@ fn dead_bands_are_of_analogs() {
 }
 
 #[test]
+fn a_list_that_is_none_is_told_once() {
+    let check = |text: &str, expect: &str| {
+        check_points(text, &[&format!("p.csv:1:1: (header): found {expect}")]);
+    };
+    let expected = "expected a first line that names the columns, as in name,type,index,unit";
+    check("breaker,binary,0\ncurrent,analog,1\n", &format!("\"breaker,binary,0\", {expected}"));
+    check("name;type;index\na;binary;0\n", &format!("\"name;type;index\", {expected}, with commas between them"));
+    check("[device.a]\nprotocol = 'dnp3'\n", &format!("\"[device.a]\", which looks like TOML, {expected}"));
+    check("", &format!("an empty file, {expected}"));
+}
+
+#[test]
+fn a_configuration_that_is_none_is_told_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("c");
+    let told = || load(&file).unwrap_err().to_string();
+    let expect = |found: &str| format!("{}: found {found}\n1 error in the configuration", file.display());
+    assert_eq!(told(), expect("no such file, expected a TOML file"));
+    std::fs::write(&file, "name,type,index\na,binary,0\n").unwrap();
+    let named = "comma-separated values (CSV), expected a TOML file; point lists are named in it by the devices that they \
+                 are of, as in points = \"relay1.csv\"";
+    assert_eq!(told(), expect(named));
+    std::fs::write(&file, "# mine\n[node]\nname = 'a,b'\n").unwrap();
+    assert_eq!(load(&file).unwrap().node.name, "a,b");
+}
+
+#[test]
+fn states_are_two_words() {
+    check_points("name,type,index,states\nb,binary,0,open/closed\nd,double-bit,1, Auf / Zu \nc,counter,0,\n", &[]);
+    let expected = "expected the words for false and true with a slash between them, as in open/closed";
+    check_points(
+        "name,type,index,states\na,binary,0,open\nb,binary,1,on/off\nc,binary,2,a/A\nd,binary,3,/x\ne,analog,0,a/b\n",
+        &[
+            &format!("p.csv:2:1: states: found \"open\", {expected}"),
+            &format!("p.csv:3:1: states: found \"on/off\", {expected}"),
+            &format!("p.csv:4:1: states: found \"a/A\", {expected}"),
+            &format!("p.csv:5:1: states: found \"/x\", {expected}"),
+            "p.csv:6:1: states: found \"a/b\", expected nothing: only two-state points have words for their states",
+        ],
+    );
+}
+
+#[test]
 fn point_lists_say_what_is_wrong() {
     check_points("\u{feff}Name,Type,Index,unit\nv/a,analog,0,kV\nbreaker,binary-output,7,\n", &[]);
     check_points(
         "name,type,indx\n",
         &[
             "p.csv:1:1: indx: found the unknown column \"indx\", expected one of name, type, index, unit, scale, offset, \
-             writable, control, mode, operate, min, max, dead_band, description",
+             writable, control, mode, operate, min, max, states, dead_band, description",
             "p.csv:1:1: index: found nothing, expected a column \"index\" in the header",
         ],
     );

@@ -259,7 +259,7 @@ impl DeviceOwner {
 
     fn away(&self, now: Now, why: &str) {
         if self.set_up(false) {
-            tracing::warn!(device = %self.seat.topic, lane = ?self.lane, why, "one of a device's connections is lost");
+            tracing::warn!(device = %self.seat.topic, lane = self.lane.name(), why, "one of a device's connections is lost");
             return;
         }
         self.with(|field| {
@@ -270,7 +270,7 @@ impl DeviceOwner {
 
     fn online(&self, now: Now) {
         if self.set_up(true) {
-            tracing::info!(device = %self.seat.topic, lane = ?self.lane, "both of a device's connections are up");
+            tracing::info!(device = %self.seat.topic, lane = self.lane.name(), "both of a device's connections are up");
             return;
         }
         self.with(|field| {
@@ -370,7 +370,11 @@ fn note_security(device: DeviceId, event: &SecurityEvent) {
 fn command_outcome(outcome: TaskOutcome) -> CommandOutcome {
     match outcome {
         TaskOutcome::Done => Ok(()),
-        other => Err(Refusal { reason: other.name(), detail: other.to_string() }),
+        // Of an answer that does not end it is not known which step it is of.
+        other if other.maybe_operated() || other == TaskOutcome::TooLong => {
+            Err(Refusal::unknown(other.name(), other.to_string()))
+        }
+        other => Err(Refusal::new(other.name(), other.to_string())),
     }
 }
 

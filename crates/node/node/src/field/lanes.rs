@@ -18,6 +18,16 @@ pub enum Lane {
     Urgent,
 }
 
+impl Lane {
+    /// The word in logs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Main => "main",
+            Self::Urgent => "urgent",
+        }
+    }
+}
+
 /// What both connections of a device know.
 #[derive(Debug)]
 pub(super) struct Lanes {

@@ -5,7 +5,7 @@ use super::link::Link;
 use super::translate::PointIndex;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use tieline_core::{Command, Instant, Refusal, Topic};
+use tieline_core::{Command, Instant, Refusal, Topic, json_value};
 use tieline_dnp3::Classes;
 use tieline_dnp3::master::{Master, SubmitError};
 use tieline_poll::{PollClass, Urgency};
@@ -63,16 +63,15 @@ impl Seat {
     /// # Errors
     /// The device is away or too busy, or the value has no object.
     pub fn command(&self, ticket: u64, command: &Command, until: Instant) -> Result<(), Refusal> {
-        let wrong = || Refusal {
-            reason: "out_of_range",
-            detail: format!("the value {:?} does not fit the object that the point takes", command.value),
+        let wrong = || {
+            let mut value = String::new();
+            json_value(&command.value, &mut value);
+            Refusal::new("out_of_range", format!("the value {value} does not fit the object that the point takes"))
         };
         let (index, control) = self.index.to_control(command).ok_or_else(wrong)?;
         let way = self.urgent.as_ref().filter(|urgent| urgent.is_online()).unwrap_or(&self.main);
         let taken = way.link.with(|master, now| master.command(now, control, index, command.mode, until, ticket));
-        taken
-            .unwrap_or(Err(SubmitError::NotConnected))
-            .map_err(|error| Refusal { reason: error.name(), detail: error.to_string() })
+        taken.unwrap_or(Err(SubmitError::NotConnected)).map_err(|error| Refusal::new(error.name(), error.to_string()))
     }
 
     /// Confirms to the device what it reported on a connection, once the last of it is settled.

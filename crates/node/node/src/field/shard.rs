@@ -16,7 +16,7 @@ use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Refusal};
 use tieline_dnp3::channel::Channel;
 use tieline_dnp3::master::Master;
 use tieline_net::{Clock, Counters, Session, Shard, ShardThread};
-use tieline_poll::{Kind, Limits, PointSpec, PointTable, PollClass, PollEvent, Poller, Urgency};
+use tieline_poll::{DeviceState, Kind, Limits, PointSpec, PointTable, PollClass, PollEvent, Poller, Urgency};
 use tokio::sync::{Notify, mpsc};
 
 /// Inputs that may wait for a shard.
@@ -209,13 +209,26 @@ fn handle(field: &SharedField, input: FieldInput) {
     }
 }
 
+/// What needs a person is a warning. That a device comes up for the first time a summary says.
+fn log_state(device: &str, from: DeviceState, to: DeviceState, why: &str) {
+    let was = from.name();
+    match (from, to) {
+        (_, DeviceState::Away) => tracing::warn!(device, was, why, "device away"),
+        (_, DeviceState::Garbage) => tracing::warn!(device, was, why, "device sends what cannot be read"),
+        (_, DeviceState::Slow) => tracing::warn!(device, was, why, "device slow"),
+        (DeviceState::Connecting | DeviceState::Restarting, _) | (_, DeviceState::Connecting) => {
+            tracing::debug!(device, was, why, "device {}", to.name());
+        }
+        (_, DeviceState::Online) => tracing::info!(device, was, "device online"),
+        (_, DeviceState::Restarting) => tracing::info!(device, was, "device restarting"),
+    }
+}
+
 impl Field {
     fn log(&self, event: &PollEvent) {
         let name = |device: &DeviceId| self.seats.get(device).map(|seat| seat.topic.to_string()).unwrap_or_default();
         match event {
-            PollEvent::State { device, from, to, why } => {
-                tracing::info!(device = name(device), from = from.name(), to = to.name(), why = %why, "device state");
-            }
+            PollEvent::State { device, from, to, why } => log_state(&name(device), *from, *to, why),
             PollEvent::UnknownPoint { device, .. } => {
                 tracing::debug!(device = name(device), "the device sends points that its list does not have");
             }
@@ -235,7 +248,7 @@ impl Field {
         let seat = field.borrow().seats.get(&device).cloned();
         let refused = match seat {
             Some(seat) => seat.command(ticket, command, until),
-            None => Err(Refusal { reason: "unknown_device", detail: "the device is not here".to_owned() }),
+            None => Err(Refusal::new("unknown_device", "the device is not here".to_owned())),
         };
         if let Err(refusal) = refused {
             field.borrow_mut().tell_outcome(device, ticket, Err(refusal));

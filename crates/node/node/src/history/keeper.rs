@@ -5,13 +5,15 @@
 
 use crate::bus::{BusHandle, BusInput};
 use crate::config::HistoryConfig;
+use crate::wall_clock::WallClock;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tieline_core::StorageErrorKind;
-use tieline_history::{HistoryError, HistoryHandle, HistoryOptions, HistoryState, HistoryWriter};
+use tieline_history::{HistoryError, HistoryHandle, HistoryOptions, HistoryState, HistoryWriter, MayRemove};
 use tieline_journal::Limits;
 use tieline_store::{Retention, StoreError};
 
@@ -42,7 +44,12 @@ impl Keeper {
     ///
     /// # Errors
     /// What is there was written by a newer release, or the system gives no thread.
-    pub fn start(config: &HistoryConfig, folder: &Path, bus: BusHandle) -> Result<Self, HistoryError> {
+    pub fn start(
+        config: &HistoryConfig,
+        folder: &Path,
+        clock: WallClock,
+        bus: BusHandle,
+    ) -> Result<Self, HistoryError> {
         if !config.enabled {
             return Ok(Self::Off);
         }
@@ -52,7 +59,8 @@ impl Keeper {
             retention: Retention { age: config.keep, octets: config.store_octets_max },
             ..HistoryOptions::default()
         };
-        let error = match HistoryWriter::open(folder, options) {
+        let may_remove: MayRemove = Arc::new(move || clock.doubt().is_none());
+        let error = match HistoryWriter::open_guarded(folder, options, Arc::clone(&may_remove)) {
             Ok(writer) => return Ok(Self::Open(writer)),
             Err(error @ HistoryError::Store(StoreError::Newer(..))) => return Err(error),
             Err(error) => error,
@@ -61,7 +69,7 @@ impl Keeper {
         tracing::warn!(%error, "history cannot be opened; the node goes on without and tries again");
         let (stop, stopped) = sync_channel(0);
         let (folder, known) = (folder.to_owned(), state.clone());
-        let body = move || open_when_possible(folder, options, known, &bus, &stopped);
+        let body = move || open_when_possible(&folder, (options, &may_remove), known, &bus, &stopped);
         let thread = std::thread::Builder::new().name("history-open".to_owned()).spawn(body)?;
         Ok(Self::Opening(Opening { state, stop: Some(stop), thread: Some(thread) }))
     }
@@ -89,14 +97,14 @@ impl Drop for Opening {
 }
 
 fn open_when_possible(
-    folder: PathBuf,
-    options: HistoryOptions,
+    folder: &Path,
+    (options, may_remove): (HistoryOptions, &MayRemove),
     mut known: HistoryState,
     bus: &BusHandle,
     stopped: &Receiver<()>,
 ) {
     while stopped.recv_timeout(RETRY) == Err(RecvTimeoutError::Timeout) {
-        let opened = HistoryWriter::open(&folder, options);
+        let opened = HistoryWriter::open_guarded(folder, options, Arc::clone(may_remove));
         let seen = match &opened {
             Ok(writer) => Ok(writer.handle().clone()),
             Err(error) => Err(state_of(error)),

@@ -70,6 +70,8 @@ pub struct Recorder {
     writer: Writer,
     times: Times,
     samples: Vec<Sample>,
+    /// Octets of their payloads, roughly.
+    octets: usize,
     receipts: Receipts,
     /// Devices whose points are not published one by one.
     unpublished: HashSet<Topic>,
@@ -88,7 +90,7 @@ impl Recorder {
     ) -> Self {
         let (record, writer, times) = (config.record.clone(), Writer::Off, Times::default());
         let (samples, receipts) = (Vec::new(), Vec::new());
-        let mut recorder = Self { record, writer, times, samples, receipts, unpublished, bus };
+        let mut recorder = Self { record, writer, times, samples, octets: 0, receipts, unpublished, bus };
         if let Some(history) = history {
             recorder.set_history(history);
         }
@@ -125,6 +127,7 @@ impl Recorder {
 
     /// Takes a sample that is to be recorded; `receipt` will come back.
     pub fn record_sample(&mut self, sample: Sample, receipt: Option<Receipt>) {
+        self.octets += octets_of(&sample.update);
         self.samples.push(sample);
         self.receipts.extend(receipt);
     }
@@ -137,6 +140,21 @@ impl Recorder {
         !is_clear
             && !matches!(self.writer, Writer::Off)
             && self.record.iter().any(|filter| filter.matches(&update.topic))
+    }
+
+    /// Whether an update is to be recorded and history takes nothing now: to be asked before anything is done with what has
+    /// to be stored before it is acknowledged. A refusal is counted.
+    pub fn refuses(&mut self, update: &Update) -> bool {
+        if !self.records(update) {
+            return false;
+        }
+        let (points, octets) = (self.samples.len() + 1, self.octets + octets_of(update));
+        let refused = match &mut self.writer {
+            Writer::Off => None,
+            Writer::Closed { refused, .. } => Some(refused),
+            Writer::Open { history, refused, .. } => (!history.has_room(points, octets)).then_some(refused),
+        };
+        refused.map(|refused| *refused += 1).is_some()
     }
 
     /// Whether a device's update is for history alone.
@@ -160,6 +178,7 @@ impl Recorder {
     pub fn submit(&mut self) -> Option<(Receipts, bool)> {
         let receipts = std::mem::take(&mut self.receipts);
         let samples = std::mem::take(&mut self.samples);
+        self.octets = 0;
         if samples.is_empty() {
             return (!receipts.is_empty()).then_some((receipts, true));
         }
@@ -197,6 +216,14 @@ impl Recorder {
         status.refused_points += refused;
         Some(status)
     }
+}
+
+fn octets_of(update: &Update) -> usize {
+    let payload = match &update.body {
+        Body::Opaque(octets) => octets.len(),
+        Body::Point(_) => 8,
+    };
+    update.topic.len() + payload
 }
 
 /// The times that messages are recorded with: when each came, but for those that have a time of their own.

@@ -7,11 +7,11 @@ use super::problem::Problem;
 use super::query::decode;
 use super::{App, json};
 use crate::access::jwt::looks_like_token;
-use crate::access::{Entrance, Gate, Shown, Wrong, denial};
+use crate::access::{Entrance, Gate, Peer, Shown, Wrong, denial};
 use aws_lc_rs::rand;
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{ConnectInfo, RawQuery, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -24,15 +24,20 @@ use std::time::Duration;
 use tieline_access::{Identity, Names, Policy, Reach, Rules, Verb};
 use tieline_core::{Filter, Instant};
 use tieline_net::tls::ShownCertificate;
+use tieline_service::http::places::Seat;
 
 /// How long a login at the console holds.
 const LOGIN_HOLDS: Duration = Duration::from_secs(12 * 3600);
-/// Logins that hold at a time; the one that ends first goes to make room.
-const LOGINS_MAX: usize = 10_000;
+/// Logins that hold at a time; one more is refused.
+const LOGINS_MAX: usize = 100_000;
+/// Logins of one user; with one more, its own that ends first goes.
+const LOGINS_OF_USER_MAX: usize = 100;
 /// The cookie's name.
 const COOKIE: &str = "tieline";
 /// Octets of what a login sends.
-const FORM_OCTETS_MAX: usize = 16 * 1024;
+pub(super) const FORM_OCTETS_MAX: usize = 16 * 1024;
+/// Octets of the view that a login leads back to.
+const PLACE_OCTETS_MAX: usize = 4096;
 
 /// Who asks.
 #[derive(Clone, Debug)]
@@ -85,6 +90,15 @@ impl Caller {
         }
     }
 
+    /// Whose turn its requests have: the user's, or that of its address where nobody shows who it is.
+    #[must_use]
+    pub fn share(&self, peer: SocketAddr) -> Arc<str> {
+        match self {
+            Self::Everyone | Self::Stranger => peer.ip().to_string().into(),
+            Self::User(known) => known.identity.user.as_ref().into(),
+        }
+    }
+
     /// Its name in the audit log.
     #[must_use]
     pub fn who(&self, peer: SocketAddr) -> String {
@@ -112,7 +126,8 @@ impl Caller {
             Self::User(known) => known.identity.user.to_string(),
         };
         let (who, what) = (format!("http {user}"), topic.to_owned());
-        let told = app.bus.call(move |bus, now| bus.deny(now, &who, verb, &what)).await;
+        let name = user.clone();
+        let told = app.bus.call(move |bus, now| bus.deny(now, &name, &who, verb, &what)).await;
         match told {
             Ok(()) => Problem::new(StatusCode::FORBIDDEN, format!("the user {user:?} may not {verb} {topic:?}")),
             Err(stopped) => stopped.into(),
@@ -152,7 +167,7 @@ impl Gatekeeper {
         let identity = match shown(headers) {
             Some(shown) => {
                 let (answer, checked) = tokio::sync::oneshot::channel();
-                door.ask(peer, shown, move |verdict| drop(answer.send(verdict)));
+                door.ask(Peer { address: peer, client: None }, shown, move |verdict| drop(answer.send(verdict)));
                 checked.await.unwrap_or(Err(Wrong::Busy))?
             }
             None => match cookie(headers).and_then(|token| self.login_of(token)) {
@@ -191,15 +206,32 @@ impl Gatekeeper {
         rand::fill(&mut octets).ok()?;
         let token = URL_SAFE_NO_PAD.encode(octets);
         let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
-        if logins.len() >= LOGINS_MAX {
-            let first = logins.iter().min_by_key(|(_, (until, _))| *until).map(|(token, _)| token.clone());
-            first.and_then(|first| logins.remove(&first));
+        let now = self.app.about.clock.now().mono;
+        if !make_room(&mut logins, now, &identity.user) {
+            return None;
         }
-        let until = self.app.about.clock.now().mono + LOGIN_HOLDS;
+        let until = now + LOGIN_HOLDS;
         let until = identity.expires.map_or(until, |expires| until.min(expires));
         logins.insert(token.clone(), (until, identity));
         Some(token)
     }
+}
+
+/// Forgets logins that are over, and of a user that has as many as it may the one that ends first; false where there is no room.
+fn make_room(logins: &mut HashMap<String, (Instant, Identity)>, now: Instant, user: &str) -> bool {
+    let own = |logins: &HashMap<String, (Instant, Identity)>| {
+        let own = logins.iter().filter(|(_, (_, identity))| *identity.user == *user);
+        let own: Vec<_> = own.map(|(token, (until, _))| (*until, token.clone())).collect();
+        (own.len(), own.into_iter().min().map(|(_, token)| token))
+    };
+    let (count, first) = own(logins);
+    if count >= LOGINS_OF_USER_MAX {
+        first.and_then(|first| logins.remove(&first));
+    }
+    if logins.len() >= LOGINS_MAX {
+        logins.retain(|_, (until, _)| *until > now);
+    }
+    logins.len() < LOGINS_MAX
 }
 
 fn rules_of(policy: &Policy, identity: &Identity) -> Option<Arc<Rules>> {
@@ -256,10 +288,18 @@ pub async fn authenticate(State(keeper): State<Gatekeeper>, mut request: Request
         Err(Wrong::Refused(_)) if !api && certificate.is_some() => Caller::Stranger,
         Err(why) => return turned_away(&keeper, peer, &why).await,
     };
+    let seat = request.extensions().get::<Seat>().cloned();
     match &caller {
         Caller::Stranger if page => return Redirect::to("/login").into_response(),
         Caller::Stranger if api => return ask_who(request.headers()),
-        Caller::Stranger | Caller::Everyone | Caller::User(_) => {}
+        Caller::Stranger => {}
+        Caller::Everyone | Caller::User(_) => {
+            // Metrics, health and the console's files are given in the reserve, too.
+            let claimed = seat.map_or(Ok(()), |seat| seat.claim(api && path != "/metrics"));
+            if let Err(words) = claimed {
+                return Problem::unavailable(words).into_response();
+            }
+        }
     }
     request.extensions_mut().insert(caller);
     next.run(request).await
@@ -291,23 +331,46 @@ async fn turned_away(keeper: &Gatekeeper, peer: SocketAddr, why: &Wrong) -> Resp
     };
     let (who, word) = (format!("http {peer}"), why.word());
     let note = move |bus: &mut crate::bus::Bus, now| {
-        bus.note_access(denial(now, &who, "login_refused", "", "", word, detail));
+        bus.note_refused(peer.ip(), denial(now, &who, "login_refused", "", "", word, detail));
     };
     // A node that is ending writes nothing down.
     let _ = keeper.app.bus.call(note).await;
     Problem::new(status, words).into_response()
 }
 
-/// The page that asks who one is.
-pub async fn login_page() -> Response {
-    page(StatusCode::OK, "")
+/// The page that asks who one is; `to` is where the console goes on.
+pub async fn login_page(RawQuery(query): RawQuery) -> Response {
+    let query = query.unwrap_or_default();
+    page(StatusCode::OK, "", "", &member(&query, "to"))
 }
 
-fn page(status: StatusCode, words: &str) -> Response {
-    let text = include_str!("login.html").replace("{words}", words);
+/// The page with what is wrong, and what was typed.
+fn page(status: StatusCode, words: &str, user: &str, to: &str) -> Response {
+    let (user, to) = (escaped(user), escaped(place(to).unwrap_or_default()));
+    let focus = if user.is_empty() { ["autofocus", ""] } else { ["", "autofocus"] };
+    let text = include_str!("login.html").replace("{words}", words).replace("{focus-user}", focus[0]);
+    let text = text.replace("{focus-password}", focus[1]).replace("{to}", &to).replace("{user}", &user);
     let kind = HeaderValue::from_static("text/html; charset=utf-8");
     let store = HeaderValue::from_static("no-store");
     (status, [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, store)], text).into_response()
+}
+
+/// A member of a form; empty where it has none of that name.
+fn member(form: &str, name: &str) -> String {
+    let found = form.split('&').filter_map(|pair| pair.split_once('=')).find(|(known, _)| *known == name);
+    found.map(|(_, value)| decode(value, true)).unwrap_or_default()
+}
+
+/// A view of the console, as the part of its address behind `#`; none for anything else, so that a login leads nowhere
+/// but to this node.
+fn place(to: &str) -> Option<&str> {
+    let is_plain = to.len() <= PLACE_OCTETS_MAX && to.bytes().all(|octet| octet.is_ascii_graphic());
+    Some(to).filter(|to| to.starts_with("#/") && is_plain)
+}
+
+fn escaped(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    text.replace('"', "&quot;").replace('\'', "&#39;")
 }
 
 /// Takes what the page sends; a cookie comes back.
@@ -317,26 +380,27 @@ pub async fn login(
     body: axum::body::Bytes,
 ) -> Response {
     let Entrance::Guarded(door) = &keeper.entrance else { return Redirect::to("/").into_response() };
-    let text = std::str::from_utf8(&body).ok().filter(|text| text.len() <= FORM_OCTETS_MAX).unwrap_or_default();
-    let member = |name: &str| {
-        let found = text.split('&').filter_map(|pair| pair.split_once('=')).find(|(known, _)| *known == name);
-        found.map(|(_, value)| decode(value, true)).unwrap_or_default()
-    };
+    let text = std::str::from_utf8(&body).unwrap_or_default();
+    let (user, password, to) = (member(text, "user"), member(text, "password"), member(text, "to"));
     let (answer, checked) = tokio::sync::oneshot::channel();
-    door.ask(peer.ip(), of_password(&member("user"), &member("password")), move |verdict| drop(answer.send(verdict)));
+    let from = Peer { address: peer.ip(), client: None };
+    door.ask(from, of_password(&user, &password), move |verdict| drop(answer.send(verdict)));
     match checked.await.unwrap_or(Err(Wrong::Busy)) {
         Ok(identity) if rules_of(&door.policy(), &identity).is_some() => {
             let Some(token) = keeper.keep(identity) else {
-                return Problem::unavailable("the system gives no random octets").into_response();
+                return Problem::unavailable("too many are logged in").into_response();
             };
             let secure = if keeper.app.has_tls { "; Secure" } else { "" };
             let cookie = format!(
                 "{COOKIE}={token}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{secure}",
                 LOGIN_HOLDS.as_secs()
             );
-            ([(header::SET_COOKIE, cookie)], Redirect::to("/")).into_response()
+            let to = format!("/{}", place(&to).unwrap_or_default());
+            ([(header::SET_COOKIE, cookie)], Redirect::to(&to)).into_response()
         }
-        Ok(_) => page(StatusCode::FORBIDDEN, "This user has no role."),
+        Ok(_) => {
+            page(StatusCode::FORBIDDEN, "This user has no role: ask who looks after the node's users.", &user, &to)
+        }
         Err(why) => {
             let _ = turned_away(&keeper, peer, &why).await;
             let words = match why {
@@ -344,7 +408,7 @@ pub async fn login(
                 Wrong::TooOften => "Too many attempts have failed. Try again in a while.",
                 Wrong::Busy => "Too many wait to be checked. Try again.",
             };
-            page(StatusCode::UNAUTHORIZED, words)
+            page(StatusCode::UNAUTHORIZED, words, &user, &to)
         }
     }
 }
@@ -358,8 +422,13 @@ pub async fn logout(Extension(keeper): Extension<Gatekeeper>, headers: HeaderMap
     ([(header::SET_COOKIE, gone)], Redirect::to("/login")).into_response()
 }
 
-/// Who the caller is, and its roles, for the console.
-pub async fn me(State(app): State<App>, Extension(caller): Extension<Caller>) -> Response {
+/// Who the caller is, its roles, and what it may see and do, for the console.
+pub async fn me(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Extension(keeper): Extension<Gatekeeper>,
+    headers: HeaderMap,
+) -> Response {
     let (user, roles) = match &caller {
         Caller::Everyone | Caller::Stranger => (serde_json::Value::Null, Vec::new()),
         Caller::User(known) => {
@@ -368,5 +437,58 @@ pub async fn me(State(app): State<App>, Extension(caller): Extension<Caller>) ->
             (known.identity.user.to_string().into(), roles.iter().map(ToString::to_string).collect())
         }
     };
-    json(serde_json::json!({ "user": user, "roles": roles }).to_string())
+    let reads = |filter: &str| Filter::new(filter).is_ok_and(|filter| caller.reach(&filter) != Reach::Nothing);
+    let may = serde_json::json!({
+        "topics": reads("#"),
+        "system": reads("$SYS/#"),
+        "status": caller.may(Verb::Read, "$SYS/status"),
+        "sessions": caller.may(Verb::Read, "$SYS/sessions"),
+        "busiest": caller.may(Verb::Read, "$SYS/topics"),
+        "audit": caller.may(Verb::Read, "$audit"),
+    });
+    let login = shown(&headers).is_none() && cookie(&headers).is_some_and(|token| keeper.login_of(token).is_some());
+    json(serde_json::json!({ "user": user, "roles": roles, "login": login, "may": may }).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_place(to: &str, expect: Option<&str>) {
+        assert_eq!(place(to), expect, "{to}");
+    }
+
+    #[test]
+    fn a_login_leads_back_into_the_console_and_nowhere_else() {
+        check_place("#/topics?point=a/b", Some("#/topics?point=a/b"));
+        for wrong in
+            ["", "//evil.example", "https://evil.example", "/v1/topics", "#", "#/a\r\nSet-Cookie: x", "#/\u{e4}"]
+        {
+            check_place(wrong, None);
+        }
+        check_place(&format!("#/{}", "a".repeat(PLACE_OCTETS_MAX)), None);
+    }
+
+    #[tokio::test]
+    async fn a_failed_login_keeps_the_user_and_the_place() {
+        let response = page(StatusCode::UNAUTHORIZED, "wrong", "anna\"><script>", "#/topics?point=\"x");
+        let octets = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
+        let text = std::str::from_utf8(&octets).unwrap();
+        assert!(text.contains("value=\"anna&quot;&gt;&lt;script&gt;\""), "{text}");
+        assert!(text.contains("value=\"#/topics?point=&quot;x\""), "{text}");
+        assert!(!text.contains("{user}") && !text.contains("{focus"), "{text}");
+    }
+
+    #[test]
+    fn a_user_with_too_many_logins_loses_its_own() {
+        let at = |s: u64| Instant::ZERO + Duration::from_secs(s);
+        let who = |user: &str| Identity { user: user.into(), roles: None, expires: None, credential: 0 };
+        let mut logins = HashMap::from([("anna".to_owned(), (at(1), who("anna")))]);
+        for n in 0..1000 {
+            assert!(make_room(&mut logins, at(0), "eve"));
+            logins.insert(format!("eve{n}"), (at(10 + n), who("eve")));
+        }
+        assert!(logins.contains_key("anna") && logins.contains_key("eve999") && !logins.contains_key("eve0"));
+        assert_eq!(logins.len(), 1 + LOGINS_OF_USER_MAX);
+    }
 }

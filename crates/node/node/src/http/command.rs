@@ -5,14 +5,17 @@ use super::body::Json;
 use super::problem::Problem;
 use super::query::Query;
 use super::{App, json};
+use crate::audit::{AuditPage, AuditQuery};
 use crate::bus::Bus;
-use crate::command::{CommandRequest, answer_json, malformed_json};
+use crate::command::{CommandDone, CommandRequest, answer_json, malformed_json};
 use axum::Extension;
 use axum::extract::{ConnectInfo, RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use std::net::SocketAddr;
+use std::time::Duration;
 use tieline_access::Verb;
+use tieline_core::Refusal;
 use tieline_poll::Urgency;
 
 /// Operates a point and waits for what became of it.
@@ -31,10 +34,10 @@ pub async fn command(
     let who = caller.who(peer);
     let command = move |bus: &mut Bus, now| bus.command(now, request, who);
     let answer = app.bus.call_as(Urgency::Protection, command).await?;
-    let done = answer.await.map_err(|_| Problem::unavailable("the node is stopping"))?;
+    let done = answer.await.unwrap_or_else(|_| stopped());
     let status = match &done.outcome {
         Ok(()) => StatusCode::OK,
-        Err(refusal) => status_of(refusal.reason),
+        Err(refusal) => status_of(refusal),
     };
     Ok(with_status(status, answer_json(&shown, &done)))
 }
@@ -45,28 +48,44 @@ fn with_status(status: StatusCode, text: String) -> Response {
     response
 }
 
+/// A request that was taken, and that the node is not there to end.
+fn stopped() -> CommandDone {
+    let detail = "the node is stopping; the command may have been carried out".to_owned();
+    CommandDone { outcome: Err(Refusal::unknown("stopping", detail)), expected: None, elapsed: Duration::ZERO }
+}
+
 /// The HTTP status of a refusal: what the caller can do about it.
-fn status_of(reason: &str) -> StatusCode {
-    match reason {
+fn status_of(refusal: &Refusal) -> StatusCode {
+    match refusal.reason {
         "unknown_topic" => StatusCode::NOT_FOUND,
         "not_writable" | "wrong_type" | "out_of_range" | "not_supported_mode" | "not_finite" => {
             StatusCode::UNPROCESSABLE_ENTITY
         }
-        "away" | "no_audit" | "connection_lost" => StatusCode::SERVICE_UNAVAILABLE,
+        "away" | "no_audit" | "connection_lost" | "stopping" => StatusCode::SERVICE_UNAVAILABLE,
         "timeout" => StatusCode::GATEWAY_TIMEOUT,
+        _ if refusal.maybe_operated => StatusCode::GATEWAY_TIMEOUT,
         _ => StatusCode::CONFLICT,
     }
 }
 
-/// The newest entries of the audit log.
+/// A page of the audit log, the newest entries first.
 pub async fn audit(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     caller.must(&app, Verb::Read, "$audit").await?;
-    let query = Query::new(query.as_deref(), &["topic", "limit"])?;
-    let (topic, limit) = (query.text("topic").map(str::to_owned), query.limit(100, 10_000)?);
-    let entries = app.bus.call(move |bus, _| bus.audit(topic.as_deref(), limit)).await?;
-    Ok(json(serde_json::json!({ "entries": entries }).to_string()))
+    let query = Query::new(query.as_deref(), &["topic", "limit", "before"])?;
+    let wanted = AuditQuery {
+        topic: query.text("topic").map(str::to_owned),
+        before: query.parse("before", "the number of an entry, as `next` of a page gives it")?,
+        limit: query.limit(100, 10_000)?,
+    };
+    let reader = app.bus.ask_once(&caller.share(peer), |bus, _| bus.audit()).await?;
+    // Older pages are read from files.
+    let read = tokio::task::spawn_blocking(move || reader.page(&wanted)).await;
+    let page = read.map_err(std::io::Error::other).flatten();
+    let AuditPage { entries, next } = page.map_err(|error| Problem::unavailable(error.to_string()))?;
+    Ok(json(serde_json::json!({ "entries": entries, "next": next }).to_string()))
 }

@@ -8,18 +8,23 @@ use super::{App, json};
 use crate::bus::Bus;
 use crate::config::{DeviceConfig, Operate, PointConfig};
 use axum::Extension;
-use axum::extract::{RawQuery, State};
+use axum::extract::{ConnectInfo, RawQuery, State};
 use axum::http::Uri;
 use axum::response::Response;
 use serde_json::{Value as Json, json as object};
+use std::net::SocketAddr;
 use tieline_access::Verb;
 use tieline_core::{Body, CommandMode, Topic, Value};
 use tieline_dnp3::PointType;
 
 /// All devices.
-pub async fn list(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
-    let devices = app.devices.clone();
-    let shown = app.bus.call(move |bus, _| {
+pub async fn list(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+) -> Result<Response, Problem> {
+    let (devices, share) = (app.devices.clone(), caller.share(peer));
+    let shown = app.bus.ask_once(&share, move |bus, _| {
         let all: Vec<Json> = devices
             .iter()
             .filter(|device| caller.may(Verb::Read, &device.topic))
@@ -31,16 +36,21 @@ pub async fn list(State(app): State<App>, Extension(caller): Extension<Caller>) 
 }
 
 /// One device with its points.
-pub async fn one(State(app): State<App>, Extension(caller): Extension<Caller>, uri: Uri) -> Result<Response, Problem> {
+pub async fn one(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    uri: Uri,
+) -> Result<Response, Problem> {
     let topic = topic_of(&uri, "/v1/devices/")?;
     caller.must(&app, Verb::Read, &topic).await?;
     let at = app.devices.iter().position(|device| device.topic == topic);
     let at = at.ok_or_else(|| Problem::not_found(format!("there is no device {topic:?}")))?;
-    let devices = app.devices.clone();
-    let shown = app.bus.call(move |bus, _| {
+    let (devices, share) = (app.devices.clone(), caller.share(peer));
+    let shown = app.bus.ask_once(&share, move |bus, _| {
         let device = devices.get(at)?;
         let mut shown = device_json(bus, device);
-        let points: Vec<Json> = device.points.iter().map(|point| point_json(device, point)).collect();
+        let points: Vec<Json> = device.points.iter().map(|point| point_json(device, point, &caller)).collect();
         shown["points"] = Json::Array(points);
         Some(shown.to_string())
     });
@@ -68,7 +78,7 @@ pub async fn points(
     });
     let page: Vec<_> = chosen.by_ref().take(limit).collect();
     let next = chosen.next().and(page.last()).map(|(device, point)| topic_text(device, point));
-    let page: Vec<Json> = page.into_iter().map(|(device, point)| point_json(device, point)).collect();
+    let page: Vec<Json> = page.into_iter().map(|(device, point)| point_json(device, point, &caller)).collect();
     Ok(json(object!({ "points": page, "next": next }).to_string()))
 }
 
@@ -111,7 +121,7 @@ fn json_at(bus: &Bus, topic: &Topic) -> Option<Json> {
     }
 }
 
-fn point_json(device: &DeviceConfig, point: &PointConfig) -> Json {
+fn point_json(device: &DeviceConfig, point: &PointConfig, caller: &Caller) -> Json {
     let control = point.control.as_ref();
     let kind = match (point.point_type, control.map(|control| control.operate)) {
         (_, Some(Operate::Latch | Operate::Pulse | Operate::TripClose)) => "bool",
@@ -120,8 +130,10 @@ fn point_json(device: &DeviceConfig, point: &PointConfig) -> Json {
         (PointType::Analog | PointType::FrozenAnalog | PointType::AnalogOutput, _) => "float",
         (PointType::OctetString, _) => "text",
     };
+    let topic = topic_text(device, point);
     object!({
-        "topic": topic_text(device, point),
+        "may_command": control.is_some() && caller.may(Verb::Command, &topic),
+        "topic": topic,
         "device": device.topic.as_str(),
         "name": point.name,
         "type": point.point_type.name(),
@@ -133,5 +145,6 @@ fn point_json(device: &DeviceConfig, point: &PointConfig) -> Json {
         "mode": control.map_or(CommandMode::default(), |control| control.mode).name(),
         "min": control.and_then(|control| control.min),
         "max": control.and_then(|control| control.max),
+        "states": point.states.as_ref().map(|states| [&*states.off, &*states.on]),
     })
 }

@@ -5,14 +5,15 @@ use super::access::Caller;
 use super::problem::Problem;
 use super::query::{Query, illegal, wrong};
 use super::topics::may_read;
-use crate::config::parse_duration;
+use crate::config::{Moment, parse_duration};
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::{RawQuery, State};
+use axum::extract::{ConnectInfo, RawQuery, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use std::io::{self, BufWriter, Write};
+use std::net::SocketAddr;
 use std::path::Path;
 use tieline_access::Reach;
 use tieline_core::{Filter, Timestamp};
@@ -20,9 +21,9 @@ use tieline_store::{Aggregate, Format, HistoryQuery, StoreReader, export};
 use tokio::sync::mpsc;
 
 /// Pieces of an answer that may wait for the caller.
-const WAITING_MAX: usize = 8;
+const WAITING_MAX: usize = 2;
 /// Octets of a piece.
-const PIECE_OCTETS: usize = 64 * 1024;
+const PIECE_OCTETS: usize = 32 * 1024;
 /// Rows of an answer, unless the question says.
 const ROWS: u64 = 100_000;
 const ROWS_MAX: usize = 10_000_000;
@@ -31,6 +32,7 @@ const ROWS_MAX: usize = 10_000_000;
 pub async fn query(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let known = ["topic", "from", "to", "every", "agg", "limit", "format"];
@@ -48,8 +50,12 @@ pub async fn query(
     }
     let off = || Problem::unavailable("history is off: history.enabled is false");
     let folder = app.about.history.clone().ok_or_else(off)?;
+    let recall = app.about.recalls.enter(caller.share(peer)).await?;
     let (pieces, mut incoming) = mpsc::channel::<Result<Bytes, io::Error>>(WAITING_MAX);
-    tokio::task::spawn_blocking(move || answer(&folder, question, format, &pieces));
+    tokio::task::spawn_blocking(move || {
+        answer(&folder, question, format, &pieces);
+        drop(recall);
+    });
     // The first piece says whether there is an answer at all; from then on an error can only break it off.
     let first = match incoming.recv().await {
         Some(Ok(piece)) => piece,
@@ -70,9 +76,10 @@ fn question(query: &Query, now: Timestamp) -> Result<HistoryQuery, Problem> {
     let topic =
         query.text("topic").ok_or_else(|| Problem::bad_request("topic is missing, expected a topic or a filter"))?;
     let mut question = HistoryQuery::of(Filter::new(topic).map_err(|e| illegal("topic", topic, &e))?);
-    let to = query.parse::<Timestamp>("to", "a time like 2026-11-20T09:36:00Z")?;
+    let moment = |name: &str, text: &str| Moment::parse(text).ok_or_else(|| wrong(name, text, Moment::EXPECTED));
+    let to = query.text("to").map(|text| moment("to", text)).transpose()?.map(|to| to.resolve(now, now));
     question.to = to;
-    let from = from(query.text("from").unwrap_or("24h"), to.unwrap_or(now))?;
+    let from = moment("from", query.text("from").unwrap_or("24h"))?.resolve(to.unwrap_or(now), now);
     if let Some(to) = to.filter(|to| *to < from) {
         return Err(Problem::bad_request(format!("from is {from}, expected a time before to, which is {to}")));
     }
@@ -93,19 +100,11 @@ fn question(query: &Query, now: Timestamp) -> Result<HistoryQuery, Problem> {
     Ok(question)
 }
 
-/// The start of a question: a time, or a duration before its end.
-fn from(text: &str, to: Timestamp) -> Result<Timestamp, Problem> {
-    if let Some(before) = parse_duration(text) {
-        let micros = i64::try_from(before.as_micros()).unwrap_or(i64::MAX);
-        return Ok(Timestamp::from_micros(to.micros().saturating_sub(micros)));
-    }
-    text.parse()
-        .map_err(|_| wrong("from", text, "a time like 2026-11-20T09:36:00Z, or a duration before the end like 24h"))
-}
-
 fn answer(folder: &Path, question: HistoryQuery, format: Format, pieces: &mpsc::Sender<Result<Bytes, io::Error>>) {
     let written = StoreReader::open(folder).map_err(|e| e.to_string()).and_then(|reader| {
         let rows = reader.query(question).map_err(|e| e.to_string())?;
+        // A caller that has gone needs no more rows.
+        let rows = rows.take_while(|_| !pieces.is_closed());
         let out = BufWriter::with_capacity(PIECE_OCTETS, Pieces(pieces.clone()));
         export(rows, format, out).map_err(|e| e.to_string())
     });

@@ -5,30 +5,41 @@
 //! The API is described by `openapi.json`, which a test holds against the routes.
 
 mod access;
+mod clock;
 mod command;
+mod compress;
 mod console;
 mod devices;
 mod field;
+mod forwarded;
 mod history;
 mod query;
+mod recalls;
 mod sessions;
 mod status;
 mod topics;
 mod values;
 mod views;
 
+pub(crate) use status::state_of;
+
+use self::recalls::Recalls;
+use self::status::KnownHealth;
 use crate::access::{Door, Entrance};
 use crate::bus::BusHandle;
 use crate::config::{DeviceConfig, HttpConfig};
 use crate::reload::Source;
 use crate::reserved::Reserved;
 use crate::transport::TlsShelf;
+use crate::wall_clock::WallClock;
+use crate::wrong_port;
 use axum::body::Body;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
+pub use forwarded::ForwardedHeader;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,8 +47,8 @@ use tieline_core::Timestamp;
 use tieline_net::tls::Tls;
 use tieline_net::{Clock, Counters};
 use tieline_service::http::guard::Guard;
-pub use tieline_service::http::listen::Places;
-use tieline_service::http::listen::{Limited, TlsSource};
+use tieline_service::http::listen::{ForeignAnswer, Limited, TlsSource};
+use tieline_service::http::places::Places;
 use tieline_service::http::problem::Problem;
 use tieline_service::http::{body, guard, problem};
 use tokio::net::TcpListener;
@@ -77,12 +88,18 @@ pub struct About {
     pub started: Timestamp,
     /// The clock.
     pub clock: Clock,
+    /// Whether its wall clock is believed.
+    pub wall: WallClock,
     /// Where history is kept; none where it is off.
     pub history: Option<PathBuf>,
     /// Sockets of the field.
     pub field: Arc<Counters>,
     /// Connections of HTTP.
     pub http: Places,
+    /// Answers from history that are under way.
+    pub recalls: Recalls,
+    /// What health said last.
+    pub health: KnownHealth,
     /// Sockets of MQTT.
     pub mqtt: Arc<Counters>,
     /// TLS files in use.
@@ -92,8 +109,10 @@ pub struct About {
 /// The document that describes the API.
 pub const OPENAPI: &str = include_str!("openapi.json");
 
-fn router(app: App, guard: Guard) -> Router {
+fn router(app: App, guard: Guard, proxies: forwarded::Proxies) -> Router {
     let keeper = access::Gatekeeper::new(app.entrance.clone(), app.clone());
+    let form = DefaultBodyLimit::max(access::FORM_OCTETS_MAX);
+    let login = get(access::login_page).post(access::login).layer(form);
     Router::new()
         .route("/v1/status", get(status::status))
         .route("/v1/topics", get(topics::list))
@@ -107,11 +126,12 @@ fn router(app: App, guard: Guard) -> Router {
         .route("/v1/command", post(command::command))
         .route("/v1/audit", get(command::audit))
         .route("/v1/me", get(access::me))
-        .route("/login", get(access::login_page).post(access::login))
+        .route("/login", login)
         .route("/logout", post(access::logout))
         .route("/v1/sessions", get(sessions::sessions))
         .route("/v1/busiest", get(sessions::busiest))
         .route("/v1/views/reload", post(views::reload))
+        .route("/v1/clock", post(clock::confirm))
         .route("/v1/openapi.json", get(|| async { json(OPENAPI.to_owned()) }))
         .route("/metrics", get(status::metrics))
         .route("/healthz", get(status::health))
@@ -120,21 +140,27 @@ fn router(app: App, guard: Guard) -> Router {
         .layer(DefaultBodyLimit::max(BODY_OCTETS_MAX))
         .layer(axum::middleware::from_fn_with_state(keeper.clone(), access::authenticate))
         .layer(Extension(keeper))
+        .layer(axum::middleware::from_fn(compress::compress))
         .layer(axum::middleware::from_fn_with_state(guard, guard::guard))
+        .layer(axum::middleware::from_fn_with_state(proxies, forwarded::forwarded))
         .with_state(app)
 }
 
 /// Serves until the future is dropped.
 pub async fn serve(listener: TcpListener, app: App, config: &HttpConfig, tls: Option<Arc<Tls>>) {
     let guard = Guard(config.hosts.clone().into());
+    let proxies =
+        forwarded::Proxies { trusted: Arc::new(config.forwarded_from.clone()), header: config.forwarded_header };
     // Asked for each handshake: files may have been renewed.
     let source: TlsSource = Arc::new(move || {
         let mut server = (*tls.as_ref()?.server()).clone();
         server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Some(Arc::new(server))
     });
-    let listener = Limited::new(listener, app.about.http.clone()).with_tls(source);
-    tieline_service::http::serve::serve(listener, router(app, guard), std::future::pending()).await;
+    let mqtt = app.about.addresses.1;
+    let foreign: ForeignAnswer = Arc::new(move |first| wrong_port::mqtt_answer(first, mqtt));
+    let listener = Limited::new(listener, app.about.http.clone()).with_tls(source).with_foreign_answer(foreign);
+    tieline_service::http::serve::serve(listener, router(app, guard, proxies), std::future::pending()).await;
 }
 
 async fn not_allowed(method: Method, uri: Uri) -> Problem {
@@ -146,6 +172,12 @@ async fn not_allowed(method: Method, uri: Uri) -> Problem {
 fn json(text: String) -> Response {
     let kind = HeaderValue::from_static("application/json");
     ([(header::CONTENT_TYPE, kind)], Body::from(text)).into_response()
+}
+
+impl From<crate::bus::AskError> for Problem {
+    fn from(error: crate::bus::AskError) -> Self {
+        Self::unavailable(error.to_string())
+    }
 }
 
 impl From<crate::bus::Stopped> for Problem {

@@ -32,6 +32,11 @@ impl Query {
         self.pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
+    /// All values of a parameter that may come several times.
+    pub fn texts(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.pairs.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
     /// The value of a parameter, parsed.
     ///
     /// # Errors
@@ -56,8 +61,7 @@ impl Query {
     /// # Errors
     /// One is not a filter.
     pub fn filters(&self) -> Result<Vec<Filter>, Problem> {
-        let given = self.pairs.iter().filter(|(name, _)| name == "filter").map(|(_, text)| text.as_str());
-        let texts: Vec<&str> = given.collect();
+        let texts: Vec<&str> = self.texts("filter").collect();
         let texts = if texts.is_empty() { vec!["#"] } else { texts };
         texts.into_iter().map(|text| Filter::new(text).map_err(|e| illegal("filter", text, &e))).collect()
     }

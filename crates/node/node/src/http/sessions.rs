@@ -6,14 +6,16 @@ use super::query::{Query, wrong};
 use super::{App, json};
 use crate::bus::SessionOrder;
 use axum::Extension;
-use axum::extract::{RawQuery, State};
+use axum::extract::{ConnectInfo, RawQuery, State};
 use axum::response::Response;
+use std::net::SocketAddr;
 use tieline_access::Verb;
 
 /// MQTT clients that are connected, in an order.
 pub async fn sessions(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     caller.must(&app, Verb::Read, "$SYS/sessions").await?;
@@ -28,7 +30,7 @@ pub async fn sessions(
     let look = move |bus: &mut crate::bus::Bus, now: tieline_core::Now| {
         (bus.sessions(now.mono, order, limit, &part), bus.client_count(), bus.away().0)
     };
-    let (seen, connected, away) = app.bus.call(look).await?;
+    let (seen, connected, away) = app.bus.ask_once(&caller.share(peer), look).await?;
     let sessions: Vec<_> = seen
         .into_iter()
         .map(|session| {
@@ -46,6 +48,7 @@ pub async fn sessions(
                 "octets_per_s": tenths(session.octets_per_s),
                 "conflated": session.conflated,
                 "dropped": session.dropped,
+                "lost": session.lost,
             })
         })
         .collect();
@@ -56,12 +59,14 @@ pub async fn sessions(
 pub async fn busiest(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     caller.must(&app, Verb::Read, "$SYS/topics").await?;
     let limit = Query::new(query.as_deref(), &["limit"])?.limit(20, 500)?;
+    let share = caller.share(peer);
     let shows = move |topic: &str| caller.may(Verb::Read, topic);
-    let seen = app.bus.call(move |bus, _| bus.busiest_topics(limit, shows)).await?;
+    let seen = app.bus.ask_once(&share, move |bus, _| bus.busiest_topics(limit, shows)).await?;
     let seconds = seen.window.as_secs_f64();
     let per_s = |count: u64| if seconds > 0.0 { tenths(count as f64 / seconds) } else { 0.0 };
     let topics: Vec<_> = seen

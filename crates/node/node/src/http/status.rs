@@ -2,20 +2,23 @@
 
 use super::access::Caller;
 use super::problem::Problem;
-use super::{App, json};
+use super::{About, App, json};
 use crate::access::Door;
+use crate::audit::FileCounts;
 use crate::bus::{Bus, BusCounters, Ends, Lag};
-use crate::config::DeviceConfig;
 use crate::ledger::{LedgerState, LedgerStatus};
 use crate::process::Usage;
 use axum::Extension;
-use axum::extract::State;
+use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json as object;
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tieline_access::{Stats as AccessStats, Verb};
-use tieline_core::{Body, Now, Value};
+use tieline_core::{Body, Instant, Now, Value};
 use tieline_history::{HistoryState, HistoryStatus};
 use tieline_net::Counters;
 use tieline_net::tls::Expiry;
@@ -36,22 +39,36 @@ struct Seen {
     lag: Lag,
     usage: Usage,
     feeds: usize,
+    /// Counts by quality that are kept for them, and readers that got none.
+    counts: (usize, u64),
     /// Octets of the events that topics keep, and how many were given up.
     series: (usize, u64),
     commands: tieline_control::Stats,
     history: Option<HistoryStatus>,
     ledger: LedgerStatus,
     audit_trouble: Option<String>,
-    access: Option<(AccessStats, Vec<(Verb, u64)>)>,
+    audit_under_way: Duration,
+    audit_files: FileCounts,
+    access: Option<AccessSeen>,
+    /// Requests that wait, and how many were refused.
+    asks: (usize, u64),
     views: Option<ViewStats>,
     states: Vec<(String, String)>,
 }
 
+/// What came of who may do what.
+struct AccessSeen {
+    stats: AccessStats,
+    denials: Vec<(Verb, u64)>,
+    /// Refusals and denials that the audit log has as a number.
+    summed: u64,
+}
+
 impl Seen {
-    async fn look(app: &App) -> Result<Self, Problem> {
+    async fn look(app: &App, share: &Arc<str>) -> Result<Self, Problem> {
         let devices = app.devices.clone();
         let usage = Usage::look();
-        let seen = app.bus.call(move |bus, now| Self {
+        let look = move |bus: &mut Bus, now| Self {
             now,
             tree: bus.tree().stats(),
             counters: bus.counters(),
@@ -62,16 +79,24 @@ impl Seen {
             lag: bus.lag(now.mono),
             usage,
             feeds: bus.feed_count(),
+            counts: bus.count_stats(),
             series: bus.series_stats(),
             commands: bus.commands().stats(),
             history: bus.recorder().status(),
-            ledger: bus.ledger_status(),
+            ledger: bus.ledger_status(now),
             audit_trouble: bus.commands().audit_trouble(),
-            access: bus.guard().map(|guard| (guard.stats(), guard.denials().collect())),
+            audit_under_way: bus.commands().audit_under_way(),
+            audit_files: bus.commands().audit_files(),
+            access: bus.guard().map(|guard| AccessSeen {
+                stats: guard.stats(),
+                denials: guard.denials().collect(),
+                summed: guard.summed(),
+            }),
+            asks: bus.ask_stats(),
             views: bus.view_stats(),
-            states: devices.iter().map(|device| (device.topic.to_string(), state_of(bus, device))).collect(),
-        });
-        Ok(seen.await?)
+            states: devices.iter().map(|device| (device.topic.to_string(), state_of(bus, &device.topic))).collect(),
+        };
+        Ok(app.bus.ask_once(share, look).await?)
     }
 
     fn count(&self, state: &str) -> usize {
@@ -83,6 +108,9 @@ impl Seen {
         let Some(status) = &self.history else { return ("off", String::new()) };
         let detail = match &status.state {
             HistoryState::Failed { why } => why.clone(),
+            HistoryState::Hung { age } => {
+                format!("the disk has not answered for {} s: nothing is recorded until it does", age.as_secs())
+            }
             HistoryState::DiskFull => "no space is left: nothing is recorded until there is".to_owned(),
             HistoryState::CatchingUp => format!("{} journal records wait for the store", status.backlog_records()),
             HistoryState::Ok => String::new(),
@@ -92,8 +120,8 @@ impl Seen {
 }
 
 /// The state of a device as its topic shows it.
-fn state_of(bus: &Bus, device: &DeviceConfig) -> String {
-    let view = bus.tree().get(&format!("$SYS/devices/{}/state", device.topic));
+pub(crate) fn state_of(bus: &Bus, device: &str) -> String {
+    let view = bus.tree().get(&format!("$SYS/devices/{device}/state"));
     match view.map(|view| view.body) {
         Some(Body::Point(point)) => match &point.value {
             Value::Text(text) => text.to_string(),
@@ -104,9 +132,13 @@ fn state_of(bus: &Bus, device: &DeviceConfig) -> String {
 }
 
 /// What the node is and how it is doing.
-pub async fn status(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
+pub async fn status(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+) -> Result<Response, Problem> {
     caller.must(&app, Verb::Read, "$SYS/status").await?;
-    let seen = Seen::look(&app).await?;
+    let seen = Seen::look(&app, &caller.share(peer)).await?;
     let (state, detail) = seen.history();
     let (backlog, stored) =
         seen.history.as_ref().map_or((0, 0), |status| (status.backlog_records(), status.stored_points));
@@ -146,58 +178,99 @@ fn totals(seen: &Seen, mqtt: &Counters) -> serde_json::Value {
         "updates": counters.updates,
         "deliveries": counters.deliveries,
         "conflated": counters.conflated,
-        "dropped": counters.dropped,
+        "dropped": counters.dropped.total(),
         "published": counters.published,
         "octets_in": mqtt.octets_in.load(Ordering::Relaxed),
         "octets_out": mqtt.octets_out.load(Ordering::Relaxed),
     })
 }
 
+/// How long an answer of health holds: anybody may ask, as often as it likes.
+const HEALTH_HOLDS: Duration = Duration::from_millis(250);
+
+/// What health says, until it is looked again.
+#[derive(Clone, Debug, Default)]
+pub struct KnownHealth(Arc<Mutex<Option<(Instant, Health)>>>);
+
+#[derive(Clone, Debug)]
+struct Health {
+    status: StatusCode,
+    word: &'static str,
+    /// For whoever may know more.
+    body: String,
+}
+
+impl Health {
+    async fn look(app: &App) -> Result<Self, Problem> {
+        let seen = Seen::look(app, &Arc::from("$health")).await?;
+        let (state, detail) = seen.history();
+        let mut details = Vec::new();
+        if !matches!(state, "ok" | "off" | "catching_up") {
+            details.push(format!("history: {state}: {detail}"));
+        }
+        if let Some(why) = seen.ledger.state.trouble() {
+            details.push(format!("ledger: {why}"));
+        }
+        if let Some(why) = &seen.audit_trouble {
+            details.push(format!("audit: {why}: commands are refused"));
+        }
+        details.extend(app.about.wall.doubt().map(|doubt| format!("clock: {doubt}")));
+        if let Some(why) = app.door.as_ref().and_then(Door::trouble) {
+            details.push(format!("access: users and roles are not those of the files: {why}"));
+        }
+        let status = if details.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        let word = if details.is_empty() { "ok" } else { "degraded" };
+        // Certificates that end, and what is lost, are for a person to see to: the node does its work.
+        details.extend(seen.ledger.lost.as_ref().map(|lost| format!("ledger: {lost}")));
+        details.extend(app.about.tls.trouble(seen.now.utc));
+        let away = seen.count("away");
+        let body = object!({ "status": word, "history": state, "devices_away": away, "detail": details });
+        Ok(Self { status, word, body: body.to_string() })
+    }
+}
+
 /// Whether the node can do its work.
 pub async fn health(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
-    let seen = Seen::look(&app).await?;
-    let (state, detail) = seen.history();
-    let mut details = Vec::new();
-    if !matches!(state, "ok" | "off" | "catching_up") {
-        details.push(format!("history: {state}: {detail}"));
-    }
-    if let Some(why) = seen.ledger.state.trouble() {
-        details.push(format!("ledger: {why}"));
-    }
-    if let Some(why) = &seen.audit_trouble {
-        details.push(format!("audit: {why}: commands are refused"));
-    }
-    let status = if details.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let word = if details.is_empty() { "ok" } else { "degraded" };
-    // Certificates that end are for a person to see to: the node does its work.
-    details.extend(app.about.tls.trouble(seen.now.utc));
-    details.extend(app.door.as_ref().and_then(Door::trouble).map(|why| format!("access: {why}")));
-    if matches!(caller, Caller::Stranger) {
-        // Whoever asks learns whether, and not what.
-        let mut response = json(object!({ "status": word }).to_string());
-        *response.status_mut() = status;
-        return Ok(response);
-    }
-    let body = object!({ "status": word, "history": state, "devices_away": seen.count("away"), "detail": details });
-    let mut response = json(body.to_string());
-    *response.status_mut() = status;
+    let now = app.about.clock.now().mono;
+    let known = app.about.health.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let health = match known.filter(|(until, _)| *until > now) {
+        Some((_, health)) => health,
+        None => {
+            let health = Health::look(&app).await?;
+            let mut known = app.about.health.0.lock().unwrap_or_else(PoisonError::into_inner);
+            *known = Some((now + HEALTH_HOLDS, health.clone()));
+            health
+        }
+    };
+    // A stranger learns whether, and not what.
+    let body = match caller {
+        Caller::Stranger => object!({ "status": health.word }).to_string(),
+        Caller::Everyone | Caller::User(_) => health.body,
+    };
+    let mut response = json(body);
+    *response.status_mut() = health.status;
     Ok(response)
 }
 
 /// Everything that is counted, for Prometheus.
 pub async fn metrics(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
     caller.must(&app, Verb::Read, "$SYS/metrics").await?;
-    let seen = Seen::look(&app).await?;
+    let seen = Seen::look(&app, &Arc::from("$metrics")).await?;
     let mut e = Exposition::default();
     let about = &app.about;
     e.labelled(("tieline_build_info", "The version that runs.", "gauge"), "version", [(env!("CARGO_PKG_VERSION"), 1)]);
     e.gauge("tieline_start_time_seconds", "When the node started, since 1970.", about.started.millis() / 1000);
+    let doubt = about.wall.doubt();
+    e.gauge("tieline_clock_doubted", "1 while nothing is removed or expired by the clock.", u8::from(doubt.is_some()));
+    let off = "Seconds that the clock is ahead of what is known, or behind it.";
+    e.gauge("tieline_clock_off_seconds", off, doubt.map_or(0, |doubt| doubt.off_s()));
     process_metrics(&mut e, &seen.usage);
     bus_metrics(&mut e, &seen);
-    e.gauge("tieline_http_connections", "Connections of HTTP; 1,024 at most.", about.http.taken());
+    http_metrics(&mut e, about, &seen);
     history_metrics(&mut e, &seen);
     ledger_metrics(&mut e, &seen.ledger);
-    command_metrics(&mut e, &seen.commands, seen.audit_trouble.is_some());
+    command_metrics(&mut e, &seen);
+    audit_metrics(&mut e, &seen.audit_files);
     socket_metrics(&mut e, &[("field", &about.field), ("mqtt", &about.mqtt)]);
     super::field::metrics(&mut e, &app).await?;
     access_metrics(&mut e, &app, &seen);
@@ -217,12 +290,15 @@ fn bus_metrics(e: &mut Exposition, seen: &Seen) {
     e.gauge("tieline_subscriptions", "Subscriptions of all subscribers.", tree.subscriptions);
     e.gauge("tieline_mqtt_sessions", "MQTT clients that are connected.", seen.clients);
     e.gauge("tieline_live_feeds", "Readers of live updates over HTTP.", seen.feeds);
+    e.gauge("tieline_live_counts", "Counts by quality kept for them, one a set of rights.", seen.counts.0);
+    e.counter("tieline_live_uncounted_total", "Readers without counts: too many sets of rights.", seen.counts.1);
     e.counter("tieline_updates_total", "Updates applied to the tree.", counters.updates);
     e.counter("tieline_updates_refused_total", "Updates refused because the tree is full.", counters.refused);
     e.counter("tieline_deliveries_total", "Messages queued for subscribers.", counters.deliveries);
     let conflated = "Values never sent to a client because a newer one of the topic came first.";
     e.counter("tieline_mqtt_conflated_total", conflated, counters.conflated);
-    e.counter("tieline_mqtt_dropped_total", "QoS 0 messages dropped: a client's queue was full.", counters.dropped);
+    let dropped = ("tieline_mqtt_dropped_total", "Messages that clients never get, by cause.", "counter");
+    e.labelled(dropped, "cause", counters.dropped.by_cause());
     e.counter("tieline_mqtt_published_total", "Messages that clients published.", counters.published);
     e.counter("tieline_mqtt_publish_refused_total", "Messages of clients not taken.", counters.publish_refused);
     let deltas = "Messages of clients that said what changed.";
@@ -250,6 +326,16 @@ fn process_metrics(e: &mut Exposition, usage: &Usage) {
     e.gauge("process_open_fds", "File descriptors that are open.", usage.descriptors);
 }
 
+fn http_metrics(e: &mut Exposition, about: &About, seen: &Seen) {
+    about.http.expose("tieline_http", e);
+    let (recalls, recalls_refused) = about.recalls.seen();
+    e.gauge("tieline_http_recalls", "Answers from history that are under way.", recalls);
+    e.counter("tieline_http_recalls_refused_total", "Requests for history refused: too many.", recalls_refused);
+    let (asks, asks_refused) = seen.asks;
+    e.gauge("tieline_requests_waiting", "Requests over HTTP and MQTT that wait for the bus.", asks);
+    e.counter("tieline_requests_refused_total", "Requests refused: too many of the user waited.", asks_refused);
+}
+
 fn end_metrics(e: &mut Exposition, ends: &Ends) {
     let Ends { by_reason, not_entered, websocket_faults, subscriptions_refused } = ends;
     e.family("tieline_mqtt_ended_total", "Clients that the node ended, by MQTT's reason.", "counter");
@@ -273,7 +359,6 @@ fn session_metrics(e: &mut Exposition, seen: &Seen) {
     e.counter("tieline_mqtt_published_bytes_total", "Payloads that clients published.", counters.published_octets);
     e.gauge("tieline_mqtt_away_sessions", "MQTT sessions whose clients are away.", sessions);
     e.gauge("tieline_mqtt_away_bytes", "Octets that wait for them.", octets);
-    e.counter("tieline_mqtt_away_dropped_total", "Messages dropped: too many waited for them.", counters.dropped_away);
     e.counter("tieline_mqtt_withheld_total", "Messages dropped that waited: rights have changed.", counters.withheld);
     e.counter("tieline_mqtt_resumed_total", "Sessions that went on over another connection.", counters.resumed);
     e.counter("tieline_mqtt_expired_total", "Sessions that ended while away.", counters.sessions_expired);
@@ -284,7 +369,8 @@ fn session_metrics(e: &mut Exposition, seen: &Seen) {
 
 fn history_metrics(e: &mut Exposition, seen: &Seen) {
     let (state, _) = seen.history();
-    let states = ["ok", "catching_up", "disk_full", "failed", "off"].map(|known| (known, u8::from(known == state)));
+    let states =
+        ["ok", "catching_up", "disk_full", "hung", "failed", "off"].map(|known| (known, u8::from(known == state)));
     e.labelled(("tieline_history_state", "1 for the state that history is in.", "gauge"), "state", states);
     let Some(status) = &seen.history else { return };
     e.gauge(
@@ -306,11 +392,14 @@ fn history_metrics(e: &mut Exposition, seen: &Seen) {
     e.gauge("tieline_journal_bytes", "Octets of the journal.", status.journal_octets);
     e.gauge("tieline_store_bytes", "Octets of the store.", status.store_octets);
     e.gauge("tieline_journal_sync_seconds", "How long the last sync took.", status.last_sync.as_secs_f64());
+    let under_way = "How long the write has taken so far that is on its way to the disk; 0 for none.";
+    e.gauge("tieline_history_write_age_seconds", under_way, status.under_way.as_secs_f64());
+    e.counter("tieline_history_hung_total", "Times that a write took longer than 5 s.", status.hung);
 }
 
 fn ledger_metrics(e: &mut Exposition, status: &LedgerStatus) {
     let state = status.state.name();
-    let states = ["ok", "disk_full", "failed", "mending", "off"].map(|known| (known, u8::from(known == state)));
+    let states = ["ok", "disk_full", "failed", "hung", "mending", "off"].map(|known| (known, u8::from(known == state)));
     e.labelled(("tieline_ledger_state", "1 for the state that the ledger is in.", "gauge"), "state", states);
     if status.state == LedgerState::Off {
         return;
@@ -320,11 +409,19 @@ fn ledger_metrics(e: &mut Exposition, status: &LedgerStatus) {
     e.counter("tieline_ledger_batches_total", "Batches on the disk.", status.batches);
     e.counter("tieline_ledger_changes_total", "Changes written.", status.changes);
     e.counter("tieline_ledger_refused_total", "Promises not kept: the disk took nothing.", status.refused);
+    let lost = status.lost.clone().unwrap_or_default();
+    e.gauge("tieline_ledger_lost_batches", "Batches that could not be read at the start.", lost.records);
+    e.gauge("tieline_ledger_lost_sessions", "Sessions that ended because of them.", lost.sessions);
+    e.gauge("tieline_ledger_lost_values", "Last values that are gone because of them.", lost.values);
     e.counter("tieline_ledger_walks_total", "Times that all state was said anew.", status.walks);
     e.gauge("tieline_ledger_batch_seconds", "How long the last batch took.", status.last.as_secs_f64());
+    let under_way = "How long the batch has taken so far that is on its way to the disk; 0 for none.";
+    e.gauge("tieline_ledger_batch_age_seconds", under_way, status.under_way.as_secs_f64());
+    e.counter("tieline_ledger_hung_total", "Times that a batch took longer than 5 s.", status.hung);
 }
 
-fn command_metrics(e: &mut Exposition, stats: &tieline_control::Stats, audit_failed: bool) {
+fn command_metrics(e: &mut Exposition, seen: &Seen) {
+    let (stats, audit_failed) = (&seen.commands, seen.audit_trouble.is_some());
     let ends = [
         ("succeeded", stats.succeeded),
         ("refused", stats.refused),
@@ -335,7 +432,16 @@ fn command_metrics(e: &mut Exposition, stats: &tieline_control::Stats, audit_fai
     ];
     e.labelled(("tieline_commands_total", "Requests by what became of them.", "counter"), "end", ends);
     e.gauge("tieline_audit_failed", "1 while the audit log cannot be written.", u8::from(audit_failed));
+    let under_way = "How long the record has taken so far that is on its way to the disk; 0 for none.";
+    e.gauge("tieline_audit_write_age_seconds", under_way, seen.audit_under_way.as_secs_f64());
     e.gauge("tieline_commands_under_way", "Commands that wait or are out.", stats.under_way);
+}
+
+fn audit_metrics(e: &mut Exposition, files: &FileCounts) {
+    e.gauge("tieline_audit_files", "Files of the audit log.", files.files);
+    e.gauge("tieline_audit_bytes", "Bytes of them.", files.bytes);
+    e.counter("tieline_audit_removed_total", "Files of the audit log removed: there was no room.", files.removed);
+    e.gauge("tieline_audit_broken", "Records that at the start were not what was written.", files.broken);
 }
 
 fn view_metrics(e: &mut Exposition, seen: &Seen) {
@@ -354,12 +460,15 @@ fn access_metrics(e: &mut Exposition, app: &App, seen: &Seen) {
     let counts = door.counts();
     let ends = [("good", counts.good), ("wrong", counts.wrong), ("too_often", counts.too_often), ("busy", counts.busy)];
     e.labelled(("tieline_logins_total", "Peers that showed who they are, by what came of it.", "counter"), "end", ends);
+    e.gauge("tieline_logins_waiting", "Passwords and tokens that wait to be checked.", counts.waiting);
+    e.gauge("tieline_logins_known", "Users and clients, by address, in good standing.", counts.known);
     e.gauge("tieline_access_users", "Users in the file.", counts.users);
     e.gauge("tieline_access_files_bad", "1 while the files cannot be used as they are.", u8::from(counts.files_bad));
     e.counter("tieline_access_reloads_total", "Times that changed files were taken.", counts.reloads);
-    let Some((stats, denials)) = &seen.access else { return };
+    let Some(AccessSeen { stats, denials, summed }) = &seen.access else { return };
     let denials = denials.iter().map(|(verb, count)| (verb.word(), *count));
     e.labelled(("tieline_denials_total", "What users wanted and may not, by verb.", "counter"), "verb", denials);
+    e.counter("tieline_audit_summed_total", "Refusals and denials written as a number.", *summed);
     e.gauge("tieline_access_sessions", "MQTT sessions of users.", stats.sessions);
     e.counter("tieline_access_refused_total", "MQTT sessions of users not let in.", stats.refused_sessions);
     e.counter(
@@ -386,5 +495,24 @@ fn socket_metrics(e: &mut Exposition, columns: &[(&str, &Counters)]) {
         let count = |counts: &Vec<(_, u64)>| counts.get(at).map_or(0, |(_, count)| *count);
         let samples = columns.iter().zip(&counts).map(|((column, _), counts)| (column, count(counts)));
         e.labelled((&format!("tieline_socket_{name}_total"), help, "counter"), "column", samples);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tieline_service::http::places::Places;
+
+    #[test]
+    fn metrics_of_http_are_in_the_documents() {
+        let mut e = Exposition::default();
+        Places::default().expose("tieline_http", &mut e);
+        let text = e.into_text();
+        let names: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+        assert_eq!(names.len(), 6);
+        let documents = include_str!("../../../../../docs/metrics.md");
+        for name in names {
+            assert!(documents.contains(&format!("`{name}")), "{name} is not in docs/metrics.md");
+        }
     }
 }

@@ -5,39 +5,100 @@ use super::body::Json;
 use super::problem::Problem;
 use super::query::{Query, decode, illegal, wrong};
 use super::{App, json};
-use crate::bus::{LIVE_WAITING_MAX, LiveFeed, PutError};
+use crate::bus::{AskError, Bus, BusHandle, Groups, LIVE_WAITING_MAX, LiveFeed, LiveMessage, PutError};
 use crate::fetch;
 use crate::reserved::Reserved;
+use crate::why;
 use axum::Extension;
-use axum::extract::{RawQuery, State};
-use axum::http::{StatusCode, Uri};
-use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::body::Body;
+use axum::extract::{ConnectInfo, RawQuery, State};
+use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use std::collections::HashSet;
 use std::convert::Infallible;
-use std::time::Duration;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use tieline_access::{Reach, Verb};
 use tieline_core::{Filter, Topic};
 use tokio::sync::mpsc;
 
 /// Readers of `/v1/live` at once: each may keep every topic's number and some messages of 500 topics.
 const READERS_MAX: usize = 1000;
+/// Branches of which one reader may ask for the groups below.
+const GROUPS_MAX: usize = 256;
 
 /// One page of topics.
 pub async fn list(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let query = Query::new(query.as_deref(), &fetch::MEMBERS)?;
     let asked = fetch::read(fetch::Door::Http, |name| query.text(name).map(str::to_owned));
-    let asked = asked.map_err(Problem::bad_request)?;
-    let may = may_read(&app, &caller, &asked.filter).await?;
-    let page = app.bus.call(move |bus, _| {
-        // What may not be read is left out: a page may be short, and `next` goes on all the same.
-        fetch::page(bus.tree(), &asked, |topic| may == Reach::All || caller.may(Verb::Read, topic))
+    let (asked, select) = asked.map_err(Problem::bad_request)?;
+    let reads_all = may_read(&app, &caller, &asked.filter).await? == Reach::All;
+    let listing = Listing {
+        bus: app.bus.clone(),
+        share: caller.share(peer),
+        caller,
+        reads_all,
+        paging: Some(fetch::Paging::new(fetch::Door::Http, asked, select)),
+    };
+    // The first piece says whether there is an answer at all; from then on an error can only break it off.
+    let (first, listing) = listing.next().await?.map_err(Problem::bad_request)?;
+    let stream = futures_util::stream::unfold((Some(first), Some(listing)), |(first, listing)| async {
+        if let Some(first) = first {
+            return Some((Ok(first), (None, listing)));
+        }
+        match listing.filter(|listing| listing.paging.is_some())?.next().await {
+            Ok(Ok((piece, listing))) => Some((Ok(piece), (None, Some(listing)))),
+            Ok(Err(words)) => Some((Err(std::io::Error::other(words)), (None, None))),
+            Err(error) => Some((Err(std::io::Error::other(error)), (None, None))),
+        }
     });
-    Ok(json(page.await?))
+    let kind = HeaderValue::from_static("application/json");
+    Ok(([(header::CONTENT_TYPE, kind)], Body::from_stream(stream)).into_response())
+}
+
+/// A page of topics on its way to a reader, a piece at a time: what it does not read is not made.
+struct Listing {
+    bus: BusHandle,
+    share: Arc<str>,
+    caller: Caller,
+    reads_all: bool,
+    /// None once all was made.
+    paging: Option<fetch::Paging>,
+}
+
+impl Listing {
+    /// The next piece, or what is wrong with the request.
+    async fn next(self) -> Result<Result<(Bytes, Self), String>, AskError> {
+        let Self { bus, share, caller, reads_all, mut paging } = self;
+        let is_begun = paging.as_ref().is_some_and(fetch::Paging::is_begun);
+        let judge = caller.clone();
+        let step = move |bus: &mut Bus, _| {
+            // What may not be read is left out: a page may be short, and `next` goes on all the same.
+            let may = |topic: &Topic| reads_all || judge.may(Verb::Read, topic);
+            let Some(mut working) = paging.take() else { return Some(Ok((String::new(), None))) };
+            match working.step(bus.tree(), may) {
+                Ok(true) => {
+                    let piece = working.take();
+                    Some(Ok((piece, Some(working).filter(|working| !working.is_done()))))
+                }
+                Ok(false) => {
+                    paging = Some(working);
+                    None
+                }
+                Err(words) => Some(Err(words)),
+            }
+        };
+        let made = if is_begun { bus.ask_on(&share, step).await? } else { bus.ask(&share, step).await? };
+        let whole = |(piece, paging)| (Bytes::from(piece), Self { bus, share, caller, reads_all, paging });
+        Ok(made.map(whole))
+    }
 }
 
 /// The topic in a path like `/v1/topics/site/relay1`.
@@ -52,7 +113,8 @@ pub async fn live(
     Extension(caller): Extension<Caller>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    let filters = Query::new(query.as_deref(), &["filter"])?.filters()?;
+    let query = Query::new(query.as_deref(), &["filter", "group"])?;
+    let (filters, groups) = (query.filters()?, groups(&query)?);
     for filter in &filters {
         may_read(&app, &caller, filter).await?;
     }
@@ -62,15 +124,34 @@ pub async fn live(
         if bus.feed_count() >= READERS_MAX {
             return Err(format!("{READERS_MAX} readers of /v1/live are here, which is the limit"));
         }
-        bus.add_feed(&filters, LiveFeed::new(&filters, out, gate, until)).map_err(|error| error.to_string())
+        let feed = LiveFeed::new(&filters, out, gate, until).counting(groups);
+        bus.add_feed(&filters, feed).map_err(|error| error.to_string())
     });
     added.await?.map_err(Problem::unavailable)?;
     let stream = futures_util::stream::unfold(updates, |mut updates| async {
-        let text: String = updates.recv().await?;
-        Some((Ok::<_, Infallible>(Event::default().event("update").data(text)), updates))
+        let LiveMessage { event, data } = updates.recv().await?;
+        Some((Ok::<_, Infallible>(Event::default().event(event).data(data)), updates))
     });
-    let keep_alive = KeepAlive::new().interval(Duration::from_secs(15));
-    Ok(Sse::new(stream).keep_alive(keep_alive).into_response())
+    // What keeps it alive are the bus's own beats: a bus that stands still must not seem to be there.
+    Ok(Sse::new(stream).into_response())
+}
+
+/// The groups of which counts are asked for; none where none are.
+fn groups(query: &Query) -> Result<Option<Groups>, Problem> {
+    let mut branches = HashSet::new();
+    for text in query.texts("group") {
+        if text == "#" {
+            return Ok(Some(Groups::All));
+        }
+        if !text.is_empty() {
+            Topic::new(text).map_err(|e| illegal("group", text, &e))?;
+        }
+        branches.insert(text.to_owned());
+    }
+    if branches.len() > GROUPS_MAX {
+        return Err(wrong("group", &format!("{} branches", branches.len()), &format!("{GROUPS_MAX} at most, or #")));
+    }
+    Ok((!branches.is_empty()).then_some(Groups::Below(branches)))
 }
 
 /// How much of what a filter selects the caller may read.
@@ -111,11 +192,11 @@ pub async fn publish(
         let is_free = !bus.derives(&topic);
         is_free.then(|| bus.publish(now, topic, payload, request.retain))
     });
-    let stored = stored.await?.ok_or_else(|| not_for_clients(&name))?;
+    let stored = stored.await?.ok_or_else(|| derived(&name))?;
     let refused = |detail| Problem::new(StatusCode::INSUFFICIENT_STORAGE, detail);
     let stored = stored.map_err(|error| match error {
         PutError::Format(_) => Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()),
-        PutError::Full(_) | PutError::Unmet(_) => refused(error.to_string()),
+        PutError::Full(_) | PutError::Unmet(_) | PutError::Disk(_) => refused(error.to_string()),
     });
     match stored?.await {
         Ok(true) => Ok(json("{\"status\":\"ok\"}".to_owned())),
@@ -123,9 +204,9 @@ pub async fn publish(
     }
 }
 
-/// A topic that only the node publishes to.
-pub fn not_for_clients(topic: &str) -> Problem {
-    wrong("topic", topic, "a name that does not begin with $, is not of a device, and is not derived by a view")
+/// A topic that a view derives.
+pub fn derived(topic: &str) -> Problem {
+    Problem::bad_request(format!("topic is {topic:?}: {}", why::DERIVED))
 }
 
 /// A topic that a client may publish to.
@@ -134,7 +215,7 @@ pub fn not_for_clients(topic: &str) -> Problem {
 /// It is none, or the node's own.
 pub fn client_topic(text: &str, reserved: &Reserved) -> Result<Topic, Problem> {
     if reserved.contains(text) {
-        return Err(not_for_clients(text));
+        return Err(Problem::bad_request(format!("topic is {text:?}: {}", why::reserved(text))));
     }
     Topic::new(text).map_err(|e| illegal("topic", text, &e))
 }

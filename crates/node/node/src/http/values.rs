@@ -4,16 +4,17 @@
 use super::access::Caller;
 use super::problem::Problem;
 use super::query::Query;
-use super::topics::{client_topic, not_for_clients, topic_of};
+use super::topics::{client_topic, derived, topic_of};
 use super::{App, json};
-use crate::bus::{PutError, write_topic};
+use crate::bus::{Bus, PutError, write_topic};
 use crate::fetch;
 use axum::Extension;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{RawQuery, State};
+use axum::extract::{ConnectInfo, RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use std::net::SocketAddr;
 use tieline_access::Verb;
 use tieline_topics::Condition;
 
@@ -21,17 +22,20 @@ use tieline_topics::Condition;
 pub async fn one(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
     uri: Uri,
 ) -> Result<Response, Problem> {
     let topic = topic_of(&uri, "/v1/topics/")?;
     let query = Query::new(query.as_deref(), &fetch::EVENT_MEMBERS)?;
-    let range = fetch::read_range(|name| query.text(name).map(str::to_owned)).map_err(Problem::bad_request)?;
+    let range = fetch::read_range(|name| query.text(name).map(str::to_owned), app.about.clock.now().utc);
+    let range = range.map_err(Problem::bad_request)?;
     caller.must(&app, Verb::Read, &topic).await?;
     let name = topic.clone();
     if let Some(range) = range {
-        let events = app.bus.call(move |bus, _| fetch::events(fetch::Door::Http, bus, &topic, &range)).await?;
+        let look = move |bus: &mut Bus, _| fetch::events(fetch::Door::Http, bus, &topic, &range);
+        let events = app.bus.ask_once(&caller.share(peer), look).await?;
         let missing = || Problem::not_found(format!("the topic {name:?} keeps no events"));
         return events.map(json).ok_or_else(missing);
     }
@@ -93,7 +97,7 @@ async fn set(app: &App, caller: &Caller, headers: &HeaderMap, uri: &Uri, payload
         }
         Some(bus.put(now, topic, payload, &conditions))
     });
-    let (version, stored) = match done.await?.ok_or_else(|| not_for_clients(&name))? {
+    let (version, stored) = match done.await?.ok_or_else(|| derived(&name))? {
         Ok(done) => done,
         Err(PutError::Unmet(_)) if removes && is_plain(headers) => {
             return Err(Problem::not_found(format!("the topic {name:?} has no value")));
@@ -104,7 +108,7 @@ async fn set(app: &App, caller: &Caller, headers: &HeaderMap, uri: &Uri, payload
         Err(error @ PutError::Format(_)) => {
             return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()));
         }
-        Err(error @ PutError::Full(_)) => {
+        Err(error @ (PutError::Full(_) | PutError::Disk(_))) => {
             return Err(Problem::new(StatusCode::INSUFFICIENT_STORAGE, error.to_string()));
         }
     };

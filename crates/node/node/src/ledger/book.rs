@@ -11,18 +11,24 @@
 //!
 //! While it is failing nothing is promised, and changes are not written: when the journal goes on, all state is said
 //! anew, which is what compaction does too.
+//!
+//! A disk that hangs says nothing at all. A batch that has been on its way for [`HUNG_AFTER`] is therefore a failing disk:
+//! nothing more is promised until it is back. What was promised before waits on, for it may be on the disk already.
+//! Changes are written on into memory, up to [`WRITTEN_OCTETS_MAX`]; beyond it they are given up, and all state is said anew.
 
+use super::lazy::Lazy;
+use super::losses::Lost;
+use super::promise::Promise;
+use super::status::{LedgerState, LedgerStatus};
 use super::thread::{Batch, News, segment_octets};
-use crate::bus::Wire;
-use crate::history::Receipt;
-use std::collections::{HashSet, VecDeque};
-use std::sync::mpsc::SyncSender;
+use std::collections::VecDeque;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
-use tieline_core::{Body, Instant, Now};
-use tieline_journal::Sample;
+use tieline_core::{Instant, Now};
+use tieline_history::HUNG_AFTER;
 use tieline_ledger::Record;
-use tieline_net::Session;
 use tieline_topics::{Snapshot, TopicId};
+use tracing::{info, warn};
 
 /// A batch is closed once it has so many octets and whoever acts has done so: what one act changes is on the disk whole, or
 /// not at all.
@@ -34,121 +40,13 @@ const WRITE_EVERY: Duration = Duration::from_secs(1);
 /// Octets of a journal that is not worth a walk.
 const WALK_FROM_OCTETS: u64 = 16 << 20;
 /// Octets that may wait for the disk in memory; beyond them nothing is promised.
-const WAITING_OCTETS_MAX: usize = 64 << 20;
+pub const WAITING_OCTETS_MAX: usize = 64 << 20;
+/// Octets that wait with what cannot be refused, as acknowledgements; beyond them changes are given up and said anew.
+const WRITTEN_OCTETS_MAX: usize = WAITING_OCTETS_MAX + (32 << 20);
 /// The longest change that is written: a record of the journal, 16 MiB at most, holds it with a batch before it.
 const CHANGE_OCTETS_MAX: usize = 8 << 20;
 /// The longest message that is kept, with its properties.
 pub const MESSAGE_OCTETS_MAX: usize = CHANGE_OCTETS_MAX - (256 << 10);
-
-/// Who waits until a batch is on the disk.
-#[derive(Debug)]
-pub enum Promise {
-    /// Whoever sent a message.
-    Receipt(Receipt),
-    /// A message that history is given then.
-    Record {
-        /// What is recorded.
-        sample: Box<Sample>,
-        /// Who waits for history.
-        receipt: Receipt,
-    },
-    /// A connection that says nothing until then.
-    Cork {
-        /// Its place on the bus.
-        key: usize,
-        /// The connection.
-        session: Session<Wire>,
-    },
-    /// A session whose exchanges go on then, up to a note.
-    Notes {
-        /// Its place on the bus.
-        key: usize,
-        /// Its number.
-        number: u64,
-        /// The last note that the batch holds.
-        upto: u64,
-    },
-}
-
-impl Promise {
-    /// Octets that wait with it.
-    fn octets(&self) -> usize {
-        match self {
-            Self::Record { sample, .. } => match &sample.update.body {
-                Body::Opaque(octets) => octets.len(),
-                Body::Point(_) => 0,
-            },
-            Self::Receipt(_) | Self::Cork { .. } | Self::Notes { .. } => 0,
-        }
-    }
-}
-
-/// How the ledger does.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum LedgerState {
-    /// There is none.
-    #[default]
-    Off,
-    /// What is promised is on the disk.
-    Good,
-    /// The disk is full or fails: nothing is promised.
-    Failing {
-        /// Whether there is no space left.
-        full: bool,
-        /// In the system's words.
-        why: String,
-    },
-    /// The disk goes on, and does not hold all yet.
-    Mending,
-}
-
-impl LedgerState {
-    /// A word for it.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Good => "ok",
-            Self::Failing { full: true, .. } => "disk_full",
-            Self::Failing { full: false, .. } => "failed",
-            Self::Mending => "mending",
-        }
-    }
-
-    /// What is wrong, in words; none where nothing is.
-    #[must_use]
-    pub fn trouble(&self) -> Option<String> {
-        match self {
-            Self::Off | Self::Good => None,
-            Self::Failing { full: true, .. } => {
-                Some("disk_full: no space is left: what has to be kept is refused".to_owned())
-            }
-            Self::Failing { full: false, why } => Some(format!("failed: {why}: what has to be kept is refused")),
-            Self::Mending => Some("mending: the disk does not hold all yet".to_owned()),
-        }
-    }
-}
-
-/// What operators see of the ledger.
-#[derive(Clone, Debug, Default)]
-pub struct LedgerStatus {
-    /// How it does.
-    pub state: LedgerState,
-    /// Octets of the journal.
-    pub octets: u64,
-    /// Octets that wait for the disk.
-    pub waiting_octets: usize,
-    /// Batches on the disk since the start.
-    pub batches: u64,
-    /// Changes written since the start.
-    pub changes: u64,
-    /// Promises that could not be kept: whoever waited was told.
-    pub refused: u64,
-    /// Walks over all state that were finished.
-    pub walks: u64,
-    /// How long the last batch took.
-    pub last: Duration,
-}
 
 /// A walk over all state.
 #[derive(Debug)]
@@ -165,18 +63,28 @@ pub struct Walk {
 #[derive(Debug)]
 pub struct Opened {
     /// Where batches go; none is the last.
-    pub give: SyncSender<Option<Batch>>,
+    pub give: Sender<Option<Batch>>,
     /// Octets of the journal.
     pub octets: u64,
     /// Octets that it may have.
     pub octets_max: u64,
+    /// What of it could not be read: all is said anew then.
+    pub lost: Option<Lost>,
+}
+
+/// A batch that the thread has.
+#[derive(Debug)]
+struct UnderWay {
+    number: u64,
+    octets: usize,
+    since: Instant,
 }
 
 /// The bus's side of the ledger.
 #[derive(Debug, Default)]
 pub struct LedgerBook {
     /// Where batches go; none where there is no ledger.
-    give: Option<SyncSender<Option<Batch>>>,
+    give: Option<Sender<Option<Batch>>>,
     status: LedgerStatus,
     octets_max: u64,
     /// The batch that is made.
@@ -185,14 +93,21 @@ pub struct LedgerBook {
     closed: VecDeque<Batch>,
     closed_octets: usize,
     /// The batch that is on its way.
-    under_way: Option<u64>,
+    under_way: Option<UnderWay>,
+    /// Whether it takes too long.
+    hung: bool,
+    /// Whether the journal holds what cannot be read.
+    damaged: bool,
+    /// Whether changes were given up, so that all state is to be said anew.
+    missed: bool,
     durable: u64,
     promises: VecDeque<(u64, Promise)>,
     /// Octets of what waits in promises.
     promised_octets: usize,
-    /// Topics whose values have changed and that nobody waits for, each once, in the order in which they did.
-    lazy: HashSet<TopicId>,
-    lazy_order: VecDeque<TopicId>,
+    /// Those that are to be told that they need not wait.
+    released: Vec<(Promise, bool)>,
+    /// Topics whose values have changed and that nobody waits for.
+    lazy: Lazy,
     /// When what nobody waits for is written.
     due: Option<Instant>,
     /// Whether something was written that whoever acts now has to wait for.
@@ -206,9 +121,10 @@ impl LedgerBook {
     /// One whose batches go to the thread, where there is one.
     #[must_use]
     pub fn new(opened: Option<Opened>) -> Self {
-        let Some(Opened { give, octets, octets_max }) = opened else { return Self::default() };
-        let status = LedgerStatus { state: LedgerState::Good, octets, ..LedgerStatus::default() };
-        Self { give: Some(give), status, octets_max, ..Self::default() }
+        let Some(Opened { give, octets, octets_max, lost }) = opened else { return Self::default() };
+        let damaged = lost.is_some();
+        let status = LedgerStatus { state: LedgerState::Good, octets, lost, ..LedgerStatus::default() };
+        Self { give: Some(give), status, octets_max, damaged, ..Self::default() }
     }
 
     /// Whether there is a ledger.
@@ -219,29 +135,71 @@ impl LedgerBook {
 
     /// How it does.
     #[must_use]
-    pub fn status(&self) -> LedgerStatus {
-        let waiting_octets = self.waiting_octets();
-        LedgerStatus { waiting_octets, ..self.status.clone() }
+    pub fn status(&self, now: Now) -> LedgerStatus {
+        let age = self.under_way.as_ref().map_or(Duration::ZERO, |batch| now.mono.since(batch.since));
+        let state = if self.hung { LedgerState::Hung { age } } else { self.status.state.clone() };
+        LedgerStatus { state, waiting_octets: self.waiting_octets(), under_way: age, ..self.status.clone() }
     }
 
     fn waiting_octets(&self) -> usize {
-        self.batch.octets.len() + self.closed_octets + self.promised_octets
+        let under_way = self.under_way.as_ref().map_or(0, |batch| batch.octets);
+        self.batch.octets.len() + self.closed_octets + under_way + self.promised_octets
     }
 
     /// Whether nothing more can be promised.
     fn refuses(&self) -> bool {
         match self.status.state {
             LedgerState::Off => false,
-            LedgerState::Failing { .. } | LedgerState::Mending => true,
+            LedgerState::Failing { .. } | LedgerState::Mending | LedgerState::Hung { .. } => true,
             LedgerState::Good => {
-                self.waiting_octets() > WAITING_OCTETS_MAX || self.status.octets > self.octets_max.saturating_mul(2)
+                self.hung
+                    || self.waiting_octets() > WAITING_OCTETS_MAX
+                    || self.status.octets > self.octets_max.saturating_mul(2)
             }
         }
     }
 
+    /// Whether nothing can be promised for so many octets more: to be asked before anything is done that has to be kept.
+    #[must_use]
+    pub fn has_no_room(&self, octets: usize) -> bool {
+        self.is_on() && (self.refuses() || self.waiting_octets() + octets > WAITING_OCTETS_MAX)
+    }
+
+    /// Counts what is refused before anything was done with it.
+    pub const fn count_refused(&mut self) {
+        self.status.refused += 1;
+    }
+
+    /// Looks whether the batch on its way takes too long.
+    pub fn handle_timeout(&mut self, now: Now) {
+        let Some(batch) = self.under_way.as_ref().filter(|_| !self.hung) else { return };
+        let age = now.mono.since(batch.since);
+        if age < HUNG_AFTER {
+            return;
+        }
+        self.hung = true;
+        self.status.hung += 1;
+        warn!(
+            seconds = age.as_secs(),
+            waiting_bytes = self.waiting_octets(),
+            "the disk of the ledger does not answer: what would have to be kept over a restart is refused until it does"
+        );
+        // Sessions live in memory until the disk is back.
+        let (corks, others) = std::mem::take(&mut self.promises).into_iter().partition(|(_, p)| p.is_cork());
+        self.promises = others;
+        let corks: VecDeque<(u64, Promise)> = corks;
+        self.promised_octets -= corks.iter().map(|(_, cork)| cork.octets()).sum::<usize>();
+        self.released.extend(corks.into_iter().map(|(_, cork)| (cork, false)));
+    }
+
+    /// Those who need not wait any longer though no news has come, and whether they got what they waited for.
+    pub fn take_released(&mut self) -> Vec<(Promise, bool)> {
+        std::mem::take(&mut self.released)
+    }
+
     /// Writes a change into the batch.
     pub fn write(&mut self, now: Now, record: &Record) {
-        if !self.is_on() || self.is_failing() {
+        if !self.is_on() || self.gives_up() {
             return;
         }
         if self.batch.octets.is_empty() {
@@ -262,6 +220,29 @@ impl LedgerBook {
         if self.batch.octets.len() >= ACT_OCTETS_MAX {
             self.close();
         }
+        if self.waiting_octets() > WRITTEN_OCTETS_MAX {
+            self.give_up();
+        }
+    }
+
+    /// Too much waits for the disk: it will be said anew when the disk is back.
+    fn give_up(&mut self) {
+        warn!(waiting_bytes = self.waiting_octets(), "too much waits for the disk of the ledger: all is written anew");
+        self.status.state = LedgerState::Mending;
+        self.missed = true;
+        self.forget();
+        // What is on its way may be on the disk yet.
+        let number = self.under_way.as_ref().map_or(0, |batch| batch.number);
+        let waits = self.promises.partition_point(|(known, _)| *known <= number);
+        let told: Vec<_> = self.promises.drain(waits..).map(|(_, promise)| (promise, false)).collect();
+        self.promised_octets -= told.iter().map(|(promise, _)| promise.octets()).sum::<usize>();
+        self.status.refused += told.len() as u64;
+        self.released.extend(told);
+    }
+
+    /// Whether changes are not written, because all will be said anew.
+    const fn gives_up(&self) -> bool {
+        self.missed || self.is_failing()
     }
 
     /// Writes a change that whoever acts now has to wait for.
@@ -276,15 +257,15 @@ impl LedgerBook {
 
     /// A topic's value has changed, and nobody waits until it is on the disk.
     pub fn changed(&mut self, now: Now, topic: TopicId) {
-        if self.is_on() && !self.is_failing() && self.lazy.insert(topic) {
-            self.lazy_order.push_back(topic);
+        if self.is_on() && !self.gives_up() {
+            self.lazy.insert(topic);
             self.due.get_or_insert(now.mono + WRITE_EVERY);
         }
     }
 
     /// A topic has no value any longer, or its value is in the batch.
     pub fn settled(&mut self, topic: TopicId) {
-        self.lazy.remove(&topic);
+        self.lazy.remove(topic);
     }
 
     /// Forgets what was written so far by whoever acts now.
@@ -310,7 +291,12 @@ impl LedgerBook {
 
     /// Notes who waits for a batch. Gives it back where the batch is on the disk (true), or nothing can be promised.
     pub fn promise(&mut self, number: u64, promise: Promise) -> Option<(Promise, bool)> {
-        if self.refuses() {
+        let is_void = match self.status.state {
+            LedgerState::Failing { .. } | LedgerState::Mending => true,
+            // A session lives in memory meanwhile; whatever else was done is written, and may be on the disk already.
+            LedgerState::Off | LedgerState::Good | LedgerState::Hung { .. } => self.hung && promise.is_cork(),
+        };
+        if is_void {
             self.status.refused += 1;
             return Some((promise, false));
         }
@@ -325,9 +311,12 @@ impl LedgerBook {
 
     /// When something is to be written.
     #[must_use]
-    pub const fn timeout(&self) -> Option<Instant> {
-        // While a batch is under way, its end wakes the bus.
-        if self.under_way.is_some() { None } else { self.due }
+    pub fn timeout(&self) -> Option<Instant> {
+        match &self.under_way {
+            // Its end wakes the bus.
+            Some(batch) => (!self.hung).then(|| batch.since + HUNG_AFTER),
+            None => self.due,
+        }
     }
 
     /// Whether a batch may go now: none is under way, and somebody waits or it is time.
@@ -346,18 +335,13 @@ impl LedgerBook {
         if self.due.is_none_or(|at| at > now.mono) {
             return None;
         }
-        while let Some(topic) = self.lazy_order.pop_front() {
-            if self.lazy.remove(&topic) {
-                return Some(topic);
-            }
-        }
-        None
+        self.lazy.pop()
     }
 
     /// Ends the batch that is made; what follows goes into another.
     pub fn close(&mut self) {
         // What is due is in the batch, but for values that it had no room for.
-        self.due = self.due.filter(|_| !self.lazy_order.is_empty());
+        self.due = self.due.filter(|_| !self.lazy.is_empty());
         if self.batch.octets.is_empty() {
             return;
         }
@@ -375,17 +359,17 @@ impl LedgerBook {
     }
 
     /// Hands the next batch to the thread.
-    pub fn submit(&mut self) {
-        let (Some(give), None) = (&self.give, self.under_way) else { return };
+    pub fn submit(&mut self, now: Now) {
+        let (Some(give), None) = (&self.give, &self.under_way) else { return };
         let Some(batch) = self.closed.pop_front() else { return };
-        self.closed_octets -= batch.octets.len();
-        let number = batch.number;
-        if give.try_send(Some(batch)).is_ok() {
-            self.under_way = Some(number);
+        let (number, octets) = (batch.number, batch.octets.len());
+        self.closed_octets -= octets;
+        if give.send(Some(batch)).is_ok() {
+            self.under_way = Some(UnderWay { number, octets, since: now.mono });
         }
     }
 
-    /// Hands all batches to the thread, and waits until it has taken them: the bus ends.
+    /// Hands all batches to the thread: the bus ends.
     pub fn finish(&mut self) {
         self.close();
         let Some(give) = &self.give else { return };
@@ -399,16 +383,21 @@ impl LedgerBook {
     pub fn handle_news(&mut self, news: News) -> Vec<(Promise, bool)> {
         match news {
             News::Durable { number, octets, took, whole } => {
-                (self.under_way, self.durable) = (None, number);
+                self.under_way = None;
+                self.durable = self.durable.max(number);
                 (self.status.octets, self.status.last) = (octets, took);
                 self.status.batches += 1;
-                if whole && self.status.state == LedgerState::Mending {
+                if std::mem::take(&mut self.hung) {
+                    info!(seconds = took.as_secs(), "the disk of the ledger answers again");
+                }
+                if whole && !self.missed && self.status.state == LedgerState::Mending {
                     self.status.state = LedgerState::Good;
                 }
                 self.settle(number, true)
             }
             News::Failed { number, full, why } => {
-                (self.under_way, self.durable) = (None, number);
+                self.under_way = None;
+                (self.durable, self.hung) = (number, false);
                 self.status.state = LedgerState::Failing { full, why };
                 self.forget();
                 self.settle(u64::MAX, false)
@@ -438,10 +427,9 @@ impl LedgerBook {
         self.durable = number;
         (self.walk, self.due) = (None, None);
         self.lazy.clear();
-        self.lazy_order.clear();
     }
 
-    /// Whether all state is to be said anew: the journal has grown, or does not hold all.
+    /// Whether all state is to be said anew: the journal has grown, is damaged, or does not hold all.
     #[must_use]
     pub fn wants_walk(&self) -> bool {
         let walked = self.walked_octets;
@@ -449,11 +437,14 @@ impl LedgerBook {
         let least = walked + walked / 4 + 2 * segment_octets(self.octets_max);
         let grown = self.status.octets > (2 * walked + WALK_FROM_OCTETS).min(self.octets_max).max(least);
         let mends = self.status.state == LedgerState::Mending;
-        self.walk.is_none() && self.under_way.is_none() && (mends || (grown && self.status.state == LedgerState::Good))
+        self.walk.is_none()
+            && self.under_way.is_none()
+            && (mends || ((grown || self.damaged) && self.status.state == LedgerState::Good))
     }
 
     /// Begins to say all state anew.
     pub fn begin_walk(&mut self, now: Now, walk: Walk) {
+        (self.missed, self.damaged) = (false, false);
         // First, for a batch may end with what is written.
         self.batch.begins = true;
         self.write(now, &Record::Begin);

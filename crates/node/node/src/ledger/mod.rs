@@ -10,8 +10,16 @@
 
 mod book;
 mod keeper;
+mod lazy;
+mod losses;
+mod promise;
+mod status;
 pub(crate) mod thread;
 
-pub use book::{BATCH_OCTETS, LedgerBook, LedgerState, LedgerStatus, MESSAGE_OCTETS_MAX, Opened, Promise, Walk};
+#[cfg(test)]
+pub use book::WAITING_OCTETS_MAX;
+pub use book::{BATCH_OCTETS, LedgerBook, MESSAGE_OCTETS_MAX, Opened, Walk};
 pub use keeper::{LedgerKeeper, died_at};
+pub use promise::Promise;
+pub use status::{LedgerState, LedgerStatus};
 pub use thread::News;

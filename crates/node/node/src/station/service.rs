@@ -12,7 +12,8 @@ use std::sync::Arc;
 use tieline_core::Now;
 use tieline_dnp3::app::CommandStatus;
 use tieline_dnp3::outstation::{
-    BoxedControlHandler, ControlHandler, Database, FileConfig, Operate, Outstation, OutstationConfig, OutstationEvent,
+    Arrival, BoxedControlHandler, ControlHandler, Database, FileConfig, Operate, Outstation, OutstationConfig,
+    OutstationEvent, Rivals,
 };
 use tieline_dnp3::{AnalogCommand, Control, Crob, Flags, Measured, Measurement, PointType};
 use tieline_net::{Closed, Limits, ListenConfig, Owner, Peer, Session, Shard};
@@ -28,6 +29,9 @@ pub enum Happening {
     Connected(Peer),
     /// The master's connection ended.
     Disconnected(Closed),
+    /// A connection was closed because another master of the same address keeps its own: see
+    /// [`Rivals`].
+    Refused(Peer),
     /// The outstation's machine says so.
     Event(OutstationEvent),
 }
@@ -46,6 +50,9 @@ pub struct Station {
 #[must_use]
 pub fn database_of(points: &[OutstationPoint]) -> Database {
     let mut database = Database::new();
+    // In the database's own order: anywhere else, a new point moves all that stand behind its place.
+    let mut points: Vec<&OutstationPoint> = points.iter().collect();
+    points.sort_by_key(|point| (point.start.point_type, point.start.index));
     for point in points {
         let Measurement { point_type, index, .. } = point.start;
         // Duplicates and wrong variations were refused with the file.
@@ -80,7 +87,7 @@ impl Station {
     pub async fn serve(shard: &Rc<Shard>, route: Route, outstation: Outstation, tell: Teller) -> std::io::Result<Self> {
         let session = Session::new(shard, outstation, Limits::default());
         let seed = shard.now().utc.micros().unsigned_abs();
-        let address = route.start(session.clone(), seed, StationOwner { tell }).await?;
+        let address = route.start(session.clone(), seed, StationOwner { tell, place: Rc::default() }).await?;
         Ok(Self { session, address: address.unwrap_or(SocketAddr::from(([0; 4], 0))) })
     }
 
@@ -147,21 +154,49 @@ impl Station {
     }
 }
 
+/// One owner for all connections.
 #[derive(Clone)]
 struct StationOwner {
     tell: Teller,
+    place: Rc<RefCell<MasterPlace>>,
+}
+
+/// The place of the one master.
+#[derive(Debug, Default)]
+struct MasterPlace {
+    rivals: Rivals,
+    /// What had been read when the connection that has it began.
+    octets_in_before: u64,
 }
 
 impl Owner<Outstation> for StationOwner {
+    fn may_replace(&mut self, session: &Session<Outstation>, now: Now, peer: &Peer) -> bool {
+        let mut place = self.place.borrow_mut();
+        let spoke = session.traffic().octets_in > place.octets_in_before;
+        let happening = match place.rivals.arrive(now.mono, spoke) {
+            Arrival::Takes => return true,
+            Arrival::Keeps(kept) => Happening::Event(OutstationEvent::TwoMasters { kept }),
+            Arrival::Refused => Happening::Refused(peer.clone()),
+        };
+        drop(place);
+        let enters = matches!(happening, Happening::Event(_));
+        (self.tell.borrow_mut())(session, now, happening);
+        enters
+    }
+
     fn event(&mut self, session: &Session<Outstation>, now: Now, event: OutstationEvent) {
         (self.tell.borrow_mut())(session, now, Happening::Event(event));
     }
 
     fn connected(&mut self, session: &Session<Outstation>, now: Now, peer: &Peer) {
+        self.place.borrow_mut().octets_in_before = session.traffic().octets_in;
         (self.tell.borrow_mut())(session, now, Happening::Connected(peer.clone()));
     }
 
     fn closed(&mut self, session: &Session<Outstation>, now: Now, why: Closed) {
+        if why != Closed::Replaced {
+            self.place.borrow_mut().rivals.leave();
+        }
         (self.tell.borrow_mut())(session, now, Happening::Disconnected(why));
     }
 }

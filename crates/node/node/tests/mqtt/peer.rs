@@ -247,6 +247,33 @@ impl Peer {
         }
     }
 
+    /// Publishes many without waiting for the answer of each, and then for those of all.
+    pub fn publish_many(&mut self, topic: &str, payloads: std::ops::Range<usize>, qos: Qos) {
+        let mut packet_ids = Vec::new();
+        for number in payloads {
+            let packet_id = self.packet_id();
+            let guarantee = match qos {
+                Qos::AtMostOnce => Guarantee::AtMostOnce,
+                Qos::AtLeastOnce => Guarantee::AtLeastOnce { packet_id, dup: false },
+                Qos::ExactlyOnce => Guarantee::ExactlyOnce { packet_id, dup: false },
+            };
+            let (topic, payload) = (text(topic), Bytes::from(number.to_string()));
+            let properties = Properties::default();
+            self.send(&Packet::Publish(Publish { guarantee, retain: false, topic, properties, payload }));
+            packet_ids.push(packet_id);
+        }
+        let acks: Vec<_> = packet_ids.into_iter().map(|packet_id| Ack::new(packet_id, ReasonCode::Success)).collect();
+        match qos {
+            Qos::AtMostOnce => {}
+            Qos::AtLeastOnce => acks.iter().for_each(|ack| assert_eq!(self.answer(), Packet::Puback(ack.clone()))),
+            Qos::ExactlyOnce => {
+                acks.iter().for_each(|ack| assert_eq!(self.answer(), Packet::Pubrec(ack.clone())));
+                acks.iter().for_each(|ack| self.send(&Packet::Pubrel(ack.clone())));
+                acks.iter().for_each(|ack| assert_eq!(self.answer(), Packet::Pubcomp(ack.clone())));
+            }
+        }
+    }
+
     /// Subscribes and returns the reasons.
     pub fn subscribe(&mut self, filters: &[(&str, SubscriptionOptions)]) -> Vec<ReasonCode> {
         self.subscribe_as(filters, Properties::default())

@@ -44,7 +44,7 @@ fn refusals_are_told_in_words_where_they_are_wanted() {
             let expect = if wants { words } else { "" };
             assert_eq!(ask(&mut peer, packet), (reason, expect.to_owned()));
         };
-        let reserved = "only the node publishes to topics of devices, of views, and to those that begin with $";
+        let reserved = "only the node publishes to topics that begin with $";
         check(&publish("$x", Qos::AtLeastOnce), ReasonCode::NotAuthorized, reserved);
         check(&publish("$x", Qos::ExactlyOnce), ReasonCode::NotAuthorized, reserved);
         let none = "a/#: there is no such subscription; b: there is no such subscription";

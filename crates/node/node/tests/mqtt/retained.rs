@@ -1,7 +1,9 @@
 //! Retained messages (MQTT 5.0 sections 3.3.1.3 and 3.8.3.1).
 
-use super::peer::{Server, at, one, payload_of, text};
-use tieline_mqtt::{Properties, Property, Qos, RetainHandling, SubscriptionOptions};
+use super::peer::{Server, at, message_of, one, payload_of, text};
+use bytes::Bytes;
+use std::collections::HashMap;
+use tieline_mqtt::{Packet, Properties, Property, Publish, Qos, RetainHandling, SubscriptionOptions};
 
 /// What a new subscriber gets: the payloads, each with the RETAIN flag.
 #[track_caller]
@@ -98,4 +100,52 @@ fn what_a_message_says_of_itself_arrives_as_it_was() {
     writer.publish_with("short", "1", Qos::AtLeastOnce, true, one(Property::MessageExpiry(100)));
     reader.subscribe(&[("short", at(Qos::AtLeastOnce))]);
     assert!(reader.take().properties.message_expiry_s().is_some_and(|left_s| left_s <= 100));
+}
+
+/// How often a new subscriber is sent a topic that a writer sets while the last values before it are being sent, of the
+/// messages with RETAIN 0 and 1.
+fn sent_amid_a_walk(subscribed: Qos, published: Qos, properties: Properties) -> [usize; 2] {
+    // More than sockets hold.
+    const COUNT: usize = 4000;
+    let server = Server::start();
+    let mut writer = server.client("writer");
+    let payload = Bytes::from("x".repeat(2000));
+    for number in 0..COUNT {
+        let topic = text(&format!("v/{number:04}"));
+        writer.send(&Packet::Publish(Publish { retain: true, topic, payload: payload.clone(), ..Publish::default() }));
+    }
+    writer.publish("v/last", "old", Qos::AtLeastOnce, true);
+    let mut reader = server.client("reader");
+    // It reads no further than SUBACK.
+    reader.subscribe_as(&[("v/#", at(subscribed))], properties);
+    writer.publish("v/last", "new", published, true);
+    let (mut topics, mut names) = (HashMap::<String, [usize; 2]>::new(), HashMap::new());
+    while topics.len() <= COUNT {
+        let mut came = vec![reader.message()];
+        if topics.len() == COUNT || topics.contains_key("v/last") {
+            came.extend(reader.flush().iter().map(|packet| message_of(packet).clone()));
+        }
+        for message in came {
+            let topic = match message.properties.topic_alias() {
+                Some(alias) if message.topic.is_empty() => names.get(&alias).cloned().unwrap(),
+                Some(alias) => names.entry(alias).insert_entry(message.topic.to_string()).get().clone(),
+                None => message.topic.to_string(),
+            };
+            topics.entry(topic).or_default()[usize::from(message.retain)] += 1;
+            reader.acknowledge(&message);
+        }
+    }
+    assert_eq!(reader.payloads(), [""; 0]);
+    topics["v/last"]
+}
+
+/// What changes while last values are being sent comes as an update, and not as a last value besides.
+#[test]
+fn a_new_subscriber_amid_writers_gets_no_value_twice() {
+    use Qos::{AtLeastOnce, AtMostOnce};
+    for (subscribed, published) in [(AtMostOnce, AtMostOnce), (AtMostOnce, AtLeastOnce), (AtLeastOnce, AtLeastOnce)] {
+        assert_eq!(sent_amid_a_walk(subscribed, published, Properties::default()), [1, 0]);
+    }
+    let deltas = one(Property::UserProperty((text("tieline-delta"), text("hunk"))));
+    assert_eq!(sent_amid_a_walk(AtMostOnce, AtLeastOnce, deltas), [1, 0]);
 }

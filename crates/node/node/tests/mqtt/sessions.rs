@@ -214,3 +214,86 @@ fn the_servers_keep_alive_is_told_where_the_clients_is_longer() {
     let (_, connack) = Server::start().connect(hello("alive"));
     assert_eq!(connack.properties.server_keep_alive_s(), None);
 }
+
+/// Publishes more than waits for a client that acknowledges nothing, until that is ended; all that its session was to get
+/// comes over the next connection, in order.
+fn check_overflow(server: &Server, filter: &str, qos: Qos) -> Vec<usize> {
+    const MESSAGES: usize = 1500;
+    let mut peer = check_present(server, keep("slow", 100), false);
+    assert_eq!(peer.subscribe(&[(filter, at(qos))]), [qos.granted()]);
+    let mut writer = server.client("writer");
+    for batch in 0..3 {
+        let each = MESSAGES / 3;
+        writer.publish_many("t", batch * each..(batch + 1) * each, qos);
+    }
+    let mut told = Vec::new();
+    loop {
+        match peer.next() {
+            Some(Packet::Publish(_)) => {}
+            Some(Packet::Disconnect(disconnect)) => told.push(disconnect.reason),
+            None => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(told, [ReasonCode::QuotaExceeded]);
+    let mut peer = check_present(server, keep("slow", 100), true);
+    writer.publish_many("t", MESSAGES..MESSAGES + 1, qos);
+    let mut found = Vec::new();
+    while found.last() != Some(&MESSAGES) {
+        found.push(payload_of(&peer.take()).parse().unwrap());
+    }
+    assert_eq!(peer.flush(), []);
+    peer.leave(ReasonCode::Success, one(Property::SessionExpiry(0)));
+    found
+}
+
+#[test]
+fn a_session_that_is_ended_for_its_queue_keeps_what_it_is_to_deliver() {
+    let server = Server::with("durability = 'memory'\n");
+    for filter in ["t", "$share/g/t"] {
+        for qos in [ONCE, Qos::ExactlyOnce] {
+            assert_eq!(check_overflow(&server, filter, qos), (0..=1500).collect::<Vec<_>>(), "{filter} {qos:?}");
+        }
+    }
+}
+
+/// Of what waits while the client is away the oldest goes, and is counted.
+#[test]
+fn what_has_no_room_in_a_session_is_counted_by_its_cause() {
+    let server = Server::with("durability = 'memory'\naway_messages_max = 1010\n");
+    let found = check_overflow(&server, "t", ONCE);
+    let lost = 1501 - found.len();
+    // 64 were under way, and some of the oldest 1,010 that waited went for what came last.
+    assert!((0..64).chain(64 + lost..1501).eq(found), "{lost}");
+    assert!((426..=427).contains(&lost), "{lost}");
+    let http = tieline_client::HttpClient::new(&server.node.http().to_string());
+    let text = std::io::read_to_string(http.stream("/metrics", "text/plain").unwrap()).unwrap();
+    let expect = format!("tieline_mqtt_dropped_total{{cause=\"away_queue_full\"}} {lost}");
+    assert!(text.contains(&expect), "{expect}");
+}
+
+/// Whoever comes when there are as many clients as may be is told so, however many come at once, and comes in later.
+#[test]
+fn beyond_sessions_max_each_is_told_why() {
+    let server = Server::with("sessions_max = 1\n");
+    let first = server.client("first");
+    let (_, Connack { reason, properties, .. }) = server.connect(hello("c"));
+    let words = properties.reason_string().map(|words| words.to_string());
+    let expect = "as many clients as sessions_max lets in are connected";
+    assert_eq!((reason, words.as_deref()), (ReasonCode::QuotaExceeded, Some(expect)));
+    let old = Connect { version: Version::V311, ..hello("c") };
+    assert_eq!(server.connect(old).1.reason, ReasonCode::ServerUnavailable);
+    // More than are told at a time.
+    let all: Vec<_> = (0..300).map(|_| std::net::TcpStream::connect(server.node.mqtt()).unwrap()).collect();
+    for mut stream in all {
+        let mut connect = Vec::new();
+        Packet::Connect(Box::new(hello("c"))).emit(Version::V5, &mut connect).unwrap();
+        std::io::Write::write_all(&mut stream, &connect).unwrap();
+        let mut answer = [0; 4];
+        std::io::Read::read_exact(&mut stream, &mut answer).unwrap();
+        assert_eq!((answer[0], answer[3]), (0x20, 0x97));
+    }
+    first.vanish();
+    // Its place is free once its connection is closed.
+    while server.connect(hello("c")).1.reason != ReasonCode::Success {}
+}

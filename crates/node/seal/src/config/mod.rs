@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tieline_net::tls::Tls;
 use tieline_rsfn::InflateLimits;
+use tieline_service::http::places;
 use tieline_service::parse;
 use tieline_service::reader::{ConfigError, Document, Findings, Section, read_text};
 use tieline_service::tls::{self, Peers};
@@ -50,9 +51,11 @@ pub struct Config {
     pub http: SocketAddr,
     /// Host names, besides addresses and localhost, under which HTTP may be reached.
     pub hosts: Vec<String>,
+    /// How many connections of HTTP, and how much they may hold.
+    pub http_limits: places::Limits,
     /// Where the binary protocol listens.
     pub protocol: SocketAddr,
-    /// Connections of the binary protocol at once, and of HTTP; one more is closed.
+    /// Connections of the binary protocol at once; one more is closed.
     pub connections_max: usize,
     /// Requests of one connection that are not answered yet; then nothing more is read from it.
     pub in_flight_max: u32,
@@ -111,6 +114,7 @@ fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path) -> 
     let mut http = root.section(doc, "http");
     config.http = read_listen(&mut http, doc, config.http, secured);
     config.hosts = http.or(doc, "hosts", Vec::new(), parse::texts);
+    config.http_limits = places::read_limits(&mut http, doc, config.http_limits);
     http.finish(doc);
     let mut protocol = root.section(doc, "protocol");
     config.protocol = read_listen(&mut protocol, doc, config.protocol, secured);
@@ -152,6 +156,7 @@ fn default_config() -> Config {
         tls: None,
         http: loopback(7480),
         hosts: Vec::new(),
+        http_limits: places::Limits::default(),
         protocol: loopback(7481),
         connections_max: 256,
         in_flight_max: 1024,

@@ -14,15 +14,17 @@ use crate::protocol::Reason;
 use crate::told::Told;
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tieline_service::exposition::Exposition;
 use tieline_service::http::guard::{Guard, guard};
-use tieline_service::http::listen::{Limited, Places, TlsSource};
+use tieline_service::http::listen::{Limited, TlsSource};
+use tieline_service::http::places::{Limits, Places, Seat};
 use tieline_service::http::problem::Problem;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -35,7 +37,7 @@ const JSON_OCTETS: usize = 4096;
 
 /// What every handler may use.
 #[derive(Clone)]
-pub struct App(Arc<Shared>);
+pub struct App(Arc<Shared>, Places);
 
 impl App {
     /// The client whose token the request bears, if it may do `action` in `domain`.
@@ -62,9 +64,14 @@ impl App {
     }
 }
 
+/// Octets of a body at most.
+fn body_octets_max(shared: &Shared) -> usize {
+    let content = usize::try_from(shared.config().content_octets_max).unwrap_or(usize::MAX / 2);
+    content.saturating_add(1024).div_ceil(3).saturating_mul(4).saturating_add(JSON_OCTETS)
+}
+
 fn router(app: App, hosts: Vec<String>) -> Router {
-    let content = usize::try_from(app.0.config().content_octets_max).unwrap_or(usize::MAX / 2);
-    let body_octets_max = content.saturating_add(1024).div_ceil(3).saturating_mul(4).saturating_add(JSON_OCTETS);
+    let body_octets_max = body_octets_max(&app.0);
     Router::new()
         .route("/v1/seal/pack", post(operate::pack))
         .route("/v1/seal/unpack", post(operate::unpack))
@@ -76,6 +83,7 @@ fn router(app: App, hosts: Vec<String>) -> Router {
         .route("/metrics", get(metrics))
         .route("/healthz", get(health))
         .layer(DefaultBodyLimit::max(body_octets_max))
+        .layer(axum::middleware::from_fn_with_state(app.clone(), authenticate))
         .layer(axum::middleware::from_fn_with_state(Guard(hosts.into()), guard))
         .with_state(app)
 }
@@ -88,14 +96,36 @@ pub async fn serve(listener: TcpListener, shared: Arc<Shared>, hosts: Vec<String
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Some(Arc::new(config))
     });
-    let listener = Limited::new(listener, Places::new()).with_tls(tls);
+    let limits = shared.config().http_limits;
+    // A body and its answer fit, whatever else is said.
+    let pending_octets_max = limits.pending_octets_max.max(body_octets_max(&shared).saturating_mul(4));
+    let places = Places::new(Limits { pending_octets_max, ..limits });
+    let listener = Limited::new(listener, places.clone()).with_tls(tls);
     let closed = async move { drop(closing.wait_for(|closing| *closing).await) };
-    tieline_service::http::serve::serve(listener, router(App(shared), hosts), closed).await;
+    tieline_service::http::serve::serve(listener, router(App(shared, places), hosts), closed).await;
 }
 
-async fn metrics(State(App(shared)): State<App>) -> Response {
+/// Nothing is read of a request's body before it is known whose it is.
+async fn authenticate(State(app): State<App>, request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let is_for_all = !path.starts_with("/v1/") || path == "/v1/seal/openapi.json";
+    match (app.known(request.headers()), request.extensions().get::<Seat>()) {
+        (Err(problem), _) if !is_for_all => return problem.into_response(),
+        // Metrics and health are given in the reserve, too.
+        (Ok(_), Some(seat)) => {
+            if let Err(words) = seat.claim(!is_for_all) {
+                return Problem::unavailable(words).into_response();
+            }
+        }
+        (Ok(_) | Err(_), _) => {}
+    }
+    next.run(request).await
+}
+
+async fn metrics(State(App(shared, places)): State<App>) -> Response {
     let mut e = Exposition::default();
     shared.metrics.expose(&mut e);
+    places.expose("tieline_seal_http", &mut e);
     e.gauge("tieline_seal_waiting", "Operations that wait.", shared.waiting());
     let reloads = shared.reloads.load(Ordering::Relaxed);
     e.counter("tieline_seal_reloads_total", "Configurations that were read anew.", reloads);
@@ -110,7 +140,7 @@ async fn metrics(State(App(shared)): State<App>) -> Response {
     ([(header::CONTENT_TYPE, kind)], Body::from(e.into_text())).into_response()
 }
 
-async fn health(State(App(shared)): State<App>) -> Response {
+async fn health(State(App(shared, _)): State<App>) -> Response {
     let audit = shared.audit.failures() == 0;
     let mut response =
         json(serde_json::json!({ "ok": audit, "audit": audit, "waiting": shared.waiting() }).to_string());

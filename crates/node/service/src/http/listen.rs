@@ -1,6 +1,7 @@
-//! Connections of HTTP, no more than allowed: those of other protocols need file descriptors too. With TLS, handshakes go
-//! on beside each other, and one that takes too long is given up.
+//! Connections of HTTP, each in its [place](super::places). With TLS, handshakes go on beside each other, and one that
+//! takes too long is given up.
 
+use super::places::{Places, Seat};
 use axum::serve::Listener;
 use rustls::ServerConfig;
 use std::io;
@@ -12,48 +13,25 @@ use std::time::Duration;
 use tieline_net::tls::ShownCertificate;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// Connections that are served at one time; one more waits here and the next ones in the kernel.
-const CONNECTIONS_MAX: usize = 1024;
 /// How long a handshake may take.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The places for connections.
-#[derive(Clone, Debug)]
-pub struct Places(Arc<Semaphore>);
-
-impl Default for Places {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Places {
-    /// All free.
-    #[must_use]
-    pub fn new() -> Self {
-        Self(Arc::new(Semaphore::new(CONNECTIONS_MAX)))
-    }
-
-    /// How many are taken.
-    #[must_use]
-    pub fn taken(&self) -> usize {
-        CONNECTIONS_MAX.saturating_sub(self.0.available_permits())
-    }
-}
 
 /// What a handshake is made with, asked for each: files may have been renewed. None is plain TCP.
 pub type TlsSource = Arc<dyn Fn() -> Option<Arc<ServerConfig>> + Send + Sync>;
 
-/// A listener that accepts while there are places.
+/// What the first octets of a connection are answered with where they are of another protocol; none where not.
+pub type ForeignAnswer = Arc<dyn Fn(&[u8]) -> Option<Vec<u8>> + Send + Sync>;
+
+/// A listener that gives each connection its place.
 pub struct Limited {
     listener: TcpListener,
     places: Places,
     tls: Option<TlsSource>,
+    foreign: Option<ForeignAnswer>,
     /// Those under way: as many as have places.
     handshakes: JoinSet<Option<(Connection, SocketAddr)>>,
 }
@@ -62,13 +40,19 @@ impl Limited {
     /// Accepts from a listener.
     #[must_use]
     pub fn new(listener: TcpListener, places: Places) -> Self {
-        Self { listener, places, tls: None, handshakes: JoinSet::new() }
+        Self { listener, places, tls: None, foreign: None, handshakes: JoinSet::new() }
     }
 
     /// The same with TLS. HTTP/2 is offered, and HTTP/1.1.
     #[must_use]
     pub fn with_tls(self, tls: TlsSource) -> Self {
         Self { tls: Some(tls), ..self }
+    }
+
+    /// The same, and who speaks another protocol is told so in it.
+    #[must_use]
+    pub fn with_foreign_answer(self, foreign: ForeignAnswer) -> Self {
+        Self { foreign: Some(foreign), ..self }
     }
 }
 
@@ -78,25 +62,30 @@ impl Listener for Limited {
 
     async fn accept(&mut self) -> (Connection, SocketAddr) {
         loop {
-            let (listener, places) = (&mut self.listener, &self.places.0);
-            let has_room = places.available_permits() > 0;
             let (stream, peer) = tokio::select! {
                 Some(done) = self.handshakes.join_next() => match done {
                     Ok(Some(ready)) => return ready,
                     Ok(None) | Err(_) => continue,
                 },
-                _ = places.acquire(), if !has_room => continue,
-                accepted = Listener::accept(listener), if has_room => accepted,
+                accepted = Listener::accept(&mut self.listener) => accepted,
             };
-            // Nobody closes the semaphore.
-            let place = Arc::clone(places).acquire_owned().await.ok();
+            let seat = self.places.take(peer.ip());
             // Without this, answers in two writes wait for the peer's delayed acknowledgement.
             let _ = stream.set_nodelay(true);
             match self.tls.as_ref().and_then(|tls| tls()) {
-                None => return (Connection { stream: Stream::Plain(stream), _place: place }, peer),
-                Some(config) => drop(self.handshakes.spawn(async move {
-                    let stream = Stream::Tls(Box::new(shake(stream, peer, config).await?));
-                    Some((Connection { stream, _place: place }, peer))
+                None => {
+                    let foreign = self.foreign.clone();
+                    return (Connection { stream: Stream::Plain(stream), foreign, seat }, peer);
+                }
+                Some(config) => drop(self.handshakes.spawn({
+                    let foreign = self.foreign.clone();
+                    async move {
+                        let shaken = tokio::select! {
+                            shaken = shake(stream, peer, config) => shaken?,
+                            () = seat.closing() => return None,
+                        };
+                        Some((Connection { stream: Stream::Tls(Box::new(shaken)), foreign, seat }, peer))
+                    }
                 })),
             }
         }
@@ -123,13 +112,20 @@ pub async fn shake(stream: TcpStream, peer: SocketAddr, config: Arc<ServerConfig
 }
 
 /// A connection with its place.
-#[derive(Debug)]
 pub struct Connection {
     stream: Stream,
-    _place: Option<OwnedSemaphorePermit>,
+    /// Until the first octets have come.
+    foreign: Option<ForeignAnswer>,
+    seat: Seat,
 }
 
 impl Connection {
+    /// Its place.
+    #[must_use]
+    pub const fn seat(&self) -> &Seat {
+        &self.seat
+    }
+
     /// The certificate that the peer has shown, where it was asked for one.
     #[must_use]
     pub fn certificate(&self) -> Option<ShownCertificate> {
@@ -137,6 +133,12 @@ impl Connection {
             Stream::Plain(_) => None,
             Stream::Tls(stream) => ShownCertificate::read(stream.get_ref().1.peer_certificates()?.first()?),
         }
+    }
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").field("stream", &self.stream).finish_non_exhaustive()
     }
 }
 
@@ -148,7 +150,7 @@ enum Stream {
 
 /// Hands a call to whichever stream there is.
 macro_rules! either {
-    ($self:ident, $stream:ident => $call:expr) => {
+    ($self:expr, $stream:ident => $call:expr) => {
         match &mut $self.get_mut().stream {
             Stream::Plain(stream) => {
                 let $stream = Pin::new(stream);
@@ -163,8 +165,19 @@ macro_rules! either {
 }
 
 impl AsyncRead for Connection {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        either!(self, stream => stream.poll_read(cx, out))
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = out.filled().len();
+        let done = either!(self.as_mut(), stream => stream.poll_read(cx, out));
+        let came = out.filled().get(before..).unwrap_or_default();
+        if came.is_empty() {
+            return done;
+        }
+        let Some(answer) = self.foreign.take().and_then(|foreign| foreign(came)) else { return done };
+        // It fits into the empty buffer of the socket; who does not get it is closed on all the same.
+        let _ = self.as_mut().poll_write(cx, &answer);
+        let _ = self.as_mut().poll_flush(cx);
+        tracing::info!("a client of another protocol came to the HTTP address, and was told so");
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "another protocol than HTTP")))
     }
 }
 

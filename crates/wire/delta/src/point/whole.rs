@@ -74,7 +74,7 @@ pub(super) fn legal_time(micros: i64) -> Result<i64, DeltaError> {
 pub(super) fn parse_quality(cursor: &mut Cursor<'_>) -> Result<Quality, DeltaError> {
     let bits = u16::try_from(varint::get(cursor)?).unwrap_or(u16::MAX);
     let quality = Quality::from_bits(bits);
-    if quality.bits() == bits { Ok(quality) } else { Err(DeltaError::Malformed("an unknown reason of quality")) }
+    if quality.reason_bits() == bits { Ok(quality) } else { Err(DeltaError::Malformed("an unknown reason of quality")) }
 }
 
 impl Number {

@@ -24,7 +24,7 @@ pub(crate) fn point() -> impl Strategy<Value = Point> {
         4 => (0..600_000_000_i64).prop_map(|us| 1_795_167_360_000_000 + us),
         1 => any::<i64>(),
     ];
-    let quality = prop_oneof![8 => Just(0_u16), 1 => any::<u16>()];
+    let quality = prop_oneof![8 => Just(0_u16), 1 => 0_u16..1 << 13];
     (value(), quality, micros).prop_map(|(value, bits, micros)| Point {
         value,
         quality: Quality::from_bits(bits),

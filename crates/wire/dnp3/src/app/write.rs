@@ -87,7 +87,12 @@ struct Open {
 impl<'o> FragmentWriter<'o> {
     /// Begins a request (or a confirm) of at most `octets_max` octets at the end of `out`.
     pub fn request(out: &'o mut Vec<u8>, octets_max: u16, control: AppControl, function: Function) -> Self {
-        Self::begin(out, octets_max, &[control.emit(), function.code()])
+        Self::request_of_code(out, octets_max, control, function.code())
+    }
+
+    /// The same with the code of a function, which may be one without a meaning: for tests of an outstation.
+    pub fn request_of_code(out: &'o mut Vec<u8>, octets_max: u16, control: AppControl, code: u8) -> Self {
+        Self::begin(out, octets_max, &[control.emit(), code])
     }
 
     /// Begins a response of at most `octets_max` octets at the end of `out`.

@@ -208,13 +208,13 @@ impl Endpoint {
                 self.judge_answer(extras);
                 return (octets.len() - rest.len(), None);
             }
-            let Self { config, decoder, reassembler, reset_by, replies, service, primary, .. } = self;
+            let Self { config, decoder, reassembler, reset_by, broadcast, replies, service, primary, .. } = self;
             let Some(decoded) = decoder.decode(&mut rest) else { return (octets.len(), None) };
             let Ok(frame) = decoded else { continue };
             if !frame.header().control.primary() {
                 extras.fall_back();
             }
-            let mut link = Service { config, reassembler, reset_by, replies, primary, counters: service };
+            let mut link = Service { config, reassembler, reset_by, broadcast, replies, primary, counters: service };
             let received = link.handle_frame(&frame);
             if received.is_some() || extras.phase != Phase::Offering {
                 return (octets.len() - rest.len(), received);

@@ -38,7 +38,10 @@ fn the_link_layer_answers_as_a_secondary_station() {
     check(&[0xD2], &[0x01]); // test link before a reset: NACK
     check(&[0xC0, 0xF3, 0xD3, 0xF3], &[0, 0, 0, 0]); // the frame count alternates
     check(&[0xC0, 0xF2, 0xD2], &[0, 0, 0]); // test link counts as well
-    check(&[0xC7], &[0x0F]); // reserved function: not supported
+    // Reserved and obsolete functions, with every combination of the frame count bits: nothing.
+    for code in [1, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15] {
+        check(&[0xC0 | code, 0xD0 | code, 0xE0 | code, 0xF0 | code], &[]);
+    }
     check(&[0xD0, 0xC3, 0xD9], &[]); // FCV against the function: dropped
     check(&[0x49, 0x40], &[]); // DIR says an outstation sent it: dropped
 }
@@ -57,6 +60,32 @@ fn a_repeated_frame_is_acknowledged_and_not_taken_again() {
     assert!(!give(confirmed(0x20)));
     assert!(give(confirmed(0)));
     assert_eq!(endpoint.counters().service.repeated, 1);
+}
+
+#[test]
+fn a_broadcast_as_confirmed_user_data_is_taken_once_and_not_acknowledged() {
+    let (mut endpoint, mut out) = (outstation(), Vec::new());
+    let mut give = |octets: &[u8]| {
+        let received = endpoint.handle_input(octets).1;
+        endpoint.release();
+        assert!(!endpoint.poll_transmit(&mut out), "{out:02X?}");
+        received
+    };
+    let taken = |broadcast| Some(Received::Fragment { source: LinkAddress::new(PEER), broadcast: Some(broadcast) });
+    // Without a reset of the link, whatever the frame count is, to each of the three addresses.
+    let optional = taken(Broadcast::ConfirmOptional);
+    assert_eq!(give(&frame(0xF3, 0xFFFF, PEER, &[0xC0, 0xC0, 2])), optional);
+    assert_eq!(give(&frame(0xF3, 0xFFFE, PEER, &[0xC1, 0xC1, 2])), taken(Broadcast::ConfirmAlways));
+    assert_eq!(give(&frame(0xD3, 0xFFFD, PEER, &[0xC2, 0xC2, 2])), taken(Broadcast::ConfirmNever));
+    // Its sender hears no acknowledgement and sends the frame again.
+    let again = frame(0xD3, 0xFFFF, PEER, &[0xC3, 0xC3, 2]);
+    assert_eq!((give(&again), give(&again), give(&again)), (optional, None, None));
+    // The same after something else is another; so is what is not to be acknowledged.
+    assert_eq!(give(&frame(0xC4, 0xFFFF, PEER, &[0xC4, 0xC4, 2])), optional);
+    assert_eq!((give(&again), give(&again)), (optional, None));
+    let unconfirmed = frame(0xC4, 0xFFFF, PEER, &[0xC5, 0xC5, 2]);
+    assert_eq!((give(&unconfirmed), give(&unconfirmed)), (optional, optional));
+    assert_eq!(endpoint.counters().service, ServiceCounters { repeated: 3, ..ServiceCounters::default() });
 }
 
 #[test]

@@ -83,8 +83,8 @@ impl Master {
         let sequence = self.sequence;
         self.sequence = sequence.next();
         let start = out.len();
-        let (control, function) = (AppControl::single(sequence), self.function(&pending.work));
-        let mut writer = FragmentWriter::request(out, self.config.request_octets_max, control, function);
+        let (control, code) = (AppControl::single(sequence), self.code(&pending.work));
+        let mut writer = FragmentWriter::request_of_code(out, self.config.request_octets_max, control, code);
         let written = self.write_objects(&pending.work, now, &mut writer);
         debug_assert_eq!(written, Ok(()), "{:?}", pending.work);
         let awaits_challenge = self.secure_request(now, out, start);
@@ -106,8 +106,8 @@ impl Master {
         self.timers.set(Timer::Response, now.mono + self.config.response_timeout);
     }
 
-    fn function(&self, work: &Work) -> Function {
-        match work {
+    fn code(&self, work: &Work) -> u8 {
+        let function = match work {
             Work::Duty(Duty::Disable) => Function::DisableUnsolicited,
             Work::Duty(Duty::Enable) => Function::EnableUnsolicited,
             Work::Duty(Duty::ClearRestart) | Work::WriteTime { .. } => Function::Write,
@@ -117,8 +117,9 @@ impl Master {
                 TimeSync::Write => Function::Write,
             },
             Work::Duty(Duty::Integrity | Duty::PollEvents) => Function::Read,
-            Work::Task(task) => task.request.function(),
-        }
+            Work::Task(task) => return task.request.code(),
+        };
+        function.code()
     }
 
     fn write_objects(&self, work: &Work, now: Now, writer: &mut FragmentWriter<'_>) -> Result<(), WriteError> {

@@ -4,6 +4,7 @@ use crate::app::{Attribute, CommandStatus};
 use crate::secure::SecurityEvent;
 use crate::{Classes, Control, DnpTime, Measurement};
 use alloc::boxed::Box;
+use core::time::Duration;
 
 /// What the application says to a control. It answers at once, within the call, because the response to the master
 /// carries its answer; what takes longer it accepts, and reports as a change of the output's point.
@@ -104,6 +105,13 @@ pub enum OutstationEvent {
     ClassAssigned,
     /// Unsolicited responses stopped: no confirm came within the allowed repetitions.
     UnsolicitedGivenUp,
+    /// Two masters of one address took the place from each other: the one that has it keeps it for so long. See [`Rivals`].
+    ///
+    /// [`Rivals`]: super::Rivals
+    TwoMasters {
+        /// For how long others are refused.
+        kept: Duration,
+    },
     /// Of secure authentication.
     Security(Box<SecurityEvent>),
 }

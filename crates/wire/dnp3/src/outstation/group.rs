@@ -12,11 +12,12 @@
 //! is carried to the others. An output that one master has selected refuses the others (status 17).
 //!
 //! A master is known by the source address of its frames; its association belongs to the line on which it was heard
-//! last. Frames of addresses that are no master of the group are counted and dropped. Lean messages have no addresses
+//! last. Two masters of one address on two lines would take it from each other with every frame: then it stays for a while
+//! where it is, and frames on the other line are dropped and counted (`rivals.rs`). Frames of addresses that are no master of the group are counted and dropped. Lean messages have no addresses
 //! and cannot share a line; a group speaks standard DNP3.
 
 use super::sharing::Sharing;
-use super::{DatabaseError, Outstation, OutstationEvent, secured};
+use super::{Arrival, DatabaseError, Outstation, OutstationEvent, Rivals, secured};
 use crate::Measurement;
 use crate::link::{Decoder, LinkAddress};
 use alloc::rc::Rc;
@@ -42,6 +43,8 @@ struct Member {
     master: LinkAddress,
     /// The line that it is connected over.
     line: Option<usize>,
+    /// Lines that take it from each other.
+    rivals: Rivals,
 }
 
 #[derive(Debug)]
@@ -58,6 +61,8 @@ pub struct GroupCounters {
     pub unknown_source: u64,
     /// Associations that went from one line to another without a disconnect between.
     pub moved: u64,
+    /// Frames of a master whose association is kept on another line: two masters have that address.
+    pub refused: u64,
 }
 
 impl Group {
@@ -72,7 +77,7 @@ impl Group {
                 continue;
             }
             outstation.application.extras_mut().sharing = Some(Sharing::default());
-            members.push(Member { outstation, master, line: None });
+            members.push(Member { outstation, master, line: None, rivals: Rivals::new() });
         }
         Self { members, lines: Vec::new(), counters: GroupCounters::default() }
     }
@@ -129,6 +134,7 @@ impl Group {
         }
         for member in self.members.iter_mut().filter(|member| member.line == Some(line)) {
             member.line = None;
+            member.rivals.leave();
             member.outstation.handle_disconnected(now);
         }
         self.carry(now);
@@ -139,7 +145,7 @@ impl Group {
     pub fn assign(&mut self, now: Now, line: usize, master: u16) {
         let found = self.members.iter().position(|member| member.master == LinkAddress::new(master));
         if let Some(number) = found {
-            self.connect_member(now, number, line);
+            let _ = self.connect_member(now, number, line);
         }
     }
 
@@ -170,7 +176,10 @@ impl Group {
 
     /// Gives a frame to its association; says whether that must answer before it takes another.
     fn take_frame(&mut self, now: Now, line: usize, number: usize, frame: &[u8]) -> bool {
-        self.connect_member(now, number, line);
+        if !self.connect_member(now, number, line) {
+            self.counters.refused += 1;
+            return false;
+        }
         let Some(member) = self.members.get_mut(number) else { return false };
         let mut rest = frame;
         // A whole frame to a machine that is not full is used up; the count of octets bounds the work all the same.
@@ -187,10 +196,15 @@ impl Group {
         answers
     }
 
-    fn connect_member(&mut self, now: Now, number: usize, line: usize) {
-        let Some(member) = self.members.get_mut(number) else { return };
+    /// Whether the association is connected over that line from here on.
+    fn connect_member(&mut self, now: Now, number: usize, line: usize) -> bool {
+        let Some(member) = self.members.get_mut(number) else { return false };
         if member.line == Some(line) {
-            return;
+            return true;
+        }
+        let arrival = member.line.map(|_| member.rivals.arrive(now.mono, true));
+        if arrival == Some(Arrival::Refused) {
+            return false;
         }
         if let Some(old) = member.line.replace(line) {
             member.outstation.handle_disconnected(now);
@@ -202,7 +216,11 @@ impl Group {
         }
         if let Some(member) = self.members.get_mut(number) {
             member.outstation.handle_connected(now);
+            if let Some(Arrival::Keeps(kept)) = arrival {
+                member.outstation.application.tell_if_room(OutstationEvent::TwoMasters { kept });
+            }
         }
+        true
     }
 
     /// Carries what masters did to the associations of the others.

@@ -43,6 +43,7 @@ mod machine;
 mod management;
 mod point;
 mod read;
+mod rivals;
 mod secured;
 mod select;
 mod sharing;
@@ -67,6 +68,7 @@ pub use management::{
     Activation, ApplicationStep, BoxedManagementHandler, ConfigurationName, Managed, ManagementHandler,
 };
 pub use point::PointConfig;
+pub use rivals::{Arrival, Rivals};
 pub use stats::OutstationStats;
 
 use crate::endpoint::{Endpoint, EndpointConfig, LinkService, PrimaryCounters, Role, Trace};
@@ -124,7 +126,9 @@ impl Outstation {
     }
 
     /// Gives a point a value, as an event if it changed (by more than its dead-band) and its point has a class. Without
-    /// a stamp of its own the event bears the outstation's time. An event may be due at once: poll for output after it.
+    /// a stamp of its own the event bears the outstation's time; until the outstation's clock is synchronized
+    /// ([`OutstationConfig::clock_synchronized`], or a master has set it) no event's time is told as synchronized. An event
+    /// may be due at once: poll for output after it.
     ///
     /// # Errors
     /// There is no such point, or the value is not of its type; nothing changed.

@@ -9,7 +9,7 @@ use super::timers::Timer;
 use super::unsolicited::Phase;
 use crate::app::{AppControl, FragmentWriter, Function};
 use crate::link::Broadcast;
-use crate::{Classes, EventClass, Iin, Measurement, PointType};
+use crate::{Classes, EventClass, Iin, Measurement, PointType, Stamp};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use tieline_core::{Instant, Now};
@@ -50,7 +50,9 @@ impl Application {
             };
             let octets = if point_type == PointType::OctetString { self.database.octets_of(index) } else { &[] };
             self.events.grow(point_type, measurements.size_hint().0.saturating_add(1));
-            self.events.push(point_type, index, change, octets, stamp.unwrap_or(own_stamp));
+            let stamp = stamp.unwrap_or(own_stamp);
+            let stamp = Stamp { synchronized: stamp.synchronized && own_stamp.synchronized, ..stamp };
+            self.events.push(point_type, index, change, octets, stamp);
             if let Some(count) = added.get_mut(change.class as usize) {
                 *count += 1;
             }

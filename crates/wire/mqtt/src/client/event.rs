@@ -3,6 +3,7 @@
 use crate::{Binary, Message, PacketId, Properties, Qos, ReasonCode, SubscriptionId, Text, Version, Will};
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 use core::num::NonZeroU16;
 use core::time::Duration;
 
@@ -168,4 +169,17 @@ pub enum ClientEnd {
     Silent,
     /// The transport is gone.
     Lost,
+}
+
+impl fmt::Display for ClientEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Asked => f.write_str("it was closed"),
+            Self::Server { reason, text } if text.is_empty() => write!(f, "the server ends it: {reason}"),
+            Self::Server { reason, text } => write!(f, "the server ends it: {reason}, {text}"),
+            Self::Broken(rule) => write!(f, "the server broke a rule: {rule}"),
+            Self::Silent => f.write_str("the server did not answer in time"),
+            Self::Lost => f.write_str("the connection was lost"),
+        }
+    }
 }

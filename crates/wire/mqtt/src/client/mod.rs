@@ -13,7 +13,7 @@ mod receive;
 
 pub use event::{ClientConfig, ClientEnd, ClientEvent, Connected, PublishOutcome, Received};
 
-use crate::flow::{Allowed, Completion, Incoming, Outgoing, OutgoingLimits, Polled};
+use crate::flow::{Allowed, Completion, Incoming, Outgoing, OutgoingLimits, Polled, Request};
 use crate::message::Aliases;
 use crate::{Connect, Decoder, DeliverError, Delivery, Disconnect, Message, Packet, PacketId, Properties, Property};
 use crate::{Qos, ReasonCode, Subscribe, SubscriptionFilter, SubscriptionId, SubscriptionOptions, Text, Unsubscribe};
@@ -53,6 +53,8 @@ pub struct ClientSession {
     /// PINGREQ was sent, nothing came since: until when.
     ping_deadline: Option<Instant>,
     dropped_full: u64,
+    /// The server's words of the last refusal that had any, and the message that they are of.
+    refusal: Option<(u64, Text)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +85,14 @@ impl ClientSession {
             last_sent: Instant::ZERO,
             ping_deadline: None,
             dropped_full: 0,
+            refusal: None,
         }
+    }
+
+    /// Why the server refused a message, in its own words, as long as no other was refused after it.
+    #[must_use]
+    pub fn refusal(&self, token: u64) -> Option<&str> {
+        self.refusal.as_ref().filter(|(of, _)| *of == token).map(|(_, words)| &**words)
     }
 
     /// Queues a message, connected or not, and returns what [`ClientEvent::Published`] will name.
@@ -95,7 +104,7 @@ impl ClientSession {
         let delivery = Delivery { message: Arc::new(message), qos, retain, subscription_ids: Vec::new() };
         self.next_token += 1;
         let (events, dropped_full) = (&mut self.events, &mut self.dropped_full);
-        let dropped = |token| {
+        let dropped = |token, _| {
             *dropped_full += 1;
             events.push_back(ClientEvent::Published { token, outcome: PublishOutcome::Dropped });
         };
@@ -130,7 +139,7 @@ impl ClientSession {
             options: *options,
         };
         let filters = filters.iter().map(wanted).collect();
-        let packet_id = self.request()?;
+        let packet_id = self.request(Request::Subscribe)?;
         self.send(&Packet::Subscribe(Subscribe { packet_id, properties, filters }));
         Ok(packet_id)
     }
@@ -141,16 +150,16 @@ impl ClientSession {
     /// There is no connection that was let in.
     pub fn unsubscribe(&mut self, filters: &[Filter]) -> Result<PacketId, DeliverError> {
         let filters = filters.iter().map(|filter| Text::truncated(filter)).collect();
-        let packet_id = self.request()?;
+        let packet_id = self.request(Request::Unsubscribe)?;
         self.send(&Packet::Unsubscribe(Unsubscribe { packet_id, properties: Properties::default(), filters }));
         Ok(packet_id)
     }
 
-    fn request(&mut self) -> Result<PacketId, DeliverError> {
+    fn request(&mut self, kind: Request) -> Result<PacketId, DeliverError> {
         if !self.is_open() {
             return Err(DeliverError::Closed);
         }
-        self.outgoing.request().ok_or(DeliverError::Full)
+        self.outgoing.request(kind).ok_or(DeliverError::Full)
     }
 
     /// Says goodbye and closes: the server forgets the will.
@@ -225,8 +234,11 @@ impl ClientSession {
         self.end(ClientEnd::Broken(detail));
     }
 
-    fn completed(&mut self, completion: Option<Completion>) {
+    fn completed(&mut self, completion: Option<Completion>, properties: &Properties) {
         if let Some(Completion { token, reason }) = completion {
+            if let Some(words) = properties.reason_string().filter(|_| reason.is_error()) {
+                self.refusal = Some((token, words));
+            }
             self.events.push_back(ClientEvent::Published { token, outcome: PublishOutcome::Answered(reason) });
         }
     }

@@ -1,8 +1,8 @@
 //! Packets of the server.
 
 use super::{ClientEnd, ClientEvent, ClientSession, Connected, Phase, Received};
-use crate::flow::{Allowed, Arrival};
-use crate::message::{Broken, travels, wrong};
+use crate::flow::{Allowed, Arrival, Request};
+use crate::message::{Broken, wrong};
 use crate::{Ack, Connack, Frame, Message, Packet, Property, Publish, Qos, ReasonCode, Version};
 use alloc::borrow::ToOwned;
 use alloc::string::ToString;
@@ -70,26 +70,26 @@ impl ClientSession {
         let version = self.config.version;
         match packet {
             Packet::Publish(publish) => return self.handle_publish(now, publish),
-            Packet::Puback(Ack { packet_id, reason, .. }) => {
-                let done = self.outgoing.acknowledged(packet_id, reason);
-                self.completed(done);
+            Packet::Puback(Ack { packet_id, reason, properties }) => {
+                let done = self.outgoing.acknowledged(packet_id, reason)?;
+                self.completed(done, &properties);
             }
-            Packet::Pubrec(Ack { packet_id, reason, .. }) => {
-                let done = self.outgoing.received(version, packet_id, reason, &mut self.control);
-                self.completed(done);
+            Packet::Pubrec(Ack { packet_id, reason, properties }) => {
+                let done = self.outgoing.received(version, packet_id, reason, &mut self.control)?;
+                self.completed(done, &properties);
             }
-            Packet::Pubcomp(Ack { packet_id, reason, .. }) => {
-                let done = self.outgoing.completed(packet_id, reason);
-                self.completed(done);
+            Packet::Pubcomp(Ack { packet_id, reason, properties }) => {
+                let done = self.outgoing.completed(packet_id, reason)?;
+                self.completed(done, &properties);
             }
             Packet::Pubrel(Ack { packet_id, .. }) => {
-                self.incoming.release(version, packet_id, &mut self.outgoing.notes, &mut self.control);
+                self.incoming.release(version, packet_id, &mut self.outgoing.notes, &mut self.control)?;
             }
-            Packet::Suback(suback) if self.outgoing.answered(suback.packet_id) => {
+            Packet::Suback(suback) if self.outgoing.answered(suback.packet_id, Request::Subscribe) => {
                 let (packet_id, reasons, properties) = (suback.packet_id, suback.reasons, suback.properties);
                 self.events.push_back(ClientEvent::Subscribed { packet_id, reasons, properties });
             }
-            Packet::Unsuback(unsuback) if self.outgoing.answered(unsuback.packet_id) => {
+            Packet::Unsuback(unsuback) if self.outgoing.answered(unsuback.packet_id, Request::Unsubscribe) => {
                 let (packet_id, reasons) = (unsuback.packet_id, unsuback.reasons);
                 self.events.push_back(ClientEvent::Unsubscribed { packet_id, reasons });
             }
@@ -125,7 +125,7 @@ impl ClientSession {
         let id_of = |property| if let Property::SubscriptionIdentifier(id) = property { Some(id) } else { None };
         let subscription_ids = publish.properties.iter().filter_map(id_of).collect();
         let alias = publish.properties.topic_alias();
-        let properties = publish.properties.filtered(travels);
+        let properties = publish.properties.travelling();
         self.events.push_back(ClientEvent::Message(Received {
             message: Message { topic, payload: publish.payload, properties, received: now.mono },
             qos: publish.guarantee.qos(),

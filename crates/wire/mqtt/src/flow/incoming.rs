@@ -2,6 +2,7 @@
 
 use super::notes::Notes;
 use super::{emit_ack, emit_ack_because, rest};
+use crate::message::{Broken, wrong};
 use crate::{Guarantee, Packet, PacketId, Qos, ReasonCode, Version};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -99,18 +100,30 @@ impl Incoming {
     }
 
     /// PUBREL: the identifier is free again ([MQTT-4.3.3-11]), and PUBCOMP says so once that is safe.
-    pub(crate) fn release(&mut self, version: Version, packet_id: PacketId, notes: &mut Notes, out: &mut Vec<u8>) {
+    ///
+    /// # Errors
+    /// The message was not answered with PUBREC.
+    pub(crate) fn release(
+        &mut self,
+        version: Version,
+        packet_id: PacketId,
+        notes: &mut Notes,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Broken> {
         let held = take(&mut self.held, packet_id) || take(&mut self.unsure, packet_id);
         let reason = if held { ReasonCode::Success } else { ReasonCode::PacketIdentifierNotFound };
         if held {
             if notes.is_on() {
                 self.releasing.push((packet_id, notes.released(packet_id)));
-                return;
+                return Ok(());
             }
         } else if self.releasing.iter().any(|(id, _)| *id == packet_id) {
-            return;
+            return Ok(());
+        } else if self.waiting.iter().any(|waiting| waiting.packet_id == packet_id) {
+            return Err(wrong("PUBREL for a message without PUBREC [MQTT-4.3.3-4]"));
         }
         emit_ack(Packet::Pubcomp, version, packet_id, reason, out);
+        Ok(())
     }
 
     /// Notes up to this one are settled.

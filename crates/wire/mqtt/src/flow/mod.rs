@@ -1,12 +1,13 @@
 //! The exchange of QoS 1 and 2 messages (MQTT 5.0 section 4.3), the same for server and client.
 
+mod identifiers;
 mod incoming;
 mod notes;
 mod outgoing;
 
 pub(crate) use incoming::{Arrival, Incoming};
 pub use notes::Note;
-pub(crate) use outgoing::{Allowed, Completion, Outgoing, OutgoingLimits, Polled};
+pub(crate) use outgoing::{Allowed, Completion, Outgoing, OutgoingLimits, Polled, Request};
 
 use crate::{Ack, Packet, PacketId, Property, ReasonCode, Text, Version};
 use alloc::collections::VecDeque;

@@ -15,6 +15,13 @@ pub enum Note {
         packet_id: PacketId,
         /// The message.
         delivery: Delivery,
+        /// Whether it goes out at once; one that waits for others has a [`Note::Sent`] when it does.
+        sent: bool,
+    },
+    /// Messages up to this one may have been sent: whoever sends one of them again sets DUP ([MQTT-3.3.1-1]).
+    Sent {
+        /// Which.
+        serial: u64,
     },
     /// The client has a QoS 2 message; PUBREL is due.
     Received {
@@ -93,10 +100,18 @@ impl Notes {
     }
 
     /// Notes a message; its number in the session, and that of the note.
-    pub(crate) fn owed(&mut self, packet_id: PacketId, delivery: Delivery) -> (u64, u64) {
+    pub(crate) fn owed(&mut self, packet_id: PacketId, delivery: Delivery, sent: bool) -> (u64, u64) {
         self.serial += 1;
         let serial = self.serial;
-        (serial, self.push(Note::Owed { serial, packet_id, delivery }))
+        (serial, self.push(Note::Owed { serial, packet_id, delivery, sent }))
+    }
+
+    /// A message that waited goes out; all before it have.
+    pub(crate) fn sent(&mut self, serial: u64) {
+        match self.list.last_mut() {
+            Some(Note::Sent { serial: last }) => *last = serial,
+            Some(_) | None => drop(self.push(Note::Sent { serial })),
+        }
     }
 
     pub(crate) fn received(&mut self, serial: u64) -> u64 {

@@ -3,10 +3,13 @@
 //! A session that outlives the server keeps [`Notes`] of its messages: a QoS 2 message goes out, and PUBREL does, once the
 //! note of it is safe. Or else a server that ends there would send a message twice.
 
+mod steps;
+
+use super::identifiers::Identifiers;
 use super::notes::Notes;
 use super::{emit_ack, rest};
 use crate::message::{Delivery, Emitted, Numbered, emit_message};
-use crate::{Guarantee, Packet, PacketId, Qos, ReasonCode, Version};
+use crate::{Guarantee, Message, Packet, PacketId, Qos, ReasonCode, Version};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use tieline_core::Instant;
@@ -22,16 +25,27 @@ pub(crate) struct OutgoingLimits {
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
     window: u16,
-    last_id: u16,
+    ids: Identifiers,
     in_flight: VecDeque<InFlight>,
     pending: VecDeque<Pending>,
     pending_octets: usize,
     /// How many of `pending` are of QoS 0.
     loose: usize,
-    /// Packet identifiers of SUBSCRIBE and UNSUBSCRIBE under way (a client's).
-    requests: Vec<PacketId>,
+    /// Of what waits, messages and octets that waited when the connection began: the client has room for as many besides.
+    inherited: (usize, usize),
+    /// QoS 1 and 2 messages that the client was to get and never will.
+    lost: u64,
+    /// SUBSCRIBE and UNSUBSCRIBE under way (a client's).
+    requests: Vec<(PacketId, Request)>,
     /// What of a session is to outlive the server.
     pub(crate) notes: Notes,
+}
+
+/// What a client asks for with a packet identifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    Subscribe,
+    Unsubscribe,
 }
 
 #[derive(Debug)]
@@ -52,6 +66,8 @@ struct Noted {
     packet_id: Option<PacketId>,
     /// The note that has to be safe before it goes on.
     note: u64,
+    /// Whether it says that the message may have been sent.
+    sent: bool,
 }
 
 #[derive(Debug)]
@@ -114,8 +130,8 @@ impl Outgoing {
         self.window = window;
     }
 
-    /// Queues a message, and notes it where it is to be kept. A full queue drops its oldest QoS 0 messages and names their tokens; a QoS 0 message for
-    /// which there is still no room is dropped itself.
+    /// Queues a message, and notes it where it is to be kept. A full queue drops its oldest QoS 0 messages and gives them back with their tokens; a
+    /// QoS 0 message for which there is still no room is dropped itself.
     ///
     /// # Errors
     /// The queue is full of QoS 1 and 2 messages.
@@ -125,44 +141,69 @@ impl Outgoing {
         token: u64,
         keep: bool,
         limits: OutgoingLimits,
-        mut dropped: impl FnMut(u64),
+        mut dropped: impl FnMut(u64, Option<Delivery>),
     ) -> Result<(), ()> {
+        let (messages, octets) = self.inherited;
+        self.inherited = (messages.min(self.pending.len()), octets.min(self.pending_octets));
         while !self.has_room(&delivery, limits) {
             let Some(oldest) = self.pending.iter().position(|p| p.delivery.qos == Qos::AtMostOnce) else {
                 if delivery.qos != Qos::AtMostOnce {
                     return Err(());
                 }
-                dropped(token);
+                dropped(token, None);
                 return Ok(());
             };
-            dropped(self.take_pending(oldest).map_or(token, |gone| gone.token));
+            if let Some(gone) = self.take_pending(oldest) {
+                dropped(gone.token, Some(gone.delivery));
+            }
         }
-        self.queue(delivery, token, keep);
+        let goes_now = self.pending.is_empty() && self.is_open();
+        self.queue(delivery, token, keep, goes_now);
         Ok(())
     }
 
     /// Queues a message of a session whose client is away; what is oldest goes to make room. How many went.
     pub(crate) fn push_away(&mut self, delivery: Delivery, token: u64, keep: bool, limits: OutgoingLimits) -> u64 {
         let mut dropped = 0;
+        self.inherited = (0, 0);
         while !self.has_room(&delivery, limits)
             && let Some(gone) = self.take_pending(0)
         {
             self.notes.done(gone.noted.serial);
             dropped += 1;
         }
-        self.queue(delivery, token, keep);
+        self.lost += dropped;
+        self.queue(delivery, token, keep, false);
         dropped
     }
 
+    /// Counts a message that the client was to get and that had no room.
+    pub(crate) const fn lose(&mut self) {
+        self.lost += 1;
+    }
+
+    /// QoS 1 and 2 messages that the client was to get and never will.
+    pub(crate) const fn lost(&self) -> u64 {
+        self.lost
+    }
+
     /// Puts back what a session was owed when the server ended, oldest first: a message, or none where its receiver has
-    /// it and PUBREL is due.
-    pub(crate) fn restore(&mut self, serial: u64, packet_id: PacketId, qos: Qos, delivery: Option<Delivery>) {
-        let noted = Noted { serial, packet_id: Some(packet_id), note: 0 };
+    /// it and PUBREL is due; and whether it may have been `sent`.
+    pub(crate) fn restore(
+        &mut self,
+        serial: u64,
+        packet_id: PacketId,
+        qos: Qos,
+        delivery: Option<Delivery>,
+        sent: bool,
+    ) {
+        self.ids.forget();
+        let noted = Noted { serial, packet_id: Some(packet_id), note: 0, sent };
         self.notes.goes_on_after(serial);
         match delivery {
             Some(delivery) => {
                 self.pending_octets += weight(&delivery);
-                self.pending.push_back(Pending { delivery, token: 0, noted, again: true });
+                self.pending.push_back(Pending { delivery, token: 0, noted, again: sent });
             }
             None => self.in_flight.push_back(InFlight { packet_id, qos, token: 0, delivery: None, again: true, noted }),
         }
@@ -185,15 +226,15 @@ impl Outgoing {
         gone
     }
 
-    fn queue(&mut self, delivery: Delivery, token: u64, keep: bool) {
+    fn queue(&mut self, delivery: Delivery, token: u64, keep: bool, goes_now: bool) {
         self.pending_octets += weight(&delivery);
         self.loose += usize::from(delivery.qos == Qos::AtMostOnce);
         let mut noted = Noted::default();
         if keep && self.notes.is_on() && delivery.qos != Qos::AtMostOnce {
             // The identifier is decided here, so that it is the same after the server has ended.
             if let Some(packet_id) = self.free_id() {
-                let (serial, note) = self.notes.owed(packet_id, delivery.clone());
-                noted = Noted { serial, packet_id: Some(packet_id), note };
+                let (serial, note) = self.notes.owed(packet_id, delivery.clone(), goes_now);
+                noted = Noted { serial, packet_id: Some(packet_id), note, sent: goes_now };
             }
         }
         self.pending.push_back(Pending { delivery, token, noted, again: false });
@@ -226,9 +267,16 @@ impl Outgoing {
         Some(taken)
     }
 
-    fn has_room(&self, delivery: &Delivery, limits: OutgoingLimits) -> bool {
+    pub(crate) fn has_room(&self, delivery: &Delivery, limits: OutgoingLimits) -> bool {
+        let (messages, octets) = self.inherited;
+        let limits = OutgoingLimits {
+            messages: limits.messages.saturating_add(messages),
+            octets: limits.octets.saturating_add(octets),
+        };
         let fits = self.pending_octets + weight(delivery) <= limits.octets || self.pending.is_empty();
-        self.pending.len() < limits.messages && fits
+        // What is noted needs an identifier.
+        let has_id = !self.notes.is_on() || self.pending.len() + self.in_flight.len() < usize::from(u16::MAX);
+        self.pending.len() < limits.messages && fits && has_id
     }
 
     /// Appends the next message that may go.
@@ -252,7 +300,7 @@ impl Outgoing {
         }
         let Some(Pending { delivery, token, noted, again: dup }) = self.take_pending(next) else { return Polled::Idle };
         if let Some(reason) = allowed.refuses(&delivery) {
-            self.notes.done(noted.serial);
+            self.give_up(qos, noted.serial);
             return Polled::Refused { token, reason };
         }
         let guarantee = match (qos, packet_id) {
@@ -264,15 +312,18 @@ impl Outgoing {
         match emit_message(version, message, guarantee, *retain, subscription_ids, aliases, now, octets_max, out) {
             Emitted::Whole => {}
             Emitted::Expired => {
-                self.notes.done(noted.serial);
+                self.give_up(qos, noted.serial);
                 return Polled::Expired { token };
             }
             Emitted::TooLarge => {
-                self.notes.done(noted.serial);
+                self.give_up(qos, noted.serial);
                 return Polled::TooLarge { token };
             }
         }
         if let Some(packet_id) = packet_id {
+            if noted.serial > 0 && !noted.sent {
+                self.notes.sent(noted.serial);
+            }
             let noted = Noted { note: 0, ..noted };
             self.in_flight.push_back(InFlight { packet_id, qos, token, delivery: Some(delivery), again: false, noted });
         }
@@ -284,14 +335,18 @@ impl Outgoing {
     fn next_pending(&self) -> Option<usize> {
         let settled = self.notes.settled();
         let waits = |p: &Pending| p.delivery.qos == Qos::ExactlyOnce && p.noted.note > settled;
-        let is_open = self.in_flight.len() < usize::from(self.window) && self.in_flight.iter().all(|f| !f.again);
-        if is_open && !self.pending.front().is_some_and(waits) {
+        if self.is_open() && !self.pending.front().is_some_and(waits) {
             return (!self.pending.is_empty()).then_some(0);
         }
         if self.loose == 0 {
             return None;
         }
         self.pending.iter().position(|p| p.delivery.qos == Qos::AtMostOnce)
+    }
+
+    /// Whether the window has room, and nothing is sent again before.
+    fn is_open(&self) -> bool {
+        self.in_flight.len() < usize::from(self.window) && self.in_flight.iter().all(|f| !f.again)
     }
 
     /// What is sent again next. The window of the new connection holds for it too ([MQTT-3.3.4-9]), but for PUBREL.
@@ -324,92 +379,41 @@ impl Outgoing {
         }
         // The client takes smaller packets than before: it is done with ([MQTT-3.1.2-25]).
         let serial = self.in_flight.remove(at).map_or(0, |gone| gone.noted.serial);
-        self.notes.done(serial);
+        self.give_up(qos, serial);
         Polled::TooLarge { token }
     }
 
-    /// PUBACK: the exchange of a QoS 1 message is over. None for an identifier that is not under way.
-    pub(crate) fn acknowledged(&mut self, packet_id: PacketId, reason: ReasonCode) -> Option<Completion> {
-        self.finish(packet_id, |flight| flight.qos == Qos::AtLeastOnce, reason)
-    }
-
-    /// PUBREC: PUBREL follows ([MQTT-4.3.3-4]), or an error ends the exchange.
-    pub(crate) fn received(
-        &mut self,
-        version: Version,
-        packet_id: PacketId,
-        reason: ReasonCode,
-        out: &mut Vec<u8>,
-    ) -> Option<Completion> {
-        let flight = self.in_flight.iter_mut().find(|f| f.packet_id == packet_id && f.qos == Qos::ExactlyOnce);
-        let Some(flight) = flight else {
-            emit_ack(Packet::Pubrel, version, packet_id, ReasonCode::PacketIdentifierNotFound, out);
-            return None;
-        };
-        if reason.is_error() {
-            return self.finish(packet_id, |flight| flight.qos == Qos::ExactlyOnce, reason);
-        }
-        if flight.noted.serial > 0 && flight.delivery.is_some() {
-            // PUBREL follows once it is safe that no PUBLISH will.
-            flight.noted.note = self.notes.received(flight.noted.serial);
-        }
-        flight.delivery = None;
-        if flight.noted.note <= self.notes.settled() {
-            emit_ack(Packet::Pubrel, version, packet_id, ReasonCode::Success, out);
-        }
-        None
-    }
-
-    /// PUBCOMP: the exchange of a QoS 2 message is over.
-    pub(crate) fn completed(&mut self, packet_id: PacketId, reason: ReasonCode) -> Option<Completion> {
-        // Section 3.7.2.1: where PUBREL is sent again it may be known no more, which is no error. PUBREC has come.
-        let known_no_more = reason == ReasonCode::PacketIdentifierNotFound;
-        let reason = if known_no_more { ReasonCode::Success } else { reason };
-        self.finish(packet_id, |flight| flight.qos == Qos::ExactlyOnce && flight.delivery.is_none(), reason)
-    }
-
-    fn finish(
-        &mut self,
-        packet_id: PacketId,
-        due: impl Fn(&InFlight) -> bool,
-        reason: ReasonCode,
-    ) -> Option<Completion> {
-        let at = self.in_flight.iter().position(|f| f.packet_id == packet_id && due(f))?;
-        let InFlight { token, noted, .. } = self.in_flight.remove(at)?;
-        rest(&mut self.in_flight);
-        self.notes.done(noted.serial);
-        Some(Completion { token, reason })
+    /// The receiver never gets a message.
+    fn give_up(&mut self, qos: Qos, serial: u64) {
+        self.lost += u64::from(qos != Qos::AtMostOnce);
+        self.notes.done(serial);
     }
 
     /// An identifier for a SUBSCRIBE or UNSUBSCRIBE; none when all are under way.
-    pub(crate) fn request(&mut self) -> Option<PacketId> {
+    pub(crate) fn request(&mut self, kind: Request) -> Option<PacketId> {
         let packet_id = self.free_id()?;
-        self.requests.push(packet_id);
+        self.requests.push((packet_id, kind));
         Some(packet_id)
     }
 
-    /// SUBACK or UNSUBACK: whether the identifier was under way.
-    pub(crate) fn answered(&mut self, packet_id: PacketId) -> bool {
-        let at = self.requests.iter().position(|&id| id == packet_id);
+    /// SUBACK or UNSUBACK: whether a request of this kind was under way with the identifier.
+    pub(crate) fn answered(&mut self, packet_id: PacketId, kind: Request) -> bool {
+        let at = self.requests.iter().position(|&request| request == (packet_id, kind));
         at.map(|at| self.requests.swap_remove(at)).is_some()
     }
 
     fn free_id(&mut self) -> Option<PacketId> {
-        for _ in 0..=u16::MAX {
-            self.last_id = self.last_id.wrapping_add(1);
-            let Some(id) = PacketId::new(self.last_id) else { continue };
-            let is_free = !self.requests.contains(&id)
-                && self.in_flight.iter().all(|f| f.packet_id != id)
-                && self.pending.iter().all(|p| p.noted.packet_id != Some(id));
-            if is_free {
-                return Some(id);
-            }
-        }
-        None
+        let Self { ids, in_flight, pending, requests, .. } = self;
+        let taken = || {
+            let queued = pending.iter().filter_map(|p| p.noted.packet_id);
+            in_flight.iter().map(|f| f.packet_id).chain(queued).chain(requests.iter().map(|(id, _)| *id))
+        };
+        ids.next(taken)
     }
 
     /// The session goes on over a new connection: what was under way is sent again.
     pub(crate) fn resume(&mut self) {
+        self.inherited = (self.pending.len(), self.pending_octets);
         self.in_flight.iter_mut().for_each(|f| f.again = true);
     }
 
@@ -450,8 +454,6 @@ impl Outgoing {
 /// What a queued message costs: its octets and the bookkeeping.
 fn weight(delivery: &Delivery) -> usize {
     const OVERHEAD_OCTETS: usize = 64;
-    delivery.message.payload.len()
-        + delivery.message.topic.len()
-        + delivery.message.properties.block().len()
-        + OVERHEAD_OCTETS
+    let Message { topic, payload, properties, .. } = &*delivery.message;
+    payload.len() + topic.len() + properties.len() + OVERHEAD_OCTETS
 }

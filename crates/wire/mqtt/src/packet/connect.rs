@@ -1,7 +1,7 @@
 //! CONNECT (MQTT 5.0 section 3.1).
 
 use super::{Properties, Qos, Version, place};
-use crate::octets::{Reader, Sink};
+use crate::octets::{Reader, Sink, is_topic_name};
 use crate::{Binary, DecodeError, Text};
 
 const CLEAN_START: u8 = 0x02;
@@ -127,7 +127,7 @@ impl Will {
     fn read(version: Version, qos: Qos, retain: bool, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let properties = read_properties(version, place::WILL, reader)?;
         let topic = reader.text()?;
-        if topic.is_empty() || topic.contains(['+', '#']) {
+        if !is_topic_name(topic.octets()) {
             return Err(DecodeError::TopicName);
         }
         Ok(Self { topic, payload: reader.binary()?, qos, retain, properties })

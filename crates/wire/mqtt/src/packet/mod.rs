@@ -11,6 +11,7 @@ mod ack;
 mod connack;
 mod connect;
 mod disconnect;
+mod properties;
 mod property;
 mod publish;
 mod subscribe;
@@ -19,7 +20,8 @@ pub use ack::Ack;
 pub use connack::Connack;
 pub use connect::{Connect, Will};
 pub use disconnect::{Auth, Disconnect};
-pub use property::{Properties, Property, SubscriptionId, UserProperty};
+pub use properties::{PROPERTIES_MAX, Properties};
+pub use property::{Property, SubscriptionId, UserProperty};
 pub(crate) use publish::PublishView;
 pub use publish::{Guarantee, Publish};
 pub use subscribe::{
@@ -282,6 +284,28 @@ impl Packet {
             Self::Pingresp => PacketType::Pingresp,
             Self::Disconnect(_) => PacketType::Disconnect,
             Self::Auth(_) => PacketType::Auth,
+        }
+    }
+
+    /// How many properties it has; of a CONNECT with a will, the larger number of both.
+    pub(crate) fn property_count(&self) -> usize {
+        match self {
+            Self::Connect(packet) => {
+                let will = packet.will.as_ref().map_or(0, |will| will.properties.count());
+                packet.properties.count().max(will)
+            }
+            Self::Connack(packet) => packet.properties.count(),
+            Self::Publish(packet) => packet.properties.count(),
+            Self::Puback(packet) | Self::Pubrec(packet) | Self::Pubrel(packet) | Self::Pubcomp(packet) => {
+                packet.properties.count()
+            }
+            Self::Subscribe(packet) => packet.properties.count(),
+            Self::Suback(packet) => packet.properties.count(),
+            Self::Unsubscribe(packet) => packet.properties.count(),
+            Self::Unsuback(packet) => packet.properties.count(),
+            Self::Pingreq | Self::Pingresp => 0,
+            Self::Disconnect(packet) => packet.properties.count(),
+            Self::Auth(packet) => packet.properties.count(),
         }
     }
 

@@ -1,14 +1,8 @@
-//! Properties (MQTT 5.0 section 2.2.2): one table of what exists, of which type, in which packets.
-//!
-//! A block of properties is kept as the octets that came, checked once, so that reading a packet allocates nothing
-//! for them and forwarding them copies a slice.
+//! One property (MQTT 5.0 section 2.2.2): a table of what exists, of which type, in which packets.
 
-use super::place;
+use super::{Properties, place};
 use crate::octets::{Count, Reader, Sink, VARIABLE_MAX};
 use crate::{Binary, DecodeError, Text};
-use alloc::vec::Vec;
-use bytes::Bytes;
-use core::fmt;
 use core::num::{NonZeroU16, NonZeroU32};
 
 /// The number by which a client knows a subscription: 1 to 268,435,455 (section 3.8.2.1.2).
@@ -32,9 +26,20 @@ impl SubscriptionId {
 /// A name and a value that mean something to the application.
 pub type UserProperty = (Text, Text);
 
+/// The identifier of user properties.
+pub(super) const USER_PROPERTY: u32 = 0x26;
+/// That of the response topic, which is a topic name ([MQTT-3.3.2-13], [MQTT-3.3.2-14]).
+pub(super) const RESPONSE_TOPIC: u32 = 0x08;
+
 /// How a type of property is written.
 trait Field: Sized {
     fn read(reader: &mut Reader<'_>, id: u8) -> Result<Self, DecodeError>;
+
+    /// Says no where `read` would, and makes nothing.
+    fn check(reader: &mut Reader<'_>, id: u8) -> Result<(), DecodeError> {
+        Self::read(reader, id).map(drop)
+    }
+
     fn write(&self, out: &mut impl Sink);
 }
 
@@ -59,16 +64,24 @@ macro_rules! properties {
             }
 
             /// The packets that may carry it, as bits of [`place`].
-            const fn places(id: u32) -> u16 {
+            pub(super) const fn places(id: u32) -> u16 {
                 match id {
                     $($id => 0 $(| place::$place)*,)*
                     _ => 0,
                 }
             }
 
-            fn read(id: u32, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+            pub(super) fn read(id: u32, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
                 match id {
                     $($id => Ok(Self::$name(Field::read(reader, $id)?)),)*
+                    _ => Err(DecodeError::PropertyPlace(id)),
+                }
+            }
+
+            /// Reads past a value, and checks it.
+            pub(super) fn check(id: u32, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+                match id {
+                    $($id => <$type as Field>::check(reader, $id),)*
                     _ => Err(DecodeError::PropertyPlace(id)),
                 }
             }
@@ -86,7 +99,7 @@ macro_rules! properties {
                 #[doc = concat!($words, " (", stringify!($id), "), the first there is.")]
                 #[must_use]
                 pub fn $accessor(&self) -> Option<$type> {
-                    self.iter().find_map(|p| if let Property::$name(value) = p { Some(value) } else { None })
+                    self.first($id, |p| if let Property::$name(value) = p { Some(value) } else { None })
                 }
             )*
         }
@@ -129,119 +142,6 @@ properties! {
     0x2A SharedSubscriptionAvailable shared_available bool, "Whether subscriptions may be shared", [CONNACK];
 }
 
-/// The properties of one packet, in the order in which they came.
-#[derive(Clone, Default, PartialEq, Eq, Hash)]
-pub struct Properties(Bytes);
-
-impl Properties {
-    /// Reads the length and the block, and checks each property: known, in its place, in range, and once where it
-    /// may come once.
-    pub(crate) fn read(reader: &mut Reader<'_>, place: u16) -> Result<Self, DecodeError> {
-        let count = usize::try_from(reader.variable()?).map_err(|_| DecodeError::Truncated)?;
-        Self::check(reader.take(count)?, place)
-    }
-
-    /// The properties of a message, from their octets without the length.
-    ///
-    /// # Errors
-    /// They are none that a message may have.
-    pub fn of_message(block: Bytes) -> Result<Self, DecodeError> {
-        Self::check(block, place::PUBLISH)
-    }
-
-    /// The properties of a SUBSCRIBE, from their octets without the length.
-    ///
-    /// # Errors
-    /// They are none that it may have.
-    pub fn of_subscribe(block: Bytes) -> Result<Self, DecodeError> {
-        Self::check(block, place::SUBSCRIBE)
-    }
-
-    fn check(block: Bytes, place: u16) -> Result<Self, DecodeError> {
-        let mut inner = Reader::new(&block);
-        let mut seen = 0_u64;
-        while !inner.is_empty() {
-            let id = inner.variable()?;
-            if Property::places(id) & place == 0 {
-                return Err(DecodeError::PropertyPlace(id));
-            }
-            let property = Property::read(id, &mut inner)?;
-            let bit = 1_u64 << property.id();
-            if seen & bit != 0 && !property.may_repeat(place) {
-                return Err(DecodeError::PropertyTwice(property.id()));
-            }
-            seen |= bit;
-            property.check()?;
-        }
-        Ok(Self(block))
-    }
-
-    /// Writes the length and the block.
-    pub(crate) fn write(&self, out: &mut impl Sink) {
-        out.variable(u32::try_from(self.0.len()).unwrap_or(VARIABLE_MAX));
-        out.put(&self.0);
-    }
-
-    /// The block without its length.
-    pub(crate) fn block(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// The octets without the length, in memory of their own.
-    #[must_use]
-    pub fn octets(&self) -> Bytes {
-        Bytes::copy_from_slice(&self.0)
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Each property.
-    pub fn iter(&self) -> impl Iterator<Item = Property> + '_ {
-        let mut reader = Reader::new(&self.0);
-        core::iter::from_fn(move || {
-            let id = reader.variable().ok()?;
-            Property::read(id, &mut reader).ok()
-        })
-    }
-
-    /// The user properties.
-    pub fn user_properties(&self) -> impl Iterator<Item = UserProperty> + '_ {
-        self.iter().filter_map(|p| if let Property::UserProperty(pair) = p { Some(pair) } else { None })
-    }
-
-    /// The same and one more.
-    #[must_use]
-    pub fn with(&self, property: &Property) -> Self {
-        let mut block = Vec::with_capacity(self.0.len() + property.octets());
-        block.extend_from_slice(&self.0);
-        property.write(&mut block);
-        Self(block.into())
-    }
-
-    /// Those that `keep` wants; shares memory when it wants all.
-    pub(crate) fn filtered(&self, keep: impl Fn(&Property) -> bool) -> Self {
-        if self.iter().all(|p| keep(&p)) { self.clone() } else { self.iter().filter(keep).collect() }
-    }
-}
-
-impl FromIterator<Property> for Properties {
-    fn from_iter<I: IntoIterator<Item = Property>>(properties: I) -> Self {
-        let mut block = Vec::new();
-        properties.into_iter().for_each(|p| p.write(&mut block));
-        Self(block.into())
-    }
-}
-
-impl fmt::Debug for Properties {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.iter()).finish()
-    }
-}
-
 impl Property {
     /// Octets on the wire.
     #[must_use]
@@ -252,19 +152,8 @@ impl Property {
     }
 
     /// Section 3.3.2.3.8: a PUBLISH names every subscription that it matches.
-    const fn may_repeat(&self, place: u16) -> bool {
-        matches!(self, Self::UserProperty(_))
-            || (matches!(self, Self::SubscriptionIdentifier(_)) && place == place::PUBLISH)
-    }
-
-    fn check(&self) -> Result<(), DecodeError> {
-        match self {
-            // [MQTT-3.3.2-13], [MQTT-3.3.2-14]: a response topic is a topic name.
-            Self::ResponseTopic(topic) if topic.is_empty() || topic.contains(['+', '#']) => {
-                Err(DecodeError::PropertyValue(self.id()))
-            }
-            _ => Ok(()),
-        }
+    pub(super) const fn may_repeat(id: u32, place: u16) -> bool {
+        id == USER_PROPERTY || (id == 0x0B && place == place::PUBLISH)
     }
 }
 
@@ -331,14 +220,20 @@ impl Field for Text {
     fn read(reader: &mut Reader<'_>, _: u8) -> Result<Self, DecodeError> {
         reader.text()
     }
+    fn check(reader: &mut Reader<'_>, _: u8) -> Result<(), DecodeError> {
+        reader.checked_text().map(drop)
+    }
     fn write(&self, out: &mut impl Sink) {
-        out.field(self.as_bytes());
+        out.field(self.octets());
     }
 }
 
 impl Field for Binary {
     fn read(reader: &mut Reader<'_>, _: u8) -> Result<Self, DecodeError> {
         reader.binary()
+    }
+    fn check(reader: &mut Reader<'_>, _: u8) -> Result<(), DecodeError> {
+        reader.field().map(drop)
     }
     fn write(&self, out: &mut impl Sink) {
         out.field(self);
@@ -349,8 +244,12 @@ impl Field for UserProperty {
     fn read(reader: &mut Reader<'_>, _: u8) -> Result<Self, DecodeError> {
         Ok((reader.text()?, reader.text()?))
     }
+    fn check(reader: &mut Reader<'_>, _: u8) -> Result<(), DecodeError> {
+        reader.checked_text()?;
+        reader.checked_text().map(drop)
+    }
     fn write(&self, out: &mut impl Sink) {
-        out.field(self.0.as_bytes());
-        out.field(self.1.as_bytes());
+        out.field(self.0.octets());
+        out.field(self.1.octets());
     }
 }

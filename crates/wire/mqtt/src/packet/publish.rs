@@ -2,7 +2,7 @@
 
 use super::connect::read_properties;
 use super::{PacketId, Properties, Property, Qos, SubscriptionId, Version, emit_frame, place};
-use crate::octets::{Reader, Sink, VARIABLE_MAX, variable_len};
+use crate::octets::{Reader, Sink, VARIABLE_MAX, is_topic_name, variable_len};
 use crate::{DecodeError, Text, TooLong};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -84,7 +84,7 @@ impl Publish {
         let qos = Qos::from_bits(flags >> 1 & 3).ok_or(DecodeError::Qos)?;
         let dup = flags & 8 != 0;
         let topic = reader.text()?;
-        if topic.contains(['+', '#']) {
+        if !topic.is_empty() && !is_topic_name(topic.octets()) {
             return Err(DecodeError::TopicName);
         }
         let guarantee = match qos {

@@ -6,9 +6,10 @@
 //!  Open: AUTH 0x19 ──▶ event ── challenge, AUTH 0x18 … ── authenticated, disconnect
 //! ```
 
+use super::receive::check_properties;
 use super::{EndCause, Phase, ServerEvent, ServerSession};
 use crate::message::{Broken, wrong};
-use crate::{Auth, Binary, Frame, Packet, Properties, Property, ReasonCode, Text, Version};
+use crate::{Auth, Binary, Frame, PROPERTIES_MAX, Packet, Properties, Property, ReasonCode, Text, Version};
 use alloc::boxed::Box;
 use alloc::string::ToString;
 use tieline_core::Now;
@@ -88,6 +89,7 @@ impl ServerSession {
     /// A packet between CONNECT and CONNACK: AUTH, or DISCONNECT ([MQTT-3.1.2-30]).
     pub(super) fn handle_authenticating(&mut self, frame: &Frame) {
         let step = match Packet::parse(Version::V5, frame) {
+            Ok(packet) if packet.property_count() > PROPERTIES_MAX => check_properties(&packet),
             Ok(Packet::Auth(auth)) => self.step(auth, ReasonCode::ContinueAuthentication),
             Ok(Packet::Disconnect(_)) => return self.close(),
             Ok(_) => Err(wrong("another packet than AUTH before CONNACK [MQTT-3.1.2-30]")),

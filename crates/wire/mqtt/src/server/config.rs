@@ -1,5 +1,6 @@
 //! Limits of a server session, and what it counts.
 
+use alloc::boxed::Box;
 use core::time::Duration;
 
 /// Limits of a server session; one value is shared by all.
@@ -33,6 +34,8 @@ pub struct ServerConfig {
     pub keep_alive_s_max: u16,
     /// Whether subscriptions may be shared.
     pub shared_available: bool,
+    /// What a peer is told that speaks HTTP, as HTTP, before it is closed on: where to go. Empty for nothing.
+    pub http_answer: Box<[u8]>,
 }
 
 impl Default for ServerConfig {
@@ -51,6 +54,7 @@ impl Default for ServerConfig {
             pending_octets_max: 1_048_576,
             keep_alive_s_max: 0,
             shared_available: false,
+            http_answer: Box::default(),
         }
     }
 }

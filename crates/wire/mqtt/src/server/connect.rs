@@ -1,9 +1,10 @@
 //! CONNECT and its answer (MQTT 5.0 sections 3.1 and 3.2).
 
 use super::auth::Method;
+use super::receive::check_properties;
 use super::{ConnectRequest, Phase, ServerEvent, ServerSession, SessionState};
 use crate::message::Numbered;
-use crate::{Binary, Connack, Connect, Frame, Packet, Properties, Property, ReasonCode, Text, Version};
+use crate::{Binary, Connack, Connect, DecodeError, Frame, Packet, Properties, Property, ReasonCode, Text, Version};
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::ToString;
@@ -29,19 +30,17 @@ pub struct Accept {
 
 impl ServerSession {
     pub(super) fn handle_connect(&mut self, frame: &Frame) {
-        self.link.version = Connect::version_of(&frame.body).unwrap_or_default();
         self.link.packet_octets_max = u32::MAX;
-        let connect = match Packet::parse(Version::V5, frame) {
-            Ok(Packet::Connect(connect)) => *connect,
-            Ok(_) => return self.close(),
-            Err(e) => {
-                // [MQTT-3.1.4-1]: before the close, a CONNACK may say why; MQTT 3.1 understands the one of 3.1.1.
-                if e == crate::DecodeError::ProtocolVersion(3) {
-                    self.link.version = Version::V311;
-                }
-                return self.turn_away(e.reason(), &e.to_string());
-            }
+        let packet = match Packet::parse(Version::V5, frame) {
+            Ok(packet) => packet,
+            Err(e) => return self.turn_away_malformed(Connect::version_of(&frame.body), e),
         };
+        let checked = check_properties(&packet);
+        let Packet::Connect(connect) = packet else { return self.close() };
+        if let Err((reason, detail)) = checked {
+            return self.turn_away(reason, &detail);
+        }
+        let connect = *connect;
         self.agree(&connect);
         // [MQTT-3.1.3-8] of 3.1.1: a session that stays needs a name that stays.
         if connect.client_id.is_empty() && connect.version == Version::V311 && !connect.clean_start {
@@ -69,6 +68,20 @@ impl ServerSession {
             password: connect.password,
             properties: connect.properties,
         }))));
+    }
+
+    /// A CONNECT that breaks a rule: before the close, 5.0 may be told which ([MQTT-3.1.4-1]). What speaks 3.1.1, or nothing
+    /// that is known, is closed without CONNACK ([MQTT-3.1.4-1] of 3.1.1), unless it is the version that is refused.
+    fn turn_away_malformed(&mut self, version: Option<Version>, error: DecodeError) {
+        let version = match error {
+            // Bridges set the highest bit; what came before 5.0 understands the form of 3.1.1.
+            DecodeError::ProtocolVersion(level) if level & 0x7F < 5 => Some(Version::V311),
+            DecodeError::ProtocolVersion(_) => Some(Version::V5),
+            _ => version.filter(|version| *version == Version::V5),
+        };
+        let Some(version) = version else { return self.close() };
+        self.link.version = version;
+        self.turn_away(error.reason(), &error.to_string());
     }
 
     fn agree(&mut self, connect: &Connect) {
@@ -167,4 +180,23 @@ impl ServerSession {
         told.extend(wanted.map(Property::ResponseInformation));
         told.into_iter().collect()
     }
+}
+
+impl ServerSession {
+    /// Closes on a peer whose first octets are no CONNECT; one that speaks HTTP is told so.
+    pub(super) fn turn_away_foreign(&mut self, octets: &[u8]) -> usize {
+        self.is_http = is_http(octets);
+        if self.is_http {
+            self.control.extend_from_slice(&self.config.http_answer);
+        }
+        self.close();
+        octets.len()
+    }
+}
+
+/// Whether octets begin a request of HTTP. None of its methods begins like a CONNECT of MQTT.
+fn is_http(octets: &[u8]) -> bool {
+    const METHODS: [&[u8]; 9] =
+        [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"CONNECT ", b"PRI * HTTP/2"];
+    METHODS.iter().any(|method| octets.starts_with(method))
 }

@@ -30,7 +30,7 @@ pub use event::{
 };
 pub use state::{AwayLimits, SessionState};
 
-use crate::flow::{Allowed, OutgoingLimits, Polled};
+use crate::flow::{Allowed, Polled};
 use crate::message::{Aliases, Delivery, Numbered};
 use crate::{DecodeError, Decoder, Disconnect, Packet, PacketType, Properties, ReasonCode};
 use crate::{Text, Version};
@@ -67,6 +67,8 @@ pub struct ServerSession {
     /// None while there was nothing to remember: most subscribers take QoS 0 alone.
     state: Option<Box<SessionState>>,
     packets_in: u64,
+    /// Whether the peer spoke HTTP.
+    is_http: bool,
     /// What was done with messages of the session's own; most subscribers have none.
     counters: Option<Box<ServerCounters>>,
 }
@@ -158,6 +160,7 @@ impl ServerSession {
             link: Link::default(),
             state: None,
             packets_in: 0,
+            is_http: false,
             counters: None,
         }
     }
@@ -198,11 +201,14 @@ impl ServerSession {
         if !self.is_open() {
             return Err(DeliverError::Closed);
         }
-        let limits = OutgoingLimits { messages: self.config.pending_max, octets: self.config.pending_octets_max };
+        let limits = self.limits();
         let counters = self.counters.get_or_insert_default();
-        let outgoing = &mut self.state.get_or_insert_default().outgoing;
+        let SessionState { outgoing, displaced, .. } = &mut **self.state.get_or_insert_default();
         outgoing.open(self.link.window);
-        let queued = outgoing.push(delivery, tag, keep, limits, |_| counters.dropped_full += 1);
+        let queued = outgoing.push(delivery, tag, keep, limits, |tag, delivery| {
+            counters.dropped_full += 1;
+            displaced.extend(delivery.map(|delivery| (tag, delivery)));
+        });
         queued.map_err(|()| {
             counters.refused_full += 1;
             DeliverError::Full
@@ -227,6 +233,12 @@ impl ServerSession {
     #[must_use]
     pub const fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Open { .. })
+    }
+
+    /// Whether the peer took this for a server of HTTP.
+    #[must_use]
+    pub const fn is_http(&self) -> bool {
+        self.is_http
     }
 
     /// What was done so far.
@@ -357,8 +369,7 @@ impl ServerSession {
             && self.decoder.is_idle()
             && octets.first().is_some_and(|first| first >> 4 != PacketType::Connect.number())
         {
-            self.close();
-            return octets.len();
+            return self.turn_away_foreign(octets);
         }
         match self.decoder.feed(octets) {
             Ok((used, None)) => {

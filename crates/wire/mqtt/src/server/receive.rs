@@ -5,10 +5,13 @@ use super::{
     UnsubscribeRequest,
 };
 use crate::flow::Arrival;
-use crate::message::{Broken, travels, wrong};
-use crate::{Ack, Disconnect, Frame, Message, Packet, Publish, ReasonCode, Subscribe, Text, Unsubscribe, Version};
+use crate::message::{Broken, wrong};
+use crate::{
+    Ack, Disconnect, Frame, Message, PROPERTIES_MAX, Packet, Publish, ReasonCode, Subscribe, Text, Unsubscribe, Version,
+};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::{String, ToString};
 use tieline_core::{Filter, Now};
 
@@ -19,6 +22,9 @@ impl ServerSession {
             Ok(packet) => packet,
             Err(e) => return self.broken_octets(e),
         };
+        if let Err((reason, detail)) = check_properties(&packet) {
+            return self.broken(reason, detail);
+        }
         let done = match packet {
             Packet::Publish(publish) => self.handle_publish(now, publish),
             Packet::Subscribe(subscribe) => self.handle_subscribe(subscribe),
@@ -29,23 +35,18 @@ impl ServerSession {
             }
             Packet::Disconnect(disconnect) => self.handle_disconnect(&disconnect),
             Packet::Puback(Ack { packet_id, reason, .. }) => {
-                // An identifier that is not under way is a leftover of the client's session: nothing to do.
-                self.state.get_or_insert_default().outgoing.acknowledged(packet_id, reason);
-                Ok(())
+                self.state.get_or_insert_default().outgoing.acknowledged(packet_id, reason).map(drop)
             }
             Packet::Pubrec(Ack { packet_id, reason, .. }) => {
                 let state = self.state.get_or_insert_default();
-                state.outgoing.received(version, packet_id, reason, &mut self.control);
-                Ok(())
+                state.outgoing.received(version, packet_id, reason, &mut self.control).map(drop)
             }
             Packet::Pubcomp(Ack { packet_id, reason, .. }) => {
-                self.state.get_or_insert_default().outgoing.completed(packet_id, reason);
-                Ok(())
+                self.state.get_or_insert_default().outgoing.completed(packet_id, reason).map(drop)
             }
             Packet::Pubrel(Ack { packet_id, .. }) => {
-                let SessionState { outgoing, incoming } = &mut **self.state.get_or_insert_default();
-                incoming.release(version, packet_id, &mut outgoing.notes, &mut self.control);
-                Ok(())
+                let SessionState { outgoing, incoming, .. } = &mut **self.state.get_or_insert_default();
+                incoming.release(version, packet_id, &mut outgoing.notes, &mut self.control)
             }
             Packet::Connect(_) => Err(wrong("a second CONNECT [MQTT-3.1.0-2]")),
             Packet::Auth(auth) => self.handle_auth(auth),
@@ -79,7 +80,7 @@ impl ServerSession {
                 return Err((ReasonCode::ReceiveMaximumExceeded, words));
             }
         }
-        let properties = publish.properties.filtered(travels);
+        let properties = publish.properties.travelling();
         self.event = Some(Box::new(ServerEvent::Publish(PublishRequest {
             message: Message { topic, payload: publish.payload, properties, received: now.mono },
             qos: publish.guarantee.qos(),
@@ -128,6 +129,13 @@ impl ServerSession {
         }
         Ok(())
     }
+}
+
+/// Whether a packet has no more properties than are taken.
+pub(super) fn check_properties(packet: &Packet) -> Result<(), Broken> {
+    let (found, max) = (packet.property_count(), PROPERTIES_MAX);
+    let words = || format!("{found} properties in one packet, at most {max} are taken");
+    if found <= max { Ok(()) } else { Err((ReasonCode::QuotaExceeded, words())) }
 }
 
 /// Takes `$share/NAME/FILTER` apart (section 4.8.2), and checks the filter.

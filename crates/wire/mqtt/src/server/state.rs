@@ -12,6 +12,8 @@ use alloc::vec::Vec;
 pub struct SessionState {
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
+    /// QoS 0 messages that went from the queue to make room, with their tags.
+    pub(super) displaced: Vec<(u64, Delivery)>,
 }
 
 /// What may wait for a client that is away.
@@ -37,10 +39,22 @@ impl SessionState {
         self.outgoing.push_away(delivery, tag, true, OutgoingLimits { messages, octets })
     }
 
+    /// Counts a message for the client that there was no room for.
+    pub const fn lose(&mut self) {
+        self.outgoing.lose();
+    }
+
+    /// QoS 1 and 2 messages that the client was to get and never will, over all its connections: there was no room, their
+    /// expiry passed, or they were longer than the client takes.
+    #[must_use]
+    pub const fn lost(&self) -> u64 {
+        self.outgoing.lost()
+    }
+
     /// Puts back what the session was owed when the server ended, oldest first: a message, or none where its client has it
-    /// and PUBREL is due.
-    pub fn restore_owed(&mut self, serial: u64, packet_id: PacketId, qos: Qos, delivery: Option<Delivery>) {
-        self.outgoing.restore(serial, packet_id, qos, delivery);
+    /// and PUBREL is due. One that may have been `sent` goes out with DUP.
+    pub fn restore_owed(&mut self, serial: u64, packet_id: PacketId, qos: Qos, delivery: Option<Delivery>, sent: bool) {
+        self.outgoing.restore(serial, packet_id, qos, delivery, sent);
     }
 
     /// Puts back a QoS 2 message of the client that was taken when the server ended, and not released. Where it is not
@@ -102,6 +116,51 @@ impl SessionState {
 }
 
 impl ServerSession {
+    pub(super) fn limits(&self) -> OutgoingLimits {
+        OutgoingLimits { messages: self.config.pending_max, octets: self.config.pending_octets_max }
+    }
+
+    /// Whether the queue has room for a message without dropping another. One that is empty has room for any.
+    #[must_use]
+    pub fn can_queue(&self, delivery: &Delivery) -> bool {
+        self.is_open() && self.state.as_ref().is_none_or(|state| state.outgoing.has_room(delivery, self.limits()))
+    }
+
+    /// The QoS 0 messages that went from the queue to make room since the last time, with their tags; they are the owner's from
+    /// here on, and not counted any longer.
+    pub fn take_displaced(&mut self) -> Vec<(u64, Delivery)> {
+        let displaced = self.state.as_mut().map(|state| core::mem::take(&mut state.displaced)).unwrap_or_default();
+        if let Some(counters) = &mut self.counters {
+            counters.dropped_full -= displaced.len() as u64;
+        }
+        displaced
+    }
+
+    /// Whether [`ServerSession::take_displaced`] gives any.
+    #[must_use]
+    pub fn has_displaced(&self) -> bool {
+        self.state.as_ref().is_some_and(|state| !state.displaced.is_empty())
+    }
+
+    /// Queues a message for a session whose connection is over while its owner still has it here, as
+    /// [`SessionState::deliver`] does, or `keep` [`SessionState::deliver_kept`], while the client is away.
+    pub fn deliver_closed(&mut self, delivery: Delivery, tag: u64, keep: bool, limits: AwayLimits) -> u64 {
+        let AwayLimits { messages, octets } = limits;
+        let outgoing = &mut self.state.get_or_insert_default().outgoing;
+        outgoing.push_away(delivery, tag, keep, OutgoingLimits { messages, octets })
+    }
+
+    /// As [`SessionState::lose`], while the client is here.
+    pub fn lose(&mut self) {
+        self.state.get_or_insert_default().lose();
+    }
+
+    /// As [`SessionState::lost`], while the client is here.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.state.as_ref().map_or(0, |state| state.lost())
+    }
+
     /// Whether something has changed of a session that keeps notes.
     #[must_use]
     pub fn has_notes(&self) -> bool {

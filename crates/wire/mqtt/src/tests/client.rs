@@ -221,3 +221,21 @@ fn a_client_takes_aliases_up_to_its_maximum() {
         assert_eq!(client.is_closed(), !taken);
     }
 }
+
+/// The words of a refusal are of the message that they came for.
+#[test]
+fn the_words_of_a_refusal_are_kept() {
+    let mut client = open(ClientConfig::default(), ACCEPTED);
+    events(&mut client);
+    let mut next = || {
+        let message = Message::new(Topic::new("t").unwrap(), b"x".as_slice(), Instant::ZERO);
+        client.publish(message, Qos::AtLeastOnce, false).unwrap()
+    };
+    let (first, second) = (next(), next());
+    sent(&mut client);
+    give(&mut client, "40 09 0001 87 05 1F 0002 6E6F");
+    assert_eq!((client.refusal(first), client.refusal(second)), (Some("no"), None));
+    events(&mut client);
+    give(&mut client, "40 03 0002 87");
+    assert_eq!(client.refusal(second), None);
+}

@@ -18,6 +18,8 @@ enum Step {
     Move(usize, bool, bool),
     /// The server's owner answers the oldest message that it has.
     Answer,
+    /// The server ends the connection, and its owner looks at that when it breaks.
+    End,
     /// The connection breaks; whether the server's owner looks at its events before the session waits for another.
     Cut(bool),
 }
@@ -28,6 +30,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         2 => (0..3_u8).prop_map(Step::Down),
         8 => (1..64_usize, any::<bool>(), any::<bool>()).prop_map(|(chunk, client, server)| Step::Move(chunk, client, server)),
         2 => Just(Step::Answer),
+        1 => Just(Step::End),
         1 => any::<bool>().prop_map(Step::Cut),
     ]
 }
@@ -52,6 +55,10 @@ struct World {
 
 impl World {
     fn new(version: Version) -> Self {
+        Self::with(version, ServerConfig { in_flight_max: 3, ..ServerConfig::default() })
+    }
+
+    fn with(version: Version, server: ServerConfig) -> Self {
         let config = ClientConfig {
             version,
             client_id: Text::new("c").unwrap(),
@@ -62,7 +69,7 @@ impl World {
         let mut world = Self {
             version,
             client: ClientSession::new(config),
-            server: ServerSession::new(Arc::new(ServerConfig { in_flight_max: 3, ..ServerConfig::default() }), 1),
+            server: ServerSession::new(Arc::new(server), 1),
             away: Some(SessionState::default()),
             up: Vec::new(),
             down: Vec::new(),
@@ -100,14 +107,22 @@ impl World {
                 let (qos, (text, message)) = (Qos::from_bits(*bits).unwrap(), self.message());
                 let delivery =
                     Delivery { message: Arc::new(message), qos, retain: false, subscription_ids: Vec::new() };
+                let limits = AwayLimits { messages: 10_000, octets: 1 << 20 };
                 match &mut self.away {
-                    Some(away) => drop(away.deliver(delivery, 0, AwayLimits { messages: 10_000, octets: 1 << 20 })),
-                    None => self.server.deliver(delivery).unwrap(),
+                    Some(away) => drop(away.deliver(delivery, 0, limits)),
+                    None => match self.server.deliver(delivery.clone()) {
+                        Err(DeliverError::Closed) => {
+                            assert_eq!(self.server.deliver_closed(delivery, 0, false, limits), 0);
+                        }
+                        sent => sent.unwrap(),
+                    },
                 }
                 self.sent_down.push((qos, text));
             }
             Step::Move(chunk, client, server) => drop(self.step(*chunk, *client, *server)),
             Step::Answer => drop(self.answer()),
+            Step::End if self.server.is_open() => self.server.disconnect(ReasonCode::QuotaExceeded, ""),
+            Step::End => {}
             Step::Cut(looks) => self.cut(*looks),
         }
     }
@@ -192,6 +207,9 @@ impl World {
     }
 
     fn settle(&mut self) {
+        if self.server.is_closed() {
+            self.cut(true);
+        }
         let mut still = 0;
         while still < 3 {
             let moved = self.step(50, true, true) | self.answer();
@@ -246,4 +264,50 @@ fn an_answer_that_comes_late_is_that_of_the_next_connection() {
         world.settle();
         assert_eq!(of(&world.taken, Qos::ExactlyOnce).len(), again, "{reason:?}");
     }
+}
+
+/// Who comes back to a queue that is as long as it may be is not ended with the next message: as many more have room as
+/// before, until what it came back to is gone.
+#[test]
+fn who_comes_back_to_a_long_queue_may_drain_it() {
+    let config = ServerConfig { in_flight_max: 1, pending_max: 2, ..ServerConfig::default() };
+    let mut world = World::with(Version::V5, config);
+    for _ in 0..5 {
+        world.take(&Step::Down(1));
+    }
+    let is_full = |world: &mut World| {
+        let (_, message) = world.message();
+        let message = Arc::new(message);
+        let delivery = Delivery { message, qos: Qos::AtLeastOnce, retain: false, subscription_ids: Vec::new() };
+        world.server.deliver(delivery) == Err(DeliverError::Full)
+    };
+    while !world.server.is_open() {
+        world.step(50, true, true);
+    }
+    world.server.poll_transmit(world.now, &mut world.down);
+    assert_eq!(world.server.backlog(), (4, 1));
+    assert_eq!([0, 1, 2].map(|_| is_full(&mut world)), [false, false, true]);
+    world.settle();
+    assert_eq!((world.received.len(), world.server.backlog()), (7, (0, 0)));
+    assert_eq!([0, 1, 2].map(|_| is_full(&mut world)), [false, false, true]);
+}
+
+#[test]
+fn what_its_client_never_gets_is_counted() {
+    let mut world = World::new(Version::V5);
+    let mut away = world.away.take().unwrap();
+    let limits = AwayLimits { messages: 2, octets: 1 << 20 };
+    for _ in 0..3 {
+        let (_, message) = world.message();
+        let message = Arc::new(message);
+        let delivery = Delivery { message, qos: Qos::AtLeastOnce, retain: false, subscription_ids: Vec::new() };
+        away.deliver(delivery, 0, limits);
+    }
+    away.lose();
+    world.away = Some(away);
+    world.settle();
+    assert_eq!((world.received.len(), world.server.lost()), (2, 2));
+    world.cut(true);
+    world.settle();
+    assert_eq!(world.server.lost(), 2, "a session knows it over its connections");
 }

@@ -1,10 +1,12 @@
 //! Vectors, refusals, and properties of the whole crate.
 
 mod client;
+mod exchanges;
 mod kept;
 mod loopback;
 mod notes;
 mod packets;
+mod properties;
 mod refused;
 mod round_trip;
 mod server;

@@ -19,7 +19,11 @@ fn kept() -> Bench {
 fn taken(bench: &mut Bench) -> (Vec<String>, u64) {
     let (notes, upto) = bench.session.take_notes();
     let short = |note: &Note| match note {
-        Note::Owed { serial, packet_id, delivery } => format!("owed {serial} as {packet_id} {:?}", delivery.qos.bits()),
+        Note::Owed { serial, packet_id, delivery, sent } => {
+            let sent = if *sent { "" } else { ", waits" };
+            format!("owed {serial} as {packet_id} {:?}{sent}", delivery.qos.bits())
+        }
+        Note::Sent { serial } => format!("sent {serial}"),
         Note::Received { serial } => format!("received {serial}"),
         Note::Done { serial } => format!("done {serial}"),
         Note::Released { packet_id } => format!("released {packet_id}"),
@@ -48,19 +52,19 @@ fn each_step_of_qos_2_waits_for_its_note() {
     bench.session.deliver(delivery(&message("a", b"0"), Qos::AtMostOnce)).unwrap();
     // QoS 0 alone passes; what is behind keeps its place.
     assert_eq!(ids(&bench.sent()), [0]);
-    assert_eq!(taken(&mut bench), (vec!["owed 1 as 1 2".into(), "owed 2 as 2 1".into()], 2));
+    assert_eq!(taken(&mut bench), (vec!["owed 1 as 1 2".into(), "owed 2 as 2 1, waits".into()], 2));
     bench.session.settle(2, true);
     assert_eq!(ids(&bench.sent()), [1, 2]);
     assert!(bench.give("50 02 0001").is_none() && bench.give("40 02 0002").is_none());
     // PUBREC came: PUBLISH will not be sent again, which must be known before PUBREL goes out.
     assert_eq!(bench.sent(), []);
-    assert_eq!(taken(&mut bench), (vec!["received 1".into(), "done 2".into()], 4));
+    assert_eq!(taken(&mut bench), (vec!["sent 2".into(), "received 1".into(), "done 2".into()], 5));
     assert!(bench.give("50 02 0001").is_none());
     assert_eq!(bench.sent(), []);
-    bench.session.settle(4, true);
+    bench.session.settle(5, true);
     assert_eq!(bench.sent(), [Packet::Pubrel(ack(1))]);
     assert!(bench.give("70 02 0001").is_none());
-    assert_eq!(taken(&mut bench), (vec!["done 1".into()], 5));
+    assert_eq!(taken(&mut bench), (vec!["done 1".into()], 6));
 }
 
 #[test]
@@ -80,7 +84,7 @@ fn what_cannot_be_kept_is_not_sent_at_qos_2() {
     assert_eq!(taken(&mut bench).1, 2);
     bench.session.settle(2, false);
     assert_eq!(ids(&bench.sent()), [2]);
-    assert_eq!(taken(&mut bench), (vec!["done 1".into()], 3));
+    assert_eq!(taken(&mut bench), (vec!["done 1".into(), "sent 2".into()], 4));
 }
 
 #[test]
@@ -99,21 +103,25 @@ fn pubcomp_waits_for_its_note() {
 #[test]
 fn a_session_goes_on_in_another_server() {
     let mut state = SessionState::default();
-    state.restore_owed(3, id(7), Qos::ExactlyOnce, None);
-    state.restore_owed(4, id(9), Qos::ExactlyOnce, Some(delivery(&message("a", b"4"), Qos::ExactlyOnce)));
-    state.restore_owed(5, id(1), Qos::AtLeastOnce, Some(delivery(&message("a", b"5"), Qos::AtLeastOnce)));
+    state.restore_owed(3, id(7), Qos::ExactlyOnce, None, true);
+    state.restore_owed(4, id(9), Qos::ExactlyOnce, Some(delivery(&message("a", b"4"), Qos::ExactlyOnce)), true);
+    state.restore_owed(5, id(1), Qos::AtLeastOnce, Some(delivery(&message("a", b"5"), Qos::AtLeastOnce)), false);
     state.restore_held(id(2), true);
     state.keep_notes(true);
     // New messages go behind, with identifiers that are free.
     state.deliver_kept(delivery(&message("a", b"6"), Qos::AtLeastOnce), 0, AwayLimits { messages: 9, octets: 9999 });
     let (notes, upto) = state.take_notes();
-    assert!(matches!(&notes[..], [Note::Owed { serial: 6, packet_id, .. }] if packet_id.get() == 2), "{notes:?}");
+    assert!(
+        matches!(&notes[..], [Note::Owed { serial: 6, packet_id, sent: false, .. }] if packet_id.get() == 2),
+        "{notes:?}"
+    );
     state.settle(upto, true);
     let mut bench = Bench::resumed(ServerConfig::default(), state);
     let sent = bench.sent();
     assert!(matches!(&sent[..2], [Packet::Connack(connack), Packet::Pubrel(_)] if connack.session_present), "{sent:?}");
     assert_eq!(ids(&sent[2..]), [9, 1, 2]);
-    assert_eq!(sent[2..].iter().map(|p| publish_of(p).guarantee.dup()).collect::<Vec<_>>(), [true, true, false]);
+    assert_eq!(sent[2..].iter().map(|p| publish_of(p).guarantee.dup()).collect::<Vec<_>>(), [true, false, false]);
+    assert_eq!(taken(&mut bench).0, ["sent 6"]);
     // The client's message of before is the same one.
     assert!(bench.give("3c 07 0001 61 0002 00 31").is_none());
     assert_eq!(bench.sent(), [Packet::Pubrec(ack(2))]);
@@ -157,4 +165,25 @@ fn what_is_not_sure_is_asked_for_again() {
     let mut bench = Bench::resumed(ServerConfig::default(), bench.session.take_state());
     bench.sent();
     assert!(is_again(bench.give(FIRST)));
+}
+
+/// What goes out at once is known to from the start; what waits for the window, from when it does.
+#[test]
+fn what_waits_is_noted_when_it_is_sent() {
+    let mut bench = Bench::v5(ServerConfig { in_flight_max: 1, ..ServerConfig::default() });
+    bench.session.keep_notes(true);
+    for payload in [b"1", b"2", b"3"] {
+        owe(&mut bench, payload, Qos::AtLeastOnce);
+    }
+    assert_eq!(ids(&bench.sent()), [1]);
+    let owed = ["owed 1 as 1 1", "owed 2 as 2 1, waits", "owed 3 as 3 1, waits"];
+    assert_eq!(taken(&mut bench).0, owed);
+    assert!(bench.give("40 02 0001").is_none());
+    assert_eq!(ids(&bench.sent()), [2]);
+    assert_eq!(taken(&mut bench).0, ["done 1", "sent 2"]);
+    // A client that has gone and comes back is sent 2 again, with DUP, and 3 for the first time.
+    let mut bench = Bench::resumed(ServerConfig::default(), bench.session.take_state());
+    let sent = bench.sent();
+    assert_eq!(sent[1..].iter().map(|p| publish_of(p).guarantee.dup()).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(taken(&mut bench).0, ["sent 3"]);
 }

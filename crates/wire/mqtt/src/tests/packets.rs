@@ -88,7 +88,7 @@ fn any_property() -> impl Strategy<Value = (u16, Property)> {
     ]
 }
 
-fn properties(place: u16) -> impl Strategy<Value = Properties> {
+pub(super) fn properties(place: u16) -> impl Strategy<Value = Properties> {
     list(any_property(), 0..24).prop_map(move |all| {
         let mut chosen: Vec<Property> = Vec::new();
         for (places, property) in all {

@@ -16,7 +16,7 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    fn new(version: Version, config: ServerConfig) -> Self {
+    pub(super) fn new(version: Version, config: ServerConfig) -> Self {
         let mut session = ServerSession::new(Arc::new(config), 0xAB);
         session.handle_connected(Now::default());
         Self { session, version, now: Now::default() }
@@ -46,7 +46,7 @@ impl Bench {
         bench
     }
 
-    fn v311() -> Self {
+    pub(super) fn v311() -> Self {
         let mut bench = Self::open(ServerConfig::default(), CONNECT311);
         assert_eq!(bench.sent(), [Packet::Connack(Connack::default())]);
         bench
@@ -71,7 +71,7 @@ impl Bench {
 
     /// The reason with which the client was disconnected, and whether its will goes out.
     #[track_caller]
-    fn check_ended(&mut self, octets: &str, expect: ReasonCode) {
+    pub(super) fn check_ended(&mut self, octets: &str, expect: ReasonCode) {
         let Some(ServerEvent::Ended(ended)) = self.give(octets) else { panic!("no end") };
         assert!(matches!(ended.cause, EndCause::Broken { reason, .. } if reason == expect), "{ended:?}");
         assert!(ended.publish_will && self.session.is_closed());
@@ -506,4 +506,27 @@ fn subscribe_reaches_the_owner() {
 #[test]
 fn an_idle_session_is_small() {
     assert!(size_of::<ServerSession>() <= 1024, "{}", size_of::<ServerSession>());
+}
+
+/// Who speaks HTTP is answered in HTTP and closed on; whoever else does not begin with a CONNECT hears nothing.
+#[test]
+fn http_is_answered_where_it_may_be() {
+    let answered = |given: &[u8], http_answer: &[u8]| {
+        let config = ServerConfig { http_answer: http_answer.into(), ..ServerConfig::default() };
+        let mut bench = Bench::new(Version::V5, config);
+        assert_eq!(bench.session.handle_input(bench.now, given), given.len());
+        let mut out = Vec::new();
+        bench.session.poll_transmit(bench.now, &mut out);
+        assert!(bench.session.is_closed() && bench.session.poll_event().is_none());
+        (out, bench.session.is_http())
+    };
+    for request in
+        [&b"GET / HTTP/1.1\r\n\r\n"[..], b"POST /v1/command HTTP/1.1\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"]
+    {
+        assert_eq!(answered(request, b"HTTP/1.1 421 "), (b"HTTP/1.1 421 ".to_vec(), true));
+        assert_eq!(answered(request, b""), (Vec::new(), true));
+    }
+    for other in [&b"\xC0\x00"[..], b"SSH-2.0-x\r\n", b"GETTING"] {
+        assert_eq!(answered(other, b"HTTP/1.1 421 "), (Vec::new(), false));
+    }
 }

@@ -79,12 +79,12 @@ fn publish_and_its_answers() {
         Property::CorrelationData(Binary::new(vec![9]).unwrap()),
         Property::SubscriptionIdentifier(SubscriptionId::new(200).unwrap()),
         Property::SubscriptionIdentifier(SubscriptionId::new(1).unwrap()),
-        Property::UserProperty((text("k"), text("v"))),
         Property::ContentType(text("j")),
+        Property::UserProperty((text("k"), text("v"))),
     ];
     let guarantee = Guarantee::ExactlyOnce { packet_id: id(1), dup: false };
     let full = Publish { guarantee, properties: properties.into_iter().collect(), topic: Text::default(), ..publish };
-    let octets = "34 29 0000 0001 22 01 01 02 0000003c 23 0003 08 0001 72 09 0001 09 0b c801 0b 01 26 0001 6b 0001 76 03 0001 6a 6869";
+    let octets = "34 29 0000 0001 22 01 01 02 0000003c 23 0003 08 0001 72 09 0001 09 0b c801 0b 01 03 0001 6a 26 0001 6b 0001 76 6869";
     check(Version::V5, octets, Packet::Publish(full));
     for (octet, wrap) in [
         ("40", Packet::Puback as fn(Ack) -> Packet),

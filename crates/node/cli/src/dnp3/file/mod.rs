@@ -8,7 +8,7 @@ mod local;
 mod progress;
 mod run;
 
-use crate::log;
+use crate::{log, terminal};
 use anyhow::{Context, Result, bail};
 use args::{FileVerb, PeerArgs};
 use local::{Source, Target};
@@ -120,7 +120,7 @@ fn shown(entry: &FileEntry) -> serde_json::Value {
 
 /// A name without what a terminal would act on.
 fn printable(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() { '\u{FFFD}' } else { c }).collect()
+    name.chars().map(|c| if terminal::is_active(c) { '\u{FFFD}' } else { c }).collect()
 }
 
 fn done(peer: &PeerArgs, word: &str, name: &str, outcome: &Outcome) -> Result<ExitCode> {

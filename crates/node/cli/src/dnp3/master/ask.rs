@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use std::time::Duration;
 use tieline_core::Timestamp;
-use tieline_dnp3::app::{ALL_ATTRIBUTES, AttributeValue, Function, LIST_OF_ATTRIBUTES};
+use tieline_dnp3::app::{ALL_ATTRIBUTES, AttributeValue, LIST_OF_ATTRIBUTES};
 use tieline_dnp3::link::Broadcast;
 use tieline_dnp3::master::{Addressee, ControlProcedure, DeadBand, Freeze, Request, Restart, Selection, TimeSync};
 use tieline_dnp3::{Classes, DnpTime, EventClass, GroupVar};
@@ -84,9 +84,9 @@ pub enum Ask {
         #[arg(required = true)]
         names: Vec<String>,
     },
-    /// Send any function with object headers in hex
+    /// Send any function code with object headers in hex
     Raw {
-        /// Code of the function
+        /// Code of the function, 0 to 255, with a meaning or without
         function: u8,
         /// Object headers, as in 3C0106
         #[arg(default_value = "", value_parser = hex)]
@@ -295,7 +295,7 @@ impl Ask {
             Self::ActivateConfiguration { names } => {
                 Request::activate_configuration(&names.iter().map(String::as_str).collect::<Vec<_>>())?
             }
-            Self::Raw { function, objects } => raw(*function, objects)?,
+            Self::Raw { function, objects } => Request::raw(*function, objects),
         };
         Ok(request.to(to.addressee()))
     }
@@ -373,11 +373,6 @@ impl Form {
             Self::F32 => DeadBand::F32(value as f32),
         })
     }
-}
-
-fn raw(code: u8, objects: &[u8]) -> Result<Request> {
-    let function = Function::from_code(code).ok_or_else(|| anyhow!("the function is {code}, which has no meaning"))?;
-    Request::raw(function, objects).ok_or_else(|| anyhow!("the function is {}, which asks nothing", function.name()))
 }
 
 const fn event_class(class: u8) -> Option<EventClass> {

@@ -1,5 +1,6 @@
 //! What happens at an outstation, as lines of its log.
 
+use crate::terminal;
 use serde_json::{Value as Json, json};
 use std::io::Write;
 use tieline_core::{Now, Timestamp};
@@ -21,7 +22,7 @@ pub(super) fn tell_of(now: Now, happening: &Happening, concerned: Concerned, jso
     let _ = match json {
         true => {
             told["time"] = now.utc.to_string().into();
-            writeln!(std::io::stderr(), "{told}")
+            writeln!(std::io::stderr(), "{}", terminal::json(&told.to_string()))
         }
         false => writeln!(std::io::stderr(), "{} {}", now.utc, words(&told)),
     };
@@ -31,6 +32,9 @@ fn describe(happening: &Happening) -> Json {
     let event = match happening {
         Happening::Connected(peer) => return json!({ "event": "connected", "peer": peer.to_string() }),
         Happening::Disconnected(why) => return json!({ "event": "disconnected", "why": why.name() }),
+        Happening::Refused(peer) => {
+            return json!({ "event": "refused", "peer": peer.to_string(), "why": "two-masters" });
+        }
         Happening::Event(event) => event,
     };
     match event {
@@ -70,6 +74,9 @@ fn describe(happening: &Happening) -> Json {
         OutstationEvent::DeadBandsWritten => json!({ "event": "dead-bands-written" }),
         OutstationEvent::Frozen { cleared } => json!({ "event": "frozen", "cleared": cleared }),
         OutstationEvent::ClassAssigned => json!({ "event": "class-assigned" }),
+        OutstationEvent::TwoMasters { kept } => {
+            json!({ "event": "two-masters", "kept_ms": u64::try_from(kept.as_millis()).unwrap_or(u64::MAX) })
+        }
         OutstationEvent::UnsolicitedGivenUp => json!({ "event": "unsolicited-given-up" }),
         OutstationEvent::Security(event) => describe_security(event),
     }
@@ -102,7 +109,7 @@ fn words(told: &Json) -> String {
     let mut text = told["event"].as_str().unwrap_or_default().to_owned();
     for (name, value) in told.as_object().into_iter().flatten().filter(|(name, _)| *name != "event") {
         text.push_str(&match value.as_str() {
-            Some(value) => format!(" {name}={value}"),
+            Some(value) => format!(" {name}={}", terminal::one_line(value)),
             None => format!(" {name}={value}"),
         });
     }
@@ -126,6 +133,8 @@ mod tests {
         let operated = OutstationEvent::Operated { index: 3, control, how, status };
         check(operated, "operated how=selected index=3 status=success type=binary-output value=0x03");
         check(OutstationEvent::UnsolicitedEnabled(Classes::EVENTS), "unsolicited-enabled classes=[1,2,3]");
+        let kept = std::time::Duration::from_secs(5);
+        check(OutstationEvent::TwoMasters { kept }, "two-masters kept_ms=5000");
         check(OutstationEvent::RestartRequested { cold: true }, "restart-requested cold=true");
     }
 }

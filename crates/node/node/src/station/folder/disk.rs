@@ -84,7 +84,7 @@ impl Root {
     /// Opens what a name says to be read. Pipes and devices do not block, and are not read.
     pub(super) fn open_file(&self, name: &str) -> io::Result<File> {
         let path = beneath(name)?;
-        let path = if path.is_empty() { "." } else { path };
+        let path = if path.is_empty() { "." } else { &path };
         self.resolve(path, OFlags::RDONLY | FLAGS).map(File::from)
     }
 
@@ -95,33 +95,34 @@ impl Root {
     }
 
     /// The folder of a name, and the name within.
-    fn place<'n>(&self, name: &'n str) -> io::Result<(OwnedFd, &'n str)> {
+    fn place(&self, name: &str) -> io::Result<(OwnedFd, String)> {
         let path = beneath(name)?;
-        let (folder, name) = path.rsplit_once('/').unwrap_or((".", path));
+        let (folder, name) = path.rsplit_once('/').unwrap_or((".", &path));
         if name.is_empty() {
             return Err(io::ErrorKind::IsADirectory.into());
         }
-        Ok((self.resolve(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC)?, name))
+        let folder = self.resolve(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC)?;
+        Ok((folder, name.to_owned()))
     }
 
     /// Makes a file beside the place of `name`, with what is there where it is appended to.
     pub(super) fn create(&self, name: &str, handle: u32, append: bool, size_max: u64) -> io::Result<Part> {
         let (folder, name) = self.place(name)?;
         let metadata = File::from(folder.try_clone()?).metadata()?;
-        if statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| !is_regular(stat.st_mode)) {
+        if statat(&folder, name.as_str(), AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| !is_regular(stat.st_mode)) {
             return Err(io::ErrorKind::IsADirectory.into());
         }
         let before = match append {
-            true => {
-                openat(&folder, name, OFlags::RDONLY | OFlags::NOFOLLOW | FLAGS, Mode::empty()).map(File::from).ok()
-            }
+            true => openat(&folder, name.as_str(), OFlags::RDONLY | OFlags::NOFOLLOW | FLAGS, Mode::empty())
+                .map(File::from)
+                .ok(),
             false => None,
         };
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let part = format!(".{name}.{handle}.part");
         let file = File::from(openat(&folder, part.as_str(), flags, Mode::RUSR | Mode::WUSR)?);
         let folder_id = (metadata.dev(), metadata.ino());
-        let mut part = Part { file, start: 0, folder, folder_id, name: name.to_owned(), part, mode: 0o644 };
+        let mut part = Part { file, start: 0, folder, folder_id, name, part, mode: 0o644 };
         if let Some(before) = before {
             let copied = before.metadata().and_then(|metadata| match metadata.len() <= size_max {
                 true => io::copy(&mut &before, &mut part.file),
@@ -140,7 +141,7 @@ impl Root {
 
     pub(super) fn delete(&self, name: &str) -> io::Result<()> {
         let (folder, name) = self.place(name)?;
-        Ok(unlinkat(&folder, name, AtFlags::empty())?)
+        Ok(unlinkat(&folder, name.as_str(), AtFlags::empty())?)
     }
 
     /// What a directory holds, by name, at most so much of it; and how much there is.
@@ -226,9 +227,10 @@ fn is_part(name: &str) -> bool {
     handle.is_some_and(|(_, handle)| handle.parse::<u32>().is_ok())
 }
 
-/// The path of a name beneath the folder; no part of it begins with a dot.
-fn beneath(name: &str) -> io::Result<&str> {
-    let path = name.trim_start_matches('/').trim_end_matches('/');
-    let hidden = !path.is_empty() && path.split('/').any(|part| part.is_empty() || part.starts_with('.'));
-    if hidden || path.contains('\0') { Err(io::ErrorKind::NotFound.into()) } else { Ok(path) }
+/// The path of a name beneath the folder, without the parts that stand for the folder they are in (`.`, and nothing between
+/// two slashes); no other part begins with a dot. Empty for the folder itself.
+fn beneath(name: &str) -> io::Result<String> {
+    let parts: Vec<&str> = name.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    let hidden = parts.iter().any(|part| part.starts_with('.'));
+    if hidden || name.contains('\0') { Err(io::ErrorKind::NotFound.into()) } else { Ok(parts.join("/")) }
 }

@@ -1,7 +1,8 @@
 //! The files of an outstation: a folder.
 //!
 //! No name leads out of the folder: the kernel resolves every path beneath it (`openat2` with `RESOLVE_BENEATH`), symbolic
-//! links included, and parts that begin with a dot are not there for a master. A leading `/` stands for the folder itself.
+//! links included, and parts that begin with a dot are not there for a master, but `.`, which stands for the folder it is in:
+//! `./name` is `name`. A leading `/` stands for the folder itself.
 //! Only regular files and directories are served.
 //!
 //! A file is written beside its place, as `.NAME.HANDLE.part`, and takes it when the master closes it: synced, then

@@ -52,8 +52,10 @@ fn no_name_leads_out_of_the_folder() {
         "up/secret",
         "magic/etc/passwd",
         ".hidden",
-        "./plain",
-        "sub//x",
+        "./.hidden",
+        "./../secret",
+        "sub/./../../secret",
+        "...",
         "/../secret",
         "a\0b",
         "nothing",
@@ -80,6 +82,35 @@ fn no_name_leads_out_of_the_folder() {
     assert_eq!(ready(folder.open(2, &request("/", FileMode::READ))).map(|opened| opened.size), Ok(3));
     let told: Vec<_> = (0..4).map_while(|at| ready(folder.list(2, at)).unwrap()).map(|entry| entry.name).collect();
     assert_eq!(told, ["inside", "plain", "sub"]);
+}
+
+#[test]
+fn a_dot_stands_for_the_folder_it_is_in() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::create_dir(root.path().join("sub")).unwrap();
+    std::fs::write(root.path().join("plain"), "p").unwrap();
+    std::fs::write(root.path().join("sub/deep"), "dd").unwrap();
+    let mut folder = folder(root.path(), true);
+    let check = |folder: &mut Folder, name: &str, expect: FileOpened| {
+        assert_eq!(ready(folder.open(1, &request(name, FileMode::READ))), Ok(expect), "{name:?}");
+        assert_eq!(ready(folder.close(1, FileClose::Done)), Ok(()));
+        let info = ready(folder.info(name)).map(|entry| (entry.name, entry.kind));
+        assert_eq!(info, Ok((name.to_owned(), expect.kind)));
+    };
+    for name in ["", "/", ".", "./", "/.", "./."] {
+        check(&mut folder, name, FileOpened { kind: FileKind::DIRECTORY, size: 2 });
+    }
+    for (name, size) in [("./plain", 1), ("/./plain", 1), ("./sub/deep", 2), ("sub/./deep", 2), ("sub//deep", 2)] {
+        check(&mut folder, name, FileOpened { kind: FileKind::SIMPLE, size });
+    }
+    // It is one file by whatever name: it has one writer, and it is written and deleted.
+    ready(folder.open(1, &request("plain", FileMode::WRITE))).unwrap();
+    assert_eq!(ready(folder.open(2, &request("./plain", FileMode::WRITE))), Err(FileStatus::Locked));
+    assert_eq!(ready(folder.close(1, FileClose::Aborted)), Ok(()));
+    assert_eq!(write(&mut folder, "./sub/./deep", FileMode::WRITE, b"new", FileClose::Done), Ok(()));
+    assert_eq!(std::fs::read_to_string(root.path().join("sub/deep")).unwrap(), "new");
+    assert_eq!(ready(folder.delete("./plain", 0)), Ok(()));
+    assert_eq!(names(root.path()), ["sub"]);
 }
 
 #[test]

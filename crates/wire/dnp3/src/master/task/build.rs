@@ -189,7 +189,7 @@ type Written = Result<(), WriteError>;
 
 impl Request {
     fn new(function: Function, meaning: Meaning, objects: Vec<u8>) -> Self {
-        Self { function, objects, meaning, addressee: Addressee::Outstation, until: None }
+        Self { code: function.code(), objects, meaning, addressee: Addressee::Outstation, until: None }
     }
 
     fn plain(function: Function, meaning: Meaning) -> Self {
@@ -385,12 +385,11 @@ impl Request {
         Self::new(function, Meaning::File, objects)
     }
 
-    /// Any function with object headers as they are, for tests of an outstation; it is sent once.
-    /// [`Answer::Objects`](super::Answer::Objects) gives what each fragment of the answer brings. None for responses and
-    /// confirms.
+    /// Any function code, with a meaning or without, and object headers as they are, for tests of an outstation; it is sent
+    /// once. [`Answer::Objects`](super::Answer::Objects) gives what each fragment of the answer brings.
     #[must_use]
-    pub fn raw(function: Function, objects: &[u8]) -> Option<Self> {
-        let asks = !function.is_response() && function != Function::Confirm;
-        asks.then(|| Self::new(function, Meaning::Raw, objects.to_vec()))
+    pub fn raw(code: u8, objects: &[u8]) -> Self {
+        let (objects, addressee) = (objects.to_vec(), Addressee::Outstation);
+        Self { code, objects, meaning: Meaning::Raw, addressee, until: None }
     }
 }

@@ -23,7 +23,8 @@ use tieline_core::Instant;
 /// One request to an outstation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    pub(super) function: Function,
+    /// The code of the function that is sent first, whether it has a meaning or not.
+    pub(super) code: u8,
     /// The object headers with their objects; empty where they are written as they are sent.
     pub(super) objects: Vec<u8>,
     pub(super) meaning: Meaning,
@@ -80,24 +81,27 @@ impl Request {
         self
     }
 
-    /// The function that is sent first.
+    /// The code of the function that is sent first; only [`Request::raw`] gives one without a meaning.
     #[must_use]
-    pub const fn function(&self) -> Function {
+    pub const fn code(&self) -> u8 {
         match self.meaning {
-            Meaning::Control(procedure) => procedure.function(),
-            Meaning::Time(TimeSync::DelayMeasure) => Function::DelayMeasure,
-            Meaning::Time(TimeSync::Lan | TimeSync::Never) => Function::RecordCurrentTime,
-            Meaning::Time(TimeSync::Write) => Function::Write,
-            Meaning::Read | Meaning::Write | Meaning::Act | Meaning::Delay | Meaning::File | Meaning::Raw => {
-                self.function
-            }
+            Meaning::Control(procedure) => procedure.function().code(),
+            Meaning::Time(TimeSync::DelayMeasure) => Function::DelayMeasure.code(),
+            Meaning::Time(TimeSync::Lan | TimeSync::Never) => Function::RecordCurrentTime.code(),
+            Meaning::Time(TimeSync::Write) => Function::Write.code(),
+            Meaning::Read | Meaning::Write | Meaning::Act | Meaning::Delay | Meaning::File | Meaning::Raw => self.code,
         }
     }
 
-    /// Whether no answer comes: by the function, or because it is a broadcast.
+    /// Whether no answer comes: by the function, because an outstation takes no response, or because it is a broadcast.
     #[must_use]
     pub const fn is_unanswered(&self) -> bool {
-        matches!(self.addressee, Addressee::All(_)) || self.function().is_unanswered()
+        let unanswered = match Function::from_code(self.code()) {
+            Some(function) => function.is_unanswered() || function.is_response(),
+            // An outstation says that it does not know it (IIN2.0).
+            None => false,
+        };
+        matches!(self.addressee, Addressee::All(_)) || unanswered
     }
 
     /// Whether it can be sent in `octets_max` octets, and make sense without an answer where it gets none.

@@ -69,8 +69,24 @@ fn requests_are_sent_as_the_standard_says() {
     check_sent(Request::clear_restart(), "02 5001 00 07 07 00");
     check_sent(Request::save_configuration(), "13");
     check_sent(Request::activate_configuration(&["a", "bc"]).unwrap(), "1F 4608 5B 02 0100 61 0200 6263");
-    check_sent(Request::raw(Function::InitializeApplication, &[90, 1, 6]).unwrap(), "10 5A0106");
-    assert_eq!(Request::raw(Function::Response, &[]), None);
+    check_sent(Request::raw(16, &[90, 1, 6]), "10 5A0106");
+}
+
+#[test]
+fn a_raw_request_has_any_code() {
+    for code in 0..=u8::MAX {
+        let sent = alloc::format!("{code:02X} 3C0206");
+        let script = match Function::from_code(code) {
+            Some(function) if function.is_unanswered() || function.is_response() => {
+                alloc::format!("> C0 {sent}\nwait 0\n! task 7 sent")
+            }
+            // A code without a meaning is refused by the outstation, which says so.
+            Some(_) | None => {
+                alloc::format!("> C0 {sent}\n< C0 81 0001\n! online\n! iin 0100\n! task 7 function_not_supported")
+            }
+        };
+        check(Request::raw(code, &[60, 2, 6]), &script);
+    }
 }
 
 #[test]
@@ -340,7 +356,7 @@ fn requests_that_make_no_sense_are_refused() {
 #[test]
 fn the_owner_of_a_raw_request_gets_every_fragment() {
     check(
-        Request::raw(Function::OpenFile, &[70, 3, 0x5B, 1, 1, 0, 7]).unwrap(),
+        Request::raw(25, &[70, 3, 0x5B, 1, 1, 0, 7]),
         "> C0 19 4603 5B 01 0100 07
          < A0 81 0000 4604 5B 01 0100 08
          ! online

@@ -217,7 +217,9 @@ impl Files {
         if self.open.len() >= usize::from(self.config.handles_max) {
             return Poll::Ready(Err(FileStatus::TooManyOpen));
         }
-        let expected = (command.mode != FileMode::READ && command.size != SIZE_UNKNOWN).then_some(command.size);
+        // Masters say 0 as well for what they do not know; a file that stays empty needs no size.
+        let known = !matches!(command.size, 0 | SIZE_UNKNOWN);
+        let expected = (command.mode != FileMode::READ && known).then_some(command.size);
         let handle = self.free_handle();
         // Asked again, it has the same number.
         self.next_handle = handle;

@@ -216,6 +216,21 @@ fn a_file_is_written_once_and_only_whole() {
     assert_eq!(closed, [FileClose::Done, FileClose::Aborted]);
 }
 
+/// Masters in the field say 0 for a size that they do not know, as well as FFFFFFFF.
+#[test]
+fn a_file_of_a_size_that_its_master_does_not_know_is_written() {
+    for size in ["00 00 00 00", "FF FF FF FF"] {
+        let memory = Memory::default();
+        let mut station = station(&memory);
+        station
+            .ask(&open(0, "new", 2, size, 1), &status4(0, HANDLE, 0, 4, 1, 0))
+            .ask(&block(2, 1, "00 00 00 00", "61 62 63 64"), &status6(1, "00 00 00 00", 0))
+            .ask(&block(2, 2, "01 00 00 80", "65"), &status6(2, "01 00 00 80", 0))
+            .ask(&close(26, 3), &status4(3, HANDLE, 0, 0, 9, 0));
+        assert_eq!(memory.get("new").as_deref(), Some(&b"abcde"[..]), "{size}");
+    }
+}
+
 #[test]
 fn commands_are_refused_by_name() {
     let memory = Memory::with("log", b"abcdef");

@@ -95,6 +95,31 @@ impl Device {
     }
 }
 
+/// Each takes the association from the other with every frame; from the third time on it stays for a while, and the owner
+/// hears of it.
+#[test]
+fn two_masters_of_one_address_have_their_turns() {
+    let mut device = Device::new(None);
+    let (a, b) = (device.line(), device.line());
+    let answer = "81 80 00 34 02 07 01 00 00";
+    for (number, line) in [a, b, a, b].into_iter().enumerate() {
+        device.ask(1, line, &std::format!("C{number} 17"), &std::format!("C{number} {answer}"));
+    }
+    // The other one waits, and is heard as soon as its turn comes.
+    device.ask(1, a, "C4 17", "").wait(4999).ask(1, b, "C5 17", &std::format!("C5 {answer}")).ask(1, a, "C6 17", "");
+    device.wait(1).ask(1, a, "C7 17", &std::format!("C7 {answer}")).ask(1, b, "C8 17", "");
+    let kept = |seconds| (0, OutstationEvent::TwoMasters { kept: Duration::from_secs(seconds) });
+    assert_eq!(device.told, [kept(5), kept(10)]);
+    let counters = device.group.borrow().counters();
+    assert_eq!((counters.moved, counters.refused), (4, 3));
+    // One whose connection ends leaves its place at once.
+    let now = device.now;
+    device.lines[a].handle_disconnected(now);
+    device.ask(1, b, "C9 17", &std::format!("C9 {answer}"));
+    // Another master has a place of its own.
+    device.ask(2, b, "C0 17", &std::format!("C0 {answer}"));
+}
+
 #[test]
 fn each_master_has_its_own_events_and_indications() {
     let mut device = Device::new(None);

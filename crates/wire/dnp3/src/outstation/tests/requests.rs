@@ -4,7 +4,7 @@ use super::station::{MASTER, OUTSTATION, Station, analog, binaries, bit, count, 
 use crate::app::CommandStatus;
 use crate::link::LinkAddress;
 use crate::outstation::{AcceptAll, ControlHandler, Operate, OutstationConfig, OutstationEvent, RefuseAll};
-use crate::{Control, DnpTime, EventClass, Flags, Iin, Measured, Measurement, PointType};
+use crate::{Control, DnpTime, EventClass, Flags, Iin, Measured, Measurement, PointType, Stamp};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -303,6 +303,30 @@ fn a_broadcast_is_obeyed_and_told_but_not_answered() {
     // A read to all is nothing that anyone could answer.
     station.send_to(LinkAddress::new(0xFFFF), &octets("C0 01 3C 02 06"));
     station.ask("C4 01 3C 02 06", "C4 81 00 00");
+}
+
+/// Under g51v2 until a master has set the clock, whoever gave the event its time; under g51v1 from then on.
+#[test]
+fn times_of_events_are_unsynchronised_until_the_clock_is_set() {
+    let config = OutstationConfig { clock_synchronized: false, unsolicited: None, ..OutstationConfig::default() };
+    let mut station = Station::new(config, Box::new(AcceptAll));
+    let stamped = |millis, state| {
+        let stamp = Stamp { time: DnpTime::from_millis(millis), synchronized: true };
+        Measurement { stamp: Some(stamp), ..bit(0, state) }
+    };
+    let read = |sequence: u8| std::format!("C{sequence} 01 02 03 06");
+    let events = |sequence: u8, common: &str, state: &str| {
+        std::format!("E{sequence} 81 80 00 33 {common} 00 00 00 00 02 03 17 01 00 {state} 00 00")
+    };
+    station.update(bit(0, true)).ask(&read(0), &events(0, "02 07 01 E8 03", "81")).ask("C0 00", "");
+    station.update(stamped(2000, false)).ask(&read(1), &events(1, "02 07 01 D0 07", "01")).ask("C1 00", "");
+    station.ask("C2 02 32 01 07 01 88 13 00 00 00 00", "C2 81 80 00");
+    station.update(bit(0, true)).ask(&read(3), &events(3, "01 07 01 88 13", "81")).ask("C3 00", "");
+    station.update(stamped(2000, false)).ask(&read(4), &events(4, "01 07 01 D0 07", "01")).ask("C4 00", "");
+    // After a restart nobody has.
+    let now = station.now;
+    station.outstation.restart(now);
+    station.update(bit(0, true)).ask(&read(5), &events(5, "02 07 01 E8 03", "81"));
 }
 
 #[test]

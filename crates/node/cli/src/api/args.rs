@@ -1,0 +1,138 @@
+//! The command line of verbs that show or change what a node's HTTP API has.
+
+use crate::args::HttpArgs;
+use clap::Args;
+use tieline_node::SessionOrder;
+
+/// A verb that takes nothing but the node.
+#[derive(Debug, Args)]
+pub struct NodeArgs {
+    #[command(flatten)]
+    pub node: HttpArgs,
+    /// Print the API's JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tieline devices`.
+#[derive(Debug, Args)]
+pub struct DevicesArgs {
+    /// One device, by its topic; without it, all
+    pub device: Option<String>,
+    #[command(flatten)]
+    pub node: HttpArgs,
+    /// Only devices that are not online
+    #[arg(long, conflicts_with = "device")]
+    pub away: bool,
+    /// One JSON object a device and line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tieline points`.
+#[derive(Debug, Args)]
+pub struct PointsArgs {
+    /// Topic filter
+    #[arg(default_value = "#")]
+    pub filter: String,
+    #[command(flatten)]
+    pub node: HttpArgs,
+    /// Only points that can be commanded
+    #[arg(long)]
+    pub writable: bool,
+    /// One JSON object a point and line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tieline sessions`.
+#[derive(Debug, Args)]
+pub struct SessionsArgs {
+    #[command(flatten)]
+    pub node: HttpArgs,
+    /// Which sessions come first
+    #[arg(long, default_value = SessionOrder::Lag.word(), value_parser = crate::top::args::order())]
+    pub order: SessionOrder,
+    /// Only sessions whose client identifier holds this
+    #[arg(long, value_name = "TEXT")]
+    pub client: Option<String>,
+    /// Most sessions
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub limit: u16,
+    /// One JSON object a session and line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tieline busiest`.
+#[derive(Debug, Args)]
+pub struct BusiestArgs {
+    #[command(flatten)]
+    pub node: HttpArgs,
+    /// Most topics
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=500))]
+    pub limit: u16,
+    /// One JSON object a topic and line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tieline audit`.
+#[derive(Debug, Args)]
+pub struct AuditArgs {
+    /// Only records of this topic
+    pub topic: Option<String>,
+    #[command(flatten)]
+    pub node: HttpArgs,
+    /// Most records
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub limit: u16,
+    /// One JSON object a record and line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tieline put`.
+#[derive(Debug, Args)]
+pub struct PutArgs {
+    /// Topic
+    pub topic: String,
+    /// Value; `-` reads standard input
+    #[arg(allow_negative_numbers = true)]
+    pub value: String,
+    #[command(flatten)]
+    pub node: HttpArgs,
+    #[command(flatten)]
+    pub only: OnlyArgs,
+    /// Only if the topic has no value
+    #[arg(long, conflicts_with_all = ["if_version", "if_present"])]
+    pub if_absent: bool,
+    /// Print the API's JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tieline delete`.
+#[derive(Debug, Args)]
+pub struct DeleteArgs {
+    /// Topic
+    pub topic: String,
+    #[command(flatten)]
+    pub node: HttpArgs,
+    #[command(flatten)]
+    pub only: OnlyArgs,
+    /// Print the API's JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Conditions of a change.
+#[derive(Debug, Args)]
+pub struct OnlyArgs {
+    /// Only if the value has this version, which tieline get --json shows as seq
+    #[arg(long, value_name = "SEQ", conflicts_with = "if_present")]
+    pub if_version: Option<u64>,
+    /// Only if the topic has a value
+    #[arg(long)]
+    pub if_present: bool,
+}

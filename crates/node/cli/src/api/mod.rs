@@ -1,0 +1,184 @@
+//! Verbs that show or change what a node's HTTP API has. With `--json` they print what the API answers: an object, or
+//! one object a line where the answer is a list.
+
+pub mod args;
+mod shown;
+pub mod table;
+
+use crate::args::HttpArgs;
+use crate::exit::Exit;
+use crate::{terminal, uri, who};
+use anyhow::{Context, Result, bail};
+use args::{AuditArgs, BusiestArgs, DeleteArgs, DevicesArgs, NodeArgs, OnlyArgs, PointsArgs, PutArgs, SessionsArgs};
+use serde_json::Value as Json;
+use std::io::{self, BufWriter, Read, Write};
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tieline_client::HttpError;
+use tieline_core::Timestamp;
+
+/// Points of one page.
+const PAGE: &str = "1000";
+
+/// The present, to tell how old something is.
+pub fn now() -> Timestamp {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX))
+}
+
+fn ask(node: &HttpArgs, path: &str, parameters: &[(&str, Option<&str>)]) -> Result<Json> {
+    Ok(who::http(node, None)?.get(&uri::path(path, parameters))?)
+}
+
+/// Prints an answer: as JSON, or for people.
+fn print(json: bool, answer: &Json, shown: impl FnOnce(&Json, &mut dyn Write) -> io::Result<()>) -> Result<ExitCode> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    match json {
+        true => writeln!(out, "{}", terminal::json(&answer.to_string()))?,
+        false => shown(answer, &mut out)?,
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The same of a list: one object a line, or a table.
+fn print_list(
+    json: bool,
+    items: &[Json],
+    shown: impl FnOnce(&[Json], &mut dyn Write) -> io::Result<()>,
+) -> Result<ExitCode> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    match json {
+        true => items.iter().try_for_each(|item| writeln!(out, "{}", terminal::json(&item.to_string())))?,
+        false => shown(items, &mut out)?,
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list_of(answer: &Json, name: &str) -> Vec<Json> {
+    answer[name].as_array().cloned().unwrap_or_default()
+}
+
+/// What a node is and how it is doing.
+pub fn status(args: &NodeArgs) -> Result<ExitCode> {
+    let answer = ask(&args.node, "/v1/status", &[])?;
+    print(args.json, &answer, shown::status)
+}
+
+/// Whether a node can do its work: the exit code says so, too.
+pub fn health(args: &NodeArgs) -> Result<ExitCode> {
+    let client = who::http(&args.node, None)?;
+    let (healthy, answer): (bool, Json) = match client.get_with_status("/healthz") {
+        Ok((status, answer)) => (status == 200, answer),
+        Err(error) => return Err(error.into()),
+    };
+    print(args.json, &answer, shown::health)?;
+    Ok(if healthy { ExitCode::SUCCESS } else { Exit::Failed.into() })
+}
+
+/// Who the caller is.
+pub fn whoami(args: &NodeArgs) -> Result<ExitCode> {
+    let answer = ask(&args.node, "/v1/me", &[])?;
+    print(args.json, &answer, shown::whoami)
+}
+
+/// All devices, or one with its points.
+pub fn devices(args: &DevicesArgs) -> Result<ExitCode> {
+    if let Some(device) = &args.device {
+        let answer = ask(&args.node, &format!("/v1/devices/{device}"), &[])?;
+        return print(args.json, &answer, |answer, out| shown::device(answer, now(), out));
+    }
+    let mut devices = list_of(&ask(&args.node, "/v1/devices", &[])?, "devices");
+    if args.away {
+        devices.retain(|device| device["state"] != "online");
+    }
+    print_list(args.json, &devices, |devices, out| shown::devices(devices, now(), out))
+}
+
+/// What is configured.
+pub fn points(args: &PointsArgs) -> Result<ExitCode> {
+    let client = who::http(&args.node, None)?;
+    let (mut all, mut after) = (Vec::new(), None::<String>);
+    loop {
+        let parameters = [("filter", Some(args.filter.as_str())), ("limit", Some(PAGE)), ("after", after.as_deref())];
+        let page: Json = client.get(&uri::path("/v1/points", &parameters))?;
+        all.extend(list_of(&page, "points"));
+        match page["next"].as_str() {
+            Some(next) => after = Some(next.to_owned()),
+            None => break,
+        }
+    }
+    if args.writable {
+        all.retain(|point| point["writable"] == true);
+    }
+    print_list(args.json, &all, shown::points)
+}
+
+/// MQTT clients that are connected.
+pub fn sessions(args: &SessionsArgs) -> Result<ExitCode> {
+    let limit = args.limit.to_string();
+    let parameters =
+        [("order", Some(args.order.word())), ("client", args.client.as_deref()), ("limit", Some(limit.as_str()))];
+    let answer = ask(&args.node, "/v1/sessions", &parameters)?;
+    print_list(args.json, &list_of(&answer, "sessions"), |sessions, out| shown::sessions(sessions, &answer, out))
+}
+
+/// The topics with the most updates.
+pub fn busiest(args: &BusiestArgs) -> Result<ExitCode> {
+    let limit = args.limit.to_string();
+    let answer = ask(&args.node, "/v1/busiest", &[("limit", Some(limit.as_str()))])?;
+    print_list(args.json, &list_of(&answer, "topics"), shown::busiest)
+}
+
+/// The newest records of the audit log.
+pub fn audit(args: &AuditArgs) -> Result<ExitCode> {
+    let limit = args.limit.to_string();
+    let parameters = [("topic", args.topic.as_deref()), ("limit", Some(limit.as_str()))];
+    let answer = ask(&args.node, "/v1/audit", &parameters)?;
+    print_list(args.json, &list_of(&answer, "entries"), shown::audit)
+}
+
+/// Everything that a node counts, as Prometheus reads it.
+pub fn metrics(node: &HttpArgs) -> Result<ExitCode> {
+    let client = who::http(node, None)?;
+    io::copy(&mut client.stream("/metrics", "text/plain")?, &mut io::stdout().lock())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Sets a topic's last value.
+pub fn put(args: &PutArgs) -> Result<ExitCode> {
+    let mut value = Vec::new();
+    match args.value.as_str() {
+        "-" => drop(io::stdin().lock().read_to_end(&mut value).context("cannot read standard input")?),
+        text => value.extend_from_slice(text.as_bytes()),
+    }
+    if value.is_empty() {
+        bail!("the value is empty, expected one; tieline delete removes a value");
+    }
+    let mut conditions = conditions(&args.only);
+    if args.if_absent {
+        conditions.push(("if-none-match", "*".to_owned()));
+    }
+    let path = uri::path(&format!("/v1/topics/{}", args.topic), &[]);
+    let answer: Json = who::http(&args.node, None)?.put(&path, &value, &borrowed(&conditions))?;
+    print(args.json, &answer, |answer, out| writeln!(out, "{}: set, version {}", args.topic, answer["seq"]))
+}
+
+/// Removes a topic's last value.
+pub fn delete(args: &DeleteArgs) -> Result<ExitCode> {
+    let path = uri::path(&format!("/v1/topics/{}", args.topic), &[]);
+    let conditions = conditions(&args.only);
+    let answer: Result<Json, HttpError> = who::http(&args.node, None)?.delete(&path, &borrowed(&conditions));
+    print(args.json, &answer?, |_, out| writeln!(out, "{}: removed", args.topic))
+}
+
+fn conditions(only: &OnlyArgs) -> Vec<(&'static str, String)> {
+    let version = only.if_version.map(|version| ("if-match", format!("\"{version}\"")));
+    let present = only.if_present.then(|| ("if-match", "*".to_owned()));
+    version.into_iter().chain(present).collect()
+}
+
+fn borrowed<'a>(headers: &'a [(&'static str, String)]) -> Vec<(&'a str, &'a str)> {
+    headers.iter().map(|(name, value)| (*name, value.as_str())).collect()
+}

@@ -1,0 +1,265 @@
+//! Answers of the API as people read them.
+
+use super::table::{Align, age, count, lasting, plain, write};
+use serde_json::Value as Json;
+use std::io::{self, Write};
+use std::time::Duration;
+use tieline_core::Timestamp;
+
+type Out<'a> = &'a mut dyn Write;
+
+/// One fact a line.
+fn facts(facts: &[(&str, String)], out: Out<'_>) -> io::Result<()> {
+    let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let said = facts.iter().filter(|(_, fact)| !fact.is_empty());
+    said.into_iter().try_for_each(|(name, fact)| writeln!(out, "{name:width$}  {fact}"))
+}
+
+fn whole(json: &Json) -> usize {
+    json.as_u64().and_then(|number| usize::try_from(number).ok()).unwrap_or(0)
+}
+
+fn number(json: &Json) -> f64 {
+    json.as_f64().unwrap_or(0.0)
+}
+
+/// Bytes in the unit that is read best.
+fn bytes(json: &Json) -> String {
+    match json.as_u64().unwrap_or(0) {
+        few @ 0..10_000 => format!("{few} B"),
+        many @ 10_000..10_000_000 => format!("{} kB", many / 1000),
+        most => format!("{} MB", most / 1_000_000),
+    }
+}
+
+pub(super) fn status(answer: &Json, out: Out<'_>) -> io::Result<()> {
+    let (devices, history, lag) = (&answer["devices"], &answer["history"], &answer["lag"]);
+    let up = Duration::try_from_secs_f64(number(&answer["uptime_s"])).unwrap_or_default().as_secs();
+    let behind = match whole(&lag["sessions"]) {
+        0 => "no session is behind".to_owned(),
+        some => format!("{} behind, by {} ms at most", count(some, "session"), lag["ms"]),
+    };
+    let mut recorded = plain(&history["state"]);
+    if recorded != "off" {
+        recorded = format!("{recorded}, {} stored", count(whole(&history["stored"]), "value"));
+        if whole(&history["backlog"]) > 0 {
+            recorded = format!("{recorded}, {} waiting", history["backlog"]);
+        }
+    }
+    let detail = plain(&history["detail"]);
+    facts(
+        &[
+            ("node", format!("{}, tieline {}", plain(&answer["name"]), plain(&answer["version"]))),
+            ("up", format!("{}, since {}", lasting(up), plain(&answer["started"]))),
+            ("devices", format!("{} of {} online", devices["online"], devices["total"])),
+            ("points", answer["points"].to_string()),
+            ("topics", answer["topics"].to_string()),
+            ("sessions", format!("{}, {}", answer["sessions"], count(whole(&answer["subscriptions"]), "subscription"))),
+            ("updates", format!("{:.1} a second", number(&answer["updates_per_s"]))),
+            ("delivery", behind),
+            ("history", recorded),
+            ("", if detail.is_empty() { detail } else { format!("history: {detail}") }),
+            ("memory", bytes(&answer["process"]["memory_bytes"])),
+            ("mqtt", plain(&answer["mqtt"])),
+            ("http", plain(&answer["http"])),
+        ],
+        out,
+    )
+}
+
+pub(super) fn health(answer: &Json, out: Out<'_>) -> io::Result<()> {
+    writeln!(out, "{}", plain(&answer["status"]))?;
+    answer["detail"].as_array().into_iter().flatten().try_for_each(|detail| writeln!(out, "{}", plain(detail)))
+}
+
+pub(super) fn whoami(answer: &Json, out: Out<'_>) -> io::Result<()> {
+    let Some(user) = answer["user"].as_str() else {
+        return writeln!(out, "nobody: the node does not ask who comes, or was not told");
+    };
+    let roles: Vec<String> = answer["roles"].as_array().into_iter().flatten().map(plain).collect();
+    writeln!(out, "{user}: {}", if roles.is_empty() { "no roles".to_owned() } else { roles.join(", ") })
+}
+
+fn why(device: &Json) -> String {
+    plain(&device["stats"]["why"])
+}
+
+pub(super) fn devices(devices: &[Json], now: Timestamp, mut out: Out<'_>) -> io::Result<()> {
+    let row = |device: &Json| {
+        let ago = |name: &str| age(device[name].as_str().unwrap_or_default(), now);
+        let state = plain(&device["state"]);
+        let why = if state == "online" { String::new() } else { why(device) };
+        let points = device["points"].to_string();
+        [plain(&device["topic"]), state, ago("since"), ago("last_seen"), points, plain(&device["address"]), why]
+    };
+    let head = [
+        ("device", Align::Left),
+        ("state", Align::Left),
+        ("for", Align::Right),
+        ("seen", Align::Right),
+        ("points", Align::Right),
+        ("address", Align::Left),
+        ("why", Align::Left),
+    ];
+    write(head, &devices.iter().map(row).collect::<Vec<_>>(), &mut out)
+}
+
+pub(super) fn device(device: &Json, now: Timestamp, out: Out<'_>) -> io::Result<()> {
+    let time = |name: &str| match device[name].as_str() {
+        Some(time) => format!("{time} ({} ago)", age(time, now)),
+        None => "never".to_owned(),
+    };
+    let all = device["points"].as_array().map_or(&[][..], Vec::as_slice);
+    let state = plain(&device["state"]);
+    facts(
+        &[
+            ("device", plain(&device["topic"])),
+            ("why", if state == "online" { String::new() } else { why(device) }),
+            ("state", state),
+            ("since", time("since")),
+            ("last seen", time("last_seen")),
+            ("protocol", plain(&device["protocol"])),
+            ("address", plain(&device["address"])),
+            ("points", all.len().to_string()),
+        ],
+        out,
+    )?;
+    writeln!(out)?;
+    points(all, out)
+}
+
+pub(super) fn points(points: &[Json], mut out: Out<'_>) -> io::Result<()> {
+    let row = |point: &Json| {
+        let takes = match (point["writable"].as_bool(), &point["states"], &point["min"], &point["max"]) {
+            (Some(true), Json::Array(states), _, _) => states.iter().map(plain).collect::<Vec<_>>().join(", "),
+            (Some(true), _, Json::Null, Json::Null) => plain(&point["kind"]),
+            (Some(true), _, min, max) => format!("{} to {}", plain(min), plain(max)),
+            _ => String::new(),
+        };
+        let place = format!("{} {}", plain(&point["type"]), point["index"]);
+        [plain(&point["topic"]), place, plain(&point["unit"]), takes, plain(&point["description"])]
+    };
+    let head = [
+        ("topic", Align::Left),
+        ("point", Align::Left),
+        ("unit", Align::Left),
+        ("takes", Align::Left),
+        ("description", Align::Left),
+    ];
+    write(head, &points.iter().map(row).collect::<Vec<_>>(), &mut out)
+}
+
+pub(super) fn sessions(sessions: &[Json], answer: &Json, mut out: Out<'_>) -> io::Result<()> {
+    let row = |session: &Json| {
+        let rate = format!("{:.1}", number(&session["messages_per_s"]));
+        let of = |name: &str| plain(&session[name]);
+        [
+            of("client"),
+            of("subscriptions"),
+            of("waiting"),
+            of("late_ms"),
+            rate,
+            bytes(&session["octets_out"]),
+            of("conflated"),
+            of("dropped"),
+        ]
+    };
+    let head = [
+        ("client", Align::Left),
+        ("subscriptions", Align::Right),
+        ("waiting", Align::Right),
+        ("late ms", Align::Right),
+        ("messages/s", Align::Right),
+        ("sent", Align::Right),
+        ("conflated", Align::Right),
+        ("dropped", Align::Right),
+    ];
+    write(head, &sessions.iter().map(row).collect::<Vec<_>>(), &mut out)?;
+    let (connected, away) = (whole(&answer["connected"]), whole(&answer["away"]));
+    writeln!(out, "{} connected, {away} away", count(connected, "session"))
+}
+
+pub(super) fn busiest(topics: &[Json], mut out: Out<'_>) -> io::Result<()> {
+    let row = |topic: &Json| {
+        let rate = format!("{:.1}", number(&topic["updates_per_s"]));
+        [plain(&topic["topic"]), rate, format!("{:.0}", number(&topic["octets_per_s"]))]
+    };
+    let head = [("topic", Align::Left), ("updates/s", Align::Right), ("bytes/s", Align::Right)];
+    write(head, &topics.iter().map(row).collect::<Vec<_>>(), &mut out)
+}
+
+pub(super) fn audit(entries: &[Json], mut out: Out<'_>) -> io::Result<()> {
+    let row = |entry: &Json| {
+        let of = |name: &str| plain(&entry[name]);
+        let why = match (of("reason"), of("detail")) {
+            (reason, detail) if reason.is_empty() => detail,
+            (reason, detail) if detail.is_empty() => reason,
+            (reason, detail) => format!("{reason}: {detail}"),
+        };
+        [of("time"), of("phase"), of("topic"), of("value"), of("who"), why]
+    };
+    let head = [
+        ("time", Align::Left),
+        ("phase", Align::Left),
+        ("topic", Align::Left),
+        ("value", Align::Left),
+        ("who", Align::Left),
+        ("why", Align::Left),
+    ];
+    write(head, &entries.iter().map(row).collect::<Vec<_>>(), &mut out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn text(shown: impl FnOnce(Out<'_>) -> io::Result<()>) -> String {
+        let mut out = Vec::new();
+        shown(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn devices_that_are_away_say_why() {
+        let device = |state: &str| {
+            json!({"topic": "a/b", "state": state, "since": "2026-11-20T09:36:00Z", "last_seen": null, "points": 3,
+                   "address": "h:20000", "stats": {"why": "Connection refused"}})
+        };
+        let now = "2026-11-20T09:36:05Z".parse().unwrap();
+        let told = text(|out| devices(&[device("online"), device("away")], now, out));
+        assert_eq!(
+            told,
+            "device  state   for  seen  points  address  why\n\
+             a/b     online   5s             3  h:20000\n\
+             a/b     away     5s             3  h:20000  Connection refused\n"
+        );
+    }
+
+    #[test]
+    fn points_say_what_they_take() {
+        let point = |states: Json, max: Json, writable: bool| {
+            json!({"topic": "t", "type": "binary", "index": 1, "unit": "", "kind": "bool", "writable": writable,
+                   "states": states, "min": max.clone(), "max": max, "description": ""})
+        };
+        let told = text(|out| {
+            let all = [
+                point(json!(["open", "closed"]), Json::Null, true),
+                point(Json::Null, json!(5), true),
+                point(Json::Null, json!(5), false),
+            ];
+            points(&all, out)
+        });
+        let takes: Vec<&str> =
+            told.lines().skip(1).map(|line| line.trim_start_matches("t      binary 1").trim()).collect();
+        assert_eq!(takes, ["open, closed", "5 to 5", ""]);
+    }
+
+    #[test]
+    fn health_and_callers_are_told() {
+        let told = text(|out| health(&json!({"status": "degraded", "detail": ["ledger: no\u{7}space"]}), out));
+        assert_eq!(told, "degraded\nledger: no space\n");
+        let me = text(|out| whoami(&json!({"user": "anna", "roles": ["VIEWER", "OPERATOR"]}), out));
+        assert_eq!(me, "anna: VIEWER, OPERATOR\n");
+    }
+}

@@ -1,0 +1,74 @@
+//! The command line of `tieline context`.
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// `tieline context`.
+#[derive(Debug, Subcommand)]
+pub enum ContextVerb {
+    /// Give a node a name, with the user and the TLS files that it is asked with
+    Add(AddArgs),
+    /// List contexts; * marks the one in use
+    List {
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a context the one that verbs take where nothing else is said
+    Use(NameArgs),
+    /// Forget a context
+    Remove(NameArgs),
+    /// Print a context, or the one that would be taken
+    Show(ShowArgs),
+}
+
+/// `tieline context add`.
+#[derive(Debug, Args)]
+pub struct AddArgs {
+    /// Name of the context
+    pub name: String,
+    /// HTTP address of the node, https://HOST:PORT for TLS
+    #[arg(long, value_name = "ADDR")]
+    pub http: Option<String>,
+    /// MQTT address of the node, mqtts://HOST:PORT for TLS [default: the host of --http, at port 1883 or 8883]
+    #[arg(long, value_name = "ADDR")]
+    pub mqtt: Option<String>,
+    /// User
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// File with the password, or with a token in place of both; what it holds is not copied
+    #[arg(long, value_name = "FILE")]
+    pub password_file: Option<PathBuf>,
+    /// Certificates of authorities to trust over TLS, or the node's own, in PEM
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// Certificate to show over TLS, in PEM
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub cert: Option<PathBuf>,
+    /// Private key of the certificate
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// Make it the one in use
+    #[arg(long = "use")]
+    pub select: bool,
+    /// Take the place of a context of that name
+    #[arg(long)]
+    pub replace: bool,
+}
+
+/// One context.
+#[derive(Debug, Args)]
+pub struct NameArgs {
+    /// Name of the context
+    pub name: String,
+}
+
+/// `tieline context show`.
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// Name of the context [default: the one that would be taken]
+    pub name: Option<String>,
+    /// Print a JSON object
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,123 @@
+//! `tieline context`: nodes by name.
+
+pub mod args;
+pub mod store;
+
+use anyhow::{Result, bail};
+use args::{AddArgs, ContextVerb, NameArgs, ShowArgs};
+use serde_json::{Value as Json, json};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use store::{Context, Store};
+
+/// Runs a verb.
+pub fn context(verb: &ContextVerb) -> Result<ExitCode> {
+    let store = Store::load()?;
+    match verb {
+        ContextVerb::Add(args) => add(store, args)?,
+        ContextVerb::List { json } => list(&store, *json)?,
+        ContextVerb::Use(args) => select(store, args)?,
+        ContextVerb::Remove(args) => remove(store, args)?,
+        ContextVerb::Show(args) => show(&store, args)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn add(mut store: Store, args: &AddArgs) -> Result<()> {
+    if args.http.is_none() && args.mqtt.is_none() {
+        bail!("no address is given, expected --http HOST:PORT, --mqtt HOST:PORT, or both");
+    }
+    let absolute = |path: &Option<PathBuf>| path.as_ref().map(std::path::absolute).transpose();
+    let context = Context {
+        http: args.http.clone(),
+        mqtt: args.mqtt.clone(),
+        user: args.user.clone(),
+        password_file: absolute(&args.password_file)?,
+        ca: absolute(&args.ca)?,
+        cert: absolute(&args.cert)?,
+        key: absolute(&args.key)?,
+    };
+    store.add(&args.name, context, args.replace)?;
+    if args.select {
+        store.current = Some(args.name.clone());
+    }
+    let file = store.save()?;
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}: added to {}", args.name, file.display())?;
+    match store.current.as_deref() {
+        Some(current) if current == args.name => writeln!(out, "{}: in use", args.name)?,
+        _ => writeln!(out, "tieline context use {} makes it the one that verbs take", args.name)?,
+    }
+    Ok(())
+}
+
+fn select(mut store: Store, args: &NameArgs) -> Result<()> {
+    store.get(&args.name)?;
+    store.current = Some(args.name.clone());
+    store.save()?;
+    writeln!(std::io::stdout(), "{}: in use", args.name)?;
+    Ok(())
+}
+
+fn remove(mut store: Store, args: &NameArgs) -> Result<()> {
+    store.get(&args.name)?;
+    store.contexts.remove(&args.name);
+    let was_used = store.current.as_deref() == Some(&args.name);
+    if was_used {
+        store.current = None;
+    }
+    store.save()?;
+    let words = if was_used { "removed; no context is in use now" } else { "removed" };
+    writeln!(std::io::stdout(), "{}: {words}", args.name)?;
+    Ok(())
+}
+
+fn list(store: &Store, json: bool) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    let is_used = |name: &String| store.current.as_ref() == Some(name);
+    for (name, context) in &store.contexts {
+        if json {
+            writeln!(out, "{}", object(name, is_used(name), context))?;
+            continue;
+        }
+        let mark = if is_used(name) { '*' } else { ' ' };
+        let address = context.http.as_deref().or(context.mqtt.as_deref()).unwrap_or_default();
+        writeln!(out, "{mark} {name:<16} {address:<32} {}", context.user.as_deref().unwrap_or_default())?;
+    }
+    if store.contexts.is_empty() && !json {
+        eprintln!("there is no context; tieline context add makes one");
+    }
+    Ok(())
+}
+
+fn show(store: &Store, args: &ShowArgs) -> Result<()> {
+    let variable = crate::who::variable("TIELINE_CONTEXT");
+    let mut out = std::io::stdout().lock();
+    let Some((name, context)) = store.chosen(args.name.as_deref(), variable.as_deref())? else {
+        if args.json {
+            writeln!(out, "null")?;
+        } else {
+            eprintln!("no context is in use; verbs take 127.0.0.1");
+        }
+        return Ok(());
+    };
+    let is_used = store.current.as_ref() == Some(&name);
+    if args.json {
+        writeln!(out, "{}", object(&name, is_used, &context))?;
+        return Ok(());
+    }
+    writeln!(out, "{:<14} {name}", "name")?;
+    for (member, text) in context.members() {
+        writeln!(out, "{member:<14} {text}")?;
+    }
+    Ok(())
+}
+
+fn object(name: &str, is_used: bool, context: &Context) -> Json {
+    let mut shown = json!({ "name": name, "in_use": is_used });
+    for (member, text) in context.members() {
+        shown[member] = text.into();
+    }
+    shown
+}

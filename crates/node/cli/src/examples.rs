@@ -1,0 +1,220 @@
+//! The examples of every `--help` and manual page: one table, which a test parses.
+
+use crate::args::Cli;
+use clap::{Command, CommandFactory};
+
+/// The command line with its examples.
+pub fn command() -> Command {
+    with_examples(Cli::command(), "")
+}
+
+fn with_examples(command: Command, path: &str) -> Command {
+    let examples = EXAMPLES.iter().find(|(of, _)| *of == path).map(|(_, examples)| *examples);
+    let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    let command = names.into_iter().fold(command, |command, name| {
+        let below = if path.is_empty() { name.clone() } else { format!("{path} {name}") };
+        command.mut_subcommand(name, |sub| with_examples(sub, &below))
+    });
+    let Some(examples) = examples else { return command };
+    let lines: Vec<String> = examples.iter().map(|line| format!("\n  {line}")).collect();
+    command.after_help(format!("Examples:{}", lines.concat()))
+}
+
+/// What each verb is for, by its words.
+const EXAMPLES: &[(&str, &[&str])] = &[
+    ("run", &["tieline run --demo", "tieline run --config plant.toml --data /var/lib/tieline"]),
+    ("config default", &["tieline config default > tieline.toml"]),
+    ("config check", &["tieline config check --config plant.toml", "tieline config check plant.toml --json"]),
+    ("sub", &["tieline sub 'demo/#'", "tieline sub demo/feeder1/relay/current -n 5 --json"]),
+    ("pub", &["tieline pub site/note hello --retain", "tieline pub site/log --lines < events.txt"]),
+    ("get", &["tieline get demo/feeder1/relay/breaker", "tieline get site/log --events 10 --from 1h"]),
+    ("topics", &["tieline topics 'demo/feeder1/#'", "tieline topics --select 'current$' --names"]),
+    ("put", &["tieline put site/limit 70", "tieline put site/limit 70 --if-version 41"]),
+    ("delete", &["tieline delete site/limit", "tieline delete site/limit --if-version 42"]),
+    ("status", &["tieline status", "tieline status --json | jq .devices"]),
+    ("health", &["tieline health", "tieline health --http https://node.example:8443"]),
+    ("devices", &["tieline devices", "tieline devices --away", "tieline devices demo/feeder1/relay"]),
+    ("points", &["tieline points 'demo/feeder1/#'", "tieline points --writable --json"]),
+    ("sessions", &["tieline sessions", "tieline sessions --order client --limit 10"]),
+    ("busiest", &["tieline busiest --limit 5"]),
+    ("audit", &["tieline audit --limit 20", "tieline audit demo/feeder1/relay/breaker --json"]),
+    ("whoami", &["tieline whoami --user anna --password-file ~/.tieline-password"]),
+    ("metrics", &["tieline metrics | grep tieline_device"]),
+    ("top", &["tieline top", "tieline top --once --json"]),
+    (
+        "history query",
+        &[
+            "tieline history query demo/feeder1/relay/power --from 1h",
+            "tieline history query 'demo/+/relay/power' --from 2026-11-20 --to 2026-11-21 --every 15m --agg mean",
+            "tieline history query 'demo/#' --from -1h --to -5m --format parquet -o hour.parquet",
+        ],
+    ),
+    (
+        "command",
+        &[
+            "tieline command demo/feeder2/relay/breaker open",
+            "tieline command demo/substation/transformer/tap -2 --timeout 10s",
+            "tieline command demo/feeder1/pv/limit 60 --mode direct --no-confirm",
+        ],
+    ),
+    ("views check", &["tieline views check --config plant.toml"]),
+    (
+        "views test",
+        &["tieline views test --config plant.toml --live", "tieline views test --config plant.toml < updates.txt"],
+    ),
+    ("views reload", &["tieline views reload"]),
+    (
+        "context add",
+        &[
+            "tieline context add plant --http https://plant.example:8443 --user anna --password-file ~/.plant --use",
+            "tieline context add lab --http 10.0.0.7:8080 --mqtt 10.0.0.7:1883",
+        ],
+    ),
+    ("context list", &["tieline context list"]),
+    ("context use", &["tieline context use plant"]),
+    ("context remove", &["tieline context remove lab"]),
+    ("context show", &["tieline context show", "tieline context show plant --json"]),
+    (
+        "access user add",
+        &["tieline access user add anna --role OPERATOR", "tieline access user add scada --role VIEWER --no-password"],
+    ),
+    ("access user remove", &["tieline access user remove anna"]),
+    ("access user list", &["tieline access user list --users users.toml"]),
+    ("access user password", &["tieline access user password anna"]),
+    ("access user roles", &["tieline access user roles anna --role VIEWER --role OPERATOR"]),
+    ("access user disable", &["tieline access user disable anna"]),
+    ("access user enable", &["tieline access user enable anna"]),
+    (
+        "access test",
+        &[
+            "tieline access test anna command site/relay1/breaker --config plant.toml",
+            "tieline access test anna read 'site/#'",
+        ],
+    ),
+    ("access check", &["tieline access check --config plant.toml"]),
+    ("access roles", &["tieline access roles --config plant.toml"]),
+    ("access verify", &["tieline access verify /var/lib/tieline", "tieline access verify tieline-data --json"]),
+    ("delta decode", &["tieline delta decode payloads.txt"]),
+    (
+        "dnp3 outstation",
+        &[
+            "tieline dnp3 outstation --config relay.toml",
+            "tieline dnp3 outstation --config relay.toml --listen 127.0.0.1:0 --json",
+        ],
+    ),
+    (
+        "dnp3 master",
+        &[
+            "tieline dnp3 master 127.0.0.1:20000 --once",
+            "tieline dnp3 master 10.0.0.5:20000 --outstation 4 --poll 2s",
+            "tieline dnp3 master /dev/ttyS0 --over serial --once",
+        ],
+    ),
+    (
+        "dnp3 master scan",
+        &["tieline dnp3 master 127.0.0.1:20000 scan", "tieline dnp3 master 127.0.0.1:20000 scan g30v5:3-9"],
+    ),
+    ("dnp3 master operate", &["tieline dnp3 master 127.0.0.1:20000 operate binary-output:3=true"]),
+    ("dnp3 master restart", &["tieline dnp3 master 127.0.0.1:20000 restart warm"]),
+    ("dnp3 master freeze", &["tieline dnp3 master 127.0.0.1:20000 freeze g20v0 --clear"]),
+    ("dnp3 master assign-class", &["tieline dnp3 master 127.0.0.1:20000 assign-class 2 g30v0:0-9"]),
+    ("dnp3 master unsolicited", &["tieline dnp3 master 127.0.0.1:20000 unsolicited off --classes 2,3"]),
+    ("dnp3 master attributes", &["tieline dnp3 master 127.0.0.1:20000 attributes all"]),
+    ("dnp3 master dead-band", &["tieline dnp3 master 127.0.0.1:20000 dead-band 3=0.5"]),
+    ("dnp3 master string", &["tieline dnp3 master 127.0.0.1:20000 string 2=hello"]),
+    ("dnp3 master time", &["tieline dnp3 master 127.0.0.1:20000 time --read"]),
+    ("dnp3 master delay", &["tieline dnp3 master 127.0.0.1:20000 delay"]),
+    ("dnp3 master clear-restart", &["tieline dnp3 master 127.0.0.1:20000 clear-restart"]),
+    ("dnp3 master save-configuration", &["tieline dnp3 master 127.0.0.1:20000 save-configuration"]),
+    (
+        "dnp3 master activate-configuration",
+        &["tieline dnp3 master 127.0.0.1:20000 activate-configuration settings.xml"],
+    ),
+    ("dnp3 master raw", &["tieline dnp3 master 127.0.0.1:20000 raw 1 3C0106"]),
+    ("dnp3 file list", &["tieline dnp3 file list 127.0.0.1:20000 /records"]),
+    ("dnp3 file get", &["tieline dnp3 file get 127.0.0.1:20000 /records/fault1.cfg"]),
+    ("dnp3 file put", &["tieline dnp3 file put 127.0.0.1:20000 settings.xml /settings.xml"]),
+    ("dnp3 file delete", &["tieline dnp3 file delete 127.0.0.1:20000 /records/fault1.cfg"]),
+    ("dnp3 file info", &["tieline dnp3 file info 127.0.0.1:20000 /records"]),
+    ("dnp3 profile write", &["tieline dnp3 profile write --config relay.toml > relay.xml"]),
+    ("dnp3 profile read", &["tieline dnp3 profile read relay.xml --as points > relay1.csv"]),
+    ("dnp3 decode", &["tieline dnp3 decode capture.pcap"]),
+    ("dnp3 keygen", &["tieline dnp3 keygen relay.key"]),
+    ("seal serve", &["tieline seal serve --config seal.toml"]),
+    ("seal pack", &["tieline seal pack message.xml --key own.p12 --to other.pem -o message.sealed"]),
+    ("seal unpack", &["tieline seal unpack message.sealed --key own.p12 --from other.pem -o message.xml"]),
+    ("seal inspect", &["tieline seal inspect message.sealed"]),
+    ("seal keygen", &["tieline seal keygen --name 'BANCO X P001' --ispb 00000000 --key own.key --csr own.csr"]),
+    ("seal key list", &["tieline seal key list --config seal.toml"]),
+    (
+        "seal key import",
+        &["tieline seal key import --config seal.toml --domain spb --key own.p12 --password-file own.txt"],
+    ),
+    ("seal key activate", &["tieline seal key activate --config seal.toml --domain spb --key-version 2"]),
+    ("seal key retire", &["tieline seal key retire --config seal.toml --domain spb --key-version 1"]),
+    ("seal peer import", &["tieline seal peer import --config seal.toml --domain spb --certificate other.pem"]),
+    ("seal token", &["tieline seal token"]),
+    ("bench dnp3", &["tieline bench dnp3 --sessions 1,64,1024"]),
+    ("bench delay", &["sudo tieline bench delay --ways tcp,lean-udp"]),
+    ("bench fanout", &["tieline bench fanout --subscribers 200,1000 --delta off,on --peers off"]),
+    ("bench bus", &["tieline bench bus --devices 50,500 --listeners 2"]),
+    ("bench seal", &["tieline bench seal --experiment closed --concurrency 1,8,64"]),
+    ("bench history", &["tieline bench history --points 100000"]),
+    ("completion", &["tieline completion bash > ~/.local/share/bash-completion/completions/tieline"]),
+    ("man", &["tieline man --out ~/.local/share/man/man1"]),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Verbs that have no verbs below them, and those that work without one.
+    fn verbs(command: &Command, path: &str, found: &mut BTreeSet<String>) {
+        let below: Vec<&Command> = command.get_subcommands().filter(|sub| sub.get_name() != "help").collect();
+        if !path.is_empty() && (below.is_empty() || !command.is_subcommand_required_set()) {
+            found.insert(path.to_owned());
+        }
+        for sub in below {
+            let path = if path.is_empty() { sub.get_name().to_owned() } else { format!("{path} {}", sub.get_name()) };
+            verbs(sub, &path, found);
+        }
+    }
+
+    /// As a shell would: words in single quotes are one, and what follows a pipe or a redirection is not ours.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut quoted) = (vec![String::new()], false);
+        for c in line.chars() {
+            match c {
+                '\'' => quoted = !quoted,
+                ' ' if !quoted => words.push(String::new()),
+                c => words.last_mut().unwrap().push(c),
+            }
+        }
+        let end = words.iter().position(|word| matches!(word.as_str(), "|" | ">" | "<")).unwrap_or(words.len());
+        words.truncate(end);
+        words.into_iter().skip_while(|word| word == "sudo").collect()
+    }
+
+    #[test]
+    fn every_verb_has_examples_and_every_example_is_right() {
+        let mut all = BTreeSet::new();
+        verbs(&Cli::command(), "", &mut all);
+        let known: BTreeSet<String> = EXAMPLES.iter().map(|(path, _)| (*path).to_owned()).collect();
+        assert_eq!(known, all);
+        for (path, examples) in EXAMPLES {
+            for line in *examples {
+                assert!(line.contains(&format!("tieline {}", path.split(' ').next().unwrap())), "{path}: {line}");
+                let parsed = command().try_get_matches_from(words(line));
+                assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+            }
+        }
+    }
+
+    #[test]
+    fn help_shows_them() {
+        let mut command = command();
+        let sub = command.find_subcommand_mut("context").and_then(|sub| sub.find_subcommand_mut("use")).unwrap();
+        assert!(sub.render_help().to_string().ends_with("Examples:\n  tieline context use plant\n"));
+    }
+}

@@ -1,0 +1,78 @@
+//! The files of users and roles, looked at while the node runs: what they say holds a moment later.
+
+use super::book::Book;
+use super::door::{Access, OnChange, credential, lock};
+use super::workers::goes_on;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+/// How often the files are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Files that have just changed are looked at again after this time, until they rest: one that is being written is not read.
+const REST: Duration = Duration::from_millis(50);
+const RESTS_MAX: u32 = 20;
+
+/// What a file was when it was looked at: its number, length, and when it was last written and changed.
+type Stamp = (u64, u64, (i64, i64), (i64, i64));
+pub(super) type Stamps = Vec<Option<Stamp>>;
+
+impl Access {
+    /// Looks at the files until the door is no more.
+    pub(super) fn watch(&self, ended: &Receiver<()>, on_change: &OnChange, mut stamps: Stamps) {
+        while goes_on(ended, LOOK_EVERY) {
+            let mut seen = self.stamps();
+            if seen == stamps {
+                continue;
+            }
+            for _ in 0..RESTS_MAX {
+                if !goes_on(ended, REST) {
+                    return;
+                }
+                let before = std::mem::replace(&mut seen, self.stamps());
+                if before == seen {
+                    break;
+                }
+            }
+            stamps = seen;
+            self.reload(on_change);
+        }
+    }
+
+    /// What the files are now.
+    pub(super) fn stamps(&self) -> Stamps {
+        let stamp = |path: &Path| {
+            let of = std::fs::metadata(path).ok()?;
+            Some((of.ino(), of.len(), (of.mtime(), of.mtime_nsec()), (of.ctime(), of.ctime_nsec())))
+        };
+        self.config.files().map(stamp).collect()
+    }
+
+    fn reload(&self, on_change: &OnChange) {
+        match Book::load(&self.config) {
+            Ok(book) => {
+                tracing::info!(users = book.policy.users().count(), "users and roles taken anew");
+                let policy = Arc::clone(&book.policy);
+                self.take(book);
+                *lock(&self.trouble) = None;
+                self.reloads.fetch_add(1, Ordering::Relaxed);
+                on_change(policy);
+            }
+            Err(error) => {
+                let why = error.to_string().replace('\n', "; ");
+                tracing::warn!(why, "users and roles stay as they were: the files cannot be used");
+                *lock(&self.trouble) = Some(why);
+            }
+        }
+    }
+
+    /// Users and roles of the files hold from here on. Passwords that were found good stay so for users who have the same.
+    fn take(&self, book: Book) {
+        let mut known = lock(&self.known);
+        known.retain(|user, found| credential(&book, user) == Some(found.credential));
+        *lock(&self.book) = Arc::new(book);
+    }
+}

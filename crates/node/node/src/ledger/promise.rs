@@ -1,0 +1,56 @@
+//! Who waits for the ledger.
+
+use crate::bus::Wire;
+use crate::history::Receipt;
+use tieline_core::Body;
+use tieline_journal::Sample;
+use tieline_net::Session;
+
+/// Who waits until a batch is on the disk.
+#[derive(Debug)]
+pub enum Promise {
+    /// Whoever sent a message.
+    Receipt(Receipt),
+    /// A message that history is given then.
+    Record {
+        /// What is recorded.
+        sample: Box<Sample>,
+        /// Who waits for history.
+        receipt: Receipt,
+    },
+    /// A connection that says nothing until then.
+    Cork {
+        /// Its place on the bus.
+        key: usize,
+        /// The connection.
+        session: Session<Wire>,
+    },
+    /// A session whose exchanges go on then, up to a note.
+    Notes {
+        /// Its place on the bus.
+        key: usize,
+        /// Its number.
+        number: u64,
+        /// The last note that the batch holds.
+        upto: u64,
+    },
+}
+
+impl Promise {
+    /// Whether it is a connection that says nothing meanwhile.
+    pub(super) const fn is_cork(&self) -> bool {
+        matches!(self, Self::Cork { .. })
+    }
+
+    /// Octets that wait with it: its own, and those that it holds.
+    pub(super) fn octets(&self) -> usize {
+        let held = match self {
+            Self::Record { sample, .. } => match &sample.update.body {
+                Body::Opaque(octets) => size_of::<Sample>() + octets.len(),
+                Body::Point(_) => size_of::<Sample>(),
+            },
+            Self::Receipt(_) | Self::Cork { .. } | Self::Notes { .. } => 0,
+        };
+        size_of::<(u64, Self)>() + held
+    }
+}
