@@ -208,7 +208,7 @@ impl Tree {
             return Err(TreeError::OwnerFull { max });
         }
         let whole = if known.is_none() { filter_octets(filter) } else { 0 };
-        let needed = whole + selector.map_or(0, |_| narrow_octets(filter));
+        let needed = whole + selector.map_or(0, |selector| narrow_octets(filter, selector));
         self.make_room(needed, None)?;
         self.octets += needed;
         self.void_sets();

@@ -159,10 +159,12 @@ impl Wild {
             None => self.remove(id).map_or(0, |filter| filter_octets(&filter)),
             Some(whole) => {
                 let gone = self.filters.try_remove(id as usize);
-                if let Some((selector, _)) = gone.as_ref().and_then(|gone| gone.narrows.as_ref()) {
+                let mut freed = 0;
+                if let Some((gone, (selector, _))) = gone.as_ref().and_then(|gone| Some((gone, gone.narrows.as_ref()?)))
+                {
                     self.release(selector.owner());
+                    freed = narrow_octets(&gone.filter, selector);
                 }
-                let freed = gone.map_or(0, |gone| narrow_octets(&gone.filter));
                 if let Some(filter) = self.filters.get_mut(whole as usize) {
                     filter.narrow.retain(|narrow| *narrow != id);
                 }
@@ -314,11 +316,8 @@ impl Wild {
     }
 }
 
-/// What a selector costs besides its filter: about what a compiled expression of usual length takes.
-const SELECTOR_OCTETS: usize = 32 * 1024;
-
-pub(crate) fn narrow_octets(filter: &Filter) -> usize {
-    SELECTOR_OCTETS + FILTER_OCTETS + filter.len()
+pub(crate) fn narrow_octets(filter: &Filter, selector: &Selector) -> usize {
+    selector.bytes() + FILTER_OCTETS + filter.len()
 }
 
 pub(crate) fn filter_octets(filter: &Filter) -> usize {

@@ -1,0 +1,114 @@
+"""What the bus sends by timer comes when it is due: quiet, and while the node delivers to many besides."""
+
+import os
+import random
+import struct
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from bus import Paho, connect_packet, raw
+from node import Node
+from waiting import until
+
+VIEWS, TOPICS = 200, 5
+# A timer that nothing wakes the bus for comes up to ten seconds late. How late the others are is printed, and compared by hand.
+LATE_MAX = 1.0
+READERS, BURST, BURST_EVERY = 10, 50, 0.01
+
+
+def views(seed):
+    """Delays of the views in seconds, and their configuration."""
+    chance = random.Random(seed)
+    delays = [chance.randrange(20, 2000) for _ in range(VIEWS)]
+    tables = [
+        f'[[view]]\nname = "v{view}"\nfrom = "in/{view}/+"\nto = "out/{view}/{{1}}"\ndelay = "{delay}ms"\n'
+        for view, delay in enumerate(delays)
+    ]
+    return [delay / 1000 for delay in delays], "".join(tables)
+
+
+class Load:
+    """Bursts of short messages that several clients read."""
+
+    def __init__(self, node):
+        words = ["mosquitto_sub", "-h", "127.0.0.1", "-p", str(node.mqtt_port), "-t", "load/#", "-F", " "]
+        self.readers = [subprocess.Popen(words, stdout=subprocess.DEVNULL) for _ in range(READERS)]
+        self.socket, self.over = raw(node), threading.Event()
+        self.socket.sendall(connect_packet(name=b"load"))
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        topics = [f"load/{number}".encode() for number in range(BURST)]
+        bodies = [struct.pack("!H", len(topic)) + topic + b"x" * 50 for topic in topics]
+        burst = b"".join(bytes([0x30, len(body)]) + body for body in bodies)
+        while not self.over.wait(BURST_EVERY):
+            self.socket.sendall(burst)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+        self.socket.close()
+        for reader in self.readers:
+            reader.kill()
+            reader.wait()
+
+
+class Idle:
+    """No load."""
+
+    def __init__(self, _node):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+def lateness(node, delays, chance):
+    """How late each of the delayed values came after its source, in seconds."""
+    came, pace = {}, threading.Event()
+    with Paho(node) as reader, Paho(node) as writer:
+        reader.client.on_message = lambda client, data, message: came.setdefault(message.topic, message.timestamp)
+        reader.subscribe("in/#", "out/#", qos=0)
+        places = [(view, topic) for view in range(VIEWS) for topic in range(TOPICS)]
+        chance.shuffle(places)
+        for view, topic in places:
+            writer.client.publish(f"in/{view}/{topic}", b"1", 0, True)
+            pace.wait(0.002)  # one by one, so that each has a moment of its own
+        until(lambda: len(came) >= 2 * len(places), lambda: f"{len(came)} of {2 * len(places)} came", 30)
+    return sorted(
+        came[f"out/{view}/{topic}"] - came[f"in/{view}/{topic}"] - delays[view] for view, topic in places
+    )
+
+
+def cpu_seconds(node):
+    """What the node has used of the processor."""
+    words = Path(f"/proc/{node.process.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize("load", [Idle, Load])
+def test_what_is_due_comes_when_it_is_due(tmp_path, load):
+    seed = random.randrange(1 << 32)
+    delays, more = views(seed)
+    with Node(tmp_path, more=more) as node, load(node):
+        before, cpu = time.monotonic(), cpu_seconds(node)
+        late = lateness(node, delays, random.Random(seed))
+        share = (cpu_seconds(node) - cpu) / (time.monotonic() - before)
+        p50, p99, most = (late[int(len(late) * part)] * 1000 for part in (0.5, 0.99, 0.999))
+        print(
+            f"measured: {len(late)} timers, {load.__name__.lower()} (the node takes {share:.0%} of a core): "
+            f"p50 {p50:.2f} ms, p99 {p99:.2f} ms, the last {most:.2f} ms late, seed {seed}"
+        )
+        assert late[-1] < LATE_MAX, f"{late[-5:]}, seed {seed}"
+        # None before its time: the source may reach its reader a moment after the bus has it.
+        assert late[0] > -0.1, f"{late[:5]}, seed {seed}"
