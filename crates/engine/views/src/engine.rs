@@ -1,13 +1,18 @@
 //! Sources come, change and go; derived topics follow.
 
 use crate::pace::Pace;
+use crate::tally::Tally;
 use crate::view::check;
-use crate::{Contribution, Operation, Source, View, ViewError, evaluate};
+use crate::{Contribution, Source, View, ViewError, evaluate};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
-use bytes::Bytes;
 use core::time::Duration;
 use tieline_core::{Body, Instant, Topic};
+
+/// Changes that come at once when they are due: others have their turn before the next ones.
+const DUE_AT_ONCE: usize = if cfg!(test) { 3 } else { 256 };
+/// An aggregate of so few contributions is worked out from all of them.
+const FEW: usize = if cfg!(test) { 2 } else { 16 };
 
 /// Limits of all views together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +64,9 @@ type Key = (usize, Topic, usize);
 
 #[derive(Debug, Default)]
 pub(crate) struct Derived {
-    pub(crate) contributions: BTreeMap<Key, Contribution>,
+    contributions: BTreeMap<Key, Contribution>,
+    /// What the contributions of a view come to, where there are many and it was asked for.
+    tallies: Vec<(usize, Tally)>,
     /// The view that paces it.
     pub(crate) view: usize,
     /// What it will show when all that waits has come.
@@ -136,7 +143,7 @@ impl Views {
         let mut concerned = BTreeSet::new();
         for (derived, key) in self.sources.remove(topic).unwrap_or_default() {
             if let Some(found) = self.derived.get_mut(&derived) {
-                found.contributions.remove(&key);
+                found.take(&key);
                 self.stats.contributions -= 1;
             }
             concerned.insert(derived);
@@ -159,7 +166,7 @@ impl Views {
         let places = made.iter().map(|(key, contribution)| (contribution.to.clone(), key.clone())).collect();
         for (key, contribution) in made {
             concerned.insert(contribution.to.clone());
-            self.derived.entry(contribution.to.clone()).or_default().contributions.insert(key, contribution);
+            self.derived.entry(contribution.to.clone()).or_default().put(key, contribution);
         }
         self.sources.insert(topic.clone(), places);
         concerned
@@ -211,15 +218,16 @@ impl Views {
 
     fn forget_empty(&mut self, topic: &Topic) -> Option<Option<Body>> {
         let found = self.derived.get(topic)?;
-        if found.contributions.is_empty() && found.shown.is_none() && found.pace.len() == 0 {
+        if found.is_empty() && found.shown.is_none() && found.pace.len() == 0 {
             self.derived.remove(topic);
         }
         None
     }
 
-    /// Time has passed.
+    /// Time has passed. Some of what is due changes; where there is more, [`Views::timeout`] still is not after `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while let Some((at, topic)) = self.due.first().cloned().filter(|(at, _)| *at <= now) {
+        for _ in 0..DUE_AT_ONCE {
+            let Some((at, topic)) = self.due.first().cloned().filter(|(at, _)| *at <= now) else { return };
             self.due.remove(&(at, topic.clone()));
             if let Some(body) = self.release(now, &topic) {
                 self.handle_update(now, &topic, body.as_ref());
@@ -250,40 +258,50 @@ fn pace_of(views: &[View], number: usize) -> (Duration, Duration) {
 }
 
 impl Derived {
+    /// One that is shown, and of which nothing else is known yet.
+    pub(crate) fn adopted(shown: Body) -> Self {
+        Self { latest: Some(shown.clone()), shown: Some(shown), ..Self::default() }
+    }
+
+    /// Whether nothing contributes to it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.contributions.is_empty()
+    }
+
+    fn put(&mut self, key: Key, contribution: Contribution) {
+        self.take(&key);
+        self.tallies_of(key.0).for_each(|tally| tally.add(&contribution));
+        self.contributions.insert(key, contribution);
+    }
+
+    fn take(&mut self, key: &Key) {
+        if let Some(gone) = self.contributions.remove(key) {
+            self.tallies_of(key.0).for_each(|tally| tally.remove(&gone));
+        }
+    }
+
+    fn tallies_of(&mut self, view: usize) -> impl Iterator<Item = &mut Tally> {
+        self.tallies.iter_mut().filter(move |(of, _)| *of == view).map(|(_, tally)| tally)
+    }
+
     /// What it is to show: the first contribution, or the aggregate of those of the same view.
-    fn value(&self, views: &[View]) -> Option<Body> {
+    fn value(&mut self, views: &[View]) -> Option<Body> {
         let ((number, _, _), first) = self.contributions.first_key_value()?;
         let Some(aggregate) = views.get(*number).and_then(|view| view.aggregate.as_ref()) else {
             return Some(first.body.clone());
         };
-        let all = self.contributions.iter().take_while(|((view, _, _), _)| view == number);
-        Some(aggregated(aggregate.operation, all.map(|(_, contribution)| contribution)))
+        let (number, operation) = (*number, aggregate.operation);
+        if self.contributions.len() <= FEW {
+            self.tallies = Vec::new();
+        } else if let Some(tally) = self.tallies_of(number).next() {
+            return Some(tally.body(operation));
+        }
+        let all = self.contributions.iter().take_while(|((view, _, _), _)| *view == number);
+        let mut tally = Tally::of(operation, all.map(|(_, contribution)| contribution));
+        let body = tally.body(operation);
+        if self.contributions.len() > FEW {
+            self.tallies.push((number, tally));
+        }
+        Some(body)
     }
-}
-
-/// The aggregate as a point: of good quality when all are.
-fn aggregated<'a>(operation: Operation, all: impl Iterator<Item = &'a Contribution>) -> Body {
-    let (mut count, mut sum, mut min, mut max) = (0_u32, 0.0_f64, f64::INFINITY, f64::NEG_INFINITY);
-    let mut worst = "good";
-    for contribution in all {
-        let number = contribution.number.unwrap_or_default();
-        count += 1;
-        sum += number;
-        min = min.min(number);
-        max = max.max(number);
-        worst = match (worst, contribution.quality.as_deref()) {
-            ("bad", _) | (_, Some("bad")) => "bad",
-            (_, None | Some("good")) => worst,
-            (_, Some(_)) => "uncertain",
-        };
-    }
-    let value = match operation {
-        Operation::Count => f64::from(count),
-        Operation::Sum => sum,
-        Operation::Mean => sum / f64::from(count.max(1)),
-        Operation::Min => min,
-        Operation::Max => max,
-    };
-    let value = serde_json::json!({ "v": value, "q": worst, "n": count });
-    Body::Opaque(Bytes::from(alloc::format!("{value}")))
 }

@@ -20,6 +20,9 @@
 //!
 //! Derived topics are sources of other views; views that would feed themselves are refused ([`Views::new`]).
 //!
+//! An update costs what it contributes, however many others contribute to the same topics: aggregates are kept up to date
+//! (`tally.rs`), not worked out anew.
+//!
 //! # Limits
 //!
 //! | limit | when full | counter |
@@ -37,6 +40,7 @@ mod evaluate;
 mod pace;
 mod replace;
 mod select;
+mod tally;
 mod template;
 mod view;
 

@@ -28,8 +28,7 @@ impl Views {
         let mut adopted = Vec::new();
         for (topic, derived) in &before.derived {
             if let Some(shown) = &derived.shown {
-                let known = Derived { latest: Some(shown.clone()), shown: Some(shown.clone()), ..Derived::default() };
-                self.derived.insert(topic.clone(), known);
+                self.derived.insert(topic.clone(), Derived::adopted(shown.clone()));
                 adopted.push(topic.clone());
             }
         }
@@ -51,7 +50,7 @@ impl Views {
             let before = left.len();
             left.retain(|topic| {
                 let Some(found) = self.derived.get(topic) else { return false };
-                if found.contributions.is_empty() {
+                if found.is_empty() {
                     return true;
                 }
                 let shown = found.shown.clone();

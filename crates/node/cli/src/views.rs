@@ -71,7 +71,9 @@ fn test(args: &ViewsTestArgs) -> Result<()> {
             match line.strip_prefix('+').map(parse_duration) {
                 Some(Some(passed)) => {
                     now = now + passed;
-                    views.handle_timeout(now);
+                    while views.timeout().is_some_and(|due| due <= now) {
+                        views.handle_timeout(now);
+                    }
                 }
                 Some(None) => bail!("line {number} is {line:?}, expected a duration, as in +500ms"),
                 None => {

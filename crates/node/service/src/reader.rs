@@ -4,9 +4,11 @@
 //! it is finished. Values go through parsers that say what they expect; a wrong value yields the default, so that
 //! reading goes on.
 
+use std::cell::OnceCell;
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::rc::Rc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -66,16 +68,22 @@ impl Findings {
     }
 }
 
+/// Findings that are shown to people.
+const SHOWN_MAX: usize = 100;
+
 /// A configuration that cannot be used: all that is wrong with it.
 #[derive(Debug)]
 pub struct ConfigError(pub Vec<Finding>);
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for finding in &self.0 {
+        for finding in self.0.iter().take(SHOWN_MAX) {
             writeln!(f, "{finding}")?;
         }
         let count = self.0.len();
+        if count > SHOWN_MAX {
+            writeln!(f, "… and {} more", count - SHOWN_MAX)?;
+        }
         write!(f, "{count} error{} in the configuration", if count == 1 { "" } else { "s" })
     }
 }
@@ -121,10 +129,16 @@ pub type Expected = String;
 pub struct Document<'a> {
     file: &'a str,
     text: &'a str,
+    /// Where lines begin, once that was asked for.
+    lines: OnceCell<Vec<usize>>,
     findings: &'a mut Findings,
 }
 
 impl<'a> Document<'a> {
+    fn new(file: &'a str, text: &'a str, findings: &'a mut Findings) -> Self {
+        Self { file, text, lines: OnceCell::new(), findings }
+    }
+
     /// Parses the document and lets `read` take its root table. Where the syntax is broken, only that is reported:
     /// what the rest would mean is a guess.
     pub fn read<T>(
@@ -139,22 +153,25 @@ impl<'a> Document<'a> {
         for error in errors {
             let at = error.span().map_or(0, |span| span.start);
             let found = format!("invalid TOML: {}", error.message());
-            Document { file, text, findings }.report(at, "(syntax)", found, "a TOML document".to_owned());
+            Document::new(file, text, findings).report(at, "(syntax)", found, "a TOML document".to_owned());
         }
         let findings = if broken { &mut unread } else { findings };
-        let section = Section { path: String::new(), at: 0, table: Some(root.get_ref()), asked: Vec::new() };
-        read(&mut Document { file, text, findings }, section)
+        let section = Section { path: TablePath::default(), at: 0, table: Some(root.get_ref()), asked: Vec::new() };
+        read(&mut Document::new(file, text, findings), section)
     }
 
-    /// The line and the column of an octet of the text, from 1.
+    /// The line and the column of a byte of the text, from 1.
     #[must_use]
     pub fn place(&self, at: usize) -> (usize, usize) {
         let before = self.text.get(..at).unwrap_or(self.text);
-        let line = before.matches('\n').count() + 1;
-        (line, before.rsplit('\n').next().unwrap_or("").chars().count() + 1)
+        let ends = || self.text.match_indices('\n').map(|(end, _)| end + 1);
+        let lines = self.lines.get_or_init(|| std::iter::once(0).chain(ends()).collect());
+        let line = lines.partition_point(|begins| *begins <= before.len());
+        let begins = lines.get(line.saturating_sub(1)).copied().unwrap_or(0);
+        (line, before.get(begins..).unwrap_or_default().chars().count() + 1)
     }
 
-    /// Reports what is wrong at an octet of the text.
+    /// Reports what is wrong at a byte of the text.
     pub fn report(&mut self, at: usize, key: &str, found: String, expected: Expected) {
         let (line, column) = self.place(at);
         self.findings.push(Finding { file: self.file.to_owned(), line, column, key: key.to_owned(), found, expected });
@@ -166,9 +183,33 @@ impl<'a> Document<'a> {
     }
 }
 
+/// The dotted path of a table, which is written out where it is told: most tables have nothing wrong.
+#[derive(Clone, Debug, Default)]
+pub struct TablePath {
+    /// That of the table, or of the array that it is in.
+    path: Rc<str>,
+    /// Its place in the array.
+    index: Option<usize>,
+}
+
+impl TablePath {
+    /// The path of a key of the table.
+    #[must_use]
+    pub fn key(&self, name: &str) -> String {
+        if self.path.is_empty() { name.to_owned() } else { format!("{self}.{name}") }
+    }
+}
+
+impl fmt::Display for TablePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.path)?;
+        self.index.map_or(Ok(()), |index| write!(f, "[{index}]"))
+    }
+}
+
 /// One table being read. The keys handed out are remembered.
 pub struct Section<'a> {
-    path: String,
+    path: TablePath,
     at: usize,
     table: Option<&'a DeTable<'a>>,
     asked: Vec<&'static str>,
@@ -178,7 +219,13 @@ impl<'a> Section<'a> {
     /// The dotted path of a key of this table.
     #[must_use]
     pub fn key(&self, name: &str) -> String {
-        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+        self.path.key(name)
+    }
+
+    /// Its path, for what is found after it was read.
+    #[must_use]
+    pub fn path(&self) -> TablePath {
+        self.path.clone()
     }
 
     /// Where the table begins in the text.
@@ -282,13 +329,13 @@ impl<'a> Section<'a> {
     }
 
     fn child(&self, doc: &mut Document<'_>, name: &str) -> Section<'a> {
-        let path = self.key(name);
+        let path = TablePath { path: self.key(name).into(), index: None };
         let Some(value) = self.lookup(name) else {
             return Section { path, at: self.at, table: None, asked: Vec::new() };
         };
         let table = value.get_ref().as_table();
         if table.is_none() {
-            doc.report(value.span().start, &path, shown(value.get_ref()), "a table".to_owned());
+            doc.report(value.span().start, &path.to_string(), shown(value.get_ref()), "a table".to_owned());
         }
         Section { path, at: value.span().start, table, asked: Vec::new() }
     }
@@ -316,11 +363,12 @@ impl<'a> Section<'a> {
             );
             return Vec::new();
         };
-        let section = |(i, item): (usize, &'a Spanned<DeValue<'a>>)| {
-            let path = format!("{}[{i}]", self.key(name));
+        let array: Rc<str> = self.key(name).into();
+        let section = |(index, item): (usize, &'a Spanned<DeValue<'a>>)| {
+            let path = TablePath { path: Rc::clone(&array), index: Some(index) };
             let table = item.get_ref().as_table();
             if table.is_none() {
-                doc.report(item.span().start, &path, shown(item.get_ref()), "a table".to_owned());
+                doc.report(item.span().start, &path.to_string(), shown(item.get_ref()), "a table".to_owned());
             }
             Section { path, at: item.span().start, table, asked: Vec::new() }
         };

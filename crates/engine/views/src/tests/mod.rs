@@ -233,6 +233,30 @@ fn changes_come_later_and_not_too_often() {
     assert_eq!((drain(&mut views), views.timeout(), views.stats().waiting), (Vec::new(), None, 0));
 }
 
+/// What one update does is bounded whatever else is there: an aggregate of many is not worked out anew, and of what is due at
+/// one moment some comes at a time.
+#[test]
+fn many_sources_cost_no_more_than_they_are() {
+    let all = [
+        aggregate("sum", "a/+", "sum", Operation::Sum),
+        View { delay: Duration::from_secs(1), ..view("late", "a/+", "late/{1}") },
+    ];
+    let mut views = Views::new(all.into(), Limits::default()).unwrap();
+    // With work that grows by the square of them this takes hours.
+    for number in 0..200_000 {
+        let (topic, value) = (alloc::format!("a/{number}"), alloc::format!("{{\"v\":{number}.5}}"));
+        views.handle_update(at(0), &Topic::new(&topic).unwrap(), Some(&body(&value)));
+        while let Some(output) = views.poll_output() {
+            assert_eq!(&*output.topic, "sum");
+        }
+    }
+    views.handle_update(at(0), &Topic::new("a/0").unwrap(), None);
+    assert_eq!(drain(&mut views), ["sum = {\"n\":199999,\"q\":\"good\",\"v\":19999999999.5}"]);
+    views.handle_timeout(at(1000));
+    assert!(drain(&mut views).len() <= 3);
+    assert_eq!(views.timeout(), Some(at(1000)));
+}
+
 #[test]
 fn limits_hold() {
     let limits = Limits { contributions_max: 3, items_max: 2, waiting_max: 1 };

@@ -71,12 +71,7 @@ impl Database {
     /// # Errors
     /// The point exists, or its configuration names a variation that its type does not have.
     pub fn add(&mut self, point_type: PointType, index: u16, config: PointConfig) -> Result<(), DatabaseError> {
-        if !static_variations(point_type).contains(&config.static_variation)
-            || !event_variations(point_type).contains(&config.event_variation)
-            || !command_variations(point_type).contains(&config.command_variation)
-        {
-            return Err(DatabaseError::WrongVariation);
-        }
+        config.check(point_type)?;
         let Err(slot) = self.find(point_type, index) else { return Err(DatabaseError::Exists) };
         self.points.insert(slot, Point::new(point_type, index, config));
         self.index_max = self.index_max.max(index);
@@ -291,6 +286,19 @@ impl Database {
     fn text_slot(&self, slot: usize) -> Option<usize> {
         let first = self.points.partition_point(|p| p.point_type < PointType::OctetString);
         slot.checked_sub(first)
+    }
+}
+
+impl PointConfig {
+    /// Whether points of the type have these variations.
+    ///
+    /// # Errors
+    /// They have not.
+    pub fn check(&self, point_type: PointType) -> Result<(), DatabaseError> {
+        let fits = static_variations(point_type).contains(&self.static_variation)
+            && event_variations(point_type).contains(&self.event_variation)
+            && command_variations(point_type).contains(&self.command_variation);
+        if fits { Ok(()) } else { Err(DatabaseError::WrongVariation) }
     }
 }
 
