@@ -5,7 +5,8 @@ use super::roles::{Part, Role, Signals, Told, play};
 use super::split::Delays;
 use super::stamps::now_ns;
 use super::*;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::watch;
 
@@ -30,9 +31,12 @@ impl Signals for Wires {
     }
 }
 
-/// Ports that were free a moment ago.
+/// Free ports of an address that nobody else binds: they stay free until they are used.
 fn free<const N: usize>() -> [SocketAddr; N] {
-    let held = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    static CALLS: AtomicU8 = AtomicU8::new(1);
+    let [process, ..] = std::process::id().to_le_bytes();
+    let address = Ipv4Addr::new(127, 77, process, CALLS.fetch_add(1, Ordering::Relaxed));
+    let held = [(); N].map(|()| TcpListener::bind((address, 0)).unwrap());
     held.map(|listener| listener.local_addr().unwrap())
 }
 

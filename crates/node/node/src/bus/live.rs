@@ -10,6 +10,7 @@ use super::view::write_body;
 use crate::access::Gate;
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write;
+use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::{Filter, Instant, Now, json_string};
 use tieline_topics::{Counts, Options, RetainHandling, Snapshot, TopicId, Tree, TreeError, View, Wish};
@@ -88,6 +89,8 @@ enum Flushed {
 /// One reader.
 #[derive(Debug)]
 pub struct LiveFeed {
+    /// Whose it is.
+    owner: Arc<str>,
     out: mpsc::Sender<LiveMessage>,
     counting: Option<Counting>,
     beat_due: Instant,
@@ -111,6 +114,7 @@ impl LiveFeed {
     pub fn new(filters: &[Filter], out: mpsc::Sender<LiveMessage>, gate: Option<Gate>, until: Option<Instant>) -> Self {
         let snapshots = filters.iter().cloned().map(Snapshot::new).collect();
         Self {
+            owner: Arc::default(),
             out,
             counting: None,
             beat_due: Instant::ZERO,
@@ -132,6 +136,13 @@ impl LiveFeed {
             let first = (groups == Groups::All).then_some(0);
             Counting { groups, census: None, dirty: BTreeSet::new(), first, told: None }
         });
+        self
+    }
+
+    /// The same on somebody's account.
+    #[must_use]
+    pub fn owned_by(mut self, owner: Arc<str>) -> Self {
+        self.owner = owner;
         self
     }
 
@@ -310,6 +321,16 @@ impl Bus {
         self.feeds.push(key);
         self.work.notify_one();
         Ok(())
+    }
+
+    /// Readers of `/v1/live` on somebody's account.
+    #[must_use]
+    pub fn feed_count_of(&self, owner: &str) -> usize {
+        let is_own = |key: &&usize| match self.subscribers.get(**key) {
+            Some(Subscriber::Feed(feed)) => *feed.owner == *owner,
+            _ => false,
+        };
+        self.feeds.iter().filter(is_own).count()
     }
 
     /// Removes a feed whose reader is gone.

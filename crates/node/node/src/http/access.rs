@@ -3,12 +3,12 @@
 //! A request shows a user by `Authorization: Basic`, a token by `Authorization: Bearer`, or the cookie that `/login`
 //! gave. Rights are looked up for each request, so that a change holds from the next one on.
 
+use super::logins::{LOGIN_HOLDS, LoginEnd, Logins};
 use super::problem::Problem;
 use super::query::decode;
 use super::{App, json};
 use crate::access::jwt::looks_like_token;
 use crate::access::{Entrance, Gate, Peer, Shown, Wrong, denial};
-use aws_lc_rs::rand;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, RawQuery, Request, State};
@@ -16,22 +16,14 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use std::collections::HashMap;
+use base64::engine::general_purpose::STANDARD;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 use tieline_access::{Identity, Names, Policy, Reach, Rules, Verb};
 use tieline_core::{Filter, Instant};
 use tieline_net::tls::ShownCertificate;
 use tieline_service::http::places::Seat;
 
-/// How long a login at the console holds.
-const LOGIN_HOLDS: Duration = Duration::from_secs(12 * 3600);
-/// Logins that hold at a time; one more is refused.
-const LOGINS_MAX: usize = 100_000;
-/// Logins of one user; with one more, its own that ends first goes.
-const LOGINS_OF_USER_MAX: usize = 100;
 /// The cookie's name.
 const COOKIE: &str = "tieline";
 /// Octets of what a login sends.
@@ -55,6 +47,8 @@ pub enum Caller {
 pub struct Known {
     identity: Identity,
     rules: Arc<Rules>,
+    /// Its login, where it is known by one.
+    login: Option<LoginEnd>,
 }
 
 impl Caller {
@@ -96,6 +90,15 @@ impl Caller {
         match self {
             Self::Everyone | Self::Stranger => peer.ip().to_string().into(),
             Self::User(known) => known.identity.user.as_ref().into(),
+        }
+    }
+
+    /// The end of the login that it is known by; what it reads ends with it.
+    #[must_use]
+    pub fn login(&self) -> Option<LoginEnd> {
+        match self {
+            Self::Everyone | Self::Stranger => None,
+            Self::User(known) => known.login.clone(),
         }
     }
 
@@ -145,7 +148,7 @@ impl Known {
 #[derive(Clone)]
 pub struct Gatekeeper {
     entrance: Entrance,
-    logins: Arc<Mutex<HashMap<String, (Instant, Identity)>>>,
+    logins: Logins,
     app: App,
 }
 
@@ -153,7 +156,7 @@ impl Gatekeeper {
     /// Nobody has logged in yet.
     #[must_use]
     pub fn new(entrance: Entrance, app: App) -> Self {
-        Self { entrance, logins: Arc::default(), app }
+        Self { entrance, logins: Logins::default(), app }
     }
 
     /// Who asks. A certificate says so where nothing else does.
@@ -164,74 +167,30 @@ impl Gatekeeper {
         certificate: Option<&ShownCertificate>,
     ) -> Result<Caller, Wrong> {
         let Entrance::Guarded(door) = &self.entrance else { return Ok(Caller::Everyone) };
-        let identity = match shown(headers) {
+        let now = self.app.about.clock.now().mono;
+        let (identity, login) = match shown(headers) {
             Some(shown) => {
                 let (answer, checked) = tokio::sync::oneshot::channel();
                 door.ask(Peer { address: peer, client: None }, shown, move |verdict| drop(answer.send(verdict)));
-                checked.await.unwrap_or(Err(Wrong::Busy))?
+                (checked.await.unwrap_or(Err(Wrong::Busy))?, None)
             }
-            None => match cookie(headers).and_then(|token| self.login_of(token)) {
-                Some(identity) => identity,
+            None => match cookie(headers).and_then(|token| self.logins.find(token, now)) {
+                Some((identity, login)) => (identity, Some(login)),
                 None => match certificate.and_then(|shown| door.know_certificate(None, shown)) {
-                    Some(known) => known?,
+                    Some(known) => (known?, None),
                     None => return Ok(Caller::Stranger),
                 },
             },
         };
-        let now = self.app.about.clock.now().mono;
         if identity.expires.is_some_and(|until| until <= now) {
             return Ok(Caller::Stranger);
         }
         let policy = door.policy();
         Ok(match rules_of(&policy, &identity) {
-            Some(rules) => Caller::User(Arc::new(Known { identity, rules })),
+            Some(rules) => Caller::User(Arc::new(Known { identity, rules, login })),
             None => Caller::Stranger,
         })
     }
-
-    fn login_of(&self, token: &str) -> Option<Identity> {
-        let now = self.app.about.clock.now().mono;
-        let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
-        let (until, identity) = logins.get(token)?;
-        if *until > now {
-            return Some(identity.clone());
-        }
-        logins.remove(token);
-        None
-    }
-
-    /// Keeps a login and gives its token.
-    fn keep(&self, identity: Identity) -> Option<String> {
-        let mut octets = [0; 32];
-        rand::fill(&mut octets).ok()?;
-        let token = URL_SAFE_NO_PAD.encode(octets);
-        let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = self.app.about.clock.now().mono;
-        if !make_room(&mut logins, now, &identity.user) {
-            return None;
-        }
-        let until = now + LOGIN_HOLDS;
-        let until = identity.expires.map_or(until, |expires| until.min(expires));
-        logins.insert(token.clone(), (until, identity));
-        Some(token)
-    }
-}
-
-/// Forgets logins that are over, and of a user that has as many as it may the one that ends first; false where there is no room.
-fn make_room(logins: &mut HashMap<String, (Instant, Identity)>, now: Instant, user: &str) -> bool {
-    let own = |logins: &HashMap<String, (Instant, Identity)>| {
-        let own = logins.iter().filter(|(_, (_, identity))| *identity.user == *user);
-        let own: Vec<_> = own.map(|(token, (until, _))| (*until, token.clone())).collect();
-        (own.len(), own.into_iter().min().map(|(_, token)| token))
-    };
-    let (count, first) = own(logins);
-    if count >= LOGINS_OF_USER_MAX {
-        first.and_then(|first| logins.remove(&first));
-    }
-    if logins.len() >= LOGINS_MAX {
-        logins.retain(|_, (until, _)| *until > now);
-    }
-    logins.len() < LOGINS_MAX
 }
 
 fn rules_of(policy: &Policy, identity: &Identity) -> Option<Arc<Rules>> {
@@ -387,7 +346,7 @@ pub async fn login(
     door.ask(from, of_password(&user, &password), move |verdict| drop(answer.send(verdict)));
     match checked.await.unwrap_or(Err(Wrong::Busy)) {
         Ok(identity) if rules_of(&door.policy(), &identity).is_some() => {
-            let Some(token) = keeper.keep(identity) else {
+            let Some(token) = keeper.logins.keep(identity, keeper.app.about.clock.now().mono) else {
                 return Problem::unavailable("too many are logged in").into_response();
             };
             let secure = if keeper.app.has_tls { "; Secure" } else { "" };
@@ -416,19 +375,14 @@ pub async fn login(
 /// Forgets a login.
 pub async fn logout(Extension(keeper): Extension<Gatekeeper>, headers: HeaderMap) -> Response {
     if let Some(token) = cookie(&headers) {
-        keeper.logins.lock().unwrap_or_else(PoisonError::into_inner).remove(token);
+        keeper.logins.forget(token);
     }
     let gone = format!("{COOKIE}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict");
     ([(header::SET_COOKIE, gone)], Redirect::to("/login")).into_response()
 }
 
 /// Who the caller is, its roles, and what it may see and do, for the console.
-pub async fn me(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    Extension(keeper): Extension<Gatekeeper>,
-    headers: HeaderMap,
-) -> Response {
+pub async fn me(State(app): State<App>, Extension(caller): Extension<Caller>) -> Response {
     let (user, roles) = match &caller {
         Caller::Everyone | Caller::Stranger => (serde_json::Value::Null, Vec::new()),
         Caller::User(known) => {
@@ -446,7 +400,7 @@ pub async fn me(
         "busiest": caller.may(Verb::Read, "$SYS/topics"),
         "audit": caller.may(Verb::Read, "$audit"),
     });
-    let login = shown(&headers).is_none() && cookie(&headers).is_some_and(|token| keeper.login_of(token).is_some());
+    let login = matches!(&caller, Caller::User(known) if known.login.is_some());
     json(serde_json::json!({ "user": user, "roles": roles, "login": login, "may": may }).to_string())
 }
 
@@ -477,18 +431,5 @@ mod tests {
         assert!(text.contains("value=\"anna&quot;&gt;&lt;script&gt;\""), "{text}");
         assert!(text.contains("value=\"#/topics?point=&quot;x\""), "{text}");
         assert!(!text.contains("{user}") && !text.contains("{focus"), "{text}");
-    }
-
-    #[test]
-    fn a_user_with_too_many_logins_loses_its_own() {
-        let at = |s: u64| Instant::ZERO + Duration::from_secs(s);
-        let who = |user: &str| Identity { user: user.into(), roles: None, expires: None, credential: 0 };
-        let mut logins = HashMap::from([("anna".to_owned(), (at(1), who("anna")))]);
-        for n in 0..1000 {
-            assert!(make_room(&mut logins, at(0), "eve"));
-            logins.insert(format!("eve{n}"), (at(10 + n), who("eve")));
-        }
-        assert!(logins.contains_key("anna") && logins.contains_key("eve999") && !logins.contains_key("eve0"));
-        assert_eq!(logins.len(), 1 + LOGINS_OF_USER_MAX);
     }
 }

@@ -13,6 +13,7 @@ mod devices;
 mod field;
 mod forwarded;
 mod history;
+mod logins;
 mod query;
 mod recalls;
 mod sessions;

@@ -2,6 +2,7 @@
 
 use super::access::Caller;
 use super::body::Json;
+use super::logins::LoginEnd;
 use super::problem::Problem;
 use super::query::{Query, decode, illegal, wrong};
 use super::{App, json};
@@ -26,6 +27,8 @@ use tokio::sync::mpsc;
 
 /// Readers of `/v1/live` at once: each may keep every topic's number and some messages of 500 topics.
 const READERS_MAX: usize = 1000;
+/// Those of one user, or of one address where nobody shows who it is.
+const USER_READERS_MAX: usize = READERS_MAX / 4;
 /// Branches of which one reader may ask for the groups below.
 const GROUPS_MAX: usize = 256;
 
@@ -111,6 +114,7 @@ pub fn topic_of(uri: &Uri, prefix: &str) -> Result<Topic, Problem> {
 pub async fn live(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let query = Query::new(query.as_deref(), &["filter", "group"])?;
@@ -119,21 +123,38 @@ pub async fn live(
         may_read(&app, &caller, filter).await?;
     }
     let (out, updates) = mpsc::channel(LIVE_WAITING_MAX);
+    let (login, owner) = (caller.login(), caller.share(peer));
     let added = app.bus.call(move |bus, _| {
         let (gate, until) = caller.gate();
         if bus.feed_count() >= READERS_MAX {
             return Err(format!("{READERS_MAX} readers of /v1/live are here, which is the limit"));
         }
-        let feed = LiveFeed::new(&filters, out, gate, until).counting(groups);
+        if bus.feed_count_of(&owner) >= USER_READERS_MAX {
+            return Err(format!(
+                "{USER_READERS_MAX} readers of /v1/live are here of {owner}, which is the limit for one"
+            ));
+        }
+        let feed = LiveFeed::new(&filters, out, gate, until).counting(groups).owned_by(owner);
         bus.add_feed(&filters, feed).map_err(|error| error.to_string())
     });
     added.await?.map_err(Problem::unavailable)?;
-    let stream = futures_util::stream::unfold(updates, |mut updates| async {
-        let LiveMessage { event, data } = updates.recv().await?;
-        Some((Ok::<_, Infallible>(Event::default().event(event).data(data)), updates))
+    let stream = futures_util::stream::unfold((updates, login), |(mut updates, mut login)| async {
+        let LiveMessage { event, data } = tokio::select! {
+            message = updates.recv() => message?,
+            () = gone(&mut login) => return None,
+        };
+        Some((Ok::<_, Infallible>(Event::default().event(event).data(data)), (updates, login)))
     });
     // What keeps it alive are the bus's own beats: a bus that stands still must not seem to be there.
     Ok(Sse::new(stream).into_response())
+}
+
+/// Waits for the end of a login; where there is none, for ever.
+async fn gone(login: &mut Option<LoginEnd>) {
+    match login {
+        Some(login) => login.gone().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// The groups of which counts are asked for; none where none are.

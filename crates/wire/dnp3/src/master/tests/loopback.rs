@@ -215,7 +215,9 @@ impl World {
             while !self.to_master.is_empty() || !self.to_outstation.is_empty() {
                 self.work(usize::MAX, usize::MAX);
             }
-            let is_ready = self.said.last().is_some_and(|word| word == "ready" || word.starts_with("iin"));
+            // That the link is alive may be said at any time.
+            let last = self.said.iter().rfind(|word| *word != "link alive");
+            let is_ready = last.is_some_and(|word| word == "ready" || word.starts_with("iin"));
             if self.outstation.stats().events_waiting == 0 && is_ready {
                 return;
             }
@@ -223,7 +225,7 @@ impl World {
             self.pass(Duration::from_millis(500));
             self.connect();
         }
-        panic!("events remain: {:?}", self.outstation.stats());
+        panic!("events remain: {:?}, {:?}", self.outstation.stats(), self.said);
     }
 }
 
