@@ -462,7 +462,11 @@ def test_the_console_asks_who_one_is(node):
     cookie = cookie.split(";")[0]
     assert node.ask("/v1/status", cookie=cookie)[0] == 200
     assert node.ask("/v1/audit", cookie=cookie)[0] == 403
-    assert post("/logout", {}, {"Cookie": cookie}).status == 303
+    asked = urllib.request.Request(f"http://{node.http}/v1/live?filter=site/%23", headers={"Cookie": cookie})
+    with urllib.request.urlopen(asked, timeout=30) as live:
+        assert live.readline().startswith(b"event:")
+        assert post("/logout", {}, {"Cookie": cookie}).status == 303
+        live.read()  # what was read with the login ends with it
     assert node.ask("/v1/status", cookie=cookie)[0] == 401
 
 

@@ -91,6 +91,23 @@ def test_answers_that_nobody_reads_are_not_held(start_node, path, count, bound):
     assert len(crowd) == count
 
 
+def test_one_address_has_a_share_of_the_readers_of_live_changes(start_node):
+    node = start_node()
+    readers = [connect(node, get("/v1/live")) for _ in range(250)]
+    for reader in readers:
+        assert reader.recv(12) == b"HTTP/1.1 200"
+    status, problem = node.request("/v1/live", seconds=10)
+    assert status == 503 and "the limit for one" in problem["detail"], problem
+    readers[0].close()
+    until(lambda: reads(node), "there is room for one more")
+
+
+def reads(node):
+    """Whether one more reader of live changes gets any."""
+    with connect(node, get("/v1/live")) as reader:
+        return reader.recv(12) == b"HTTP/1.1 200"
+
+
 def test_history_answers_that_nobody_reads_hold_few_threads(start_node):
     node = start_node()
     with Paho(node) as publisher:
