@@ -11,6 +11,7 @@ use crate::command::REQUEST_PREFIX;
 use crate::config::MqttConfig;
 use crate::doors::Ingress;
 use crate::fetch;
+use crate::node::kept;
 use crate::publisher::Publisher;
 use crate::reserved::Reserved;
 use crate::why;
@@ -53,6 +54,7 @@ impl Broker {
         let server = ServerConfig {
             packet_octets_max: config.packet_octets_max,
             pending_octets_max: config.queue_octets_max,
+            away: kept(config).each,
             // Publishers wait for history with each message; a wide window keeps them busy meanwhile.
             receive_max: 1024,
             keep_alive_s_max: u16::try_from(config.keep_alive_max.as_secs()).unwrap_or(u16::MAX),
