@@ -302,7 +302,8 @@ fn who_comes_back_again_and_again_gets_no_more_room() {
     // Where the messages are the limit, and where their octets are.
     for (messages, octets) in [(5, 1 << 20), (10_000, 5 * weight)] {
         let (away, one) = (AwayLimits { messages, octets }, delivery(&m, Qos::AtLeastOnce));
-        let config = || ServerConfig { pending_max: 3, pending_octets_max: 3 * weight, away, ..ServerConfig::default() };
+        let config =
+            || ServerConfig { pending_max: 3, pending_octets_max: 3 * weight, away, ..ServerConfig::default() };
         let mut state = SessionState::default();
         let mut longest = Vec::new();
         for _ in 0..6 {
