@@ -160,10 +160,10 @@ impl Arrears {
         self.owed.is_empty()
     }
 
-    /// Whether new ones would know as much: nothing is owed, counted or to be remembered.
+    /// Whether new ones would know as much, but for what was conflated: nothing is owed, or to be remembered.
     #[must_use]
     pub fn is_spent(&self) -> bool {
-        self.is_empty() && self.throttles.is_empty() && self.conflated == 0 && !self.has_windows
+        self.is_empty() && self.throttles.is_empty() && !self.has_windows
     }
 
     /// Updates that were never sent because a newer one of their topic came first.
@@ -215,7 +215,10 @@ impl Arrears {
     fn close_if_empty(&mut self) -> bool {
         let empty = self.owed.len() == self.resting.len();
         if empty {
-            self.lanes.iter_mut().for_each(VecDeque::clear);
+            for lane in &mut self.lanes {
+                // What many took at once is given back.
+                if lane.capacity() > SWEEP { *lane = VecDeque::new() } else { lane.clear() }
+            }
             self.opens = None;
         }
         if self.owed.is_empty() && self.owed.capacity() > SWEEP {

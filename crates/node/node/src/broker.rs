@@ -11,6 +11,7 @@ use crate::command::REQUEST_PREFIX;
 use crate::config::MqttConfig;
 use crate::doors::Ingress;
 use crate::fetch;
+use crate::node::kept;
 use crate::publisher::Publisher;
 use crate::reserved::Reserved;
 use crate::why;
@@ -53,6 +54,7 @@ impl Broker {
         let server = ServerConfig {
             packet_octets_max: config.packet_octets_max,
             pending_octets_max: config.queue_octets_max,
+            away: kept(config).each,
             // Publishers wait for history with each message; a wide window keeps them busy meanwhile.
             receive_max: 1024,
             keep_alive_s_max: u16::try_from(config.keep_alive_max.as_secs()).unwrap_or(u16::MAX),
@@ -105,7 +107,8 @@ impl Broker {
             let (porch, place, mut connection) = (Rc::clone(&porch), accepted.place, Box::new(accepted.stream));
             let is_of_proxy = door.proxies.holds(accepted.peer.ip());
             tokio::task::spawn_local(async move {
-                if is_of_proxy && !owner.learn_peer(&mut connection).await {
+                // Boxed: few come by a proxy, and all would have room for what that takes.
+                if is_of_proxy && !Box::pin(owner.learn_peer(&mut connection)).await {
                     return;
                 }
                 porch.lead(session.run(connection, &mut owner)).await;
@@ -162,7 +165,7 @@ struct Seat {
     generation: u64,
     /// The session's number.
     number: u64,
-    name: String,
+    name: Arc<str>,
     will: Option<Box<LastWill>>,
 }
 
@@ -232,8 +235,8 @@ impl ClientOwner {
 
     /// Gives a client that may come in its place.
     fn enter(&mut self, session: &Session<Wire>, now: Now, request: &ConnectRequest) {
-        let (name, peer) = (&request.client_id, self.peer);
-        let Entered { key, generation, number, resume, expiry_s } = self.bus.borrow_mut().enter(session, request);
+        let peer = self.peer;
+        let Entered { name, key, generation, number, resume, expiry_s } = self.bus.borrow_mut().enter(session, request);
         let response_information = Some(Text::truncated(&format!("reply/{name}")));
         let resumed = resume.is_some();
         let agreed = self.publisher.get_mut().agree(&self.bus, &request.properties, self.broker.held_max());
@@ -249,14 +252,14 @@ impl ClientOwner {
             return self.bus.borrow_mut().leave(now, (key, generation, number), None, None);
         }
         self.turnstile.seat(&self.bus, key, generation, resumed);
-        tracing::debug!(%peer, client = %**name, resumed, "client let in");
+        tracing::debug!(%peer, client = %*name, resumed, "client let in");
         let will = request.will.as_ref().and_then(|will| LastWill::new(now, will));
         let will = will.filter(|will| !self.is_reserved(will.topic()) && !will.is_marked()).map(Box::new);
         let mut bus = self.bus.borrow_mut();
         bus.keep_session(now, key, will.as_deref());
         bus.cork(now, key, session);
         drop(bus);
-        self.seat = Some(Seat { key, generation, number, name: name.to_string(), will });
+        self.seat = Some(Seat { key, generation, number, name, will });
     }
 
     /// Whether only the node publishes there.
@@ -321,7 +324,7 @@ impl ClientOwner {
                     options.qos.granted()
                 }
                 Err(error) => {
-                    tracing::debug!(client = seat.name, %error, "subscription refused");
+                    tracing::debug!(client = %seat.name, %error, "subscription refused");
                     refusals.add(filter, &error.to_string());
                     ReasonCode::QuotaExceeded
                 }

@@ -25,6 +25,9 @@ const SHARE: Duration = Duration::from_micros(500);
 /// A connection is a newcomer until it was polled so often.
 const STEPS: u32 = 32;
 
+/// Room for so many stays when nobody waits.
+const WAITING_KEPT: usize = 64;
+
 /// The share of newcomers, and those who wait for it.
 #[derive(Debug)]
 pub struct Porch {
@@ -73,12 +76,22 @@ impl Porch {
 
     fn call_next(&self) {
         loop {
-            let Some((place, waker)) = self.waiting.borrow_mut().pop_front() else { return };
+            let Some((place, waker)) = self.next() else { return };
             if place.get() == Place::Waits {
                 place.set(Place::IsCalled);
                 return waker.wake();
             }
         }
+    }
+
+    /// The one that has waited longest. What a crowd needed is given back once nobody waits.
+    fn next(&self) -> Option<(Rc<Cell<Place>>, Waker)> {
+        let mut waiting = self.waiting.borrow_mut();
+        let next = waiting.pop_front();
+        if waiting.is_empty() && waiting.capacity() > WAITING_KEPT {
+            *waiting = VecDeque::new();
+        }
+        next
     }
 
     fn wait(&self, place: &Rc<Cell<Place>>, waker: &Waker) {
@@ -132,7 +145,7 @@ impl<F: Future> Future for Newcomer<'_, F> {
         }
         let polled = if is_newcomer {
             *this.count += 1;
-            if let Some(place) = this.place {
+            if let Some(place) = this.place.take() {
                 place.set(Place::Comes);
             }
             let began = this.porch.shard.now().mono;

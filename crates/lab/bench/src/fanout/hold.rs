@@ -1,6 +1,6 @@
 //! Subscribers of a server in this process, for what they take of its heap: their own ends take none.
 
-use super::listen::{connect, subscribe};
+use super::listen::{ListenRole, connect, subscribe};
 use super::plan::Plan;
 use super::publish::Publisher;
 use super::servers::{Durability, Kind, Purpose, Server};
@@ -8,8 +8,9 @@ use super::speech::{Next, Speech};
 use super::transport::{Stream, Transport};
 use super::trial::{Setting, listeners_of};
 use super::values::Form;
-use anyhow::{Result, ensure};
-use std::io::Read;
+use anyhow::{Context, Result, bail, ensure};
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
 
 /// Topics of each subscriber.
 const SUBSCRIPTIONS_EACH: usize = 100;
@@ -19,12 +20,27 @@ pub const HELD_TOPICS: usize = 2000;
 /// A reading is taken as that of a server at rest when so many round trips after it gave none that is smaller.
 const ROUND_TRIPS_AT_REST: usize = 500;
 
-/// Holds so many subscribers. Returns what `allocated` says of the server at rest when they are connected, when they have
-/// subscribed, and when each has got every topic twice.
+/// Rounds of all topics until the sockets of all who read nothing are full: a few are enough.
+const ROUNDS_MAX: usize = 200;
+
+/// Who is held.
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    /// Subscribers.
+    pub subscribers: usize,
+    /// Whether they take deltas.
+    pub delta: bool,
+    /// Whether they read nothing until the sockets of all are full.
+    pub stalled: bool,
+}
+
+/// Holds subscribers. Returns what `allocated` says of the server at rest when they are connected, when they have
+/// subscribed, and when each has got every topic twice, or `stalled` has got all that it did not read at first.
 ///
 /// # Errors
 /// The system does not have what they need, or a connection ended.
-pub fn hold(subscribers: usize, delta: bool, allocated: impl Fn() -> usize) -> Result<[usize; 3]> {
+pub fn hold(held: Held, allocated: impl Fn() -> usize) -> Result<[usize; 3]> {
+    let Held { subscribers, delta, stalled } = held;
     let form = Form::Json;
     let plan = Plan { subscribers, topics: HELD_TOPICS, rate: 1, subscriptions_each: SUBSCRIPTIONS_EACH, form };
     plan.check()?;
@@ -36,16 +52,66 @@ pub fn hold(subscribers: usize, delta: bool, allocated: impl Fn() -> usize) -> R
     let mut publisher = Publisher::connect(Speech::Mqtt, server.address, true)?;
     publisher.load(&plan)?;
     let role = listeners_of(Setting { delta, ..Setting::plain(kind, transport) }, &plan, &server.door, 0, subscribers);
+    let role = ListenRole { stalled, ..role };
     let mut streams = connect(&role)?;
     let connected = at_rest(&mut publisher, &allocated)?;
     subscribe(&role, &mut streams)?;
     let subscribed = at_rest(&mut publisher, &allocated)?;
-    for _ in 0..2 {
-        publisher.load(&plan)?;
-        streams.iter_mut().try_for_each(|stream| read_messages(stream, SUBSCRIPTIONS_EACH))?;
+    if stalled {
+        fill(&server, &plan, &mut publisher)?;
+        drain(&server, &mut publisher, &mut streams)?;
+    } else {
+        for _ in 0..2 {
+            publisher.load(&plan)?;
+            streams.iter_mut().try_for_each(|stream| read_messages(stream, SUBSCRIPTIONS_EACH))?;
+        }
     }
     let sent = at_rest(&mut publisher, &allocated)?;
     Ok([connected, subscribed, sent])
+}
+
+/// Publishes until no subscriber's socket takes all that is due.
+fn fill(server: &Server, plan: &Plan, publisher: &mut Publisher) -> Result<()> {
+    for _ in 0..ROUNDS_MAX {
+        if late_sessions(server)? == plan.subscribers {
+            // Once more: values that wait are conflated.
+            return publisher.load(plan);
+        }
+        publisher.load(plan)?;
+    }
+    bail!("sockets that nobody reads take octets without end")
+}
+
+/// Reads until all sockets have taken all.
+fn drain(server: &Server, publisher: &mut Publisher, streams: &mut [Stream]) -> Result<()> {
+    let mut buffer = vec![0; 65_536];
+    for stream in &*streams {
+        stream.socket().set_nonblocking(true)?;
+    }
+    while late_sessions(server)? > 0 {
+        for stream in &mut *streams {
+            loop {
+                match stream.read(&mut buffer) {
+                    Ok(0) => bail!("the server ended a connection"),
+                    Ok(_) => {}
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        publisher.settle()?;
+    }
+    Ok(())
+}
+
+/// Clients whose socket does not take all that is due.
+fn late_sessions(server: &Server) -> Result<usize> {
+    let mut stream = TcpStream::connect(server.http().context("the server is not ours")?)?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let line = answer.lines().find_map(|line| line.strip_prefix("tieline_mqtt_late_sessions "));
+    Ok(line.context("no such metric")?.trim().parse()?)
 }
 
 /// The smallest reading: what a handshake, a full socket, or a batch for the disk takes for a moment is no session's.

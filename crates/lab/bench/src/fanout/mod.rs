@@ -30,7 +30,7 @@ mod values;
 mod tests;
 
 pub use charts::charts;
-pub use hold::{HELD_TOPICS, hold};
+pub use hold::{HELD_TOPICS, Held, hold};
 pub use servers::{Durability, Kind};
 pub use transport::Transport;
 pub use trial::play;

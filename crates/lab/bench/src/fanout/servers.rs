@@ -82,7 +82,7 @@ impl Kind {
 /// A server that runs. Dropped, it is ended.
 pub struct Server {
     _folder: TempDir,
-    _node: Option<Node>,
+    node: Option<Node>,
     child: Option<Child>,
     /// Where the publisher comes in.
     pub address: SocketAddr,
@@ -183,7 +183,7 @@ impl Server {
                 Transport::Ws => node.mqtt_websocket(),
             };
             let door = door_at(address.context("the node does not listen")?, transport, &folder);
-            return Ok(Self { address: node.mqtt(), door, _folder: folder, _node: Some(node), child: None });
+            return Ok(Self { address: node.mqtt(), door, _folder: folder, node: Some(node), child: None });
         };
         let file = folder.path().join("bench.toml");
         std::fs::write(&file, text)?;
@@ -196,7 +196,7 @@ impl Server {
         }
         let unknown = SocketAddr::from(([127, 0, 0, 1], 0));
         let door = door_at(unknown, transport, &folder);
-        let mut server = Self { _folder: folder, _node: None, child: Some(child), address: unknown, door };
+        let mut server = Self { _folder: folder, node: None, child: Some(child), address: unknown, door };
         let hello: Value = serde_json::from_str(&line).context("the node did not start")?;
         let said =
             |member: &str| hello[member].as_str().context("the node says no address")?.parse().context("an address");
@@ -243,7 +243,7 @@ impl Server {
         let mut command = Command::new(path);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let door = door_at(entry, transport, &folder);
-        let server = Self { _folder: folder, _node: None, child: Some(command.spawn()?), address, door };
+        let server = Self { _folder: folder, node: None, child: Some(command.spawn()?), address, door };
         let began = Instant::now();
         while TcpStream::connect(address).and_then(|_| TcpStream::connect(entry)).is_err() {
             if began.elapsed() > PATIENCE {
@@ -252,6 +252,11 @@ impl Server {
             std::thread::sleep(LOOK_EVERY);
         }
         Ok(server)
+    }
+
+    /// Where ours answers HTTP, where it runs in this process.
+    pub fn http(&self) -> Option<SocketAddr> {
+        self.node.as_ref().map(Node::http)
     }
 
     /// The process that it runs in.

@@ -136,7 +136,7 @@ impl ClientOwner {
         }
         let gate = self.turnstile.gate(&self.bus, &seat.name);
         let mut work = Answering { reply: Some(reply), gate, asked: Fetching::of(asked) };
-        let user = self.turnstile.user(&self.bus).unwrap_or_else(|| seat.name.clone());
+        let user = self.turnstile.user(&self.bus).unwrap_or_else(|| seat.name.to_string());
         let taken = self.bus.borrow_mut().ask(&user.into(), Box::new(move |bus, now| work.step(bus, now)));
         match taken {
             Ok(()) => Taken::Done,
@@ -166,7 +166,7 @@ impl ClientOwner {
         let request = match self.publisher.borrow_mut().rebuild(&self.bus, request) {
             Ok(request) => request,
             Err(words) => {
-                tracing::debug!(client = seat.name, words, "publish refused");
+                tracing::debug!(client = %seat.name, words, "publish refused");
                 return Taken::Ends(ReasonCode::PayloadFormatInvalid, words);
             }
         };
@@ -179,18 +179,18 @@ impl ClientOwner {
         if !message.properties.is_empty()
             && let Err((reason, words)) = self.check_conditions(seat, now, &message)
         {
-            tracing::debug!(client = seat.name, words, "publish refused");
+            tracing::debug!(client = %seat.name, words, "publish refused");
             self.bus.borrow_mut().count_publish_refused();
             return Taken::Refused(reason, words);
         }
         let mut bus = self.bus.borrow_mut();
         if let Err(why) = bus.check_format(&message.topic, &message.payload, &message.properties) {
             drop(bus);
-            tracing::debug!(client = seat.name, %why, "publish refused");
+            tracing::debug!(client = %seat.name, %why, "publish refused");
             return Taken::Ends(ReasonCode::PayloadFormatInvalid, why.to_string());
         }
         if let Some(why) = bus.cannot_store(&message, qos, retain, Some(seat.key)) {
-            tracing::debug!(client = seat.name, why, "publish refused");
+            tracing::debug!(client = %seat.name, why, "publish refused");
             return Taken::Ends(ReasonCode::QuotaExceeded, why.to_owned());
         }
         let update = update_of(&message);
@@ -201,7 +201,7 @@ impl ClientOwner {
         }
         bus.begin_act();
         if let Err(error) = bus.take_message(now, message, qos, retain, seat.key) {
-            tracing::debug!(client = seat.name, %error, "publish refused");
+            tracing::debug!(client = %seat.name, %error, "publish refused");
             return Taken::Refused(ReasonCode::QuotaExceeded, error.to_string());
         }
         let (key, number) = (seat.key, seat.number);

@@ -3,7 +3,7 @@
 use super::counters::{BusCounters, DropCause};
 use super::deltas::Follower;
 use super::fanout::{lower, payload_of};
-use super::flow::{Flow, Source, Whom};
+use super::flow::{Flow, Source, Tally, Whom};
 use super::retained::{Manner, Retained};
 use super::state::{Bus, Subscriber};
 use super::statistics::SessionRate;
@@ -34,7 +34,7 @@ pub struct Client {
     /// Its session.
     pub session: Session<Wire>,
     /// Its name.
-    pub id: Text,
+    pub id: Arc<str>,
     /// Rises with every client, so that a receipt of one never reaches the next in its place.
     pub generation: u64,
     /// Whether its session is on the list of those to be flushed.
@@ -51,8 +51,10 @@ pub struct Client {
     pub(super) listed: bool,
     /// Last values that it has not been sent yet.
     pub(super) snapshots: Behind,
-    /// What it is owed besides, where there was ever something.
+    /// What it is owed besides, while there is something.
     pub(super) flow: Option<Box<Flow>>,
+    /// What was counted of what it was owed before, where something was.
+    pub(super) tally: Option<Box<Tally>>,
     /// What it takes as deltas, where it has asked for some.
     pub(super) follower: Option<Box<Follower>>,
     /// How much it is sent.
@@ -91,7 +93,7 @@ pub enum Anew {
 impl Client {
     /// A client that has just been let in.
     #[must_use]
-    pub fn new(session: Session<Wire>, id: Text, generation: u64) -> Self {
+    pub fn new(session: Session<Wire>, id: Arc<str>, generation: u64) -> Self {
         Self {
             session,
             id,
@@ -104,6 +106,7 @@ impl Client {
             listed: false,
             snapshots: VecDeque::new(),
             flow: None,
+            tally: None,
             follower: None,
             rate: SessionRate::default(),
         }
@@ -136,7 +139,7 @@ impl Client {
 
     /// Whose turn it is when it is sent last values: the user's, or its own where nobody shows who it is.
     pub(super) fn share(&self) -> Arc<str> {
-        self.badge.as_ref().map_or(&*self.id, |badge| &badge.user).into()
+        self.badge.as_ref().map_or_else(|| Arc::clone(&self.id), |badge| (&*badge.user).into())
     }
 
     /// Whether last values wait to be sent.
@@ -237,11 +240,27 @@ impl Client {
         full.filter(|last| topics.last() != Some(last))
     }
 
+    /// Gives back what it took to owe it something, where nothing is left of that but counts.
+    pub(super) fn rest(&mut self) {
+        if let Some(flow) = self.flow.take_if(|flow| flow.is_spent()) {
+            let counted = flow.tally();
+            if counted != Tally::default() {
+                self.tally.get_or_insert_default().add(counted);
+            }
+        }
+    }
+
+    /// What was counted of what it was owed.
+    fn tally(&self) -> Tally {
+        let mut tally = self.tally.as_deref().copied().unwrap_or_default();
+        tally.add(self.flow.as_ref().map(|flow| flow.tally()).unwrap_or_default());
+        tally
+    }
+
     /// QoS 0 messages dropped because the queue was full.
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        let kept = self.flow.as_ref().map_or(0, |flow| flow.dropped.total());
-        kept + self.session.look(|wire| wire.mqtt.counters().dropped_full)
+        self.tally().dropped.total() + self.session.look(|wire| wire.mqtt.counters().dropped_full)
     }
 
     /// Messages of QoS 1 and 2 that its session was to get and never will, over all its connections.
@@ -253,7 +272,7 @@ impl Client {
     /// Values that were never sent because a newer one came first.
     #[must_use]
     pub fn conflated(&self) -> u64 {
-        self.flow.as_ref().map_or(0, |flow| flow.arrears.conflated())
+        self.tally().conflated
     }
 
     /// Topics and messages that wait for the client.
@@ -272,11 +291,12 @@ impl Client {
     /// Counts what the client sent and did not get, before it goes.
     pub(super) fn count_into(&self, counters: &mut BusCounters) {
         let of_session = self.session.look(|wire| wire.mqtt.counters());
-        counters.dropped.add(self.flow.as_ref().map(|flow| flow.dropped).unwrap_or_default());
+        let tally = self.tally();
+        counters.dropped.add(tally.dropped);
         counters.dropped.count(DropCause::QueueFull, of_session.dropped_full);
         counters.dropped.count(DropCause::Expired, of_session.dropped_expired);
         counters.dropped.count(DropCause::TooLarge, of_session.dropped_too_large);
-        counters.conflated += self.conflated();
+        counters.conflated += tally.conflated;
         counters.packets_in += of_session.packets_in;
     }
 

@@ -56,10 +56,18 @@ pub struct Follower {
 pub struct Followed {
     told: Vec<Told>,
     /// None where all who were told octets hold them: the tree's value is all there is to know.
-    stream: Option<Box<Stream>>,
+    live: Option<Box<Live>>,
     /// What the stream goes on with.
     pace: Pace,
     revision: Revision,
+}
+
+/// What leads to a topic's value.
+#[derive(Debug)]
+struct Live {
+    stream: Stream,
+    /// How many were told a value before the present one, and can be told what has changed since.
+    late: usize,
 }
 
 /// What one client was told of one topic.
@@ -188,9 +196,9 @@ impl Deltas {
     pub fn void(&mut self, follower: Option<&Follower>, topic: TopicId) {
         let followed = self.topics.get_mut(index(topic)).and_then(Option::as_mut);
         if let (Some(followed), Some(follower)) = (followed, follower)
-            && let Some(told) = followed.told_mut(follower)
+            && let Ok(place) = followed.place(follower)
         {
-            told.behind = UNTOLD;
+            followed.set_behind(place, UNTOLD);
         }
     }
 
@@ -203,15 +211,15 @@ impl Deltas {
 
 impl Followed {
     fn new(revision: Revision, body: &Body, wanted: CodecSet) -> Self {
-        let stream = Box::new(Stream::new(revision, &in_form(body, wanted)));
-        Self { told: Vec::new(), stream: Some(stream), pace: Pace::default(), revision }
+        let live = Box::new(Live { stream: Stream::new(revision, &in_form(body, wanted)), late: 0 });
+        Self { told: Vec::new(), live: Some(live), pace: Pace::default(), revision }
     }
 
     fn update(&mut self, before: Option<&Body>, body: &Body, wanted: CodecSet, codecs: &mut Codecs) {
-        if let (None, Some(before)) = (&self.stream, before) {
+        if let (None, Some(before)) = (&self.live, before) {
             self.wake(before);
         }
-        let Some(stream) = &mut self.stream else {
+        let Some(Live { stream, late }) = self.live.as_deref_mut() else {
             // Nothing leads from a value that is not known.
             self.told.iter_mut().for_each(|told| told.behind = UNTOLD);
             *self = Self { told: std::mem::take(&mut self.told), ..Self::new(self.revision.next(), body, wanted) };
@@ -219,31 +227,29 @@ impl Followed {
         };
         stream.update(&in_form(body, wanted), wanted, codecs);
         self.revision = stream.revision();
+        *late = 0;
         for told in &mut self.told {
             told.behind = if usize::from(told.behind) < RING_MAX { told.behind + 1 } else { UNTOLD };
+            *late += usize::from(is_late(told));
         }
     }
 
     /// The stream, where it rests at this value.
     fn wake(&mut self, value: &Body) -> &mut Stream {
         let (revision, pace) = (self.revision, self.pace);
-        let resume = || match value {
-            Body::Opaque(octets) => Box::new(Stream::resume(revision, octets.clone(), pace)),
-            Body::Point(_) => Box::new(Stream::new(revision, value)),
+        let resume = || {
+            let stream = match value {
+                Body::Opaque(octets) => Stream::resume(revision, octets.clone(), pace),
+                Body::Point(_) => Stream::new(revision, value),
+            };
+            Box::new(Live { stream, late: 0 })
         };
-        self.stream.get_or_insert_with(resume)
-    }
-
-    /// Lets the stream rest that has nothing to keep.
-    fn rest(&mut self) {
-        if let Some(pace) = self.stream.as_ref().and_then(|stream| stream.rest()) {
-            (self.stream, self.pace) = (None, pace);
-        }
+        &mut self.live.get_or_insert_with(resume).stream
     }
 
     /// What brings a client to the present value, where it may share that with others.
     pub fn leap(&self, follower: &Follower) -> Option<(Leap, Place, NonZeroU16)> {
-        self.stream.as_ref()?;
+        self.live.as_ref()?;
         let place = self.place(follower).ok()?;
         let told = self.told.get(place).filter(|told| told.behind != UNTOLD)?;
         Some((Leap { behind: told.behind, accepts: follower.accepts }, Place(place), NonZeroU16::new(told.alias)?))
@@ -252,23 +258,29 @@ impl Followed {
     /// The payload of a leap.
     pub fn payload(&mut self, leap: Leap) -> Option<Bytes> {
         let base = Revision(self.revision.0.wrapping_sub(leap.behind.into()));
-        Some(self.stream.as_mut()?.since(Some(base), leap.accepts).to_bytes())
+        Some(self.live.as_mut()?.stream.since(Some(base), leap.accepts).to_bytes())
     }
 
     /// The client was sent what brings it to the present value.
     pub fn leapt(&mut self, place: Place) {
-        if let Some(told) = self.told.get_mut(place.0) {
-            told.behind = 0;
+        self.set_behind(place.0, 0);
+    }
+
+    /// Gives up what led to the present value, where nobody waits for it; where the tree's value is all there is to know then,
+    /// the stream too.
+    pub fn settle(&mut self) {
+        let Some(live) = self.live.as_deref_mut().filter(|live| live.late == 0) else { return };
+        live.stream.settle();
+        if let Some(pace) = live.stream.rest() {
+            (self.live, self.pace) = (None, pace);
         }
     }
 
-    /// Gives up what led to the present value, where nobody waits for it.
-    pub fn settle(&mut self) {
-        if self.told.iter().all(|told| matches!(told.behind, 0 | UNTOLD)) {
-            if let Some(stream) = &mut self.stream {
-                stream.settle();
-            }
-            self.rest();
+    fn set_behind(&mut self, place: usize, behind: u8) {
+        let Some(told) = self.told.get_mut(place) else { return };
+        let was_late = std::mem::replace(told, Told { behind, ..*told });
+        if let Some(live) = self.live.as_deref_mut().filter(|_| is_late(&was_late)) {
+            live.late -= 1;
         }
     }
 
@@ -280,10 +292,10 @@ impl Followed {
         if told.alias == 0 {
             told.alias = follower.aliases.next().unwrap_or(0);
         }
-        told.behind = 0;
         let alias = NonZeroU16::new(told.alias).map(|alias| (alias, is_told));
+        self.set_behind(place, 0);
         let payload = self.wake(value).since(base, follower.accepts).to_bytes();
-        self.rest();
+        self.settle();
         Next { payload, alias }
     }
 
@@ -292,6 +304,9 @@ impl Followed {
         if self.told.len() == self.told.capacity() {
             let here = follower.all.here.borrow();
             self.told.retain(|told| here.contains(&told.follower));
+            if let Some(live) = &mut self.live {
+                live.late = self.told.iter().filter(|told| is_late(told)).count();
+            }
             if self.told.len() == self.told.capacity() {
                 // There are many short lists.
                 self.told.reserve_exact(1 + self.told.len() / 8);
@@ -302,14 +317,14 @@ impl Followed {
         place
     }
 
-    fn told_mut(&mut self, follower: &Follower) -> Option<&mut Told> {
-        let place = self.place(follower).ok()?;
-        self.told.get_mut(place)
-    }
-
     fn place(&self, follower: &Follower) -> Result<usize, usize> {
         self.told.binary_search_by_key(&follower.number, |told| told.follower)
     }
+}
+
+/// Whether a client can be told what has changed since it was told something.
+const fn is_late(told: &Told) -> bool {
+    !matches!(told.behind, 0 | UNTOLD)
 }
 
 impl Follower {

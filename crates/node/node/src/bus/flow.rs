@@ -40,6 +40,23 @@ pub struct Flow {
     pub(super) armed: Option<Instant>,
 }
 
+/// What is counted of what a client is owed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Values that were never sent because a newer one came first.
+    pub conflated: u64,
+    /// Messages that were dropped.
+    pub dropped: Drops,
+}
+
+impl Tally {
+    /// Counts what another counted.
+    pub fn add(&mut self, other: Self) {
+        self.conflated += other.conflated;
+        self.dropped.add(other.dropped);
+    }
+}
+
 /// A message that is kept until the socket takes it.
 #[derive(Debug)]
 struct Entry {
@@ -229,10 +246,16 @@ impl Flow {
         self.arrears.is_empty() && self.logs.iter().all(VecDeque::is_empty)
     }
 
-    /// Whether a new one would know as much.
+    /// Whether a new one would know as much, but for what was counted.
     #[must_use]
     pub fn is_spent(&self) -> bool {
-        self.is_empty() && self.gaps.is_empty() && self.dropped.total() == 0 && self.arrears.is_spent()
+        self.is_empty() && self.gaps.is_empty() && self.arrears.is_spent()
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub const fn tally(&self) -> Tally {
+        Tally { conflated: self.arrears.conflated(), dropped: self.dropped }
     }
 
     /// When something may go; at once where messages wait.

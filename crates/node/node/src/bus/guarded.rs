@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use tieline_access::{EndReason, Policy, SessionKey, Verb};
 use tieline_core::Now;
-use tieline_mqtt::{Delivery, ReasonCode, Text};
+use tieline_mqtt::{Delivery, ReasonCode};
 
 impl Bus {
     /// Those who came in by showing who they are; none where nobody has to.
@@ -44,7 +44,7 @@ impl Bus {
 
     /// Whether a client identifier is in use by another user: taking it over would take its subscriptions over.
     #[must_use]
-    pub fn belongs_to_another(&self, client_id: &Text, user: &str) -> bool {
+    pub fn belongs_to_another(&self, client_id: &str, user: &str) -> bool {
         let of_another = |badge: Option<&Badge>| badge.is_none_or(|badge| *badge.user != *user);
         let here = self.clients.get(client_id).and_then(|key| self.subscribers.get(*key));
         match here {
@@ -56,7 +56,7 @@ impl Bus {
 
     /// Whether a client identifier is in use by a user, whom one that has not shown who it is may not push out.
     #[must_use]
-    pub fn belongs_to_a_user(&self, client_id: &Text) -> bool {
+    pub fn belongs_to_a_user(&self, client_id: &str) -> bool {
         let here = self.clients.get(client_id).and_then(|key| self.subscribers.get(*key));
         match here {
             Some(Subscriber::Client(client)) => client.badge.is_some(),

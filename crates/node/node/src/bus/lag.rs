@@ -3,8 +3,12 @@
 use super::client::Client;
 use super::pump::Pump;
 use super::state::{Bus, Subscriber};
+use std::collections::HashMap;
 use std::time::Duration;
 use tieline_core::Instant;
+
+/// Room for so many that are late stays when none is.
+const LATE_KEPT: usize = 64;
 
 /// What is shown of a client.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,6 +111,9 @@ impl Pump {
     /// It has taken all.
     pub(super) fn end_late(&mut self, key: usize) {
         self.late.remove(&key);
+        if self.late.is_empty() && self.late.capacity() > LATE_KEPT {
+            self.late = HashMap::new();
+        }
     }
 
     /// Forgets clients that have gone.

@@ -77,6 +77,7 @@ impl Bus {
             client.session.send(|_, _| ());
         }
         let Some(flow) = client.flow.as_deref_mut().filter(|flow| !flow.is_empty()) else {
+            client.rest();
             return pump.end_late(key);
         };
         let takes_frames = client.session.look(Wire::takes_frames);
@@ -110,8 +111,8 @@ impl Bus {
         {
             flow.armed = Some(at);
             pump.due.insert((at, key));
-        } else if flow.is_spent() {
-            client.flow = None;
+        } else {
+            client.rest();
         }
     }
 

@@ -104,6 +104,7 @@ impl Bus {
     ) -> Restored {
         let Some(session) = kept.session.clone() else { return Restored::Lost };
         let Ok(id) = Text::new(&session.client) else { return Restored::Lost };
+        let id: Arc<str> = (&*id).into();
         if session.user.as_ref().is_some_and(|user| self.guard().is_some_and(|guard| !guard.may_stay(user))) {
             tracing::info!(session = number, "a session of before ends: its user is gone");
             return Restored::Over(None);
@@ -125,7 +126,7 @@ impl Bus {
         });
         let subscriptions: Vec<(String, Subscription)> = kept.subscriptions.clone().into_iter().collect();
         let away = Away {
-            id: id.clone(),
+            id: Arc::clone(&id),
             number,
             state,
             snapshots: std::collections::VecDeque::new(),

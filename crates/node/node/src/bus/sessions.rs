@@ -18,11 +18,11 @@ use super::state::{Bus, Subscriber, id_of};
 use super::wire::Wire;
 use crate::access::{Badge, Guard};
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::{Body, Instant, Now, Topic, Update};
 use tieline_mqtt::{
-    AwayLimits, ConnectRequest, Delivery, Message, PacketId, Property, Qos, ReasonCode, SessionState, Text, Version,
-    Will,
+    AwayLimits, ConnectRequest, Delivery, Message, PacketId, Property, Qos, ReasonCode, SessionState, Version, Will,
 };
 use tieline_net::Session;
 
@@ -53,7 +53,7 @@ impl Default for KeptLimits {
 /// A session whose client is away.
 #[derive(Debug)]
 pub struct Away {
-    pub(super) id: Text,
+    pub(super) id: Arc<str>,
     pub(super) number: u64,
     pub(super) state: SessionState,
     pub(super) snapshots: Behind,
@@ -88,6 +88,8 @@ pub struct Kept {
 /// A client's place on the bus.
 #[derive(Debug)]
 pub struct Entered {
+    /// The client's name.
+    pub name: Arc<str>,
     /// The place.
     pub key: usize,
     /// The connection's number.
@@ -272,17 +274,17 @@ impl Bus {
         self.begin_act();
         self.next_generation += 1;
         let generation = self.next_generation;
-        let mut client = Client::new(session.clone(), request.client_id.detached(), generation);
+        let known = self.clients.get_key_value(&*request.client_id).map(|(name, key)| (Arc::clone(name), *key));
+        let (name, known) = known.map_or_else(|| ((&*request.client_id).into(), None), |(name, key)| (name, Some(key)));
+        let mut client = Client::new(session.clone(), Arc::clone(&name), generation);
         client.expiry_s = request.session_expiry_s.min(self.kept.limits.expiry_s_max);
         let expiry_s = client.expiry_s;
         self.counters.connected += 1;
-        let known = self.clients.get(&request.client_id).copied();
         let found = known.and_then(|key| self.take_over(key, request.clean_start).map(|found| (key, found)));
         let Some((key, Found { number, state, snapshots, kept })) = found else {
-            let id = client.id.clone();
             let key = self.subscribers.insert(Subscriber::Client(Box::new(client)));
-            self.clients.insert(id, key);
-            return Entered { key, generation, number: generation, resume: None, expiry_s };
+            self.clients.insert(Arc::clone(&name), key);
+            return Entered { name, key, generation, number: generation, resume: None, expiry_s };
         };
         self.counters.resumed += 1;
         self.watchers.restart(key);
@@ -295,7 +297,7 @@ impl Bus {
         if let Some(seat) = self.subscribers.get_mut(key) {
             *seat = Subscriber::Client(Box::new(client));
         }
-        Entered { key, generation, number, resume: Some(state), expiry_s }
+        Entered { name, key, generation, number, resume: Some(state), expiry_s }
     }
 
     /// Takes the session of a client that comes again; none where it is to begin anew, and then it has ended.
@@ -368,7 +370,7 @@ impl Bus {
         let state = client.session.with(|wire, _| wire.mqtt.take_state());
         let after = |s: u32| now.mono + Duration::from_secs(s.into());
         let away = Away {
-            id: client.id.clone(),
+            id: Arc::clone(&client.id),
             number: client.number,
             state,
             snapshots: std::mem::take(&mut client.snapshots),
@@ -449,8 +451,8 @@ impl Bus {
 
     fn forget_session(&mut self, key: usize, state: SessionState) {
         let (id, number, kept) = match self.subscribers.get_mut(key) {
-            Some(Subscriber::Client(client)) => (client.id.clone(), client.number, client.kept.take()),
-            Some(Subscriber::Away(away)) => (away.id.clone(), away.number, away.kept.take()),
+            Some(Subscriber::Client(client)) => (Arc::clone(&client.id), client.number, client.kept.take()),
+            Some(Subscriber::Away(away)) => (Arc::clone(&away.id), away.number, away.kept.take()),
             Some(Subscriber::Group(_) | Subscriber::Feed(_)) | None => return,
         };
         self.clients.remove(&id);

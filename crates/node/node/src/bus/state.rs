@@ -30,9 +30,10 @@ use slab::Slab;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use tieline_core::{Body, CommandOutcome, DeviceId, Filter, Now, Topic, Update, Value};
 use tieline_history::{HistoryHandle, HistoryState};
-use tieline_mqtt::{DeliverError, Message, Qos, Text};
+use tieline_mqtt::{DeliverError, Message, Qos};
 use tieline_net::Shard;
 use tieline_topics::{Applied, Change, Limits, Options, Selector, Subscribed, SubscriberId, Tree, TreeError};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -60,7 +61,7 @@ pub struct Bus {
     pub(super) tree: Tree,
     pub(super) retained: Retained,
     pub(super) subscribers: Slab<Subscriber>,
-    pub(super) clients: HashMap<Text, usize>,
+    pub(super) clients: HashMap<Arc<str>, usize>,
     /// Sessions that outlive their connections.
     pub(super) kept: Kept,
     /// What is kept over restarts.

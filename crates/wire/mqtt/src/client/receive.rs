@@ -1,7 +1,7 @@
 //! Packets of the server.
 
 use super::{ClientEnd, ClientEvent, ClientSession, Connected, Phase, Received};
-use crate::flow::{Allowed, Arrival, Request};
+use crate::flow::{Allowed, Arrival, OutgoingLimits, Request};
 use crate::message::{Broken, wrong};
 use crate::{Ack, Connack, Frame, Message, Packet, Property, Publish, Qos, ReasonCode, Version};
 use alloc::borrow::ToOwned;
@@ -57,7 +57,8 @@ impl ClientSession {
         let window = properties.receive_max().map_or(u16::MAX, NonZeroU16::get);
         self.outgoing.open(window.min(self.config.in_flight_max).max(1));
         if connack.session_present {
-            self.outgoing.resume();
+            // Its owner hears of a full queue with the message, and waits: no more than the queue has room.
+            self.outgoing.resume(OutgoingLimits { messages: 0, octets: 0 });
         } else {
             self.abandon();
         }

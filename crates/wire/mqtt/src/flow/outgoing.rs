@@ -411,9 +411,10 @@ impl Outgoing {
         ids.next(taken)
     }
 
-    /// The session goes on over a new connection: what was under way is sent again.
-    pub(crate) fn resume(&mut self) {
-        self.inherited = (self.pending.len(), self.pending_octets);
+    /// The session goes on over a new connection: what was under way is sent again. What waits has its place besides what
+    /// comes, up to `most`: who comes again and again and reads nothing gets no more room each time.
+    pub(crate) fn resume(&mut self, most: OutgoingLimits) {
+        self.inherited = (self.pending.len().min(most.messages), self.pending_octets.min(most.octets));
         self.in_flight.iter_mut().for_each(|f| f.again = true);
     }
 

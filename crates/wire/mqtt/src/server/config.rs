@@ -1,5 +1,6 @@
 //! Limits of a server session, and what it counts.
 
+use super::AwayLimits;
 use alloc::boxed::Box;
 use core::time::Duration;
 
@@ -30,6 +31,9 @@ pub struct ServerConfig {
     pub pending_max: usize,
     /// Octets that may wait, the same way.
     pub pending_octets_max: usize,
+    /// What may wait for a client while it is away. One that comes has room for what waits of that besides what its queue may
+    /// hold, so that it can drain it.
+    pub away: AwayLimits,
     /// The longest keep alive in seconds; clients that ask for more, or none, are told this one. 0 leaves it to them.
     pub keep_alive_s_max: u16,
     /// Whether subscriptions may be shared.
@@ -52,6 +56,7 @@ impl Default for ServerConfig {
             in_flight_max: 64,
             pending_max: 1000,
             pending_octets_max: 1_048_576,
+            away: AwayLimits { messages: 10_000, octets: 16_777_216 },
             keep_alive_s_max: 0,
             shared_available: false,
             http_answer: Box::default(),

@@ -2,7 +2,8 @@
 
 use super::auth::Method;
 use super::receive::check_properties;
-use super::{ConnectRequest, Phase, ServerEvent, ServerSession, SessionState};
+use super::{AwayLimits, ConnectRequest, Phase, ServerEvent, ServerSession, SessionState};
+use crate::flow::OutgoingLimits;
 use crate::message::Numbered;
 use crate::{Binary, Connack, Connect, DecodeError, Frame, Packet, Properties, Property, ReasonCode, Text, Version};
 use alloc::boxed::Box;
@@ -130,7 +131,8 @@ impl ServerSession {
         self.link.window = self.config.in_flight_max.min(self.link.receive_max).max(1);
         if let Some(state) = &mut self.state {
             state.outgoing.open(self.link.window);
-            state.outgoing.resume();
+            let AwayLimits { messages, octets } = self.config.away;
+            state.outgoing.resume(OutgoingLimits { messages, octets });
         }
         self.decoder.limit(self.config.packet_octets_max);
         self.phase = Phase::Open { greeted: false };

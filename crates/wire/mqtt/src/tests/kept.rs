@@ -1,5 +1,6 @@
 //! A client and a server that keep their session over connections that break at any moment, in virtual time.
 
+use super::server::{Bench, delivery, message};
 use crate::*;
 use alloc::format;
 use alloc::string::String;
@@ -290,6 +291,32 @@ fn who_comes_back_to_a_long_queue_may_drain_it() {
     world.settle();
     assert_eq!((world.received.len(), world.server.backlog()), (7, (0, 0)));
     assert_eq!([0, 1, 2].map(|_| is_full(&mut world)), [false, false, true]);
+}
+
+/// Whoever comes again and again and reads nothing has room for what may wait for one that is away, and for one queue
+/// besides: no more with each connection.
+#[test]
+fn who_comes_back_again_and_again_gets_no_more_room() {
+    let m = message("t", b"1234");
+    let weight = m.topic.len() + m.payload.len() + 64;
+    // Where the messages are the limit, and where their octets are.
+    for (messages, octets) in [(5, 1 << 20), (10_000, 5 * weight)] {
+        let (away, one) = (AwayLimits { messages, octets }, delivery(&m, Qos::AtLeastOnce));
+        let config =
+            || ServerConfig { pending_max: 3, pending_octets_max: 3 * weight, away, ..ServerConfig::default() };
+        let mut state = SessionState::default();
+        let mut longest = Vec::new();
+        for _ in 0..6 {
+            let mut bench = Bench::resumed(config(), state);
+            while bench.session.deliver(one.clone()).is_ok() {}
+            assert_eq!(bench.session.counters().refused_full, 1);
+            longest.push(bench.session.backlog().0);
+            state = bench.session.take_state();
+        }
+        assert_eq!(longest, [3, 6, 8, 8, 8, 8]);
+        // What goes is counted, the oldest first.
+        assert_eq!((state.deliver(one, 0, away), state.backlog().0, state.lost()), (4, 5, 4));
+    }
 }
 
 #[test]

@@ -119,6 +119,10 @@ proptest! {
             }
         }
         prop_assert!(deltas.topics() <= 4);
+        for followed in deltas.topics.iter().flatten() {
+            let late = followed.told.iter().filter(|told| is_late(told)).count();
+            prop_assert_eq!(followed.live.as_ref().map_or(0, |live| live.late), late);
+        }
     }
 }
 
@@ -181,4 +185,27 @@ fn numbers_that_come_again_are_nobody_elses() {
     let second = deltas.follow(set, 17..=20);
     assert!(second.number != first.number && deltas.topics() == 0);
     assert!(deltas.since(&mut first, &view, false).alias.is_some_and(|(_, known)| !known));
+}
+
+/// What one that reads late made the node keep is given back when it has read, and not with the next update.
+#[test]
+fn what_led_to_a_value_is_kept_until_the_last_was_told() {
+    let (mut tree, mut deltas) = (Tree::new(Limits::default()), Deltas::default());
+    let (set, _) = deltas.agree("hunk").unwrap();
+    let [mut prompt, mut late] = [(); 2].map(|()| deltas.follow(set, 17..=20));
+    for value in 0..3 {
+        let body = body(value, 150);
+        let applied = tree.apply(Now::default(), Update { topic: name(0), body: body.clone() }, true).unwrap();
+        deltas.update(applied, tree.replaced(), &body);
+        let view = tree.get(&name(0)).unwrap();
+        deltas.since(&mut prompt, &view, false);
+        if value == 0 {
+            deltas.since(&mut late, &view, false);
+        }
+    }
+    let kept = |deltas: &Deltas| deltas.topics.iter().flatten().filter(|followed| followed.live.is_some()).count();
+    assert_eq!(kept(&deltas), 1);
+    let view = tree.get(&name(0)).unwrap();
+    assert!(deltas.since(&mut late, &view, false).payload.len() < 100, "as what changed");
+    assert_eq!(kept(&deltas), 0);
 }
