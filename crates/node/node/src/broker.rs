@@ -233,7 +233,8 @@ impl ClientOwner {
     /// Gives a client that may come in its place.
     fn enter(&mut self, session: &Session<Wire>, now: Now, request: &ConnectRequest) {
         let (name, peer) = (&request.client_id, self.peer);
-        let Entered { key, generation, number, resume, expiry_s } = self.bus.borrow_mut().enter(session, request);
+        let Entered { key, generation, number, resume, expiry_s } =
+            self.bus.borrow_mut().enter(now.mono, session, request);
         let response_information = Some(Text::truncated(&format!("reply/{name}")));
         let resumed = resume.is_some();
         let agreed = self.publisher.get_mut().agree(&self.bus, &request.properties, self.broker.held_max());

@@ -268,11 +268,11 @@ impl Bus {
 
     /// Gives a client its place: that of its session, where it asks for it and there is one, or a new one. A
     /// connection that the session still has is ended ([MQTT-3.1.4-3]).
-    pub fn enter(&mut self, session: &Session<Wire>, request: &ConnectRequest) -> Entered {
+    pub fn enter(&mut self, now: Instant, session: &Session<Wire>, request: &ConnectRequest) -> Entered {
         self.begin_act();
         self.next_generation += 1;
         let generation = self.next_generation;
-        let mut client = Client::new(session.clone(), request.client_id.detached(), generation);
+        let mut client = Client::new(now, session.clone(), request.client_id.detached(), generation);
         client.expiry_s = request.session_expiry_s.min(self.kept.limits.expiry_s_max);
         let expiry_s = client.expiry_s;
         self.counters.connected += 1;
