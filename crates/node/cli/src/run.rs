@@ -1,6 +1,5 @@
 //! `tieline run`: a node until it is asked to stop.
 
-use crate::api::table::count;
 use crate::args::RunArgs;
 use crate::signals::Signals;
 use anyhow::{Context, Result, bail};
@@ -30,13 +29,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     raise_open_files();
     let data = args.data.clone().unwrap_or_else(|| PathBuf::from(DATA));
     let demo = args.demo.then(|| Demo::start(&data.join("demo"))).transpose().context("the demo cannot start")?;
-    let mut config = match read_config(args, demo.as_ref()) {
-        Ok(config) => config,
-        Err(error) => {
-            eprintln!("{error}");
-            return Ok(ExitCode::FAILURE);
-        }
-    };
+    let mut config = read_config(args, demo.as_ref())?;
     override_addresses(&mut config, args)?;
     let node = Node::start(&config, &data)?;
     if args.json {
@@ -139,7 +132,7 @@ fn summary(DeviceCounts { total, online, connecting }: DeviceCounts) -> String {
         others.iter().filter(|(number, _)| *number > 0).map(|(number, what)| format!(", {number} {what}")).collect();
     match total {
         0 => "none configured".to_owned(),
-        _ => format!("{online} of {} online{others}", count(total, "device")),
+        _ => format!("{online} of {total} online{others}"),
     }
 }
 
@@ -182,8 +175,8 @@ mod tests {
             assert_eq!(summary(DeviceCounts { total, online, connecting }), expect);
         };
         check(0, 0, 0, "none configured");
-        check(1, 1, 0, "1 of 1 device online");
-        check(8, 8, 0, "8 of 8 devices online");
-        check(8, 5, 2, "5 of 8 devices online, 1 not online, 2 still connecting");
+        check(1, 1, 0, "1 of 1 online");
+        check(8, 8, 0, "8 of 8 online");
+        check(8, 5, 2, "5 of 8 online, 1 not online, 2 still connecting");
     }
 }

@@ -178,7 +178,7 @@ fn a_start_says_what_is_away_and_where_the_node_is_at_the_end() {
     let log = until(&mut BufReader::new(node.0.stderr.take().unwrap()), "device away").join("\n");
     let facts: Vec<&str> = lines.iter().filter_map(|line| line.split("  ").next()).collect();
     assert_eq!(facts, ["node", "data", "devices", "try", "mqtt", "console"]);
-    assert!(lines[2].contains("0 of 1 device online, 1 "), "{lines:?}");
+    assert!(lines[2].contains("0 of 1 online, 1 "), "{lines:?}");
     assert!(lines[5].contains("http://127.0.0.1:"), "{lines:?}");
     assert!(log.contains("WARN") && log.contains("device away") && log.contains("Connection refused"), "{log}");
     assert!(!log.contains("Some(") && !log.contains("Addresses {"), "{log}");
