@@ -28,7 +28,7 @@ fn check(ConfigCheckArgs { file, config, json }: &ConfigCheckArgs) -> Result<Exi
     let mut out = std::io::stdout().lock();
     let named = || crate::who::variable("TIELINE_CONFIG").map(PathBuf::from);
     let Some(file) = file.clone().or_else(|| config.clone()).or_else(named) else {
-        eprintln!("no file is given, expected one, as in tieline config check --config tieline.toml");
+        eprintln!("tieline: no file is given, expected one, as in tieline config check --config tieline.toml");
         return Ok(ExitCode::from(WRONG_LINE));
     };
     match tieline_node::config::load(&file) {

@@ -2,7 +2,7 @@
 
 use crate::args::RunArgs;
 use crate::signals::Signals;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use std::io::Write;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use tieline_node::config::{self, Config};
-use tieline_node::{Demo, DeviceCounts, Node};
+use tieline_node::{Demo, DeviceCounts, Node, StartError};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// How often the node's parts are looked after.
@@ -31,7 +31,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     let demo = args.demo.then(|| Demo::start(&data.join("demo"))).transpose().context("the demo cannot start")?;
     let mut config = read_config(args, demo.as_ref())?;
     override_addresses(&mut config, args)?;
-    let node = Node::start(&config, &data)?;
+    let node = Node::start(&config, &data).map_err(told)?;
     if args.json {
         announce(&node, &config, &data)?;
     }
@@ -76,6 +76,17 @@ fn override_addresses(config: &mut Config, args: &RunArgs) -> Result<()> {
         *listen = address;
     }
     Ok(())
+}
+
+/// What to do about an address that somebody else has.
+fn told(error: StartError) -> anyhow::Error {
+    match error {
+        StartError::Listen { what, address, why } if why.kind() == std::io::ErrorKind::AddrInUse => anyhow!(
+            "{what} cannot listen on {address}: another program does, perhaps another node; expected a free address, \
+             with --{what} or {what}.listen of the configuration"
+        ),
+        other => other.into(),
+    }
 }
 
 /// The first line for programs.

@@ -70,8 +70,11 @@ fn user(verb: &UserVerb) -> Result<()> {
 
 /// Roles that are declared elsewhere are shown and not looked up.
 fn list(args: &ListArgs) -> Result<()> {
-    let users = Files::find(&args.file)?.users;
-    let text = std::fs::read_to_string(&users).map_err(|error| anyhow!("{}: {error}", users.display()))?;
+    let Files { users, hint, .. } = Files::find(&args.file)?;
+    let text = std::fs::read_to_string(&users).map_err(|error| {
+        let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+        anyhow!("{}: {error}: tieline access user add makes it{hint}", users.display())
+    })?;
     let document: toml_edit::DocumentMut = text.parse()?;
     let mut out = std::io::stdout().lock();
     for (name, user) in document.get("user").and_then(|users| users.as_table()).into_iter().flatten() {

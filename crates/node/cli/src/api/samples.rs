@@ -17,8 +17,9 @@ pub fn sample(line: &str) -> Option<Json> {
     };
     // What may follow the value is its time.
     let word = rest.split_whitespace().next()?;
-    let number = word.parse::<f64>().ok()?;
-    let value = if number.is_finite() { json!(number) } else { json!(word) };
+    // What is no number to JSON is one all the same.
+    word.parse::<f64>().ok()?;
+    let value = word.parse::<serde_json::Number>().map_or_else(|_| json!(word), Json::Number);
     Some(json!({ "name": name, "labels": labels, "value": value }))
 }
 
@@ -64,9 +65,9 @@ mod tests {
             |name: &str, labels: Json, value: Json| Some(json!({ "name": name, "labels": labels, "value": value }));
         check("# HELP a what it is", None);
         check("", None);
-        check("tieline_up 1", of("tieline_up", json!({}), json!(1.0)));
+        check("tieline_up 1", of("tieline_up", json!({}), json!(1)));
         check("a{b=\"c\",d=\"e f\"} 2.5", of("a", json!({ "b": "c", "d": "e f" }), json!(2.5)));
-        check(r#"a{b="q\"},\\n\n"} 3 1700000000"#, of("a", json!({ "b": "q\"},\\n\n" }), json!(3.0)));
+        check(r#"a{b="q\"},\\n\n"} 3 1700000000"#, of("a", json!({ "b": "q\"},\\n\n" }), json!(3)));
         check("a{} +Inf", of("a", json!({}), json!("+Inf")));
         check("a{b=\"unfinished} 1", None);
         check("a b", None);

@@ -81,7 +81,8 @@ fn list(store: &Store, json: bool) -> Result<()> {
         }
         let mark = if is_used(name) { '*' } else { ' ' };
         let address = context.http.as_deref().or(context.mqtt.as_deref()).unwrap_or_default();
-        writeln!(out, "{mark} {name:<16} {address:<32} {}", context.user.as_deref().unwrap_or_default())?;
+        let line = format!("{mark} {name:<16} {address:<32} {}", context.user.as_deref().unwrap_or_default());
+        writeln!(out, "{}", line.trim_end())?;
     }
     if store.contexts.is_empty() && !json {
         eprintln!("there is no context; tieline context add makes one");

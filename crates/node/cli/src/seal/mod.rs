@@ -310,7 +310,10 @@ fn token(json: bool) -> Result<ExitCode> {
 /// A key that exists is never overwritten.
 fn write_new(path: &Path, octets: &[u8], mode: u32) -> Result<()> {
     let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
-    let mut file = file.with_context(|| path.display().to_string())?;
+    let mut file = file.with_context(|| match path.exists() {
+        true => format!("{} is there already, and is not overwritten; expected the name of a new file", path.display()),
+        false => path.display().to_string(),
+    })?;
     file.write_all(octets).and_then(|()| file.sync_all()).with_context(|| path.display().to_string())
 }
 

@@ -17,7 +17,7 @@ const fn mistake(line: &'static str, code: i32, told: &'static str) -> Mistake {
     Mistake { line, code, told }
 }
 
-const MISTAKES: [Mistake; 29] = [
+const MISTAKES: [Mistake; 32] = [
     // The wrong port.
     mistake(
         "status --http {mqtt}",
@@ -42,7 +42,18 @@ const MISTAKES: [Mistake; 29] = [
     mistake("status --http 127.0.0.1:1", 4, "no answer from http://127.0.0.1:1/v1/status: Connection refused"),
     mistake("status --http https://{http}", 4, "it does not speak TLS at this address"),
     mistake("status --http {http} --ca x.pem", 1, "--ca is for TLS, and the address is without"),
+    mistake(
+        "run --http {http} --mqtt 127.0.0.1:0 --data {folder}/other",
+        1,
+        "another program does, perhaps another node; expected a free address, with --http or http.listen",
+    ),
     // The wrong file.
+    mistake("dnp3 keygen {folder}/points.csv", 1, "points.csv is there already, and a key is not overwritten"),
+    mistake(
+        "access user list --users {folder}/none.toml",
+        1,
+        "none.toml: No such file or directory (os error 2): tieline",
+    ),
     mistake(
         "run --config {folder}/points.csv",
         1,
