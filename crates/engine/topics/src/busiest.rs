@@ -76,9 +76,15 @@ impl Busiest {
 
     /// The topics counted, the busiest first, and begins anew.
     pub fn take(&mut self) -> Vec<Busy> {
-        let fresh = Self::new(self.places_max);
-        let taken = core::mem::replace(self, fresh);
-        let mut all: Vec<Busy> = taken.counted.into_iter().map(|(_, busy)| busy).collect();
+        let taken = self.topics();
+        *self = Self::new(self.places_max);
+        taken
+    }
+
+    /// The topics counted so far, the busiest first.
+    #[must_use]
+    pub fn topics(&self) -> Vec<Busy> {
+        let mut all: Vec<Busy> = self.counted.iter().map(|(_, busy)| busy.clone()).collect();
         all.sort_unstable_by(|a, b| b.updates.cmp(&a.updates).then_with(|| a.topic.cmp(&b.topic)));
         all
     }

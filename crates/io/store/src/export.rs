@@ -96,6 +96,14 @@ pub fn export<W: Write + Send>(
     Ok(count)
 }
 
+/// A value of a table: a number without what only counting in binary has put behind its twelfth digit.
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Float(x) if x.is_finite() => plain(&Value::Float(format!("{x:.11e}").parse().unwrap_or(*x))),
+        _ => plain(value),
+    }
+}
+
 /// Rows whose widths decide the columns of a table.
 const TABLE_ROWS_MEASURED: usize = 1000;
 
@@ -108,13 +116,17 @@ fn table(rows: impl Iterator<Item = Result<Row, StoreError>>, out: &mut impl Wri
     }
     let width = |cell: fn(&Row) -> usize, least: usize| head.iter().map(cell).max().unwrap_or(0).max(least);
     let topic_width = width(|row| row.topic.chars().count(), 5);
-    let value_width = width(|row| plain(&row.point.value).chars().count(), 5).min(40);
+    let value_width = width(|row| cell(&row.point.value).chars().count(), 5).min(40);
+    if head.is_empty() {
+        writeln!(out, "none")?;
+        return Ok(0);
+    }
     writeln!(out, "{:topic_width$}  {:27}  {:>value_width$}  quality", "topic", "time", "value")?;
     let mut count = 0;
     for row in head.into_iter().map(Ok).chain(rows) {
         let row = row?;
         let time = row.point.time.to_string();
-        write!(out, "{:topic_width$}  {time:27}  {:>value_width$}  ", &*row.topic, plain(&row.point.value))?;
+        write!(out, "{:topic_width$}  {time:27}  {:>value_width$}  ", &*row.topic, cell(&row.point.value))?;
         out.write_all(row.point.quality.validity().name().as_bytes())?;
         for reason in row.point.quality.reasons() {
             write!(out, " {reason}")?;
@@ -209,6 +221,16 @@ pub(crate) fn plain(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tables_are_for_people() {
+        let cells = [1_176.899_999_999_999_9, 47.400_000_000_000_006, 0.1, -2.0, 1e300, 1.0 / 3.0];
+        let shown = cells.map(|x| cell(&Value::Float(x)));
+        assert_eq!(shown, ["1176.9", "47.4", "0.1", "-2.0", "1e300", "0.333333333333"]);
+        let mut out = Vec::new();
+        assert_eq!(export(std::iter::empty(), Format::Table, &mut out).unwrap(), 0);
+        assert_eq!(out, b"none\n");
+    }
 
     fn check(value: Value, expect: &str) {
         assert_eq!(value_cell(&value), expect);

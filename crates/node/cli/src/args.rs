@@ -1,7 +1,10 @@
 //! The command line, as clap reads it.
 
 use crate::access::args::AccessVerb;
-use crate::api::args::{AuditArgs, BusiestArgs, DeleteArgs, DevicesArgs, NodeArgs, PointsArgs, PutArgs, SessionsArgs};
+use crate::api::args::{
+    AuditArgs, BusiestArgs, ClockArgs, DeleteArgs, DevicesArgs, MetricsArgs, NodeArgs, PointsArgs, PutArgs,
+    SessionsArgs,
+};
 use crate::bench::args::BenchVerb;
 use crate::context::args::ContextVerb;
 use crate::delta::DeltaVerb;
@@ -66,10 +69,12 @@ pub enum Verb {
     Busiest(BusiestArgs),
     /// Print the newest records of the audit log, newest first
     Audit(AuditArgs),
+    /// Print what a node's clock says and whether it is believed; confirm it
+    Clock(ClockArgs),
     /// Print who the node takes you for
     Whoami(NodeArgs),
     /// Print everything that a node counts, as Prometheus reads it
-    Metrics(HttpArgs),
+    Metrics(MetricsArgs),
     /// Watch rates, sessions that are behind, and busy topics of a node
     Top(TopArgs),
     /// Read recorded values
@@ -437,6 +442,9 @@ pub struct KeygenArgs {
     /// Bits of the key
     #[arg(long, value_name = "BITS", default_value = "256", value_parser = ["128", "256"])]
     pub bits: String,
+    /// Print a JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Secure authentication (IEEE 1815 clause 7), of both roles.

@@ -1,5 +1,6 @@
 //! `tieline config default|check`.
 
+use crate::answer;
 use crate::api::table::count;
 use crate::args::{ConfigCheckArgs, ConfigVerb};
 use anyhow::Result;
@@ -7,7 +8,7 @@ use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tieline_node::config::{self, Finding};
+use tieline_node::config;
 
 /// The exit code of a wrong command line, as clap has it.
 const WRONG_LINE: u8 = 2;
@@ -27,7 +28,7 @@ fn check(ConfigCheckArgs { file, config, json }: &ConfigCheckArgs) -> Result<Exi
     let mut out = std::io::stdout().lock();
     let named = || crate::who::variable("TIELINE_CONFIG").map(PathBuf::from);
     let Some(file) = file.clone().or_else(|| config.clone()).or_else(named) else {
-        eprintln!("no file is given, expected one, as in tieline config check --config tieline.toml");
+        eprintln!("tieline: no file is given, expected one, as in tieline config check --config tieline.toml");
         return Ok(ExitCode::from(WRONG_LINE));
     };
     match tieline_node::config::load(&file) {
@@ -42,18 +43,10 @@ fn check(ConfigCheckArgs { file, config, json }: &ConfigCheckArgs) -> Result<Exi
             Ok(ExitCode::SUCCESS)
         }
         Err(error) if *json => {
-            let errors: Vec<_> = error.0.iter().map(as_json).collect();
+            let errors: Vec<_> = error.0.iter().map(answer::finding).collect();
             writeln!(out, "{}", json!({ "ok": false, "errors": errors }))?;
             Ok(ExitCode::FAILURE)
         }
-        Err(error) => {
-            eprintln!("{error}");
-            Ok(ExitCode::FAILURE)
-        }
+        Err(error) => Err(error.into()),
     }
-}
-
-fn as_json(finding: &Finding) -> serde_json::Value {
-    let Finding { file, line, column, key, found, expected } = finding;
-    json!({ "file": file, "line": line, "column": column, "key": key, "found": found, "expected": expected })
 }

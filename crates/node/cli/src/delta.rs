@@ -1,7 +1,9 @@
 //! `tieline delta decode`: payloads of docs/delta.md in plain words.
 
+use crate::terminal;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
+use serde_json::{Value as Json, json};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -21,6 +23,9 @@ pub enum DeltaVerb {
 pub struct DecodeArgs {
     /// File; without it, standard input. A line that begins with == starts another topic, # and > lines are passed over
     pub file: Option<PathBuf>,
+    /// One JSON object a payload and line
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// The longest value that is rebuilt, in octets: the longest of MQTT.
@@ -37,23 +42,26 @@ pub fn delta(verb: &DeltaVerb) -> Result<ExitCode> {
     let all_well = match &args.file {
         Some(path) => {
             let file = File::open(path).with_context(|| format!("{} cannot be read", path.display()))?;
-            decode(BufReader::new(file), &mut out)?
+            decode(BufReader::new(file), args.json, &mut out)?
         }
-        None => decode(std::io::stdin().lock(), &mut out)?,
+        None => decode(std::io::stdin().lock(), args.json, &mut out)?,
     };
     Ok(if all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Whether all payloads could be applied.
-fn decode(lines: impl BufRead, out: &mut impl Write) -> Result<bool> {
+fn decode(lines: impl BufRead, json: bool, out: &mut impl Write) -> Result<bool> {
     let (mut codecs, mut decoder) = (Codecs::built_in(), Decoder::new(VALUE_OCTETS_MAX));
-    let mut all_well = true;
+    let (mut all_well, mut topic) = (true, String::new());
     for (at, line) in lines.lines().enumerate() {
         let line = line?;
         let text = line.trim();
         if text.starts_with("==") {
             decoder = Decoder::new(VALUE_OCTETS_MAX);
-            writeln!(out, "{text}")?;
+            text.trim_matches(['=', ' ']).clone_into(&mut topic);
+            if !json {
+                writeln!(out, "{text}")?;
+            }
         }
         if text.is_empty() || text.starts_with(['#', '=', '>']) {
             continue;
@@ -62,14 +70,29 @@ fn decode(lines: impl BufRead, out: &mut impl Write) -> Result<bool> {
         let Some(octets) = octets(digits) else { bail!("line {}: expected pairs of hexadecimal digits", at + 1) };
         let what = what(&octets);
         let count = octets.len();
-        let came = match decoder.apply(&octets.into(), &mut codecs) {
+        let came = decoder.apply(&octets.into(), &mut codecs);
+        all_well &= came.is_ok();
+        if json {
+            let (status, value) = match &came {
+                Ok(Decoded::Value(body)) => ("value", value(body)),
+                Ok(Decoded::Checked) => ("checked", Json::Null),
+                Ok(Decoded::Waiting) => ("waiting", Json::Null),
+                Err(_) => ("lost", Json::Null),
+            };
+            let topic = Some(&topic).filter(|topic| !topic.is_empty());
+            let error = came.as_ref().err().map(ToString::to_string);
+            let told = json!({
+                "line": at + 1, "topic": topic, "payload": what, "octets": count, "status": status, "value": value,
+                "error": error,
+            });
+            writeln!(out, "{}", terminal::json(&told.to_string()))?;
+            continue;
+        }
+        let came = match came {
             Ok(Decoded::Value(body)) => words(&body),
             Ok(Decoded::Checked) => "the value held is the present one".to_owned(),
             Ok(Decoded::Waiting) => "dropped: a whole value is waited for".to_owned(),
-            Err(error) => {
-                all_well = false;
-                format!("LOST: {error}")
-            }
+            Err(error) => format!("LOST: {error}"),
         };
         writeln!(out, "{what}, {count} octets: {came}")?;
     }
@@ -106,6 +129,11 @@ fn name(codec: CodecId) -> String {
     }
 }
 
+/// The value: as JSON where it is, a text where it is one, else its bytes as hexadecimal digits.
+fn value(body: &Body) -> Json {
+    serde_json::from_str(&words(body)).unwrap_or_else(|_| words(body).into())
+}
+
 fn words(body: &Body) -> String {
     match body {
         Body::Point(point) => point.to_json(),
@@ -133,10 +161,24 @@ mod tests {
 
     fn check(lines: &str, expect: &[&str]) {
         let mut out = Vec::new();
-        let all_well = decode(lines.as_bytes(), &mut out).unwrap();
+        let all_well = decode(lines.as_bytes(), false, &mut out).unwrap();
         let told = String::from_utf8(out).unwrap();
         assert_eq!(told.lines().collect::<Vec<_>>(), expect);
         assert_eq!(all_well, !told.contains("LOST"));
+    }
+
+    #[test]
+    fn payloads_are_told_as_json() {
+        let mut out = Vec::new();
+        let lines = "== a topic\n< 1E 63 6F 75 6E 74 20 31\n7E 0C 01 32\n7F0E0135\n";
+        assert!(!decode(lines.as_bytes(), true, &mut out).unwrap());
+        let told: Vec<Json> = out.split(|c| *c == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        let of = |name: &str| told.iter().map(|line| line[name].clone()).collect::<Vec<_>>();
+        assert_eq!(of("topic"), ["a topic"; 3]);
+        assert_eq!(of("status"), ["value", "value", "lost"]);
+        assert_eq!(of("value"), [json!("count 1"), json!("count 2"), Json::Null]);
+        assert_eq!(of("line"), [2, 3, 4]);
+        assert!(of("error")[2].as_str().unwrap().contains("it ends too early"));
     }
 
     #[test]
@@ -161,6 +203,6 @@ mod tests {
             ],
         );
         check("42 00\n<\n", &["2→3 point, 2 octets: LOST: a delta before any whole value", "cleared, 0 octets: \"\""]);
-        assert!(decode("12 3".as_bytes(), &mut Vec::new()).is_err());
+        assert!(decode("12 3".as_bytes(), false, &mut Vec::new()).is_err());
     }
 }

@@ -38,6 +38,11 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("sessions", &["tieline sessions", "tieline sessions --order client --limit 10"]),
     ("busiest", &["tieline busiest --limit 5"]),
     ("audit", &["tieline audit --limit 20", "tieline audit demo/feeder1/relay/breaker --json"]),
+    ("clock", &["tieline clock", "tieline clock --json"]),
+    (
+        "clock confirm",
+        &["tieline clock confirm --http plant.example:8080", "tieline clock confirm --time 2026-11-20T09:36:00Z"],
+    ),
     ("whoami", &["tieline whoami --user anna --password-file ~/.tieline-password"]),
     ("metrics", &["tieline metrics | grep tieline_device"]),
     ("top", &["tieline top", "tieline top --once --json"]),
@@ -179,6 +184,29 @@ mod tests {
             let path = if path.is_empty() { sub.get_name().to_owned() } else { format!("{path} {}", sub.get_name()) };
             verbs(sub, &path, found);
         }
+    }
+
+    /// Verbs that print nothing a program would read as JSON, each with why.
+    const WITHOUT_JSON: &[(&str, &str)] = &[
+        ("completion", "a shell reads it"),
+        ("config default", "prints a configuration file, which is TOML"),
+        ("man", "writes files for people"),
+    ];
+
+    #[test]
+    fn every_verb_takes_json() {
+        let mut all = BTreeSet::new();
+        let mut built = Cli::command();
+        // Makes flags of a verb that hold below it theirs, too.
+        built.build();
+        verbs(&built, "", &mut all);
+        let takes_json = |path: &str| {
+            let find = |at: &Command, word: &str| at.find_subcommand(word).cloned();
+            let verb = path.split(' ').try_fold(built.clone(), |at, word| find(&at, word)).unwrap();
+            verb.get_arguments().any(|flag| flag.get_long() == Some("json"))
+        };
+        let without: Vec<&str> = all.iter().map(String::as_str).filter(|path| !takes_json(path)).collect();
+        assert_eq!(without, WITHOUT_JSON.iter().map(|(path, _)| *path).collect::<Vec<_>>());
     }
 
     /// As a shell would: words in single quotes are one, and what follows a pipe or a redirection is not ours.

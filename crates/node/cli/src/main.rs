@@ -5,6 +5,7 @@
 #![expect(clippy::print_stderr, reason = "to print is what a command line is for")]
 
 mod access;
+mod answer;
 mod api;
 mod args;
 mod bench;
@@ -35,19 +36,19 @@ use clap::FromArgMatches;
 use exit::Exit;
 use std::io::Write;
 use std::process::ExitCode;
-use tieline_client::HttpError;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let parsed = Cli::from_arg_matches(&examples::command().get_matches()).unwrap_or_else(|error| error.exit());
+    let matches = examples::command().get_matches();
+    let json = answer::wants_json(&matches);
+    let parsed = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match dispatch(parsed.verb) {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            // A terminal that has hung up takes no words.
-            let _ = writeln!(std::io::stderr(), "tieline: {}", terminal::lines(&words(&error)));
+            answer::complain(json, &error);
             Exit::of(&error).into()
         }
     }
@@ -70,8 +71,9 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Sessions(args) => api::sessions(&args),
         Verb::Busiest(args) => api::busiest(&args),
         Verb::Audit(args) => api::audit(&args),
+        Verb::Clock(args) => api::clock::clock(&args),
         Verb::Whoami(args) => api::whoami(&args),
-        Verb::Metrics(node) => api::metrics(&node),
+        Verb::Metrics(args) => api::metrics(&args),
         Verb::Top(args) => top::top(&args),
         Verb::History(verb) => history::history(&verb),
         Verb::Command(args) => command::command(&args),
@@ -89,14 +91,6 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Man { out } => man::man(&out),
         Verb::Seal(verb) => seal::seal(&verb),
         Verb::Bench(verb) => bench::bench(verb),
-    }
-}
-
-/// The error in one line. Of a refusal of the node only its own words, where it has any.
-fn words(error: &anyhow::Error) -> String {
-    match error.downcast_ref::<HttpError>() {
-        Some(HttpError::Problem { detail, .. }) if !detail.is_empty() => detail.clone(),
-        _ => format!("{error:#}"),
     }
 }
 

@@ -1,9 +1,8 @@
 //! `tieline run`: a node until it is asked to stop.
 
-use crate::api::table::count;
 use crate::args::RunArgs;
 use crate::signals::Signals;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use std::io::Write;
@@ -11,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use tieline_node::config::{self, Config};
-use tieline_node::{Demo, DeviceCounts, Node};
+use tieline_node::{Demo, DeviceCounts, Node, StartError};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// How often the node's parts are looked after.
@@ -30,15 +29,9 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     raise_open_files();
     let data = args.data.clone().unwrap_or_else(|| PathBuf::from(DATA));
     let demo = args.demo.then(|| Demo::start(&data.join("demo"))).transpose().context("the demo cannot start")?;
-    let mut config = match read_config(args, demo.as_ref()) {
-        Ok(config) => config,
-        Err(error) => {
-            eprintln!("{error}");
-            return Ok(ExitCode::FAILURE);
-        }
-    };
+    let mut config = read_config(args, demo.as_ref())?;
     override_addresses(&mut config, args)?;
-    let node = Node::start(&config, &data)?;
+    let node = Node::start(&config, &data).map_err(told)?;
     if args.json {
         announce(&node, &config, &data)?;
     }
@@ -83,6 +76,17 @@ fn override_addresses(config: &mut Config, args: &RunArgs) -> Result<()> {
         *listen = address;
     }
     Ok(())
+}
+
+/// What to do about an address that somebody else has.
+fn told(error: StartError) -> anyhow::Error {
+    match error {
+        StartError::Listen { what, address, why } if why.kind() == std::io::ErrorKind::AddrInUse => anyhow!(
+            "{what} cannot listen on {address}: another program does, perhaps another node; expected a free address, \
+             with --{what} or {what}.listen of the configuration"
+        ),
+        other => other.into(),
+    }
 }
 
 /// The first line for programs.
@@ -139,7 +143,7 @@ fn summary(DeviceCounts { total, online, connecting }: DeviceCounts) -> String {
         others.iter().filter(|(number, _)| *number > 0).map(|(number, what)| format!(", {number} {what}")).collect();
     match total {
         0 => "none configured".to_owned(),
-        _ => format!("{online} of {} online{others}", count(total, "device")),
+        _ => format!("{online} of {total} online{others}"),
     }
 }
 
@@ -182,8 +186,8 @@ mod tests {
             assert_eq!(summary(DeviceCounts { total, online, connecting }), expect);
         };
         check(0, 0, 0, "none configured");
-        check(1, 1, 0, "1 of 1 device online");
-        check(8, 8, 0, "8 of 8 devices online");
-        check(8, 5, 2, "5 of 8 devices online, 1 not online, 2 still connecting");
+        check(1, 1, 0, "1 of 1 online");
+        check(8, 8, 0, "8 of 8 online");
+        check(8, 5, 2, "5 of 8 online, 1 not online, 2 still connecting");
     }
 }

@@ -138,7 +138,7 @@ fn write_table(rows: &[Row], out: &mut impl Write) -> io::Result<()> {
 fn plain(json: &Json) -> String {
     match json {
         Json::String(text) => text.clone(),
-        other => other.to_string(),
+        other => table::rounded(other).to_string(),
     }
 }
 

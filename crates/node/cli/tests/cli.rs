@@ -1,6 +1,7 @@
 //! The binary as people and programs use it.
 
 mod context;
+mod json;
 mod mistakes;
 mod seal;
 
@@ -74,7 +75,7 @@ impl Drop for Server {
     }
 }
 
-const VERBS: [&[&str]; 51] = [
+const VERBS: [&[&str]; 53] = [
     &["run"],
     &["config", "default"],
     &["config", "check"],
@@ -95,6 +96,8 @@ const VERBS: [&[&str]; 51] = [
     &["audit"],
     &["whoami"],
     &["metrics"],
+    &["clock"],
+    &["clock", "confirm"],
     &["context", "add"],
     &["context", "list"],
     &["context", "show"],

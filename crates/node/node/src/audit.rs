@@ -302,7 +302,14 @@ fn follow(unfinished: &mut BTreeMap<String, AuditLine>, line: &AuditLine) {
     match line.phase.as_str() {
         "requested" | "sent" => drop(unfinished.insert(line.topic.clone(), line.clone())),
         // Of another request, which was not taken.
-        "refused" | "denied" | "login_refused" | "session_ended" | "policy" | files::CONTINUED | files::REMOVED => {}
+        "refused"
+        | "denied"
+        | "login_refused"
+        | "session_ended"
+        | "policy"
+        | "clock"
+        | files::CONTINUED
+        | files::REMOVED => {}
         _ => drop(unfinished.remove(&line.topic)),
     }
 }

@@ -55,7 +55,7 @@ impl fmt::Display for Doubt {
         write!(
             f,
             "it says {says}, {count} {unit} {way} {expected}, which is known: nothing is removed or expired by it until it is \
-             set right, or until POST /v1/clock confirms it"
+             set right, or until tieline clock confirm (POST /v1/clock) confirms it"
         )
     }
 }
@@ -115,20 +115,27 @@ impl WallClock {
         self.lock().look(self.clock.now())
     }
 
-    /// Believes the clock from here on.
+    /// What it says, believed or not.
+    #[must_use]
+    pub fn says(&self) -> Timestamp {
+        self.clock.now().utc
+    }
+
+    /// Believes the clock from here on. Why it was not until now; none where it was.
     ///
     /// # Errors
     /// It is not what the other clock says; what it says.
-    pub fn confirm(&self, other: Timestamp) -> Result<(), Timestamp> {
+    pub fn confirm(&self, other: Timestamp) -> Result<Option<Doubt>, Timestamp> {
         let now = self.clock.now();
         if other > now.utc.later(CONFIRM_MAX) || now.utc > other.later(CONFIRM_MAX) {
             return Err(now.utc);
         }
         let mut known = self.lock();
+        let doubt = known.look(now);
         known.at = now;
         known.look(now);
         known.confirmed += 1;
-        Ok(())
+        Ok(doubt)
     }
 
     /// What it said when it was believed last.
@@ -265,7 +272,9 @@ mod tests {
         let wall = WallClock::new(clock, Some(ago(2400)));
         assert_eq!(wall.doubt().map(|doubt| (doubt.off_s() + 60) / 3600), Some(2400));
         assert!(wall.confirm(ago(2400)).is_err() && wall.doubt().is_some());
-        assert_eq!((wall.confirm(now), wall.doubt()), (Ok(()), None));
+        let doubt = wall.confirm(now).unwrap().unwrap();
+        assert!(doubt.off_s() > 2399 * 3600, "{doubt}");
+        assert_eq!((wall.doubt(), wall.confirm(now)), (None, Ok(None)));
         assert_eq!(WallClock::new(clock, None).doubt(), None);
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(last_known(folder.path()), None);

@@ -27,7 +27,7 @@ pub enum UserVerb {
     /// Remove a user; its sessions end
     Remove(UserArgs),
     /// List users with their roles
-    List(UsersFile),
+    List(ListArgs),
     /// Give a user another password, read from standard input; its sessions end
     Password(PasswordArgs),
     /// Give a user other roles
@@ -52,6 +52,16 @@ pub struct UsersFile {
     pub roles_file: Option<PathBuf>,
 }
 
+/// `tieline access user list`.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    #[command(flatten)]
+    pub file: UsersFile,
+    /// One JSON object a user and line
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// One user.
 #[derive(Debug, Args)]
 pub struct UserArgs {
@@ -59,6 +69,9 @@ pub struct UserArgs {
     pub name: String,
     #[command(flatten)]
     pub file: UsersFile,
+    /// Print a JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `tieline access user add`.

@@ -5,9 +5,11 @@ mod files;
 mod password;
 mod verify;
 
+use crate::answer::say;
 use crate::api::table::count;
+use crate::terminal;
 use anyhow::{Result, anyhow, bail};
-use args::{AccessVerb, ConfigFile, PasswordArgs, RolesArgs, TestArgs, UserArgs, UserVerb, UsersFile};
+use args::{AccessVerb, ConfigFile, ListArgs, PasswordArgs, RolesArgs, TestArgs, UserArgs, UserVerb};
 use files::Files;
 use serde_json::json;
 use std::io::Write;
@@ -35,11 +37,12 @@ pub fn access(verb: &AccessVerb) -> Result<ExitCode> {
 }
 
 fn user(verb: &UserVerb) -> Result<()> {
-    let edited = |user: &UserArgs, edit: &Edit<'_>, done: &str| {
+    let edited = |user: &UserArgs, edit: &Edit<'_>, done: &str, words: &str| {
         let Files { access, users, hint } = Files::find(&user.file)?;
         edit_user(&access, &user.name, edit).map_err(|why| anyhow!(why))?;
-        writeln!(std::io::stdout(), "{}: {done} in {}", user.name, users.display())?;
-        if let Some(hint) = hint {
+        let object = json!({ "user": user.name, "done": done, "file": users, "to_do": hint });
+        say(user.json, &format!("{}: {words} in {}", user.name, users.display()), &object)?;
+        if let Some(hint) = hint.filter(|_| !user.json) {
             eprintln!("{hint}");
         }
         Ok(())
@@ -51,24 +54,27 @@ fn user(verb: &UserVerb) -> Result<()> {
                 false => Some(password::read(args.password_file.as_deref())?),
             };
             let edit = Edit::Add { roles: &args.roles, password: password.as_ref().map(|word| word.as_str()) };
-            edited(&args.user, &edit, "added")
+            edited(&args.user, &edit, "added", "added")
         }
-        UserVerb::Remove(user) => edited(user, &Edit::Remove, "removed"),
-        UserVerb::List(file) => list(file),
+        UserVerb::Remove(user) => edited(user, &Edit::Remove, "removed", "removed"),
+        UserVerb::List(args) => list(args),
         UserVerb::Password(PasswordArgs { user, password_file }) => {
             let password = password::read(password_file.as_deref())?;
-            edited(user, &Edit::Password(&password), "has another password")
+            edited(user, &Edit::Password(&password), "password", "has another password")
         }
-        UserVerb::Roles(RolesArgs { user, roles }) => edited(user, &Edit::Roles(roles), "has other roles"),
-        UserVerb::Disable(user) => edited(user, &Edit::Disabled(true), "disabled"),
-        UserVerb::Enable(user) => edited(user, &Edit::Disabled(false), "enabled"),
+        UserVerb::Roles(RolesArgs { user, roles }) => edited(user, &Edit::Roles(roles), "roles", "has other roles"),
+        UserVerb::Disable(user) => edited(user, &Edit::Disabled(true), "disabled", "disabled"),
+        UserVerb::Enable(user) => edited(user, &Edit::Disabled(false), "enabled", "enabled"),
     }
 }
 
 /// Roles that are declared elsewhere are shown and not looked up.
-fn list(file: &UsersFile) -> Result<()> {
-    let users = Files::find(file)?.users;
-    let text = std::fs::read_to_string(&users).map_err(|error| anyhow!("{}: {error}", users.display()))?;
+fn list(args: &ListArgs) -> Result<()> {
+    let Files { users, hint, .. } = Files::find(&args.file)?;
+    let text = std::fs::read_to_string(&users).map_err(|error| {
+        let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+        anyhow!("{}: {error}: tieline access user add makes it{hint}", users.display())
+    })?;
     let document: toml_edit::DocumentMut = text.parse()?;
     let mut out = std::io::stdout().lock();
     for (name, user) in document.get("user").and_then(|users| users.as_table()).into_iter().flatten() {
@@ -80,6 +86,11 @@ fn list(file: &UsersFile) -> Result<()> {
             () if user.get("certificates").is_some() => "certificate",
             () => "token",
         };
+        if args.json {
+            let shown = json!({ "user": name, "by": by, "roles": roles, "disabled": disabled });
+            writeln!(out, "{}", terminal::json(&shown.to_string()))?;
+            continue;
+        }
         writeln!(out, "{name:<20} {by:<11} {}{}", roles.join(", "), if disabled { "  (disabled)" } else { "" })?;
     }
     Ok(())

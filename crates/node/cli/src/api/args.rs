@@ -1,7 +1,7 @@
 //! The command line of verbs that show or change what a node's HTTP API has.
 
 use crate::args::HttpArgs;
-use clap::Args;
+use clap::{Args, Subcommand};
 use tieline_node::SessionOrder;
 
 /// A verb that takes nothing but the node.
@@ -12,6 +12,43 @@ pub struct NodeArgs {
     /// Print the API's JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `tieline metrics`.
+#[derive(Debug, Args)]
+pub struct MetricsArgs {
+    #[command(flatten)]
+    pub node: HttpArgs,
+    /// One JSON object a sample and line: its name, its labels, its value
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `tieline clock`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct ClockArgs {
+    #[command(flatten)]
+    pub show: NodeArgs,
+    #[command(subcommand)]
+    pub verb: Option<ClockVerb>,
+}
+
+/// `tieline clock confirm`.
+#[derive(Debug, Subcommand)]
+pub enum ClockVerb {
+    /// Believe the node's clock, which says something far from what is known
+    Confirm(ConfirmArgs),
+}
+
+/// `tieline clock confirm`.
+#[derive(Debug, Args)]
+pub struct ConfirmArgs {
+    #[command(flatten)]
+    pub node: NodeArgs,
+    /// What another clock than the node's says, RFC 3339 [default: what this machine's says]
+    #[arg(long, value_name = "TIME")]
+    pub time: Option<String>,
 }
 
 /// `tieline devices`.

@@ -2,6 +2,8 @@
 //! one object a line where the answer is a list.
 
 pub mod args;
+pub mod clock;
+mod samples;
 mod shown;
 pub mod table;
 
@@ -9,9 +11,11 @@ use crate::args::HttpArgs;
 use crate::exit::Exit;
 use crate::{terminal, uri, who};
 use anyhow::{Context, Result, bail};
-use args::{AuditArgs, BusiestArgs, DeleteArgs, DevicesArgs, NodeArgs, OnlyArgs, PointsArgs, PutArgs, SessionsArgs};
+use args::{
+    AuditArgs, BusiestArgs, DeleteArgs, DevicesArgs, MetricsArgs, NodeArgs, OnlyArgs, PointsArgs, PutArgs, SessionsArgs,
+};
 use serde_json::Value as Json;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufRead, BufWriter, Read, Write};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tieline_client::HttpError;
@@ -139,10 +143,20 @@ pub fn audit(args: &AuditArgs) -> Result<ExitCode> {
     print_list(args.json, &list_of(&answer, "entries"), shown::audit)
 }
 
-/// Everything that a node counts, as Prometheus reads it.
-pub fn metrics(node: &HttpArgs) -> Result<ExitCode> {
-    let client = who::http(node, None)?;
-    io::copy(&mut client.stream("/metrics", "text/plain")?, &mut io::stdout().lock())?;
+/// Everything that a node counts, as Prometheus reads it, or a sample a line.
+pub fn metrics(args: &MetricsArgs) -> Result<ExitCode> {
+    let mut text = who::http(&args.node, None)?.stream("/metrics", "text/plain")?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    if args.json {
+        for line in io::BufReader::new(text).lines() {
+            if let Some(sample) = samples::sample(&line?) {
+                writeln!(out, "{}", terminal::json(&sample.to_string()))?;
+            }
+        }
+    } else {
+        io::copy(&mut text, &mut out)?;
+    }
+    out.flush()?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -9,7 +9,7 @@ use tieline_core::Timestamp;
 type Out<'a> = &'a mut dyn Write;
 
 /// One fact a line.
-fn facts(facts: &[(&str, String)], out: Out<'_>) -> io::Result<()> {
+pub(super) fn facts(facts: &[(&str, String)], out: Out<'_>) -> io::Result<()> {
     let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let said = facts.iter().filter(|(_, fact)| !fact.is_empty());
     said.into_iter().try_for_each(|(name, fact)| writeln!(out, "{name:width$}  {fact}"))

@@ -12,8 +12,11 @@ pub enum Align {
     Right,
 }
 
-/// Rows below a head; columns as wide as their widest cell.
+/// Rows below a head; columns as wide as their widest cell. Without rows, that there is none.
 pub fn write<const N: usize>(head: [(&str, Align); N], rows: &[[String; N]], out: &mut impl Write) -> io::Result<()> {
+    if rows.is_empty() {
+        return writeln!(out, "none");
+    }
     let titles = head.map(|(title, _)| title.to_owned());
     let width = |column: usize| {
         let cells = std::iter::once(&titles).chain(rows).map(|row| row.get(column).map_or(0, |c| c.chars().count()));
@@ -41,9 +44,15 @@ pub fn plain(json: &Json) -> String {
     let text = match json {
         Json::Null => String::new(),
         Json::String(text) => text.clone(),
-        other => other.to_string(),
+        other => rounded(other).to_string(),
     };
     text.replace(terminal::is_active, " ")
+}
+
+/// A number without what only counting in binary has put behind its twelfth digit.
+pub fn rounded(json: &Json) -> Json {
+    let rounded = || format!("{:.11e}", json.as_f64()?).parse::<f64>().ok();
+    if json.is_f64() { rounded().map_or(json.clone(), Json::from) } else { json.clone() }
 }
 
 /// A number and its noun: `1 device`, `2 devices`.
@@ -74,6 +83,20 @@ pub fn lasting(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_shown_as_they_were_meant() {
+        let cases = [(47.400_000_000_000_006, "47.4"), (-2.0, "-2.0"), (1.0 / 3.0, "0.333333333333")];
+        cases.into_iter().for_each(|(number, expect)| assert_eq!(plain(&Json::from(number)), expect));
+        assert_eq!(plain(&Json::from(u64::MAX)), u64::MAX.to_string());
+    }
+
+    #[test]
+    fn without_rows_there_is_none() {
+        let mut out = Vec::new();
+        write([("a", Align::Left)], &[], &mut out).unwrap();
+        assert_eq!(out, b"none\n");
+    }
 
     #[test]
     fn tables_are_aligned_and_counts_are_of_one_or_many() {

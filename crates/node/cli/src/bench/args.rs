@@ -26,7 +26,7 @@ pub enum BenchVerb {
         #[arg(long, value_delimiter = ',', default_value = "2,10")]
         listeners: Vec<usize>,
         /// Measurements of each row, and of its floor
-        #[arg(long, default_value_t = 11)]
+        #[arg(long, default_value_t = 11, value_parser = some)]
         rounds: usize,
         /// Print one JSON array
         #[arg(long)]
@@ -47,7 +47,7 @@ pub enum BenchVerb {
         #[arg(long, default_value_t = 2)]
         seconds: u64,
         /// Measurements of each row, and of its ceiling
-        #[arg(long, default_value_t = 5)]
+        #[arg(long, default_value_t = 5, value_parser = some)]
         rounds: usize,
         /// Refusals of each kind
         #[arg(long, default_value_t = 4000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
@@ -65,7 +65,7 @@ pub enum BenchVerb {
         #[arg(long, default_value_t = 1_000_000)]
         points: usize,
         /// Measurements of each row, and of its floor
-        #[arg(long, default_value_t = 3)]
+        #[arg(long, default_value_t = 3, value_parser = some)]
         rounds: usize,
         /// Print one JSON array
         #[arg(long)]
@@ -101,7 +101,7 @@ pub struct BenchDnp3Args {
     #[arg(long, default_value_t = 0.5, value_parser = seconds)]
     pub seconds: f64,
     /// Measurements of each row, and of its floor
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 5, value_parser = some)]
     pub rounds: usize,
     /// Print one JSON array
     #[arg(long)]
@@ -141,6 +141,11 @@ pub enum SealExperiment {
 fn seconds(text: &str) -> Result<f64, String> {
     let within = text.parse().ok().filter(|given| (0.001..=3600.0).contains(given));
     within.ok_or_else(|| "expected seconds from 0.001 to 3600, as in 0.5".to_owned())
+}
+
+/// A number that is not zero.
+pub fn some(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "expected a number, 1 or more".to_owned())
 }
 
 fn octets(text: &str) -> Result<u64, String> {

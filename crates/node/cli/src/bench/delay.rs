@@ -26,7 +26,7 @@ pub struct DelayArgs {
     #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_value = "0")]
     pub cpu: Vec<u32>,
     /// How often each setting is run, in turns with the others: figures are medians of the rounds
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
     /// Faults of each run
     #[arg(long, default_value_t = 600)]

@@ -55,7 +55,7 @@ pub struct FanoutArgs {
     #[arg(long, default_value_t = 4)]
     pub seconds: u64,
     /// Measurements of each row
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, value_parser = super::args::some)]
     pub rounds: usize,
     /// Measure nothing: take the rows of earlier runs, as a list of files that --json wrote
     #[arg(long, value_name = "FILE", value_delimiter = ',')]

@@ -54,6 +54,9 @@ pub struct AddArgs {
     /// Take the place of a context of that name
     #[arg(long)]
     pub replace: bool,
+    /// Print the context as a JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// One context.
@@ -61,6 +64,9 @@ pub struct AddArgs {
 pub struct NameArgs {
     /// Name of the context
     pub name: String,
+    /// Print the context as a JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `tieline context show`.

@@ -3,6 +3,7 @@
 pub mod args;
 pub mod store;
 
+use crate::answer::say;
 use anyhow::{Result, bail};
 use args::{AddArgs, ContextVerb, NameArgs, ShowArgs};
 use serde_json::{Value as Json, json};
@@ -38,30 +39,28 @@ fn add(mut store: Store, args: &AddArgs) -> Result<()> {
         cert: absolute(&args.cert)?,
         key: absolute(&args.key)?,
     };
-    store.add(&args.name, context, args.replace)?;
+    store.add(&args.name, context.clone(), args.replace)?;
     if args.select {
         store.current = Some(args.name.clone());
     }
-    let file = store.save()?;
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{}: added to {}", args.name, file.display())?;
-    match store.current.as_deref() {
-        Some(current) if current == args.name => writeln!(out, "{}: in use", args.name)?,
-        _ => writeln!(out, "tieline context use {} makes it the one that verbs take", args.name)?,
-    }
-    Ok(())
+    let (file, name) = (store.save()?, &args.name);
+    let is_used = store.current.as_ref() == Some(name);
+    let next = match is_used {
+        true => format!("{name}: in use"),
+        false => format!("tieline context use {name} makes it the one that verbs take"),
+    };
+    say(args.json, &format!("{name}: added to {}\n{next}", file.display()), &object(name, is_used, &context))
 }
 
 fn select(mut store: Store, args: &NameArgs) -> Result<()> {
-    store.get(&args.name)?;
+    let context = store.get(&args.name)?.clone();
     store.current = Some(args.name.clone());
     store.save()?;
-    writeln!(std::io::stdout(), "{}: in use", args.name)?;
-    Ok(())
+    say(args.json, &format!("{}: in use", args.name), &object(&args.name, true, &context))
 }
 
 fn remove(mut store: Store, args: &NameArgs) -> Result<()> {
-    store.get(&args.name)?;
+    let context = store.get(&args.name)?.clone();
     store.contexts.remove(&args.name);
     let was_used = store.current.as_deref() == Some(&args.name);
     if was_used {
@@ -69,8 +68,7 @@ fn remove(mut store: Store, args: &NameArgs) -> Result<()> {
     }
     store.save()?;
     let words = if was_used { "removed; no context is in use now" } else { "removed" };
-    writeln!(std::io::stdout(), "{}: {words}", args.name)?;
-    Ok(())
+    say(args.json, &format!("{}: {words}", args.name), &object(&args.name, false, &context))
 }
 
 fn list(store: &Store, json: bool) -> Result<()> {
@@ -83,7 +81,8 @@ fn list(store: &Store, json: bool) -> Result<()> {
         }
         let mark = if is_used(name) { '*' } else { ' ' };
         let address = context.http.as_deref().or(context.mqtt.as_deref()).unwrap_or_default();
-        writeln!(out, "{mark} {name:<16} {address:<32} {}", context.user.as_deref().unwrap_or_default())?;
+        let line = format!("{mark} {name:<16} {address:<32} {}", context.user.as_deref().unwrap_or_default());
+        writeln!(out, "{}", line.trim_end())?;
     }
     if store.contexts.is_empty() && !json {
         eprintln!("there is no context; tieline context add makes one");

@@ -32,13 +32,7 @@ type Asked = (AddressedLine, blocking::SyncSender<Result<(), String>>);
 /// Serves until SIGINT, SIGTERM or the line `quit`.
 pub fn outstation(args: &OutstationArgs) -> Result<ExitCode> {
     log::start("warn", args.json);
-    let files = match load_all(&args.config) {
-        Ok(files) => files,
-        Err(error) => {
-            eprintln!("{error}");
-            return Ok(ExitCode::FAILURE);
-        }
-    };
+    let files = load_all(&args.config)?;
     let (lines, asked) = mpsc::channel(1);
     let (report, reported) = blocking::sync_channel(1);
     let transport = transport(args)?;

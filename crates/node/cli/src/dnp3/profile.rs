@@ -2,10 +2,10 @@
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value as Json, json};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tieline_node::config::ConfigError;
 use tieline_node::config::outstation::load;
 use tieline_node::profile;
 
@@ -24,6 +24,9 @@ pub struct WriteArgs {
     /// The outstation's file
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
+    /// Print a JSON object that holds the profile as text
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What is made of a device profile.
@@ -48,15 +51,21 @@ pub struct ReadArgs {
     /// The device's name
     #[arg(long, default_value = "device1")]
     pub name: String,
+    /// Print all that is read as a JSON object
+    #[arg(long, conflicts_with_all = ["to", "name"])]
+    pub json: bool,
 }
 
 /// Does what the verb says; warnings go to standard error.
 pub fn profile(verb: &ProfileVerb) -> Result<ExitCode> {
     match verb {
-        ProfileVerb::Write(args) => match load(&args.config) {
-            Ok(file) => print(&profile::write(&file)),
-            Err(error) => Ok(refuse(&error)),
-        },
+        ProfileVerb::Write(args) => {
+            let text = profile::write(&load(&args.config)?);
+            match args.json {
+                true => print(&format!("{}\n", json!({ "config": args.config, "profile": text }))),
+                false => print(&text),
+            }
+        }
         ProfileVerb::Read(args) => read(args),
     }
 }
@@ -64,10 +73,10 @@ pub fn profile(verb: &ProfileVerb) -> Result<ExitCode> {
 fn read(args: &ReadArgs) -> Result<ExitCode> {
     let name = args.file.display().to_string();
     let text = std::fs::read_to_string(&args.file).with_context(|| format!("cannot read {name}"))?;
-    let found = match profile::read(&name, &text) {
-        Ok(found) => found,
-        Err(error) => return Ok(refuse(&error)),
-    };
+    let found = profile::read(&name, &text)?;
+    if args.json {
+        return print(&format!("{}\n", as_json(&found)));
+    }
     for path in &found.unread {
         eprintln!("tieline: not read: {path}");
     }
@@ -82,9 +91,39 @@ fn read(args: &ReadArgs) -> Result<ExitCode> {
     }
 }
 
-fn refuse(error: &ConfigError) -> ExitCode {
-    eprintln!("{error}");
-    ExitCode::FAILURE
+/// Settings as TOML has them: numbers, truth, words.
+fn settings(of: &[(&'static str, String)]) -> Json {
+    let value = |text: &str| match text.parse::<toml_edit::Value>() {
+        Ok(toml_edit::Value::Integer(number)) => json!(number.value()),
+        Ok(toml_edit::Value::Float(number)) => json!(number.value()),
+        Ok(toml_edit::Value::Boolean(truth)) => json!(truth.value()),
+        Ok(toml_edit::Value::String(word)) => json!(word.value()),
+        Ok(_) | Err(_) => json!(text),
+    };
+    of.iter().map(|(key, text)| ((*key).to_owned(), value(text))).collect()
+}
+
+fn as_json(found: &profile::Profile) -> Json {
+    let points = found.points.iter().map(|point| {
+        json!({
+            "type": point.point_type.name(),
+            "index": point.index,
+            "name": point.name,
+            "class": point.class,
+            "unit": point.unit,
+            "scale": point.scale.parse::<f64>().ok(),
+            "offset": point.offset.parse::<f64>().ok(),
+            "description": point.description,
+            "settings": settings(&point.settings),
+        })
+    });
+    let attributes: Json = found.attributes.iter().map(|(key, text)| ((*key).to_owned(), json!(text))).collect();
+    json!({
+        "attributes": attributes,
+        "settings": settings(&found.settings),
+        "points": points.collect::<Json>(),
+        "unread": found.unread,
+    })
 }
 
 fn print(text: &str) -> Result<ExitCode> {

@@ -25,7 +25,11 @@ pub enum SealVerb {
     #[command(subcommand)]
     Peer(PeerVerb),
     /// Make a token for a client of the server
-    Token,
+    Token {
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// `tieline seal key`.
@@ -76,6 +80,9 @@ pub struct KeyAddArgs {
     /// Let it sign at once
     #[arg(long)]
     pub activate: bool,
+    /// Print a JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// One key of a configuration.
@@ -90,6 +97,9 @@ pub struct KeyNamedArgs {
     /// Its version
     #[arg(long, value_name = "N")]
     pub key_version: u32,
+    /// Print a JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `tieline seal peer`.
@@ -112,6 +122,9 @@ pub enum PeerVerb {
         /// It is not activated yet (GEN0006): taken in messages about security only
         #[arg(long)]
         pending: bool,
+        /// Print a JSON object
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -181,6 +194,9 @@ pub struct SealPackArgs {
     /// Where the message goes; `-` is standard output
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
+    /// Print a JSON object about what was written; the output must be a file
+    #[arg(long, requires = "output")]
+    pub json: bool,
 }
 
 /// `tieline seal unpack`.
@@ -212,6 +228,9 @@ pub struct SealUnpackArgs {
     /// Where the content goes once it is verified; `-` is standard output
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
+    /// Print a JSON object about what was written; the output must be a file
+    #[arg(long, requires = "output")]
+    pub json: bool,
 }
 
 /// `tieline seal inspect`.
@@ -252,4 +271,7 @@ pub struct SealKeygenArgs {
     /// Days that it is valid
     #[arg(long, value_name = "N", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=36_500))]
     pub days: u32,
+    /// Print a JSON object
+    #[arg(long)]
+    pub json: bool,
 }

@@ -5,6 +5,7 @@
 
 use super::args::{KeyAddArgs, KeyListArgs, KeyNamedArgs, KeyVerb, PeerVerb};
 use super::{password, unix_seconds};
+use crate::answer::say;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -26,12 +27,13 @@ pub fn key(verb: &KeyVerb) -> Result<ExitCode> {
 
 /// Does one of the verbs of `tieline seal peer`.
 pub fn peer(verb: &PeerVerb) -> Result<ExitCode> {
-    let PeerVerb::Import { config, domain, certificate, ispb, pending } = verb;
+    let PeerVerb::Import { config, domain, certificate, ispb, pending, json } = verb;
     let mut file = ConfigFile::open(config)?;
     let state = if *pending { KeyState::Pending } else { KeyState::Active };
     file.add_peer(domain, &NewPeer { certificate: absolute(certificate)?, ispb: *ispb, state })?;
     file.save()?;
-    say(&format!("peer added to {domain}"))
+    let object = json!({ "domain": domain, "certificate": certificate, "state": state.word() });
+    tell(*json, &format!("peer added to {domain}, {}", state.word()), &object)
 }
 
 fn list(args: &KeyListArgs) -> Result<ExitCode> {
@@ -94,18 +96,23 @@ fn import(args: &KeyAddArgs) -> Result<ExitCode> {
     };
     let version = file.add_key(&args.domain, &key)?;
     file.save()?;
-    say(&format!("key {version} of {} added, {}", args.domain, state.word()))
+    told_key(args.json, &args.domain, version, state, "added, ")
 }
 
 fn set_state(args: &KeyNamedArgs, state: KeyState) -> Result<ExitCode> {
     let mut file = ConfigFile::open(&args.config)?;
     file.set_key_state(&args.domain, args.key_version, state)?;
     file.save()?;
-    say(&format!("key {} of {} is {}", args.key_version, args.domain, state.word()))
+    told_key(args.json, &args.domain, args.key_version, state, "is ")
 }
 
-fn say(what: &str) -> Result<ExitCode> {
-    writeln!(std::io::stdout().lock(), "{what}; a running server takes it at SIGHUP")?;
+fn told_key(json: bool, domain: &str, version: u32, state: KeyState, how: &str) -> Result<ExitCode> {
+    let object = json!({ "domain": domain, "version": version, "state": state.word() });
+    tell(json, &format!("key {version} of {domain} {how}{}", state.word()), &object)
+}
+
+fn tell(json: bool, what: &str, object: &Value) -> Result<ExitCode> {
+    say(json, &format!("{what}; a running server takes it at SIGHUP"), object)?;
     Ok(ExitCode::SUCCESS)
 }
 

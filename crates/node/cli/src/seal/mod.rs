@@ -3,10 +3,11 @@
 pub mod args;
 mod keys;
 
+use crate::answer::say;
 use crate::signals::until_done;
 use anyhow::{Context, Result, anyhow, bail};
 use args::{OwnKeyArgs, SealInspectArgs, SealKeygenArgs, SealPackArgs, SealServeArgs, SealUnpackArgs, SealVerb};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -42,19 +43,13 @@ pub fn seal(verb: &SealVerb) -> Result<ExitCode> {
         SealVerb::Keygen(args) => keygen(args),
         SealVerb::Key(verb) => keys::key(verb),
         SealVerb::Peer(verb) => keys::peer(verb),
-        SealVerb::Token => token(),
+        SealVerb::Token { json } => token(*json),
     }
 }
 
 fn serve(args: &SealServeArgs) -> Result<ExitCode> {
     crate::log::start("info", args.json);
-    let mut config = match config::load(&args.config) {
-        Ok(config) => config,
-        Err(error) => {
-            eprintln!("{error}");
-            return Ok(ExitCode::FAILURE);
-        }
-    };
+    let mut config = config::load(&args.config)?;
     for (flag, given, listen) in
         [("--http", args.http, &mut config.http), ("--protocol", args.protocol, &mut config.protocol)]
     {
@@ -126,7 +121,10 @@ fn pack(args: &SealPackArgs) -> Result<ExitCode> {
         Some(octets) => Box::new(octets.as_slice()),
         None => input,
     };
-    into(&args.output, |output| file::pack(&sealing, input, output).map(|_| ()))
+    into(&args.output, args.json, |output| {
+        let octets = file::pack(&sealing, input, output)?;
+        Ok(json!({ "status": "success", "output": args.output, "octets": octets }))
+    })
 }
 
 fn unpack(args: &SealUnpackArgs) -> Result<ExitCode> {
@@ -141,15 +139,27 @@ fn unpack(args: &SealUnpackArgs) -> Result<ExitCode> {
         inflate: (!args.compressed).then(InflateLimits::default),
     };
     let input = open(&args.input)?;
-    into(&args.output, |output| {
-        let output: &mut dyn Write = output;
-        if !args.utf16 {
-            return file::unpack(&opening, input, output).map(|_| ());
-        }
-        let mut octets = Vec::new();
-        file::unpack(&opening, input, &mut octets)?;
-        let text = TextEncoding::Utf16Be.decode(&octets).map_err(|e| FileError::Io(std::io::Error::other(e)))?;
-        Ok(output.write_all(text.as_bytes())?)
+    into(&args.output, args.json, |output| {
+        let header = match args.utf16 {
+            false => file::unpack(&opening, input, &mut *output)?,
+            true => {
+                let mut octets = Vec::new();
+                let header = file::unpack(&opening, input, &mut octets)?;
+                let text =
+                    TextEncoding::Utf16Be.decode(&octets).map_err(|e| FileError::Io(std::io::Error::other(e)))?;
+                output.write_all(text.as_bytes())?;
+                header
+            }
+        };
+        Ok(json!({
+            "status": "success",
+            "output": args.output,
+            "octets": output.stream_position()?,
+            "error": format!("{:02X}", header.error.0),
+            "treatment": header.treatment.code(),
+            "sender_authority": header.sender.authority.0,
+            "sender_serial": header.sender.serial.to_string(),
+        }))
     })
 }
 
@@ -158,10 +168,13 @@ trait Spool: Read + Write + Seek {}
 impl<T: Read + Write + Seek> Spool for T {}
 
 /// Writes to a file that gets its name, or to standard output that gets its octets, only when all went well.
-fn into(path: &Path, write: impl FnOnce(&mut dyn Spool) -> Result<(), FileError>) -> Result<ExitCode> {
+fn into(path: &Path, json: bool, write: impl FnOnce(&mut dyn Spool) -> Result<Json, FileError>) -> Result<ExitCode> {
     if path == Path::new("-") {
+        if json {
+            bail!("--json is given, and standard output takes what is written, expected a file with --output");
+        }
         let mut spool = tempfile::SpooledTempFile::new(SPOOL_OCTETS);
-        return told(write(&mut spool), || {
+        return told(write(&mut spool), false, || {
             spool.seek(SeekFrom::Start(0))?;
             std::io::copy(&mut spool, &mut std::io::stdout().lock())?;
             Ok(())
@@ -170,20 +183,33 @@ fn into(path: &Path, write: impl FnOnce(&mut dyn Spool) -> Result<(), FileError>
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // The file is its owner's alone, also under its final name.
     let mut file = tempfile::NamedTempFile::new_in(folder).with_context(|| folder.display().to_string())?;
-    told(write(file.as_file_mut()), || {
+    told(write(file.as_file_mut()), json, || {
         file.persist(path).with_context(|| path.display().to_string())?;
         Ok(())
     })
 }
 
-fn told(written: Result<(), FileError>, keep: impl FnOnce() -> Result<()>) -> Result<ExitCode> {
-    match written {
-        Ok(()) => keep().map(|()| ExitCode::SUCCESS),
-        Err(error) if error.code().is_some() => {
-            eprintln!("tieline: the message is refused: {error}");
+fn told(written: Result<Json, FileError>, json: bool, keep: impl FnOnce() -> Result<()>) -> Result<ExitCode> {
+    let mut out = std::io::stdout();
+    match written.map_err(|error| (error.code(), error)) {
+        Ok(object) => {
+            keep()?;
+            if json {
+                writeln!(out, "{object}")?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Err((Some(code), error)) => {
+            match json {
+                true => {
+                    let code = format!("{:02X}", code.0);
+                    writeln!(out, "{}", json!({ "status": "refused", "code": code, "detail": error.to_string() }))?;
+                }
+                false => eprintln!("tieline: the message is refused: {error}"),
+            }
             Ok(ExitCode::from(REFUSED))
         }
-        Err(error) => Err(error.into()),
+        Err((None, error)) => Err(error.into()),
     }
 }
 
@@ -262,19 +288,32 @@ fn keygen(args: &SealKeygenArgs) -> Result<ExitCode> {
         let der = self_signed(&key, &subject, from, from + u64::from(args.days) * 86_400)?;
         write_new(path, pem("CERTIFICATE", &der).as_bytes(), 0o644)?;
     }
+    let mut words = format!("{}: a private key\n{}: its certificate request", args.key.display(), args.csr.display());
+    if let Some(path) = &args.self_signed {
+        words = format!("{words}\n{}: a certificate that signs itself", path.display());
+    }
+    let object = json!({
+        "key": args.key, "encrypted": password.is_some(), "csr": args.csr, "self_signed": args.self_signed,
+    });
+    say(args.json, &words, &object)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn token() -> Result<ExitCode> {
-    let token = draw_token().context("the system gave no random octets")?;
-    writeln!(std::io::stdout().lock(), "token         {token}\ntoken_sha256  {}", hex(&digest(&token)))?;
+fn token(json: bool) -> Result<ExitCode> {
+    let token = draw_token().context("the system gave no random bytes")?;
+    let digest = hex(&digest(&token));
+    let object = json!({ "token": token.as_str(), "token_sha256": digest });
+    say(json, &format!("token         {}\ntoken_sha256  {digest}", token.as_str()), &object)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// A key that exists is never overwritten.
 fn write_new(path: &Path, octets: &[u8], mode: u32) -> Result<()> {
     let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
-    let mut file = file.with_context(|| path.display().to_string())?;
+    let mut file = file.with_context(|| match path.exists() {
+        true => format!("{} is there already, and is not overwritten; expected the name of a new file", path.display()),
+        false => path.display().to_string(),
+    })?;
     file.write_all(octets).and_then(|()| file.sync_all()).with_context(|| path.display().to_string())
 }
 

@@ -50,6 +50,10 @@ pub fn plain(text: &str, width: usize) -> String {
 /// The lines above the tables: each a name and what is told of it.
 pub fn summary(look: &Look, rates: &Rates) -> [(&'static str, String); 4] {
     let (status, lag) = (&look.status, &look.status.lag);
+    let late = match lag.sessions {
+        0 => "none late".to_owned(),
+        some => format!("{some} late by up to {}", lateness(lag.ms)),
+    };
     [
         (
             "node",
@@ -87,11 +91,9 @@ pub fn summary(look: &Look, rates: &Rates) -> [(&'static str, String); 4] {
         (
             "sessions",
             format!(
-                "{} with {} subscriptions · {} late by up to {} · {} waiting, {}",
+                "{} with {} subscriptions · {late} · {} waiting, {}",
                 count(status.sessions as f64),
                 count(status.subscriptions as f64),
-                lag.sessions,
-                lateness(lag.ms),
                 count(lag.waiting as f64),
                 octets(lag.octets as f64)
             ),

@@ -17,7 +17,7 @@ const fn mistake(line: &'static str, code: i32, told: &'static str) -> Mistake {
     Mistake { line, code, told }
 }
 
-const MISTAKES: [Mistake; 29] = [
+const MISTAKES: [Mistake; 32] = [
     // The wrong port.
     mistake(
         "status --http {mqtt}",
@@ -42,7 +42,18 @@ const MISTAKES: [Mistake; 29] = [
     mistake("status --http 127.0.0.1:1", 4, "no answer from http://127.0.0.1:1/v1/status: Connection refused"),
     mistake("status --http https://{http}", 4, "it does not speak TLS at this address"),
     mistake("status --http {http} --ca x.pem", 1, "--ca is for TLS, and the address is without"),
+    mistake(
+        "run --http {http} --mqtt 127.0.0.1:0 --data {folder}/other",
+        1,
+        "another program does, perhaps another node; expected a free address, with --http or http.listen",
+    ),
     // The wrong file.
+    mistake("dnp3 keygen {folder}/points.csv", 1, "points.csv is there already, and a key is not overwritten"),
+    mistake(
+        "access user list --users {folder}/none.toml",
+        1,
+        "none.toml: No such file or directory (os error 2): tieline",
+    ),
     mistake(
         "run --config {folder}/points.csv",
         1,
@@ -178,7 +189,7 @@ fn a_start_says_what_is_away_and_where_the_node_is_at_the_end() {
     let log = until(&mut BufReader::new(node.0.stderr.take().unwrap()), "device away").join("\n");
     let facts: Vec<&str> = lines.iter().filter_map(|line| line.split("  ").next()).collect();
     assert_eq!(facts, ["node", "data", "devices", "try", "mqtt", "console"]);
-    assert!(lines[2].contains("0 of 1 device online, 1 "), "{lines:?}");
+    assert!(lines[2].contains("0 of 1 online, 1 "), "{lines:?}");
     assert!(lines[5].contains("http://127.0.0.1:"), "{lines:?}");
     assert!(log.contains("WARN") && log.contains("device away") && log.contains("Connection refused"), "{log}");
     assert!(!log.contains("Some(") && !log.contains("Addresses {"), "{log}");

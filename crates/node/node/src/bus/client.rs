@@ -11,7 +11,7 @@ use super::wire::Wire;
 use crate::access::Badge;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tieline_core::{Filter, Now, Topic};
+use tieline_core::{Filter, Instant, Now, Topic};
 use tieline_ledger::Kept;
 use tieline_mqtt::{
     Delivery, Message, PacketId, Property, Qos, ReasonCode, ServerSession, SubscriptionId, Text, Version,
@@ -93,7 +93,11 @@ pub enum Anew {
 impl Client {
     /// A client that has just been let in.
     #[must_use]
+<<<<<<< HEAD
     pub fn new(session: Session<Wire>, id: Arc<str>, generation: u64) -> Self {
+=======
+    pub fn new(now: Instant, session: Session<Wire>, id: Text, generation: u64) -> Self {
+>>>>>>> told
         Self {
             session,
             id,
@@ -108,7 +112,7 @@ impl Client {
             flow: None,
             tally: None,
             follower: None,
-            rate: SessionRate::default(),
+            rate: SessionRate::begin(now),
         }
     }
 

@@ -31,7 +31,7 @@ pub struct SessionView {
     pub messages_out: u64,
     /// Octets that its socket took.
     pub octets_out: u64,
-    /// Messages a second that it was sent over the last window.
+    /// Messages a second that it was sent, over a second or more.
     pub messages_per_s: f64,
     /// Octets a second.
     pub octets_per_s: f64,
@@ -144,7 +144,8 @@ impl Bus {
 
     /// Clients that are connected, in an order, no more than `limit` and only those whose identifier holds `part`.
     #[must_use]
-    pub fn sessions(&self, now: Instant, order: SessionOrder, limit: usize, part: &str) -> Vec<SessionView> {
+    pub fn sessions(&mut self, now: Instant, order: SessionOrder, limit: usize, part: &str) -> Vec<SessionView> {
+        self.look_at_rates(now);
         let found = self.each_client().filter(|(_, client)| client.id.contains(part));
         let mut ranked: Vec<_> = found.map(|(key, client)| (self.rank(now, order, key, client), client, key)).collect();
         ranked.sort_unstable_by(|(a, one, _), (b, other, _)| b.cmp(a).then_with(|| str::cmp(&one.id, &other.id)));
@@ -170,7 +171,7 @@ impl Bus {
             }
             SessionOrder::Waiting => [number(client.waiting()), number(waiting_octets(client)), octets_out],
             // A rate is positive: its bits are in its order.
-            SessionOrder::Rate => [client.rate.octets_per_s.to_bits().into(), octets_out, 0],
+            SessionOrder::Rate => [client.rate.per_s(now, client.session.traffic()).1.to_bits().into(), octets_out, 0],
             SessionOrder::Conflated => [client.conflated(), client.dropped(), octets_out],
             SessionOrder::Dropped => [client.dropped() + client.lost(), client.conflated(), octets_out],
             SessionOrder::Client => [0; 3],
@@ -178,7 +179,8 @@ impl Bus {
     }
 
     fn session_view(&self, now: Instant, key: usize, client: &Client) -> SessionView {
-        let (traffic, rate) = (client.session.traffic(), client.rate);
+        let traffic = client.session.traffic();
+        let (messages_per_s, octets_per_s) = client.rate.per_s(now, traffic);
         SessionView {
             client: client.id.to_string(),
             subscriptions: self.tree.subscription_count(super::state::id_of(key)),
@@ -189,8 +191,8 @@ impl Bus {
             deltas: client.follower.is_some(),
             messages_out: traffic.messages_out,
             octets_out: traffic.octets_out,
-            messages_per_s: rate.messages_per_s.into(),
-            octets_per_s: rate.octets_per_s.into(),
+            messages_per_s: messages_per_s.into(),
+            octets_per_s: octets_per_s.into(),
             conflated: client.conflated(),
             dropped: client.dropped(),
             lost: client.lost(),

@@ -4,6 +4,7 @@ use super::client::Catchup;
 use super::sessions::{Away, LastWill};
 use super::state::{Bus, Subscriber};
 use crate::access::{Badge, Guard};
+use crate::audit::AuditLine;
 use crate::broker::options_of;
 use crate::ledger::{LedgerBook, died_at};
 use crate::reserved::Reserved;
@@ -68,9 +69,10 @@ impl Bus {
     }
 
     /// A clock that was in doubt when the node started is right: sessions whose time passed while the node was not there end,
-    /// and wills that were due then are published.
-    pub fn confirm_clock(&mut self, now: Now, who: &str) {
-        tracing::info!(who, "the clock was confirmed");
+    /// and wills that were due then are published. `line` says who confirmed it.
+    pub fn confirm_clock(&mut self, now: Now, line: AuditLine) {
+        tracing::info!(who = line.who, detail = line.detail, "the clock was confirmed");
+        self.note_access(line);
         let Self { subscribers, kept, .. } = self;
         for (key, subscriber) in subscribers.iter_mut() {
             let Subscriber::Away(away) = subscriber else { continue };

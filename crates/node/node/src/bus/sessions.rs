@@ -270,13 +270,13 @@ impl Bus {
 
     /// Gives a client its place: that of its session, where it asks for it and there is one, or a new one. A
     /// connection that the session still has is ended ([MQTT-3.1.4-3]).
-    pub fn enter(&mut self, session: &Session<Wire>, request: &ConnectRequest) -> Entered {
+    pub fn enter(&mut self, now: Instant, session: &Session<Wire>, request: &ConnectRequest) -> Entered {
         self.begin_act();
         self.next_generation += 1;
         let generation = self.next_generation;
         let known = self.clients.get_key_value(&*request.client_id).map(|(name, key)| (Arc::clone(name), *key));
         let (name, known) = known.map_or_else(|| ((&*request.client_id).into(), None), |(name, key)| (name, Some(key)));
-        let mut client = Client::new(session.clone(), Arc::clone(&name), generation);
+        let mut client = Client::new(now, session.clone(), Arc::clone(&name), generation);
         client.expiry_s = request.session_expiry_s.min(self.kept.limits.expiry_s_max);
         let expiry_s = client.expiry_s;
         self.counters.connected += 1;

@@ -38,15 +38,21 @@ pub struct Statistics {
     pub(super) began: Option<Instant>,
 }
 
-/// How much a client is sent.
+/// A rate is over no less than this: what comes in a burst is no rate.
+const WINDOW_MIN: Duration = Duration::from_secs(1);
+
+/// How much a client is sent: from when it came, and later from the last look that had a window behind it. Looks are
+/// [`EVERY`], and whenever rates are asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SessionRate {
-    messages: u64,
+    /// When the window began, in milliseconds, modulo 2^32.
+    since_ms: u32,
+    /// What was sent before it, modulo 2^32.
+    messages: u32,
+    /// The same; 0 in a client's first window.
     octets: u64,
-    /// Messages a second over the last window.
-    pub messages_per_s: f32,
-    /// Octets a second.
-    pub octets_per_s: f32,
+    /// Those of the window before.
+    per_s: (f32, f32),
 }
 
 /// The topics with the most updates of the last window.
@@ -85,19 +91,47 @@ impl Load {
 }
 
 impl SessionRate {
-    /// Takes what was sent so far, some time after the look before.
-    fn look(&mut self, passed: Duration, traffic: Traffic) {
-        let since = |count: u64, before: u64| match passed.as_secs_f64() {
-            seconds if seconds > 0.0 => (count.saturating_sub(before) as f64 / seconds) as f32,
-            _ => 0.0,
-        };
-        *self = Self {
-            messages: traffic.messages_out,
-            octets: traffic.octets_out,
-            messages_per_s: since(traffic.messages_out, self.messages),
-            octets_per_s: since(traffic.octets_out, self.octets),
-        };
+    /// That of a client that comes now.
+    #[must_use]
+    pub fn begin(now: Instant) -> Self {
+        Self { since_ms: millis(now), ..Self::default() }
     }
+
+    /// Begins another window, where this one is long enough.
+    fn look(&mut self, now: Instant, traffic: Traffic) {
+        if self.passed(now) >= WINDOW_MIN {
+            let per_s = self.per_s(now, traffic);
+            let messages = whole(traffic.messages_out);
+            *self = Self { since_ms: millis(now), messages, octets: traffic.octets_out, per_s };
+        }
+    }
+
+    /// Messages and octets a second: of this window as far as it has come, or of the one before where it has just begun.
+    #[must_use]
+    pub fn per_s(&self, now: Instant, traffic: Traffic) -> (f32, f32) {
+        let passed = self.passed(now);
+        if passed < WINDOW_MIN && self.octets > 0 {
+            return self.per_s;
+        }
+        let seconds = passed.max(WINDOW_MIN).as_secs_f64();
+        let per_s = |made: f64| (made / seconds) as f32;
+        let messages = whole(traffic.messages_out).wrapping_sub(self.messages);
+        (per_s(messages.into()), per_s(traffic.octets_out.saturating_sub(self.octets) as f64))
+    }
+
+    fn passed(&self, now: Instant) -> Duration {
+        Duration::from_millis(millis(now).wrapping_sub(self.since_ms).into())
+    }
+}
+
+/// Modulo 2^32.
+fn millis(now: Instant) -> u32 {
+    whole(now.0 / 1_000_000)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "modulo 2^32: only differences are looked at")]
+const fn whole(count: u64) -> u32 {
+    count as u32
 }
 
 impl Default for Statistics {
@@ -147,7 +181,7 @@ impl Bus {
         let passed = self.statistics.looked.map_or(Duration::ZERO, |looked| now.mono.since(looked));
         self.statistics.looked = Some(now.mono);
         self.statistics.began.get_or_insert(now.mono);
-        self.look_at_sessions(passed);
+        self.look_at_sessions(now.mono);
         let statistics = &mut self.statistics;
         statistics.window = passed;
         statistics.busy_of = statistics.busiest.updates();
@@ -158,29 +192,85 @@ impl Bus {
         }
     }
 
-    fn look_at_sessions(&mut self, passed: Duration) {
-        let Self { subscribers, pump, .. } = self;
-        for (_, subscriber) in subscribers.iter_mut() {
+    /// Begins another window of each client whose own is long enough.
+    pub(super) fn look_at_rates(&mut self, now: Instant) {
+        for (_, subscriber) in &mut self.subscribers {
             let Subscriber::Client(client) = subscriber else { continue };
-            client.rate.look(passed, client.session.traffic());
+            client.rate.look(now, client.session.traffic());
         }
+    }
+
+    fn look_at_sessions(&mut self, now: Instant) {
+        self.look_at_rates(now);
+        let Self { subscribers, pump, .. } = self;
         pump.keep_late(|key, generation| {
             matches!(subscribers.get(key), Some(Subscriber::Client(client)) if client.generation == generation)
         });
     }
 
-    /// The topics with the most updates of the last window, of those that `shows` lets through, no more than `limit`.
+    /// The topics with the most updates of the last window, of those that `shows` lets through, no more than `limit`. Of
+    /// the first window, as far as it has come.
     #[must_use]
-    pub fn busiest_topics(&self, limit: usize, shows: impl Fn(&str) -> bool) -> BusiestTopics {
-        let Statistics { window, busy, busy_of, .. } = &self.statistics;
+    pub fn busiest_topics(&self, now: Instant, limit: usize, shows: impl Fn(&str) -> bool) -> BusiestTopics {
+        let Statistics { window, busiest, busy, busy_of, looked, .. } = &self.statistics;
+        let begun = looked.map_or(Duration::ZERO, |looked| now.since(looked));
+        let first = (window.is_zero() && begun >= WINDOW_MIN).then(|| busiest.topics());
+        let (window, updates) = match first {
+            Some(_) => (begun, busiest.updates()),
+            None => (*window, *busy_of),
+        };
+        let busy = first.as_ref().unwrap_or(busy);
         let topics = busy.iter().filter(|busy| shows(&busy.topic)).take(limit).cloned().collect();
-        BusiestTopics { window: *window, updates: *busy_of, topics }
+        BusiestTopics { window, updates, topics }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn at(ms: u64) -> Instant {
+        // Where milliseconds of 32 bits go round.
+        Instant::ZERO + Duration::from_millis((1 << 32) - 5_000 + ms)
+    }
+
+    /// Of a client that came at 3 s, and is sent 20 messages of 10 octets a second.
+    fn sent(ms: u64) -> Traffic {
+        let messages = ms.saturating_sub(3_000) * 20 / 1_000;
+        Traffic { messages_out: messages, octets_out: messages * 10, ..Traffic::default() }
+    }
+
+    #[test]
+    fn a_rate_is_right_from_its_first_second_on() {
+        let mut rate = SessionRate::begin(at(3_000));
+        let check = |rate: &SessionRate, ms: u64, messages: f32| {
+            assert_eq!(rate.per_s(at(ms), sent(ms)), (messages, messages * 10.0), "{ms}");
+        };
+        check(&rate, 3_000, 0.0);
+        // A burst of 20 ms is no rate of its own.
+        check(&rate, 3_500, 10.0);
+        check(&rate, 4_000, 20.0);
+        check(&rate, 7_000, 20.0);
+        rate.look(at(10_000), sent(10_000));
+        check(&rate, 10_000, 20.0);
+        check(&rate, 10_001, 20.0);
+        check(&rate, 12_000, 20.0);
+        // A look that comes too early ends no window.
+        let before = rate;
+        rate.look(at(10_999), sent(10_999));
+        assert_eq!(rate, before);
+    }
+
+    #[test]
+    fn who_asks_each_second_sees_what_changes() {
+        let mut rate = SessionRate::begin(at(0));
+        let traffic =
+            |messages: u64| Traffic { messages_out: messages, octets_out: 4 + messages, ..Traffic::default() };
+        rate.look(at(1_000), traffic(0));
+        assert_eq!(rate.per_s(at(2_000), traffic(50)).0, 50.0);
+        rate.look(at(2_000), traffic(50));
+        assert_eq!(rate.per_s(at(3_000), traffic(50)).0, 0.0);
+    }
 
     #[test]
     fn averages_come_near_what_goes_on_and_forget_it() {

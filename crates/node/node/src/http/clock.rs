@@ -1,16 +1,19 @@
-//! `/v1/clock`.
+//! `/v1/clock`: what the clock says, and its confirmation.
 
 use super::access::Caller;
 use super::body::Json;
 use super::problem::Problem;
 use super::{App, json};
+use crate::access::denial;
+use crate::audit::AuditLine;
+use crate::wall_clock::Doubt;
 use axum::Extension;
 use axum::extract::{ConnectInfo, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use std::net::SocketAddr;
 use tieline_access::Verb;
-use tieline_core::{Timestamp, TimestampError};
+use tieline_core::{Now, Timestamp, TimestampError};
 
 /// What `POST /v1/clock` takes.
 #[derive(Debug, serde::Deserialize)]
@@ -18,6 +21,20 @@ use tieline_core::{Timestamp, TimestampError};
 pub struct Confirm {
     /// What the clock of the caller says.
     time: String,
+}
+
+/// What the node's clock says, and whether it is believed.
+pub async fn show(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
+    caller.must(&app, Verb::Read, "$SYS/status").await?;
+    let wall = &app.about.wall;
+    let doubt = wall.doubt();
+    let shown = serde_json::json!({
+        "time": wall.says().to_string(),
+        "in_doubt": doubt.is_some(),
+        "expected": doubt.map(|doubt| doubt.expected.to_string()),
+        "off_s": doubt.map(|doubt| doubt.off_s()),
+    });
+    Ok(json(shown.to_string()))
 }
 
 /// Believes the node's clock, where that of the caller says the same.
@@ -30,15 +47,46 @@ pub async fn confirm(
     caller.must(&app, Verb::Admin, "$clock").await?;
     let wrong = |error: TimestampError| Problem::bad_request(format!("time is {:?}: {error}", request.time));
     let time: Timestamp = request.time.parse().map_err(wrong)?;
-    app.about.wall.confirm(time).map_err(|now| {
+    let doubt = app.about.wall.confirm(time).map_err(|now| {
         let detail =
             format!("the node's clock says {now}, which is more than 10 minutes from {time}: set it right first");
         Problem::new(StatusCode::CONFLICT, detail)
     })?;
     let who = caller.who(peer);
     let now = app.bus.call(move |bus, now| {
-        bus.confirm_clock(now, &who);
+        bus.confirm_clock(now, confirmation(now, &who, time, doubt));
         now
     });
     Ok(json(serde_json::json!({ "status": "ok", "time": now.await?.utc.to_string() }).to_string()))
+}
+
+/// The record of a confirmation: what both clocks said, and what was known.
+fn confirmation(now: Now, who: &str, other: Timestamp, doubt: Option<Doubt>) -> AuditLine {
+    let says = now.utc;
+    let before = match doubt {
+        Some(doubt) => format!("by what was known it was {}", doubt.expected),
+        None => "it was not in doubt".to_owned(),
+    };
+    let detail = format!("the node's clock says {says}, that of who confirms it {other}; {before}");
+    AuditLine { value: says.to_string(), ..denial(now, who, "clock", "", "", "", detail) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_confirmation_is_recorded_with_both_times() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let now = Now { utc: at("2026-11-20T09:36:00Z"), ..Now::default() };
+        let doubt = Doubt { says: now.utc, expected: at("2026-08-12T00:00:00Z") };
+        let line = confirmation(now, "http 10.0.0.7:1 anna", at("2026-11-20T09:35:58Z"), Some(doubt));
+        assert_eq!((&*line.who, &*line.phase), ("http 10.0.0.7:1 anna", "clock"));
+        let [own, other, known] = [now.utc, at("2026-11-20T09:35:58Z"), doubt.expected].map(|time| time.to_string());
+        for time in [own, other, known] {
+            assert!(line.detail.contains(&time), "{}", line.detail);
+        }
+        let line = confirmation(now, "http 10.0.0.7:1", now.utc, None);
+        assert!(line.detail.ends_with("it was not in doubt"), "{}", line.detail);
+    }
 }

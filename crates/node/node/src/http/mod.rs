@@ -132,7 +132,7 @@ fn router(app: App, guard: Guard, proxies: forwarded::Proxies) -> Router {
         .route("/v1/sessions", get(sessions::sessions))
         .route("/v1/busiest", get(sessions::busiest))
         .route("/v1/views/reload", post(views::reload))
-        .route("/v1/clock", post(clock::confirm))
+        .route("/v1/clock", get(clock::show).post(clock::confirm))
         .route("/v1/openapi.json", get(|| async { json(OPENAPI.to_owned()) }))
         .route("/metrics", get(status::metrics))
         .route("/healthz", get(status::health))

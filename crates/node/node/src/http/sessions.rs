@@ -66,7 +66,7 @@ pub async fn busiest(
     let limit = Query::new(query.as_deref(), &["limit"])?.limit(20, 500)?;
     let share = caller.share(peer);
     let shows = move |topic: &str| caller.may(Verb::Read, topic);
-    let seen = app.bus.ask_once(&share, move |bus, _| bus.busiest_topics(limit, shows)).await?;
+    let seen = app.bus.ask_once(&share, move |bus, now| bus.busiest_topics(now.mono, limit, shows)).await?;
     let seconds = seen.window.as_secs_f64();
     let per_s = |count: u64| if seconds > 0.0 { tenths(count as f64 / seconds) } else { 0.0 };
     let topics: Vec<_> = seen

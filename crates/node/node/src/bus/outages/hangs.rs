@@ -1,6 +1,7 @@
 //! The same disk when it says nothing at all, and sessions by a clock that cannot be believed.
 
 use super::{SHORT_OCTETS, START, TOPICS, World, message};
+use crate::access::denial;
 use crate::ledger::WAITING_OCTETS_MAX;
 use std::time::Duration;
 use tieline_core::{Now, Timestamp};
@@ -97,7 +98,7 @@ fn sessions_end_by_a_clock_that_is_believed() {
     let mut world = World::restored(START);
     world.bus.end_due_sessions(ahead);
     assert_eq!(world.bus.away().0, 2, "the clock that counts decides");
-    world.bus.confirm_clock(ahead, "test");
+    world.bus.confirm_clock(ahead, denial(ahead, "test", "clock", "", "", "", String::new()));
     world.bus.end_due_sessions(ahead);
     assert_eq!(world.bus.away().0, 0);
     // What is to come gives no more time than there is.
