@@ -235,14 +235,9 @@ impl ClientOwner {
 
     /// Gives a client that may come in its place.
     fn enter(&mut self, session: &Session<Wire>, now: Now, request: &ConnectRequest) {
-<<<<<<< HEAD
         let peer = self.peer;
-        let Entered { name, key, generation, number, resume, expiry_s } = self.bus.borrow_mut().enter(session, request);
-=======
-        let (name, peer) = (&request.client_id, self.peer);
-        let Entered { key, generation, number, resume, expiry_s } =
+        let Entered { name, key, generation, number, resume, expiry_s } =
             self.bus.borrow_mut().enter(now.mono, session, request);
->>>>>>> told
         let response_information = Some(Text::truncated(&format!("reply/{name}")));
         let resumed = resume.is_some();
         let agreed = self.publisher.get_mut().agree(&self.bus, &request.properties, self.broker.held_max());

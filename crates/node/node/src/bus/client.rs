@@ -93,11 +93,7 @@ pub enum Anew {
 impl Client {
     /// A client that has just been let in.
     #[must_use]
-<<<<<<< HEAD
-    pub fn new(session: Session<Wire>, id: Arc<str>, generation: u64) -> Self {
-=======
-    pub fn new(now: Instant, session: Session<Wire>, id: Text, generation: u64) -> Self {
->>>>>>> told
+    pub fn new(now: Instant, session: Session<Wire>, id: Arc<str>, generation: u64) -> Self {
         Self {
             session,
             id,
