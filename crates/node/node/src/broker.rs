@@ -281,10 +281,10 @@ impl ClientOwner {
             }
         };
         let selector = selector.map(|selector| selector.owned_by(self.owner(seat)));
-        let offer = request.properties.own_properties().find(|(name, _)| **name == *tieline_delta::PROPERTY);
+        let offer = request.properties.own_property(tieline_delta::PROPERTY);
         let may_have_deltas = request.subscriptions.iter().any(|(filter, _)| filter.share.is_none());
         let offer = offer.filter(|_| may_have_deltas);
-        let mut agreed = offer.and_then(|(_, offer)| self.bus.borrow_mut().agree_deltas(seat.key, &offer));
+        let mut agreed = offer.and_then(|offer| self.bus.borrow_mut().agree_deltas(seat.key, offer));
         let mut has_deltas = false;
         self.bus.borrow_mut().begin_act();
         let (mut reasons, mut refusals) = (Vec::new(), why::Refusals::default());

@@ -20,11 +20,11 @@ pub fn read(properties: &Properties) -> Result<Vec<Condition>, String> {
     if properties.is_empty() {
         return Ok(conditions);
     }
-    for (name, value) in properties.own_properties() {
-        conditions.push(match &*name {
-            VERSION => Condition::Version(version(&value)?),
-            ABSENT => absent(&value)?,
-            VALUE => Condition::Value(Bytes::copy_from_slice(value.as_bytes())),
+    for own in properties.own_properties() {
+        conditions.push(match own {
+            own if own.is(VERSION) => Condition::Version(version(own.value())?),
+            own if own.is(ABSENT) => absent(own.value())?,
+            own if own.is(VALUE) => Condition::Value(Bytes::copy_from_slice(own.value().as_bytes())),
             _ => continue,
         });
         if conditions.len() > CONDITIONS_MAX {

@@ -32,8 +32,8 @@ impl Publisher {
         properties: &Properties,
         [octets_max, value_octets_max]: [usize; 2],
     ) -> Option<(Text, Text)> {
-        let (_, offer) = properties.own_properties().find(|(name, _)| **name == *PROPERTY)?;
-        let taken = bus.borrow().takes_deltas(&offer)?;
+        let offer = properties.own_property(PROPERTY)?;
+        let taken = bus.borrow().takes_deltas(offer)?;
         let limits = IntakeLimits { topics_max: TOPICS_MAX, octets_max, value_octets_max };
         self.agreed = Some(Box::new(Agreed { intake: Intake::new(limits), asked: None }));
         Some((Text::truncated(PROPERTY), Text::truncated(&taken)))
@@ -62,7 +62,7 @@ impl Publisher {
         if message.properties.is_empty() || !is_marked(&message.properties) {
             return Ok(request);
         }
-        let is_ours = message.properties.own_properties().any(|(name, value)| is_mark(&name, &value));
+        let is_ours = message.properties.own_properties().any(|own| own.is(PROPERTY) && is_mark(PROPERTY, own.value()));
         let Some(Agreed { intake, asked }) = self.agreed.as_deref_mut().filter(|_| is_ours) else {
             return Err(why::MARKED.to_owned());
         };

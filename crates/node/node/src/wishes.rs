@@ -19,13 +19,13 @@ const LAST_MAX: usize = 1_000_000;
 /// A wish cannot be fulfilled; the words are for the client.
 pub fn read(properties: &Properties) -> Result<Wish, String> {
     let mut wish = Wish::default();
-    for (name, value) in properties.own_properties() {
-        match &*name {
-            SLOW => wish = wish.slow(slow(&value)?),
-            WINDOW => wish = wish.window_ms(milliseconds(WINDOW, &value, Wish::WINDOW_MS_MAX)?),
-            THROTTLE => wish = wish.throttle_ms(milliseconds(THROTTLE, &value, Wish::THROTTLE_MS_MAX)?),
-            _ => {}
-        }
+    for own in properties.own_properties() {
+        wish = match own {
+            own if own.is(SLOW) => wish.slow(slow(own.value())?),
+            own if own.is(WINDOW) => wish.window_ms(milliseconds(WINDOW, own.value(), Wish::WINDOW_MS_MAX)?),
+            own if own.is(THROTTLE) => wish.throttle_ms(milliseconds(THROTTLE, own.value(), Wish::THROTTLE_MS_MAX)?),
+            _ => wish,
+        };
     }
     Ok(wish)
 }
@@ -35,13 +35,13 @@ pub fn read(properties: &Properties) -> Result<Wish, String> {
 /// # Errors
 /// It is no selector, or there are several; the words are for the client.
 pub fn selector(properties: &Properties) -> Result<Option<Selector>, String> {
-    let mut all = properties.own_properties().filter(|(name, _)| **name == *SELECT);
+    let mut all = properties.own_properties().filter(|own| own.is(SELECT)).map(|own| own.value());
     let (first, second) = (all.next(), all.next());
     if second.is_some() {
         return Err(format!("{SELECT} comes more than once"));
     }
-    let Some((_, text)) = first else { return Ok(None) };
-    Selector::new(&text).map(Some).map_err(|error| format!("{SELECT} is {:?}: {error}", &*text))
+    let Some(text) = first else { return Ok(None) };
+    Selector::new(text).map(Some).map_err(|error| format!("{SELECT} is {text:?}: {error}"))
 }
 
 /// On whose account a user's selectors are; never 0.
@@ -57,14 +57,14 @@ pub fn owner(user: &str) -> u64 {
 /// # Errors
 /// It is neither a number nor a time, or something of the packet does not go with it; the words are for the client.
 pub fn last(properties: &Properties) -> Result<Option<Last>, String> {
-    let Some((_, text)) = properties.own_properties().find(|(name, _)| **name == *LAST) else { return Ok(None) };
-    if properties.own_properties().any(|(name, _)| *name == *tieline_delta::PROPERTY) {
+    let Some(text) = properties.own_property(LAST) else { return Ok(None) };
+    if properties.own_property(tieline_delta::PROPERTY).is_some() {
         return Err(format!("{LAST} does not go with {}: events are sent whole", tieline_delta::PROPERTY));
     }
     let events = text.parse().ok().filter(|count| (1..=LAST_MAX).contains(count)).map(Last::Events);
     let found = events.or_else(|| text.parse::<Timestamp>().ok().map(Last::Since));
     let expected = format!("expected events from 1 to {LAST_MAX}, or a time, as in 2026-11-20T09:36:00Z");
-    found.map(Some).ok_or_else(|| format!("{LAST} is {:?}, {expected}", &*text))
+    found.map(Some).ok_or_else(|| format!("{LAST} is {text:?}, {expected}"))
 }
 
 fn slow(word: &str) -> Result<Slow, String> {

@@ -31,8 +31,8 @@ pub use flow::Note;
 pub use message::{AliasFrame, Aside, Delivery, Message, encode_publish};
 pub(crate) use packet::place;
 pub use packet::{
-    Ack, Auth, Connack, Connect, Disconnect, FILTERS_MAX, Frame, Guarantee, PROPERTIES_MAX, Packet, PacketId,
-    PacketType, Properties, Property, Publish, Qos, RetainHandling, Suback, Subscribe, SubscriptionFilter,
+    Ack, Auth, Connack, Connect, Disconnect, FILTERS_MAX, Frame, Guarantee, OwnProperty, PROPERTIES_MAX, Packet,
+    PacketId, PacketType, Properties, Property, Publish, Qos, RetainHandling, Suback, Subscribe, SubscriptionFilter,
     SubscriptionId, SubscriptionOptions, Unsuback, Unsubscribe, UserProperty, Version, Will,
 };
 pub use reason::ReasonCode;

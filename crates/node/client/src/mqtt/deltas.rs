@@ -18,13 +18,13 @@ pub(super) fn offer() -> Properties {
 
 /// The server's answer in the properties of SUBACK.
 pub(super) fn answer(properties: &Properties) -> Option<String> {
-    properties.own_properties().find(|(name, _)| &**name == PROPERTY).map(|(_, value)| value.to_string())
+    properties.own_property(PROPERTY).map(str::to_owned)
 }
 
 /// A message as the receiver takes it.
 pub(super) fn publish(received: &Received) -> Publish<'_> {
     let Message { topic, payload, properties, .. } = &received.message;
-    let is_marked = properties.own_properties().any(|(name, value)| is_mark(&name, &value));
+    let is_marked = properties.own_properties().any(|own| own.is(PROPERTY) && is_mark(PROPERTY, own.value()));
     Publish { topic, alias: received.alias.map(NonZeroU16::get), is_marked, payload }
 }
 

@@ -351,7 +351,7 @@ pub fn marked(properties: &Properties) -> Properties {
 /// believe it.
 #[must_use]
 pub fn is_marked(properties: &Properties) -> bool {
-    properties.own_properties().any(|(name, _)| *name == *PROPERTY)
+    properties.own_property(PROPERTY).is_some()
 }
 
 /// The form in which what changes of a value is told best: of a client's payload that is exactly a point's JSON, the point.

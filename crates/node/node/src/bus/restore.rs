@@ -175,8 +175,8 @@ impl Bus {
             None => (None, text),
         };
         let filter = Filter::new(filter).ok()?;
-        let offer = properties.own_properties().find(|(name, _)| **name == *tieline_delta::PROPERTY);
-        let has_deltas = share.is_none() && offer.is_some_and(|(_, offer)| self.deltas.agree(&offer).is_some());
+        let offer = properties.own_property(tieline_delta::PROPERTY);
+        let has_deltas = share.is_none() && offer.is_some_and(|offer| self.deltas.agree(offer).is_some());
         let qos = if has_deltas || super::watch_of(&filter).is_some() { Qos::AtMostOnce } else { options.qos };
         let wish = if has_deltas { wish.deltas() } else { wish };
         let options = SubscriptionOptions { qos, ..options };

@@ -20,7 +20,7 @@ pub use ack::Ack;
 pub use connack::Connack;
 pub use connect::{Connect, Will};
 pub use disconnect::{Auth, Disconnect};
-pub use properties::{PROPERTIES_MAX, Properties};
+pub use properties::{OwnProperty, PROPERTIES_MAX, Properties};
 pub use property::{Property, SubscriptionId, UserProperty};
 pub(crate) use publish::PublishView;
 pub use publish::{Guarantee, Publish};

@@ -45,6 +45,28 @@ struct Found {
     own: bool,
 }
 
+/// A user property whose name begins with `tieline-`. There may be many: they are compared, not read.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnProperty<'a> {
+    name: &'a [u8],
+    value: &'a [u8],
+}
+
+impl<'a> OwnProperty<'a> {
+    /// Whether this is its name.
+    #[must_use]
+    pub fn is(&self, name: &str) -> bool {
+        self.name == name.as_bytes()
+    }
+
+    /// Its value.
+    #[must_use]
+    pub fn value(&self) -> &'a str {
+        // It was checked when the packet was read.
+        core::str::from_utf8(self.value).unwrap_or_default()
+    }
+}
+
 impl Properties {
     /// Reads the length and the block, and checks each property: known, in its place, in range, and once where it
     /// may come once.
@@ -179,28 +201,28 @@ impl Properties {
 
     /// The user properties.
     pub fn user_properties(&self) -> impl Iterator<Item = UserProperty> + '_ {
-        self.pairs(|_| true)
+        let text = |bytes| Text::from_octets(self.block.slice_ref(bytes)).ok();
+        self.pairs().filter_map(move |(name, value)| Some((text(name)?, text(value)?)))
     }
 
     /// The user properties whose names begin with `tieline-`: what clients and this server agree on beyond the standard.
-    pub fn own_properties(&self) -> impl Iterator<Item = UserProperty> + '_ {
-        let pairs = self.found.own.then(|| self.pairs(|name| name.starts_with(OWN)));
-        pairs.into_iter().flatten()
+    pub fn own_properties(&self) -> impl Iterator<Item = OwnProperty<'_>> {
+        let pairs = self.found.own.then(|| self.pairs().filter(|(name, _)| name.starts_with(OWN)));
+        pairs.into_iter().flatten().map(|(name, value)| OwnProperty { name, value })
     }
 
-    fn pairs(&self, wanted: impl Fn(&[u8]) -> bool) -> impl Iterator<Item = UserProperty> {
+    /// The first of them that has this name.
+    #[must_use]
+    pub fn own_property(&self, name: &str) -> Option<&str> {
+        self.own_properties().find(|own| own.is(name)).map(|own| own.value())
+    }
+
+    /// The names and values of user properties.
+    fn pairs(&self) -> impl Iterator<Item = (&[u8], &[u8])> + '_ {
         let mut reader = Reader::within(&self.block, self.users());
         core::iter::from_fn(move || {
-            loop {
-                reader.variable().ok()?;
-                let (name, value) = (reader.field().ok()?, reader.field().ok()?);
-                if wanted(name) {
-                    return Some((
-                        Text::from_octets(reader.share(name)).ok()?,
-                        Text::from_octets(reader.share(value)).ok()?,
-                    ));
-                }
-            }
+            reader.variable().ok()?;
+            Some((reader.field().ok()?, reader.field().ok()?))
         })
     }
 
