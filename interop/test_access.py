@@ -599,6 +599,50 @@ def test_no_session_goes_for_anothers_and_all_go_with_their_user(tmp_path):
         until(is_free, lambda: "the identifier of a user that is gone is not free")
 
 
+def test_sessions_that_were_kept_go_with_what_changed_while_the_node_was_down(tmp_path):
+    with Guarded(tmp_path) as node:
+        names = ["anna", "boss", "sec"]
+        for name in names:
+            with Client(node, name, f"password-{name}", f"{name}-1", keeping(3600)) as client:
+                assert client.code == 0, name
+        node.process.stop()
+        node.user("password", "anna", word="another-password\n")
+        node.user("remove", "sec")
+        node.start()
+        with Client(node, "anna", "another-password", "anna-1", keeping(3600)) as anna:
+            assert anna.code == 0 and not anna.is_resumed, "the session of another password goes on"
+        with Client(node, "anna", "another-password", "sec-1") as anna:
+            assert anna.code == 0, "the identifier of a user that is gone is not free"
+        with Client(node, "boss", "password-boss", "boss-1", keeping(3600)) as boss:
+            assert boss.is_resumed, "nothing of it has changed"
+        node.process.kill()  # and the session of the new password is there again
+        node.start()
+        with Client(node, "anna", "another-password", "anna-1", keeping(3600)) as anna:
+            assert anna.is_resumed
+
+
+def test_sessions_from_before_there_were_users_keep_nobody_off(tmp_path):
+    with Guarded(tmp_path) as node:
+        node.process.stop()
+        guarded = node.config.read_text()
+        node.config.write_text(guarded.replace(ACCESS, ""))
+        node.start()
+        for name in ["desk", "bench"]:
+            with Client(node, name=name, properties=keeping(3600)) as client:
+                assert client.code == 0 and client.subscribe("site/#") == 1
+        node.process.stop()
+        node.config.write_text(guarded)
+        node.start()
+        with Client(node, "anna", "password-anna", "desk", keeping(3600)) as anna:
+            assert anna.code == 0 and not anna.is_resumed, "what nobody subscribed to is not hers"
+        node.process.stop()
+        node.config.write_text(guarded.replace(ACCESS, ""))
+        node.start()  # nobody shows who it is: users' sessions are anybody's
+        for name, goes_on in [("desk", True), ("bench", True), ("new", False)]:
+            with Client(node, name=name, properties=keeping(3600)) as client:
+                assert client.code == 0 and client.is_resumed == goes_on, name
+
+
 def test_what_a_node_would_not_take_is_refused_by_the_command(tmp_path):
     with Guarded(tmp_path) as node, Client(node, "anna", "password-anna", "desk") as anna:
         users = tmp_path / "users.toml"

@@ -86,7 +86,8 @@ await run.test('answers and files are compressed', async () => {
   const { headers } = await fetch(`${BASE}/`, { headers: { 'accept-encoding': 'br, gzip' } });
   const script = await page.evaluate(() => document.querySelector('script[src]').src);
   for (const [path, takes, coding] of [[script, 'br, gzip', 'br'], [script, 'gzip', 'gzip'], [script, 'identity', null],
-    [`${BASE}/v1/points?limit=100`, 'gzip, br', 'gzip'], [`${BASE}/v1/topics?limit=100`, 'identity', null]]) {
+    [`${BASE}/v1/points?limit=100`, 'gzip, br', 'gzip'], [`${BASE}/v1/topics?limit=100`, 'gzip', 'gzip'],
+    [`${BASE}/v1/topics?limit=100`, 'identity', null]]) {
     const answer = await fetch(path, { headers: { 'accept-encoding': takes } });
     const found = answer.headers.get('content-encoding');
     assert(found === coding, `${path} with ${takes} comes in ${found}`);
@@ -95,6 +96,25 @@ await run.test('answers and files are compressed', async () => {
     assert(text.length > 1_000 && (path === script || isWhole()), `${path} is not whole`);
   }
   assert(headers.get('vary')?.includes('accept-encoding'), 'caches are not told');
+});
+
+await run.test('live updates come compressed, and each at once', async () => {
+  const ended = new AbortController();
+  const live = await fetch(`${BASE}/v1/live?filter=many/packed`, { headers: { 'accept-encoding': 'gzip' }, signal: ended.signal });
+  assert(live.headers.get('content-encoding') === 'gzip', `it comes in ${live.headers.get('content-encoding')}`);
+  const [reader, words] = [live.body.pipeThrough(new TextDecoderStream()).getReader(), []];
+  const told = async (text) => {
+    while (!words.join('').includes(text)) {
+      words.push((await reader.read()).value);
+    }
+  };
+  for (const text of ['one', 'two '.repeat(300), 'three']) {
+    const began = Date.now();
+    await put('many/packed', text);
+    await told(text);
+    assert(Date.now() - began < 2_000, `${text} took ${Date.now() - began} ms`);
+  }
+  ended.abort();
 });
 
 process.exit(await run.finish());

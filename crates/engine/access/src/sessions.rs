@@ -197,6 +197,12 @@ impl Sessions {
         self.sessions.get(key.0).map_or(Reach::Nothing, |session| session.rules.reach(filter, session.names()))
     }
 
+    /// Who a session is of.
+    #[must_use]
+    pub fn identity(&self, key: SessionKey) -> Option<&Identity> {
+        self.sessions.get(key.0).map(|session| &session.identity)
+    }
+
     /// The user and the rules of a session.
     #[must_use]
     pub fn look(&self, key: SessionKey) -> Option<(&str, &Arc<Rules>)> {

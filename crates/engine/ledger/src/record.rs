@@ -30,11 +30,12 @@
 //! | 15 | as 13, and history has it, or is to have it, with this time | number, packet identifier, time |
 //! | 16 | as 8, and the session is to be given the last values that the subscription selects | as 8 |
 //! | 17 | the messages that the session is owed, up to this one, may have been sent | number, serial |
+//! | 18 | as 6, of a node where somebody has to show who it is | as 6, stamp |
 //!
 //! `version` is 1. Numbers are varints of base 128, low group first. Texts and octets have their length before them. `?`
 //! is an octet, 0 or 1, and with 1 the field. Times are microseconds since 1970, as 8 octets, low octet first. A message
 //! is its topic, payload, properties (MQTT 5.0 section 2.2.2.2, without the length) and when it was received. A will is a
-//! message, QoS, an octet that is 1 where it is retained, and when it is due. Flags are the QoS (bits 0 and 1),
+//! message, QoS, an octet that is 1 where it is retained, and when it is due. A stamp is 8 octets, low octet first. Flags are the QoS (bits 0 and 1),
 //! whether it is sent as retained (bit 2), and whether it was not sent yet (bit 3).
 
 use crate::RecordError;
@@ -174,6 +175,9 @@ pub struct Session {
     pub client: String,
     /// Who the client is, where it had to show that.
     pub user: Option<String>,
+    /// Changes with what the user shows itself by, and is 0 where that is in no file of users, or nobody showed anything. None
+    /// where nobody had to, or where an earlier release wrote it.
+    pub stamp: Option<u64>,
     /// Seconds that it outlives a connection; all ones is for ever.
     pub expiry_s: u32,
     /// When its client went; none while it is connected.
@@ -252,8 +256,9 @@ impl Record {
                 push_octets(topic.as_bytes(), out);
             }
             Self::Session(session) => {
-                out.push(6);
+                out.push(if session.stamp.is_some() { 18 } else { 6 });
                 push_session(session, out);
+                session.stamp.iter().for_each(|stamp| out.extend_from_slice(&stamp.to_le_bytes()));
             }
             Self::Ended(session) => push_numbers(7, &[*session], out),
             Self::Subscribed { session, filter, options, properties, due } => {
@@ -315,6 +320,10 @@ impl Record {
                 Self::Held { session, packet_id, sample: Some(time(cursor)?) }
             }
             17 => Self::Sent { session: varint(cursor)?, serial: varint(cursor)? },
+            18 => {
+                let session = session(cursor)?;
+                Self::Session(Session { stamp: Some(cursor.u64_le()?), ..session })
+            }
             tag => return Err(RecordError::Tag(tag)),
         })
     }
@@ -406,7 +415,7 @@ fn session(cursor: &mut Cursor<'_>) -> Result<Session, RecordError> {
     let expiry_s = self::number(cursor, "expiry")?;
     let away_since = if flag(cursor)? { Some(time(cursor)?) } else { None };
     let will = if flag(cursor)? { Some(will(cursor)?) } else { None };
-    Ok(Session { number, client, user, expiry_s, away_since, will })
+    Ok(Session { number, client, user, stamp: None, expiry_s, away_since, will })
 }
 
 fn will(cursor: &mut Cursor<'_>) -> Result<Will, RecordError> {

@@ -26,11 +26,13 @@ fn any_will() -> impl Strategy<Value = Option<Will>> {
 
 fn any_session() -> impl Strategy<Value = Session> {
     let since = proptest::option::of((0i64..1 << 50).prop_map(Timestamp::from_micros));
-    (0u64..4, "[a-c]{0,3}", proptest::option::of("[a-c]{1,3}"), any::<u32>(), since, any_will()).prop_map(
-        |(number, client, user, expiry_s, away_since, will)| Session {
+    let user = (proptest::option::of("[a-c]{1,3}"), any::<Option<u64>>());
+    (0u64..4, "[a-c]{0,3}", user, any::<u32>(), since, any_will()).prop_map(
+        |(number, client, (user, stamp), expiry_s, away_since, will)| Session {
             number,
             client,
             user,
+            stamp,
             expiry_s,
             away_since,
             will,
@@ -123,6 +125,10 @@ fn the_octets_are_those_of_the_document() {
         received: Timestamp::from_micros(1),
     };
     let (session, serial, packet_id) = (300, 2, 7);
+    let of_anna = |stamp| {
+        let (client, user) = ("c".to_string(), Some("anna".to_string()));
+        Record::Session(Session { number: session, client, user, stamp, expiry_s: 60, away_since: None, will: None })
+    };
     for (record, expect) in [
         (Record::Begin, "0101"),
         (Record::End, "0102"),
@@ -163,6 +169,8 @@ fn the_octets_are_those_of_the_document() {
             "190aac020207090003612f62026f6e0201010100000000000000",
         ),
         (Record::Sent { session, serial }, "0411ac0202"),
+        (of_anna(None), "0e06ac0201630104616e6e613c0000"),
+        (of_anna(Some(258)), "1612ac0201630104616e6e613c00000201000000000000"),
     ] {
         let octets = written(core::slice::from_ref(&record));
         assert_eq!(hex(&octets[1..]), expect, "{record:?}");
@@ -264,7 +272,7 @@ proptest! {
 
 fn session(number: u64, away: bool) -> Record {
     let (client, away_since) = (alloc::format!("c{number}"), away.then_some(Timestamp::from_micros(1)));
-    Record::Session(Session { number, client, user: None, expiry_s: 60, away_since, will: None })
+    Record::Session(Session { number, client, user: None, stamp: None, expiry_s: 60, away_since, will: None })
 }
 
 fn message_to(topic: &str) -> Message {

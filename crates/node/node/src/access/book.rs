@@ -5,8 +5,8 @@ use super::is_password_hash;
 use super::jwt::Tokens;
 use super::scram::Verifier;
 use crate::config::{AccessConfig, ConfigError, Finding, Findings};
+use aws_lc_rs::digest::{Context, SHA256};
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::Arc;
 use tieline_access::{Policy, PolicyError, Role, Rule, User};
@@ -156,13 +156,18 @@ fn read_users(doc: &mut Document<'_>, mut root: Section<'_>) -> Vec<(User, Secre
     users
 }
 
-/// A number that changes with the secret.
+/// A number that changes with the secret, and is never 0. The ledger has it of sessions: it stays what it is from run to run.
 fn print_of(secret: &Secret) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    secret.password.hash(&mut hasher);
-    secret.scram.as_ref().map(ToString::to_string).hash(&mut hasher);
-    if !secret.certificates.is_empty() {
-        secret.certificates.hash(&mut hasher);
-    }
-    hasher.finish()
+    let mut context = Context::new(&SHA256);
+    let mut part = |name: &[u8], text: &str| {
+        context.update(name);
+        context.update(&(text.len() as u64).to_le_bytes());
+        context.update(text.as_bytes());
+    };
+    secret.password.iter().for_each(|hash| part(b"p", hash));
+    secret.scram.iter().for_each(|verifier| part(b"s", &verifier.to_string()));
+    secret.certificates.iter().for_each(|listed| part(b"c", &listed.to_string()));
+    let digest = context.finish();
+    let first = digest.as_ref().first_chunk().copied().unwrap_or_default();
+    u64::from_le_bytes(first).max(1)
 }

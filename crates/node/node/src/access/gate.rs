@@ -99,6 +99,8 @@ impl Gate {
 pub struct Badge {
     /// The user.
     pub user: Box<str>,
+    /// What the ledger says of it, besides: [`tieline_ledger::Session::stamp`].
+    pub stamp: u64,
     /// What deliveries have to pass, where it may not read all that it has subscribed to.
     pub gate: Option<Rc<Gate>>,
 }
@@ -169,6 +171,18 @@ pub fn denial(now: Now, who: &str, phase: &str, verb: &str, topic: &str, reason:
     }
 }
 
+/// The user is none of the files that is gone or kept out, or shows itself by something else. Tokens and certificates can bring users that
+/// are in no file, where there are some.
+fn may_stay(policy: &Policy, has_others: bool, user: &str, stamp: Option<u64>) -> bool {
+    match (policy.user(user), stamp.filter(|stamp| *stamp != 0)) {
+        (Some(user), _) if user.disabled || user.roles.is_empty() => false,
+        (Some(user), Some(stamp)) => user.credential == stamp,
+        (Some(_), None) => true,
+        (None, Some(_)) => false,
+        (None, None) => has_others,
+    }
+}
+
 impl Guard {
     /// Nobody is here yet.
     #[must_use]
@@ -233,6 +247,15 @@ impl Guard {
         self.sessions.look(session).map(|(user, _)| user)
     }
 
+    /// A badge for a session, through which all passes.
+    #[must_use]
+    pub fn badge(&self, session: SessionKey) -> Option<Badge> {
+        let identity = self.sessions.identity(session)?;
+        // Who brought its roles showed itself by something that is in no file.
+        let stamp = if identity.roles.is_none() { identity.credential } else { 0 };
+        Some(Badge { user: identity.user.clone(), stamp, gate: None })
+    }
+
     /// What deliveries to a session have to pass.
     #[must_use]
     pub fn gate(&mut self, session: SessionKey, client: &str) -> Option<Rc<Gate>> {
@@ -268,14 +291,10 @@ impl Guard {
         }
     }
 
-    /// Whether sessions of a user may wait for it: it is no user of the files that is gone or kept out. Tokens and certificates can bring
-    /// users that are in no file.
+    /// Whether a session of before may wait for its user, who had this stamp when it was written.
     #[must_use]
-    pub fn may_stay(&self, user: &str) -> bool {
-        match self.sessions.policy().user(user) {
-            Some(user) => !user.disabled && !user.roles.is_empty(),
-            None => self.has_other_users,
-        }
+    pub fn may_stay(&self, user: &str, stamp: Option<u64>) -> bool {
+        may_stay(self.sessions.policy(), self.has_other_users, user, stamp)
     }
 
     /// Whether a user of the files is gone, kept out, or shows itself by something else in this policy.
@@ -368,5 +387,33 @@ impl Guard {
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.sessions.stats()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tieline_access::User;
+
+    #[test]
+    fn a_session_of_before_stays_with_who_shows_itself_by_the_same() {
+        let user = |name: &str, credential| User { credential, ..User::new(name, ["VIEWER"]) };
+        let none = User { roles: Vec::new(), ..user("none", 9) };
+        let out = User { disabled: true, ..user("out", 9) };
+        let policy = Policy::new([], [user("anna", 7), none, out]).unwrap();
+        let check = |name: &str, stamp: Option<u64>, expect: [bool; 2]| {
+            assert_eq!([false, true].map(|others| may_stay(&policy, others, name, stamp)), expect, "{name} {stamp:?}");
+        };
+        check("anna", Some(7), [true, true]);
+        check("anna", Some(8), [false, false]);
+        // By a token, or written by an earlier release.
+        check("anna", Some(0), [true, true]);
+        check("anna", None, [true, true]);
+        // Of the files, and gone from them; of no file.
+        check("ben", Some(7), [false, false]);
+        check("ben", Some(0), [false, true]);
+        check("ben", None, [false, true]);
+        check("none", Some(9), [false, false]);
+        check("out", None, [false, false]);
     }
 }

@@ -374,7 +374,11 @@ impl Guarded {
             let mut bus = bus.borrow_mut();
             let taken = bus.belongs_to_another(&request.client_id, &user);
             let guard = bus.guard_mut()?;
-            if taken { Ok(None) } else { guard.admit(now.mono, identity, &request.client_id).map(Some) }
+            let pass = if taken { Ok(None) } else { guard.admit(now.mono, identity, &request.client_id).map(Some) };
+            if matches!(pass, Ok(Some(_))) {
+                bus.end_unclaimed(now, &request.client_id);
+            }
+            pass
         };
         let (reason, words) = match admitted {
             Ok(Some(pass)) => {

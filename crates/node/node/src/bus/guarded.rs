@@ -1,6 +1,7 @@
 //! What the bus does about who may do what: gates of subscribers, denials, sessions that have to end.
 
 use super::counters::BusCounters;
+use super::sessions::Away;
 use super::state::{Bus, Subscriber};
 use crate::access::{Badge, Guard, Serial, denial};
 use crate::audit::AuditLine;
@@ -31,7 +32,7 @@ impl Bus {
     pub fn seat_session(&mut self, session: SessionKey, key: usize, generation: u64, resumed: bool) {
         if let Some(guard) = self.guard.as_deref_mut() {
             guard.seat(session, key, generation);
-            let badge = guard.user(session).map(|user| Box::new(Badge { user: user.into(), gate: None }));
+            let badge = guard.badge(session).map(Box::new);
             if let Some(client) = self.client(key, generation) {
                 client.badge = badge;
             }
@@ -49,8 +50,17 @@ impl Bus {
         let here = self.clients.get(client_id).and_then(|key| self.subscribers.get(*key));
         match here {
             Some(Subscriber::Client(client)) => of_another(client.badge.as_deref()),
-            Some(Subscriber::Away(away)) => of_another(away.badge.as_deref()),
+            Some(Subscriber::Away(away)) => !away.is_unclaimed() && of_another(away.badge.as_deref()),
             Some(Subscriber::Group(_) | Subscriber::Feed(_)) | None => false,
+        }
+    }
+
+    /// A user takes a client identifier of which there may be a session from before anybody had to show who it is: it ends.
+    pub fn end_unclaimed(&mut self, now: Now, client_id: &Text) {
+        let Some(key) = self.clients.get(client_id).copied() else { return };
+        if matches!(self.subscribers.get(key), Some(Subscriber::Away(away)) if away.is_unclaimed()) {
+            tracing::info!("a session from before users were configured ends: its client identifier is a user's now");
+            self.revoke_away(now, key);
         }
     }
 
@@ -200,6 +210,15 @@ impl Bus {
             tracing::info!(who, words, "session ended");
             self.note_access(denial(now, &who, "session_ended", "", "", "", words.to_owned()));
         }
+    }
+}
+
+impl Away {
+    /// Whether it is from before anybody had to show who it is, and no client has come back to it since: who shows that may take
+    /// its identifier. Asked where somebody has to.
+    fn is_unclaimed(&self) -> bool {
+        let kept = self.kept.as_ref().and_then(|kept| kept.session.as_ref());
+        self.badge.is_none() && kept.is_some_and(|session| session.stamp.is_none())
     }
 }
 

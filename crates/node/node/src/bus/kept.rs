@@ -156,7 +156,7 @@ impl Bus {
 
     /// A client is in, with this will: its session is kept, where it outlives the connection, and its will in any case.
     pub fn keep_session(&mut self, now: Now, key: usize, will: Option<&LastWill>) {
-        let Self { subscribers, ledger: Ledger { book, noted }, .. } = self;
+        let Self { subscribers, guard, ledger: Ledger { book, noted }, .. } = self;
         let Some(Subscriber::Client(client)) = subscribers.get_mut(key).filter(|_| book.is_on()) else { return };
         let keeps = client.lasts();
         client.session.with(|wire, _| {
@@ -174,6 +174,7 @@ impl Bus {
             number: client.number,
             client: client.id.to_string(),
             user: client.badge.as_ref().map(|badge| badge.user.to_string()),
+            stamp: guard.as_ref().map(|_| client.badge.as_ref().map_or(0, |badge| badge.stamp)),
             expiry_s: client.expiry_s,
             away_since: None,
             will: will.map(|will| will.written(now)),

@@ -193,7 +193,7 @@ impl World {
         Record::begin(&mut octets);
         for (number, filter) in (1..).zip(FILTERS) {
             let (client, away_since) = (format!("c{number}"), Some(now.utc));
-            let session = Session { number, client, user: None, expiry_s: 3600, away_since, will: None };
+            let session = Session { number, client, user: None, stamp: None, expiry_s: 3600, away_since, will: None };
             Record::Session(session).emit(&mut octets);
             let (filter, properties) = (filter.to_owned(), bytes::Bytes::new());
             Record::Subscribed { session: number, filter, options: 2, properties, due: false }.emit(&mut octets);

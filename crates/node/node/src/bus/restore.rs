@@ -107,8 +107,9 @@ impl Bus {
         let Some(session) = kept.session.clone() else { return Restored::Lost };
         let Ok(id) = Text::new(&session.client) else { return Restored::Lost };
         let id: Arc<str> = (&*id).into();
-        if session.user.as_ref().is_some_and(|user| self.guard().is_some_and(|guard| !guard.may_stay(user))) {
-            tracing::info!(session = number, "a session of before ends: its user is gone");
+        let is_revoked = |user: &String| self.guard().is_some_and(|guard| !guard.may_stay(user, session.stamp));
+        if session.user.as_ref().is_some_and(is_revoked) {
+            tracing::info!(session = number, "a session of before ends: its user is gone or has changed");
             return Restored::Over(None);
         }
         let since = session.away_since.unwrap_or(died);
@@ -122,9 +123,10 @@ impl Bus {
         let due = will.map(|will| (now.mono + left_of(now, since, will.delay_s).unwrap_or_default(), will));
         let state = restore_state(now, &kept);
         kept.session = Some(Session { away_since: Some(since), ..session.clone() });
-        let badge = session.user.map(|user| {
-            let gate = self.guard().map(|guard: &Guard| guard.gate_of_user(&user));
-            Box::new(Badge { user: user.into(), gate })
+        // Where nobody shows who it is, it is nobody's.
+        let badge = session.user.zip(self.guard()).map(|(user, guard): (String, &Guard)| {
+            let gate = Some(guard.gate_of_user(&user));
+            Box::new(Badge { user: user.into(), stamp: session.stamp.unwrap_or(0), gate })
         });
         let subscriptions: Vec<(String, Subscription)> = kept.subscriptions.clone().into_iter().collect();
         let away = Away {

@@ -1,10 +1,15 @@
-//! Answers in fewer octets: gzip (RFC 1952) for whoever takes it, where the answer is text and all of it is there.
+//! Answers in fewer octets: gzip (RFC 1952) for whoever takes it, where the answer is text. What is all there is compressed as a
+//! whole, a stream piece by piece (`compress/stream.rs`).
 //!
-//! Never: a stream, whose compressor would keep 300 kB for each reader; an answer with an entity tag, which is the tag of
-//! its octets; the console's files, which are compressed when it is built.
+//! Never: an answer with an entity tag, which is the tag of its octets; the console's files, which are compressed when it is
+//! built.
+
+mod stream;
+
+pub use stream::Readers;
 
 use axum::body::{Body, HttpBody};
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -20,14 +25,24 @@ const LEVEL: u8 = 2;
 const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
 
 /// Compresses what is worth it.
-pub async fn compress(request: Request, next: Next) -> Response {
+pub async fn compress(State(readers): State<Readers>, request: Request, next: Next) -> Response {
     let is_taken = takes(request.headers(), "gzip");
     let mut response = next.run(request).await;
-    if !is_worth(&response) {
+    let worth = worth(&response);
+    if worth == Worth::Nothing {
         return response;
     }
     response.headers_mut().append(header::VARY, HeaderValue::from_static("accept-encoding"));
-    if !is_taken {
+    let place = match (is_taken, worth) {
+        (true, Worth::Live) => readers.enter(),
+        (true, Worth::Pages) => Some(None),
+        (true, Worth::Whole) | (false, _) | (_, Worth::Nothing) => None,
+    };
+    if let Some(place) = place {
+        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        return response.map(|body| stream::packed(body, place));
+    }
+    if !is_taken || worth != Worth::Whole {
         return response;
     }
     let (mut parts, body) = response.into_parts();
@@ -64,12 +79,31 @@ pub fn takes(headers: &HeaderMap, coding: &str) -> bool {
     found.unwrap_or(false)
 }
 
-fn is_worth(response: &Response) -> bool {
+/// What there is to be compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Worth {
+    Nothing,
+    /// All of it is there.
+    Whole,
+    /// It comes in pieces, and ends.
+    Pages,
+    /// It comes as things happen.
+    Live,
+}
+
+fn worth(response: &Response) -> Worth {
     let headers = response.headers();
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let is_text = kind.contains("json") || kind.starts_with("text/plain") || kind.starts_with("text/csv");
+    let is_live = kind.starts_with("text/event-stream");
+    let is_text = is_live || kind.contains("json") || kind.starts_with("text/plain") || kind.starts_with("text/csv");
     let is_free = !headers.contains_key(header::CONTENT_ENCODING) && !headers.contains_key(header::ETAG);
-    is_text && is_free && response.body().size_hint().exact().is_some_and(|octets| OCTETS.contains(&octets))
+    match response.body().size_hint().exact() {
+        _ if !is_text || !is_free => Worth::Nothing,
+        Some(octets) if OCTETS.contains(&octets) => Worth::Whole,
+        Some(_) => Worth::Nothing,
+        None if is_live => Worth::Live,
+        None => Worth::Pages,
+    }
 }
 
 fn gzip(plain: &[u8]) -> Vec<u8> {
@@ -116,21 +150,27 @@ mod tests {
     }
 
     #[test]
-    fn only_text_that_is_all_there_is_packed() {
+    fn only_text_is_packed() {
         let answer = |kind: &'static str, body: Body| {
             let mut response = Response::new(body);
             response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
             response
         };
         let long = || Body::from("x".repeat(5000));
-        assert!(is_worth(&answer("application/json", long())));
-        assert!(is_worth(&answer("application/problem+json", long())));
-        assert!(!is_worth(&answer("application/json", Body::from("short"))));
-        assert!(!is_worth(&answer("font/woff2", long())));
-        let stream = futures_util::stream::once(async { Ok::<_, std::io::Error>("x".repeat(5000)) });
-        assert!(!is_worth(&answer("application/json", Body::from_stream(stream))));
+        assert_eq!(worth(&answer("application/json", long())), Worth::Whole);
+        assert_eq!(worth(&answer("application/problem+json", long())), Worth::Whole);
+        assert_eq!(worth(&answer("application/json", Body::from("short"))), Worth::Nothing);
+        assert_eq!(worth(&answer("font/woff2", long())), Worth::Nothing);
+        let stream = || {
+            let piece = async { Ok::<_, std::io::Error>("x".repeat(5000)) };
+            Body::from_stream(futures_util::stream::once(piece))
+        };
+        assert_eq!(worth(&answer("application/json", stream())), Worth::Pages);
+        assert_eq!(worth(&answer("text/csv; charset=utf-8", stream())), Worth::Pages);
+        assert_eq!(worth(&answer("text/event-stream", stream())), Worth::Live);
+        assert_eq!(worth(&answer("application/vnd.apache.parquet", stream())), Worth::Nothing);
         let mut tagged = answer("application/json", long());
         tagged.headers_mut().insert(header::ETAG, HeaderValue::from_static("\"1\""));
-        assert!(!is_worth(&tagged));
+        assert_eq!(worth(&tagged), Worth::Nothing);
     }
 }

@@ -141,7 +141,7 @@ fn router(app: App, guard: Guard, proxies: forwarded::Proxies) -> Router {
         .layer(DefaultBodyLimit::max(BODY_OCTETS_MAX))
         .layer(axum::middleware::from_fn_with_state(keeper.clone(), access::authenticate))
         .layer(Extension(keeper))
-        .layer(axum::middleware::from_fn(compress::compress))
+        .layer(axum::middleware::from_fn_with_state(compress::Readers::default(), compress::compress))
         .layer(axum::middleware::from_fn_with_state(guard, guard::guard))
         .layer(axum::middleware::from_fn_with_state(proxies, forwarded::forwarded))
         .with_state(app)

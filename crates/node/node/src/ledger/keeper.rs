@@ -169,8 +169,16 @@ mod tests {
         let mut octets = Vec::new();
         Record::begin(&mut octets);
         let client = format!("c{number}");
-        Record::Session(Session { number, client, user: None, expiry_s: 60, away_since: None, will: None })
-            .emit(&mut octets);
+        Record::Session(Session {
+            number,
+            client,
+            user: None,
+            stamp: None,
+            expiry_s: 60,
+            away_since: None,
+            will: None,
+        })
+        .emit(&mut octets);
         let topic = Topic::new(&format!("t/{number}")).unwrap();
         let (payload, properties) = (Bytes::from_static(b"on"), Bytes::new());
         let message = Message { topic, payload, properties, received: Timestamp::from_micros(2) };

@@ -462,7 +462,15 @@ fn write(folder: &TempDir, records: &[Record]) {
 
 fn session(number: u64, expiry_h: u32, away_since: Option<Timestamp>) -> Record {
     let client = format!("c{number}");
-    Record::Session(Session { number, client, user: None, expiry_s: 3600 * expiry_h, away_since, will: None })
+    Record::Session(Session {
+        number,
+        client,
+        user: None,
+        stamp: None,
+        expiry_s: 3600 * expiry_h,
+        away_since,
+        will: None,
+    })
 }
 
 #[test]
