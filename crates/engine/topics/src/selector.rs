@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::error::Error;
 use core::fmt;
-use regex_automata::dfa::dense::{BuildError, Builder, Config, DFA};
+use regex_automata::dfa::dense::{Builder, Config, DFA};
 use regex_automata::dfa::{Automaton, StartKind};
 use regex_automata::nfa::thompson;
 use regex_automata::util::syntax;
@@ -102,38 +102,35 @@ impl Selector {
 }
 
 fn compile(text: &str, unicode: bool) -> Result<DFA<Vec<u32>>, SelectorError> {
+    let syntax = syntax::Config::new().unicode(unicode).utf8(unicode);
+    let parsed = syntax::parse_with(text, &syntax).map_err(|error| {
+        // The last line says what is wrong; those before show where.
+        let words = error.to_string();
+        let last = words.lines().next_back().unwrap_or_default();
+        SelectorError::Syntax(last.trim_start_matches("error: ").to_string())
+    })?;
+    let config = thompson::Config::new()
+        .utf8(unicode)
+        .shrink(false)
+        .nfa_size_limit(Some(TABLE_BYTES_MAX))
+        .which_captures(thompson::WhichCaptures::None);
+    let built = thompson::Compiler::new().configure(config).build_from_hir(&parsed);
+    // One expression without captures: nothing but its length can be wrong.
+    let nfa = built.map_err(|_| SelectorError::TooLarge)?;
     let config = Config::new()
         .start_kind(StartKind::Unanchored)
         .match_kind(MatchKind::All)
         .dfa_size_limit(Some(TABLE_BYTES_MAX))
         .determinize_size_limit(Some(TABLE_BYTES_MAX));
-    let nfa = thompson::Config::new()
-        .utf8(unicode)
-        .shrink(false)
-        .nfa_size_limit(Some(TABLE_BYTES_MAX))
-        .which_captures(thompson::WhichCaptures::None);
-    let syntax = syntax::Config::new().unicode(unicode).utf8(unicode);
-    Builder::new().configure(config).thompson(nfa).syntax(syntax).build(text).map_err(|error| refusal(&error))
-}
-
-fn refusal(error: &BuildError) -> SelectorError {
-    // The innermost error says what is wrong; the number of states has no kind of its own.
-    let mut cause: &dyn Error = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    let words = cause.to_string();
-    if error.is_size_limit_exceeded() || words.contains("exceeded") {
-        return SelectorError::TooLarge;
-    }
-    // The last line says what; those before show where.
-    let last = words.lines().next_back().unwrap_or_default();
-    SelectorError::Syntax(last.trim_start_matches("error: ").to_string())
+    Builder::new().configure(config).build_from_nfa(&nfa).map_err(|error| match error.is_size_limit_exceeded() {
+        true => SelectorError::TooLarge,
+        false => SelectorError::Syntax(error.to_string()),
+    })
 }
 
 impl PartialEq for Selector {
     fn eq(&self, other: &Self) -> bool {
-        self.as_str() == other.as_str()
+        self.text == other.text
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) const PURE: [&str; 20] = [
     "libm",
     "memchr",
     "miniz_oxide",
-    "regex",
+    "regex-automata",
     "serde",
     "serde_json",
     "sha1",

@@ -56,7 +56,7 @@ impl Bus {
     }
 
     /// A user takes a client identifier of which there may be a session from before anybody had to show who it is: it ends.
-    pub fn end_unclaimed(&mut self, now: Now, client_id: &Text) {
+    pub fn end_unclaimed(&mut self, now: Now, client_id: &str) {
         let Some(key) = self.clients.get(client_id).copied() else { return };
         if matches!(self.subscribers.get(key), Some(Subscriber::Away(away)) if away.is_unclaimed()) {
             tracing::info!("a session from before users were configured ends: its client identifier is a user's now");
