@@ -154,16 +154,9 @@ impl Bus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::AuditLog;
-    use crate::bus::BusHandle;
-    use crate::config;
-    use crate::control::Commands;
-    use crate::history::Recorder;
+    use crate::bus::alone::alone;
     use std::cell::Cell;
-    use std::collections::HashSet;
     use std::rc::Rc;
-    use tieline_net::{Clock, Shard};
-    use tieline_topics::Limits;
 
     #[test]
     fn users_have_their_turns_one_after_the_other() {
@@ -184,14 +177,8 @@ mod tests {
     /// However many wait, and whatever they cost: the bus has its turn after one that has taken all of the share.
     #[test]
     fn a_turn_works_on_requests_for_its_share_and_no_longer() {
-        let folder = tempfile::tempdir().unwrap();
-        let config = config::from_text("node.toml", "", folder.path()).unwrap();
-        let (handle, _incoming) = BusHandle::new();
-        let audit = AuditLog::start(folder.path(), config.audit).unwrap();
-        let commands = Commands::new(&config.command, &[], |_| 0, audit, handle.clone()).unwrap();
-        let recorder = Recorder::new(&config.history, None, HashSet::new(), handle);
-        let shard = Shard::new(Clock::start(), Arc::default());
-        let mut bus = Bus::new(&shard, Limits::default(), recorder, commands);
+        let (mut bus, _rest) = alone();
+        let shard = Rc::clone(&bus.shard);
         let done = Rc::new(Cell::new(0));
         for user in ["one", "other"].repeat(USER_WAITING_MAX) {
             let done = Rc::clone(&done);
