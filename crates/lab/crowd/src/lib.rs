@@ -120,6 +120,7 @@ mod tests {
             (Kind::Kept, &[Loses, Doubles, Swaps, Alters, GoesStale]),
             (Kind::All, &[Loses, Doubles, Swaps, Alters, GoesStale]),
             // These may miss a value: the next one makes it good.
+            (Kind::Once, &[Doubles, Alters, GoesStale]),
             (Kind::Newest, &[Doubles, Alters, GoesStale]),
             (Kind::Deltas, &[Doubles, Alters, GoesStale]),
             (Kind::Throttled, &[Doubles, Alters, GoesStale]),

@@ -21,6 +21,8 @@ pub enum Kind {
     Witness,
     /// QoS 2 in a session that outlives connections.
     Kept,
+    /// QoS 1 in a session that ends with its connection: last values wait in one queue with messages that may not be dropped.
+    Once,
     /// The newest values.
     Newest,
     /// The newest values, as what changed.
@@ -40,19 +42,20 @@ impl Kind {
     pub const fn filter(self) -> &'static str {
         match self {
             Self::Witness | Self::All => "#",
-            Self::Kept | Self::Newest | Self::Deltas | Self::Throttled => "p/#",
+            Self::Kept | Self::Once | Self::Newest | Self::Deltas | Self::Throttled => "p/#",
         }
     }
 
     /// Whether its network may fail.
     #[must_use]
     pub const fn has_faults(self) -> bool {
-        matches!(self, Self::Kept | Self::Newest | Self::Deltas)
+        matches!(self, Self::Kept | Self::Once | Self::Newest | Self::Deltas)
     }
 
     const fn qos(self) -> Qos {
         match self {
             Self::Kept => Qos::ExactlyOnce,
+            Self::Once => Qos::AtLeastOnce,
             Self::Witness | Self::Newest | Self::Deltas | Self::All | Self::Throttled => Qos::AtMostOnce,
         }
     }
@@ -63,7 +66,7 @@ impl Kind {
         let all = || pair("tieline-slow", "all");
         let wish = match self {
             Self::Witness | Self::All => Some(all()),
-            Self::Kept | Self::Newest => None,
+            Self::Kept | Self::Once | Self::Newest => None,
             Self::Deltas => Some(pair(PROPERTY, "point,hunk")),
             Self::Throttled => Some(pair("tieline-throttle", &THROTTLE_MS.to_string())),
         };

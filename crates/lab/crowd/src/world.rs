@@ -112,7 +112,7 @@ impl World {
             defect,
             tells,
         };
-        let some = [Kind::Kept, Kind::Newest, Kind::Deltas, Kind::All, Kind::Throttled];
+        let some = [Kind::Kept, Kind::Once, Kind::Newest, Kind::Deltas, Kind::All, Kind::Throttled];
         let more = (0..world.choices.below(3)).map(|_| world.choices.pick(&some)).collect::<Vec<_>>();
         for kind in [Kind::Witness].into_iter().chain(some).chain(more) {
             world.subscribe(kind);
@@ -132,7 +132,7 @@ impl World {
         let manner = match kind {
             Kind::Witness | Kind::Throttled => Manner::PERFECT,
             Kind::All => Manner { delay_ms: 20, octets_max: 16_384 },
-            Kind::Kept | Kind::Newest | Kind::Deltas => slow,
+            Kind::Kept | Kind::Once | Kind::Newest | Kind::Deltas => slow,
         };
         let seat = Seat::new(Rc::clone(&subscriber), self.defect.as_ref());
         self.connect(&session, seat, manner, kind.has_faults());

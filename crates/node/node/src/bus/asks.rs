@@ -154,6 +154,9 @@ impl Bus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bus::alone::alone;
+    use std::cell::Cell;
+    use std::rc::Rc;
 
     #[test]
     fn users_have_their_turns_one_after_the_other() {
@@ -169,5 +172,28 @@ mod tests {
         let order: Vec<_> = std::iter::from_fn(|| turns.pop()).map(|(_, item)| item).collect();
         assert_eq!(order, [10, 0, 1, 2]);
         assert_eq!((turns.len(), turns.by_user.len(), turns.order.len()), (0, 0, 0));
+    }
+
+    /// However many wait, and whatever they cost: the bus has its turn after one that has taken all of the share.
+    #[test]
+    fn a_turn_works_on_requests_for_its_share_and_no_longer() {
+        let (mut bus, _rest) = alone();
+        let shard = Rc::clone(&bus.shard);
+        let done = Rc::new(Cell::new(0));
+        for user in ["one", "other"].repeat(USER_WAITING_MAX) {
+            let done = Rc::clone(&done);
+            let costly = move |bus: &mut Bus, _: Now| {
+                let began = bus.shard.now().mono;
+                while bus.shard.now().mono.since(began) < ASKS_A_TURN {}
+                done.set(done.get() + 1);
+                Step::Done
+            };
+            bus.ask(&user.into(), Box::new(costly)).unwrap();
+        }
+        assert_eq!(bus.ask(&"one".into(), Box::new(|_, _| Step::Done)), Err(AsksFull));
+        for turn in 1..=2 * USER_WAITING_MAX {
+            bus.run_asks(shard.now());
+            assert_eq!(done.get(), turn);
+        }
     }
 }

@@ -12,6 +12,8 @@
 //!
 //! Read first: `state.rs`.
 
+#[cfg(test)]
+mod alone;
 mod asks;
 mod census;
 mod client;

@@ -169,3 +169,79 @@ impl Bus {
         self.work.notify_one();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bus::alone::alone;
+    use crate::bus::client::Client;
+    use std::sync::Arc;
+    use tieline_core::{Machine, Topic};
+    use tieline_mqtt::{Accept, Delivery, Message, Qos, ServerConfig, ServerEvent, ServerSession};
+    use tieline_net::{Limits, Session};
+    use tieline_topics::{Options, TopicId};
+
+    /// A client whose socket takes nothing: it has none.
+    fn enter(bus: &mut Bus) -> (Session<Wire>, usize) {
+        let now = bus.now();
+        let config = Arc::new(ServerConfig { pending_octets_max: 4096, ..ServerConfig::default() });
+        let session = Session::new(&bus.shard, Wire::new(ServerSession::new(config, 1), 4096), Limits::default());
+        let event = session.with(|wire, _| {
+            wire.handle_connected(now);
+            wire.handle_input(now, b"\x10\x0e\0\x04MQTT\x05\x02\0\0\0\0\x01c");
+            wire.poll_event()
+        });
+        let Some(ServerEvent::Connect(request)) = event else { panic!("{event:?}") };
+        let key = bus.enter(&session, &request).key;
+        assert!(session.with(|wire, _| wire.mqtt.accept(now, Accept::default())));
+        (session, key)
+    }
+
+    fn client(bus: &mut Bus, key: usize) -> &mut Client {
+        let Some(Subscriber::Client(client)) = bus.subscribers.get_mut(key) else { panic!("the client is here") };
+        client
+    }
+
+    #[test]
+    fn what_was_needed_to_owe_something_is_given_back_and_counts_stay() {
+        let (mut bus, _rest) = alone();
+        let (now, (_, key)) = (bus.now(), enter(&mut bus));
+        let flow = client(&mut bus, key).flow.get_or_insert_default();
+        for _ in 0..2 {
+            flow.arrears.owe(now.mono, TopicId(1), Lane::Monitoring, Wish::default());
+        }
+        bus.flush_client(now, key);
+        assert_eq!((bus.pump.late.len(), client(&mut bus, key).flow.is_some()), (1, true));
+        // What goes last fills the socket, which takes it later.
+        let flow = client(&mut bus, key).flow.as_mut().unwrap();
+        assert_eq!(flow.arrears.next(now.mono), Some(TopicId(1)));
+        bus.flush_client(now, key);
+        let client = client(&mut bus, key);
+        assert_eq!((client.flow.is_none(), client.conflated(), bus.pump.late.len()), (true, 1, 0));
+        assert_eq!(bus.counters().conflated, 1);
+    }
+
+    /// A message of QoS 1 takes the room of a last value, which is sent later; that of another message of QoS 0 is lost, and
+    /// counted.
+    #[test]
+    fn a_last_value_that_has_no_room_in_a_queue_is_owed() {
+        let (mut bus, _rest) = alone();
+        let now = bus.now();
+        let message = |topic: &str| Message::new(Topic::new(topic).unwrap(), vec![b'x'; 1000], now.mono);
+        bus.apply_message(now, message("value"), Qos::AtMostOnce, true, None).unwrap();
+        let (session, key) = enter(&mut bus);
+        bus.subscribe(key, &Filter::new("event").unwrap(), Options { qos: 1, ..Options::default() }).unwrap();
+        for topic in ["value", "passed"] {
+            let (message, qos) = (Arc::new(message(topic)), Qos::AtMostOnce);
+            let delivery = Delivery { message, qos, retain: true, subscription_ids: Vec::new() };
+            session.with(|wire, _| wire.mqtt.deliver(delivery)).unwrap();
+        }
+        for _ in 0..3 {
+            bus.apply_message(now, message("event"), Qos::AtLeastOnce, false, None).unwrap();
+        }
+        let value = bus.tree.find("value").unwrap();
+        let flow = client(&mut bus, key).flow.as_ref();
+        let owed = flow.map_or(0, |flow| usize::from(flow.arrears.owes(value)));
+        assert_eq!((owed, session.look(|wire| wire.mqtt.backlog().0), bus.counters().dropped.total()), (1, 3, 1));
+    }
+}
