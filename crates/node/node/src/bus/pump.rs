@@ -192,7 +192,7 @@ mod tests {
             wire.poll_event()
         });
         let Some(ServerEvent::Connect(request)) = event else { panic!("{event:?}") };
-        let key = bus.enter(&session, &request).key;
+        let key = bus.enter(now.mono, &session, &request).key;
         assert!(session.with(|wire, _| wire.mqtt.accept(now, Accept::default())));
         (session, key)
     }
