@@ -96,10 +96,10 @@ pub fn export<W: Write + Send>(
     Ok(count)
 }
 
-/// A value of a table: a number without what only counting in binary has put behind its twelfth digit.
+/// A value of a table: a number without what only counting in binary has put behind its fifteenth digit.
 fn cell(value: &Value) -> String {
     match value {
-        Value::Float(x) if x.is_finite() => plain(&Value::Float(format!("{x:.11e}").parse().unwrap_or(*x))),
+        Value::Float(x) if x.is_finite() => plain(&Value::Float(format!("{x:.14e}").parse().unwrap_or(*x))),
         _ => plain(value),
     }
 }
@@ -226,7 +226,7 @@ mod tests {
     fn tables_are_for_people() {
         let cells = [1_176.899_999_999_999_9, 47.400_000_000_000_006, 0.1, -2.0, 1e300, 1.0 / 3.0];
         let shown = cells.map(|x| cell(&Value::Float(x)));
-        assert_eq!(shown, ["1176.9", "47.4", "0.1", "-2.0", "1e300", "0.333333333333"]);
+        assert_eq!(shown, ["1176.9", "47.4", "0.1", "-2.0", "1e300", "0.333333333333333"]);
         let mut out = Vec::new();
         assert_eq!(export(std::iter::empty(), Format::Table, &mut out).unwrap(), 0);
         assert_eq!(out, b"none\n");

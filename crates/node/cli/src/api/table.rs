@@ -49,9 +49,9 @@ pub fn plain(json: &Json) -> String {
     text.replace(terminal::is_active, " ")
 }
 
-/// A number without what only counting in binary has put behind its twelfth digit.
+/// A number without what only counting in binary has put behind its fifteenth digit.
 pub fn rounded(json: &Json) -> Json {
-    let rounded = || format!("{:.11e}", json.as_f64()?).parse::<f64>().ok();
+    let rounded = || format!("{:.14e}", json.as_f64()?).parse::<f64>().ok();
     if json.is_f64() { rounded().map_or(json.clone(), Json::from) } else { json.clone() }
 }
 
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn numbers_are_shown_as_they_were_meant() {
-        let cases = [(47.400_000_000_000_006, "47.4"), (-2.0, "-2.0"), (1.0 / 3.0, "0.333333333333")];
+        let cases = [(47.400_000_000_000_006, "47.4"), (-2.0, "-2.0"), (1.0 / 3.0, "0.333333333333333")];
         cases.into_iter().for_each(|(number, expect)| assert_eq!(plain(&Json::from(number)), expect));
         assert_eq!(plain(&Json::from(u64::MAX)), u64::MAX.to_string());
     }
