@@ -158,7 +158,11 @@ impl fmt::Display for TaskOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(status) => f.write_str(status.meaning())?,
-            Self::Indicated(iin) => write!(f, "refused by the outstation, internal indications {:04x}", iin.0)?,
+            Self::Indicated(iin) => {
+                f.write_str("refused by the outstation:")?;
+                self.name().split('_').try_for_each(|word| write!(f, " {word}"))?;
+                write!(f, " (internal indications {:04x})", iin.0)?;
+            }
             Self::Done => f.write_str("done")?,
             Self::Sent => f.write_str("sent; no answer comes")?,
             Self::Timeout { .. } => f.write_str("no answer in time")?,
@@ -210,3 +214,22 @@ impl fmt::Display for SubmitError {
 }
 
 impl core::error::Error for SubmitError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn a_refusal_says_what_was_refused() {
+        let told = |iin| TaskOutcome::Indicated(iin).to_string();
+        assert_eq!(
+            told(Iin::NO_FUNC_CODE_SUPPORT),
+            "refused by the outstation: function not supported (internal indications 0100)"
+        );
+        assert_eq!(
+            told(Iin::PARAMETER_ERROR),
+            "refused by the outstation: parameter error (internal indications 0400)"
+        );
+    }
+}
