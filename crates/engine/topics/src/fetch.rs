@@ -168,23 +168,27 @@ impl Tree {
     }
 }
 
+/// What comes next after all that stands below a branch: `/` sorts first, and then U+0001.
+fn behind(mut branch: String) -> String {
+    branch.push('\u{1}');
+    branch
+}
+
 impl<'a, M: Fn(&Topic) -> bool> Growing<'a, '_, M> {
     /// Walks on from the front.
     fn fill(&mut self, walk: &Snapshot) -> Option<End> {
         let (tree, fetch) = (self.tree, self.fetch);
-        let mut from: Option<String> = None;
+        let mut from = self.growth.last.as_ref().and_then(|last| self.too_deep(last)).map(behind);
         loop {
             let start = from.as_deref().map_or_else(|| walk.start(), Bound::Included);
             let is_over = |topic: &Topic| fetch.before.as_ref().is_some_and(|before| compare(topic, before).is_ge());
-            let mut branch = match self.walk(tree.order.range(start), |topic| is_over(topic) || walk.is_behind(topic)) {
+            let branch = match self.walk(tree.order.range(start), |topic| is_over(topic) || walk.is_behind(topic)) {
                 Walked::ToTheEnd => return Some(End::Topics),
                 Walked::UntilFull => return Some(End::Page),
                 Walked::ForNow => return None,
                 Walked::To(branch) => branch,
             };
-            // `/` sorts first, so U+0001 is the next after all that stands below a name.
-            branch.push('\u{1}');
-            from = Some(branch);
+            from = Some(behind(branch));
         }
     }
 
@@ -192,7 +196,7 @@ impl<'a, M: Fn(&Topic) -> bool> Growing<'a, '_, M> {
     fn fill_back(&mut self, walk: &Snapshot) -> Option<End> {
         let (tree, fetch) = (self.tree, self.fetch);
         let before = self.growth.last.clone().or_else(|| fetch.before.clone());
-        let mut to: Option<String> = None;
+        let mut to = self.growth.last.as_ref().and_then(|last| self.too_deep(last));
         loop {
             let outer = walk.end();
             let end = match (&to, &before) {
@@ -227,6 +231,12 @@ impl<'a, M: Fn(&Topic) -> bool> Growing<'a, '_, M> {
         Walked::ToTheEnd
     }
 
+    /// The branch that a topic is in which has too many levels: all below it have.
+    fn too_deep(&self, topic: &Topic) -> Option<String> {
+        let (end, _) = topic.match_indices('/').nth(self.levels_max.saturating_sub(1))?;
+        (self.levels_max < usize::MAX).then(|| topic.get(..end).unwrap_or_default().to_owned())
+    }
+
     /// Takes a topic, where it is asked for and there is room.
     fn look(&mut self, topic: &'a Topic, id: u32) -> Onward {
         let items = self.growth.items + self.items.len();
@@ -239,11 +249,9 @@ impl<'a, M: Fn(&Topic) -> bool> Growing<'a, '_, M> {
         }
         self.left.0 -= 1;
         self.growth.scanned += 1;
-        if let Some((end, _)) = topic.match_indices('/').nth(self.levels_max.saturating_sub(1))
-            && self.levels_max < usize::MAX
-        {
+        if let Some(branch) = self.too_deep(topic) {
             self.last = Some(topic);
-            return Onward::Past(topic.get(..end).unwrap_or_default().to_owned());
+            return Onward::Past(branch);
         }
         if self.fetch.wants(topic)
             && (self.may)(topic)

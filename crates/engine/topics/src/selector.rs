@@ -19,7 +19,7 @@ const TEXT_BYTES_MAX: usize = 1024;
 const TABLE_BYTES_MAX: usize = 64 * 1024;
 
 /// A regular expression that paths are matched with: anywhere, unless it says `^` and `$`.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Selector {
     text: Box<str>,
     table: Arc<DFA<Vec<u32>>>,
@@ -126,6 +126,12 @@ fn compile(text: &str, unicode: bool) -> Result<DFA<Vec<u32>>, SelectorError> {
         true => SelectorError::TooLarge,
         false => SelectorError::Syntax(error.to_string()),
     })
+}
+
+impl fmt::Debug for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Selector({:?})", self.text)
+    }
 }
 
 impl PartialEq for Selector {
