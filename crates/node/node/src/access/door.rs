@@ -19,7 +19,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tieline_access::{Identity, Logins, NAME_OCTETS_MAX, Network, Origin, Policy, PolicyError};
+use tieline_access::{Identity, Logins, NAME_OCTETS_MAX, Network, Origin, Policy};
 use tieline_net::Clock;
 use tieline_net::tls::ShownCertificate;
 
@@ -423,17 +423,14 @@ impl Access {
     }
 
     /// Who shows something that ends, in seconds of UTC.
-    fn bounded(
-        &self,
-        book: &Book,
-        user: &str,
-        roles: Option<Vec<String>>,
-        until_s: u64,
-    ) -> Result<Identity, PolicyError> {
+    fn bounded(&self, book: &Book, user: &str, roles: Option<Vec<String>>, until_s: u64) -> Result<Identity, String> {
         // The name must be able to stand where names of users stand.
-        Policy::new([], [tieline_access::User::new(user, [])])?;
+        Policy::new([], [tieline_access::User::new(user, [])]).map_err(|error| error.to_string())?;
         let now = self.clock.now();
         let left = until_s.saturating_sub(u64::try_from(now.utc.millis() / 1000).unwrap_or(0));
+        if left == 0 {
+            return Err("it has expired".to_owned());
+        }
         // A hundred years are as good as for ever, and no overflow.
         let left = Duration::from_secs(left.min(3_155_760_000));
         let roles = roles.map(|roles| roles.into_iter().map(String::into_boxed_str).collect());

@@ -379,6 +379,11 @@ fn the_door_lets_users_in_and_takes_changed_files() {
     assert_eq!((&*found.user, found.roles), ("anna", Some(vec!["VIEWER".into()])));
     assert!(found.expires.is_some() && ask(&door, by_token(None)).is_ok());
     assert!(matches!(ask(&door, by_token(Some("bob"))), Err(Wrong::Refused(_))));
+    // One whose time ends within this second is over: the library rounds, and takes it.
+    let now_s = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let over = token(Algorithm::HS256, &claims(&[("exp", json!(now_s as f64 + 0.5))]));
+    let refused = ask(&door, Shown::Token { user: None, token: over });
+    assert!(matches!(&refused, Err(Wrong::Refused(why)) if why.contains("xpired")), "{refused:?}");
     edit(&users, "anna", &Edit::Password("other")).unwrap();
     let policy: Arc<tieline_access::Policy> = changes.recv_timeout(PATIENCE).unwrap();
     assert_ne!(policy.user("anna").unwrap().credential, found.credential);

@@ -167,14 +167,14 @@ impl Gatekeeper {
         certificate: Option<&ShownCertificate>,
     ) -> Result<Caller, Wrong> {
         let Entrance::Guarded(door) = &self.entrance else { return Ok(Caller::Everyone) };
-        let now = self.app.about.clock.now().mono;
+        let now = || self.app.about.clock.now().mono;
         let (identity, login) = match shown(headers) {
             Some(shown) => {
                 let (answer, checked) = tokio::sync::oneshot::channel();
                 door.ask(Peer { address: peer, client: None }, shown, move |verdict| drop(answer.send(verdict)));
                 (checked.await.unwrap_or(Err(Wrong::Busy))?, None)
             }
-            None => match cookie(headers).and_then(|token| self.logins.find(token, now)) {
+            None => match cookie(headers).and_then(|token| self.logins.find(token, now())) {
                 Some((identity, login)) => (identity, Some(login)),
                 None => match certificate.and_then(|shown| door.know_certificate(None, shown)) {
                     Some(known) => (known?, None),
@@ -182,7 +182,7 @@ impl Gatekeeper {
                 },
             },
         };
-        if identity.expires.is_some_and(|until| until <= now) {
+        if identity.expires.is_some_and(|until| until <= now()) {
             return Ok(Caller::Stranger);
         }
         let policy = door.policy();
