@@ -127,8 +127,8 @@ class Soak:
             self.look()
 
     def look(self):
-        for seen in self.watch.take():
-            self.assertions.page(seen)
+        self.truth.mark()
+        self.assertions.take(self.watch.take())
         assert self.watch.process.poll() is None, self.watch.said()
 
     def stop_and_go_on(self):
@@ -181,6 +181,7 @@ class Soak:
         }
         for one in load.subscribers:
             until(lambda: wanted <= set(one.seen), lambda: sorted(wanted - set(one.seen))[:20], 60)
+        self.assertions.take(self.watch.take(), is_last=True)
         assert self.truth.memory_max < MEMORY_MAX_BYTES, self.truth.memory_max
         checked = self.assertions.checked
         print(f"measured: {sum(checked.values())} assertions of the console: {checked}")

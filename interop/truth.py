@@ -10,6 +10,8 @@ from bus import Paho
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 KEPT_S = 60
+# The test says here when it was sent: what was sent before has been heard when it comes.
+MARKERS = "test/marker"
 GRADES = ("good", "uncertain", "bad")
 WORSE = ("unstated", "good", "uncertain", "bad")
 
@@ -59,6 +61,7 @@ class Truth:
         self.answers = {path: Series() for path in ("/v1/status", "/v1/devices", "/v1/sessions?limit=1000", "/healthz")}
         self.over = threading.Event()
         self.memory_max = 0
+        self.markers = deque(maxlen=10 * KEPT_S)
         self.subscribe()
         self.thread = threading.Thread(target=self.ask, daemon=True)
         self.thread.start()
@@ -76,6 +79,8 @@ class Truth:
     def on_message(self, client, data, message):
         at = time.time()
         payload = bytes(message.payload)
+        if message.topic == MARKERS:
+            return self.markers.append((float(payload), at))
         try:
             value = json.loads(payload)
         except ValueError:
@@ -83,6 +88,14 @@ class Truth:
         with self.lock:
             if message.retain:
                 self.take(at, message.topic, value if payload else None)
+
+    def mark(self):
+        """Says that it is now; where the node is away, nobody hears it."""
+        self.client.client.publish(MARKERS, str(time.time()), 0)
+
+    def heard(self, at):
+        """When all was heard that was sent until then; none where it is not known yet. A busy machine hears late."""
+        return next((heard for sent, heard in list(self.markers) if sent >= at), None)
 
     def take(self, at, topic, value):
         self.topics[topic].add(at, value)
