@@ -156,8 +156,9 @@ def test_costly_fetches_do_not_stop_the_bus(start_node):
             worst = max(worst, time.monotonic() - begun)
     metrics = node.request("/metrics")[1]
     refused = next(line for line in metrics.splitlines() if line.startswith("tieline_requests_refused_total"))
-    print(f"worst {worst * 1000:.0f} ms; {refused}")
-    assert worst < 0.5
+    print(f"measured: worst {worst * 1000:.0f} ms; {refused}")
+    # Without shares and limits it stood still for seconds. How long it takes on a quiet machine is printed.
+    assert worst < 2
     # 64 of one user wait: of each 100 that come together, the others are refused.
     assert int(refused.split()[1]) >= 20 * (100 - 64)
     assert request(node, "$fetch", '{"filter": "site/00001/#"}')["topics"]

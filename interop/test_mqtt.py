@@ -129,9 +129,10 @@ def test_a_will_is_published(node, version):
 
 def test_a_second_client_of_the_same_name_takes_over(node, version):
     with raw(node) as first, raw(node) as second:
-        for connection in (first, second):
-            connection.sendall(connect_packet(5 if version == "5" else 4, name=b"twin"))
+        connect = connect_packet(5 if version == "5" else 4, name=b"twin")
+        first.sendall(connect)
         assert first.recv(64)[0] == 0x20
+        second.sendall(connect)
         read_to_end(first)
         assert second.recv(64)[0] == 0x20
         second.sendall(b"\xc0\0")
