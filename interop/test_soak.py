@@ -136,8 +136,8 @@ class Soak:
         self.outages.begin()
         self.node.process.process.send_signal(signal.SIGSTOP)
         self.run(OUTAGE_S, load=False)
-        self.node.process.process.send_signal(signal.SIGCONT)
         self.outages.end()
+        self.node.process.process.send_signal(signal.SIGCONT)
         self.run(BACK_S)
 
     def kill(self):
@@ -145,8 +145,8 @@ class Soak:
         self.node.process.kill()
         self.load.cut()
         self.run(OUTAGE_S, load=False)
-        self.node.start(http=self.node.http, mqtt=self.node.mqtt)
         self.outages.end()
+        self.node.start(http=self.node.http, mqtt=self.node.mqtt)
         self.truth.client.client.loop_stop()
         self.truth.subscribe()
         self.load.connected()

@@ -357,7 +357,7 @@ fn what_is_no_capture_is_refused() {
 
 /// Calls until there is an answer; each call is a process, which is wait enough.
 fn until<T>(mut found: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..500 {
+    for _ in 0..5000 {
         if let Some(found) = found() {
             return found;
         }

@@ -370,7 +370,11 @@ impl Side {
     fn figures(&self, plan: &Plan, options: &Options, sides: &[Self]) -> Figures {
         let span_s = options.span.as_secs_f64();
         let costs = self.costs();
-        let ratio = |setting| self.beside(sides, setting).map(|other| short(median_ratio(&costs, &other.costs())));
+        // One that took less than a tick of the clock of the processor has no ratio.
+        let ratio = |setting| {
+            let other = self.beside(sides, setting)?;
+            Some(short(median_ratio(&costs, &other.costs()))).filter(|ratio| ratio.is_finite())
+        };
         let peer = |kind| ratio(Setting::plain(kind, self.setting.transport));
         let whole = self.beside(sides, Setting { delta: false, ..self.setting });
         let calm = self.beside(sides, Setting { stalled: 0, ..self.setting });
