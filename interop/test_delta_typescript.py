@@ -89,6 +89,7 @@ def test_octets_of_every_shape_are_rebuilt(start_node, door):
             sent.append((topic, payload))
             for one in [first, second]:
                 until(lambda one=one: sum('"topic"' in line for line in one.lines) == len(sent), one.said)
+            until(lambda: len(plain.told) == len(sent), lambda: plain.told[-3:])
         assert plain.told == first.told == second.told == sent
         for one in [first, second]:
             stats = one.stats()
