@@ -46,7 +46,7 @@ impl Doubt {
             match record {
                 Record::Value(value) => drop(self.topics.insert(value.message.topic.clone())),
                 Record::Cleared(topic) => drop(self.topics.insert(topic.clone())),
-                record => self.sessions.extend(session_of(record)),
+                record => self.sessions.extend(record.session()),
             }
         }
         if !whole {
@@ -64,7 +64,7 @@ impl Doubt {
             record => {
                 let begins = matches!(record, Record::Session(session) if session.away_since.is_none());
                 let unknown = |number: &u64| self.blind && !begins && !image.sessions.contains_key(number);
-                let doubted = session_of(record).filter(unknown);
+                let doubted = record.session().filter(unknown);
                 self.sessions.extend(doubted);
             }
         }
@@ -107,19 +107,21 @@ fn parse_next(cursor: &mut Cursor<'_>) -> Result<Record, RecordError> {
     if fields.is_empty() { Ok(record) } else { Err(RecordError::Illegal("rest")) }
 }
 
-/// The session that a change is of.
-const fn session_of(record: &Record) -> Option<u64> {
-    match record {
-        Record::Begin | Record::End | Record::Alive(_) | Record::Value(_) | Record::Cleared(_) => None,
-        Record::Session(session) => Some(session.number),
-        Record::Ended(session)
-        | Record::Subscribed { session, .. }
-        | Record::Unsubscribed { session, .. }
-        | Record::Owed { session, .. }
-        | Record::Sent { session, .. }
-        | Record::Received { session, .. }
-        | Record::Done { session, .. }
-        | Record::Held { session, .. }
-        | Record::Released { session, .. } => Some(*session),
+impl Record {
+    /// The session that a change is of.
+    pub(crate) const fn session(&self) -> Option<u64> {
+        match self {
+            Self::Begin | Self::End | Self::Alive(_) | Self::Value(_) | Self::Cleared(_) => None,
+            Self::Session(session) => Some(session.number),
+            Self::Ended(session)
+            | Self::Subscribed { session, .. }
+            | Self::Unsubscribed { session, .. }
+            | Self::Owed { session, .. }
+            | Self::Sent { session, .. }
+            | Self::Received { session, .. }
+            | Self::Done { session, .. }
+            | Self::Held { session, .. }
+            | Self::Released { session, .. } => Some(*session),
+        }
     }
 }

@@ -136,20 +136,15 @@ impl Image {
     /// Takes a change that is no part of a walk.
     fn handle_change(&mut self, record: Record) {
         match record {
-            Record::Begin | Record::End => {}
             Record::Alive(at) => self.alive = at,
             Record::Value(value) => drop(self.values.insert(value.message.topic.clone(), value)),
             Record::Cleared(topic) => drop(self.values.remove(&topic)),
             Record::Ended(number) => drop(self.sessions.remove(&number)),
-            Record::Session(Session { number: session, .. })
-            | Record::Subscribed { session, .. }
-            | Record::Unsubscribed { session, .. }
-            | Record::Owed { session, .. }
-            | Record::Sent { session, .. }
-            | Record::Received { session, .. }
-            | Record::Done { session, .. }
-            | Record::Held { session, .. }
-            | Record::Released { session, .. } => self.sessions.entry(session).or_default().handle_change(record),
+            record => {
+                if let Some(session) = record.session() {
+                    self.sessions.entry(session).or_default().handle_change(record);
+                }
+            }
         }
     }
 
