@@ -41,13 +41,13 @@ class Authority:
 def user_roles(*infos):
     """The extension IECUserRoles of IEC 62351-8: roles by number, and the area in which they hold."""
 
-    def piece(tag, octets):
-        assert len(octets) < 128
-        return bytes([tag, len(octets)]) + octets
+    def piece(tag, data):
+        assert len(data) < 128
+        return bytes([tag, len(data)]) + data
 
     def info(ids, area):
         roles = b"".join(piece(2, number.to_bytes(2, "big", signed=True).lstrip(b"\0") or b"\0") for number in ids)
         return piece(0x30, piece(0x30, roles) + piece(0x0C, area.encode()) + piece(2, b"\1"))
 
     body = piece(0x30, b"".join(info(*one) for one in infos))
-    return "1.2.840.10070.8.1=DER:" + ":".join(f"{octet:02x}" for octet in body)
+    return "1.2.840.10070.8.1=DER:" + ":".join(f"{byte:02x}" for byte in body)

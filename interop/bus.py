@@ -1,4 +1,4 @@
-"""MQTT clients that are not ours: mosquitto's programs, paho, and bare octets."""
+"""MQTT clients that are not ours: mosquitto's programs, paho, and bare bytes."""
 
 import json
 import queue
@@ -142,38 +142,38 @@ def connect_packet(version=4, keepalive=60, name=b"raw"):
 
 
 def read_to_end(connection):
-    """All octets until the peer closes; a reset is an end too."""
-    octets = b""
+    """All bytes until the peer closes; a reset is an end too."""
+    content = b""
     try:
         while piece := connection.recv(65536):
-            octets += piece
+            content += piece
     except ConnectionResetError:
         pass
-    return octets
+    return content
 
 
 def varint(number):
     """A length as MQTT writes it."""
-    octets = b""
+    content = b""
     while True:
-        number, octet = divmod(number, 128)
-        octets += bytes([octet | (0x80 if number else 0)])
+        number, byte = divmod(number, 128)
+        content += bytes([byte | (0x80 if number else 0)])
         if not number:
-            return octets
+            return content
 
 
 def read_packet(connection):
     """The body of one packet; nothing where the peer has closed."""
     try:
-        octets = connection.recv(1)
+        content = connection.recv(1)
         length, shift = 0, 0
-        while octets:
-            octet = connection.recv(1)
-            if not octet:
+        while content:
+            byte = connection.recv(1)
+            if not byte:
                 return b""
-            length += (octet[0] & 0x7F) << shift
+            length += (byte[0] & 0x7F) << shift
             shift += 7
-            if octet[0] < 0x80:
+            if byte[0] < 0x80:
                 break
         body = b""
         while len(body) < length and (piece := connection.recv(length - len(body))):

@@ -1,6 +1,6 @@
 """Bridges between plain TCP, which the peers speak, and TLS (OpenSSL), UDP and serial lines, which they do not.
 
-Each bridge has a far side, where our binary is, and passes octets on to a TCP peer. `flags` are the flags of our binary.
+Each bridge has a far side, where our binary is, and passes bytes on to a TCP peer. `flags` are the flags of our binary.
 """
 
 import os
@@ -26,14 +26,14 @@ def certificate(folder, name):
     return files
 
 
-def frame_octets(head):
-    """Octets of the link frame that begins so."""
+def frame_bytes(head):
+    """Bytes of the link frame that begins so."""
     user = head[2] - 5
     return FRAME_HEADER + user + 2 * (-(-user // 16))
 
 
 class Passing:
-    """Passes octets between two ends, each a way to read and a way to write, until either ends."""
+    """Passes bytes between two ends, each a way to read and a way to write, until either ends."""
 
     def __init__(self, one, other):
         self.ends = (one, other)
@@ -42,8 +42,8 @@ class Passing:
 
     def _pass(self, source, sink):
         try:
-            while octets := source.read():
-                sink.write(octets)
+            while data := source.read():
+                sink.write(data)
         except OSError:
             pass
         for end in self.ends:
@@ -59,8 +59,8 @@ class Stream:
     def read(self):
         return self.connection.recv(65536)
 
-    def write(self, octets):
-        self.connection.sendall(octets)
+    def write(self, data):
+        self.connection.sendall(data)
 
     def close(self):
         try:
@@ -83,8 +83,8 @@ class Line:
             except OSError:  # nobody has the near end open
                 time.sleep(0.01)
 
-    def write(self, octets):
-        os.write(self.end, octets)
+    def write(self, data):
+        os.write(self.end, data)
 
     def close(self):
         pass
@@ -97,16 +97,16 @@ class Datagrams:
         self.sock, self.peer, self.capture, self.waiting = sock, peer, capture, b""
 
     def read(self):
-        octets, self.peer = self.sock.recvfrom(65536)
+        data, self.peer = self.sock.recvfrom(65536)
         if self.capture:
-            self.capture.datagram(self.peer[1], self.sock.getsockname()[1], octets)
-        return octets
+            self.capture.datagram(self.peer[1], self.sock.getsockname()[1], data)
+        return data
 
-    def write(self, octets):
-        self.waiting += octets
+    def write(self, data):
+        self.waiting += data
         # What comes before we know to whom goes with what comes after.
-        while self.peer and len(self.waiting) >= FRAME_HEADER and len(self.waiting) >= frame_octets(self.waiting):
-            whole = frame_octets(self.waiting)
+        while self.peer and len(self.waiting) >= FRAME_HEADER and len(self.waiting) >= frame_bytes(self.waiting):
+            whole = frame_bytes(self.waiting)
             frame, self.waiting = self.waiting[:whole], self.waiting[whole:]
             self.sock.sendto(frame, self.peer)
             if self.capture:
@@ -282,10 +282,10 @@ def frames(end):
     """The whole link frames that come."""
     waiting = b""
     try:
-        while octets := end.read():
-            waiting += octets
-            while len(waiting) >= FRAME_HEADER and len(waiting) >= frame_octets(waiting):
-                whole = frame_octets(waiting)
+        while data := end.read():
+            waiting += data
+            while len(waiting) >= FRAME_HEADER and len(waiting) >= frame_bytes(waiting):
+                whole = frame_bytes(waiting)
                 yield waiting[:whole]
                 waiting = waiting[whole:]
     except OSError:

@@ -21,10 +21,10 @@ static void wait_for_disk(int fd) {
         char wanted[256] = "", link[64], path[4096] = "";
         int flag = open(getenv("HANG"), O_RDONLY);
         if (flag < 0) return;
-        ssize_t octets = read(flag, wanted, sizeof wanted - 1);
+        ssize_t bytes = read(flag, wanted, sizeof wanted - 1);
         close(flag);
         snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-        if (octets > 0 && readlink(link, path, sizeof path - 1) > 0 && !strstr(path, wanted)) return;
+        if (bytes > 0 && readlink(link, path, sizeof path - 1) > 0 && !strstr(path, wanted)) return;
         usleep(10000);
     }
 }

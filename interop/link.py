@@ -2,14 +2,14 @@
 
 import struct
 
-from carriers import frame_octets
+from carriers import frame_bytes
 
 
-def crc(octets):
+def crc(data):
     """CRC-16/DNP."""
     value = 0
-    for octet in octets:
-        value ^= octet
+    for byte in data:
+        value ^= byte
         for _ in range(8):
             value = value >> 1 ^ (0xA6BC if value & 1 else 0)
     return struct.pack("<H", value ^ 0xFFFF)
@@ -27,22 +27,22 @@ def frame(control, destination, source, user=b""):
 class Frame:
     """A link frame that was checked."""
 
-    def __init__(self, octets):
-        self.octets, (self.control, self.destination, self.source) = octets, struct.unpack("<BHH", octets[3:8])
-        assert octets[:2] == b"\x05\x64" and crc(octets[:8]) == octets[8:10], octets.hex()
-        self.user, rest = b"", octets[10:]
+    def __init__(self, data):
+        self.data, (self.control, self.destination, self.source) = data, struct.unpack("<BHH", data[3:8])
+        assert data[:2] == b"\x05\x64" and crc(data[:8]) == data[8:10], data.hex()
+        self.user, rest = b"", data[10:]
         while rest:
             length = min(18, len(rest))
             block, check = rest[: length - 2], rest[length - 2 : length]
-            assert crc(block) == check, octets.hex()
+            assert crc(block) == check, data.hex()
             self.user, rest = self.user + block, rest[length:]
 
 
 def take_frames(buffer):
     """Takes the whole frames off the front of a buffer."""
     found = []
-    while len(buffer) >= 10 and len(buffer) >= frame_octets(buffer):
-        length = frame_octets(buffer)
+    while len(buffer) >= 10 and len(buffer) >= frame_bytes(buffer):
+        length = frame_bytes(buffer)
         found.append(Frame(bytes(buffer[:length])))
         del buffer[:length]
     return found

@@ -6,8 +6,8 @@ import threading
 import time
 from pathlib import Path
 
-SNAP_OCTETS_MAX = 65535
-SEGMENT_OCTETS_MAX = 1400
+SNAP_BYTES_MAX = 65535
+SEGMENT_BYTES_MAX = 1400
 
 
 class Capture:
@@ -15,16 +15,16 @@ class Capture:
 
     def __init__(self, path):
         self.file = Path(path).open("wb")
-        self.file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, SNAP_OCTETS_MAX, 101))
+        self.file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, SNAP_BYTES_MAX, 101))
         self.lock = threading.Lock()
 
     def packet(self, source, target, sequence, acknowledged, flags, payload=b""):
         tcp = struct.pack("!HHIIBBHHH", source, target, sequence, acknowledged, 5 << 4, flags, 65535, 0, 0) + payload
-        octets = 20 + len(tcp)
+        data = 20 + len(tcp)
         loopback = socket.inet_aton("127.0.0.1")
-        ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, octets, 0, 0x4000, 64, 6, 0, loopback, loopback)
+        ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, data, 0, 0x4000, 64, 6, 0, loopback, loopback)
         seconds = time.time()
-        head = struct.pack("<IIII", int(seconds), int(seconds % 1 * 1e6), octets, octets)
+        head = struct.pack("<IIII", int(seconds), int(seconds % 1 * 1e6), data, data)
         with self.lock:
             self.file.write(head + ip + tcp)
             self.file.flush()
@@ -40,11 +40,11 @@ class Conversation:
         capture.packet(server, client, 0, 1, 0x12)
         capture.packet(client, server, 1, 1, 0x10)
 
-    def passed(self, side, octets):
-        """Octets that went from the client (side 0) or the server (side 1)."""
+    def passed(self, side, data):
+        """Bytes that went from the client (side 0) or the server (side 1)."""
         with self.lock:
-            for start in range(0, len(octets), SEGMENT_OCTETS_MAX):
-                piece = octets[start : start + SEGMENT_OCTETS_MAX]
+            for start in range(0, len(data), SEGMENT_BYTES_MAX):
+                piece = data[start : start + SEGMENT_BYTES_MAX]
                 ports = self.ports if side == 0 else self.ports[::-1]
                 self.capture.packet(*ports, self.sent[side], self.sent[1 - side], 0x18, piece)
                 self.sent[side] += len(piece)
@@ -80,9 +80,9 @@ class RecordingProxy:
     @staticmethod
     def _pass(conversation, side, source, sink):
         try:
-            while octets := source.recv(65536):
-                conversation.passed(side, octets)
-                sink.sendall(octets)
+            while data := source.recv(65536):
+                conversation.passed(side, data)
+                sink.sendall(data)
         except OSError:
             pass
         for end in (source, sink):

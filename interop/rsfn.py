@@ -53,20 +53,20 @@ PARTIES = [ALICE, BRUNO, CARLA, DAVID]
 
 
 def header(version, treatment, sender, recipient, wrapped, signature):
-    octets = HEADER.to_bytes(2, "big") + bytes([version, 0, treatment, 0])
-    octets += bytes([recipient.algorithm, version - 1, sender.algorithm, 3])
-    octets += bytes([recipient.authority]) + recipient.serial.encode()
-    octets += bytes([sender.authority]) + sender.serial.encode()
-    return octets + wrapped.ljust(256, b"\0") + signature.ljust(256, b"\0")
+    data = HEADER.to_bytes(2, "big") + bytes([version, 0, treatment, 0])
+    data += bytes([recipient.algorithm, version - 1, sender.algorithm, 3])
+    data += bytes([recipient.authority]) + recipient.serial.encode()
+    data += bytes([sender.authority]) + sender.serial.encode()
+    return data + wrapped.ljust(256, b"\0") + signature.ljust(256, b"\0")
 
 
 def triple_des(key):
-    """CBC; the vector is the first 8 octets of the key. The same as `openssl enc -des-ede3-cbc -nopad`."""
+    """CBC; the vector is the first 8 bytes of the key. The same as `openssl enc -des-ede3-cbc -nopad`."""
     return Cipher(TripleDES(key), modes.CBC(key[:8]))
 
 
-def through(context, octets):
-    return context.update(octets) + context.finalize()
+def through(context, data):
+    return context.update(data) + context.finalize()
 
 
 def pack(version, treatment, sender, recipient, content, prefix_iv=False):
@@ -104,8 +104,8 @@ def unpack(message, sender, recipient):
     return body
 
 
-def hexed(octets):
-    text = octets.hex()
+def hexed(data):
+    text = data.hex()
     return "".join(text[at : at + 96] + "\n" for at in range(0, len(text), 96))
 
 

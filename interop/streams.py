@@ -1,4 +1,4 @@
-"""MQTT 5 by hand over a stream: what goes over it is seen octet by octet, and nothing is read before it is asked for."""
+"""MQTT 5 by hand over a stream: what goes over it is seen byte by byte, and nothing is read before it is asked for."""
 
 import socket
 import struct
@@ -42,10 +42,10 @@ PING, PONG, GOODBYE = b"\xc0\0", b"\xd0\0", b"\xe0\0"
 
 
 class Packet:
-    """One packet: its first octet, its body, and how many octets it took on the stream."""
+    """One packet: its first byte, its body, and how many bytes it took on the stream."""
 
-    def __init__(self, first, body, octets):
-        self.kind, self.first, self.body, self.octets = first >> 4, first, body, octets
+    def __init__(self, first, body, data):
+        self.kind, self.first, self.body, self.data = first >> 4, first, body, data
 
     def publish(self):
         """(topic, payload, alias, marked as a delta) of a PUBLISH of QoS 0."""
@@ -67,10 +67,10 @@ def take(buffer):
     while True:
         if at >= len(buffer):
             return None
-        octet = buffer[at]
-        length |= (octet & 0x7F) << 7 * (at - 1)
+        byte = buffer[at]
+        length |= (byte & 0x7F) << 7 * (at - 1)
         at += 1
-        if octet < 0x80:
+        if byte < 0x80:
             break
     if len(buffer) < at + length:
         return None
@@ -92,14 +92,14 @@ class Hand:
         self.send(connect(name, aliases_max))
         assert self.read().kind == 2
 
-    def send(self, octets):
-        self.socket.sendall(octets)
+    def send(self, data):
+        self.socket.sendall(data)
 
     def read(self):
         while (whole := take(self.buffer)) is None:
-            octets = self.socket.recv(65536)
-            assert octets, "the connection ended"
-            self.buffer += octets
+            data = self.socket.recv(65536)
+            assert data, "the connection ended"
+            self.buffer += data
         return whole
 
     def settle(self):

@@ -93,7 +93,7 @@ class Guarded(Node):
 
 def token(seconds=600, **claims):
     """A token as RFC 7519 has it, made without a library of ours."""
-    part = lambda octets: base64.urlsafe_b64encode(octets).rstrip(b"=")
+    part = lambda raw: base64.urlsafe_b64encode(raw).rstrip(b"=")
     head = part(json.dumps({"alg": "HS256", "typ": "JWT"}).encode())
     body = part(json.dumps({"sub": "tom", "exp": time.time() + seconds, **claims}).encode())
     signature = hmac.new(SECRET.encode(), head + b"." + body, hashlib.sha256).digest()
@@ -289,14 +289,14 @@ def test_a_token_lets_in_until_it_ends(node):
 
 
 def packet(first, body):
-    """A packet whose body is shorter than 16,384 octets."""
+    """A packet whose body is shorter than 16,384 bytes."""
     assert len(body) < 16_384
     length = [len(body)] if len(body) < 128 else [len(body) % 128 | 128, len(body) // 128]
     return bytes([first, *length]) + body
 
 
-def field(octets):
-    return len(octets).to_bytes(2, "big") + octets
+def field(raw):
+    return len(raw).to_bytes(2, "big") + raw
 
 
 class Scram:
@@ -314,8 +314,8 @@ class Scram:
         length = [len(inner)] if len(inner) < 128 else [len(inner) % 128 | 128, len(inner) // 128]
         return bytes(length) + inner
 
-    def send(self, octets):
-        self.stream.sendall(octets)
+    def send(self, raw):
+        self.stream.sendall(raw)
 
     def receive(self):
         """The type of the next packet and its body."""
@@ -324,10 +324,10 @@ class Scram:
             return None, b""
         length = shift = 0
         while True:
-            octet = self.stream.recv(1)[0]
-            length |= (octet & 127) << shift
+            byte = self.stream.recv(1)[0]
+            length |= (byte & 127) << shift
             shift += 7
-            if octet < 128:
+            if byte < 128:
                 break
         body = b""
         while len(body) < length:
@@ -368,7 +368,7 @@ class Scram:
         challenge = self.data(body, 1).decode()
         nonce, salt, rounds = (part[2:] for part in challenge.split(","))
         salted = hashlib.pbkdf2_hmac("sha256", self.password, base64.b64decode(salt), int(rounds))
-        sign = lambda key, octets: hmac.new(key, octets, hashlib.sha256).digest()
+        sign = lambda key, raw: hmac.new(key, raw, hashlib.sha256).digest()
         key = sign(salted, b"Client Key")
         unproved = f"c=biws,r={nonce}"
         signed = f"{self.first},{challenge},{unproved}".encode()

@@ -68,7 +68,7 @@ def test_mqtt_js_in_chromium(start_node, pages):
             until(lambda: told("plain")[-1:] == told("deltas")[-1:] == wanted[-1:], page.said, 30)
         assert told("plain") == told("deltas") == wanted
         assert not [one for one in said() if "lost" in one or "error" in one]
-        octets = {by: max(one["octets"] for one in said() if one.get("by") == by) for by in ("plain", "deltas")}
-        print(f"measured: {octets} octets of PUBLISH for 200 values")
-        assert octets["deltas"] < octets["plain"] / 4
+        data = {by: max(one["bytes"] for one in said() if one.get("by") == by) for by in ("plain", "deltas")}
+        print(f"measured: {data} bytes of PUBLISH for 200 values")
+        assert data["deltas"] < data["plain"] / 4
     node.alive()

@@ -39,7 +39,7 @@ NAMES = {
 }
 UNANSWERED = (0, 6, 8, 10, 12, 33)
 CONTROLS = (3, 4, 5)
-# What each master asks, and the indications of our answer as two octets: 80 in the first says that we started; in the second
+# What each master asks, and the indications of our answer as two bytes: 80 in the first says that we started; in the second
 # 01 stands for a function, 02 for objects, and 04 for parameters that we do not know. Of controls also the status, 0 for
 # success. Bits that tell of events are left out: they depend on what was operated before.
 SEEN = {
@@ -84,13 +84,13 @@ SEEN = {
 
 def segments(path):
     """(transport, source port, destination port, TCP sequence, payload) of each packet of a capture of Ethernet and IPv4."""
-    octets = path.read_bytes()
-    order = "<" if octets[:4] == b"\xd4\xc3\xb2\xa1" else ">"
-    assert struct.unpack(order + "I", octets[20:24]) == (1,), f"{path}: Ethernet is expected"
+    data = path.read_bytes()
+    order = "<" if data[:4] == b"\xd4\xc3\xb2\xa1" else ">"
+    assert struct.unpack(order + "I", data[20:24]) == (1,), f"{path}: Ethernet is expected"
     at = 24
-    while at < len(octets):
-        length = struct.unpack(order + "I", octets[at + 8 : at + 12])[0]
-        ip, at = octets[at + 30 : at + 16 + length], at + 16 + length
+    while at < len(data):
+        length = struct.unpack(order + "I", data[at + 8 : at + 12])[0]
+        ip, at = data[at + 30 : at + 16 + length], at + 16 + length
         header, total, protocol = (ip[0] & 15) * 4, struct.unpack("!H", ip[2:4])[0], ip[9]
         inner = ip[header:total]
         source, target = struct.unpack("!HH", inner[:4])
@@ -143,18 +143,18 @@ class Master:
             found = take_frames(self.buffer)
             if found:
                 for one in found:
-                    self.record.datagram(20000, 1, one.octets)
+                    self.record.datagram(20000, 1, one.data)
                 return found
-            octets = self.socket.recv(65536)
-            assert octets, "the outstation closed the connection"
-            self.buffer += octets
+            data = self.socket.recv(65536)
+            assert data, "the outstation closed the connection"
+            self.buffer += data
 
     def answer(self, addresses, sequence):
         """The first fragment of the answer to a request, confirmed where it asks for that; unsolicited ones are left."""
         outstation, master = addresses
         while True:
             for one in self.read():
-                assert (one.destination, one.source) == (master, outstation), one.octets.hex()
+                assert (one.destination, one.source) == (master, outstation), one.data.hex()
                 assert one.control == 0x44, f"unconfirmed user data of an outstation, found {one.control:02x}"
                 if one.user[0] & 0x40:
                     self.segments = b""
@@ -185,7 +185,7 @@ def played(unit, handles):
             ends = [0x40 * (at == 0) | 0x80 * (at + 1 == len(pieces)) for at in range(len(pieces))]
             users = [bytes([end | at]) + piece for at, (end, piece) in enumerate(zip(ends, pieces))]
             return [frame(0xC4, first.destination, first.source, user) for user in users]
-    return [one.octets for one in unit]
+    return [one.data for one in unit]
 
 
 def seen_of(function, answer):
@@ -234,7 +234,7 @@ class Station(OurOutstation):
             asking.send([frame(0xC9, outstation, master)])
             answer = frame(0x0B, master, outstation)
             # It may tell of its start before.
-            assert any(answer in [one.octets for one in asking.read()] for _ in range(3))
+            assert any(answer in [one.data for one in asking.read()] for _ in range(3))
         words = ["--master", master, "--outstation", outstation, *self.over]
         scan = tieline("dnp3", "master", self.address, *words, "scan").stdout
         assert "binary 0 " in scan and "analog 9 " in scan, scan

@@ -1,4 +1,4 @@
-"""The Python client of deltas: the shared vectors, any octets, and paho-mqtt against a server that sends what a test says."""
+"""The Python client of deltas: the shared vectors, any bytes, and paho-mqtt against a server that sends what a test says."""
 
 import json
 import random
@@ -34,15 +34,15 @@ def words(decoder, payload):
     if value in (CHECKED, WAITING):
         return repr(value).lower()
     if isinstance(value, bytes):
-        return ("octets", value.decode())
+        return ("bytes", value.decode())
     assert isinstance(value, Point)
     return ("point", value.value, value.quality, value.reasons, value.micros)
 
 
 def expected(text):
     kind, _, rest = text.partition(" ")
-    if kind == "octets":
-        return ("octets", json.loads(rest))
+    if kind == "bytes":
+        return ("bytes", json.loads(rest))
     if kind != "point":
         return kind
     point = json.loads(rest)
@@ -73,7 +73,7 @@ def test_vectors(name):
     checked = 0
     for number, line in enumerate((VECTORS / name).read_text().splitlines(), 1):
         if line.startswith("=="):
-            decoder = Decoder(codecs, octets_max=4096)
+            decoder = Decoder(codecs, bytes_max=4096)
         elif line.startswith("<"):
             told = words(decoder, bytes.fromhex(line[1:]))
         elif line.startswith(">"):
@@ -82,10 +82,10 @@ def test_vectors(name):
     assert checked > 5
 
 
-def test_any_octets_are_survived():
+def test_any_bytes_are_survived():
     draw = random.Random(4)
     payloads = [bytes.fromhex(line[1:]) for line in (VECTORS / "sent.txt").read_text().splitlines() if line[:1] == "<"]
-    decoder = Decoder(Codecs(), octets_max=1000)
+    decoder = Decoder(Codecs(), bytes_max=1000)
     for _ in range(20_000):
         payload = bytearray(draw.choice(payloads))
         for _ in range(draw.randrange(3)):
@@ -102,7 +102,7 @@ def values_of(name):
     for part in (VECTORS / name).read_text().split("== ")[1:]:
         lines = part.splitlines()
         payloads = [bytes.fromhex(line[1:]) for line in lines if line.startswith("<")]
-        values = [json.loads(line[9:]).encode() for line in lines if line.startswith("> octets ")]
+        values = [json.loads(line[9:]).encode() for line in lines if line.startswith("> bytes ")]
         yield list(zip(values, payloads, strict=True))
 
 
@@ -132,10 +132,10 @@ def test_hunks_lead_to_any_value():
         text = ",".join(f'{{"id":{draw.randrange(99999)},"on":true}}' for _ in range(draw.randrange(20))).encode()
         base = text if turn % 2 else draw.randbytes(draw.randrange(300))
         value = edited(draw, base)
-        octets_max = draw.choice([len(value) // 2, len(value) * 4 + 16])
-        delta = hunk_of(base, value, octets_max)
+        bytes_max = draw.choice([len(value) // 2, len(value) * 4 + 16])
+        delta = hunk_of(base, value, bytes_max)
         if delta is not None:
-            assert len(delta) <= octets_max and hunk(base, delta, len(value)) == value
+            assert len(delta) <= bytes_max and hunk(base, delta, len(value)) == value
             found += 1
     assert found > 1500
     # Of what is far apart the rest is one hunk, when it was looked for long enough.
@@ -191,11 +191,11 @@ def test_a_sender_over_connections_that_break():
 
 
 def test_what_a_sender_holds_is_bounded():
-    sender = Sender(topics_max=3, octets_max=1000)
+    sender = Sender(topics_max=3, bytes_max=1000)
     sender.handle_connack("hunk")
     for number in range(100):
         assert sender.say(f"t/{number}", b"x" * (number * 20)).marked is (number > 0)
-        assert len(sender._topics) <= 3 and sender._octets <= 1000
+        assert len(sender._topics) <= 3 and sender._bytes <= 1000
     assert not sender.say("$command/x", b"x" * 100).marked and not sender.say("t/1", b"short").marked
 
 
@@ -284,10 +284,10 @@ class Script(threading.Thread):
     def packet(self):
         head, count, shift = self.stream.read(1)[0], 0, 0
         while True:
-            octet = self.stream.read(1)[0]
-            count |= (octet & 0x7F) << shift
+            byte = self.stream.read(1)[0]
+            count |= (byte & 0x7F) << shift
             shift += 7
-            if octet < 0x80:
+            if byte < 0x80:
                 return head, self.stream.read(count)
 
     def write(self, head, body):

@@ -13,7 +13,7 @@ from node import Device, OurOutstation
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from streams import PING, Hand, packet, subscribe, text, unsubscribe, user_property
-from streams import publish as publish_octets
+from streams import publish as publish_bytes
 from test_delta_node import Rebuilt, document
 from waiting import until
 
@@ -29,7 +29,7 @@ LARGE = 60_000
 @pytest.fixture
 def node(start_node):
     # All that waits in these tests has room.
-    return start_node(more='[mqtt]\nqueue_octets_max = "16MiB"\n')
+    return start_node(more='[mqtt]\nqueue_bytes_max = "16MiB"\n')
 
 
 class Reader(Hand):
@@ -51,9 +51,9 @@ class Reader(Hand):
                 self.values.append((event.topic, event.value))
         return one
 
-    def ask(self, octets):
+    def ask(self, data):
         """Sends a request and reads up to its answer."""
-        self.send(octets)
+        self.send(data)
         answers = len(self.answers)
         while len(self.answers) == answers:
             self.take()
@@ -84,7 +84,7 @@ class Writer(Hand):
 
     def update(self, topic, number, retain=True):
         value = document(number, number)
-        self.send(publish_octets(topic, value, retain))
+        self.send(publish_bytes(topic, value, retain))
         self.settle()
         return value
 
@@ -111,14 +111,14 @@ def test_plain_messages_that_waited_are_plain_after_the_answer_for_deltas(node, 
         reader.subscribe("b/#", plain)
         sent = [(f"b/{number}", bytes([number]) * LARGE) for number in range(60)]
         for topic, value in sent:
-            writer.send(publish_octets(topic, value, True))
+            writer.send(publish_bytes(topic, value, True))
         writer.settle()
         reader.send(subscribe("b/+", DELTAS, number=2))
         for number, (topic, value) in enumerate(sent):
             reader.wait(topic, value)
             if number == 30:
                 sent.append(("b/31", (changed := b"changed" + bytes(LARGE))))
-                writer.send(publish_octets("b/31", changed, True))
+                writer.send(publish_bytes("b/31", changed, True))
         reader.settle()
         assert set(reader.values) <= set(sent) and reader.lost == []
         assert any(DELTAS in answer.body for answer in reader.answers)
@@ -130,7 +130,7 @@ def test_messages_on_their_way_when_the_last_deltas_go_are_what_they_were(node):
         sent = [(f"c/{number % 7}", bytes([number]) * LARGE) for number in range(60)]
         for number, (topic, value) in enumerate(sent):
             # Every other one is nobody's last value: it is told as it is.
-            writer.send(publish_octets(topic, value, number % 2 == 0))
+            writer.send(publish_bytes(topic, value, number % 2 == 0))
         writer.settle()
         reader.unsubscribe("c/#")
         reader.settle()
@@ -239,7 +239,7 @@ def test_a_topic_that_was_removed_and_came_again_keeps_nothing(node):
                 for topic in topics:
                     reader.wait(topic, writer.update(topic, turn * 3 + number))
             for topic in topics:
-                writer.send(publish_octets(topic, b"", True))
+                writer.send(publish_bytes(topic, b"", True))
                 reader.wait(topic, b"")
         assert reader.lost == [] and reader.receiver.stats["deltas"] == 20 * 5 * 2
 
@@ -301,10 +301,10 @@ def test_points_first_stamped_in_microseconds_are_as_short(tmp_path, start_node)
         with Reader(node, "reader") as reader:
             reader.subscribe(topic, user_property("tieline-delta", OFFER))
             reader.settle()
-            octets = []
+            data = []
             for number in range(100):
                 at = 1_700_000_000_000 + number * 1000 + [0, 9, -7, 31, -12][number % 5]
                 outstation.do(f"update analog 3 {number % 7 + 50} time={at}")
-                octets.append(reader.take().octets)
+                data.append(reader.take().data)
                 assert reader.values[-1][1].micros == at * 1000
-            assert max(octets[4:]) - 4 <= 12 and sum(octets[4:]) / 96 <= 12, octets
+            assert max(data[4:]) - 4 <= 12 and sum(data[4:]) / 96 <= 12, data

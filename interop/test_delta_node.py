@@ -1,4 +1,4 @@
-"""Deltas of a node, rebuilt by the Python client: exactly what a plain subscriber is sent, in few octets."""
+"""Deltas of a node, rebuilt by the Python client: exactly what a plain subscriber is sent, in few bytes."""
 
 import json
 import queue
@@ -13,7 +13,7 @@ import pytest
 from bus import Paho, publish
 from node import Device, OurOutstation
 from streams import Hand, subscribe, user_property
-from streams import publish as publish_octets
+from streams import publish as publish_bytes
 from waiting import until
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "sdk" / "python"))
@@ -93,7 +93,7 @@ class Plain(Paho):
 
 
 def point(payload):
-    """A point as its JSON tells it; other octets as they are."""
+    """A point as its JSON tells it; other bytes as they are."""
     try:
         told = json.loads(payload)
     except ValueError:
@@ -109,7 +109,7 @@ def point(payload):
 
 
 def same(rebuilt, payload):
-    """1 is not 1.0, and octets are those octets."""
+    """1 is not 1.0, and bytes are those bytes."""
     return repr(rebuilt) == repr(payload if isinstance(rebuilt, bytes) else point(payload))
 
 
@@ -134,7 +134,7 @@ def agree(clients, plain):
 
 
 def document(number, micros):
-    """JSON of about 950 octets, of which a number and a time change."""
+    """JSON of about 950 bytes, of which a number and a time change."""
     members = [f'"phase{at}":{{"volts":{230 + at}.{at}5,"amps":{at * 7}.5,"q":"good"}}' for at in range(18)]
     head = f'{{"time":"2026-11-20T09:36:{micros // 1_000_000 % 60:02}.{micros % 1_000_000:06}Z","power":{number},'
     return (head + ",".join(members) + "}").encode()
@@ -160,7 +160,7 @@ def shapes():
             yield "shape/block", draw.randbytes(70_000), True
 
 
-def test_octets_of_every_shape_are_rebuilt(node):
+def test_bytes_of_every_shape_are_rebuilt(node):
     """Each update is waited for, so that nothing is conflated: what is told is what plain subscribers are sent."""
     with (
         Plain(node, "shape/#") as plain,
@@ -198,7 +198,7 @@ def test_a_burst_ends_with_the_last_values(node):
     with Plain(node, "burst/#") as plain, Rebuilt(node, "burst/#") as first, Rebuilt(node, "burst/+") as second:
         with Hand(node, "writer") as writer:
             for number in range(3000):
-                writer.send(publish_octets(f"burst/{number % 3}", document(number, number * 1000), True))
+                writer.send(publish_bytes(f"burst/{number % 3}", document(number, number * 1000), True))
             writer.settle()
         last = {f"burst/{number % 3}": document(number, number * 1000) for number in range(2997, 3000)}
         for one in [plain, first, second]:
@@ -344,23 +344,23 @@ def test_what_is_agreed(node):
     check("point," + "x" * 260, "a/#", (None, 1))
 
 
-def test_octets_of_a_document_on_the_stream(node):
-    """A number and a time of 950 octets change: at most 25 octets an event, envelope and all."""
+def test_bytes_of_a_document_on_the_stream(node):
+    """A number and a time of 950 bytes change: at most 25 bytes an event, envelope and all."""
     with Hand(node, "count", aliases_max=17) as reader, Hand(node, "writer") as writer:
         receiver = Receiver()
         offer = "point,hunk"
         reader.send(subscribe("count/+", user_property("tieline-delta", offer)))
         assert reader.read().kind == 9
         receiver.handle_suback("count/+", offer)
-        octets = []
+        data = []
         for number in range(129):
             value = document(4000 + number * 7 % 90, 1_000_000 + number * 1_003_000)
             assert 900 < len(value) < 1000
-            writer.send(publish_octets("count/json", value, True))
+            writer.send(publish_bytes("count/json", value, True))
             one = reader.read()
-            octets.append(one.octets)
+            data.append(one.data)
             assert receiver.handle_publish(*one.publish()) == [Value("count/json", value)]
-        assert octets[0] > 900 and sum(octets[1:]) / 128 <= 25, octets
+        assert data[0] > 900 and sum(data[1:]) / 128 <= 25, data
 
 
 @pytest.fixture
@@ -412,8 +412,8 @@ def test_points_of_a_device_are_rebuilt(field):
             assert is_part(first.of(topic)[1:], plain.of(topic)), topic
 
 
-def test_octets_of_a_point_on_the_stream(field):
-    """A number moves, a second passes: at most 12 octets an event, envelope and all."""
+def test_bytes_of_a_point_on_the_stream(field):
+    """A number moves, a second passes: at most 12 bytes an event, envelope and all."""
     outstation, device, node = field
     topic = device.point("analog", 3)
     with Hand(node, "count", aliases_max=17) as reader:
@@ -422,13 +422,13 @@ def test_octets_of_a_point_on_the_stream(field):
         assert reader.read().kind == 9
         receiver.handle_suback(topic, "point")
         assert receiver.handle_publish(*reader.read().publish())[0].topic == topic
-        octets, value = [], 5000
+        data, value = [], 5000
         for number in range(129):
             value += [3, -2, 7, -6, 1][number % 5]
             at = T + number * 1000
             outstation.do(f"update analog 3 {value / 100} time={at}")
             one = reader.read()
-            octets.append(one.octets)
+            data.append(one.data)
             (told,) = receiver.handle_publish(*one.publish())
             assert (told.value.value, told.value.micros, told.value.quality) == (value / 100, at * 1000, "good")
-        assert sum(octets[1:]) / 128 <= 12, octets
+        assert sum(data[1:]) / 128 <= 12, data

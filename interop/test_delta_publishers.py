@@ -68,8 +68,8 @@ class Pipe:
     @staticmethod
     def copy(source, sink):
         try:
-            while octets := source.recv(65_536):
-                sink.sendall(octets)
+            while data := source.recv(65_536):
+                sink.sendall(data)
             sink.shutdown(socket.SHUT_WR)
         except OSError:
             pass

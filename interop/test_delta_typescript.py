@@ -54,8 +54,8 @@ class Script(Lines):
 
     @staticmethod
     def value(said):
-        if "octets" in said:
-            return base64.b64decode(said["octets"])
+        if "bytes" in said:
+            return base64.b64decode(said["bytes"])
         value = Point(said["value"], tuple(said["reasons"]), int(said["micros"]))
         assert value.quality == said["quality"]
         return value
@@ -75,7 +75,7 @@ class Script(Lines):
         return until(lambda: self.objects("stats")[asked:], self.said)[0]["stats"]
 
 
-def test_octets_of_every_shape_are_rebuilt(start_node, door):
+def test_bytes_of_every_shape_are_rebuilt(start_node, door):
     node = start_node(more=DOORS)
     with (
         Plain(node, "shape/#") as plain,

@@ -9,7 +9,7 @@ from node import Device
 from processes import Peer
 from waiting import until
 
-SIZE_OCTETS = 64 << 20
+SIZE_BYTES = 64 << 20
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def small_disk(tmp_path):
     """A file system of its own, of 64 MiB."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE_OCTETS}", "tmpfs", folder], capture_output=True)
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE_BYTES}", "tmpfs", folder], capture_output=True)
     if done.returncode != 0:
         pytest.skip("mounting a small file system is not allowed here")
     yield folder
@@ -27,10 +27,10 @@ def small_disk(tmp_path):
 def fill(path):
     """Writes until nothing more fits."""
     with path.open("wb", buffering=0) as ballast:
-        for octets in (1 << 20, 4096):
+        for content in (1 << 20, 4096):
             try:
                 while True:
-                    ballast.write(bytes(octets))
+                    ballast.write(bytes(content))
             except OSError:
                 pass
 

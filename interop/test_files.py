@@ -44,7 +44,7 @@ def test_files_come_and_go(tmp_path, monkeypatch):
         millis = int(round((root / "big.bin").stat().st_mtime_ns // 1_000_000))
         part = tmp_path / f".again.bin.{info['size']}-{millis}.part"
         part.write_bytes((root / "big.bin").read_bytes()[:50_000])
-        assert "going on at octet 50000" in ask(proxy.address, "get", "big.bin", "again.bin").stderr
+        assert "going on at byte 50000" in ask(proxy.address, "get", "big.bin", "again.bin").stderr
         assert digest(tmp_path / "again.bin") == digest(root / "big.bin") and not part.exists()
         ask(proxy.address, "put", "big.bin", "sub/copy.bin")
         assert digest(root / "sub" / "copy.bin") == digest(root / "big.bin")

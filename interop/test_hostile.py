@@ -47,7 +47,7 @@ class BadDevice:
 
 
 def garbage(connection, over):
-    """Random octets, with the start octets of frames among them, as fast as they are taken for a while."""
+    """Random bytes, with the start bytes of frames among them, as fast as they are taken for a while."""
     source = random.Random(1815)
     for _ in range(2000):
         if over.is_set():
@@ -68,11 +68,11 @@ def silence(connection, over):
 
 
 def dribble(connection, over):
-    """One octet at a time of a frame that never ends."""
-    for octet in b"\x05\x64\xff\x44\x01\x00\x0a\x00" + bytes(10_000):
+    """One byte at a time of a frame that never ends."""
+    for byte in b"\x05\x64\xff\x44\x01\x00\x0a\x00" + bytes(10_000):
         if over.wait(0.05):
             return
-        connection.sendall(bytes([octet]))
+        connection.sendall(bytes([byte]))
 
 
 def closing(connection, over):
@@ -99,9 +99,9 @@ class Mute:
 
     def _pass(self, source, sink):
         try:
-            while octets := source.recv(65536):
+            while data := source.recv(65536):
                 if not self.silent.is_set():
-                    sink.sendall(octets)
+                    sink.sendall(data)
         except OSError:
             pass
         for end in (source, sink):

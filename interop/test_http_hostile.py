@@ -25,14 +25,14 @@ def descriptors():
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def connect(node, octets):
+def connect(node, data):
     """A connection that sends this and reads nothing."""
     host, port = node.http.rsplit(":", 1)
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connection.settimeout(10)
     connection.connect((host, int(port)))
-    connection.sendall(octets)
+    connection.sendall(data)
     return connection
 
 
@@ -76,7 +76,7 @@ def test_a_crowd_of_unfinished_requests_leaves_health_and_metrics(start_node, at
 
 @pytest.mark.parametrize(
     ("path", "count", "bound"),
-    [("/v1/topics?limit=10000&octets=67108864", 200, 80), ("/v1/live", 200, 100), ("/v1/topics?last=true", 200, 80)],
+    [("/v1/topics?limit=10000&bytes=67108864", 200, 80), ("/v1/live", 200, 100), ("/v1/topics?last=true", 200, 80)],
     ids=["pages", "live", "last"],
 )
 def test_answers_that_nobody_reads_are_not_held(start_node, path, count, bound):

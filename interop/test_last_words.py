@@ -8,18 +8,18 @@ import struct
 import pytest
 from streams import PING, Hand, connect, packet, publish, take, text
 from test_mqtt_doors import address
-from test_mqtt_hostile import PACKET_OCTETS_MAX, Target
+from test_mqtt_hostile import PACKET_BYTES_MAX, Target
 from test_websocket import Web, frame
 from waiting import until
 
-#: Octets that follow what ends the connection: far more than sockets hold.
-FLOOD_OCTETS = 8 << 20
+#: Bytes that follow what ends the connection: far more than sockets hold.
+FLOOD_BYTES = 8 << 20
 CASES = {
     0x93: b"".join(packet(0x34, text("a") + struct.pack(">H", number) + b"\0x") for number in range(1, 1026)),
-    0x95: publish("a", bytes(PACKET_OCTETS_MAX)),
+    0x95: publish("a", bytes(PACKET_BYTES_MAX)),
     0x97: packet(0x82, b"\0\1\0" + (text("#") + b"\0") * 4097),
 }
-FLOOD = PING * (FLOOD_OCTETS // len(PING))
+FLOOD = PING * (FLOOD_BYTES // len(PING))
 
 
 @pytest.fixture(scope="module")
@@ -37,14 +37,14 @@ class Plain:
         self.say(connect("flood"))
         assert self.packet().kind == 2
 
-    def say(self, octets):
-        self.socket.sendall(octets)
+    def say(self, data):
+        self.socket.sendall(data)
 
     def packet(self):
         while (whole := take(self.stream)) is None:
-            octets = self.socket.recv(65536)
-            assert octets, "the connection ended before"
-            self.stream += octets
+            data = self.socket.recv(65536)
+            assert data, "the connection ended before"
+            self.stream += data
         return whole
 
     def ends(self):
@@ -61,7 +61,7 @@ class Framed(Web):
         if pieces[0] is not FLOOD:
             return super().say(*pieces, last=last)
         piece = frame(2, FLOOD[:60_000])
-        self.socket.sendall(piece * (FLOOD_OCTETS // 60_000))
+        self.socket.sendall(piece * (FLOOD_BYTES // 60_000))
 
     def ends(self):
         assert self.closed() == 1000

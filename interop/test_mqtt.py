@@ -91,9 +91,9 @@ def test_versions_meet(node):
         assert (old.next().payload, new.next().payload) == (b"from new", b"from old")
 
 
-@pytest.mark.parametrize("octets", [127, 128, 16_384, 500_000])
-def test_payloads_of_every_size(node, version, octets):
-    payload = os.urandom(octets)
+@pytest.mark.parametrize("bytes", [127, 128, 16_384, 500_000])
+def test_payloads_of_every_size(node, version, data):
+    payload = os.urandom(data)
     topic = f"large/{version}"
     with Paho(node, version) as reader, Paho(node, version) as writer:
         reader.subscribe(topic)
@@ -155,28 +155,28 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("octets", BROKEN.values(), ids=BROKEN.keys())
-def test_broken_packets_end_only_their_own_connection(node, octets):
+@pytest.mark.parametrize("bytes", BROKEN.values(), ids=BROKEN.keys())
+def test_broken_packets_end_only_their_own_connection(node, data):
     with Paho(node) as good:
         good.subscribe("calm")
         with raw(node) as connection:
-            connection.sendall(octets)
+            connection.sendall(data)
             read_to_end(connection)
         good.publish("calm", "still")
         assert good.next().payload == b"still"
 
 
 def test_a_client_that_says_hello_too_slowly_is_closed(node):
-    """One octet a second of a CONNECT: neither it nor 200 that say nothing keep others out."""
+    """One byte a second of a CONNECT: neither it nor 200 that say nothing keep others out."""
     silent = [raw(node) for _ in range(200)]
     started = time.monotonic()
     with Paho(node) as good, raw(node) as slow:
         good.subscribe("calm/slow")
         slow.settimeout(0.5)
         closed = False
-        for octet in connect_packet(name=b"x" * 60):
+        for byte in connect_packet(name=b"x" * 60):
             try:
-                slow.sendall(bytes([octet]))
+                slow.sendall(bytes([byte]))
                 closed = slow.recv(1) == b""
             except TimeoutError:
                 continue
@@ -223,7 +223,7 @@ def test_a_subscriber_that_never_reads_costs_only_itself(node):
     node.alive()
 
 
-def test_random_octets_disturb_nobody(node):
+def test_random_bytes_disturb_nobody(node):
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     source = random.Random(seed)

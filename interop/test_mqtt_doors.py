@@ -43,7 +43,7 @@ def address(node, door):
 
 
 def there_and_back(client, where):
-    """Publishes to itself: octets of every length of a frame's head, both ways."""
+    """Publishes to itself: bytes of every length of a frame's head, both ways."""
     received = queue.Queue()
     client.on_message = lambda _client, _data, message: received.put(message.payload)
     client.connect(*where)
@@ -51,8 +51,8 @@ def there_and_back(client, where):
     try:
         until(client.is_connected, "paho connects")
         client.subscribe("doors/#", 1)
-        for octets in [0, 1, 100, 125, 126, 200, 65_535, 65_536, 300_000]:
-            payload = bytes(number % 251 for number in range(octets))
+        for data in [0, 1, 100, 125, 126, 200, 65_535, 65_536, 300_000]:
+            payload = bytes(number % 251 for number in range(data))
             client.publish("doors/a", payload, 1).wait_for_publish(20)
             assert received.get(timeout=20) == payload
     finally:

@@ -19,13 +19,13 @@ from test_mqtt_doors import HANDSHAKE, address
 from test_websocket import Web, frame
 from waiting import until
 
-PACKET_OCTETS_MAX = 256 * 1024
+PACKET_BYTES_MAX = 256 * 1024
 TLS = '{ certificate = "node.pem", key = "node.key" }'
 MORE = f"""
 [http]
 tls = {TLS}
 [mqtt]
-packet_octets_max = "256KiB"
+packet_bytes_max = "256KiB"
 [mqtt.tls]
 listen = "127.0.0.1:0"
 certificate = "node.pem"
@@ -37,7 +37,7 @@ listen = "127.0.0.1:0"
 CLOSED_SLOW = 'tieline_socket_closed_slow_total{column="mqtt"}'
 #: What a message of the bystander may take at worst, while a core is shared with who attacks.
 WORST_S = 3.0
-#: What the node may hold more after an attack than before, in octets.
+#: What the node may hold more after an attack than before, in bytes.
 GROWN_MAX = 96 << 20
 
 
@@ -68,7 +68,7 @@ class Target(Node):
         return self.metrics().get(name, 0)
 
     def resident(self):
-        """Octets of memory."""
+        """Bytes of memory."""
         pages = int(open(f"/proc/{self.process.process.pid}/statm").read().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
 
@@ -136,13 +136,13 @@ def told(client):
             return whole.body[0] if whole.body else 0
 
 
-def text_octets(octets):
-    return struct.pack(">H", len(octets)) + octets
+def text_bytes(data):
+    return struct.pack(">H", len(data)) + data
 
 
-def topic(octets):
-    """A PUBLISH of QoS 0 to these octets."""
-    return packet(0x30, text_octets(octets) + b"\0x")
+def topic(data):
+    """A PUBLISH of QoS 0 to these bytes."""
+    return packet(0x30, text_bytes(data) + b"\0x")
 
 
 def filters(*wanted):
@@ -150,23 +150,23 @@ def filters(*wanted):
 
 
 def aliased(alias, name=b"a"):
-    return packet(0x30, text_octets(name) + b"\3\x23" + struct.pack(">H", alias) + b"x")
+    return packet(0x30, text_bytes(name) + b"\3\x23" + struct.pack(">H", alias) + b"x")
 
 
 BROKEN = {
-    "a packet of more octets than are taken": (b"\x30" + b"\x81\x80\x10", 0x95),
+    "a packet of more bytes than are taken": (b"\x30" + b"\x81\x80\x10", 0x95),
     "the longest packet of MQTT": (b"\x30\xff\xff\xff\x7f", 0x95),
-    "a length of five octets": (b"\x30\xff\xff\xff\xff\x01", 0x81),
+    "a length of five bytes": (b"\x30\xff\xff\xff\xff\x01", 0x81),
     "a length that is longer than it needs to be": (b"\xc0\x80\x00", 0x81),
     "overlong UTF-8": (topic(b"a\xc0\xaf"), 0x81),
     "a surrogate": (topic(b"a\xed\xa0\x80"), 0x81),
     "UTF-8 beyond Unicode": (topic(b"a\xf4\x90\x80\x80"), 0x81),
     "half a character": (topic(b"a\xe2\x82"), 0x81),
     "U+0000": (topic(b"a\0b"), 0x81),
-    "U+0000 in a filter": (packet(0x82, b"\0\1\0" + text_octets(b"a\0") + b"\0"), 0x81),
+    "U+0000 in a filter": (packet(0x82, b"\0\1\0" + text_bytes(b"a\0") + b"\0"), 0x81),
     "a surrogate in a property": (packet(0x30, text("a") + b"\x08\x26\0\3\xed\xa0\x80\0\0x"), 0x81),
     "a wildcard in a topic": (topic(b"a/+"), 0x90),
-    "a topic of no octets": (topic(b""), 0x90),
+    "a topic of no bytes": (topic(b""), 0x90),
     "a # that is not last": (filters("a/#/b"), 0x8F),
     "a # beside others": (filters("a#"), 0x8F),
     "a + beside others": (filters("a/b+"), 0x8F),
@@ -193,10 +193,10 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_rules_and_limits_have_a_reason_and_a_counter(node, name):
-    octets, reason = BROKEN[name]
+    data, reason = BROKEN[name]
     before = node.ended(reason)
     with Hand(node, "hostile") as client:
-        client.send(octets)
+        client.send(data)
         assert told(client) == reason
         assert client.socket.recv(1) == b""
     assert node.ended(reason) == before + 1
@@ -206,13 +206,13 @@ def test_many_broken_clients_disturb_nobody(node, bystander):
     source = random.Random(4)
     cases = list(BROKEN.values())
     for _ in range(300):
-        octets, reason = source.choice(cases)
+        data, reason = source.choice(cases)
         with Hand(node, "hostile") as client:
-            client.send(octets)
+            client.send(data)
             assert told(client) == reason
 
 
-def test_random_octets_disturb_nobody(node, bystander):
+def test_random_bytes_disturb_nobody(node, bystander):
     seed = int.from_bytes(os.urandom(4), "big")
     print(f"seed {seed}")
     source = random.Random(seed)
@@ -240,7 +240,7 @@ def test_packet_identifiers_that_are_not_under_way_are_answered(node):
 
 
 def test_topics_that_are_deep_or_long(node, bystander):
-    """128 levels and 65,535 octets are legal; one level more is no topic here, and is told so."""
+    """128 levels and 65,535 bytes are legal; one level more is no topic here, and is told so."""
     with Hand(node, "deep") as client:
         for name in ["/".join(["x"] * 128), "y" * 65_535, "/".join(["z" * 500] * 128)]:
             client.send(subscribe(name))
@@ -328,12 +328,12 @@ def test_floods_of_whoever_does_not_read(node, bystander):
     clients = [Hand(node, f"flood{number}", room=4096) for number in range(len(floods))]
     closed = node.metric(CLOSED_SLOW)
     try:
-        for client, octets in zip(clients, floods):
+        for client, data in zip(clients, floods):
             client.socket.setblocking(False)
             sent = 0
             for _ in range(200):
                 try:
-                    sent += client.socket.send(octets)
+                    sent += client.socket.send(data)
                 except (BlockingIOError, ConnectionError):
                     break
             assert sent > 0
@@ -373,7 +373,7 @@ def slow_doors(node):
 
 
 def test_slow_clients_are_closed_and_keep_nobody_out(node, bystander):
-    """120 at each door say a word and then an octet a second; ten seconds are what they get. Meanwhile others come in."""
+    """120 at each door say a word and then a byte a second; ten seconds are what they get. Meanwhile others come in."""
     doors = slow_doors(node)
     began = time.monotonic()
     slow = []
@@ -430,11 +430,11 @@ def test_compression_is_offered_in_vain(node):
 
 
 def test_fragments_without_end(node, bystander):
-    """Frames of one octet and of none carry packets like any others, and hold no memory."""
+    """Frames of one byte and of none carry packets like any others, and hold no memory."""
     with Web(node, "fragments") as web:
         wanted = subscribe("fragments/#") + publish("fragments/a", bytes(3000))
-        octets = b"".join(frame(2 if at == 0 else 0, wanted[at : at + 1]) + frame(0, b"") for at in range(len(wanted)))
-        web.socket.sendall(octets)
+        data = b"".join(frame(2 if at == 0 else 0, wanted[at : at + 1]) + frame(0, b"") for at in range(len(wanted)))
+        web.socket.sendall(data)
         assert web.packet().kind == 9
         assert web.packet().publish()[1] == bytes(3000)
         before = node.resident()
@@ -462,7 +462,7 @@ def test_pings_of_whoever_does_not_read(node, bystander):
                 stuck += 1
                 count = bystander.sent
                 until(lambda: bystander.sent > count + 2, lambda: "the bystander waits")
-        print(f"measured: {sent} octets were taken of who reads nothing")
+        print(f"measured: {sent} bytes were taken of who reads nothing")
         assert sent < 200 << 20
 
 
@@ -479,6 +479,6 @@ def test_values_that_would_grow_are_never_sent_to_who_did_not_ask(node):
             value = fill * 200_000
             plain.send(publish("zeros/a", value, retain=True))
             assert plain.read().publish()[1] == value
-            sizes.append(client.read().octets)
-        print(f"measured: {sizes} octets for values of 200,000")
-        assert all(size < PACKET_OCTETS_MAX for size in sizes)
+            sizes.append(client.read().data)
+        print(f"measured: {sizes} bytes for values of 200,000")
+        assert all(size < PACKET_BYTES_MAX for size in sizes)

@@ -49,8 +49,8 @@ def test_a_generator_makes_a_whole_client(start_node, tmp_path, monkeypatch):
     def call(name, *words, **members):
         return importlib.import_module(f"made.api.default.{name}").sync_detailed(*words, client=client, **members)
 
-    def value(octets):
-        return importlib.import_module("made.types").File(payload=io.BytesIO(octets))
+    def value(data):
+        return importlib.import_module("made.types").File(payload=io.BytesIO(data))
 
     assert call("put_topic", "site/limit", body=value(b"60"), if_none_match="*").status_code == 200
     assert call("put_topic", "site/limit", body=value(b"70"), if_none_match="*").status_code == 412

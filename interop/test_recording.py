@@ -26,7 +26,7 @@ def test_tshark_finds_fault(tmp_path):
         with RecordingProxy(f"127.0.0.1:{server.getsockname()[1]}", path) as proxy:
             with socket.create_connection(("127.0.0.1", proxy.port)) as client:
                 accepted, _ = server.accept()
-                # A read of g30v1 whose range ends after its first octet.
+                # A read of g30v1 whose range ends after its first byte.
                 request = bytes.fromhex("c0 c0 01 1e 01 00 00")
                 frame = build_unconfirmed_user_data(
                     destination=10, source=1, dir_from_master=True, user_data=request

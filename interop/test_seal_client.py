@@ -100,7 +100,7 @@ RESPONSES = [
 
 
 def test_any_chunking_gives_the_same_responses():
-    stream = b"".join(octets for octets, _ in RESPONSES)
+    stream = b"".join(data for data, _ in RESPONSES)
     for seed in range(200):
         draw, decoder, found, at = random.Random(seed), protocol.Decoder(), [], 0
         while at < len(stream):
@@ -112,9 +112,9 @@ def test_any_chunking_gives_the_same_responses():
 
 def test_what_the_protocol_does_not_have_is_told():
     short, unknown, long, huge = "00000004 81 000000", "00000005 99 00000000", "00000006 84 00000000 00", "00100000 82"
-    for octets in (short, unknown, long, huge, "00000007 8f 00000001 63 00"):
+    for data in (short, unknown, long, huge, "00000007 8f 00000001 63 00"):
         with pytest.raises(Broken):
-            protocol.Decoder().feed(bytes.fromhex(octets))
+            protocol.Decoder().feed(bytes.fromhex(data))
     for seed in range(500):
         with contextlib.suppress(Broken):
             protocol.Decoder().feed(random.Random(seed).randbytes(60))

@@ -1,4 +1,4 @@
-"""DNP3 Secure Authentication: our two sides over real sockets, and what tshark says of their octets."""
+"""DNP3 Secure Authentication: our two sides over real sockets, and what tshark says of their bytes."""
 
 import json
 import subprocess

@@ -62,19 +62,19 @@ class Raw:
             whole = self.whole()
             if whole:
                 return whole
-            octets = self.socket.recv(65536)
-            assert octets, "the connection ended"
-            self.buffer += octets
+            data = self.socket.recv(65536)
+            assert data, "the connection ended"
+            self.buffer += data
 
     def whole(self):
         length, at = 0, 1
         while True:
             if at >= len(self.buffer):
                 return None
-            octet = self.buffer[at]
-            length |= (octet & 0x7F) << 7 * (at - 1)
+            byte = self.buffer[at]
+            length |= (byte & 0x7F) << 7 * (at - 1)
             at += 1
-            if octet < 0x80:
+            if byte < 0x80:
                 break
         if len(self.buffer) < at + length:
             return None

@@ -32,7 +32,7 @@ def start(folder):
 
 
 def usage(process):
-    """(resident octets, CPU seconds) of a process so far."""
+    """(resident bytes, CPU seconds) of a process so far."""
     with open(f"/proc/{process}/statm", encoding="ascii") as file:
         resident = int(file.read().split()[1]) * resource.getpagesize()
     with open(f"/proc/{process}/stat", encoding="ascii") as file:

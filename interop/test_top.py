@@ -146,7 +146,7 @@ def test_scripts_get_an_object(node):
     done = tieline("top", "--once", "--json", "--interval", "100ms", "--http", node.http)
     told = json.loads(done.stdout)
     assert told["name"] == "test" and told["topics"] >= 2 and told["memory_bytes"] > 1_000_000
-    assert told["lag"] == {"sessions": 0, "waiting": 0, "octets": 0, "ms": 0}
+    assert told["lag"] == {"sessions": 0, "waiting": 0, "bytes": 0, "ms": 0}
     assert isinstance(told["by_lag"], list) and isinstance(told["busiest"], list)
     plain = tieline("top", "--once", "--interval", "100ms", "--http", node.http).stdout
     assert "updates/s" in plain and "client" in plain

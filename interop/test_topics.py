@@ -70,7 +70,7 @@ ASKED = [
     ({"depth": 3}, lambda name: True),
     ({"select": "/[0-4]/volts$"}, lambda name: name[8] in "01234" and name.endswith("volts")),
     ({"select": "^fetch/a", "values": False}, lambda name: name.startswith("fetch/a")),
-    ({"filter": "fetch/+/3/#", "octets": 30}, lambda name: name[8] == "3"),
+    ({"filter": "fetch/+/3/#", "bytes": 30}, lambda name: name[8] == "3"),
     ({"after": "fetch/a/5/amps", "before": "fetch/b/2"}, lambda name: "fetch/a/5/amps" < name < "fetch/b/2"),
     ({"last": True, "limit": 3}, lambda name: True),
 ]

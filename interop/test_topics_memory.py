@@ -12,7 +12,7 @@ PAYLOAD = 1024
 
 
 def resident(node, key="VmRSS"):
-    """Octets that the process has in memory, or has had (VmHWM)."""
+    """Bytes that the process has in memory, or has had (VmHWM)."""
     status = Path(f"/proc/{node.process.process.pid}/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith(key)).split()[1]) * 1024
 
@@ -52,7 +52,7 @@ def test_a_topic_of_a_kilobyte_takes_little_more(tmp_path):
         stored = resident(node)
         # A million in 1.4 GB.
         each = (stored - before) / TOPICS
-        assert each <= 1400, f"{each:.0f} octets a topic"
+        assert each <= 1400, f"{each:.0f} bytes a topic"
         Path(f"/proc/{node.process.process.pid}/clear_refs").write_text("5")
         with client(node, b"stalled") as stalled:
             subscribe(stalled)
@@ -61,12 +61,12 @@ def test_a_topic_of_a_kilobyte_takes_little_more(tmp_path):
                 due = TOPICS * len(value(0)) + len(packet(0x90, b"\0\1\0"))
                 began = time.monotonic()
                 while due > 0:
-                    octets = reader.recv(1 << 20)
-                    assert octets, "the connection ended"
-                    due -= len(octets)
+                    data = reader.recv(1 << 20)
+                    assert data, "the connection ended"
+                    due -= len(data)
                 assert due == 0
-                print(f"{each:.0f} octets a topic; all of them sent in {time.monotonic() - began:.1f} s")
+                print(f"{each:.0f} bytes a topic; all of them sent in {time.monotonic() - began:.1f} s")
         growth = resident(node, "VmHWM") - stored
         # The snapshot is a place in the tree, for who reads and for who does not; a value that is sent gets a count of its
-        # owners, 32 octets.
-        assert growth <= 32 * TOPICS + (16 << 20), f"{growth} octets for two subscribers to all"
+        # owners, 32 bytes.
+        assert growth <= 32 * TOPICS + (16 << 20), f"{growth} bytes for two subscribers to all"

@@ -27,7 +27,7 @@ def node(tmp_path_factory):
     """One node for all, for nothing that a client does may harm it."""
     from node import Node
 
-    more = '[mqtt]\npacket_octets_max = "64KiB"\n[mqtt.websocket]\nlisten = "127.0.0.1:0"\n'
+    more = '[mqtt]\npacket_bytes_max = "64KiB"\n[mqtt.websocket]\nlisten = "127.0.0.1:0"\n'
     with Node(tmp_path_factory.mktemp("websocket"), more=more) as running:
         yield running
         running.alive()
@@ -52,8 +52,8 @@ class Web:
         while True:
             if self.events:
                 return self.events.pop(0)
-            octets = self.socket.recv(65536)
-            self.protocol.receive_data(octets or None)
+            raw = self.socket.recv(65536)
+            self.protocol.receive_data(raw or None)
             self.events += self.protocol.events()
 
     def say(self, *pieces, last=True):
@@ -98,7 +98,7 @@ def frame(first, payload, masked=True, length=None):
     if length is None:
         length = bytes([bit | count]) if count < 126 else bytes([bit | 126]) + struct.pack(">H", count)
     if masked:
-        payload = bytes(octet ^ key[at % 4] for at, octet in enumerate(payload))
+        payload = bytes(byte ^ key[at % 4] for at, byte in enumerate(payload))
     return bytes([first]) + length + key + payload
 
 
@@ -152,7 +152,7 @@ def test_requests_that_are_none(node, lines, status):
         assert read_to_end(connection).startswith(f"HTTP/1.1 {status} ".encode())
 
 
-def test_octets_behind_the_handshake_are_not_lost(node):
+def test_bytes_behind_the_handshake_are_not_lost(node):
     """CONNECT comes in the same segment as the request."""
     with socket.create_connection(door(node), timeout=20) as connection:
         web = WSConnection(ConnectionType.CLIENT)
@@ -166,11 +166,11 @@ def test_octets_behind_the_handshake_are_not_lost(node):
 
 
 def test_a_packet_in_many_frames(node):
-    """Every octet of a stream in a frame of its own, as messages, as parts of one, and with nothing between."""
+    """Every byte of a stream in a frame of its own, as messages, as parts of one, and with nothing between."""
     topic = publish("web/cut", b"payload" * 5)
-    octets = subscribe("web/cut") + topic
+    raw = subscribe("web/cut") + topic
     with Web(node, "cut") as web:
-        for piece in octets:
+        for piece in raw:
             web.say(bytes([piece]))
         assert [web.packet().kind, web.packet().publish()[1]] == [9, b"payload" * 5]
         web.say(*(bytes([piece]) for piece in topic))
@@ -183,9 +183,9 @@ def test_a_packet_in_many_frames(node):
 def test_many_packets_in_a_frame(node):
     """And the end of one frame is the middle of a packet."""
     with Web(node, "many") as web:
-        octets = subscribe("web/many") + b"".join(publish("web/many", b"%d" % number) for number in range(200)) + PING
-        web.say(octets[:1001])
-        web.say(octets[1001:1007], octets[1007:])
+        raw = subscribe("web/many") + b"".join(publish("web/many", b"%d" % number) for number in range(200)) + PING
+        web.say(raw[:1001])
+        web.say(raw[1001:1007], raw[1007:])
         kinds = []
         payloads = []
         while len(payloads) < 200 or 13 not in kinds:
@@ -196,9 +196,9 @@ def test_many_packets_in_a_frame(node):
         assert payloads == list(range(200)) and kinds.count(9) == kinds.count(13) == 1
 
 
-@pytest.mark.parametrize("octets", [0, 1, 100, 110, 116, 117, 125, 126, 65_000])
-def test_payloads_of_every_length_of_a_head(node, octets):
-    payload = bytes(number % 251 for number in range(octets))
+@pytest.mark.parametrize("bytes", [0, 1, 100, 110, 116, 117, 125, 126, 65_000])
+def test_payloads_of_every_length_of_a_head(node, raw):
+    payload = bytes(number % 251 for number in range(raw))
     with Web(node, "lengths") as web:
         web.say(subscribe("web/length"))
         assert web.packet().kind == 9
@@ -248,7 +248,7 @@ def test_a_text_is_refused(node):
 
 
 @pytest.mark.parametrize(
-    ("octets", "code"),
+    ("bytes", "code"),
     [
         (frame(0x82, PING, masked=False), 1002),
         (frame(0x89, b"", masked=False), 1002),
@@ -262,7 +262,7 @@ def test_a_text_is_refused(node):
         (frame(0x02, PING[:1]) + frame(0x82, PING[1:]), 1002),  # a message within a message
         (frame(0x02, PING[:1]) + frame(0x81, b"x"), 1002),
         (frame(0x09, b""), 1002),  # a ping in parts
-        (frame(0x89, bytes(126)), 1002),  # a ping of 126 octets
+        (frame(0x89, bytes(126)), 1002),  # a ping of 126 bytes
         (frame(0x82, PING, length=b"\xfe\0\2"), 1002),  # a length that is longer than it needs to be
         (frame(0x82, PING, length=b"\xff" + struct.pack(">Q", 2)), 1002),
         (frame(0x82, PING, length=b"\xff" + struct.pack(">Q", 1 << 63)), 1002),
@@ -274,9 +274,9 @@ def test_a_text_is_refused(node):
         (frame(0x01, b"x"), 1003),
     ],
 )
-def test_a_broken_rule_closes_with_its_code(node, octets, code):
+def test_a_broken_rule_closes_with_its_code(node, raw, code):
     with Web(node, "broken") as web:
-        web.socket.sendall(octets)
+        web.socket.sendall(raw)
         assert web.closed() == code
         assert not web.stream
     with Web(node, "broken") as web:  # and nobody else is disturbed
@@ -285,11 +285,11 @@ def test_a_broken_rule_closes_with_its_code(node, octets, code):
 
 
 def test_a_frame_of_any_length_passes_through(node):
-    """A head that announces 2^62 octets costs nothing; the packets inside are taken as they come."""
+    """A head that announces 2^62 bytes costs nothing; the packets inside are taken as they come."""
     with Web(node, "endless") as web:
         web.socket.sendall(frame(0x82, PING, length=b"\xff" + struct.pack(">Q", 1 << 62)))
         assert web.packet().kind == 13
-        web.socket.sendall(bytes(octet ^ b"\x21\x3d"[at] for at, octet in enumerate(PING)))
+        web.socket.sendall(bytes(byte ^ b"\x21\x3d"[at] for at, byte in enumerate(PING)))
         assert web.packet().kind == 13
 
 
@@ -307,24 +307,24 @@ def test_what_is_said_is_binary_and_whole(node):
     with Web(node, "framed") as web:
         web.say(subscribe("web/frames"))
         assert web.packet().kind == 9
-        for octets in [1, 125, 126, 40_000]:
-            web.say(publish("web/frames", bytes(octets)))
+        for raw in [1, 125, 126, 40_000]:
+            web.say(publish("web/frames", bytes(raw)))
             head = exactly(web.socket, 2)
             length = head[1]
             assert head[0] == 0x80 | Opcode.BINARY and length < 128
             if length == 126:
                 length = struct.unpack(">H", exactly(web.socket, 2))[0]
                 assert length > 125
-            assert take(bytearray(exactly(web.socket, length))).publish()[1] == bytes(octets)
+            assert take(bytearray(exactly(web.socket, length))).publish()[1] == bytes(raw)
 
 
 def exactly(connection, count):
-    octets = b""
-    while len(octets) < count:
-        piece = connection.recv(count - len(octets))
+    raw = b""
+    while len(raw) < count:
+        piece = connection.recv(count - len(raw))
         assert piece, "the connection ended"
-        octets += piece
-    return octets
+        raw += piece
+    return raw
 
 
 def test_a_client_that_vanishes_leaves_nothing(node):

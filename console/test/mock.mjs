@@ -310,10 +310,10 @@ function live(node, query, res) {
 /** Two clients that keep up, and one that reads slowly. */
 function sessions(query) {
   const one = (client, more) => ({
-    client, late_ms: 0, waiting: 0, waiting_octets: 0, blocked: false, deltas: false, subscriptions: 1, messages_per_s: 21.3, octets_per_s: 1940.2,
-    messages_out: 12_000, octets_out: 1_200_000, conflated: 0, dropped: 0, ...more,
+    client, late_ms: 0, waiting: 0, waiting_bytes: 0, blocked: false, deltas: false, subscriptions: 1, messages_per_s: 21.3, bytes_per_s: 1940.2,
+    messages_out: 12_000, bytes_out: 1_200_000, conflated: 0, dropped: 0, ...more,
   });
-  const slow = one('wallboard', { late_ms: 2_400, waiting: 61, waiting_octets: 65_536, blocked: true, conflated: 3_104, dropped: 2 });
+  const slow = one('wallboard', { late_ms: 2_400, waiting: 61, waiting_bytes: 65_536, blocked: true, conflated: 3_104, dropped: 2 });
   const all = [slow, one('historian', { deltas: true }), one('scada/primary', {})];
   const part = query.get('client') ?? '';
   const found = all.filter((s) => s.client.includes(part)).slice(0, Number(query.get('limit') ?? 100));
@@ -338,7 +338,7 @@ function read(node, path, query) {
   if (path === '/v1/busiest') {
     const busy = node.devices.flatMap((d) => d.points.filter((p) => p.period > 0).map((p) => ({ topic: `${d.topic}/${p.name}`, updates_per_s: 1000 / p.period })));
     const topics = busy.sort((a, b) => b.updates_per_s - a.updates_per_s).slice(0, Number(query.get('limit') ?? 20));
-    return { window_s: 10, updates: 500, topics: topics.map((t) => ({ ...t, updates: 10, over: 0, octets: 900, octets_per_s: 90 })) };
+    return { window_s: 10, updates: 500, topics: topics.map((t) => ({ ...t, updates: 10, over: 0, bytes: 900, bytes_per_s: 90 })) };
   }
   if (path === '/v1/devices') return { devices: node.devices.map((d) => describe(d, d.points.length)) };
   if (path === '/v1/points') {

@@ -1,4 +1,4 @@
-//! Any octets as what a stranger shows: a token, and both messages of SCRAM.
+//! Any bytes as what a stranger shows: a token, and both messages of SCRAM.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -25,12 +25,12 @@ fn tokens() -> Tokens {
     tokens
 }
 
-fuzz_target!(|octets: &[u8]| {
-    assert!(TOKENS.get_or_init(tokens).verify(octets).is_err(), "nobody has signed it");
+fuzz_target!(|bytes: &[u8]| {
+    assert!(TOKENS.get_or_init(tokens).verify(bytes).is_err(), "nobody has signed it");
     let kept = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
     let look = |_: &str| Verifier::parse(kept);
-    let at = octets.iter().position(|octet| *octet == 0).unwrap_or(octets.len());
-    let (first, last) = octets.split_at(at);
+    let at = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    let (first, last) = bytes.split_at(at);
     if let Ok((exchange, answer)) = Exchange::begin(first, look, b"secret", "nonce") {
         assert!(answer.len() < 2048);
         assert!(exchange.finish(last.get(1..).unwrap_or_default()).is_err(), "nobody knows the password");

@@ -1,4 +1,4 @@
 //! See `targets` in `crates/lab/sim`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|octets: &[u8]| tieline_sim::targets::run("dnp3_master", octets));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| tieline_sim::targets::run("dnp3_master", bytes));

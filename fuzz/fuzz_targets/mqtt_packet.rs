@@ -1,15 +1,15 @@
-//! Any octets as a stream of MQTT packets; the first octet picks the version. What is read is written and read the same.
+//! Any bytes as a stream of MQTT packets; the first byte picks the version. What is read is written and read the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use tieline_mqtt::{Decoder, Packet, Version};
 
-fuzz_target!(|octets: &[u8]| {
-    let Some((first, mut rest)) = octets.split_first() else { return };
+fuzz_target!(|bytes: &[u8]| {
+    let Some((first, mut rest)) = bytes.split_first() else { return };
     let version = if first & 1 == 0 { Version::V311 } else { Version::V5 };
     let mut decoder = Decoder::new(1_048_576);
     while let Ok((used, frame)) = decoder.feed(rest) {
-        assert!(decoder.held_octets() <= 2 * octets.len() + 64);
+        assert!(decoder.held_bytes() <= 2 * bytes.len() + 64);
         rest = rest.get(used..).unwrap_or_default();
         let Some(frame) = frame else { return };
         let Ok(packet) = Packet::parse(version, &frame) else { return };

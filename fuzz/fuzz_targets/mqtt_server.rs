@@ -1,16 +1,16 @@
-//! Any octets to a server session, in chunks: no panic, progress, one end, answers within their limit.
+//! Any bytes to a server session, in chunks: no panic, progress, one end, answers within their limit.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use std::sync::Arc;
 use tieline_core::{Machine, Now};
-use tieline_mqtt::{Accept, CONTROL_OCTETS_MAX, Delivery, ReasonCode, ServerConfig, ServerEvent, ServerSession};
+use tieline_mqtt::{Accept, CONTROL_BYTES_MAX, Delivery, ReasonCode, ServerConfig, ServerEvent, ServerSession};
 
 const CONNECT5: &[u8] = b"\x10\x0e\x00\x04MQTT\x05\x02\x00\x0a\x00\x00\x01c";
 const CONNECT311: &[u8] = b"\x10\x0d\x00\x04MQTT\x04\x02\x00\x0a\x00\x01c";
 
-fuzz_target!(|octets: &[u8]| {
-    let Some((first, rest)) = octets.split_first() else { return };
+fuzz_target!(|bytes: &[u8]| {
+    let Some((first, rest)) = bytes.split_first() else { return };
     let chunk = usize::from(first >> 2) + 1;
     let greeting: &[u8] = match first & 3 {
         0 => &[],
@@ -34,7 +34,7 @@ fuzz_target!(|octets: &[u8]| {
             out.clear();
             let sent = server.poll_transmit(Now::default(), &mut out);
             assert!(used > 0 || events > 0 || sent, "no progress");
-            assert!(out.len() <= 2 * CONTROL_OCTETS_MAX + 2 * octets.len() + 1024);
+            assert!(out.len() <= 2 * CONTROL_BYTES_MAX + 2 * bytes.len() + 1024);
         }
     }
     assert!(ends <= 1);

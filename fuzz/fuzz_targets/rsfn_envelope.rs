@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tieline_rsfn::{
-    Acceptance, Admitted, Certificate, Crypto, Digest, GcmStream, HEADER_OCTETS, Hasher, Incoming, Profile, RSFN_V2,
+    Acceptance, Admitted, Certificate, Crypto, Digest, GcmStream, HEADER_BYTES, Hasher, Incoming, Profile, RSFN_V2,
     RSFN_V3, Refused, Secret, Standing, Tag,
 };
 
@@ -13,8 +13,8 @@ struct Open;
 struct Sum(u64);
 
 impl Hasher for Sum {
-    fn update(&mut self, octets: &[u8]) {
-        self.0 = octets.iter().fold(self.0, |sum, &octet| (sum ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3));
+    fn update(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     }
 
     fn finish(self) -> Digest {
@@ -23,12 +23,12 @@ impl Hasher for Sum {
 }
 
 impl GcmStream for Sum {
-    fn encrypt(&mut self, octets: &mut [u8]) {
-        self.update(octets);
+    fn encrypt(&mut self, bytes: &mut [u8]) {
+        self.update(bytes);
     }
 
-    fn decrypt(&mut self, octets: &mut [u8]) {
-        self.update(octets);
+    fn decrypt(&mut self, bytes: &mut [u8]) {
+        self.update(bytes);
     }
 
     fn finish(self) -> Tag {
@@ -41,9 +41,9 @@ impl Crypto for Open {
     type Hasher = Sum;
     type Gcm = Sum;
 
-    fn sha256(&self, octets: &[u8]) -> Digest {
+    fn sha256(&self, bytes: &[u8]) -> Digest {
         let mut sum = Sum(0);
-        sum.update(octets);
+        sum.update(bytes);
         Hasher::finish(sum)
     }
 
@@ -80,13 +80,13 @@ fn unwrapped(admitted: &Admitted) -> Option<Vec<u8>> {
     rest.get(..length.into()).map(<[u8]>::to_vec)
 }
 
-fuzz_target!(|octets: &[u8]| {
-    let Some((&piece, message)) = octets.split_first() else { return };
+fuzz_target!(|bytes: &[u8]| {
+    let Some((&piece, message)) = bytes.split_first() else { return };
     let profiles = [Profile { rsa_1024: true, ..RSFN_V2 }, RSFN_V3];
-    let acceptance = Acceptance { profiles: &profiles, content_octets_max: 1024 };
+    let acceptance = Acceptance { profiles: &profiles, content_bytes_max: 1024 };
     let incoming = match Incoming::read(message, &acceptance) {
         Ok(incoming) => incoming,
-        Err(Refused::TooLarge(_)) => return assert!(message.len() > HEADER_OCTETS + 1024),
+        Err(Refused::TooLarge(_)) => return assert!(message.len() > HEADER_BYTES + 1024),
         Err(Refused::Fault(_)) => return,
     };
     let header = *incoming.header();
@@ -97,8 +97,8 @@ fuzz_target!(|octets: &[u8]| {
 
     let mut out = Vec::new();
     let mut stream = admitted.clone().stream(&Open, key.as_deref(), &decoy, 1024);
-    for octets in message[HEADER_OCTETS..].chunks(usize::from(piece).max(1)) {
-        stream.feed(octets, &mut out).expect("no more than the limit");
+    for bytes in message[HEADER_BYTES..].chunks(usize::from(piece).max(1)) {
+        stream.feed(bytes, &mut out).expect("no more than the limit");
     }
     let pieces = stream.finish(&mut out);
     let whole = admitted.open(&Open, message.to_vec(), key.as_deref(), &decoy);

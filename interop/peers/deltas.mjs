@@ -31,7 +31,7 @@ const deltas = new Deltas(
   client,
   (event) => {
     if (event.kind === "lost") return say({ lost: event.topic, why: event.why });
-    if (event.value instanceof Uint8Array) return say({ topic: event.topic, octets: Buffer.from(event.value).toString("base64") });
+    if (event.value instanceof Uint8Array) return say({ topic: event.topic, bytes: Buffer.from(event.value).toString("base64") });
     const { value, reasons, micros, quality } = event.value;
     say({ topic: event.topic, value, reasons, micros, quality });
   },

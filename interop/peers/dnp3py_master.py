@@ -5,7 +5,7 @@ readings carry `"unsolicited": true`. `operate` answers with the `"status"` by n
 
     unsolicited on|off                      enables or disables all classes
     read GROUP VARIATION [START STOP]       answers with the `"objects"` as the library takes the response apart: group,
-                                            variation, and the octets behind the header in hex
+                                            variation, and the bytes behind the header in hex
 """
 
 import argparse
@@ -67,9 +67,9 @@ class Listening(Master):
 
 
 def status(response):
-    """The control status, the last octet of the echoed object, by name."""
-    octets = b"".join(block.data for block in response.objects if block.header.group in (12, 41))
-    return CommandStatus(octets[-1] & 0x7F).name.lower() if octets else None
+    """The control status, the last byte of the echoed object, by name."""
+    raw = b"".join(block.data for block in response.objects if block.header.group in (12, 41))
+    return CommandStatus(raw[-1] & 0x7F).name.lower() if raw else None
 
 
 def indications(fragments):

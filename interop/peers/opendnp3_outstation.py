@@ -114,13 +114,13 @@ def stack(arguments):
     config.link.RemoteAddr = arguments.master
     config.link.KeepAliveTimeout = openpal.TimeDuration().Max()
     for index in range(POINTS):
-        for name, (octets, static, event) in variations(whole=index >= 5).items():
-            assign(getattr(config.dbConfig, name), octets, index, static, index % 3 + 1, event)
+        for name, (data, static, event) in variations(whole=index >= 5).items():
+            assign(getattr(config.dbConfig, name), data, index, static, index % 3 + 1, event)
     return config
 
 
 def variations(whole):
-    """For each type: octets of a point's configuration in memory, static variation, event variation."""
+    """For each type: bytes of a point's configuration in memory, static variation, event variation."""
     analog, analog_event = opendnp3.StaticAnalogVariation, opendnp3.EventAnalogVariation
     return {
         "binary": (6, opendnp3.StaticBinaryVariation.Group1Var2, opendnp3.EventBinaryVariation.Group2Var2),
@@ -146,7 +146,7 @@ def variations(whole):
     }
 
 
-def assign(points, octets, index, static, event_class, event):
+def assign(points, data, index, static, event_class, event):
     """Sets what one point is reported as.
 
     The binding hands out copies of a point's configuration, so that its attributes cannot be set, and by default events
@@ -155,7 +155,7 @@ def assign(points, octets, index, static, event_class, event):
     """
     array = ctypes.c_void_p.from_address(id(points) + 16).value
     size = ctypes.c_uint16.from_address(array + 8).value
-    start = ctypes.c_void_p.from_address(array + 16).value + index * octets
+    start = ctypes.c_void_p.from_address(array + 16).value + index * data
     point = (ctypes.c_uint8 * 5).from_address(start)
     copy = points[index]
     found = [size, point[0], point[2], point[3], point[4]]

@@ -112,14 +112,14 @@ export interface Session {
   client: string;
   late_ms: number;
   waiting: number;
-  waiting_octets: number;
+  waiting_bytes: number;
   blocked: boolean;
   deltas: boolean;
   subscriptions: number;
   messages_per_s: number;
-  octets_per_s: number;
+  bytes_per_s: number;
   messages_out: number;
-  octets_out: number;
+  bytes_out: number;
   conflated: number;
   dropped: number;
 }
@@ -136,7 +136,7 @@ export interface SessionsPage {
 export interface BusyTopic {
   topic: string;
   updates_per_s: number;
-  octets_per_s: number;
+  bytes_per_s: number;
 }
 
 export interface HistoryRow {

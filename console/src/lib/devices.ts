@@ -17,7 +17,7 @@ export const STATE_HELP: Record<DeviceState, string> = {
   connecting: 'the connection is being made',
   slow: 'answers, but later than its polls are due',
   away: 'cannot be reached; its points are bad',
-  garbage: 'sends octets that are not its protocol',
+  garbage: 'sends bytes that are not its protocol',
   restarting: 'said that it restarted; its points are being read again',
 };
 

@@ -80,8 +80,8 @@ export function countText(n: number): string {
   return `${(n / 1e9).toFixed(1)}G`;
 }
 
-/** Octets in at most seven characters: 999 B, 12.3 KiB, 4.6 MiB. */
-export function octetsText(n: number): string {
+/** Bytes in at most seven characters: 999 B, 12.3 KiB, 4.6 MiB. */
+export function bytesText(n: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   let [value, unit] = [n, 0];
   // What would be shown as 1024.0 is shown in the next unit.

@@ -26,7 +26,7 @@ test('values read steadily', () => {
   check({ hex: '00ff1a' }, false, '00 ff 1a');
   check({ x: 1 }, false, '{"x":1}');
   check(1, false, 'off', 'double-bit');
-  expect([999, 12_600, 1_048_575, 4.6 * 1024 ** 2].map(format.octetsText)).toEqual(['999 B', '12.3 KiB', '1.0 MiB', '4.6 MiB']);
+  expect([999, 12_600, 1_048_575, 4.6 * 1024 ** 2].map(format.bytesText)).toEqual(['999 B', '12.3 KiB', '1.0 MiB', '4.6 MiB']);
   expect(format.typeText('binary-output')).toBe('binary output');
   expect(format.shortText({ x: 1, y: 2 })).toBe('{ 2 }');
   expect(format.shortText({ hex: '00' })).toBeNull();

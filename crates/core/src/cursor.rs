@@ -1,25 +1,25 @@
-//! Reading wire octets without an index, an unwrap or a cast.
+//! Reading wire bytes without an index, an unwrap or a cast.
 
 use core::fmt;
 
-/// The octets ended before the value did.
+/// The bytes ended before the value did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Truncated {
-    /// Octets that the value needs.
+    /// Bytes that the value needs.
     pub needed: usize,
-    /// Octets that were left.
+    /// Bytes that were left.
     pub left: usize,
 }
 
 impl fmt::Display for Truncated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} octets needed, {} left", self.needed, self.left)
+        write!(f, "{} bytes needed, {} left", self.needed, self.left)
     }
 }
 
 impl core::error::Error for Truncated {}
 
-/// A reader that moves over a slice of octets.
+/// A reader that moves over a slice of bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor<'a> {
     rest: &'a [u8],
@@ -27,12 +27,12 @@ pub struct Cursor<'a> {
 
 macro_rules! integers {
     ($($le:ident $be:ident $type:ty;)*) => {$(
-        #[doc = concat!("The next `", stringify!($type), "`, low octet first.")]
+        #[doc = concat!("The next `", stringify!($type), "`, low byte first.")]
         #[inline]
         pub fn $le(&mut self) -> Result<$type, Truncated> {
             Ok(<$type>::from_le_bytes(self.array()?))
         }
-        #[doc = concat!("The next `", stringify!($type), "`, high octet first.")]
+        #[doc = concat!("The next `", stringify!($type), "`, high byte first.")]
         #[inline]
         pub fn $be(&mut self) -> Result<$type, Truncated> {
             Ok(<$type>::from_be_bytes(self.array()?))
@@ -41,10 +41,10 @@ macro_rules! integers {
 }
 
 impl<'a> Cursor<'a> {
-    /// Starts at the first octet.
+    /// Starts at the first byte.
     #[must_use]
-    pub const fn new(octets: &'a [u8]) -> Self {
-        Self { rest: octets }
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
     }
 
     /// What has not been read.
@@ -53,7 +53,7 @@ impl<'a> Cursor<'a> {
         self.rest
     }
 
-    /// How many octets have not been read.
+    /// How many bytes have not been read.
     #[must_use]
     pub const fn left(&self) -> usize {
         self.rest.len()
@@ -65,7 +65,7 @@ impl<'a> Cursor<'a> {
         self.rest.is_empty()
     }
 
-    /// The next `N` octets.
+    /// The next `N` bytes.
     ///
     /// # Errors
     /// Fewer are left; nothing is read then, here and in every other reader of this type.
@@ -76,7 +76,7 @@ impl<'a> Cursor<'a> {
         Ok(*head)
     }
 
-    /// The next `count` octets.
+    /// The next `count` bytes.
     ///
     /// # Errors
     /// Fewer are left.
@@ -88,14 +88,14 @@ impl<'a> Cursor<'a> {
         Ok(head)
     }
 
-    /// The next octet.
+    /// The next byte.
     ///
     /// # Errors
     /// None is left.
     #[inline]
     pub fn u8(&mut self) -> Result<u8, Truncated> {
-        let [octet] = self.array()?;
-        Ok(octet)
+        let [byte] = self.array()?;
+        Ok(byte)
     }
 
     integers! {
@@ -109,10 +109,10 @@ impl<'a> Cursor<'a> {
         f64_le f64_be f64;
     }
 
-    /// The next 48-bit unsigned integer, low octet first.
+    /// The next 48-bit unsigned integer, low byte first.
     ///
     /// # Errors
-    /// Fewer than six octets are left.
+    /// Fewer than six bytes are left.
     #[inline]
     pub fn u48_le(&mut self) -> Result<u64, Truncated> {
         let [a, b, c, d, e, f] = self.array()?;

@@ -1,7 +1,7 @@
 //! The words that every other crate of Tieline shares.
 //!
 //! In: nothing. Out: types that are legal by construction ([`Topic`], [`Filter`]), plain data ([`Point`],
-//! [`Update`], [`Command`]), a cursor over octets, and the two traits that keep decisions apart from the world:
+//! [`Update`], [`Command`]), a cursor over bytes, and the two traits that keep decisions apart from the world:
 //! [`Machine`] (bytes in, bytes out, deadlines) and [`Storage`] (files).
 //!
 //! Never: a clock, a socket, a thread, a protocol.

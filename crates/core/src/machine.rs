@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 /// 3. `poll_transmit` until false, writing what it gave;
 /// 4. wait for input, for the socket to take the rest of the output, or for `timeout`.
 ///
-/// Queues inside a machine are bounded: a machine that is full takes fewer octets than it is given, and goes on
+/// Queues inside a machine are bounded: a machine that is full takes fewer bytes than it is given, and goes on
 /// when its events have been drained. Nothing is lost by draining late.
 pub trait Machine {
     /// What the owner of the session learns.
@@ -25,10 +25,10 @@ pub trait Machine {
     /// The transport is gone: partial input and unsent output are dropped, state that outlives a connection stays.
     fn handle_disconnected(&mut self, now: Now);
 
-    /// Takes octets from the peer and returns how many were used. The rest must be given again, first, after the
-    /// events have been drained. Uses at least one octet of a non-empty slice when no event waits, unless the machine
+    /// Takes bytes from the peer and returns how many were used. The rest must be given again, first, after the
+    /// events have been drained. Uses at least one byte of a non-empty slice when no event waits, unless the machine
     /// [is waiting](Machine::is_waiting).
-    fn handle_input(&mut self, now: Now, octets: &[u8]) -> usize;
+    fn handle_input(&mut self, now: Now, bytes: &[u8]) -> usize;
 
     /// Lets deadlines that have passed take effect. Harmless when none has.
     fn handle_timeout(&mut self, now: Now);

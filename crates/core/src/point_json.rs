@@ -2,7 +2,7 @@
 //!
 //! | member | holds | range |
 //! |---|---|---|
-//! | `v` | the value: number, true, false, text, null; octets as `{"hex": "00ff"}` | numbers beyond JSON's reach (infinite, not a number) are the texts `"inf"`, `"-inf"`, `"nan"` |
+//! | `v` | the value: number, true, false, text, null; bytes as `{"hex": "00ff"}` | numbers beyond JSON's reach (infinite, not a number) are the texts `"inf"`, `"-inf"`, `"nan"` |
 //! | `q` | the verdict | `good`, `uncertain`, `bad` |
 //! | `why` | the reasons, only where there are any | names of [`Quality::reasons`] |
 //! | `t` | the time | RFC 3339 in UTC |
@@ -75,12 +75,12 @@ impl Point {
         Ok(Self { value, quality: quality_from_json(members.get("q"), members.get("why"))?, time })
     }
 
-    /// The point whose JSON ([`Point::to_json`]) is this payload, octet for octet: who has the point has the payload.
-    /// None where there is no such point, where its value is a text or octets, and where its verdict is not that of its
+    /// The point whose JSON ([`Point::to_json`]) is this payload, byte for byte: who has the point has the payload.
+    /// None where there is no such point, where its value is a text or bytes, and where its verdict is not that of its
     /// reasons.
     #[must_use]
     pub fn from_exact_json(payload: &[u8]) -> Option<Self> {
-        if payload.len() > EXACT_OCTETS_MAX || !payload.starts_with(b"{\"v\":") {
+        if payload.len() > EXACT_BYTES_MAX || !payload.starts_with(b"{\"v\":") {
             return None;
         }
         let text = core::str::from_utf8(payload).ok()?;
@@ -104,8 +104,8 @@ impl Point {
     }
 }
 
-/// Octets beyond which no point is whose value is neither a text nor octets.
-const EXACT_OCTETS_MAX: usize = 512;
+/// Bytes beyond which no point is whose value is neither a text nor bytes.
+const EXACT_BYTES_MAX: usize = 512;
 
 fn quality_from_json(
     q: Option<&serde_json::Value>,
@@ -156,11 +156,11 @@ fn from_json_scalar(json: &serde_json::Value) -> Option<Value> {
 
 fn from_hex(text: &str) -> Option<Vec<u8>> {
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    let octet = |[high, low]: &[u8; 2]| {
+    let byte = |[high, low]: &[u8; 2]| {
         let (high, low) = (char::from(*high).to_digit(16)?, char::from(*low).to_digit(16)?);
         u8::try_from(high * 16 + low).ok()
     };
-    rest.is_empty().then(|| pairs.iter().map(octet).collect()).flatten()
+    rest.is_empty().then(|| pairs.iter().map(byte).collect()).flatten()
 }
 
 /// Appends a value as JSON to `out`.
@@ -177,10 +177,10 @@ pub fn json_value(value: &Value, out: &mut String) {
             json_string(text, out);
             Ok(())
         }
-        Value::Bytes(octets) => {
+        Value::Bytes(bytes) => {
             out.push_str("{\"hex\":\"");
-            for octet in octets {
-                let _ = write!(out, "{octet:02x}");
+            for byte in bytes {
+                let _ = write!(out, "{byte:02x}");
             }
             out.write_str("\"}")
         }
@@ -312,8 +312,8 @@ mod tests {
         }
 
         #[test]
-        fn any_octets_are_survived(octets: Vec<u8>) {
-            let _ = (Point::from_json(&octets, T), Point::from_exact_json(&octets));
+        fn any_bytes_are_survived(bytes: Vec<u8>) {
+            let _ = (Point::from_json(&bytes, T), Point::from_exact_json(&bytes));
         }
     }
 }

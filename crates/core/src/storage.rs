@@ -34,9 +34,9 @@ impl core::error::Error for StorageError {}
 
 /// A folder of append-only files.
 ///
-/// What survives what: after [`Storage::append`] returns, the octets survive the end of the process; after
+/// What survives what: after [`Storage::append`] returns, the bytes survive the end of the process; after
 /// [`Storage::sync`] returns, they survive a power cut. A failed `sync` means that nothing is known about the file's
-/// unsynced octets: it must not be tried again on the same file.
+/// unsynced bytes: it must not be tried again on the same file.
 pub trait Storage {
     /// The names of all files, in no order.
     ///
@@ -44,31 +44,31 @@ pub trait Storage {
     /// The medium failed.
     fn list(&mut self) -> Result<Vec<String>, StorageError>;
 
-    /// The file's length in octets.
+    /// The file's length in bytes.
     ///
     /// # Errors
     /// `Missing`, or the medium failed.
     fn len(&mut self, name: &str) -> Result<u64, StorageError>;
 
-    /// Reads up to `out.len()` octets at `offset` and returns how many; zero at the end.
+    /// Reads up to `out.len()` bytes at `offset` and returns how many; zero at the end.
     ///
     /// # Errors
     /// `Missing`, or the medium failed.
     fn read(&mut self, name: &str, offset: u64, out: &mut [u8]) -> Result<usize, StorageError>;
 
-    /// Appends all octets, making the file if need be. On an error any prefix of them may have been appended.
+    /// Appends all bytes, making the file if need be. On an error any prefix of them may have been appended.
     ///
     /// # Errors
     /// `Full`, or the medium failed.
-    fn append(&mut self, name: &str, octets: &[u8]) -> Result<(), StorageError>;
+    fn append(&mut self, name: &str, bytes: &[u8]) -> Result<(), StorageError>;
 
-    /// Makes the file's octets and its name durable.
+    /// Makes the file's bytes and its name durable.
     ///
     /// # Errors
     /// `Missing`, or the medium failed.
     fn sync(&mut self, name: &str) -> Result<(), StorageError>;
 
-    /// Cuts the file to `len` octets, durably.
+    /// Cuts the file to `len` bytes, durably.
     ///
     /// # Errors
     /// `Missing`, or the medium failed.

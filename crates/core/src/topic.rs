@@ -7,8 +7,8 @@ use core::fmt;
 use core::ops::Deref;
 use core::str::FromStr;
 
-/// The longest topic in octets, as MQTT has it.
-const TOPIC_OCTETS_MAX: usize = 65_535;
+/// The longest topic in bytes, as MQTT has it.
+const TOPIC_BYTES_MAX: usize = 65_535;
 /// The most levels of a topic or filter: a bound on the depth of the tree and on the work of a match.
 const LEVELS_MAX: usize = 128;
 
@@ -19,9 +19,9 @@ pub struct Topic(Arc<str>);
 /// Why a text is not a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopicError {
-    /// No octets.
+    /// No bytes.
     Empty,
-    /// More octets than the protocol carries.
+    /// More bytes than the protocol carries.
     TooLong,
     /// More levels than this node takes.
     TooDeep,
@@ -35,7 +35,7 @@ impl fmt::Display for TopicError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("a topic is empty, expected at least one character"),
-            Self::TooLong => write!(f, "a topic is longer than {TOPIC_OCTETS_MAX} octets"),
+            Self::TooLong => write!(f, "a topic is longer than {TOPIC_BYTES_MAX} bytes"),
             Self::TooDeep => write!(f, "a topic has more than {LEVELS_MAX} levels"),
             Self::Wildcard => f.write_str("a topic holds + or #, expected a name without wildcards"),
             Self::Null => f.write_str("a topic holds the character U+0000"),
@@ -118,13 +118,13 @@ fn check(text: &str) -> Result<(), TopicError> {
     if text.is_empty() {
         return Err(TopicError::Empty);
     }
-    if text.len() > TOPIC_OCTETS_MAX {
+    if text.len() > TOPIC_BYTES_MAX {
         return Err(TopicError::TooLong);
     }
     if has(text, |b| b == 0) {
         return Err(TopicError::Null);
     }
-    // Sums of octets at a time: a topic may be 65,535 of them, and levels be as many.
+    // Sums of bytes at a time: a topic may be 65,535 of them, and levels be as many.
     let ends = text.as_bytes().chunks(255).map(|chunk| chunk.iter().map(|b| u8::from(*b == b'/')).sum::<u8>());
     if ends.map(usize::from).sum::<usize>() >= LEVELS_MAX {
         return Err(TopicError::TooDeep);
@@ -132,7 +132,7 @@ fn check(text: &str) -> Result<(), TopicError> {
     Ok(())
 }
 
-/// Whether an octet of the text is such a one. All are looked at, many at a time.
+/// Whether a byte of the text is such a one. All are looked at, many at a time.
 fn has(text: &str, such: impl Fn(u8) -> bool) -> bool {
     text.bytes().fold(false, |found, b| found | such(b))
 }

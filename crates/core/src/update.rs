@@ -8,7 +8,7 @@ use bytes::Bytes;
 pub enum Body {
     /// A typed value with quality and time; JSON on the wire by default.
     Point(Point),
-    /// Octets as a publisher sent them.
+    /// Bytes as a publisher sent them.
     Opaque(Bytes),
 }
 

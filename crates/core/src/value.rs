@@ -16,12 +16,12 @@ pub enum Value {
     Float(f64),
     /// Words.
     Text(Box<str>),
-    /// Octets without a known meaning.
+    /// Bytes without a known meaning.
     Bytes(Box<[u8]>),
 }
 
 impl Value {
-    /// The value as a number: `true` is 1. None for text, octets and null.
+    /// The value as a number: `true` is 1. None for text, bytes and null.
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,

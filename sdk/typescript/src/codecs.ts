@@ -1,9 +1,9 @@
-/** The codecs for octets. */
+/** The codecs for bytes. */
 
-import { Broken, Cursor } from "./octets.js";
+import { Broken, Cursor } from "./bytes.js";
 
-/** Makes a value of a base, a delta and the most octets that it may have; throws `Broken`. */
-export type Apply = (base: Uint8Array, delta: Uint8Array, octetsMax: number) => Uint8Array;
+/** Makes a value of a base, a delta and the most bytes that it may have; throws `Broken`. */
+export type Apply = (base: Uint8Array, delta: Uint8Array, bytesMax: number) => Uint8Array;
 
 /** What this side takes, by number and name. */
 export class Codecs {
@@ -29,22 +29,22 @@ export class Codecs {
   }
 
   /** The value that a delta makes of a base. */
-  apply(number: number, base: Uint8Array, delta: Uint8Array, octetsMax: number): Uint8Array {
+  apply(number: number, base: Uint8Array, delta: Uint8Array, bytesMax: number): Uint8Array {
     const codec = this.known.get(number);
     if (!codec) throw new Broken(`codec ${number} is not known here`);
-    return codec.apply(base, delta, octetsMax);
+    return codec.apply(base, delta, bytesMax);
   }
 }
 
 /** Aligned hunks: copy from the base, insert, and go on. */
-export function hunk(base: Uint8Array, delta: Uint8Array, octetsMax: number): Uint8Array {
+export function hunk(base: Uint8Array, delta: Uint8Array, bytesMax: number): Uint8Array {
   const from = new Cursor(base);
   const hunks = new Cursor(delta);
   const parts: Uint8Array[] = [];
   let length = 0;
   const push = (part: Uint8Array) => {
     length += part.length;
-    if (length > octetsMax) throw new Broken(`a value of more than ${octetsMax} octets`);
+    if (length > bytesMax) throw new Broken(`a value of more than ${bytesMax} bytes`);
     parts.push(part);
   };
   while (!hunks.isEmpty) {

@@ -1,7 +1,7 @@
 /** The receiver's side of one topic. */
 
 import type { Codecs } from "./codecs.js";
-import { Broken, Cursor, crc32 } from "./octets.js";
+import { Broken, Cursor, crc32 } from "./bytes.js";
 import { type Point, State } from "./point.js";
 
 const POINT = 2;
@@ -20,7 +20,7 @@ export class Decoder {
 
   constructor(
     private readonly codecs: Codecs,
-    private readonly octetsMax = 16 << 20,
+    private readonly bytesMax = 16 << 20,
   ) {}
 
   /** Whether a whole value must come before anything else is understood. */
@@ -72,11 +72,11 @@ export class Decoder {
     return held instanceof State ? held.toPoint() : held;
   }
 
-  private whole(kind: number, octets: Uint8Array): State | Uint8Array {
-    if (kind === 1) return State.parse(octets, this.octetsMax);
-    if (octets.length > this.octetsMax) throw new Broken(`a value of more than ${this.octetsMax} octets`);
+  private whole(kind: number, bytes: Uint8Array): State | Uint8Array {
+    if (kind === 1) return State.parse(bytes, this.bytesMax);
+    if (bytes.length > this.bytesMax) throw new Broken(`a value of more than ${this.bytesMax} bytes`);
     // The library may use the packet's memory again.
-    return octets.slice();
+    return bytes.slice();
   }
 
   private next(kind: number, codec: number, revision: number, count: number, cursor: Cursor): State | Uint8Array {
@@ -86,7 +86,7 @@ export class Decoder {
       throw new Broken(`a delta from revision ${revision} while revision ${this.revision} is held`);
     }
     if (kind === 5) {
-      if (!cursor.isEmpty) throw new Broken("octets after a repeated value");
+      if (!cursor.isEmpty) throw new Broken("bytes after a repeated value");
       return held;
     }
     if (kind !== 6) return this.delta(held, codec, cursor.rest());
@@ -100,8 +100,8 @@ export class Decoder {
 
   private delta(held: State | Uint8Array, codec: number, delta: Uint8Array): State | Uint8Array {
     if (held instanceof State !== (codec === POINT)) throw new Broken("a delta for a value of another form");
-    if (held instanceof State) return held.apply(delta, this.octetsMax);
-    return this.codecs.apply(codec, held, delta, this.octetsMax);
+    if (held instanceof State) return held.apply(delta, this.bytesMax);
+    return this.codecs.apply(codec, held, delta, this.bytesMax);
   }
 }
 

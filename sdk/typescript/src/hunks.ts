@@ -1,45 +1,45 @@
 /**
- * The hunks that lead from one value to the next: what `crates/wire/delta` would say, octet for octet.
+ * The hunks that lead from one value to the next: what `crates/wire/delta` would say, byte for byte.
  *
  * Most updates overwrite fields: both values are compared at the same places. Where a field changed its length, the places are
- * found again by trying shifts in the order of their size. Work is bounded by a budget of compared octets: what is left when it
+ * found again by trying shifts in the order of their size. Work is bounded by a budget of compared bytes: what is left when it
  * is spent is one hunk. Output is bounded by the caller, who sends the whole value where it would be more.
  */
 
-import { putVarint } from "./octets.js";
+import { putVarint } from "./bytes.js";
 
-/** Equal octets that are not worth a hunk of their own: they would cost as much. */
+/** Equal bytes that are not worth a hunk of their own: they would cost as much. */
 const GAP = 4;
-/** Octets after a difference among which the places are looked for. */
+/** Bytes after a difference among which the places are looked for. */
 const WINDOW = 96;
 /** The largest shift tried. */
 const SHIFT_MAX = 64;
-/** Equal octets that make a place believable. */
+/** Equal bytes that make a place believable. */
 const MATCH_MIN = 6;
-/** Equal octets after which no better place is looked for. */
+/** Equal bytes after which no better place is looked for. */
 const MATCH_SURE = 24;
-/** Octets compared for each octet of the longer value. */
+/** Bytes compared for each byte of the longer value. */
 const BUDGET = 8;
-/** A value that is shorter has the budget of one of so many octets. */
+/** A value that is shorter has the budget of one of so many bytes. */
 const SHORT = 1024;
-/** What a shift costs of that, besides the octets compared. */
+/** What a shift costs of that, besides the bytes compared. */
 const SHIFT_COST = 8;
 
-/** What makes a value of a base; nothing where that is more than so many octets. */
-export function hunkOf(base: Uint8Array, value: Uint8Array, octetsMax = Infinity): number[] | undefined {
+/** What makes a value of a base; nothing where that is more than so many bytes. */
+export function hunkOf(base: Uint8Array, value: Uint8Array, bytesMax = Infinity): number[] | undefined {
   if (base.length === value.length) {
     // A field that moved makes everything after it differ: then the places are looked for.
-    const delta = samePlaces(base, value, Math.min(octetsMax, Math.floor(base.length / 4) + 16));
+    const delta = samePlaces(base, value, Math.min(bytesMax, Math.floor(base.length / 4) + 16));
     if (delta) return delta;
   }
-  return new Work(base, value).run(octetsMax);
+  return new Work(base, value).run(bytesMax);
 }
 
 /** The hunks of two values of one length, place by place. */
-function samePlaces(base: Uint8Array, value: Uint8Array, octetsMax: number): number[] | undefined {
+function samePlaces(base: Uint8Array, value: Uint8Array, bytesMax: number): number[] | undefined {
   const out: number[] = [];
   let at = 0;
-  while (out.length <= octetsMax) {
+  while (out.length <= bytesMax) {
     const from = at;
     while (at < value.length && base[at] === value[at]) at += 1;
     if (at === value.length) return out;
@@ -71,16 +71,16 @@ class Work {
     this.budget = BUDGET * Math.max(base.length, value.length, SHORT);
   }
 
-  /** The hunks; nothing where they are more than so many octets. */
-  run(octetsMax: number): number[] | undefined {
+  /** The hunks; nothing where they are more than so many bytes. */
+  run(bytesMax: number): number[] | undefined {
     const out: number[] = [];
     for (;;) {
       const copy = this.equal();
       if (this.baseAt === this.baseEnd && this.valueAt === this.valueEnd) return out;
       const [gone, ins] = this.nextPlace();
-      if (ins > octetsMax) return undefined;
+      if (ins > bytesMax) return undefined;
       putHunk(out, copy, gone, this.value.subarray(this.valueAt, this.valueAt + ins));
-      if (out.length > octetsMax) return undefined;
+      if (out.length > bytesMax) return undefined;
       this.baseAt += gone;
       this.valueAt += ins;
     }
@@ -96,12 +96,12 @@ class Work {
     return count;
   }
 
-  /** Where both go on together: octets of the base to leave out, octets of the value to insert. */
+  /** Where both go on together: bytes of the base to leave out, bytes of the value to insert. */
   private nextPlace(): [number, number] {
     const [left, right] = [this.baseEnd - this.baseAt, this.valueEnd - this.valueAt];
     if (this.budget < SHIFT_COST) return [left, right];
     let place: [number, number] = [Math.min(left, WINDOW), Math.min(right, WINDOW)];
-    // Where that is all that is left, the equal octets behind it are certain.
+    // Where that is all that is left, the equal bytes behind it are certain.
     const least = left <= WINDOW && right <= WINDOW ? MATCH_MIN : 0;
     let best = least;
     const last = Math.min(SHIFT_MAX, Math.max(...place));
@@ -124,7 +124,7 @@ class Work {
     return place;
   }
 
-  /** The first run of equal octets with both at fixed places: octets before it, and its length. */
+  /** The first run of equal bytes with both at fixed places: bytes before it, and its length. */
   private along(baseAt: number, valueAt: number): [number, number] | undefined {
     const most = Math.min(this.baseEnd - baseAt, this.valueEnd - valueAt, WINDOW + MATCH_SURE);
     let [looked, equal] = [0, 0];
@@ -150,5 +150,5 @@ function putHunk(out: number[], copy: number, gone: number, ins: Uint8Array): vo
   putVarint(out, (BigInt(copy) << 1n) | differ);
   putVarint(out, BigInt(ins.length));
   if (differ) putVarint(out, BigInt(gone));
-  for (const octet of ins) out.push(octet);
+  for (const byte of ins) out.push(byte);
 }

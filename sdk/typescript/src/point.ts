@@ -1,6 +1,6 @@
 /** Points by field. */
 
-import { Broken, Cursor, putVarint, unzigzag, zigzag } from "./octets.js";
+import { Broken, Cursor, putVarint, unzigzag, zigzag } from "./bytes.js";
 
 /** Reasons against a value, by bit, each with the verdict that it carries. */
 const REASONS = [
@@ -45,7 +45,7 @@ const INT = 3;
 const DECIMAL = 4;
 const FLOAT = 5;
 const TEXT = 6;
-const OCTETS = 7;
+const BYTES = 7;
 
 const I64_MIN = -(1n << 63n);
 const I64_MAX = (1n << 63n) - 1n;
@@ -56,12 +56,12 @@ const UNITS = [1n, 1000n, 1_000_000n] as const;
 /** Powers of ten that a double holds exactly; `10 ** n` need not be one. */
 const POWERS = [1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 
-/** How the value is told: an integer or mantissa, a double's 64 bits, or text and octets. */
+/** How the value is told: an integer or mantissa, a double's 64 bits, or text and bytes. */
 interface Told {
   readonly tag: number;
   readonly int: bigint;
   readonly places: number;
-  readonly octets: Uint8Array;
+  readonly bytes: Uint8Array;
 }
 
 const NONE = new Uint8Array();
@@ -77,22 +77,22 @@ export class State {
   ) {}
 
   /** Reads the whole form. */
-  static parse(octets: Uint8Array, octetsMax: number): State {
-    const cursor = new Cursor(octets);
+  static parse(bytes: Uint8Array, bytesMax: number): State {
+    const cursor = new Cursor(bytes);
     const head = cursor.u8();
     const unit = (head >> 3) & 3;
     if (head & 0x80 || unit === 3) throw new Broken("not a point's whole form");
-    const told = parseTold(head & 7, cursor, octetsMax);
+    const told = parseTold(head & 7, cursor, bytesMax);
     const quality = head & 0x20 ? parseQuality(cursor) : 0;
     const micros = legalTime(cursor.signed());
     const step = head & 0x40 ? cursor.signed() : 0n;
-    if (!cursor.isEmpty) throw new Broken("octets after a point");
+    if (!cursor.isEmpty) throw new Broken("bytes after a point");
     return new State(told, quality, micros, unit, step);
   }
 
   /** The whole form. */
   emit(): number[] {
-    const { tag, int, places, octets } = this.told;
+    const { tag, int, places, bytes } = this.told;
     const out = [tag | (this.unit << 3) | (this.quality ? 0x20 : 0) | (this.step ? 0x40 : 0)];
     if (tag === INT) putVarint(out, zigzag(int));
     if (tag === DECIMAL) {
@@ -100,9 +100,9 @@ export class State {
       putVarint(out, zigzag(int));
     }
     if (tag === FLOAT) for (let at = 0n; at < 64n; at += 8n) out.push(Number((int >> at) & 0xffn));
-    if (tag === TEXT || tag === OCTETS) {
-      putVarint(out, BigInt(octets.length));
-      out.push(...octets);
+    if (tag === TEXT || tag === BYTES) {
+      putVarint(out, BigInt(bytes.length));
+      out.push(...bytes);
     }
     if (this.quality) putVarint(out, BigInt(this.quality));
     putVarint(out, zigzag(this.micros));
@@ -111,7 +111,7 @@ export class State {
   }
 
   /** The state that a delta makes of this one. */
-  apply(delta: Uint8Array, octetsMax: number): State {
+  apply(delta: Uint8Array, bytesMax: number): State {
     const cursor = new Cursor(delta);
     const first = cursor.varint();
     let { told, quality, unit, step } = this;
@@ -125,7 +125,7 @@ export class State {
       const form = flags & 3;
       if (form === 1) told = moved(told, cursor.signed());
       if (form === 2) told = xored(told, cursor);
-      if (form === 3) told = parseTold(cursor.u8(), cursor, octetsMax);
+      if (form === 3) told = parseTold(cursor.u8(), cursor, bytesMax);
       if (flags & 4) quality = parseQuality(cursor);
       if (flags & 8) {
         const pace = cursor.varint();
@@ -137,7 +137,7 @@ export class State {
     const residual = late ? cursor.signed() : 0n;
     const micros = UNITS[unit];
     if (micros === undefined) throw new Broken("an unknown unit of time");
-    if (!cursor.isEmpty) throw new Broken("octets after a point");
+    if (!cursor.isEmpty) throw new Broken("bytes after a point");
     return new State(told, quality, legalTime(this.micros + (step + residual) * micros), unit, step);
   }
 
@@ -155,8 +155,8 @@ export class State {
   }
 }
 
-function parseTold(tag: number, cursor: Cursor, octetsMax: number): Told {
-  const told = { tag, int: 0n, places: 0, octets: NONE };
+function parseTold(tag: number, cursor: Cursor, bytesMax: number): Told {
+  const told = { tag, int: 0n, places: 0, bytes: NONE };
   switch (tag) {
     case NULL:
     case FALSE:
@@ -176,12 +176,12 @@ function parseTold(tag: number, cursor: Cursor, octetsMax: number): Told {
     case FLOAT:
       return { ...told, int: bitsOf(cursor.take(8)) };
     case TEXT:
-    case OCTETS: {
+    case BYTES: {
       const count = cursor.length();
-      if (count > octetsMax) throw new Broken(`a value of more than ${octetsMax} octets`);
-      const octets = cursor.take(count).slice();
-      if (tag === TEXT) textOf(octets);
-      return { ...told, octets };
+      if (count > bytesMax) throw new Broken(`a value of more than ${bytesMax} bytes`);
+      const bytes = cursor.take(count).slice();
+      if (tag === TEXT) textOf(bytes);
+      return { ...told, bytes };
     }
     default:
       throw new Broken("an unknown kind of value");
@@ -209,19 +209,19 @@ function xored(told: Told, cursor: Cursor): Told {
   return { ...told, int: told.int ^ bits };
 }
 
-function bitsOf(octets: Uint8Array): bigint {
-  return octets.reduceRight((bits, octet) => (bits << 8n) | BigInt(octet), 0n);
+function bitsOf(bytes: Uint8Array): bigint {
+  return bytes.reduceRight((bits, byte) => (bits << 8n) | BigInt(byte), 0n);
 }
 
-function textOf(octets: Uint8Array): string {
+function textOf(bytes: Uint8Array): string {
   try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(octets);
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
     throw new Broken("a text that is not UTF-8");
   }
 }
 
-function valueOf({ tag, int, places, octets }: Told): PointValue {
+function valueOf({ tag, int, places, bytes }: Told): PointValue {
   switch (tag) {
     case NULL:
       return null;
@@ -238,9 +238,9 @@ function valueOf({ tag, int, places, octets }: Told): PointValue {
       return view.getFloat64(0);
     }
     case TEXT:
-      return textOf(octets);
+      return textOf(bytes);
     default:
-      return octets;
+      return bytes;
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { Codecs } from "./codecs.js";
 import { Decoder } from "./decoder.js";
-import { Broken } from "./octets.js";
+import { Broken } from "./bytes.js";
 import type { Point } from "./point.js";
 
 /** The user property by which deltas are agreed, and, with the value `MARK`, by which a PUBLISH says that it is one. */
@@ -11,7 +11,7 @@ export const MARK = "1";
 /** Where a topic's name is published to be sent its whole value. */
 export const RESYNC_TOPIC = "$tieline/resync";
 
-/** A topic's value, whole (octets that came plain are octets too), or that it is unknown until the next value. */
+/** A topic's value, whole (bytes that came plain are bytes too), or that it is unknown until the next value. */
 export type Event =
   | { readonly kind: "value"; readonly topic: string; readonly value: Point | Uint8Array }
   | { readonly kind: "lost"; readonly topic: string; readonly why: string };
@@ -20,8 +20,8 @@ export type Event =
 export interface Limits {
   /** Topics; one more, and the oldest is forgotten, to be asked for at its next delta. */
   readonly topicsMax?: number;
-  /** Octets of one value. */
-  readonly octetsMax?: number;
+  /** Bytes of one value. */
+  readonly bytesMax?: number;
 }
 
 /** One connection's receiver; it does no I/O. */
@@ -32,14 +32,14 @@ export class Receiver {
   private readonly aliases = new Map<number, { topic: string; marked: boolean }>();
   private readonly asks = new Set<string>();
   private readonly topicsMax: number;
-  private readonly octetsMax: number;
+  private readonly bytesMax: number;
 
   constructor(
     readonly codecs = new Codecs(),
     limits: Limits = {},
   ) {
     this.topicsMax = limits.topicsMax ?? 1 << 20;
-    this.octetsMax = limits.octetsMax ?? 16 << 20;
+    this.bytesMax = limits.bytesMax ?? 16 << 20;
   }
 
   /** The value of the user property for SUBSCRIBE. */
@@ -121,7 +121,7 @@ export class Receiver {
       this.asks.delete(oldest.value);
       this.stats.forgotten += 1;
     }
-    const decoder = new Decoder(this.codecs, this.octetsMax);
+    const decoder = new Decoder(this.codecs, this.bytesMax);
     this.topics.set(topic, decoder);
     return decoder;
   }

@@ -1,18 +1,18 @@
 /** A publisher's side of a connection: which values go as what changed, and which are to be sent again, whole. */
 
 import { hunkOf } from "./hunks.js";
-import { crc32 } from "./octets.js";
+import { crc32 } from "./bytes.js";
 
 const HUNK = 3;
 const SAME = 5;
 /** What is shorter than a mark goes as it is; so does what clears a topic. */
-const VALUE_OCTETS_MIN = 16;
+const VALUE_BYTES_MIN = 16;
 /** Refusals that follow one another closely make a topic's values go plain for a while: 2^(n-1) - 1 of them. */
 const PAUSE_MAX = 7;
 const CALM = 256;
 /** Deltas that do not pay, in a row, make values go whole for a while without an attempt: 2^n - 1 of them. */
 const FAILED_MAX = 6;
-const OVERHEAD_OCTETS = 128;
+const OVERHEAD_BYTES = 128;
 
 /** How a value goes out: the payload, whether it has the user property `PROPERTY`: `MARK`, and its number. */
 export interface Saying {
@@ -25,7 +25,7 @@ export interface Saying {
 /** What a sender holds at most; what came first goes first. */
 export interface SenderLimits {
   readonly topicsMax?: number;
-  readonly octetsMax?: number;
+  readonly bytesMax?: number;
 }
 
 interface Said<How> {
@@ -48,14 +48,14 @@ export class Sender<How> {
   readonly stats = { values: 0, deltas: 0, refused: 0 };
   private readonly topics = new Map<string, Said<How>>();
   private readonly topicsMax: number;
-  private readonly octetsMax: number;
-  private octets = 0;
+  private readonly bytesMax: number;
+  private bytes = 0;
   private number = 0;
   private takesHunks = false;
 
   constructor(limits: SenderLimits = {}) {
     this.topicsMax = limits.topicsMax ?? 65_536;
-    this.octetsMax = limits.octetsMax ?? 16 << 20;
+    this.bytesMax = limits.bytesMax ?? 16 << 20;
   }
 
   /** The value of the user property for CONNECT. */
@@ -93,7 +93,7 @@ export class Sender<How> {
     said.number = number;
     said.how = how;
     said.calm += 1;
-    const isValue = value.length >= VALUE_OCTETS_MIN && !topic.startsWith("$");
+    const isValue = value.length >= VALUE_BYTES_MIN && !topic.startsWith("$");
     const marked = mayMark && this.takesHunks && said.pause === 0 && isValue;
     said.pause = Math.max(said.pause - 1, 0);
     this.hold(topic, said, value);
@@ -121,14 +121,14 @@ export class Sender<How> {
   }
 
   private hold(topic: string, said: Said<How>, value: Uint8Array): void {
-    if (!this.topics.has(topic)) this.octets += topic.length + OVERHEAD_OCTETS;
-    this.octets += value.length - said.value.length;
+    if (!this.topics.has(topic)) this.bytes += topic.length + OVERHEAD_BYTES;
+    this.bytes += value.length - said.value.length;
     // The application may use its memory again.
     said.value = new Uint8Array(value);
     this.topics.set(topic, said);
     for (const [first, { value: gone }] of this.topics) {
-      if (this.topics.size <= this.topicsMax && this.octets <= this.octetsMax) return;
-      this.octets -= first.length + OVERHEAD_OCTETS + gone.length;
+      if (this.topics.size <= this.topicsMax && this.bytes <= this.bytesMax) return;
+      this.bytes -= first.length + OVERHEAD_BYTES + gone.length;
       this.topics.delete(first);
     }
   }
@@ -146,7 +146,7 @@ function next(said: Said<unknown>): Uint8Array {
       const sum = crc32(value);
       for (let shift = 0; shift < 32; shift += 8) crc.push((sum >>> shift) & 0xff);
     }
-    if (base.length === value.length && base.every((octet, at) => octet === value[at])) {
+    if (base.length === value.length && base.every((byte, at) => byte === value[at])) {
       return Uint8Array.from([(SAME << 5) | held, ...crc]);
     }
     const changed = delta(said, base);
@@ -170,8 +170,8 @@ function delta(said: Said<unknown>, base: Uint8Array): number[] | undefined {
 }
 
 function joined(head: readonly number[], rest: ArrayLike<number>): Uint8Array {
-  const octets = new Uint8Array(head.length + rest.length);
-  octets.set(head);
-  octets.set(rest, head.length);
-  return octets;
+  const bytes = new Uint8Array(head.length + rest.length);
+  bytes.set(head);
+  bytes.set(rest, head.length);
+  return bytes;
 }

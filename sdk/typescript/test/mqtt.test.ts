@@ -18,7 +18,7 @@ test("values are rebuilt, and what was lost is asked for", { timeout: 20_000 }, 
   const server = createServer((socket) => {
     const parser = mqtt.parser({ protocolVersion: 5 });
     const say = (packet: mqtt.Packet) => socket.write(mqtt.generate(packet, { protocolVersion: 5 }));
-    socket.on("data", (octets: Buffer) => parser.parse(octets));
+    socket.on("data", (bytes: Buffer) => parser.parse(bytes));
     socket.on("error", () => undefined);
     parser.on("packet", (packet: mqtt.Packet) => {
       if (packet.cmd === "connect") say({ cmd: "connack", reasonCode: 0, sessionPresent: false });
@@ -53,7 +53,7 @@ test("values are rebuilt, and what was lost is asked for", { timeout: 20_000 }, 
   assert.equal(offer, deltas.receiver.offer);
   const told = events.map((event) => {
     if (event.kind === "lost") return event.why;
-    return event.value instanceof Uint8Array ? "octets" : [event.topic, event.value.value];
+    return event.value instanceof Uint8Array ? "bytes" : [event.topic, event.value.value];
   });
   const why = "a delta from revision 9 while revision 7 is held";
   assert.deepEqual(told, [["a/x", 49.89], ["a/x", 49.99], ["a/x", 50.04], why]);

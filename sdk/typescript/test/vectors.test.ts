@@ -1,4 +1,4 @@
-/** The shared vectors: `== name` starts a receiver of values up to 4,096 octets, `<` is a payload, `>` what comes of it. */
+/** The shared vectors: `== name` starts a receiver of values up to 4,096 bytes, `<` is a payload, `>` what comes of it. */
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -7,7 +7,7 @@ import { Broken, Codecs, Decoder, hunk, hunkOf, matches, type Point, Receiver, S
 
 const VECTORS = new URL("../../../../vectors/delta/", import.meta.url);
 const lines = (name: string) => readFileSync(new URL(name, VECTORS), "utf8").split("\n");
-const octets = (hex: string) => Uint8Array.from(Buffer.from(hex.replaceAll(" ", ""), "hex"));
+const bytes = (hex: string) => Uint8Array.from(Buffer.from(hex.replaceAll(" ", ""), "hex"));
 
 /** What comes of a payload, in the words of the vectors. */
 function words(decoder: Decoder, payload: Uint8Array): unknown {
@@ -27,7 +27,7 @@ function shown({ value, quality, reasons, micros }: Point): unknown {
 }
 
 function expected(text: string): unknown {
-  if (text.startsWith("octets ")) return JSON.parse(text.slice(7));
+  if (text.startsWith("bytes ")) return JSON.parse(text.slice(7));
   if (!text.startsWith("point ")) return text;
   // Integers beyond 2^53 are bigint: their digits are taken before JSON rounds them.
   const long = /"v":(-?\d{17,}),/.exec(text)?.[1];
@@ -45,7 +45,7 @@ for (const name of ["sent.txt", "hand.txt", "published.txt"]) {
     let checked = 0;
     for (const [at, line] of lines(name).entries()) {
       if (line.startsWith("==")) decoder = new Decoder(new Codecs(), 4096);
-      if (line.startsWith("<")) told = words(decoder, octets(line.slice(1)));
+      if (line.startsWith("<")) told = words(decoder, bytes(line.slice(1)));
       if (line.startsWith(">")) {
         assert.deepEqual(told, expected(line.slice(2)), `${name} line ${at + 1}`);
         checked += 1;
@@ -55,13 +55,13 @@ for (const name of ["sent.txt", "hand.txt", "published.txt"]) {
   });
 }
 
-test("any octets are survived", () => {
+test("any bytes are survived", () => {
   let draw = 4;
   const random = (below: number) => {
     draw = (Math.imul(draw, 1_664_525) + 1_013_904_223) >>> 0;
     return Math.floor((draw / 2 ** 32) * below);
   };
-  const said = lines("sent.txt").filter((line) => line.startsWith("<")).map((line) => octets(line.slice(1)));
+  const said = lines("sent.txt").filter((line) => line.startsWith("<")).map((line) => bytes(line.slice(1)));
   const decoder = new Decoder(new Codecs(), 1000);
   for (let turn = 0; turn < 20_000; turn++) {
     const payload = (said[random(said.length)] ?? new Uint8Array()).slice();
@@ -74,7 +74,7 @@ test("any octets are survived", () => {
 test("a sender says what that of the node would", () => {
   for (const part of lines("published.txt").join("\n").split("== ").slice(1)) {
     const after = (mark: string) => part.split("\n").filter((line) => line.startsWith(mark)).map((line) => line.slice(mark.length));
-    const values = after("> octets ").map((text) => JSON.parse(text) as string);
+    const values = after("> bytes ").map((text) => JSON.parse(text) as string);
     const payloads = after("< ");
     const sender = new Sender<undefined>();
     assert.ok(sender.handleConnack("point,hunk"));
@@ -106,10 +106,10 @@ test("hunks lead to any value", () => {
       const at = random(value.length + 1);
       value = Buffer.concat([value.subarray(0, at), noise(40), value.subarray(at + random(40))]);
     }
-    const octetsMax = random(2) ? Math.floor(value.length / 2) : value.length * 4 + 16;
-    const delta = hunkOf(base, value, octetsMax);
+    const bytesMax = random(2) ? Math.floor(value.length / 2) : value.length * 4 + 16;
+    const delta = hunkOf(base, value, bytesMax);
     if (!delta) continue;
-    assert.ok(delta.length <= octetsMax);
+    assert.ok(delta.length <= bytesMax);
     assert.deepEqual(Buffer.from(hunk(base, Uint8Array.from(delta), value.length)), value);
     found += 1;
   }
@@ -117,8 +117,8 @@ test("hunks lead to any value", () => {
 });
 
 test("what a sender is refused goes whole, and what it holds is bounded", () => {
-  const sender = new Sender<string>({ topicsMax: 3, octetsMax: 2000 });
-  const value = (number: number) => Buffer.from(`a value of more than a few octets, ${number}`);
+  const sender = new Sender<string>({ topicsMax: 3, bytesMax: 2000 });
+  const value = (number: number) => Buffer.from(`a value of more than a few bytes, ${number}`);
   assert.equal(sender.say("a", value(0), "how").marked, false);
   sender.handleConnack("hunk");
   const kinds = [0, 1, 2].map((number) => sender.say("a", value(number), "how"));
@@ -163,7 +163,7 @@ test("codecs have their numbers", () => {
 });
 
 test("a receiver decodes only what is marked and asks once", () => {
-  const said = lines("sent.txt").filter((line) => line.startsWith("<")).map((line) => octets(line.slice(1)));
+  const said = lines("sent.txt").filter((line) => line.startsWith("<")).map((line) => bytes(line.slice(1)));
   const one = (at: number) => said[at] ?? assert.fail();
   const receiver = new Receiver();
   assert.deepEqual(receiver.handleSuback("a/#", "point"), ["point"]);

@@ -25,7 +25,7 @@
 //! | limit | when full | counter |
 //! |---|---|---|
 //! | [`Limits::user_sessions_max`] | the session is refused | [`Stats::refused_sessions`] |
-//! | [`Limits::messages_per_s`], [`Limits::octets_per_s`] | the message is refused | [`Stats::over_rate`] |
+//! | [`Limits::messages_per_s`], [`Limits::bytes_per_s`] | the message is refused | [`Stats::over_rate`] |
 //! | [`LOGIN_PEERS_MAX`] | the address that has failed least lately is forgotten | |
 //! | [`STANDING_OF_USER_MAX`] | of the user's clients the one that was here least lately is a stranger again | [`Logins::known`] |
 //! | [`STANDING_MAX`] | the same of all clients | [`Logins::known`] |
@@ -70,7 +70,7 @@ pub use explain::{Applies, Explanation, Step};
 pub use grants::{GRANTS_MAX, Grants};
 pub use logins::{LOGIN_PEERS_MAX, Logins, Network, Origin, STANDING_MAX, STANDING_OF_USER_MAX};
 pub use pattern::{Names, Pattern, PatternError};
-pub use policy::{NAME_OCTETS_MAX, Policy, PolicyError, Role, User};
+pub use policy::{NAME_BYTES_MAX, Policy, PolicyError, Role, User};
 pub use predefined::{IEC_ROLES, iec_role};
 pub use rule::{Effect, Rule, RuleError};
 pub use rules::{Reach, Rules};

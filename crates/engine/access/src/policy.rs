@@ -7,8 +7,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Octets of the name of a user or a role.
-pub const NAME_OCTETS_MAX: usize = 128;
+/// Bytes of the name of a user or a role.
+pub const NAME_BYTES_MAX: usize = 128;
 
 /// Rules under a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl fmt::Display for PolicyError {
         match self {
             Self::Name(name) => write!(
                 f,
-                "{name:?} is no name, expected 1 to {NAME_OCTETS_MAX} octets without /, +, #, control characters, and $ \
+                "{name:?} is no name, expected 1 to {NAME_BYTES_MAX} bytes without /, +, #, control characters, and $ \
                  at the start"
             ),
             Self::Twice(name) => write!(f, "{name:?} is there twice, expected names of their own"),
@@ -178,7 +178,7 @@ impl Policy {
 /// A name must be able to stand for one level of a topic, and in one line of a log.
 fn check_name(name: &str) -> Result<(), PolicyError> {
     let legal = !name.is_empty()
-        && name.len() <= NAME_OCTETS_MAX
+        && name.len() <= NAME_BYTES_MAX
         && !name.starts_with('$')
         && !name.contains(|c: char| matches!(c, '/' | '+' | '#') || c.is_control());
     if legal { Ok(()) } else { Err(PolicyError::Name(name.into())) }

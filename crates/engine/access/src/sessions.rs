@@ -16,8 +16,8 @@ pub struct Limits {
     pub user_sessions_max: u32,
     /// Messages that a session may publish in a second, and at once.
     pub messages_per_s: u32,
-    /// Octets of them.
-    pub octets_per_s: u32,
+    /// Bytes of them.
+    pub bytes_per_s: u32,
     /// Subscriptions of one session.
     pub subscriptions_max: u32,
 }
@@ -101,7 +101,7 @@ struct Session {
     client: Box<str>,
     rules: Arc<Rules>,
     messages: Option<Bucket>,
-    octets: Option<Bucket>,
+    bytes: Option<Bucket>,
     ending: bool,
 }
 
@@ -152,10 +152,10 @@ impl Sessions {
         });
         let rules = judged.inspect_err(|_| self.stats.refused_sessions += 1)?;
         let bucket = |per_s: u32| (per_s > 0).then(|| Bucket::full(per_s, now));
-        let (messages, octets) = (bucket(self.limits.messages_per_s), bucket(self.limits.octets_per_s));
+        let (messages, bytes) = (bucket(self.limits.messages_per_s), bucket(self.limits.bytes_per_s));
         *self.per_user.entry(identity.user.clone()).or_default() += 1;
         let expires = identity.expires;
-        let session = Session { identity, client: client.into(), rules, messages, octets, ending: false };
+        let session = Session { identity, client: client.into(), rules, messages, bytes, ending: false };
         let key = SessionKey(self.sessions.insert(session));
         self.expiries.extend(expires.map(|at| (at, key)));
         self.stats.admitted += 1;
@@ -213,11 +213,11 @@ impl Sessions {
     ///
     /// # Errors
     /// It is over one of them.
-    pub fn spend(&mut self, now: Instant, key: SessionKey, octets: usize) -> Result<(), OverRate> {
+    pub fn spend(&mut self, now: Instant, key: SessionKey, bytes: usize) -> Result<(), OverRate> {
         let Some(session) = self.sessions.get_mut(key.0) else { return Err(OverRate) };
-        let octets = u32::try_from(octets).unwrap_or(u32::MAX);
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let within = session.messages.as_mut().is_none_or(|bucket| bucket.take(now, 1))
-            && session.octets.as_mut().is_none_or(|bucket| bucket.take(now, octets));
+            && session.bytes.as_mut().is_none_or(|bucket| bucket.take(now, bytes));
         if within {
             return Ok(());
         }

@@ -409,7 +409,7 @@ fn unknown(request: &Request) -> Refusal {
     }
 }
 
-/// A wrong topic may be as long as 65,535 octets; the log keeps its beginning.
+/// A wrong topic may be as long as 65,535 bytes; the log keeps its beginning.
 fn short(topic: Topic) -> Topic {
     Topic::new(&cut(&topic)).unwrap_or(topic)
 }

@@ -1,7 +1,7 @@
 //! The writing side: appends, makes durable, goes on after failures, lets go of what was stored.
 
 use crate::scan::{Damage, Scan, Step};
-use crate::segment::{HEAD_OCTETS, HEADER_OCTETS, RECORD_OCTETS_MAX, SegmentId, Seq, push_frame, seal};
+use crate::segment::{HEAD_BYTES, HEADER_BYTES, RECORD_BYTES_MAX, SegmentId, Seq, push_frame, seal};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
@@ -10,23 +10,23 @@ use tieline_core::{Storage, StorageError, StorageErrorKind, Timestamp};
 /// What a journal may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// A segment ends with the write that reaches this, in octets; at most a quarter of `total_octets`.
-    pub segment_octets: u64,
-    /// All segments together, in octets.
-    pub total_octets: u64,
+    /// A segment ends with the write that reaches this, in bytes; at most a quarter of `total_bytes`.
+    pub segment_bytes: u64,
+    /// All segments together, in bytes.
+    pub total_bytes: u64,
     /// What happens to the record that does not fit any more.
     pub when_full: WhenFull,
-    /// Octets in memory that are not durable; beyond it records are refused until a sync.
-    pub unsynced_octets: usize,
+    /// Bytes in memory that are not durable; beyond it records are refused until a sync.
+    pub unsynced_bytes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            segment_octets: 64 << 20,
-            total_octets: 1 << 30,
+            segment_bytes: 64 << 20,
+            total_bytes: 1 << 30,
             when_full: WhenFull::Refuse,
-            unsynced_octets: 2 * RECORD_OCTETS_MAX,
+            unsynced_bytes: 2 * RECORD_BYTES_MAX,
         }
     }
 }
@@ -44,11 +44,11 @@ pub enum WhenFull {
 /// Why a call was not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JournalError {
-    /// The caller's record is longer than [`RECORD_OCTETS_MAX`]; how long, in octets.
+    /// The caller's record is longer than [`RECORD_BYTES_MAX`]; how long, in bytes.
     TooLong(usize),
-    /// All segments together have reached their limit, in octets.
+    /// All segments together have reached their limit, in bytes.
     Full(u64),
-    /// Too much is not durable yet; the limit in octets.
+    /// Too much is not durable yet; the limit in bytes.
     Unsynced(usize),
     /// The storage failed, before or in this call; nothing is acknowledged until [`Journal::recover`] succeeds.
     Failed(Failure),
@@ -57,9 +57,9 @@ pub enum JournalError {
 impl fmt::Display for JournalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLong(octets) => write!(f, "a record of {octets} octets, at most {RECORD_OCTETS_MAX} are taken"),
-            Self::Full(limit) => write!(f, "the journal has reached its limit of {limit} octets"),
-            Self::Unsynced(limit) => write!(f, "{limit} octets wait to be made durable"),
+            Self::TooLong(bytes) => write!(f, "a record of {bytes} bytes, at most {RECORD_BYTES_MAX} are taken"),
+            Self::Full(limit) => write!(f, "the journal has reached its limit of {limit} bytes"),
+            Self::Unsynced(limit) => write!(f, "{limit} bytes wait to be made durable"),
             Self::Failed(failure) => failure.fmt(f),
         }
     }
@@ -104,8 +104,8 @@ pub enum State {
 pub struct Counters {
     /// Records taken.
     pub appended: u64,
-    /// Octets written, with heads and rewrites.
-    pub written_octets: u64,
+    /// Bytes written, with heads and rewrites.
+    pub written_bytes: u64,
     /// Syncs that succeeded.
     pub syncs: u64,
     /// Records refused because a limit was reached.
@@ -132,7 +132,7 @@ pub struct Recovery {
 #[derive(Clone, Copy)]
 struct Segment {
     id: SegmentId,
-    octets: u64,
+    bytes: u64,
 }
 
 /// The log. Records are taken into memory by [`Journal::append`], reach the file with [`Journal::write`] and are
@@ -143,7 +143,7 @@ pub struct Journal<S> {
     segments: VecDeque<Segment>,
     /// Whether the last segment takes more frames.
     active: bool,
-    /// Frames that are not durable, oldest first. The first `tail_written` octets are in the file.
+    /// Frames that are not durable, oldest first. The first `tail_written` bytes are in the file.
     tail: Vec<u8>,
     tail_written: usize,
     durable: Seq,
@@ -164,11 +164,11 @@ impl<S: Storage> Journal<S> {
     pub fn open(mut storage: S, limits: Limits, stored: Seq, now: Timestamp) -> Result<(Self, Recovery), StorageError> {
         let mut segments = VecDeque::new();
         for id in SegmentId::sorted(&storage.list()?) {
-            let octets = storage.len(&id.name())?;
-            segments.push_back(Segment { id, octets });
+            let bytes = storage.len(&id.name())?;
+            segments.push_back(Segment { id, bytes });
         }
         let latest = segments.iter().map(|s: &Segment| s.id.stamp).max().unwrap_or(0);
-        let limits = Limits { segment_octets: limits.segment_octets.min(limits.total_octets / 4), ..limits };
+        let limits = Limits { segment_bytes: limits.segment_bytes.min(limits.total_bytes / 4), ..limits };
         let mut journal = Self {
             storage,
             limits,
@@ -197,13 +197,13 @@ impl<S: Storage> Journal<S> {
     /// `TooLong`, `Unsynced`, `Full` by policy, or `Failed`; the record is not taken then.
     pub fn append(&mut self, record: &[u8]) -> Result<Seq, JournalError> {
         self.check_open()?;
-        if record.len() > RECORD_OCTETS_MAX {
+        if record.len() > RECORD_BYTES_MAX {
             return Err(JournalError::TooLong(record.len()));
         }
-        let frame = HEAD_OCTETS + record.len();
-        if !self.tail.is_empty() && self.tail.len() + frame > self.limits.unsynced_octets {
+        let frame = HEAD_BYTES + record.len();
+        if !self.tail.is_empty() && self.tail.len() + frame > self.limits.unsynced_bytes {
             self.counters.refused += 1;
-            return Err(JournalError::Unsynced(self.limits.unsynced_octets));
+            return Err(JournalError::Unsynced(self.limits.unsynced_bytes));
         }
         self.make_room(frame as u64)?;
         self.last = self.last.next();
@@ -221,7 +221,7 @@ impl<S: Storage> Journal<S> {
         if self.written == self.last {
             return Ok(self.written);
         }
-        if self.segments.back().is_some_and(|s| s.octets >= self.limits.segment_octets) && self.active {
+        if self.segments.back().is_some_and(|s| s.bytes >= self.limits.segment_bytes) && self.active {
             self.sync_written()?;
             self.active = false;
         }
@@ -229,13 +229,13 @@ impl<S: Storage> Journal<S> {
         let Some(segment) = self.segments.back_mut() else { return Ok(self.written) };
         let frames = self.tail.get_mut(self.tail_written..).unwrap_or_default();
         seal(frames, segment.id.stamp);
-        let octets = frames.len();
+        let bytes = frames.len();
         let done = self.storage.append(&segment.id.name(), frames);
         self.settle("append", done)?;
         if let Some(segment) = self.segments.back_mut() {
-            segment.octets += octets as u64;
+            segment.bytes += bytes as u64;
         }
-        self.counters.written_octets += octets as u64;
+        self.counters.written_bytes += bytes as u64;
         self.tail_written = self.tail.len();
         self.written = self.last;
         Ok(self.written)
@@ -306,17 +306,17 @@ impl<S: Storage> Journal<S> {
         &self.counters
     }
 
-    /// All segments together, in octets.
+    /// All segments together, in bytes.
     #[must_use]
-    pub fn octets(&self) -> u64 {
-        self.segments.iter().map(|s| s.octets).sum()
+    pub fn bytes(&self) -> u64 {
+        self.segments.iter().map(|s| s.bytes).sum()
     }
 
     /// Whether it has reached its size, so that a record of some length is refused by policy.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        let wanted = self.octets() + (self.tail.len() - self.tail_written) as u64 + self.limits.segment_octets / 16;
-        self.limits.when_full == WhenFull::Refuse && wanted > self.limits.total_octets
+        let wanted = self.bytes() + (self.tail.len() - self.tail_written) as u64 + self.limits.segment_bytes / 16;
+        self.limits.when_full == WhenFull::Refuse && wanted > self.limits.total_bytes
     }
 
     /// How many segments there are.
@@ -358,14 +358,14 @@ impl<S: Storage> Journal<S> {
         if !self.active {
             self.stamp += 1;
             let id = SegmentId { first: self.durable.next(), stamp: self.stamp };
-            self.segments.push_back(Segment { id, octets: 0 });
+            self.segments.push_back(Segment { id, bytes: 0 });
             self.active = true;
         }
-        let Some(Segment { id, octets: 0 }) = self.segments.back().copied() else { return Ok(()) };
+        let Some(Segment { id, bytes: 0 }) = self.segments.back().copied() else { return Ok(()) };
         let done = self.storage.append(&id.name(), &id.header());
         self.settle("append", done)?;
         if let Some(segment) = self.segments.back_mut() {
-            segment.octets = HEADER_OCTETS as u64;
+            segment.bytes = HEADER_BYTES as u64;
         }
         Ok(())
     }
@@ -373,16 +373,16 @@ impl<S: Storage> Journal<S> {
     /// Cuts the last segment to what is known to be in it, and says whether that succeeded.
     fn cut_active(&mut self) -> bool {
         let Some(segment) = self.segments.back().filter(|_| self.active) else { return false };
-        match self.storage.truncate(&segment.id.name(), segment.octets) {
+        match self.storage.truncate(&segment.id.name(), segment.bytes) {
             Ok(()) => true,
-            Err(error) => error.kind == StorageErrorKind::Missing && segment.octets == 0,
+            Err(error) => error.kind == StorageErrorKind::Missing && segment.bytes == 0,
         }
     }
 
     /// Leaves the last segment for good. One that never took a frame is not kept.
     fn leave_active(&mut self) {
         let Some(segment) = self.segments.back().filter(|_| self.active) else { return };
-        if segment.octets <= HEADER_OCTETS as u64 {
+        if segment.bytes <= HEADER_BYTES as u64 {
             match self.storage.remove(&segment.id.name()) {
                 Err(error) if error.kind != StorageErrorKind::Missing => {}
                 Ok(()) | Err(_) => drop(self.segments.pop_back()),
@@ -393,12 +393,12 @@ impl<S: Storage> Journal<S> {
 
     fn make_room(&mut self, frame: u64) -> Result<(), JournalError> {
         let unwritten = (self.tail.len() - self.tail_written) as u64;
-        let wanted = unwritten + frame + HEADER_OCTETS as u64;
-        while self.octets() + wanted > self.limits.total_octets {
+        let wanted = unwritten + frame + HEADER_BYTES as u64;
+        while self.bytes() + wanted > self.limits.total_bytes {
             let removable = self.limits.when_full == WhenFull::DropOldest && self.segments.len() > 1;
             if !removable || self.remove_oldest().is_err() {
                 self.counters.refused += 1;
-                return Err(JournalError::Full(self.limits.total_octets));
+                return Err(JournalError::Full(self.limits.total_bytes));
             }
         }
         Ok(())
@@ -419,7 +419,7 @@ impl<S: Storage> Journal<S> {
     /// Reads the last segment to its end. Sets where the next record goes.
     fn find_end(&mut self) -> Result<Vec<Damage>, StorageError> {
         while let Some(segment) = self.segments.back().copied() {
-            if segment.octets > HEADER_OCTETS as u64 {
+            if segment.bytes > HEADER_BYTES as u64 {
                 return self.find_end_in(segment);
             }
             // Its first write never came: its sequence alone is worth keeping.
@@ -449,7 +449,7 @@ impl<S: Storage> Journal<S> {
             }
         }
         if let Some(segment) = self.segments.back_mut() {
-            segment.octets = scan.at();
+            segment.bytes = scan.at();
         }
         self.start_after(last);
         // What an earlier process acknowledged, it has synced. The rest was promised to nobody: it must not be written

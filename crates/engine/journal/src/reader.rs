@@ -12,7 +12,7 @@ pub enum Item<'a> {
     Record {
         /// Which.
         seq: Seq,
-        /// Its octets.
+        /// Its bytes.
         payload: &'a [u8],
     },
     /// Records that are not there any more; the reader goes on behind them.
@@ -162,7 +162,7 @@ impl<S: Storage> Reader<S> {
         let unknown = Damage {
             segment: self.scan.as_ref().map_or_else(String::new, |scan| String::from(scan.name())),
             at: self.scan.as_ref().map_or(0, Scan::at),
-            octets: 0,
+            bytes: 0,
             why: Fault::Gone,
         };
         Lost { first: self.next, records: end.since(self.next), damage: self.damage.take().unwrap_or(unknown) }

@@ -17,15 +17,15 @@
 //!
 //! | tag bits | meaning |
 //! |---|---|
-//! | 0-3 | kind: 0 null, 1 false, 2 true, 3 integer (signed varint), 4 double (8 octets), 5 double that a single holds exactly (4 octets), 6 text, 7 octets, 8 opaque payload (6 to 8: length, then octets) |
+//! | 0-3 | kind: 0 null, 1 false, 2 true, 3 integer (signed varint), 4 double (8 bytes), 5 double that a single holds exactly (4 bytes), 6 text, 7 bytes, 8 opaque payload (6 to 8: length, then bytes) |
 //! | 4 | a quality follows (varint of the bits); else good |
 //! | 5 | a time follows: signed, added to that of the sample before (the first: to 0); else the same time |
 //! | 6 | a topic number follows; else the number after that of the sample before (the first: 0) |
 //! | 7 | the sample may be here already: the same topic, time, quality and value are this one |
 //!
 //! A batch numbers its topics from 0 as they appear. Where the number is that of no topic yet, it is the next free one
-//! and the name follows: how many octets it shares with the name numbered before it, how many are its own, those
-//! octets. An opaque payload has no quality; its time is when this node received it.
+//! and the name follows: how many bytes it shares with the name numbered before it, how many are its own, those
+//! bytes. An opaque payload has no quality; its time is when this node received it.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -40,8 +40,8 @@ const HAS_QUALITY: u8 = 0x10;
 const HAS_TIME: u8 = 0x20;
 const HAS_TOPIC: u8 = 0x40;
 const AGAIN: u8 = 0x80;
-/// The fewest octets that a sample takes: a tag.
-const SAMPLE_OCTETS_MIN: usize = 1;
+/// The fewest bytes that a sample takes: a tag.
+const SAMPLE_BYTES_MIN: usize = 1;
 
 /// One update of a batch, with its time: of a point the point's own, of an opaque payload when it was received.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,7 +66,7 @@ impl Sample {
     }
 }
 
-/// Why octets are not a record.
+/// Why bytes are not a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordError {
     /// They end too early.
@@ -137,19 +137,19 @@ pub fn encode(samples: &[Sample], out: &mut Vec<u8>) {
 /// Reads a record.
 ///
 /// # Errors
-/// The octets are no record; nothing is taken from them then.
-pub fn decode(octets: &[u8]) -> Result<Vec<Sample>, RecordError> {
-    let mut cursor = Cursor::new(octets);
+/// The bytes are no record; nothing is taken from them then.
+pub fn decode(bytes: &[u8]) -> Result<Vec<Sample>, RecordError> {
+    let mut cursor = Cursor::new(bytes);
     let version = cursor.u8()?;
     if version != VERSION {
         return Err(RecordError::Version(version));
     }
     let count = length(&mut cursor)?;
-    if count > cursor.left() / SAMPLE_OCTETS_MIN {
+    if count > cursor.left() / SAMPLE_BYTES_MIN {
         return Err(RecordError::Truncated);
     }
     let mut decoder = Decoder { topics: Vec::new(), next_topic: 0, time: 0 };
-    // A hostile count of empty samples must not cost more memory than its octets warrant at once.
+    // A hostile count of empty samples must not cost more memory than its bytes warrant at once.
     let mut samples = Vec::with_capacity(count.min(4096));
     for _ in 0..count {
         samples.push(decoder.sample(&mut cursor)?);
@@ -229,7 +229,7 @@ fn single(x: f64) -> Option<f32> {
 
 fn push_body(body: &Body, kind: u8, out: &mut Vec<u8>) {
     let value = match body {
-        Body::Opaque(octets) => return push_octets(octets, out),
+        Body::Opaque(bytes) => return push_bytes(bytes, out),
         Body::Point(point) => &point.value,
     };
     match value {
@@ -239,8 +239,8 @@ fn push_body(body: &Body, kind: u8, out: &mut Vec<u8>) {
             Some(short) => out.extend_from_slice(&short.to_le_bytes()),
             None => out.extend_from_slice(&x.to_le_bytes()),
         },
-        Value::Text(text) => push_octets(text.as_bytes(), out),
-        Value::Bytes(octets) => push_octets(octets, out),
+        Value::Text(text) => push_bytes(text.as_bytes(), out),
+        Value::Bytes(bytes) => push_bytes(bytes, out),
     }
 }
 
@@ -271,12 +271,12 @@ fn push_name(before: &str, name: &str, out: &mut Vec<u8>) {
         shared -= 1;
     }
     push_varint(shared as u64, out);
-    push_octets(name.as_bytes().get(shared..).unwrap_or_default(), out);
+    push_bytes(name.as_bytes().get(shared..).unwrap_or_default(), out);
 }
 
-fn push_octets(octets: &[u8], out: &mut Vec<u8>) {
-    push_varint(octets.len() as u64, out);
-    out.extend_from_slice(octets);
+fn push_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    push_varint(bytes.len() as u64, out);
+    out.extend_from_slice(bytes);
 }
 
 fn push_signed(i: i64, out: &mut Vec<u8>) {
@@ -303,13 +303,13 @@ fn length(cursor: &mut Cursor<'_>) -> Result<usize, RecordError> {
 fn varint(cursor: &mut Cursor<'_>) -> Result<u64, RecordError> {
     let mut n = 0;
     for shift in (0..64).step_by(7) {
-        let octet = cursor.u8()?;
-        let group = u64::from(octet & 0x7f);
-        if shift == 63 && octet > 1 {
+        let byte = cursor.u8()?;
+        let group = u64::from(byte & 0x7f);
+        if shift == 63 && byte > 1 {
             break;
         }
         n |= group << shift;
-        if octet & 0x80 == 0 {
+        if byte & 0x80 == 0 {
             return Ok(n);
         }
     }

@@ -1,15 +1,15 @@
 //! Reads one segment front to back, in bounded memory, and finds the next whole frame behind damage.
 
-use crate::segment::{HEAD_OCTETS, HEADER_OCTETS, Head, RECORD_OCTETS_MAX, SegmentId, Seq};
+use crate::segment::{HEAD_BYTES, HEADER_BYTES, Head, RECORD_BYTES_MAX, SegmentId, Seq};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use tieline_core::{Storage, StorageError};
 
 /// How much one storage read asks for.
-const CHUNK_OCTETS: usize = 256 << 10;
+const CHUNK_BYTES: usize = 256 << 10;
 
-/// What is wrong with octets that are no record.
+/// What is wrong with bytes that are no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The file ends before the record does: its write was cut off.
@@ -35,34 +35,34 @@ impl fmt::Display for Fault {
 pub struct Damage {
     /// The segment's name.
     pub segment: String,
-    /// Where the stretch begins, in octets from the start of the file.
+    /// Where the stretch begins, in bytes from the start of the file.
     pub at: u64,
-    /// How long it is, in octets.
-    pub octets: u64,
+    /// How long it is, in bytes.
+    pub bytes: u64,
     /// What is wrong.
     pub why: Fault,
 }
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} octets at {} of {}: {}", self.octets, self.at, self.segment, self.why)
+        write!(f, "{} bytes at {} of {}: {}", self.bytes, self.at, self.segment, self.why)
     }
 }
 
-/// The octets that stand where the payload of a damaged frame was: not to be believed, but perhaps to be understood. None
+/// The bytes that stand where the payload of a damaged frame was: not to be believed, but perhaps to be understood. None
 /// where the file is gone, or holds too few or too many for one frame.
 ///
 /// # Errors
 /// The storage failed.
 pub fn salvage<S: Storage>(storage: &mut S, damage: &Damage) -> Result<Option<Vec<u8>>, StorageError> {
-    let octets = usize::try_from(damage.octets).unwrap_or(usize::MAX);
-    if damage.segment.is_empty() || octets <= HEAD_OCTETS || octets > HEAD_OCTETS + RECORD_OCTETS_MAX {
+    let bytes = usize::try_from(damage.bytes).unwrap_or(usize::MAX);
+    if damage.segment.is_empty() || bytes <= HEAD_BYTES || bytes > HEAD_BYTES + RECORD_BYTES_MAX {
         return Ok(None);
     }
-    let mut payload = alloc::vec![0; octets - HEAD_OCTETS];
+    let mut payload = alloc::vec![0; bytes - HEAD_BYTES];
     let mut held = 0;
     while let Some(rest) = payload.get_mut(held..).filter(|rest| !rest.is_empty()) {
-        let read = storage.read(&damage.segment, damage.at + (HEAD_OCTETS + held) as u64, rest)?;
+        let read = storage.read(&damage.segment, damage.at + (HEAD_BYTES + held) as u64, rest)?;
         if read == 0 {
             return Ok(None);
         }
@@ -75,7 +75,7 @@ pub fn salvage<S: Storage>(storage: &mut S, damage: &Damage) -> Result<Option<Ve
 pub(crate) enum Step {
     /// A whole record.
     Record { seq: Seq, len: usize },
-    /// Octets that are none; the scan stands behind them.
+    /// Bytes that are none; the scan stands behind them.
     Damage(Damage),
     /// A frame that the file's end cuts off; the scan stays before it.
     Torn(Damage),
@@ -94,8 +94,8 @@ pub(crate) struct Scan {
 
 impl Scan {
     pub(crate) fn new(id: SegmentId) -> Self {
-        let at = HEADER_OCTETS as u64;
-        Self { id, name: id.name(), at, last: Seq(0), window: Window { start: 0, octets: Vec::new() } }
+        let at = HEADER_BYTES as u64;
+        Self { id, name: id.name(), at, last: Seq(0), window: Window { start: 0, bytes: Vec::new() } }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -106,58 +106,58 @@ impl Scan {
         self.at
     }
 
-    /// What comes next. Octets that look wrong are read once more before they are called damaged: another handle may
+    /// What comes next. Bytes that look wrong are read once more before they are called damaged: another handle may
     /// have cut and rewritten them.
     pub(crate) fn step<S: Storage>(&mut self, storage: &mut S) -> Result<Step, StorageError> {
         for attempt in 0..2 {
             let at = self.at;
-            let left = self.window.view(storage, &self.name, at, HEAD_OCTETS)?.len();
+            let left = self.window.view(storage, &self.name, at, HEAD_BYTES)?.len();
             if left == 0 {
                 return Ok(Step::End);
             }
             match self.frame(storage, at)? {
                 Found::Whole(head) => return Ok(Step::Record { seq: head.seq, len: head.len }),
-                Found::Short(octets) if attempt == 1 => return Ok(Step::Torn(self.damage(octets, Fault::Torn))),
+                Found::Short(bytes) if attempt == 1 => return Ok(Step::Torn(self.damage(bytes, Fault::Torn))),
                 Found::Wrong if attempt == 1 => return self.search(storage),
-                Found::Short(_) | Found::Wrong => self.window.octets.clear(),
+                Found::Short(_) | Found::Wrong => self.window.bytes.clear(),
             }
         }
         Ok(Step::End)
     }
 
-    /// The payload of the record that [`Scan::step`] found, `len` octets long.
+    /// The payload of the record that [`Scan::step`] found, `len` bytes long.
     pub(crate) fn payload<S: Storage>(&mut self, storage: &mut S, len: usize) -> Result<&[u8], StorageError> {
-        let whole = self.window.view(storage, &self.name, self.at, HEAD_OCTETS + len)?;
-        Ok(whole.get(HEAD_OCTETS..).unwrap_or_default())
+        let whole = self.window.view(storage, &self.name, self.at, HEAD_BYTES + len)?;
+        Ok(whole.get(HEAD_BYTES..).unwrap_or_default())
     }
 
     /// Steps over the record that [`Scan::step`] found.
     pub(crate) fn advance(&mut self, seq: Seq, len: usize) {
-        self.at += (HEAD_OCTETS + len) as u64;
+        self.at += (HEAD_BYTES + len) as u64;
         self.last = seq;
     }
 
     fn frame<S: Storage>(&mut self, storage: &mut S, at: u64) -> Result<Found, StorageError> {
         let (stamp, last, first) = (self.id.stamp, self.last, self.id.first);
-        let octets = self.window.view(storage, &self.name, at, HEAD_OCTETS)?;
-        let Some(head) = octets.first_chunk::<HEAD_OCTETS>() else { return Ok(Found::Short(octets.len())) };
+        let bytes = self.window.view(storage, &self.name, at, HEAD_BYTES)?;
+        let Some(head) = bytes.first_chunk::<HEAD_BYTES>() else { return Ok(Found::Short(bytes.len())) };
         let Some(head) = Head::parse(head, stamp).filter(|h| h.seq > last && h.seq >= first) else {
             return Ok(Found::Wrong);
         };
-        let whole = self.window.view(storage, &self.name, at, HEAD_OCTETS + head.len)?;
-        let payload = whole.get(HEAD_OCTETS..).unwrap_or_default();
+        let whole = self.window.view(storage, &self.name, at, HEAD_BYTES + head.len)?;
+        let payload = whole.get(HEAD_BYTES..).unwrap_or_default();
         if payload.len() < head.len {
             return Ok(Found::Short(whole.len()));
         }
         Ok(if head.covers(payload, stamp) { Found::Whole(head) } else { Found::Wrong })
     }
 
-    /// Finds the next whole frame behind a wrong one, octet by octet.
+    /// Finds the next whole frame behind a wrong one, byte by byte.
     fn search<S: Storage>(&mut self, storage: &mut S) -> Result<Step, StorageError> {
         let mut at = self.at;
         loop {
             at += 1;
-            if self.window.view(storage, &self.name, at, HEAD_OCTETS)?.len() < HEAD_OCTETS {
+            if self.window.view(storage, &self.name, at, HEAD_BYTES)?.len() < HEAD_BYTES {
                 at = storage.len(&self.name)?.max(at);
                 break;
             }
@@ -165,20 +165,20 @@ impl Scan {
                 break;
             }
         }
-        let octets = usize::try_from(at - self.at).unwrap_or(usize::MAX);
-        let damage = self.damage(octets, Fault::Checksum);
+        let bytes = usize::try_from(at - self.at).unwrap_or(usize::MAX);
+        let damage = self.damage(bytes, Fault::Checksum);
         self.at = at;
         Ok(Step::Damage(damage))
     }
 
-    fn damage(&self, octets: usize, why: Fault) -> Damage {
-        Damage { segment: self.name.clone(), at: self.at, octets: octets as u64, why }
+    fn damage(&self, bytes: usize, why: Fault) -> Damage {
+        Damage { segment: self.name.clone(), at: self.at, bytes: bytes as u64, why }
     }
 }
 
 enum Found {
     Whole(Head),
-    /// The file ends this many octets on.
+    /// The file ends this many bytes on.
     Short(usize),
     Wrong,
 }
@@ -186,30 +186,30 @@ enum Found {
 /// A stretch of the file in memory.
 struct Window {
     start: u64,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 impl Window {
-    /// Up to `want` octets at `at`; fewer only at the end of the file.
+    /// Up to `want` bytes at `at`; fewer only at the end of the file.
     fn view<S: Storage>(&mut self, storage: &mut S, name: &str, at: u64, want: usize) -> Result<&[u8], StorageError> {
         let mut skip = self.skip(at);
-        if self.octets.len() < skip.saturating_add(want) {
-            self.octets.drain(..skip.min(self.octets.len()));
+        if self.bytes.len() < skip.saturating_add(want) {
+            self.bytes.drain(..skip.min(self.bytes.len()));
             self.start = at;
             skip = 0;
             self.fill(storage, name, want)?;
         }
-        let view = self.octets.get(skip..).unwrap_or_default();
+        let view = self.bytes.get(skip..).unwrap_or_default();
         Ok(view.get(..want).unwrap_or(view))
     }
 
     /// How far into the window `at` lies; a place outside empties it.
     fn skip(&mut self, at: u64) -> usize {
         let inside = at.checked_sub(self.start).and_then(|skip| usize::try_from(skip).ok());
-        match inside.filter(|skip| *skip <= self.octets.len()) {
+        match inside.filter(|skip| *skip <= self.bytes.len()) {
             Some(skip) => skip,
             None => {
-                self.octets.clear();
+                self.bytes.clear();
                 self.start = at;
                 0
             }
@@ -217,12 +217,12 @@ impl Window {
     }
 
     fn fill<S: Storage>(&mut self, storage: &mut S, name: &str, want: usize) -> Result<(), StorageError> {
-        while self.octets.len() < want {
-            let held = self.octets.len();
-            self.octets.resize(held + CHUNK_OCTETS.max(want - held), 0);
+        while self.bytes.len() < want {
+            let held = self.bytes.len();
+            self.bytes.resize(held + CHUNK_BYTES.max(want - held), 0);
             let from = self.start + held as u64;
-            let got = storage.read(name, from, self.octets.get_mut(held..).unwrap_or_default());
-            self.octets.truncate(held + got.as_ref().map_or(0, |got| *got));
+            let got = storage.read(name, from, self.bytes.get_mut(held..).unwrap_or_default());
+            self.bytes.truncate(held + got.as_ref().map_or(0, |got| *got));
             if got? == 0 {
                 return Ok(());
             }

@@ -19,8 +19,8 @@
 //!  +--------+----------------+--------------+--------------+------- - - -
 //! ```
 //!
-//! Integers have the low octet first. CRC-32 is that of IEEE 802.3 over the stamp (8 octets) and then: in the header,
-//! octets 0 to 23; in a head CRC, octets 0 to 15; in a payload CRC, the payload. The header repeats what the name says
+//! Integers have the low byte first. CRC-32 is that of IEEE 802.3 over the stamp (8 bytes) and then: in the header,
+//! bytes 0 to 23; in a head CRC, bytes 0 to 15; in a payload CRC, the payload. The header repeats what the name says
 //! and serves people and tools; a damaged one costs no record.
 //!
 //! A segment's records end where the next segment begins: what an earlier segment holds from that sequence on was
@@ -32,11 +32,11 @@ use alloc::vec::Vec;
 use core::fmt;
 use tieline_core::Cursor;
 
-/// The longest record in octets: a bound on what one read takes.
-pub const RECORD_OCTETS_MAX: usize = 16 << 20;
+/// The longest record in bytes: a bound on what one read takes.
+pub const RECORD_BYTES_MAX: usize = 16 << 20;
 
-pub(crate) const HEADER_OCTETS: usize = 28;
-pub(crate) const HEAD_OCTETS: usize = 20;
+pub(crate) const HEADER_BYTES: usize = 28;
+pub(crate) const HEAD_BYTES: usize = 20;
 const MAGIC: [u8; 4] = *b"TLJ1";
 const VERSION: u16 = 1;
 
@@ -95,15 +95,15 @@ impl SegmentId {
         ids
     }
 
-    pub(crate) fn header(self) -> [u8; HEADER_OCTETS] {
-        let mut header = Vec::with_capacity(HEADER_OCTETS);
+    pub(crate) fn header(self) -> [u8; HEADER_BYTES] {
+        let mut header = Vec::with_capacity(HEADER_BYTES);
         header.extend_from_slice(&MAGIC);
         header.extend_from_slice(&VERSION.to_le_bytes());
         header.extend_from_slice(&[0, 0]);
         header.extend_from_slice(&self.first.0.to_le_bytes());
         header.extend_from_slice(&self.stamp.to_le_bytes());
         header.extend_from_slice(&checksum(self.stamp, &header).to_le_bytes());
-        let mut out = [0; HEADER_OCTETS];
+        let mut out = [0; HEADER_BYTES];
         out.copy_from_slice(&header);
         out
     }
@@ -118,15 +118,15 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// None where the octets are no head of this segment.
-    pub(crate) fn parse(octets: &[u8; HEAD_OCTETS], stamp: u64) -> Option<Self> {
-        let mut cursor = Cursor::new(octets);
+    /// None where the bytes are no head of this segment.
+    pub(crate) fn parse(bytes: &[u8; HEAD_BYTES], stamp: u64) -> Option<Self> {
+        let mut cursor = Cursor::new(bytes);
         let len = usize::try_from(cursor.u32_le().ok()?).ok()?;
         let seq = Seq(cursor.u64_le().ok()?);
         let payload_crc = cursor.u32_le().ok()?;
         let head_crc = cursor.u32_le().ok()?;
-        let covered = octets.first_chunk::<16>()?;
-        (len <= RECORD_OCTETS_MAX && checksum(stamp, covered) == head_crc).then_some(Self { len, seq, payload_crc })
+        let covered = bytes.first_chunk::<16>()?;
+        (len <= RECORD_BYTES_MAX && checksum(stamp, covered) == head_crc).then_some(Self { len, seq, payload_crc })
     }
 
     pub(crate) fn covers(&self, payload: &[u8], stamp: u64) -> bool {
@@ -134,7 +134,7 @@ impl Head {
     }
 }
 
-/// Appends a frame whose checksums wait for [`seal`]. The payload must not be longer than [`RECORD_OCTETS_MAX`].
+/// Appends a frame whose checksums wait for [`seal`]. The payload must not be longer than [`RECORD_BYTES_MAX`].
 pub(crate) fn push_frame(out: &mut Vec<u8>, seq: Seq, payload: &[u8]) {
     let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
     out.extend_from_slice(&len.to_le_bytes());
@@ -145,7 +145,7 @@ pub(crate) fn push_frame(out: &mut Vec<u8>, seq: Seq, payload: &[u8]) {
 
 /// Writes the checksums of whole frames for the segment of that stamp.
 pub(crate) fn seal(mut frames: &mut [u8], stamp: u64) {
-    while let Some((head, rest)) = frames.split_first_chunk_mut::<HEAD_OCTETS>() {
+    while let Some((head, rest)) = frames.split_first_chunk_mut::<HEAD_BYTES>() {
         let [l0, l1, l2, l3, ..] = *head;
         let len = usize::try_from(u32::from_le_bytes([l0, l1, l2, l3])).unwrap_or(usize::MAX).min(rest.len());
         let (payload, next) = rest.split_at_mut(len);
@@ -159,9 +159,9 @@ pub(crate) fn seal(mut frames: &mut [u8], stamp: u64) {
     }
 }
 
-fn checksum(stamp: u64, octets: &[u8]) -> u32 {
+fn checksum(stamp: u64, bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&stamp.to_le_bytes());
-    hasher.update(octets);
+    hasher.update(bytes);
     hasher.finalize()
 }

@@ -1,10 +1,10 @@
-//! Octets that are no record.
+//! Bytes that are no record.
 
 use crate::record::VERSION;
 use core::fmt;
 use tieline_core::Truncated;
 
-/// Why octets are no record.
+/// Why bytes are no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordError {
     /// They end too early.

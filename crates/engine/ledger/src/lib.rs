@@ -1,9 +1,9 @@
 //! What a broker owes over restarts: last values that clients published, and sessions that outlive their connections.
 //!
-//! In: changes ([`Record`]), one after the other. Out: octets for a log ([`Record::emit`]); and from a log's octets, the
+//! In: changes ([`Record`]), one after the other. Out: bytes for a log ([`Record::emit`]); and from a log's bytes, the
 //! state that they make ([`Replay`], [`Image`]).
 //!
-//! Never: a file, a clock, a packet of MQTT. Properties of MQTT 5 are octets here.
+//! Never: a file, a clock, a packet of MQTT. Properties of MQTT 5 are bytes here.
 //!
 //! Read first: `record.rs` (the format), then `replay.rs`.
 #![no_std]

@@ -5,7 +5,7 @@
 //! subscription, and nobody would know. So a session of which a lost batch may have spoken ends: its client is told that there
 //! is none, and begins anew. A last value that was changed there is given up: none is better than one that is old.
 //!
-//! Of what a lost batch spoke is read from its octets, as far as they can be read; they are believed in nothing else. Where
+//! Of what a lost batch spoke is read from its bytes, as far as they can be read; they are believed in nothing else. Where
 //! they are not there, it may have spoken of every session that was there, and last values stay: they may be older than
 //! what was published last.
 
@@ -39,9 +39,9 @@ pub(crate) struct Doubt {
 }
 
 impl Doubt {
-    /// A batch of the log is lost; its octets as far as there are any.
-    pub(crate) fn handle_lost(&mut self, octets: Option<&[u8]>, image: &Image) {
-        let (records, whole) = octets.map_or_else(|| (Vec::new(), false), parse_some);
+    /// A batch of the log is lost; its bytes as far as there are any.
+    pub(crate) fn handle_lost(&mut self, bytes: Option<&[u8]>, image: &Image) {
+        let (records, whole) = bytes.map_or_else(|| (Vec::new(), false), parse_some);
         for record in &records {
             match record {
                 Record::Value(value) => drop(self.topics.insert(value.message.topic.clone())),
@@ -84,9 +84,9 @@ impl Doubt {
     }
 }
 
-/// Reads changes as far as the octets are any, and says whether that was to their end.
-fn parse_some(octets: &[u8]) -> (Vec<Record>, bool) {
-    let mut cursor = Cursor::new(octets);
+/// Reads changes as far as the bytes are any, and says whether that was to their end.
+fn parse_some(bytes: &[u8]) -> (Vec<Record>, bool) {
+    let mut cursor = Cursor::new(bytes);
     let mut records = Vec::new();
     if cursor.u8().ok() != Some(VERSION) {
         return (records, false);

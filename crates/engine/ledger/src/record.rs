@@ -32,10 +32,10 @@
 //! | 17 | the messages that the session is owed, up to this one, may have been sent | number, serial |
 //! | 18 | as 6, of a node where somebody has to show who it is | as 6, stamp |
 //!
-//! `version` is 1. Numbers are varints of base 128, low group first. Texts and octets have their length before them. `?`
-//! is an octet, 0 or 1, and with 1 the field. Times are microseconds since 1970, as 8 octets, low octet first. A message
+//! `version` is 1. Numbers are varints of base 128, low group first. Texts and bytes have their length before them. `?`
+//! is a byte, 0 or 1, and with 1 the field. Times are microseconds since 1970, as 8 bytes, low byte first. A message
 //! is its topic, payload, properties (MQTT 5.0 section 2.2.2.2, without the length) and when it was received. A will is a
-//! message, QoS, an octet that is 1 where it is retained, and when it is due. A stamp is 8 octets, low octet first. Flags are the QoS (bits 0 and 1),
+//! message, QoS, a byte that is 1 where it is retained, and when it is due. A stamp is 8 bytes, low byte first. Flags are the QoS (bits 0 and 1),
 //! whether it is sent as retained (bit 2), and whether it was not sent yet (bit 3).
 
 use crate::RecordError;
@@ -72,7 +72,7 @@ pub enum Record {
         session: u64,
         /// The filter, with `$share/NAME/` before it where it is shared.
         filter: String,
-        /// The octet of options of SUBSCRIBE.
+        /// The byte of options of SUBSCRIBE.
         options: u8,
         /// The properties of SUBSCRIBE.
         properties: Bytes,
@@ -112,7 +112,7 @@ pub enum Record {
         /// The last of them.
         serial: u64,
     },
-    /// The session's client has a QoS 2 message: its octets are not needed any longer.
+    /// The session's client has a QoS 2 message: its bytes are not needed any longer.
     Received {
         /// The session's number.
         session: u64,
@@ -151,7 +151,7 @@ pub struct Message {
     pub topic: Topic,
     /// What the application says.
     pub payload: Bytes,
-    /// Its properties, in the octets of MQTT 5.
+    /// Its properties, in the bytes of MQTT 5.
     pub properties: Bytes,
     /// When it arrived: its expiry counts from here.
     pub received: Timestamp,
@@ -200,7 +200,7 @@ pub struct Will {
 }
 
 impl Record {
-    /// Begins the octets of a record of the log.
+    /// Begins the bytes of a record of the log.
     pub fn begin(out: &mut Vec<u8>) {
         out.push(VERSION);
     }
@@ -209,19 +209,19 @@ impl Record {
     pub fn emit(&self, out: &mut Vec<u8>) {
         let at = out.len();
         // Room for the longest length, closed up where the change is short.
-        out.extend_from_slice(&[0; LENGTH_OCTETS]);
+        out.extend_from_slice(&[0; LENGTH_BYTES]);
         self.emit_fields(out);
-        let mut length = Vec::with_capacity(LENGTH_OCTETS);
-        push_varint((out.len() - at - LENGTH_OCTETS) as u64, &mut length);
-        out.splice(at..at + LENGTH_OCTETS, length);
+        let mut length = Vec::with_capacity(LENGTH_BYTES);
+        push_varint((out.len() - at - LENGTH_BYTES) as u64, &mut length);
+        out.splice(at..at + LENGTH_BYTES, length);
     }
 
     /// Reads all changes of a record of the log.
     ///
     /// # Errors
-    /// The octets are no record; nothing is taken from them then.
-    pub fn parse_all(octets: &[u8]) -> Result<Vec<Self>, RecordError> {
-        let mut cursor = Cursor::new(octets);
+    /// The bytes are no record; nothing is taken from them then.
+    pub fn parse_all(bytes: &[u8]) -> Result<Vec<Self>, RecordError> {
+        let mut cursor = Cursor::new(bytes);
         let version = cursor.u8()?;
         if version != VERSION {
             return Err(RecordError::Version(version));
@@ -253,7 +253,7 @@ impl Record {
             }
             Self::Cleared(topic) => {
                 out.push(5);
-                push_octets(topic.as_bytes(), out);
+                push_bytes(topic.as_bytes(), out);
             }
             Self::Session(session) => {
                 out.push(if session.stamp.is_some() { 18 } else { 6 });
@@ -263,13 +263,13 @@ impl Record {
             Self::Ended(session) => push_numbers(7, &[*session], out),
             Self::Subscribed { session, filter, options, properties, due } => {
                 push_numbers(if *due { 16 } else { 8 }, &[*session], out);
-                push_octets(filter.as_bytes(), out);
+                push_bytes(filter.as_bytes(), out);
                 out.push(*options);
-                push_octets(properties, out);
+                push_bytes(properties, out);
             }
             Self::Unsubscribed { session, filter } => {
                 push_numbers(9, &[*session], out);
-                push_octets(filter.as_bytes(), out);
+                push_bytes(filter.as_bytes(), out);
             }
             Self::Owed { session, serial, packet_id, qos, retain, unsent, subscription_ids, message } => {
                 push_numbers(10, &[*session, *serial, u64::from(*packet_id)], out);
@@ -306,7 +306,7 @@ impl Record {
                 session: varint(cursor)?,
                 filter: text(cursor)?.into(),
                 options: cursor.u8()?,
-                properties: octets(cursor)?,
+                properties: bytes(cursor)?,
                 due: tag == 16,
             },
             9 => Self::Unsubscribed { session: varint(cursor)?, filter: text(cursor)?.into() },
@@ -329,8 +329,8 @@ impl Record {
     }
 }
 
-/// Octets of the longest length that a change has.
-const LENGTH_OCTETS: usize = 5;
+/// Bytes of the longest length that a change has.
+const LENGTH_BYTES: usize = 5;
 
 fn push_numbers(tag: u8, numbers: &[u64], out: &mut Vec<u8>) {
     out.push(tag);
@@ -342,18 +342,18 @@ fn push_time(at: Timestamp, out: &mut Vec<u8>) {
 }
 
 fn push_message(message: &Message, out: &mut Vec<u8>) {
-    push_octets(message.topic.as_bytes(), out);
-    push_octets(&message.payload, out);
-    push_octets(&message.properties, out);
+    push_bytes(message.topic.as_bytes(), out);
+    push_bytes(&message.payload, out);
+    push_bytes(&message.properties, out);
     push_time(message.received, out);
 }
 
 fn push_session(session: &Session, out: &mut Vec<u8>) {
     push_varint(session.number, out);
-    push_octets(session.client.as_bytes(), out);
+    push_bytes(session.client.as_bytes(), out);
     out.push(u8::from(session.user.is_some()));
     if let Some(user) = &session.user {
-        push_octets(user.as_bytes(), out);
+        push_bytes(user.as_bytes(), out);
     }
     push_varint(u64::from(session.expiry_s), out);
     out.push(u8::from(session.away_since.is_some()));
@@ -368,9 +368,9 @@ fn push_session(session: &Session, out: &mut Vec<u8>) {
     }
 }
 
-fn push_octets(octets: &[u8], out: &mut Vec<u8>) {
-    push_varint(octets.len() as u64, out);
-    out.extend_from_slice(octets);
+fn push_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    push_varint(bytes.len() as u64, out);
+    out.extend_from_slice(bytes);
 }
 
 fn push_varint(mut n: u64, out: &mut Vec<u8>) {
@@ -401,12 +401,7 @@ fn owed(cursor: &mut Cursor<'_>) -> Result<Record, RecordError> {
 }
 
 fn message(cursor: &mut Cursor<'_>) -> Result<Message, RecordError> {
-    Ok(Message {
-        topic: topic(cursor)?,
-        payload: octets(cursor)?,
-        properties: octets(cursor)?,
-        received: time(cursor)?,
-    })
+    Ok(Message { topic: topic(cursor)?, payload: bytes(cursor)?, properties: bytes(cursor)?, received: time(cursor)? })
 }
 
 fn session(cursor: &mut Cursor<'_>) -> Result<Session, RecordError> {
@@ -431,8 +426,8 @@ fn flag(cursor: &mut Cursor<'_>) -> Result<bool, RecordError> {
     }
 }
 
-fn qos(octet: u8) -> Result<u8, RecordError> {
-    if octet <= 2 { Ok(octet) } else { Err(RecordError::Illegal("QoS")) }
+fn qos(byte: u8) -> Result<u8, RecordError> {
+    if byte <= 2 { Ok(byte) } else { Err(RecordError::Illegal("QoS")) }
 }
 
 fn packet_id(cursor: &mut Cursor<'_>) -> Result<u16, RecordError> {
@@ -453,7 +448,7 @@ fn text<'a>(cursor: &mut Cursor<'a>) -> Result<&'a str, RecordError> {
     core::str::from_utf8(cursor.take(len)?).map_err(|_| RecordError::Illegal("text"))
 }
 
-fn octets(cursor: &mut Cursor<'_>) -> Result<Bytes, RecordError> {
+fn bytes(cursor: &mut Cursor<'_>) -> Result<Bytes, RecordError> {
     let len = length(cursor)?;
     Ok(Bytes::copy_from_slice(cursor.take(len)?))
 }
@@ -471,12 +466,12 @@ pub(crate) fn length(cursor: &mut Cursor<'_>) -> Result<usize, RecordError> {
 fn varint(cursor: &mut Cursor<'_>) -> Result<u64, RecordError> {
     let mut n = 0;
     for shift in (0..64).step_by(7) {
-        let octet = cursor.u8()?;
-        if shift == 63 && octet > 1 {
+        let byte = cursor.u8()?;
+        if shift == 63 && byte > 1 {
             break;
         }
-        n |= u64::from(octet & 0x7f) << shift;
-        if octet & 0x80 == 0 {
+        n |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
             return Ok(n);
         }
     }

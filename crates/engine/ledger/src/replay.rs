@@ -17,7 +17,7 @@ use tieline_core::{Timestamp, Topic};
 /// A subscription.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subscription {
-    /// The octet of options of SUBSCRIBE.
+    /// The byte of options of SUBSCRIBE.
     pub options: u8,
     /// The properties of SUBSCRIBE.
     pub properties: Bytes,
@@ -81,15 +81,15 @@ impl Replay {
     ///
     /// # Errors
     /// It is none that any release up to this one has written; nothing of it is taken.
-    pub fn handle_record(&mut self, octets: &[u8]) -> Result<(), RecordError> {
-        Record::parse_all(octets)?.into_iter().for_each(|record| self.handle_change(record));
+    pub fn handle_record(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
+        Record::parse_all(bytes)?.into_iter().for_each(|record| self.handle_change(record));
         Ok(())
     }
 
-    /// The next record of the log is lost; its octets as far as there are any. A walk that it interrupts is none.
-    pub fn handle_lost(&mut self, octets: Option<&[u8]>) {
+    /// The next record of the log is lost; its bytes as far as there are any. A walk that it interrupts is none.
+    pub fn handle_lost(&mut self, bytes: Option<&[u8]>) {
         self.walked = None;
-        self.doubt.get_or_insert_default().handle_lost(octets, &self.image);
+        self.doubt.get_or_insert_default().handle_lost(bytes, &self.image);
     }
 
     /// Takes the next change.

@@ -42,8 +42,8 @@
 //! | [`Limits::updates_max`] waiting updates of an [`Urgency`] | a point's next update is its latest state, those between are left out | [`Stats::conflated`] |
 //! | [`Limits::events_max`] waiting events | the oldest is dropped | [`Stats::events_dropped`] |
 //!
-//! A point costs 64 octets and its topic; its table entry is shared by all devices with that table. A timer costs
-//! 16 octets, one a device.
+//! A point costs 64 bytes and its topic; its table entry is shared by all devices with that table. A timer costs
+//! 16 bytes, one a device.
 //!
 //! # Example
 //!

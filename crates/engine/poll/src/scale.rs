@@ -5,7 +5,7 @@ use tieline_core::{Value, nearest_int};
 
 impl PointSpec {
     /// The raw value in engineering units: `raw * scale + offset`, in the point's type. An integer stays exact where
-    /// the scale is 1 and the offset 0. Text, octets and null pass as they are.
+    /// the scale is 1 and the offset 0. Text, bytes and null pass as they are.
     #[must_use]
     pub fn scaled(&self, raw: Value) -> Value {
         #[expect(clippy::float_cmp, reason = "exactly the neutral numbers leave an integer exact")]

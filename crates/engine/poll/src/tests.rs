@@ -51,7 +51,7 @@ fn show(update: &Update) -> String {
             let why: Vec<_> = point.quality.reasons().collect();
             format!("{:?} {} {}", point.value, why.join("+"), point.time.millis())
         }
-        Body::Opaque(octets) => String::from_utf8(octets.to_vec()).unwrap(),
+        Body::Opaque(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
     };
     format!("{} {body}", update.topic)
 }

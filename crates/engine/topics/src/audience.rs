@@ -67,7 +67,7 @@ impl Tree {
     }
 
     fn select(&mut self, topic: TopicId) {
-        if self.wild.set_octets() >= self.limits.set_octets_max {
+        if self.wild.set_bytes() >= self.limits.set_bytes_max {
             self.counts.sets_flushed += 1;
             self.void_sets();
         }

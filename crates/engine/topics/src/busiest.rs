@@ -19,8 +19,8 @@ pub struct Busy {
     pub updates: u64,
     /// What `updates` may be too high by.
     pub over: u64,
-    /// Octets of its updates since it took its place.
-    pub octets: u64,
+    /// Bytes of its updates since it took its place.
+    pub bytes: u64,
 }
 
 /// Counts updates of the busiest topics.
@@ -44,14 +44,14 @@ impl Busiest {
     }
 
     /// Counts an update.
-    pub fn count(&mut self, id: TopicId, topic: &Topic, octets: u64) {
+    pub fn count(&mut self, id: TopicId, topic: &Topic, bytes: u64) {
         self.updates += 1;
         if let Some((_, busy)) = self.places.get(&id).and_then(|place| self.counted.get_mut(*place)) {
             busy.updates += 1;
-            busy.octets += octets;
+            busy.bytes += bytes;
             return;
         }
-        let mut busy = Busy { topic: topic.clone(), updates: 1, over: 0, octets };
+        let mut busy = Busy { topic: topic.clone(), updates: 1, over: 0, bytes };
         let place = self.counted.len();
         if place < self.places_max {
             self.counted.push((id, busy));
@@ -128,7 +128,7 @@ mod tests {
         for number in [1, 2, 2, 3, 2] {
             busiest.count(TopicId(number), &topic(number), 10);
         }
-        let found: Vec<_> = busiest.take().into_iter().map(|b| (b.topic, b.updates, b.over, b.octets)).collect();
+        let found: Vec<_> = busiest.take().into_iter().map(|b| (b.topic, b.updates, b.over, b.bytes)).collect();
         assert_eq!(found, [(topic(2), 3, 0, 30), (topic(3), 2, 1, 10)]);
         assert_eq!((busiest.take(), busiest.updates()), (Vec::new(), 0));
     }
@@ -151,7 +151,7 @@ mod tests {
             for busy in &found {
                 let made = known.get(&busy.topic).copied().unwrap_or_default();
                 prop_assert!(busy.updates - busy.over <= made && made <= busy.updates);
-                prop_assert!(busy.octets <= made);
+                prop_assert!(busy.bytes <= made);
             }
             let share = numbers.len() as u64 / places as u64;
             for (topic, made) in known {

@@ -16,7 +16,7 @@ pub enum Condition {
     Present,
     /// It has this version.
     Version(u64),
-    /// It is these octets; a point, as the JSON that it is sent as.
+    /// It is these bytes; a point, as the JSON that it is sent as.
     Value(Bytes),
 }
 
@@ -67,7 +67,7 @@ impl Tree {
             }
             (Condition::Value(expected), Some(view)) => {
                 let is_equal = match view.body {
-                    Body::Opaque(octets) => octets == expected,
+                    Body::Opaque(bytes) => bytes == expected,
                     Body::Point(point) => point.to_json().as_bytes() == &**expected,
                 };
                 if is_equal { Ok(()) } else { Err(Unmet::Value(view.version)) }

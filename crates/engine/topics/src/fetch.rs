@@ -2,7 +2,7 @@
 
 use crate::browse::{Page, SCANNED_MAX, Snapshot};
 use crate::order::compare;
-use crate::tree::payload_octets;
+use crate::tree::payload_bytes;
 use crate::{Selector, TopicId, Tree, View};
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -27,8 +27,8 @@ pub struct Fetch {
     pub from_end: bool,
     /// Topics of a page.
     pub limit: usize,
-    /// Octets of the names and values of a page; the first topic is taken all the same.
-    pub octets_max: usize,
+    /// Bytes of the names and values of a page; the first topic is taken all the same.
+    pub bytes_max: usize,
     /// Whether values count.
     pub values: bool,
 }
@@ -45,7 +45,7 @@ impl Fetch {
             before: None,
             from_end: false,
             limit: usize::MAX,
-            octets_max: usize::MAX,
+            bytes_max: usize::MAX,
             values: true,
         }
     }
@@ -59,7 +59,7 @@ impl Fetch {
 #[derive(Clone, Debug, Default)]
 pub struct Growth {
     items: usize,
-    octets: usize,
+    bytes: usize,
     scanned: usize,
     /// The topic that was looked at last.
     last: Option<Topic>,
@@ -95,7 +95,7 @@ struct Growing<'a, 'g, M> {
     tree: &'a Tree,
     items: Vec<View<'a>>,
     growth: &'g mut Growth,
-    /// Topics that may still be looked at for now, and octets that may be given.
+    /// Topics that may still be looked at for now, and bytes that may be given.
     left: (usize, usize),
     /// Levels that a topic may have.
     levels_max: usize,
@@ -140,7 +140,7 @@ impl Tree {
         Page { items, after: growth.next_page().map(|topic| topic.as_str().to_owned()) }
     }
 
-    /// The next piece of a page, made by looking at so many topics at most, of so many octets but for the last. Pages from the
+    /// The next piece of a page, made by looking at so many topics at most, of so many bytes but for the last. Pages from the
     /// end grow towards the front, and their topics come in that order. The tree may change between two pieces as it may
     /// between pages.
     pub fn grow<'a>(
@@ -243,8 +243,8 @@ impl<'a, M: Fn(&Topic) -> bool> Growing<'a, '_, M> {
         if items >= self.fetch.limit.max(1) || self.growth.scanned >= SCANNED_MAX {
             return Onward::Full;
         }
-        let (topics, octets) = self.left;
-        if topics == 0 || octets == 0 {
+        let (topics, bytes) = self.left;
+        if topics == 0 || bytes == 0 {
             return Onward::Later;
         }
         self.left.0 -= 1;
@@ -257,10 +257,10 @@ impl<'a, M: Fn(&Topic) -> bool> Growing<'a, '_, M> {
             && (self.may)(topic)
             && let Some(view) = self.tree.view(TopicId(id))
         {
-            let octets = topic.len() + if self.fetch.values { payload_octets(view.body) } else { 0 };
-            self.growth.octets = self.growth.octets.saturating_add(octets);
-            self.left.1 = self.left.1.saturating_sub(octets);
-            if self.growth.octets > self.fetch.octets_max && items > 0 {
+            let bytes = topic.len() + if self.fetch.values { payload_bytes(view.body) } else { 0 };
+            self.growth.bytes = self.growth.bytes.saturating_add(bytes);
+            self.left.1 = self.left.1.saturating_sub(bytes);
+            if self.growth.bytes > self.fetch.bytes_max && items > 0 {
                 return Onward::Full;
             }
             self.items.push(view);

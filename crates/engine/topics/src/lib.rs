@@ -13,11 +13,11 @@
 //!
 //! ```text
 //! path ─hash─▶ slot ─┬─ value, version, time
-//!                    ├─ exact: [subscriber, options, id]…          8 octets each, 12 with ids; sorted
+//!                    ├─ exact: [subscriber, options, id]…          8 bytes each, 12 with ids; sorted
 //!                    └─ set ─▶ [filter, filter…] ─▶ filter: [subscriber, options, id]…
 //! ```
 //!
-//! Topics that the same wildcard filters select share one set, so `#` over a million topics costs four octets a topic.
+//! Topics that the same wildcard filters select share one set, so `#` over a million topics costs four bytes a topic.
 //! A filter that a selector narrows is a filter of its own, which the same set names where the selector selects the topic: an
 //! expression is matched when a set is computed, never for an update. A set is computed when a topic is first used after the set of *distinct* wildcard filters changed; a subscriber
 //! that comes to or leaves a filter that others hold invalidates nothing. A topic whose subscribers stand in one list
@@ -36,12 +36,12 @@
 //! | limit | when full | counter |
 //! |---|---|---|
 //! | [`Limits::topics_max`] | a new retained topic is refused | [`Stats::refused`] |
-//! | [`Limits::payload_octets_max`] | the update is refused | [`Stats::refused`] |
-//! | [`Limits::octets_max`] | idle topics are forgotten, then refused | [`Stats::idle_forgotten`], [`Stats::refused`] |
+//! | [`Limits::payload_bytes_max`] | the update is refused | [`Stats::refused`] |
+//! | [`Limits::bytes_max`] | idle topics are forgotten, then refused | [`Stats::idle_forgotten`], [`Stats::refused`] |
 //! | [`Limits::subscriptions_max`], [`Limits::subscriber_subscriptions_max`] | the subscription is refused | [`Stats::refused`] |
 //! | [`Limits::selectors_max`], [`Limits::owner_selectors_max`] | the subscription is refused | [`Stats::refused`] |
 //! | [`Limits::idle_max`] | the topic that has been idle longest is forgotten | [`Stats::idle_forgotten`] |
-//! | [`Limits::set_octets_max`] | all sets are computed anew | [`Stats::sets_flushed`] |
+//! | [`Limits::set_bytes_max`] | all sets are computed anew | [`Stats::sets_flushed`] |
 //!
 //! # Example
 //!

@@ -7,18 +7,18 @@ use core::fmt;
 pub struct Limits {
     /// Topics that hold a value.
     pub topics_max: usize,
-    /// Octets of one payload: an opaque body, or the text or octets of a point.
-    pub payload_octets_max: usize,
-    /// Octets of all paths, values and filters together, with a fixed charge for each entry.
-    pub octets_max: usize,
+    /// Bytes of one payload: an opaque body, or the text or bytes of a point.
+    pub payload_bytes_max: usize,
+    /// Bytes of all paths, values and filters together, with a fixed charge for each entry.
+    pub bytes_max: usize,
     /// Subscriptions of all subscribers.
     pub subscriptions_max: usize,
     /// Subscriptions of one subscriber.
     pub subscriber_subscriptions_max: usize,
     /// Topics that are remembered without a value or a subscriber, so that their next update is cheap. At least 1.
     pub idle_max: usize,
-    /// Octets of the cached sets of wildcard filters.
-    pub set_octets_max: usize,
+    /// Bytes of the cached sets of wildcard filters.
+    pub set_bytes_max: usize,
     /// Distinct selectors of subscriptions: each is matched with each topic that its filter selects, once.
     pub selectors_max: usize,
     /// Those of one owner, where they have one.
@@ -29,12 +29,12 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             topics_max: 4_000_000,
-            payload_octets_max: 1 << 20,
-            octets_max: 4 << 30,
+            payload_bytes_max: 1 << 20,
+            bytes_max: 4 << 30,
             subscriptions_max: 16_000_000,
             subscriber_subscriptions_max: 1_000_000,
             idle_max: 65_536,
-            set_octets_max: 256 << 20,
+            set_bytes_max: 256 << 20,
             selectors_max: 256,
             owner_selectors_max: 64,
         }
@@ -46,9 +46,9 @@ impl Default for Limits {
 pub enum TreeError {
     /// The payload is longer than one may be.
     PayloadTooLong {
-        /// Octets of the payload.
+        /// Bytes of the payload.
         found: usize,
-        /// [`Limits::payload_octets_max`].
+        /// [`Limits::payload_bytes_max`].
         max: usize,
     },
     /// As many topics hold a value as may.
@@ -56,9 +56,9 @@ pub enum TreeError {
         /// [`Limits::topics_max`].
         max: usize,
     },
-    /// The tree holds as many octets as it may.
-    OctetsFull {
-        /// [`Limits::octets_max`].
+    /// The tree holds as many bytes as it may.
+    BytesFull {
+        /// [`Limits::bytes_max`].
         max: usize,
     },
     /// As many subscriptions are held as may be.
@@ -86,9 +86,9 @@ pub enum TreeError {
 impl fmt::Display for TreeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::PayloadTooLong { found, max } => write!(f, "the payload has {found} octets, expected at most {max}"),
+            Self::PayloadTooLong { found, max } => write!(f, "the payload has {found} bytes, expected at most {max}"),
             Self::TopicsFull { max } => write!(f, "the tree is full: {max} topics hold a value"),
-            Self::OctetsFull { max } => write!(f, "the tree is full: it holds {max} octets"),
+            Self::BytesFull { max } => write!(f, "the tree is full: it holds {max} bytes"),
             Self::SubscriptionsFull { max } => write!(f, "the tree is full: it holds {max} subscriptions"),
             Self::SelectorsFull { max } => write!(f, "the tree is full: it holds {max} selectors of subscriptions"),
             Self::OwnerFull { max } => write!(f, "the user has {max} selectors of subscriptions, as many as it may"),
@@ -104,8 +104,8 @@ impl core::error::Error for TreeError {}
 pub struct Stats {
     /// Topics that hold a value.
     pub topics: usize,
-    /// Octets charged against [`Limits::octets_max`].
-    pub octets: usize,
+    /// Bytes charged against [`Limits::bytes_max`].
+    pub bytes: usize,
     /// Subscribers with at least one subscription.
     pub subscribers: usize,
     /// Subscriptions of all subscribers.
@@ -128,6 +128,6 @@ pub struct Stats {
     pub idle_forgotten: u64,
     /// Times that a topic's set of wildcard filters was computed.
     pub sets_computed: u64,
-    /// Times that all sets were dropped because they reached [`Limits::set_octets_max`].
+    /// Times that all sets were dropped because they reached [`Limits::set_bytes_max`].
     pub sets_flushed: u64,
 }

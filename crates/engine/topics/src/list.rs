@@ -1,4 +1,4 @@
-//! The subscribers of one filter: a sorted slice without slack, eight octets each, twelve where one has an identifier.
+//! The subscribers of one filter: a sorted slice without slack, eight bytes each, twelve where one has an identifier.
 
 use crate::Wish;
 use crate::subscribe::Options;

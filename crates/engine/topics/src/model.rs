@@ -71,8 +71,8 @@ fn body(value: u8) -> Body {
 }
 
 fn value(view: &View<'_>) -> (String, u8) {
-    let Body::Opaque(octets) = view.body else { panic!("only opaque bodies go in") };
-    (view.topic.as_str().to_owned(), octets[0])
+    let Body::Opaque(bytes) = view.body else { panic!("only opaque bodies go in") };
+    (view.topic.as_str().to_owned(), bytes[0])
 }
 
 fn any_topic() -> impl Strategy<Value = Topic> {
@@ -160,9 +160,9 @@ fn any_fetch() -> impl Strategy<Value = Fetch> {
     let select = proptest::sample::select(selectors);
     let sizes = (proptest::option::of(1usize..4), 1usize..5, prop_oneof![Just(usize::MAX), 1usize..40]);
     (any_filter(), select, sizes, place(), place(), any::<bool>(), any::<bool>()).prop_map(
-        |(filter, select, (depth, limit, octets_max), after, before, from_end, values)| {
+        |(filter, select, (depth, limit, bytes_max), after, before, from_end, values)| {
             let select = select.map(|text| Selector::new(text).unwrap());
-            Fetch { filter, select, depth, after, before, from_end, limit, octets_max, values }
+            Fetch { filter, select, depth, after, before, from_end, limit, bytes_max, values }
         },
     )
 }
@@ -187,8 +187,8 @@ fn check_fetch(tree: &Tree, model: &Model, fetch: &Fetch) {
     loop {
         let page = tree.fetch(&fetch, may);
         assert!(page.items.len() <= fetch.limit);
-        let octets: usize = page.items.iter().map(|view| view.topic.len() + usize::from(fetch.values)).sum();
-        assert!(page.items.len() <= 1 || octets <= fetch.octets_max);
+        let bytes: usize = page.items.iter().map(|view| view.topic.len() + usize::from(fetch.values)).sum();
+        assert!(page.items.len() <= 1 || bytes <= fetch.bytes_max);
         let items: Vec<_> = page.items.iter().map(value).collect();
         check_pieces(tree, &fetch, &items, page.after.as_deref(), may);
         let at = if fetch.from_end { 0 } else { found.len() };
@@ -220,13 +220,13 @@ fn check_pieces(
     assert_eq!((&*found, growth.next_page().map(|topic| topic.as_str())), (items, next), "{fetch:?}");
 }
 
-fn check_condition(tree: &Tree, model: &Model, topic: &Topic, octet: u8) {
+fn check_condition(tree: &Tree, model: &Model, topic: &Topic, byte: u8) {
     let held = model.values.get(&levels(topic)).map(|(_, value)| *value);
     let meets = |condition: &Condition| tree.check(topic, condition).is_ok();
     assert_eq!(meets(&Condition::Absent), held.is_none());
     assert_eq!(meets(&Condition::Present), held.is_some());
-    assert_eq!(meets(&Condition::Value(Bytes::copy_from_slice(&[octet]))), held == Some(octet));
-    let version = tree.get(topic).map_or(u64::from(octet), |view| view.version);
+    assert_eq!(meets(&Condition::Value(Bytes::copy_from_slice(&[byte]))), held == Some(byte));
+    let version = tree.get(topic).map_or(u64::from(byte), |view| view.version);
     assert_eq!(meets(&Condition::Version(version)), held.is_some());
     assert!(!meets(&Condition::Version(version + 1)));
 }
@@ -251,9 +251,9 @@ proptest! {
         branch in any_topic(),
         idle_max in 1usize..5,
         page in 1usize..4,
-        set_octets_max in prop_oneof![Just(64usize), Just(1 << 20)],
+        set_bytes_max in prop_oneof![Just(64usize), Just(1 << 20)],
     ) {
-        let mut tree = Tree::new(Limits { idle_max, set_octets_max, ..Limits::default() });
+        let mut tree = Tree::new(Limits { idle_max, set_bytes_max, ..Limits::default() });
         let mut model = Model::default();
         for step in steps {
             match step {

@@ -259,13 +259,13 @@ mod tests {
             for step in steps.into_iter().chain([Step::Take(1000)]) {
                 match step {
                     Step::Set(number) | Step::Remove(number) => {
-                        let octets = if matches!(step, Step::Set(_)) { &b"1"[..] } else { b"" };
-                        let update = Update { topic: topic(number), body: Body::Opaque(Bytes::from_static(octets)) };
+                        let bytes = if matches!(step, Step::Set(_)) { &b"1"[..] } else { b"" };
+                        let update = Update { topic: topic(number), body: Body::Opaque(Bytes::from_static(bytes)) };
                         let applied = tree.apply(Now::default(), update, true).unwrap();
                         if applied.is_new || applied.change == crate::Change::Cleared {
                             notices.changed(&topic(number), applied.is_new);
                         }
-                        if octets.is_empty() { there.remove(&topic(number)) } else { there.insert(topic(number)) };
+                        if bytes.is_empty() { there.remove(&topic(number)) } else { there.insert(topic(number)) };
                     }
                     Step::Take(most) => take(&mut notices, &tree, &mut picture, most),
                     Step::Watch(number) => {

@@ -13,7 +13,7 @@ use hashbrown::HashMap;
 use tieline_core::Topic;
 
 /// What a branch costs besides its path.
-const BRANCH_OCTETS: usize = 48;
+const BRANCH_BYTES: usize = 48;
 
 /// A path compared level by level, borrowed or owned.
 trait Path {
@@ -94,9 +94,9 @@ impl Order {
         self.topics.len()
     }
 
-    /// Octets that [`Order::insert`] will add.
+    /// Bytes that [`Order::insert`] will add.
     pub(crate) fn cost(&self, path: &str) -> usize {
-        branches_of(path).filter(|branch| !self.branches.contains_key(*branch)).map(branch_octets).sum()
+        branches_of(path).filter(|branch| !self.branches.contains_key(*branch)).map(branch_bytes).sum()
     }
 
     pub(crate) fn insert(&mut self, topic: Topic, id: u32) {
@@ -111,7 +111,7 @@ impl Order {
         self.topics.insert(Key(topic), id);
     }
 
-    /// Removes a topic that is here and returns the octets that its last branches gave back.
+    /// Removes a topic that is here and returns the bytes that its last branches gave back.
     pub(crate) fn remove(&mut self, topic: &Topic) -> usize {
         self.topics.remove(&topic.as_str() as &dyn Path);
         let mut freed = 0;
@@ -120,7 +120,7 @@ impl Order {
             *count -= 1;
             if *count == 0 {
                 self.branches.remove(branch);
-                freed += branch_octets(branch);
+                freed += branch_bytes(branch);
             }
         }
         freed
@@ -160,7 +160,7 @@ impl Order {
 
 /// The order of the tree. No path holds U+0000 (MQTT-1.5.4-2), so `/` may take its rank.
 pub(crate) fn compare(a: &str, b: &str) -> Ordering {
-    let rank = |octet: u8| if octet == b'/' { 0 } else { octet };
+    let rank = |byte: u8| if byte == b'/' { 0 } else { byte };
     a.bytes().map(rank).cmp(b.bytes().map(rank))
 }
 
@@ -168,6 +168,6 @@ fn branches_of(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').filter_map(|(at, _)| path.get(..at))
 }
 
-const fn branch_octets(branch: &str) -> usize {
-    BRANCH_OCTETS + branch.len()
+const fn branch_bytes(branch: &str) -> usize {
+    BRANCH_BYTES + branch.len()
 }

@@ -1,7 +1,7 @@
 //! Topics that keep their last events, to be asked for by number and by time.
 
 use crate::TopicId;
-use crate::tree::payload_octets;
+use crate::tree::payload_bytes;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use tieline_core::{Body, Timestamp};
 
 /// What an event costs besides its value.
-const EVENT_OCTETS: usize = 96;
+const EVENT_BYTES: usize = 96;
 
 /// What a topic keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,33 +59,33 @@ pub enum Last {
 #[derive(Debug)]
 pub struct Series {
     by_topic: HashMap<TopicId, VecDeque<Event>>,
-    octets: usize,
-    octets_max: usize,
+    bytes: usize,
+    bytes_max: usize,
     dropped: u64,
 }
 
 impl Series {
-    /// Keeps `octets_max` octets of all topics; a topic that has no more room gives up its oldest events.
+    /// Keeps `bytes_max` bytes of all topics; a topic that has no more room gives up its oldest events.
     #[must_use]
-    pub fn new(octets_max: usize) -> Self {
-        Self { by_topic: HashMap::new(), octets: 0, octets_max, dropped: 0 }
+    pub fn new(bytes_max: usize) -> Self {
+        Self { by_topic: HashMap::new(), bytes: 0, bytes_max, dropped: 0 }
     }
 
     /// A topic was given a value.
     pub fn stored(&mut self, topic: TopicId, keep: &Keep, event: Event) {
         let events = self.by_topic.entry(topic).or_default();
         let oldest = keep.span.map(|span| before(event.time, span));
-        self.octets += weight(&event);
+        self.bytes += weight(&event);
         events.push_back(event);
         let is_old = |first: &Event| oldest.is_some_and(|oldest| first.time < oldest);
         while events.len() > keep.events || events.front().is_some_and(is_old) {
             let Some(event) = events.pop_front() else { break };
-            self.octets -= weight(&event);
+            self.bytes -= weight(&event);
         }
-        while self.octets > self.octets_max
+        while self.bytes > self.bytes_max
             && let Some(event) = events.pop_front()
         {
-            self.octets -= weight(&event);
+            self.bytes -= weight(&event);
             self.dropped += 1;
         }
     }
@@ -93,7 +93,7 @@ impl Series {
     /// A topic has no value any more, and its events are forgotten.
     pub fn cleared(&mut self, topic: TopicId) {
         let events = self.by_topic.remove(&topic).into_iter().flatten();
-        self.octets -= events.map(|event| weight(&event)).sum::<usize>();
+        self.bytes -= events.map(|event| weight(&event)).sum::<usize>();
     }
 
     /// Events of a topic, oldest first.
@@ -132,10 +132,10 @@ impl Series {
         events.into_iter().flat_map(move |events| events.range(at..))
     }
 
-    /// Octets of all events.
+    /// Bytes of all events.
     #[must_use]
-    pub const fn octets(&self) -> usize {
-        self.octets
+    pub const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Events that were given up because there was no room.
@@ -146,7 +146,7 @@ impl Series {
 }
 
 fn weight(event: &Event) -> usize {
-    EVENT_OCTETS + payload_octets(&event.body)
+    EVENT_BYTES + payload_bytes(&event.body)
 }
 
 fn before(time: Timestamp, span: Duration) -> Timestamp {
@@ -159,8 +159,8 @@ mod tests {
     use bytes::Bytes;
     use proptest::prelude::*;
 
-    fn event(seq: u64, ms: i64, octets: usize) -> Event {
-        let body = Body::Opaque(Bytes::from(alloc::vec![b'x'; octets]));
+    fn event(seq: u64, ms: i64, bytes: usize) -> Event {
+        let body = Body::Opaque(Bytes::from(alloc::vec![b'x'; bytes]));
         Event { seq, time: Timestamp::from_millis(ms), body, stamp: seq }
     }
 
@@ -185,11 +185,11 @@ mod tests {
             let keep = Keep { events: most, span: span.map(Duration::from_millis) };
             let mut series = Series::new(usize::MAX);
             let (mut all, mut ms) = (Vec::new(), 0);
-            for (seq, (gap, octets)) in (1..).zip(gaps) {
+            for (seq, (gap, bytes)) in (1..).zip(gaps) {
                 ms += gap;
-                all.push(event(seq, ms, octets));
-                series.stored(TopicId(1), &keep, event(seq, ms, octets));
-                series.stored(TopicId(2), &keep, event(seq, ms, octets));
+                all.push(event(seq, ms, bytes));
+                series.stored(TopicId(1), &keep, event(seq, ms, bytes));
+                series.stored(TopicId(2), &keep, event(seq, ms, bytes));
             }
             let oldest = span.map_or(i64::MIN, |span| ms - i64::try_from(span).unwrap());
             let kept: Vec<&Event> = all.iter().filter(|event| event.time.millis() >= oldest).collect();
@@ -216,16 +216,16 @@ mod tests {
                 let expect: Vec<&Event> = kept.iter().copied().filter(|event| event.seq > seq).collect();
                 prop_assert_eq!(series.behind(TopicId(1), seq).collect::<Vec<_>>(), expect);
             }
-            prop_assert_eq!(series.octets(), 2 * kept.iter().map(|event| weight(event)).sum::<usize>());
+            prop_assert_eq!(series.bytes(), 2 * kept.iter().map(|event| weight(event)).sum::<usize>());
             series.cleared(TopicId(1));
             series.cleared(TopicId(2));
-            prop_assert_eq!((series.octets(), series.range(TopicId(1), &Range { limit: 9, ..Range::default() }).len()), (0, 0));
+            prop_assert_eq!((series.bytes(), series.range(TopicId(1), &Range { limit: 9, ..Range::default() }).len()), (0, 0));
         }
     }
 
     #[test]
     fn a_topic_without_room_gives_up_its_oldest() {
-        let mut series = Series::new(3 * (EVENT_OCTETS + 10));
+        let mut series = Series::new(3 * (EVENT_BYTES + 10));
         let keep = Keep { events: 100, span: None };
         series.stored(TopicId(1), &keep, event(1, 0, 10));
         for seq in 1..=4 {

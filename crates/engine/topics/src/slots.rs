@@ -8,7 +8,7 @@ use slab::Slab;
 use tieline_core::{Body, Timestamp, Topic};
 
 /// What a slot costs besides its path and value: the slot, its hash entry and its place in the order.
-pub(crate) const SLOT_OCTETS: usize = 160;
+pub(crate) const SLOT_BYTES: usize = 160;
 
 /// A value and when it came.
 #[derive(Debug)]
@@ -57,13 +57,13 @@ impl Slot {
         self.held.is_none() && self.exact.is_empty()
     }
 
-    pub(crate) fn octets(&self) -> usize {
-        slot_octets(&self.topic)
+    pub(crate) fn bytes(&self) -> usize {
+        slot_bytes(&self.topic)
     }
 }
 
-pub(crate) const fn slot_octets(path: &str) -> usize {
-    SLOT_OCTETS + path.len()
+pub(crate) const fn slot_bytes(path: &str) -> usize {
+    SLOT_BYTES + path.len()
 }
 
 /// Slots, found by path in one hash look-up.

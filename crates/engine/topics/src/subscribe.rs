@@ -1,7 +1,7 @@
 //! Subscriptions come and go.
 
 use crate::list::{Entry, SubscriberId};
-use crate::wild::{filter_octets, narrow_octets};
+use crate::wild::{filter_bytes, narrow_bytes};
 use crate::{Selector, Tree, TreeError, Wish};
 use alloc::vec::Vec;
 use tieline_core::{Filter, Topic};
@@ -207,10 +207,10 @@ impl Tree {
         {
             return Err(TreeError::OwnerFull { max });
         }
-        let whole = if known.is_none() { filter_octets(filter) } else { 0 };
-        let needed = whole + selector.map_or(0, |selector| narrow_octets(filter, selector));
+        let whole = if known.is_none() { filter_bytes(filter) } else { 0 };
+        let needed = whole + selector.map_or(0, |selector| narrow_bytes(filter, selector));
         self.make_room(needed, None)?;
-        self.octets += needed;
+        self.bytes += needed;
         self.void_sets();
         let id = known.unwrap_or_else(|| self.wild.insert(filter));
         Ok(selector.map_or(id, |selector| self.wild.narrow(id, selector.clone())))
@@ -230,7 +230,7 @@ impl Tree {
         }
         let freed = self.wild.remove_unused(id);
         if freed > 0 {
-            self.octets -= freed;
+            self.bytes -= freed;
             self.void_sets();
         }
     }

@@ -82,7 +82,7 @@ fn a_value_is_kept_passed_and_cleared() {
     let mut check = |payload, retain, expect: (Change, u64, Option<&str>)| {
         let applied = tree.apply(Now::default(), update("a", payload), retain).unwrap();
         let held = tree.get("a").map(|view| match view.body {
-            Body::Opaque(octets) => String::from_utf8(octets.to_vec()).unwrap(),
+            Body::Opaque(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
             Body::Point(point) => point.to_json(),
         });
         assert_eq!((applied.change, applied.version, held.as_deref()), expect);
@@ -115,8 +115,8 @@ fn a_version_does_not_fall_when_its_topic_was_forgotten() {
 fn limits_refuse_and_change_nothing() {
     let limits = Limits {
         topics_max: 2,
-        payload_octets_max: 4,
-        octets_max: 5_000,
+        payload_bytes_max: 4,
+        bytes_max: 5_000,
         subscriptions_max: 3,
         subscriber_subscriptions_max: 2,
         ..Limits::default()
@@ -132,7 +132,7 @@ fn limits_refuse_and_change_nothing() {
     subscribe(&mut tree, 1, "+", plain).unwrap();
     assert_eq!(subscribe(&mut tree, 1, "#", plain), Err(TreeError::SubscriberFull { max: 2 }));
     assert!(!subscribe(&mut tree, 1, "+", plain).unwrap().is_new);
-    assert_eq!(subscribe(&mut tree, 2, &"x".repeat(5_000), plain), Err(TreeError::OctetsFull { max: 5_000 }));
+    assert_eq!(subscribe(&mut tree, 2, &"x".repeat(5_000), plain), Err(TreeError::BytesFull { max: 5_000 }));
     subscribe(&mut tree, 2, "#", plain).unwrap();
     assert_eq!(subscribe(&mut tree, 3, "#", plain), Err(TreeError::SubscriptionsFull { max: 3 }));
     assert_eq!(tree.stats().refused, 5);
@@ -140,12 +140,12 @@ fn limits_refuse_and_change_nothing() {
     // Whatever passes through is forgotten before the tree is full.
     for topic in 0..200 {
         audience(&mut tree, &format!("through/{topic}"), None);
-        assert!(tree.stats().octets <= 5_000);
+        assert!(tree.stats().bytes <= 5_000);
     }
 }
 
 #[test]
-fn all_octets_come_back() {
+fn all_bytes_come_back() {
     let mut tree = Tree::new(Limits { idle_max: 1, ..Limits::default() });
     for topic in ["a", "a/b", "a/b/c", "/", "//"] {
         store(&mut tree, topic, "payload").unwrap();
@@ -157,8 +157,8 @@ fn all_octets_come_back() {
         store(&mut tree, topic, "").unwrap();
     }
     audience(&mut tree, "z", None);
-    let Stats { octets, topics, subscriptions, valueless, wildcard_filters, .. } = tree.stats();
-    assert_eq!((octets, topics, subscriptions, valueless, wildcard_filters), (161, 0, 0, 1, 0));
+    let Stats { bytes, topics, subscriptions, valueless, wildcard_filters, .. } = tree.stats();
+    assert_eq!((bytes, topics, subscriptions, valueless, wildcard_filters), (161, 0, 0, 1, 0));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::list::{Entry, SubscriberId};
 use crate::order::Order;
-use crate::slots::{Held, Slot, Slots, slot_octets};
+use crate::slots::{Held, Slot, Slots, slot_bytes};
 use crate::subscribe::Holdings;
 use crate::wild::Wild;
 use crate::{Lane, Limits, Stats, TreeError};
@@ -73,7 +73,7 @@ pub struct Tree {
     pub(crate) wild: Wild,
     pub(crate) subscribers: HashMap<SubscriberId, Holdings>,
     pub(crate) counts: Stats,
-    pub(crate) octets: usize,
+    pub(crate) bytes: usize,
     /// The value that the last update took the place of.
     replaced: Option<Body>,
     /// Slots that were idle when they entered, longest first.
@@ -99,7 +99,7 @@ impl Tree {
             wild: Wild::new(),
             subscribers: HashMap::new(),
             counts: Stats::default(),
-            octets: 0,
+            bytes: 0,
             replaced: None,
             idle: VecDeque::new(),
             version_floor: 0,
@@ -137,7 +137,7 @@ impl Tree {
         at.and_then(|at| u16::try_from(at + 1).ok()).unwrap_or(0)
     }
 
-    /// Keeps an octet of the caller's with a topic's value, until the value is replaced.
+    /// Keeps a byte of the caller's with a topic's value, until the value is replaced.
     pub fn mark(&mut self, topic: TopicId, mark: u8) {
         if let Some(held) = self.slots.get_mut(topic.0).and_then(|slot| slot.held.as_mut()) {
             held.mark = mark;
@@ -145,7 +145,7 @@ impl Tree {
     }
 
     /// Takes an update: keeps its body as the topic's value where `retain` says so, and otherwise lets it pass.
-    /// A retained opaque body without octets removes the value (MQTT 5.0 section 3.3.1.3).
+    /// A retained opaque body without bytes removes the value (MQTT 5.0 section 3.3.1.3).
     ///
     /// # Errors
     /// A limit is reached; the tree is unchanged.
@@ -207,7 +207,7 @@ impl Tree {
     pub fn stats(&self) -> Stats {
         Stats {
             topics: self.order.len(),
-            octets: self.octets,
+            bytes: self.bytes,
             subscribers: self.subscribers.len(),
             wildcard_filters: self.wild.filters.len(),
             wildcard_levels: self.wild.level_count(),
@@ -217,8 +217,8 @@ impl Tree {
     }
 
     fn try_apply(&mut self, now: Now, update: Update, retain: bool) -> Result<Applied, TreeError> {
-        let found = payload_octets(&update.body);
-        let max = self.limits.payload_octets_max;
+        let found = payload_bytes(&update.body);
+        let max = self.limits.payload_bytes_max;
         if found > max {
             return Err(TreeError::PayloadTooLong { found, max });
         }
@@ -226,7 +226,7 @@ impl Tree {
             return self.pass(update.topic);
         }
         match update.body {
-            Body::Opaque(octets) if octets.is_empty() => self.clear(update.topic),
+            Body::Opaque(bytes) if bytes.is_empty() => self.clear(update.topic),
             body => self.store(now, update.topic, body),
         }
     }
@@ -245,7 +245,7 @@ impl Tree {
             return Ok(self.applied(id, Change::Passed));
         };
         slot.version += 1;
-        self.octets -= payload_octets(&held.body) + self.order.remove(&slot.topic);
+        self.bytes -= payload_bytes(&held.body) + self.order.remove(&slot.topic);
         self.rest(id);
         Ok(self.applied(id, Change::Cleared))
     }
@@ -254,21 +254,21 @@ impl Tree {
         let known = self.slots.find(&topic);
         let old = known.and_then(|id| self.slots.get(id)).and_then(|slot| slot.held.as_ref());
         let is_new = old.is_none();
-        let freed = old.map_or(0, |held| payload_octets(&held.body));
+        let freed = old.map_or(0, |held| payload_bytes(&held.body));
         let max = self.limits.topics_max;
         if is_new && self.order.len() >= max {
             return Err(TreeError::TopicsFull { max });
         }
-        let mut needed = payload_octets(&body);
+        let mut needed = payload_bytes(&body);
         if is_new {
             needed += self.order.cost(&topic);
         }
         if known.is_none() {
-            needed += slot_octets(&topic);
+            needed += slot_bytes(&topic);
         }
         self.make_room(needed.saturating_sub(freed), known)?;
         let id = known.unwrap_or_else(|| self.insert(topic.clone()));
-        self.octets = self.octets + needed - freed;
+        self.bytes = self.bytes + needed - freed;
         if is_new {
             self.order.insert(topic, id);
         }
@@ -291,9 +291,9 @@ impl Tree {
         if let Some(id) = self.slots.find(&topic) {
             return Ok(id);
         }
-        let needed = slot_octets(&topic);
+        let needed = slot_bytes(&topic);
         self.make_room(needed, None)?;
-        self.octets += needed;
+        self.bytes += needed;
         Ok(self.insert(topic))
     }
 
@@ -303,11 +303,11 @@ impl Tree {
         self.slots.insert(topic, self.version_floor, lane.unwrap_or_default(), rule)
     }
 
-    /// Forgets idle topics, `keep` not among them, until `needed` octets more are allowed.
+    /// Forgets idle topics, `keep` not among them, until `needed` bytes more are allowed.
     pub(crate) fn make_room(&mut self, needed: usize, keep: Option<u32>) -> Result<(), TreeError> {
-        let max = self.limits.octets_max;
+        let max = self.limits.bytes_max;
         let mut left = self.idle.len();
-        while self.octets.saturating_add(needed) > max && left > 0 {
+        while self.bytes.saturating_add(needed) > max && left > 0 {
             left -= 1;
             match self.idle.pop_front() {
                 Some(id) if Some(id) == keep => self.idle.push_back(id),
@@ -315,7 +315,7 @@ impl Tree {
                 None => break,
             }
         }
-        if self.octets.saturating_add(needed) > max { Err(TreeError::OctetsFull { max }) } else { Ok(()) }
+        if self.bytes.saturating_add(needed) > max { Err(TreeError::BytesFull { max }) } else { Ok(()) }
     }
 
     /// Queues a slot to be forgotten some time, where it has neither a value nor a subscriber.
@@ -340,7 +340,7 @@ impl Tree {
         }
         if let Some(slot) = self.slots.remove(id) {
             self.version_floor = self.version_floor.max(slot.version);
-            self.octets -= slot.octets();
+            self.bytes -= slot.bytes();
             self.counts.idle_forgotten += 1;
         }
     }
@@ -350,13 +350,13 @@ impl Tree {
     }
 }
 
-/// Octets that a body keeps on the heap.
-pub(crate) fn payload_octets(body: &Body) -> usize {
+/// Bytes that a body keeps on the heap.
+pub(crate) fn payload_bytes(body: &Body) -> usize {
     match body {
-        Body::Opaque(octets) => octets.len(),
+        Body::Opaque(bytes) => bytes.len(),
         Body::Point(point) => match &point.value {
             Value::Text(text) => text.len(),
-            Value::Bytes(octets) => octets.len(),
+            Value::Bytes(bytes) => bytes.len(),
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => 0,
         },
     }

@@ -11,8 +11,8 @@ use slab::Slab;
 use tieline_core::Filter;
 
 /// What a filter costs besides its text: its record and, at worst, a node for each level.
-pub(crate) const FILTER_OCTETS: usize = 160;
-const LEVEL_OCTETS: usize = 96;
+pub(crate) const FILTER_BYTES: usize = 160;
+const LEVEL_BYTES: usize = 96;
 const ROOT: u32 = 0;
 /// No node, or no filter.
 const NONE: u32 = u32::MAX;
@@ -58,7 +58,7 @@ pub(crate) struct Wild {
     pub(crate) filters: Slab<WildFilter>,
     sets: Vec<Box<[u32]>>,
     set_index: HashTable<u32>,
-    set_octets: usize,
+    set_bytes: usize,
     hasher: DefaultHashBuilder,
     /// Grows when a filter comes or goes: sets of another epoch are void. Never 0.
     pub(crate) epoch: u32,
@@ -77,7 +77,7 @@ impl Wild {
             filters: Slab::new(),
             sets: Vec::new(),
             set_index: HashTable::new(),
-            set_octets: 0,
+            set_bytes: 0,
             hasher: DefaultHashBuilder::default(),
             epoch: 1,
             frontier: [Vec::new(), Vec::new()],
@@ -156,14 +156,14 @@ impl Wild {
             return 0;
         }
         match self.filters.get(id as usize).and_then(|filter| filter.narrows.as_ref()).map(|(_, whole)| *whole) {
-            None => self.remove(id).map_or(0, |filter| filter_octets(&filter)),
+            None => self.remove(id).map_or(0, |filter| filter_bytes(&filter)),
             Some(whole) => {
                 let gone = self.filters.try_remove(id as usize);
                 let mut freed = 0;
                 if let Some((gone, (selector, _))) = gone.as_ref().and_then(|gone| Some((gone, gone.narrows.as_ref()?)))
                 {
                     self.release(selector.owner());
-                    freed = narrow_octets(&gone.filter, selector);
+                    freed = narrow_bytes(&gone.filter, selector);
                 }
                 if let Some(filter) = self.filters.get_mut(whole as usize) {
                     filter.narrow.retain(|narrow| *narrow != id);
@@ -248,7 +248,7 @@ impl Wild {
     pub(crate) fn void_sets(&mut self) {
         self.sets.clear();
         self.set_index.clear();
-        self.set_octets = 0;
+        self.set_bytes = 0;
         self.epoch = self.epoch.wrapping_add(1);
     }
 
@@ -256,8 +256,8 @@ impl Wild {
         self.sets.get(set as usize).map_or(&[], |filters| filters)
     }
 
-    pub(crate) const fn set_octets(&self) -> usize {
-        self.set_octets
+    pub(crate) const fn set_bytes(&self) -> usize {
+        self.set_bytes
     }
 
     /// The number of the set of filters that select the topic, in this epoch. The work is bounded by the number of
@@ -280,7 +280,7 @@ impl Wild {
             return *known;
         }
         let set = number(sets.len());
-        self.set_octets += 32 + 4 * found.len();
+        self.set_bytes += 32 + 4 * found.len();
         self.sets.push(found.as_slice().into());
         let sets = &self.sets;
         self.set_index.insert_unique(hash, set, |set| hasher.hash_one(&*sets[*set as usize]));
@@ -316,12 +316,12 @@ impl Wild {
     }
 }
 
-pub(crate) fn narrow_octets(filter: &Filter, selector: &Selector) -> usize {
-    selector.bytes() + FILTER_OCTETS + filter.len()
+pub(crate) fn narrow_bytes(filter: &Filter, selector: &Selector) -> usize {
+    selector.bytes() + FILTER_BYTES + filter.len()
 }
 
-pub(crate) fn filter_octets(filter: &Filter) -> usize {
-    FILTER_OCTETS + 2 * filter.len() + LEVEL_OCTETS * filter.levels().count()
+pub(crate) fn filter_bytes(filter: &Filter) -> usize {
+    FILTER_BYTES + 2 * filter.len() + LEVEL_BYTES * filter.levels().count()
 }
 
 fn some(id: u32) -> Option<u32> {

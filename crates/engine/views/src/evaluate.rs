@@ -45,7 +45,7 @@ impl<'a> Source<'a> {
         let body = self.body;
         let read = || match body {
             Body::Point(point) => serde_json::from_str(&point.to_json()).ok(),
-            Body::Opaque(octets) => serde_json::from_slice(octets).ok(),
+            Body::Opaque(bytes) => serde_json::from_slice(bytes).ok(),
         };
         self.json.get_or_insert_with(read).as_ref()
     }

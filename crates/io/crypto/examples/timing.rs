@@ -11,7 +11,7 @@
 
 use rustix::time::{ClockId, clock_gettime};
 use tieline_crypto::{
-    Engine, KeyPadding, MODULUS_OCTETS, PrivateJob, PrivateKey, PrivateOutcome, SignaturePadding, fill_random,
+    Engine, KeyPadding, MODULUS_BYTES, PrivateJob, PrivateKey, PrivateOutcome, SignaturePadding, fill_random,
 };
 
 const MEASUREMENTS: usize = 6000;
@@ -53,27 +53,27 @@ fn main() {
 
 fn random() -> [u8; 32] {
     let mut out = [0; 32];
-    assert!(fill_random(&mut out).is_ok(), "the system gives no random octets");
+    assert!(fill_random(&mut out).is_ok(), "the system gives no random bytes");
     out
 }
 
 /// A block that decrypts to anything, below every modulus.
-fn noise() -> [u8; MODULUS_OCTETS] {
-    let mut out = [0; MODULUS_OCTETS];
+fn noise() -> [u8; MODULUS_BYTES] {
+    let mut out = [0; MODULUS_BYTES];
     out.chunks_mut(32).for_each(|part| part.copy_from_slice(&random()));
     out[0] &= 0x7f;
     out
 }
 
-fn block(key: &PrivateKey, text: &[u8]) -> [u8; MODULUS_OCTETS] {
-    key.public().encrypt(text).unwrap_or([0; MODULUS_OCTETS])
+fn block(key: &PrivateKey, text: &[u8]) -> [u8; MODULUS_BYTES] {
+    key.public().encrypt(text).unwrap_or([0; MODULUS_BYTES])
 }
 
 fn sign(key: &PrivateKey, digest: [u8; 32]) -> PrivateJob {
     PrivateJob::Sign { key: key.clone(), digest, padding: SignaturePadding::Pkcs1v15 }
 }
 
-fn unwrap(key: &PrivateKey, block: [u8; MODULUS_OCTETS]) -> PrivateJob {
+fn unwrap(key: &PrivateKey, block: [u8; MODULUS_BYTES]) -> PrivateJob {
     PrivateJob::Unwrap { key: key.clone(), block: Box::new(block), padding: KeyPadding::Pkcs1v15, lengths: &[32] }
 }
 

@@ -19,7 +19,7 @@ const SHA256_WITH_RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.
 /// A certificate (RFC 5280) as far as Tieline reads it. Nothing here says whether it is to be trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// The serial number, highest octet first, without a leading zero.
+    /// The serial number, highest byte first, without a leading zero.
     pub serial: Vec<u8>,
     /// The subject's name, as RFC 4514 writes it.
     pub subject: String,
@@ -46,7 +46,7 @@ impl Certificate {
         let body = x509.tbs_certificate();
         let spki = body.subject_public_key_info().to_der().map_err(malformed)?;
         let serial = body.serial_number().as_bytes();
-        let start = serial.iter().position(|&octet| octet != 0).unwrap_or(serial.len());
+        let start = serial.iter().position(|&byte| byte != 0).unwrap_or(serial.len());
         let validity = body.validity();
         Ok(Self {
             serial: serial.get(start..).unwrap_or_default().to_vec(),

@@ -1,10 +1,10 @@
 //! Runs jobs: what suits the lanes in passes of four, the rest one at a time.
 
-use crate::content::DIGEST_OCTETS;
+use crate::content::DIGEST_BYTES;
 use crate::lanes::{Ifma, is_below};
 use crate::padding::{KeyBlock, from_text, pad_digest, pad_key, unpad};
 use crate::worker::{PublicNumber, Worker};
-use crate::{CryptoError, MODULUS_OCTETS, PrivateKey, PublicKey};
+use crate::{CryptoError, MODULUS_BYTES, PrivateKey, PublicKey};
 use subtle::{Choice, ConstantTimeEq};
 use zeroize::Zeroizing;
 
@@ -12,14 +12,14 @@ use zeroize::Zeroizing;
 pub const BATCH_MAX: usize = 8;
 
 /// A number mod n, or one to be raised.
-pub(crate) type Number = Zeroizing<[u8; MODULUS_OCTETS]>;
+pub(crate) type Number = Zeroizing<[u8; MODULUS_BYTES]>;
 
 /// How a digest is padded before it is signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignaturePadding {
     /// RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017 clause 8.2).
     Pkcs1v15,
-    /// RSASSA-PSS with SHA-256 and a salt of 32 octets (RFC 8017 clause 8.1). Always done one at a time.
+    /// RSASSA-PSS with SHA-256 and a salt of 32 bytes (RFC 8017 clause 8.1). Always done one at a time.
     PssSha256,
 }
 
@@ -40,7 +40,7 @@ pub enum PrivateJob {
         /// The signer's key.
         key: PrivateKey,
         /// SHA-256 of what is signed.
-        digest: [u8; DIGEST_OCTETS],
+        digest: [u8; DIGEST_BYTES],
         /// How it is padded.
         padding: SignaturePadding,
     },
@@ -49,10 +49,10 @@ pub enum PrivateJob {
         /// The recipient's key.
         key: PrivateKey,
         /// What was encrypted to it.
-        block: Box<[u8; MODULUS_OCTETS]>,
+        block: Box<[u8; MODULUS_BYTES]>,
         /// How it is padded.
         padding: KeyPadding,
-        /// The lengths that the content key may have, 1 to 64 octets each; the first is that of the random octets
+        /// The lengths that the content key may have, 1 to 64 bytes each; the first is that of the random bytes
         /// which come out of a wrong block.
         lengths: &'static [usize],
     },
@@ -62,8 +62,8 @@ pub enum PrivateJob {
 #[derive(Debug)]
 pub enum PrivateOutcome {
     /// The signature; its check with the public exponent passed.
-    Signature([u8; MODULUS_OCTETS]),
-    /// The content key, or random octets in its place.
+    Signature([u8; MODULUS_BYTES]),
+    /// The content key, or random bytes in its place.
     Unwrapped(KeyBlock),
     /// Nothing came out.
     Failed(CryptoError),
@@ -77,7 +77,7 @@ pub enum PublicJob<'a> {
         /// The signer's key.
         key: &'a PublicKey,
         /// SHA-256 of what was signed.
-        digest: &'a [u8; DIGEST_OCTETS],
+        digest: &'a [u8; DIGEST_BYTES],
         /// The signature, of any length.
         signature: &'a [u8],
         /// How the digest is padded.
@@ -96,7 +96,7 @@ pub enum PublicJob<'a> {
     Wrap {
         /// The recipient's key.
         key: &'a PublicKey,
-        /// The content key, up to 190 octets.
+        /// The content key, up to 190 bytes.
         text: &'a [u8],
         /// How it is padded.
         padding: KeyPadding,
@@ -111,19 +111,19 @@ pub enum PublicOutcome {
     /// What the signature was made of; none where lanes did not do it, and [`PublicJob::Verify`] is still to be done.
     Recovered(Option<Recovered>),
     /// The encrypted content key.
-    Wrapped([u8; MODULUS_OCTETS]),
+    Wrapped([u8; MODULUS_BYTES]),
     /// Nothing came out.
     Failed(CryptoError),
 }
 
 /// What a signature was made of (RFC 8017 clause 5.2.2).
 #[derive(Debug, PartialEq, Eq)]
-pub struct Recovered([u8; MODULUS_OCTETS]);
+pub struct Recovered([u8; MODULUS_BYTES]);
 
 impl Recovered {
     /// Whether that is `digest` (SHA-256), padded as RSASSA-PKCS1-v1_5 pads it (RFC 8017 clause 8.2.2).
     #[must_use]
-    pub fn is_of(&self, digest: &[u8; DIGEST_OCTETS]) -> bool {
+    pub fn is_of(&self, digest: &[u8; DIGEST_BYTES]) -> bool {
         self.0.ct_eq(&pad_digest(digest)).into()
     }
 }
@@ -222,7 +222,7 @@ impl Engine {
     /// number^d mod n of each private number, checked; and of each public job number^e mod n where lanes did it.
     fn raise(
         &mut self,
-        numbers: &[(&PrivateKey, &[u8; MODULUS_OCTETS])],
+        numbers: &[(&PrivateKey, &[u8; MODULUS_BYTES])],
         public: &[PublicJob<'_>],
     ) -> (Vec<Result<Number, CryptoError>>, Vec<Option<Number>>) {
         let mut out: Vec<Option<Number>> = numbers.iter().map(|_| None).collect();
@@ -234,7 +234,7 @@ impl Engine {
         let mut out: Vec<_> = out.into_iter().map(|done| done.map(Ok)).collect();
         self.counters.private_single += out.iter().filter(|done| done.is_none()).count() as u64;
         raise_in_tokens(numbers, &mut out);
-        let single = |(key, number): &(&PrivateKey, &[u8; MODULUS_OCTETS])| key.raw(number);
+        let single = |(key, number): &(&PrivateKey, &[u8; MODULUS_BYTES])| key.raw(number);
         let done = numbers.iter().zip(out).map(|(number, done)| done.unwrap_or_else(|| single(number)));
         (done.collect(), public_out)
     }
@@ -282,7 +282,7 @@ impl Engine {
 
 /// Asks tokens for all that they have to do at once: a token in a network takes milliseconds for each, and several at a
 /// time.
-fn raise_in_tokens(numbers: &[(&PrivateKey, &[u8; MODULUS_OCTETS])], out: &mut [Option<Result<Number, CryptoError>>]) {
+fn raise_in_tokens(numbers: &[(&PrivateKey, &[u8; MODULUS_BYTES])], out: &mut [Option<Result<Number, CryptoError>>]) {
     if numbers.iter().filter(|(key, _)| key.is_in_token()).count() < 2 {
         return;
     }
@@ -297,7 +297,7 @@ fn raise_in_tokens(numbers: &[(&PrivateKey, &[u8; MODULUS_OCTETS])], out: &mut [
 /// A job as a number to be raised; none for paddings that only the library does.
 struct Prepared<'a> {
     key: &'a PrivateKey,
-    number: Option<[u8; MODULUS_OCTETS]>,
+    number: Option<[u8; MODULUS_BYTES]>,
     possible: Choice,
 }
 
@@ -321,21 +321,21 @@ impl<'a> Prepared<'a> {
     }
 }
 
-const ONE: [u8; MODULUS_OCTETS] = small(1);
-const TWO: [u8; MODULUS_OCTETS] = small(2);
+const ONE: [u8; MODULUS_BYTES] = small(1);
+const TWO: [u8; MODULUS_BYTES] = small(2);
 
-const fn small(number: u8) -> [u8; MODULUS_OCTETS] {
-    let mut octets = [0; MODULUS_OCTETS];
-    octets[MODULUS_OCTETS - 1] = number;
-    octets
+const fn small(number: u8) -> [u8; MODULUS_BYTES] {
+    let mut bytes = [0; MODULUS_BYTES];
+    bytes[MODULUS_BYTES - 1] = number;
+    bytes
 }
 
 /// Whether the block is a number between 2 and n - 2. The others decrypt to themselves or to nothing (SP 800-56B
 /// clause 7.1.2 has the same bounds), which no padding survives.
-fn is_possible(block: &[u8; MODULUS_OCTETS], modulus: &[u8; MODULUS_OCTETS]) -> bool {
+fn is_possible(block: &[u8; MODULUS_BYTES], modulus: &[u8; MODULUS_BYTES]) -> bool {
     let mut last = *modulus;
     // n is odd.
-    last[MODULUS_OCTETS - 1] ^= 1;
+    last[MODULUS_BYTES - 1] ^= 1;
     is_below(&ONE, block) & is_below(block, &last)
 }
 
@@ -358,7 +358,7 @@ fn public_number<'a>(job: &PublicJob<'a>) -> Option<PublicNumber<'a>> {
     match *job {
         PublicJob::Verify { key, signature, padding: SignaturePadding::Pkcs1v15, .. }
         | PublicJob::Recover { key, signature, padding: SignaturePadding::Pkcs1v15 } => {
-            let signature: &[u8; MODULUS_OCTETS] = signature.try_into().ok()?;
+            let signature: &[u8; MODULUS_BYTES] = signature.try_into().ok()?;
             let lane = key.lane().filter(|_| is_below(signature, key.modulus()))?;
             Some((lane, Zeroizing::new(*signature)))
         }

@@ -5,7 +5,7 @@ use std::fmt;
 /// A key or a certificate that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyError {
-    /// The octets are not what they should be; the text says which and why.
+    /// The bytes are not what they should be; the text says which and why.
     Malformed(String),
     /// The password is wrong, or none was given where one is needed.
     Password,

@@ -1,11 +1,11 @@
 //! Private keys.
 
-use crate::content::DIGEST_OCTETS;
+use crate::content::DIGEST_BYTES;
 use crate::lanes::{LaneKey, Parts};
 use crate::padding::pad_digest;
 use crate::single::RawKey;
 use crate::token::{Found, TokenKey};
-use crate::{Certificate, CryptoError, KeyError, MODULUS_OCTETS, PublicKey, TokenUri};
+use crate::{Certificate, CryptoError, KeyError, MODULUS_BYTES, PublicKey, TokenUri};
 use aws_lc_rs::digest::{Digest, SHA256};
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der, PublicKeyX509Der};
 use aws_lc_rs::rsa::{KeyPair, KeySize, OAEP_SHA256_MGF1SHA256, OaepPrivateDecryptingKey, PrivateDecryptingKey};
@@ -87,7 +87,7 @@ impl PrivateKey {
     pub fn from_pkcs1_der(pkcs1: &[u8]) -> Result<Self, KeyError> {
         let numbers = RsaPrivateKey::from_der(pkcs1).map_err(|e| KeyError::Malformed(format!("RSA key: {e}")))?;
         let modulus = numbers.modulus.as_bytes();
-        if numbers.version != 0 || modulus.len() != MODULUS_OCTETS || modulus[0] < 0x80 {
+        if numbers.version != 0 || modulus.len() != MODULUS_BYTES || modulus[0] < 0x80 {
             return Err(KeyError::Size(modulus.len() * 8));
         }
         let signer = KeyPair::from_der(pkcs1).map_err(|_| KeyError::Inconsistent)?;
@@ -168,44 +168,44 @@ impl PrivateKey {
     ///
     /// # Errors
     /// [`CryptoError::Fault`]: the library failed.
-    pub fn sign(&self, digest: &[u8; DIGEST_OCTETS]) -> Result<[u8; MODULUS_OCTETS], CryptoError> {
+    pub fn sign(&self, digest: &[u8; DIGEST_BYTES]) -> Result<[u8; MODULUS_BYTES], CryptoError> {
         if let Place::Token(key) = &self.0.place {
             return key.raw(&pad_digest(digest)).map(|signature| *signature);
         }
         self.sign_with(&RSA_PKCS1_SHA256, digest)
     }
 
-    /// Signs a SHA-256 digest by RSASSA-PSS with a salt of 32 octets; a key in a token does not.
+    /// Signs a SHA-256 digest by RSASSA-PSS with a salt of 32 bytes; a key in a token does not.
     ///
     /// # Errors
     /// [`CryptoError::Fault`]: the library failed.
-    pub fn sign_pss(&self, digest: &[u8; DIGEST_OCTETS]) -> Result<[u8; MODULUS_OCTETS], CryptoError> {
+    pub fn sign_pss(&self, digest: &[u8; DIGEST_BYTES]) -> Result<[u8; MODULUS_BYTES], CryptoError> {
         self.sign_with(&RSA_PSS_SHA256, digest)
     }
 
     fn sign_with(
         &self,
         encoding: &'static dyn RsaEncoding,
-        digest: &[u8; DIGEST_OCTETS],
-    ) -> Result<[u8; MODULUS_OCTETS], CryptoError> {
+        digest: &[u8; DIGEST_BYTES],
+    ) -> Result<[u8; MODULUS_BYTES], CryptoError> {
         let Place::Memory(held) = &self.0.place else { return Err(CryptoError::Token) };
-        let mut out = [0; MODULUS_OCTETS];
+        let mut out = [0; MODULUS_BYTES];
         let digest = Digest::import_less_safe(digest, &SHA256).map_err(|_| CryptoError::Fault)?;
         held.signer.sign_digest(encoding, &digest, &mut out).map_err(|_| CryptoError::Fault)?;
         Ok(out)
     }
 
     /// Decrypts by RSAES-OAEP, SHA-256 in both places, no label; none when that fails, as for a key in a token.
-    pub(crate) fn decrypt_oaep(&self, block: &[u8; MODULUS_OCTETS]) -> Option<Zeroizing<Vec<u8>>> {
+    pub(crate) fn decrypt_oaep(&self, block: &[u8; MODULUS_BYTES]) -> Option<Zeroizing<Vec<u8>>> {
         let Place::Memory(held) = &self.0.place else { return None };
-        let mut out = Zeroizing::new(vec![0; MODULUS_OCTETS]);
+        let mut out = Zeroizing::new(vec![0; MODULUS_BYTES]);
         let text = held.oaep.decrypt(&OAEP_SHA256_MGF1SHA256, block, &mut out, None).ok()?.len();
         out.truncate(text);
         Some(out)
     }
 
     /// number^d mod n, one at a time; the number is between 2 and n - 2.
-    pub(crate) fn raw(&self, number: &[u8; MODULUS_OCTETS]) -> Result<Zeroizing<[u8; MODULUS_OCTETS]>, CryptoError> {
+    pub(crate) fn raw(&self, number: &[u8; MODULUS_BYTES]) -> Result<Zeroizing<[u8; MODULUS_BYTES]>, CryptoError> {
         match &self.0.place {
             Place::Memory(held) => held.raw.private(number),
             Place::Token(key) => key.raw(number),

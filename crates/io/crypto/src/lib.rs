@@ -1,8 +1,8 @@
 //! Keys, hashes, ciphers and RSA: one at a time by aws-lc, several at a time by our own eight lanes.
 //!
-//! In: octets, keys ([`PrivateKey`], [`PublicKey`], from PKCS#8, PKCS#12, PKCS#11 and
+//! In: bytes, keys ([`PrivateKey`], [`PublicKey`], from PKCS#8, PKCS#12, PKCS#11 and
 //! certificates), jobs ([`PrivateJob`],
-//! [`PublicJob`]). Out: octets, and the outcome of each job, in the order of the jobs.
+//! [`PublicJob`]). Out: bytes, and the outcome of each job, in the order of the jobs.
 //!
 //! Private operations of RSA-2048 are nearly all that an envelope costs. [`PrivateQueue`] takes what is
 //! waiting, and never waits for more: one job goes to aws-lc alone, two to eight go through the lanes together where
@@ -30,7 +30,7 @@ mod worker;
 
 pub use certificate::{Certificate, Identity, certificate_request};
 pub use content::{
-    DIGEST_OCTETS, GcmStream, Sha256, TAG_OCTETS, aes256_gcm_open, aes256_gcm_seal, fill_random, sha256,
+    DIGEST_BYTES, GcmStream, Sha256, TAG_BYTES, aes256_gcm_open, aes256_gcm_seal, fill_random, sha256,
     tdes_cbc_decrypt, tdes_cbc_encrypt,
 };
 pub use engine::{
@@ -39,10 +39,10 @@ pub use engine::{
 };
 pub use error::{CryptoError, KeyError};
 pub use key::{PrivateKey, encrypt_pkcs8};
-pub use padding::{KEY_OCTETS_MAX, KeyBlock};
+pub use padding::{KEY_BYTES_MAX, KeyBlock};
 pub use public::PublicKey;
 pub use queue::{PrivateQueue, QueueCounters};
 pub use token::TokenUri;
 
-/// Octets of an RSA-2048 modulus, and of what is signed or encrypted with it.
-pub const MODULUS_OCTETS: usize = 256;
+/// Bytes of an RSA-2048 modulus, and of what is signed or encrypted with it.
+pub const MODULUS_BYTES: usize = 256;

@@ -1,15 +1,15 @@
-//! The padding of PKCS#1 v1.5 (RFC 8017 clauses 7.2 and 9.2), on blocks of 256 octets.
+//! The padding of PKCS#1 v1.5 (RFC 8017 clauses 7.2 and 9.2), on blocks of 256 bytes.
 
-use crate::content::{DIGEST_OCTETS, fill_random};
-use crate::{CryptoError, MODULUS_OCTETS};
+use crate::content::{DIGEST_BYTES, fill_random};
+use crate::{CryptoError, MODULUS_BYTES};
 use std::fmt;
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-/// The longest content key in octets that comes out of a block; RSFN needs 44.
-pub const KEY_OCTETS_MAX: usize = 64;
+/// The longest content key in bytes that comes out of a block; RSFN needs 44.
+pub const KEY_BYTES_MAX: usize = 64;
 
-/// Padding octets that a block has at least (RFC 8017 clause 7.2.1), and the three around them.
+/// Padding bytes that a block has at least (RFC 8017 clause 7.2.1), and the three around them.
 const PADDING_MIN: usize = 8 + 3;
 
 /// The DER of "this is a SHA-256 digest" (RFC 8017 clause 9.2 note 1).
@@ -17,9 +17,9 @@ const SHA256_PREFIX: [u8; 19] =
     [0x30, 0x31, 0x30, 0x0d, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01, 0x05, 0x00, 0x04, 0x20];
 
 /// EMSA-PKCS1-v1_5: 00 01 FF…FF 00, what the hash is, the digest.
-pub(crate) fn pad_digest(digest: &[u8; DIGEST_OCTETS]) -> [u8; MODULUS_OCTETS] {
-    let mut block = [0xff; MODULUS_OCTETS];
-    let (front, digest_place) = block.split_at_mut(MODULUS_OCTETS - DIGEST_OCTETS);
+pub(crate) fn pad_digest(digest: &[u8; DIGEST_BYTES]) -> [u8; MODULUS_BYTES] {
+    let mut block = [0xff; MODULUS_BYTES];
+    let (front, digest_place) = block.split_at_mut(MODULUS_BYTES - DIGEST_BYTES);
     digest_place.copy_from_slice(digest);
     let (front, prefix) = front.split_at_mut(front.len() - SHA256_PREFIX.len());
     prefix.copy_from_slice(&SHA256_PREFIX);
@@ -29,45 +29,45 @@ pub(crate) fn pad_digest(digest: &[u8; DIGEST_OCTETS]) -> [u8; MODULUS_OCTETS] {
     block
 }
 
-/// EME-PKCS1-v1_5: 00 02, random octets but zero, 00, the text.
-pub(crate) fn pad_key(text: &[u8]) -> Result<Zeroizing<[u8; MODULUS_OCTETS]>, CryptoError> {
-    let random = MODULUS_OCTETS.checked_sub(text.len() + 3).filter(|_| text.len() + PADDING_MIN <= MODULUS_OCTETS);
+/// EME-PKCS1-v1_5: 00 02, random bytes but zero, 00, the text.
+pub(crate) fn pad_key(text: &[u8]) -> Result<Zeroizing<[u8; MODULUS_BYTES]>, CryptoError> {
+    let random = MODULUS_BYTES.checked_sub(text.len() + 3).filter(|_| text.len() + PADDING_MIN <= MODULUS_BYTES);
     let random = random.ok_or(CryptoError::Length)?;
-    let mut block = Zeroizing::new([0; MODULUS_OCTETS]);
+    let mut block = Zeroizing::new([0; MODULUS_BYTES]);
     block[1] = 2;
     fill_nonzero(&mut block[2..2 + random])?;
-    block[MODULUS_OCTETS - text.len()..].copy_from_slice(text);
+    block[MODULUS_BYTES - text.len()..].copy_from_slice(text);
     Ok(block)
 }
 
-/// Draws again for each zero; one octet of 256 is.
+/// Draws again for each zero; one byte of 256 is.
 fn fill_nonzero(out: &mut [u8]) -> Result<(), CryptoError> {
     fill_random(out)?;
-    for octet in out {
-        while *octet == 0 {
-            fill_random(std::slice::from_mut(octet))?;
+    for byte in out {
+        while *byte == 0 {
+            fill_random(std::slice::from_mut(byte))?;
         }
     }
     Ok(())
 }
 
-/// A decrypted text, or random octets in its place. Wiped when dropped.
+/// A decrypted text, or random bytes in its place. Wiped when dropped.
 ///
 /// Whoever can learn whether the padding of a block of his own making was right can decrypt with the key
-/// (D. Bleichenbacher 1998, H. Kario 2023). So a wrong padding looks like a right one: random octets of a length that
+/// (D. Bleichenbacher 1998, H. Kario 2023). So a wrong padding looks like a right one: random bytes of a length that
 /// is asked for come out, and the content's tag or signature fails later, as for any wrong key.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct KeyBlock {
-    octets: [u8; KEY_OCTETS_MAX],
+    bytes: [u8; KEY_BYTES_MAX],
     length: usize,
     genuine: u8,
 }
 
 impl KeyBlock {
-    /// What was decrypted, or as many random octets.
+    /// What was decrypted, or as many random bytes.
     #[must_use]
-    pub fn octets(&self) -> &[u8] {
-        &self.octets[..self.length]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
     }
 
     /// Whether the padding was right. For the audit after the answer was sent; an answer must not depend on it.
@@ -83,27 +83,23 @@ impl fmt::Debug for KeyBlock {
     }
 }
 
-/// Takes the text out of a padded block, if it has one of `lengths` (1 to 64 octets each); else random octets of the
+/// Takes the text out of a padded block, if it has one of `lengths` (1 to 64 bytes each); else random bytes of the
 /// first length. `possible` is whether the block came out of a legal number.
 ///
-/// Reads the same octets and takes the same steps for every block. With more than one length, the length of what comes
+/// Reads the same bytes and takes the same steps for every block. With more than one length, the length of what comes
 /// out tells which it was; to have a block of a wrong length accepted takes a right padding.
-pub(crate) fn unpad(
-    block: &[u8; MODULUS_OCTETS],
-    lengths: &[usize],
-    possible: Choice,
-) -> Result<KeyBlock, CryptoError> {
+pub(crate) fn unpad(block: &[u8; MODULUS_BYTES], lengths: &[usize], possible: Choice) -> Result<KeyBlock, CryptoError> {
     let first = lengths.first().copied().ok_or(CryptoError::Length)?;
-    if lengths.iter().any(|length| !(1..=KEY_OCTETS_MAX).contains(length)) {
+    if lengths.iter().any(|length| !(1..=KEY_BYTES_MAX).contains(length)) {
         return Err(CryptoError::Length);
     }
-    let mut key = KeyBlock { octets: [0; KEY_OCTETS_MAX], length: first, genuine: 0 };
-    fill_random(&mut key.octets)?;
+    let mut key = KeyBlock { bytes: [0; KEY_BYTES_MAX], length: first, genuine: 0 };
+    fill_random(&mut key.bytes)?;
     let mut chosen_length = first as u64;
     for &length in lengths {
         let here = possible & is_padded(block, length);
-        for (octet, text) in key.octets.iter_mut().zip(&block[MODULUS_OCTETS - length..]) {
-            octet.conditional_assign(text, here);
+        for (byte, text) in key.bytes.iter_mut().zip(&block[MODULUS_BYTES - length..]) {
+            byte.conditional_assign(text, here);
         }
         chosen_length.conditional_assign(&(length as u64), here);
         key.genuine |= here.unwrap_u8();
@@ -114,21 +110,21 @@ pub(crate) fn unpad(
 
 /// As [`unpad`], for a padding that the library took off; none when it was wrong.
 pub(crate) fn from_text(text: Option<&[u8]>, lengths: &[usize]) -> Result<KeyBlock, CryptoError> {
-    let mut block = Zeroizing::new([1; MODULUS_OCTETS]);
-    let text = text.filter(|text| text.len() + PADDING_MIN <= MODULUS_OCTETS);
+    let mut block = Zeroizing::new([1; MODULUS_BYTES]);
+    let text = text.filter(|text| text.len() + PADDING_MIN <= MODULUS_BYTES);
     let genuine = Choice::from(u8::from(text.is_some()));
     let text = text.unwrap_or_default();
-    (block[0], block[1], block[MODULUS_OCTETS - text.len() - 1]) = (0, 2, 0);
-    block[MODULUS_OCTETS - text.len()..].copy_from_slice(text);
+    (block[0], block[1], block[MODULUS_BYTES - text.len() - 1]) = (0, 2, 0);
+    block[MODULUS_BYTES - text.len()..].copy_from_slice(text);
     unpad(&block, lengths, genuine)
 }
 
-/// Whether the block is 00 02, no zero, 00, and `length` octets.
-fn is_padded(block: &[u8; MODULUS_OCTETS], length: usize) -> Choice {
-    let end = MODULUS_OCTETS - length - 1;
+/// Whether the block is 00 02, no zero, 00, and `length` bytes.
+fn is_padded(block: &[u8; MODULUS_BYTES], length: usize) -> Choice {
+    let end = MODULUS_BYTES - length - 1;
     let mut right = block[0].ct_eq(&0) & block[1].ct_eq(&2) & block[end].ct_eq(&0);
-    for octet in &block[2..end] {
-        right &= !octet.ct_eq(&0);
+    for byte in &block[2..end] {
+        right &= !byte.ct_eq(&0);
     }
     right
 }

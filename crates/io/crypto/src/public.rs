@@ -1,8 +1,8 @@
 //! Public keys.
 
-use crate::content::DIGEST_OCTETS;
+use crate::content::DIGEST_BYTES;
 use crate::lanes::LaneModulus;
-use crate::{CryptoError, KeyError, MODULUS_OCTETS};
+use crate::{CryptoError, KeyError, MODULUS_BYTES};
 use aws_lc_rs::digest::{Digest, SHA256};
 use aws_lc_rs::rsa::{
     OAEP_SHA256_MGF1SHA256, OaepPublicEncryptingKey, Pkcs1PublicEncryptingKey, PublicEncryptingKey,
@@ -22,7 +22,7 @@ pub struct PublicKey(Arc<Inner>);
 
 struct Inner {
     spki: Vec<u8>,
-    modulus: [u8; MODULUS_OCTETS],
+    modulus: [u8; MODULUS_BYTES],
     lane: Option<LaneModulus>,
     encrypt: Pkcs1PublicEncryptingKey,
     encrypt_oaep: OaepPublicEncryptingKey,
@@ -39,9 +39,9 @@ impl PublicKey {
         let unusable = |_| KeyError::Inconsistent;
         let numbers = Numbers::from_der(spki).map_err(|e| KeyError::Malformed(format!("public key: {e}")))?;
         let modulus = numbers.modulus();
-        let octets = modulus.big_endian_without_leading_zero();
-        let modulus = octets.try_into().ok().filter(|m: &[u8; MODULUS_OCTETS]| m[0] >= 0x80);
-        let modulus = modulus.ok_or(KeyError::Size(bits(octets)))?;
+        let bytes = modulus.big_endian_without_leading_zero();
+        let modulus = bytes.try_into().ok().filter(|m: &[u8; MODULUS_BYTES]| m[0] >= 0x80);
+        let modulus = modulus.ok_or(KeyError::Size(bits(bytes)))?;
         let f4 = numbers.exponent().big_endian_without_leading_zero() == F4;
         let encrypting = || PublicEncryptingKey::from_der(spki).map_err(|_| KeyError::NotRsa);
         Ok(Self(Arc::new(Inner {
@@ -61,40 +61,40 @@ impl PublicKey {
         &self.0.spki
     }
 
-    /// The modulus, highest octet first.
+    /// The modulus, highest byte first.
     #[must_use]
-    pub fn modulus(&self) -> &[u8; MODULUS_OCTETS] {
+    pub fn modulus(&self) -> &[u8; MODULUS_BYTES] {
         &self.0.modulus
     }
 
     /// Whether `signature` is one of `digest` (SHA-256) by RSASSA-PKCS1-v1_5.
     #[must_use]
-    pub fn verify(&self, digest: &[u8; DIGEST_OCTETS], signature: &[u8]) -> bool {
+    pub fn verify(&self, digest: &[u8; DIGEST_BYTES], signature: &[u8]) -> bool {
         verify_with(&self.0.verify, digest, signature)
     }
 
-    /// Whether `signature` is one of `digest` by RSASSA-PSS, SHA-256, a salt of 32 octets.
+    /// Whether `signature` is one of `digest` by RSASSA-PSS, SHA-256, a salt of 32 bytes.
     #[must_use]
-    pub fn verify_pss(&self, digest: &[u8; DIGEST_OCTETS], signature: &[u8]) -> bool {
+    pub fn verify_pss(&self, digest: &[u8; DIGEST_BYTES], signature: &[u8]) -> bool {
         verify_with(&self.0.verify_pss, digest, signature)
     }
 
-    /// Encrypts up to 245 octets by RSAES-PKCS1-v1_5.
+    /// Encrypts up to 245 bytes by RSAES-PKCS1-v1_5.
     ///
     /// # Errors
     /// [`CryptoError::Length`]: the text is too long.
-    pub fn encrypt(&self, text: &[u8]) -> Result<[u8; MODULUS_OCTETS], CryptoError> {
-        let mut out = [0; MODULUS_OCTETS];
+    pub fn encrypt(&self, text: &[u8]) -> Result<[u8; MODULUS_BYTES], CryptoError> {
+        let mut out = [0; MODULUS_BYTES];
         self.0.encrypt.encrypt(text, &mut out).map_err(|_| CryptoError::Length)?;
         Ok(out)
     }
 
-    /// Encrypts up to 190 octets by RSAES-OAEP, SHA-256 in both places, no label.
+    /// Encrypts up to 190 bytes by RSAES-OAEP, SHA-256 in both places, no label.
     ///
     /// # Errors
     /// [`CryptoError::Length`]: the text is too long.
-    pub fn encrypt_oaep(&self, text: &[u8]) -> Result<[u8; MODULUS_OCTETS], CryptoError> {
-        let mut out = [0; MODULUS_OCTETS];
+    pub fn encrypt_oaep(&self, text: &[u8]) -> Result<[u8; MODULUS_BYTES], CryptoError> {
+        let mut out = [0; MODULUS_BYTES];
         let done = self.0.encrypt_oaep.encrypt(&OAEP_SHA256_MGF1SHA256, text, &mut out, None);
         done.map_err(|_| CryptoError::Length)?;
         Ok(out)
@@ -105,7 +105,7 @@ impl PublicKey {
     }
 }
 
-fn verify_with(key: &ParsedPublicKey, digest: &[u8; DIGEST_OCTETS], signature: &[u8]) -> bool {
+fn verify_with(key: &ParsedPublicKey, digest: &[u8; DIGEST_BYTES], signature: &[u8]) -> bool {
     Digest::import_less_safe(digest, &SHA256).is_ok_and(|digest| key.verify_digest_sig(&digest, signature).is_ok())
 }
 

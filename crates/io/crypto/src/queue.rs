@@ -31,7 +31,7 @@ pub struct PrivateQueue<T> {
 }
 
 impl<T> PrivateQueue<T> {
-    /// A queue that holds at most `limit` jobs, at least one. A job that waits takes about 400 octets.
+    /// A queue that holds at most `limit` jobs, at least one. A job that waits takes about 400 bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {

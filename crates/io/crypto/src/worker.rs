@@ -2,7 +2,7 @@
 
 use crate::engine::{BATCH_MAX, EngineCounters, Number};
 use crate::lanes::{LaneModulus, MESSAGES, PUBLIC_MESSAGES, Pass, PublicPass, Unit};
-use crate::{MODULUS_OCTETS, PrivateKey};
+use crate::{MODULUS_BYTES, PrivateKey};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
@@ -29,7 +29,7 @@ impl<U: Unit> Worker<U> {
     /// are theirs, none for those that are too few for a pass.
     pub(crate) fn run(
         &mut self,
-        numbers: &[(&PrivateKey, &[u8; MODULUS_OCTETS])],
+        numbers: &[(&PrivateKey, &[u8; MODULUS_BYTES])],
         out: &mut [Option<Number>],
         public: &[Option<PublicNumber<'_>>],
         counters: &mut EngineCounters,
@@ -41,7 +41,7 @@ impl<U: Unit> Worker<U> {
         if fitting.len() % MESSAGES == 1 {
             fitting.pop();
         }
-        let mut results = Zeroizing::new([[0; MODULUS_OCTETS]; BATCH_MAX]);
+        let mut results = Zeroizing::new([[0; MODULUS_BYTES]; BATCH_MAX]);
         for (work, results) in fitting.chunks(MESSAGES).zip(results.chunks_mut(MESSAGES)) {
             let pairs: Vec<_> = work.iter().map(|(_, lane, _, number)| (*lane, *number)).collect();
             self.pass.run(self.unit, &pairs, results);
@@ -65,7 +65,7 @@ impl<U: Unit> Worker<U> {
 
     /// Raises numbers to the public exponent, of the first `checks` all; the last ones are left when they are too few
     /// for another pass.
-    fn raise_public(&mut self, mut numbers: Vec<(&LaneModulus, &[u8; MODULUS_OCTETS])>, checks: usize) -> Vec<Number> {
+    fn raise_public(&mut self, mut numbers: Vec<(&LaneModulus, &[u8; MODULUS_BYTES])>, checks: usize) -> Vec<Number> {
         let left = numbers.len() % PUBLIC_MESSAGES;
         if left < PUBLIC_PASS_MIN {
             numbers.truncate(checks.max(numbers.len() - left));

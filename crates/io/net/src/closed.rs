@@ -16,9 +16,9 @@ pub enum Closed {
     Owner,
     /// A later connection took this session over.
     Replaced,
-    /// The peer took no octet for [`crate::Limits::stall`] while output waited.
+    /// The peer took no byte for [`crate::Limits::stall`] while output waited.
     Slow,
-    /// More than [`crate::Limits::unsent_octets_max`] waited for the peer, or as much as its machine keeps of answers, so
+    /// More than [`crate::Limits::unsent_bytes_max`] waited for the peer, or as much as its machine keeps of answers, so
     /// that it took no more input.
     Full,
     /// A peer without connection was not heard for too long.

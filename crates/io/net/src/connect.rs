@@ -26,9 +26,9 @@ pub struct Target {
     pub timeout: Duration,
     /// How attempts are spaced.
     pub backoff: Backoff,
-    /// Octets of the kernel's send buffer; its default grows to megabytes per connection.
+    /// Bytes of the kernel's send buffer; its default grows to megabytes per connection.
     pub send_buffer: Option<u32>,
-    /// Octets of the kernel's receive buffer.
+    /// Bytes of the kernel's receive buffer.
     pub receive_buffer: Option<u32>,
     /// How urgent the connection is; none leaves it unmarked.
     pub marks: Option<Marks>,
@@ -209,11 +209,11 @@ async fn connect_tls(target: &Target, over: &TlsConnect) -> io::Result<TlsStream
 
 async fn connect_to(address: SocketAddr, target: &Target) -> io::Result<TcpStream> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    if let Some(octets) = target.send_buffer {
-        socket.set_send_buffer_size(octets)?;
+    if let Some(bytes) = target.send_buffer {
+        socket.set_send_buffer_size(bytes)?;
     }
-    if let Some(octets) = target.receive_buffer {
-        socket.set_recv_buffer_size(octets)?;
+    if let Some(bytes) = target.receive_buffer {
+        socket.set_recv_buffer_size(bytes)?;
     }
     if let Some(marks) = &target.marks {
         marks.apply(&socket)?;

@@ -2,7 +2,8 @@
 
 use crate::Closed;
 use crate::serial::SerialStream;
-use crate::tls::{ShownCertificate, TlsStream};
+use crate::sockets::{Remote, Stalled};
+use crate::tls::{DetachedTls, ShownCertificate, TlsStream};
 use crate::udp::UdpStream;
 use std::fmt;
 use std::io;
@@ -15,7 +16,7 @@ use tieline_core::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// One connection: TCP, TLS, the datagrams of one UDP peer, or a serial line. A plain TCP connection owns no heap;
+/// One connection: TCP, TLS, the datagrams of one UDP peer, a serial line, or one whose socket another thread has. A plain TCP connection owns no heap;
 /// what the others need is boxed.
 #[derive(Debug)]
 pub struct Connection(pub(crate) Kind);
@@ -27,6 +28,26 @@ pub(crate) enum Kind {
     Udp(Box<UdpStream>),
     Serial(Box<SerialStream>),
     Carried(Box<dyn Carrier>),
+    Remote(Remote),
+}
+
+/// A connection on its way to another thread.
+#[derive(Debug)]
+pub(crate) enum Detached {
+    Tcp(std::net::TcpStream),
+    Tls(DetachedTls),
+    Carried(Box<dyn Carrier>),
+}
+
+impl Detached {
+    /// The connection, on the present thread.
+    pub(crate) fn attach(self) -> io::Result<Connection> {
+        Ok(Connection(match self {
+            Self::Tcp(socket) => Kind::Tcp(TcpStream::from_std(socket)?),
+            Self::Tls(stream) => Kind::Tls(Box::new(stream.attach()?)),
+            Self::Carried(carrier) => Kind::Carried(carrier),
+        }))
+    }
 }
 
 /// A connection that this crate does not make: of a network that an owner has by itself, such as one in virtual time.
@@ -37,11 +58,11 @@ pub trait Carrier: fmt::Debug + Send {
     /// Waits until [`Carrier::offer`] may take more.
     fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Takes octets at once, and returns how many.
+    /// Takes bytes at once, and returns how many.
     ///
     /// # Errors
     /// It is gone, or takes none at the moment ([`io::ErrorKind::WouldBlock`]).
-    fn offer(&mut self, octets: &[u8]) -> io::Result<usize>;
+    fn offer(&mut self, bytes: &[u8]) -> io::Result<usize>;
 }
 
 impl From<TcpStream> for Box<Connection> {
@@ -81,6 +102,42 @@ impl fmt::Display for Peer {
 }
 
 impl Connection {
+    /// Lets go of the socket, for another thread; a connection of a kind that stays with its thread comes back.
+    pub(crate) fn detach(self) -> io::Result<Result<Detached, Self>> {
+        Ok(match self.0 {
+            Kind::Tcp(stream) => Ok(Detached::Tcp(stream.into_std()?)),
+            Kind::Tls(stream) => match stream.detach()? {
+                Some(detached) => Ok(Detached::Tls(detached)),
+                None => Err(Self(Kind::Tls(stream))),
+            },
+            Kind::Carried(carrier) => Ok(Detached::Carried(carrier)),
+            kind @ (Kind::Udp(_) | Kind::Serial(_) | Kind::Remote(_)) => Err(Self(kind)),
+        })
+    }
+
+    /// Whether another thread has the socket.
+    pub(crate) const fn is_remote(&self) -> bool {
+        matches!(self.0, Kind::Remote(_))
+    }
+
+    /// What is written next goes before what waits for other connections, where another thread has the socket.
+    pub(crate) fn hurry(&self) {
+        if let Kind::Remote(remote) = &self.0 {
+            remote.hurry();
+        }
+    }
+
+    /// Lets the thread that has the socket end it; the connection where that is this thread.
+    pub(crate) fn part_elsewhere(self, patience: Duration) -> Option<Self> {
+        match self.0 {
+            Kind::Remote(remote) => {
+                remote.end(patience);
+                None
+            }
+            _ => Some(self),
+        }
+    }
+
     /// Who is at the other end.
     #[must_use]
     pub fn peer(&self) -> Peer {
@@ -91,6 +148,7 @@ impl Connection {
             Kind::Udp(stream) => Peer::Address(stream.peer_addr().unwrap_or_else(|_| unknown())),
             Kind::Serial(stream) => Peer::Line(stream.path()),
             Kind::Carried(_) => Peer::Address(unknown()),
+            Kind::Remote(remote) => remote.peer(),
         }
     }
 
@@ -98,6 +156,7 @@ impl Connection {
     pub(crate) fn certificate(&self) -> Option<ShownCertificate> {
         match &self.0 {
             Kind::Tls(stream) => stream.certificate(),
+            Kind::Remote(remote) => remote.certificate(),
             Kind::Tcp(_) | Kind::Udp(_) | Kind::Serial(_) | Kind::Carried(_) => None,
         }
     }
@@ -110,7 +169,7 @@ impl Connection {
         let socket = match &mut self.0 {
             Kind::Tcp(stream) => stream,
             Kind::Tls(stream) => stream.socket_mut(),
-            Kind::Udp(_) | Kind::Serial(_) | Kind::Carried(_) => return Ok(None),
+            Kind::Udp(_) | Kind::Serial(_) | Kind::Carried(_) | Kind::Remote(_) => return Ok(None),
         };
         tokio::time::timeout(within, crate::read_header(socket))
             .await
@@ -122,15 +181,16 @@ impl Connection {
     pub fn into_tcp(self) -> Option<TcpStream> {
         match self.0 {
             Kind::Tcp(stream) => Some(stream),
-            Kind::Tls(_) | Kind::Udp(_) | Kind::Serial(_) | Kind::Carried(_) => None,
+            Kind::Tls(_) | Kind::Udp(_) | Kind::Serial(_) | Kind::Carried(_) | Kind::Remote(_) => None,
         }
     }
 
-    /// What must come before the first octet of a session: the handshake of TLS, where it was not done yet. Its error
+    /// What must come before the first byte of a session: the handshake of TLS, where it was not done yet. Its error
     /// says that the peer is not who it must be, or we are not for it; that it does not speak TLS; or took too long.
     pub(crate) fn handshake(&mut self) -> Option<Pin<Box<dyn Future<Output = io::Result<()>> + '_>>> {
         match &mut self.0 {
             Kind::Tls(stream) => (!stream.is_established()).then(|| Box::pin(stream.handshake()) as _),
+            Kind::Remote(remote) => (!remote.is_established()).then(|| Box::pin(remote.established()) as _),
             Kind::Tcp(_) | Kind::Udp(_) | Kind::Serial(_) | Kind::Carried(_) => None,
         }
     }
@@ -143,12 +203,13 @@ impl Connection {
             Kind::Udp(stream) => stream.poll_read(cx, buffer),
             Kind::Serial(stream) => stream.poll_read(cx, buffer),
             Kind::Carried(carrier) => carrier.poll_read(cx, buffer),
+            Kind::Remote(remote) => remote.poll_read(cx, buffer),
         }
     }
 
     /// Whether its two sides end one by one.
     pub(crate) const fn can_part(&self) -> bool {
-        matches!(self.0, Kind::Tcp(_) | Kind::Tls(_))
+        matches!(self.0, Kind::Tcp(_) | Kind::Tls(_) | Kind::Remote(_))
     }
 
     /// Ends our side; the peer's goes on.
@@ -156,7 +217,7 @@ impl Connection {
         match &mut self.0 {
             Kind::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Kind::Tls(stream) => stream.poll_end(cx),
-            Kind::Udp(_) | Kind::Serial(_) | Kind::Carried(_) => Poll::Ready(Ok(())),
+            Kind::Udp(_) | Kind::Serial(_) | Kind::Carried(_) | Kind::Remote(_) => Poll::Ready(Ok(())),
         }
     }
 
@@ -165,7 +226,7 @@ impl Connection {
         match &mut self.0 {
             Kind::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
             Kind::Tls(stream) => stream.poll_discard(cx, buffer),
-            Kind::Udp(_) | Kind::Serial(_) | Kind::Carried(_) => Poll::Ready(Ok(())),
+            Kind::Udp(_) | Kind::Serial(_) | Kind::Carried(_) | Kind::Remote(_) => Poll::Ready(Ok(())),
         }
     }
 
@@ -177,18 +238,20 @@ impl Connection {
             Kind::Udp(stream) => stream.poll_write_ready(cx),
             Kind::Serial(stream) => stream.poll_write_ready(cx),
             Kind::Carried(carrier) => carrier.poll_write_ready(cx),
+            Kind::Remote(remote) => remote.poll_write_ready(cx),
         }
     }
 
-    /// Takes octets at once, without waiting, and returns how many; also sends what the connection itself holds back.
+    /// Takes bytes at once, without waiting, and returns how many; also sends what the connection itself holds back.
     /// None: nothing moved.
-    pub(crate) fn offer(&mut self, octets: &[u8]) -> io::Result<Option<usize>> {
+    pub(crate) fn offer(&mut self, bytes: &[u8]) -> io::Result<Option<usize>> {
         let offered = match &mut self.0 {
-            Kind::Tcp(stream) => stream.try_write(octets),
-            Kind::Tls(stream) => stream.offer(octets),
-            Kind::Udp(stream) => stream.offer(octets),
-            Kind::Serial(stream) => stream.offer(octets),
-            Kind::Carried(carrier) => carrier.offer(octets),
+            Kind::Tcp(stream) => stream.try_write(bytes),
+            Kind::Tls(stream) => stream.offer(bytes),
+            Kind::Udp(stream) => stream.offer(bytes),
+            Kind::Serial(stream) => stream.offer(bytes),
+            Kind::Carried(carrier) => carrier.offer(bytes),
+            Kind::Remote(remote) => remote.offer(bytes),
         };
         match offered {
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
@@ -200,23 +263,24 @@ impl Connection {
     pub(crate) fn is_flushed(&self) -> bool {
         match &self.0 {
             Kind::Tls(stream) => stream.is_flushed(),
+            Kind::Remote(remote) => remote.is_clear(),
             Kind::Tcp(_) | Kind::Udp(_) | Kind::Serial(_) | Kind::Carried(_) => true,
         }
     }
 
-    /// Octets came, at `now`.
+    /// Bytes came, at `now`.
     pub(crate) fn heard(&mut self, now: Instant) {
         match &mut self.0 {
             Kind::Udp(stream) => stream.heard(now),
             Kind::Serial(stream) => stream.moved(0, now),
-            Kind::Tcp(_) | Kind::Tls(_) | Kind::Carried(_) => {}
+            Kind::Tcp(_) | Kind::Tls(_) | Kind::Carried(_) | Kind::Remote(_) => {}
         }
     }
 
-    /// Octets went, at `now`.
-    pub(crate) fn sent(&mut self, octets: usize, now: Instant) {
+    /// Bytes went, at `now`.
+    pub(crate) fn sent(&mut self, bytes: usize, now: Instant) {
         if let Kind::Serial(stream) = &mut self.0 {
-            stream.moved(octets, now);
+            stream.moved(bytes, now);
         }
     }
 
@@ -224,7 +288,9 @@ impl Connection {
     pub(crate) fn messages_max(&self) -> usize {
         match &self.0 {
             Kind::Serial(stream) if stream.has_gap() => 1,
-            Kind::Tcp(_) | Kind::Tls(_) | Kind::Udp(_) | Kind::Serial(_) | Kind::Carried(_) => usize::MAX,
+            Kind::Tcp(_) | Kind::Tls(_) | Kind::Udp(_) | Kind::Serial(_) | Kind::Carried(_) | Kind::Remote(_) => {
+                usize::MAX
+            }
         }
     }
 
@@ -232,7 +298,7 @@ impl Connection {
     pub(crate) fn rests_until(&self) -> Option<Instant> {
         match &self.0 {
             Kind::Serial(stream) => stream.rests_until(),
-            Kind::Tcp(_) | Kind::Tls(_) | Kind::Udp(_) | Kind::Carried(_) => None,
+            Kind::Tcp(_) | Kind::Tls(_) | Kind::Udp(_) | Kind::Carried(_) | Kind::Remote(_) => None,
         }
     }
 
@@ -240,7 +306,7 @@ impl Connection {
     pub(crate) fn silent_at(&self) -> Option<Instant> {
         match &self.0 {
             Kind::Udp(stream) => stream.silent_at(),
-            Kind::Tcp(_) | Kind::Tls(_) | Kind::Serial(_) | Kind::Carried(_) => None,
+            Kind::Tcp(_) | Kind::Tls(_) | Kind::Serial(_) | Kind::Carried(_) | Kind::Remote(_) => None,
         }
     }
 
@@ -254,6 +320,9 @@ impl Connection {
 
 /// Why a connection ends that failed so.
 pub(crate) fn closed_by(error: &io::Error) -> Closed {
+    if error.get_ref().is_some_and(|inner| inner.is::<Stalled>()) {
+        return Closed::Slow;
+    }
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match inner {
         Some(rustls::Error::AlertReceived(alert)) => Closed::Tls(alert.as_str().unwrap_or("an unknown alert")),

@@ -21,11 +21,11 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Octets received.
-    octets_in
-    /// Octets that sockets took.
-    octets_out
-    /// Reads that brought octets.
+    /// Bytes received.
+    bytes_in
+    /// Bytes that sockets took.
+    bytes_out
+    /// Reads that brought bytes.
     reads
     /// Writes that a socket took at least in part.
     writes
@@ -69,11 +69,11 @@ pub(crate) fn add(counter: &AtomicU64, count: usize) {
 /// What one session has moved, over all its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Octets received.
-    pub octets_in: u64,
-    /// Octets that the socket took.
-    pub octets_out: u64,
-    /// Reads that brought octets.
+    /// Bytes received.
+    pub bytes_in: u64,
+    /// Bytes that the socket took.
+    pub bytes_out: u64,
+    /// Reads that brought bytes.
     pub reads: u64,
     /// Writes that the socket took at least in part.
     pub writes: u64,

@@ -1,11 +1,10 @@
 //! The end of a connection whose peer was told why, and may be sending still.
 //!
-//! A socket that is closed with octets unread, or that gets some afterwards, answers with a reset, and a reset lets the peer's
+//! A socket that is closed with bytes unread, or that gets some afterwards, answers with a reset, and a reset lets the peer's
 //! system throw away what was not read there: the last words are lost. So our side ends first; what the peer goes on to say is
 //! taken and thrown away until its side ends too, and the socket is closed then, or when that takes too long.
 
 use crate::counters::add;
-use crate::line::Line;
 use crate::{Connection, Shard};
 use std::future::poll_fn;
 use std::io;
@@ -14,8 +13,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::ReadBuf;
 
-/// Octets that are taken from one peer.
-pub(crate) const OCTETS_MAX: usize = 16 << 20;
+/// Bytes that are taken from one peer.
+pub(crate) const BYTES_MAX: usize = 16 << 20;
 /// Connections of a shard that end so at one time; further ones are closed at once.
 pub(crate) const AT_ONCE_MAX: usize = 256;
 /// Reads of one turn before other sessions have theirs.
@@ -36,15 +35,14 @@ impl From<io::Error> for Cut {
 }
 
 /// Ends a connection that has taken all that it was given, within `patience`.
-pub(crate) async fn part(line: Line, shard: Rc<Shard>, patience: Duration) {
+pub(crate) async fn part(mut connection: Connection, shard: Rc<Shard>, patience: Duration) {
     let counters = shard.counters();
-    let mut connection = line.into_connection();
     let Some(_place) = shard.enter_farewell() else { return add(&counters.farewells_cut, 1) };
     add(&counters.farewells, 1);
-    let mut octets = 0;
+    let mut bytes = 0;
     let farewell = async {
         poll_fn(|cx| connection.poll_end(cx)).await?;
-        poll_fn(|cx| hear_out(cx, &mut connection, &shard, &mut octets)).await
+        poll_fn(|cx| hear_out(cx, &mut connection, &shard, &mut bytes)).await
     };
     match tokio::time::timeout(patience, farewell).await {
         Ok(Ok(()) | Err(Cut::Failed)) => {}
@@ -57,7 +55,7 @@ fn hear_out(
     cx: &mut Context<'_>,
     connection: &mut Connection,
     shard: &Shard,
-    octets: &mut usize,
+    bytes: &mut usize,
 ) -> Poll<Result<(), Cut>> {
     let mut shared = shard.input.borrow_mut();
     for _ in 0..TURN_READS {
@@ -67,8 +65,8 @@ fn hear_out(
         if count == 0 {
             return Poll::Ready(Ok(()));
         }
-        *octets += count;
-        if *octets > OCTETS_MAX {
+        *bytes += count;
+        if *bytes > BYTES_MAX {
             return Poll::Ready(Err(Cut::Long));
         }
     }

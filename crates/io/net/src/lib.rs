@@ -1,12 +1,12 @@
 //! Drives any [`tieline_core::Machine`] over TCP, TLS, UDP and serial lines: the only place where Tieline waits for a socket.
 //!
-//! In: machines, addresses, files of keys and certificates, limits. Out: octets on sockets, and events to an [`Owner`].
+//! In: machines, addresses, files of keys and certificates, limits. Out: bytes on sockets, and events to an [`Owner`].
 //!
 //! Never: a protocol, a decision, a thread that shares a session with another. A session lives on one [`Shard`] from
-//! accept to close; what crosses shards is its owner's business.
+//! accept to close; its socket may be on another thread ([`SocketShards`]).
 //!
 //! One exchange costs one `recv`, one `send` and the wait between: input goes to a buffer that the shard's sessions
-//! share, output comes from one too and is written at once; a session owns octets only while its socket refuses
+//! share, output comes from one too and is written at once; a session owns bytes only while its socket refuses
 //! them. Timers are lazy: a deadline that moves later costs nothing until the old one fires.
 //!
 //! Read first: `session.rs`, then `connection.rs`, `connect.rs` and `listen.rs`.
@@ -26,6 +26,7 @@ mod proxy;
 mod serial;
 mod session;
 mod shard;
+mod sockets;
 mod thread;
 pub mod tls;
 mod udp;
@@ -45,5 +46,6 @@ pub use proxy::{Block, Trusted, read_header};
 pub use serial::{Flow, Parity, SerialConfig};
 pub use session::{Owner, Session};
 pub use shard::Shard;
+pub use sockets::{SocketShardStatus, SocketShards};
 pub use thread::ShardThread;
 pub use udp::{Datagrams, UdpConnect, UdpListen};

@@ -12,16 +12,18 @@ use tokio::io::ReadBuf;
 pub(crate) struct Line {
     connection: Connection,
     unsent: Vec<u8>,
-    /// When the connection last took an octet, or output began to wait.
+    /// When the connection last took a byte, or output began to wait.
     moved: Instant,
-    /// Whether it has ever taken an octet.
+    /// Whether it has ever taken a byte.
     said: bool,
+    /// Whether it took nothing when it was last asked.
+    refused: bool,
 }
 
 impl Line {
     pub(crate) fn new(mut connection: Connection, now: Instant) -> Self {
         connection.heard(now);
-        Self { connection, unsent: Vec::new(), moved: now, said: false }
+        Self { connection, unsent: Vec::new(), moved: now, said: false, refused: false }
     }
 
     /// Whether the connection has taken all it was given.
@@ -44,6 +46,16 @@ impl Line {
         self.connection.certificate()
     }
 
+    /// Whether it takes more again since it refused: what waits may go.
+    pub(crate) fn is_clear_again(&mut self) -> bool {
+        self.is_clear() && std::mem::take(&mut self.refused)
+    }
+
+    /// What is written next is urgent.
+    pub(crate) fn hurry(&self) {
+        self.connection.hurry();
+    }
+
     /// Whether another message may go.
     pub(crate) fn is_open(&self) -> bool {
         self.is_clear() && self.connection.rests_until().is_none()
@@ -54,7 +66,7 @@ impl Line {
         self.connection.messages_max()
     }
 
-    /// The next thing that happens unless octets move.
+    /// The next thing that happens unless bytes move.
     pub(crate) fn deadline(&self, limits: &Limits) -> Option<Instant> {
         let stalls = self.stalls_at(limits);
         [stalls, self.connection.rests_until(), self.connection.silent_at()].into_iter().flatten().min()
@@ -62,7 +74,7 @@ impl Line {
 
     /// When a peer that takes nothing counts as gone.
     fn stalls_at(&self, limits: &Limits) -> Option<Instant> {
-        (!self.is_clear()).then(|| self.moved + limits.stall)
+        (!self.is_clear() && !self.connection.is_remote()).then(|| self.moved + limits.stall)
     }
 
     /// Lets deadlines that have passed take effect.
@@ -79,7 +91,7 @@ impl Line {
         Ok(())
     }
 
-    /// One read, if there are octets. None read and ready is the end.
+    /// One read, if there are bytes. None read and ready is the end.
     pub(crate) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -96,12 +108,12 @@ impl Line {
         })
     }
 
-    /// Writes at once what the connection takes, keeps the rest, and returns how many octets it took. Only for a clear
-    /// line: the order of octets is the order of calls.
-    pub(crate) fn write(&mut self, octets: &[u8], limits: &Limits, now: Instant) -> Result<usize, Closed> {
-        let taken = self.offer(octets, now)?.unwrap_or(0);
-        let rest = octets.get(taken..).unwrap_or_default();
-        if rest.len() > limits.unsent_octets_max {
+    /// Writes at once what the connection takes, keeps the rest, and returns how many bytes it took. Only for a clear
+    /// line: the order of bytes is the order of calls.
+    pub(crate) fn write(&mut self, bytes: &[u8], limits: &Limits, now: Instant) -> Result<usize, Closed> {
+        let taken = self.offer(bytes, now)?.unwrap_or(0);
+        let rest = bytes.get(taken..).unwrap_or_default();
+        if rest.len() > limits.unsent_bytes_max {
             return Err(Closed::Full);
         }
         self.unsent.extend_from_slice(rest);
@@ -111,13 +123,16 @@ impl Line {
         Ok(taken)
     }
 
-    /// Offers what waits to a connection that may have room again; returns how many octets it took.
+    /// Offers what waits to a connection that may have room again; returns how many bytes it took.
     pub(crate) fn poll_unsent(&mut self, cx: &mut Context<'_>, now: Instant) -> Poll<Result<usize, Closed>> {
         let mut taken = 0;
         let mut moved = false;
         while !self.is_clear() {
             match self.connection.poll_write_ready(cx) {
-                Poll::Pending if !moved => return Poll::Pending,
+                Poll::Pending if !moved => {
+                    self.refused = true;
+                    return Poll::Pending;
+                }
                 Poll::Pending => break,
                 Poll::Ready(ready) => ready.map_err(|error| closed_by(&error))?,
             }
@@ -136,12 +151,12 @@ impl Line {
         Poll::Ready(Ok(taken))
     }
 
-    fn offer(&mut self, octets: &[u8], now: Instant) -> Result<Option<usize>, Closed> {
-        let taken = self.connection.offer(octets).map_err(|error| {
+    fn offer(&mut self, bytes: &[u8], now: Instant) -> Result<Option<usize>, Closed> {
+        let taken = self.connection.offer(bytes).map_err(|error| {
             tracing::debug!(%error, "cannot write");
             closed_by(&error)
         })?;
-        self.said |= taken.is_some_and(|octets| octets > 0);
+        self.said |= taken.is_some_and(|bytes| bytes > 0);
         self.connection.sent(taken.unwrap_or(0), now);
         Ok(taken)
     }

@@ -34,9 +34,9 @@ pub struct ListenConfig {
     pub backlog: u32,
     /// Lets the listeners of several shards share one port; the kernel spreads connections over them.
     pub share_port: bool,
-    /// Octets of the kernel's send buffer of each connection.
+    /// Bytes of the kernel's send buffer of each connection.
     pub send_buffer: Option<u32>,
-    /// Octets of the kernel's receive buffer of each connection.
+    /// Bytes of the kernel's receive buffer of each connection.
     pub receive_buffer: Option<u32>,
     /// How urgent each connection is; none leaves them unmarked.
     pub marks: Option<Marks>,
@@ -200,7 +200,7 @@ impl Listener {
             ListenOver::Tcp => Door::Tcp(bind_tcp(config).await?),
             ListenOver::Tls(TlsListen { tls, timeout, handshakes_max }) => {
                 let (places, timeout) = (Arc::new(Semaphore::new(*handshakes_max)), *timeout);
-                let gate = Gate { places, timeout, counters: Arc::clone(&counters) };
+                let gate = Gate { places, timeout, counters: Arc::clone(&counters), config: None };
                 Door::Tls(bind_tcp(config).await?, Arc::clone(tls), gate)
             }
             ListenOver::Udp(udp) => Door::Udp(Hub::bind(config, udp, Arc::clone(&counters)).await?),
@@ -321,11 +321,11 @@ fn listen_at(address: SocketAddr, config: &ListenConfig) -> io::Result<TcpListen
         socket.set_reuseport(true)?;
     }
     // Accepted sockets inherit the sizes of the listening one.
-    if let Some(octets) = config.send_buffer {
-        socket.set_send_buffer_size(octets)?;
+    if let Some(bytes) = config.send_buffer {
+        socket.set_send_buffer_size(bytes)?;
     }
-    if let Some(octets) = config.receive_buffer {
-        socket.set_recv_buffer_size(octets)?;
+    if let Some(bytes) = config.receive_buffer {
+        socket.set_recv_buffer_size(bytes)?;
     }
     if let Some(marks) = &config.marks {
         marks.apply(&socket)?;

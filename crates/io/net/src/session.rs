@@ -18,8 +18,8 @@ use std::time::Duration;
 use tieline_core::{Instant, Machine, Now};
 use tokio::time::Sleep;
 
-/// Octets of messages that go out in one write. A single longer message is still one write.
-const WRITE_OCTETS: usize = 64 * 1024;
+/// Bytes of messages that go out in one write. A single longer message is still one write.
+const WRITE_BYTES: usize = 64 * 1024;
 /// Messages that go out in one write.
 const WRITE_MESSAGES: usize = 1024;
 /// Rounds of one turn before other sessions have theirs.
@@ -140,6 +140,13 @@ impl<M: Machine> Session<M> {
         result
     }
 
+    /// What the session sends next goes before what waits for other sessions, where another thread has the sockets.
+    pub fn hurry(&self) {
+        if let Some(line) = &*self.0.line.borrow() {
+            line.hurry();
+        }
+    }
+
     /// Looks at the machine.
     ///
     /// # Panics
@@ -198,8 +205,10 @@ impl<M: Machine> Session<M> {
             self.count_closed(why);
             tracing::debug!(%why, "connection ends");
             owner.closed(self, now, why);
-            if let Some(line) = last {
-                Box::pin(part(line, Rc::clone(&self.0.shard), self.0.limits.farewell)).await;
+            if let Some(connection) =
+                last.and_then(|line| line.into_connection().part_elsewhere(self.0.limits.farewell))
+            {
+                Box::pin(part(connection, Rc::clone(&self.0.shard), self.0.limits.farewell)).await;
             }
             why
         }
@@ -321,7 +330,7 @@ impl<M: Machine> Session<M> {
         }
     }
 
-    /// Writes what the machine has, unless the socket still refuses earlier output; returns how many octets it took.
+    /// Writes what the machine has, unless the socket still refuses earlier output; returns how many bytes it took.
     fn write_output(&self, now: Now) -> Result<usize, Closed> {
         let mut line = self.0.line.borrow_mut();
         let Some(line) = &mut *line else { return Ok(0) };
@@ -334,10 +343,10 @@ impl<M: Machine> Session<M> {
                 break;
             }
             let taken = line.write(&output, &self.0.limits, now.mono)?;
-            output.shrink_to(WRITE_OCTETS);
+            output.shrink_to(WRITE_BYTES);
             self.count_written(taken, messages);
             total += taken;
-            if messages < WRITE_MESSAGES && output.len() < WRITE_OCTETS {
+            if messages < WRITE_MESSAGES && output.len() < WRITE_BYTES {
                 break;
             }
         }
@@ -348,7 +357,7 @@ impl<M: Machine> Session<M> {
         let mut machine = self.0.machine.borrow_mut();
         let mut messages = 0;
         while messages < messages_max.min(WRITE_MESSAGES)
-            && output.len() < WRITE_OCTETS
+            && output.len() < WRITE_BYTES
             && machine.poll_transmit(now, output)
         {
             messages += 1;
@@ -358,7 +367,10 @@ impl<M: Machine> Session<M> {
 
     fn write_unsent(&self, cx: &mut Context<'_>, now: Now) -> Result<bool, Closed> {
         let mut line = self.0.line.borrow_mut();
-        let Some(line) = line.as_mut().filter(|line| !line.is_clear()) else { return Ok(false) };
+        let Some(line) = line.as_mut() else { return Ok(false) };
+        if line.is_clear() {
+            return Ok(line.is_clear_again());
+        }
         match line.poll_unsent(cx, now.mono) {
             Poll::Pending => Ok(false),
             Poll::Ready(taken) => {
@@ -402,14 +414,14 @@ impl<M: Machine> Session<M> {
         self.0.traffic.set(traffic);
     }
 
-    fn count_written(&self, octets: usize, messages: usize) {
+    fn count_written(&self, bytes: usize, messages: usize) {
         let counters = self.0.shard.counters();
-        let writes = usize::from(octets > 0);
-        add(&counters.octets_out, octets);
+        let writes = usize::from(bytes > 0);
+        add(&counters.bytes_out, bytes);
         add(&counters.writes, writes);
         add(&counters.messages_out, messages);
         self.count(|traffic| {
-            traffic.octets_out += octets as u64;
+            traffic.bytes_out += bytes as u64;
             traffic.writes += writes as u64;
             traffic.messages_out += messages as u64;
         });

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tieline_core::Now;
 
-/// Octets that one read may bring.
-const INPUT_OCTETS: usize = 64 * 1024;
+/// Bytes that one read may bring.
+const INPUT_BYTES: usize = 64 * 1024;
 
 /// What the sessions of one thread share: a clock, counters, and the two buffers that make idle sessions small.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Shard {
     /// A shard of the current thread.
     #[must_use]
     pub fn new(clock: Clock, counters: Arc<Counters>) -> Rc<Self> {
-        let input = RefCell::new(vec![0; INPUT_OCTETS].into_boxed_slice());
+        let input = RefCell::new(vec![0; INPUT_BYTES].into_boxed_slice());
         Rc::new(Self { clock, counters, input, output: RefCell::default(), farewells: Cell::default() })
     }
 

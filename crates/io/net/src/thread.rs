@@ -24,7 +24,7 @@ pub struct ShardThread {
 }
 
 impl ShardThread {
-    /// Starts a thread called `name` (15 octets show up in `top`) and runs there the future that `main` makes.
+    /// Starts a thread called `name` (15 bytes show up in `top`) and runs there the future that `main` makes.
     /// `main` may start further tasks with [`tokio::task::spawn_local`]; they end with the thread.
     ///
     /// # Errors

@@ -27,23 +27,23 @@ use tokio::net::{UdpSocket, lookup_host};
 const INBOX_MAX: usize = 32;
 /// Datagrams that one wake looks at before others have their turn.
 const READS_MAX: usize = 64;
-/// Octets of the longest datagram.
-const DATAGRAM_OCTETS_MAX: usize = 65_535;
+/// Bytes of the longest datagram.
+const DATAGRAM_BYTES_MAX: usize = 65_535;
 
-/// How octets of a protocol go in datagrams.
+/// How bytes of a protocol go in datagrams.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagrams {
-    /// Octets at the start of its argument that are whole units of the protocol and together no more than the second
+    /// Bytes at the start of its argument that are whole units of the protocol and together no more than the second
     /// argument, but at least one unit where one is there; 0 where none is.
     pub whole: fn(&[u8], usize) -> usize,
-    /// Octets of a datagram that we send, where units are not longer.
-    pub octets_max: usize,
+    /// Bytes of a datagram that we send, where units are not longer.
+    pub bytes_max: usize,
 }
 
 /// How one socket serves many peers.
 #[derive(Clone, Debug)]
 pub struct UdpListen {
-    /// How octets go in datagrams.
+    /// How bytes go in datagrams.
     pub datagrams: Datagrams,
     /// Who is heard; empty for anyone.
     pub remotes: Vec<IpAddr>,
@@ -54,7 +54,7 @@ pub struct UdpListen {
 /// How one peer is reached.
 #[derive(Clone, Debug)]
 pub struct UdpConnect {
-    /// How octets go in datagrams.
+    /// How bytes go in datagrams.
     pub datagrams: Datagrams,
     /// The local address, where the peer expects a certain one; else any free port.
     pub local: Option<SocketAddr>,
@@ -134,10 +134,10 @@ impl UdpStream {
     }
 
     /// Sends whole units, as few datagrams as can be.
-    pub(crate) fn offer(&self, octets: &[u8]) -> io::Result<usize> {
+    pub(crate) fn offer(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut taken = 0;
-        while let Some(rest) = octets.get(taken..).filter(|rest| !rest.is_empty()) {
-            let whole = (self.datagrams.whole)(rest, self.datagrams.octets_max);
+        while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
+            let whole = (self.datagrams.whole)(rest, self.datagrams.bytes_max);
             // What is no unit goes as it is: it is ours.
             let datagram = rest.get(..whole).filter(|some| !some.is_empty()).unwrap_or(rest);
             let sent = match &self.way {
@@ -203,7 +203,7 @@ impl Hub {
 
     /// Hands datagrams to the sessions of their peers until one comes from a peer without a session.
     pub(crate) async fn accept(self: &Rc<Self>) -> (UdpStream, SocketAddr) {
-        let mut buffer = vec![0; DATAGRAM_OCTETS_MAX];
+        let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
         loop {
             let received = poll_fn(|cx| {
                 let mut buffer = ReadBuf::new(&mut buffer);

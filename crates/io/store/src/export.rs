@@ -201,12 +201,12 @@ fn json(rows: impl Iterator<Item = Result<Row, StoreError>>, out: &mut impl Writ
     Ok(count)
 }
 
-/// A value as a person reads it: as in JSON, but text bare and octets as hexadecimal digits.
+/// A value as a person reads it: as in JSON, but text bare and bytes as hexadecimal digits.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::Text(text) => text.to_string(),
-        Value::Bytes(octets) => octets.iter().fold(String::new(), |mut hex, octet| {
-            let _ = write!(hex, "{octet:02x}");
+        Value::Bytes(bytes) => bytes.iter().fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
             hex
         }),
         Value::Float(x) if !x.is_finite() => x.to_string().to_lowercase(),

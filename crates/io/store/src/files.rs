@@ -99,8 +99,8 @@ impl Storage for FolderStorage {
         done.map_err(|e| said(&e, "read", &self.folder.join(name)))
     }
 
-    fn append(&mut self, name: &str, octets: &[u8]) -> Result<(), StorageError> {
-        let done = self.handle(name, true).and_then(|handle| handle.file.write_all(octets));
+    fn append(&mut self, name: &str, bytes: &[u8]) -> Result<(), StorageError> {
+        let done = self.handle(name, true).and_then(|handle| handle.file.write_all(bytes));
         done.map_err(|e| said(&e, "append to", &self.folder.join(name)))
     }
 
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_named() {
-        // /dev/full takes no octet: the same answer as a full disk, without one.
+        // /dev/full takes no byte: the same answer as a full disk, without one.
         let Ok(mut full) = OpenOptions::new().write(true).open("/dev/full") else {
             println!("no /dev/full here: skipped");
             return;

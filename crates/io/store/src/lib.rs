@@ -1,6 +1,6 @@
 //! History on disk: the journal's folder, the embedded store, questions to it, and what they are answered with.
 //!
-//! In: octets for [`FolderStorage`]; batches of [`Sample`]s with the journal position they came from, for [`Store`].
+//! In: bytes for [`FolderStorage`]; batches of [`Sample`]s with the journal position they came from, for [`Store`].
 //! Out: [`Row`]s, and rows as text, CSV, JSON or Parquet. A batch and its position are one transaction, so a batch
 //! that is given twice is stored once.
 //!

@@ -64,7 +64,7 @@ struct Columns {
 
 impl Columns {
     fn push(&mut self, row: &Row) {
-        // Rows of a topic follow each other and share its octets.
+        // Rows of a topic follow each other and share its bytes.
         let topic = match self.topic.last() {
             Some(last) if last.data() == row.topic.as_bytes() => last.clone(),
             Some(_) | None => ByteArray::from(&*row.topic),

@@ -10,8 +10,8 @@ use tieline_core::Timestamp;
 pub struct Retention {
     /// Older samples are removed.
     pub age: Option<Duration>,
-    /// The oldest samples are removed beyond this many octets.
-    pub octets: Option<u64>,
+    /// The oldest samples are removed beyond this many bytes.
+    pub bytes: Option<u64>,
 }
 
 /// What one step did.
@@ -49,8 +49,8 @@ impl Store {
 
     /// A time before which roughly enough lies to come below the size, a twentieth of the span at most.
     fn size_cutoff(&self, retention: &Retention, now: Timestamp) -> Result<Option<i64>, StoreError> {
-        let octets = self.octets()?;
-        if retention.octets.is_none_or(|limit| octets <= limit) {
+        let bytes = self.bytes()?;
+        if retention.bytes.is_none_or(|limit| bytes <= limit) {
             return Ok(None);
         }
         let oldest: Option<i64> = self.db.query_row(

@@ -23,7 +23,7 @@ pub struct Row {
     /// Whose.
     pub topic: Topic,
     /// Value, quality and time; of a bucket the aggregate, all reasons against the samples in it, and its beginning. A
-    /// payload as published is text where it is UTF-8, else octets.
+    /// payload as published is text where it is UTF-8, else bytes.
     pub point: Point,
     /// How many samples it stands for; 1 for a sample itself.
     pub count: u64,
@@ -35,14 +35,14 @@ pub(crate) const KIND_FLOAT: u8 = 0;
 const KIND_INT: u8 = 1;
 const KIND_BOOL: u8 = 2;
 const KIND_TEXT: u8 = 3;
-const KIND_OCTETS: u8 = 4;
+const KIND_BYTES: u8 = 4;
 const KIND_NULL: u8 = 5;
 const KIND_OPAQUE: u8 = 6;
 
 /// The columns `kind`, `value` and `quality` of a body.
 pub(crate) fn columns(body: &Body) -> (u8, ToSqlOutput<'_>, u16) {
     let (kind, value, quality) = match body {
-        Body::Opaque(octets) => (KIND_OPAQUE, ValueRef::Blob(octets), Quality::GOOD),
+        Body::Opaque(bytes) => (KIND_OPAQUE, ValueRef::Blob(bytes), Quality::GOOD),
         Body::Point(point) => {
             let (kind, value) = match &point.value {
                 Value::Null => (KIND_NULL, ValueRef::Null),
@@ -50,7 +50,7 @@ pub(crate) fn columns(body: &Body) -> (u8, ToSqlOutput<'_>, u16) {
                 Value::Int(i) => (KIND_INT, ValueRef::Integer(*i)),
                 Value::Float(x) => (KIND_FLOAT, float(*x)),
                 Value::Text(text) => (KIND_TEXT, ValueRef::Text(text.as_bytes())),
-                Value::Bytes(octets) => (KIND_OCTETS, ValueRef::Blob(octets)),
+                Value::Bytes(bytes) => (KIND_BYTES, ValueRef::Blob(bytes)),
             };
             (kind, value, point.quality)
         }
@@ -58,7 +58,7 @@ pub(crate) fn columns(body: &Body) -> (u8, ToSqlOutput<'_>, u16) {
     (kind, ToSqlOutput::Borrowed(value), quality.bits())
 }
 
-/// A whole number below 2^47 takes at most six octets as an integer, and eight as a double.
+/// A whole number below 2^47 takes at most six bytes as an integer, and eight as a double.
 fn float(x: f64) -> ValueRef<'static> {
     #[expect(clippy::cast_possible_truncation, reason = "the way back is compared bit by bit")]
     let whole = x as i64;
@@ -85,11 +85,11 @@ pub(crate) fn value(kind: u8, value: ValueRef<'_>) -> Option<Value> {
         (KIND_INT, ValueRef::Integer(i)) => Value::Int(i),
         (KIND_BOOL, ValueRef::Integer(i)) => Value::Bool(i != 0),
         (KIND_TEXT, ValueRef::Text(text)) => Value::Text(str::from_utf8(text).ok()?.into()),
-        (KIND_OCTETS, ValueRef::Blob(octets)) => Value::Bytes(octets.into()),
+        (KIND_BYTES, ValueRef::Blob(bytes)) => Value::Bytes(bytes.into()),
         (KIND_NULL, ValueRef::Null) => Value::Null,
-        (KIND_OPAQUE, ValueRef::Blob(octets)) => match str::from_utf8(octets) {
+        (KIND_OPAQUE, ValueRef::Blob(bytes)) => match str::from_utf8(bytes) {
             Ok(text) => Value::Text(text.into()),
-            Err(_) => Value::Bytes(octets.into()),
+            Err(_) => Value::Bytes(bytes.into()),
         },
         _ => return None,
     })

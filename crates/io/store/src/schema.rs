@@ -7,7 +7,7 @@
 //! | `samples` | `topic_id` | whose sample |
 //! | | `time_us` | when: microseconds since 1970 UTC, the device's time where it gave one |
 //! | | `seq` | 0; 1, 2, … for further samples of the same topic and time, as they came |
-//! | | `kind` | 0 double, 1 integer, 2 two-state, 3 text, 4 octets, 5 nothing, 6 a payload as published |
+//! | | `kind` | 0 double, 1 integer, 2 two-state, 3 text, 4 bytes, 5 nothing, 6 a payload as published |
 //! | | `value` | kind 0: REAL, or INTEGER where that is the same number and shorter, or NULL for not-a-number; 1, 2: INTEGER; 3: TEXT; 4, 6: BLOB; 5: NULL |
 //! | | `quality` | the reasons against the value as bits (`tieline_core::Quality`); 0 is good |
 //! | `state` | `key` = `journal` | the sequence of the last journal record that is stored; written in the same transaction as its samples |

@@ -63,11 +63,11 @@ impl Store {
         done
     }
 
-    /// The store's size on disk in octets, without its write-ahead log and without pages that are free.
+    /// The store's size on disk in bytes, without its write-ahead log and without pages that are free.
     ///
     /// # Errors
     /// The file failed.
-    pub fn octets(&self) -> Result<u64, StoreError> {
+    pub fn bytes(&self) -> Result<u64, StoreError> {
         let pragma = |name| self.db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
         let used = pragma("page_count")? - pragma("freelist_count")?;
         Ok((used * pragma("page_size")?).cast_unsigned())

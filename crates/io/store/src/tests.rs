@@ -70,11 +70,11 @@ fn every_kind_of_value_comes_back() {
 }
 
 #[test]
-fn payloads_as_published_are_text_or_octets() {
-    let opaque = |micros, octets: &'static [u8]| Sample {
+fn payloads_as_published_are_text_or_bytes() {
+    let opaque = |micros, bytes: &'static [u8]| Sample {
         topic: Topic::new("x").unwrap(),
         time: at(micros),
-        body: Body::Opaque(bytes::Bytes::from_static(octets)),
+        body: Body::Opaque(bytes::Bytes::from_static(bytes)),
         again: false,
     };
     let (folder, _store) = stored(&[opaque(1, b"on"), opaque(2, &[0xff])]);
@@ -98,8 +98,8 @@ fn a_batch_is_stored_once() {
 fn what_may_be_stored_already_is_stored_once() {
     let again = |of: &Sample| Sample { again: true, ..of.clone() };
     let open = Quality::GOOD;
-    let opaque = |octets: &'static [u8]| Sample {
-        body: Body::Opaque(bytes::Bytes::from_static(octets)),
+    let opaque = |bytes: &'static [u8]| Sample {
+        body: Body::Opaque(bytes::Bytes::from_static(bytes)),
         ..sample("o", 1, 0, open)
     };
     // Those that differ in one thing from the first are others.
@@ -256,7 +256,7 @@ fn buckets_carry_the_reasons_of_their_samples() {
 #[test]
 fn old_samples_go() {
     let (folder, mut store) = ramp();
-    let retention = Retention { age: Some(Duration::from_micros(10_000)), octets: None };
+    let retention = Retention { age: Some(Duration::from_micros(10_000)), bytes: None };
     let step = store.retain(&retention, at(30_000), 1_000).unwrap();
     assert!(step.more && step.removed >= 1_000, "{step:?}");
     while store.retain(&retention, at(30_000), 1_000).unwrap().more {}
@@ -268,14 +268,14 @@ fn old_samples_go() {
 #[test]
 fn the_oldest_samples_go_beyond_a_size() {
     let (folder, mut store) = ramp();
-    let before = store.octets().unwrap();
-    let retention = Retention { age: None, octets: Some(before / 2) };
+    let before = store.bytes().unwrap();
+    let retention = Retention { age: None, bytes: Some(before / 2) };
     let mut steps = 0;
     while store.retain(&retention, at(30_000), 100_000).unwrap().more {
         steps += 1;
         assert!(steps < 200);
     }
-    assert!(store.octets().unwrap() <= before / 2);
+    assert!(store.bytes().unwrap() <= before / 2);
     let rows = ask(&folder, all("b/1"));
     assert_eq!(rows.last().unwrap().point.time, at(29_990));
     assert!(rows.len() > 500, "{}", rows.len());
@@ -360,8 +360,8 @@ fn a_spreadsheet_computes_nothing_of_an_export() {
 fn parquet_says_what_the_rows_say() {
     use parquet::file::reader::{FileReader as _, SerializedFileReader};
     let (folder, _store) = for_export();
-    let octets = bytes::Bytes::from(exported(&folder, "parquet"));
-    let reader = SerializedFileReader::new(octets).unwrap();
+    let bytes = bytes::Bytes::from(exported(&folder, "parquet"));
+    let reader = SerializedFileReader::new(bytes).unwrap();
     let rows: Vec<String> = reader.get_row_iter(None).unwrap().map(|row| row.unwrap().to_string()).collect();
     assert_eq!(rows.len(), 4);
     assert!(rows[0].contains("topic: \"site/p\"") && rows[0].contains("value: 59.98, text: null"), "{}", rows[0]);

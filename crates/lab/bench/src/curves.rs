@@ -1,7 +1,7 @@
 //! Curves of a run as an SVG file: what was measured, its floor, and what others published.
 //!
 //! One file is one chart, without scripts, fonts or links, in colours that read on a light and on a dark ground. Numbers
-//! are written with one decimal of a pixel, so that the same rows give the same octets.
+//! are written with one decimal of a pixel, so that the same rows give the same bytes.
 //!
 //! ```text
 //!   title

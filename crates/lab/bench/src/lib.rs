@@ -3,7 +3,7 @@
 //! In: what to run ([`dnp3::Options`], [`bus::Options`], [`fanout::Options`], [`history::Options`], [`seal::Options`]). Out: rows, as a table or as JSON whose
 //! keys carry their units ([`write_rows`]), and as curves ([`curves`]).
 //!
-//! A floor moves the same octets in the same groups over the same number of connections and threads, without any of
+//! A floor moves the same bytes in the same groups over the same number of connections and threads, without any of
 //! the work. Each round runs the experiment and its floor once, in a random order; ratios are medians over the rounds
 //! of one round's own ratio, so that what else the machine does touches both sides alike. A row of a run that lost
 //! anything has no figures, only the reason.

@@ -12,13 +12,13 @@ const PLACES: [(&str, &str); 2] =
 pub struct MemoryGroup(PathBuf);
 
 impl MemoryGroup {
-    /// A group that may have so many octets.
-    pub fn new(octets: u64) -> Result<Self> {
+    /// A group that may have so many bytes.
+    pub fn new(bytes: u64) -> Result<Self> {
         for (place, file) in PLACES {
             let group = Self(Path::new(place).join(format!("tieline-bench-{}", std::process::id())));
             // Elsewhere the same path is a plain folder without the file.
             if std::fs::create_dir(&group.0).is_ok() && group.0.join(file).exists() {
-                std::fs::write(group.0.join(file), octets.to_string()).with_context(|| format!("{place}: {file}"))?;
+                std::fs::write(group.0.join(file), bytes.to_string()).with_context(|| format!("{place}: {file}"))?;
                 return Ok(group);
             }
         }

@@ -3,6 +3,8 @@
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Descriptors that are not sessions: standard streams, epoll instances, listeners, files.
@@ -34,18 +36,81 @@ pub fn cpu_s_of(process: u32) -> Result<f64> {
     Ok(ticks.iter().sum::<f64>() / TICKS_A_SECOND)
 }
 
-/// Octets of memory that are resident, counted page by page (`/proc/self/status` lags behind by some pages a thread).
-pub fn resident_octets() -> Result<u64> {
+/// Processor time of each thread of another process so far, user and system, in seconds, by its number.
+pub fn threads_cpu_s_of(process: u32) -> Result<BTreeMap<u32, f64>> {
+    let mut times = BTreeMap::new();
+    for (thread, folder) in threads_of(process)? {
+        // To the nanosecond, where the kernel counts so; a thread may end while it is looked at.
+        let Ok(text) = std::fs::read_to_string(folder.join("schedstat")) else { continue };
+        let on_cpu: f64 = text.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or_default();
+        times.insert(thread, on_cpu / 1e9);
+    }
+    Ok(times)
+}
+
+/// The threads of a process, and where the kernel tells of each.
+fn threads_of(process: u32) -> Result<Vec<(u32, PathBuf)>> {
+    let mut threads = Vec::new();
+    for entry in std::fs::read_dir(format!("/proc/{process}/task"))? {
+        let entry = entry?;
+        let thread = entry.file_name().to_string_lossy().parse().context("the number of a thread")?;
+        threads.push((thread, entry.path()));
+    }
+    Ok(threads)
+}
+
+/// Where control groups of the processor are mounted, of version 1, whose groups may hold single threads.
+const GROUPS: &str = "/sys/fs/cgroup/cpu";
+/// What share of the processor is counted over.
+const PERIOD_US: f64 = 10_000.0;
+
+/// Some threads of a process, each held to a share of a processor. Dropped, they are free again.
+#[derive(Debug)]
+pub struct Quota {
+    groups: Vec<(PathBuf, u32)>,
+}
+
+impl Quota {
+    /// Holds each thread whose name begins so to a share of one processor.
+    pub fn of(process: u32, name: &str, share: f64) -> Result<Self> {
+        let mut quota = Self { groups: Vec::new() };
+        for (thread, folder) in threads_of(process)? {
+            if !std::fs::read_to_string(folder.join("comm"))?.starts_with(name) {
+                continue;
+            }
+            let group = Path::new(GROUPS).join(format!("tieline-bench-{thread}"));
+            std::fs::create_dir(&group).with_context(|| format!("{}: a control group", group.display()))?;
+            quota.groups.push((group.clone(), thread));
+            std::fs::write(group.join("cpu.cfs_period_us"), format!("{PERIOD_US}"))?;
+            std::fs::write(group.join("cpu.cfs_quota_us"), format!("{:.0}", share * PERIOD_US))?;
+            std::fs::write(group.join("tasks"), thread.to_string())?;
+        }
+        ensure!(!quota.groups.is_empty(), "no thread of process {process} is called {name}");
+        Ok(quota)
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        for (group, thread) in &self.groups {
+            let _ = std::fs::write(Path::new(GROUPS).join("tasks"), thread.to_string());
+            let _ = std::fs::remove_dir(group);
+        }
+    }
+}
+
+/// Bytes of memory that are resident, counted page by page (`/proc/self/status` lags behind by some pages a thread).
+pub fn resident_bytes() -> Result<u64> {
     kilobytes("/proc/self/smaps_rollup", "Rss:")
 }
 
 /// The same of another process.
-pub fn resident_octets_of(process: u32) -> Result<u64> {
+pub fn resident_bytes_of(process: u32) -> Result<u64> {
     kilobytes(&format!("/proc/{process}/smaps_rollup"), "Rss:")
 }
 
-/// The most octets of memory that were ever resident.
-pub fn peak_resident_octets() -> Result<u64> {
+/// The most bytes of memory that were ever resident.
+pub fn peak_resident_bytes() -> Result<u64> {
     kilobytes("/proc/self/status", "VmHWM:")
 }
 
@@ -90,10 +155,12 @@ mod tests {
     #[test]
     fn reads_what_the_system_says() {
         assert!(cpu() > Duration::ZERO);
-        assert!(resident_octets().unwrap() > 100_000);
-        assert!(resident_octets_of(std::process::id()).unwrap() > 100_000);
+        assert!(resident_bytes().unwrap() > 100_000);
+        assert!(resident_bytes_of(std::process::id()).unwrap() > 100_000);
         assert!(cpu_s_of(std::process::id()).unwrap() < 1e6);
-        assert!(peak_resident_octets().unwrap() > 100_000);
+        let threads = threads_cpu_s_of(std::process::id()).unwrap();
+        assert!(threads.values().any(|seconds| *seconds > 0.0), "{threads:?}");
+        assert!(peak_resident_bytes().unwrap() > 100_000);
         assert!(reserve_descriptors(1, 2).is_ok());
         let refused = reserve_descriptors(usize::MAX / 8, 2).unwrap_err().to_string();
         assert!(refused.contains("file descriptors"), "{refused}");

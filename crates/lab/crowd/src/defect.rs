@@ -90,9 +90,9 @@ impl Ear {
 }
 
 fn altered(payload: &Bytes) -> Bytes {
-    let mut octets = payload.to_vec();
-    if let Some(last) = octets.last_mut() {
+    let mut bytes = payload.to_vec();
+    if let Some(last) = bytes.last_mut() {
         *last ^= 1;
     }
-    octets.into()
+    bytes.into()
 }

@@ -17,13 +17,13 @@ use tokio::time::{Instant, Sleep, sleep};
 pub struct Manner {
     /// The longest that anything is under way, in milliseconds.
     pub delay_ms: u64,
-    /// Octets that one direction takes before its sender must wait.
-    pub octets_max: usize,
+    /// Bytes that one direction takes before its sender must wait.
+    pub bytes_max: usize,
 }
 
 impl Manner {
     /// At once, as much as one likes.
-    pub const PERFECT: Self = Self { delay_ms: 0, octets_max: usize::MAX };
+    pub const PERFECT: Self = Self { delay_ms: 0, bytes_max: usize::MAX };
 }
 
 /// A connection's two directions: to the broker, and to the client.
@@ -35,8 +35,8 @@ struct Way {
     manner: Manner,
     choices: Choices,
     flights: VecDeque<(Instant, Vec<u8>)>,
-    octets: usize,
-    /// When the last octet arrives.
+    bytes: usize,
+    /// When the last byte arrives.
     last: Instant,
     /// Nothing arrives before.
     held_until: Instant,
@@ -54,7 +54,7 @@ impl Way {
             manner,
             choices: Choices::seeded(seed),
             flights: VecDeque::new(),
-            octets: 0,
+            bytes: 0,
             last: now,
             held_until: now,
             swallows: false,
@@ -74,7 +74,7 @@ impl Way {
     }
 
     fn has_room(&self) -> bool {
-        self.ended || self.swallows || self.octets < self.manner.octets_max
+        self.ended || self.swallows || self.bytes < self.manner.bytes_max
     }
 }
 
@@ -94,7 +94,7 @@ impl Link {
     pub fn cut(&self) {
         for way in &mut *lock(&self.0) {
             way.flights.clear();
-            way.octets = 0;
+            way.bytes = 0;
             way.end();
         }
     }
@@ -103,7 +103,7 @@ impl Link {
     pub fn vanish(&self) {
         for way in &mut *lock(&self.0) {
             way.flights.clear();
-            (way.swallows, way.octets) = (true, 0);
+            (way.swallows, way.bytes) = (true, 0);
         }
     }
 
@@ -140,14 +140,14 @@ impl Carrier for End {
             let arrival = {
                 let way = &mut lock(&self.ways)[self.reads];
                 match way.flights.front_mut() {
-                    Some((arrival, octets)) if *arrival <= Instant::now() => {
-                        let count = octets.len().min(buffer.remaining());
-                        buffer.put_slice(&octets[..count]);
-                        octets.drain(..count);
-                        if octets.is_empty() {
+                    Some((arrival, bytes)) if *arrival <= Instant::now() => {
+                        let count = bytes.len().min(buffer.remaining());
+                        buffer.put_slice(&bytes[..count]);
+                        bytes.drain(..count);
+                        if bytes.is_empty() {
                             way.flights.pop_front();
                         }
-                        way.octets -= count;
+                        way.bytes -= count;
                         way.writer.take().into_iter().for_each(Waker::wake);
                         return Poll::Ready(Ok(()));
                     }
@@ -176,22 +176,22 @@ impl Carrier for End {
         Poll::Pending
     }
 
-    fn offer(&mut self, octets: &[u8]) -> io::Result<usize> {
+    fn offer(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let way = &mut lock(&self.ways)[1 - self.reads];
         if way.ended {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         if way.swallows {
-            return Ok(octets.len());
+            return Ok(bytes.len());
         }
-        let count = octets.len().min(way.manner.octets_max.saturating_sub(way.octets));
-        if count == 0 && !octets.is_empty() {
+        let count = bytes.len().min(way.manner.bytes_max.saturating_sub(way.bytes));
+        if count == 0 && !bytes.is_empty() {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         let arrival = Instant::now() + way.choices.millis(0, way.manner.delay_ms);
         way.last = arrival.max(way.last).max(way.held_until);
-        way.flights.push_back((way.last, octets[..count].to_vec()));
-        way.octets += count;
+        way.flights.push_back((way.last, bytes[..count].to_vec()));
+        way.bytes += count;
         way.reader.take().into_iter().for_each(Waker::wake);
         Ok(count)
     }

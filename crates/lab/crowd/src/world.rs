@@ -19,12 +19,12 @@ use tokio::time::sleep;
 
 /// Topics of each publisher.
 const TOPICS: usize = 6;
-/// Octets that may wait for one client: in some runs far fewer than the values of all topics have.
-const QUEUE_OCTETS: [usize; 3] = [4096, 16_384, 262_144];
+/// Bytes that may wait for one client: in some runs far fewer than the values of all topics have.
+const QUEUE_BYTES: [usize; 3] = [4096, 16_384, 262_144];
 /// What one connection may hold besides: what is on its way to the socket.
-const BESIDES_OCTETS: usize = 192 * 1024;
+const BESIDES_BYTES: usize = 192 * 1024;
 /// What may wait for one client that is away.
-const AWAY_OCTETS: usize = 16 << 20;
+const AWAY_BYTES: usize = 16 << 20;
 
 /// What runs were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,7 +71,7 @@ struct World {
     publishers: Vec<Voice>,
     subscribers: Vec<(String, Rc<RefCell<Subscriber>>)>,
     faults: u64,
-    queue_octets: usize,
+    queue_bytes: usize,
     defect: Option<Rc<Defect>>,
     tells: bool,
 }
@@ -91,11 +91,11 @@ impl World {
     fn new(seed: u64, defect: Option<Rc<Defect>>, tells: bool) -> Result<Self, String> {
         let shard = Shard::new(Clock::start(), Arc::new(Counters::default()));
         // A defect is found where there is room for all: then it is the defect that is found.
-        let queue_octets = match &defect {
-            Some(_) => QUEUE_OCTETS[QUEUE_OCTETS.len() - 1],
-            None => Choices::seeded(!seed).pick(&QUEUE_OCTETS),
+        let queue_bytes = match &defect {
+            Some(_) => QUEUE_BYTES[QUEUE_BYTES.len() - 1],
+            None => Choices::seeded(!seed).pick(&QUEUE_BYTES),
         };
-        let config = format!("[history]\nenabled = false\n[mqtt]\nqueue_octets_max = {queue_octets}\n");
+        let config = format!("[history]\nenabled = false\n[mqtt]\nqueue_bytes_max = {queue_bytes}\n");
         let config = config::from_text("crowd", &config, Path::new(".")).map_err(|wrong| format!("{wrong:?}"))?;
         // No command is given: nothing is written there.
         let hall = Hall::open(&shard, &config, Path::new("nowhere")).map_err(|error| error.to_string())?;
@@ -108,7 +108,7 @@ impl World {
             publishers: Vec::new(),
             subscribers: Vec::new(),
             faults: 0,
-            queue_octets,
+            queue_bytes,
             defect,
             tells,
         };
@@ -127,11 +127,10 @@ impl World {
         let name = format!("s{}", self.subscribers.len());
         let subscriber = Rc::new(RefCell::new(Subscriber::new(kind)));
         let session = Session::new(&self.shard, kind.session(&name), Limits::default());
-        let slow =
-            Manner { delay_ms: self.choices.pick(&[1, 20, 200]), octets_max: self.choices.pick(&[4096, 65_536]) };
+        let slow = Manner { delay_ms: self.choices.pick(&[1, 20, 200]), bytes_max: self.choices.pick(&[4096, 65_536]) };
         let manner = match kind {
             Kind::Witness | Kind::Throttled => Manner::PERFECT,
-            Kind::All => Manner { delay_ms: 20, octets_max: 16_384 },
+            Kind::All => Manner { delay_ms: 20, bytes_max: 16_384 },
             Kind::Kept | Kind::Once | Kind::Newest | Kind::Deltas => slow,
         };
         let seat = Seat::new(Rc::clone(&subscriber), self.defect.as_ref());
@@ -151,7 +150,7 @@ impl World {
         if !has_deltas {
             topics.push(("bulk/0".to_owned(), Qos::AtMostOnce));
         }
-        let manner = Manner { delay_ms: self.choices.pick(&[1, 20, 200]), octets_max: 65_536 };
+        let manner = Manner { delay_ms: self.choices.pick(&[1, 20, 200]), bytes_max: 65_536 };
         self.connect(&session, Desk(Rc::clone(&publisher)), manner, true);
         self.publishers.push((session, publisher, topics));
     }
@@ -196,7 +195,7 @@ impl World {
         self.say_all();
         sleep(Duration::from_secs(120)).await;
         let waiting = self.hall.waiting();
-        if waiting.messages + waiting.octets + waiting.away_octets > 0 || waiting.clients != self.ways.len() {
+        if waiting.messages + waiting.bytes + waiting.away_bytes > 0 || waiting.clients != self.ways.len() {
             return Err(format!("at rest there waits {waiting:?} of {} clients", self.ways.len()));
         }
         self.judge()
@@ -280,8 +279,8 @@ impl World {
 
     fn look_at_limits(&self) -> Result<(), String> {
         let waiting = self.hall.waiting();
-        let most = self.ways.len() * (2 * self.queue_octets + BESIDES_OCTETS);
-        if waiting.octets > most || waiting.away_octets > self.ways.len() * AWAY_OCTETS {
+        let most = self.ways.len() * (2 * self.queue_bytes + BESIDES_BYTES);
+        if waiting.bytes > most || waiting.away_bytes > self.ways.len() * AWAY_BYTES {
             return Err(format!("more waits than may: {waiting:?}"));
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Where the decisions of a run come from: a seed, or the octets of a fuzzer.
+//! Where the decisions of a run come from: a seed, or the bytes of a fuzzer.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ pub struct Choices(Source);
 enum Source {
     /// `SplitMix64` (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators").
     Seed(u64),
-    /// Octets and how many were used; zeros follow.
-    Octets(Vec<u8>, usize),
+    /// Bytes and how many were used; zeros follow.
+    Bytes(Vec<u8>, usize),
 }
 
 impl Choices {
@@ -21,18 +21,18 @@ impl Choices {
         Self(Source::Seed(seed))
     }
 
-    /// Decisions of a fuzzer, an octet or a few each; when there are no more, all are the first choice.
+    /// Decisions of a fuzzer, a byte or a few each; when there are no more, all are the first choice.
     #[must_use]
-    pub fn of_octets(octets: &[u8]) -> Self {
-        Self(Source::Octets(octets.to_vec(), 0))
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        Self(Source::Bytes(bytes.to_vec(), 0))
     }
 
-    /// Whether the octets have ended; a seed never does.
+    /// Whether the bytes have ended; a seed never does.
     #[must_use]
     pub const fn is_spent(&self) -> bool {
         match &self.0 {
             Source::Seed(_) => false,
-            Source::Octets(octets, used) => *used >= octets.len(),
+            Source::Bytes(bytes, used) => *used >= bytes.len(),
         }
     }
 
@@ -40,11 +40,11 @@ impl Choices {
     pub fn below(&mut self, limit: u64) -> u64 {
         let drawn = match &mut self.0 {
             Source::Seed(state) => next(state),
-            Source::Octets(octets, used) => {
+            Source::Bytes(bytes, used) => {
                 let count = if limit <= 1 << 8 { 1 } else { 2 };
-                let taken = octets.get(*used..).unwrap_or_default();
+                let taken = bytes.get(*used..).unwrap_or_default();
                 *used += count;
-                taken.iter().take(count).fold(0, |sum, octet| sum << 8 | u64::from(*octet))
+                taken.iter().take(count).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
             }
         };
         drawn.checked_rem(limit).unwrap_or(0)
@@ -75,12 +75,12 @@ impl Choices {
         Duration::from_millis(self.between(low, high))
     }
 
-    /// Octets, `count` at most; fewer where they end.
-    pub fn octets(&mut self, count: usize) -> Vec<u8> {
+    /// Bytes, `count` at most; fewer where they end.
+    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         match &mut self.0 {
             Source::Seed(state) => (0..count).map(|_| next(state).to_le_bytes()[0]).collect(),
-            Source::Octets(octets, used) => {
-                let taken: Vec<u8> = octets.iter().skip(*used).take(count).copied().collect();
+            Source::Bytes(bytes, used) => {
+                let taken: Vec<u8> = bytes.iter().skip(*used).take(count).copied().collect();
                 *used += count;
                 taken
             }
@@ -108,10 +108,10 @@ mod tests {
     }
 
     #[test]
-    fn octets_end_in_first_choices() {
-        let mut choices = Choices::of_octets(&[3, 200, 1, 2]);
+    fn bytes_end_in_first_choices() {
+        let mut choices = Choices::of_bytes(&[3, 200, 1, 2]);
         assert_eq!((choices.below(10), choices.chance(50), choices.between(5, 1004)), (3, false, 263));
         assert!(choices.is_spent());
-        assert_eq!((choices.below(10), choices.chance(99), choices.octets(3)), (0, false, Vec::new()));
+        assert_eq!((choices.below(10), choices.chance(99), choices.bytes(3)), (0, false, Vec::new()));
     }
 }

@@ -9,7 +9,7 @@ use tieline_dnp3::master::{Master, MasterConfig};
 use tieline_dnp3::outstation::{Database, EventLimits, Outstation, OutstationConfig, PointConfig};
 use tieline_dnp3::{Flags, Measured, Measurement, PointType};
 
-/// Fragments or runs of octets of one flood.
+/// Fragments or runs of bytes of one flood.
 const FLOOD: u64 = 20_000;
 /// Letters of a machine's whole state, told in full: what grows would grow it.
 const STATE_MAX: usize = 20_000;
@@ -22,8 +22,8 @@ fn flood<M: Machine + Debug>(machine: M, role: Role, fragment: impl Fn(u64) -> V
     for number in 0..FLOOD {
         bench.feed_fragment(&fragment(number));
         if number % 3 == 0 {
-            let octets = choices.octets(90);
-            bench.feed(&octets);
+            let bytes = choices.bytes(90);
+            bench.feed(&bytes);
         }
         sent += bench.sent.len();
         (bench.sent, bench.events) = (Vec::new(), Vec::new());

@@ -1,7 +1,7 @@
 //! Masters and outstations of ours in virtual time, over networks that delay, cut, lose, double and damage, against a
 //! model of what must be true.
 //!
-//! In: a seed, or the octets of a fuzzer. Out: a summary, or the first thing that was wrong and what led to it.
+//! In: a seed, or the bytes of a fuzzer. Out: a summary, or the first thing that was wrong and what led to it.
 //!
 //! ```text
 //! Choices ─ Plan ─ World ─┬─ Seat<Master> ═ Pipe ═ Seat<Outstation>     as io/net drives them

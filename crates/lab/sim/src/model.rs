@@ -405,8 +405,8 @@ impl Owner<Master> for Model {
         }
     }
 
-    fn sent(&mut self, octets: &[u8]) {
-        self.tell(|| format!("master sends {}", told(octets)));
+    fn sent(&mut self, bytes: &[u8]) {
+        self.tell(|| format!("master sends {}", told(bytes)));
     }
 }
 
@@ -420,10 +420,10 @@ impl Owner<Outstation> for Model {
     }
 
     /// Those confirms that it took are for the events that it sent last under their number.
-    fn fed(&mut self, outstation: &Outstation, octets: &[u8]) {
+    fn fed(&mut self, outstation: &Outstation, bytes: &[u8]) {
         let taken = outstation.stats().confirms - self.confirms_before;
         let awaited = |(uns, sequence): &(bool, u8)| self.awaiting[usize::from(*uns)].0 == *sequence;
-        let matching: Vec<(bool, u8)> = confirms(&mut self.fed, octets).into_iter().filter(awaited).collect();
+        let matching: Vec<(bool, u8)> = confirms(&mut self.fed, bytes).into_iter().filter(awaited).collect();
         if taken != matching.len() as u64 {
             return;
         }
@@ -436,9 +436,9 @@ impl Owner<Outstation> for Model {
         }
     }
 
-    fn sent(&mut self, octets: &[u8]) {
-        self.tell(|| format!("outstation sends {}", told(octets)));
-        let mut rest = octets;
+    fn sent(&mut self, bytes: &[u8]) {
+        self.tell(|| format!("outstation sends {}", told(bytes)));
+        let mut rest = bytes;
         while !rest.is_empty() {
             let (used, received) = self.sent.handle_input(rest);
             rest = &rest[used..];
@@ -459,9 +459,9 @@ fn listeners() -> (Endpoint, Endpoint) {
     (listener(Role::Master, 1), listener(Role::Outstation, 10))
 }
 
-/// The confirms among octets that an outstation takes.
-fn confirms(listener: &mut Endpoint, octets: &[u8]) -> Vec<(bool, u8)> {
-    let (mut rest, mut found) = (octets, Vec::new());
+/// The confirms among bytes that an outstation takes.
+fn confirms(listener: &mut Endpoint, bytes: &[u8]) -> Vec<(bool, u8)> {
+    let (mut rest, mut found) = (bytes, Vec::new());
     loop {
         let (used, received) = listener.handle_input(rest);
         rest = &rest[used..];
@@ -490,9 +490,9 @@ fn number_of(measurement: &Measurement) -> Option<usize> {
 }
 
 /// A message as the dissector tells it.
-fn told(octets: &[u8]) -> String {
+fn told(bytes: &[u8]) -> String {
     let (mut dissector, mut entries) = (tieline_dnp3::dissect::Dissector::new(), Vec::new());
-    dissector.stream(octets, &mut entries);
+    dissector.stream(bytes, &mut entries);
     dissector.finish(&mut entries);
     let lines: Vec<String> = entries.iter().map(ToString::to_string).collect();
     lines.join(" | ").replace('\n', "; ")

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tieline_core::Instant;
 
-/// Octets that a connection takes before its sender must wait, as the buffers of two kernels do.
-const STREAM_OCTETS_MAX: usize = 4096;
+/// Bytes that a connection takes before its sender must wait, as the buffers of two kernels do.
+const STREAM_BYTES_MAX: usize = 4096;
 
 /// What a network may do to what it carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum Carriage {
         /// How many in a hundred arrive twice.
         twice: u8,
     },
-    /// Octets arrive in order, some of them damaged: a serial line.
+    /// Bytes arrive in order, some of them damaged: a serial line.
     Line {
         /// How many messages in a hundred have damaged bits.
         damaged: u8,
@@ -36,8 +36,8 @@ pub struct Pipe {
     /// By arrival and order of sending.
     flights: BTreeMap<(Instant, u64), Vec<u8>>,
     sent: u64,
-    octets: usize,
-    /// When the last octet of a stream arrives.
+    bytes: usize,
+    /// When the last byte of a stream arrives.
     last: Instant,
     /// Nothing arrives before.
     held_until: Instant,
@@ -52,7 +52,7 @@ impl Pipe {
             delay_ms,
             flights: BTreeMap::new(),
             sent: 0,
-            octets: 0,
+            bytes: 0,
             last: Instant::ZERO,
             held_until: Instant::ZERO,
         }
@@ -67,15 +67,15 @@ impl Pipe {
         };
     }
 
-    /// Takes what its sender wrote at once; returns how many octets it took.
-    pub fn send(&mut self, now: Instant, octets: &[u8], choices: &mut Choices) -> usize {
+    /// Takes what its sender wrote at once; returns how many bytes it took.
+    pub fn send(&mut self, now: Instant, bytes: &[u8], choices: &mut Choices) -> usize {
         if self.carriage != Carriage::Stream && now < self.held_until {
-            return octets.len();
+            return bytes.len();
         }
         match self.carriage {
             Carriage::Stream => {
-                let taken = octets.len().min(STREAM_OCTETS_MAX.saturating_sub(self.octets));
-                self.stream(now, &octets[..taken], choices);
+                let taken = bytes.len().min(STREAM_BYTES_MAX.saturating_sub(self.bytes));
+                self.stream(now, &bytes[..taken], choices);
                 taken
             }
             Carriage::Datagrams { lost, twice } => {
@@ -84,25 +84,25 @@ impl Pipe {
                     // A copy comes right after: one that comes much later is what link addresses and sequence
                     // numbers of 4 bits cannot tell from a second request.
                     for _ in 0..=u8::from(choices.chance(twice.into())) {
-                        self.launch(arrival, octets.to_vec());
+                        self.launch(arrival, bytes.to_vec());
                     }
                 }
-                octets.len()
+                bytes.len()
             }
             Carriage::Line { damaged } => {
-                let mut copy = octets.to_vec();
+                let mut copy = bytes.to_vec();
                 if choices.chance(damaged.into()) && !copy.is_empty() {
                     damage(&mut copy, choices);
                 }
                 self.stream(now, &copy, choices);
-                octets.len()
+                bytes.len()
             }
         }
     }
 
     /// In order, in pieces.
-    fn stream(&mut self, now: Instant, octets: &[u8], choices: &mut Choices) {
-        let mut rest = octets;
+    fn stream(&mut self, now: Instant, bytes: &[u8], choices: &mut Choices) {
+        let mut rest = bytes;
         while !rest.is_empty() {
             let whole = choices.chance(60) || rest.len() < 2;
             let piece = if whole { rest.len() } else { to_usize(choices.between(1, rest.len() as u64)) };
@@ -113,9 +113,9 @@ impl Pipe {
         }
     }
 
-    fn launch(&mut self, arrival: Instant, octets: Vec<u8>) {
-        self.octets += octets.len();
-        self.flights.insert((arrival, self.sent), octets);
+    fn launch(&mut self, arrival: Instant, bytes: Vec<u8>) {
+        self.bytes += bytes.len();
+        self.flights.insert((arrival, self.sent), bytes);
         self.sent += 1;
     }
 
@@ -125,7 +125,7 @@ impl Pipe {
         self.flights.first_key_value().map(|((arrival, _), _)| *arrival)
     }
 
-    /// What has arrived: one datagram, or the octets of a stream so far.
+    /// What has arrived: one datagram, or the bytes of a stream so far.
     pub fn receive(&mut self, now: Instant) -> Option<Vec<u8>> {
         let mut arrived = self.pop(now)?;
         if !matches!(self.carriage, Carriage::Datagrams { .. }) {
@@ -138,9 +138,9 @@ impl Pipe {
 
     fn pop(&mut self, now: Instant) -> Option<Vec<u8>> {
         let first = self.flights.first_entry().filter(|first| first.key().0 <= now)?;
-        let octets = first.remove();
-        self.octets -= octets.len();
-        Some(octets)
+        let bytes = first.remove();
+        self.bytes -= bytes.len();
+        Some(bytes)
     }
 
     /// For a time nothing arrives: a stream is late, anything else is lost.
@@ -148,11 +148,11 @@ impl Pipe {
         let late = std::mem::take(&mut self.flights);
         self.held_until = self.held_until.max(now + time);
         if self.carriage != Carriage::Stream {
-            self.octets = 0;
+            self.bytes = 0;
             return;
         }
-        for ((arrival, number), octets) in late {
-            self.flights.insert((arrival.max(self.held_until), number), octets);
+        for ((arrival, number), bytes) in late {
+            self.flights.insert((arrival.max(self.held_until), number), bytes);
         }
         self.last = self.last.max(self.held_until);
     }
@@ -160,15 +160,15 @@ impl Pipe {
     /// Everything on its way is lost.
     pub fn clear(&mut self) {
         self.flights.clear();
-        (self.octets, self.last, self.held_until) = (0, Instant::ZERO, Instant::ZERO);
+        (self.bytes, self.last, self.held_until) = (0, Instant::ZERO, Instant::ZERO);
     }
 }
 
-/// Up to three bits within one octet: less than what the CRC of a block always sees (IEEE 1815 9.2.4.2), so that what
+/// Up to three bits within one byte: less than what the CRC of a block always sees (IEEE 1815 9.2.4.2), so that what
 /// was damaged never passes for whole.
-fn damage(octets: &mut [u8], choices: &mut Choices) {
-    let at = to_usize(choices.below(octets.len() as u64));
-    octets[at] ^= choices.pick(&[0x01, 0x80, 0x18, 0x24, 0x51, 0x0D]);
+fn damage(bytes: &mut [u8], choices: &mut Choices) {
+    let at = to_usize(choices.below(bytes.len() as u64));
+    bytes[at] ^= choices.pick(&[0x01, 0x80, 0x18, 0x24, 0x51, 0x0D]);
 }
 
 fn to_usize(number: u64) -> usize {
@@ -184,17 +184,17 @@ mod tests {
     fn carried(carriage: Carriage, seed: u64) -> Vec<Vec<u8>> {
         let (mut pipe, mut choices) = (Pipe::new(carriage, 100), Choices::seeded(seed));
         for message in 0..50_u8 {
-            let octets = [message; 7];
+            let bytes = [message; 7];
             let mut sent = 0;
-            while sent < octets.len() {
-                sent += pipe.send(Instant::ZERO, &octets[sent..], &mut choices);
+            while sent < bytes.len() {
+                sent += pipe.send(Instant::ZERO, &bytes[sent..], &mut choices);
             }
         }
         std::iter::from_fn(|| pipe.receive(LATER)).collect()
     }
 
     #[test]
-    fn a_stream_keeps_every_octet_in_order() {
+    fn a_stream_keeps_every_byte_in_order() {
         let expect: Vec<u8> = (0..50).flat_map(|message| [message; 7]).collect();
         for seed in 0..50 {
             assert_eq!(carried(Carriage::Stream, seed).concat(), expect);
@@ -204,9 +204,9 @@ mod tests {
     #[test]
     fn a_stream_takes_no_more_than_it_holds() {
         let (mut pipe, mut choices) = (Pipe::new(Carriage::Stream, 10), Choices::seeded(1));
-        assert_eq!(pipe.send(Instant::ZERO, &[0; 5000], &mut choices), STREAM_OCTETS_MAX);
+        assert_eq!(pipe.send(Instant::ZERO, &[0; 5000], &mut choices), STREAM_BYTES_MAX);
         assert_eq!(pipe.send(Instant::ZERO, &[0; 5000], &mut choices), 0);
-        assert_eq!(pipe.receive(LATER).map(|octets| octets.len()), Some(STREAM_OCTETS_MAX));
+        assert_eq!(pipe.receive(LATER).map(|bytes| bytes.len()), Some(STREAM_BYTES_MAX));
         assert_eq!(pipe.send(Instant::ZERO, &[0; 5], &mut choices), 5);
     }
 

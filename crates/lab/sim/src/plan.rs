@@ -1,4 +1,4 @@
-//! What one run is made of: how both stations are set up, what carries their octets, and what goes wrong.
+//! What one run is made of: how both stations are set up, what carries their bytes, and what goes wrong.
 
 use crate::secured::SecurityPlan;
 use crate::{Carriage, Choices};
@@ -12,7 +12,7 @@ use tieline_dnp3::outstation::{EventLimits, OutstationConfig, UnsolicitedConfig}
 /// What one run is made of.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What carries the octets.
+    /// What carries the bytes.
     pub carriage: Carriage,
     /// The longest that anything is under way, in milliseconds.
     pub delay_ms: u64,
@@ -72,8 +72,8 @@ impl Plan {
     pub fn draw(choices: &mut Choices) -> Self {
         let carriage = match choices.below(8) {
             0..=4 => Carriage::Stream,
-            5..=6 => Carriage::Datagrams { lost: octet(choices, 30), twice: octet(choices, 20) },
-            _ => Carriage::Line { damaged: octet(choices, 30) },
+            5..=6 => Carriage::Datagrams { lost: byte(choices, 30), twice: byte(choices, 20) },
+            _ => Carriage::Line { damaged: byte(choices, 30) },
         };
         let mut acts = vec![Act::Update; 6];
         acts.extend(CALM.iter().filter(|_| choices.chance(80)).flat_map(|act| [*act; 2]));
@@ -108,7 +108,7 @@ impl Plan {
         plan.link = (speaks_frames && plan.delay_ms <= 50 && choices.chance(20)).then(|| LinkService {
             confirms: true,
             timeout: choices.millis(200, 400),
-            retries: octet(choices, 3),
+            retries: byte(choices, 3),
             keep_alive: None,
         });
         plan.secure = choices.chance(15).then(|| SecurityPlan::draw(choices));
@@ -129,7 +129,7 @@ impl Plan {
     }
 }
 
-fn octet(choices: &mut Choices, max: u64) -> u8 {
+fn byte(choices: &mut Choices, max: u64) -> u8 {
     u8::try_from(choices.below(max + 1)).unwrap_or(u8::MAX)
 }
 
@@ -137,14 +137,14 @@ fn master(choices: &mut Choices) -> MasterConfig {
     let seconds = |low, high, choices: &mut Choices| Duration::from_secs(choices.between(low, high));
     MasterConfig {
         response_timeout: seconds(2, 6, choices),
-        retries: octet(choices, 2),
+        retries: byte(choices, 2),
         retry_delay: seconds(1, 5, choices),
         keep_alive: choices.chance(70).then(|| seconds(5, 60, choices)),
         disable_unsolicited: if choices.chance(80) { Classes::EVENTS } else { Classes::NONE },
         event_poll: if choices.chance(40) { Classes::EVENTS } else { Classes::NONE },
         time_sync: choices.pick(&[TimeSync::Lan, TimeSync::DelayMeasure, TimeSync::Never]),
         hold_confirm: choices.chance(50),
-        tasks_max: octet(choices, 12) + 4,
+        tasks_max: byte(choices, 12) + 4,
         ..MasterConfig::default()
     }
 }
@@ -152,7 +152,7 @@ fn master(choices: &mut Choices) -> MasterConfig {
 fn outstation(choices: &mut Choices, unsolicited: Option<UnsolicitedConfig>) -> OutstationConfig {
     let fragment = choices.pick(&[2048, 272, 300, 700]);
     OutstationConfig {
-        fragment_octets_sent_max: fragment,
+        fragment_bytes_sent_max: fragment,
         confirm_timeout: Duration::from_secs(choices.between(2, 6)),
         select_timeout: Duration::from_secs(choices.between(1, 10)),
         need_time_every: choices.chance(30).then(|| Duration::from_secs(choices.between(5, 60))),
@@ -166,9 +166,9 @@ fn unsolicited(choices: &mut Choices) -> UnsolicitedConfig {
     UnsolicitedConfig {
         classes: if choices.chance(30) { Classes::EVENTS } else { Classes::NONE },
         confirm_timeout: Duration::from_secs(choices.between(2, 6)),
-        retries_max: choices.chance(30).then(|| u16::from(octet(choices, 3))),
+        retries_max: choices.chance(30).then(|| u16::from(byte(choices, 3))),
         hold_time: choices.pick(&[Duration::ZERO, Duration::from_millis(100), Duration::from_secs(3)]),
-        events_before_hold_ends: u16::from(octet(choices, 10)) + 1,
+        events_before_hold_ends: u16::from(byte(choices, 10)) + 1,
         events_max: choices.pick(&[100, 1, 5]),
         protection: choices.pick(&[Classes::NONE, Classes::CLASS_1]),
     }

@@ -4,7 +4,7 @@ use crate::{Choices, Pipe};
 use std::time::Duration;
 use tieline_core::{Instant, Machine, Now};
 
-/// How long a peer may take no octet while output waits: the default of `io/net`.
+/// How long a peer may take no byte while output waits: the default of `io/net`.
 const STALL: Duration = Duration::from_secs(30);
 /// Messages that go out in one write, likewise.
 const WRITE_MESSAGES: usize = 1024;
@@ -16,14 +16,14 @@ pub trait Owner<M: Machine> {
     /// The machine has something to say.
     fn event(&mut self, machine: &mut M, now: Now, event: M::Event);
 
-    /// The machine takes octets next.
+    /// The machine takes bytes next.
     fn feeds(&mut self, _machine: &M) {}
 
-    /// The machine has taken these octets and acted on them.
-    fn fed(&mut self, _machine: &M, _octets: &[u8]) {}
+    /// The machine has taken these bytes and acted on them.
+    fn fed(&mut self, _machine: &M, _bytes: &[u8]) {}
 
     /// The machine has sent a message.
-    fn sent(&mut self, _octets: &[u8]) {}
+    fn sent(&mut self, _bytes: &[u8]) {}
 }
 
 /// Why a connection must end.
@@ -33,7 +33,7 @@ pub enum Closed {
     Machine,
     /// The machine takes neither input nor gives anything.
     Stuck,
-    /// The peer takes no octets.
+    /// The peer takes no bytes.
     Slow,
     /// The machine does not come to rest.
     Restless,
@@ -115,10 +115,10 @@ impl<M: Machine> Seat<M> {
         Err(Closed::Restless)
     }
 
-    fn feed(&mut self, now: Now, octets: &[u8], owner: &mut impl Owner<M>) -> usize {
+    fn feed(&mut self, now: Now, bytes: &[u8], owner: &mut impl Owner<M>) -> usize {
         owner.feeds(&self.machine);
-        let used = self.machine.handle_input(now, octets);
-        owner.fed(&self.machine, &octets[..used]);
+        let used = self.machine.handle_input(now, bytes);
+        owner.fed(&self.machine, &bytes[..used]);
         used
     }
 
@@ -153,7 +153,7 @@ impl<M: Machine> Seat<M> {
         if self.connection.is_none() {
             return 0;
         }
-        let mut send = |octets: &[u8]| pipe.as_deref_mut().map_or(octets.len(), |p| p.send(now.mono, octets, choices));
+        let mut send = |bytes: &[u8]| pipe.as_deref_mut().map_or(bytes.len(), |p| p.send(now.mono, bytes, choices));
         let taken = if self.unsent.is_empty() { 0 } else { send(&self.unsent) };
         self.unsent.drain(..taken);
         if taken > 0 {

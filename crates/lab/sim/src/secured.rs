@@ -66,12 +66,12 @@ impl Seeded {
 }
 
 impl Random for Seeded {
-    fn fill(&mut self, octets: &mut [u8]) {
-        for octet in octets {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        for byte in bytes {
             self.0 ^= self.0 << 13;
             self.0 ^= self.0 >> 7;
             self.0 ^= self.0 << 17;
-            *octet = self.0.to_le_bytes()[3];
+            *byte = self.0.to_le_bytes()[3];
         }
     }
 }

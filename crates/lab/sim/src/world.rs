@@ -356,9 +356,9 @@ impl World {
             let input = if attached { self.to_outstation.receive(self.now.mono) } else { None };
             let more = input.is_some();
             let pipe = if attached { Some(&mut self.to_master) } else { None };
-            let octets = input.unwrap_or_default();
+            let bytes = input.unwrap_or_default();
             self.steps += 1;
-            let turned = self.outstation.turn(self.now, &octets, pipe, &mut self.choices, &mut self.model);
+            let turned = self.outstation.turn(self.now, &bytes, pipe, &mut self.choices, &mut self.model);
             self.model.watch(&self.outstation.machine, self.dropped_before);
             if let Err(why) = turned {
                 self.model.require(why == Closed::Slow, || format!("the outstation closed: {why:?}"));
@@ -376,9 +376,9 @@ impl World {
             let input = if attached { self.to_master.receive(self.now.mono) } else { None };
             let more = input.is_some();
             let pipe = if attached { Some(&mut self.to_outstation) } else { None };
-            let octets = input.unwrap_or_default();
+            let bytes = input.unwrap_or_default();
             self.steps += 1;
-            let turned = self.master.turn(self.now, &octets, pipe, &mut self.choices, &mut self.model);
+            let turned = self.master.turn(self.now, &bytes, pipe, &mut self.choices, &mut self.model);
             if let Err(why) = turned {
                 let known = matches!(why, Closed::Slow | Closed::Machine);
                 self.model.require(known, || format!("the master closed: {why:?}"));

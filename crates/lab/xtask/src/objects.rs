@@ -129,7 +129,7 @@ fn row(group: u8, variation: u8, about: &Group, form: &Form) -> String {
 
 fn form(fields: &str) -> anyhow::Result<Form> {
     let mut form = Form { size: String::new(), flags: "None", value: "None", time: "None", delta: false };
-    let mut octets = 0_u8;
+    let mut bytes = 0_u8;
     for word in fields.split_whitespace() {
         let added = match word {
             "bit" | "bit2" | "length" | "own" | "prefixed" => {
@@ -137,7 +137,7 @@ fn form(fields: &str) -> anyhow::Result<Form> {
                 (form.size, form.value) = match word {
                     "bit" => ("Bits(1)".to_owned(), "Bit"),
                     "bit2" => ("Bits(2)".to_owned(), "DoubleBit"),
-                    "length" => ("Variation".to_owned(), "Octets"),
+                    "length" => ("Variation".to_owned(), "Bytes"),
                     "own" => ("Own".to_owned(), "None"),
                     _ => ("Prefixed".to_owned(), "None"),
                 };
@@ -150,15 +150,15 @@ fn form(fields: &str) -> anyhow::Result<Form> {
             }
             _ => field(word, &mut form)?,
         };
-        octets = octets.checked_add(added).context("more than 255 octets")?;
+        bytes = bytes.checked_add(added).context("more than 255 bytes")?;
     }
-    form.size = format!("Octets({octets})");
+    form.size = format!("Bytes({bytes})");
     Ok(form)
 }
 
-/// Notes one field and returns its octets.
+/// Notes one field and returns its bytes.
 fn field(word: &str, form: &mut Form) -> anyhow::Result<u8> {
-    let (place, name, octets) = match word {
+    let (place, name, bytes) = match word {
         "flags" => (&mut form.flags, "Flags", 1),
         "flags-bit" => (&mut form.flags, "FlagsBit", 1),
         "flags-bit2" => (&mut form.flags, "FlagsDoubleBit", 1),
@@ -173,14 +173,14 @@ fn field(word: &str, form: &mut Form) -> anyhow::Result<u8> {
         "f64" => (&mut form.value, "F64", 8),
         "time" => (&mut form.time, "Absolute", 6),
         "relative" => (&mut form.time, "Relative", 2),
-        _ => match word.strip_prefix("octets:") {
-            Some(count) => (&mut form.value, "Octets", count.parse().with_context(|| format!("the size in {word:?}"))?),
+        _ => match word.strip_prefix("bytes:") {
+            Some(count) => (&mut form.value, "Bytes", count.parse().with_context(|| format!("the size in {word:?}"))?),
             None => bail!("{word:?} is no field: see the head of the file"),
         },
     };
     ensure!(*place == "None", "{word:?} stands where {place} is already");
     *place = name;
-    Ok(octets)
+    Ok(bytes)
 }
 
 #[cfg(test)]

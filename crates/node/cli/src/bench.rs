@@ -28,10 +28,10 @@ pub fn bench(verb: BenchVerb) -> Result<ExitCode> {
             let rows = history::run(&history::Options { points, rounds }, &Progress::new(true))?;
             write_rows(&mut stdout(), &rows, history::COLUMNS, shape(json))?;
         }
-        BenchVerb::Seal { experiment, concurrency, octets, seconds, rounds, refusals, svg, json } => {
+        BenchVerb::Seal { experiment, concurrency, bytes, seconds, rounds, refusals, svg, json } => {
             let experiments = experiment.into_iter().map(seal::Experiment::from).collect();
             let (span, refusals) = (Duration::from_secs(seconds), usize::try_from(refusals)?);
-            let options = seal::Options { experiments, concurrency, span, rounds, octets, refusals };
+            let options = seal::Options { experiments, concurrency, span, rounds, bytes, refusals };
             let rows = seal::run(&options, &Progress::new(true))?;
             if let Some(folder) = svg {
                 seal::save_curves(&rows, &folder)?;

@@ -36,9 +36,9 @@ pub fn publish(args: &PubArgs) -> Result<ExitCode> {
 async fn publish_one(args: &PubArgs, payload: &str) -> Result<()> {
     let payload = match payload {
         "-" => {
-            let mut octets = Vec::new();
-            io::stdin().lock().read_to_end(&mut octets).context("cannot read standard input")?;
-            octets
+            let mut bytes = Vec::new();
+            io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input")?;
+            bytes
         }
         text => text.as_bytes().to_vec(),
     };
@@ -180,8 +180,8 @@ fn write_json(received: &Received, line: &mut Vec<u8>) {
     line.extend_from_slice(terminal::json(&object).as_bytes());
 }
 
-fn hex(octets: &[u8]) -> String {
-    let digits: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
+fn hex(bytes: &[u8]) -> String {
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     json!({ "hex": digits }).to_string()
 }
 

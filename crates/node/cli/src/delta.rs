@@ -28,8 +28,8 @@ pub struct DecodeArgs {
     pub json: bool,
 }
 
-/// The longest value that is rebuilt, in octets: the longest of MQTT.
-const VALUE_OCTETS_MAX: usize = 256 << 20;
+/// The longest value that is rebuilt, in bytes: the longest of MQTT.
+const VALUE_BYTES_MAX: usize = 256 << 20;
 
 /// Runs a verb.
 ///
@@ -51,13 +51,13 @@ pub fn delta(verb: &DeltaVerb) -> Result<ExitCode> {
 
 /// Whether all payloads could be applied.
 fn decode(lines: impl BufRead, json: bool, out: &mut impl Write) -> Result<bool> {
-    let (mut codecs, mut decoder) = (Codecs::built_in(), Decoder::new(VALUE_OCTETS_MAX));
+    let (mut codecs, mut decoder) = (Codecs::built_in(), Decoder::new(VALUE_BYTES_MAX));
     let (mut all_well, mut topic) = (true, String::new());
     for (at, line) in lines.lines().enumerate() {
         let line = line?;
         let text = line.trim();
         if text.starts_with("==") {
-            decoder = Decoder::new(VALUE_OCTETS_MAX);
+            decoder = Decoder::new(VALUE_BYTES_MAX);
             text.trim_matches(['=', ' ']).clone_into(&mut topic);
             if !json {
                 writeln!(out, "{text}")?;
@@ -67,10 +67,10 @@ fn decode(lines: impl BufRead, json: bool, out: &mut impl Write) -> Result<bool>
             continue;
         }
         let digits = text.strip_prefix('<').unwrap_or(text);
-        let Some(octets) = octets(digits) else { bail!("line {}: expected pairs of hexadecimal digits", at + 1) };
-        let what = what(&octets);
-        let count = octets.len();
-        let came = decoder.apply(&octets.into(), &mut codecs);
+        let Some(bytes) = bytes(digits) else { bail!("line {}: expected pairs of hexadecimal digits", at + 1) };
+        let what = what(&bytes);
+        let count = bytes.len();
+        let came = decoder.apply(&bytes.into(), &mut codecs);
         all_well &= came.is_ok();
         if json {
             let (status, value) = match &came {
@@ -82,7 +82,7 @@ fn decode(lines: impl BufRead, json: bool, out: &mut impl Write) -> Result<bool>
             let topic = Some(&topic).filter(|topic| !topic.is_empty());
             let error = came.as_ref().err().map(ToString::to_string);
             let told = json!({
-                "line": at + 1, "topic": topic, "payload": what, "octets": count, "status": status, "value": value,
+                "line": at + 1, "topic": topic, "payload": what, "bytes": count, "status": status, "value": value,
                 "error": error,
             });
             writeln!(out, "{}", terminal::json(&told.to_string()))?;
@@ -94,7 +94,7 @@ fn decode(lines: impl BufRead, json: bool, out: &mut impl Write) -> Result<bool>
             Ok(Decoded::Waiting) => "dropped: a whole value is waited for".to_owned(),
             Err(error) => format!("LOST: {error}"),
         };
-        writeln!(out, "{what}, {count} octets: {came}")?;
+        writeln!(out, "{what}, {count} bytes: {came}")?;
     }
     Ok(all_well)
 }
@@ -108,7 +108,7 @@ fn what(payload: &[u8]) -> String {
     let (from, to) = (parts.header.revision, parts.result());
     let check = if parts.crc.is_some() { ", checked" } else { "" };
     let kind = match parts.header.kind {
-        Kind::Octets => return format!("{to} octets, whole"),
+        Kind::Bytes => return format!("{to} bytes, whole"),
         Kind::Point => return format!("{to} point, whole"),
         Kind::Same => "the same again".to_owned(),
         Kind::Delta(codec) => name(codec),
@@ -137,18 +137,18 @@ fn value(body: &Body) -> Json {
 fn words(body: &Body) -> String {
     match body {
         Body::Point(point) => point.to_json(),
-        Body::Opaque(octets) => {
+        Body::Opaque(bytes) => {
             let mut text = String::new();
-            match std::str::from_utf8(octets) {
+            match std::str::from_utf8(bytes) {
                 Ok(known) => json_string(known, &mut text),
-                Err(_) => octets.iter().for_each(|octet| text.push_str(&format!("{octet:02x}"))),
+                Err(_) => bytes.iter().for_each(|byte| text.push_str(&format!("{byte:02x}"))),
             }
             text
         }
     }
 }
 
-fn octets(text: &str) -> Option<Vec<u8>> {
+fn bytes(text: &str) -> Option<Vec<u8>> {
     let digits: Option<Vec<u32>> = text.chars().filter(|c| !c.is_whitespace()).map(|c| c.to_digit(16)).collect();
     let digits = digits?;
     let (pairs, rest) = digits.as_chunks::<2>();
@@ -184,25 +184,25 @@ mod tests {
     #[test]
     fn payloads_are_told_in_words() {
         let topic = "== a topic\n# whole\n< 1E 63 6F 75 6E 74 20 31\n>\n";
-        check(topic, &["== a topic", "30 octets, whole, 8 octets: \"count 1\""]);
+        check(topic, &["== a topic", "30 bytes, whole, 8 bytes: \"count 1\""]);
         check(
             &format!("{topic}7E 0C 01 32\n7F0E0135\n"),
             &[
                 "== a topic",
-                "30 octets, whole, 8 octets: \"count 1\"",
-                "30→31 hunk, 4 octets: \"count 2\"",
-                "malformed, 4 octets: LOST: malformed delta: it ends too early",
+                "30 bytes, whole, 8 bytes: \"count 1\"",
+                "30→31 hunk, 4 bytes: \"count 2\"",
+                "malformed, 4 bytes: LOST: malformed delta: it ends too early",
             ],
         );
         check(
             &format!("{topic}DE 02\n"),
             &[
                 "== a topic",
-                "30 octets, whole, 8 octets: \"count 1\"",
-                "malformed, 2 octets: LOST: malformed delta: it ends too early",
+                "30 bytes, whole, 8 bytes: \"count 1\"",
+                "malformed, 2 bytes: LOST: malformed delta: it ends too early",
             ],
         );
-        check("42 00\n<\n", &["2→3 point, 2 octets: LOST: a delta before any whole value", "cleared, 0 octets: \"\""]);
+        check("42 00\n<\n", &["2→3 point, 2 bytes: LOST: a delta before any whole value", "cleared, 0 bytes: \"\""]);
         assert!(decode("12 3".as_bytes(), false, &mut Vec::new()).is_err());
     }
 }

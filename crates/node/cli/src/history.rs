@@ -17,8 +17,8 @@ use tieline_store::{Aggregate, HistoryQuery, STORE_FILE, StoreReader, export};
 const ROWS_MAX: u64 = 10_000_000;
 /// How long the first row may take: the node reads up to it.
 const ANSWER: Duration = Duration::from_secs(300);
-/// Octets that are moved at one time.
-const PIECE_OCTETS: usize = 64 * 1024;
+/// Bytes that are moved at one time.
+const PIECE_BYTES: usize = 64 * 1024;
 
 /// Prints recorded values.
 pub fn history(verb: &HistoryVerb) -> Result<ExitCode> {
@@ -48,7 +48,7 @@ fn ask(args: &HistoryArgs) -> Result<()> {
     let client = who::http(&args.node, Some(ANSWER))?;
     let mut answer = client.stream(&uri::path("/v1/history", &parameters), format.media_type())?;
     let mut out = Output::open(args.output.as_deref())?;
-    let mut piece = vec![0; PIECE_OCTETS];
+    let mut piece = vec![0; PIECE_BYTES];
     loop {
         match answer.read(&mut piece).context("the answer broke off")? {
             0 => break,
@@ -66,7 +66,7 @@ fn read(folder: &Path, args: &HistoryArgs) -> Result<()> {
     let reader = StoreReader::open(folder).with_context(|| folder.display().to_string())?;
     let rows = reader.query(question)?;
     let mut out = Output::open(args.output.as_deref())?;
-    match export(rows, store_format(format_of(args)), BufWriter::with_capacity(PIECE_OCTETS, &mut out)) {
+    match export(rows, store_format(format_of(args)), BufWriter::with_capacity(PIECE_BYTES, &mut out)) {
         Ok(_) => out.finish(),
         // The cause as it is, so that a closed pipe is known for one.
         Err(tieline_store::ExportError::Write(error)) => Err(error.into()),
@@ -136,7 +136,7 @@ const PROGRESS: Duration = Duration::from_millis(500);
 struct Output {
     out: Box<dyn Write + Send>,
     watched: bool,
-    octets: u64,
+    bytes: u64,
     told_at: Instant,
     told: bool,
 }
@@ -149,24 +149,24 @@ impl Output {
             None => Box::new(io::stdout()),
         };
         let watched = hidden && io::stderr().is_terminal();
-        Ok(Self { out, watched, octets: 0, told_at: Instant::now(), told: false })
+        Ok(Self { out, watched, bytes: 0, told_at: Instant::now(), told: false })
     }
 
     fn finish(mut self) -> Result<()> {
         self.out.flush()?;
         if self.told {
-            eprintln!("\r{} written", size(self.octets));
+            eprintln!("\r{} written", size(self.bytes));
         }
         Ok(())
     }
 }
 
 impl Write for Output {
-    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        let written = self.out.write(octets)?;
-        self.octets += written as u64;
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.bytes += written as u64;
         if self.watched && self.told_at.elapsed() >= PROGRESS {
-            eprint!("\r{} ", size(self.octets));
+            eprint!("\r{} ", size(self.bytes));
             (self.told_at, self.told) = (Instant::now(), true);
         }
         Ok(written)
@@ -177,10 +177,10 @@ impl Write for Output {
     }
 }
 
-fn size(octets: u64) -> String {
-    match octets {
-        0..1_000_000 => format!("{} kB", octets / 1000),
-        1_000_000.. => format!("{}.{} MB", octets / 1_000_000, octets / 100_000 % 10),
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000 => format!("{} kB", bytes / 1000),
+        1_000_000.. => format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10),
     }
 }
 

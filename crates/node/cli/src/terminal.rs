@@ -48,7 +48,7 @@ pub fn json(text: &str) -> String {
 #[derive(Debug)]
 pub struct JsonText<W> {
     out: W,
-    /// The first octets of a character whose others have not come.
+    /// The first bytes of a character whose others have not come.
     begun: Vec<u8>,
 }
 
@@ -60,14 +60,14 @@ impl<W: Write> JsonText<W> {
 }
 
 impl<W: Write> Write for JsonText<W> {
-    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut all = std::mem::take(&mut self.begun);
-        all.extend_from_slice(octets);
+        all.extend_from_slice(bytes);
         let (mut rest, mut passed) = (all.as_slice(), Vec::with_capacity(all.len()));
         while !rest.is_empty() {
             let code = match rest {
                 [c @ (0..=8 | 0x0b | 0x0c | 0x0e..=0x1f | 0x7f), ..] => u32::from(*c),
-                // The first octets of the characters of `is_active` in UTF-8.
+                // The first bytes of the characters of `is_active` in UTF-8.
                 [0xc2 | 0xd8 | 0xe2] | [0xe2, 0x80 | 0x81] => {
                     self.begun = rest.to_vec();
                     break;
@@ -90,7 +90,7 @@ impl<W: Write> Write for JsonText<W> {
             rest = tail;
         }
         self.out.write_all(&passed)?;
-        Ok(octets.len())
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -99,8 +99,8 @@ impl<W: Write> Write for JsonText<W> {
 }
 
 /// The code of an active character; 0 of any other.
-fn first_char(octets: Option<&[u8]>) -> u32 {
-    let text = octets.and_then(|octets| std::str::from_utf8(octets).ok());
+fn first_char(bytes: Option<&[u8]>) -> u32 {
+    let text = bytes.and_then(|bytes| std::str::from_utf8(bytes).ok());
     text.and_then(|text| text.chars().next()).filter(|c| is_active(*c)).map_or(0, u32::from)
 }
 

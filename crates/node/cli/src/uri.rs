@@ -18,9 +18,9 @@ pub fn path(path: &str, parameters: &[(&str, Option<&str>)]) -> String {
 /// Percent-encodes what is neither unreserved (RFC 3986 2.3) nor a slash.
 fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for octet in text.bytes() {
-        match octet {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => out.push(char::from(octet)),
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => out.push(char::from(byte)),
             other => drop(write!(out, "%{other:02X}")),
         }
     }

@@ -142,7 +142,7 @@ fn print(views: &mut Views, as_json: bool, out: &mut impl Write) -> Result<()> {
     while let Some(output) = views.poll_output() {
         let text = output.body.map(|body| match body {
             Body::Point(point) => point.to_json(),
-            Body::Opaque(octets) => String::from_utf8_lossy(&octets).into_owned(),
+            Body::Opaque(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         });
         match (text, as_json) {
             (text, true) => {

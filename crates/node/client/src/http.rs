@@ -12,10 +12,10 @@ use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{Connector, TcpConnector};
 use ureq::{Agent, Body, RequestBuilder, Timeout, http::Response};
 
-/// Octets of the largest JSON answer that is read whole; longer ones fail. Streams have no limit.
-const JSON_OCTETS_MAX: u64 = 256 * 1024 * 1024;
-/// Octets of the longest error that is read.
-const PROBLEM_OCTETS_MAX: u64 = 64 * 1024;
+/// Bytes of the largest JSON answer that is read whole; longer ones fail. Streams have no limit.
+const JSON_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Bytes of the longest error that is read.
+const PROBLEM_BYTES_MAX: u64 = 64 * 1024;
 
 /// The node's HTTP API.
 #[derive(Clone, Debug)]
@@ -73,13 +73,13 @@ impl std::error::Error for HttpError {}
 
 impl HttpClient {
     /// A client of the node at `address`: `host:port`, or a URL up to where `/v1` begins. Connecting may take 5 s,
-    /// the first octet of an answer 60 s.
+    /// the first byte of an answer 60 s.
     #[must_use]
     pub fn new(address: &str) -> Self {
         Self::patient(address, Duration::from_secs(60))
     }
 
-    /// A client as of [`HttpClient::new`] that waits for the first octet of an answer as long as `answer`.
+    /// A client as of [`HttpClient::new`] that waits for the first byte of an answer as long as `answer`.
     #[must_use]
     pub fn patient(address: &str, answer: Duration) -> Self {
         Self::over(address, answer, None)
@@ -138,12 +138,12 @@ impl HttpClient {
     /// No answer, a refusal, or other JSON than `T` takes.
     pub fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, HttpError> {
         let url = self.url(path);
-        let octets = serde_json::to_vec(body).map_err(|error| HttpError::Json { url: url.clone(), error })?;
+        let bytes = serde_json::to_vec(body).map_err(|error| HttpError::Json { url: url.clone(), error })?;
         let request = self
             .authorized(self.agent.post(&url))
             .header("accept", "application/json")
             .content_type("application/json");
-        changed_json(&url, checked_change(&url, request.send(&octets))?)
+        changed_json(&url, checked_change(&url, request.send(&bytes))?)
     }
 
     /// The JSON that the node answers to PUT of `body` to `path`, with these headers besides.
@@ -174,12 +174,12 @@ impl HttpClient {
     /// No answer, or other JSON than `T` takes.
     pub fn ask<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<(u16, T), HttpError> {
         let url = self.url(path);
-        let octets = serde_json::to_vec(body).map_err(|error| HttpError::Json { url: url.clone(), error })?;
+        let bytes = serde_json::to_vec(body).map_err(|error| HttpError::Json { url: url.clone(), error })?;
         let request = self
             .authorized(self.agent.post(&url))
             .header("accept", "application/json")
             .content_type("application/json");
-        let answer = request.send(&octets).map_err(|error| no_answer_to_change(&url, error))?;
+        let answer = request.send(&bytes).map_err(|error| no_answer_to_change(&url, error))?;
         let status = answer.status().as_u16();
         if status == MISDIRECTED {
             return Err(problem(&url, answer));
@@ -277,7 +277,7 @@ fn checked_change(url: &str, answer: Result<Response<Body>, ureq::Error>) -> Res
 /// What the node holds against a request.
 fn problem(url: &str, mut answer: Response<Body>) -> HttpError {
     let status = answer.status();
-    let body = answer.body_mut().with_config().limit(PROBLEM_OCTETS_MAX).read_to_vec().unwrap_or_default();
+    let body = answer.body_mut().with_config().limit(PROBLEM_BYTES_MAX).read_to_vec().unwrap_or_default();
     let problem: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
     let member = |name: &str| problem.get(name).and_then(|v| v.as_str()).map(str::to_owned);
     let title = member("title").unwrap_or_else(|| format!("{url} answers {status}"));
@@ -285,14 +285,14 @@ fn problem(url: &str, mut answer: Response<Body>) -> HttpError {
 }
 
 fn json<T: DeserializeOwned>(url: &str, mut answer: Response<Body>) -> Result<T, HttpError> {
-    let body = answer.body_mut().with_config().limit(JSON_OCTETS_MAX).read_to_vec();
+    let body = answer.body_mut().with_config().limit(JSON_BYTES_MAX).read_to_vec();
     let body = body.map_err(|error| no_answer(url, error))?;
     serde_json::from_slice(&body).map_err(|error| HttpError::Json { url: url.to_owned(), error })
 }
 
 /// The same of a request that changes something: it was answered, whatever the rest of the answer would say.
 fn changed_json<T: DeserializeOwned>(url: &str, mut answer: Response<Body>) -> Result<T, HttpError> {
-    let body = answer.body_mut().with_config().limit(JSON_OCTETS_MAX).read_to_vec();
+    let body = answer.body_mut().with_config().limit(JSON_BYTES_MAX).read_to_vec();
     let body = body.map_err(|error| no_answer_to_change(url, error))?;
     serde_json::from_slice(&body).map_err(|error| HttpError::Json { url: url.to_owned(), error })
 }
@@ -305,7 +305,7 @@ mod tests {
     use std::net::TcpListener;
     use std::thread::JoinHandle;
 
-    /// Answers one request with these octets and returns what was asked.
+    /// Answers one request with these bytes and returns what was asked.
     fn answer_once(answer: &'static str) -> (HttpClient, JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();

@@ -1,7 +1,7 @@
 //! The thread that makes batches durable and calls their receipts.
 
 use crate::options::{Durability, HistoryOptions};
-use crate::queue::{Batch, NotRecorded, Queue, Receipt, octets};
+use crate::queue::{Batch, NotRecorded, Queue, Receipt, bytes};
 use crate::status::{Board, Disk, HistoryState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use tracing::{info, warn};
 
 /// A record ends with the update that reaches one of these.
 const RECORD_POINTS: usize = 8192;
-const RECORD_OCTETS: usize = 1 << 20;
+const RECORD_BYTES: usize = 1 << 20;
 /// How often what was stored is let go when nothing else happens.
 const IDLE: Duration = Duration::from_secs(1);
 
@@ -25,7 +25,7 @@ pub(crate) struct JournalThread<S> {
     /// Their updates, and those of batches without a receipt.
     pub(crate) held_points: u64,
     pub(crate) retry_at: Option<Instant>,
-    pub(crate) octets: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl<S: Storage> JournalThread<S> {
@@ -81,12 +81,12 @@ impl<S: Storage> JournalThread<S> {
         for batch in batches {
             let mut broken = None;
             for sample in batch.samples {
-                let octets = octets(&sample);
-                if samples.len() >= RECORD_POINTS || weight + octets > RECORD_OCTETS {
+                let bytes = bytes(&sample);
+                if samples.len() >= RECORD_POINTS || weight + bytes > RECORD_BYTES {
                     broken = self.append(&mut samples, &mut receipts).err().or(broken);
                     weight = 0;
                 }
-                weight += octets;
+                weight += bytes;
                 samples.push(sample);
             }
             match (batch.receipt, broken) {
@@ -107,13 +107,13 @@ impl<S: Storage> JournalThread<S> {
         if samples.is_empty() {
             return Ok(());
         }
-        self.octets.clear();
-        encode(samples, &mut self.octets);
+        self.bytes.clear();
+        encode(samples, &mut self.bytes);
         let points = samples.len() as u64;
         samples.clear();
-        let mut taken = self.journal.append(&self.octets);
+        let mut taken = self.journal.append(&self.bytes);
         if matches!(taken, Err(JournalError::Unsynced(_))) && self.journal.sync().is_ok() {
-            taken = self.journal.append(&self.octets);
+            taken = self.journal.append(&self.bytes);
         }
         let Err(error) = taken else {
             self.held_points += points;
@@ -172,7 +172,7 @@ impl<S: Storage> JournalThread<S> {
             let status = &mut notes.status;
             status.durable = self.journal.durable();
             status.journal = *self.journal.counters();
-            status.journal_octets = self.journal.octets();
+            status.journal_bytes = self.journal.bytes();
             status.journal_segments = self.journal.segments();
             status.last_sync = sync.unwrap_or(status.last_sync);
         });

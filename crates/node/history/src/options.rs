@@ -25,8 +25,8 @@ pub struct HistoryOptions {
     pub retention: Retention,
     /// Updates that may wait for the journal; beyond it batches are refused, or dropped where nobody waits for them.
     pub queue_points_max: usize,
-    /// The same in octets, roughly.
-    pub queue_octets_max: usize,
+    /// The same in bytes, roughly.
+    pub queue_bytes_max: usize,
     /// How long after a failure it is tried again.
     pub retry: Duration,
     /// How often the store looks for what is too old.
@@ -42,7 +42,7 @@ impl Default for HistoryOptions {
             journal: Limits::default(),
             retention: Retention::default(),
             queue_points_max: 200_000,
-            queue_octets_max: 64 << 20,
+            queue_bytes_max: 64 << 20,
             retry: Duration::from_secs(1),
             retain_every: Duration::from_secs(10),
             close_patience: Duration::from_secs(2),

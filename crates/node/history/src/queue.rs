@@ -55,7 +55,7 @@ pub(crate) struct Turned {
 struct Inner {
     batches: Vec<Batch>,
     points: usize,
-    octets: usize,
+    bytes: usize,
     closed: bool,
     turned: Turned,
 }
@@ -65,22 +65,22 @@ pub(crate) struct Queue {
     inner: Mutex<Inner>,
     filled: Condvar,
     points_max: usize,
-    octets_max: usize,
+    bytes_max: usize,
 }
 
 impl Queue {
-    pub(crate) fn new(points_max: usize, octets_max: usize) -> Self {
-        Self { inner: Mutex::default(), filled: Condvar::new(), points_max, octets_max }
+    pub(crate) fn new(points_max: usize, bytes_max: usize) -> Self {
+        Self { inner: Mutex::default(), filled: Condvar::new(), points_max, bytes_max }
     }
 
     pub(crate) fn put(&self, batch: Batch) {
-        let (points, octets) = (batch.samples.len(), batch.samples.iter().map(octets).sum::<usize>());
+        let (points, bytes) = (batch.samples.len(), batch.samples.iter().map(bytes).sum::<usize>());
         let mut inner = lock(&self.inner);
-        let fits = self.fits(&inner, points, octets);
+        let fits = self.fits(&inner, points, bytes);
         if fits && !inner.closed {
             let wakes = inner.batches.is_empty();
             inner.points += points;
-            inner.octets += octets;
+            inner.bytes += bytes;
             inner.batches.push(batch);
             drop(inner);
             if wakes {
@@ -94,14 +94,14 @@ impl Queue {
     }
 
     /// Whether a batch would be taken now.
-    pub(crate) fn has_room(&self, points: usize, octets: usize) -> bool {
+    pub(crate) fn has_room(&self, points: usize, bytes: usize) -> bool {
         let inner = lock(&self.inner);
-        self.fits(&inner, points, octets) && !inner.closed
+        self.fits(&inner, points, bytes) && !inner.closed
     }
 
     /// A batch that is longer than the queue passes when it is alone.
-    fn fits(&self, inner: &Inner, points: usize, octets: usize) -> bool {
-        inner.points == 0 || (inner.points + points <= self.points_max && inner.octets + octets <= self.octets_max)
+    fn fits(&self, inner: &Inner, points: usize, bytes: usize) -> bool {
+        inner.points == 0 || (inner.points + points <= self.points_max && inner.bytes + bytes <= self.bytes_max)
     }
 
     /// Counts a batch that is not recorded, and says so to who waits for it.
@@ -127,7 +127,7 @@ impl Queue {
         if inner.batches.is_empty() && inner.closed {
             return None;
         }
-        (inner.points, inner.octets) = (0, 0);
+        (inner.points, inner.bytes) = (0, 0);
         Some(std::mem::take(&mut inner.batches))
     }
 
@@ -143,13 +143,13 @@ impl Queue {
     }
 }
 
-/// The octets of a sample, roughly.
-pub(crate) fn octets(sample: &Sample) -> usize {
+/// The bytes of a sample, roughly.
+pub(crate) fn bytes(sample: &Sample) -> usize {
     let body = match &sample.update.body {
-        Body::Opaque(octets) => octets.len(),
+        Body::Opaque(bytes) => bytes.len(),
         Body::Point(point) => match &point.value {
             Value::Text(text) => text.len(),
-            Value::Bytes(octets) => octets.len(),
+            Value::Bytes(bytes) => bytes.len(),
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => 8,
         },
     };

@@ -87,13 +87,13 @@ pub struct HistoryStatus {
     /// Samples that retention removed.
     pub removed_samples: u64,
     /// All journal segments together.
-    pub journal_octets: u64,
+    pub journal_bytes: u64,
     /// How many segments there are.
     pub journal_segments: usize,
     /// What the journal did.
     pub journal: Counters,
     /// The store on disk, without its log.
-    pub store_octets: u64,
+    pub store_bytes: u64,
     /// How long the last write and sync of the journal took.
     pub last_sync: Duration,
     /// How long the write has taken so far that is on its way to the journal or the store; none is zero.

@@ -12,8 +12,8 @@ use tracing::{info, warn};
 
 /// Samples of one transaction, give or take a record.
 const BATCH_POINTS: usize = 20_000;
-/// Octets of journal of one transaction, give or take a record.
-const BATCH_OCTETS: usize = 8 << 20;
+/// Bytes of journal of one transaction, give or take a record.
+const BATCH_BYTES: usize = 8 << 20;
 /// Samples that retention removes between two batches.
 const RETAIN_ROWS: u64 = 20_000;
 
@@ -66,12 +66,12 @@ impl<S: Storage> StoreThread<S> {
 
     /// Reads a batch. One that could not be stored is still there and goes first.
     fn gather(&mut self, durable: Seq, batch: &mut Batch) -> Result<(), HistoryState> {
-        let mut octets = 0;
-        while batch.samples.len() < BATCH_POINTS && octets < BATCH_OCTETS {
+        let mut bytes = 0;
+        while batch.samples.len() < BATCH_POINTS && bytes < BATCH_BYTES {
             match self.reader.next(durable).map_err(|error| trouble_of_journal(&error))? {
                 None => break,
                 Some(Item::Record { seq, payload }) => {
-                    octets += payload.len();
+                    bytes += payload.len();
                     batch.upto = seq;
                     match decode(payload) {
                         Ok(samples) => batch.samples.extend(samples.into_iter().map(to_store)),
@@ -100,11 +100,11 @@ impl<S: Storage> StoreThread<S> {
         self.board.write(Disk::Store, false);
         let stored = inserted.map_err(|error| trouble_of_store(&error))?;
         let points = if stored { batch.samples.len() as u64 } else { 0 };
-        let octets = self.store.octets().unwrap_or(0);
+        let bytes = self.store.bytes().unwrap_or(0);
         let trouble = self.board.note(|notes| {
             notes.status.stored = batch.upto;
             notes.status.stored_points += points;
-            notes.status.store_octets = octets;
+            notes.status.store_bytes = bytes;
             notes.store_trouble.take()
         });
         if trouble.is_some() {
@@ -126,10 +126,10 @@ impl<S: Storage> StoreThread<S> {
             Ok(step) => {
                 let pause = if step.more { Duration::ZERO } else { self.options.retain_every };
                 self.retain_at = Instant::now() + pause;
-                let octets = self.store.octets().unwrap_or(0);
+                let bytes = self.store.bytes().unwrap_or(0);
                 self.board.note(|notes| {
                     notes.status.removed_samples += step.removed;
-                    notes.status.store_octets = octets;
+                    notes.status.store_bytes = bytes;
                 });
             }
             Err(error) => {
@@ -176,7 +176,7 @@ pub(crate) fn utc() -> Timestamp {
 fn to_store(sample: tieline_journal::Sample) -> Sample {
     let tieline_journal::Sample { time, update: Update { topic, body }, again } = sample;
     match &body {
-        Body::Opaque(octets) => match Point::from_json(octets, time) {
+        Body::Opaque(bytes) => match Point::from_json(bytes, time) {
             Ok(point) => Sample { topic, time: point.time, body: Body::Point(point), again },
             Err(_) => Sample { topic, time, body, again },
         },

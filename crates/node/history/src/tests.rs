@@ -155,12 +155,12 @@ impl Storage for Filling {
     fn read(&mut self, name: &str, offset: u64, out: &mut [u8]) -> Result<usize, StorageError> {
         self.0.read(name, offset, out)
     }
-    fn append(&mut self, name: &str, octets: &[u8]) -> Result<(), StorageError> {
+    fn append(&mut self, name: &str, bytes: &[u8]) -> Result<(), StorageError> {
         if self.1.load(Ordering::SeqCst) {
-            self.0.append(name, &octets[..octets.len() / 2])?;
+            self.0.append(name, &bytes[..bytes.len() / 2])?;
             return Err(StorageError { kind: StorageErrorKind::Full, message: "full".into() });
         }
-        self.0.append(name, octets)
+        self.0.append(name, bytes)
     }
     fn sync(&mut self, name: &str) -> Result<(), StorageError> {
         self.0.sync(name)
@@ -209,9 +209,9 @@ fn a_full_disk_is_said_and_passes() {
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
-    fn mount(octets: u64) -> Option<Self> {
+    fn mount(bytes: u64) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        let size = format!("size={octets}");
+        let size = format!("size={bytes}");
         let mount = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(folder.path()).output();
         mount.is_ok_and(|done| done.status.success()).then_some(Self(folder))
     }
@@ -271,7 +271,7 @@ fn a_real_disk_fills_and_empties() {
 #[test]
 fn a_journal_at_its_limit_refuses_and_never_acknowledges_a_part() {
     let folder = tempfile::tempdir().unwrap();
-    let journal = Limits { segment_octets: 1 << 20, total_octets: 4 << 20, ..Limits::default() };
+    let journal = Limits { segment_bytes: 1 << 20, total_bytes: 4 << 20, ..Limits::default() };
     let options = HistoryOptions { journal, ..HistoryOptions::default() };
     let history = HistoryWriter::open(folder.path(), options).unwrap();
     // Three records: the first is beyond all limits, the rest would fit.
@@ -280,7 +280,7 @@ fn a_journal_at_its_limit_refuses_and_never_acknowledges_a_part() {
     updates[0].body = Body::Opaque(text.into_bytes().into());
     updates.extend((0..20_000).map(|n| point("b", n, n)));
     assert_eq!(submit(history.handle(), updates), Err(NotRecorded::Full));
-    let huge = Body::Opaque(vec![0; tieline_journal::RECORD_OCTETS_MAX].into());
+    let huge = Body::Opaque(vec![0; tieline_journal::RECORD_BYTES_MAX].into());
     let update = Update { topic: Topic::new("a").unwrap(), body: huge };
     assert_eq!(submit(history.handle(), vec![update]), Err(NotRecorded::TooLong));
     assert!(submit(history.handle(), vec![point("a", 1, 1)]).is_ok());
@@ -325,18 +325,18 @@ fn damage_in_the_journal_is_said_and_the_rest_is_stored() {
     let storage = FolderStorage::open(&journal).unwrap();
     let (mut log, _) = tieline_journal::Journal::open(storage, Limits::default(), Seq(0), now).unwrap();
     for n in 0..3 {
-        let mut octets = Vec::new();
-        tieline_journal::encode(&[Sample::new(now, point("a", n, n))], &mut octets);
-        log.append(&octets).unwrap();
+        let mut bytes = Vec::new();
+        tieline_journal::encode(&[Sample::new(now, point("a", n, n))], &mut bytes);
+        log.append(&bytes).unwrap();
     }
     log.append(b"no record of history").unwrap();
     log.sync().unwrap();
     let file = std::fs::read_dir(&journal).unwrap().next().unwrap().unwrap().path();
-    let mut octets = std::fs::read(&file).unwrap();
-    let second = octets.len() / 2 - 10;
-    octets[second] ^= 1;
-    octets.extend_from_slice(&[1, 2, 3]);
-    std::fs::write(&file, octets).unwrap();
+    let mut bytes = std::fs::read(&file).unwrap();
+    let second = bytes.len() / 2 - 10;
+    bytes[second] ^= 1;
+    bytes.extend_from_slice(&[1, 2, 3]);
+    std::fs::write(&file, bytes).unwrap();
 
     let history = HistoryWriter::open(folder.path(), HistoryOptions::default()).unwrap();
     assert!(history.handle().wait_stored(Seq(4), PATIENCE));
@@ -404,7 +404,7 @@ fn a_killed_process_loses_nothing_acknowledged() {
 #[test]
 fn nothing_is_removed_while_the_clock_is_in_doubt() {
     let folder = tempfile::tempdir().unwrap();
-    let retention = tieline_store::Retention { age: Some(Duration::from_secs(1)), octets: Some(1) };
+    let retention = tieline_store::Retention { age: Some(Duration::from_secs(1)), bytes: Some(1) };
     let options = HistoryOptions { retention, retain_every: Duration::from_millis(1), ..HistoryOptions::default() };
     let (believed, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (believes, asks) = (Arc::clone(&believed), Arc::clone(&asked));

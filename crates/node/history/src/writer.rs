@@ -84,11 +84,11 @@ impl HistoryHandle {
         self.queue.put(Batch { samples, receipt: Some(receipt) });
     }
 
-    /// Whether so many more updates with so many octets would be taken now: to be asked before anything is done that must
+    /// Whether so many more updates with so many bytes would be taken now: to be asked before anything is done that must
     /// not be done without.
     #[must_use]
-    pub fn has_room(&self, points: usize, octets: usize) -> bool {
-        self.board.takes() && self.queue.has_room(points, octets)
+    pub fn has_room(&self, points: usize, bytes: usize) -> bool {
+        self.board.takes() && self.queue.has_room(points, bytes)
     }
 
     /// How the history is doing.
@@ -145,11 +145,11 @@ impl HistoryWriter {
         let stored = Seq(store.position()?);
         let (journal, found) = Journal::open(write, options.journal, stored, utc())?;
         for damage in &found.damage {
-            warn!(%damage, "the journal's last segment held octets that are no record");
+            warn!(%damage, "the journal's last segment held bytes that are no record");
         }
         info!(records = found.records, segments = found.segments, stored = stored.0, "the history is open");
         let (queue, board) =
-            (Arc::new(Queue::new(options.queue_points_max, options.queue_octets_max)), Arc::new(Board::default()));
+            (Arc::new(Queue::new(options.queue_points_max, options.queue_bytes_max)), Arc::new(Board::default()));
         board.note(|notes| {
             notes.status.durable = journal.durable();
             notes.status.stored = stored;
@@ -172,7 +172,7 @@ impl HistoryWriter {
             held: Vec::new(),
             held_points: 0,
             retry_at: None,
-            octets: Vec::new(),
+            bytes: Vec::new(),
         };
         let mut writer = Self { handle: HistoryHandle { queue, board }, threads: Vec::new() };
         let named = |name: &str| thread::Builder::new().name(name.to_owned());

@@ -428,7 +428,7 @@ mod tests {
 
     /// Files of 4 KiB, about 15 records each.
     const SMALL: AuditConfig =
-        AuditConfig { file_octets_max: 4096, file_age_max: Duration::from_secs(86_400), octets_max: 1 << 30 };
+        AuditConfig { file_bytes_max: 4096, file_age_max: Duration::from_secs(86_400), bytes_max: 1 << 30 };
 
     fn many(folder: &Path, config: AuditConfig, count: u64) -> AuditLog {
         let mut log = AuditLog::start(folder, config).unwrap();
@@ -460,7 +460,7 @@ mod tests {
         assert_eq!((seen.files, seen.records), (files.len(), 200 + files.len() as u64 - 1));
         assert_eq!(seen.ids, Some((1, seen.records)));
         // A year later the next record begins another file.
-        let mut log = AuditLog::start(folder.path(), AuditConfig { file_octets_max: 1 << 20, ..SMALL }).unwrap();
+        let mut log = AuditLog::start(folder.path(), AuditConfig { file_bytes_max: 1 << 20, ..SMALL }).unwrap();
         let later = AuditLine { time: "2027-11-20T09:36:00.123Z".to_owned(), ..line(0, "a") };
         let (told, hears) = sync_channel(1);
         log.append(vec![later], Some(Box::new(move |ok| told.send(ok).unwrap())));
@@ -517,7 +517,7 @@ mod tests {
     #[test]
     fn the_oldest_files_go_when_there_are_too_many_bytes() {
         let folder = tempfile::tempdir().unwrap();
-        let log = many(folder.path(), AuditConfig { octets_max: 5 * 4096, ..SMALL }, 300);
+        let log = many(folder.path(), AuditConfig { bytes_max: 5 * 4096, ..SMALL }, 300);
         let counts = log.files();
         assert!(counts.removed > 5 && counts.bytes <= 5 * 4096 + 2048, "{counts:?}");
         assert!(newest(&log, None, 1000).iter().any(|line| line.phase == "removed"));

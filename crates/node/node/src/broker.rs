@@ -28,11 +28,14 @@ use tieline_mqtt::{
     Accept, ConnectRequest, Ended, Qos, ReasonCode, ServerConfig, ServerEvent, ServerSession, SharedFilter,
     SubscribeRequest, SubscriptionOptions, Text, UnsubscribeRequest,
 };
-use tieline_net::{Closed, Connection, Jitter, Limits, Owner, Session, Shard};
+use tieline_net::{Closed, Connection, Jitter, Limits, Owner, Session, Shard, SocketShards};
 use tieline_topics::{Options, RetainHandling, Snapshot, Wish};
 
 /// How long a client that was told why its connection ends has to read that.
 const FAREWELL: Duration = Duration::from_secs(5);
+
+/// How long a client may take nothing while something waits for it.
+pub(crate) const STALL: Duration = Duration::from_secs(30);
 
 /// How long a proxy may take to say who is behind it.
 const PROXIED_WITHIN: Duration = Duration::from_secs(10);
@@ -42,18 +45,26 @@ const PROXIED_WITHIN: Duration = Duration::from_secs(10);
 pub struct Broker {
     doors: Vec<Ingress>,
     config: Arc<ServerConfig>,
-    queue_octets_max: usize,
+    queue_bytes_max: usize,
     limits: Rc<Limits>,
     reserved: Arc<Reserved>,
+    /// Threads that have the sockets; none where this one has them.
+    sockets: Rc<SocketShards>,
 }
 
 impl Broker {
     /// Lets clients in by these doors; who speaks HTTP gets `http_answer`.
     #[must_use]
-    pub fn new(doors: Vec<Ingress>, config: &MqttConfig, reserved: Arc<Reserved>, http_answer: Box<[u8]>) -> Self {
+    pub fn new(
+        doors: Vec<Ingress>,
+        config: &MqttConfig,
+        reserved: Arc<Reserved>,
+        http_answer: Box<[u8]>,
+        sockets: Rc<SocketShards>,
+    ) -> Self {
         let server = ServerConfig {
-            packet_octets_max: config.packet_octets_max,
-            pending_octets_max: config.queue_octets_max,
+            packet_bytes_max: config.packet_bytes_max,
+            pending_bytes_max: config.queue_bytes_max,
             away: kept(config).each,
             // Publishers wait for history with each message; a wide window keeps them busy meanwhile.
             receive_max: 1024,
@@ -62,8 +73,8 @@ impl Broker {
             http_answer,
             ..ServerConfig::default()
         };
-        let limits = limits_for(config.packet_octets_max).into();
-        Self { doors, config: Arc::new(server), queue_octets_max: config.queue_octets_max, limits, reserved }
+        let limits = limits_for(config.packet_bytes_max).into();
+        Self { doors, config: Arc::new(server), queue_bytes_max: config.queue_bytes_max, limits, reserved, sockets }
     }
 
     /// Serves clients until the shard ends.
@@ -85,7 +96,7 @@ impl Broker {
             let accepted = porch.lead(door.listener.accept()).await;
             if accepted.is_over() {
                 let mqtt = ServerSession::new(Arc::clone(&self.config), 0);
-                let wire = Wire::new(mqtt, self.queue_octets_max).over(door.web.as_ref());
+                let wire = Wire::new(mqtt, self.queue_bytes_max).over(door.web.as_ref());
                 let session = Session::new(&shard, wire, Rc::clone(&self.limits));
                 let porch = Rc::clone(&porch);
                 tokio::task::spawn_local(async move {
@@ -100,7 +111,7 @@ impl Broker {
             };
             let random = names.next_unit().to_bits();
             let mqtt = ServerSession::new(Arc::clone(&self.config), random);
-            let wire = Wire::new(mqtt, self.queue_octets_max).over(door.web.as_ref());
+            let wire = Wire::new(mqtt, self.queue_bytes_max).over(door.web.as_ref());
             let session = Session::new(&shard, wire, Rc::clone(&self.limits));
             let turnstile = Turnstile::new(&door.entrance, accepted.peer, stranger);
             let mut owner = self.owner(&bus, accepted.peer, turnstile);
@@ -111,6 +122,7 @@ impl Broker {
                 if is_of_proxy && !Box::pin(owner.learn_peer(&mut connection)).await {
                     return;
                 }
+                let Some(connection) = owner.broker.place(*connection) else { return };
                 porch.lead(session.run(connection, &mut owner)).await;
                 porch.lead(async { owner.go() }).await;
                 drop(place);
@@ -122,12 +134,22 @@ impl Broker {
     pub async fn serve_one(self: Rc<Self>, shard: &Rc<Shard>, bus: &SharedBus, connection: Connection, random: u64) {
         let Some(stranger) = Strangers::default().enter() else { return };
         let mqtt = ServerSession::new(Arc::clone(&self.config), random);
-        let session = Session::new(shard, Wire::new(mqtt, self.queue_octets_max), Rc::clone(&self.limits));
+        let session = Session::new(shard, Wire::new(mqtt, self.queue_bytes_max), Rc::clone(&self.limits));
         let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
         let turnstile = Turnstile::new(&Entrance::Open, unknown, stranger);
         let mut owner = self.owner(bus, unknown, turnstile);
+        let Some(connection) = self.place(connection) else { return };
         session.run(connection, &mut owner).await;
         owner.go();
+    }
+
+    /// Gives the socket of a connection to a thread that has sockets, where there are such.
+    fn place(&self, connection: Connection) -> Option<Box<Connection>> {
+        let placed = self.sockets.place(connection);
+        placed
+            .inspect_err(|error| tracing::warn!(%error, "a connection cannot be handed to a socket shard"))
+            .ok()
+            .map(Box::new)
     }
 
     fn owner(self: &Rc<Self>, bus: &SharedBus, peer: SocketAddr, turnstile: Turnstile) -> ClientOwner {
@@ -135,16 +157,16 @@ impl Broker {
         ClientOwner { broker, bus, peer, turnstile, publisher: RefCell::default(), seat: None, gone: None }
     }
 
-    /// Octets that may be held of a client that sends what changed, and of one value.
+    /// Bytes that may be held of a client that sends what changed, and of one value.
     fn held_max(&self) -> [usize; 2] {
-        [self.queue_octets_max, usize::try_from(self.config.packet_octets_max).unwrap_or(usize::MAX)]
+        [self.queue_bytes_max, usize::try_from(self.config.packet_bytes_max).unwrap_or(usize::MAX)]
     }
 }
 
 /// One write may hold a whole packet and what else a turn makes.
-fn limits_for(packet_octets_max: u32) -> Limits {
-    let packet = usize::try_from(packet_octets_max).unwrap_or(usize::MAX);
-    Limits { unsent_octets_max: packet.saturating_add(256 * 1024), farewell: FAREWELL, ..Limits::default() }
+fn limits_for(packet_bytes_max: u32) -> Limits {
+    let packet = usize::try_from(packet_bytes_max).unwrap_or(usize::MAX);
+    Limits { unsent_bytes_max: packet.saturating_add(256 * 1024), farewell: FAREWELL, stall: STALL }
 }
 
 /// Learns what one client says.

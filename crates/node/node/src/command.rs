@@ -18,7 +18,7 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(300);
 const VALUE: &str = "true, false, a number, or a word for a state like \"open\"";
 
 /// The longest word for a state in a payload that is no JSON.
-const WORD_OCTETS_MAX: usize = 160;
+const WORD_BYTES_MAX: usize = 160;
 
 /// What a program asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,7 +108,7 @@ fn scalar(json: &Json) -> Result<Value, String> {
 /// Whether a payload that is no JSON may be a word for a state.
 fn is_word(text: &str) -> bool {
     let broken = text.starts_with(['{', '[', '"']);
-    !text.is_empty() && !broken && text.len() <= WORD_OCTETS_MAX && !text.contains(char::is_control)
+    !text.is_empty() && !broken && text.len() <= WORD_BYTES_MAX && !text.contains(char::is_control)
 }
 
 fn mode(json: Option<&Json>) -> Result<Option<CommandMode>, String> {

@@ -42,7 +42,7 @@ fn absent(text: &str) -> Result<Condition, String> {
     match text {
         "" | "true" => Ok(Condition::Absent),
         "false" => Ok(Condition::Present),
-        _ => Err(format!("{ABSENT} is {text:?}, expected \"true\", \"false\" or no octets")),
+        _ => Err(format!("{ABSENT} is {text:?}, expected \"true\", \"false\" or no bytes")),
     }
 }
 
@@ -63,7 +63,7 @@ mod tests {
         check(&[(VERSION, "41"), (VALUE, "on")], Ok(&[Condition::Version(41), Condition::Value("on".into())]));
         check(&[(ABSENT, "")], Ok(&[Condition::Absent]));
         check(&[(ABSENT, "false")], Ok(&[Condition::Present]));
-        check(&[(ABSENT, "no")], Err("tieline-if-absent is \"no\", expected \"true\", \"false\" or no octets"));
+        check(&[(ABSENT, "no")], Err("tieline-if-absent is \"no\", expected \"true\", \"false\" or no bytes"));
         let wrong = "tieline-if-version is \"-1\", expected the version of a value, as in \"41\"";
         check(&[(VERSION, "-1")], Err(wrong));
         check(&[(VALUE, "a"); 5], Err("more than 4 conditions"));

@@ -16,25 +16,25 @@ pub const REQUEST_TOPIC: &str = "$fetch";
 /// Topics of a page, unless the request says.
 const LIMIT: usize = 1000;
 const LIMIT_MAX: usize = 10_000;
-/// Octets of a page's names and values over MQTT, where packets have a limit, unless the request says.
-const MESSAGE_OCTETS: usize = 64 << 10;
-const MESSAGE_OCTETS_MAX: usize = 512 << 10;
+/// Bytes of a page's names and values over MQTT, where packets have a limit, unless the request says.
+const MESSAGE_BYTES: usize = 64 << 10;
+const MESSAGE_BYTES_MAX: usize = 512 << 10;
 /// The same over HTTP.
-const BODY_OCTETS: usize = 16 << 20;
-const BODY_OCTETS_MAX: usize = 64 << 20;
+const BODY_BYTES: usize = 16 << 20;
+const BODY_BYTES_MAX: usize = 64 << 20;
 
-/// Octets of a page from the end over HTTP, and of events: they are held until all are there.
-const HELD_OCTETS_MAX: usize = 1 << 20;
-/// Octets that are given to a reader at a time.
-const PIECE_OCTETS: usize = 32 << 10;
+/// Bytes of a page from the end over HTTP, and of events: they are held until all are there.
+const HELD_BYTES_MAX: usize = 1 << 20;
+/// Bytes that are given to a reader at a time.
+const PIECE_BYTES: usize = 32 << 10;
 
-/// What one step looks at: topics, fewer where an expression is matched with each, and octets of their values.
+/// What one step looks at: topics, fewer where an expression is matched with each, and bytes of their values.
 const TOPICS_A_STEP: usize = 128;
 const SELECTED_A_STEP: usize = 16;
-const OCTETS_A_STEP: usize = 64 << 10;
+const BYTES_A_STEP: usize = 64 << 10;
 
 /// The members of a request.
-pub const MEMBERS: [&str; 9] = ["filter", "select", "depth", "after", "before", "last", "limit", "octets", "values"];
+pub const MEMBERS: [&str; 9] = ["filter", "select", "depth", "after", "before", "last", "limit", "bytes", "values"];
 
 /// The members of a request for the events of a topic, besides `topic`.
 pub const EVENT_MEMBERS: [&str; 4] = ["events", "after", "from", "to"];
@@ -68,9 +68,9 @@ pub fn read(door: Door, member: impl Fn(&str) -> Option<String>) -> Result<(Fetc
         None => Ok(None),
         Some(text) => Topic::new(&text).map(Some).map_err(|error| format!("{name} is {text:?}: {error}")),
     };
-    let (octets, octets_max) = match door {
-        Door::Http => (BODY_OCTETS, BODY_OCTETS_MAX),
-        Door::Mqtt => (MESSAGE_OCTETS, MESSAGE_OCTETS_MAX),
+    let (bytes, bytes_max) = match door {
+        Door::Http => (BODY_BYTES, BODY_BYTES_MAX),
+        Door::Mqtt => (MESSAGE_BYTES, MESSAGE_BYTES_MAX),
     };
     let fetch = Fetch {
         filter,
@@ -80,7 +80,7 @@ pub fn read(door: Door, member: impl Fn(&str) -> Option<String>) -> Result<(Fetc
         before: place("before")?,
         from_end: truth("last", member("last"), false)?,
         limit: member("limit").map_or(Ok(LIMIT), |text| number("limit", &text, LIMIT_MAX))?,
-        octets_max: member("octets").map_or(Ok(octets), |text| number("octets", &text, octets_max))?,
+        bytes_max: member("bytes").map_or(Ok(bytes), |text| number("bytes", &text, bytes_max))?,
         values: truth("values", member("values"), true)?,
     };
     Ok((fetch, member("select")))
@@ -136,9 +136,9 @@ pub fn read_range(member: impl Fn(&str) -> Option<String>, now: Timestamp) -> Re
 
 /// The events that are asked for, as JSON, as many as there is room for; none where the topic keeps none.
 pub fn events(door: Door, bus: &Bus, topic: &Topic, range: &Range) -> Option<String> {
-    let octets_max = match door {
-        Door::Http => HELD_OCTETS_MAX,
-        Door::Mqtt => MESSAGE_OCTETS_MAX,
+    let bytes_max = match door {
+        Door::Http => HELD_BYTES_MAX,
+        Door::Mqtt => MESSAGE_BYTES_MAX,
     };
     let mut text = String::from("{\"topic\":");
     json_string(topic, &mut text);
@@ -149,7 +149,7 @@ pub fn events(door: Door, bus: &Bus, topic: &Topic, range: &Range) -> Option<Str
         let _ = write!(text, "\"seq\":{},\"time\":\"{}\",", event.seq, event.time);
         write_body(&event.body, event.time, &mut text);
         text.push('}');
-        if text.len() > octets_max && i > 0 {
+        if text.len() > bytes_max && i > 0 {
             text.truncate(before);
             break;
         }
@@ -193,7 +193,7 @@ impl Paging {
     pub fn new(door: Door, mut fetch: Fetch, select: Option<String>) -> Self {
         if fetch.from_end && door == Door::Http {
             // Its beginning is known when all of it is there.
-            fetch.octets_max = fetch.octets_max.min(HELD_OCTETS_MAX);
+            fetch.bytes_max = fetch.bytes_max.min(HELD_BYTES_MAX);
         }
         let (growth, text, pieces) = (Growth::default(), String::new(), Vec::new());
         Self { fetch, select, growth, text, pieces, is_begun: false, has_items: false }
@@ -214,7 +214,7 @@ impl Paging {
             text.push_str("{\"topics\":[");
         }
         let count = if fetch.select.is_some() { SELECTED_A_STEP } else { TOPICS_A_STEP };
-        let items = tree.grow(fetch, growth, (count, OCTETS_A_STEP), may);
+        let items = tree.grow(fetch, growth, (count, BYTES_A_STEP), may);
         if fetch.from_end {
             for view in &items {
                 let mut piece = String::new();
@@ -241,7 +241,7 @@ impl Paging {
             }
             text.push('}');
         }
-        Ok(growth.is_done() || text.len() >= PIECE_OCTETS)
+        Ok(growth.is_done() || text.len() >= PIECE_BYTES)
     }
 
     /// What was made.
@@ -311,12 +311,12 @@ mod tests {
         check(
             r#"{"fitler": "a"}"#,
             Err(
-                "the member \"fitler\" is unknown, expected one of filter, select, depth, after, before, last, limit, octets, values",
+                "the member \"fitler\" is unknown, expected one of filter, select, depth, after, before, last, limit, bytes, values",
             ),
         );
         check(r#"{"filter": "a+"}"#, Err("filter is \"a+\": + must be a whole level of a filter, as in site/+/state"));
         check(r#"{"limit": 0}"#, Err("limit is \"0\", expected a whole number from 1 to 10000"));
-        check(r#"{"octets": 999999}"#, Err("octets is \"999999\", expected a whole number from 1 to 524288"));
+        check(r#"{"bytes": 999999}"#, Err("bytes is \"999999\", expected a whole number from 1 to 524288"));
         check(r#"{"values": 1}"#, Err("values is \"1\", expected true or false"));
     }
 

@@ -2,11 +2,12 @@
 
 use crate::audit::AuditLog;
 use crate::broker::Broker;
+use crate::broker::STALL;
 use crate::bus::{Bus, BusHandle, SharedBus};
 use crate::config::Config;
 use crate::control::Commands;
 use crate::history::Recorder;
-use crate::node::{StartError, kept, views_of};
+use crate::node::{StartError, kept, socket_shards, views_of};
 use crate::reserved::Reserved;
 use bytes::Bytes;
 use std::cell::RefCell;
@@ -15,7 +16,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use tieline_core::Body;
-use tieline_net::{Connection, Shard};
+use tieline_net::{Connection, Shard, SocketShards};
 use tieline_topics::Limits;
 
 /// A bus and its broker on the present thread. It has no devices and no history, and everybody may do everything.
@@ -45,14 +46,14 @@ impl HallDoor {
 /// What waits in a hall.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// Octets of messages kept for clients that are away.
-    pub away_octets: usize,
+    /// Bytes of messages kept for clients that are away.
+    pub away_bytes: usize,
     /// Clients that are connected.
     pub clients: usize,
     /// Messages and topics that wait for them.
     pub messages: usize,
-    /// Octets that wait for them.
-    pub octets: usize,
+    /// Bytes that wait for them.
+    pub bytes: usize,
 }
 
 impl Hall {
@@ -67,16 +68,18 @@ impl Hall {
             Commands::new(&config.command, &[], |_| 0, audit, handle.clone()).map_err(StartError::Control)?;
         let recorder = Recorder::new(&config.history, None, HashSet::new(), handle.clone());
         let mqtt = &config.mqtt;
-        let payload_octets_max = usize::try_from(mqtt.packet_octets_max).unwrap_or(usize::MAX);
-        let limits = Limits { topics_max: mqtt.topics_max, payload_octets_max, ..Limits::default() };
+        let payload_bytes_max = usize::try_from(mqtt.packet_bytes_max).unwrap_or(usize::MAX);
+        let limits = Limits { topics_max: mqtt.topics_max, payload_bytes_max, ..Limits::default() };
         let mut bus = Bus::new(shard, limits, recorder, commands);
         bus.set_kept(kept(mqtt));
         if let Some(views) = views_of(config)? {
             bus.set_views(views);
         }
-        bus.set_rules(config.topics.clone(), mqtt.series_octets_max);
+        bus.set_rules(config.topics.clone(), mqtt.series_bytes_max);
         let bus = Rc::new(RefCell::new(bus));
-        let broker = Rc::new(Broker::new(Vec::new(), mqtt, Arc::new(Reserved::of(&[])), Box::default()));
+        let sockets = SocketShards::local(shard, socket_shards(config.node.workers), STALL);
+        let broker =
+            Rc::new(Broker::new(Vec::new(), mqtt, Arc::new(Reserved::of(&[])), Box::default(), sockets.into()));
         tokio::task::spawn_local(crate::bus::run(Rc::clone(shard), Rc::clone(&bus), inputs));
         Ok(Self { door: HallDoor { shard: Rc::clone(shard), bus, broker }, _handle: handle })
     }
@@ -93,7 +96,7 @@ impl Hall {
         let bus = self.door.bus.borrow();
         let view = bus.tree().get(topic)?;
         match view.body {
-            Body::Opaque(octets) => Some(octets.clone()),
+            Body::Opaque(bytes) => Some(bytes.clone()),
             Body::Point(point) => Some(point.to_json().into()),
         }
     }
@@ -103,6 +106,6 @@ impl Hall {
     pub fn waiting(&self) -> Waiting {
         let bus = self.door.bus.borrow();
         let lag = bus.lag(self.door.shard.now().mono);
-        Waiting { away_octets: bus.away().1, clients: bus.client_count(), messages: lag.waiting, octets: lag.octets }
+        Waiting { away_bytes: bus.away().1, clients: bus.client_count(), messages: lag.waiting, bytes: lag.bytes }
     }
 }

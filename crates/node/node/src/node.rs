@@ -2,7 +2,7 @@
 
 use crate::access::{Book, Door, Entrance, Guard};
 use crate::audit::AuditLog;
-use crate::broker::Broker;
+use crate::broker::{Broker, STALL};
 use crate::bus::{Bus, BusHandle, BusInput, Incoming, KeptLimits};
 use crate::config::{Config, DeviceConfig, MqttConfig, Priority, TopicRule};
 use crate::control::Commands;
@@ -28,7 +28,7 @@ use std::sync::mpsc::sync_channel;
 use tieline_core::{DeviceId, Filter, Now, Timestamp, Topic};
 use tieline_ledger::Image;
 use tieline_mqtt::AwayLimits;
-use tieline_net::{Clock, Counters, ShardThread};
+use tieline_net::{Clock, Counters, ShardThread, SocketShards};
 use tieline_poll::DeviceState;
 use tieline_service::http::places::Places;
 use tieline_topics::{Lane, Limits};
@@ -151,6 +151,7 @@ impl Node {
             opened,
             image,
             wall: wall.clone(),
+            sockets: socket_shards(config.node.workers),
         };
         let (bus_thread, mqtt) = start_bus(bind, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
         let field_counters = Arc::new(Counters::default());
@@ -292,9 +293,18 @@ fn numbered(config: &Config) -> Vec<Numbered> {
 
 /// One field shard a core, but no more than there are devices.
 fn shard_count(workers: usize, devices: usize) -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let wanted = if workers == 0 { cores } else { workers };
-    wanted.min(devices)
+    worker_count(workers).min(devices)
+}
+
+/// As many threads as are wanted of a kind: one a core where nothing is said.
+fn worker_count(workers: usize) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    if workers == 0 { cores() } else { workers }
+}
+
+/// Threads for the sockets of MQTT clients. One worker is the bus itself.
+pub(crate) fn socket_shards(workers: usize) -> usize {
+    Some(worker_count(workers)).filter(|count| *count > 1).unwrap_or(0)
 }
 
 /// The shard of each device: one after the other, and those that share a connection together.
@@ -372,6 +382,8 @@ struct Binding {
     opened: Option<Opened>,
     image: Image,
     wall: WallClock,
+    /// Threads for the sockets of its clients.
+    sockets: usize,
 }
 
 fn start_bus(
@@ -385,19 +397,25 @@ fn start_bus(
     let (report, reported) = sync_channel(1);
     let listen = binding.config.listen;
     let body = move |shard: Rc<tieline_net::Shard>| async move {
-        let Binding { http_answer, config, reserved, entrances, door, shelf, lanes, rules, views, opened, image, wall } =
-            binding;
+        let Binding { http_answer, config, reserved, entrances, door, shelf, lanes, rules, .. } = binding;
+        let Binding { views, opened, image, wall, sockets, .. } = binding;
         let (doors, addresses) = match doors::bind(&shard, &config, &shelf, &entrances).await {
             Ok(bound) => bound,
             Err(error) => return drop(report.send(Err(error))),
         };
-        let broker = Broker::new(doors, &config, Arc::clone(&reserved), http_answer);
+        let about = (shard.clock(), shard.counters(), STALL);
+        let (sockets, _threads) = match SocketShards::start("sockets", sockets, about) {
+            Ok(started) => started,
+            Err(error) => return drop(report.send(Err(error))),
+        };
+        let sockets = Rc::new(sockets);
+        let broker = Broker::new(doors, &config, Arc::clone(&reserved), http_answer, Rc::clone(&sockets));
         let _ = report.send(Ok(addresses));
         let limits = Limits {
             topics_max: config.topics_max,
-            octets_max: config.values_octets_max,
+            bytes_max: config.values_bytes_max,
             subscriber_subscriptions_max: CLIENT_SUBSCRIPTIONS_MAX,
-            payload_octets_max: usize::try_from(config.packet_octets_max).unwrap_or(usize::MAX),
+            payload_bytes_max: usize::try_from(config.packet_bytes_max).unwrap_or(usize::MAX),
             ..Limits::default()
         };
         let mut bus = Bus::new(&shard, limits, recorder, commands);
@@ -410,14 +428,18 @@ fn start_bus(
             bus.set_guard(Guard::new(&door));
         }
         bus.set_lanes(lanes);
-        bus.set_rules(rules, config.series_octets_max);
+        bus.set_rules(rules, config.series_bytes_max);
         // By a clock in doubt no time has passed while the node was not there.
         let now = shard.now();
         let utc = if wall.doubt().is_some() { image.alive } else { now.utc };
         bus.restore(Now { utc, ..now }, image, LedgerBook::new(opened), &reserved);
+        bus.set_sockets(&sockets);
         let bus = Rc::new(RefCell::new(bus));
         broker.serve(&shard, &bus);
-        crate::bus::run(shard, bus, inputs).await;
+        tokio::select! {
+            () = crate::bus::run(shard, bus, inputs) => {}
+            () = sockets.ended() => tracing::error!("a socket shard has ended by itself: the node ends"),
+        }
     };
     let thread = ShardThread::spawn_gathering("bus", clock, counters, body).map_err(StartError::Thread)?;
     let address = reported.recv().unwrap_or_else(|_| Err(std::io::Error::other("the bus ended before it began")));
@@ -432,9 +454,9 @@ pub(crate) fn kept(config: &MqttConfig) -> KeptLimits {
         sessions_max: config.away_sessions_max,
         each: AwayLimits {
             messages: config.away_messages_max,
-            octets: config.away_queue_octets_max.max(config.queue_octets_max),
+            bytes: config.away_queue_bytes_max.max(config.queue_bytes_max),
         },
-        octets_max: config.away_octets_max,
+        bytes_max: config.away_bytes_max,
     }
 }
 

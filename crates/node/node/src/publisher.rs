@@ -24,17 +24,17 @@ struct Agreed {
 }
 
 impl Publisher {
-    /// Takes what CONNECT asks for, and gives the user property of CONNACK: `octets_max` for all that will be held of the
-    /// client, `value_octets_max` for one value.
+    /// Takes what CONNECT asks for, and gives the user property of CONNACK: `bytes_max` for all that will be held of the
+    /// client, `value_bytes_max` for one value.
     pub fn agree(
         &mut self,
         bus: &SharedBus,
         properties: &Properties,
-        [octets_max, value_octets_max]: [usize; 2],
+        [bytes_max, value_bytes_max]: [usize; 2],
     ) -> Option<(Text, Text)> {
         let offer = properties.own_property(PROPERTY)?;
         let taken = bus.borrow().takes_deltas(offer)?;
-        let limits = IntakeLimits { topics_max: TOPICS_MAX, octets_max, value_octets_max };
+        let limits = IntakeLimits { topics_max: TOPICS_MAX, bytes_max, value_bytes_max };
         self.agreed = Some(Box::new(Agreed { intake: Intake::new(limits), asked: None }));
         Some((Text::truncated(PROPERTY), Text::truncated(&taken)))
     }
@@ -45,10 +45,10 @@ impl Publisher {
         (self.agreed.is_some() && is_marked(&message.properties)).then(|| message.topic.clone())
     }
 
-    /// Octets that a message counts for: what its topic's value may come to.
+    /// Bytes that a message counts for: what its topic's value may come to.
     #[must_use]
-    pub fn octets(&self, message: &Message) -> usize {
-        let base = self.agreed.as_ref().map_or(0, |agreed| agreed.intake.base_octets(&message.topic));
+    pub fn bytes(&self, message: &Message) -> usize {
+        let base = self.agreed.as_ref().map_or(0, |agreed| agreed.intake.base_bytes(&message.topic));
         let base = if base > 0 && is_marked(&message.properties) { base } else { 0 };
         message.topic.len() + message.payload.len() + base
     }

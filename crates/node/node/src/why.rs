@@ -3,11 +3,11 @@
 use crate::command::REQUEST_PREFIX;
 use tieline_mqtt::ReasonCode;
 
-/// Octets of all that a packet says; further refusals are counted.
+/// Bytes of all that a packet says; further refusals are counted.
 const WORDS_MAX: usize = 400;
 
 /// A session of a user publishes too much.
-pub const OVER_RATE: &str = "more messages or octets a second than a session of this user may publish";
+pub const OVER_RATE: &str = "more messages or bytes a second than a session of this user may publish";
 /// A command is not for this user.
 pub const COMMAND: &str = "the user may not operate this point";
 /// An answer may not go where it is asked for.

@@ -17,8 +17,8 @@ pub fn http_answer(http: SocketAddr, has_tls: bool) -> Box<[u8]> {
 pub fn mqtt_answer(first: &[u8], mqtt: SocketAddr) -> Option<Vec<u8>> {
     const NAME: &[u8] = b"\0\x04MQTT";
     let (kind, rest) = first.split_first()?;
-    // The remaining length takes one octet to four.
-    let level = (1..=4).find_map(|octets| rest.get(octets..)?.strip_prefix(NAME)?.first().copied());
+    // The remaining length takes one byte to four.
+    let level = (1..=4).find_map(|bytes| rest.get(bytes..)?.strip_prefix(NAME)?.first().copied());
     let level = level.filter(|_| *kind == 0x10)?;
     let words = format!("this is the HTTP address of a Tieline node; its MQTT address is {mqtt}");
     let (version, reason, properties) = match level {

@@ -229,7 +229,7 @@ fn two_nodes_do_not_share_a_data_folder() {
     assert!(error.ends_with("another node uses it"), "{error}");
 }
 
-/// A client whose packets are octets.
+/// A client whose packets are bytes.
 struct Raw(std::net::TcpStream);
 
 impl Raw {
@@ -253,7 +253,7 @@ impl Raw {
         self.0.write_all(packet).unwrap();
     }
 
-    /// The next packet, whose length has one octet.
+    /// The next packet, whose length has one byte.
     fn read(&mut self) -> Vec<u8> {
         use std::io::Read;
         let mut packet = vec![0; 2];

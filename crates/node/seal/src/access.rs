@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use tieline_crypto::{DIGEST_OCTETS, fill_random, sha256};
+use tieline_crypto::{DIGEST_BYTES, fill_random, sha256};
 
 /// What a client may be allowed to do in a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub struct Client {
     /// The name in the audit log.
     pub name: String,
     /// SHA-256 of the token.
-    pub token: [u8; DIGEST_OCTETS],
+    pub token: [u8; DIGEST_BYTES],
     /// What it may do.
     pub rights: Vec<Right>,
 }
@@ -75,35 +75,35 @@ impl Client {
 
 /// All clients, by the digest of their token. To look a digest up takes a time that depends on the digest, which tells
 /// nothing about a token.
-pub type Clients = HashMap<[u8; DIGEST_OCTETS], Arc<Client>>;
+pub type Clients = HashMap<[u8; DIGEST_BYTES], Arc<Client>>;
 
 /// The digest of a token, as the configuration has it.
 #[must_use]
-pub fn digest(token: &str) -> [u8; DIGEST_OCTETS] {
+pub fn digest(token: &str) -> [u8; DIGEST_BYTES] {
     sha256(token.as_bytes())
 }
 
-/// Draws a token of 32 octets, written as 64 hexadecimal digits; none when the system gives no entropy.
+/// Draws a token of 32 bytes, written as 64 hexadecimal digits; none when the system gives no entropy.
 #[must_use]
 pub fn draw_token() -> Option<String> {
-    let mut octets = [0; 32];
-    fill_random(&mut octets).ok()?;
-    Some(hex(&octets))
+    let mut bytes = [0; 32];
+    fill_random(&mut bytes).ok()?;
+    Some(hex(&bytes))
 }
 
-/// Octets as hexadecimal digits.
+/// Bytes as hexadecimal digits.
 #[must_use]
-pub fn hex(octets: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * octets.len());
-    push_hex(&mut text, octets);
+pub fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    push_hex(&mut text, bytes);
     text
 }
 
-/// Appends octets as hexadecimal digits.
-pub(crate) fn push_hex(text: &mut String, octets: &[u8]) {
+/// Appends bytes as hexadecimal digits.
+pub(crate) fn push_hex(text: &mut String, bytes: &[u8]) {
     const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
-    for octet in octets {
-        text.push(DIGITS[usize::from(octet >> 4)]);
-        text.push(DIGITS[usize::from(octet & 0x0f)]);
+    for byte in bytes {
+        text.push(DIGITS[usize::from(byte >> 4)]);
+        text.push(DIGITS[usize::from(byte & 0x0f)]);
     }
 }

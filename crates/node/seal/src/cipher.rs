@@ -1,7 +1,7 @@
 //! What the envelope asks of cryptography, answered by `tieline-crypto`.
 
 use tieline_crypto as aws;
-use tieline_rsfn::{Crypto, Digest, GcmStream, Hasher, SECRET_OCTETS, Secret, Tag};
+use tieline_rsfn::{Crypto, Digest, GcmStream, Hasher, SECRET_BYTES, Secret, Tag};
 
 /// Hashes and content ciphers.
 #[derive(Clone, Copy, Debug)]
@@ -11,8 +11,8 @@ impl Crypto for Ciphers {
     type Hasher = Sha256;
     type Gcm = Gcm;
 
-    fn sha256(&self, octets: &[u8]) -> Digest {
-        aws::sha256(octets)
+    fn sha256(&self, bytes: &[u8]) -> Digest {
+        aws::sha256(bytes)
     }
 
     fn sha256_start(&self) -> Sha256 {
@@ -45,8 +45,8 @@ impl Crypto for Ciphers {
 pub struct Sha256(aws::Sha256);
 
 impl Hasher for Sha256 {
-    fn update(&mut self, octets: &[u8]) {
-        self.0.update(octets);
+    fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
     }
 
     fn finish(self) -> Digest {
@@ -58,12 +58,12 @@ impl Hasher for Sha256 {
 pub struct Gcm(aws::GcmStream);
 
 impl GcmStream for Gcm {
-    fn encrypt(&mut self, octets: &mut [u8]) {
-        self.0.encrypt(octets);
+    fn encrypt(&mut self, bytes: &mut [u8]) {
+        self.0.encrypt(bytes);
     }
 
-    fn decrypt(&mut self, octets: &mut [u8]) {
-        self.0.decrypt(octets);
+    fn decrypt(&mut self, bytes: &mut [u8]) {
+        self.0.decrypt(bytes);
     }
 
     fn finish(self) -> Tag {
@@ -71,24 +71,24 @@ impl GcmStream for Gcm {
     }
 }
 
-/// The random octets of one message.
+/// The random bytes of one message.
 ///
 /// # Errors
 /// The system gave no entropy.
 pub fn draw_secret() -> Result<Secret, aws::CryptoError> {
-    let mut octets = zeroize::Zeroizing::new([0; SECRET_OCTETS]);
-    aws::fill_random(octets.as_mut())?;
-    Ok(Secret::new(*octets))
+    let mut bytes = zeroize::Zeroizing::new([0; SECRET_BYTES]);
+    aws::fill_random(bytes.as_mut())?;
+    Ok(Secret::new(*bytes))
 }
 
-/// The random octets of so many messages, drawn at once: each draw costs more than its octets.
+/// The random bytes of so many messages, drawn at once: each draw costs more than its bytes.
 ///
 /// # Errors
 /// The system gave no entropy.
 pub fn draw_secrets(messages: usize) -> Result<Vec<Secret>, aws::CryptoError> {
-    let mut octets = zeroize::Zeroizing::new(vec![[0; SECRET_OCTETS]; messages]);
-    aws::fill_random(octets.as_flattened_mut())?;
-    Ok(octets.iter().map(|octets| Secret::new(*octets)).collect())
+    let mut bytes = zeroize::Zeroizing::new(vec![[0; SECRET_BYTES]; messages]);
+    aws::fill_random(bytes.as_flattened_mut())?;
+    Ok(bytes.iter().map(|bytes| Secret::new(*bytes)).collect())
 }
 
 /// The padding of a signature, in the words of the library.

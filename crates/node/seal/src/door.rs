@@ -4,14 +4,14 @@ use crate::access::{Action, Client, digest};
 use crate::link::{Link, SharedWrite};
 use crate::metrics::Kind;
 use crate::pool::{Job, Reply, Shared};
-use crate::protocol::{self, Framed, Malformed, OVERHEAD_OCTETS_MAX, Reason, Request, Response};
+use crate::protocol::{self, Framed, Malformed, OVERHEAD_BYTES_MAX, Reason, Request, Response};
 use crate::told::Told;
 use crate::work::{Operation, Pack, Unpack};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use tieline_rsfn::{ErrorCode, HEADER_OCTETS, TAG_OCTETS, Treatment, Version};
+use tieline_rsfn::{ErrorCode, HEADER_BYTES, TAG_BYTES, Treatment, Version};
 use tieline_service::http::listen::shake;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -20,8 +20,8 @@ use tokio::task::JoinSet;
 
 /// How long a new connection may take to say who it is.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
-/// Octets that are read at a time.
-const READ_OCTETS: usize = 64 << 10;
+/// Bytes that are read at a time.
+const READ_BYTES: usize = 64 << 10;
 /// A pause after the system refused a connection, as it does when descriptors run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -115,8 +115,8 @@ impl<R: AsyncRead + Unpin> Reader<'_, R> {
         }
         loop {
             let config = self.shared.config();
-            let octets_max = usize::try_from(config.content_octets_max).unwrap_or(usize::MAX);
-            self.take_frames(octets_max.saturating_add(OVERHEAD_OCTETS_MAX))?;
+            let bytes_max = usize::try_from(config.content_bytes_max).unwrap_or(usize::MAX);
+            self.take_frames(bytes_max.saturating_add(OVERHEAD_BYTES_MAX))?;
             if !self.link.has_room(config.in_flight_max).await || !self.fill().await {
                 return Ok(());
             }
@@ -126,7 +126,7 @@ impl<R: AsyncRead + Unpin> Reader<'_, R> {
     /// Reads the first frame, which is short; whether the client is known.
     async fn hello(&mut self) -> Result<bool, Malformed> {
         loop {
-            if let Framed::Whole(frame, taken) = protocol::frame(&self.buffer, OVERHEAD_OCTETS_MAX)? {
+            if let Framed::Whole(frame, taken) = protocol::frame(&self.buffer, OVERHEAD_BYTES_MAX)? {
                 let (id, Request::Hello { version, token }) = Request::parse(frame)? else { return Err(Malformed) };
                 let token = digest(token);
                 self.buffer.drain(..taken);
@@ -150,26 +150,26 @@ impl<R: AsyncRead + Unpin> Reader<'_, R> {
             return false;
         }
         self.token = Some(token);
-        let (in_flight_max, content_octets_max) = (config.in_flight_max, config.content_octets_max);
-        self.link.send(id, &Response::Welcome { version, in_flight_max, content_octets_max });
+        let (in_flight_max, content_bytes_max) = (config.in_flight_max, config.content_bytes_max);
+        self.link.send(id, &Response::Welcome { version, in_flight_max, content_bytes_max });
         true
     }
 
-    /// Reads more octets; false at the end.
+    /// Reads more bytes; false at the end.
     async fn fill(&mut self) -> bool {
-        if self.buffer.is_empty() && self.buffer.capacity() > 2 * READ_OCTETS {
+        if self.buffer.is_empty() && self.buffer.capacity() > 2 * READ_BYTES {
             self.buffer = Vec::new();
         }
-        self.buffer.reserve(READ_OCTETS);
+        self.buffer.reserve(READ_BYTES);
         matches!(self.read.read_buf(&mut self.buffer).await, Ok(1..))
     }
 
     /// All whole frames that were read; their operations enter the queue together.
-    fn take_frames(&mut self, octets_max: usize) -> Result<(), Malformed> {
+    fn take_frames(&mut self, bytes_max: usize) -> Result<(), Malformed> {
         let config = self.shared.config();
         let client = self.token.and_then(|token| config.clients.get(&token));
         let (mut jobs, mut rest) = (Vec::new(), self.buffer.as_slice());
-        while let Framed::Whole(frame, taken) = protocol::frame(rest, octets_max)? {
+        while let Framed::Whole(frame, taken) = protocol::frame(rest, bytes_max)? {
             rest = rest.get(taken..).unwrap_or_default();
             let (id, request) = Request::parse(frame)?;
             let kind = kind_of(&request);
@@ -178,7 +178,7 @@ impl<R: AsyncRead + Unpin> Reader<'_, R> {
                     let (address, since) = (self.address, Instant::now());
                     let reply = Reply::Link(Arc::clone(self.link), id);
                     let job = Job { operation, client, address, reply, since };
-                    self.link.begin(job.octets());
+                    self.link.begin(job.bytes());
                     jobs.push(job);
                 }
                 Ok(None) => {
@@ -262,4 +262,4 @@ pub fn treatment_of(code: u8) -> Result<Treatment, Told> {
 }
 
 // A frame has room for everything that surrounds content in a message.
-const _: () = assert!(HEADER_OCTETS + TAG_OCTETS + 300 < OVERHEAD_OCTETS_MAX);
+const _: () = assert!(HEADER_BYTES + TAG_BYTES + 300 < OVERHEAD_BYTES_MAX);

@@ -6,12 +6,12 @@ use std::fmt;
 use std::io::{Read, Seek, SeekFrom, Write};
 use tieline_crypto::{CryptoError, Engine, PrivateJob, PrivateOutcome, PublicJob, PublicOutcome};
 use tieline_rsfn::{
-    Acceptance, Certificate, ErrorCode, Fault, GzipWriter, HEADER_OCTETS, Header, Incoming, InflateError,
-    InflateLimits, Inflater, Outgoing, PackError, PackingStream, Profile, Refused, TooLarge, Treatment,
+    Acceptance, Certificate, ErrorCode, Fault, GzipWriter, HEADER_BYTES, Header, Incoming, InflateError, InflateLimits,
+    Inflater, Outgoing, PackError, PackingStream, Profile, Refused, TooLarge, Treatment,
 };
 
-/// Octets that are read at a time.
-const PIECE_OCTETS: usize = 1 << 16;
+/// Bytes that are read at a time.
+const PIECE_BYTES: usize = 1 << 16;
 
 /// What a message to be packed says, and how.
 #[derive(Clone, Copy, Debug)]
@@ -41,8 +41,8 @@ pub struct Opening<'a> {
     pub senders: &'a [Known],
     /// The time at which certificates must be valid, in seconds since 1970-01-01T00:00:00Z; none does not ask.
     pub seconds: Option<u64>,
-    /// Octets of content at most.
-    pub content_octets_max: u64,
+    /// Bytes of content at most.
+    pub content_bytes_max: u64,
     /// How far compressed content may grow; none leaves it compressed.
     pub inflate: Option<InflateLimits>,
 }
@@ -102,7 +102,7 @@ from!(
     InflateError => Compression, CryptoError => Crypto
 );
 
-/// Packs all that `input` gives and returns the octets of the message. The header is written last, at the beginning.
+/// Packs all that `input` gives and returns the bytes of the message. The header is written last, at the beginning.
 ///
 /// # Errors
 /// Reading, writing, or what is asked; what was written is useless then.
@@ -111,9 +111,9 @@ pub fn pack(sealing: &Sealing<'_>, mut input: impl Read, mut output: impl Write 
     let outgoing = Outgoing { treatment, error, sender: own.known.party, recipient: recipient.party };
     let mut stream = PackingStream::new(&Ciphers, profile, &outgoing, draw_secret()?)?;
     let mut gzip = (compress && treatment.is_compressed()).then(GzipWriter::new);
-    output.write_all(&[0; HEADER_OCTETS])?;
-    let mut octets = HEADER_OCTETS as u64;
-    let (mut piece, mut squeezed, mut out) = (vec![0; PIECE_OCTETS], Vec::new(), Vec::new());
+    output.write_all(&[0; HEADER_BYTES])?;
+    let mut bytes = HEADER_BYTES as u64;
+    let (mut piece, mut squeezed, mut out) = (vec![0; PIECE_BYTES], Vec::new(), Vec::new());
     loop {
         let count = read(&mut input, &mut piece)?;
         let content = piece.get(..count).unwrap_or_default();
@@ -125,14 +125,14 @@ pub fn pack(sealing: &Sealing<'_>, mut input: impl Read, mut output: impl Write 
             gzip.finish(&mut squeezed);
         }
         stream.feed(&squeezed, &mut out)?;
-        octets += write_out(&mut output, &mut out)?;
+        bytes += write_out(&mut output, &mut out)?;
         squeezed.clear();
         if count == 0 {
             break;
         }
     }
     let packing = stream.finish(&mut out)?;
-    octets += write_out(&mut output, &mut out)?;
+    bytes += write_out(&mut output, &mut out)?;
     let job = packing.sign_job();
     let padding = signature_padding(job.padding);
     let sign = PrivateJob::Sign { key: own.key.clone(), digest: job.digest, padding };
@@ -149,7 +149,7 @@ pub fn pack(sealing: &Sealing<'_>, mut input: impl Read, mut output: impl Write 
     output.seek(SeekFrom::Start(0))?;
     output.write_all(&packing.finish(&signature, &wrapped)?)?;
     output.flush()?;
-    Ok(octets)
+    Ok(bytes)
 }
 
 /// Unpacks the message that `input` gives. What is written must be thrown away when an error is returned: nobody has
@@ -158,9 +158,9 @@ pub fn pack(sealing: &Sealing<'_>, mut input: impl Read, mut output: impl Write 
 /// # Errors
 /// Reading, writing, or what is wrong with the message, with the exact code.
 pub fn unpack(opening: &Opening<'_>, mut input: impl Read, mut output: impl Write) -> Result<Header, FileError> {
-    let mut header = Vec::with_capacity(HEADER_OCTETS);
-    input.by_ref().take(HEADER_OCTETS as u64).read_to_end(&mut header)?;
-    let acceptance = Acceptance { profiles: opening.profiles, content_octets_max: opening.content_octets_max };
+    let mut header = Vec::with_capacity(HEADER_BYTES);
+    input.by_ref().take(HEADER_BYTES as u64).read_to_end(&mut header)?;
+    let acceptance = Acceptance { profiles: opening.profiles, content_bytes_max: opening.content_bytes_max };
     let incoming = Incoming::read_header(&header, &acceptance)?;
     let (recipient, sender) = opening.certificates(incoming.header());
     let signer = sender.map(|(known, _)| known);
@@ -176,12 +176,12 @@ pub fn unpack(opening: &Opening<'_>, mut input: impl Read, mut output: impl Writ
     });
     let key = key.transpose()?;
     let genuine = key.as_ref().is_none_or(tieline_crypto::KeyBlock::is_genuine);
-    let (decoy, limit) = (draw_secret()?, opening.content_octets_max);
-    let octets = key.as_ref().map(tieline_crypto::KeyBlock::octets);
+    let (decoy, limit) = (draw_secret()?, opening.content_bytes_max);
+    let bytes = key.as_ref().map(tieline_crypto::KeyBlock::bytes);
     let compressed = admitted.header().treatment.is_compressed();
-    let mut stream = admitted.stream(&Ciphers, octets, &decoy, limit);
+    let mut stream = admitted.stream(&Ciphers, bytes, &decoy, limit);
     let mut writer = Plain { inflater: opening.inflate.filter(|_| compressed).map(Inflater::new), fault: None };
-    let (mut piece, mut out) = (vec![0; PIECE_OCTETS], Vec::new());
+    let (mut piece, mut out) = (vec![0; PIECE_BYTES], Vec::new());
     loop {
         let count = read(&mut input, &mut piece)?;
         if count == 0 {
@@ -280,7 +280,7 @@ fn read(input: &mut impl Read, piece: &mut [u8]) -> std::io::Result<usize> {
 
 fn write_out(output: &mut impl Write, out: &mut Vec<u8>) -> std::io::Result<u64> {
     output.write_all(out)?;
-    let octets = out.len() as u64;
+    let bytes = out.len() as u64;
     out.clear();
-    Ok(octets)
+    Ok(bytes)
 }

@@ -10,13 +10,13 @@ impl Ispb {
     /// From exactly eight digits, or capital letters, which a CNPJ may have too.
     #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
-        Self::from_octets(text.as_bytes().try_into().ok()?)
+        Self::from_bytes(text.as_bytes().try_into().ok()?)
     }
 
-    /// From eight octets of ASCII.
+    /// From eight bytes of ASCII.
     #[must_use]
-    pub fn from_octets(octets: [u8; 8]) -> Option<Self> {
-        octets.iter().all(|c| c.is_ascii_digit() || c.is_ascii_uppercase()).then_some(Self(octets))
+    pub fn from_bytes(bytes: [u8; 8]) -> Option<Self> {
+        bytes.iter().all(|c| c.is_ascii_digit() || c.is_ascii_uppercase()).then_some(Self(bytes))
     }
 
     /// The institution that a certificate's subject names, as `OU=ISPB-nnnnnnnn`.
@@ -25,9 +25,9 @@ impl Ispb {
         unit(subject, "ISPB-").and_then(Self::from_text)
     }
 
-    /// The eight octets.
+    /// The eight bytes.
     #[must_use]
-    pub const fn octets(&self) -> &[u8; 8] {
+    pub const fn bytes(&self) -> &[u8; 8] {
         &self.0
     }
 }

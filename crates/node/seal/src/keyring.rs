@@ -207,7 +207,7 @@ pub enum LoadError {
     NoIspb,
     /// Neither the certificate's subject nor the caller says which authority issued it.
     NoAuthority,
-    /// The certificate's serial has more than 16 octets.
+    /// The certificate's serial has more than 16 bytes.
     Serial,
 }
 
@@ -222,7 +222,7 @@ impl fmt::Display for LoadError {
             Self::OtherIspb { given, found } => write!(f, "the certificate is for {found}, not for {given}"),
             Self::NoIspb => f.write_str("the certificate names no institution (OU=ISPB-nnnnnnnn); give it"),
             Self::NoAuthority => f.write_str("the certificate names no authority (OU=CSPB-n); give it, 1 to 7"),
-            Self::Serial => f.write_str("the certificate's serial has more than 16 octets"),
+            Self::Serial => f.write_str("the certificate's serial has more than 16 bytes"),
         }
     }
 }
@@ -246,10 +246,10 @@ impl From<KeyError> for LoadError {
 /// # Errors
 /// The file cannot be read, or is no certificate of an RSA-2048 key.
 pub fn load_certificate(path: &std::path::Path) -> Result<Certificate, LoadError> {
-    let octets = std::fs::read(path)?;
-    Ok(match std::str::from_utf8(&octets).ok().filter(|text| text.contains("-----BEGIN")) {
+    let bytes = std::fs::read(path)?;
+    Ok(match std::str::from_utf8(&bytes).ok().filter(|text| text.contains("-----BEGIN")) {
         Some(pem) => Certificate::from_pem(pem)?,
-        None => Certificate::from_der(&octets)?,
+        None => Certificate::from_der(&bytes)?,
     })
 }
 
@@ -272,8 +272,8 @@ pub fn load_key(
             error => error.into(),
         });
     }
-    let octets = Zeroizing::new(std::fs::read(path)?);
-    let (key, inside) = read_key(&octets, password)?;
+    let bytes = Zeroizing::new(std::fs::read(path)?);
+    let (key, inside) = read_key(&bytes, password)?;
     if password.is_none() {
         check_mode(path)?;
     }
@@ -296,21 +296,21 @@ pub fn load_password(path: &std::path::Path) -> std::io::Result<Zeroizing<String
     Ok(Zeroizing::new(text.trim_end_matches(['\r', '\n']).to_owned()))
 }
 
-fn read_key(octets: &[u8], password: Option<&str>) -> Result<(PrivateKey, Option<Certificate>), LoadError> {
-    if let Some(pem) = std::str::from_utf8(octets).ok().filter(|text| text.contains("-----BEGIN")) {
+fn read_key(bytes: &[u8], password: Option<&str>) -> Result<(PrivateKey, Option<Certificate>), LoadError> {
+    if let Some(pem) = std::str::from_utf8(bytes).ok().filter(|text| text.contains("-----BEGIN")) {
         return Ok((PrivateKey::from_pem(pem, password)?, None));
     }
-    match PrivateKey::from_pkcs8_der(octets) {
+    match PrivateKey::from_pkcs8_der(bytes) {
         Ok(key) => return Ok((key, None)),
         Err(KeyError::Malformed(_)) => {}
         Err(other) => return Err(other.into()),
     }
-    match password.map(|password| PrivateKey::from_encrypted_pkcs8_der(octets, password)) {
+    match password.map(|password| PrivateKey::from_encrypted_pkcs8_der(bytes, password)) {
         Some(Ok(key)) => return Ok((key, None)),
         Some(Err(KeyError::Password)) => return Err(KeyError::Password.into()),
         Some(Err(_)) | None => {}
     }
-    let identity = Identity::from_pkcs12(octets, password.unwrap_or_default())?;
+    let identity = Identity::from_pkcs12(bytes, password.unwrap_or_default())?;
     Ok((identity.key, identity.certificate))
 }
 

@@ -13,17 +13,17 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
 
-/// Octets of requests that are not answered yet; then nothing more is read.
-const IN_FLIGHT_OCTETS_MAX: usize = 64 << 20;
-/// Octets of answers that wait for the peer to take them; then nothing more is read.
-const OUT_OCTETS_MAX: usize = 16 << 20;
-/// A peer that takes no octet for so long is gone.
+/// Bytes of requests that are not answered yet; then nothing more is read.
+const IN_FLIGHT_BYTES_MAX: usize = 64 << 20;
+/// Bytes of answers that wait for the peer to take them; then nothing more is read.
+const OUT_BYTES_MAX: usize = 16 << 20;
+/// A peer that takes no byte for so long is gone.
 const WRITE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// Answers on their way out, and requests that wait for one.
 #[derive(Debug, Default)]
 pub struct Link {
-    /// Where answers may go past the writer; none where octets are made into something else first.
+    /// Where answers may go past the writer; none where bytes are made into something else first.
     socket: Option<SharedWrite>,
     state: Mutex<State>,
     /// There is something to write, or the end.
@@ -35,23 +35,23 @@ pub struct Link {
 #[derive(Debug, Default)]
 struct State {
     out: Vec<u8>,
-    /// Requests whose answers are in `out`, and their octets.
+    /// Requests whose answers are in `out`, and their bytes.
     answered: (u32, usize),
     in_flight: u32,
-    octets: usize,
+    bytes: usize,
     /// Nothing more is read.
     ended: bool,
     /// Nothing more can be written.
     broken: bool,
-    /// The writer has octets in hand that go before those in `out`.
+    /// The writer has bytes in hand that go before those in `out`.
     writing: bool,
 }
 
 impl State {
     /// The socket has the answers of these requests.
-    fn forget(&mut self, (requests, octets): (u32, usize)) {
+    fn forget(&mut self, (requests, bytes): (u32, usize)) {
         self.in_flight -= requests;
-        self.octets -= octets;
+        self.bytes -= bytes;
     }
 }
 
@@ -66,17 +66,17 @@ impl Link {
     }
 
     /// A request was read.
-    pub fn begin(&self, octets: usize) {
+    pub fn begin(&self, bytes: usize) {
         let mut state = self.lock();
         state.in_flight += 1;
-        state.octets += octets;
+        state.bytes += bytes;
     }
 
     /// Answers a request that [`Link::begin`] counted; [`Link::flush`] lets it go out.
-    pub fn answer(&self, id: u32, answer: &Result<Output, Told>, octets: usize) {
+    pub fn answer(&self, id: u32, answer: &Result<Output, Told>, bytes: usize) {
         let mut state = self.lock();
         state.answered.0 += 1;
-        state.answered.1 += octets;
+        state.answered.1 += bytes;
         match answer {
             Ok(Output::Packed(message)) => Response::Packed { message }.emit(id, &mut state.out),
             Ok(Output::Unpacked { header, sender, content }) => {
@@ -131,8 +131,8 @@ impl Link {
                     return false;
                 }
                 let full = state.in_flight >= in_flight_max
-                    || state.octets >= IN_FLIGHT_OCTETS_MAX
-                    || state.out.len() >= OUT_OCTETS_MAX;
+                    || state.bytes >= IN_FLIGHT_BYTES_MAX
+                    || state.out.len() >= OUT_BYTES_MAX;
                 if !full {
                     return true;
                 }
@@ -188,11 +188,11 @@ impl SharedWrite {
 }
 
 impl AsyncWrite for SharedWrite {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let socket: &tokio::net::TcpStream = self.0.as_ref().as_ref();
         loop {
             ready!(socket.poll_write_ready(cx))?;
-            match socket.try_write(octets) {
+            match socket.try_write(bytes) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 written => return Poll::Ready(written),
             }
@@ -234,10 +234,10 @@ mod tests {
                 link.flush();
             };
             tokio::join!(link.write_all(write), answer);
-            let mut octets = Vec::new();
-            near.read_to_end(&mut octets).await.unwrap();
-            let Ok(Framed::Whole(body, taken)) = frame(&octets, 1024) else { panic!("{octets:?}") };
-            assert_eq!((Response::parse(body).unwrap().0, taken), (5, octets.len()));
+            let mut bytes = Vec::new();
+            near.read_to_end(&mut bytes).await.unwrap();
+            let Ok(Framed::Whole(body, taken)) = frame(&bytes, 1024) else { panic!("{bytes:?}") };
+            assert_eq!((Response::parse(body).unwrap().0, taken), (5, bytes.len()));
         };
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
     }

@@ -26,17 +26,17 @@ use tieline_crypto::BATCH_MAX;
 use tokio::runtime::Runtime;
 use tokio::sync::{Notify, oneshot};
 
-/// Octets of content and messages that may wait; what comes then is turned away as busy.
-const QUEUE_OCTETS_MAX: usize = 256 << 20;
+/// Bytes of content and messages that may wait; what comes then is turned away as busy.
+const QUEUE_BYTES_MAX: usize = 256 << 20;
 /// As many as these fill the lanes: taken with them they leave none free, taken in eights they are written in one.
 const HALF_BATCH: usize = BATCH_MAX / 2;
 /// Sockets wait so long at most while more operations wait than a worker takes.
 const SOCKETS_EVERY: Duration = Duration::from_millis(4);
-/// From so many octets on a turn takes long: 10 ms of triple DES.
-const LONG_OCTETS: usize = 256 << 10;
+/// From so many bytes on a turn takes long: 10 ms of triple DES.
+const LONG_BYTES: usize = 256 << 10;
 
 /// What a line of the audit log has room for at first.
-const AUDIT_LINE_OCTETS: usize = 448;
+const AUDIT_LINE_BYTES: usize = 448;
 
 /// An operation that waits.
 pub struct Job {
@@ -66,11 +66,11 @@ pub enum Reply {
 struct Answers(Vec<Arc<Link>>);
 
 impl Answers {
-    /// Gives one answer; `octets` are those of the request.
-    fn send(&mut self, reply: Reply, answer: Result<Output, Told>, octets: usize) {
+    /// Gives one answer; `bytes` are those of the request.
+    fn send(&mut self, reply: Reply, answer: Result<Output, Told>, bytes: usize) {
         match reply {
             Reply::Link(link, id) => {
-                link.answer(id, &answer, octets);
+                link.answer(id, &answer, bytes);
                 if !self.0.iter().any(|known| Arc::ptr_eq(known, &link)) {
                     self.0.push(link);
                 }
@@ -88,8 +88,8 @@ impl Drop for Answers {
 }
 
 impl Job {
-    /// Octets of content or message.
-    pub const fn octets(&self) -> usize {
+    /// Bytes of content or message.
+    pub const fn bytes(&self) -> usize {
         match &self.operation {
             Operation::Pack(pack) => pack.content.len(),
             Operation::Unpack(unpack) => unpack.message.len(),
@@ -116,7 +116,7 @@ pub struct Shared {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Job>,
-    octets: usize,
+    bytes: usize,
     /// Workers that have nothing to do.
     idle: usize,
     /// Nothing more is taken in; workers end when nothing waits.
@@ -173,13 +173,13 @@ impl Shared {
         let mut queue = self.lock();
         let mut taken = 0;
         for job in jobs {
-            let octets = job.octets();
+            let bytes = job.bytes();
             if queue.closed {
                 turned_away.push((job, Told::closing()));
-            } else if queue.waiting.len() >= queue_max || queue.octets.saturating_add(octets) > QUEUE_OCTETS_MAX {
+            } else if queue.waiting.len() >= queue_max || queue.bytes.saturating_add(bytes) > QUEUE_BYTES_MAX {
                 turned_away.push((job, Told::busy()));
             } else {
-                queue.octets += octets;
+                queue.bytes += bytes;
                 queue.waiting.push_back(job);
                 taken += 1;
             }
@@ -192,8 +192,8 @@ impl Shared {
         let mut answers = Answers::default();
         for (job, told) in turned_away {
             self.metrics.turn_away(Kind::from(&job.operation), told.reason);
-            let octets = job.octets();
-            answers.send(job.reply, Err(told), octets);
+            let bytes = job.bytes();
+            answers.send(job.reply, Err(told), bytes);
         }
     }
 
@@ -249,7 +249,7 @@ impl Shared {
         }
         let taken = queue.share();
         let jobs: Vec<_> = queue.waiting.drain(..taken).collect();
-        queue.octets -= jobs.iter().map(Job::octets).sum::<usize>();
+        queue.bytes -= jobs.iter().map(Job::bytes).sum::<usize>();
         let more = !queue.waiting.is_empty() && queue.idle > 0;
         drop(queue);
         if more {
@@ -279,7 +279,7 @@ fn work(shared: &Shared, sockets: &Runtime, mut bench: Bench) {
     let mut seen = Instant::now();
     while let Some(jobs) = sockets.block_on(shared.next(&mut seen)) {
         let config = shared.config();
-        let is_long = config.has_tokens() || jobs.iter().map(Job::octets).sum::<usize>() >= LONG_OCTETS;
+        let is_long = config.has_tokens() || jobs.iter().map(Job::bytes).sum::<usize>() >= LONG_BYTES;
         let turn = || run_turn(shared, &config, &mut bench, jobs);
         if is_long {
             with_stand_in(sockets, turn);
@@ -315,21 +315,21 @@ fn run_turn(shared: &Shared, config: &Config, bench: &mut Bench, jobs: Vec<Job>)
     let (before, taken) = (bench.counters(), jobs.len());
     let (mut operations, mut asked) = (Vec::with_capacity(taken), Vec::with_capacity(taken));
     for job in jobs {
-        let octets = job.octets();
+        let bytes = job.bytes();
         let Job { operation, client, address, reply, since } = job;
         let audited = shared.audit.is_kept().then(|| Asked::new(&operation, client, address));
-        asked.push((Kind::from(&operation), audited, reply, since, octets));
+        asked.push((Kind::from(&operation), audited, reply, since, bytes));
         operations.push(operation);
     }
     let done = bench.run(operations, &config.domains, unix_seconds());
     write_audit(shared, asked.iter_mut().map(|(_, audited, ..)| audited.take()), &done);
     shared.metrics.turn(taken, before, bench.counters());
     let (mut answers, now) = (Answers::default(), Instant::now());
-    for ((kind, _, reply, since, octets), (result, _)) in asked.into_iter().zip(done) {
+    for ((kind, _, reply, since, bytes), (result, _)) in asked.into_iter().zip(done) {
         let answer = result.map_err(|refusal| refusal.told(config.exact_errors));
         let took = now.saturating_duration_since(since);
         shared.metrics.count(kind, answer.as_ref().err().map(|told| told.reason), took);
-        answers.send(reply, answer, octets);
+        answers.send(reply, answer, bytes);
     }
 }
 
@@ -338,7 +338,7 @@ fn write_audit(shared: &Shared, asked: impl Iterator<Item = Option<Asked>>, done
     if !shared.audit.is_kept() {
         return;
     }
-    let (now, mut lines) = (now(), String::with_capacity(done.len() * AUDIT_LINE_OCTETS));
+    let (now, mut lines) = (now(), String::with_capacity(done.len() * AUDIT_LINE_BYTES));
     for (asked, done) in asked.zip(done) {
         if let Some(asked) = asked {
             asked.write(&now, done, &mut lines);

@@ -1,21 +1,21 @@
 //! The frames of the binary protocol; `docs/seal-protocol.md` is its specification.
 //!
 //! ```text
-//! octets   4        1      4      …
+//! bytes   4        1      4      …
 //!          length   kind   id     body
 //! ```
 //!
-//! Numbers have their high octet first; `length` counts what follows it. Requests are answered in any order, by id.
+//! Numbers have their high byte first; `length` counts what follows it. Requests are answered in any order, by id.
 
 use crate::Ispb;
 use tieline_core::{Cursor, Truncated};
 
 /// The version of the protocol.
 pub const VERSION: u8 = 1;
-/// Octets of a frame's length.
-pub const LENGTH_OCTETS: usize = 4;
-/// Octets that a frame may have besides message or content.
-pub const OVERHEAD_OCTETS_MAX: usize = 1024;
+/// Bytes of a frame's length.
+pub const LENGTH_BYTES: usize = 4;
+/// Bytes that a frame may have besides message or content.
+pub const OVERHEAD_BYTES_MAX: usize = 1024;
 
 /// Bit 0 of a request's options: compress or decompress.
 const COMPRESSION: u8 = 0x01;
@@ -73,8 +73,8 @@ pub enum Response<'a> {
         version: u8,
         /// Requests that may wait for their answers; more are not read.
         in_flight_max: u32,
-        /// Octets of content at most.
-        content_octets_max: u64,
+        /// Bytes of content at most.
+        content_bytes_max: u64,
     },
     /// 82: a sealed message.
     Packed {
@@ -120,7 +120,7 @@ pub enum Reason {
     Right = 2,
     /// 3: the message is refused.
     Message = 3,
-    /// 4: more octets than are taken.
+    /// 4: more bytes than are taken.
     TooLarge = 4,
     /// 5: too many operations wait; another server may take it.
     Busy = 5,
@@ -154,10 +154,10 @@ impl From<Truncated> for Malformed {
     }
 }
 
-/// What stands at the beginning of received octets.
+/// What stands at the beginning of received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framed<'a> {
-    /// A whole frame, without its length, and the octets that it takes with it.
+    /// A whole frame, without its length, and the bytes that it takes with it.
     Whole(&'a [u8], usize),
     /// Not enough yet.
     Part,
@@ -166,14 +166,14 @@ pub enum Framed<'a> {
 /// Finds the first frame.
 ///
 /// # Errors
-/// It is longer than `octets_max`.
-pub fn frame(octets: &[u8], octets_max: usize) -> Result<Framed<'_>, Malformed> {
-    let Some((length, rest)) = octets.split_first_chunk::<LENGTH_OCTETS>() else { return Ok(Framed::Part) };
+/// It is longer than `bytes_max`.
+pub fn frame(bytes: &[u8], bytes_max: usize) -> Result<Framed<'_>, Malformed> {
+    let Some((length, rest)) = bytes.split_first_chunk::<LENGTH_BYTES>() else { return Ok(Framed::Part) };
     let length = usize::try_from(u32::from_be_bytes(*length)).map_err(|_| Malformed)?;
-    if length > octets_max {
+    if length > bytes_max {
         return Err(Malformed);
     }
-    Ok(rest.get(..length).map_or(Framed::Part, |body| Framed::Whole(body, LENGTH_OCTETS + length)))
+    Ok(rest.get(..length).map_or(Framed::Part, |body| Framed::Whole(body, LENGTH_BYTES + length)))
 }
 
 impl<'a> Request<'a> {
@@ -191,7 +191,7 @@ impl<'a> Request<'a> {
             }
             0x02 => {
                 let domain = short_text(&mut c)?;
-                let recipient = Ispb::from_octets(c.array()?).ok_or(Malformed)?;
+                let recipient = Ispb::from_bytes(c.array()?).ok_or(Malformed)?;
                 let key_version = c.u32_be()?;
                 let (version, error, treatment, options) = (c.u8()?, c.u8()?, c.u8()?, c.u8()?);
                 let compress = options & COMPRESSION != 0;
@@ -202,7 +202,7 @@ impl<'a> Request<'a> {
                 let domain = short_text(&mut c)?;
                 let sender = match c.array()? {
                     [0, 0, 0, 0, 0, 0, 0, 0] => None,
-                    octets => Some(Ispb::from_octets(octets).ok_or(Malformed)?),
+                    bytes => Some(Ispb::from_bytes(bytes).ok_or(Malformed)?),
                 };
                 let inflate = c.u8()? & COMPRESSION != 0;
                 Self::Unpack { domain, sender, inflate, message: c.rest() }
@@ -213,21 +213,21 @@ impl<'a> Request<'a> {
         Ok((id, request))
     }
 
-    /// Appends a whole frame. Domains of more than 255 octets are cut.
+    /// Appends a whole frame. Domains of more than 255 bytes are cut.
     pub fn emit(&self, id: u32, out: &mut Vec<u8>) {
         match *self {
             Self::Hello { version, token } => emit(0x01, id, &[&[version], token.as_bytes()], out),
             Self::Pack { domain, recipient, key_version, version, error, treatment, compress, content } => {
-                let (octets, domain) = short(domain);
+                let (bytes, domain) = short(domain);
                 let fields = [version, error, treatment, u8::from(compress)];
                 let head: [&[u8]; 6] =
-                    [&octets, domain, recipient.octets(), &key_version.to_be_bytes(), &fields, content];
+                    [&bytes, domain, recipient.bytes(), &key_version.to_be_bytes(), &fields, content];
                 emit(0x02, id, &head, out);
             }
             Self::Unpack { domain, sender, inflate, message } => {
-                let (octets, domain) = short(domain);
-                let sender = sender.map_or([0; 8], |sender| *sender.octets());
-                emit(0x03, id, &[&octets, domain, &sender, &[u8::from(inflate)], message], out);
+                let (bytes, domain) = short(domain);
+                let sender = sender.map_or([0; 8], |sender| *sender.bytes());
+                emit(0x03, id, &[&bytes, domain, &sender, &[u8::from(inflate)], message], out);
             }
             Self::Ping => emit(0x04, id, &[], out),
         }
@@ -245,11 +245,11 @@ impl<'a> Response<'a> {
         let response = match kind {
             0x81 => {
                 let (version, in_flight_max) = (c.u8()?, c.u32_be()?);
-                Self::Welcome { version, in_flight_max, content_octets_max: u64::from_be_bytes(c.array()?) }
+                Self::Welcome { version, in_flight_max, content_bytes_max: u64::from_be_bytes(c.array()?) }
             }
             0x82 => Self::Packed { message: c.rest() },
             0x83 => {
-                let sender = Ispb::from_octets(c.array()?).ok_or(Malformed)?;
+                let sender = Ispb::from_bytes(c.array()?).ok_or(Malformed)?;
                 let (error, treatment) = (c.u8()?, c.u8()?);
                 Self::Unpacked { sender, error, treatment, content: c.rest() }
             }
@@ -269,13 +269,13 @@ impl<'a> Response<'a> {
     /// Appends a whole frame.
     pub fn emit(&self, id: u32, out: &mut Vec<u8>) {
         match *self {
-            Self::Welcome { version, in_flight_max, content_octets_max } => {
-                let (in_flight, octets) = (in_flight_max.to_be_bytes(), content_octets_max.to_be_bytes());
-                emit(0x81, id, &[&[version], &in_flight, &octets], out);
+            Self::Welcome { version, in_flight_max, content_bytes_max } => {
+                let (in_flight, bytes) = (in_flight_max.to_be_bytes(), content_bytes_max.to_be_bytes());
+                emit(0x81, id, &[&[version], &in_flight, &bytes], out);
             }
             Self::Packed { message } => emit(0x82, id, &[message], out),
             Self::Unpacked { sender, error, treatment, content } => {
-                emit(0x83, id, &[sender.octets(), &[error, treatment], content], out);
+                emit(0x83, id, &[sender.bytes(), &[error, treatment], content], out);
             }
             Self::Pong { waiting } => emit(0x84, id, &[&waiting.to_be_bytes()], out),
             Self::Closing => emit(0x85, id, &[], out),
@@ -287,27 +287,27 @@ impl<'a> Response<'a> {
 }
 
 fn emit(kind: u8, id: u32, parts: &[&[u8]], out: &mut Vec<u8>) {
-    let octets = 1 + 4 + parts.iter().map(|part| part.len()).sum::<usize>();
-    out.reserve(LENGTH_OCTETS + octets);
-    out.extend_from_slice(&u32::try_from(octets).unwrap_or(u32::MAX).to_be_bytes());
+    let bytes = 1 + 4 + parts.iter().map(|part| part.len()).sum::<usize>();
+    out.reserve(LENGTH_BYTES + bytes);
+    out.extend_from_slice(&u32::try_from(bytes).unwrap_or(u32::MAX).to_be_bytes());
     out.push(kind);
     out.extend_from_slice(&id.to_be_bytes());
     parts.iter().for_each(|part| out.extend_from_slice(part));
 }
 
 fn short(text: &str) -> ([u8; 1], &[u8]) {
-    let octets = text.as_bytes();
-    let octets = octets.get(..octets.len().min(255)).unwrap_or_default();
-    ([u8::try_from(octets.len()).unwrap_or(u8::MAX)], octets)
+    let bytes = text.as_bytes();
+    let bytes = bytes.get(..bytes.len().min(255)).unwrap_or_default();
+    ([u8::try_from(bytes.len()).unwrap_or(u8::MAX)], bytes)
 }
 
 fn short_text<'a>(c: &mut Cursor<'a>) -> Result<&'a str, Malformed> {
-    let octets = c.u8()?;
-    text(c.take(usize::from(octets))?)
+    let bytes = c.u8()?;
+    text(c.take(usize::from(bytes))?)
 }
 
-fn text(octets: &[u8]) -> Result<&str, Malformed> {
-    std::str::from_utf8(octets).map_err(|_| Malformed)
+fn text(bytes: &[u8]) -> Result<&str, Malformed> {
+    std::str::from_utf8(bytes).map_err(|_| Malformed)
 }
 
 #[cfg(test)]
@@ -321,19 +321,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_octets_are_read_or_refused(octets in prop::collection::vec(any::<u8>(), 0..64), kind in 0_u8..0x90) {
-            let _ = frame(&octets, 32);
-            let frame = [&[kind], octets.as_slice()].concat();
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..64), kind in 0_u8..0x90) {
+            let _ = frame(&bytes, 32);
+            let frame = [&[kind], bytes.as_slice()].concat();
             let _ = Request::parse(&frame);
             let _ = Response::parse(&frame);
         }
 
         #[test]
         fn what_is_written_is_read(
-            id: u32, domain in "[a-zé]{0,20}", recipient in ispb(), key_version: u32, octets: [u8; 3], flag: bool,
+            id: u32, domain in "[a-zé]{0,20}", recipient in ispb(), key_version: u32, bytes: [u8; 3], flag: bool,
             content in prop::collection::vec(any::<u8>(), 0..300),
         ) {
-            let [version, error, treatment] = octets;
+            let [version, error, treatment] = bytes;
             let (domain, content) = (domain.as_str(), content.as_slice());
             let requests = [
                 Request::Hello { version, token: domain },
@@ -349,7 +349,7 @@ mod tests {
                 prop_assert_eq!(frame(&out[..out.len() - 1], 1024), Ok(Framed::Part));
             }
             let responses = [
-                Response::Welcome { version, in_flight_max: key_version, content_octets_max: 1 << 40 },
+                Response::Welcome { version, in_flight_max: key_version, content_bytes_max: 1 << 40 },
                 Response::Packed { message: content },
                 Response::Unpacked { sender: recipient, error, treatment, content },
                 Response::Pong { waiting: key_version },

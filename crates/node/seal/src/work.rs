@@ -15,7 +15,7 @@ use crate::keyring::{Domain, Known, OwnKey};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tieline_crypto::{
-    Engine, KeyBlock, MODULUS_OCTETS, PrivateJob, PrivateOutcome, PublicJob, PublicOutcome, Recovered,
+    Engine, KeyBlock, MODULUS_BYTES, PrivateJob, PrivateOutcome, PublicJob, PublicOutcome, Recovered,
 };
 use tieline_rsfn::{
     Acceptance, Admitted, ErrorCode, Fault, Header, Incoming, InflateLimits, Opened, Outgoing, Packing, Refused,
@@ -117,8 +117,8 @@ pub struct Bench {
 /// How large things may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Octets of content.
-    pub content_octets_max: u64,
+    /// Bytes of content.
+    pub content_bytes_max: u64,
     /// How far compressed content may grow.
     pub inflate: InflateLimits,
 }
@@ -137,8 +137,8 @@ struct PackStage {
     packing: Packing,
     key: Arc<OwnKey>,
     recipient: Arc<Known>,
-    signature: [u8; MODULUS_OCTETS],
-    wrapped: Option<[u8; MODULUS_OCTETS]>,
+    signature: [u8; MODULUS_BYTES],
+    wrapped: Option<[u8; MODULUS_BYTES]>,
 }
 
 struct UnpackStage {
@@ -170,7 +170,7 @@ impl Bench {
     /// Does all operations; the results are in their order. `seconds` is the time since 1970-01-01T00:00:00Z.
     pub fn run(&mut self, operations: Vec<Operation>, domains: &Domains, seconds: u64) -> Vec<Done> {
         let Ok(secrets) = draw_secrets(operations.len()) else {
-            let failed = || (Err(Refusal::Failed("the system gave no random octets")), Trace::default());
+            let failed = || (Err(Refusal::Failed("the system gave no random bytes")), Trace::default());
             return operations.iter().map(|_| failed()).collect();
         };
         let mut traces: Vec<Trace> = operations.iter().map(|_| Trace::default()).collect();
@@ -283,9 +283,9 @@ impl PackStage {
     }
 
     fn finish(self) -> Result<Output, Refusal> {
-        let wrapped = self.wrapped.as_ref().map(<[u8; MODULUS_OCTETS]>::as_slice).unwrap_or_default();
+        let wrapped = self.wrapped.as_ref().map(<[u8; MODULUS_BYTES]>::as_slice).unwrap_or_default();
         let sealed = self.packing.finish(&self.signature, wrapped);
-        sealed.map(|sealed| Output::Packed(sealed.into_octets())).map_err(|error| Refusal::Request(error.to_string()))
+        sealed.map(|sealed| Output::Packed(sealed.into_bytes())).map_err(|error| Refusal::Request(error.to_string()))
     }
 }
 
@@ -310,7 +310,7 @@ impl UnpackStage {
         self.genuine = key.is_none_or(KeyBlock::is_genuine);
         let message = std::mem::take(&mut self.message);
         let admitted = self.admitted.take();
-        self.opened = admitted.map(|a| a.open(&Ciphers, message, key.map(KeyBlock::octets), &self.decoy));
+        self.opened = admitted.map(|a| a.open(&Ciphers, message, key.map(KeyBlock::bytes), &self.decoy));
     }
 
     /// Whether the sender signed the content.
@@ -365,7 +365,7 @@ fn begin_pack(
     let compressed = (pack.compress && pack.treatment.is_compressed()).then(|| gzip(&pack.content));
     let content = compressed.as_ref().unwrap_or(&pack.content);
     let packing = Packing::new(&Ciphers, profile, &outgoing, content, secret).map_err(|e| wrong(e.to_string()))?;
-    Ok(Box::new(PackStage { packing, key, recipient, signature: [0; MODULUS_OCTETS], wrapped: None }))
+    Ok(Box::new(PackStage { packing, key, recipient, signature: [0; MODULUS_BYTES], wrapped: None }))
 }
 
 fn begin_unpack(
@@ -377,8 +377,8 @@ fn begin_unpack(
     trace: &mut Trace,
 ) -> Result<Box<UnpackStage>, Refusal> {
     let domain = find(domains, &unpack.domain)?;
-    let content_octets_max = limits.content_octets_max.saturating_add(tieline_rsfn::TAG_OCTETS as u64);
-    let acceptance = Acceptance { profiles: &domain.profiles, content_octets_max };
+    let content_bytes_max = limits.content_bytes_max.saturating_add(tieline_rsfn::TAG_BYTES as u64);
+    let acceptance = Acceptance { profiles: &domain.profiles, content_bytes_max };
     let incoming = Incoming::read(&unpack.message, &acceptance).map_err(Refusal::Message)?;
     let header = *incoming.header();
     let own = domain.own(&header.recipient).filter(|_| header.treatment.is_encrypted()).cloned();

@@ -7,8 +7,8 @@ use crate::Ispb;
 use base64::Engine as _;
 use tieline_crypto::{CryptoError, PrivateKey, fill_random, sha256};
 
-/// Octets of a serial that is drawn here; the highest bit is 0 (RFC 5280 clause 4.1.2.2: at most 20 octets).
-const SERIAL_OCTETS: usize = 16;
+/// Bytes of a serial that is drawn here; the highest bit is 0 (RFC 5280 clause 4.1.2.2: at most 20 bytes).
+const SERIAL_BYTES: usize = 16;
 /// sha256WithRSAEncryption (RFC 4055 clause 5) and its NULL.
 const SHA256_RSA: [u8; 15] = [0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0b, 0x05, 0x00];
 
@@ -58,7 +58,7 @@ pub fn self_signed(
     not_before: u64,
     not_after: u64,
 ) -> Result<Vec<u8>, CryptoError> {
-    let mut serial = [0; SERIAL_OCTETS];
+    let mut serial = [0; SERIAL_BYTES];
     fill_random(&mut serial)?;
     // Positive, and without a zero in front.
     serial[0] = serial[0] & 0x3f | 0x40;
@@ -106,10 +106,10 @@ fn tlv(tag: u8, value: &[u8]) -> Vec<u8> {
     match u8::try_from(value.len()) {
         Ok(short @ 0..0x80) => out.push(short),
         Ok(_) | Err(_) => {
-            let start = length.iter().position(|&octet| octet != 0).unwrap_or(length.len());
-            let octets = length.get(start..).unwrap_or_default();
-            out.push(0x80 | u8::try_from(octets.len()).unwrap_or(0));
-            out.extend_from_slice(octets);
+            let start = length.iter().position(|&byte| byte != 0).unwrap_or(length.len());
+            let bytes = length.get(start..).unwrap_or_default();
+            out.push(0x80 | u8::try_from(bytes.len()).unwrap_or(0));
+            out.extend_from_slice(bytes);
         }
     }
     out.extend_from_slice(value);
@@ -129,7 +129,7 @@ mod tests {
         let (from, to) = (1_700_000_000, 4_000_000_000);
         let der = self_signed(&key, &subject, from, to).unwrap();
         let read = Certificate::from_der(&der).unwrap();
-        assert_eq!((read.not_before, read.not_after, read.serial.len()), (from, to, SERIAL_OCTETS));
+        assert_eq!((read.not_before, read.not_after, read.serial.len()), (from, to, SERIAL_BYTES));
         assert!(read.subject.contains("OU=ISPB-12345678"), "{}", read.subject);
         assert!(read.subject.contains("OU=CSPB-2"), "{}", read.subject);
         assert_eq!(read.public_key, *key.public());

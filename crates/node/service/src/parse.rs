@@ -79,22 +79,22 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     count.checked_mul(millis_each).map(Duration::from_millis)
 }
 
-/// A number of octets: a whole number, or a text with `KiB`, `MiB` or `GiB`.
-pub fn octets(range: RangeInclusive<u64>) -> impl FnOnce(&DeValue<'_>) -> Result<u64, Expected> {
+/// A number of bytes: a whole number, or a text with `KiB`, `MiB` or `GiB`.
+pub fn bytes(range: RangeInclusive<u64>) -> impl FnOnce(&DeValue<'_>) -> Result<u64, Expected> {
     move |value| {
         let count = match value {
             DeValue::Integer(n) => n.as_str().parse().ok(),
-            DeValue::String(text) => parse_octets(text),
+            DeValue::String(text) => parse_bytes(text),
             DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => {
                 None
             }
         };
-        let words = || format!("a size like \"64MiB\", from {} to {} octets", range.start(), range.end());
+        let words = || format!("a size like \"64MiB\", from {} to {} bytes", range.start(), range.end());
         count.filter(|n| range.contains(n)).ok_or_else(words)
     }
 }
 
-fn parse_octets(text: &str) -> Option<u64> {
+fn parse_bytes(text: &str) -> Option<u64> {
     let unit_at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at_checked(unit_at)?;
     let each = match unit.trim() {

@@ -381,13 +381,21 @@ impl<'a> Section<'a> {
         for key in table.keys().filter(|key| !self.asked.contains(&key.get_ref().as_ref())) {
             let name = key.get_ref().as_ref();
             let near = self.asked.iter().copied().min_by_key(|known| distance(known, name));
-            let expected = match near {
-                Some(near) if distance(near, name) <= 2 => near.to_owned(),
-                Some(_) | None => format!("one of {}", self.asked.join(", ")),
+            let now = renamed(name).filter(|now| self.asked.contains(&now.as_str()));
+            let expected = match (now, near) {
+                (Some(now), _) => format!("{now}, its new name: see docs/upgrade.md"),
+                (None, Some(near)) if distance(near, name) <= 2 => near.to_owned(),
+                (None, _) => format!("one of {}", self.asked.join(", ")),
             };
             doc.report(key.span().start, &self.key(name), format!("the unknown key \"{name}\""), expected);
         }
     }
+}
+
+/// The new name of a key that had another once.
+fn renamed(name: &str) -> Option<String> {
+    const WORDS: [(&str, &str); 1] = [("octets", "bytes")];
+    WORDS.iter().find(|(old, _)| name.contains(old)).map(|(old, new)| name.replace(old, new))
 }
 
 /// A value as an error message shows it: short, and with its type where the text does not say it.

@@ -1,4 +1,4 @@
-//! Octets and nanoseconds of a delta: our codecs beside others, on the values that docs/delta.md speaks of.
+//! Bytes and nanoseconds of a delta: our codecs beside others, on the values that docs/delta.md speaks of.
 //!
 //! `cargo bench -p tieline-delta --all-features --bench codecs`. Every delta is applied and compared. Times are the least of
 //! several passes over all values; the floor reads both values once.
@@ -18,7 +18,7 @@ fn main() {
     println!("|---|{}", "---|".repeat(CASES.len()));
     let series: Vec<Vec<Vec<u8>>> = CASES.iter().map(|case| (0..VALUES).map(case.1).collect()).collect();
     let mean = |values: &Vec<Vec<u8>>| values.iter().map(Vec::len).sum::<usize>() / VALUES;
-    let lengths: Vec<String> = series.iter().map(|values| format!("{} octets", mean(values))).collect();
+    let lengths: Vec<String> = series.iter().map(|values| format!("{} bytes", mean(values))).collect();
     println!("| value | {} |", lengths.join(" | "));
     row("floor: read both", &series, |values| (0.0, measure(values, read_both), Duration::ZERO));
     let mut codecs = Codecs::built_in();
@@ -29,7 +29,7 @@ fn main() {
         }
     }
     row("LZ4, base as dictionary (`lz4_flex`)", &series, lz4);
-    row("Myers on octets (`similar`)", &series, similar);
+    row("Myers on bytes (`similar`)", &series, similar);
     points();
 }
 
@@ -42,7 +42,7 @@ const CASES: [Case; 6] = [
     ("C: two times, six numbers", |n| table(n, 2, 6, false)),
     ("D: a time, three lengths", |n| table(n, 1, 3, true)),
     ("E: four of 140 rows", large),
-    ("F: 41 octets", |n| {
+    ("F: 41 bytes", |n| {
         format!("{{\"v\":{}.{:02},\"q\":\"good\",\"t\":1795167{:06}}}", 49 + n % 2, n * 37 % 100, n).into()
     }),
 ];
@@ -85,7 +85,7 @@ fn large(n: usize) -> Vec<u8> {
     text.into()
 }
 
-/// A codec's mean octets, and times to make and to apply one.
+/// A codec's mean bytes, and times to make and to apply one.
 type Figures = (f64, Duration, Duration);
 
 fn row(name: &str, series: &[Vec<Vec<u8>>], mut of: impl FnMut(&[Vec<u8>]) -> Figures) {
@@ -93,8 +93,8 @@ fn row(name: &str, series: &[Vec<Vec<u8>>], mut of: impl FnMut(&[Vec<u8>]) -> Fi
     println!("| {name} | {} |", cells.join(" | "));
 }
 
-fn cell((octets, make, apply): Figures) -> String {
-    format!("{octets:.1}, {} / {} ns", make.as_nanos(), apply.as_nanos())
+fn cell((bytes, make, apply): Figures) -> String {
+    format!("{bytes:.1}, {} / {} ns", make.as_nanos(), apply.as_nanos())
 }
 
 /// The least mean time of one step over neighbours.
@@ -127,7 +127,7 @@ fn figures(
             out.clone()
         })
         .collect();
-    let octets: usize = deltas.iter().map(Vec::len).sum();
+    let bytes: usize = deltas.iter().map(Vec::len).sum();
     let make = measure(values, |base, value| {
         out.clear();
         diff(base, value, &mut out);
@@ -139,21 +139,21 @@ fn figures(
         at += 1;
     });
     (
-        f64::from(u32::try_from(octets).expect("few octets")) / f64::from(u32::try_from(deltas.len()).expect("few")),
+        f64::from(u32::try_from(bytes).expect("few bytes")) / f64::from(u32::try_from(deltas.len()).expect("few")),
         make,
         applied,
     )
 }
 
-/// Reads every octet of both.
+/// Reads every byte of both.
 fn read_both(base: &[u8], value: &[u8]) -> u64 {
-    let words = |octets: &[u8]| octets.as_chunks::<8>().0.iter().fold(0, |sum, word| sum ^ u64::from_le_bytes(*word));
+    let words = |bytes: &[u8]| bytes.as_chunks::<8>().0.iter().fold(0, |sum, word| sum ^ u64::from_le_bytes(*word));
     words(base) ^ words(value)
 }
 
 fn ours(codec: &mut dyn Codec, values: &[Vec<u8>]) -> Figures {
     let codec = std::cell::RefCell::new(codec);
-    // Where a codec gives up the value is sent: its octets count, and a mark tells the receiver.
+    // Where a codec gives up the value is sent: its bytes count, and a mark tells the receiver.
     let diff = |base: &[u8], value: &[u8], out: &mut Vec<u8>| {
         out.push(1);
         if !codec.borrow_mut().diff(base, value, value.len() / 2, out) {
@@ -167,8 +167,8 @@ fn ours(codec: &mut dyn Codec, values: &[Vec<u8>]) -> Figures {
         [_, value @ ..] => out.extend_from_slice(value),
         [] => (),
     };
-    let (octets, make, applied) = figures(values, diff, apply);
-    (octets - 1.0, make, applied)
+    let (bytes, make, applied) = figures(values, diff, apply);
+    (bytes - 1.0, make, applied)
 }
 
 fn lz4(values: &[Vec<u8>]) -> Figures {
@@ -183,7 +183,7 @@ fn lz4(values: &[Vec<u8>]) -> Figures {
     )
 }
 
-/// Its edit script in the form of our hunks, so that octets compare.
+/// Its edit script in the form of our hunks, so that bytes compare.
 fn similar(values: &[Vec<u8>]) -> Figures {
     use similar::{Algorithm, DiffOp, capture_diff_slices};
     let few = values.get(..40).unwrap_or(values);
@@ -230,7 +230,7 @@ fn points() {
         })
         .collect();
     let mut codecs = Codecs::built_in();
-    let (mut octets, mut make, mut apply) = (0, Duration::MAX, Duration::MAX);
+    let (mut bytes, mut make, mut apply) = (0, Duration::MAX, Duration::MAX);
     for _ in 0..PASSES {
         let mut stream = Stream::new(Revision(0), &bodies[0]);
         let mut decoder = Decoder::new(100);
@@ -246,7 +246,7 @@ fn points() {
             })
             .collect();
         make = make.min(start.elapsed() / u32::try_from(payloads.len()).expect("few"));
-        octets = payloads.iter().map(bytes::Bytes::len).sum();
+        bytes = payloads.iter().map(bytes::Bytes::len).sum();
         let start = Instant::now();
         for payload in &payloads {
             black_box(decoder.apply(payload, &mut codecs).expect("a delta"));
@@ -254,7 +254,6 @@ fn points() {
         apply = apply.min(start.elapsed() / u32::try_from(payloads.len()).expect("few"));
         assert!(decoder.value() == bodies.last().cloned(), "another value came out");
     }
-    let mean =
-        f64::from(u32::try_from(octets).expect("few octets")) / f64::from(u32::try_from(VALUES - 1).expect("few"));
+    let mean = f64::from(u32::try_from(bytes).expect("few bytes")) / f64::from(u32::try_from(VALUES - 1).expect("few"));
     println!("\npoint, steps of 0.01, about a second apart: payload {}", cell((mean, make, apply)));
 }

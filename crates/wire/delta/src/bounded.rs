@@ -4,14 +4,14 @@ use alloc::collections::VecDeque;
 use hashbrown::HashMap;
 use tieline_core::Topic;
 
-/// Octets that an entry costs besides its topic and its value.
-const OVERHEAD_OCTETS: usize = 128;
+/// Bytes that an entry costs besides its topic and its value.
+const OVERHEAD_BYTES: usize = 128;
 
 #[derive(Debug)]
 pub(crate) struct Bounded<T> {
     topics_max: usize,
-    octets_max: usize,
-    octets: usize,
+    bytes_max: usize,
+    bytes: usize,
     held: HashMap<Topic, Entry<T>>,
     /// Each topic held, once, in the order in which they came.
     order: VecDeque<Topic>,
@@ -20,14 +20,14 @@ pub(crate) struct Bounded<T> {
 
 #[derive(Debug)]
 struct Entry<T> {
-    octets: usize,
+    bytes: usize,
     held: T,
 }
 
 impl<T> Bounded<T> {
-    pub(crate) fn new(topics_max: usize, octets_max: usize) -> Self {
+    pub(crate) fn new(topics_max: usize, bytes_max: usize) -> Self {
         let (held, order) = Default::default();
-        Self { topics_max, octets_max, octets: 0, held, order, forgotten: 0 }
+        Self { topics_max, bytes_max, bytes: 0, held, order, forgotten: 0 }
     }
 
     pub(crate) fn get(&self, topic: &Topic) -> Option<&T> {
@@ -38,22 +38,22 @@ impl<T> Bounded<T> {
         self.held.get_mut(topic).map(|entry| &mut entry.held)
     }
 
-    /// Octets of a topic's value as it was put.
-    pub(crate) fn octets_of(&self, topic: &Topic) -> usize {
-        self.held.get(topic).map_or(0, |entry| entry.octets - cost(topic))
+    /// Bytes of a topic's value as it was put.
+    pub(crate) fn bytes_of(&self, topic: &Topic) -> usize {
+        self.held.get(topic).map_or(0, |entry| entry.bytes - cost(topic))
     }
 
-    /// Holds this of a topic, whose value has so many octets; others go for it, and it goes itself where it is too long.
-    pub(crate) fn put(&mut self, topic: &Topic, value_octets: usize, held: T) {
-        let octets = cost(topic) + value_octets;
-        match self.held.insert(topic.clone(), Entry { octets, held }) {
-            Some(before) => self.octets -= before.octets,
+    /// Holds this of a topic, whose value has so many bytes; others go for it, and it goes itself where it is too long.
+    pub(crate) fn put(&mut self, topic: &Topic, value_bytes: usize, held: T) {
+        let bytes = cost(topic) + value_bytes;
+        match self.held.insert(topic.clone(), Entry { bytes, held }) {
+            Some(before) => self.bytes -= before.bytes,
             None => self.order.push_back(topic.clone()),
         }
-        self.octets += octets;
-        while self.held.len() > self.topics_max || self.octets > self.octets_max {
+        self.bytes += bytes;
+        while self.held.len() > self.topics_max || self.bytes > self.bytes_max {
             let Some(gone) = self.order.pop_front().and_then(|first| self.held.remove(&first)) else { return };
-            self.octets -= gone.octets;
+            self.bytes -= gone.bytes;
             self.forgotten += 1;
         }
     }
@@ -66,8 +66,8 @@ impl<T> Bounded<T> {
         self.held.len()
     }
 
-    pub(crate) const fn octets(&self) -> usize {
-        self.octets
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// How many went for others.
@@ -77,5 +77,5 @@ impl<T> Bounded<T> {
 }
 
 fn cost(topic: &Topic) -> usize {
-    topic.len() + OVERHEAD_OCTETS
+    topic.len() + OVERHEAD_BYTES
 }

@@ -12,7 +12,7 @@ pub struct CodecId(pub u8);
 impl CodecId {
     /// Points by field.
     pub const POINT: Self = Self(2);
-    /// Aligned hunks of octets.
+    /// Aligned hunks of bytes.
     pub const HUNK: Self = Self(3);
     /// Zstandard with the base as prefix.
     pub const ZSTD: Self = Self(4);
@@ -70,9 +70,9 @@ impl CodecSet {
         self.0 == 0
     }
 
-    /// Whether a codec for octets is here.
+    /// Whether a codec for bytes is here.
     #[must_use]
-    pub const fn takes_octets(self) -> bool {
+    pub const fn takes_bytes(self) -> bool {
         !self.without(Self::POINT).is_empty()
     }
 
@@ -95,7 +95,7 @@ impl fmt::Debug for CodecSet {
     }
 }
 
-/// A way from one string of octets to another.
+/// A way from one string of bytes to another.
 ///
 /// It may keep memory for its work, but nothing of the values that it has seen: what `diff` wrote, `apply` of any
 /// other process must be able to read.
@@ -106,21 +106,16 @@ pub trait Codec {
     /// Its name in the user property `tieline-delta`: lower-case letters, digits and `-`.
     fn name(&self) -> &'static str;
 
-    /// Appends what makes `value` of `base` to `out`; false when that would be more than `delta_octets_max` octets or
+    /// Appends what makes `value` of `base` to `out`; false when that would be more than `delta_bytes_max` bytes or
     /// costs too much (what it appended is cut off by the caller).
-    fn diff(&mut self, base: &[u8], value: &[u8], delta_octets_max: usize, out: &mut Vec<u8>) -> bool;
+    fn diff(&mut self, base: &[u8], value: &[u8], delta_bytes_max: usize, out: &mut Vec<u8>) -> bool;
 
     /// Appends the value that `delta` makes of `base` to `out`, which is empty.
     ///
     /// # Errors
-    /// The delta is malformed, or the value is longer than `value_octets_max`.
-    fn apply(
-        &mut self,
-        base: &[u8],
-        delta: &[u8],
-        value_octets_max: usize,
-        out: &mut Vec<u8>,
-    ) -> Result<(), DeltaError>;
+    /// The delta is malformed, or the value is longer than `value_bytes_max`.
+    fn apply(&mut self, base: &[u8], delta: &[u8], value_bytes_max: usize, out: &mut Vec<u8>)
+    -> Result<(), DeltaError>;
 }
 
 /// Why a codec was not registered.
@@ -135,7 +130,7 @@ impl fmt::Display for Taken {
 
 impl core::error::Error for Taken {}
 
-/// The codecs for octets that a build knows, in the order in which they are tried. Points need none of them.
+/// The codecs for bytes that a build knows, in the order in which they are tried. Points need none of them.
 #[derive(Default)]
 pub struct Codecs {
     known: Vec<Box<dyn Codec>>,

@@ -13,13 +13,13 @@ pub struct Decoder {
     held: Held,
     revision: Low,
     waiting: bool,
-    value_octets_max: usize,
+    value_bytes_max: usize,
 }
 
 #[derive(Clone, Debug)]
 enum Held {
     Nothing,
-    Octets(Bytes),
+    Bytes(Bytes),
     Point(PointState),
 }
 
@@ -35,10 +35,10 @@ pub enum Decoded {
 }
 
 impl Decoder {
-    /// A receiver that takes values of up to so many octets.
+    /// A receiver that takes values of up to so many bytes.
     #[must_use]
-    pub const fn new(value_octets_max: usize) -> Self {
-        Self { held: Held::Nothing, revision: Low::new(0), waiting: false, value_octets_max }
+    pub const fn new(value_bytes_max: usize) -> Self {
+        Self { held: Held::Nothing, revision: Low::new(0), waiting: false, value_bytes_max }
     }
 
     /// The value held, as far as it is known to be the sender's.
@@ -81,11 +81,11 @@ impl Decoder {
             parts => parts?,
         };
         let next = match parts.header.kind {
-            Kind::Octets if parts.rest.len() > self.value_octets_max => {
-                return Err(DeltaError::TooLong { octets_max: self.value_octets_max });
+            Kind::Bytes if parts.rest.len() > self.value_bytes_max => {
+                return Err(DeltaError::TooLong { bytes_max: self.value_bytes_max });
             }
-            Kind::Octets => Held::Octets(payload.slice_ref(parts.rest)),
-            Kind::Point => Held::Point(PointState::parse(parts.rest, self.value_octets_max)?),
+            Kind::Bytes => Held::Bytes(payload.slice_ref(parts.rest)),
+            Kind::Point => Held::Point(PointState::parse(parts.rest, self.value_bytes_max)?),
             Kind::Same | Kind::Delta(_) | Kind::Several if self.waiting => return Ok(Decoded::Waiting),
             Kind::Same | Kind::Delta(_) | Kind::Several => self.next(&parts, codecs)?,
         };
@@ -107,7 +107,7 @@ impl Decoder {
             return Err(DeltaError::Gap { have: self.revision, base });
         }
         match parts.header.kind {
-            Kind::Delta(codec) => self.held.apply(codec, parts.rest, self.value_octets_max, codecs),
+            Kind::Delta(codec) => self.held.apply(codec, parts.rest, self.value_bytes_max, codecs),
             Kind::Several => {
                 let mut held = self.held.clone();
                 for (at, item) in items(parts.rest).enumerate() {
@@ -115,15 +115,15 @@ impl Decoder {
                     if at >= usize::from(parts.count) {
                         return Err(DeltaError::Malformed("more deltas than updates"));
                     }
-                    held = held.apply(codec, delta, self.value_octets_max, codecs)?;
+                    held = held.apply(codec, delta, self.value_bytes_max, codecs)?;
                 }
                 Ok(held)
             }
-            Kind::Same | Kind::Octets | Kind::Point => {
+            Kind::Same | Kind::Bytes | Kind::Point => {
                 if Cursor::new(parts.rest).is_empty() {
                     Ok(self.held.clone())
                 } else {
-                    Err(DeltaError::Malformed("octets after a repeated value"))
+                    Err(DeltaError::Malformed("bytes after a repeated value"))
                 }
             }
         }
@@ -135,26 +135,26 @@ impl Held {
         &self,
         codec: CodecId,
         delta: &[u8],
-        value_octets_max: usize,
+        value_bytes_max: usize,
         codecs: &mut Codecs,
     ) -> Result<Self, DeltaError> {
         match self {
             Self::Nothing => Err(DeltaError::NoBase),
-            Self::Point(state) if codec == CodecId::POINT => state.apply(delta, value_octets_max).map(Self::Point),
-            Self::Octets(base) if codec != CodecId::POINT => {
+            Self::Point(state) if codec == CodecId::POINT => state.apply(delta, value_bytes_max).map(Self::Point),
+            Self::Bytes(base) if codec != CodecId::POINT => {
                 let known = codecs.by_id(codec).ok_or(DeltaError::UnknownCodec(codec))?;
                 let mut value = Vec::new();
-                known.apply(base, delta, value_octets_max, &mut value)?;
-                Ok(Self::Octets(value.into()))
+                known.apply(base, delta, value_bytes_max, &mut value)?;
+                Ok(Self::Bytes(value.into()))
             }
-            Self::Point(_) | Self::Octets(_) => Err(DeltaError::WrongForm),
+            Self::Point(_) | Self::Bytes(_) => Err(DeltaError::WrongForm),
         }
     }
 
     fn crc(&self) -> u32 {
         match self {
             Self::Nothing => 0,
-            Self::Octets(value) => crc32fast::hash(value),
+            Self::Bytes(value) => crc32fast::hash(value),
             Self::Point(state) => state.crc(),
         }
     }
@@ -162,7 +162,7 @@ impl Held {
     fn body(&self) -> Option<Body> {
         match self {
             Self::Nothing => None,
-            Self::Octets(value) => Some(Body::Opaque(value.clone())),
+            Self::Bytes(value) => Some(Body::Opaque(value.clone())),
             Self::Point(state) => Some(Body::Point(state.to_point())),
         }
     }

@@ -16,14 +16,14 @@ pub enum DeltaError {
     },
     /// A delta came before any whole value.
     NoBase,
-    /// The delta is for a value of another form: a point for octets or octets for a point.
+    /// The delta is for a value of another form: a point for bytes or bytes for a point.
     WrongForm,
-    /// The octets break the rules of docs/delta.md.
+    /// The bytes break the rules of docs/delta.md.
     Malformed(&'static str),
-    /// The value would be longer than this decoder takes, in octets.
+    /// The value would be longer than this decoder takes, in bytes.
     TooLong {
         /// The limit.
-        octets_max: usize,
+        bytes_max: usize,
     },
     /// The value that came out is not the sender's: its CRC-32 differs.
     Mismatch,
@@ -38,7 +38,7 @@ impl fmt::Display for DeltaError {
             Self::NoBase => f.write_str("a delta before any whole value"),
             Self::WrongForm => f.write_str("a delta for a value of another form"),
             Self::Malformed(what) => write!(f, "malformed delta: {what}"),
-            Self::TooLong { octets_max } => write!(f, "a value of more than {octets_max} octets"),
+            Self::TooLong { bytes_max } => write!(f, "a value of more than {bytes_max} bytes"),
             Self::Mismatch => f.write_str("the value's CRC-32 is not the sender's"),
             Self::UnknownCodec(id) => write!(f, "codec {} is not in this build", id.0),
         }

@@ -1,4 +1,4 @@
-//! The first octet of every payload.
+//! The first byte of every payload.
 //!
 //! ```text
 //!  7   6   5   4   3   2   1   0
@@ -72,8 +72,8 @@ impl fmt::Display for Low {
 /// What a payload is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Octets, whole. The revision is the value's.
-    Octets,
+    /// Bytes, whole. The revision is the value's.
+    Bytes,
     /// A point, whole. The revision is the value's.
     Point,
     /// The same value was published again: one update.
@@ -94,14 +94,14 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads one octet, and a second one where the codec is an owner's.
+    /// Reads one byte, and a second one where the codec is an owner's.
     ///
     /// # Errors
-    /// The octets end, or the codec's number is not one of an owner.
+    /// The bytes end, or the codec's number is not one of an owner.
     pub fn parse(cursor: &mut Cursor<'_>) -> Result<Self, DeltaError> {
         let first = cursor.u8()?;
         let kind = match first >> 5 {
-            0 => Kind::Octets,
+            0 => Kind::Bytes,
             1 => Kind::Point,
             5 => Kind::Same,
             6 => Kind::Several,
@@ -111,11 +111,11 @@ impl Header {
         Ok(Self { kind, revision: Low::new(first) })
     }
 
-    /// Its octets.
+    /// Its bytes.
     pub fn emit(self, out: &mut alloc::vec::Vec<u8>) {
         let first = |kind: u8| kind << 5 | self.revision.bits();
         match self.kind {
-            Kind::Octets => out.push(first(0)),
+            Kind::Bytes => out.push(first(0)),
             Kind::Point => out.push(first(1)),
             Kind::Same => out.push(first(5)),
             Kind::Several => out.push(first(6)),
@@ -125,6 +125,6 @@ impl Header {
     }
 }
 
-fn own_codec(octet: u8) -> Result<CodecId, DeltaError> {
-    if CodecId::OWN.contains(&octet) { Ok(CodecId(octet)) } else { Err(DeltaError::Malformed("not a codec's number")) }
+fn own_codec(byte: u8) -> Result<CodecId, DeltaError> {
+    if CodecId::OWN.contains(&byte) { Ok(CodecId(byte)) } else { Err(DeltaError::Malformed("not a codec's number")) }
 }

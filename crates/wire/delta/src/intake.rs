@@ -19,10 +19,10 @@ use tieline_core::{Body, Topic};
 pub struct IntakeLimits {
     /// Topics with a base; one more, and the one that came first is forgotten.
     pub topics_max: usize,
-    /// Octets of all bases, with their topics and bookkeeping; the same way.
-    pub octets_max: usize,
-    /// Octets of one value, whole.
-    pub value_octets_max: usize,
+    /// Bytes of all bases, with their topics and bookkeeping; the same way.
+    pub bytes_max: usize,
+    /// Bytes of one value, whole.
+    pub value_bytes_max: usize,
 }
 
 /// Why a publisher's message was not taken. It is to send the topic's value whole.
@@ -68,7 +68,7 @@ impl Refusal {
 #[derive(Debug)]
 pub struct Intake {
     topics: Bounded<Held>,
-    value_octets_max: usize,
+    value_bytes_max: usize,
 }
 
 #[derive(Debug)]
@@ -84,8 +84,8 @@ impl Intake {
     /// An intake without a base.
     #[must_use]
     pub fn new(limits: IntakeLimits) -> Self {
-        let topics = Bounded::new(limits.topics_max, limits.octets_max);
-        Self { topics, value_octets_max: limits.value_octets_max }
+        let topics = Bounded::new(limits.topics_max, limits.bytes_max);
+        Self { topics, value_bytes_max: limits.value_bytes_max }
     }
 
     /// Takes the payload of a marked message, and gives the value that it says: a point as JSON. `is_repeated` where the
@@ -104,16 +104,16 @@ impl Intake {
         if is_repeated && !is_whole {
             return Err(Refusal::Repeated);
         }
-        let octets_max = self.value_octets_max;
+        let bytes_max = self.value_bytes_max;
         let taken = match self.topics.get_mut(topic) {
-            Some(Held::Base(decoder)) => apply(decoder, payload, codecs, octets_max).map(|value| (value, None)),
+            Some(Held::Base(decoder)) => apply(decoder, payload, codecs, bytes_max).map(|value| (value, None)),
             Some(Held::Nothing { refused: Some(count) }) if !is_whole => {
                 *count = count.wrapping_add(1);
                 return Err(Refusal::Waiting(*count));
             }
             Some(Held::Nothing { .. }) | None => {
-                let mut decoder = Decoder::new(octets_max);
-                apply(&mut decoder, payload, codecs, octets_max).map(|value| (value, Some(decoder)))
+                let mut decoder = Decoder::new(bytes_max);
+                apply(&mut decoder, payload, codecs, bytes_max).map(|value| (value, Some(decoder)))
             }
         };
         match taken {
@@ -128,14 +128,14 @@ impl Intake {
         }
     }
 
-    /// Holds the base of a topic, whose value has so many octets now.
-    fn hold(&mut self, topic: &Topic, octets: usize, fresh: Option<Decoder>) {
+    /// Holds the base of a topic, whose value has so many bytes now.
+    fn hold(&mut self, topic: &Topic, bytes: usize, fresh: Option<Decoder>) {
         let held = self.topics.get_mut(topic).map(|held| core::mem::replace(held, Held::Nothing { refused: None }));
         let decoder = match (fresh, held) {
             (Some(decoder), _) | (None, Some(Held::Base(decoder))) => decoder,
             (None, Some(Held::Nothing { .. }) | None) => return,
         };
-        self.topics.put(topic, octets, Held::Base(decoder));
+        self.topics.put(topic, bytes, Held::Base(decoder));
     }
 
     /// The topic has no base any more: a message of it was refused for another reason.
@@ -145,16 +145,16 @@ impl Intake {
         }
     }
 
-    /// Octets of the value that a delta of the topic is told against: what it may come to besides its own.
+    /// Bytes of the value that a delta of the topic is told against: what it may come to besides its own.
     #[must_use]
-    pub fn base_octets(&self, topic: &Topic) -> usize {
-        self.topics.octets_of(topic)
+    pub fn base_bytes(&self, topic: &Topic) -> usize {
+        self.topics.bytes_of(topic)
     }
 
-    /// Octets of all bases, with their topics and bookkeeping.
+    /// Bytes of all bases, with their topics and bookkeeping.
     #[must_use]
-    pub const fn octets(&self) -> usize {
-        self.topics.octets()
+    pub const fn bytes(&self) -> usize {
+        self.topics.bytes()
     }
 
     /// Bases that were forgotten for want of room.
@@ -164,15 +164,15 @@ impl Intake {
     }
 }
 
-fn apply(decoder: &mut Decoder, payload: &Bytes, codecs: &mut Codecs, octets_max: usize) -> Result<Bytes, DeltaError> {
+fn apply(decoder: &mut Decoder, payload: &Bytes, codecs: &mut Codecs, bytes_max: usize) -> Result<Bytes, DeltaError> {
     if !payload.is_empty() && Parts::parse(payload)?.header.kind == Kind::Several {
         return Err(DeltaError::Malformed("several updates at once, which publishers do not send"));
     }
     match decoder.apply(payload, codecs)? {
-        Decoded::Value(Body::Opaque(octets)) => Ok(octets),
+        Decoded::Value(Body::Opaque(bytes)) => Ok(bytes),
         Decoded::Value(Body::Point(point)) => {
             let text = point.to_json();
-            if text.len() > octets_max { Err(DeltaError::TooLong { octets_max }) } else { Ok(text.into()) }
+            if text.len() > bytes_max { Err(DeltaError::TooLong { bytes_max }) } else { Ok(text.into()) }
         }
         Decoded::Checked | Decoded::Waiting => Err(DeltaError::NoBase),
     }

@@ -36,7 +36,7 @@
 //! | limit | when full |
 //! |---|---|
 //! | [`RING_MAX`] deltas a topic | the oldest goes; who is further behind gets the whole value |
-//! | `value_octets_max` of a [`Decoder`] | the payload is refused |
+//! | `value_bytes_max` of a [`Decoder`] | the payload is refused |
 //! | [`SEVERAL_MAX`] updates in one payload | the whole value is sent |
 //! | [`ReceiverLimits::topics_max`] | another topic is forgotten ([`ReceiverStats::forgotten`]) |
 //! | [`SenderLimits`], [`IntakeLimits`] | the topic that came first is forgotten: its next value goes, or is asked for, whole |

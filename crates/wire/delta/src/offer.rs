@@ -11,14 +11,14 @@ pub const RESYNC_TOPIC: &str = "$tieline/resync";
 /// The property's value on a PUBLISH that names its topic and whose payload is one of these. One that comes by an alias
 /// alone is what the PUBLISH was that set the alias.
 pub const MARK: &str = "1";
-/// Octets of the property's value that are read.
-const OFFER_OCTETS_MAX: usize = 256;
+/// Bytes of the property's value that are read.
+const OFFER_BYTES_MAX: usize = 256;
 
 impl Codecs {
     /// What both sides know of a list such as `point,hunk,zstd`; unknown names are passed over.
     #[must_use]
     pub fn agree(&self, offer: &str) -> CodecSet {
-        if offer.len() > OFFER_OCTETS_MAX {
+        if offer.len() > OFFER_BYTES_MAX {
             return CodecSet::NONE;
         }
         let known = offer.split(',').filter_map(|name| self.named(name.trim()));

@@ -1,4 +1,4 @@
-//! What follows the first octet: the CRC-32 where it is due, one delta, or several.
+//! What follows the first byte: the CRC-32 where it is due, one delta, or several.
 //!
 //! ```text
 //! whole     [header, revision of the value][value]
@@ -6,7 +6,7 @@
 //! delta     [header, base][own codec's number][crc][delta]               base + 1
 //! several   [header, base][varint count][crc][codec, varint length, delta]…   base + count
 //!
-//! crc       CRC-32 of the value that comes out, low octet first; there where its revision is 0 modulo 32, and in a
+//! crc       CRC-32 of the value that comes out, low byte first; there where its revision is 0 modulo 32, and in a
 //!           `several` of count 0, which says that the value is still that of `base`
 //! ```
 
@@ -18,7 +18,7 @@ use tieline_core::Cursor;
 /// The most updates in one `several`.
 pub const SEVERAL_MAX: u8 = 31;
 
-/// A payload to send: a first octet, where it is not part of `body`, and the rest. Whole values share their memory with
+/// A payload to send: a first byte, where it is not part of `body`, and the rest. Whole values share their memory with
 /// the topic that way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
@@ -29,7 +29,7 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// Octets of both.
+    /// Bytes of both.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a payload has a header")]
     pub fn len(&self) -> usize {
@@ -54,8 +54,8 @@ impl Payload {
     }
 }
 
-/// Octets, whole.
-pub(crate) fn whole_octets(revision: Revision, value: &Bytes) -> Payload {
+/// Bytes, whole.
+pub(crate) fn whole_bytes(revision: Revision, value: &Bytes) -> Payload {
     Payload { head: Some(revision.low().bits()), body: value.clone() }
 }
 
@@ -104,7 +104,7 @@ impl<'a> Parts<'a> {
         let mut cursor = Cursor::new(payload);
         let header = Header::parse(&mut cursor)?;
         let (count, checked) = match header.kind {
-            Kind::Octets | Kind::Point => (0, false),
+            Kind::Bytes | Kind::Point => (0, false),
             Kind::Same | Kind::Delta(_) => (1, header.revision.after(1).is_checked()),
             Kind::Several => {
                 let count = cursor.u8()?;

@@ -14,13 +14,13 @@ pub struct ReceiverLimits {
     /// Topics whose last value is held. One more, and another is forgotten: its next delta is answered with a request
     /// for the whole value.
     pub topics_max: usize,
-    /// Octets of one value.
-    pub value_octets_max: usize,
+    /// Bytes of one value.
+    pub value_bytes_max: usize,
 }
 
 impl Default for ReceiverLimits {
     fn default() -> Self {
-        Self { topics_max: 1 << 20, value_octets_max: 16 << 20 }
+        Self { topics_max: 1 << 20, value_bytes_max: 16 << 20 }
     }
 }
 
@@ -31,7 +31,7 @@ pub enum Event {
     Value {
         /// Whose.
         topic: Topic,
-        /// Octets that came plain are opaque too.
+        /// Bytes that came plain are opaque too.
         body: Body,
     },
     /// A topic's value is unknown until the next [`Event::Value`] of it. The whole value was asked for.
@@ -175,7 +175,7 @@ impl Receiver {
         if !self.topics.contains_key(topic) {
             self.make_room();
         }
-        let fresh = || Decoder::new(self.limits.value_octets_max);
+        let fresh = || Decoder::new(self.limits.value_bytes_max);
         let decoder = self.topics.entry(topic.clone()).or_insert_with(fresh);
         let was_waiting = decoder.is_waiting();
         match decoder.apply(payload, &mut self.codecs) {

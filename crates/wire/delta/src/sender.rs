@@ -1,7 +1,7 @@
 //! A publisher's side of a connection: which values go as what changed, and which are to be sent again, whole.
 
 use crate::bounded::Bounded;
-use crate::stream::VALUE_OCTETS_MIN;
+use crate::stream::VALUE_BYTES_MIN;
 use crate::{CodecSet, Codecs, Revision, Stream};
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -18,13 +18,13 @@ const CALM: u32 = 256;
 pub struct SenderLimits {
     /// Topics whose last value is held; one more, and the one that came first is forgotten.
     pub topics_max: usize,
-    /// Octets of all values held, with their topics and bookkeeping; the same way.
-    pub octets_max: usize,
+    /// Bytes of all values held, with their topics and bookkeeping; the same way.
+    pub bytes_max: usize,
 }
 
 impl Default for SenderLimits {
     fn default() -> Self {
-        Self { topics_max: 65_536, octets_max: 16 << 20 }
+        Self { topics_max: 65_536, bytes_max: 16 << 20 }
     }
 }
 
@@ -82,7 +82,7 @@ impl<T: Clone> Sender<T> {
     /// A sender that has agreed on nothing: all goes plain.
     #[must_use]
     pub fn new(codecs: Codecs, limits: SenderLimits) -> Self {
-        let topics = Bounded::new(limits.topics_max, limits.octets_max);
+        let topics = Bounded::new(limits.topics_max, limits.bytes_max);
         Self { codecs, accepts: CodecSet::NONE, topics, next_number: 0, stats: SenderStats::default() }
     }
 
@@ -112,7 +112,7 @@ impl<T: Clone> Sender<T> {
     pub fn say(&mut self, topic: &Topic, value: &Body, how: T, may_mark: bool) -> Saying {
         self.next_number += 1;
         let number = self.next_number;
-        let plain = Saying { payload: octets_of(value), is_marked: false, number };
+        let plain = Saying { payload: bytes_of(value), is_marked: false, number };
         let held = self.topics.get_mut(topic);
         if self.accepts.is_empty() && held.is_none() {
             self.stats.values += 1;
@@ -142,7 +142,7 @@ impl<T: Clone> Sender<T> {
         let payload = if is_marked { said.next(self.accepts, &mut self.codecs) } else { plain.payload };
         let is_delta = is_marked && payload.first().is_some_and(|first| first >> 5 > 1);
         *(if is_delta { &mut self.stats.deltas } else { &mut self.stats.values }) += 1;
-        self.topics.put(topic, octets_of_held(value), said);
+        self.topics.put(topic, bytes_of_held(value), said);
         Saying { payload, is_marked, number }
     }
 
@@ -201,21 +201,21 @@ impl<T> Said<T> {
 /// What is shorter than a mark goes as it is; so does what clears a topic.
 fn is_worth_it(value: &Body) -> bool {
     match value {
-        Body::Opaque(octets) => octets.len() >= VALUE_OCTETS_MIN,
+        Body::Opaque(bytes) => bytes.len() >= VALUE_BYTES_MIN,
         Body::Point(_) => true,
     }
 }
 
-fn octets_of(value: &Body) -> Bytes {
+fn bytes_of(value: &Body) -> Bytes {
     match value {
-        Body::Opaque(octets) => octets.clone(),
+        Body::Opaque(bytes) => bytes.clone(),
         Body::Point(point) => point.to_json().into(),
     }
 }
 
-fn octets_of_held(value: &Body) -> usize {
+fn bytes_of_held(value: &Body) -> usize {
     match value {
-        Body::Opaque(octets) => octets.len(),
+        Body::Opaque(bytes) => bytes.len(),
         Body::Point(_) => size_of::<tieline_core::Point>(),
     }
 }

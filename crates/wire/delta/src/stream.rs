@@ -1,6 +1,6 @@
 //! The sender's side of a topic: its value, and the last deltas, computed once for everybody.
 
-use crate::payload::{put_item, start, start_several, whole_octets};
+use crate::payload::{put_item, start, start_several, whole_bytes};
 use crate::point::PointEncoder;
 use crate::{CodecId, CodecSet, Codecs, Header, Kind, Payload, PointState, Revision};
 use alloc::boxed::Box;
@@ -11,12 +11,12 @@ use tieline_core::{Body, Point};
 
 /// Updates that a subscriber may be behind and still get a delta; the oldest delta is dropped for the next.
 pub const RING_MAX: usize = 8;
-/// Octets of a value below which a delta is not worth computing.
-pub(crate) const VALUE_OCTETS_MIN: usize = 16;
+/// Bytes of a value below which a delta is not worth computing.
+pub(crate) const VALUE_BYTES_MIN: usize = 16;
 /// After `n` values in a row whose delta did not pay, `2^n - 1` go without one; n is at most this.
 const PAUSE_MAX: u8 = 6;
 
-/// The sender's side of one topic in one form: points by field, or octets.
+/// The sender's side of one topic in one form: points by field, or bytes.
 ///
 /// An owner that has no subscriber with deltas has no stream; it costs a pointer then. One whose subscribers all hold the
 /// present value keeps nothing but that ([`Stream::settle`]).
@@ -29,17 +29,17 @@ pub struct Stream {
 
 #[derive(Debug)]
 enum Form {
-    Octets(Octets),
+    Opaque(Opaque),
     Point(PointEncoder),
 }
 
 #[derive(Debug)]
-struct Octets {
+struct Opaque {
     value: Bytes,
     pace: Pace,
 }
 
-/// How often deltas of a topic's octets are tried: what is to be kept of its stream while that rests ([`Stream::rest`]).
+/// How often deltas of a topic's bytes are tried: what is to be kept of its stream while that rests ([`Stream::rest`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pace {
     /// Values that are to go without a delta.
@@ -51,7 +51,7 @@ pub struct Pace {
 /// What is kept for those who do not hold the present value.
 #[derive(Debug, Default)]
 struct Late {
-    /// One delta an update of octets, the newest last; together they lead to the present revision.
+    /// One delta an update of bytes, the newest last; together they lead to the present revision.
     steps: VecDeque<Step>,
     /// The states of a point before the present one, the newest last.
     states: VecDeque<PointState>,
@@ -86,10 +86,10 @@ impl Stream {
         Self { revision, form: Form::new(body), late: None }
     }
 
-    /// The stream that rests, of a topic that holds these octets at this revision.
+    /// The stream that rests, of a topic that holds these bytes at this revision.
     #[must_use]
     pub const fn resume(revision: Revision, value: Bytes, pace: Pace) -> Self {
-        Self { revision, form: Form::Octets(Octets { value, pace }), late: None }
+        Self { revision, form: Form::Opaque(Opaque { value, pace }), late: None }
     }
 
     /// All that is to be kept besides the present value and its revision, where that is no more: [`Stream::resume`] takes
@@ -97,7 +97,7 @@ impl Stream {
     #[must_use]
     pub fn rest(&self) -> Option<Pace> {
         match &self.form {
-            Form::Octets(octets) => self.late.is_none().then_some(octets.pace),
+            Form::Opaque(bytes) => self.late.is_none().then_some(bytes.pace),
             Form::Point(_) => None,
         }
     }
@@ -115,7 +115,7 @@ impl Stream {
         late.made.clear();
         late.json = None;
         let updated = match (&mut self.form, body) {
-            (Form::Octets(octets), Body::Opaque(value)) => octets.update(value, late, wanted, codecs),
+            (Form::Opaque(bytes), Body::Opaque(value)) => bytes.update(value, late, wanted, codecs),
             (Form::Point(encoder), Body::Point(point)) => update_point(encoder, point, late),
             (form, body) => {
                 *form = Form::new(body);
@@ -141,7 +141,7 @@ impl Stream {
     /// `base` must be a revision that this stream, or the one that it continues, has had.
     pub fn since(&mut self, base: Option<Revision>, accepts: CodecSet) -> Payload {
         if let (Form::Point(encoder), false) = (&self.form, accepts.contains(CodecSet::POINT)) {
-            let whole = || whole_octets(self.revision, &encoder.state().to_point().to_json().into());
+            let whole = || whole_bytes(self.revision, &encoder.state().to_point().to_json().into());
             return self.late.get_or_insert_default().json.get_or_insert_with(whole).clone();
         }
         let Some(base) = base.filter(|&base| self.leads_from(base, accepts)) else { return self.whole() };
@@ -161,7 +161,7 @@ impl Stream {
         let Ok(count) = usize::try_from(self.revision.since(base)) else { return false };
         let Some(late) = &self.late else { return count == 0 };
         match &self.form {
-            Form::Octets(_) => {
+            Form::Opaque(_) => {
                 let takes = |step: &Step| step.codec.is_none_or(|codec| accepts.contains(CodecSet::of(codec)));
                 count <= late.steps.len() && late.steps.iter().rev().take(count).all(takes)
             }
@@ -187,7 +187,7 @@ impl Stream {
         }
         let late = self.late.as_ref()?;
         let fits = match &self.form {
-            Form::Octets(octets) => late.steps_since(base, count, crc, &mut out) && out.len() <= 1 + octets.value.len(),
+            Form::Opaque(bytes) => late.steps_since(base, count, crc, &mut out) && out.len() <= 1 + bytes.value.len(),
             // A point's delta that is longer than its whole form is one of a text; it says the text too.
             Form::Point(encoder) => late.states_since(encoder.state(), base, count, crc, &mut out),
         };
@@ -196,7 +196,7 @@ impl Stream {
 
     fn whole(&self) -> Payload {
         match &self.form {
-            Form::Octets(octets) => whole_octets(self.revision, &octets.value),
+            Form::Opaque(bytes) => whole_bytes(self.revision, &bytes.value),
             Form::Point(encoder) => {
                 let mut out = Vec::with_capacity(24);
                 Header { kind: Kind::Point, revision: self.revision.low() }.emit(&mut out);
@@ -206,10 +206,10 @@ impl Stream {
         }
     }
 
-    /// Octets that this stream holds besides the present value.
+    /// Bytes that this stream holds besides the present value.
     #[must_use]
-    pub fn held_octets(&self) -> usize {
-        let late = self.late.as_ref().map_or(0, |late| late.held_octets());
+    pub fn held_bytes(&self) -> usize {
+        let late = self.late.as_ref().map_or(0, |late| late.held_bytes());
         size_of::<Self>() + late
     }
 }
@@ -217,20 +217,20 @@ impl Stream {
 impl Form {
     fn new(body: &Body) -> Self {
         match body {
-            Body::Opaque(value) => Self::Octets(Octets { value: value.clone(), pace: Pace::default() }),
+            Body::Opaque(value) => Self::Opaque(Opaque { value: value.clone(), pace: Pace::default() }),
             Body::Point(point) => Self::Point(PointEncoder::new(point)),
         }
     }
 
     fn crc(&self) -> u32 {
         match self {
-            Self::Octets(octets) => crc32fast::hash(&octets.value),
+            Self::Opaque(bytes) => crc32fast::hash(&bytes.value),
             Self::Point(encoder) => encoder.state().crc(),
         }
     }
 }
 
-impl Octets {
+impl Opaque {
     fn update(&mut self, value: &Bytes, late: &mut Late, wanted: CodecSet, codecs: &mut Codecs) -> Updated {
         let base = core::mem::replace(&mut self.value, value.clone());
         if base == value {
@@ -245,7 +245,7 @@ impl Octets {
     }
 
     fn diff(&mut self, base: &Bytes, wanted: CodecSet, codecs: &mut Codecs) -> Option<Step> {
-        if self.value.len() < VALUE_OCTETS_MIN || !wanted.takes_octets() {
+        if self.value.len() < VALUE_BYTES_MIN || !wanted.takes_bytes() {
             return None;
         }
         let pace = &mut self.pace;
@@ -320,7 +320,7 @@ impl Late {
         fits
     }
 
-    fn held_octets(&self) -> usize {
+    fn held_bytes(&self) -> usize {
         let made: usize = self.made.iter().map(|(_, made)| made).chain(&self.json).map(Payload::len).sum();
         let steps: usize = self.steps.iter().map(|step| size_of::<Step>() + step.delta.len()).sum();
         size_of::<Self>() + made + steps + self.states.len() * size_of::<PointState>()

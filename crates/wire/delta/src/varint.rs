@@ -1,10 +1,10 @@
-//! Integers of as many octets as they need: seven bits an octet, low bits first, the high bit set on all but the last.
+//! Integers of as many bytes as they need: seven bits a byte, low bits first, the high bit set on all but the last.
 
 use crate::DeltaError;
 use alloc::vec::Vec;
 use tieline_core::Cursor;
 
-/// Appends an unsigned integer, 1 to 10 octets.
+/// Appends an unsigned integer, 1 to 10 bytes.
 #[inline]
 pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
     loop {
@@ -23,7 +23,7 @@ pub(crate) fn put_signed(out: &mut Vec<u8>, value: i64) {
     put(out, zigzag(value));
 }
 
-/// Appends a count of octets.
+/// Appends a count of bytes.
 pub(crate) fn put_len(out: &mut Vec<u8>, count: usize) {
     put(out, u64::try_from(count).unwrap_or(u64::MAX));
 }
@@ -33,13 +33,13 @@ pub(crate) fn put_len(out: &mut Vec<u8>, count: usize) {
 pub(crate) fn get(cursor: &mut Cursor<'_>) -> Result<u64, DeltaError> {
     let mut value = 0_u64;
     for shift in (0..70).step_by(7) {
-        let octet = cursor.u8()?;
-        let bits = u64::from(octet & 0x7F);
+        let byte = cursor.u8()?;
+        let bits = u64::from(byte & 0x7F);
         if shift == 63 && bits > 1 {
             break;
         }
         value |= bits << shift;
-        if octet & 0x80 == 0 {
+        if byte & 0x80 == 0 {
             return Ok(value);
         }
     }
@@ -52,7 +52,7 @@ pub(crate) fn get_signed(cursor: &mut Cursor<'_>) -> Result<i64, DeltaError> {
     get(cursor).map(unzigzag)
 }
 
-/// Reads a count of octets.
+/// Reads a count of bytes.
 pub(crate) fn get_len(cursor: &mut Cursor<'_>) -> Result<usize, DeltaError> {
     usize::try_from(get(cursor)?).map_err(|_| DeltaError::Malformed("a length beyond memory"))
 }
@@ -65,7 +65,7 @@ pub(crate) const fn unzigzag(value: u64) -> i64 {
     (value >> 1).cast_signed() ^ -(value & 1).cast_signed()
 }
 
-/// Octets of an unsigned integer.
+/// Bytes of an unsigned integer.
 pub(crate) const fn len(value: u64) -> usize {
     let bits = 64 - (value | 1).leading_zeros();
     bits.div_ceil(7) as usize
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        let check = |octets: &[u8], expect: Option<u64>| assert_eq!(get(&mut Cursor::new(octets)).ok(), expect);
+        let check = |bytes: &[u8], expect: Option<u64>| assert_eq!(get(&mut Cursor::new(bytes)).ok(), expect);
         check(&[0], Some(0));
         check(&[0xAC, 0x02], Some(300));
         check(&[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01], Some(u64::MAX));

@@ -10,7 +10,7 @@ use zstd_safe::{CCtx, DCtx};
 /// Levels below 1 save nothing that a sender of small values would notice.
 const LEVEL: i32 = 1;
 /// Values shorter than this are left to other codecs: a frame and its tables cost more.
-const VALUE_OCTETS_MIN: usize = 256;
+const VALUE_BYTES_MIN: usize = 256;
 /// A base that begins so would be taken for a trained dictionary (RFC 8878 section 5).
 const DICTIONARY: [u8; 4] = 0xEC30_A437_u32.to_le_bytes();
 
@@ -30,8 +30,8 @@ impl Codec for Zstd {
         "zstd"
     }
 
-    fn diff(&mut self, base: &[u8], value: &[u8], delta_octets_max: usize, out: &mut Vec<u8>) -> bool {
-        if value.len() < VALUE_OCTETS_MIN || base.starts_with(&DICTIONARY) {
+    fn diff(&mut self, base: &[u8], value: &[u8], delta_bytes_max: usize, out: &mut Vec<u8>) -> bool {
+        if value.len() < VALUE_BYTES_MIN || base.starts_with(&DICTIONARY) {
             return false;
         }
         if self.compress.is_none() {
@@ -39,7 +39,7 @@ impl Codec for Zstd {
         }
         let Some(context) = &mut self.compress else { return false };
         let start = out.len();
-        out.resize(start + delta_octets_max, 0);
+        out.resize(start + delta_bytes_max, 0);
         let space = out.get_mut(start..).unwrap_or_default();
         let Ok(count) = context.compress_using_dict(space, value, base, LEVEL) else { return false };
         out.truncate(start + count);
@@ -50,14 +50,14 @@ impl Codec for Zstd {
         &mut self,
         base: &[u8],
         delta: &[u8],
-        value_octets_max: usize,
+        value_bytes_max: usize,
         out: &mut Vec<u8>,
     ) -> Result<(), DeltaError> {
         let size = zstd_safe::get_frame_content_size(delta).ok().flatten();
         let size = size.ok_or(DeltaError::Malformed("not a Zstandard frame that says its size"))?;
-        let too_long = DeltaError::TooLong { octets_max: value_octets_max };
-        let size = usize::try_from(size).ok().filter(|&size| size <= value_octets_max).ok_or(too_long)?;
-        // A block of 128 kB can be told in four octets: what is promised is held against what came (RFC 8878 3.1.1.2.2).
+        let too_long = DeltaError::TooLong { bytes_max: value_bytes_max };
+        let size = usize::try_from(size).ok().filter(|&size| size <= value_bytes_max).ok_or(too_long)?;
+        // A block of 128 kB can be told in four bytes: what is promised is held against what came (RFC 8878 3.1.1.2.2).
         let possible = delta.len().saturating_mul(32 * 1024).saturating_add(base.len());
         if size > possible || base.starts_with(&DICTIONARY) {
             return Err(DeltaError::Malformed("a Zstandard frame that promises too much"));

@@ -19,10 +19,10 @@ pub use extras::{Boundary, LeanCounters, Trace};
 pub use primary::{LinkService, PrimaryCounters};
 
 use crate::link::{
-    AddressKind, Broadcast, Control, Decoder, Frame, Function, HEADER_OCTETS, Header, LinkAddress, LinkCounters,
-    frame_octets,
+    AddressKind, Broadcast, Control, Decoder, Frame, Function, HEADER_BYTES, Header, LinkAddress, LinkCounters,
+    frame_bytes,
 };
-use crate::transport::{FRAGMENT_OCTETS_DEFAULT, Reassembler, SEGMENT_OCTETS_MAX, SegmentHeader, TransportCounters};
+use crate::transport::{FRAGMENT_BYTES_DEFAULT, Reassembler, SEGMENT_BYTES_MAX, SegmentHeader, TransportCounters};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use broadcast::BroadcastFrame;
@@ -52,15 +52,15 @@ pub struct EndpointConfig {
     pub remote: Option<LinkAddress>,
     /// Whether frames to FFFC are taken as ours (IEEE 1815 9.2.4.1.4; only an outstation should).
     pub self_address: bool,
-    /// Octets of a received fragment at most.
+    /// Bytes of a received fragment at most.
     pub fragment_max: u16,
 }
 
 impl EndpointConfig {
-    /// A station that hears every peer, takes 2048 octets a fragment and leaves the self-address off.
+    /// A station that hears every peer, takes 2048 bytes a fragment and leaves the self-address off.
     #[must_use]
     pub const fn new(role: Role, local: LinkAddress) -> Self {
-        Self { role, local, remote: None, self_address: false, fragment_max: FRAGMENT_OCTETS_DEFAULT }
+        Self { role, local, remote: None, self_address: false, fragment_max: FRAGMENT_BYTES_DEFAULT }
     }
 }
 
@@ -112,7 +112,7 @@ pub struct ServiceCounters {
     pub replies_dropped: u64,
 }
 
-/// Turns octets into fragments and back, for one session.
+/// Turns bytes into fragments and back, for one session.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     config: EndpointConfig,
@@ -205,31 +205,31 @@ impl Endpoint {
         }
     }
 
-    /// Takes octets until something arrived for the machine above; returns how many were used. While a fragment is
+    /// Takes bytes until something arrived for the machine above; returns how many were used. While a fragment is
     /// held, nothing is used: [`Endpoint::release`] it first. Frames that a damaged frame had swallowed follow at the
-    /// next call, even one without octets.
-    pub fn handle_input(&mut self, octets: &[u8]) -> (usize, Option<Received>) {
+    /// next call, even one without bytes.
+    pub fn handle_input(&mut self, bytes: &[u8]) -> (usize, Option<Received>) {
         if self.reassembler.is_complete() {
             return (0, None);
         }
         match self.extras.take() {
-            Some(extras) => self.handle_extra_input(extras, octets),
-            None => self.take_frames(octets),
+            Some(extras) => self.handle_extra_input(extras, bytes),
+            None => self.take_frames(bytes),
         }
     }
 
-    fn take_frames(&mut self, octets: &[u8]) -> (usize, Option<Received>) {
+    fn take_frames(&mut self, bytes: &[u8]) -> (usize, Option<Received>) {
         let Self { config, decoder, reassembler, reset_by, broadcast, replies, service, primary, .. } = self;
         let mut link = Service { config, reassembler, reset_by, broadcast, replies, primary, counters: service };
-        let mut rest = octets;
+        let mut rest = bytes;
         while let Some(decoded) = decoder.decode(&mut rest) {
             // The decoder has counted what it refused.
             let Ok(frame) = decoded else { continue };
             if let Some(received) = link.handle_frame(&frame) {
-                return (octets.len() - rest.len(), Some(received));
+                return (bytes.len() - rest.len(), Some(received));
             }
         }
-        (octets.len(), None)
+        (bytes.len(), None)
     }
 
     /// The fragment that arrived last, until it is released; empty when there is none.
@@ -259,7 +259,7 @@ impl Endpoint {
     /// Appends to `out` all link frames of a fragment, as unconfirmed user data.
     pub fn write_fragment(&mut self, destination: LinkAddress, fragment: &[u8], out: &mut Vec<u8>) {
         let start = out.len();
-        out.reserve(framed_octets(fragment.len()));
+        out.reserve(framed_bytes(fragment.len()));
         out.extend_from_slice(fragment);
         self.frame_in_place(destination, out, start);
     }
@@ -283,29 +283,29 @@ impl Endpoint {
     }
 
     fn link_frames_in_place(&mut self, destination: LinkAddress, out: &mut Vec<u8>, start: usize) {
-        let fragment_octets = out.len().saturating_sub(start);
-        let segments = fragment_octets.div_ceil(SEGMENT_OCTETS_MAX);
-        out.resize(start + framed_octets(fragment_octets), 0);
+        let fragment_bytes = out.len().saturating_sub(start);
+        let segments = fragment_bytes.div_ceil(SEGMENT_BYTES_MAX);
+        out.resize(start + framed_bytes(fragment_bytes), 0);
         let Some(room) = out.get_mut(start..) else { return };
         let from_master = self.config.role == Role::Master;
         let header = Header::new(from_master, Function::UnconfirmedUserData, destination, self.config.local);
-        let full_frame = frame_octets(SEGMENT_OCTETS_MAX + 1);
+        let full_frame = frame_bytes(SEGMENT_BYTES_MAX + 1);
         // From the last segment to the first: a frame never begins before its segment did, so no segment is
         // overwritten before it was copied.
         for number in (0..segments).rev() {
-            let (from, to) = (number * SEGMENT_OCTETS_MAX, number * full_frame);
-            let octets = SEGMENT_OCTETS_MAX.min(fragment_octets - from);
+            let (from, to) = (number * SEGMENT_BYTES_MAX, number * full_frame);
+            let bytes = SEGMENT_BYTES_MAX.min(fragment_bytes - from);
             let segment = SegmentHeader {
                 fin: number + 1 == segments,
                 fir: number == 0,
                 sequence: self.sequence.wrapping_add(u8::try_from(number % 64).unwrap_or(0)),
             };
-            let mut user_data = [0; SEGMENT_OCTETS_MAX + 1];
+            let mut user_data = [0; SEGMENT_BYTES_MAX + 1];
             let copied = (|| {
                 let (first, rest) = user_data.split_first_mut()?;
                 *first = segment.emit();
-                rest.get_mut(..octets)?.copy_from_slice(room.get(from..from + octets)?);
-                header.emit_into(user_data.get(..=octets)?, room.get_mut(to..to + frame_octets(octets + 1))?);
+                rest.get_mut(..bytes)?.copy_from_slice(room.get(from..from + bytes)?);
+                header.emit_into(user_data.get(..=bytes)?, room.get_mut(to..to + frame_bytes(bytes + 1))?);
                 Some(())
             })();
             debug_assert!(copied.is_some(), "segment {number} of {segments} lies outside its buffer");
@@ -327,7 +327,7 @@ impl Endpoint {
         let before = out.len();
         for reply in &mut self.replies {
             let Some((control, destination)) = reply.take() else { break };
-            out.reserve(HEADER_OCTETS);
+            out.reserve(HEADER_BYTES);
             Header { control, destination, source: self.config.local }.emit(&[], out);
         }
         if self.primary.is_some() {
@@ -337,11 +337,11 @@ impl Endpoint {
     }
 }
 
-/// Octets on the wire of a fragment with so many octets.
+/// Bytes on the wire of a fragment with so many bytes.
 #[must_use]
-pub const fn framed_octets(fragment_octets: usize) -> usize {
-    let (full, rest) = (fragment_octets / SEGMENT_OCTETS_MAX, fragment_octets % SEGMENT_OCTETS_MAX);
-    full * frame_octets(SEGMENT_OCTETS_MAX + 1) + if rest > 0 { frame_octets(rest + 1) } else { 0 }
+pub const fn framed_bytes(fragment_bytes: usize) -> usize {
+    let (full, rest) = (fragment_bytes / SEGMENT_BYTES_MAX, fragment_bytes % SEGMENT_BYTES_MAX);
+    full * frame_bytes(SEGMENT_BYTES_MAX + 1) + if rest > 0 { frame_bytes(rest + 1) } else { 0 }
 }
 
 fn queue(
@@ -388,7 +388,7 @@ impl Service<'_> {
             return None;
         };
         let fits = function.counts_frames().is_none_or(|counts| counts == control.fcv())
-            && function.carries_user_data() == (frame.user_octets() > 0);
+            && function.carries_user_data() == (frame.user_bytes() > 0);
         // To all there is nothing to say but user data (IEEE 1815 9.2.4.1.4): everything else wants an answer.
         if !fits || (destination.broadcast().is_some() && !function.carries_user_data()) {
             self.counters.malformed += 1;

@@ -1,10 +1,10 @@
 //! DNP3 (IEEE 1815) without I/O: frames, objects, an outstation and a master.
 //!
-//! In: octets and deadlines ([`tieline_core::Machine`]), typed calls of the owner (update a point, send a command).
-//! Out: octets, and events (what a fragment brought, a command to execute, the state of the session).
+//! In: bytes and deadlines ([`tieline_core::Machine`]), typed calls of the owner (update a point, send a command).
+//! Out: bytes, and events (what a fragment brought, a command to execute, the state of the session).
 //!
 //! ```text
-//! octets ─ link::Decoder ─ transport::Reassembler ─ app::Fragment ─ app::Headers ─ Measurement, Control, …
+//! bytes ─ link::Decoder ─ transport::Reassembler ─ app::Fragment ─ app::Headers ─ Measurement, Control, …
 //!          └──────────── endpoint::Endpoint ────┘   └ app::FragmentWriter builds what goes back
 //! ```
 //!

@@ -1,21 +1,21 @@
 //! The transport function (IEEE 1815 clause 8): a fragment travels as segments, one in each link frame.
 //!
 //! ```text
-//! FIN 80 | FIR 40 | SEQ 3F     one octet, then 1 to 249 octets of the fragment
+//! FIN 80 | FIR 40 | SEQ 3F     one byte, then 1 to 249 bytes of the fragment
 //! ```
 
 use crate::link::{Frame, LinkAddress};
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Octets of a fragment in one segment at most.
-pub const SEGMENT_OCTETS_MAX: usize = 249;
-/// Octets of a fragment that every station takes unless configured otherwise.
-pub const FRAGMENT_OCTETS_DEFAULT: u16 = 2048;
-/// Octets of a fragment that every station must take (IEEE 1815 8.2).
-pub const FRAGMENT_OCTETS_MIN: u16 = 249;
+/// Bytes of a fragment in one segment at most.
+pub const SEGMENT_BYTES_MAX: usize = 249;
+/// Bytes of a fragment that every station takes unless configured otherwise.
+pub const FRAGMENT_BYTES_DEFAULT: u16 = 2048;
+/// Bytes of a fragment that every station must take (IEEE 1815 8.2).
+pub const FRAGMENT_BYTES_MIN: u16 = 249;
 
-/// The octet before each segment.
+/// The byte before each segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentHeader {
     /// The last segment of its fragment.
@@ -27,13 +27,13 @@ pub struct SegmentHeader {
 }
 
 impl SegmentHeader {
-    /// Reads the octet: every value is one.
+    /// Reads the byte: every value is one.
     #[must_use]
-    pub const fn parse(octet: u8) -> Self {
-        Self { fin: octet & 0x80 != 0, fir: octet & 0x40 != 0, sequence: octet & 0x3F }
+    pub const fn parse(byte: u8) -> Self {
+        Self { fin: byte & 0x80 != 0, fir: byte & 0x40 != 0, sequence: byte & 0x3F }
     }
 
-    /// The octet.
+    /// The byte.
     #[must_use]
     pub const fn emit(self) -> u8 {
         (if self.fin { 0x80 } else { 0 }) | (if self.fir { 0x40 } else { 0 }) | self.sequence & 0x3F
@@ -53,7 +53,7 @@ pub struct TransportCounters {
     pub fragments: u64,
     /// Segments that did not follow the one before; the fragment begun was dropped.
     pub sequence_errors: u64,
-    /// Segments that repeat the one before, octet by octet: passed over.
+    /// Segments that repeat the one before, byte by byte: passed over.
     pub repeated: u64,
     /// Segments that continue a fragment that never began.
     pub without_first: u64,
@@ -97,7 +97,7 @@ impl fmt::Display for SegmentError {
 
 impl core::error::Error for SegmentError {}
 
-/// Joins segments to fragments: one at a time, at most `fragment_max` octets, no heap while none has begun.
+/// Joins segments to fragments: one at a time, at most `fragment_max` bytes, no heap while none has begun.
 #[derive(Clone, Debug)]
 pub struct Reassembler {
     fragment: Vec<u8>,
@@ -109,7 +109,7 @@ pub struct Reassembler {
 }
 
 impl Reassembler {
-    /// One that drops fragments longer than `fragment_max` octets.
+    /// One that drops fragments longer than `fragment_max` bytes.
     #[must_use]
     pub fn new(fragment_max: u16) -> Self {
         Self {
@@ -174,21 +174,21 @@ impl Reassembler {
             return Err(SegmentError::Empty);
         };
         let segment = SegmentHeader::parse(*first);
-        let octets = frame.user_octets().saturating_sub(1);
+        let bytes = frame.user_bytes().saturating_sub(1);
         let from = (frame.header().source, frame.header().destination);
         if let Err(error) = self.check(segment, from) {
             return Err(self.refuse(error, segment, frame));
         }
-        if self.fragment.len() + octets > usize::from(self.fragment_max) {
+        if self.fragment.len() + bytes > usize::from(self.fragment_max) {
             self.counters.too_long += 1;
             self.release();
             return Err(SegmentError::TooLong);
         }
         // A fragment of one segment gets exactly its size; a longer one grows with what has truly arrived.
         if segment.fir && segment.fin {
-            self.fragment.reserve_exact(octets);
+            self.fragment.reserve_exact(bytes);
         } else {
-            self.fragment.reserve(octets);
+            self.fragment.reserve(bytes);
         }
         frame.append_segment(&mut self.fragment);
         self.expected = next_sequence(segment.sequence);
@@ -197,16 +197,16 @@ impl Reassembler {
         Ok(segment.fin)
     }
 
-    /// A fragment begins that comes without segments; room is made for so many octets of it.
-    pub(crate) fn begin(&mut self, from: (LinkAddress, LinkAddress), octets: usize) {
+    /// A fragment begins that comes without segments; room is made for so many bytes of it.
+    pub(crate) fn begin(&mut self, from: (LinkAddress, LinkAddress), bytes: usize) {
         self.release();
         self.addresses = Some(from);
-        self.fragment.reserve_exact(octets);
+        self.fragment.reserve_exact(bytes);
     }
 
-    /// Octets of the fragment that has begun, and whether they are the last.
-    pub(crate) fn append(&mut self, octets: &[u8], last: bool) {
-        self.fragment.extend_from_slice(octets);
+    /// Bytes of the fragment that has begun, and whether they are the last.
+    pub(crate) fn append(&mut self, bytes: &[u8], last: bool) {
+        self.fragment.extend_from_slice(bytes);
         self.complete = last && self.addresses.is_some();
         self.counters.fragments += u64::from(self.complete);
     }
@@ -241,18 +241,18 @@ impl Reassembler {
     }
 
     /// What becomes of a segment that does not follow: a link frame that was sent again brings the segment before once
-    /// more, octet by octet; anything else ends the fragment (IEEE 1815 8.2.4).
+    /// more, byte by byte; anything else ends the fragment (IEEE 1815 8.2.4).
     #[cold]
     fn refuse(&mut self, error: SegmentError, segment: SegmentHeader, frame: &Frame<'_>) -> SegmentError {
         if !matches!(error, SegmentError::Sequence { .. }) {
             return error;
         }
-        let mut octets = Vec::new();
-        frame.append_segment(&mut octets);
+        let mut bytes = Vec::new();
+        frame.append_segment(&mut bytes);
         // The first segment cannot be it: its header differs.
-        let follows_first = self.fragment.len() > octets.len();
+        let follows_first = self.fragment.len() > bytes.len();
         let before = next_sequence(segment.sequence) == self.expected && !segment.fin;
-        if before && follows_first && self.fragment.ends_with(&octets) {
+        if before && follows_first && self.fragment.ends_with(&bytes) {
             self.counters.repeated += 1;
             return SegmentError::Repeated;
         }
@@ -267,14 +267,14 @@ mod tests {
     use super::*;
     use crate::link::{Function, Header};
 
-    /// Feeds segments given as (header octet, octets, source) and tells the fragments and counters.
+    /// Feeds segments given as (header byte, bytes, source) and tells the fragments and counters.
     fn check(segments: &[(u8, usize, u16)], fragments: &[usize], expect: TransportCounters) {
         let (mut reassembler, mut found) = (Reassembler::new(500), Vec::new());
-        for &(header, octets, source) in segments {
+        for &(header, bytes, source) in segments {
             let source = LinkAddress::new(source);
             let link = Header::new(false, Function::UnconfirmedUserData, LinkAddress::new(1), source);
             let (mut user_data, mut frame) = (alloc::vec![header], Vec::new());
-            user_data.resize(1 + octets, 0xAA);
+            user_data.resize(1 + bytes, 0xAA);
             link.emit(&user_data, &mut frame);
             if reassembler.push(&Frame::parse(&frame).unwrap()) == Ok(true) {
                 found.push(reassembler.fragment().len());
@@ -309,9 +309,9 @@ mod tests {
     }
 
     #[test]
-    fn every_octet_is_a_segment_header() {
-        for octet in 0..=u8::MAX {
-            assert_eq!(SegmentHeader::parse(octet).emit(), octet);
+    fn every_byte_is_a_segment_header() {
+        for byte in 0..=u8::MAX {
+            assert_eq!(SegmentHeader::parse(byte).emit(), byte);
         }
     }
 }

@@ -156,12 +156,12 @@ macro_rules! bit_set {
 
 bit_set! { Flags Classes Iin }
 
-/// The flag octet of an object. Bits 0-4 are common; 5-7 depend on the type.
+/// The flag byte of an object. Bits 0-4 are common; 5-7 depend on the type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags(pub u8);
 
 impl Flags {
-    /// In service. Objects without a flag octet are taken as this.
+    /// In service. Objects without a flag byte are taken as this.
     pub const ONLINE: Self = Self(0x01);
     /// Not measured since the restart.
     pub const RESTART: Self = Self(0x02);
@@ -232,8 +232,8 @@ pub enum Measured {
     Count(u32),
     /// Analog input or analog output status. Doubles hold every 32-bit integer exactly.
     Analog(f64),
-    /// Octet string, 1 to 255 octets.
-    Octets(Box<[u8]>),
+    /// Octet string, 1 to 255 bytes.
+    Bytes(Box<[u8]>),
 }
 
 /// A DNP3 time: milliseconds since 1970 in UTC, 48 bits.
@@ -342,7 +342,7 @@ impl From<EventClass> for Classes {
     }
 }
 
-/// Internal indications: what an outstation says of itself in every response. IIN1 is the low octet.
+/// Internal indications: what an outstation says of itself in every response. IIN1 is the low byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Iin(pub u16);
 

@@ -1,4 +1,4 @@
-//! What a PUBLISH costs to take and to send on, for each shape that its octets may have.
+//! What a PUBLISH costs to take and to send on, for each shape that its bytes may have.
 //!
 //! `cargo run --release -p tieline-mqtt --example shapes` prints microseconds for each KiB: the least of many rounds, each of
 //! which parses a packet, asks the message what a server asks it, and writes it for one subscriber.
@@ -16,13 +16,13 @@ const ROUNDS: usize = 200;
 const CONNECT: &[u8] = b"\x10\x0e\0\x04MQTT\x05\x02\0\0\0\0\x01c";
 
 fn main() {
-    println!("{:34} {:>9} {:>9} {:>9}", "shape", "octets", "µs", "µs/KiB");
+    println!("{:34} {:>9} {:>9} {:>9}", "shape", "bytes", "µs", "µs/KiB");
     for (name, publish) in shapes() {
-        let mut octets = Vec::new();
-        Packet::Publish(publish).emit(Version::V5, &mut octets).expect("short enough");
-        let took = (0..ROUNDS).map(|_| round(&octets)).fold(f64::INFINITY, f64::min);
-        let kib = octets.len() as f64 / 1024.0;
-        println!("{name:34} {:>9} {took:>9.1} {:>9.2}", octets.len(), took / kib);
+        let mut bytes = Vec::new();
+        Packet::Publish(publish).emit(Version::V5, &mut bytes).expect("short enough");
+        let took = (0..ROUNDS).map(|_| round(&bytes)).fold(f64::INFINITY, f64::min);
+        let kib = bytes.len() as f64 / 1024.0;
+        println!("{name:34} {:>9} {took:>9.1} {:>9.2}", bytes.len(), took / kib);
     }
 }
 
@@ -37,10 +37,10 @@ fn shapes() -> Vec<(&'static str, Publish)> {
         ("1024 empty user properties", of((0..1024).map(|_| pair("", "")).collect())),
         ("1024 of one letter each", of((0..1024).map(|_| pair("n", "v")).collect())),
         ("1024 whose names are ours", of((0..1024).map(|_| pair("tieline-x", "")).collect())),
-        ("1024 of 1000 octets", of((0..1024).map(|_| pair("name", &"x".repeat(1000))).collect())),
-        ("1024 of 999 octets, not ASCII", of((0..1024).map(|_| pair("name", &"€".repeat(333))).collect())),
+        ("1024 of 1000 bytes", of((0..1024).map(|_| pair("name", &"x".repeat(1000))).collect())),
+        ("1024 of 999 bytes, not ASCII", of((0..1024).map(|_| pair("name", &"€".repeat(333))).collect())),
         ("expiry behind 1023", of(mixed.into_iter().collect())),
-        ("topic of 65,535 octets", Publish { topic: text(&"x".repeat(65_535)), ..Publish::default() }),
+        ("topic of 65,535 bytes", Publish { topic: text(&"x".repeat(65_535)), ..Publish::default() }),
         ("topic of 65,535, not ASCII", Publish { topic: text(&"€".repeat(21_845)), ..Publish::default() }),
         ("response topic of 65,535", of([Property::ResponseTopic(text(&"€".repeat(21_845)))].into_iter().collect())),
         ("content type of 65,535", of([Property::ContentType(text(&"€".repeat(21_845)))].into_iter().collect())),
@@ -51,14 +51,14 @@ fn shapes() -> Vec<(&'static str, Publish)> {
     ]
 }
 
-/// Microseconds of one message, from its octets to those of a subscriber.
-fn round(octets: &[u8]) -> f64 {
+/// Microseconds of one message, from its bytes to those of a subscriber.
+fn round(bytes: &[u8]) -> f64 {
     let config =
-        Arc::new(ServerConfig { packet_octets_max: 4 << 20, pending_octets_max: 4 << 20, ..ServerConfig::default() });
+        Arc::new(ServerConfig { packet_bytes_max: 4 << 20, pending_bytes_max: 4 << 20, ..ServerConfig::default() });
     let [mut from, mut to] = [open(&config), open(&config)];
     let now = Now::default();
     let began = Clock::now();
-    let mut rest = octets;
+    let mut rest = bytes;
     let request = loop {
         let used = from.handle_input(now, rest);
         rest = rest.get(used..).unwrap_or_default();
@@ -82,7 +82,7 @@ fn round(octets: &[u8]) -> f64 {
     let mut out = Vec::new();
     while to.poll_transmit(now, &mut out) {}
     let took = began.elapsed().as_secs_f64() * 1e6;
-    assert!(out.len() >= octets.len(), "it was not sent");
+    assert!(out.len() >= bytes.len(), "it was not sent");
     took
 }
 

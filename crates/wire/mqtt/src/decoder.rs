@@ -1,7 +1,7 @@
-//! From a stream of octets in any chunks to whole packets.
+//! From a stream of bytes in any chunks to whole packets.
 
 use crate::DecodeError;
-use crate::octets::Variable;
+use crate::cursor::Variable;
 use crate::packet::{Frame, PacketType};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use bytes::Bytes;
 /// has arrived of it.
 #[derive(Debug)]
 pub struct Decoder {
-    octets_max: u32,
+    bytes_max: u32,
     state: State,
 }
 
@@ -22,15 +22,15 @@ enum State {
 }
 
 impl Decoder {
-    /// Refuses packets of more than `octets_max` octets, header included, before a single octet of them is kept.
+    /// Refuses packets of more than `bytes_max` bytes, header included, before a single byte of them is kept.
     #[must_use]
-    pub const fn new(octets_max: u32) -> Self {
-        Self { octets_max, state: State::Start }
+    pub const fn new(bytes_max: u32) -> Self {
+        Self { bytes_max, state: State::Start }
     }
 
     /// Changes the limit, from the next packet on.
-    pub fn limit(&mut self, octets_max: u32) {
-        self.octets_max = octets_max;
+    pub fn limit(&mut self, bytes_max: u32) {
+        self.bytes_max = bytes_max;
     }
 
     /// Whether nothing of a packet has arrived.
@@ -39,12 +39,12 @@ impl Decoder {
         matches!(self.state, State::Start)
     }
 
-    /// Takes octets up to the end of one packet, and returns how many, with the packet once it is whole.
+    /// Takes bytes up to the end of one packet, and returns how many, with the packet once it is whole.
     ///
     /// # Errors
     /// The header breaks a rule. The stream cannot be read any further then.
-    pub fn feed(&mut self, octets: &[u8]) -> Result<(usize, Option<Frame>), DecodeError> {
-        let mut rest = octets;
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(usize, Option<Frame>), DecodeError> {
+        let mut rest = bytes;
         while let Some((&first, after)) = rest.split_first() {
             match &mut self.state {
                 State::Start => {
@@ -55,9 +55,9 @@ impl Decoder {
                 State::Length { packet_type, flags, length } => {
                     rest = after;
                     let Some(value) = length.push(first)? else { continue };
-                    let whole = value + 1 + u32::from(length.octets());
-                    if whole > self.octets_max {
-                        return Err(DecodeError::TooLarge { octets: whole, limit: self.octets_max });
+                    let whole = value + 1 + u32::from(length.bytes());
+                    if whole > self.bytes_max {
+                        return Err(DecodeError::TooLarge { bytes: whole, limit: self.bytes_max });
                     }
                     let (packet_type, flags) = (*packet_type, *flags);
                     let length = usize::try_from(value).unwrap_or(usize::MAX);
@@ -65,7 +65,7 @@ impl Decoder {
                     if let Some((body, after)) = rest.split_at_checked(length) {
                         self.state = State::Start;
                         let frame = Frame { packet_type, flags, body: Bytes::copy_from_slice(body) };
-                        return Ok((octets.len() - after.len(), Some(frame)));
+                        return Ok((bytes.len() - after.len(), Some(frame)));
                     }
                     self.state = State::Body { packet_type, flags, length, body: Vec::new() };
                 }
@@ -77,26 +77,26 @@ impl Decoder {
                         let frame =
                             Frame { packet_type: *packet_type, flags: *flags, body: core::mem::take(body).into() };
                         self.state = State::Start;
-                        return Ok((octets.len() - rest.len(), Some(frame)));
+                        return Ok((bytes.len() - rest.len(), Some(frame)));
                     }
                 }
             }
         }
-        Ok((octets.len(), None))
+        Ok((bytes.len(), None))
     }
 
-    /// Octets that an incomplete packet says it has.
+    /// Bytes that an incomplete packet says it has.
     #[must_use]
-    pub const fn awaited_octets(&self) -> usize {
+    pub const fn awaited_bytes(&self) -> usize {
         match &self.state {
             State::Start | State::Length { .. } => 0,
             State::Body { length, .. } => *length,
         }
     }
 
-    /// Octets of memory that an incomplete packet holds.
+    /// Bytes of memory that an incomplete packet holds.
     #[must_use]
-    pub fn held_octets(&self) -> usize {
+    pub fn held_bytes(&self) -> usize {
         match &self.state {
             State::Start | State::Length { .. } => 0,
             State::Body { body, .. } => body.capacity(),

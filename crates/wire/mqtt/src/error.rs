@@ -4,25 +4,25 @@ use crate::{FieldError, PacketType, ReasonCode};
 use core::fmt;
 use tieline_core::Truncated;
 
-/// A rule of the standard that received octets break. The statement is the one of MQTT 5.0.
+/// A rule of the standard that received bytes break. The statement is the one of MQTT 5.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
     /// Packet type 0, or AUTH in MQTT 3.1.1 (section 2.1.2).
     PacketType,
     /// Reserved bits of the fixed header are not as listed ([MQTT-2.1.3-1]).
     Flags(PacketType),
-    /// A variable byte integer is longer than four octets, or than it needs to be ([MQTT-1.5.5-1]).
+    /// A variable byte integer is longer than four bytes, or than it needs to be ([MQTT-1.5.5-1]).
     VariableByteInteger,
     /// The packet is larger than this side takes ([MQTT-3.1.2-24]); nothing of it was kept.
     TooLarge {
-        /// Octets of the whole packet.
-        octets: u32,
-        /// Octets that this side takes.
+        /// Bytes of the whole packet.
+        bytes: u32,
+        /// Bytes that this side takes.
         limit: u32,
     },
     /// The packet ends before a field does.
     Truncated,
-    /// Octets follow the last field.
+    /// Bytes follow the last field.
     Trailing,
     /// A string is not UTF-8 ([MQTT-1.5.4-1]) or holds U+0000 ([MQTT-1.5.4-2]).
     Text(FieldError),
@@ -106,7 +106,7 @@ impl fmt::Display for DecodeError {
             Self::PacketType => f.write_str("a packet type that does not exist"),
             Self::Flags(kind) => write!(f, "reserved bits of the fixed header of {kind:?} [MQTT-2.1.3-1]"),
             Self::VariableByteInteger => f.write_str("a variable byte integer is too long [MQTT-1.5.5-1]"),
-            Self::TooLarge { octets, limit } => write!(f, "a packet has {octets} octets, at most {limit} are taken"),
+            Self::TooLarge { bytes, limit } => write!(f, "a packet has {bytes} bytes, at most {limit} are taken"),
             Self::Truncated => f.write_str("a packet ends before its last field"),
             Self::Trailing => f.write_str("a packet goes on after its last field"),
             Self::Text(e) => write!(f, "{e} [MQTT-1.5.4-1] [MQTT-1.5.4-2]"),
@@ -147,16 +147,16 @@ impl From<FieldError> for DecodeError {
     }
 }
 
-/// A packet would have more than 268,435,455 octets after its fixed header, the most that a length can say.
+/// A packet would have more than 268,435,455 bytes after its fixed header, the most that a length can say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong {
-    /// Octets after the fixed header.
-    pub octets: usize,
+    /// Bytes after the fixed header.
+    pub bytes: usize,
 }
 
 impl fmt::Display for TooLong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a packet of {} octets is longer than MQTT can say", self.octets)
+        write!(f, "a packet of {} bytes is longer than MQTT can say", self.bytes)
     }
 }
 

@@ -1,7 +1,7 @@
 //! MQTT 5.0 and 3.1.1 without I/O: packets, the server's side of a connection, and a client.
 //!
-//! In: octets and deadlines ([`tieline_core::Machine`]), typed calls of the owner (accept, deliver, acknowledge).
-//! Out: octets, and events ([`ServerEvent`], [`ClientEvent`]).
+//! In: bytes and deadlines ([`tieline_core::Machine`]), typed calls of the owner (accept, deliver, acknowledge).
+//! Out: bytes, and events ([`ServerEvent`], [`ClientEvent`]).
 //!
 //! Never: a socket, a clock, a thread, a random number; never who may do what, who subscribed to what, or what a
 //! topic holds.
@@ -11,11 +11,11 @@
 extern crate alloc;
 
 mod client;
+mod cursor;
 mod decoder;
 mod error;
 mod flow;
 mod message;
-mod octets;
 mod packet;
 mod reason;
 mod server;
@@ -37,8 +37,8 @@ pub use packet::{
 };
 pub use reason::ReasonCode;
 pub use server::{
-    Accept, AuthRequest, AwayLimits, CONTROL_OCTETS_MAX, ConnectRequest, DeliverError, EndCause, Ended, PublishRequest,
+    Accept, AuthRequest, AwayLimits, CONTROL_BYTES_MAX, ConnectRequest, DeliverError, EndCause, Ended, PublishRequest,
     ServerConfig, ServerCounters, ServerEvent, ServerSession, SessionState, SharedFilter, SubscribeRequest,
     UnsubscribeRequest,
 };
-pub use text::{Binary, FIELD_OCTETS_MAX, FieldError, Text};
+pub use text::{Binary, FIELD_BYTES_MAX, FieldError, Text};

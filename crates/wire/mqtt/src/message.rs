@@ -80,22 +80,22 @@ pub struct Aside<'a> {
 }
 
 impl Aside<'_> {
-    /// Appends the packet; false where it has expired or is longer than `octets_max`.
-    pub(crate) fn emit(&self, version: Version, now: Instant, octets_max: u32, out: &mut Vec<u8>) -> bool {
+    /// Appends the packet; false where it has expired or is longer than `bytes_max`.
+    pub(crate) fn emit(&self, version: Version, now: Instant, bytes_max: u32, out: &mut Vec<u8>) -> bool {
         let Some(properties) = self.message.properties_at(now) else { return false };
         let topic = if self.alias.is_some_and(|(_, known)| known) { "" } else { self.message.topic.as_str() };
         let alias = self.alias.map(|(alias, _)| alias);
         let (retain, subscription_ids) = (self.retain, self.subscription_ids);
         let (guarantee, payload) = (Guarantee::AtMostOnce, self.message.payload.as_ref());
         let view = PublishView { guarantee, retain, topic, properties: &properties, alias, subscription_ids, payload };
-        u32::try_from(view.octets(version)).is_ok_and(|octets| octets <= octets_max) && view.emit(version, out).is_ok()
+        u32::try_from(view.bytes(version)).is_ok_and(|bytes| bytes <= bytes_max) && view.emit(version, out).is_ok()
     }
 }
 
 /// A QoS 0 message that names its topic by an alias alone, so that the frames of several 5.0 sessions differ in that only.
 #[derive(Debug)]
 pub struct AliasFrame {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     alias_at: usize,
 }
 
@@ -104,22 +104,22 @@ impl AliasFrame {
     #[must_use]
     pub fn new(message: &Message, now: Instant) -> Option<Self> {
         let aside = Aside { message, retain: false, subscription_ids: &[], alias: Some((NonZeroU16::MIN, true)) };
-        let mut octets = Vec::new();
-        aside.emit(Version::V5, now, u32::MAX, &mut octets).then_some(())?;
+        let mut bytes = Vec::new();
+        aside.emit(Version::V5, now, u32::MAX, &mut bytes).then_some(())?;
         // The alias comes first of the properties (`PublishView::write_properties`).
         let behind = message.properties_at(now)?.block().len() + message.payload.len();
-        let alias_at = octets.len().checked_sub(behind + 2)?;
-        Some(Self { octets, alias_at })
+        let alias_at = bytes.len().checked_sub(behind + 2)?;
+        Some(Self { bytes, alias_at })
     }
 
     /// The frame of a session that knows the topic by `alias`.
     #[must_use]
     pub fn with(&self, alias: NonZeroU16) -> Bytes {
-        let mut octets = self.octets.clone();
-        for (octet, part) in octets.iter_mut().skip(self.alias_at).zip(alias.get().to_be_bytes()) {
-            *octet = part;
+        let mut bytes = self.bytes.clone();
+        for (byte, part) in bytes.iter_mut().skip(self.alias_at).zip(alias.get().to_be_bytes()) {
+            *byte = part;
         }
-        octets.into()
+        bytes.into()
     }
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn emit_message(
     subscription_ids: &[SubscriptionId],
     aliases: Option<&mut Numbered>,
     now: Instant,
-    octets_max: u32,
+    bytes_max: u32,
     out: &mut Vec<u8>,
 ) -> Emitted {
     let Some(properties) = message.properties_at(now) else { return Emitted::Expired };
@@ -149,7 +149,7 @@ pub(crate) fn emit_message(
     let (alias, payload) = (number, message.payload.as_ref());
     let view = PublishView { guarantee, retain, topic, properties: &properties, alias, subscription_ids, payload };
     // A packet within u32 is still to be within what a length can say, which `emit` checks.
-    let fits = u32::try_from(view.octets(version)).is_ok_and(|octets| octets <= octets_max);
+    let fits = u32::try_from(view.bytes(version)).is_ok_and(|bytes| bytes <= bytes_max);
     if !fits || view.emit(version, out).is_err() {
         return Emitted::TooLarge;
     }

@@ -20,7 +20,7 @@ macro_rules! reasons {
             /// Every code of the standard.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// The octet on the wire.
+            /// The byte on the wire.
             #[must_use]
             pub const fn code(self) -> u8 {
                 match self {
@@ -28,7 +28,7 @@ macro_rules! reasons {
                 }
             }
 
-            /// The code with this octet.
+            /// The code with this byte.
             #[must_use]
             pub const fn from_code(code: u8) -> Option<Self> {
                 Some(match code {

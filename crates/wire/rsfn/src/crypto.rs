@@ -8,17 +8,17 @@ use crate::{KeyPadding, SignaturePadding};
 use core::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// Octets of a SHA-256 digest.
-pub const DIGEST_OCTETS: usize = 32;
-/// Octets of an authentication tag of AES-GCM.
-pub const TAG_OCTETS: usize = 16;
-/// Random octets that one message needs: a key of 32 and an initialization vector of 12. Protocol 2 uses the first 24.
-pub const SECRET_OCTETS: usize = 44;
+/// Bytes of a SHA-256 digest.
+pub const DIGEST_BYTES: usize = 32;
+/// Bytes of an authentication tag of AES-GCM.
+pub const TAG_BYTES: usize = 16;
+/// Random bytes that one message needs: a key of 32 and an initialization vector of 12. Protocol 2 uses the first 24.
+pub const SECRET_BYTES: usize = 44;
 
 /// A SHA-256 digest.
-pub type Digest = [u8; DIGEST_OCTETS];
+pub type Digest = [u8; DIGEST_BYTES];
 /// An authentication tag of AES-GCM.
-pub type Tag = [u8; TAG_OCTETS];
+pub type Tag = [u8; TAG_BYTES];
 
 /// Hashing and content ciphers. No operation can fail but by a tag that does not match.
 pub trait Crypto {
@@ -27,10 +27,10 @@ pub trait Crypto {
     /// An AES-256-GCM that grows.
     type Gcm: GcmStream;
 
-    /// SHA-256 (FIPS 180-4) of `octets`.
-    fn sha256(&self, octets: &[u8]) -> Digest;
+    /// SHA-256 (FIPS 180-4) of `bytes`.
+    fn sha256(&self, bytes: &[u8]) -> Digest;
 
-    /// Begins a SHA-256 over octets that come piece by piece.
+    /// Begins a SHA-256 over bytes that come piece by piece.
     fn sha256_start(&self) -> Self::Hasher;
 
     /// Encrypts `content` in place with AES-256-GCM (SP 800-38D) without additional data and returns the tag.
@@ -40,7 +40,7 @@ pub trait Crypto {
     /// unspecified. The tag is compared in constant time.
     fn aes256_gcm_open(&self, key: &[u8; 32], iv: &[u8; 12], content: &mut [u8], tag: &Tag) -> bool;
 
-    /// Begins an AES-256-GCM over octets that come piece by piece.
+    /// Begins an AES-256-GCM over bytes that come piece by piece.
     fn aes256_gcm_start(&self, key: &[u8; 32], iv: &[u8; 12]) -> Self::Gcm;
 
     /// Encrypts `blocks` in place with three-key triple DES in CBC mode (SP 800-67, SP 800-38A), without padding.
@@ -51,32 +51,32 @@ pub trait Crypto {
     fn tdes_cbc_decrypt(&self, key: &[u8; 24], iv: &[u8; 8], blocks: &mut [u8]);
 }
 
-/// A SHA-256 over octets that come piece by piece.
+/// A SHA-256 over bytes that come piece by piece.
 pub trait Hasher {
-    /// Takes the next octets.
-    fn update(&mut self, octets: &[u8]);
+    /// Takes the next bytes.
+    fn update(&mut self, bytes: &[u8]);
     /// The digest of all that was taken.
     fn finish(self) -> Digest;
 }
 
-/// An AES-256-GCM over octets that come piece by piece, of any lengths. One value either encrypts or decrypts.
+/// An AES-256-GCM over bytes that come piece by piece, of any lengths. One value either encrypts or decrypts.
 pub trait GcmStream {
-    /// Encrypts the next octets in place.
-    fn encrypt(&mut self, octets: &mut [u8]);
-    /// Decrypts the next octets in place. They are not authentic before the tag was compared.
-    fn decrypt(&mut self, octets: &mut [u8]);
+    /// Encrypts the next bytes in place.
+    fn encrypt(&mut self, bytes: &mut [u8]);
+    /// Decrypts the next bytes in place. They are not authentic before the tag was compared.
+    fn decrypt(&mut self, bytes: &mut [u8]);
     /// The tag of all that was given.
     fn finish(self) -> Tag;
 }
 
-/// The random octets of one message, drawn by the caller and never used twice. Wiped when dropped.
+/// The random bytes of one message, drawn by the caller and never used twice. Wiped when dropped.
 #[derive(Zeroize, ZeroizeOnDrop)]
-pub struct Secret(pub(crate) [u8; SECRET_OCTETS]);
+pub struct Secret(pub(crate) [u8; SECRET_BYTES]);
 
 impl Secret {
-    /// From octets of a cryptographic random source.
+    /// From bytes of a cryptographic random source.
     #[must_use]
-    pub const fn new(random: [u8; SECRET_OCTETS]) -> Self {
+    pub const fn new(random: [u8; SECRET_BYTES]) -> Self {
         Self(random)
     }
 }
@@ -99,7 +99,7 @@ pub struct SignJob {
 /// Encrypt with the recipient's public key. Result: a block as long as the key's modulus (C14).
 #[derive(Clone, Copy)]
 pub struct WrapJob<'a> {
-    /// The content's key; 24, 32 or 44 octets. Wiped when the stage that lent it is dropped.
+    /// The content's key; 24, 32 or 44 bytes. Wiped when the stage that lent it is dropped.
     pub secret: &'a [u8],
     /// How to pad it.
     pub padding: KeyPadding,
@@ -108,7 +108,7 @@ pub struct WrapJob<'a> {
 /// Decrypt with the recipient's private key. Result: the content's key, or none when key or padding are wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnwrapJob<'a> {
-    /// The block, as long as the modulus that the header names (128 or 256 octets).
+    /// The block, as long as the modulus that the header names (128 or 256 bytes).
     pub block: &'a [u8],
     /// How it is padded.
     pub padding: KeyPadding,
@@ -121,7 +121,7 @@ pub struct UnwrapJob<'a> {
 pub struct VerifyJob<'a> {
     /// SHA-256 of the content.
     pub digest: Digest,
-    /// The signature, as long as the modulus that the header names (128 or 256 octets).
+    /// The signature, as long as the modulus that the header names (128 or 256 bytes).
     pub signature: &'a [u8],
     /// How it is padded.
     pub padding: SignaturePadding,

@@ -127,7 +127,7 @@ impl fmt::Display for Fault {
 
 impl core::error::Error for Fault {}
 
-/// The octet C03 as it was received or is to be sent; every value is legal. Nothing authenticates it.
+/// The byte C03 as it was received or is to be sent; every value is legal. Nothing authenticates it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ErrorCode(pub u8);
 
@@ -148,16 +148,16 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// A message or its content has more octets than is taken here.
+/// A message or its content has more bytes than is taken here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge {
-    /// Octets of content that are taken.
+    /// Bytes of content that are taken.
     pub limit: u64,
 }
 
 impl fmt::Display for TooLarge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "more than the {} octets of content that are taken", self.limit)
+        write!(f, "more than the {} bytes of content that are taken", self.limit)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The values of the header's one-octet fields.
+//! The values of the header's one-byte fields.
 
 use core::fmt;
 
@@ -101,9 +101,9 @@ impl KeyAlgorithm {
         }
     }
 
-    /// Octets of the modulus, and so of a block or a signature: 128 or 256.
+    /// Bytes of the modulus, and so of a block or a signature: 128 or 256.
     #[must_use]
-    pub const fn block_octets(self) -> usize {
+    pub const fn block_bytes(self) -> usize {
         match self {
             Self::Rsa1024 => 128,
             Self::Rsa2048 => 256,
@@ -111,7 +111,7 @@ impl KeyAlgorithm {
     }
 }
 
-/// The authority that issued a certificate (C10, C12). Every octet is legal; which ones are accepted, the profile says.
+/// The authority that issued a certificate (C10, C12). Every byte is legal; which ones are accepted, the profile says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Authority(pub u8);
 
@@ -141,31 +141,31 @@ impl fmt::Display for Authority {
     }
 }
 
-/// Octets of a serial in the header.
-pub(crate) const SERIAL_OCTETS: usize = 32;
+/// Bytes of a serial in the header.
+pub(crate) const SERIAL_BYTES: usize = 32;
 
 /// The serial of a certificate (C11, C13): an integer below 2¹²⁸ as 32 hexadecimal digits, upper case, zeros in front.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Serial([u8; SERIAL_OCTETS]);
+pub struct Serial([u8; SERIAL_BYTES]);
 
 impl Serial {
     /// From the 32 digits of a header, of either case.
     #[must_use]
-    pub fn from_digits(digits: &[u8; SERIAL_OCTETS]) -> Option<Self> {
+    pub fn from_digits(digits: &[u8; SERIAL_BYTES]) -> Option<Self> {
         digits.iter().all(u8::is_ascii_hexdigit).then(|| Self(digits.map(|d| d.to_ascii_uppercase())))
     }
 
-    /// From the octets of the certificate's integer, high octet first, as DER has them. None when it is negative,
+    /// From the bytes of the certificate's integer, high byte first, as DER has them. None when it is negative,
     /// empty or 2¹²⁸ and more.
     #[must_use]
-    pub fn from_integer(octets: &[u8]) -> Option<Self> {
-        if octets.first().is_none_or(|&first| first >= 0x80) {
+    pub fn from_integer(bytes: &[u8]) -> Option<Self> {
+        if bytes.first().is_none_or(|&first| first >= 0x80) {
             return None;
         }
-        let mut digits = [b'0'; SERIAL_OCTETS];
+        let mut digits = [b'0'; SERIAL_BYTES];
         let mut places = digits.iter_mut().rev();
-        for octet in octets.iter().rev() {
-            for value in [octet & 0x0f, octet >> 4] {
+        for byte in bytes.iter().rev() {
+            for value in [byte & 0x0f, byte >> 4] {
                 match (places.next(), value) {
                     (Some(place), 0..=9) => *place = b'0' + value,
                     (Some(place), _) => *place = b'A' + value - 10,
@@ -180,15 +180,15 @@ impl Serial {
     /// From 1 to 32 hexadecimal digits of either case.
     #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
-        let missing = SERIAL_OCTETS.checked_sub(text.len()).filter(|&missing| missing < SERIAL_OCTETS)?;
-        let mut digits = [b'0'; SERIAL_OCTETS];
+        let missing = SERIAL_BYTES.checked_sub(text.len()).filter(|&missing| missing < SERIAL_BYTES)?;
+        let mut digits = [b'0'; SERIAL_BYTES];
         digits.get_mut(missing..)?.copy_from_slice(text.as_bytes());
         Self::from_digits(&digits)
     }
 
     /// The digits as the header has them.
     #[must_use]
-    pub const fn digits(&self) -> &[u8; SERIAL_OCTETS] {
+    pub const fn digits(&self) -> &[u8; SERIAL_BYTES] {
         &self.0
     }
 }

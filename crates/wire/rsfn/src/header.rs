@@ -1,8 +1,8 @@
-//! The 588 octets in front of every content.
+//! The 588 bytes in front of every content.
 //!
-//! | field | offset | octets | meaning |
+//! | field | offset | bytes | meaning |
 //! |---|---|---|---|
-//! | C01 | 0 | 2 | length of the header, 588, high octet first |
+//! | C01 | 0 | 2 | length of the header, 588, high byte first |
 //! | C02 | 2 | 1 | version |
 //! | C03 | 3 | 1 | error code |
 //! | C04 | 4 | 1 | special treatment |
@@ -18,17 +18,17 @@
 //! | C14 | 76 | 256 | content's key, encrypted to the recipient |
 //! | C15 | 332 | 256 | signature of the content |
 //!
-//! An RSA block of 128 octets stands on the left of C14 or C15, zeros follow.
+//! An RSA block of 128 bytes stands on the left of C14 or C15, zeros follow.
 
-use crate::field::SERIAL_OCTETS;
+use crate::field::SERIAL_BYTES;
 use crate::{Authority, ContentCipher, ErrorCode, Fault, KeyAlgorithm, Profile, Serial, Treatment, Version};
 use alloc::vec::Vec;
 use tieline_core::{Cursor, Truncated};
 
-/// Octets of the header.
-pub const HEADER_OCTETS: usize = 588;
-/// Octets of C14 and of C15.
-pub const BLOCK_OCTETS: usize = 256;
+/// Bytes of the header.
+pub const HEADER_BYTES: usize = 588;
+/// Bytes of C14 and of C15.
+pub const BLOCK_BYTES: usize = 256;
 
 /// The value of C01.
 const LENGTH: u16 = 588;
@@ -59,19 +59,19 @@ pub struct HeaderView<'a> {
     /// C10.
     pub recipient_authority: Authority,
     /// C11.
-    pub recipient_serial: [u8; SERIAL_OCTETS],
+    pub recipient_serial: [u8; SERIAL_BYTES],
     /// C12.
     pub sender_authority: Authority,
     /// C13.
-    pub sender_serial: [u8; SERIAL_OCTETS],
-    /// C14, 256 octets.
+    pub sender_serial: [u8; SERIAL_BYTES],
+    /// C14, 256 bytes.
     pub wrapped_key: &'a [u8],
-    /// C15, 256 octets.
+    /// C15, 256 bytes.
     pub signature: &'a [u8],
 }
 
 impl<'a> HeaderView<'a> {
-    /// Reads the first 588 octets of a message.
+    /// Reads the first 588 bytes of a message.
     ///
     /// # Errors
     /// There are fewer.
@@ -91,12 +91,12 @@ impl<'a> HeaderView<'a> {
             recipient_serial: cursor.array()?,
             sender_authority: Authority(cursor.u8()?),
             sender_serial: cursor.array()?,
-            wrapped_key: cursor.take(BLOCK_OCTETS)?,
-            signature: cursor.take(BLOCK_OCTETS)?,
+            wrapped_key: cursor.take(BLOCK_BYTES)?,
+            signature: cursor.take(BLOCK_BYTES)?,
         })
     }
 
-    /// Appends the 588 octets. Blocks that are not 256 octets long are cut or filled with zeros on the right.
+    /// Appends the 588 bytes. Blocks that are not 256 bytes long are cut or filled with zeros on the right.
     pub fn emit(&self, out: &mut Vec<u8>) {
         let Self { length, version, error, treatment, reserved, recipient_algorithm, content_algorithm, .. } = *self;
         out.extend_from_slice(&length.to_be_bytes());
@@ -106,8 +106,8 @@ impl<'a> HeaderView<'a> {
         out.push(self.sender_authority.0);
         out.extend_from_slice(&self.sender_serial);
         for block in [self.wrapped_key, self.signature] {
-            let end = out.len() + BLOCK_OCTETS;
-            out.extend_from_slice(block.get(..BLOCK_OCTETS).unwrap_or(block));
+            let end = out.len() + BLOCK_BYTES;
+            out.extend_from_slice(block.get(..BLOCK_BYTES).unwrap_or(block));
             out.resize(end, 0);
         }
     }
@@ -115,7 +115,7 @@ impl<'a> HeaderView<'a> {
     /// Whether this is the header of a message without security: version 0, serials of binary or decimal zeros.
     #[must_use]
     pub fn is_empty_header(&self) -> bool {
-        let zero = |serial: &[u8; SERIAL_OCTETS]| *serial == [0; SERIAL_OCTETS] || *serial == [b'0'; SERIAL_OCTETS];
+        let zero = |serial: &[u8; SERIAL_BYTES]| *serial == [0; SERIAL_BYTES] || *serial == [b'0'; SERIAL_BYTES];
         self.version == 0 && zero(&self.recipient_serial) && zero(&self.sender_serial)
     }
 }
@@ -178,7 +178,7 @@ impl Header {
         let sender_serial = Serial::from_digits(&view.sender_serial).ok_or(Fault::SenderSerial)?;
         // A key beside clear content is a sign that C04 was changed on the way.
         let treatment = treatment.ok_or(Fault::Treatment)?;
-        if !treatment.is_encrypted() && view.wrapped_key.iter().any(|&octet| octet != 0) {
+        if !treatment.is_encrypted() && view.wrapped_key.iter().any(|&byte| byte != 0) {
             return Err(Fault::Treatment);
         }
         let recipient =
@@ -187,7 +187,7 @@ impl Header {
         Ok(Self { version: profile.version, error: view.error, treatment, recipient, sender })
     }
 
-    /// Appends the 588 octets, with the two blocks on the left of their fields.
+    /// Appends the 588 bytes, with the two blocks on the left of their fields.
     pub fn emit(&self, cipher: ContentCipher, wrapped_key: &[u8], signature: &[u8], out: &mut Vec<u8>) {
         let view = HeaderView {
             length: LENGTH,

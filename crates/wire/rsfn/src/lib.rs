@@ -7,7 +7,7 @@
 //! batch; hashing and content ciphers are called through the trait [`Crypto`], which the node implements with what
 //! `io/crypto` offers. [`pack`] and [`unpack`] do one message in one call.
 //!
-//! Never: a key, a certificate's octets, a random number, a clock, a file.
+//! Never: a key, a certificate's bytes, a random number, a clock, a file.
 //!
 //! Read first: `profile.rs` (what is known of the format and what is assumed), then `pack.rs` and `unpack.rs`.
 #![no_std]
@@ -32,20 +32,20 @@ mod whole;
 mod tests;
 
 pub use compression::{
-    GzipWriter, InflateError, InflateLimits, InflateProgress, Inflater, PIECE_OCTETS_MAX, gzip, inflate, is_compressed,
+    GzipWriter, InflateError, InflateLimits, InflateProgress, Inflater, PIECE_BYTES_MAX, gzip, inflate, is_compressed,
 };
 pub use crypto::{
-    Crypto, DIGEST_OCTETS, Digest, GcmStream, Hasher, SECRET_OCTETS, Secret, SignJob, TAG_OCTETS, Tag, UnwrapJob,
+    Crypto, DIGEST_BYTES, Digest, GcmStream, Hasher, SECRET_BYTES, Secret, SignJob, TAG_BYTES, Tag, UnwrapJob,
     VerifyJob, WrapJob,
 };
 pub use fault::{ErrorCode, Fault, Refused, TooLarge};
 pub use field::{Authority, KeyAlgorithm, Serial, Treatment, Version};
-pub use header::{HEADER_OCTETS, Header, HeaderView, Party};
+pub use header::{HEADER_BYTES, Header, HeaderView, Party};
 pub use pack::{Outgoing, PackError, Packing, PackingHeader, Sealed};
 pub use profile::{AuthoritySet, ContentCipher, IvPlace, KeyPadding, Profile, RSFN_V2, RSFN_V3, SignaturePadding};
 pub use stream::{PackingStream, UnpackingStream};
 pub use text::{TextEncoding, TextError};
 pub use unpack::{
-    Acceptance, Admitted, CONTENT_OCTETS_MAX, Certificate, Incoming, Opened, OpenedStream, Standing, Verified,
+    Acceptance, Admitted, CONTENT_BYTES_MAX, Certificate, Incoming, Opened, OpenedStream, Standing, Verified,
 };
 pub use whole::{PackFailure, Rsa, pack, unpack};

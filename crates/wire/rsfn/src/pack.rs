@@ -9,8 +9,8 @@
 
 use crate::content_key::{ContentKey, padding};
 use crate::{
-    Authority, CONTENT_OCTETS_MAX, Crypto, Digest, ErrorCode, HEADER_OCTETS, Header, KeyAlgorithm, Party, Profile,
-    Secret, SignJob, TAG_OCTETS, TooLarge, Treatment, WrapJob, is_compressed,
+    Authority, CONTENT_BYTES_MAX, Crypto, Digest, ErrorCode, HEADER_BYTES, Header, KeyAlgorithm, Party, Profile,
+    Secret, SignJob, TAG_BYTES, TooLarge, Treatment, WrapJob, is_compressed,
 };
 use alloc::vec::Vec;
 use core::fmt;
@@ -40,21 +40,21 @@ pub struct Packing {
 pub struct Sealed(Vec<u8>);
 
 impl Sealed {
-    /// The message's octets.
+    /// The message's bytes.
     #[must_use]
-    pub fn octets(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The message's octets.
+    /// The message's bytes.
     #[must_use]
-    pub fn into_octets(self) -> Vec<u8> {
+    pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }
 }
 
 impl Packing {
-    /// Hashes and encrypts `content`, the octets as they are to be signed: text encoded, files compressed.
+    /// Hashes and encrypts `content`, the bytes as they are to be signed: text encoded, files compressed.
     ///
     /// # Errors
     /// `outgoing` is not what the profile can say, or `content` is not compressed although it says so.
@@ -69,16 +69,16 @@ impl Packing {
         if header.treatment.is_compressed() && !is_compressed(content) {
             return Err(PackError::NotCompressed);
         }
-        if u64::try_from(content.len()).is_ok_and(|octets| octets > CONTENT_OCTETS_MAX) {
-            return Err(PackError::TooLarge(TooLarge { limit: CONTENT_OCTETS_MAX }));
+        if u64::try_from(content.len()).is_ok_and(|bytes| bytes > CONTENT_BYTES_MAX) {
+            return Err(PackError::TooLarge(TooLarge { limit: CONTENT_BYTES_MAX }));
         }
-        let mut message = Vec::with_capacity(HEADER_OCTETS + content.len() + TAG_OCTETS);
-        message.resize(HEADER_OCTETS, 0);
+        let mut message = Vec::with_capacity(HEADER_BYTES + content.len() + TAG_BYTES);
+        message.resize(HEADER_BYTES, 0);
         message.extend_from_slice(content);
         if profile.cipher.is_padded() {
             message.extend_from_slice(padding(content.len()));
         }
-        let body = message.get_mut(HEADER_OCTETS..).unwrap_or_default();
+        let body = message.get_mut(HEADER_BYTES..).unwrap_or_default();
         let digest = crypto.sha256(body);
         let encrypted = header.treatment.is_encrypted();
         let secret = secret.for_cipher(profile.cipher);
@@ -108,7 +108,7 @@ impl Packing {
     pub fn finish(self, signature: &[u8], wrapped_key: &[u8]) -> Result<Sealed, PackError> {
         let mut message = self.message;
         let header = self.header.finish(signature, wrapped_key)?;
-        message.get_mut(..HEADER_OCTETS).unwrap_or_default().copy_from_slice(&header);
+        message.get_mut(..HEADER_BYTES).unwrap_or_default().copy_from_slice(&header);
         Ok(Sealed(message))
     }
 }
@@ -137,19 +137,19 @@ impl PackingHeader {
         header.treatment.is_encrypted().then(job)
     }
 
-    /// The 588 octets of the header. `wrapped_key` is empty when there was no job for it.
+    /// The 588 bytes of the header. `wrapped_key` is empty when there was no job for it.
     ///
     /// # Errors
     /// A result has not the length of the key that the header names.
     pub fn finish(self, signature: &[u8], wrapped_key: &[u8]) -> Result<Vec<u8>, PackError> {
         let header = &self.header;
-        let wrapped = if header.treatment.is_encrypted() { header.recipient.algorithm.block_octets() } else { 0 };
-        for (block, expected) in [(signature, header.sender.algorithm.block_octets()), (wrapped_key, wrapped)] {
+        let wrapped = if header.treatment.is_encrypted() { header.recipient.algorithm.block_bytes() } else { 0 };
+        for (block, expected) in [(signature, header.sender.algorithm.block_bytes()), (wrapped_key, wrapped)] {
             if block.len() != expected {
-                return Err(PackError::BlockLength { octets: block.len(), expected });
+                return Err(PackError::BlockLength { bytes: block.len(), expected });
             }
         }
-        let mut out = Vec::with_capacity(HEADER_OCTETS);
+        let mut out = Vec::with_capacity(HEADER_BYTES);
         header.emit(self.profile.cipher, wrapped_key, signature, &mut out);
         Ok(out)
     }
@@ -180,13 +180,13 @@ pub enum PackError {
     Authority(Authority),
     /// The treatment says "compressed", the content is neither gzip nor zip.
     NotCompressed,
-    /// The content has more than [`CONTENT_OCTETS_MAX`] octets.
+    /// The content has more than [`CONTENT_BYTES_MAX`] bytes.
     TooLarge(TooLarge),
     /// The result of an RSA job is not as long as its key's modulus.
     BlockLength {
-        /// Octets of the result.
-        octets: usize,
-        /// Octets of the modulus; 0 for the key of clear content.
+        /// Bytes of the result.
+        bytes: usize,
+        /// Bytes of the modulus; 0 for the key of clear content.
         expected: usize,
     },
 }
@@ -198,8 +198,8 @@ impl fmt::Display for PackError {
             Self::Authority(authority) => write!(f, "authority {authority} is not accepted by the profile"),
             Self::NotCompressed => f.write_str("the treatment says compressed, the content is neither gzip nor zip"),
             Self::TooLarge(large) => large.fmt(f),
-            Self::BlockLength { octets, expected } => {
-                write!(f, "an RSA result of {octets} octets, expected {expected}")
+            Self::BlockLength { bytes, expected } => {
+                write!(f, "an RSA result of {bytes} bytes, expected {expected}")
             }
         }
     }

@@ -10,13 +10,13 @@
 //!
 //! | item | value | mark |
 //! |---|---|---|
-//! | layout of the header, 588 octets; C09 = 3 (SHA-256) | `header.rs` | A |
-//! | protocol 2: C07 = 1, triple DES in CBC mode, initialization vector = first 8 octets of the key | [`RSFN_V2`] | A |
+//! | layout of the header, 588 bytes; C09 = 3 (SHA-256) | `header.rs` | A |
+//! | protocol 2: C07 = 1, triple DES in CBC mode, initialization vector = first 8 bytes of the key | [`RSFN_V2`] | A |
 //! | protocol 2: content is filled with zeros to a multiple of 8 before it is signed | [`RSFN_V2`] | A |
 //! | protocol 2: clear content is filled too; when read, it may have any length | `stream.rs`, `unpack.rs` | C |
 //! | protocol 2: filled zeros are taken away by the receiver | [`Profile::trim_padding`] | B |
-//! | protocol 3: C07 = 2, AES-256-GCM, tag of 16 octets behind the content, no additional data | [`RSFN_V3`] | A |
-//! | protocol 3: vector of 12 octets travels in C14 behind the key | [`IvPlace::BehindKey`] | B |
+//! | protocol 3: C07 = 2, AES-256-GCM, tag of 16 bytes behind the content, no additional data | [`RSFN_V3`] | A |
+//! | protocol 3: vector of 12 bytes travels in C14 behind the key | [`IvPlace::BehindKey`] | B |
 //! | RSA padding of key and signature is PKCS#1 v1.5 in both | [`KeyPadding`], [`SignaturePadding`] | A in 2, B in 3 |
 //! | the signature covers the content as it is before encryption and after compression | `pack.rs` | A |
 //! | clear content is signed, C14 is zero | `pack.rs` | B |
@@ -28,7 +28,7 @@
 //! | version 0 ("empty header") is refused with code 02 | `header.rs` | B |
 //! | of several faults of one stage the lowest code is told | `unpack.rs` | B |
 //! | compressed content that cannot be read is told with code 13; a limit of the receiver with FF | `compression` | C |
-//! | gzip is written; gzip and zip are read, told apart by their first octets | `compression` | B |
+//! | gzip is written; gzip and zip are read, told apart by their first bytes | `compression` | B |
 
 use crate::{Authority, KeyAlgorithm, Version};
 
@@ -88,7 +88,7 @@ impl Profile {
 /// The cipher of the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentCipher {
-    /// Triple DES with three keys in CBC mode; the initialization vector is the first 8 octets of the key.
+    /// Triple DES with three keys in CBC mode; the initialization vector is the first 8 bytes of the key.
     TripleDesCbc,
     /// AES-256-GCM without additional data, the tag behind the content.
     Aes256Gcm(IvPlace),
@@ -114,12 +114,12 @@ impl ContentCipher {
 }
 
 /// Where the initialization vector of AES-256-GCM comes from when a message is packed. A receiver tells the two apart
-/// by the length of what C14 holds, 44 or 32 octets, and opens both.
+/// by the length of what C14 holds, 44 or 32 bytes, and opens both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IvPlace {
-    /// 12 random octets behind the key in C14.
+    /// 12 random bytes behind the key in C14.
     BehindKey,
-    /// The first 12 octets of the key, as in protocol 2.
+    /// The first 12 bytes of the key, as in protocol 2.
     KeyPrefix,
 }
 
@@ -137,14 +137,14 @@ pub enum KeyPadding {
 pub enum SignaturePadding {
     /// RSASSA-PKCS1-v1_5 (RFC 8017, 8.2).
     Pkcs1v15,
-    /// RSASSA-PSS with MGF1 with SHA-256 and a salt of 32 octets (RFC 8017, 8.1).
+    /// RSASSA-PSS with MGF1 with SHA-256 and a salt of 32 bytes (RFC 8017, 8.1).
     PssSha256,
 }
 
 /// A set of authorities: those of codes 0 to 63 that are named, or all 256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthoritySet {
-    /// Any octet.
+    /// Any byte.
     Any,
     /// Bit n stands for authority n.
     Listed(u64),

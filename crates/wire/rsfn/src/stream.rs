@@ -1,24 +1,24 @@
 //! Content that is larger than memory: packed and unpacked piece by piece.
 //!
 //! Packing: the encrypted content comes out first, the header at the end, because it holds the signature. The writer
-//! leaves 588 octets free and fills them in last.
+//! leaves 588 bytes free and fills them in last.
 //!
 //! Unpacking: the content comes out before its signature is known to be right. The reader writes it where nobody else
 //! reads, and gives it its name only when [`OpenedStream::verify`] succeeded.
 //!
-//! Memory is that of one piece and at most 16 octets.
+//! Memory is that of one piece and at most 16 bytes.
 
-use crate::content_key::{BLOCK, ContentKey, padded_octets, padding};
+use crate::content_key::{BLOCK, ContentKey, padded_bytes, padding};
 use crate::{
-    Admitted, CONTENT_OCTETS_MAX, Crypto, Fault, GcmStream, Hasher, Header, OpenedStream, Outgoing, PackError,
-    PackingHeader, Profile, Secret, TAG_OCTETS, Tag, TooLarge, is_compressed,
+    Admitted, CONTENT_BYTES_MAX, Crypto, Fault, GcmStream, Hasher, Header, OpenedStream, Outgoing, PackError,
+    PackingHeader, Profile, Secret, TAG_BYTES, Tag, TooLarge, is_compressed,
 };
 use alloc::vec::Vec;
 use core::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// Octets by which compressed content is known.
-const MAGIC_OCTETS: usize = 4;
+/// Bytes by which compressed content is known.
+const MAGIC_BYTES: usize = 4;
 
 /// A message that is packed piece by piece.
 pub struct PackingStream<'a, C: Crypto> {
@@ -30,9 +30,9 @@ pub struct PackingStream<'a, C: Crypto> {
     hasher: C::Hasher,
     /// Content that does not fill a block of triple DES yet.
     held: Vec<u8>,
-    /// The first octets of the content, at most [`MAGIC_OCTETS`]: whether it is compressed.
+    /// The first bytes of the content, at most [`MAGIC_BYTES`]: whether it is compressed.
     magic: Vec<u8>,
-    octets: u64,
+    bytes: u64,
 }
 
 impl<'a, C: Crypto> PackingStream<'a, C> {
@@ -47,16 +47,16 @@ impl<'a, C: Crypto> PackingStream<'a, C> {
         let flow = Flow::new(crypto, key.filter(|_| header.treatment.is_encrypted()).as_ref());
         let hasher = crypto.sha256_start();
         let (held, magic) = (Vec::new(), Vec::new());
-        Ok(Self { crypto, header, profile: *profile, secret, flow, hasher, held, magic, octets: 0 })
+        Ok(Self { crypto, header, profile: *profile, secret, flow, hasher, held, magic, bytes: 0 })
     }
 
-    /// Takes the next octets of content and appends to `out` what goes behind the header.
+    /// Takes the next bytes of content and appends to `out` what goes behind the header.
     ///
     /// # Errors
-    /// The content has more than [`CONTENT_OCTETS_MAX`] octets; none of `content` was taken.
+    /// The content has more than [`CONTENT_BYTES_MAX`] bytes; none of `content` was taken.
     pub fn feed(&mut self, content: &[u8], out: &mut Vec<u8>) -> Result<(), TooLarge> {
-        self.octets = counted(self.octets, content, CONTENT_OCTETS_MAX)?;
-        self.magic.extend(content.iter().take(MAGIC_OCTETS.saturating_sub(self.magic.len())));
+        self.bytes = counted(self.bytes, content, CONTENT_BYTES_MAX)?;
+        self.magic.extend(content.iter().take(MAGIC_BYTES.saturating_sub(self.magic.len())));
         self.encrypt(content, out);
         Ok(())
     }
@@ -97,7 +97,7 @@ impl<'a, C: Crypto> PackingStream<'a, C> {
 
 impl<C: Crypto> fmt::Debug for PackingStream<'_, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PackingStream").field("header", &self.header).field("octets", &self.octets).finish()
+        f.debug_struct("PackingStream").field("header", &self.header).field("bytes", &self.bytes).finish()
     }
 }
 
@@ -107,10 +107,10 @@ pub struct UnpackingStream<'a, C: Crypto> {
     admitted: Admitted,
     flow: Flow<C::Gcm>,
     hasher: C::Hasher,
-    /// The last octets: a tag, or a block that may hold padding.
+    /// The last bytes: a tag, or a block that may hold padding.
     held: Vec<u8>,
-    octets: u64,
-    content_octets_max: u64,
+    bytes: u64,
+    content_bytes_max: u64,
     fault: Option<Fault>,
 }
 
@@ -123,27 +123,27 @@ impl Admitted {
         crypto: &'a C,
         key: Option<&[u8]>,
         decoy: &Secret,
-        content_octets_max: u64,
+        content_bytes_max: u64,
     ) -> UnpackingStream<'a, C> {
         let (content_key, fault) = self.content_key(key, decoy);
         let flow = Flow::new(crypto, content_key.as_ref());
         let hasher = crypto.sha256_start();
-        let content_octets_max = content_octets_max.min(CONTENT_OCTETS_MAX);
-        UnpackingStream { crypto, admitted: self, flow, hasher, held: Vec::new(), octets: 0, content_octets_max, fault }
+        let content_bytes_max = content_bytes_max.min(CONTENT_BYTES_MAX);
+        UnpackingStream { crypto, admitted: self, flow, hasher, held: Vec::new(), bytes: 0, content_bytes_max, fault }
     }
 }
 
 impl<C: Crypto> UnpackingStream<'_, C> {
-    /// Takes the next octets behind the header and appends to `out` the content that they hold, not verified.
+    /// Takes the next bytes behind the header and appends to `out` the content that they hold, not verified.
     ///
     /// # Errors
-    /// More octets came than are taken; none of `octets` was.
-    pub fn feed(&mut self, octets: &[u8], out: &mut Vec<u8>) -> Result<(), TooLarge> {
-        self.octets = counted(self.octets, octets, self.content_octets_max)?;
+    /// More bytes came than are taken; none of `bytes` was.
+    pub fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), TooLarge> {
+        self.bytes = counted(self.bytes, bytes, self.content_bytes_max)?;
         let start = out.len();
         out.append(&mut self.held);
-        out.extend_from_slice(octets);
-        let held = self.octets_to_hold(out.len() - start);
+        out.extend_from_slice(bytes);
+        let held = self.bytes_to_hold(out.len() - start);
         self.held = out.split_off(out.len() - held);
         self.decrypt(out.get_mut(start..).unwrap_or_default());
         Ok(())
@@ -152,12 +152,12 @@ impl<C: Crypto> UnpackingStream<'_, C> {
     /// Appends the end of the content to `out`.
     #[must_use]
     pub fn finish(mut self, out: &mut Vec<u8>) -> OpenedStream {
-        let length_fault = self.admitted.length_fault(self.octets);
+        let length_fault = self.admitted.length_fault(self.bytes);
         let mut held = core::mem::take(&mut self.held);
         let is_tag = matches!(self.flow, Flow::Gcm(_));
         if !is_tag && length_fault.is_none() {
             self.decrypt(&mut held);
-            let padded = if self.admitted.trims() { padded_octets(&held) } else { 0 };
+            let padded = if self.admitted.trims() { padded_bytes(&held) } else { 0 };
             out.extend(held.iter().take(held.len() - padded));
         }
         let Self { admitted, flow, hasher, fault, .. } = self;
@@ -177,19 +177,19 @@ impl<C: Crypto> UnpackingStream<'_, C> {
         self.hasher.update(piece);
     }
 
-    /// How many of `octets` that wait may be the tag or the last block.
-    fn octets_to_hold(&self, octets: usize) -> usize {
+    /// How many of `bytes` that wait may be the tag or the last block.
+    fn bytes_to_hold(&self, bytes: usize) -> usize {
         match self.flow {
-            Flow::Gcm(_) => octets.min(TAG_OCTETS),
+            Flow::Gcm(_) => bytes.min(TAG_BYTES),
             Flow::Clear if !self.admitted.trims() => 0,
-            Flow::Clear | Flow::TripleDes(_) => octets.checked_sub(1).map_or(0, |before| before % BLOCK + 1),
+            Flow::Clear | Flow::TripleDes(_) => bytes.checked_sub(1).map_or(0, |before| before % BLOCK + 1),
         }
     }
 }
 
 impl<C: Crypto> fmt::Debug for UnpackingStream<'_, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UnpackingStream").field("header", self.admitted.header()).field("octets", &self.octets).finish()
+        f.debug_struct("UnpackingStream").field("header", self.admitted.header()).field("bytes", &self.bytes).finish()
     }
 }
 
@@ -230,13 +230,13 @@ impl Chain {
     }
 }
 
-fn counted(before: u64, octets: &[u8], limit: u64) -> Result<u64, TooLarge> {
-    let more = u64::try_from(octets.len()).unwrap_or(u64::MAX);
+fn counted(before: u64, bytes: &[u8], limit: u64) -> Result<u64, TooLarge> {
+    let more = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     before.checked_add(more).filter(|&sum| sum <= limit).ok_or(TooLarge { limit })
 }
 
 /// Compares in a time that does not depend on where the two differ.
 fn same(tag: &Tag, received: &[u8]) -> bool {
     let differences = tag.iter().zip(received).fold(0, |sum, (a, b)| sum | (a ^ b));
-    received.len() == TAG_OCTETS && core::hint::black_box(differences) == 0
+    received.len() == TAG_BYTES && core::hint::black_box(differences) == 0
 }

@@ -1,4 +1,4 @@
-//! Text in content. The envelope carries octets; which encoding a message has, the catalogue of services says.
+//! Text in content. The envelope carries bytes; which encoding a message has, the catalogue of services says.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -7,7 +7,7 @@ use core::fmt;
 /// An encoding of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextEncoding {
-    /// UTF-16, high octet first: what messages of the network are written in. A byte order mark is skipped.
+    /// UTF-16, high byte first: what messages of the network are written in. A byte order mark is skipped.
     Utf16Be,
     /// UTF-8. A byte order mark is skipped.
     Utf8,
@@ -18,7 +18,7 @@ pub enum TextEncoding {
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 impl TextEncoding {
-    /// The octets of a text, without a byte order mark.
+    /// The bytes of a text, without a byte order mark.
     ///
     /// # Errors
     /// A character that the encoding does not have.
@@ -27,21 +27,21 @@ impl TextEncoding {
             Self::Utf16Be => Ok(text.encode_utf16().flat_map(u16::to_be_bytes).collect()),
             Self::Utf8 => Ok(text.as_bytes().to_vec()),
             Self::Latin1 => {
-                let octets = text.char_indices().map(|(at, c)| u8::try_from(c).map_err(|_| self.error(at)));
-                octets.collect()
+                let bytes = text.char_indices().map(|(at, c)| u8::try_from(c).map_err(|_| self.error(at)));
+                bytes.collect()
             }
         }
     }
 
-    /// The text of octets.
+    /// The text of bytes.
     ///
     /// # Errors
-    /// The octets are not text in this encoding.
-    pub fn decode(self, octets: &[u8]) -> Result<String, TextError> {
+    /// The bytes are not text in this encoding.
+    pub fn decode(self, bytes: &[u8]) -> Result<String, TextError> {
         let mut text = match self {
-            Self::Utf16Be => self.decode_utf16(octets)?,
-            Self::Utf8 => core::str::from_utf8(octets).map_err(|e| self.error(e.valid_up_to()))?.to_string(),
-            Self::Latin1 => return Ok(octets.iter().map(|&octet| char::from(octet)).collect()),
+            Self::Utf16Be => self.decode_utf16(bytes)?,
+            Self::Utf8 => core::str::from_utf8(bytes).map_err(|e| self.error(e.valid_up_to()))?.to_string(),
+            Self::Latin1 => return Ok(bytes.iter().map(|&byte| char::from(byte)).collect()),
         };
         if text.starts_with(BYTE_ORDER_MARK) {
             text.remove(0);
@@ -49,8 +49,8 @@ impl TextEncoding {
         Ok(text)
     }
 
-    fn decode_utf16(self, octets: &[u8]) -> Result<String, TextError> {
-        let (units, odd) = octets.as_chunks();
+    fn decode_utf16(self, bytes: &[u8]) -> Result<String, TextError> {
+        let (units, odd) = bytes.as_chunks();
         let mut text = String::with_capacity(units.len());
         let mut at = 0;
         for c in char::decode_utf16(units.iter().map(|&unit| u16::from_be_bytes(unit))) {
@@ -71,7 +71,7 @@ impl TextEncoding {
 pub struct TextError {
     /// The encoding.
     pub encoding: TextEncoding,
-    /// The octet, from 0, of the first character that does not fit.
+    /// The byte, from 0, of the first character that does not fit.
     pub at: usize,
 }
 
@@ -82,7 +82,7 @@ impl fmt::Display for TextError {
             TextEncoding::Utf8 => "UTF-8",
             TextEncoding::Latin1 => "ISO 8859-1",
         };
-        write!(f, "not {name} at octet {}", self.at)
+        write!(f, "not {name} at byte {}", self.at)
     }
 }
 

@@ -11,25 +11,25 @@
 //!
 //! Nothing authenticates the header, the recipient included: who sent what to whom is to be read from the content.
 
-use crate::content_key::{ContentKey, key_lengths, padded_octets};
-use crate::header::BLOCK_OCTETS;
+use crate::content_key::{ContentKey, key_lengths, padded_bytes};
+use crate::header::BLOCK_BYTES;
 use crate::{
-    ContentCipher, Crypto, Digest, Fault, HEADER_OCTETS, Header, HeaderView, InflateError, InflateLimits, Party,
-    Profile, Refused, Secret, TAG_OCTETS, TooLarge, Treatment, UnwrapJob, VerifyJob, inflate,
+    ContentCipher, Crypto, Digest, Fault, HEADER_BYTES, Header, HeaderView, InflateError, InflateLimits, Party,
+    Profile, Refused, Secret, TAG_BYTES, TooLarge, Treatment, UnwrapJob, VerifyJob, inflate,
 };
 use alloc::vec::Vec;
 
-/// Octets of content that AES-GCM can protect with one key and vector: 2³⁶ − 32 (SP 800-38D, 5.2.1.1). No message,
+/// Bytes of content that AES-GCM can protect with one key and vector: 2³⁶ − 32 (SP 800-38D, 5.2.1.1). No message,
 /// piece by piece or whole, has more; nor more than the tag beside them.
-pub const CONTENT_OCTETS_MAX: u64 = (1 << 36) - 32;
+pub const CONTENT_BYTES_MAX: u64 = (1 << 36) - 32;
 
 /// What is taken from others.
 #[derive(Clone, Copy, Debug)]
 pub struct Acceptance<'a> {
     /// The profiles of the versions that are taken, one each.
     pub profiles: &'a [Profile],
-    /// Octets behind the header at most.
-    pub content_octets_max: u64,
+    /// Bytes behind the header at most.
+    pub content_bytes_max: u64,
 }
 
 /// A certificate as far as an envelope depends on it.
@@ -61,8 +61,8 @@ pub enum Standing {
 pub struct Incoming {
     header: Header,
     profile: Profile,
-    wrapped_key: [u8; BLOCK_OCTETS],
-    signature: [u8; BLOCK_OCTETS],
+    wrapped_key: [u8; BLOCK_BYTES],
+    signature: [u8; BLOCK_BYTES],
 }
 
 impl Incoming {
@@ -71,8 +71,8 @@ impl Incoming {
     /// # Errors
     /// It is too large, or the lowest code of what is wrong with header and length.
     pub fn read(message: &[u8], acceptance: &Acceptance<'_>) -> Result<Self, Refused> {
-        let limit = acceptance.content_octets_max;
-        let content = content_octets(message);
+        let limit = acceptance.content_bytes_max;
+        let content = content_bytes(message);
         if content > limit {
             return Err(TooLarge { limit }.into());
         }
@@ -80,13 +80,13 @@ impl Incoming {
         incoming.length_fault(content).map_or(Ok(incoming), |fault| Err(fault.into()))
     }
 
-    /// Judges the first 588 octets of a message whose content comes as a stream.
+    /// Judges the first 588 bytes of a message whose content comes as a stream.
     ///
     /// # Errors
     /// The lowest code of what is wrong with the header.
     pub fn read_header(message: &[u8], acceptance: &Acceptance<'_>) -> Result<Self, Fault> {
         let view = HeaderView::parse(message).map_err(|_| Fault::HeaderLength)?;
-        if usize::from(view.length) != HEADER_OCTETS {
+        if usize::from(view.length) != HEADER_BYTES {
             return Err(Fault::HeaderLength);
         }
         let profile = acceptance.profiles.iter().find(|profile| profile.version as u8 == view.version);
@@ -133,13 +133,13 @@ impl Incoming {
     }
 
     /// What is wrong with a length of content.
-    fn length_fault(&self, octets: u64) -> Option<Fault> {
+    fn length_fault(&self, bytes: u64) -> Option<Fault> {
         if !self.header.treatment.is_encrypted() {
             return None;
         }
         match self.profile.cipher {
-            ContentCipher::TripleDesCbc => (!octets.is_multiple_of(8)).then_some(Fault::ContentLength),
-            ContentCipher::Aes256Gcm(_) => (octets < 16).then_some(Fault::ContentCipher),
+            ContentCipher::TripleDesCbc => (!bytes.is_multiple_of(8)).then_some(Fault::ContentLength),
+            ContentCipher::Aes256Gcm(_) => (bytes < 16).then_some(Fault::ContentCipher),
         }
     }
 }
@@ -177,7 +177,7 @@ impl Admitted {
     #[must_use]
     pub fn unwrap_job(&self) -> Option<UnwrapJob<'_>> {
         let Incoming { header, profile, wrapped_key, .. } = &self.0;
-        let block = wrapped_key.get(..header.recipient.algorithm.block_octets()).unwrap_or_default();
+        let block = wrapped_key.get(..header.recipient.algorithm.block_bytes()).unwrap_or_default();
         let lengths = key_lengths(profile.cipher);
         header.treatment.is_encrypted().then_some(UnwrapJob { block, padding: profile.key_padding, lengths })
     }
@@ -186,20 +186,20 @@ impl Admitted {
     #[must_use]
     pub fn signature(&self) -> &[u8] {
         let Incoming { header, signature, .. } = &self.0;
-        signature.get(..header.sender.algorithm.block_octets()).unwrap_or_default()
+        signature.get(..header.sender.algorithm.block_bytes()).unwrap_or_default()
     }
 
     /// Decrypts and hashes. `message` is the whole message that was read; `key` is the result of the job, none when
-    /// it failed; `decoy` takes its place then: random octets that nobody else knows. One may serve many messages.
+    /// it failed; `decoy` takes its place then: random bytes that nobody else knows. One may serve many messages.
     #[must_use]
     pub fn open<C: Crypto>(self, crypto: &C, mut message: Vec<u8>, key: Option<&[u8]>, decoy: &Secret) -> Opened {
         let (content_key, mut fault) = self.content_key(key, decoy);
-        let length_fault = self.0.length_fault(content_octets(&message));
+        let length_fault = self.0.length_fault(content_bytes(&message));
         if length_fault.is_none() {
             let decrypted = content_key.is_none_or(|key| decrypt(crypto, &key, &mut message));
             fault = fault.or((!decrypted).then_some(Fault::ContentCipher));
         }
-        let digest = crypto.sha256(message.get(HEADER_OCTETS..).unwrap_or_default());
+        let digest = crypto.sha256(message.get(HEADER_BYTES..).unwrap_or_default());
         Opened { signed: OpenedStream { admitted: self, digest, fault: length_fault.or(fault) }, message }
     }
 
@@ -209,7 +209,7 @@ impl Admitted {
         if !self.0.header.treatment.is_encrypted() {
             return (None, None);
         }
-        match key.and_then(|octets| ContentKey::read(cipher, octets)) {
+        match key.and_then(|bytes| ContentKey::read(cipher, bytes)) {
             Some(key) => (Some(key), None),
             None => (ContentKey::read(cipher, decoy.wrapped(cipher)), Some(Fault::KeyExtraction)),
         }
@@ -221,26 +221,26 @@ impl Admitted {
         profile.trim_padding && profile.cipher == ContentCipher::TripleDesCbc && !header.treatment.is_compressed()
     }
 
-    pub(crate) fn length_fault(&self, octets: u64) -> Option<Fault> {
-        self.0.length_fault(octets)
+    pub(crate) fn length_fault(&self, bytes: u64) -> Option<Fault> {
+        self.0.length_fault(bytes)
     }
 }
 
-fn content_octets(message: &[u8]) -> u64 {
-    u64::try_from(message.len().saturating_sub(HEADER_OCTETS)).unwrap_or(u64::MAX)
+fn content_bytes(message: &[u8]) -> u64 {
+    u64::try_from(message.len().saturating_sub(HEADER_BYTES)).unwrap_or(u64::MAX)
 }
 
 /// Decrypts what follows the header and cuts the tag off; whether the tag matched.
 fn decrypt<C: Crypto>(crypto: &C, key: &ContentKey, message: &mut Vec<u8>) -> bool {
     match key {
         ContentKey::TripleDes { key, iv } => {
-            crypto.tdes_cbc_decrypt(key, iv, message.get_mut(HEADER_OCTETS..).unwrap_or_default());
+            crypto.tdes_cbc_decrypt(key, iv, message.get_mut(HEADER_BYTES..).unwrap_or_default());
             true
         }
         ContentKey::Aes { key, iv } => {
             let Some(tag) = message.last_chunk().copied() else { return false };
-            message.truncate(message.len() - TAG_OCTETS);
-            crypto.aes256_gcm_open(key, iv, message.get_mut(HEADER_OCTETS..).unwrap_or_default(), &tag)
+            message.truncate(message.len() - TAG_BYTES);
+            crypto.aes256_gcm_open(key, iv, message.get_mut(HEADER_BYTES..).unwrap_or_default(), &tag)
         }
     }
 }
@@ -268,7 +268,7 @@ impl Opened {
         let header = self.signed.verify(signature_is_right)?;
         let mut message = self.message;
         if trims {
-            let padded = padded_octets(message.get(HEADER_OCTETS..).unwrap_or_default());
+            let padded = padded_bytes(message.get(HEADER_BYTES..).unwrap_or_default());
             message.truncate(message.len() - padded);
         }
         Ok(Verified { header, message })
@@ -318,14 +318,14 @@ impl Verified {
     /// The content as it was signed; of protocol 2 without padding where the profile says so.
     #[must_use]
     pub fn content(&self) -> &[u8] {
-        self.message.get(HEADER_OCTETS..).unwrap_or_default()
+        self.message.get(HEADER_BYTES..).unwrap_or_default()
     }
 
     /// The content as it was signed.
     #[must_use]
     pub fn into_content(self) -> Vec<u8> {
         let mut message = self.message;
-        message.drain(..HEADER_OCTETS.min(message.len()));
+        message.drain(..HEADER_BYTES.min(message.len()));
         message
     }
 

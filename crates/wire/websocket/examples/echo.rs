@@ -24,7 +24,7 @@ fn serve(mut stream: TcpStream, offer: Arc<Offer>) -> std::io::Result<()> {
     loop {
         let count = stream.read(&mut buffer)?;
         let mut rest = buffer.get(..count).unwrap_or_default();
-        // In small steps, so that the end of each message is seen: the machine itself passes octets through.
+        // In small steps, so that the end of each message is seen: the machine itself passes bytes through.
         while let Some(step) = rest.get(..1) {
             let before = socket.messages();
             socket.handle_input(step, |plain| {

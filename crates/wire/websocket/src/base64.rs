@@ -4,10 +4,10 @@ use alloc::string::String;
 
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Appends the octets.
-pub(crate) fn encode(octets: &[u8], out: &mut String) {
-    for group in octets.chunks(3) {
-        let bits = group.iter().fold(0_usize, |bits, octet| bits << 8 | usize::from(*octet)) << (8 * (3 - group.len()));
+/// Appends the bytes.
+pub(crate) fn encode(bytes: &[u8], out: &mut String) {
+    for group in bytes.chunks(3) {
+        let bits = group.iter().fold(0_usize, |bits, byte| bits << 8 | usize::from(*byte)) << (8 * (3 - group.len()));
         for place in 0..4 {
             let letter = LETTERS.get(bits >> (18 - 6 * place) & 63).copied().unwrap_or(b'=');
             out.push(if place <= group.len() { char::from(letter) } else { '=' });
@@ -15,7 +15,7 @@ pub(crate) fn encode(octets: &[u8], out: &mut String) {
     }
 }
 
-/// Whether a text is 16 octets in base64: 22 letters, the last with four bits of nothing, and two signs of the end.
+/// Whether a text is 16 bytes in base64: 22 letters, the last with four bits of nothing, and two signs of the end.
 pub(crate) fn is_key(text: &[u8]) -> bool {
     let Some((letters, b"==")) = text.split_last_chunk::<2>().map(|(letters, end)| (letters, &end[..])) else {
         return false;
@@ -31,18 +31,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn octets_of_each_length() {
-        for (octets, expect) in
+    fn bytes_of_each_length() {
+        for (bytes, expect) in
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("foobar", "Zm9vYmFy")]
         {
             let mut out = String::new();
-            encode(octets.as_bytes(), &mut out);
+            encode(bytes.as_bytes(), &mut out);
             assert_eq!(out, expect);
         }
     }
 
     #[test]
-    fn a_key_is_sixteen_octets() {
+    fn a_key_is_sixteen_bytes() {
         for (text, expect) in [
             ("dGhlIHNhbXBsZSBub25jZQ==", true),
             ("dGhlIHNhbXBsZSBub25jZR==", false),

@@ -1,7 +1,7 @@
-//! Frames (RFC 6455 section 5.2), octet by octet.
+//! Frames (RFC 6455 section 5.2), byte by byte.
 //!
 //! ```text
-//!  octet 1                  octet 2                  0, 2 or 8 octets     4 octets (of clients)   payload
+//!  byte 1                  byte 2                  0, 2 or 8 bytes     4 bytes (of clients)   payload
 //! +-----+-----+----------+ +------+---------------+ +------------------+ +---------------------+ +----
 //! | FIN | RSV | opcode 4 | | MASK | length 7      | | length, where    | | masking key         | | …
 //! |  1  |  3  |          | |  1   | 126: 2, 127: 8| | it is longer     | |                     | |
@@ -80,28 +80,28 @@ impl Opcode {
 pub(crate) struct Head {
     pub(crate) is_last: bool,
     pub(crate) opcode: Opcode,
-    pub(crate) octets: u64,
+    pub(crate) bytes: u64,
     pub(crate) mask: [u8; 4],
 }
 
-/// The longest head: two octets, a length of eight, a key of four.
-pub(crate) const HEAD_OCTETS_MAX: usize = 14;
+/// The longest head: two bytes, a length of eight, a key of four.
+pub(crate) const HEAD_BYTES_MAX: usize = 14;
 
-/// A head that arrives octet by octet.
+/// A head that arrives byte by byte.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Heading {
-    octets: [u8; HEAD_OCTETS_MAX],
+    bytes: [u8; HEAD_BYTES_MAX],
     count: usize,
 }
 
 impl Heading {
-    /// Takes one octet; the head when it was the last.
-    pub(crate) fn push(&mut self, octet: u8) -> Result<Option<Head>, CloseCode> {
-        if let Some(place) = self.octets.get_mut(self.count) {
-            *place = octet;
+    /// Takes one byte; the head when it was the last.
+    pub(crate) fn push(&mut self, byte: u8) -> Result<Option<Head>, CloseCode> {
+        if let Some(place) = self.bytes.get_mut(self.count) {
+            *place = byte;
             self.count += 1;
         }
-        let [first, second, rest @ ..] = &self.octets;
+        let [first, second, rest @ ..] = &self.bytes;
         let (flags, bits) = (first >> 4, first & 15);
         let opcode = Opcode::from_bits(bits).ok_or(CloseCode::Protocol)?;
         // No extension was agreed on: the reserved bits are 0 (section 5.2).
@@ -126,32 +126,32 @@ impl Heading {
             return Ok(None);
         }
         let (length, key) = rest.split_at_checked(extended).unwrap_or_default();
-        let octets = match extended {
+        let bytes = match extended {
             0 => u64::from(short),
-            _ => length.iter().fold(0, |length, octet| length << 8 | u64::from(*octet)),
+            _ => length.iter().fold(0, |length, byte| length << 8 | u64::from(*byte)),
         };
-        // Section 5.2: the fewest octets, and the highest bit is 0.
-        if octets < min || octets >> 63 != 0 {
+        // Section 5.2: the fewest bytes, and the highest bit is 0.
+        if bytes < min || bytes >> 63 != 0 {
             return Err(CloseCode::Protocol);
         }
         let mask = key.first_chunk().copied().unwrap_or_default();
-        Ok(Some(Head { is_last, opcode, octets, mask }))
+        Ok(Some(Head { is_last, opcode, bytes, mask }))
     }
 }
 
 /// The head of a whole frame of the server, and its length: any binary frame can be shared by all clients, for a
 /// server masks nothing.
 #[must_use]
-pub fn header(octets: usize) -> ([u8; 10], usize) {
-    head_of(Opcode::Binary, octets)
+pub fn header(bytes: usize) -> ([u8; 10], usize) {
+    head_of(Opcode::Binary, bytes)
 }
 
-fn head_of(opcode: Opcode, octets: usize) -> ([u8; 10], usize) {
+fn head_of(opcode: Opcode, bytes: usize) -> ([u8; 10], usize) {
     let first = 0x80 | opcode.bits();
-    let long = u64::try_from(octets).unwrap_or(u64::MAX).to_be_bytes();
+    let long = u64::try_from(bytes).unwrap_or(u64::MAX).to_be_bytes();
     let [.., high, low] = long;
     let mut head = [first, low, 0, 0, 0, 0, 0, 0, 0, 0];
-    match octets {
+    match bytes {
         0..126 => (head, 2),
         126..65_536 => ([first, 126, high, low, 0, 0, 0, 0, 0, 0], 4),
         _ => {

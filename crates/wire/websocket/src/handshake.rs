@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use httparse::{EMPTY_HEADER, Header, Request, Status};
 use sha1::{Digest, Sha1};
 
-/// Octets of a request, at most.
-pub const REQUEST_OCTETS_MAX: usize = 8192;
+/// Bytes of a request, at most.
+pub const REQUEST_BYTES_MAX: usize = 8192;
 /// Headers of a request, at most.
 pub const HEADERS_MAX: usize = 64;
 /// What the answer proves that the server knows (section 1.3).
@@ -43,7 +43,7 @@ pub enum Refusal {
     Protocol,
     /// 426: no handshake, or another version than 13.
     Version,
-    /// 431: more than [`REQUEST_OCTETS_MAX`] or [`HEADERS_MAX`].
+    /// 431: more than [`REQUEST_BYTES_MAX`] or [`HEADERS_MAX`].
     TooLarge,
 }
 
@@ -81,13 +81,13 @@ impl Refusal {
     }
 }
 
-/// Reads a request: nothing while it is not whole; then its octets and the answer.
-pub(crate) fn answer(octets: &[u8], offer: &Offer) -> Result<Option<(usize, String)>, Refusal> {
+/// Reads a request: nothing while it is not whole; then its bytes and the answer.
+pub(crate) fn answer(bytes: &[u8], offer: &Offer) -> Result<Option<(usize, String)>, Refusal> {
     let mut headers = [EMPTY_HEADER; HEADERS_MAX];
     let mut request = Request::new(&mut headers);
-    let used = match request.parse(octets) {
+    let used = match request.parse(bytes) {
         Ok(Status::Complete(used)) => used,
-        Ok(Status::Partial) if octets.len() >= REQUEST_OCTETS_MAX => return Err(Refusal::TooLarge),
+        Ok(Status::Partial) if bytes.len() >= REQUEST_BYTES_MAX => return Err(Refusal::TooLarge),
         Ok(Status::Partial) => return Ok(None),
         Err(httparse::Error::TooManyHeaders) => return Err(Refusal::TooLarge),
         Err(_) => return Err(Refusal::Malformed),
@@ -153,7 +153,7 @@ fn only<'a>(headers: &[Header<'a>], name: &str) -> Result<Option<&'a [u8]>, Refu
 /// Whether one of a header's values is this word.
 fn lists(headers: &[Header<'_>], name: &str, word: &str, any_case: bool) -> bool {
     named(headers, name)
-        .flat_map(|value| value.split(|octet| *octet == b','))
+        .flat_map(|value| value.split(|byte| *byte == b','))
         .map(<[u8]>::trim_ascii)
         .any(|found| if any_case { found.eq_ignore_ascii_case(word.as_bytes()) } else { found == word.as_bytes() })
 }
@@ -164,7 +164,7 @@ fn is_allowed(origin: &[u8], hosts: &[String]) -> bool {
         return false;
     };
     let host = match rest.rsplit_once(':') {
-        Some((host, port)) if port.bytes().all(|octet| octet.is_ascii_digit()) => host,
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
         Some(_) | None => rest,
     };
     hosts.iter().any(|known| known.eq_ignore_ascii_case(host))

@@ -6,20 +6,20 @@
 //!       └────────── refused ───────────────────────────────────────────▶┘
 //! ```
 //!
-//! The protocol inside is given octets as they come, and is asked for its own: nothing of either is kept here. An
-//! open connection holds no memory but itself, and at most one control frame of 125 octets.
+//! The protocol inside is given bytes as they come, and is asked for its own: nothing of either is kept here. An
+//! open connection holds no memory but itself, and at most one control frame of 125 bytes.
 
 use crate::frame::{CloseCode, Head, Heading, Opcode, push};
-use crate::handshake::{Offer, REQUEST_OCTETS_MAX, answer};
+use crate::handshake::{Offer, REQUEST_BYTES_MAX, answer};
 use crate::header;
 use crate::text::Utf8;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// Octets of pongs that may wait to be sent before no more is read.
-pub const ANSWER_OCTETS_MAX: usize = 4096;
-/// Octets that are unmasked at a time.
-const PIECE_OCTETS: usize = 2048;
+/// Bytes of pongs that may wait to be sent before no more is read.
+pub const ANSWER_BYTES_MAX: usize = 4096;
+/// Bytes that are unmasked at a time.
+const PIECE_BYTES: usize = 2048;
 
 /// The server's side of one connection.
 #[derive(Debug)]
@@ -95,16 +95,16 @@ impl WebSocket {
         self.text.is_some()
     }
 
-    /// Takes octets of the client and says how many. `inside` is given those of messages, and says how many it
+    /// Takes bytes of the client and says how many. `inside` is given those of messages, and says how many it
     /// took; when it takes none, the call ends.
-    pub fn handle_input(&mut self, octets: &[u8], mut inside: impl FnMut(&[u8]) -> usize) -> usize {
+    pub fn handle_input(&mut self, bytes: &[u8], mut inside: impl FnMut(&[u8]) -> usize) -> usize {
         let mut used = 0;
-        while let Some(rest) = octets.get(used..).filter(|rest| !rest.is_empty()) {
-            if self.answers.len() >= ANSWER_OCTETS_MAX {
+        while let Some(rest) = bytes.get(used..).filter(|rest| !rest.is_empty()) {
+            if self.answers.len() >= ANSWER_BYTES_MAX {
                 break;
             }
             let taken = match self.phase {
-                Phase::Closed => return octets.len(),
+                Phase::Closed => return bytes.len(),
                 Phase::Greeting => self.greet(rest),
                 Phase::Heading(heading) => self.head(heading, rest),
                 Phase::Payload(head, at) if head.opcode.is_control() => self.control(head, at, rest),
@@ -129,7 +129,7 @@ impl WebSocket {
         if !self.is_open() {
             return false;
         }
-        // Room for the head of a frame of 126 to 65,535 octets; another length moves the payload.
+        // Room for the head of a frame of 126 to 65,535 bytes; another length moves the payload.
         const ROOM: usize = 4;
         let start = out.len();
         out.extend([0; ROOM]);
@@ -157,10 +157,10 @@ impl WebSocket {
         self.held = Vec::new();
     }
 
-    fn greet(&mut self, octets: &[u8]) -> usize {
+    fn greet(&mut self, bytes: &[u8]) -> usize {
         let before = self.held.len();
-        let room = REQUEST_OCTETS_MAX.saturating_sub(before);
-        let piece = octets.get(..room).unwrap_or(octets);
+        let room = REQUEST_BYTES_MAX.saturating_sub(before);
+        let piece = bytes.get(..room).unwrap_or(bytes);
         self.held.extend_from_slice(piece);
         match answer(&self.held, &self.offer) {
             Ok(None) => piece.len(),
@@ -174,14 +174,14 @@ impl WebSocket {
                 self.answers.extend_from_slice(refusal.answer().as_bytes());
                 self.faulty = true;
                 self.end();
-                octets.len()
+                bytes.len()
             }
         }
     }
 
-    fn head(&mut self, mut heading: Heading, octets: &[u8]) -> usize {
-        for (at, octet) in octets.iter().enumerate() {
-            match heading.push(*octet) {
+    fn head(&mut self, mut heading: Heading, bytes: &[u8]) -> usize {
+        for (at, byte) in bytes.iter().enumerate() {
+            match heading.push(*byte) {
                 Ok(None) => {}
                 Ok(Some(head)) => {
                     match self.begin(head) {
@@ -193,12 +193,12 @@ impl WebSocket {
                 }
                 Err(code) => {
                     self.close(code);
-                    return octets.len();
+                    return bytes.len();
                 }
             }
         }
         self.phase = Phase::Heading(heading);
-        octets.len()
+        bytes.len()
     }
 
     /// Whether a frame may come here (section 5.4).
@@ -217,30 +217,30 @@ impl WebSocket {
 
     /// A frame without a payload ends with its head.
     fn finish_empty(&mut self, head: Head) {
-        if head.octets == 0 && self.is_open() {
+        if head.bytes == 0 && self.is_open() {
             self.finish(head);
         }
     }
 
-    fn data(&mut self, head: Head, at: u64, octets: &[u8], inside: &mut impl FnMut(&[u8]) -> usize) -> usize {
-        let left = usize::try_from(head.octets - at).unwrap_or(usize::MAX).min(PIECE_OCTETS);
-        let piece = octets.get(..left).unwrap_or(octets);
-        let mut plain = [0; PIECE_OCTETS];
+    fn data(&mut self, head: Head, at: u64, bytes: &[u8], inside: &mut impl FnMut(&[u8]) -> usize) -> usize {
+        let left = usize::try_from(head.bytes - at).unwrap_or(usize::MAX).min(PIECE_BYTES);
+        let piece = bytes.get(..left).unwrap_or(bytes);
+        let mut plain = [0; PIECE_BYTES];
         let plain = plain.get_mut(..piece.len()).unwrap_or_default();
         unmask(piece, plain, head.mask, at);
         let taken = inside(plain).min(piece.len());
         // A close follows at once (section 8.1): what was given inside is half a message, and stays that.
         if self.text.as_mut().is_some_and(|text| !text.push(plain.get(..taken).unwrap_or_default())) {
             self.close(CloseCode::Payload);
-            return octets.len();
+            return bytes.len();
         }
         self.advance(head, at, taken);
         taken
     }
 
-    fn control(&mut self, head: Head, at: u64, octets: &[u8]) -> usize {
-        let left = usize::try_from(head.octets - at).unwrap_or(usize::MAX);
-        let piece = octets.get(..left).unwrap_or(octets);
+    fn control(&mut self, head: Head, at: u64, bytes: &[u8]) -> usize {
+        let left = usize::try_from(head.bytes - at).unwrap_or(usize::MAX);
+        let piece = bytes.get(..left).unwrap_or(bytes);
         let start = self.held.len();
         self.held.resize(start + piece.len(), 0);
         unmask(piece, self.held.get_mut(start..).unwrap_or_default(), head.mask, at);
@@ -251,7 +251,7 @@ impl WebSocket {
     fn advance(&mut self, head: Head, at: u64, taken: usize) {
         let at = at + taken as u64;
         self.phase = Phase::Payload(head, at);
-        if at == head.octets {
+        if at == head.bytes {
             self.finish(head);
         }
     }
@@ -302,7 +302,7 @@ impl WebSocket {
     }
 }
 
-/// Takes the mask off (section 5.3): `at` octets of the frame came before.
+/// Takes the mask off (section 5.3): `at` bytes of the frame came before.
 fn unmask(masked: &[u8], plain: &mut [u8], mask: [u8; 4], at: u64) {
     let mut key = mask;
     key.rotate_left(usize::try_from(at % 4).unwrap_or(0));

@@ -1,8 +1,8 @@
-//! The handshake's examples, frames octet by octet, and properties of the whole.
+//! The handshake's examples, frames byte by byte, and properties of the whole.
 
 mod suite;
 
-use crate::{ANSWER_OCTETS_MAX, CloseCode, HEADERS_MAX, Offer, REQUEST_OCTETS_MAX, WebSocket, header};
+use crate::{ANSWER_BYTES_MAX, CloseCode, HEADERS_MAX, Offer, REQUEST_BYTES_MAX, WebSocket, header};
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
@@ -39,13 +39,13 @@ impl Bench {
         bench
     }
 
-    fn give(&mut self, octets: &[u8]) {
+    fn give(&mut self, bytes: &[u8]) {
         let inside = &mut self.inside;
-        let used = self.socket.handle_input(octets, |plain| {
+        let used = self.socket.handle_input(bytes, |plain| {
             inside.extend_from_slice(plain);
             plain.len()
         });
-        assert_eq!(used, octets.len());
+        assert_eq!(used, bytes.len());
     }
 
     fn sent(&mut self) -> Vec<u8> {
@@ -59,12 +59,12 @@ impl Bench {
 fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     const KEY: [u8; 4] = [0x37, 0xFA, 0x21, 0x3D];
     let (head, count) = header(payload.len());
-    let mut octets = head[..count].to_vec();
-    octets[0] = first;
-    octets[1] |= 0x80;
-    octets.extend(KEY);
-    octets.extend(payload.iter().zip(KEY.iter().cycle()).map(|(octet, key)| octet ^ key));
-    octets
+    let mut bytes = head[..count].to_vec();
+    bytes[0] = first;
+    bytes[1] |= 0x80;
+    bytes.extend(KEY);
+    bytes.extend(payload.iter().zip(KEY.iter().cycle()).map(|(byte, key)| byte ^ key));
+    bytes
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn the_handshake_of_the_standards_example() {
 #[test]
 fn handshakes_are_taken_or_refused() {
     let many = "X: y\r\n".repeat(HEADERS_MAX);
-    let long = format!("X: {}\r\n", "y".repeat(REQUEST_OCTETS_MAX));
+    let long = format!("X: {}\r\n", "y".repeat(REQUEST_BYTES_MAX));
     // What of the request is replaced, by what, and the status.
     for (from, to, status) in [
         ("websocket\r", "WebSocket\r", 101),
@@ -136,7 +136,7 @@ fn frames_are_taken_apart() {
 fn a_broken_rule_closes_with_its_code() {
     let close = |payload: &[u8]| frame(0x88, payload);
     let two = |first: Vec<u8>, second: Vec<u8>| [first, second].concat();
-    for (octets, expect) in [
+    for (bytes, expect) in [
         (b"\x82\x01".to_vec(), 1002),
         (frame(0xC2, b""), 1002),
         (frame(0x83, b""), 1002),
@@ -161,11 +161,11 @@ fn a_broken_rule_closes_with_its_code() {
         (close(b"\x0f\xa0"), 4000),
     ] {
         let mut bench = Bench::open();
-        bench.give(&octets);
+        bench.give(&bytes);
         // What comes after is not read.
         bench.give(&frame(0x82, b"more"));
-        let [0x88, 2, high, low] = bench.sent()[..] else { panic!("{octets:02x?}") };
-        assert_eq!(u16::from_be_bytes([high, low]), expect, "{octets:02x?}");
+        let [0x88, 2, high, low] = bench.sent()[..] else { panic!("{bytes:02x?}") };
+        assert_eq!(u16::from_be_bytes([high, low]), expect, "{bytes:02x?}");
         assert!(bench.socket.is_closed() && !bench.inside.ends_with(b"more"));
     }
     let mut bench = Bench::open();
@@ -176,7 +176,7 @@ fn a_broken_rule_closes_with_its_code() {
 #[test]
 fn what_is_said_is_framed() {
     let mut bench = Bench::open();
-    for (octets, head) in [
+    for (bytes, head) in [
         (0, &b"\x82\x00"[..]),
         (125, b"\x82\x7d"),
         (126, b"\x82\x7e\x00\x7e"),
@@ -185,11 +185,11 @@ fn what_is_said_is_framed() {
     ] {
         let mut out = b"before".to_vec();
         assert!(bench.socket.poll_transmit(&mut out, |out| {
-            out.resize(out.len() + octets, 7);
+            out.resize(out.len() + bytes, 7);
             true
         }));
-        assert!(out == [b"before", head, &vec![7; octets]].concat(), "{octets}");
-        let (shared, count) = header(octets);
+        assert!(out == [b"before", head, &vec![7; bytes]].concat(), "{bytes}");
+        let (shared, count) = header(bytes);
         assert_eq!(&shared[..count], head);
     }
     bench.socket.close(CloseCode::Normal);
@@ -214,7 +214,7 @@ fn a_flood_of_pings_is_not_read_until_its_pongs_are() {
         let used = bench.socket.handle_input(rest, |_| panic!("no data"));
         rest = &rest[used..];
         let sent = bench.sent();
-        assert!(sent.len() < ANSWER_OCTETS_MAX + 127 && (used > 0 || !sent.is_empty()));
+        assert!(sent.len() < ANSWER_BYTES_MAX + 127 && (used > 0 || !sent.is_empty()));
         pongs += sent.len() / 127;
     }
     assert_eq!(pongs, 100);
@@ -226,8 +226,8 @@ fn an_open_connection_is_small() {
 }
 
 proptest! {
-    /// The same octets are inside and the same answers go out, however the stream is cut and however slowly the
-    /// inside takes its octets.
+    /// The same bytes are inside and the same answers go out, however the stream is cut and however slowly the
+    /// inside takes its bytes.
     #[test]
     fn any_chunking_gives_the_same(
         messages in prop::collection::vec((any::<bool>(), prop::collection::vec(any::<u8>(), 0..600)), 1..8),
@@ -266,12 +266,12 @@ proptest! {
         prop_assert!(whole.inside == expect && inside == expect && out == answers);
     }
 
-    /// Any octets: no panic, progress, one close at most.
+    /// Any bytes: no panic, progress, one close at most.
     #[test]
-    fn any_octets_are_survived(octets in prop::collection::vec(any::<u8>(), 0..2000), greeted: bool) {
+    fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..2000), greeted: bool) {
         let mut socket = WebSocket::new(offer());
         let mut stream = if greeted { REQUEST.as_bytes().to_vec() } else { Vec::new() };
-        stream.extend(octets);
+        stream.extend(bytes);
         let (mut rest, mut out) = (&stream[..], Vec::new());
         while !rest.is_empty() {
             let used = socket.handle_input(rest, <[u8]>::len);

@@ -26,8 +26,8 @@ impl Utf8 {
             Ok(_) => true,
             Err(error) if error.error_len().is_some() => false,
             Err(error) => {
-                for (place, octet) in self.begun.iter_mut().zip(rest.iter().skip(error.valid_up_to())) {
-                    *place = *octet;
+                for (place, byte) in self.begun.iter_mut().zip(rest.iter().skip(error.valid_up_to())) {
+                    *place = *byte;
                     self.count += 1;
                 }
                 true

@@ -5,13 +5,13 @@
     for event in receiver.handle_publish("feeder/amps", payload, alias, marked):
         print(event.topic, event.value)
 
-A value is a ``Point`` or octets. ``Lost`` says that a topic's value is unknown until the next one. Publishers have
+A value is a ``Point`` or bytes. ``Lost`` says that a topic's value is unknown until the next one. Publishers have
 ``Sender``.
 """
 
 from .codecs import Codecs
 from .decoder import CHECKED, WAITING, Decoder
-from .octets import Broken
+from .cursor import Broken
 from .point import Point
 from .receiver import MARK, PROPERTY, RESYNC_TOPIC, Lost, Receiver, Value, matches
 from .sender import Saying, Sender

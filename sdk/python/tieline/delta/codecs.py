@@ -1,12 +1,12 @@
-"""The codecs for octets."""
+"""The codecs for bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from .octets import Broken, Cursor
+from .cursor import Broken, Cursor
 
-#: Makes a value of a base, a delta and the most octets that it may have; raises ``Broken``.
+#: Makes a value of a base, a delta and the most bytes that it may have; raises ``Broken``.
 Apply = Callable[[bytes, bytes, int], bytes]
 
 
@@ -34,14 +34,14 @@ class Codecs:
         """All that is taken, in order of preference."""
         return ["point", *(name for name, _ in self._known.values())]
 
-    def apply(self, number: int, base: bytes, delta: bytes, octets_max: int) -> bytes:
+    def apply(self, number: int, base: bytes, delta: bytes, bytes_max: int) -> bytes:
         """The value that a delta makes of a base."""
         if number not in self._known:
             raise Broken(f"codec {number} is not known here")
-        return self._known[number][1](base, delta, octets_max)
+        return self._known[number][1](base, delta, bytes_max)
 
 
-def hunk(base: bytes, delta: bytes, octets_max: int) -> bytes:
+def hunk(base: bytes, delta: bytes, bytes_max: int) -> bytes:
     """Aligned hunks: copy from the base, insert, and go on."""
     hunks, at, length, parts = Cursor(delta), 0, 0, []
     while not hunks.is_empty:
@@ -53,11 +53,11 @@ def hunk(base: bytes, delta: bytes, octets_max: int) -> bytes:
         length += copy + ins
         if at > len(base):
             raise Broken("a hunk beyond the end of the base")
-        if length > octets_max:
-            raise Broken(f"a value of more than {octets_max} octets")
+        if length > bytes_max:
+            raise Broken(f"a value of more than {bytes_max} bytes")
     parts.append(base[at:])
-    if length + len(base) - at > octets_max:
-        raise Broken(f"a value of more than {octets_max} octets")
+    if length + len(base) - at > bytes_max:
+        raise Broken(f"a value of more than {bytes_max} bytes")
     return b"".join(parts)
 
 
@@ -74,14 +74,14 @@ def _zstd() -> Apply | None:
     if own is None and zstandard is None:
         return None
 
-    def apply(base: bytes, delta: bytes, octets_max: int) -> bytes:
+    def apply(base: bytes, delta: bytes, bytes_max: int) -> bytes:
         try:
             if own:
                 size = own.get_frame_info(delta).decompressed_size
             else:
                 size = zstandard.frame_content_size(delta)
-            if size is None or not 0 <= size <= octets_max or size > (len(delta) << 15) + len(base):
-                raise Broken(f"a value of more than {octets_max} octets")
+            if size is None or not 0 <= size <= bytes_max or size > (len(delta) << 15) + len(base):
+                raise Broken(f"a value of more than {bytes_max} bytes")
             if own:
                 prefix = own.ZstdDict(base, is_raw=True).as_prefix if base else None
                 value = own.decompress(delta, zstd_dict=prefix)

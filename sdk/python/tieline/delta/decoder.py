@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 
 from .codecs import Codecs
-from .octets import Broken, Cursor
+from .cursor import Broken, Cursor
 from .point import Point, State
 
 _POINT = 2
@@ -28,10 +28,10 @@ WAITING = _Said("WAITING")
 class Decoder:
     """The value that the next delta is told against. It belongs to one connection."""
 
-    __slots__ = ("_codecs", "_octets_max", "_held", "revision", "is_waiting")
+    __slots__ = ("_codecs", "_bytes_max", "_held", "revision", "is_waiting")
 
-    def __init__(self, codecs: Codecs, octets_max: int = 16 << 20):
-        self._codecs, self._octets_max = codecs, octets_max
+    def __init__(self, codecs: Codecs, bytes_max: int = 16 << 20):
+        self._codecs, self._bytes_max = codecs, bytes_max
         self._held: State | bytes | None = None
         self.revision, self.is_waiting = 0, False
 
@@ -79,12 +79,12 @@ class Decoder:
         self._held, self.revision, self.is_waiting = held, (revision + count) % 32, False
         return CHECKED if kind == 6 and count == 0 else self.value
 
-    def _whole(self, kind: int, octets: bytes) -> State | bytes:
+    def _whole(self, kind: int, data: bytes) -> State | bytes:
         if kind == 1:
-            return State.parse(octets, self._octets_max)
-        if len(octets) > self._octets_max:
-            raise Broken(f"a value of more than {self._octets_max} octets")
-        return bytes(octets)
+            return State.parse(data, self._bytes_max)
+        if len(data) > self._bytes_max:
+            raise Broken(f"a value of more than {self._bytes_max} bytes")
+        return bytes(data)
 
     def _next(self, kind: int, codec: int, revision: int, count: int, cursor: Cursor) -> State | bytes:
         held = self._held
@@ -94,7 +94,7 @@ class Decoder:
             raise Broken(f"a delta from revision {revision} while revision {self.revision} is held")
         if kind == 5:
             if not cursor.is_empty:
-                raise Broken("octets after a repeated value")
+                raise Broken("bytes after a repeated value")
             return held
         if kind != 6:
             return self._delta(held, codec, cursor.rest())
@@ -111,5 +111,5 @@ class Decoder:
         if isinstance(held, State) != (codec == _POINT):
             raise Broken("a delta for a value of another form")
         if isinstance(held, State):
-            return held.apply(delta, self._octets_max)
-        return self._codecs.apply(codec, held, delta, self._octets_max)
+            return held.apply(delta, self._bytes_max)
+        return self._codecs.apply(codec, held, delta, self._bytes_max)

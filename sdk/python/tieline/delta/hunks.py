@@ -1,46 +1,46 @@
-"""The hunks that lead from one value to the next: what ``crates/wire/delta`` would say, octet for octet.
+"""The hunks that lead from one value to the next: what ``crates/wire/delta`` would say, byte for byte.
 
 Most updates overwrite fields: both values are compared at the same places. Where a field changed its length, the places are
-found again by trying shifts in the order of their size. Work is bounded by a budget of compared octets: what is left when it
+found again by trying shifts in the order of their size. Work is bounded by a budget of compared bytes: what is left when it
 is spent is one hunk. Output is bounded by the caller, who sends the whole value where it would be more.
 """
 
 from __future__ import annotations
 
-from .octets import varint
+from .cursor import varint
 
-#: Equal octets that are not worth a hunk of their own: they would cost as much.
+#: Equal bytes that are not worth a hunk of their own: they would cost as much.
 _GAP = 4
-#: Octets after a difference among which the places are looked for.
+#: Bytes after a difference among which the places are looked for.
 _WINDOW = 96
 #: The largest shift tried.
 _SHIFT_MAX = 64
-#: Equal octets that make a place believable, and those after which no better place is looked for.
+#: Equal bytes that make a place believable, and those after which no better place is looked for.
 _MATCH_MIN, _MATCH_SURE = 6, 24
-#: Octets compared for each octet of the longer value.
+#: Bytes compared for each byte of the longer value.
 _BUDGET = 8
-#: A value that is shorter has the budget of one of so many octets.
+#: A value that is shorter has the budget of one of so many bytes.
 _SHORT = 1024
-#: What a shift costs of that, besides the octets compared.
+#: What a shift costs of that, besides the bytes compared.
 _SHIFT_COST = 8
-#: Octets compared at once.
+#: Bytes compared at once.
 _WIDE = 64
 
 
-def hunk_of(base: bytes, value: bytes, octets_max: int) -> bytes | None:
-    """What makes a value of a base; nothing where that is more than so many octets."""
+def hunk_of(base: bytes, value: bytes, bytes_max: int) -> bytes | None:
+    """What makes a value of a base; nothing where that is more than so many bytes."""
     if len(base) == len(value):
         # A field that moved makes everything after it differ: then the places are looked for.
-        delta = _same_places(base, value, min(octets_max, len(base) // 4 + 16))
+        delta = _same_places(base, value, min(bytes_max, len(base) // 4 + 16))
         if delta is not None:
             return delta
-    return _Work(base, value).run(octets_max)
+    return _Work(base, value).run(bytes_max)
 
 
-def _same_places(base: bytes, value: bytes, octets_max: int) -> bytes | None:
+def _same_places(base: bytes, value: bytes, bytes_max: int) -> bytes | None:
     """The hunks of two values of one length, place by place."""
     out, at = bytearray(), 0
-    while len(out) <= octets_max:
+    while len(out) <= bytes_max:
         copy = _equal(base, at, value, at, len(value) - at)
         at += copy
         if at == len(value):
@@ -70,8 +70,8 @@ class _Work:
         self._value, self._value_at, self._value_end = value, 0, len(value) - tail
         self._budget = _BUDGET * max(len(base), len(value), _SHORT)
 
-    def run(self, octets_max: int) -> bytes | None:
-        """The hunks; nothing where they are more than so many octets."""
+    def run(self, bytes_max: int) -> bytes | None:
+        """The hunks; nothing where they are more than so many bytes."""
         out = bytearray()
         while True:
             most = min(self._base_end - self._base_at, self._value_end - self._value_at)
@@ -81,21 +81,21 @@ class _Work:
             if (self._base_at, self._value_at) == (self._base_end, self._value_end):
                 return bytes(out)
             gone, new = self._next_place()
-            if new > octets_max:
+            if new > bytes_max:
                 return None
             out += _hunk(copy, gone, self._value[self._value_at : self._value_at + new])
-            if len(out) > octets_max:
+            if len(out) > bytes_max:
                 return None
             self._base_at += gone
             self._value_at += new
 
     def _next_place(self) -> tuple[int, int]:
-        """Where both go on together: octets of the base to leave out, octets of the value to insert."""
+        """Where both go on together: bytes of the base to leave out, bytes of the value to insert."""
         all_left = (self._base_end - self._base_at, self._value_end - self._value_at)
         if self._budget < _SHIFT_COST:
             return all_left
         place = (min(all_left[0], _WINDOW), min(all_left[1], _WINDOW))
-        # Where that is all that is left, the equal octets behind it are certain.
+        # Where that is all that is left, the equal bytes behind it are certain.
         best = least = _MATCH_MIN if place == all_left else 0
         for shift in range(min(_SHIFT_MAX, max(place)) + 1):
             for gone, new in ((0, shift), (shift, 0)):
@@ -116,7 +116,7 @@ class _Work:
         return place
 
     def _along(self, base_at: int, value_at: int) -> tuple[int, int] | None:
-        """The first run of equal octets with both at fixed places: octets before it, and its length."""
+        """The first run of equal bytes with both at fixed places: bytes before it, and its length."""
         count = min(self._base_end - base_at, self._value_end - value_at, _WINDOW + _MATCH_SURE)
         looked = equal = 0
         for old, new in zip(self._base[base_at : base_at + count], self._value[value_at : value_at + count]):
@@ -141,7 +141,7 @@ def _hunk(copy: int, gone: int, new: bytes) -> bytes:
 
 
 def _equal(base: bytes, base_at: int, value: bytes, value_at: int, most: int) -> int:
-    """Equal octets from two places on."""
+    """Equal bytes from two places on."""
     count = 0
     while count + _WIDE <= most:
         old = base[base_at + count : base_at + count + _WIDE]
@@ -154,7 +154,7 @@ def _equal(base: bytes, base_at: int, value: bytes, value_at: int, most: int) ->
 
 
 def _equal_behind(base: bytes, value: bytes) -> int:
-    """Equal octets from the end."""
+    """Equal bytes from the end."""
     count, most = 0, min(len(base), len(value))
     while count < most and base[-1 - count] == value[-1 - count]:
         count += 1

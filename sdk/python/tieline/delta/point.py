@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
-from .octets import Broken, Cursor, unzigzag, varint, zigzag
+from .cursor import Broken, Cursor, unzigzag, varint, zigzag
 
 #: Reasons against a value, by bit.
 REASONS = (
@@ -24,7 +24,7 @@ _UNITS = (1, 1000, 1_000_000)
 _DOUBLE = struct.Struct("<d")
 _BITS = struct.Struct("<Q")
 
-_NULL, _FALSE, _TRUE, _INT, _DECIMAL, _FLOAT, _TEXT, _OCTETS = range(8)
+_NULL, _FALSE, _TRUE, _INT, _DECIMAL, _FLOAT, _TEXT, _BYTES = range(8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +64,19 @@ class State:
     step: int
 
     @classmethod
-    def parse(cls, octets: bytes, octets_max: int) -> State:
+    def parse(cls, data: bytes, bytes_max: int) -> State:
         """Reads the whole form."""
-        cursor = Cursor(octets)
+        cursor = Cursor(data)
         head = cursor.u8()
         unit = head >> 3 & 3
         if head & 0x80 or unit == 3:
             raise Broken("not a point's whole form")
-        tag, number, places = _number(head & 7, cursor, octets_max)
+        tag, number, places = _number(head & 7, cursor, bytes_max)
         quality = _quality(cursor) if head & 0x20 else 0
         micros = _time(cursor.signed())
         step = cursor.signed() if head & 0x40 else 0
         if not cursor.is_empty:
-            raise Broken("octets after a point")
+            raise Broken("bytes after a point")
         return cls(tag, number, places, quality, micros, unit, step)
 
     def emit(self) -> bytes:
@@ -88,9 +88,9 @@ class State:
             out += [bytes([self.places]), varint(zigzag(self.number))]
         elif self.tag == _FLOAT:
             out.append(_DOUBLE.pack(self.number))
-        elif self.tag in (_TEXT, _OCTETS):
-            octets = self.number.encode() if self.tag == _TEXT else self.number
-            out += [varint(len(octets)), octets]
+        elif self.tag in (_TEXT, _BYTES):
+            data = self.number.encode() if self.tag == _TEXT else self.number
+            out += [varint(len(data)), data]
         if self.quality:
             out.append(varint(self.quality))
         out.append(varint(zigzag(self.micros)))
@@ -98,7 +98,7 @@ class State:
             out.append(varint(zigzag(self.step)))
         return b"".join(out)
 
-    def apply(self, delta: bytes, octets_max: int) -> State:
+    def apply(self, delta: bytes, bytes_max: int) -> State:
         """The state that a delta makes of this one."""
         cursor = Cursor(delta)
         first = cursor.varint()
@@ -117,7 +117,7 @@ class State:
             elif form == 2:
                 number = self._xored(cursor)
             elif form == 3:
-                tag, number, places = _number(cursor.u8(), cursor, octets_max)
+                tag, number, places = _number(cursor.u8(), cursor, bytes_max)
             if flags & 4:
                 quality = _quality(cursor)
             if flags & 8:
@@ -128,7 +128,7 @@ class State:
             late = bool(flags & 16)
         residual = cursor.signed() if late else 0
         if not cursor.is_empty:
-            raise Broken("octets after a point")
+            raise Broken("bytes after a point")
         micros = _time(self.micros + (step + residual) * _UNITS[unit])
         return State(tag, number, places, quality, micros, unit, step)
 
@@ -164,7 +164,7 @@ class State:
         return _DOUBLE.unpack(_BITS.pack(base ^ bits))[0]
 
 
-def _number(tag: int, cursor: Cursor, octets_max: int) -> tuple[int, object, int]:
+def _number(tag: int, cursor: Cursor, bytes_max: int) -> tuple[int, object, int]:
     """Tag, number and places."""
     if tag in (_NULL, _FALSE, _TRUE):
         return tag, (None, False, True)[tag], 0
@@ -177,16 +177,16 @@ def _number(tag: int, cursor: Cursor, octets_max: int) -> tuple[int, object, int
         return tag, mantissa, places
     if tag == _FLOAT:
         return tag, _DOUBLE.unpack(cursor.take(8))[0], 0
-    if tag not in (_TEXT, _OCTETS):
+    if tag not in (_TEXT, _BYTES):
         raise Broken("an unknown kind of value")
     count = cursor.varint()
-    if count > octets_max:
-        raise Broken(f"a value of more than {octets_max} octets")
-    octets = cursor.take(count)
-    if tag == _OCTETS:
-        return tag, octets, 0
+    if count > bytes_max:
+        raise Broken(f"a value of more than {bytes_max} bytes")
+    data = cursor.take(count)
+    if tag == _BYTES:
+        return tag, data, 0
     try:
-        return tag, octets.decode(), 0
+        return tag, data.decode(), 0
     except UnicodeDecodeError:
         raise Broken("a text that is not UTF-8") from None
 

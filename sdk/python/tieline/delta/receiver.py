@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .codecs import Codecs
 from .decoder import Decoder, _Said
-from .octets import Broken
+from .cursor import Broken
 from .point import Point
 
 #: The user property by which deltas are agreed, and, with the value ``MARK``, by which a PUBLISH says that it is one.
@@ -19,7 +19,7 @@ RESYNC_TOPIC = "$tieline/resync"
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A topic's value, whole. Octets that came plain are octets too."""
+    """A topic's value, whole. Bytes that came plain are bytes too."""
 
     topic: str
     value: Point | bytes
@@ -39,9 +39,9 @@ class Receiver:
     ``topics_max`` topics are held; one more, and the oldest is forgotten, to be asked for at its next delta.
     """
 
-    def __init__(self, codecs: Codecs | None = None, topics_max: int = 1 << 20, octets_max: int = 16 << 20):
+    def __init__(self, codecs: Codecs | None = None, topics_max: int = 1 << 20, bytes_max: int = 16 << 20):
         self.codecs = codecs or Codecs()
-        self._topics_max, self._octets_max = topics_max, octets_max
+        self._topics_max, self._bytes_max = topics_max, bytes_max
         self._filters: set[str] = set()
         self._topics: dict[str, Decoder] = {}
         self._aliases: dict[int, tuple[str, bool]] = {}
@@ -99,7 +99,7 @@ class Receiver:
             if len(self._topics) >= self._topics_max:
                 del self._topics[next(iter(self._topics))]
                 self.stats["forgotten"] += 1
-            decoder = self._topics[topic] = Decoder(self.codecs, self._octets_max)
+            decoder = self._topics[topic] = Decoder(self.codecs, self._bytes_max)
         was_waiting = decoder.is_waiting
         try:
             value = decoder.apply(payload)

@@ -10,7 +10,7 @@ from .hunks import hunk_of
 
 _HUNK, _SAME = 3, 5
 #: What is shorter than a mark goes as it is; so does what clears a topic.
-_VALUE_OCTETS_MIN = 16
+_VALUE_BYTES_MIN = 16
 #: Refusals that follow one another closely make a topic's values go plain for a while: 2^(n-1) - 1 of them.
 _PAUSE_MAX = 7
 _CALM = 256
@@ -46,10 +46,10 @@ class _Said:
 class Sender:
     """One connection's sender; it does no I/O. ``how`` is what its owner needs to publish a topic's value once more."""
 
-    def __init__(self, topics_max: int = 65_536, octets_max: int = 16 << 20):
-        self._topics_max, self._octets_max = topics_max, octets_max
+    def __init__(self, topics_max: int = 65_536, bytes_max: int = 16 << 20):
+        self._topics_max, self._bytes_max = topics_max, bytes_max
         self._topics: dict[str, _Said] = {}
-        self._octets = 0
+        self._bytes = 0
         self._number = 0
         self._takes_hunks = False
         self.stats = {"values": 0, "deltas": 0, "refused": 0}
@@ -83,7 +83,7 @@ class Sender:
             return Saying(value, False, self._number)
         said = self._topics.get(topic) or _Said()
         said.number, said.how, said.calm = self._number, how, said.calm + 1
-        marked = may_mark and self._takes_hunks and not said.pause and len(value) >= _VALUE_OCTETS_MIN and topic[:1] != "$"
+        marked = may_mark and self._takes_hunks and not said.pause and len(value) >= _VALUE_BYTES_MIN and topic[:1] != "$"
         said.pause = max(said.pause - 1, 0)
         self._hold(topic, said, value)
         saying = Saying(self._next(said) if marked else value, marked, said.number)
@@ -130,10 +130,10 @@ class Sender:
 
     def _hold(self, topic: str, said: _Said, value: bytes) -> None:
         if topic not in self._topics:
-            self._octets += len(topic) + 128
-        self._octets += len(value) - len(said.value)
+            self._bytes += len(topic) + 128
+        self._bytes += len(value) - len(said.value)
         said.value = bytes(value)
         self._topics[topic] = said
-        while len(self._topics) > self._topics_max or self._octets > self._octets_max:
+        while len(self._topics) > self._topics_max or self._bytes > self._bytes_max:
             first = next(iter(self._topics))
-            self._octets -= len(first) + 128 + len(self._topics.pop(first).value)
+            self._bytes -= len(first) + 128 + len(self._topics.pop(first).value)

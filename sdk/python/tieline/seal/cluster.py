@@ -126,10 +126,10 @@ class _Member:
     @staticmethod
     async def _read(reader: asyncio.StreamReader, decoder: Decoder) -> list[tuple[int, Response]]:
         while True:
-            octets = await reader.read(1 << 16)
-            if not octets:
+            data = await reader.read(1 << 16)
+            if not data:
                 raise EOFError("the server closed the connection")
-            if found := decoder.feed(octets):
+            if found := decoder.feed(data):
                 return found
 
     @staticmethod

@@ -1,9 +1,9 @@
 """The frames of the binary protocol, without I/O.
 
-    octets   4        1      4      length - 5
+    bytes   4        1      4      length - 5
              length   kind   id     body
 
-Numbers have the high octet first.
+Numbers have the high byte first.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 VERSION = 1
-#: Octets that a frame may have besides message or content.
-OVERHEAD_OCTETS_MAX = 1024
+#: Bytes that a frame may have besides message or content.
+OVERHEAD_BYTES_MAX = 1024
 
 _HEAD = struct.Struct(">IBI")
 _LENGTH = struct.Struct(">I")
@@ -62,8 +62,8 @@ class Welcome:
     version: int
     #: Requests that may wait for their answers.
     in_flight_max: int
-    #: Octets of content at most.
-    content_octets_max: int
+    #: Bytes of content at most.
+    content_bytes_max: int
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ Response = Welcome | Packed | Unpacked | Pong | Closing | Refused
 
 
 def _frame(kind: int, request_id: int, *body: bytes) -> bytes:
-    octets = sum(map(len, body))
-    return b"".join((_HEAD.pack(octets + 5, kind, request_id), *body))
+    data = sum(map(len, body))
+    return b"".join((_HEAD.pack(data + 5, kind, request_id), *body))
 
 
 def hello(token: str) -> bytes:
@@ -127,7 +127,7 @@ def pack(
     compress: bool = False,
 ) -> bytes:
     """Asks to sign and encrypt. ``version`` is C02, ``error`` C03, ``treatment`` C04; key version 0 is the highest."""
-    codes = bytes([_octet("version", version), _octet("error", error), _octet("treatment", treatment), compress])
+    codes = bytes([_byte("version", version), _byte("error", error), _byte("treatment", treatment), compress])
     return _frame(0x02, request_id, _domain(domain), _ispb(recipient), _U32.pack(key_version), codes, content)
 
 
@@ -138,10 +138,10 @@ def unpack(request_id: int, domain: str, message: bytes, *, sender: str | None =
 
 
 def _domain(domain: str) -> bytes:
-    octets = domain.encode()
-    if not 0 < len(octets) < 256:
-        raise ValueError(f"domain {domain!r} has {len(octets)} octets, expected 1 to 255")
-    return bytes([len(octets)]) + octets
+    data = domain.encode()
+    if not 0 < len(data) < 256:
+        raise ValueError(f"domain {domain!r} has {len(data)} bytes, expected 1 to 255")
+    return bytes([len(data)]) + data
 
 
 def _ispb(text: str) -> bytes:
@@ -150,37 +150,37 @@ def _ispb(text: str) -> bytes:
     return text.encode()
 
 
-def _octet(name: str, value: int) -> int:
+def _byte(name: str, value: int) -> int:
     if not 0 <= value <= 255:
         raise ValueError(f"{name} {value}, expected 0 to 255")
     return value
 
 
 class Decoder:
-    """Takes octets as they come and gives whole frames; holds at most one frame of ``octets_max`` and what follows."""
+    """Takes bytes as they come and gives whole frames; holds at most one frame of ``bytes_max`` and what follows."""
 
-    def __init__(self, octets_max: int = OVERHEAD_OCTETS_MAX):
-        self.octets_max = octets_max
-        self._octets = bytearray()
+    def __init__(self, bytes_max: int = OVERHEAD_BYTES_MAX):
+        self.bytes_max = bytes_max
+        self._bytes = bytearray()
 
-    def feed(self, octets: bytes) -> list[tuple[int, Response]]:
+    def feed(self, data: bytes) -> list[tuple[int, Response]]:
         """The responses that are whole, each with the id of its request.
 
         Raises ``Broken`` for what the protocol does not have.
         """
-        self._octets += octets
+        self._bytes += data
         found, at = [], 0
-        while len(self._octets) - at >= 4:
-            (length,) = _LENGTH.unpack_from(self._octets, at)
-            if not 5 <= length <= self.octets_max:
-                raise Broken(f"a frame of {length} octets, expected 5 to {self.octets_max}")
-            if len(self._octets) - at < 4 + length:
+        while len(self._bytes) - at >= 4:
+            (length,) = _LENGTH.unpack_from(self._bytes, at)
+            if not 5 <= length <= self.bytes_max:
+                raise Broken(f"a frame of {length} bytes, expected 5 to {self.bytes_max}")
+            if len(self._bytes) - at < 4 + length:
                 break
-            found.append(_parse(bytes(memoryview(self._octets)[at + 4 : at + 4 + length])))
+            found.append(_parse(bytes(memoryview(self._bytes)[at + 4 : at + 4 + length])))
             if isinstance(found[-1][1], Welcome):
-                self.octets_max = found[-1][1].content_octets_max + OVERHEAD_OCTETS_MAX
+                self.bytes_max = found[-1][1].content_bytes_max + OVERHEAD_BYTES_MAX
             at += 4 + length
-        del self._octets[:at]
+        del self._bytes[:at]
         return found
 
 
@@ -194,7 +194,7 @@ def _parse(frame: bytes) -> tuple[int, Response]:
 
 def _parse_unpacked(body: bytes) -> Unpacked:
     if len(body) < 10:
-        raise ValueError(f"{len(body)} octets, expected 10 or more")
+        raise ValueError(f"{len(body)} bytes, expected 10 or more")
     return Unpacked(body[:8].decode("ascii"), body[8], body[9], body[10:])
 
 

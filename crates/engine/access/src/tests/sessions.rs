@@ -96,11 +96,11 @@ fn a_session_ends_with_what_it_has_shown() {
 }
 
 #[test]
-fn messages_and_octets_have_rates() {
-    let limits = Limits { messages_per_s: 3, octets_per_s: 100, ..Limits::default() };
+fn messages_and_bytes_have_rates() {
+    let limits = Limits { messages_per_s: 3, bytes_per_s: 100, ..Limits::default() };
     let mut sessions = Sessions::new(policy(&["allow publish #"], &["anna"]), limits);
     let key = sessions.admit(at(0), who("anna"), "c").unwrap();
-    let spent = |sessions: &mut Sessions, s, octets| sessions.spend(at(s), key, octets).is_ok();
+    let spent = |sessions: &mut Sessions, s, bytes| sessions.spend(at(s), key, bytes).is_ok();
     assert!(spent(&mut sessions, 0, 1) && spent(&mut sessions, 0, 1) && spent(&mut sessions, 0, 1));
     assert!(!spent(&mut sessions, 0, 1) && spent(&mut sessions, 2, 100) && !spent(&mut sessions, 2, 1));
     assert_eq!(sessions.stats().over_rate, 2);

@@ -6,7 +6,7 @@ use tieline_core::Timestamp;
 const NOW: Timestamp = Timestamp::from_micros(1_700_000_000_000_000);
 
 fn limits() -> Limits {
-    Limits { segment_octets: 200, total_octets: 100_000, when_full: WhenFull::Refuse, unsynced_octets: 10_000 }
+    Limits { segment_bytes: 200, total_bytes: 100_000, when_full: WhenFull::Refuse, unsynced_bytes: 10_000 }
 }
 
 fn filled(disk: &Disk, records: u64) -> Journal<Disk> {
@@ -59,10 +59,10 @@ fn every_cut_of_the_last_segment_keeps_the_records_before_it() {
     let whole = Disk::new(2);
     filled(&whole, 12);
     let name = whole.names().pop().unwrap();
-    for cut in 0..whole.octets(&name).len() {
+    for cut in 0..whole.bytes(&name).len() {
         let disk = Disk::new(2);
         filled(&disk, 12);
-        disk.change(&name, |octets| octets.truncate(cut));
+        disk.change(&name, |bytes| bytes.truncate(cut));
         let (journal, recovery) = Journal::open(disk.clone(), limits(), Seq(0), NOW).unwrap();
         let (found, lost) = read(&disk, Seq(1), journal.durable());
         assert_eq!((found, lost), (seqs(1..=journal.durable().0), 0), "cut at {cut}");
@@ -76,10 +76,10 @@ fn every_flipped_bit_costs_at_most_its_own_record() {
     let whole = Disk::new(3);
     filled(&whole, 20);
     for name in whole.names() {
-        for bit in 0..whole.octets(&name).len() * 8 {
+        for bit in 0..whole.bytes(&name).len() * 8 {
             let disk = Disk::new(3);
             filled(&disk, 20);
-            disk.change(&name, |octets| octets[bit / 8] ^= 1 << (bit % 8));
+            disk.change(&name, |bytes| bytes[bit / 8] ^= 1 << (bit % 8));
             let (mut journal, recovery) = Journal::open(disk.clone(), limits(), Seq(0), NOW).unwrap();
             let last = journal.durable();
             let (found, lost) = read(&disk, Seq(1), last);
@@ -100,14 +100,14 @@ fn a_payload_that_looks_like_a_frame_is_no_record() {
     let (mut journal, _) = Journal::open(disk.clone(), Limits::default(), Seq(0), NOW).unwrap();
     journal.append(b"first").unwrap();
     journal.sync().unwrap();
-    let stolen = disk.octets(&disk.names()[0])[28..].to_vec();
+    let stolen = disk.bytes(&disk.names()[0])[28..].to_vec();
     drop(journal);
     let other = Disk::new(4);
     let (mut journal, _) =
         Journal::open(other.clone(), Limits::default(), Seq(0), NOW.later(core::time::Duration::from_secs(1))).unwrap();
     journal.append(&stolen).unwrap();
     journal.sync().unwrap();
-    other.change(&other.names()[0], |octets| octets[30] ^= 1);
+    other.change(&other.names()[0], |bytes| bytes[30] ^= 1);
     let mut reader = Reader::new(other.clone(), Seq(1));
     assert!(matches!(reader.next(Seq(1)), Ok(Some(Item::Lost(lost))) if lost.records == 1));
     assert_eq!(reader.next(Seq(1)), Ok(None));
@@ -143,7 +143,7 @@ fn released_segments_go_and_sequences_stay() {
 
 #[test]
 fn a_full_journal_refuses_or_drops_by_policy() {
-    let small = Limits { total_octets: 2_000, ..limits() };
+    let small = Limits { total_bytes: 2_000, ..limits() };
     let (mut journal, _) = Journal::open(Disk::new(8), small, Seq(0), NOW).unwrap();
     let refused = loop {
         match journal.append(&[7; 50]) {
@@ -152,7 +152,7 @@ fn a_full_journal_refuses_or_drops_by_policy() {
         }
     };
     assert_eq!((refused, journal.counters().refused), (JournalError::Full(2_000), 1));
-    assert!(journal.octets() <= 2_000 && journal.octets() > 1_800);
+    assert!(journal.bytes() <= 2_000 && journal.bytes() > 1_800);
     journal.release(journal.durable());
     assert!(journal.append(&[7; 50]).is_ok());
 
@@ -165,13 +165,13 @@ fn a_full_journal_refuses_or_drops_by_policy() {
     }
     let (found, lost) = read(&disk, Seq(1), Seq(100));
     assert_eq!((found.len() as u64 + lost, lost), (100, journal.counters().dropped));
-    assert!(lost > 0 && journal.octets() <= 2_000);
+    assert!(lost > 0 && journal.bytes() <= 2_000);
 }
 
 #[test]
 fn what_is_not_durable_is_bounded() {
     let (mut journal, _) =
-        Journal::open(Disk::new(10), Limits { unsynced_octets: 100, ..limits() }, Seq(0), NOW).unwrap();
+        Journal::open(Disk::new(10), Limits { unsynced_bytes: 100, ..limits() }, Seq(0), NOW).unwrap();
     assert!(journal.append(&[0; 500]).is_ok(), "a single record always fits");
     assert_eq!(journal.append(&[0]), Err(JournalError::Unsynced(100)));
     journal.sync().unwrap();

@@ -31,7 +31,7 @@ impl Dice {
 
 #[derive(Clone, Default)]
 struct File {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     synced: Vec<u8>,
     /// Whether the name survives a power cut.
     named: bool,
@@ -49,7 +49,7 @@ struct Inner {
     /// Calls left before the machine stops.
     calls_left: usize,
     crashed: bool,
-    /// Octets that fit.
+    /// Bytes that fit.
     room: usize,
 }
 
@@ -77,31 +77,31 @@ impl Disk {
         self.0.borrow_mut().calls_left = calls;
     }
 
-    pub(super) fn room(&self, octets: usize) {
-        self.0.borrow_mut().room = octets;
+    pub(super) fn room(&self, bytes: usize) {
+        self.0.borrow_mut().room = bytes;
     }
 
     pub(super) fn has_crashed(&self) -> bool {
         self.0.borrow().crashed
     }
 
-    /// Power returns: unsynced octets are gone, or cut anywhere, or partly zero.
+    /// Power returns: unsynced bytes are gone, or cut anywhere, or partly zero.
     pub(super) fn power_cut(&self) {
         let mut inner = self.0.borrow_mut();
         let mut dice = inner.dice.clone();
         inner.files.retain(|_, file| file.named || dice.one_in(2));
         for file in inner.files.values_mut() {
             let mut kept = file.synced.clone();
-            if !file.sync_failed && !file.lies && file.octets.starts_with(&file.synced) {
-                let end = kept.len() + dice.below(file.octets.len() - kept.len() + 1);
+            if !file.sync_failed && !file.lies && file.bytes.starts_with(&file.synced) {
+                let end = kept.len() + dice.below(file.bytes.len() - kept.len() + 1);
                 let lost_from = kept.len() + dice.below(end - kept.len() + 1);
-                kept.extend_from_slice(&file.octets[file.synced.len()..end]);
+                kept.extend_from_slice(&file.bytes[file.synced.len()..end]);
                 if dice.one_in(2) {
                     let lost_to = (lost_from + dice.below(64)).min(end);
                     kept[lost_from..lost_to].fill(0);
                 }
             }
-            *file = File { octets: kept.clone(), synced: kept, named: true, sync_failed: false, lies: false };
+            *file = File { bytes: kept.clone(), synced: kept, named: true, sync_failed: false, lies: false };
         }
         inner.dice = dice;
         inner.revive();
@@ -120,12 +120,12 @@ impl Disk {
         self.0.borrow().files.keys().cloned().collect()
     }
 
-    pub(super) fn octets(&self, name: &str) -> Vec<u8> {
-        self.0.borrow().files[name].octets.clone()
+    pub(super) fn bytes(&self, name: &str) -> Vec<u8> {
+        self.0.borrow().files[name].bytes.clone()
     }
 
     pub(super) fn change(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
-        change(&mut self.0.borrow_mut().files.get_mut(name).unwrap().octets);
+        change(&mut self.0.borrow_mut().files.get_mut(name).unwrap().bytes);
     }
 }
 
@@ -158,14 +158,14 @@ impl Storage for Disk {
 
     fn len(&mut self, name: &str) -> Result<u64, StorageError> {
         let inner = self.0.borrow();
-        inner.files.get(name).map(|f| f.octets.len() as u64).ok_or(error(StorageErrorKind::Missing))
+        inner.files.get(name).map(|f| f.bytes.len() as u64).ok_or(error(StorageErrorKind::Missing))
     }
 
     fn read(&mut self, name: &str, offset: u64, out: &mut [u8]) -> Result<usize, StorageError> {
         let mut inner = self.0.borrow_mut();
         let short = inner.dice.below(40) == 0;
         let file = inner.files.get(name).ok_or(error(StorageErrorKind::Missing))?;
-        let rest = file.octets.get(offset as usize..).unwrap_or_default();
+        let rest = file.bytes.get(offset as usize..).unwrap_or_default();
         let mut count = rest.len().min(out.len());
         if short && count > 1 {
             count /= 2;
@@ -174,22 +174,22 @@ impl Storage for Disk {
         Ok(count)
     }
 
-    fn append(&mut self, name: &str, octets: &[u8]) -> Result<(), StorageError> {
+    fn append(&mut self, name: &str, bytes: &[u8]) -> Result<(), StorageError> {
         let mut inner = self.0.borrow_mut();
         let stops = inner.calls_left == 0 && !inner.crashed;
         let begun = inner.begin();
-        let used: usize = inner.files.values().map(|f| f.octets.len()).sum();
+        let used: usize = inner.files.values().map(|f| f.bytes.len()).sum();
         let free = inner.room.saturating_sub(used);
-        if stops || matches!(begun, Ok(true)) || free < octets.len() {
-            let count = inner.dice.below(octets.len() + 1).min(free);
+        if stops || matches!(begun, Ok(true)) || free < bytes.len() {
+            let count = inner.dice.below(bytes.len() + 1).min(free);
             if inner.dice.one_in(2) && free > 0 {
-                inner.files.entry(name.to_string()).or_default().octets.extend_from_slice(&octets[..count]);
+                inner.files.entry(name.to_string()).or_default().bytes.extend_from_slice(&bytes[..count]);
             }
             begun?;
             return Err(error(StorageErrorKind::Full));
         }
         begun?;
-        inner.files.entry(name.to_string()).or_default().octets.extend_from_slice(octets);
+        inner.files.entry(name.to_string()).or_default().bytes.extend_from_slice(bytes);
         Ok(())
     }
 
@@ -203,7 +203,7 @@ impl Storage for Disk {
         }
         assert!(!file.sync_failed, "a failed sync was tried again on {name}");
         if !file.lies {
-            file.synced = file.octets.clone();
+            file.synced = file.bytes.clone();
             file.named = true;
         }
         Ok(())
@@ -216,7 +216,7 @@ impl Storage for Disk {
         if fails {
             return Err(error(StorageErrorKind::Io));
         }
-        file.octets.truncate(len as usize);
+        file.bytes.truncate(len as usize);
         file.synced.truncate(len as usize);
         Ok(())
     }

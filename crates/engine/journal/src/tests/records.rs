@@ -41,35 +41,35 @@ fn emit(samples: &[Sample]) -> Vec<u8> {
 proptest! {
     #[test]
     fn records_round_trip(record in prop::collection::vec(samples(), 0..40)) {
-        let octets = emit(&record);
-        let again = decode(&octets).unwrap();
-        // Compared as octets too: a double that is not a number is equal to none.
-        prop_assert_eq!(emit(&again), octets);
+        let bytes = emit(&record);
+        let again = decode(&bytes).unwrap();
+        // Compared as bytes too: a double that is not a number is equal to none.
+        prop_assert_eq!(emit(&again), bytes);
         prop_assert_eq!(alloc::format!("{:?}", again), alloc::format!("{:?}", record));
     }
 
     #[test]
-    fn hostile_octets_are_refused_or_read(octets in prop::collection::vec(any::<u8>(), 0..200)) {
-        let _ = decode(&octets);
-        let mut versioned = octets;
+    fn hostile_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = decode(&bytes);
+        let mut versioned = bytes;
         versioned.insert(0, 1);
         let _ = decode(&versioned);
     }
 
     #[test]
-    fn changed_octets_are_refused_or_read(
+    fn changed_bytes_are_refused_or_read(
         samples in prop::collection::vec(samples(), 0..10), at: prop::sample::Index, to: u8, cut: prop::sample::Index,
     ) {
-        let mut octets = emit(&samples);
-        let (at, cut) = (at.index(octets.len()), cut.index(octets.len()));
-        prop_assert!(decode(&octets[..cut]).is_err());
-        octets[at] = to;
-        let _ = decode(&octets);
+        let mut bytes = emit(&samples);
+        let (at, cut) = (at.index(bytes.len()), cut.index(bytes.len()));
+        prop_assert!(decode(&bytes[..cut]).is_err());
+        bytes[at] = to;
+        let _ = decode(&bytes);
     }
 }
 
-fn check(octets: &[u8], expect: RecordError) {
-    assert_eq!(decode(octets), Err(expect), "{octets:02x?}");
+fn check(bytes: &[u8], expect: RecordError) {
+    assert_eq!(decode(bytes), Err(expect), "{bytes:02x?}");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn wrong_records_are_named() {
 }
 
 #[test]
-fn a_point_of_a_steady_scan_costs_few_octets() {
+fn a_point_of_a_steady_scan_costs_few_bytes() {
     let samples: Vec<Sample> = (0..1000)
         .map(|i| {
             let topic = Topic::new(&alloc::format!("site/feeder1/relay{}/point{}", i / 50, i % 50)).unwrap();

@@ -10,8 +10,8 @@ use proptest::prelude::*;
 use tieline_core::{Timestamp, Topic};
 
 fn any_message() -> impl Strategy<Value = Message> {
-    let octets = || proptest::collection::vec(any::<u8>(), 0..300).prop_map(Bytes::from);
-    ("[ab]{1,2}(/[ab])?", octets(), octets(), 0i64..1 << 50).prop_map(|(topic, payload, properties, micros)| Message {
+    let bytes = || proptest::collection::vec(any::<u8>(), 0..300).prop_map(Bytes::from);
+    ("[ab]{1,2}(/[ab])?", bytes(), bytes(), 0i64..1 << 50).prop_map(|(topic, payload, properties, micros)| Message {
         topic: Topic::new(&topic).unwrap(),
         payload,
         properties,
@@ -77,10 +77,10 @@ fn any_record() -> impl Strategy<Value = Record> {
 }
 
 fn written(records: &[Record]) -> Vec<u8> {
-    let mut octets = Vec::new();
-    Record::begin(&mut octets);
-    records.iter().for_each(|record| record.emit(&mut octets));
-    octets
+    let mut bytes = Vec::new();
+    Record::begin(&mut bytes);
+    records.iter().for_each(|record| record.emit(&mut bytes));
+    bytes
 }
 
 fn replayed(records: &[Record]) -> Image {
@@ -111,13 +111,13 @@ fn well_formed(changes: Vec<Record>) -> Vec<Record> {
     changes.into_iter().filter(keep).collect()
 }
 
-fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| alloc::format!("{octet:02x}")).collect()
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| alloc::format!("{byte:02x}")).collect()
 }
 
-/// The octets of docs/ledger.md.
+/// The bytes of docs/ledger.md.
 #[test]
-fn the_octets_are_those_of_the_document() {
+fn the_bytes_are_those_of_the_document() {
     let message = Message {
         topic: Topic::new("a/b").unwrap(),
         payload: Bytes::from_static(b"on"),
@@ -172,15 +172,15 @@ fn the_octets_are_those_of_the_document() {
         (of_anna(None), "0e06ac0201630104616e6e613c0000"),
         (of_anna(Some(258)), "1612ac0201630104616e6e613c00000201000000000000"),
     ] {
-        let octets = written(core::slice::from_ref(&record));
-        assert_eq!(hex(&octets[1..]), expect, "{record:?}");
-        assert_eq!(Record::parse_all(&octets), Ok(vec![record]));
+        let bytes = written(core::slice::from_ref(&record));
+        assert_eq!(hex(&bytes[1..]), expect, "{record:?}");
+        assert_eq!(Record::parse_all(&bytes), Ok(vec![record]));
     }
 }
 
 #[test]
 fn what_no_writer_makes_is_refused() {
-    for (octets, expect) in [
+    for (bytes, expect) in [
         (&[][..], RecordError::Truncated),
         (&[2], RecordError::Version(2)),
         (&[1, 1], RecordError::Truncated),
@@ -193,7 +193,7 @@ fn what_no_writer_makes_is_refused() {
         (&[1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2], RecordError::Illegal("number")),
         (&[1, 9, 3, 0, 0, 0, 0, 0, 0, 0, 0x7f], RecordError::Illegal("time")),
     ] {
-        assert_eq!(Record::parse_all(octets), Err(expect), "{octets:02x?}");
+        assert_eq!(Record::parse_all(bytes), Err(expect), "{bytes:02x?}");
     }
 }
 
@@ -203,21 +203,21 @@ proptest! {
         prop_assert_eq!(Record::parse_all(&written(&records)), Ok(records));
     }
 
-    /// A record that is cut anywhere, or whose octets are changed, is refused or read, and costs no more than its octets.
+    /// A record that is cut anywhere, or whose bytes are changed, is refused or read, and costs no more than its bytes.
     #[test]
-    fn hostile_octets_do_no_harm(
+    fn hostile_bytes_do_no_harm(
         records in proptest::collection::vec(any_record(), 0..5),
         cut in any::<proptest::sample::Index>(),
         flips in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 0..4),
     ) {
-        let mut octets = written(&records);
+        let mut bytes = written(&records);
         for (at, flip) in flips {
-            let at = at.index(octets.len());
-            octets[at] ^= flip;
+            let at = at.index(bytes.len());
+            bytes[at] ^= flip;
         }
-        octets.truncate(cut.index(octets.len() + 1));
-        if let Ok(read) = Record::parse_all(&octets) {
-            prop_assert!(read.len() <= octets.len());
+        bytes.truncate(cut.index(bytes.len() + 1));
+        if let Ok(read) = Record::parse_all(&bytes) {
+            prop_assert!(read.len() <= bytes.len());
             prop_assert_eq!(Record::parse_all(&written(&read)), Ok(read));
         }
     }
@@ -298,7 +298,7 @@ fn value(topic: &str) -> Record {
     Record::Value(Value { message: message_to(topic), qos: 1 })
 }
 
-/// Batches of a log, one of which is lost, with the octets that are found in its place; what is left and what is given up.
+/// Batches of a log, one of which is lost, with the bytes that are found in its place; what is left and what is given up.
 fn check_lost(
     batches: &[&[Record]],
     lost: usize,
@@ -327,8 +327,8 @@ fn strings(words: &[&str]) -> Vec<String> {
 fn a_lost_batch_costs_what_it_spoke_of() {
     let begun = [session(1, false), session(2, false), owed(1, 1), owed(2, 1), value("a"), value("b")];
     let batch = [owed(1, 2), Record::Released { session: 1, packet_id: 3 }, value("a")];
-    let octets = written(&batch);
-    let mut flipped = octets.clone();
+    let bytes = written(&batch);
+    let mut flipped = bytes.clone();
     *flipped.last_mut().unwrap() ^= 1;
     // Of whom it spoke is known: the others lose nothing.
     let others = [owed(2, 2)];
@@ -339,7 +339,7 @@ fn a_lost_batch_costs_what_it_spoke_of() {
     check_lost(&[&begun, &batch, &after], 1, Some(&flipped), (&[2, 3], &["a", "b"]), (&[], 0, &[]));
     // Of whom it spoke is not known: of all that were there, and of those that are there without a beginning.
     let after = [session(3, false), session(4, true), owed(5, 1), owed(3, 1)];
-    for found in [None, Some(&octets[..9]), Some(&[9; 9][..])] {
+    for found in [None, Some(&bytes[..9]), Some(&[9; 9][..])] {
         check_lost(&[&begun, &batch, &after], 1, found, (&[3], &["a", "b"]), (&["c1", "c2", "c4"], 3, &[]));
     }
     // A walk behind it says all anew; one that it interrupts says nothing of what is left out.

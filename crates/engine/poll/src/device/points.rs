@@ -9,7 +9,7 @@ use tieline_core::{Body, Instant, Now, Point, Quality, Timestamp, Update, Value,
 /// Reasons that say more than `stale`, and `stale` itself.
 pub(super) const UNTOLD: Quality = Quality::INITIAL.with(Quality::AWAY).with(Quality::STALE);
 
-/// The last known state of one point: 48 octets.
+/// The last known state of one point: 48 bytes.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) value: Value,

@@ -41,7 +41,7 @@ pub(crate) fn body(text: &str) -> Body {
 
 fn shown(output: Output) -> String {
     match output.body {
-        Some(Body::Opaque(octets)) => alloc::format!("{} = {}", output.topic, core::str::from_utf8(&octets).unwrap()),
+        Some(Body::Opaque(bytes)) => alloc::format!("{} = {}", output.topic, core::str::from_utf8(&bytes).unwrap()),
         Some(Body::Point(point)) => alloc::format!("{} = point {}", output.topic, point.to_json()),
         None => alloc::format!("{} gone", output.topic),
     }

@@ -1,4 +1,4 @@
-//! Numbers of 52-bit digits outside the lanes: to and from octets, and what is done once a key or once a message.
+//! Numbers of 52-bit digits outside the lanes: to and from bytes, and what is done once a key or once a message.
 //!
 //! Every function takes the same steps whatever the numbers are; only lengths are public.
 
@@ -8,13 +8,13 @@ use subtle::{Choice, ConditionallySelectable};
 /// A number, least digit first.
 pub(super) type Digits<const N: usize> = [u64; N];
 
-/// From octets, the highest first; octets above `N` digits are ignored.
-pub(super) fn from_octets<const N: usize>(octets: &[u8]) -> Digits<N> {
+/// From bytes, the highest first; bytes above `N` digits are ignored.
+pub(super) fn from_bytes<const N: usize>(bytes: &[u8]) -> Digits<N> {
     let mut digits = [0; N];
     let (mut held, mut bits, mut at) = (0u64, 0, 0);
-    for &octet in octets.iter().rev() {
-        // At most 51 bits are held, so the octet fits.
-        held |= u64::from(octet) << bits;
+    for &byte in bytes.iter().rev() {
+        // At most 51 bits are held, so the byte fits.
+        held |= u64::from(byte) << bits;
         bits += 8;
         if bits >= DIGIT_BITS && at < N {
             digits[at] = held & DIGIT_MASK;
@@ -29,17 +29,17 @@ pub(super) fn from_octets<const N: usize>(octets: &[u8]) -> Digits<N> {
     digits
 }
 
-/// To as many octets as `out` holds, the highest first. The number fits.
-pub(super) fn to_octets<const N: usize>(digits: &Digits<N>, out: &mut [u8]) {
+/// To as many bytes as `out` holds, the highest first. The number fits.
+pub(super) fn to_bytes<const N: usize>(digits: &Digits<N>, out: &mut [u8]) {
     let (mut held, mut bits) = (0u64, 0);
     let mut digits = digits.iter();
-    for octet in out.iter_mut().rev() {
+    for byte in out.iter_mut().rev() {
         if bits < 8 {
             let next = digits.next().copied().unwrap_or_default();
             held |= next << bits;
             bits += DIGIT_BITS;
         }
-        *octet = (held & 0xff) as u8;
+        *byte = (held & 0xff) as u8;
         held >>= 8;
         bits -= 8;
     }
@@ -121,7 +121,7 @@ pub(super) fn multiply_add<const N: usize, const M: usize>(low: &Digits<N>, a: &
     })
 }
 
-/// Whether `a` is below `b`, both highest octet first and of one length. For public numbers only in what it tells, but
+/// Whether `a` is below `b`, both highest byte first and of one length. For public numbers only in what it tells, but
 /// its time tells nothing.
 pub(crate) fn is_below(a: &[u8], b: &[u8]) -> bool {
     let borrow = a

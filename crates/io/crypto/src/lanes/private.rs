@@ -1,17 +1,17 @@
 //! c^d mod n for up to four messages: two lanes each.
 
-use super::digits::{difference, from_octets, multiply_add, negative_inverse, power_of_two, reduce_once, to_octets};
+use super::digits::{difference, from_bytes, multiply_add, negative_inverse, power_of_two, reduce_once, to_bytes};
 use super::kernel::{Moduli, PRIME_DIGITS as DIGITS};
 use super::vector::{DIGIT_BITS, LANES, Row, Wide};
 use super::{MESSAGES, Portable, Unit, put, take};
-use crate::MODULUS_OCTETS;
+use crate::MODULUS_BYTES;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// Digits of a number mod n.
 const DOUBLE: usize = 2 * DIGITS;
 /// Bits of each prime.
 const PRIME_BITS: usize = 1024;
-const PRIME_OCTETS: usize = PRIME_BITS / 8;
+const PRIME_BYTES: usize = PRIME_BITS / 8;
 /// Bits of the exponent that one multiplication settles. With 5 there are 43 multiplications less and as much time is
 /// lost again on a table of twice the size, which does not stay in the first cache.
 const WINDOW_BITS: usize = 4;
@@ -33,7 +33,7 @@ struct HalfKey {
     windows: [u8; WINDOWS],
 }
 
-/// The private numbers of a key, as octets, highest first.
+/// The private numbers of a key, as bytes, highest first.
 pub(crate) struct Parts<'a> {
     pub(crate) prime_p: &'a [u8],
     pub(crate) prime_q: &'a [u8],
@@ -57,7 +57,7 @@ impl LaneKey {
     pub(crate) fn new(parts: &Parts<'_>) -> Option<Self> {
         let p = HalfKey::new(parts.prime_p, parts.exponent_p)?;
         let q = HalfKey::new(parts.prime_q, parts.exponent_q)?;
-        let coefficient = from_octets(fixed(parts.coefficient)?.as_slice());
+        let coefficient = from_bytes(fixed(parts.coefficient)?.as_slice());
         let coefficient = one_product(&coefficient, &p.square, &p);
         Some(Self { p, q, coefficient })
     }
@@ -65,8 +65,8 @@ impl LaneKey {
 
 impl HalfKey {
     fn new(prime: &[u8], exponent: &[u8]) -> Option<Self> {
-        let prime = fixed(prime).filter(|prime| prime[0] >= 0x80 && prime[PRIME_OCTETS - 1] & 1 == 1)?;
-        let prime: [u64; DIGITS] = from_octets(prime.as_slice());
+        let prime = fixed(prime).filter(|prime| prime[0] >= 0x80 && prime[PRIME_BYTES - 1] & 1 == 1)?;
+        let prime: [u64; DIGITS] = from_bytes(prime.as_slice());
         let square = power_of_two(2 * DIGITS * DIGIT_BITS, &prime, PRIME_BITS);
         let mut half = Self {
             prime,
@@ -81,18 +81,18 @@ impl HalfKey {
     }
 }
 
-/// The number in 128 octets, without what DER puts before it.
-fn fixed(number: &[u8]) -> Option<Zeroizing<[u8; PRIME_OCTETS]>> {
-    let start = number.iter().position(|&octet| octet != 0).unwrap_or(number.len());
+/// The number in 128 bytes, without what DER puts before it.
+fn fixed(number: &[u8]) -> Option<Zeroizing<[u8; PRIME_BYTES]>> {
+    let start = number.iter().position(|&byte| byte != 0).unwrap_or(number.len());
     let number = number.get(start..)?;
-    let mut out = Zeroizing::new([0; PRIME_OCTETS]);
-    out.get_mut(PRIME_OCTETS.checked_sub(number.len())?..)?.copy_from_slice(number);
+    let mut out = Zeroizing::new([0; PRIME_BYTES]);
+    out.get_mut(PRIME_BYTES.checked_sub(number.len())?..)?.copy_from_slice(number);
     Some(out)
 }
 
 /// The exponent's bits in groups of four, the highest first.
 fn windows(exponent: &[u8]) -> [u8; WINDOWS] {
-    let bit = |at: usize| exponent.iter().rev().nth(at / 8).map_or(0, |octet| (octet >> (at % 8)) & 1);
+    let bit = |at: usize| exponent.iter().rev().nth(at / 8).map_or(0, |byte| (byte >> (at % 8)) & 1);
     std::array::from_fn(|window| {
         let lowest = (WINDOWS - 1 - window) * WINDOW_BITS;
         (0..WINDOW_BITS).fold(0, |value, i| value | (bit(lowest + i) << i))
@@ -111,7 +111,7 @@ fn one_product(a: &[u64; DIGITS], b: &[u64; DIGITS], half: &HalfKey) -> [u64; DI
 }
 
 /// A key, and a number below its n.
-pub(crate) type Pair<'a> = (&'a LaneKey, &'a [u8; MODULUS_OCTETS]);
+pub(crate) type Pair<'a> = (&'a LaneKey, &'a [u8; MODULUS_BYTES]);
 
 /// Memory for one run of eight lanes: 46 KiB, wiped after each.
 #[derive(Zeroize, ZeroizeOnDrop)]
@@ -146,7 +146,7 @@ impl Pass {
     }
 
     /// number^d mod n for up to four pairs; each number is below its n. The caller checks what comes out.
-    pub(crate) fn run<U: Unit>(&mut self, unit: U, pairs: &[Pair<'_>], out: &mut [[u8; MODULUS_OCTETS]]) {
+    pub(crate) fn run<U: Unit>(&mut self, unit: U, pairs: &[Pair<'_>], out: &mut [[u8; MODULUS_BYTES]]) {
         let Some(first) = pairs.first() else { return };
         for message in 0..MESSAGES {
             // Lanes without work repeat the first.
@@ -159,8 +159,8 @@ impl Pass {
         self.zeroize();
     }
 
-    fn fill(&mut self, message: usize, key: &LaneKey, number: &[u8; MODULUS_OCTETS]) {
-        let digits: [u64; DOUBLE] = from_octets(number);
+    fn fill(&mut self, message: usize, key: &LaneKey, number: &[u8; MODULUS_BYTES]) {
+        let digits: [u64; DOUBLE] = from_bytes(number);
         let (low, high) = digits.split_at(DIGITS);
         for (lane, half) in [(2 * message, &key.p), (2 * message + 1, &key.q)] {
             put(&mut self.moduli.digits, lane, &half.prime);
@@ -209,7 +209,7 @@ impl Pass {
     }
 
     /// Garner's recombination: m = m_q + q · ((m_p - m_q) / q mod p) (RFC 8017 clause 5.1.2 step 2.b).
-    fn recombine<U: Unit>(&mut self, unit: U, pairs: &[Pair<'_>], out: &mut [[u8; MODULUS_OCTETS]]) {
+    fn recombine<U: Unit>(&mut self, unit: U, pairs: &[Pair<'_>], out: &mut [[u8; MODULUS_BYTES]]) {
         self.base = [Row::ZERO; DIGITS];
         self.base[0] = Row([1; LANES]);
         unit.multiply(&mut self.next, &self.power, &self.base, &self.moduli);
@@ -228,7 +228,7 @@ impl Pass {
             let mut factor = Zeroizing::new(take(&self.power, 2 * message));
             reduce_once(&mut factor, &key.p.prime);
             let result: Zeroizing<[u64; DOUBLE]> = Zeroizing::new(multiply_add(&of_q, &factor, &key.q.prime));
-            to_octets(&result, out);
+            to_bytes(&result, out);
         }
     }
 }

@@ -1,14 +1,14 @@
 //! c^65537 mod n in eight lanes: the check of every private result, and public operations of a batch.
 
-use super::digits::{from_octets, negative_inverse, power_of_two, reduce_once, to_octets};
+use super::digits::{from_bytes, negative_inverse, power_of_two, reduce_once, to_bytes};
 use super::kernel::Moduli;
 use super::vector::{DIGIT_BITS, Row, Wide};
 use super::{PUBLIC_MESSAGES, Unit, put, take};
-use crate::MODULUS_OCTETS;
+use crate::MODULUS_BYTES;
 
 /// Digits of a number mod n: 40 · 52 = 2080 bits.
 const DIGITS: usize = 40;
-const MODULUS_BITS: usize = MODULUS_OCTETS * 8;
+const MODULUS_BITS: usize = MODULUS_BYTES * 8;
 
 /// A modulus of exactly 2048 bits, prepared.
 #[derive(Clone, Debug)]
@@ -20,9 +20,9 @@ pub(crate) struct LaneModulus {
 }
 
 impl LaneModulus {
-    /// From the octets of an odd modulus whose highest bit is set.
-    pub(crate) fn new(modulus: &[u8; MODULUS_OCTETS]) -> Self {
-        let digits = from_octets(modulus);
+    /// From the bytes of an odd modulus whose highest bit is set.
+    pub(crate) fn new(modulus: &[u8; MODULUS_BYTES]) -> Self {
+        let digits = from_bytes(modulus);
         let inverse = negative_inverse(digits[0]);
         Self { digits, inverse, square: power_of_two(2 * DIGITS * DIGIT_BITS, &digits, MODULUS_BITS) }
     }
@@ -53,23 +53,23 @@ impl PublicPass {
     pub(crate) fn run<U: Unit>(
         &mut self,
         unit: U,
-        pairs: &[(&LaneModulus, &[u8; MODULUS_OCTETS])],
-    ) -> [[u8; MODULUS_OCTETS]; PUBLIC_MESSAGES] {
-        let mut out = [[0; MODULUS_OCTETS]; PUBLIC_MESSAGES];
+        pairs: &[(&LaneModulus, &[u8; MODULUS_BYTES])],
+    ) -> [[u8; MODULUS_BYTES]; PUBLIC_MESSAGES] {
+        let mut out = [[0; MODULUS_BYTES]; PUBLIC_MESSAGES];
         let Some(first) = pairs.first() else { return out };
         for lane in 0..PUBLIC_MESSAGES {
             // Lanes without work repeat the first.
             let (modulus, number) = pairs.get(lane).unwrap_or(first);
             put(&mut self.moduli.digits, lane, &modulus.digits);
             put(&mut self.squares, lane, &modulus.square);
-            put(&mut self.base, lane, &from_octets(*number));
+            put(&mut self.base, lane, &from_bytes(*number));
             self.moduli.inverse.0[lane] = modulus.inverse;
         }
         self.power_f4(unit);
         for (lane, (out, (modulus, _))) in out.iter_mut().zip(pairs).enumerate() {
             let mut digits = take(&self.power, lane);
             reduce_once(&mut digits, &modulus.digits);
-            to_octets(&digits, out);
+            to_bytes(&digits, out);
         }
         out
     }

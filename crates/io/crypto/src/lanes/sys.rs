@@ -72,7 +72,7 @@ fn choose<const N: usize>(out: &mut Wide<N>, table: &[Wide<N>], index: &Row) {
 struct Zmm(__m512i);
 
 /// What holds for every block below: the only callers are the functions above, which have the features, and
-/// loads and stores are of a whole [`Row`], 64 octets.
+/// loads and stores are of a whole [`Row`], 64 bytes.
 macro_rules! vector_unit {
     ($($call:expr)?) => {
         // SAFETY: the callers have the features; memory is a whole row that is borrowed for the call.

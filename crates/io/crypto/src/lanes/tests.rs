@@ -2,15 +2,15 @@
 
 use super::vector::{DIGIT_MASK, LANES};
 use super::*;
-use crate::MODULUS_OCTETS;
+use crate::MODULUS_BYTES;
 use num_bigint::BigUint;
 use proptest::prelude::*;
 
-fn big(octets: &[u8]) -> BigUint {
-    BigUint::from_bytes_be(octets)
+fn big(bytes: &[u8]) -> BigUint {
+    BigUint::from_bytes_be(bytes)
 }
 
-fn octets<const N: usize>(number: &BigUint) -> [u8; N] {
+fn bytes<const N: usize>(number: &BigUint) -> [u8; N] {
     let bytes = number.to_bytes_be();
     let mut out = [0; N];
     out[N - bytes.len()..].copy_from_slice(&bytes);
@@ -22,7 +22,7 @@ fn number<const N: usize>(digits: &[u64; N]) -> BigUint {
 }
 
 /// An octet string with edges: random, zero, all ones, one, leading zeros, leading ones.
-fn any_octets<const N: usize>() -> impl Strategy<Value = [u8; N]> {
+fn any_bytes<const N: usize>() -> impl Strategy<Value = [u8; N]> {
     (any::<[u8; 32]>(), 0usize..8).prop_map(|(seed, shape)| {
         let mut out: [u8; N] =
             std::array::from_fn(|i| seed[i % 32].wrapping_mul(i as u8 | 1).rotate_left(i as u32 / 32));
@@ -43,10 +43,10 @@ fn any_octets<const N: usize>() -> impl Strategy<Value = [u8; N]> {
 
 /// Odd, and its highest bit set.
 fn any_modulus<const N: usize>() -> impl Strategy<Value = [u8; N]> {
-    any_octets().prop_map(|mut octets: [u8; N]| {
-        octets[0] |= 0x80;
-        octets[N - 1] |= 1;
-        octets
+    any_bytes().prop_map(|mut bytes: [u8; N]| {
+        bytes[0] |= 0x80;
+        bytes[N - 1] |= 1;
+        bytes
     })
 }
 
@@ -72,17 +72,17 @@ impl TestKey {
     }
 
     /// RFC 8017 clause 5.1.2, in big numbers; holds for any moduli, prime or not.
-    fn raise(&self, c: &[u8; MODULUS_OCTETS]) -> [u8; MODULUS_OCTETS] {
+    fn raise(&self, c: &[u8; MODULUS_BYTES]) -> [u8; MODULUS_BYTES] {
         let (p, q) = (big(&self.p), big(&self.q));
         let of_p = big(c).modpow(&big(&self.exponent_p), &p);
         let of_q = big(c).modpow(&big(&self.exponent_q), &q);
         let h = (of_p + &p + &p - &of_q) * big(&self.coefficient) % p;
-        octets(&(of_q + h * q))
+        bytes(&(of_q + h * q))
     }
 }
 
 fn any_key() -> impl Strategy<Value = TestKey> {
-    (any_modulus(), any_modulus(), any_octets(), any_octets(), any_octets())
+    (any_modulus(), any_modulus(), any_bytes(), any_bytes(), any_bytes())
         .prop_map(|(p, q, exponent_p, exponent_q, coefficient)| TestKey { p, q, exponent_p, exponent_q, coefficient })
 }
 
@@ -98,7 +98,7 @@ fn on_all_units<T: PartialEq + std::fmt::Debug>(plain: impl Fn(Portable) -> T, v
 fn run_pass<U: Unit>(unit: U, keys: &[TestKey], numbers: &[[u8; 256]]) -> Vec<[u8; 256]> {
     let keys: Vec<_> = keys.iter().map(TestKey::lane).collect();
     let pairs: Vec<_> = keys.iter().zip(numbers).collect();
-    let mut out = vec![[0; MODULUS_OCTETS]; pairs.len()];
+    let mut out = vec![[0; MODULUS_BYTES]; pairs.len()];
     Pass::new().run(unit, &pairs, &mut out);
     out
 }
@@ -188,7 +188,7 @@ proptest! {
         moduli in prop::array::uniform8(any_modulus::<128>()),
         a in any::<[[u8; 32]; 8]>(), b in any::<[[u8; 32]; 8]>(),
     ) {
-        let moduli = moduli.map(|m| digits::from_octets::<20>(&m));
+        let moduli = moduli.map(|m| digits::from_bytes::<20>(&m));
         let a = std::array::from_fn(|i| factor(&moduli[i], &a[i]));
         let b = std::array::from_fn(|i| factor(&moduli[i], &b[i]));
         check_multiply(&moduli, &a, &b);
@@ -200,23 +200,23 @@ proptest! {
         moduli in prop::array::uniform8(any_modulus::<256>()),
         a in any::<[[u8; 32]; 8]>(), b in any::<[[u8; 32]; 8]>(),
     ) {
-        let moduli = moduli.map(|m| digits::from_octets::<40>(&m));
+        let moduli = moduli.map(|m| digits::from_bytes::<40>(&m));
         let a = std::array::from_fn(|i| factor(&moduli[i], &a[i]));
         let b = std::array::from_fn(|i| factor(&moduli[i], &b[i]));
         check_multiply(&moduli, &a, &b);
     }
 
     #[test]
-    fn octets_and_digits_are_the_same_number(octets in any_octets::<256>()) {
-        let digits: [u64; 40] = digits::from_octets(&octets);
-        prop_assert_eq!(number(&digits), big(&octets));
+    fn bytes_and_digits_are_the_same_number(bytes in any_bytes::<256>()) {
+        let digits: [u64; 40] = digits::from_bytes(&bytes);
+        prop_assert_eq!(number(&digits), big(&bytes));
         let mut back = [0; 256];
-        digits::to_octets(&digits, &mut back);
-        prop_assert_eq!(back, octets);
+        digits::to_bytes(&digits, &mut back);
+        prop_assert_eq!(back, bytes);
     }
 
     #[test]
-    fn below(a in any_octets::<256>(), b in any_octets::<256>()) {
+    fn below(a in any_bytes::<256>(), b in any_bytes::<256>()) {
         prop_assert_eq!(is_below(&a, &b), big(&a) < big(&b));
     }
 }
@@ -227,15 +227,15 @@ proptest! {
 
     #[test]
     fn a_pass_raises_each_number_with_its_own_key(
-        keys in prop::collection::vec(any_key(), 1..=4), numbers in prop::array::uniform4(any_octets::<256>()),
+        keys in prop::collection::vec(any_key(), 1..=4), numbers in prop::array::uniform4(any_bytes::<256>()),
     ) {
         check_pass(&keys, &numbers[..keys.len()]);
     }
 
     #[test]
-    fn a_public_pass_raises_to_f4(pairs in prop::collection::vec((any_modulus::<256>(), any_octets::<256>()), 1..=8)) {
+    fn a_public_pass_raises_to_f4(pairs in prop::collection::vec((any_modulus::<256>(), any_bytes::<256>()), 1..=8)) {
         let pairs: Vec<([u8; 256], [u8; 256])> =
-            pairs.into_iter().map(|(m, n)| (m, octets(&(big(&n) % big(&m))))).collect();
+            pairs.into_iter().map(|(m, n)| (m, bytes(&(big(&n) % big(&m))))).collect();
         let moduli: Vec<_> = pairs.iter().map(|(modulus, _)| LaneModulus::new(modulus)).collect();
         let work: Vec<_> = moduli.iter().zip(pairs.iter().map(|(_, number)| number)).collect();
         let out = on_all_units(

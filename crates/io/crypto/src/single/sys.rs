@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "foreign functions")]
 
-use crate::{CryptoError, MODULUS_OCTETS};
+use crate::{CryptoError, MODULUS_BYTES};
 use aws_lc_sys::{ERR_clear_error, RSA, RSA_NO_PADDING, RSA_decrypt, RSA_free, RSA_private_key_from_bytes, RSA_size};
 use std::ptr::NonNull;
 use zeroize::Zeroizing;
@@ -32,16 +32,13 @@ impl RawKey {
     ///
     /// # Errors
     /// The number is not between 2 and n - 2, the key is not of 2048 bits, or the check failed.
-    pub(crate) fn private(
-        &self,
-        number: &[u8; MODULUS_OCTETS],
-    ) -> Result<Zeroizing<[u8; MODULUS_OCTETS]>, CryptoError> {
-        let mut out = Zeroizing::new([0; MODULUS_OCTETS]);
+    pub(crate) fn private(&self, number: &[u8; MODULUS_BYTES]) -> Result<Zeroizing<[u8; MODULUS_BYTES]>, CryptoError> {
+        let mut out = Zeroizing::new([0; MODULUS_BYTES]);
         let mut length = 0;
-        // SAFETY: the key lives as long as `self`; `out` has the 256 octets that it is said to have, and at least
+        // SAFETY: the key lives as long as `self`; `out` has the 256 bytes that it is said to have, and at least
         // RSA_size as checked first; `number` has 256; neither pointer is kept.
         let done = unsafe {
-            RSA_size(self.0.as_ptr()) as usize == MODULUS_OCTETS
+            RSA_size(self.0.as_ptr()) as usize == MODULUS_BYTES
                 && 1 == RSA_decrypt(
                     self.0.as_ptr(),
                     &raw mut length,
@@ -52,7 +49,7 @@ impl RawKey {
                     RSA_NO_PADDING,
                 )
         };
-        if done && length == MODULUS_OCTETS {
+        if done && length == MODULUS_BYTES {
             Ok(out)
         } else {
             clear_errors();

@@ -34,9 +34,9 @@ const GCM: [(&str, &str, &str, &str, &str); 3] = [
     ),
 ];
 
-fn padded<const N: usize>(octets: &[u8]) -> [u8; N] {
+fn padded<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut out = [0; N];
-    out[..octets.len()].copy_from_slice(octets);
+    out[..bytes.len()].copy_from_slice(bytes);
     out
 }
 
@@ -78,10 +78,10 @@ fn a_changed_bit_is_found() {
 
 #[test]
 fn triple_des() {
-    // Made with `openssl enc -des-ede3-cbc -nopad`; IV as in RSFN 2, the key's first eight octets.
+    // Made with `openssl enc -des-ede3-cbc -nopad`; IV as in RSFN 2, the key's first eight bytes.
     let key: [u8; 24] = padded(&hex("0123456789abcdef23456789abcdef01456789abcdef0123"));
     let iv = padded(&key[..8]);
-    let plain = *b"Tieline 3DES check vector, of 40 octets.";
+    let plain = *b"Tieline 3DES check vector, of 40 bytes.";
     let mut content = plain;
     tdes_cbc_encrypt(&key, &iv, &mut content).unwrap();
     assert_eq!(

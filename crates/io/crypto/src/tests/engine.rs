@@ -5,11 +5,11 @@ use crate::*;
 use proptest::prelude::*;
 use std::cell::Cell;
 
-type Numbers = Vec<(usize, [u8; MODULUS_OCTETS])>;
+type Numbers = Vec<(usize, [u8; MODULUS_BYTES])>;
 
 /// A number below the modulus of key `key`: random, or an edge.
-fn number(key: usize, shape: u8, random: [u8; 64]) -> [u8; MODULUS_OCTETS] {
-    let mut out = [0; MODULUS_OCTETS];
+fn number(key: usize, shape: u8, random: [u8; 64]) -> [u8; MODULUS_BYTES] {
+    let mut out = [0; MODULUS_BYTES];
     match shape {
         0 => {}
         1 => out[255] = 1,
@@ -107,7 +107,7 @@ fn sign(key: &PrivateKey, digest: [u8; 32]) -> PrivateJob {
     PrivateJob::Sign { key: key.clone(), digest, padding: SignaturePadding::Pkcs1v15 }
 }
 
-fn unwrap(key: &PrivateKey, block: [u8; MODULUS_OCTETS]) -> PrivateJob {
+fn unwrap(key: &PrivateKey, block: [u8; MODULUS_BYTES]) -> PrivateJob {
     PrivateJob::Unwrap { key: key.clone(), block: Box::new(block), padding: KeyPadding::Pkcs1v15, lengths: &[44, 32] }
 }
 
@@ -135,7 +135,7 @@ fn outcomes_come_in_the_order_of_their_jobs() {
             for (i, outcome) in (0..count).zip(done) {
                 match outcome {
                     PrivateOutcome::Signature(signature) => assert!(key(i).public().verify(&[i; 32], &signature)),
-                    PrivateOutcome::Unwrapped(text) => assert_eq!(text.octets(), [i; 44]),
+                    PrivateOutcome::Unwrapped(text) => assert_eq!(text.bytes(), [i; 44]),
                     PrivateOutcome::Failed(error) => panic!("{error}"),
                 }
             }
@@ -149,7 +149,7 @@ fn outcomes_come_in_the_order_of_their_jobs() {
 #[test]
 fn a_wrong_block_looks_like_a_right_one() {
     let (key, other) = (&KEYS[0], &KEYS[1]);
-    let mut too_large = [0xff; MODULUS_OCTETS];
+    let mut too_large = [0xff; MODULUS_BYTES];
     let not_padded = number(0, 3, [0x77; 64]);
     let wrong_length = key.public().encrypt(&[1; 43]).unwrap();
     let for_another = other.public().encrypt(&[1; 44]).unwrap();
@@ -164,7 +164,7 @@ fn a_wrong_block_looks_like_a_right_one() {
                 for outcome in done {
                     let PrivateOutcome::Unwrapped(text) = outcome else { panic!("{outcome:?}") };
                     assert!(!text.is_genuine());
-                    assert_eq!(text.octets().len(), 44);
+                    assert_eq!(text.bytes().len(), 44);
                 }
             }
         }
@@ -188,8 +188,8 @@ fn the_other_paddings_are_done_apart() {
             PrivateOutcome::Unwrapped(_) | PrivateOutcome::Failed(_) => false,
         };
         assert!(signed(a, &[1; 32], false) && signed(b, &[4; 32], true) && signed(d, &[2; 32], false));
-        assert!(matches!(c, PrivateOutcome::Unwrapped(text) if text.octets() == [8; 32]));
-        assert!(matches!(e, PrivateOutcome::Unwrapped(text) if !text.is_genuine() && text.octets().len() == 32));
+        assert!(matches!(c, PrivateOutcome::Unwrapped(text) if text.bytes() == [8; 32]));
+        assert!(matches!(e, PrivateOutcome::Unwrapped(text) if !text.is_genuine() && text.bytes().len() == 32));
     }
 }
 
@@ -297,10 +297,10 @@ fn verify<'a>(key: &'a PublicKey, digest: &'a [u8; 32], signature: &'a [u8]) -> 
     PublicJob::Verify { key, digest, signature, padding: SignaturePadding::Pkcs1v15 }
 }
 
-fn check_wrapped(engine: &mut Engine, key: &PrivateKey, block: &[u8; MODULUS_OCTETS], text: &[u8]) {
+fn check_wrapped(engine: &mut Engine, key: &PrivateKey, block: &[u8; MODULUS_BYTES], text: &[u8]) {
     let mut done = Vec::new();
     engine.private(&[unwrap(key, *block)], &mut done);
-    assert!(matches!(done.as_slice(), [PrivateOutcome::Unwrapped(key)] if key.octets() == text));
+    assert!(matches!(done.as_slice(), [PrivateOutcome::Unwrapped(key)] if key.bytes() == text));
 }
 
 /// Keys are shared by threads; each thread has its own engine.

@@ -65,7 +65,7 @@ fn numbers_that_do_not_belong_together_are_refused() {
     for at in (60..pkcs8.len()).step_by(37) {
         let mut changed = pkcs8.to_vec();
         changed[at] ^= 1;
-        assert!(PrivateKey::from_pkcs8_der(&changed).is_err(), "octet {at}");
+        assert!(PrivateKey::from_pkcs8_der(&changed).is_err(), "byte {at}");
     }
     for length in 0..pkcs8.len() {
         assert!(PrivateKey::from_pkcs8_der(&pkcs8[..length]).is_err(), "length {length}");
@@ -96,16 +96,16 @@ fn a_request_names_its_subject_and_is_signed() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// A container with one octet changed, cut, or none at all: refused or read, never a panic.
+    /// A container with one byte changed, cut, or none at all: refused or read, never a panic.
     #[test]
-    fn hostile_octets_are_refused(at in 0usize..3000, value: u8, length in 0usize..3000, noise in any::<[u8; 40]>()) {
+    fn hostile_bytes_are_refused(at in 0usize..3000, value: u8, length in 0usize..3000, noise in any::<[u8; 40]>()) {
         let certificate = Certificate::from_pem(CERTIFICATE).unwrap().der;
         let mut changed = certificate.clone();
         changed[at % certificate.len()] = value;
-        for octets in [&noise[..], &changed, &certificate[..length % certificate.len()]] {
-            let _ = (Certificate::from_der(octets), PublicKey::from_spki_der(octets));
-            let _ = (PrivateKey::from_pkcs8_der(octets), PrivateKey::from_pkcs1_der(octets));
-            let _ = (Identity::from_pkcs12(octets, PASSWORD), PrivateKey::from_encrypted_pkcs8_der(octets, PASSWORD));
+        for bytes in [&noise[..], &changed, &certificate[..length % certificate.len()]] {
+            let _ = (Certificate::from_der(bytes), PublicKey::from_spki_der(bytes));
+            let _ = (PrivateKey::from_pkcs8_der(bytes), PrivateKey::from_pkcs1_der(bytes));
+            let _ = (Identity::from_pkcs12(bytes, PASSWORD), PrivateKey::from_encrypted_pkcs8_der(bytes, PASSWORD));
         }
     }
 }

@@ -1,18 +1,18 @@
-use crate::MODULUS_OCTETS;
+use crate::MODULUS_BYTES;
 use crate::padding::{KeyBlock, from_text, pad_key, unpad};
 use proptest::prelude::*;
 use subtle::Choice;
 
-fn open(block: &[u8; MODULUS_OCTETS], lengths: &[usize]) -> KeyBlock {
+fn open(block: &[u8; MODULUS_BYTES], lengths: &[usize]) -> KeyBlock {
     unpad(block, lengths, Choice::from(1)).unwrap()
 }
 
 /// What comes out is as long as asked, and the text only if it is genuine.
-fn check(block: &[u8; MODULUS_OCTETS], text: &[u8], lengths: &[usize], genuine: bool) {
+fn check(block: &[u8; MODULUS_BYTES], text: &[u8], lengths: &[usize], genuine: bool) {
     let key = open(block, lengths);
     assert_eq!(key.is_genuine(), genuine);
-    assert_eq!(key.octets() == text, genuine);
-    assert_eq!(key.octets().len(), if genuine { text.len() } else { lengths[0] });
+    assert_eq!(key.bytes() == text, genuine);
+    assert_eq!(key.bytes().len(), if genuine { text.len() } else { lengths[0] });
 }
 
 #[test]
@@ -29,10 +29,10 @@ fn a_right_block_gives_its_text() {
 }
 
 #[test]
-fn a_wrong_octet_gives_random_ones() {
+fn a_wrong_byte_gives_random_ones() {
     let text = [0x5a; 44];
     let block = pad_key(&text).unwrap();
-    for at in 0..MODULUS_OCTETS - 44 {
+    for at in 0..MODULUS_BYTES - 44 {
         for value in [0, 1, 2, 0xff] {
             let mut changed = *block;
             changed[at] = value;
@@ -45,13 +45,13 @@ fn a_wrong_octet_gives_random_ones() {
             check(&changed, &text, &[44], right);
         }
     }
-    let changed = [0; MODULUS_OCTETS];
-    assert_ne!(open(&changed, &[44]).octets(), open(&changed, &[44]).octets());
+    let changed = [0; MODULUS_BYTES];
+    assert_ne!(open(&changed, &[44]).bytes(), open(&changed, &[44]).bytes());
 }
 
 #[test]
 fn lengths_are_limited() {
-    let block = [0; MODULUS_OCTETS];
+    let block = [0; MODULUS_BYTES];
     for lengths in [&[][..], &[0], &[65], &[44, 65]] {
         assert!(unpad(&block, lengths, Choice::from(1)).is_err(), "{lengths:?}");
     }
@@ -62,7 +62,7 @@ fn lengths_are_limited() {
 
 #[test]
 fn a_text_without_padding_takes_the_same_way() {
-    assert_eq!(from_text(Some(&[3; 44]), &[44]).unwrap().octets(), [3; 44]);
+    assert_eq!(from_text(Some(&[3; 44]), &[44]).unwrap().bytes(), [3; 44]);
     assert!(!from_text(Some(&[3; 43]), &[44]).unwrap().is_genuine());
     assert!(!from_text(None, &[44]).unwrap().is_genuine());
     assert!(!from_text(Some(&[3; 256]), &[44]).unwrap().is_genuine());

@@ -13,7 +13,7 @@ pub use uri::TokenUri;
 
 use crate::content::fill_random;
 use crate::padding::pad_digest;
-use crate::{Certificate, CryptoError, KeyError, MODULUS_OCTETS, PublicKey};
+use crate::{Certificate, CryptoError, KeyError, MODULUS_BYTES, PublicKey};
 use cryptoki::context::{CInitializeArgs, CInitializeFlags, Pkcs11};
 use cryptoki::error::{Error, RvError};
 use cryptoki::mechanism::Mechanism;
@@ -75,7 +75,7 @@ impl TokenKey {
     }
 
     /// number^d mod n. A session that failed is replaced once: tokens forget sessions when they are reset.
-    pub(crate) fn raw(&self, number: &[u8; MODULUS_OCTETS]) -> Result<Zeroizing<[u8; MODULUS_OCTETS]>, CryptoError> {
+    pub(crate) fn raw(&self, number: &[u8; MODULUS_BYTES]) -> Result<Zeroizing<[u8; MODULUS_BYTES]>, CryptoError> {
         let kept = self.idle().pop();
         let attempt = kept.map(|session| self.raw_in(session, number));
         match attempt {
@@ -87,21 +87,17 @@ impl TokenKey {
         }
     }
 
-    fn raw_in(
-        &self,
-        session: Session,
-        number: &[u8; MODULUS_OCTETS],
-    ) -> Result<Zeroizing<[u8; MODULUS_OCTETS]>, Error> {
-        let octets = Zeroizing::new(session.decrypt(&Mechanism::RsaX509, self.key, number)?);
+    fn raw_in(&self, session: Session, number: &[u8; MODULUS_BYTES]) -> Result<Zeroizing<[u8; MODULUS_BYTES]>, Error> {
+        let bytes = Zeroizing::new(session.decrypt(&Mechanism::RsaX509, self.key, number)?);
         let mut idle = self.idle();
         if idle.len() < IDLE_MAX {
             idle.push(session);
         }
         drop(idle);
-        let mut out = Zeroizing::new([0; MODULUS_OCTETS]);
+        let mut out = Zeroizing::new([0; MODULUS_BYTES]);
         // Some tokens leave zeros in front away.
-        let start = MODULUS_OCTETS.checked_sub(octets.len()).ok_or(Error::InvalidValue)?;
-        out[start..].copy_from_slice(&octets);
+        let start = MODULUS_BYTES.checked_sub(bytes.len()).ok_or(Error::InvalidValue)?;
+        out[start..].copy_from_slice(&bytes);
         Ok(out)
     }
 

@@ -38,15 +38,15 @@ impl TokenUri {
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let mut uri = Self { token: None, serial: None, object: None, id: None, module: PathBuf::new() };
         for (name, value) in pairs(path, ';').chain(pairs(query, '&')) {
-            let octets = decode(value).ok_or_else(|| wrong(format!("{name} has a % without two digits")))?;
-            let text = || String::from_utf8(octets.clone()).map_err(|_| wrong(format!("{name} is not UTF-8")));
+            let bytes = decode(value).ok_or_else(|| wrong(format!("{name} has a % without two digits")))?;
+            let text = || String::from_utf8(bytes.clone()).map_err(|_| wrong(format!("{name} is not UTF-8")));
             match name {
                 "token" => uri.token = Some(text()?),
                 "serial" => uri.serial = Some(text()?),
                 "object" => uri.object = Some(text()?),
-                "id" => uri.id = Some(octets),
+                "id" => uri.id = Some(bytes),
                 "module-path" => uri.module = PathBuf::from(text()?),
-                "type" if octets == b"private" => {}
+                "type" if bytes == b"private" => {}
                 "pin-value" | "pin-source" => {
                     return Err(wrong(format!("{name} is not taken; give the PIN as the key's password")));
                 }
@@ -69,13 +69,13 @@ fn pairs(text: &str, between: char) -> impl Iterator<Item = (&str, &str)> {
 
 /// `%41` is A; none when a % has not two digits.
 fn decode(text: &str) -> Option<Vec<u8>> {
-    let mut octets = text.bytes();
+    let mut bytes = text.bytes();
     let mut out = Vec::with_capacity(text.len());
-    let digit = |octets: &mut std::str::Bytes<'_>| char::from(octets.next()?).to_digit(16);
-    while let Some(octet) = octets.next() {
-        out.push(match octet {
-            b'%' => u8::try_from(digit(&mut octets)? * 16 + digit(&mut octets)?).ok()?,
-            octet => octet,
+    let digit = |bytes: &mut std::str::Bytes<'_>| char::from(bytes.next()?).to_digit(16);
+    while let Some(byte) = bytes.next() {
+        out.push(match byte {
+            b'%' => u8::try_from(digit(&mut bytes)? * 16 + digit(&mut bytes)?).ok()?,
+            byte => byte,
         });
     }
     Some(out)

@@ -20,7 +20,7 @@ use tokio::io::unix::AsyncFd;
 pub struct SerialConfig {
     /// Bits a second.
     pub baud: u32,
-    /// The check bit of each octet.
+    /// The check bit of each byte.
     pub parity: Parity,
     /// Stop bits: 1 or 2.
     pub stop_bits: u8,
@@ -37,7 +37,7 @@ impl Default for SerialConfig {
     }
 }
 
-/// The check bit of each octet.
+/// The check bit of each byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parity {
     /// There is none.
@@ -109,15 +109,15 @@ impl SerialStream {
         self.line.poll_write_ready(cx).map_ok(|_| ())
     }
 
-    pub(crate) fn offer(&self, octets: &[u8]) -> io::Result<usize> {
-        self.line.try_io(tokio::io::Interest::WRITABLE, |line| Ok(rustix::io::write(line, octets)?))
+    pub(crate) fn offer(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.line.try_io(tokio::io::Interest::WRITABLE, |line| Ok(rustix::io::write(line, bytes)?))
     }
 
     pub(crate) fn has_gap(&self) -> bool {
         !self.config.gap.is_zero()
     }
 
-    /// Octets came, or so many went: the line is busy for as long as they take, and then silent for the gap.
+    /// Bytes came, or so many went: the line is busy for as long as they take, and then silent for the gap.
     pub(crate) fn moved(&mut self, sent: usize, now: Instant) {
         if self.has_gap() {
             self.rests_until = Some(now + self.config.time_of(sent) + self.config.gap);
@@ -134,11 +134,11 @@ impl SerialStream {
 }
 
 impl SerialConfig {
-    /// How long so many octets take: a start bit, eight data bits, parity, stop bits.
+    /// How long so many bytes take: a start bit, eight data bits, parity, stop bits.
     #[must_use]
-    pub fn time_of(&self, octets: usize) -> Duration {
+    pub fn time_of(&self, bytes: usize) -> Duration {
         let bits = 9 + u64::from(self.parity != Parity::None) + u64::from(self.stop_bits);
-        let bits = bits.saturating_mul(u64::try_from(octets).unwrap_or(u64::MAX));
+        let bits = bits.saturating_mul(u64::try_from(bytes).unwrap_or(u64::MAX));
         Duration::from_nanos(bits.saturating_mul(1_000_000_000) / u64::from(self.baud.max(1)))
     }
 }
@@ -152,7 +152,7 @@ fn set(termios: &mut Termios, config: SerialConfig) -> rustix::io::Result<()> {
     modes.set(ControlModes::PARODD, config.parity == Parity::Odd);
     modes.set(ControlModes::CSTOPB, config.stop_bits == 2);
     modes.set(ControlModes::CRTSCTS, config.flow == Flow::RtsCts);
-    // An octet with wrong parity comes as zero, and the frame's check finds it.
+    // A byte with wrong parity comes as zero, and the frame's check finds it.
     termios.input_modes.set(InputModes::INPCK, config.parity != Parity::None);
     termios.input_modes.insert(InputModes::IGNBRK);
     termios.special_codes[SpecialCodeIndex::VMIN] = 1;

@@ -8,7 +8,7 @@ use tieline_core::{Machine, Now};
 use tokio::io::ReadBuf;
 
 impl<M: Machine> Session<M> {
-    /// One read, if the socket has octets. A short one tells the runtime that no second `recv` is to ask for more.
+    /// One read, if the socket has bytes. A short one tells the runtime that no second `recv` is to ask for more.
     pub(super) fn read<O: Owner<M>>(&self, cx: &mut Context<'_>, now: Now, owner: &mut O) -> Result<bool, Closed> {
         if self.has_unread() {
             return self.feed_unread(now, owner);
@@ -23,18 +23,18 @@ impl<M: Machine> Session<M> {
             Poll::Pending => return Ok(false),
             Poll::Ready(result) => result?,
         }
-        let octets = buffer.filled();
-        if octets.is_empty() {
+        let bytes = buffer.filled();
+        if bytes.is_empty() {
             return Err(Closed::Peer);
         }
         let counters = self.0.shard.counters();
         add(&counters.reads, 1);
-        add(&counters.octets_in, octets.len());
+        add(&counters.bytes_in, bytes.len());
         self.count(|traffic| {
             traffic.reads += 1;
-            traffic.octets_in += octets.len() as u64;
+            traffic.bytes_in += bytes.len() as u64;
         });
-        self.feed(octets, now, owner)?;
+        self.feed(bytes, now, owner)?;
         Ok(true)
     }
 
@@ -53,8 +53,8 @@ impl<M: Machine> Session<M> {
         Ok(true)
     }
 
-    fn feed<O: Owner<M>>(&self, octets: &[u8], now: Now, owner: &mut O) -> Result<(), Closed> {
-        let mut rest = octets;
+    fn feed<O: Owner<M>>(&self, bytes: &[u8], now: Now, owner: &mut O) -> Result<(), Closed> {
+        let mut rest = bytes;
         while !rest.is_empty() && !self.0.machine.borrow().is_closed() {
             let used = self.0.machine.borrow_mut().handle_input(now, rest);
             rest = rest.get(used..).unwrap_or_default();

@@ -8,20 +8,20 @@ use tieline_core::{Instant, Machine, Now};
 pub(crate) enum Heard {
     Connected,
     Disconnected,
-    Octets(usize),
+    Bytes(usize),
     Timeout,
     Called,
 }
 
 #[derive(Debug)]
 pub(crate) struct Echo {
-    /// Octets taken at one time; 0 takes none, against the contract.
+    /// Bytes taken at one time; 0 takes none, against the contract.
     pub(crate) bite: usize,
     /// Messages of output that may wait; with more it takes nothing.
     pub(crate) room: usize,
-    /// Octets of output that never ends, in messages of this size.
+    /// Bytes of output that never ends, in messages of this size.
     pub(crate) chatter: usize,
-    /// The octet that ends the session.
+    /// The byte that ends the session.
     pub(crate) last_word: Option<u8>,
     /// How long after input the deadline is.
     pub(crate) idle: Option<Duration>,
@@ -69,7 +69,7 @@ impl Machine for Echo {
         self.events.push_back(Heard::Disconnected);
     }
 
-    fn handle_input(&mut self, now: Now, octets: &[u8]) -> usize {
+    fn handle_input(&mut self, now: Now, bytes: &[u8]) -> usize {
         if self.output.len() >= self.room {
             return 0;
         }
@@ -77,10 +77,10 @@ impl Machine for Echo {
         if self.bite < usize::MAX && !self.events.is_empty() {
             return 0;
         }
-        let used = octets.len().min(self.bite);
-        let taken = &octets[..used];
+        let used = bytes.len().min(self.bite);
+        let taken = &bytes[..used];
         if used > 0 {
-            self.events.push_back(Heard::Octets(used));
+            self.events.push_back(Heard::Bytes(used));
             self.output.push_back(taken.to_vec());
             self.most_waiting = self.most_waiting.max(self.output.len());
         }

@@ -1,6 +1,6 @@
 use super::echo::Echo;
 use super::{Notes, pair, run, session};
-use crate::farewell::{AT_ONCE_MAX, OCTETS_MAX};
+use crate::farewell::{AT_ONCE_MAX, BYTES_MAX};
 use crate::{Closed, Limits, Session};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 const PATIENCE: Duration = Duration::from_secs(5);
 const LAST_WORD: u8 = 255;
 
-/// A session that ends with the first octet that comes, and says it back.
+/// A session that ends with the first byte that comes, and says it back.
 fn ending() -> Session<Echo> {
     session(Echo { last_word: Some(LAST_WORD), ..Echo::default() }, Limits { farewell: PATIENCE, ..Limits::default() })
 }
@@ -21,9 +21,9 @@ fn counted(session: &Session<Echo>) -> (u64, u64) {
     (counters.farewells.load(Ordering::Relaxed), counters.farewells_cut.load(Ordering::Relaxed))
 }
 
-/// Sends so many octets without a look at what comes, and then reads to the end.
-async fn flood(mut far: TcpStream, octets: usize) -> std::io::Result<Vec<u8>> {
-    far.write_all(&vec![LAST_WORD; octets]).await?;
+/// Sends so many bytes without a look at what comes, and then reads to the end.
+async fn flood(mut far: TcpStream, bytes: usize) -> std::io::Result<Vec<u8>> {
+    far.write_all(&vec![LAST_WORD; bytes]).await?;
     let mut heard = Vec::new();
     far.read_to_end(&mut heard).await?;
     Ok(heard)
@@ -32,13 +32,13 @@ async fn flood(mut far: TcpStream, octets: usize) -> std::io::Result<Vec<u8>> {
 #[test]
 fn who_sends_on_and_reads_then_reads_the_last_words() {
     run(async {
-        for octets in [1, 100_000, OCTETS_MAX / 2] {
+        for bytes in [1, 100_000, BYTES_MAX / 2] {
             let (near, far) = pair().await;
             let session = ending();
             let mut notes = Notes::default();
-            let (why, heard) = tokio::join!(session.run(near, &mut notes), flood(far, octets));
+            let (why, heard) = tokio::join!(session.run(near, &mut notes), flood(far, bytes));
             let heard = heard.unwrap();
-            assert!(!heard.is_empty() && heard.iter().all(|octet| *octet == LAST_WORD), "{} octets", heard.len());
+            assert!(!heard.is_empty() && heard.iter().all(|byte| *byte == LAST_WORD), "{} bytes", heard.len());
             assert_eq!((why, counted(&session)), (Closed::Machine, (1, 0)));
         }
     });

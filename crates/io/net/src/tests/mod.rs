@@ -29,7 +29,7 @@ fn session(machine: Echo, limits: Limits) -> Session<Echo> {
 }
 
 /// Both ends of a connection.
-async fn pair() -> (TcpStream, TcpStream) {
+pub(crate) async fn pair() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (near, far) = tokio::join!(TcpStream::connect(address), listener.accept());

@@ -8,7 +8,7 @@ use tokio::io::AsyncReadExt;
 /// Messages whose events may wait before no more is sent.
 const EVENTS_MAX: usize = 4;
 
-/// Sends messages of one octet and tells of each; the more it has told, the less it sends.
+/// Sends messages of one byte and tells of each; the more it has told, the less it sends.
 #[derive(Default)]
 struct Teller {
     left: usize,
@@ -22,8 +22,8 @@ impl Machine for Teller {
 
     fn handle_disconnected(&mut self, _: Now) {}
 
-    fn handle_input(&mut self, _: Now, octets: &[u8]) -> usize {
-        octets.len()
+    fn handle_input(&mut self, _: Now, bytes: &[u8]) -> usize {
+        bytes.len()
     }
 
     fn handle_timeout(&mut self, _: Now) {}
@@ -69,8 +69,8 @@ fn events_of_what_was_sent_are_drained_and_more_is_sent() {
         let peer = async {
             for messages in [3, 10, 1000] {
                 session.with(|teller, _| teller.left = messages);
-                let mut octets = vec![1; messages];
-                let all = far.read_exact(&mut octets);
+                let mut bytes = vec![1; messages];
+                let all = far.read_exact(&mut bytes);
                 tokio::time::timeout(Duration::from_secs(60), all).await.unwrap().unwrap();
             }
             session.close();

@@ -27,9 +27,9 @@ impl Far {
         Self { end: AsyncFd::new(end).unwrap(), path }
     }
 
-    async fn write(&self, octets: &[u8]) {
+    async fn write(&self, bytes: &[u8]) {
         let mut ready = self.end.writable().await.unwrap();
-        assert_eq!(ready.try_io(|end| Ok(rustix::io::write(end, octets)?)).unwrap().unwrap(), octets.len());
+        assert_eq!(ready.try_io(|end| Ok(rustix::io::write(end, bytes)?)).unwrap().unwrap(), bytes.len());
     }
 
     async fn read(&self, count: usize) -> Vec<u8> {
@@ -54,7 +54,7 @@ fn new_session(echo: Echo) -> Session<Echo> {
 }
 
 #[test]
-fn octets_pass_as_they_are_both_ways() {
+fn bytes_pass_as_they_are_both_ways() {
     run(async {
         let far = Far::new();
         let session = new_session(Echo::default());
@@ -148,7 +148,7 @@ fn messages_keep_their_distance() {
         };
         tokio::join!(session.run(connection, &mut notes), watch);
         for pair in times.windows(2) {
-            // 96 octets of 10 bits take 100 ms at 9600 bit/s.
+            // 96 bytes of 10 bits take 100 ms at 9600 bit/s.
             let apart = pair[1].since(pair[0]);
             assert!(apart >= Duration::from_millis(148) && apart <= Duration::from_millis(153), "{apart:?}");
         }

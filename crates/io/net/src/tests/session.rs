@@ -32,7 +32,7 @@ proptest! {
             (echoed, notes)
         });
         prop_assert_eq!(echoed, chunks.concat());
-        let heard: usize = notes.events.iter().map(|(_, e)| if let Heard::Octets(n) = e { *n } else { 0 }).sum();
+        let heard: usize = notes.events.iter().map(|(_, e)| if let Heard::Bytes(n) = e { *n } else { 0 }).sum();
         prop_assert_eq!(heard, chunks.concat().len());
         prop_assert_eq!(notes.events.first().map(|(_, e)| *e), Some(Heard::Connected));
         prop_assert_eq!(notes.events.last().map(|(_, e)| *e), Some(Heard::Disconnected));
@@ -56,7 +56,7 @@ fn an_exchange_is_one_read_and_one_write() {
         tokio::join!(peer, session.run(near, &mut notes));
         let traffic = session.traffic();
         assert_eq!((traffic.reads, traffic.writes, traffic.messages_out), (50, 50, 50));
-        assert_eq!((traffic.octets_in, traffic.octets_out), (5000, 5000));
+        assert_eq!((traffic.bytes_in, traffic.bytes_out), (5000, 5000));
     });
 }
 
@@ -85,19 +85,19 @@ fn a_task_is_small() {
         let (near, _far) = pair().await;
         let session = session(Echo::default(), Limits::default());
         let (target, mut notes, mut other) = (crate::Target::new("127.0.0.1:1"), Notes::default(), Notes::default());
-        let octets = size_of_val(&session.run(near, &mut notes));
-        assert!(octets <= 384, "{octets} octets to run");
-        let octets = size_of_val(&crate::keep_connected(&session, &target, 1, &mut other));
-        assert!(octets <= 1536, "{octets} octets to keep connected");
+        let bytes = size_of_val(&session.run(near, &mut notes));
+        assert!(bytes <= 384, "{bytes} bytes to run");
+        let bytes = size_of_val(&crate::keep_connected(&session, &target, 1, &mut other));
+        assert!(bytes <= 1536, "{bytes} bytes to keep connected");
     });
 }
 
 #[test]
 fn a_peer_that_does_not_read_is_closed() {
-    let check = |chatter, unsent_octets_max, expect| {
+    let check = |chatter, unsent_bytes_max, expect| {
         run(async {
             let (near, far) = pair().await;
-            let limits = Limits { unsent_octets_max, ..Limits::default() };
+            let limits = Limits { unsent_bytes_max, ..Limits::default() };
             let session = session(Echo { chatter, ..Echo::default() }, limits);
             let why = session.run(near, &mut Notes::default()).await;
             assert_eq!(why, expect);
@@ -111,7 +111,7 @@ fn a_peer_that_does_not_read_is_closed() {
 }
 
 #[test]
-fn a_slow_peer_gets_every_octet_in_order() {
+fn a_slow_peer_gets_every_byte_in_order() {
     run(async {
         let (near, mut far) = pair().await;
         let session = session(Echo { last_word: Some(255), ..Echo::default() }, Limits::default());
@@ -127,7 +127,7 @@ fn a_slow_peer_gets_every_octet_in_order() {
         let mut notes = Notes::default();
         let (why, (), heard) = tokio::join!(session.run(near, &mut notes), talk, listen);
         assert_eq!(why, Closed::Machine);
-        assert!(heard == expect, "{} of {} octets", heard.len(), expect.len());
+        assert!(heard == expect, "{} of {} bytes", heard.len(), expect.len());
     });
 }
 
@@ -159,7 +159,7 @@ fn a_machine_that_waits_is_given_the_rest_later() {
             // Virtual time goes on when nobody has anything to do.
             tokio::time::sleep(Duration::from_secs(1)).await;
             let traffic = session.traffic();
-            assert!(traffic.reads == 1 && traffic.octets_out == 0, "{traffic:?} while it waits");
+            assert!(traffic.reads == 1 && traffic.bytes_out == 0, "{traffic:?} while it waits");
             session.send(|echo, _| echo.waiting = false);
             reader.read_exact(&mut heard[..1000]).await.unwrap();
             session.send(|echo, _| echo.waiting = true);
@@ -303,10 +303,10 @@ fn a_listener_keeps_to_its_limit() {
         let _first = TcpStream::connect(address).await.unwrap();
         let accepted = listener.accept().await;
         let mut refused = TcpStream::connect(address).await.unwrap();
-        let mut octet = [0];
+        let mut byte = [0];
         let seen = tokio::select! {
             _ = listener.accept() => panic!("beyond the limit"),
-            seen = refused.read(&mut octet) => seen.unwrap(),
+            seen = refused.read(&mut byte) => seen.unwrap(),
         };
         assert_eq!((seen, listener.sessions()), (0, 1));
         drop(accepted);
@@ -366,10 +366,10 @@ fn listeners_keep_to_a_limit_of_all_and_to_their_own() {
         // A connection to one of them that is taken, or closed at once.
         let try_one = async |listener: &Listener| {
             let mut near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-            let mut octet = [0];
+            let mut byte = [0];
             tokio::select! {
                 accepted = listener.accept() => Some((accepted, near)),
-                seen = near.read(&mut octet) => {
+                seen = near.read(&mut byte) => {
                     assert_eq!(seen.unwrap(), 0);
                     None
                 }

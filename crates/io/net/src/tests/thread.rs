@@ -31,7 +31,7 @@ fn a_shard_serves_until_it_is_stopped() {
     assert!(!shard.is_finished());
     drop(shard);
     assert_eq!(peer.read(&mut answer).unwrap(), 0);
-    assert_eq!(counters.each().find(|(name, _)| *name == "octets_in"), Some(("octets_in", 5)));
+    assert_eq!(counters.each().find(|(name, _)| *name == "bytes_in"), Some(("bytes_in", 5)));
 }
 
 #[test]

@@ -11,11 +11,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::net::UdpSocket;
 
-/// A unit is an octet with its length, itself included, and as many octets.
-fn whole(octets: &[u8], octets_max: usize) -> usize {
+/// A unit is a byte with its length, itself included, and as many bytes.
+fn whole(bytes: &[u8], bytes_max: usize) -> usize {
     let mut at = 0;
-    while let Some(length) = octets.get(at).copied().map(usize::from).filter(|length| *length > 0) {
-        if octets.len() < at + length || (at > 0 && at + length > octets_max) {
+    while let Some(length) = bytes.get(at).copied().map(usize::from).filter(|length| *length > 0) {
+        if bytes.len() < at + length || (at > 0 && at + length > bytes_max) {
             break;
         }
         at += length;
@@ -23,7 +23,7 @@ fn whole(octets: &[u8], octets_max: usize) -> usize {
     at
 }
 
-const UNITS: Datagrams = Datagrams { whole, octets_max: 100 };
+const UNITS: Datagrams = Datagrams { whole, bytes_max: 100 };
 
 fn unit(length: u8, mark: u8) -> Vec<u8> {
     let mut unit = vec![mark; usize::from(length)];
@@ -150,7 +150,7 @@ fn a_client_hears_its_peer_alone() {
         let (why, ()) = tokio::join!(session.run(connection, &mut notes), talk);
         assert_eq!(why, Closed::Machine);
         let events: Vec<_> = notes.events.iter().map(|(_, event)| *event).collect();
-        assert_eq!(events, [Heard::Connected, Heard::Octets(12), Heard::Octets(2), Heard::Disconnected]);
+        assert_eq!(events, [Heard::Connected, Heard::Bytes(12), Heard::Bytes(2), Heard::Disconnected]);
     });
 }
 

@@ -14,8 +14,8 @@ use x509_cert::der::{Decode, oid::AssociatedOid};
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 
-/// Octets of a file at most: a chain of some certificates, or a bundle of authorities.
-pub(super) const FILE_OCTETS_MAX: u64 = 4 << 20;
+/// Bytes of a file at most: a chain of some certificates, or a bundle of authorities.
+pub(super) const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// SHA-256 over the DER of a public key (its SubjectPublicKeyInfo), as RFC 7469 pins keys: it stays the same when the
 /// certificate is renewed with the same key.
@@ -34,7 +34,7 @@ impl Fingerprint {
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("sha256:")?;
-        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
@@ -50,10 +50,10 @@ impl FromStr for Fingerprint {
             .filter(|c| *c != ':')
             .map(|c| c.to_digit(16).ok_or(EXPECTED))
             .collect::<Result<_, _>>()?;
-        let octet =
-            |pair: &[u32]| pair.iter().try_fold(0_u8, |octet, digit| u8::try_from(*digit).ok().map(|d| octet << 4 | d));
-        let octets: Option<Vec<u8>> = digits.chunks(2).map(octet).collect();
-        let whole = octets.filter(|_| digits.len() == 64).and_then(|octets| octets.try_into().ok());
+        let byte =
+            |pair: &[u32]| pair.iter().try_fold(0_u8, |byte, digit| u8::try_from(*digit).ok().map(|d| byte << 4 | d));
+        let bytes: Option<Vec<u8>> = digits.chunks(2).map(byte).collect();
+        let whole = bytes.filter(|_| digits.len() == 64).and_then(|bytes| bytes.try_into().ok());
         whole.map(Self).ok_or(EXPECTED)
     }
 }
@@ -104,10 +104,10 @@ fn names_of(certificate: &Certificate) -> Vec<String> {
 fn shown(name: &GeneralName) -> Option<String> {
     match name {
         GeneralName::DnsName(name) => Some(name.to_string()),
-        GeneralName::IpAddress(octets) => {
-            let octets = octets.as_bytes();
-            let v4 = <[u8; 4]>::try_from(octets).map(|octets| std::net::IpAddr::from(octets).to_string());
-            v4.or_else(|_| <[u8; 16]>::try_from(octets).map(|octets| std::net::IpAddr::from(octets).to_string())).ok()
+        GeneralName::IpAddress(bytes) => {
+            let bytes = bytes.as_bytes();
+            let v4 = <[u8; 4]>::try_from(bytes).map(|bytes| std::net::IpAddr::from(bytes).to_string());
+            v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(|bytes| std::net::IpAddr::from(bytes).to_string())).ok()
         }
         _ => None,
     }
@@ -119,9 +119,9 @@ fn shown(name: &GeneralName) -> Option<String> {
 /// What is wrong with the file.
 pub fn read_certificates(file: &Path) -> Result<Vec<(CertificateDer<'static>, CertificateInfo)>, TlsFault> {
     const EXPECTED: &str = "a file with certificates in PEM (-----BEGIN CERTIFICATE-----)";
-    let octets = read_file(file, EXPECTED)?;
+    let bytes = read_file(file, EXPECTED)?;
     let mut all = Vec::new();
-    for item in CertificateDer::pem_slice_iter(&octets) {
+    for item in CertificateDer::pem_slice_iter(&bytes) {
         let der = item.map_err(|error| TlsFault::new(file, format!("damaged PEM ({error})"), EXPECTED))?;
         let info = CertificateInfo::of(&der);
         let number = all.len() + 1;
@@ -136,14 +136,14 @@ pub fn read_certificates(file: &Path) -> Result<Vec<(CertificateDer<'static>, Ce
     }
     match all.is_empty() {
         false => Ok(all),
-        true => Err(TlsFault::new(file, without(&octets, "certificate"), EXPECTED)),
+        true => Err(TlsFault::new(file, without(&bytes, "certificate"), EXPECTED)),
     }
 }
 
 /// Says what a file is that lacks something in PEM.
-pub(super) fn without(octets: &[u8], what: &str) -> String {
-    let holds = |mark: &[u8]| octets.windows(mark.len()).any(|part| part == mark);
-    match octets {
+pub(super) fn without(bytes: &[u8], what: &str) -> String {
+    let holds = |mark: &[u8]| bytes.windows(mark.len()).any(|part| part == mark);
+    match bytes {
         [] => "an empty file".to_owned(),
         [0x30, ..] => "DER".to_owned(),
         _ if holds(b"PRIVATE KEY-----") => format!("PEM with a private key and no {what}"),
@@ -157,10 +157,10 @@ pub(super) fn without(octets: &[u8], what: &str) -> String {
 pub(super) fn read_file(file: &Path, expected: &str) -> Result<Vec<u8>, TlsFault> {
     use std::io::Read;
     let fault = |error: std::io::Error| TlsFault::new(file, format!("nothing readable ({error})"), expected);
-    let mut octets = Vec::new();
-    let read = std::fs::File::open(file).and_then(|open| open.take(FILE_OCTETS_MAX + 1).read_to_end(&mut octets));
-    match read.map_err(fault)? as u64 > FILE_OCTETS_MAX {
-        false => Ok(octets),
-        true => Err(TlsFault::new(file, format!("more than {FILE_OCTETS_MAX} octets"), expected)),
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(file).and_then(|open| open.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
+    match read.map_err(fault)? as u64 > FILE_BYTES_MAX {
+        false => Ok(bytes),
+        true => Err(TlsFault::new(file, format!("more than {FILE_BYTES_MAX} bytes"), expected)),
     }
 }

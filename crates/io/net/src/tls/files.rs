@@ -45,7 +45,7 @@ pub enum Trust {
 /// What a peer is known by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pin {
-    /// One of the certificates of this PEM file, to the octet.
+    /// One of the certificates of this PEM file, to the byte.
     Certificate(PathBuf),
     /// A certificate with this key.
     Key(Fingerprint),
@@ -221,15 +221,15 @@ pub(super) fn keep<T>(faults: &mut Vec<TlsFault>, result: Result<T, TlsFault>) -
 
 pub(super) fn read_key(file: &Path) -> Result<PrivateKeyDer<'static>, TlsFault> {
     const EXPECTED: &str = "a private key in PEM, not encrypted";
-    let octets = read_file(file, EXPECTED)?;
+    let bytes = read_file(file, EXPECTED)?;
     // Read by anyone, it proves nothing.
     let mode = std::fs::metadata(file).map_or(0, |meta| meta.permissions().mode() & 0o777);
     if mode & 0o007 != 0 {
         let found = format!("a key that every user may read or change (mode {mode:04o})");
         return Err(TlsFault::new(file, found, "mode 0600 or 0640"));
     }
-    if octets.windows(9).any(|part| part == b"ENCRYPTED") {
+    if bytes.windows(9).any(|part| part == b"ENCRYPTED") {
         return Err(TlsFault::new(file, "an encrypted key", EXPECTED));
     }
-    PrivateKeyDer::from_pem_slice(&octets).map_err(|_| TlsFault::new(file, without(&octets, "private key"), EXPECTED))
+    PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| TlsFault::new(file, without(&bytes, "private key"), EXPECTED))
 }

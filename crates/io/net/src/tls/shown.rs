@@ -75,11 +75,11 @@ impl ShownCertificate {
             roles: None,
         };
         for extension in body.extensions().into_iter().flatten() {
-            let octets = extension.extn_value.as_bytes();
+            let bytes = extension.extn_value.as_bytes();
             if extension.extn_id == SubjectAltName::OID {
-                SubjectAltName::from_der(octets).ok()?.0.into_iter().for_each(|name| shown.name(name));
+                SubjectAltName::from_der(bytes).ok()?.0.into_iter().for_each(|name| shown.name(name));
             } else if USER_ROLES.contains(&extension.extn_id) {
-                shown.roles = Some(user_roles(octets).map_or(UserRoles::Malformed, UserRoles::Read));
+                shown.roles = Some(user_roles(bytes).map_or(UserRoles::Malformed, UserRoles::Read));
             }
         }
         Some(shown)
@@ -114,8 +114,8 @@ fn text_of(value: AnyRef<'_>) -> Option<String> {
 ///     revision        INTEGER (0..255),
 ///     … }             -- roleDefinition and what administration needs, which change no right here
 /// ```
-fn user_roles(octets: &[u8]) -> Option<Vec<UserRole>> {
-    let infos = Vec::<AnyRef<'_>>::from_der(octets).ok()?;
+fn user_roles(bytes: &[u8]) -> Option<Vec<UserRole>> {
+    let infos = Vec::<AnyRef<'_>>::from_der(bytes).ok()?;
     let info = |info: AnyRef<'_>| {
         let parts = info.decode_as::<Vec<AnyRef<'_>>>().ok()?;
         let [ids, area, revision, ..] = parts.as_slice() else { return None };
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn octets(hex: &str) -> Vec<u8> {
+    fn bytes(hex: &str) -> Vec<u8> {
         let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
         digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
     }
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn roles_of_the_standard_are_read() {
         let role = |ids: &[i16], area: &str| UserRole { ids: ids.to_vec(), area: area.to_owned() };
-        let check = |hex: &str, expect: Option<Vec<UserRole>>| assert_eq!(user_roles(&octets(hex)), expect, "{hex}");
+        let check = |hex: &str, expect: Option<Vec<UserRole>>| assert_eq!(user_roles(&bytes(hex)), expect, "{hex}");
         // As the tests of FreeIPA's profile `IECUserRoles` write one, with all that is optional.
         check(
             "3027 3025 3004 020200FF 0C0A 4F757473746174696F6E 020200FF 0C0A 49454336323335312D38 0A0103",
@@ -158,9 +158,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_octets_are_survived(octets in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = user_roles(&octets);
-            prop_assert_eq!(ShownCertificate::read(&CertificateDer::from(octets)), None);
+        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = user_roles(&bytes);
+            prop_assert_eq!(ShownCertificate::read(&CertificateDer::from(bytes)), None);
         }
     }
 }

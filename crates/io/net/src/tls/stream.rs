@@ -2,9 +2,10 @@
 
 use super::{ShownCertificate, Tls};
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, Connection as Records, ServerConnection};
+use rustls::{ClientConfig, ClientConnection, Connection as Records, ServerConfig, ServerConnection};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -14,8 +15,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
-/// Octets that may wait inside the record layer, in each form; more stay with the session.
-const RECORDS_OCTETS_MAX: usize = 64 * 1024;
+/// Bytes that may wait inside the record layer, in each form; more stay with the session.
+const RECORDS_BYTES_MAX: usize = 64 * 1024;
 
 /// How long a handshake that waits for its peer keeps its place: who says nothing must not keep others out.
 const PLACE_HELD: Duration = Duration::from_millis(200);
@@ -38,6 +39,23 @@ pub(crate) struct Gate {
     /// How long one may take, the wait for its place included.
     pub(crate) timeout: Duration,
     pub(crate) counters: Arc<crate::Counters>,
+    /// Who we are, and whom we trust, from the moment that a connection came.
+    pub(crate) config: Option<Arc<ServerConfig>>,
+}
+
+/// A TLS connection whose handshake is to be done by another thread.
+#[derive(Debug)]
+pub(crate) struct DetachedTls {
+    socket: std::net::TcpStream,
+    config: Arc<ServerConfig>,
+    gate: Gate,
+}
+
+impl DetachedTls {
+    /// The connection, on the present thread.
+    pub(crate) fn attach(self) -> io::Result<TlsStream> {
+        TlsStream::serve(TcpStream::from_std(self.socket)?, self.config, self.gate)
+    }
 }
 
 impl TlsStream {
@@ -56,12 +74,30 @@ impl TlsStream {
 
     /// The server's side.
     pub(crate) fn server(socket: TcpStream, tls: &Tls, gate: Gate) -> io::Result<Self> {
-        let records = ServerConnection::new(tls.server()).map_err(io::Error::other)?;
+        Self::serve(socket, tls.server(), gate)
+    }
+
+    fn serve(socket: TcpStream, config: Arc<ServerConfig>, gate: Gate) -> io::Result<Self> {
+        let records = ServerConnection::new(Arc::clone(&config)).map_err(io::Error::other)?;
+        let gate = Gate { config: Some(config), ..gate };
         Ok(Self::new(socket, records.into(), Some(gate)))
     }
 
+    /// What another thread needs to do the handshake; none where it is over, or is a client's.
+    pub(crate) fn detach(&self) -> io::Result<Option<DetachedTls>> {
+        let Some((gate, config)) = self.gate.as_ref().and_then(|gate| Some((gate.clone(), gate.config.clone()?)))
+        else {
+            return Ok(None);
+        };
+        if self.established {
+            return Ok(None);
+        }
+        let socket = self.socket.as_fd().try_clone_to_owned()?.into();
+        Ok(Some(DetachedTls { socket, config, gate }))
+    }
+
     fn new(socket: TcpStream, mut records: Records, gate: Option<Gate>) -> Self {
-        records.set_buffer_limit(Some(RECORDS_OCTETS_MAX));
+        records.set_buffer_limit(Some(RECORDS_BYTES_MAX));
         Self { socket, records, gate, established: false }
     }
 
@@ -125,7 +161,7 @@ impl TlsStream {
         Ok(())
     }
 
-    /// Plain octets; none is the end.
+    /// Plain bytes; none is the end.
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         loop {
             match self.records.reader().read(out.initialize_unfilled()) {
@@ -142,7 +178,7 @@ impl TlsStream {
         }
     }
 
-    /// One read of records, deciphered; returns how many octets came.
+    /// One read of records, deciphered; returns how many bytes came.
     fn receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut source = Source { socket: &mut self.socket, cx };
         let count = match self.records.read_tls(&mut source) {
@@ -181,9 +217,9 @@ impl TlsStream {
         self.socket.poll_write_ready(cx)
     }
 
-    /// Enciphers and sends; returns how many plain octets were taken.
-    pub(crate) fn offer(&mut self, octets: &[u8]) -> io::Result<usize> {
-        let taken = if octets.is_empty() { 0 } else { self.records.writer().write(octets)? };
+    /// Enciphers and sends; returns how many plain bytes were taken.
+    pub(crate) fn offer(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = if bytes.is_empty() { 0 } else { self.records.writer().write(bytes)? };
         match self.flush() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && taken > 0 => Ok(taken),
             other => other.map(|()| taken),
@@ -234,8 +270,8 @@ impl Read for Source<'_, '_> {
 struct Sink<'a>(&'a TcpStream);
 
 impl Write for Sink<'_> {
-    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        self.0.try_write(octets)
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.try_write(bytes)
     }
 
     fn write_vectored(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<usize> {

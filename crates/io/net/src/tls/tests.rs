@@ -85,8 +85,15 @@ struct Meeting {
     name: Option<String>,
 }
 
-/// Exchanges a word; the client's error in words where there is none.
+/// Exchanges a word, with the socket of the listener on this thread and on a socket shard; the client's error in words where
+/// there is none.
 async fn meet(meeting: &Meeting) -> Result<(), String> {
+    let here = meet_at(meeting, 0).await;
+    assert_eq!(meet_at(meeting, 1).await, here);
+    here
+}
+
+async fn meet_at(meeting: &Meeting, shards: usize) -> Result<(), String> {
     let counters = Arc::new(Counters::default());
     let over = ListenOver::Tls(TlsListen::new(Arc::clone(&meeting.server)));
     let config = ListenConfig { over, ..ListenConfig::new("127.0.0.1:0") };
@@ -97,16 +104,17 @@ async fn meet(meeting: &Meeting) -> Result<(), String> {
     let shard = Shard::new(Clock::start(), Arc::clone(&counters));
     let near = Session::new(&shard, Echo::default(), Limits::default());
     let far = Session::new(&shard, Echo { last_word: Some(b'.'), ..Echo::default() }, Limits::default());
+    let shards = crate::SocketShards::local(&shard, shards, Duration::from_secs(30));
     let serve = async {
         let accepted = listener.accept().await;
-        far.run(accepted.stream, &mut Notes::default()).await
+        far.run(shards.place(accepted.stream).unwrap(), &mut Notes::default()).await
     };
     let call = async {
         let connection = open(&target, &counters).await.map_err(|error| error.to_string())?;
         near.with(|echo, _| echo.output.push_back(b"hello.".to_vec()));
         let mut notes = Notes::default();
         let why = near.run(connection, &mut notes).await;
-        match notes.events.iter().any(|(_, event)| *event == Heard::Octets(6)) {
+        match notes.events.iter().any(|(_, event)| *event == Heard::Bytes(6)) {
             true => Ok(()),
             false => Err(why.to_string()),
         }
@@ -326,7 +334,7 @@ fn long_output_arrives_whole_and_in_order() {
         let target = Target { over, ..Target::new(listener.local_addr().unwrap().to_string()) };
         let shard = Shard::new(Clock::start(), Arc::clone(&counters));
         let said: Vec<u8> = (0..2_000_000_u32).map(|i| u8::try_from(i % 251).unwrap()).chain([255]).collect();
-        let limits = Limits { unsent_octets_max: 4 << 20, ..Limits::default() };
+        let limits = Limits { unsent_bytes_max: 4 << 20, ..Limits::default() };
         let far = Session::new(&shard, Keep::default(), Limits::default());
         let near = Session::new(&shard, Echo { output: [said.clone()].into(), ..Echo::default() }, limits);
         let serve = async {
@@ -343,7 +351,7 @@ fn long_output_arrives_whole_and_in_order() {
     });
 }
 
-/// Keeps all it hears, until the octet 255.
+/// Keeps all it hears, until the byte 255.
 #[derive(Default)]
 struct Keep {
     heard: Vec<u8>,
@@ -359,9 +367,9 @@ impl tieline_core::Machine for Keep {
     type Event = ();
     fn handle_connected(&mut self, _: tieline_core::Now) {}
     fn handle_disconnected(&mut self, _: tieline_core::Now) {}
-    fn handle_input(&mut self, _: tieline_core::Now, octets: &[u8]) -> usize {
-        self.heard.extend_from_slice(octets);
-        octets.len()
+    fn handle_input(&mut self, _: tieline_core::Now, bytes: &[u8]) -> usize {
+        self.heard.extend_from_slice(bytes);
+        bytes.len()
     }
     fn handle_timeout(&mut self, _: tieline_core::Now) {}
     fn poll_transmit(&mut self, _: tieline_core::Now, _: &mut Vec<u8>) -> bool {

@@ -27,8 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Round {
     /// From the first publish until every listener had everything.
     pub took: Duration,
-    /// Octets that one listener got.
-    pub octets: u64,
+    /// Bytes that one listener got.
+    pub bytes: u64,
 }
 
 /// What a thread of clients says.
@@ -88,9 +88,9 @@ impl Clients {
         loop {
             match self.next()? {
                 News::Begun(at) => begun = Some(at),
-                News::Done(at, octets) => {
+                News::Done(at, bytes) => {
                     let begun = begun.context("it was over before it began")?;
-                    return Ok(Round { took: at.saturating_duration_since(begun), octets });
+                    return Ok(Round { took: at.saturating_duration_since(begun), bytes });
                 }
                 News::Failed(why) => bail!(why),
                 News::Ready => {}
@@ -119,7 +119,7 @@ async fn open(shard: &Rc<Shard>, address: SocketAddr, name: &str, tell: &Sender<
         Ok(stream) => {
             // A round is queued at once.
             let queue =
-                ClientConfig { pending_max: usize::MAX, pending_octets_max: usize::MAX, ..ClientConfig::default() };
+                ClientConfig { pending_max: usize::MAX, pending_bytes_max: usize::MAX, ..ClientConfig::default() };
             let config = ClientConfig { client_id: Text::truncated(name), ..queue };
             Some((Session::new(shard, ClientSession::new(config), Limits::default()), stream))
         }
@@ -183,7 +183,7 @@ async fn listen_all(
     for (number, position) in positions.iter().enumerate() {
         let name = format!("bench-listener-{number}");
         let Some((session, stream)) = open(&shard, address, &name, &tell).await else { return };
-        let mut owner = Listener { board: Rc::clone(&board), position: Rc::clone(position), octets_before: 0 };
+        let mut owner = Listener { board: Rc::clone(&board), position: Rc::clone(position), bytes_before: 0 };
         tokio::task::spawn_local(async move { session.run(stream, &mut owner).await });
     }
     while let Some(messages) = due.recv().await {
@@ -199,7 +199,7 @@ struct Listener {
     board: Rc<Board>,
     /// The message that is due.
     position: Rc<Cell<usize>>,
-    octets_before: u64,
+    bytes_before: u64,
 }
 
 impl Listener {
@@ -214,12 +214,12 @@ impl Listener {
         if at + 1 < messages.len() {
             return;
         }
-        let octets = session.traffic().octets_in;
+        let bytes = session.traffic().bytes_in;
         self.board.left.set(self.board.left.get() - 1);
         if self.board.left.get() == 0 {
-            let _ = self.board.tell.send(News::Done(Instant::now(), octets - self.octets_before));
+            let _ = self.board.tell.send(News::Done(Instant::now(), bytes - self.bytes_before));
         }
-        self.octets_before = octets;
+        self.bytes_before = bytes;
     }
 }
 
@@ -240,7 +240,7 @@ impl Owner<ClientSession> for Listener {
                 }
             }
             ClientEvent::Subscribed { .. } => {
-                self.octets_before = session.traffic().octets_in;
+                self.bytes_before = session.traffic().bytes_in;
                 let _ = self.board.tell.send(News::Ready);
             }
             ClientEvent::Message(received) => self.take(session, &received.message),

@@ -1,4 +1,4 @@
-//! The floor: one thread writes the same octets to every listener's socket, another reads them.
+//! The floor: one thread writes the same bytes to every listener's socket, another reads them.
 
 use anyhow::{Context, Result, anyhow, bail};
 use std::cell::Cell;
@@ -15,8 +15,8 @@ use tokio::sync::watch;
 
 /// How long a round may take.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Octets of one read.
-const READ_OCTETS: usize = 64 * 1024;
+/// Bytes of one read.
+const READ_BYTES: usize = 64 * 1024;
 
 #[derive(Debug)]
 enum News {
@@ -35,22 +35,22 @@ pub struct Fanout {
 
 impl Fanout {
     /// Connects as many sockets as there are listeners.
-    pub fn connect(listeners: usize, octets: u64) -> Result<Self> {
+    pub fn connect(listeners: usize, bytes: u64) -> Result<Self> {
         let (tell, news) = channel();
         let (rounds, due) = watch::channel(0);
         let (address, bound) = sync_channel(1);
-        let (sender_tell, octets) = (tell.clone(), usize::try_from(octets)?);
+        let (sender_tell, bytes) = (tell.clone(), usize::try_from(bytes)?);
         let sender = ShardThread::spawn("floor-send", Clock::start(), Arc::new(Counters::default()), move |shard| {
-            send_all(shard, address, (listeners, octets), due, sender_tell)
+            send_all(shard, address, (listeners, bytes), due, sender_tell)
         })?;
         let address = bound.recv().context("the floor's thread ended")??;
         let reader = ShardThread::spawn("floor-read", Clock::start(), Arc::new(Counters::default()), move |_| {
-            read_all(address, (listeners, octets), tell)
+            read_all(address, (listeners, bytes), tell)
         })?;
         Ok(Self { rounds, news, _threads: [sender, reader] })
     }
 
-    /// Sends everything once; the time from the first write until the last socket gave its last octet.
+    /// Sends everything once; the time from the first write until the last socket gave its last byte.
     pub fn round(&mut self) -> Result<Duration> {
         self.rounds.send_modify(|round| *round += 1);
         let mut begun = None;
@@ -69,7 +69,7 @@ impl Fanout {
 async fn send_all(
     shard: Rc<Shard>,
     address: SyncSender<io::Result<SocketAddr>>,
-    (listeners, octets): (usize, usize),
+    (listeners, bytes): (usize, usize),
     mut due: watch::Receiver<u64>,
     tell: Sender<News>,
 ) {
@@ -79,7 +79,7 @@ async fn send_all(
     };
     let _ = address.send(listener.local_addr());
     let (begin, begun) = watch::channel(0);
-    let payload: Rc<[u8]> = vec![0; octets].into();
+    let payload: Rc<[u8]> = vec![0; bytes].into();
     for _ in 0..listeners {
         let Some(mut stream) = listener.accept().await.stream.into_tcp() else { continue };
         let (payload, tell, mut begun) = (Rc::clone(&payload), tell.clone(), begun.clone());
@@ -97,7 +97,7 @@ async fn send_all(
     }
 }
 
-async fn read_all(address: SocketAddr, (listeners, octets): (usize, usize), tell: Sender<News>) {
+async fn read_all(address: SocketAddr, (listeners, bytes): (usize, usize), tell: Sender<News>) {
     let mut target = Target::new(address.to_string());
     (target.send_buffer, target.receive_buffer) = (None, None);
     let left = Rc::new(Cell::new(listeners));
@@ -105,7 +105,7 @@ async fn read_all(address: SocketAddr, (listeners, octets): (usize, usize), tell
         match dial(&target).await {
             Ok(stream) => {
                 let (left, tell) = (Rc::clone(&left), tell.clone());
-                tokio::task::spawn_local(read_rounds(stream, octets, (listeners, left), tell));
+                tokio::task::spawn_local(read_rounds(stream, bytes, (listeners, left), tell));
             }
             Err(error) => drop(tell.send(News::Failed(error))),
         }
@@ -115,12 +115,12 @@ async fn read_all(address: SocketAddr, (listeners, octets): (usize, usize), tell
 
 async fn read_rounds(
     mut stream: TcpStream,
-    octets: usize,
+    bytes: usize,
     (listeners, left): (usize, Rc<Cell<usize>>),
     tell: Sender<News>,
 ) {
-    let mut buffer = vec![0; READ_OCTETS];
-    let mut due = octets;
+    let mut buffer = vec![0; READ_BYTES];
+    let mut due = bytes;
     loop {
         match stream.read(&mut buffer).await {
             Ok(0) => return,
@@ -128,7 +128,7 @@ async fn read_rounds(
             Err(error) => return drop(tell.send(News::Failed(error))),
         }
         if due == 0 {
-            due = octets;
+            due = bytes;
             left.set(left.get() - 1);
             if left.get() == 0 {
                 left.set(listeners);

@@ -2,7 +2,7 @@
 //! node. One client publishes for all devices, as the driver of the published experiment does, once with a message a
 //! device that holds all its points, and once with a message a point. Every listener compares every message.
 //!
-//! The floor sends the octets that a listener got, in writes as large as the sockets take, from one thread over as
+//! The floor sends the bytes that a listener got, in writes as large as the sockets take, from one thread over as
 //! many raw sockets.
 
 mod clients;
@@ -116,9 +116,9 @@ pub struct Figures {
     pub ratio_to_floor: f64,
     /// Processor time of node, publisher and listeners for a million messages received.
     pub cpu_s_per_million: f64,
-    /// The floor's, for the octets of a million messages.
+    /// The floor's, for the bytes of a million messages.
     pub floor_cpu_s_per_million: f64,
-    /// Octets on the wire of a message received.
+    /// Bytes on the wire of a message received.
     pub bytes_per_message: f64,
     /// From publish until the last listener has it, of one message on an idle bus.
     pub latency_us_p50: u64,
@@ -198,10 +198,10 @@ impl Case {
     }
 
     fn measure(self, clients: &mut Clients, rounds: usize) -> Result<Figures> {
-        // To warm up, and to learn how many octets a listener gets.
+        // To warm up, and to learn how many bytes a listener gets.
         let messages = self.messages(0)?;
-        let octets = clients.round(&messages)?.octets;
-        let mut fanout = Fanout::connect(self.listeners, octets)?;
+        let bytes = clients.round(&messages)?.bytes;
+        let mut fanout = Fanout::connect(self.listeners, bytes)?;
         fanout.round()?;
         let (mut ours, mut floor) = (Series::default(), Series::default());
         for (number, order) in (1..).zip(shuffled(rounds)) {
@@ -230,7 +230,7 @@ impl Case {
             ratio_to_floor: short(median_ratio(&ours.seconds, &floor.seconds)),
             cpu_s_per_million: short(median(&ours.cpu_s) / received * 1e6),
             floor_cpu_s_per_million: short(median(&floor.cpu_s) / received * 1e6),
-            bytes_per_message: short(number(octets) / number(messages.len() as u64)),
+            bytes_per_message: short(number(bytes) / number(messages.len() as u64)),
             latency_us_p50: alone.value_at_quantile(0.5),
             latency_us_p99: alone.value_at_quantile(0.99),
         })
@@ -280,7 +280,7 @@ fn json_of(round: u32, device: usize, point: usize) -> String {
 /// listeners on two cores can be.
 fn start_node(folder: &Path, history: bool) -> Result<Node> {
     let text = format!(
-        "[http]\nlisten = \"127.0.0.1:0\"\n[mqtt]\nlisten = \"127.0.0.1:0\"\nqueue_octets_max = \"256MiB\"\n[history]\nenabled = {history}\n"
+        "[http]\nlisten = \"127.0.0.1:0\"\n[mqtt]\nlisten = \"127.0.0.1:0\"\nqueue_bytes_max = \"256MiB\"\n[history]\nenabled = {history}\n"
     );
     let config = config::from_text("bench.toml", &text, folder)?;
     Ok(Node::start(&config, folder)?)

@@ -1,6 +1,6 @@
-//! The floor of a run: as many octets between the same hosts, with the same marks and beside the same flood, and no DNP3.
+//! The floor of a run: as many bytes between the same hosts, with the same marks and beside the same flood, and no DNP3.
 //!
-//! Half an interval after each fault a second relay, controller and centre say the same to each other, 36 octets a
+//! Half an interval after each fault a second relay, controller and centre say the same to each other, 36 bytes a
 //! message, from sockets of the same kind. What their slowest took is the system's.
 
 use super::link::{Door, Socket};
@@ -13,8 +13,8 @@ use std::io;
 use std::rc::Rc;
 use tieline_net::Marks;
 
-/// Octets of a message: what a command or a report has in a link frame.
-const OCTETS: usize = 36;
+/// Bytes of a message: what a command or a report has in a link frame.
+const BYTES: usize = 36;
 /// What a connection begins with, so that a listener of datagrams knows its peer.
 const HELLO: u32 = u32::MAX;
 
@@ -36,15 +36,15 @@ struct Word {
 }
 
 impl Word {
-    fn emit(self) -> [u8; OCTETS] {
-        let mut octets = [0; OCTETS];
+    fn emit(self) -> [u8; BYTES] {
+        let mut bytes = [0; BYTES];
         let fields = self.fault.to_le_bytes().into_iter().chain(self.due.to_le_bytes()).chain([u8::from(self.echo)]);
-        octets.iter_mut().zip(fields).for_each(|(to, from)| *to = from);
-        octets
+        bytes.iter_mut().zip(fields).for_each(|(to, from)| *to = from);
+        bytes
     }
 
-    fn parse(octets: &[u8; OCTETS]) -> Option<Self> {
-        let (fault, rest) = octets.split_first_chunk()?;
+    fn parse(bytes: &[u8; BYTES]) -> Option<Self> {
+        let (fault, rest) = bytes.split_first_chunk()?;
         let (due, rest) = rest.split_first_chunk()?;
         let echo = rest.first().is_some_and(|flag| *flag != 0);
         Some(Self { fault: u32::from_le_bytes(*fault), due: u64::from_le_bytes(*due), echo })
@@ -70,7 +70,7 @@ impl Wire {
 
     /// Reads words until the connection ends, and sends each back once `learn` has it.
     async fn receive(&self, mut learn: impl FnMut(Word)) -> io::Result<()> {
-        let (mut buffer, mut held) = ([0; 16 * OCTETS], Vec::with_capacity(OCTETS));
+        let (mut buffer, mut held) = ([0; 16 * BYTES], Vec::with_capacity(BYTES));
         loop {
             self.0.readable().await?;
             let count = match self.0.read(&mut buffer) {
@@ -79,12 +79,12 @@ impl Wire {
                 Err(error) => return Err(error),
             };
             held.extend_from_slice(buffer.get(..count).unwrap_or_default());
-            while let Some((octets, _)) = held.split_first_chunk::<OCTETS>() {
-                if let Some(word) = Word::parse(octets).filter(|word| !word.echo) {
+            while let Some((bytes, _)) = held.split_first_chunk::<BYTES>() {
+                if let Some(word) = Word::parse(bytes).filter(|word| !word.echo) {
                     learn(word);
                     self.send(Word { echo: true, ..word });
                 }
-                held.drain(..OCTETS);
+                held.drain(..BYTES);
             }
         }
     }

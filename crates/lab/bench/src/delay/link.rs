@@ -22,9 +22,9 @@ use tokio::sync::Notify;
 /// How long a peer may take to listen.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(20);
 const CONNECT_EVERY: Duration = Duration::from_millis(20);
-const READ_OCTETS: usize = 64 * 1024;
+const READ_BYTES: usize = 64 * 1024;
 
-/// What carries the octets.
+/// What carries the bytes.
 #[derive(Debug)]
 pub enum Socket {
     Stream(TcpStream),
@@ -83,10 +83,10 @@ impl Socket {
     }
 
     /// One write.
-    pub fn write(&self, octets: &[u8]) -> io::Result<usize> {
+    pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Stream(socket) => socket.try_write(octets),
-            Self::Datagrams(socket) => socket.try_send(octets),
+            Self::Stream(socket) => socket.try_write(bytes),
+            Self::Datagrams(socket) => socket.try_send(bytes),
         }
     }
 }
@@ -161,7 +161,7 @@ impl Counted for Outstation {
     }
 }
 
-/// When the octets of an event were read.
+/// When the bytes of an event were read.
 #[derive(Clone, Copy, Debug)]
 pub struct Read {
     pub read: (u64, u64),
@@ -255,7 +255,7 @@ impl<M: Counted + 'static> Link<M> {
     }
 
     async fn drive(&self, learn: &mut impl FnMut(M::Event, Read)) -> io::Result<()> {
-        let mut buffer = vec![0; READ_OCTETS];
+        let mut buffer = vec![0; READ_BYTES];
         // A master speaks first.
         self.flush(self.clock.now());
         loop {
@@ -347,16 +347,16 @@ impl<M: Counted + 'static> Link<M> {
 
     fn write_unsent(&self) -> io::Result<()> {
         let mut seat = self.seat.borrow_mut();
-        while let Some(mut octets) = seat.unsent.pop_front() {
-            match self.socket.write(&octets) {
-                Ok(count) if count < octets.len() => {
-                    octets.drain(..count);
-                    seat.unsent.push_front(octets);
+        while let Some(mut bytes) = seat.unsent.pop_front() {
+            match self.socket.write(&bytes) {
+                Ok(count) if count < bytes.len() => {
+                    bytes.drain(..count);
+                    seat.unsent.push_front(bytes);
                     return Ok(());
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    seat.unsent.push_front(octets);
+                    seat.unsent.push_front(bytes);
                     return Ok(());
                 }
                 Err(error) => return Err(error),

@@ -7,7 +7,7 @@
 //! Faults are due at fixed times, whatever became of those before. Every delay is split at the boundaries of the
 //! layers, with stamps of the one monotonic clock that all namespaces share.
 //!
-//! Beside it runs its floor: the same scenario, half an interval later, of bare octets without DNP3.
+//! Beside it runs its floor: the same scenario, half an interval later, of bare bytes without DNP3.
 //!
 //! Read first: `roles.rs` (who does what), `floor.rs` (without DNP3), `net.rs` (between whom), `setting.rs` (one run),
 //! `rows.rs` (what is made of all).

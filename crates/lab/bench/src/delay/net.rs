@@ -13,9 +13,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
 
 const RATE: &str = "100mbit";
-/// Octets that a port sends at line speed after a pause: about one frame in a real one.
+/// Bytes that a port sends at line speed after a pause: about one frame in a real one.
 const BURST: &str = "4kb";
-/// Octets that a port queues: 10 ms.
+/// Bytes that a port queues: 10 ms.
 const QUEUE: &str = "125000";
 
 /// Namespaces of one run; dropped, they are gone.
@@ -81,12 +81,12 @@ impl Net {
         format!("{}-{host}", self.prefix)
     }
 
-    /// Octets that the bridge has sent to the host with this number.
-    pub fn octets_to(&self, number: u8) -> Result<u64> {
+    /// Bytes that the bridge has sent to the host with this number.
+    pub fn bytes_to(&self, number: u8) -> Result<u64> {
         let (bridge, port) = (self.namespace("bridge"), format!("p{number}"));
         let out = Command::new("ip").args(["-n", &bridge, "-s", "-j", "link", "show", "dev", &port]).output()?;
         let told: Value = serde_json::from_slice(&out.stdout).context("ip -j")?;
-        told.pointer("/0/stats64/tx/bytes").and_then(Value::as_u64).context("octets of a port")
+        told.pointer("/0/stats64/tx/bytes").and_then(Value::as_u64).context("bytes of a port")
     }
 }
 
@@ -129,8 +129,8 @@ fn shape_port(namespace: &str, port: &str) -> Result<()> {
     // ARP must not wait behind samples: without it nobody is found.
     let arp = ["protocol", "arp", "prio", "1", "u32", "match", "u32", "0", "0", "flowid", "1:1"];
     tc(&[&["filter", "add", "dev", port, "parent", "1:"], &arp[..]].concat())?;
-    for (octet, class) in [("0xb8", "1:1"), ("0x68", "1:2")] {
-        let filter = ["protocol", "ip", "prio", "2", "u32", "match", "ip", "tos", octet, "0xfc", "flowid", class];
+    for (byte, class) in [("0xb8", "1:1"), ("0x68", "1:2")] {
+        let filter = ["protocol", "ip", "prio", "2", "u32", "match", "ip", "tos", byte, "0xfc", "flowid", class];
         tc(&[&["filter", "add", "dev", port, "parent", "1:"], &filter[..]].concat())?;
     }
     Ok(())

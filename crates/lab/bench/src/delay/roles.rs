@@ -96,7 +96,7 @@ pub enum Part {
 pub struct Role {
     pub part: Part,
     pub way: Way,
-    /// Whether it says as many octets without DNP3: the floor.
+    /// Whether it says as many bytes without DNP3: the floor.
     pub bare: bool,
     /// Whether its sockets are marked.
     pub marked: bool,

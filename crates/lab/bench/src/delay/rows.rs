@@ -124,7 +124,7 @@ struct Messages {
 pub struct Collected {
     pub setting: Setting,
     messages: Vec<Messages>,
-    port_octets_per_s: Vec<f64>,
+    port_bytes_per_s: Vec<f64>,
     samples: u64,
     samples_dropped: u64,
     invalid: Option<String>,
@@ -135,14 +135,14 @@ impl Collected {
     pub fn new(setting: Setting) -> Result<Self> {
         let messages = |kind| Ok(Messages { kind, rounds: Vec::new(), total: histogram()? });
         let messages = Kind::ALL.into_iter().map(messages).collect::<Result<_>>()?;
-        let port_octets_per_s = Vec::new();
-        Ok(Self { setting, messages, port_octets_per_s, samples: 0, samples_dropped: 0, invalid: None })
+        let port_bytes_per_s = Vec::new();
+        Ok(Self { setting, messages, port_bytes_per_s, samples: 0, samples_dropped: 0, invalid: None })
     }
 
     /// A round is over.
     pub fn add(&mut self, outcome: &Outcome) -> Result<()> {
-        let Outcome { told, port_octets_per_s } = outcome;
-        self.port_octets_per_s.push(*port_octets_per_s);
+        let Outcome { told, port_bytes_per_s } = outcome;
+        self.port_bytes_per_s.push(*port_bytes_per_s);
         self.samples += told.iter().map(|told| told.samples).sum::<u64>();
         self.samples_dropped += told.iter().map(|told| told.dropped).sum::<u64>();
         for Messages { kind, rounds, total } in &mut self.messages {
@@ -197,7 +197,7 @@ impl Collected {
             slowest: Parts::mean(&slowest),
             link_share_percent: middle(|round| round.parts.link_share()),
             lag_p99_ms: middle(|round| round.lag_p99_ms),
-            port_mbit_per_s: short(median(&self.port_octets_per_s) * 8.0 / 1e6),
+            port_mbit_per_s: short(median(&self.port_bytes_per_s) * 8.0 / 1e6),
             samples_per_s: short(number(self.samples) / span),
             samples_dropped: self.samples_dropped,
             curve_ms: curve(total),

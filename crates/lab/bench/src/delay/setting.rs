@@ -33,7 +33,7 @@ pub struct Setting {
 /// What a run's processes told, and what the port carried a second.
 pub struct Outcome {
     pub told: Vec<Told>,
-    pub port_octets_per_s: f64,
+    pub port_bytes_per_s: f64,
 }
 
 /// Where the centre finds the relay and the controller, and the relay the controller.
@@ -74,7 +74,7 @@ impl Setting {
         format!("{}, {} IEDs, priorities {priorities}", self.way.name(), self.ieds)
     }
 
-    /// Octets and samples a second are counted over this time.
+    /// Bytes and samples a second are counted over this time.
     pub fn span(&self) -> Duration {
         self.interval * self.faults + GRACE
     }
@@ -113,13 +113,13 @@ impl Setting {
         let start = now_ns() + u64::try_from(LEAD.as_nanos())?;
         players.iter_mut().try_for_each(|player| player.begin(start))?;
         std::thread::sleep(LEAD);
-        let (before, began) = (net.octets_to(1)?, Instant::now());
+        let (before, began) = (net.bytes_to(1)?, Instant::now());
         std::thread::sleep(self.interval * self.faults);
-        let (octets, passed) = (net.octets_to(1)? - before, began.elapsed());
+        let (bytes, passed) = (net.bytes_to(1)? - before, began.elapsed());
         let told = players.iter().map(|player| player.told(Duration::ZERO)).collect::<Result<_>>()?;
         // Processes end before their namespaces and their group do.
         drop(players);
-        Ok(Outcome { told, port_octets_per_s: number(octets) / passed.as_secs_f64() })
+        Ok(Outcome { told, port_bytes_per_s: number(bytes) / passed.as_secs_f64() })
     }
 
     /// Controller, relay and centre, in this order: who listens comes before who connects.

@@ -5,7 +5,7 @@ use crate::curves::{Axis, Chart, Curve, Line, Scale};
 use crate::process;
 use crate::rounds::number;
 
-/// Octets of heap of one pair alone, and of each of many, as published.
+/// Bytes of heap of one pair alone, and of each of many, as published.
 const PUBLISHED_ALONE: f64 = 240e3;
 const PUBLISHED_MANY: f64 = 130e3;
 
@@ -28,7 +28,7 @@ fn over_sessions(rows: &[Row]) -> Option<Chart> {
         let ours = points(rows, Experiment::Sessions, of, |row| Some(row.figures?.exchanges_per_s));
         let floor = points(rows, Experiment::Sessions, of, |row| Some(row.figures?.floor_exchanges_per_s));
         curves.push(curve(&format!("{values} values"), Line::Solid, hue, ours));
-        curves.push(curve("floor, as many octets", Line::Dotted, hue, floor));
+        curves.push(curve("floor, as many bytes", Line::Dotted, hue, floor));
     }
     chart("DNP3: exchanges over sessions", sessions_axis(), axis("exchanges a second", Scale::Linear), curves)
 }
@@ -74,7 +74,7 @@ fn memory_over_sessions(rows: &[Row]) -> Option<Chart> {
         curve("resident, 33 points a pair", Line::Solid, 1, ours),
         curve("published heap", Line::Dashed, 2, published),
     ];
-    let y = axis("octets a pair", Scale::Decades);
+    let y = axis("bytes a pair", Scale::Decades);
     chart("DNP3: memory of a master and its outstation", sessions_axis(), y, curves)
 }
 

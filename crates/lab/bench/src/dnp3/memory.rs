@@ -66,7 +66,7 @@ pub fn row(options: &Options, experiment: Experiment, pairs: usize, progress: &P
         Ok(footprint) => (Some(footprint), None),
         Err(why) => (None, Some(format!("memory of {pairs} pairs: {why:#}"))),
     };
-    let row = Row::new(experiment, pairs, 1, values, pairs::wire_octets(values)?);
+    let row = Row::new(experiment, pairs, 1, values, pairs::wire_bytes(values)?);
     Ok(Row { footprint, invalid, ..row })
 }
 
@@ -151,19 +151,19 @@ pub fn hold_pairs(
     let mut word = String::new();
     input.read_line(&mut word)?;
     warm(THREADS, values)?;
-    let before = process::resident_octets()?;
-    let load = start(Side::Ours, pairs, THREADS, values, pairs::wire_octets(values)?)?;
+    let before = process::resident_bytes()?;
+    let load = start(Side::Ours, pairs, THREADS, values, pairs::wire_bytes(values)?)?;
     writeln!(out, "ready")?;
     out.flush()?;
     input.read_line(&mut word)?;
     let measured = load.measure(span)?;
-    let grown_bytes = process::resident_octets()?.saturating_sub(before);
+    let grown_bytes = process::resident_bytes()?.saturating_sub(before);
     let worked = process::cpu();
     std::thread::sleep(IDLE);
     let idle = process::cpu().saturating_sub(worked);
     let told = Told {
         grown_bytes,
-        peak_rss_bytes: process::peak_resident_octets()?,
+        peak_rss_bytes: process::peak_resident_bytes()?,
         exchanges_per_s: measured.per_s,
         idle_cpu_us_per_s: idle.as_secs_f64() * 1e6 / IDLE.as_secs_f64(),
     };

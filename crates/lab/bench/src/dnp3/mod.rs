@@ -39,7 +39,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("CPU µs an exchange", "cpu_us_per_exchange"),
     ("floor CPU µs", "floor_cpu_us_per_exchange"),
     ("ratio to floor", "ratio_to_floor"),
-    ("resident octets a pair", "rss_bytes_per_pair"),
+    ("resident bytes a pair", "rss_bytes_per_pair"),
     ("idle CPU µs a pair and second", "idle_cpu_us_per_pair_s"),
 ];
 
@@ -70,7 +70,7 @@ pub struct Options {
     pub worker_sessions: Vec<usize>,
     /// Pairs of the experiment over memory.
     pub pairs: Vec<usize>,
-    /// Octets of memory that [`Experiment::Limit`] may have.
+    /// Bytes of memory that [`Experiment::Limit`] may have.
     pub memory_limit: Option<u64>,
     /// The program whose `bench dnp3 --hold-pairs` holds pairs to measure: usually the running one.
     pub program: Option<PathBuf>,
@@ -99,9 +99,9 @@ pub struct Row {
     /// Rounds, where there is more than one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<usize>,
-    /// Octets of the unsolicited response on the wire.
+    /// Bytes of the unsolicited response on the wire.
     pub report_bytes: usize,
-    /// Octets of its confirm.
+    /// Bytes of its confirm.
     pub confirm_bytes: usize,
     /// Exchanges and their cost; absent where a round was not valid.
     #[serde(flatten)]
@@ -115,8 +115,8 @@ pub struct Row {
 }
 
 impl Row {
-    const fn new(experiment: Experiment, sessions: usize, workers: usize, values: u16, octets: PingPong) -> Self {
-        let PingPong { ping: report_bytes, pong: confirm_bytes } = octets;
+    const fn new(experiment: Experiment, sessions: usize, workers: usize, values: u16, bytes: PingPong) -> Self {
+        let PingPong { ping: report_bytes, pong: confirm_bytes } = bytes;
         let (rounds, figures, footprint, invalid) = (None, None, None, None);
         Self { experiment, sessions, workers, values, rounds, report_bytes, confirm_bytes, figures, footprint, invalid }
     }

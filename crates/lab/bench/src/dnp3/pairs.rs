@@ -156,8 +156,8 @@ impl Owner<Master> for Reader {
     }
 }
 
-/// Octets on the wire of a report and of its confirm, from exchanges of the same machines without sockets.
-pub fn wire_octets(values: u16) -> Result<PingPong> {
+/// Bytes on the wire of a report and of its confirm, from exchanges of the same machines without sockets.
+pub fn wire_bytes(values: u16) -> Result<PingPong> {
     let (now, tally) = (Now::default(), Arc::<Tally>::default());
     let mut outstation = Reporter::new(values, Go::always(), Arc::clone(&tally));
     let (mut master, mut reader) = (Master::new(MasterConfig::default()), Reader::new(values, tally));

@@ -9,25 +9,25 @@ use tieline_net::{Accepted, Shard};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// One end sends messages of so many octets, the other answers each.
+/// One end sends messages of so many bytes, the other answers each.
 #[derive(Clone, Copy, Debug)]
 pub struct PingPong {
-    /// Octets of a message.
+    /// Bytes of a message.
     pub ping: usize,
-    /// Octets of its answer.
+    /// Bytes of its answer.
     pub pong: usize,
 }
 
 /// The ends of a thread that send first.
 pub struct Pings {
-    octets: PingPong,
+    bytes: PingPong,
     go: Go,
     tally: Arc<Tally>,
 }
 
 /// The ends of a thread that answer.
 pub struct Pongs {
-    octets: PingPong,
+    bytes: PingPong,
     tally: Arc<Tally>,
 }
 
@@ -36,21 +36,21 @@ impl Pair for PingPong {
     type Guest = Pongs;
 
     fn host(&self, _shard: Rc<Shard>, go: Go, tally: Arc<Tally>) -> Pings {
-        Pings { octets: *self, go, tally }
+        Pings { bytes: *self, go, tally }
     }
 
     fn guest(&self, _shard: Rc<Shard>, tally: Arc<Tally>) -> Pongs {
-        Pongs { octets: *self, tally }
+        Pongs { bytes: *self, tally }
     }
 }
 
 impl Host for Pings {
     fn accepted(&self, connection: Accepted) {
-        let (octets, go, tally) = (self.octets, self.go.clone(), Arc::clone(&self.tally));
+        let (bytes, go, tally) = (self.bytes, self.go.clone(), Arc::clone(&self.tally));
         tokio::task::spawn_local(async move {
             let _place = connection.place;
             let Some(stream) = connection.stream.into_tcp() else { return };
-            if ping(stream, octets, go, &tally).await.is_err() {
+            if ping(stream, bytes, go, &tally).await.is_err() {
                 tally.count_broken();
             }
         });
@@ -63,44 +63,44 @@ impl Host for Pings {
 impl Guest for Pongs {
     fn connected(&self, stream: TcpStream) {
         self.tally.count_ready();
-        let (octets, tally) = (self.octets, Arc::clone(&self.tally));
+        let (bytes, tally) = (self.bytes, Arc::clone(&self.tally));
         tokio::task::spawn_local(async move {
-            if pong(stream, octets, &tally).await.is_err() {
+            if pong(stream, bytes, &tally).await.is_err() {
                 tally.count_broken();
             }
         });
     }
 }
 
-async fn ping(mut stream: TcpStream, octets: PingPong, mut go: Go, tally: &Tally) -> io::Result<()> {
-    let (report, mut buffer) = (vec![0; octets.ping], buffer(octets.pong));
+async fn ping(mut stream: TcpStream, bytes: PingPong, mut go: Go, tally: &Tally) -> io::Result<()> {
+    let (report, mut buffer) = (vec![0; bytes.ping], buffer(bytes.pong));
     while go.changed.wait_for(|on| *on).await.is_ok() {
         while go.is_on() {
             tally.count_begun();
             stream.write_all(&report).await?;
-            read(&mut stream, octets.pong, &mut buffer).await?;
+            read(&mut stream, bytes.pong, &mut buffer).await?;
         }
         tokio::task::yield_now().await;
     }
     Ok(())
 }
 
-async fn pong(mut stream: TcpStream, octets: PingPong, tally: &Tally) -> io::Result<()> {
-    let (confirm, mut buffer) = (vec![0; octets.pong], buffer(octets.ping));
+async fn pong(mut stream: TcpStream, bytes: PingPong, tally: &Tally) -> io::Result<()> {
+    let (confirm, mut buffer) = (vec![0; bytes.pong], buffer(bytes.ping));
     loop {
-        read(&mut stream, octets.ping, &mut buffer).await?;
+        read(&mut stream, bytes.ping, &mut buffer).await?;
         tally.count_done();
         stream.write_all(&confirm).await?;
     }
 }
 
 /// A little longer than the message: a read that fills its buffer makes the runtime ask the socket once more.
-fn buffer(octets: usize) -> Box<[u8]> {
-    vec![0; octets + 64].into_boxed_slice()
+fn buffer(bytes: usize) -> Box<[u8]> {
+    vec![0; bytes + 64].into_boxed_slice()
 }
 
-async fn read(stream: &mut TcpStream, octets: usize, buffer: &mut [u8]) -> io::Result<()> {
-    let mut left = octets;
+async fn read(stream: &mut TcpStream, bytes: usize, buffer: &mut [u8]) -> io::Result<()> {
+    let mut left = bytes;
     while left > 0 {
         match stream.read(buffer).await? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),

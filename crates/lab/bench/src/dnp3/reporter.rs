@@ -77,8 +77,8 @@ impl Machine for Reporter {
         self.outstation.handle_disconnected(now);
     }
 
-    fn handle_input(&mut self, now: Now, octets: &[u8]) -> usize {
-        let used = self.outstation.handle_input(now, octets);
+    fn handle_input(&mut self, now: Now, bytes: &[u8]) -> usize {
+        let used = self.outstation.handle_input(now, bytes);
         self.go_on(now);
         used
     }

@@ -62,11 +62,11 @@ pub fn row(
         Experiment::Workers => Threads::Together(workers),
         Experiment::Sessions | Experiment::Memory | Experiment::Limit => Threads::Apart(workers),
     };
-    let octets = pairs::wire_octets(values)?;
+    let bytes = pairs::wire_bytes(values)?;
     let (mut ours, mut floor) = (Series::default(), Series::default());
     let what = format!("dnp3: {sessions} sessions, {workers} workers, {values} values");
     let invalid = take_turns(options.rounds, progress, &what, |side| {
-        let measured = start(side, sessions, threads, values, octets)?.measure(options.span)?;
+        let measured = start(side, sessions, threads, values, bytes)?.measure(options.span)?;
         match side {
             Side::Ours => ours.add(measured),
             Side::Floor => floor.add(measured),
@@ -80,15 +80,15 @@ pub fn row(
         floor_cpu_us_per_exchange: short(median(&floor.cpu_us)),
         ratio_to_floor: short(median_ratio(&ours.cpu_us, &floor.cpu_us)),
     });
-    let row = Row::new(experiment, sessions, workers, values, octets);
+    let row = Row::new(experiment, sessions, workers, values, bytes);
     Ok(Row { rounds: Some(options.rounds), figures, invalid, ..row })
 }
 
 /// Starts a side, and waits until it is ready.
-pub fn start(side: Side, sessions: usize, threads: Threads, values: u16, octets: PingPong) -> Result<Load> {
+pub fn start(side: Side, sessions: usize, threads: Threads, values: u16, bytes: PingPong) -> Result<Load> {
     let load = match side {
         Side::Ours => loopback::connect(sessions, threads, &Machines { values })?,
-        Side::Floor => loopback::connect(sessions, threads, &octets)?,
+        Side::Floor => loopback::connect(sessions, threads, &bytes)?,
     };
     load.await_ready()?;
     Ok(load)

@@ -37,8 +37,8 @@ pub fn charts(rows: &[Row]) -> Vec<(&'static str, Chart)> {
         (
             "fanout-bytes",
             chart(
-                "Octets on the stream over subscribers",
-                "octets an event",
+                "Bytes on the stream over subscribers",
+                "bytes an event",
                 |f| f.bytes_per_event,
                 vec![bytes, bytes_delta],
             ),

@@ -81,10 +81,10 @@ fn audience(plan: &Plan) -> Vec<Vec<u32>> {
     audience
 }
 
-fn write_whole(socket: &mut TcpStream, mut octets: &[u8]) -> Result<()> {
-    while !octets.is_empty() {
-        match socket.write(octets) {
-            Ok(taken) => octets = octets.get(taken..).unwrap_or_default(),
+fn write_whole(socket: &mut TcpStream, mut bytes: &[u8]) -> Result<()> {
+    while !bytes.is_empty() {
+        match socket.write(bytes) {
+            Ok(taken) => bytes = bytes.get(taken..).unwrap_or_default(),
             Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(RETRY),
             Err(error) => return Err(error.into()),
         }

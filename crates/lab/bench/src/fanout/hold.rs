@@ -32,6 +32,8 @@ pub struct Held {
     pub delta: bool,
     /// Whether they read nothing until the sockets of all are full.
     pub stalled: bool,
+    /// Threads that have their sockets; 1 is the bus itself.
+    pub shards: usize,
 }
 
 /// Holds subscribers. Returns what `allocated` says of the server at rest when they are connected, when they have
@@ -40,14 +42,14 @@ pub struct Held {
 /// # Errors
 /// The system does not have what they need, or a connection ended.
 pub fn hold(held: Held, allocated: impl Fn() -> usize) -> Result<[usize; 3]> {
-    let Held { subscribers, delta, stalled } = held;
+    let Held { subscribers, delta, stalled, shards } = held;
     let form = Form::Json;
     let plan = Plan { subscribers, topics: HELD_TOPICS, rate: 1, subscriptions_each: SUBSCRIPTIONS_EACH, form };
     plan.check()?;
     let (kind, transport) = (Kind::Tieline, Transport::Tcp);
     // The buffers of the ledger are the node's: they come and go with the clock, and are no part of a session.
     let durability = Durability::Memory;
-    let purpose = Purpose { program: None, plan: &plan, sessions: subscribers, transport, durability };
+    let purpose = Purpose { program: None, plan: &plan, sessions: subscribers, transport, durability, shards };
     let server = Server::start(kind, &purpose)?;
     let mut publisher = Publisher::connect(Speech::Mqtt, server.address, true)?;
     publisher.load(&plan)?;
@@ -79,7 +81,7 @@ fn fill(server: &Server, plan: &Plan, publisher: &mut Publisher) -> Result<()> {
         }
         publisher.load(plan)?;
     }
-    bail!("sockets that nobody reads take octets without end")
+    bail!("sockets that nobody reads take bytes without end")
 }
 
 /// Reads until all sockets have taken all.
@@ -128,21 +130,21 @@ fn at_rest(publisher: &mut Publisher, allocated: impl Fn() -> usize) -> Result<u
 
 /// Reads until so many messages have come.
 fn read_messages(stream: &mut Stream, count: usize) -> Result<()> {
-    let (mut octets, mut came) = (Vec::new(), 0);
+    let (mut bytes, mut came) = (Vec::new(), 0);
     let mut buffer = [0; 4096];
     while came < count {
         let read = stream.read(&mut buffer)?;
         ensure!(read > 0, "the server ended a connection");
-        octets.extend_from_slice(buffer.get(..read).unwrap_or_default());
+        bytes.extend_from_slice(buffer.get(..read).unwrap_or_default());
         let mut used = 0;
         loop {
-            match Speech::Mqtt.next(octets.get(used..).unwrap_or_default())? {
+            match Speech::Mqtt.next(bytes.get(used..).unwrap_or_default())? {
                 Next::Part => break,
                 Next::Other(length) => used += length,
                 Next::Message(length, _) => (used, came) = (used + length, came + 1),
             }
         }
-        octets.drain(..used);
+        bytes.drain(..used);
     }
     Ok(())
 }

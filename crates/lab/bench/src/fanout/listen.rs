@@ -21,10 +21,10 @@ use tieline_core::Body;
 
 /// Connections that are made before the first of them is waited for.
 const CONNECT_GROUP: usize = 128;
-/// Octets of one read.
-const READ_OCTETS: usize = 256 * 1024;
-/// Octets that the kernel keeps for a subscriber that reads nothing.
-const STALLED_OCTETS: usize = 4096;
+/// Bytes of one read.
+const READ_BYTES: usize = 256 * 1024;
+/// Bytes that the kernel keeps for a subscriber that reads nothing.
+const STALLED_BYTES: usize = 4096;
 /// How long it must be quiet after the last update until nothing more is to come.
 const QUIET_US: u64 = 500_000;
 
@@ -80,8 +80,8 @@ impl Window {
 pub struct Told {
     /// Values that count, each once.
     pub delivered: u64,
-    /// Octets of their messages.
-    pub octets: u64,
+    /// Bytes of their messages.
+    pub bytes: u64,
     /// Messages that came while values that count were due, whichever they carry.
     pub received: u64,
     /// Messages that were not what was published, or not for this subscriber.
@@ -126,7 +126,7 @@ pub fn connect(role: &ListenRole) -> Result<Vec<Stream>> {
     for group in numbers(role) {
         let mut made = Vec::new();
         for number in group {
-            let mut stream = dialer.connect(role.stalled.then_some(STALLED_OCTETS))?;
+            let mut stream = dialer.connect(role.stalled.then_some(STALLED_BYTES))?;
             role.speech.greet(&mut stream, number, if role.stalled { "stalled" } else { "live" })?;
             made.push(stream);
         }
@@ -218,7 +218,7 @@ impl<'a> Listeners<'a> {
     }
 
     fn run(mut self) -> Result<Told> {
-        let mut buffer = vec![0; READ_OCTETS];
+        let mut buffer = vec![0; READ_BYTES];
         let mut ready = Vec::with_capacity(1024);
         let mut heard = now_us();
         let wait = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -274,17 +274,17 @@ impl<'a> Listeners<'a> {
         Ok(now)
     }
 
-    /// Takes all whole messages; how many octets they were.
-    fn take(&mut self, at: usize, now: u64, octets: &[u8]) -> Result<usize> {
+    /// Takes all whole messages; how many bytes they were.
+    fn take(&mut self, at: usize, now: u64, bytes: &[u8]) -> Result<usize> {
         let mut used = 0;
         loop {
-            match self.role.speech.next(octets.get(used..).unwrap_or_default())? {
+            match self.role.speech.next(bytes.get(used..).unwrap_or_default())? {
                 Next::Part => return Ok(used),
-                Next::Other(octets) => used += octets,
-                Next::Message(octets, arrived) => {
-                    used += octets;
+                Next::Other(bytes) => used += bytes,
+                Next::Message(bytes, arrived) => {
+                    used += bytes;
                     match self.value(at, arrived) {
-                        Some((place, time_us)) => self.count(place, time_us, now, octets),
+                        Some((place, time_us)) => self.count(place, time_us, now, bytes),
                         None => self.told.wrong += 1,
                     }
                 }
@@ -318,7 +318,7 @@ impl<'a> Listeners<'a> {
         Some((place, time_us?))
     }
 
-    fn count(&mut self, place: usize, time_us: u64, now: u64, octets: usize) {
+    fn count(&mut self, place: usize, time_us: u64, now: u64, bytes: usize) {
         let Some(newest) = self.newest.get_mut(place) else { return };
         if time_us <= *newest {
             self.told.doubled += 1;
@@ -329,7 +329,7 @@ impl<'a> Listeners<'a> {
         self.told.received += u64::from((from_us..to_us).contains(&now));
         if (from_us..to_us).contains(&time_us) {
             self.told.delivered += 1;
-            self.told.octets += octets as u64;
+            self.told.bytes += bytes as u64;
             let interval = usize::try_from((time_us - from_us) / every_us).unwrap_or(usize::MAX);
             if let Some(latency) = self.latency.get_mut(interval) {
                 // It grows as it must.
@@ -343,7 +343,7 @@ impl Told {
     /// Adds what others got.
     pub fn add(&mut self, other: Self) {
         self.delivered += other.delivered;
-        self.octets += other.octets;
+        self.bytes += other.bytes;
         self.received += other.received;
         self.wrong += other.wrong;
         self.doubled += other.doubled;

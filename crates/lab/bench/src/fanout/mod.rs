@@ -20,6 +20,7 @@ mod publish;
 mod quote;
 mod rebuild;
 pub mod reconnect;
+mod scaling;
 mod servers;
 mod speech;
 mod transport;
@@ -43,6 +44,7 @@ use crate::rounds::{median, median_ratio, number, short};
 use anyhow::{Context, Result, ensure};
 use hdrhistogram::Histogram;
 use plan::Plan;
+use scaling::speed_up;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -58,6 +60,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("stalled", "stalled"),
     ("deltas", "delta"),
     ("durability", "durability"),
+    ("shards", "shards"),
     ("window ms", "window_ms"),
     ("events/s due", "due_per_s"),
     ("came", "events_per_s"),
@@ -69,6 +72,10 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("to TCP", "ratio_to_tcp"),
     ("to whole values", "ratio_to_whole"),
     ("to memory", "ratio_to_memory"),
+    ("to one shard", "ratio_to_one_shard"),
+    ("events to one shard", "events_ratio_to_one_shard"),
+    ("busiest thread", "busiest_share"),
+    ("16 cores", "speed_up_at_16"),
     ("bytes an event", "bytes_per_event"),
     ("µs p50", "latency_us_p50"),
     ("p99", "latency_us_p99"),
@@ -102,6 +109,10 @@ pub struct Options {
     pub retain: bool,
     /// What last values outlive, where the server is this one.
     pub durabilities: Vec<Durability>,
+    /// Threads that have the sockets of this server; 1 is the bus itself.
+    pub shards: Vec<usize>,
+    /// The share of a processor that each of them is held to.
+    pub quota: Option<f64>,
     /// What subscribers come over.
     pub transports: Vec<Transport>,
     /// Further subscribers that read nothing; with some, each server runs without them too.
@@ -143,6 +154,12 @@ pub struct Row {
     /// What last values outlived.
     #[serde(default)]
     pub durability: Durability,
+    /// Threads that had the sockets; 1 was the bus itself.
+    #[serde(default = "one")]
+    pub shards: usize,
+    /// The share of a processor that each of them was held to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota: Option<f64>,
     /// Further subscribers that read nothing.
     pub stalled: usize,
     /// Values that were due at subscribers, a second.
@@ -155,6 +172,10 @@ pub struct Row {
     /// Why there are no figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub invalid: Option<String>,
+}
+
+fn one() -> usize {
+    1
 }
 
 /// What a row measured: medians over the rounds, latencies of all rounds.
@@ -188,9 +209,21 @@ pub struct Figures {
     /// Over what it costs the same server to keep last values in memory only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio_to_memory: Option<f64>,
-    /// Octets of the stream for one value.
+    /// Over what it costs the same server with one shard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio_to_one_shard: Option<f64>,
+    /// Values a second over those of the same server with one shard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events_ratio_to_one_shard: Option<f64>,
+    /// The part of the processor time that the busiest thread took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busiest_share: Option<f64>,
+    /// How many times as much 16 processors would do as one, by Amdahl's law fitted to the busiest threads of these runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed_up_at_16: Option<f64>,
+    /// Bytes of the stream for one value.
     pub bytes_per_event: f64,
-    /// Of the octets that whole values take of the stream, what deltas spare.
+    /// Of the bytes that whole values take of the stream, what deltas spare.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spared_percent: Option<f64>,
     /// From when a value was due to be published until its subscriber had it.
@@ -199,13 +232,13 @@ pub struct Figures {
     /// The p99 over that of the same server with nobody stalled: the median of the rounds' own ratios.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p99_ratio_to_none_stalled: Option<f64>,
-    /// Octets by which the server grew more, from the first update to the last, for each that is stalled.
+    /// Bytes by which the server grew more, from the first update to the last, for each that is stalled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rss_bytes_per_stalled: Option<f64>,
     /// How late the publisher sent what was due: a server that takes no more makes it late.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_lag_us_p99: Option<u64>,
-    /// Resident octets of the server for one subscriber with its subscriptions, when the load is over.
+    /// Resident bytes of the server for one subscriber with its subscriptions, when the load is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rss_bytes_per_subscriber: Option<f64>,
     /// For one that is connected and has not subscribed.
@@ -286,8 +319,8 @@ fn sides(options: &Options) -> Vec<Side> {
             continue;
         }
         for transport in options.transports.iter().copied().filter(|transport| kind.listens(*transport)) {
-            for (delta, window_ms, durability) in wishes(kind, options) {
-                let calm = Setting { delta, window_ms, durability, ..Setting::plain(kind, transport) };
+            for (delta, window_ms, durability, shards) in wishes(kind, options) {
+                let calm = Setting { delta, window_ms, durability, shards, ..Setting::plain(kind, transport) };
                 sides.push(Side::new(calm));
                 if options.stalled > 0 && kind != Kind::Floor {
                     sides.push(Side::new(Setting { stalled: options.stalled, ..calm }));
@@ -298,15 +331,17 @@ fn sides(options: &Options) -> Vec<Side> {
     sides
 }
 
-/// With and without deltas, each with every window and durability; the others know of none of them.
-fn wishes(kind: Kind, options: &Options) -> Vec<(bool, u32, Durability)> {
+/// With and without deltas, each with every window, durability and number of shards; the others know of none of them.
+fn wishes(kind: Kind, options: &Options) -> Vec<(bool, u32, Durability, usize)> {
     if kind != Kind::Tieline {
-        return vec![(false, 0, Durability::Memory)];
+        return vec![(false, 0, Durability::Memory, 1)];
     }
     let mut wishes = Vec::new();
     for delta in options.delta.iter().copied() {
         for window_ms in options.windows_ms.iter().copied() {
-            wishes.extend(options.durabilities.iter().map(|durability| (delta, window_ms, *durability)));
+            for durability in options.durabilities.iter().copied() {
+                wishes.extend(options.shards.iter().map(|shards| (delta, window_ms, durability, *shards)));
+            }
         }
     }
     wishes
@@ -329,9 +364,24 @@ impl Side {
         self.each(|trial| trial.cpu_s / number(trial.told.received) * 1e6)
     }
 
-    /// Octets of the stream for one value.
-    fn octets(&self) -> f64 {
-        median(&self.each(|trial| number(trial.told.octets) / number(trial.told.delivered)))
+    /// Bytes of the stream for one value.
+    fn bytes(&self) -> f64 {
+        median(&self.each(|trial| number(trial.told.bytes) / number(trial.told.delivered)))
+    }
+
+    /// The part of the processor time that the busiest thread took.
+    fn busiest_share(&self) -> f64 {
+        median(&self.each(|trial| trial.busiest_s / trial.cpu_s))
+    }
+
+    /// For each number of shards beside this side's: the processor time of the busiest thread for an event, over that of
+    /// all threads with one shard.
+    fn scaling(&self, single: &Self, sides: &[Self]) -> Vec<(f64, f64)> {
+        let alike = |side: &&Self| Setting { shards: 1, ..side.setting } == single.setting && side.invalid.is_none();
+        let whole = median(&single.costs());
+        let busiest = |side: &Self| median(&side.costs()) * side.busiest_share() / whole;
+        let many = sides.iter().filter(alike).filter(|side| side.setting.shards > 1);
+        many.map(|side| (number(side.setting.shards as u64), busiest(side))).collect()
     }
 
     fn each(&self, figure: impl Fn(&Trial) -> f64) -> Vec<f64> {
@@ -339,7 +389,7 @@ impl Side {
     }
 
     fn row(&self, plan: &Plan, options: &Options, sides: &[Self]) -> Row {
-        let Setting { kind, transport, delta, window_ms, stalled, durability } = self.setting;
+        let Setting { kind, transport, delta, window_ms, stalled, durability, shards } = self.setting;
         let from_us = 1_000_000;
         let due = number(plan.events_between(from_us, from_us + 10_000_000)) / 10.0;
         Row {
@@ -354,6 +404,8 @@ impl Side {
             transport,
             retain: options.retain && matches!(kind, Kind::Tieline | Kind::Mosquitto),
             durability,
+            shards,
+            quota: options.quota.filter(|_| kind == Kind::Tieline),
             stalled,
             due_per_s: short(due),
             rounds: options.rounds,
@@ -378,6 +430,8 @@ impl Side {
         let peer = |kind| ratio(Setting::plain(kind, self.setting.transport));
         let whole = self.beside(sides, Setting { delta: false, ..self.setting });
         let calm = self.beside(sides, Setting { stalled: 0, ..self.setting });
+        let single = self.beside(sides, Setting { shards: 1, ..self.setting });
+        let came = |side: &Self| side.each(|trial| number(trial.told.received));
         let latency = merged(self.trials.iter().flat_map(Trial::latency_us));
         let lag = merged(
             self.trials
@@ -410,8 +464,12 @@ impl Side {
             ratio_to_memory: ratio(Setting { durability: Durability::Memory, ..self.setting }),
             ratio_to_tcp: ratio(Setting { transport: Transport::Tcp, ..self.setting }),
             ratio_to_whole: whole.map(|whole| short(median_ratio(&costs, &whole.costs()))),
-            bytes_per_event: short(self.octets()),
-            spared_percent: whole.map(|whole| short(100.0 * (1.0 - self.octets() / whole.octets()))),
+            ratio_to_one_shard: ratio(Setting { shards: 1, ..self.setting }),
+            events_ratio_to_one_shard: single.map(|single| short(median_ratio(&came(self), &came(single)))),
+            busiest_share: (self.setting.kind == Kind::Tieline).then(|| short(self.busiest_share())),
+            speed_up_at_16: single.and_then(|single| speed_up(16.0, &self.scaling(single, sides))).map(short),
+            bytes_per_event: short(self.bytes()),
+            spared_percent: whole.map(|whole| short(100.0 * (1.0 - self.bytes() / whole.bytes()))),
             latency: Latency::of(&latency),
             p99_ratio_to_none_stalled: calm.map(|calm| {
                 let p99 = |trial: &Trial| number(Latency::of(&merged(trial.latency_us())).p99);

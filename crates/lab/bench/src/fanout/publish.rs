@@ -13,8 +13,8 @@ use std::time::Duration;
 
 /// How long the publisher rests between two looks at what is due.
 const REST: Duration = Duration::from_micros(200);
-/// Octets of one write at most.
-const WRITE_OCTETS: usize = 256 * 1024;
+/// Bytes of one write at most.
+const WRITE_BYTES: usize = 256 * 1024;
 
 /// Microseconds of the monotonic clock, which all processes of a machine share.
 pub fn now_us() -> u64 {
@@ -45,7 +45,7 @@ impl Publisher {
         let (mut values, mut out) = (Writer::new(plan), Vec::new());
         for topic in 0..plan.topics {
             self.speech.publish(topic, values.write(topic, 0, 0), self.retain, &mut out);
-            self.write_over(&mut out, WRITE_OCTETS)?;
+            self.write_over(&mut out, WRITE_BYTES)?;
         }
         self.write_over(&mut out, 0)?;
         self.settle()
@@ -69,7 +69,7 @@ impl Publisher {
                 let topic = plan.topic_at(update);
                 let value = values.write(topic, plan.round_of(update), due_us);
                 self.speech.publish(topic, value, self.retain, &mut out);
-                self.write_over(&mut out, WRITE_OCTETS)?;
+                self.write_over(&mut out, WRITE_BYTES)?;
             }
             self.write_over(&mut out, 0)?;
             let done = now_us();
@@ -82,8 +82,8 @@ impl Publisher {
         Ok(lag)
     }
 
-    fn write_over(&mut self, out: &mut Vec<u8>, octets: usize) -> Result<()> {
-        if out.len() > octets {
+    fn write_over(&mut self, out: &mut Vec<u8>, bytes: usize) -> Result<()> {
+        if out.len() > bytes {
             self.stream.write_all(out).context("the publisher's connection ended")?;
             out.clear();
         }

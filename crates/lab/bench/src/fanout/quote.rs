@@ -2,9 +2,9 @@
 
 use super::plan::number;
 
-/// Octets of a value.
-pub const VALUE_OCTETS: usize = TEMPLATE.len();
-/// A quote of two pairs with three tiers each, as the published experiment sends it: 950 octets without spaces. The
+/// Bytes of a value.
+pub const VALUE_BYTES: usize = TEMPLATE.len();
+/// A quote of two pairs with three tiers each, as the published experiment sends it: 950 bytes without spaces. The
 /// time and the first points change.
 const TEMPLATE: &[u8] = br#"{"timestamp":"0000000000000","pairName":"AAA-BBB","pairs":[{"timestamp":"1763636521137","pairName":"AAA-BBB","tiers":[{"high":"1.10412","open":"1.10633","low":"1.10752","bid":{"big":"1.10","points":"000"},"offer":{"big":"1.10","points":"614"}},{"high":"1.10412","open":"1.10633","low":"1.10752","bid":{"big":"1.0455","points":"613"},"offer":{"big":"1.1555","points":"614"}},{"high":"1.10412","open":"1.10633","low":"1.10752","bid":{"big":"0.991","points":"613"},"offer":{"big":"1.211","points":"614"}}]},{"timestamp":"1763636529409","pairName":"AAA-CCC","tiers":[{"high":"0.87864","open":"0.88017","low":"0.88143","bid":{"big":"0.88","points":"204"},"offer":{"big":"0.88","points":"208"}},{"high":"0.87864","open":"0.88017","low":"0.88143","bid":{"big":"0.8366","points":"204"},"offer":{"big":"0.9247","points":"208"}},{"high":"0.87864","open":"0.88017","low":"0.88143","bid":{"big":"0.791","points":"204"},"offer":{"big":"0.969","points":"208"}}]}]}"#;
 const TIME_AT: usize = 14;
@@ -27,11 +27,11 @@ pub fn blank() -> Vec<u8> {
 pub fn read(value: &[u8], topic: usize) -> Option<u64> {
     let time_us = number(value.get(TIME_AT..TIME_AT + TIME_DIGITS)?)?;
     let same = |from: usize, to: usize| value.get(from..to) == TEMPLATE.get(from..to);
-    let whole = value.len() == VALUE_OCTETS
+    let whole = value.len() == VALUE_BYTES
         && number(value.get(POINTS_AT..POINTS_AT + POINTS_DIGITS)?)? == points(topic, time_us)
         && same(0, TIME_AT)
         && same(TIME_AT + TIME_DIGITS, POINTS_AT)
-        && same(POINTS_AT + POINTS_DIGITS, VALUE_OCTETS);
+        && same(POINTS_AT + POINTS_DIGITS, VALUE_BYTES);
     whole.then_some(time_us)
 }
 
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn values_are_of_the_published_size_and_read_back() {
-        assert_eq!(VALUE_OCTETS, 950);
+        assert_eq!(VALUE_BYTES, 950);
         let mut value = blank();
         stamp(&mut value, 7, 1_234_567_890_123);
         assert_eq!(read(&value, 7), Some(1_234_567_890_123));

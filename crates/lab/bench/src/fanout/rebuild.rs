@@ -1,7 +1,7 @@
 //! What subscribers with deltas make of what comes.
 
 use super::plan::Plan;
-use super::quote::{VALUE_OCTETS, blank, read, stamp};
+use super::quote::{VALUE_BYTES, blank, read, stamp};
 use super::values::{Form, Points};
 use bytes::Bytes;
 use tieline_delta::{CodecId, Codecs, Decoded, Decoder, Kind, Low, Parts, items};
@@ -19,7 +19,7 @@ impl Rebuild {
     pub fn new(plan: &Plan, subscriptions: usize) -> Self {
         match plan.form {
             Form::Json => Self::Json(Quotes::new(subscriptions)),
-            Form::Point => Self::Point(Codecs::built_in(), vec![Decoder::new(VALUE_OCTETS); subscriptions]),
+            Form::Point => Self::Point(Codecs::built_in(), vec![Decoder::new(VALUE_BYTES); subscriptions]),
         }
     }
 
@@ -58,7 +58,7 @@ pub struct Quotes {
 impl Quotes {
     fn new(subscriptions: usize) -> Self {
         let revisions = vec![None; subscriptions];
-        Self { codecs: Codecs::built_in(), revisions, base: blank(), value: Vec::with_capacity(VALUE_OCTETS) }
+        Self { codecs: Codecs::built_in(), revisions, base: blank(), value: Vec::with_capacity(VALUE_BYTES) }
     }
 
     /// The time of the value that a payload makes of the one before, whose time is `before_us`; none where that is not
@@ -66,7 +66,7 @@ impl Quotes {
     fn time_of(&mut self, place: usize, topic: usize, before_us: u64, payload: &[u8]) -> Option<u64> {
         let parts = Parts::parse(payload).ok()?;
         let known = self.revisions.get_mut(place)?.replace(parts.result());
-        if parts.header.kind == Kind::Octets {
+        if parts.header.kind == Kind::Bytes {
             return read(parts.rest, topic);
         }
         if known != Some(parts.header.revision) {
@@ -74,7 +74,7 @@ impl Quotes {
         }
         stamp(&mut self.base, topic, before_us);
         match parts.header.kind {
-            Kind::Octets | Kind::Point => return None,
+            Kind::Bytes | Kind::Point => return None,
             Kind::Same => {}
             Kind::Delta(codec) => self.apply(codec, parts.rest)?,
             Kind::Several if parts.count == 0 => return None,
@@ -90,10 +90,10 @@ impl Quotes {
 
     fn apply(&mut self, codec: CodecId, delta: &[u8]) -> Option<()> {
         self.value.clear();
-        self.codecs.by_id(codec)?.apply(&self.base, delta, VALUE_OCTETS, &mut self.value).ok()?;
+        self.codecs.by_id(codec)?.apply(&self.base, delta, VALUE_BYTES, &mut self.value).ok()?;
         std::mem::swap(&mut self.base, &mut self.value);
         // The next base is written over this one.
-        (self.base.len() == VALUE_OCTETS).then_some(())
+        (self.base.len() == VALUE_BYTES).then_some(())
     }
 }
 

@@ -50,8 +50,8 @@ const EVERY_US: u64 = 50_000;
 const BEGIN_GROUP: usize = 64;
 /// How long after it failed a connection is tried again.
 const RETRY_US: u64 = 250_000;
-/// Octets of one read.
-const READ_OCTETS: usize = 64 * 1024;
+/// Bytes of one read.
+const READ_BYTES: usize = 64 * 1024;
 
 /// One row: the medians over the rounds.
 #[derive(Clone, Debug, Serialize)]
@@ -168,7 +168,9 @@ fn storm(transport: Transport, plan: Plan, returning: usize, options: &Options) 
     // A connection that is gone may be seen to be after the one that comes for it.
     let sessions = plan.subscribers + 2 * returning;
     let durability = options.durabilities.first().copied().unwrap_or_default();
-    let purpose = Purpose { program: options.program.as_deref(), plan: &plan, sessions, transport, durability };
+    let shards = options.shards.first().copied().unwrap_or(1);
+    let program = options.program.as_deref();
+    let purpose = Purpose { program, plan: &plan, sessions, transport, durability, shards };
     let server = Server::start(Kind::Tieline, &purpose)?;
     let mut publisher = Publisher::connect(Speech::Mqtt, server.address, options.retain)?;
     publisher.load(&plan)?;
@@ -271,7 +273,7 @@ impl<'a> Guests<'a> {
             epoll::add(&epoll, stream.socket(), epoll::EventData::new_u64(at), epoll::EventFlags::IN)?;
         }
         let guests = streams.into_iter().map(Guest::Seated).collect();
-        let (dialer, buffer) = (role.door.dialer()?, vec![0; READ_OCTETS]);
+        let (dialer, buffer) = (role.door.dialer()?, vec![0; READ_BYTES]);
         Ok(Self { role, dialer, epoll, guests, buffer, to_dial: VecDeque::new(), back_us: Vec::new(), failed: 0 })
     }
 
@@ -412,9 +414,9 @@ impl<'a> Guests<'a> {
 
 /// Takes packets off the front up to the first of a kind; its body, where it is here.
 fn answer(got: &mut Vec<u8>, kind: u8) -> Result<Option<Vec<u8>>> {
-    while let Some((found, octets, body)) = next_packet(got)? {
+    while let Some((found, bytes, body)) = next_packet(got)? {
         let body = (found == kind).then(|| body.to_vec());
-        got.drain(..octets);
+        got.drain(..bytes);
         if body.is_some() {
             return Ok(body);
         }

@@ -136,6 +136,8 @@ pub struct Purpose<'a> {
     pub transport: Transport,
     /// What last values outlive.
     pub durability: Durability,
+    /// Threads that have the sockets, where the server is ours; 1 is the bus itself.
+    pub shards: usize,
 }
 
 impl Server {
@@ -158,7 +160,7 @@ impl Server {
     }
 
     fn start_ours(folder: TempDir, purpose: &Purpose<'_>) -> Result<Self> {
-        let Purpose { program, plan, sessions, transport, durability } = *purpose;
+        let Purpose { program, plan, sessions, transport, durability, shards } = *purpose;
         let (door, member) = match transport {
             Transport::Tcp => ("", "mqtt"),
             Transport::Tls => (
@@ -168,7 +170,7 @@ impl Server {
             Transport::Ws => ("websocket = { listen = \"127.0.0.1:0\" }\n", "mqtt_websocket"),
         };
         let text = format!(
-            "[http]\nlisten = \"127.0.0.1:0\"\n[history]\nenabled = false\n[mqtt]\nlisten = \"127.0.0.1:0\"\n\
+            "[node]\nworkers = {shards}\n[http]\nlisten = \"127.0.0.1:0\"\n[history]\nenabled = false\n[mqtt]\nlisten = \"127.0.0.1:0\"\n\
              durability = \"{}\"\nsessions_max = {}\ntopics_max = {}\n{door}",
             durability.word(),
             sessions + SESSIONS_OTHER,

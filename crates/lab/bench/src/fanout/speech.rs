@@ -37,12 +37,12 @@ pub struct Arrived<'a> {
     pub payload: &'a [u8],
 }
 
-/// What octets begin with.
+/// What bytes begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next<'a> {
-    /// A whole message of so many octets.
+    /// A whole message of so many bytes.
     Message(usize, Arrived<'a>),
-    /// Something else that is whole, of so many octets.
+    /// Something else that is whole, of so many bytes.
     Other(usize),
     /// Less than a whole anything.
     Part,
@@ -59,7 +59,7 @@ impl Speech {
 
     /// Connects and introduces itself; [`Speech::await_in`] waits for the answer.
     pub fn greet(self, stream: &mut Stream, number: usize, who: &str) -> Result<()> {
-        let octets = match self {
+        let bytes = match self {
             Self::Mqtt => {
                 let properties = [Property::TopicAliasMaximum(u16::MAX)].into_iter().collect();
                 packet(&Packet::Connect(Box::new(Connect {
@@ -76,7 +76,7 @@ impl Speech {
             Self::Nats => b"CONNECT {\"verbose\":false,\"pedantic\":false,\"echo\":false}\r\nPING\r\n".to_vec(),
             Self::Raw => u32::try_from(number)?.to_be_bytes().to_vec(),
         };
-        Ok(stream.write_all(&octets)?)
+        Ok(stream.write_all(&bytes)?)
     }
 
     /// Waits until the server has let it in.
@@ -163,11 +163,11 @@ impl Speech {
         }
     }
 
-    /// What a subscriber's octets begin with.
-    pub fn next(self, octets: &[u8]) -> Result<Next<'_>> {
+    /// What a subscriber's bytes begin with.
+    pub fn next(self, bytes: &[u8]) -> Result<Next<'_>> {
         match self {
-            Self::Mqtt | Self::Raw => next_mqtt(octets),
-            Self::Nats => next_nats(octets),
+            Self::Mqtt | Self::Raw => next_mqtt(bytes),
+            Self::Nats => next_nats(bytes),
         }
     }
 }
@@ -187,10 +187,10 @@ fn subscribe_packet(number: u16, topics: &[usize], wishes: &[(String, String)]) 
     }))
 }
 
-fn next_mqtt(octets: &[u8]) -> Result<Next<'_>> {
-    let Some((head, length)) = header(octets)? else { return Ok(Next::Part) };
-    let Some(body) = octets.get(head..head + length) else { return Ok(Next::Part) };
-    if octets.first().is_none_or(|first| first >> 4 != 3) {
+fn next_mqtt(bytes: &[u8]) -> Result<Next<'_>> {
+    let Some((head, length)) = header(bytes)? else { return Ok(Next::Part) };
+    let Some(body) = bytes.get(head..head + length) else { return Ok(Next::Part) };
+    if bytes.first().is_none_or(|first| first >> 4 != 3) {
         return Ok(Next::Other(head + length));
     }
     let arrived = publish_body(body).context("a PUBLISH that cannot be read")?;
@@ -211,29 +211,29 @@ fn publish_body(body: &[u8]) -> Option<Arrived<'_>> {
     Some(Arrived { topic, alias, payload })
 }
 
-/// Octets of the fixed header, and how many follow it.
-fn header(octets: &[u8]) -> Result<Option<(usize, usize)>> {
+/// Bytes of the fixed header, and how many follow it.
+fn header(bytes: &[u8]) -> Result<Option<(usize, usize)>> {
     let (mut length, mut at) = (0, 1);
     for shift in [0, 7, 14, 21] {
-        let Some(octet) = octets.get(at) else { return Ok(None) };
-        length |= usize::from(octet & 0x7F) << shift;
+        let Some(byte) = bytes.get(at) else { return Ok(None) };
+        length |= usize::from(byte & 0x7F) << shift;
         at += 1;
-        if octet & 0x80 == 0 {
+        if byte & 0x80 == 0 {
             return Ok(Some((at, length)));
         }
     }
-    bail!("a length of more than four octets")
+    bail!("a length of more than four bytes")
 }
 
-fn next_nats(octets: &[u8]) -> Result<Next<'_>> {
-    let Some(line) = octets.iter().position(|octet| *octet == b'\n') else { return Ok(Next::Part) };
-    let head = octets.get(..line.saturating_sub(1)).unwrap_or_default();
+fn next_nats(bytes: &[u8]) -> Result<Next<'_>> {
+    let Some(line) = bytes.iter().position(|byte| *byte == b'\n') else { return Ok(Next::Part) };
+    let head = bytes.get(..line.saturating_sub(1)).unwrap_or_default();
     let Some(words) = head.strip_prefix(b"MSG ") else { return Ok(Next::Other(line + 1)) };
-    let mut words = words.split(|octet| *octet == b' ');
+    let mut words = words.split(|byte| *byte == b' ');
     let topic = words.next().context("a MSG without a subject")?;
     let length: usize = std::str::from_utf8(words.next_back().unwrap_or_default())?.parse()?;
     let (from, to) = (line + 1, line + 1 + length);
-    match octets.get(from..to).filter(|_| octets.len() >= to + 2) {
+    match bytes.get(from..to).filter(|_| bytes.len() >= to + 2) {
         Some(payload) => Ok(Next::Message(to + 2, Arrived { topic, alias: 0, payload })),
         None => Ok(Next::Part),
     }
@@ -245,22 +245,22 @@ fn packet(packet: &Packet) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// The kind and the length of the packet that octets begin with, and its body where all of it has come.
-pub fn next_packet(octets: &[u8]) -> Result<Option<(u8, usize, &[u8])>> {
-    let Some((head, length)) = header(octets)? else { return Ok(None) };
-    let whole = octets.get(head..head + length).zip(octets.first());
+/// The kind and the length of the packet that bytes begin with, and its body where all of it has come.
+pub fn next_packet(bytes: &[u8]) -> Result<Option<(u8, usize, &[u8])>> {
+    let Some((head, length)) = header(bytes)? else { return Ok(None) };
+    let whole = bytes.get(head..head + length).zip(bytes.first());
     Ok(whole.map(|(body, first)| (first >> 4, head + length, body)))
 }
 
 /// The body of the next packet of a kind, without its packet identifier's meaning; others are passed over.
 fn await_packet(stream: &mut Stream, kind: u8) -> Result<Vec<u8>> {
     loop {
-        let (mut first, mut octet) = ([0], [0]);
+        let (mut first, mut byte) = ([0], [0]);
         stream.read_exact(&mut first)?;
         let mut head = vec![first[0]];
         let length = loop {
-            stream.read_exact(&mut octet)?;
-            head.extend_from_slice(&octet);
+            stream.read_exact(&mut byte)?;
+            head.extend_from_slice(&byte);
             if let Some((_, length)) = header(&head)? {
                 break length;
             }
@@ -274,11 +274,11 @@ fn await_packet(stream: &mut Stream, kind: u8) -> Result<Vec<u8>> {
 }
 
 fn await_line(stream: &mut Stream, word: &str) -> Result<()> {
-    let (mut line, mut octet) = (Vec::new(), [0]);
+    let (mut line, mut byte) = (Vec::new(), [0]);
     loop {
-        stream.read_exact(&mut octet)?;
-        line.extend_from_slice(&octet);
-        if octet == *b"\n" {
+        stream.read_exact(&mut byte)?;
+        line.extend_from_slice(&byte);
+        if byte == *b"\n" {
             ensure!(!line.starts_with(b"-ERR"), "{}", String::from_utf8_lossy(&line).trim());
             if line.starts_with(word.as_bytes()) {
                 return Ok(());
@@ -305,22 +305,22 @@ mod tests {
 
     #[test]
     fn many_subscriptions_are_several_packets() {
-        let octets = |speech: Speech, count| speech.subscribe(0..count, &[]).unwrap();
+        let bytes = |speech: Speech, count| speech.subscribe(0..count, &[]).unwrap();
         for (count, packets) in [(1, 1), (1000, 1), (1001, 2), (100_000, 100)] {
             for speech in [Speech::Mqtt, Speech::Nats, Speech::Raw] {
-                assert_eq!(octets(speech, count).len(), packets, "{speech:?} {count}");
+                assert_eq!(bytes(speech, count).len(), packets, "{speech:?} {count}");
             }
         }
         let mut topics = Vec::new();
-        for (number, packet) in octets(Speech::Mqtt, 2500).iter().enumerate() {
+        for (number, packet) in bytes(Speech::Mqtt, 2500).iter().enumerate() {
             let (kind, length, body) = next_packet(packet).unwrap().unwrap();
             assert!(kind == 8 && length == packet.len() && length < 32 * 1024, "{kind} {length}");
             assert_eq!(body[..2], u16::try_from(number + 1).unwrap().to_be_bytes());
-            // Each filter: its length, 12 octets, its options.
+            // Each filter: its length, 12 bytes, its options.
             topics.extend(body[3..].chunks(15).map(|one| super::super::plan::topic_of(&one[2..14]).unwrap()));
         }
         assert!(topics.into_iter().eq(0..2500));
-        let text = String::from_utf8(octets(Speech::Nats, 1001).concat()).unwrap();
+        let text = String::from_utf8(bytes(Speech::Nats, 1001).concat()).unwrap();
         assert!(text.contains("SUB fan.00001000 1000\r\nPING\r\n"), "each has a number of its own");
     }
 
@@ -333,14 +333,14 @@ mod tests {
         nats.extend_from_slice(&value);
         nats.extend_from_slice(b"\r\n");
         assert_eq!(Speech::Nats.next(&nats).unwrap(), Next::Other(6));
-        for (speech, octets, topic) in
+        for (speech, bytes, topic) in
             [(Speech::Mqtt, &mqtt[..], &b"fan/00000007"[..]), (Speech::Nats, &nats[6..], &b"fan.00000007"[..])]
         {
-            for cut in 0..octets.len() {
-                assert_eq!(speech.next(&octets[..cut]).unwrap(), Next::Part, "{cut}");
+            for cut in 0..bytes.len() {
+                assert_eq!(speech.next(&bytes[..cut]).unwrap(), Next::Part, "{cut}");
             }
             let arrived = Arrived { topic, alias: 0, payload: &value };
-            assert_eq!(speech.next(octets).unwrap(), Next::Message(octets.len(), arrived));
+            assert_eq!(speech.next(bytes).unwrap(), Next::Message(bytes.len(), arrived));
         }
         assert!(Speech::Mqtt.next(&[0x30, 0xFF, 0xFF, 0xFF, 0xFF, 0x01]).is_err());
     }

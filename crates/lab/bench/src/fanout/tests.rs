@@ -13,6 +13,8 @@ fn options() -> Options {
         windows_ms: vec![0],
         retain: true,
         durabilities: vec![Durability::Memory],
+        shards: vec![1],
+        quota: None,
         transports: vec![Transport::Tcp],
         stalled: 0,
         peers: false,
@@ -50,6 +52,17 @@ fn a_subscriber_of_very_many_topics_gets_every_value() {
     for row in &rows {
         assert_eq!(row.invalid, None);
         assert_eq!(row.figures.as_ref().unwrap().delivered, 160, "{row:?}");
+    }
+}
+
+#[test]
+fn shards_are_beside_one() {
+    let rows = run(&Options { shards: vec![1, 2, 3], rounds: 1, ..options() }, &Progress::new(false)).unwrap();
+    let of = |shards: usize| rows.iter().find(|row| row.server == Kind::Tieline && row.shards == shards).unwrap();
+    for shards in [1, 2, 3] {
+        let row = of(shards);
+        assert_eq!(row.invalid, None);
+        assert_eq!(row.figures.as_ref().unwrap().ratio_to_one_shard.is_some(), shards > 1, "{row:?}");
     }
 }
 

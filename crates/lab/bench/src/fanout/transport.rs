@@ -1,4 +1,4 @@
-//! What a subscriber's octets go through: nothing, TLS, or a WebSocket. The publisher's always go through nothing, so
+//! What a subscriber's bytes go through: nothing, TLS, or a WebSocket. The publisher's always go through nothing, so
 //! that only the fan-out differs.
 
 use anyhow::{Context, Result, bail, ensure};
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const UPGRADE: &[u8] = b"GET /mqtt HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: mqtt\r\n\r\n";
 
-/// What octets go through.
+/// What bytes go through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
@@ -107,11 +107,11 @@ pub struct Dialer {
 }
 
 impl Dialer {
-    /// A connection that is ready for MQTT; `receive_octets` is what the kernel may keep for it.
-    pub fn connect(&self, receive_octets: Option<usize>) -> Result<Stream> {
+    /// A connection that is ready for MQTT; `receive_bytes` is what the kernel may keep for it.
+    pub fn connect(&self, receive_bytes: Option<usize>) -> Result<Stream> {
         let socket = self.socket()?;
-        if let Some(octets) = receive_octets {
-            socket.set_recv_buffer_size(octets)?;
+        if let Some(bytes) = receive_bytes {
+            socket.set_recv_buffer_size(bytes)?;
         }
         socket.connect(&self.address.into()).context("the server cannot be reached")?;
         self.over(socket.into())
@@ -181,11 +181,11 @@ impl Read for Stream {
 }
 
 impl Write for Stream {
-    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Tcp(socket) => socket.write(octets),
-            Self::Tls(sealed) => sealed.write(octets),
-            Self::Ws(framed) => framed.write(octets),
+            Self::Tcp(socket) => socket.write(bytes),
+            Self::Tls(sealed) => sealed.write(bytes),
+            Self::Ws(framed) => framed.write(bytes),
         }
     }
 
@@ -216,8 +216,8 @@ impl Sealed {
         }
     }
 
-    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        let taken = self.records.writer().write(octets)?;
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = self.records.writer().write(bytes)?;
         self.send().map(|()| taken)
     }
 
@@ -233,22 +233,22 @@ impl Sealed {
     }
 }
 
-/// A WebSocket: what is written is one frame, what is read is the octets of all.
+/// A WebSocket: what is written is one frame, what is read is the bytes of all.
 pub struct Framed {
     socket: TcpStream,
     /// The head of a frame that has come in part.
     head: Vec<u8>,
-    /// Octets of the present frame that are still to come.
+    /// Bytes of the present frame that are still to come.
     left: usize,
 }
 
 impl Framed {
     fn open(mut socket: TcpStream) -> Result<Self> {
         socket.write_all(UPGRADE)?;
-        let (mut answer, mut octet) = (Vec::new(), [0]);
+        let (mut answer, mut byte) = (Vec::new(), [0]);
         while !answer.ends_with(b"\r\n\r\n") {
-            socket.read_exact(&mut octet)?;
-            answer.extend_from_slice(&octet);
+            socket.read_exact(&mut byte)?;
+            answer.extend_from_slice(&byte);
         }
         ensure!(answer.starts_with(b"HTTP/1.1 101"), "no WebSocket: {}", String::from_utf8_lossy(&answer).trim());
         Ok(Self { socket, head: Vec::new(), left: 0 })
@@ -265,18 +265,18 @@ impl Framed {
     }
 
     /// Moves what is inside frames to the front; returns how much it is.
-    fn unframe(&mut self, octets: &mut [u8]) -> Result<usize> {
+    fn unframe(&mut self, bytes: &mut [u8]) -> Result<usize> {
         let (mut from, mut kept) = (0, 0);
-        while let Some(octet) = octets.get(from).copied() {
+        while let Some(byte) = bytes.get(from).copied() {
             if self.left > 0 {
-                let part = self.left.min(octets.len() - from);
-                octets.copy_within(from..from + part, kept);
+                let part = self.left.min(bytes.len() - from);
+                bytes.copy_within(from..from + part, kept);
                 (from, kept, self.left) = (from + part, kept + part, self.left - part);
                 continue;
             }
-            self.head.push(octet);
+            self.head.push(byte);
             from += 1;
-            if let Some(length) = payload_octets(&self.head)? {
+            if let Some(length) = payload_bytes(&self.head)? {
                 self.left = length;
                 self.head.clear();
             }
@@ -284,10 +284,10 @@ impl Framed {
         Ok(kept)
     }
 
-    /// One frame. Its key is 0: octets go as they are (a key that nobody can guess is for browsers, section 10.3).
-    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+    /// One frame. Its key is 0: bytes go as they are (a key that nobody can guess is for browsers, section 10.3).
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut frame = vec![0x82];
-        match u16::try_from(octets.len()) {
+        match u16::try_from(bytes.len()) {
             Ok(short @ 0..126) => frame.push(0x80 | u8::try_from(short).unwrap_or(0)),
             Ok(length) => {
                 frame.push(0x80 | 126);
@@ -295,17 +295,17 @@ impl Framed {
             }
             Err(_) => {
                 frame.push(0x80 | 127);
-                frame.extend_from_slice(&(octets.len() as u64).to_be_bytes());
+                frame.extend_from_slice(&(bytes.len() as u64).to_be_bytes());
             }
         }
         frame.extend_from_slice(&[0; 4]);
-        frame.extend_from_slice(octets);
-        self.socket.write_all(&frame).map(|()| octets.len())
+        frame.extend_from_slice(bytes);
+        self.socket.write_all(&frame).map(|()| bytes.len())
     }
 }
 
-/// Octets that follow a head, where it is whole.
-fn payload_octets(head: &[u8]) -> Result<Option<usize>> {
+/// Bytes that follow a head, where it is whole.
+fn payload_bytes(head: &[u8]) -> Result<Option<usize>> {
     let [first, second, rest @ ..] = head else { return Ok(None) };
     if *first != 0x82 {
         bail!("a frame that begins with {first:#04x}, expected a whole binary message");
@@ -324,7 +324,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn octets_of_frames_are_found_in_any_piece_of_a_stream() {
+    fn bytes_of_frames_are_found_in_any_piece_of_a_stream() {
         let mut wire = vec![0x82, 3, b'a', b'b', b'c', 0x82, 126, 0, 200];
         wire.extend_from_slice(&[7; 200]);
         wire.extend_from_slice(&[0x82, 0]);
@@ -340,7 +340,7 @@ mod tests {
             }
             assert_eq!((inside.len(), &inside[..4]), (203, &b"abc\x07"[..]), "{size}");
         }
-        assert!(payload_octets(&[0x81, 0]).is_err());
+        assert!(payload_bytes(&[0x81, 0]).is_err());
     }
 
     #[test]

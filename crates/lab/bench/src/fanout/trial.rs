@@ -9,7 +9,7 @@ use super::publish::{Publisher, now_us};
 use super::reconnect::{ReturnRole, play_return};
 use super::servers::{Durability, Kind, Purpose, Server};
 use super::transport::{Door, Transport};
-use crate::process::{cpu_s_of, resident_octets_of};
+use crate::process::{Quota, cpu_s_of, resident_bytes_of, threads_cpu_s_of};
 use crate::rounds::number;
 use anyhow::{Context, Result, bail};
 use hdrhistogram::Histogram;
@@ -20,6 +20,10 @@ use std::time::Duration;
 
 /// Subscribers of one process: each takes a descriptor.
 const SUBSCRIBERS_A_PROCESS: usize = 15_000;
+/// How the names of our threads begin that have the sockets.
+const SOCKET_THREADS: &str = "sockets-";
+/// The one that has them where there are none of those.
+const BUS_THREAD: &str = "bus";
 /// From when all are told until the first update is due.
 pub const LEAD_US: u64 = 300_000;
 /// Updates go on for so long after the last that counts.
@@ -65,13 +69,15 @@ pub struct Trial {
     pub told: Told,
     /// Processor time of the server while [`Told::received`] came.
     pub cpu_s: f64,
+    /// The same of the thread that took most of it.
+    pub busiest_s: f64,
     /// How late the publisher sent what was due, in µs; empty for the floor.
     pub lag_us: Histogram<u64>,
-    /// Resident octets of the server; absent for the floor.
+    /// Resident bytes of the server; absent for the floor.
     pub memory: Option<Memory>,
 }
 
-/// Resident octets of a server as it fills.
+/// Resident bytes of a server as it fills.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
     /// Just started.
@@ -94,7 +100,7 @@ impl Trial {
 }
 
 impl Memory {
-    /// Octets that came while the load ran, with those who were stalled.
+    /// Bytes that came while the load ran, with those who were stalled.
     pub fn grown(&self) -> f64 {
         number(self.end) - number(self.subscribed)
     }
@@ -115,12 +121,14 @@ pub struct Setting {
     pub stalled: usize,
     /// What last values outlive.
     pub durability: Durability,
+    /// Threads that have the sockets; 1 is the bus itself.
+    pub shards: usize,
 }
 
 impl Setting {
     /// Whole values, each sent at once to subscribers that all read.
     pub const fn plain(kind: Kind, transport: Transport) -> Self {
-        Self { kind, transport, delta: false, window_ms: 0, stalled: 0, durability: Durability::Memory }
+        Self { kind, transport, delta: false, window_ms: 0, stalled: 0, durability: Durability::Memory, shards: 1 }
     }
 
     /// What subscriptions ask for besides what MQTT knows.
@@ -140,11 +148,14 @@ pub fn run(setting: Setting, plan: &Plan, options: &Options) -> Result<Trial> {
 }
 
 fn run_server(setting: Setting, plan: Plan, options: &Options) -> Result<Trial> {
-    let Setting { kind, transport, stalled: stalled_count, durability, .. } = setting;
+    let Setting { kind, transport, stalled: stalled_count, durability, shards, .. } = setting;
     let sessions = plan.subscribers + stalled_count;
     let program = options.program.as_deref();
-    let server = Server::start(kind, &Purpose { program, plan: &plan, sessions, transport, durability })?;
-    let resident = || resident_octets_of(server.process());
+    let server = Server::start(kind, &Purpose { program, plan: &plan, sessions, transport, durability, shards })?;
+    let held = options.quota.filter(|_| kind == Kind::Tieline);
+    let threads = if shards > 1 { SOCKET_THREADS } else { BUS_THREAD };
+    let _quota = held.map(|share| Quota::of(server.process(), threads, share)).transpose()?;
+    let resident = || resident_bytes_of(server.process());
     let empty = resident()?;
     let mut publisher = Publisher::connect(kind.speech(), server.address, options.retain)?;
     publisher.load(&plan)?;
@@ -160,11 +171,11 @@ fn run_server(setting: Setting, plan: Plan, options: &Options) -> Result<Trial> 
     let window = window(&plan, setting.delta, options);
     let start_us = now_us() + LEAD_US;
     let publishing = std::thread::spawn(move || publisher.run(&plan, start_us, start_us + window.end_us));
-    let (told, cpu_s) = measure(&mut listeners, &mut stalled, window.after(start_us), server.process())?;
+    let (told, cpu_s, busiest_s) = measure(&mut listeners, &mut stalled, window.after(start_us), server.process())?;
     let lag_us = publishing.join().map_err(|_| anyhow::anyhow!("the publisher failed"))??;
     let memory = Memory { empty, topics, connected, subscribed, end: resident()? };
     told.check(plan.events_between(window.from_us, window.to_us))?;
-    Ok(Trial { told, cpu_s, lag_us, memory: Some(memory) })
+    Ok(Trial { told, cpu_s, busiest_s, lag_us, memory: Some(memory) })
 }
 
 /// Subscribers of a server, from the first on.
@@ -206,10 +217,10 @@ fn run_floor(plan: &Plan, options: &Options) -> Result<Trial> {
     let window = window(plan, false, options);
     let start_us = now_us() + LEAD_US;
     floor.tell(&serde_json::to_string(&(start_us, start_us + window.end_us))?)?;
-    let (told, cpu_s) = measure(&mut listeners, &mut [], window.after(start_us), floor.process())?;
+    let (told, cpu_s, busiest_s) = measure(&mut listeners, &mut [], window.after(start_us), floor.process())?;
     floor.expect("written")?;
     told.check(plan.events_between(window.from_us, window.to_us))?;
-    Ok(Trial { told, cpu_s, lag_us: Histogram::new(3)?, memory: None })
+    Ok(Trial { told, cpu_s, busiest_s, lag_us: Histogram::new(3)?, memory: None })
 }
 
 /// When values count, in µs after the first: once all is warm.
@@ -234,13 +245,16 @@ pub fn subscribe(listeners: &mut [Player]) -> Result<()> {
     listeners.iter().try_for_each(|listener| listener.expect("subscribed"))
 }
 
-fn measure(listeners: &mut [Player], stalled: &mut [Player], window: Window, process: u32) -> Result<(Told, f64)> {
+fn measure(listeners: &mut [Player], stalled: &mut [Player], window: Window, process: u32) -> Result<(Told, f64, f64)> {
     let line = serde_json::to_string(&window)?;
     listeners.iter_mut().chain(stalled).try_for_each(|listener| listener.tell(&line))?;
     sleep_until(window.from_us);
-    let before = cpu_s_of(process)?;
+    let (before, threads_before) = (cpu_s_of(process)?, threads_cpu_s_of(process)?);
     sleep_until(window.to_us);
-    let cpu_s = cpu_s_of(process)? - before;
+    let (after, threads_after) = (cpu_s_of(process)?, threads_cpu_s_of(process)?);
+    let took = |(thread, after): (&u32, &f64)| after - threads_before.get(thread).copied().unwrap_or_default();
+    let busiest_s = threads_after.iter().map(took).fold(0.0, f64::max);
+    let cpu_s = after - before;
     let mut told = Told::default();
     for listener in listeners.iter() {
         told.add(listener.told()?);
@@ -248,7 +262,7 @@ fn measure(listeners: &mut [Player], stalled: &mut [Player], window: Window, pro
     if told.received == 0 {
         bail!("nothing came");
     }
-    Ok((told, cpu_s))
+    Ok((told, cpu_s, busiest_s))
 }
 
 /// Sleeps until a time of the monotonic clock.

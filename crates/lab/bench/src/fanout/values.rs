@@ -33,7 +33,7 @@ impl std::str::FromStr for Form {
 }
 
 impl Form {
-    /// Updates of a topic until what changes of it takes as few octets as it will: the pace of a point is learnt from three.
+    /// Updates of a topic until what changes of it takes as few bytes as it will: the pace of a point is learnt from three.
     pub const fn updates_to_settle(self) -> u64 {
         match self {
             Self::Json => 1,
@@ -86,8 +86,8 @@ impl Points {
         let read;
         let found = match value {
             Body::Point(point) => point,
-            Body::Opaque(octets) => {
-                read = Point::from_exact_json(octets)?;
+            Body::Opaque(bytes) => {
+                read = Point::from_exact_json(bytes)?;
                 &read
             }
         };

@@ -1,8 +1,8 @@
-//! Points a second from publish into the journal, synced, and into the store, where questions see them; octets a
+//! Points a second from publish into the journal, synced, and into the store, where questions see them; bytes a
 //! point in both.
 //!
 //! A closed loop: a window of batches is under way, and each receipt lets the next batch go. The floor is a plain file
-//! behind the same loop: a thread writes the octets of all batches that wait with one call, syncs once
+//! behind the same loop: a thread writes the bytes of all batches that wait with one call, syncs once
 //! (`fdatasync`), and answers them.
 
 mod plain;
@@ -35,8 +35,8 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("receipt µs p50", "latency_us_p50"),
     ("p99", "latency_us_p99"),
     ("CPU s a million", "cpu_s_per_million"),
-    ("journal octets a point", "journal_bytes_per_point"),
-    ("store octets a point", "store_bytes_per_point"),
+    ("journal bytes a point", "journal_bytes_per_point"),
+    ("store bytes a point", "store_bytes_per_point"),
 ];
 
 /// What is recorded: points a batch, batches under way, and which part of the points that is asked for.
@@ -104,9 +104,9 @@ pub struct Figures {
     pub cpu_s_per_million: f64,
     /// Batches that one sync made durable, on average.
     pub batches_per_sync: f64,
-    /// Octets written to the journal.
+    /// Bytes written to the journal.
     pub journal_bytes_per_point: f64,
-    /// Octets of the closed store's file.
+    /// Bytes of the closed store's file.
     pub store_bytes_per_point: f64,
 }
 
@@ -143,9 +143,9 @@ struct Recorded {
     looped: Looped,
     queryable: Duration,
     cpu: Duration,
-    journal_octets: u64,
+    journal_bytes: u64,
     syncs: u64,
-    store_octets: u64,
+    store_bytes: u64,
 }
 
 /// Calls back with the batch's number, when, and what became of it.
@@ -161,8 +161,8 @@ impl Case {
             match side {
                 Side::Ours => ours.push(self.record(batches)?),
                 Side::Floor => {
-                    let octets = ours.first().map_or(0, |recorded| recorded.journal_octets) / batches as u64;
-                    floor.push(self.write_plain(batches, octets)?);
+                    let bytes = ours.first().map_or(0, |recorded| recorded.journal_bytes) / batches as u64;
+                    floor.push(self.write_plain(batches, bytes)?);
                 }
             }
             Ok(())
@@ -194,14 +194,14 @@ impl Case {
         );
         let status = writer.handle().status();
         drop(writer);
-        let store_octets = std::fs::metadata(folder.path().join(STORE_FILE)).context(STORE_FILE)?.len();
-        let (journal_octets, syncs) = (status.journal.written_octets, status.journal.syncs);
-        Ok(Recorded { looped, queryable, cpu, journal_octets, syncs, store_octets })
+        let store_bytes = std::fs::metadata(folder.path().join(STORE_FILE)).context(STORE_FILE)?.len();
+        let (journal_bytes, syncs) = (status.journal.written_bytes, status.journal.syncs);
+        Ok(Recorded { looped, queryable, cpu, journal_bytes, syncs, store_bytes })
     }
 
-    fn write_plain(&self, count: usize, octets: u64) -> Result<Looped> {
+    fn write_plain(&self, count: usize, bytes: u64) -> Result<Looped> {
         let folder = TempDir::new().context("a folder for the plain file")?;
-        let file = PlainFile::create(&folder.path().join("plain"), usize::try_from(octets)?)?;
+        let file = PlainFile::create(&folder.path().join("plain"), usize::try_from(bytes)?)?;
         close_loop(count, self.window, |number, tell| {
             file.submit(Box::new(move |result| drop(tell.send((number, Instant::now(), result)))));
         })
@@ -277,8 +277,8 @@ fn figures(points: f64, batches: usize, ours: &[Recorded], floor: &[Looped]) -> 
         floor_latency_us_p99: floor_us.p99,
         cpu_s_per_million: short(median(&seconds(&|o| o.cpu)) / points * 1e6),
         batches_per_sync: short(number(batches as u64) / each(&|o| o.syncs)),
-        journal_bytes_per_point: short(each(&|o| o.journal_octets) / points),
-        store_bytes_per_point: short(each(&|o| o.store_octets) / points),
+        journal_bytes_per_point: short(each(&|o| o.journal_bytes) / points),
+        store_bytes_per_point: short(each(&|o| o.store_bytes) / points),
     }
 }
 

@@ -16,12 +16,12 @@ pub struct PlainFile {
 }
 
 impl PlainFile {
-    /// Makes the file; a batch is `octets` long.
-    pub fn create(path: &Path, octets: usize) -> io::Result<Self> {
+    /// Makes the file; a batch is `bytes` long.
+    pub fn create(path: &Path, bytes: usize) -> io::Result<Self> {
         let file = File::create(path)?;
         let (batches, incoming) = channel();
         let thread =
-            std::thread::Builder::new().name("floor-file".into()).spawn(move || keep(file, octets, &incoming))?;
+            std::thread::Builder::new().name("floor-file".into()).spawn(move || keep(file, bytes, &incoming))?;
         Ok(Self { batches: Some(batches), thread: Some(thread) })
     }
 
@@ -42,13 +42,13 @@ impl Drop for PlainFile {
     }
 }
 
-fn keep(mut file: File, octets: usize, incoming: &Receiver<Receipt>) {
+fn keep(mut file: File, bytes: usize, incoming: &Receiver<Receipt>) {
     let mut written = 0;
-    let mut octets_of_group = Vec::new();
+    let mut bytes_of_group = Vec::new();
     while let Ok(first) = incoming.recv() {
         let receipts: Vec<Receipt> = std::iter::once(first).chain(incoming.try_iter()).collect();
-        octets_of_group.resize(octets * receipts.len(), 0x5a);
-        let done = file.write_all(&octets_of_group).and_then(|()| file.sync_data());
+        bytes_of_group.resize(bytes * receipts.len(), 0x5a);
+        let done = file.write_all(&bytes_of_group).and_then(|()| file.sync_data());
         for receipt in receipts {
             written += 1;
             receipt(match &done {

@@ -9,12 +9,12 @@ use tieline_crypto::{
     aes256_gcm_open, aes256_gcm_seal, fill_random, sha256,
 };
 
-/// Octets of key and vector in C14.
-const SECRET_OCTETS: usize = 44;
+/// Bytes of key and vector in C14.
+const SECRET_BYTES: usize = 44;
 
 /// Messages a second of processor time.
-pub(super) fn measure(verb: Verb, key: &PrivateKey, octets: usize, batch: bool, span: Duration) -> Result<f64> {
-    let mut bare = Bare::new(key, octets, batch, BATCH_MAX)?;
+pub(super) fn measure(verb: Verb, key: &PrivateKey, bytes: usize, batch: bool, span: Duration) -> Result<f64> {
+    let mut bare = Bare::new(key, bytes, batch, BATCH_MAX)?;
     let (start, mut messages) = (thread_cpu(), 0_u32);
     loop {
         bare.run(verb)?;
@@ -40,10 +40,10 @@ pub(super) struct Bare<'a> {
 
 impl<'a> Bare<'a> {
     /// Of so many messages together, [`BATCH_MAX`] at most.
-    pub(super) fn new(key: &'a PrivateKey, octets: usize, batch: bool, together: usize) -> Result<Self> {
+    pub(super) fn new(key: &'a PrivateKey, bytes: usize, batch: bool, together: usize) -> Result<Self> {
         let engine = if batch { Engine::new() } else { Engine::without_lanes() };
-        let content = vec![0x5a; octets];
-        let wrapped = key.public().encrypt(&[7; SECRET_OCTETS])?;
+        let content = vec![0x5a; bytes];
+        let wrapped = key.public().encrypt(&[7; SECRET_BYTES])?;
         let signature = key.sign(&sha256(&content))?;
         Ok(Self { together, engine, key, content, wrapped, signature, private: Vec::new(), public: Vec::new() })
     }
@@ -57,7 +57,7 @@ impl<'a> Bare<'a> {
     }
 
     fn pack(&mut self) -> Result<()> {
-        let (mut secrets, mut jobs) = (vec![[0; SECRET_OCTETS]; self.together], Vec::with_capacity(self.together));
+        let (mut secrets, mut jobs) = (vec![[0; SECRET_BYTES]; self.together], Vec::with_capacity(self.together));
         for secret in &mut secrets {
             fill_random(secret)?;
             let digest = sha256(&self.content);
@@ -78,7 +78,7 @@ impl<'a> Bare<'a> {
 
     fn unpack(&mut self) -> Result<()> {
         let block = Box::new(self.wrapped);
-        let (padding, lengths) = (KeyPadding::Pkcs1v15, &[SECRET_OCTETS, 32][..]);
+        let (padding, lengths) = (KeyPadding::Pkcs1v15, &[SECRET_BYTES, 32][..]);
         let job = PrivateJob::Unwrap { key: self.key.clone(), block, padding, lengths };
         self.run_private(&vec![job; self.together])?;
         let mut digests = vec![[0; 32]; self.together];
@@ -107,7 +107,7 @@ impl<'a> Bare<'a> {
     }
 }
 
-fn parts(secret: &[u8; SECRET_OCTETS]) -> ([u8; 32], [u8; 12]) {
+fn parts(secret: &[u8; SECRET_BYTES]) -> ([u8; 32], [u8; 12]) {
     let (mut key, mut iv) = ([0; 32], [0; 12]);
     key.copy_from_slice(&secret[..32]);
     iv.copy_from_slice(&secret[32..]);

@@ -33,7 +33,7 @@ fn measure(folder: &Folder, options: &Options, verb: Verb, concurrency: usize, b
     let (mut per_s, mut per_cpu_s, mut ceilings) = (Vec::new(), Vec::new(), Vec::new());
     let mut floors = Vec::new();
     tokio::task::LocalSet::new().block_on(&runtime, async {
-        let load = Load::new(&servers, folder.ispb, options.octets, verb).await?;
+        let load = Load::new(&servers, folder.ispb, options.bytes, verb).await?;
         load.run_closed(concurrency, options.span, &mut latencies()?).await?;
         for order in shuffled(options.rounds) {
             for side in order {
@@ -45,9 +45,9 @@ fn measure(folder: &Folder, options: &Options, verb: Verb, concurrency: usize, b
                         per_cpu_s.push(messages / (servers.cpu_s()? - cpu));
                     }
                     Side::Floor => {
-                        ceilings.push(ceiling::measure(verb, &folder.key, options.octets, batch, CEILING_SPAN)?);
+                        ceilings.push(ceiling::measure(verb, &folder.key, options.bytes, batch, CEILING_SPAN)?);
                         if concurrency == 1 {
-                            floors.push(single::floor_us(verb, &folder.key, options.octets)?);
+                            floors.push(single::floor_us(verb, &folder.key, options.bytes)?);
                         }
                     }
                 }

@@ -23,15 +23,15 @@ pub(super) struct Load {
     cluster: Rc<Cluster>,
     recipient: Ispb,
     verb: Verb,
-    octets: Rc<Vec<u8>>,
+    bytes: Rc<Vec<u8>>,
 }
 
 impl Load {
-    pub(super) async fn new(servers: &Servers, recipient: Ispb, octets: usize, verb: Verb) -> Result<Self> {
+    pub(super) async fn new(servers: &Servers, recipient: Ispb, bytes: usize, verb: Verb) -> Result<Self> {
         let cluster = Rc::new(servers.connect().await?);
-        let mut load = Self { cluster, recipient, verb: Verb::Pack, octets: Rc::new(vec![0x5a; octets]) };
+        let mut load = Self { cluster, recipient, verb: Verb::Pack, bytes: Rc::new(vec![0x5a; bytes]) };
         if verb == Verb::Unpack {
-            load.octets = Rc::new(load.message().await?);
+            load.bytes = Rc::new(load.message().await?);
             load.verb = verb;
         }
         Ok(load)
@@ -50,14 +50,14 @@ impl Load {
 
     fn pack(&self) -> PackRequest<'_> {
         let (key_version, version, error, treatment, compress) = (0, 3, 0, 0, false);
-        let (recipient, content) = (self.recipient, self.octets.as_slice());
+        let (recipient, content) = (self.recipient, self.bytes.as_slice());
         PackRequest { domain: "bench", recipient, key_version, version, error, treatment, compress, content }
     }
 
     async fn once(&self) -> Result<()> {
         match self.verb {
             Verb::Pack => drop(self.message().await?),
-            Verb::Unpack => self.unpack(&self.octets).await?,
+            Verb::Unpack => self.unpack(&self.bytes).await?,
         }
         Ok(())
     }

@@ -9,7 +9,7 @@
 //! The ceiling is the same cryptography without servers, sockets and envelopes, on one thread, in the same round. Both
 //! are given in messages a second of processor time, that of the servers and that of the thread: what else the
 //! machine does then touches the ratio little. One message at a time has a floor besides: the bare operations of one
-//! message one after the other, and a round trip of as many octets.
+//! message one after the other, and a round trip of as many bytes.
 
 mod ceiling;
 mod closed;
@@ -60,8 +60,8 @@ pub struct Options {
     pub span: Duration,
     /// Rounds of each row; the servers are started anew for each row.
     pub rounds: usize,
-    /// Octets of content.
-    pub octets: usize,
+    /// Bytes of content.
+    pub bytes: usize,
     /// Refusals of each kind.
     pub refusals: usize,
 }
@@ -107,8 +107,8 @@ pub struct Row {
     pub rate_per_s: Option<f64>,
     /// Whether private-key operations are done together.
     pub batch: bool,
-    /// Octets of content.
-    pub octets: usize,
+    /// Bytes of content.
+    pub bytes: usize,
     /// Rounds.
     pub rounds: usize,
     /// What was measured; absent where a round was not valid.
@@ -194,12 +194,12 @@ pub fn run(options: &Options, progress: &Progress) -> Result<Vec<Row>> {
 
 impl Row {
     fn new(options: &Options, experiment: Experiment, verb: Verb, batch: bool, measured: Result<Figures>) -> Self {
-        let Options { octets, rounds, .. } = *options;
+        let Options { bytes, rounds, .. } = *options;
         let (figures, invalid) = match measured {
             Ok(figures) => (Some(figures), None),
             Err(error) => (None, Some(format!("{error:#}"))),
         };
-        Self { experiment, verb, concurrency: None, rate_per_s: None, batch, octets, rounds, figures, invalid }
+        Self { experiment, verb, concurrency: None, rate_per_s: None, batch, bytes, rounds, figures, invalid }
     }
 
     /// Messages a second, where that was measured.

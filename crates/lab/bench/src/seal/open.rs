@@ -38,7 +38,7 @@ fn reach(folder: &Folder, options: &Options, verb: Verb) -> Result<f64> {
     let servers = folder.start(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     tokio::task::LocalSet::new().block_on(&runtime, async {
-        let load = Load::new(&servers, folder.ispb, options.octets, verb).await?;
+        let load = Load::new(&servers, folder.ispb, options.bytes, verb).await?;
         load.run_closed(CONCURRENCY, options.span, &mut latencies()?).await?;
         let start = Instant::now();
         let messages = load.run_closed(CONCURRENCY, options.span, &mut latencies()?).await?;
@@ -52,7 +52,7 @@ fn measure(folder: &Folder, options: &Options, verb: Verb, rate: f64) -> Result<
     let (mut latency, mut lag) = (latencies()?, latencies()?);
     let (mut per_s, mut per_cpu_s) = (Vec::new(), Vec::new());
     tokio::task::LocalSet::new().block_on(&runtime, async {
-        let load = Load::new(&servers, folder.ispb, options.octets, verb).await?;
+        let load = Load::new(&servers, folder.ispb, options.bytes, verb).await?;
         load.run_open(rate, options.span, &mut latencies()?, &mut latencies()?).await?;
         for _ in 0..options.rounds {
             let (cpu, start) = (servers.cpu_s()?, Instant::now());

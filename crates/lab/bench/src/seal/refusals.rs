@@ -25,11 +25,11 @@ pub(super) fn run(folder: &Folder, options: &Options, progress: &Progress, rows:
     let servers = folder.start(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     tokio::task::LocalSet::new().block_on(&runtime, async {
-        let load = Load::new(&servers, folder.ispb, options.octets, Verb::Unpack).await?;
+        let load = Load::new(&servers, folder.ispb, options.bytes, Verb::Unpack).await?;
         let message = load.message().await?;
         let damaged = |at: usize| {
             let mut damaged = message.clone();
-            damaged.iter_mut().skip(at).take(1).for_each(|octet| *octet ^= 1);
+            damaged.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1);
             damaged
         };
         let (tag, signature, header) = (damaged(message.len() - 1), damaged(SIGNATURE + BLOCK - 1), damaged(2));

@@ -41,7 +41,7 @@ impl Folder {
         let mut file = file.write(true).create_new(true).mode(0o600).open(folder.path().join("key"))?;
         std::io::Write::write_all(&mut file, pem("PRIVATE KEY", &pkcs8).as_bytes())?;
         std::fs::write(folder.path().join("certificate"), pem("CERTIFICATE", &certificate))?;
-        let token = draw_token().context("no random octets")?;
+        let token = draw_token().context("no random bytes")?;
         Ok(Self { folder, token, key, ispb })
     }
 

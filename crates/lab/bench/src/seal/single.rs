@@ -1,5 +1,5 @@
 //! The floor of one message alone: its bare operations by aws-lc, one after the other, and a round trip over loopback of
-//! as many octets each way.
+//! as many bytes each way.
 
 use super::Verb;
 use super::ceiling::Bare;
@@ -10,19 +10,19 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 use tieline_crypto::PrivateKey;
 
-/// Octets of a message besides content: header and tag.
-const AROUND_OCTETS: usize = 588 + 16;
+/// Bytes of a message besides content: header and tag.
+const AROUND_BYTES: usize = 588 + 16;
 /// Operations, and round trips, whose median counts.
 const TIMES: usize = 500;
 
 /// In µs.
-pub(super) fn floor_us(verb: Verb, key: &PrivateKey, octets: usize) -> Result<f64> {
-    let mut bare = Bare::new(key, octets, false, 1)?;
+pub(super) fn floor_us(verb: Verb, key: &PrivateKey, bytes: usize) -> Result<f64> {
+    let mut bare = Bare::new(key, bytes, false, 1)?;
     let operations = medians(|| bare.run(verb))?;
-    let sealed = octets + AROUND_OCTETS;
+    let sealed = bytes + AROUND_BYTES;
     let lengths = match verb {
-        Verb::Pack => (octets, sealed),
-        Verb::Unpack => (sealed, octets),
+        Verb::Pack => (bytes, sealed),
+        Verb::Unpack => (sealed, bytes),
     };
     Ok(operations + round_trip_us(lengths)?)
 }

@@ -18,8 +18,8 @@ static HEAP: Cap<System> = Cap::new(System, usize::MAX);
 struct Notes(Vec<usize>);
 
 impl Write for Notes {
-    fn write(&mut self, octets: &[u8]) -> std::io::Result<usize> {
-        Ok(octets.len())
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
@@ -28,7 +28,7 @@ impl Write for Notes {
     }
 }
 
-/// Octets of heap that are allocated while so many pairs are idle after exchanges of 10 values.
+/// Bytes of heap that are allocated while so many pairs are idle after exchanges of 10 values.
 fn allocated_with(pairs: usize) -> usize {
     let mut notes = Notes::default();
     let words = &mut "connect\nmeasure\n".as_bytes();
@@ -36,18 +36,19 @@ fn allocated_with(pairs: usize) -> usize {
     notes.0.last().copied().expect("a line after the load")
 }
 
-/// Octets of heap that are allocated while so many subscribers are connected, have subscribed to 100 topics each, and have
+/// Bytes of heap that are allocated while so many subscribers are connected, have subscribed to 100 topics each, and have
 /// got them; `stalled` after the socket of each was full.
 fn allocated_by(subscribers: usize, delta: bool, stalled: bool) -> [usize; 3] {
-    fanout::hold(Held { subscribers, delta, stalled }, || HEAP.allocated()).expect("subscribers over loopback")
+    fanout::hold(Held { subscribers, delta, stalled, shards: 1 }, || HEAP.allocated())
+        .expect("subscribers over loopback")
 }
 
 // One test: what another allocates meanwhile would count.
 #[test]
 fn idle_sessions_are_small() {
-    let check = |what: &str, octets: usize, most: usize| {
-        assert!(octets <= most, "{what}: {octets} octets, at most {most}");
-        println!("{what}: {octets} octets");
+    let check = |what: &str, bytes: usize, most: usize| {
+        assert!(bytes <= most, "{what}: {bytes} bytes, at most {most}");
+        println!("{what}: {bytes} bytes");
     };
     check("master", size_of::<Master>(), 1024);
     check("outstation", size_of::<Outstation>(), 1280);

@@ -1,4 +1,4 @@
-//! One layer each, on octets as they come.
+//! One layer each, on bytes as they come.
 
 use tieline_dnp3::app::{Fragment, Function, Headers, Walk};
 use tieline_dnp3::dissect::Dissector;
@@ -12,41 +12,41 @@ fn decode<P: AsRef<[u8]>>(pieces: impl Iterator<Item = P>) -> (Vec<Vec<u8>>, Lin
         let mut rest = piece.as_ref();
         while let Some(decoded) = decoder.decode(&mut rest) {
             if let Ok(frame) = decoded {
-                assert_eq!(Frame::parse(frame.octets()), Some(frame));
-                frames.push(frame.octets().to_vec());
+                assert_eq!(Frame::parse(frame.bytes()), Some(frame));
+                frames.push(frame.bytes().to_vec());
             }
         }
         assert!(rest.is_empty());
     }
-    (frames, decoder.counters(), decoder.partial_octets())
+    (frames, decoder.counters(), decoder.partial_bytes())
 }
 
-/// A size of pieces, then octets of a line: any two cuts give the same frames and counters, and every frame parses alone.
-pub(super) fn link(octets: &[u8]) {
-    let Some((size, octets)) = octets.split_first() else { return };
-    let whole = decode(std::iter::once(octets));
-    assert_eq!(decode(octets.chunks(usize::from(*size).max(1))), whole);
+/// A size of pieces, then bytes of a line: any two cuts give the same frames and counters, and every frame parses alone.
+pub(super) fn link(bytes: &[u8]) {
+    let Some((size, bytes)) = bytes.split_first() else { return };
+    let whole = decode(std::iter::once(bytes));
+    assert_eq!(decode(bytes.chunks(usize::from(*size).max(1))), whole);
 }
 
-/// Octets of a fragment, at most, that the endpoints of these targets take.
-const FRAGMENT_OCTETS_MAX: u16 = 600;
+/// Bytes of a fragment, at most, that the endpoints of these targets take.
+const FRAGMENT_BYTES_MAX: u16 = 600;
 
 fn small_endpoint(role: Role) -> Endpoint {
     let (local, remote) = if role == Role::Master { (1, 10) } else { (10, 1) };
     Endpoint::new(EndpointConfig {
-        fragment_max: FRAGMENT_OCTETS_MAX,
+        fragment_max: FRAGMENT_BYTES_MAX,
         remote: Some(LinkAddress::new(remote)),
         ..EndpointConfig::new(role, LinkAddress::new(local))
     })
 }
 
 /// A list of link control, length, user data, in whole frames: an endpoint keeps its limit and gives its memory back.
-pub(super) fn transport(octets: &[u8]) {
+pub(super) fn transport(bytes: &[u8]) {
     let mut endpoint = Endpoint::new(EndpointConfig {
-        fragment_max: FRAGMENT_OCTETS_MAX,
+        fragment_max: FRAGMENT_BYTES_MAX,
         ..EndpointConfig::new(Role::Outstation, LinkAddress::new(10))
     });
-    let (mut rest, mut out) = (octets, Vec::new());
+    let (mut rest, mut out) = (bytes, Vec::new());
     while let [control, length, more @ ..] = rest {
         let (user_data, after) = more.split_at(usize::from(*length).min(250).min(more.len()));
         rest = after;
@@ -55,7 +55,7 @@ pub(super) fn transport(octets: &[u8]) {
         Header { control: Control(control | 0x80), destination, source }.emit(user_data, &mut frame);
         let (used, received) = endpoint.handle_input(&frame);
         assert_eq!(used, frame.len());
-        assert!(endpoint.fragment().len() <= usize::from(FRAGMENT_OCTETS_MAX));
+        assert!(endpoint.fragment().len() <= usize::from(FRAGMENT_BYTES_MAX));
         assert!(received.is_some() || endpoint.fragment().is_empty());
         endpoint.release();
         out.clear();
@@ -64,15 +64,15 @@ pub(super) fn transport(octets: &[u8]) {
     }
 }
 
-/// A role, then octets of a line: no fragment is longer than the limit, replies are few, and a reset forgets all.
-pub(super) fn endpoint(octets: &[u8]) {
-    let Some((role, octets)) = octets.split_first() else { return };
+/// A role, then bytes of a line: no fragment is longer than the limit, replies are few, and a reset forgets all.
+pub(super) fn endpoint(bytes: &[u8]) {
+    let Some((role, bytes)) = bytes.split_first() else { return };
     let mut endpoint = small_endpoint(if role & 1 == 0 { Role::Outstation } else { Role::Master });
-    let (mut rest, mut out, mut rounds) = (octets, Vec::new(), 0);
+    let (mut rest, mut out, mut rounds) = (bytes, Vec::new(), 0);
     loop {
         let (used, received) = endpoint.handle_input(rest);
         rest = &rest[used..];
-        assert!(endpoint.fragment().len() <= usize::from(FRAGMENT_OCTETS_MAX));
+        assert!(endpoint.fragment().len() <= usize::from(FRAGMENT_BYTES_MAX));
         endpoint.release();
         out.clear();
         endpoint.poll_transmit(&mut out);
@@ -81,15 +81,15 @@ pub(super) fn endpoint(octets: &[u8]) {
             break;
         }
         rounds += 1;
-        assert!(rounds <= octets.len() + 1, "work without progress");
+        assert!(rounds <= bytes.len() + 1, "work without progress");
     }
     endpoint.reset();
     assert!(!endpoint.is_partial());
 }
 
 /// A fragment: bounded work, and both ways of reading measurements agree.
-pub(super) fn app(octets: &[u8]) {
-    let Ok(fragment) = Fragment::parse(octets) else { return };
+pub(super) fn app(bytes: &[u8]) {
+    let Ok(fragment) = Fragment::parse(bytes) else { return };
     let (mut headers, mut last, mut work) = (fragment.headers(), 0, 0);
     while let Some(Ok(header)) = headers.next() {
         assert!(headers.offset() >= last + 3);
@@ -97,7 +97,7 @@ pub(super) fn app(octets: &[u8]) {
         work += header.items().count() + header.bits().count() + header.controls().count();
         let _ = (header.time(), header.common_time(), header.delay_ms(), header.classes(), header.is_event());
     }
-    assert!(work <= 18 * octets.len());
+    assert!(work <= 18 * bytes.len());
 
     let (mut cto, mut measured) = (None, Vec::new());
     for header in Headers::new(Function::Response, fragment.objects).map_while(Result::ok) {
@@ -114,18 +114,18 @@ pub(super) fn app(octets: &[u8]) {
     assert_eq!(format!("{one_by_one:?}"), format!("{together:?}"));
 }
 
-/// The number of a layout of the table, then octets of an object: what was read and written again reads the same.
-pub(super) fn objects(octets: &[u8]) {
-    let [number, octets @ ..] = octets else { return };
+/// The number of a layout of the table, then bytes of an object: what was read and written again reads the same.
+pub(super) fn objects(bytes: &[u8]) {
+    let [number, bytes @ ..] = bytes else { return };
     let Some(layout) = Layout::all().nth(usize::from(*number) % Layout::all().count()) else { return };
     for position in 0..8 {
-        if let Some(value) = layout.decode_packed(octets, position) {
+        if let Some(value) = layout.decode_packed(bytes, position) {
             let packed = layout.encode_packed(&value).expect("what was read can be written");
             assert!(packed <= 3);
         }
     }
-    let Ok(fields) = layout.decode(octets) else { return };
-    assert!(layout.octets().is_none_or(|needed| needed <= octets.len()));
+    let Ok(fields) = layout.decode(bytes) else { return };
+    assert!(layout.bytes().is_none_or(|needed| needed <= bytes.len()));
     let Some(value) = &fields.value else { return };
     let mut again = Vec::new();
     if layout.encode(value, fields.flags, fields.time, &mut again).is_ok() {
@@ -134,15 +134,15 @@ pub(super) fn objects(octets: &[u8]) {
     }
 }
 
-/// Octets of a line, and the same as the fragment of a frame: all of them are told, in bounded text.
-pub(super) fn dissect(octets: &[u8]) {
-    let mut stream = octets.to_vec();
+/// Bytes of a line, and the same as the fragment of a frame: all of them are told, in bounded text.
+pub(super) fn dissect(bytes: &[u8]) {
+    let mut stream = bytes.to_vec();
     let mut endpoint = Endpoint::new(EndpointConfig::new(Role::Outstation, LinkAddress::new(10)));
-    endpoint.write_fragment(LinkAddress::new(1), octets, &mut stream);
+    endpoint.write_fragment(LinkAddress::new(1), bytes, &mut stream);
     let (mut dissector, mut entries) = (Dissector::new(), Vec::new());
     dissector.stream(&stream, &mut entries);
     dissector.finish(&mut entries);
-    assert!(entries.is_empty() == octets.is_empty());
+    assert!(entries.is_empty() == bytes.is_empty());
     let lines: usize = entries.iter().map(|entry| entry.objects.len()).sum();
     assert!(lines <= 10 * stream.len());
 }

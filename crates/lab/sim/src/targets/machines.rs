@@ -15,8 +15,8 @@ use tieline_dnp3::{Classes, Control, Crob, Flags, GroupVar, Measured, Measuremen
 const STEPS_MAX: usize = 300;
 /// Messages and events that one step may cause at most.
 const WORK_MAX: usize = 2000;
-/// The longest message: a fragment of 2048 octets in its frames, and the replies of the link.
-const MESSAGE_OCTETS_MAX: usize = 2500;
+/// The longest message: a fragment of 2048 bytes in its frames, and the replies of the link.
+const MESSAGE_BYTES_MAX: usize = 2500;
 
 const START: Now = Now { mono: Instant(1_000_000_000), utc: Timestamp::from_millis(1_800_000_000_000) };
 
@@ -52,10 +52,10 @@ impl<M: Machine> Bench<M> {
         }
     }
 
-    /// Octets that mean nothing.
+    /// Bytes that mean nothing.
     fn feed_noise(&mut self, choices: &mut Choices) {
         let count = usize::try_from(choices.below(60)).unwrap_or(0);
-        let line = choices.octets(count);
+        let line = choices.bytes(count);
         self.feed(&line);
     }
 
@@ -79,7 +79,7 @@ impl<M: Machine> Bench<M> {
 
     /// A message is whole frames of ours, and its fragment is one.
     fn check(&mut self, message: &[u8]) {
-        assert!(!message.is_empty() && message.len() <= MESSAGE_OCTETS_MAX, "{} octets", message.len());
+        assert!(!message.is_empty() && message.len() <= MESSAGE_BYTES_MAX, "{} bytes", message.len());
         let (mut decoder, mut rest) = (Decoder::new(), message);
         while let Some(frame) = decoder.decode(&mut rest) {
             let header = frame.expect("a whole frame").header();
@@ -100,9 +100,9 @@ impl<M: Machine> Bench<M> {
         }
     }
 
-    /// Gives octets of the line.
-    pub(crate) fn feed(&mut self, octets: &[u8]) {
-        let mut rest = octets;
+    /// Gives bytes of the line.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
         let mut idle = 0;
         while !rest.is_empty() {
             let used = self.machine.handle_input(self.now, rest);
@@ -116,10 +116,10 @@ impl<M: Machine> Bench<M> {
 
     /// Gives a fragment, in frames.
     pub(crate) fn feed_fragment(&mut self, fragment: &[u8]) {
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         let to = LinkAddress::new(if self.from_master { 1 } else { 10 });
-        self.peer.write_fragment(to, fragment, &mut octets);
-        self.feed(&octets);
+        self.peer.write_fragment(to, fragment, &mut bytes);
+        self.feed(&bytes);
     }
 
     /// Lets time pass, deadline by deadline.
@@ -145,10 +145,10 @@ fn objects(choices: &mut Choices, known: &[&[u8]]) -> Vec<u8> {
     for _ in 0..choices.below(4) {
         let which = choices.below(known.len() as u64 + 2);
         match known.get(usize::try_from(which).unwrap_or(0)) {
-            Some(octets) => objects.extend_from_slice(octets),
+            Some(bytes) => objects.extend_from_slice(bytes),
             None => {
                 let count = usize::try_from(choices.below(40)).unwrap_or(0);
-                objects.extend(choices.octets(count));
+                objects.extend(choices.bytes(count));
             }
         }
     }
@@ -169,8 +169,8 @@ const ANSWERS: [&[u8]; 8] = [
 
 /// Steps of an outstation, of time and of the owner, against a master: every task ends once, everything comes to rest, and
 /// all it sends can be read.
-pub(super) fn master(octets: &[u8]) {
-    let mut choices = Choices::of_octets(octets);
+pub(super) fn master(bytes: &[u8]) {
+    let mut choices = Choices::of_bytes(bytes);
     let config = MasterConfig {
         hold_confirm: choices.chance(50),
         event_poll: if choices.chance(50) { Classes::EVENTS } else { Classes::NONE },
@@ -247,8 +247,8 @@ fn answer(bench: &mut Bench<Master>, choices: &mut Choices) {
         5 => (0xF0, 130),
         6 => (flags | number.wrapping_add(1) & 0x0F, 129),
         _ => {
-            let octets = choices.octets(2);
-            (octets.first().copied().unwrap_or(0), octets.get(1).copied().unwrap_or(129))
+            let bytes = choices.bytes(2);
+            (bytes.first().copied().unwrap_or(0), bytes.get(1).copied().unwrap_or(129))
         }
     };
     let indications = choices.pick(&[[0, 0], [0x80, 0], [0, 8], [0x0E, 0], [0x10, 0], [0, 1], [0, 4], [0xFF, 0xFF]]);
@@ -285,14 +285,14 @@ const REQUESTS: [&[u8]; 17] = [
 const FUNCTIONS: [u8; 28] =
     [1, 1, 1, 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 19, 20, 21, 22, 23, 24, 25, 26, 31, 32];
 
-/// Octets of a fragment that this outstation sends, at most.
-const SENT_OCTETS_MAX: u16 = 300;
+/// Bytes of a fragment that this outstation sends, at most.
+const SENT_BYTES_MAX: u16 = 300;
 /// Events of one type that it keeps.
 const EVENTS_MAX: u16 = 5;
 
 fn station(choices: &mut Choices, outputs: &Outputs) -> Outstation {
     let config = OutstationConfig {
-        fragment_octets_sent_max: SENT_OCTETS_MAX,
+        fragment_bytes_sent_max: SENT_BYTES_MAX,
         event_limits: EventLimits::all(EVENTS_MAX),
         need_time_every: choices.chance(30).then_some(Duration::from_secs(9)),
         answers_self_address: choices.chance(30),
@@ -314,8 +314,8 @@ fn station(choices: &mut Choices, outputs: &Outputs) -> Outstation {
 
 /// Steps of a master, of time and of points, against an outstation: its events and fragments keep their limits, answers
 /// bear the number of their request, a request that comes again is not executed again, and all it sends can be read.
-pub(super) fn outstation(octets: &[u8]) {
-    let mut choices = Choices::of_octets(octets);
+pub(super) fn outstation(bytes: &[u8]) {
+    let mut choices = Choices::of_bytes(bytes);
     let outputs = Outputs::default();
     let mut bench = Bench::new(station(&mut choices, &outputs), Role::Outstation);
     let mut connected = false;
@@ -338,7 +338,7 @@ pub(super) fn outstation(octets: &[u8]) {
         bench.drain();
         let stats = bench.machine.stats();
         assert!(stats.events_waiting <= 8 * u64::from(EVENTS_MAX));
-        assert!(bench.sent.iter().all(|fragment| fragment.len() <= usize::from(SENT_OCTETS_MAX)));
+        assert!(bench.sent.iter().all(|fragment| fragment.len() <= usize::from(SENT_BYTES_MAX)));
         bench.sent.clear();
         bench.events.clear();
         if choices.is_spent() {

@@ -1,7 +1,7 @@
-//! What the fuzzers of the folder `fuzz` call: any octets in, a panic where a promise is broken.
+//! What the fuzzers of the folder `fuzz` call: any bytes in, a panic where a promise is broken.
 //!
 //! The bodies are here and not there, so that the tests run the seeds of `fuzz/seeds` on a stable toolchain. A target is
-//! a function; its first lines say what its octets mean.
+//! a function; its first lines say what its bytes mean.
 
 mod deltas;
 mod extensions;
@@ -38,9 +38,9 @@ pub const TARGETS: [(&str, Target); 17] = [
 ///
 /// # Panics
 /// There is none of that name, or it broke a promise.
-pub fn run(name: &str, octets: &[u8]) {
+pub fn run(name: &str, bytes: &[u8]) {
     let (_, target) = TARGETS.iter().find(|(known, _)| *known == name).expect("a target of that name");
-    target(octets);
+    target(bytes);
 }
 
 #[cfg(test)]
@@ -50,24 +50,24 @@ mod tests {
     use std::path::Path;
 
     const FUZZ: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../fuzz");
-    /// Octets of all seeds together.
-    const SEEDS_OCTETS_MAX: u64 = 200_000;
+    /// Bytes of all seeds together.
+    const SEEDS_BYTES_MAX: u64 = 200_000;
 
     #[test]
     fn every_target_takes_its_seeds() {
-        let (mut count, mut octets) = (0, 0);
+        let (mut count, mut bytes) = (0, 0);
         for (name, target) in TARGETS {
             let folder = Path::new(FUZZ).join("seeds").join(name);
             let seeds = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
             for seed in seeds {
                 let seed = std::fs::read(seed.unwrap().path()).unwrap();
-                octets += seed.len() as u64;
+                bytes += seed.len() as u64;
                 count += 1;
                 target(&seed);
             }
         }
-        println!("{count} seeds, {octets} octets");
-        assert!(octets <= SEEDS_OCTETS_MAX, "{octets} octets of seeds, at most {SEEDS_OCTETS_MAX}");
+        println!("{count} seeds, {bytes} bytes");
+        assert!(bytes <= SEEDS_BYTES_MAX, "{bytes} bytes of seeds, at most {SEEDS_BYTES_MAX}");
     }
 
     #[test]
@@ -81,14 +81,14 @@ mod tests {
     }
 
     #[test]
-    fn every_target_takes_any_octets() {
+    fn every_target_takes_any_bytes() {
         for (name, target) in TARGETS {
             for seed in 0..200 {
                 let mut choices = Choices::seeded(seed);
                 let count = usize::try_from(choices.between(0, 600)).unwrap();
-                let octets = choices.octets(count);
+                let bytes = choices.bytes(count);
                 println!("{name} {seed}");
-                target(&octets);
+                target(&bytes);
             }
         }
     }

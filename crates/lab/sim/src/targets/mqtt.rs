@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::{Instant, Machine, Now, Timestamp, Topic};
 use tieline_mqtt::{
-    Accept, Ack, AwayLimits, CONTROL_OCTETS_MAX, Decoder, Delivery, Guarantee, Message, Packet, PacketId, PacketType,
+    Accept, Ack, AwayLimits, CONTROL_BYTES_MAX, Decoder, Delivery, Guarantee, Message, Packet, PacketId, PacketType,
     Publish, Qos, ReasonCode, ServerConfig, ServerEvent, ServerSession, SessionState, Text, Version,
 };
 
@@ -19,11 +19,11 @@ const KEEP_ALIVE: u8 = 10;
 const WINDOW: u16 = 4;
 const RECEIVE_MAX: usize = 5;
 const PENDING_MAX: usize = 12;
-const PENDING_OCTETS_MAX: usize = 4096;
+const PENDING_BYTES_MAX: usize = 4096;
 /// What may wait for a client that comes, besides.
-const AWAY: AwayLimits = AwayLimits { messages: 16, octets: 4096 };
+const AWAY: AwayLimits = AwayLimits { messages: 16, bytes: 4096 };
 /// Of one message.
-const PAYLOAD_OCTETS_MAX: u64 = 300;
+const PAYLOAD_BYTES_MAX: u64 = 300;
 
 /// A message of QoS 1 or 2 that the client was sent.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +64,7 @@ struct Model {
     held: BTreeSet<PacketId>,
     /// Acknowledgements that have to come next, in order.
     answers: VecDeque<(PacketType, PacketId, ReasonCode)>,
-    /// Octets came that mean anything: what the client said is not known.
+    /// Bytes came that mean anything: what the client said is not known.
     wild: bool,
 }
 
@@ -77,14 +77,14 @@ struct Run {
     last_packet: Instant,
     model: Model,
     delivered: u32,
-    /// Messages and octets that waited when the client came: it has room for as many besides, up to [`AWAY`].
+    /// Messages and bytes that waited when the client came: it has room for as many besides, up to [`AWAY`].
     inherited: (usize, usize),
     over: bool,
 }
 
-/// The first octet: the version, and the client's window. Then steps.
-pub(super) fn session(octets: &[u8]) {
-    let mut choices = Choices::of_octets(octets);
+/// The first byte: the version, and the client's window. Then steps.
+pub(super) fn session(bytes: &[u8]) {
+    let mut choices = Choices::of_bytes(bytes);
     let mut run = Run::new(choices.pick(&[Version::V5, Version::V311]));
     run.connect(&mut choices, SessionState::default(), false);
     for _ in 0..STEPS_MAX {
@@ -104,7 +104,7 @@ impl Run {
             receive_max_v311: u16::try_from(RECEIVE_MAX).unwrap_or(u16::MAX),
             in_flight_max: WINDOW,
             pending_max: PENDING_MAX,
-            pending_octets_max: PENDING_OCTETS_MAX,
+            pending_bytes_max: PENDING_BYTES_MAX,
             away: AWAY,
             ..ServerConfig::default()
         });
@@ -161,7 +161,7 @@ impl Run {
         assert!(matches!(self.session.poll_event(), Some(ServerEvent::Connect(_))));
         let options = Accept { resume: present.then_some(state), ..Accept::default() };
         assert!(self.session.accept(self.now, options));
-        self.inherited = (self.session.backlog().0, self.session.queued_octets());
+        self.inherited = (self.session.backlog().0, self.session.queued_bytes());
         let mut out = Vec::new();
         self.session.poll_transmit(self.now, &mut out);
         assert_eq!(out.first(), Some(&0x20), "CONNACK comes first");
@@ -300,7 +300,7 @@ impl Run {
         self.delivered += 1;
         let qos = choices.pick(&[Qos::ExactlyOnce, Qos::AtLeastOnce, Qos::AtMostOnce]);
         let mut payload = self.delivered.to_be_bytes().to_vec();
-        payload.resize(4 + usize::try_from(choices.below(PAYLOAD_OCTETS_MAX)).unwrap_or(0), 0);
+        payload.resize(4 + usize::try_from(choices.below(PAYLOAD_BYTES_MAX)).unwrap_or(0), 0);
         let message = Arc::new(Message::new(Topic::new("t").expect("a topic"), payload, self.now.mono));
         (Delivery { message, qos, retain: false, subscription_ids: Vec::new() }, self.delivered)
     }
@@ -315,12 +315,12 @@ impl Run {
         self.drain();
     }
 
-    /// Octets that mean nothing, or what they please.
+    /// Bytes that mean nothing, or what they please.
     fn noise(&mut self, choices: &mut Choices) {
         self.model.wild = true;
         let count = usize::try_from(choices.below(40)).unwrap_or(0);
-        let octets = choices.octets(count);
-        self.give(&octets);
+        let bytes = choices.bytes(count);
+        self.give(&bytes);
     }
 
     /// The connection is lost, and the client comes again. Messages come while it is away.
@@ -334,7 +334,7 @@ impl Run {
         model.in_flight.iter_mut().for_each(|flight| flight.again = true);
         if choices.chance(30) {
             let (delivery, number) = self.message(choices);
-            let limits = AwayLimits { messages: usize::MAX, octets: usize::MAX };
+            let limits = AwayLimits { messages: usize::MAX, bytes: usize::MAX };
             let qos = delivery.qos;
             assert_eq!(state.deliver(delivery, 0, limits), 0);
             if qos != Qos::AtMostOnce {
@@ -346,18 +346,18 @@ impl Run {
 
     /// Gives a packet; the messages that the owner learned of, and whether it was read at all.
     fn say(&mut self, packet: &Packet) -> (usize, bool) {
-        let mut octets = Vec::new();
-        packet.emit(self.version, &mut octets).expect("a short packet");
+        let mut bytes = Vec::new();
+        packet.emit(self.version, &mut bytes).expect("a short packet");
         let was_open = !self.over && self.session.is_open();
         if was_open {
             self.last_packet = self.now.mono;
         }
-        (self.give(&octets), was_open)
+        (self.give(&bytes), was_open)
     }
 
-    /// Gives octets until all are taken; how many messages the owner learned of.
-    fn give(&mut self, octets: &[u8]) -> usize {
-        let (mut rest, mut messages) = (octets, 0);
+    /// Gives bytes until all are taken; how many messages the owner learned of.
+    fn give(&mut self, bytes: &[u8]) -> usize {
+        let (mut rest, mut messages) = (bytes, 0);
         while !rest.is_empty() {
             let used = self.session.handle_input(self.now, rest);
             rest = rest.get(used..).unwrap_or_default();
@@ -393,14 +393,14 @@ impl Run {
     fn transmit(&mut self) -> bool {
         let mut out = Vec::new();
         while self.session.poll_transmit(self.now, &mut out) {
-            assert!(out.len() <= 2 * CONTROL_OCTETS_MAX + PENDING_OCTETS_MAX + 65_536, "{} octets", out.len());
+            assert!(out.len() <= 2 * CONTROL_BYTES_MAX + PENDING_BYTES_MAX + 65_536, "{} bytes", out.len());
         }
         self.read(&out);
         !out.is_empty()
     }
 
-    fn read(&mut self, octets: &[u8]) {
-        let mut rest = octets;
+    fn read(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
         while !rest.is_empty() {
             let (used, frame) = self.decoder.feed(rest).expect("a server's packet");
             rest = rest.get(used..).unwrap_or_default();
@@ -414,14 +414,14 @@ impl Run {
 
     fn check_limits(&self) {
         let (pending, in_flight) = self.session.backlog();
-        let (messages, inherited_octets) = self.inherited;
+        let (messages, inherited_bytes) = self.inherited;
         // Away, the bus gave it whatever came.
         let pending_max = messages.max(PENDING_MAX + messages.min(AWAY.messages));
         assert!(pending <= pending_max && in_flight <= usize::from(WINDOW), "{pending} {in_flight}");
         // One alone may be longer than the queue.
-        let longest = 64 + 1 + 4 + usize::try_from(PAYLOAD_OCTETS_MAX).unwrap_or(0);
-        let octets_max = inherited_octets.max(PENDING_OCTETS_MAX + inherited_octets.min(AWAY.octets));
-        assert!(self.session.queued_octets() <= octets_max + longest);
+        let longest = 64 + 1 + 4 + usize::try_from(PAYLOAD_BYTES_MAX).unwrap_or(0);
+        let bytes_max = inherited_bytes.max(PENDING_BYTES_MAX + inherited_bytes.min(AWAY.bytes));
+        assert!(self.session.queued_bytes() <= bytes_max + longest);
         if !self.model.wild && !self.over {
             assert_eq!(in_flight, self.model.in_flight.len(), "messages under way");
         }

@@ -11,9 +11,9 @@ use tieline_dnp3::master::{Master, MasterConfig};
 use tieline_dnp3::outstation::{Database, Outstation, OutstationConfig, PointConfig};
 use tieline_dnp3::{Flags, Measured, Measurement, PointType};
 
-/// A run of the simulation whose decisions are the octets: everything that a seed must keep holds.
-pub(super) fn pair(octets: &[u8]) {
-    if let Err(why) = World::new(Choices::of_octets(octets), false).run() {
+/// A run of the simulation whose decisions are the bytes: everything that a seed must keep holds.
+pub(super) fn pair(bytes: &[u8]) {
+    if let Err(why) = World::new(Choices::of_bytes(bytes), false).run() {
         panic!("{why}");
     }
 }
@@ -21,10 +21,10 @@ pub(super) fn pair(octets: &[u8]) {
 /// Fragments that go astray at most.
 const ROUNDS_MAX: usize = 200;
 
-/// A master and an outstation, and between them somebody who changes octets of fragments and makes their frames anew: no
+/// A master and an outstation, and between them somebody who changes bytes of fragments and makes their frames anew: no
 /// panic, no endless exchange, no limit passed.
-pub(super) fn mutated(octets: &[u8]) {
-    let mut choices = Choices::of_octets(octets);
+pub(super) fn mutated(bytes: &[u8]) {
+    let mut choices = Choices::of_bytes(bytes);
     let mut database = Database::new();
     for point_type in PointType::ALL {
         for index in 0..3 {
@@ -70,14 +70,14 @@ pub(super) fn mutated(octets: &[u8]) {
 fn changed(mut fragment: Vec<u8>, choices: &mut Choices) -> Vec<u8> {
     for _ in 0..choices.below(4) {
         let at = usize::try_from(choices.below(fragment.len() as u64 + 1)).unwrap_or(0);
-        let octet = choices.octets(1).first().copied().unwrap_or(0);
+        let byte = choices.bytes(1).first().copied().unwrap_or(0);
         match (fragment.get_mut(at), choices.below(4)) {
-            (Some(place), 0..=1) => *place = octet,
-            (Some(_), 2) => fragment.insert(at, octet),
+            (Some(place), 0..=1) => *place = byte,
+            (Some(_), 2) => fragment.insert(at, byte),
             (Some(_), _) => {
                 fragment.truncate(at.max(1));
             }
-            (None, _) => fragment.push(octet),
+            (None, _) => fragment.push(byte),
         }
     }
     fragment

@@ -1,14 +1,14 @@
 //! Rust source with comments and literals blanked out, so that a rule about code does not read prose.
 
-/// The same text, octet for octet in length and line, with spaces for comments and the inside of literals.
+/// The same text, byte for byte in length and line, with spaces for comments and the inside of literals.
 pub(super) fn mask(source: &str) -> String {
     let mut masked = Vec::with_capacity(source.len());
     let mut rest = source.as_bytes();
-    while let Some((&octet, _)) = rest.split_first() {
+    while let Some((&byte, _)) = rest.split_first() {
         let hidden = hidden_length(rest, masked.last().copied());
         let (now, later) = rest.split_at(hidden.max(1).min(rest.len()));
         if hidden == 0 {
-            masked.push(octet);
+            masked.push(byte);
         } else {
             masked.extend(now.iter().map(|&o| if o == b'\n' { o } else { b' ' }));
         }
@@ -17,7 +17,7 @@ pub(super) fn mask(source: &str) -> String {
     String::from_utf8(masked).unwrap_or_default()
 }
 
-/// How many octets from here on are a comment or a literal; 0 for code.
+/// How many bytes from here on are a comment or a literal; 0 for code.
 fn hidden_length(rest: &[u8], before: Option<u8>) -> usize {
     let in_word = before.is_some_and(|o| o.is_ascii_alphanumeric() || o == b'_');
     match rest {
@@ -27,7 +27,7 @@ fn hidden_length(rest: &[u8], before: Option<u8>) -> usize {
         [b'r', b'"' | b'#', ..] | [b'b', b'r', b'"' | b'#', ..] if !in_word => raw_length(rest),
         [b'\'', b'\\', ..] => 2 + rest.iter().skip(2).skip(1).position(|&o| o == b'\'').map_or(0, |n| n + 2),
         [b'\'', ..] => char_length(rest),
-        // Octets beyond ASCII in code are only ever identifiers, which no rule names.
+        // Bytes beyond ASCII in code are only ever identifiers, which no rule names.
         [first, ..] if !first.is_ascii() => rest.iter().take_while(|o| !o.is_ascii()).count(),
         [..] => 0,
     }
@@ -103,8 +103,8 @@ pub(super) fn test_lines(masked: &str) -> Vec<bool> {
 /// Where the item that begins at `start` ends: its matching brace, or its semicolon.
 fn item_end(masked: &str, start: usize) -> usize {
     let mut depth = 0usize;
-    for (at, octet) in masked.bytes().enumerate().skip(start) {
-        match octet {
+    for (at, byte) in masked.bytes().enumerate().skip(start) {
+        match byte {
             b'{' | b'(' | b'[' => depth += 1,
             b'}' if depth <= 1 => return at,
             b'}' | b')' | b']' => depth = depth.saturating_sub(1),
@@ -115,7 +115,7 @@ fn item_end(masked: &str, start: usize) -> usize {
     masked.len()
 }
 
-/// The line, from 1, that holds the octet at `at`.
+/// The line, from 1, that holds the byte at `at`.
 pub(super) fn line_of(text: &str, at: usize) -> usize {
     1 + text.bytes().take(at).filter(|&o| o == b'\n').count()
 }

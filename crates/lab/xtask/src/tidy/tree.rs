@@ -49,8 +49,8 @@ impl Tree {
             if kind.is_dir() {
                 self.read_folder(&entry.path(), &format!("{path}/"))?;
             } else if kind.is_file() {
-                let octets = std::fs::read(entry.path()).with_context(|| format!("cannot read {path}"))?;
-                self.insert(&path, String::from_utf8(octets).unwrap_or_default());
+                let bytes = std::fs::read(entry.path()).with_context(|| format!("cannot read {path}"))?;
+                self.insert(&path, String::from_utf8(bytes).unwrap_or_default());
             }
         }
         Ok(())

@@ -25,8 +25,8 @@ pub fn read(file: Option<&Path>) -> Result<Zeroizing<String>> {
     Ok(word)
 }
 
-fn first_line(octets: &[u8]) -> Result<Zeroizing<String>> {
-    let line = octets.split(|octet| *octet == b'\n').next().unwrap_or_default();
+fn first_line(bytes: &[u8]) -> Result<Zeroizing<String>> {
+    let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let text = std::str::from_utf8(line).context("the password is not UTF-8")?;
     Ok(Zeroizing::new(text.trim_end_matches('\r').to_owned()))
 }

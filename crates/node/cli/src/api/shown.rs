@@ -159,7 +159,7 @@ pub(super) fn sessions(sessions: &[Json], answer: &Json, mut out: Out<'_>) -> io
             of("waiting"),
             of("late_ms"),
             rate,
-            bytes(&session["octets_out"]),
+            bytes(&session["bytes_out"]),
             of("conflated"),
             of("dropped"),
         ]
@@ -182,7 +182,7 @@ pub(super) fn sessions(sessions: &[Json], answer: &Json, mut out: Out<'_>) -> io
 pub(super) fn busiest(topics: &[Json], mut out: Out<'_>) -> io::Result<()> {
     let row = |topic: &Json| {
         let rate = format!("{:.1}", number(&topic["updates_per_s"]));
-        [plain(&topic["topic"]), rate, format!("{:.0}", number(&topic["octets_per_s"]))]
+        [plain(&topic["topic"]), rate, format!("{:.0}", number(&topic["bytes_per_s"]))]
     };
     let head = [("topic", Align::Left), ("updates/s", Align::Right), ("bytes/s", Align::Right)];
     write(head, &topics.iter().map(row).collect::<Vec<_>>(), &mut out)

@@ -40,9 +40,9 @@ pub enum BenchVerb {
         /// Messages at a time, as a list
         #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16,32,64,128,256,384,512")]
         concurrency: Vec<usize>,
-        /// Octets of content
+        /// Bytes of content
         #[arg(long, default_value_t = 1024)]
-        octets: usize,
+        bytes: usize,
         /// Seconds a measurement
         #[arg(long, default_value_t = 2)]
         seconds: u64,
@@ -92,7 +92,7 @@ pub struct BenchDnp3Args {
     #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192,16384")]
     pub pairs: Vec<usize>,
     /// Run 1,000 pairs on one worker under so much memory, as in 64M; takes the right to make a control group
-    #[arg(long, value_name = "OCTETS", value_parser = octets)]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub memory_limit: Option<u64>,
     /// Values in each response, as a list
     #[arg(long, value_delimiter = ',', default_value = "10,100")]
@@ -148,13 +148,13 @@ pub fn some(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "expected a number, 1 or more".to_owned())
 }
 
-fn octets(text: &str) -> Result<u64, String> {
+fn bytes(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1 << 10),
         None => text.strip_suffix('M').map_or((text, 1), |digits| (digits, 1 << 20)),
     };
     let count = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit));
-    count.filter(|octets| *octets > 0).ok_or_else(|| "expected octets, as in 64M or 65536k".to_owned())
+    count.filter(|bytes| *bytes > 0).ok_or_else(|| "expected bytes, as in 64M or 65536k".to_owned())
 }
 
 /// `on` or `off`.

@@ -24,7 +24,7 @@ pub struct FanoutArgs {
     /// Topics of each subscriber
     #[arg(long, default_value_t = 100)]
     pub subscriptions_each: usize,
-    /// What values are: json, documents of 950 octets, or point, a number with its quality and time
+    /// What values are: json, documents of 950 bytes, or point, a number with its quality and time
     #[arg(long, default_value = "json")]
     pub value: Form,
     /// Without and with deltas, as a list
@@ -39,6 +39,12 @@ pub struct FanoutArgs {
     /// What last values outlive, as a list of memory, written and synced; the peers keep nothing on the disk
     #[arg(long, value_delimiter = ',', default_value = "memory")]
     pub durability: Vec<Durability>,
+    /// Threads that have the sockets of this server, as a list; 1 is the bus itself
+    #[arg(long, value_delimiter = ',', default_value = "1", value_parser = super::args::some)]
+    pub shards: Vec<usize>,
+    /// The share of a processor that each of them is held to, by a control group: as root
+    #[arg(long, value_name = "SHARE")]
+    pub quota: Option<f64>,
     /// What subscribers come over, as a list of tcp, tls and ws
     #[arg(long, value_delimiter = ',', default_value = "tcp")]
     pub transport: Vec<Transport>,
@@ -92,6 +98,8 @@ pub fn bench_fanout(args: FanoutArgs) -> Result<()> {
         windows_ms: args.window,
         retain: args.retain,
         durabilities: args.durability,
+        shards: args.shards,
+        quota: args.quota,
         transports: args.transport,
         stalled: args.stalled,
         peers: args.peers,

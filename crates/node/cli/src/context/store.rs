@@ -10,8 +10,8 @@ use toml_edit::{DocumentMut, Item, Table, value};
 
 /// Contexts of one file.
 const CONTEXTS_MAX: usize = 1000;
-/// Octets of the file.
-const FILE_OCTETS_MAX: u64 = 1 << 20;
+/// Bytes of the file.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// How one node is reached, and as whom.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,8 +78,8 @@ impl Store {
     pub fn load() -> Result<Self> {
         let Some(file) = path(&crate::who::variable) else { return Ok(Self::default()) };
         let read = || -> Result<Self> {
-            if std::fs::metadata(&file)?.len() > FILE_OCTETS_MAX {
-                bail!("more than {FILE_OCTETS_MAX} bytes");
+            if std::fs::metadata(&file)?.len() > FILE_BYTES_MAX {
+                bail!("more than {FILE_BYTES_MAX} bytes");
             }
             Self::read(&std::fs::read_to_string(&file)?)
         };

@@ -25,7 +25,7 @@ pub struct DecodeArgs {
     /// One JSON object a frame
     #[arg(long)]
     pub json: bool,
-    /// Ports to look at, besides 20000; without any, every port whose octets begin with 05 64
+    /// Ports to look at, besides 20000; without any, every port whose bytes begin with 05 64
     #[arg(long, value_name = "PORT")]
     pub port: Vec<u16>,
 }
@@ -103,22 +103,22 @@ struct Flow {
     content: Content,
     /// When it began, among all.
     born: u64,
-    /// The packet that brought the last octets.
+    /// The packet that brought the last bytes.
     last: (u64, Option<Timestamp>),
 }
 
 #[derive(Debug)]
 enum Content {
-    /// Its first octets so far, fewer than [`START`].
+    /// Its first bytes so far, fewer than [`START`].
     Unknown(Vec<u8>),
     Dnp3(Dissector),
     Other,
 }
 
 impl Content {
-    fn push(&mut self, octets: &[u8], any_port: bool, entries: &mut Vec<Entry>) {
+    fn push(&mut self, bytes: &[u8], any_port: bool, entries: &mut Vec<Entry>) {
         if let Self::Unknown(first) = self {
-            first.extend_from_slice(octets);
+            first.extend_from_slice(bytes);
             if first.len() < START.len() {
                 return;
             }
@@ -131,15 +131,15 @@ impl Content {
                 *self = Self::Other;
             }
         } else if let Self::Dnp3(dissector) = self {
-            dissector.stream(octets, entries);
+            dissector.stream(bytes, entries);
         }
     }
 
-    fn lose(&mut self, octets: usize, entries: &mut Vec<Entry>) {
+    fn lose(&mut self, bytes: usize, entries: &mut Vec<Entry>) {
         if let Self::Dnp3(dissector) = self {
             dissector.finish(entries);
             let refusal = Some("they are not in the capture".to_owned());
-            entries.push(Entry { summary: format!("{octets} octets missing"), refusal, ..Entry::default() });
+            entries.push(Entry { summary: format!("{bytes} bytes missing"), refusal, ..Entry::default() });
         }
     }
 
@@ -184,7 +184,7 @@ impl Flows {
                 }
                 let any_port = self.any_port;
                 let flow = self.flow(ends, at)?;
-                // SYN has a number of its own, before the first octet (RFC 9293 3.4).
+                // SYN has a number of its own, before the first byte (RFC 9293 3.4).
                 let sequence = if syn { sequence.wrapping_add(1) } else { sequence };
                 let mut pieces = Vec::new();
                 if !matches!(flow.content, Content::Other) {
@@ -251,8 +251,8 @@ impl Flow {
     fn take(&mut self, pieces: &[Piece], any_port: bool, entries: &mut Vec<Entry>) {
         for piece in pieces {
             match piece {
-                Piece::Octets(octets) => self.content.push(octets, any_port, entries),
-                Piece::Missing(octets) => self.content.lose(*octets, entries),
+                Piece::Bytes(bytes) => self.content.push(bytes, any_port, entries),
+                Piece::Missing(bytes) => self.content.lose(*bytes, entries),
             }
         }
     }
@@ -310,7 +310,7 @@ mod tests {
         let mut printer = Printer { out: Vec::new(), json: false, frames: 0 };
         let mut flows = Flows::new(ports);
         for (number, (port, sequence, payload)) in (1..).zip(segments) {
-            let packet = Packet { number, time: None, link: 1, octets: Vec::new() };
+            let packet = Packet { number, time: None, link: 1, bytes: Vec::new() };
             let (source, destination) = (([10, 0, 0, 1], 4000).into(), ([10, 0, 0, 2], *port).into());
             let carrier = Carrier::Tcp { sequence: *sequence, syn: false, ends: false };
             flows.push(&packet, &Segment { source, destination, carrier, payload }, &mut printer).unwrap();
@@ -335,12 +335,12 @@ mod tests {
         let file = [&[70, 7, 0x5B, 1, 20 + text, 0, 20, 0, text][..], &[0; 17], hostile].concat();
         for objects in [string, attribute, file] {
             let fragment = [&[0xC0, 0x81, 0, 0][..], &objects].concat();
-            let mut octets = Vec::new();
+            let mut bytes = Vec::new();
             let mut outstation = Endpoint::new(EndpointConfig::new(Role::Outstation, LinkAddress::new(10)));
-            outstation.write_fragment(LinkAddress::new(1), &fragment, &mut octets);
+            outstation.write_fragment(LinkAddress::new(1), &fragment, &mut bytes);
             let mut entries = Vec::new();
             let mut dissector = Dissector::new();
-            dissector.stream(&octets, &mut entries);
+            dissector.stream(&bytes, &mut entries);
             let (source, destination) = (([10, 0, 0, 1], 4000).into(), ([10, 0, 0, 2], 20_000).into());
             for json in [false, true] {
                 let mut printer = Printer { out: Vec::new(), json, frames: 0 };
@@ -362,7 +362,7 @@ mod tests {
         check(&[], &[(7, 1, one), (7, 2, two)], &[&found(2), read]);
         check(&[], &[(7, 1, b"GET"), (7, 4, &frame)], &[]);
         check(&[9], &[(7, 1, &frame), (9, 1, &frame)], &[&found(2), read]);
-        let lost = ["  refused: the frame ends after 1 octets", "  refused: they are not in the capture"];
+        let lost = ["  refused: the frame ends after 1 bytes", "  refused: they are not in the capture"];
         let again = u32::try_from(frame.len()).unwrap() + 5;
         let expect = [&found(2), lost[0], &found(2), lost[1], &found(2), read];
         check(&[], &[(20_000, 1, one), (20_000, again, &frame)], &expect);

@@ -83,9 +83,9 @@ fn value_text(value: &Measured) -> String {
         Measured::DoubleBit(state) => double_bit(*state).to_owned(),
         Measured::Count(count) => count.to_string(),
         Measured::Analog(x) => number(*x),
-        Measured::Octets(octets) => match printable(octets) {
+        Measured::Bytes(bytes) => match printable(bytes) {
             Some(text) => format!("{text:?}"),
-            None => format!("0x{}", hex(octets)),
+            None => format!("0x{}", hex(bytes)),
         },
     }
 }
@@ -97,15 +97,15 @@ fn value_json(value: &Measured) -> Json {
         Measured::Count(count) => json!(count),
         Measured::Analog(x) if x.is_finite() => json!(tieline_dnp3::shortest(*x)),
         Measured::Analog(x) => json!(x.to_string().to_lowercase()),
-        Measured::Octets(octets) => match printable(octets) {
+        Measured::Bytes(bytes) => match printable(bytes) {
             Some(text) => json!(text),
-            None => json!({ "hex": hex(octets) }),
+            None => json!({ "hex": hex(bytes) }),
         },
     }
 }
 
-fn printable(octets: &[u8]) -> Option<&str> {
-    std::str::from_utf8(octets).ok().filter(|text| !text.chars().any(char::is_control))
+fn printable(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok().filter(|text| !text.chars().any(char::is_control))
 }
 
 /// A number as the decimal that it stands for; very large and very small ones with an exponent.
@@ -114,9 +114,9 @@ pub fn number(x: f64) -> String {
     if x == 0.0 || !x.is_finite() || (1e-6..1e16).contains(&x.abs()) { x.to_string() } else { format!("{x:e}") }
 }
 
-/// Octets as hexadecimal digits.
-pub fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -154,11 +154,11 @@ mod tests {
         check(PointType::Analog, analog(f64::INFINITY), 1, None, "analog 3 inf online", r#""inf" ["online"]"#);
         let on = Measured::DoubleBit(DoubleBit::On);
         check(PointType::DoubleBit, on, 1, None, "double-bit 3 on online", r#""on" ["online"]"#);
-        let octets = |octets: &[u8]| Measured::Octets(octets.into());
-        check(PointType::OctetString, octets(b"ab"), 1, None, "octet-string 3 \"ab\" online", r#""ab" ["online"]"#);
+        let bytes = |bytes: &[u8]| Measured::Bytes(bytes.into());
+        check(PointType::OctetString, bytes(b"ab"), 1, None, "octet-string 3 \"ab\" online", r#""ab" ["online"]"#);
         check(
             PointType::OctetString,
-            octets(&[0, 255]),
+            bytes(&[0, 255]),
             1,
             None,
             "octet-string 3 0x00ff online",

@@ -68,7 +68,7 @@ pub fn answer_lines(answer: &Answer) -> Vec<String> {
             inside.as_millis()
         )],
         Answer::Address(address) => vec![format!("address {address}")],
-        Answer::Objects(octets) => vec![format!("objects {}", measured::hex(octets))],
+        Answer::Objects(bytes) => vec![format!("objects {}", measured::hex(bytes))],
     }
 }
 
@@ -85,7 +85,7 @@ pub fn answer_json(answer: &Answer) -> Json {
             "inside_ms": inside.as_secs_f64() * 1000.0,
         }),
         Answer::Address(address) => json!({ "answer": "address", "address": address }),
-        Answer::Objects(octets) => json!({ "answer": "objects", "hex": measured::hex(octets) }),
+        Answer::Objects(bytes) => json!({ "answer": "objects", "hex": measured::hex(bytes) }),
     }
 }
 
@@ -118,7 +118,7 @@ fn as_measurement(object: &Object) -> Measurement {
 
 fn attribute_json(value: &AttributeValue) -> Json {
     match value {
-        AttributeValue::Text(octets) | AttributeValue::Unicode(octets) => json!(String::from_utf8_lossy(octets)),
+        AttributeValue::Text(bytes) | AttributeValue::Unicode(bytes) => json!(String::from_utf8_lossy(bytes)),
         AttributeValue::Unsigned(number) => json!(number),
         AttributeValue::Signed(number) => json!(number),
         AttributeValue::Float(number) => json!(number),
@@ -127,8 +127,8 @@ fn attribute_json(value: &AttributeValue) -> Json {
             let one = |one: &tieline_dnp3::app::ListedAttribute| json!({ "variation": one.variation, "name": attribute_name(one.variation), "writable": one.is_writable() });
             json!(listed.iter().map(one).collect::<Vec<_>>())
         }
-        AttributeValue::Octets(octets) | AttributeValue::Bits(octets) | AttributeValue::Unknown { octets, .. } => {
-            json!({ "hex": measured::hex(octets) })
+        AttributeValue::Bytes(bytes) | AttributeValue::Bits(bytes) | AttributeValue::Unknown { bytes, .. } => {
+            json!({ "hex": measured::hex(bytes) })
         }
     }
 }

@@ -23,8 +23,8 @@ use tieline_node::station::{AddressedLine, Folder, Line, SESSIONS_MAX, Served, c
 use tieline_node::transport::{TlsShelf, Transport};
 use tokio::sync::{mpsc, oneshot};
 
-/// Octets of the longest line.
-const LINE_OCTETS_MAX: u64 = 4096;
+/// Bytes of the longest line.
+const LINE_BYTES_MAX: u64 = 4096;
 
 /// A line, and where its answer goes.
 type Asked = (AddressedLine, blocking::SyncSender<Result<(), String>>);
@@ -110,19 +110,19 @@ fn transport(args: &OutstationArgs) -> Result<Transport> {
 /// Answers each line by one; whether the last was `quit`.
 fn read_lines(input: &mut impl BufRead, out: &mut impl Write, lines: &mpsc::Sender<Asked>) -> bool {
     loop {
-        let mut octets = Vec::new();
-        match input.take(LINE_OCTETS_MAX).read_until(b'\n', &mut octets) {
+        let mut bytes = Vec::new();
+        match input.take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes) {
             Ok(0) | Err(_) => return false,
             Ok(_) => {}
         }
-        let whole = octets.ends_with(b"\n") || octets.len() < usize::try_from(LINE_OCTETS_MAX).unwrap_or(0);
+        let whole = bytes.ends_with(b"\n") || bytes.len() < usize::try_from(LINE_BYTES_MAX).unwrap_or(0);
         if !whole && input.skip_until(b'\n').is_err() {
             return false;
         }
-        let text = String::from_utf8_lossy(&octets);
+        let text = String::from_utf8_lossy(&bytes);
         let line = match whole {
             true => AddressedLine::parse(text.trim()),
-            false => Err(format!("the line is longer than {LINE_OCTETS_MAX} octets")),
+            false => Err(format!("the line is longer than {LINE_BYTES_MAX} bytes")),
         };
         let quit = matches!(&line, Ok(asked) if asked.line == Line::Quit);
         let done = line.and_then(|line| {
@@ -158,7 +158,7 @@ mod tests {
                 assert_eq!(String::from_utf8(out).unwrap(), expect);
             };
             let long = "x".repeat(10_000) + "\nlocal on";
-            check(&long, false, "error: the line is longer than 4096 octets\nok\n");
+            check(&long, false, "error: the line is longer than 4096 bytes\nok\n");
             check(
                 "remove binry\nquit\nlocal on\n",
                 true,

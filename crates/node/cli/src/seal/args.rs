@@ -219,9 +219,9 @@ pub struct SealUnpackArgs {
     /// The content is UTF-16BE text, to be written as UTF-8
     #[arg(long)]
     pub utf16: bool,
-    /// Octets of content at most
+    /// Bytes of content at most
     #[arg(long, value_name = "N", default_value_t = 1 << 34)]
-    pub octets_max: u64,
+    pub bytes_max: u64,
     /// Message; `-` is standard input
     #[arg(default_value = "-")]
     pub input: PathBuf,

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tieline_crypto::{Certificate, PrivateKey, encrypt_pkcs8};
 use tieline_rsfn::{
-    Authority, ErrorCode, HEADER_OCTETS, HeaderView, InflateLimits, RSFN_V2, RSFN_V3, TextEncoding, Treatment,
+    Authority, ErrorCode, HEADER_BYTES, HeaderView, InflateLimits, RSFN_V2, RSFN_V3, TextEncoding, Treatment,
 };
 use tieline_seal::access::{digest, draw_token, hex};
 use tieline_seal::file::{self, FileError, Opening, Sealing};
@@ -28,8 +28,8 @@ use zeroize::Zeroizing;
 
 /// What the operating system is told of a message that is refused.
 const REFUSED: u8 = 3;
-/// Octets of a message that goes to standard output which are kept in memory; more are kept in a file without a name.
-const SPOOL_OCTETS: usize = 16 << 20;
+/// Bytes of a message that goes to standard output which are kept in memory; more are kept in a file without a name.
+const SPOOL_BYTES: usize = 16 << 20;
 /// How often the server's threads are looked after.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -118,12 +118,12 @@ fn pack(args: &SealPackArgs) -> Result<ExitCode> {
         encoded = Some(TextEncoding::Utf16Be.encode(&text)?);
     }
     let input: Box<dyn Read> = match &encoded {
-        Some(octets) => Box::new(octets.as_slice()),
+        Some(bytes) => Box::new(bytes.as_slice()),
         None => input,
     };
     into(&args.output, args.json, |output| {
-        let octets = file::pack(&sealing, input, output)?;
-        Ok(json!({ "status": "success", "output": args.output, "octets": octets }))
+        let bytes = file::pack(&sealing, input, output)?;
+        Ok(json!({ "status": "success", "output": args.output, "bytes": bytes }))
     })
 }
 
@@ -135,7 +135,7 @@ fn unpack(args: &SealUnpackArgs) -> Result<ExitCode> {
         own: &own,
         senders: &senders,
         seconds: (!args.any_time).then(unix_seconds),
-        content_octets_max: args.octets_max,
+        content_bytes_max: args.bytes_max,
         inflate: (!args.compressed).then(InflateLimits::default),
     };
     let input = open(&args.input)?;
@@ -143,10 +143,9 @@ fn unpack(args: &SealUnpackArgs) -> Result<ExitCode> {
         let header = match args.utf16 {
             false => file::unpack(&opening, input, &mut *output)?,
             true => {
-                let mut octets = Vec::new();
-                let header = file::unpack(&opening, input, &mut octets)?;
-                let text =
-                    TextEncoding::Utf16Be.decode(&octets).map_err(|e| FileError::Io(std::io::Error::other(e)))?;
+                let mut bytes = Vec::new();
+                let header = file::unpack(&opening, input, &mut bytes)?;
+                let text = TextEncoding::Utf16Be.decode(&bytes).map_err(|e| FileError::Io(std::io::Error::other(e)))?;
                 output.write_all(text.as_bytes())?;
                 header
             }
@@ -154,7 +153,7 @@ fn unpack(args: &SealUnpackArgs) -> Result<ExitCode> {
         Ok(json!({
             "status": "success",
             "output": args.output,
-            "octets": output.stream_position()?,
+            "bytes": output.stream_position()?,
             "error": format!("{:02X}", header.error.0),
             "treatment": header.treatment.code(),
             "sender_authority": header.sender.authority.0,
@@ -167,13 +166,13 @@ fn unpack(args: &SealUnpackArgs) -> Result<ExitCode> {
 trait Spool: Read + Write + Seek {}
 impl<T: Read + Write + Seek> Spool for T {}
 
-/// Writes to a file that gets its name, or to standard output that gets its octets, only when all went well.
+/// Writes to a file that gets its name, or to standard output that gets its bytes, only when all went well.
 fn into(path: &Path, json: bool, write: impl FnOnce(&mut dyn Spool) -> Result<Json, FileError>) -> Result<ExitCode> {
     if path == Path::new("-") {
         if json {
             bail!("--json is given, and standard output takes what is written, expected a file with --output");
         }
-        let mut spool = tempfile::SpooledTempFile::new(SPOOL_OCTETS);
+        let mut spool = tempfile::SpooledTempFile::new(SPOOL_BYTES);
         return told(write(&mut spool), false, || {
             spool.seek(SeekFrom::Start(0))?;
             std::io::copy(&mut spool, &mut std::io::stdout().lock())?;
@@ -214,12 +213,12 @@ fn told(written: Result<Json, FileError>, json: bool, keep: impl FnOnce() -> Res
 }
 
 fn inspect(args: &SealInspectArgs) -> Result<ExitCode> {
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     let mut input = open(&args.input)?;
-    input.by_ref().take(HEADER_OCTETS as u64).read_to_end(&mut octets)?;
+    input.by_ref().take(HEADER_BYTES as u64).read_to_end(&mut bytes)?;
     let content = std::io::copy(&mut input, &mut std::io::sink())?;
-    let view = HeaderView::parse(&octets)
-        .map_err(|_| anyhow!("{} octets, expected a header of {HEADER_OCTETS}", octets.len()))?;
+    let view =
+        HeaderView::parse(&bytes).map_err(|_| anyhow!("{} bytes, expected a header of {HEADER_BYTES}", bytes.len()))?;
     let mut out = std::io::stdout().lock();
     let fields = fields(&view, content);
     if args.json {
@@ -268,7 +267,7 @@ fn fields(view: &HeaderView<'_>, content: u64) -> Vec<(&'static str, serde_json:
         ("recipient_serial", serial(&view.recipient_serial).into(), String::new()),
         ("sender_authority", view.sender_authority.0.into(), name(view.sender_authority)),
         ("sender_serial", serial(&view.sender_serial).into(), String::new()),
-        ("content_octets", content.into(), "behind the header, with tag or padding".to_owned()),
+        ("content_bytes", content.into(), "behind the header, with tag or padding".to_owned()),
     ]
 }
 
@@ -308,13 +307,13 @@ fn token(json: bool) -> Result<ExitCode> {
 }
 
 /// A key that exists is never overwritten.
-fn write_new(path: &Path, octets: &[u8], mode: u32) -> Result<()> {
+fn write_new(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
     let mut file = file.with_context(|| match path.exists() {
         true => format!("{} is there already, and is not overwritten; expected the name of a new file", path.display()),
         false => path.display().to_string(),
     })?;
-    file.write_all(octets).and_then(|()| file.sync_all()).with_context(|| path.display().to_string())
+    file.write_all(bytes).and_then(|()| file.sync_all()).with_context(|| path.display().to_string())
 }
 
 fn own_key(args: &OwnKeyArgs) -> Result<OwnKey> {

@@ -1,7 +1,7 @@
 //! What the dashboard shows, and what keys do to it. Knows no terminal.
 
 use super::look::{Look, Rates, Wanted};
-use super::shown::{COLUMNS, cells, count, octets, plain, summary};
+use super::shown::{COLUMNS, bytes, cells, count, plain, summary};
 use ratatui::Frame;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -189,9 +189,9 @@ fn topics(look: &Look) -> Table<'_> {
     let rows = look
         .topics
         .iter()
-        .map(|topic| Row::new([plain(&topic.topic, 400), count(topic.updates_per_s), octets(topic.octets_per_s)]));
+        .map(|topic| Row::new([plain(&topic.topic, 400), count(topic.updates_per_s), bytes(topic.bytes_per_s)]));
     let widths = [Constraint::Fill(1), Constraint::Length(10), Constraint::Length(12)];
-    let head = Row::new(["topic", "updates/s", "octets/s"]).bold();
+    let head = Row::new(["topic", "updates/s", "bytes/s"]).bold();
     Table::new(rows, widths).header(head).block(Block::bordered().title(" busiest topics "))
 }
 

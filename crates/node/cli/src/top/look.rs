@@ -55,8 +55,8 @@ pub struct Totals {
     conflated: u64,
     dropped: u64,
     published: u64,
-    octets_in: u64,
-    octets_out: u64,
+    bytes_in: u64,
+    bytes_out: u64,
 }
 
 /// How far sessions are behind.
@@ -64,7 +64,7 @@ pub struct Totals {
 pub struct Lag {
     pub sessions: u64,
     pub waiting: u64,
-    pub octets: u64,
+    pub bytes: u64,
     pub ms: u64,
 }
 
@@ -80,12 +80,12 @@ pub struct Session {
     pub client: String,
     pub late_ms: u64,
     pub waiting: u64,
-    pub waiting_octets: u64,
+    pub waiting_bytes: u64,
     pub blocked: bool,
     pub deltas: bool,
     pub subscriptions: u64,
     pub messages_per_s: f64,
-    pub octets_per_s: f64,
+    pub bytes_per_s: f64,
     pub conflated: u64,
     pub dropped: u64,
 }
@@ -95,7 +95,7 @@ pub struct Session {
 pub struct Topic {
     pub topic: String,
     pub updates_per_s: f64,
-    pub octets_per_s: f64,
+    pub bytes_per_s: f64,
 }
 
 #[derive(Deserialize)]
@@ -116,8 +116,8 @@ pub struct Rates {
     pub published_per_s: f64,
     pub conflated_per_s: f64,
     pub dropped_per_s: f64,
-    pub octets_in_per_s: f64,
-    pub octets_out_per_s: f64,
+    pub bytes_in_per_s: f64,
+    pub bytes_out_per_s: f64,
     /// Of one core: 200 is two of them, whole.
     pub cpu_percent: f64,
 }
@@ -167,13 +167,13 @@ impl Look {
             published_per_s: per_s(now.published, before.published),
             conflated_per_s: per_s(now.conflated, before.conflated),
             dropped_per_s: per_s(now.dropped, before.dropped),
-            octets_in_per_s: per_s(now.octets_in, before.octets_in),
-            octets_out_per_s: per_s(now.octets_out, before.octets_out),
+            bytes_in_per_s: per_s(now.bytes_in, before.bytes_in),
+            bytes_out_per_s: per_s(now.bytes_out, before.bytes_out),
             cpu_percent: tenths(100.0 * cpu / seconds),
         }
     }
 
-    /// Octets of memory that are resident.
+    /// Bytes of memory that are resident.
     pub const fn memory(&self) -> u64 {
         self.status.process.memory_bytes
     }
@@ -209,9 +209,9 @@ pub fn sample(first: Instant, seconds: u64, updates: u64) -> Look {
         topics: 12_345,
         sessions: 2,
         subscriptions: 1001,
-        totals: Totals { updates, deliveries: 2 * updates, octets_out: 1000 * updates, ..Totals::default() },
+        totals: Totals { updates, deliveries: 2 * updates, bytes_out: 1000 * updates, ..Totals::default() },
         process: Process { memory_bytes: 52_428_800, cpu_s: 0.5 * seconds as f64 },
-        lag: Lag { sessions: 1, waiting: 7, octets: 4096, ms: 1500 },
+        lag: Lag { sessions: 1, waiting: 7, bytes: 4096, ms: 1500 },
         ..Status::default()
     };
     let session = |client: &str, late_ms, waiting| Session {
@@ -219,10 +219,10 @@ pub fn sample(first: Instant, seconds: u64, updates: u64) -> Look {
         late_ms,
         waiting,
         blocked: late_ms > 0,
-        octets_per_s: 2048.0,
+        bytes_per_s: 2048.0,
         ..Session::default()
     };
-    let topic = |topic: &str, updates_per_s| Topic { topic: topic.to_owned(), updates_per_s, octets_per_s: 80.0 };
+    let topic = |topic: &str, updates_per_s| Topic { topic: topic.to_owned(), updates_per_s, bytes_per_s: 80.0 };
     Look {
         at: first + std::time::Duration::from_secs(seconds),
         status,
@@ -240,7 +240,7 @@ mod tests {
         let first = Instant::now();
         let (before, now) = (sample(first, 0, 1000), sample(first, 2, 1500));
         let rates = now.rates_since(&before);
-        let told = (rates.updates_per_s, rates.deliveries_per_s, rates.octets_out_per_s, rates.cpu_percent);
+        let told = (rates.updates_per_s, rates.deliveries_per_s, rates.bytes_out_per_s, rates.cpu_percent);
         assert_eq!(told, (250.0, 500.0, 250_000.0, 50.0));
         assert_eq!(before.rates_since(&now), Rates::default());
         let printed = serde_json::to_value(now.printed(rates)).unwrap();

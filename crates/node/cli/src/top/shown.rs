@@ -12,8 +12,8 @@ pub fn count(value: f64) -> String {
     scaled(value, 1000.0, &["", "k", "M", "G", "T"])
 }
 
-/// Octets: `950 B`, `12.3 KiB`, `4.5 MiB`.
-pub fn octets(value: f64) -> String {
+/// Bytes: `950 B`, `12.3 KiB`, `4.5 MiB`.
+pub fn bytes(value: f64) -> String {
     scaled(value, 1024.0, &[" B", " KiB", " MiB", " GiB", " TiB"])
 }
 
@@ -63,7 +63,7 @@ pub fn summary(look: &Look, rates: &Rates) -> [(&'static str, String); 4] {
                 status.version,
                 uptime(status.uptime_s),
                 rates.cpu_percent,
-                octets(look.memory() as f64),
+                bytes(look.memory() as f64),
                 count(status.topics as f64),
                 status.devices.online,
                 status.devices.total
@@ -75,7 +75,7 @@ pub fn summary(look: &Look, rates: &Rates) -> [(&'static str, String); 4] {
                 "{} updates/s · {} published/s · {}/s",
                 count(rates.updates_per_s),
                 count(rates.published_per_s),
-                octets(rates.octets_in_per_s)
+                bytes(rates.bytes_in_per_s)
             ),
         ),
         (
@@ -83,7 +83,7 @@ pub fn summary(look: &Look, rates: &Rates) -> [(&'static str, String); 4] {
             format!(
                 "{} deliveries/s · {}/s · {} conflated/s · {} dropped/s",
                 count(rates.deliveries_per_s),
-                octets(rates.octets_out_per_s),
+                bytes(rates.bytes_out_per_s),
                 count(rates.conflated_per_s),
                 count(rates.dropped_per_s)
             ),
@@ -95,7 +95,7 @@ pub fn summary(look: &Look, rates: &Rates) -> [(&'static str, String); 4] {
                 count(status.sessions as f64),
                 count(status.subscriptions as f64),
                 count(lag.waiting as f64),
-                octets(lag.octets as f64)
+                bytes(lag.bytes as f64)
             ),
         ),
     ]
@@ -116,9 +116,9 @@ pub const COLUMNS: [(&str, u16); 8] = [
     ("client", 32),
     ("late", 9),
     ("waiting", 8),
-    ("octets", 10),
+    ("bytes", 10),
     ("msg/s", 8),
-    ("octets/s", 12),
+    ("bytes/s", 12),
     ("conflated", 9),
     ("dropped", 8),
 ];
@@ -129,9 +129,9 @@ pub fn cells(session: &Session, client: usize) -> [String; 8] {
         plain(&session.client, client),
         lateness(session.late_ms),
         count(session.waiting as f64),
-        octets(session.waiting_octets as f64),
+        bytes(session.waiting_bytes as f64),
         count(session.messages_per_s),
-        octets(session.octets_per_s),
+        bytes(session.bytes_per_s),
         count(session.conflated as f64),
         count(session.dropped as f64),
     ]
@@ -152,9 +152,9 @@ pub fn write(look: &Look, rates: &Rates, out: &mut impl Write) -> io::Result<()>
         }
         writeln!(out)?;
     }
-    writeln!(out, "\n{:60} {:>10} {:>12}", "topic", "updates/s", "octets/s")?;
+    writeln!(out, "\n{:60} {:>10} {:>12}", "topic", "updates/s", "bytes/s")?;
     for topic in look.topics.iter().take(LINES_MAX) {
-        let (updates, size) = (count(topic.updates_per_s), octets(topic.octets_per_s));
+        let (updates, size) = (count(topic.updates_per_s), bytes(topic.bytes_per_s));
         writeln!(out, "{:60} {updates:>10} {size:>12}", plain(&topic.topic, 60))?;
     }
     Ok(())
@@ -171,7 +171,7 @@ mod tests {
         let cases = [(0.0, "0"), (0.25, "0.2"), (950.0, "950"), (999.96, "1.0k"), (12_345.0, "12.3k"), (4.5e6, "4.5M")];
         cases.into_iter().for_each(|(value, expect)| assert_eq!(count(value), expect));
         let cases = [(950.0, "950 B"), (1024.0, "1.0 KiB"), (4.5 * 1_048_576.0, "4.5 MiB")];
-        cases.into_iter().for_each(|(value, expect)| assert_eq!(octets(value), expect));
+        cases.into_iter().for_each(|(value, expect)| assert_eq!(bytes(value), expect));
         let cases = [(0, "-"), (12, "12 ms"), (1500, "1.5 s"), (200_000, "3 min")];
         cases.into_iter().for_each(|(ms, expect)| assert_eq!(lateness(ms), expect));
         let cases = [(59.9, "59 s"), (61.0, "1 min"), (7300.0, "2 h 1 min"), (90_000.0, "1 d 1 h")];

@@ -10,7 +10,7 @@ use std::time::Duration;
 use target::{Server, Target, resolve};
 use tieline_client::{ClientTls, HttpClient, MqttOptions};
 
-/// How long the first octet of an answer may take.
+/// How long the first byte of an answer may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The environment variable that holds a password.
 const PASSWORD: &str = "TIELINE_PASSWORD";

@@ -10,7 +10,7 @@ fn ran(home: &Path, variables: &[(&str, &str)], words: &[&str]) -> (i32, String,
     let mut command = tieline(words);
     command.env("XDG_CONFIG_HOME", home).envs(variables.iter().copied());
     let done = command.output().unwrap();
-    let text = |octets| String::from_utf8(octets).unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
     (done.status.code().unwrap(), text(done.stdout), text(done.stderr))
 }
 

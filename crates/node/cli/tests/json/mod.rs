@@ -86,9 +86,9 @@ fn seals_tell_what_they_made() {
     assert_eq!(one(at, 0, "seal token")["token_sha256"].as_str().unwrap().len(), 64);
     let own = |name: &str| format!("--key {name}.key --certificate {name}.pem");
     let packed = one(at, 0, &format!("seal pack - {} --to other.pem -o sealed", own("own")));
-    assert_eq!(packed["octets"].as_u64(), Some(std::fs::metadata(at.join("sealed")).unwrap().len()), "{packed}");
+    assert_eq!(packed["bytes"].as_u64(), Some(std::fs::metadata(at.join("sealed")).unwrap().len()), "{packed}");
     let unpacked = one(at, 0, &format!("seal unpack sealed {} --from own.pem -o plain", own("other")));
-    assert_eq!((&unpacked["status"], &unpacked["octets"]), (&"success".into(), &9.into()));
+    assert_eq!((&unpacked["status"], &unpacked["bytes"]), (&"success".into(), &9.into()));
     let refused = one(at, 3, &format!("seal unpack sealed {} --from own.pem -o plain", own("own")));
     assert_eq!(refused["status"], "refused");
     assert_eq!(refused["code"].as_str().unwrap().len(), 2, "{refused}");

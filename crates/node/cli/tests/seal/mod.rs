@@ -60,8 +60,8 @@ impl Folder {
         self.folder.path().join(name).display().to_string()
     }
 
-    fn write(&self, name: &str, octets: &[u8]) -> String {
-        std::fs::write(self.folder.path().join(name), octets).unwrap();
+    fn write(&self, name: &str, bytes: &[u8]) -> String {
+        std::fs::write(self.folder.path().join(name), bytes).unwrap();
         self.path(name)
     }
 
@@ -157,9 +157,9 @@ fn what_is_wrong_is_told_with_its_exact_code() {
 fn http(address: &str, request: &str, token: &str, body: &[u8]) -> (u16, Vec<u8>) {
     let mut stream = TcpStream::connect(address).unwrap();
     let authorization = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
-    let octets = body.len();
+    let bytes = body.len();
     let head = format!(
-        "{request} HTTP/1.1\r\nHost: {address}\r\n{authorization}Connection: close\r\nContent-Length: {octets}\r\n\r\n"
+        "{request} HTTP/1.1\r\nHost: {address}\r\n{authorization}Connection: close\r\nContent-Length: {bytes}\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).unwrap();
     stream.write_all(body).unwrap();
@@ -186,9 +186,9 @@ fn http_packs_and_unpacks() {
     assert_eq!(http(&at, "POST /v1/seal/pack?domain=alice&to=22222222&x=1", &folder.token, b"").0, 400);
     let answers: Vec<_> = [100, 400, 590]
         .into_iter()
-        .map(|octet| {
+        .map(|byte| {
             let mut changed = message.clone();
-            changed[octet] ^= 1;
+            changed[byte] ^= 1;
             http(&at, unpack, &folder.token, &changed)
         })
         .collect();

@@ -44,7 +44,7 @@ pub(super) fn rebuilt(received: &Received, event: &Event) -> Received {
             plain.message.properties = received.message.properties.iter().filter(is_other).collect();
         }
         plain.message.payload = match body {
-            Body::Opaque(octets) => octets.clone(),
+            Body::Opaque(bytes) => bytes.clone(),
             Body::Point(point) => point.to_json().into(),
         };
     }

@@ -23,8 +23,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 type Answer<T> = oneshot::Sender<Result<T, MqttError>>;
 type Client = Session<ClientSession>;
 
-/// Octets that the socket may refuse at once: the largest message of MQTT, and what was written along with it.
-const UNSENT_OCTETS_MAX: usize = 257 * 1024 * 1024;
+/// Bytes that the socket may refuse at once: the largest message of MQTT, and what was written along with it.
+const UNSENT_BYTES_MAX: usize = 257 * 1024 * 1024;
 
 /// What the thread needs to know.
 pub(super) struct Settings {
@@ -77,7 +77,7 @@ pub(super) async fn run(
     ready: oneshot::Sender<Result<(), MqttError>>,
     state: watch::Sender<bool>,
 ) {
-    let limits = Limits { unsent_octets_max: UNSENT_OCTETS_MAX, ..Limits::default() };
+    let limits = Limits { unsent_bytes_max: UNSENT_BYTES_MAX, ..Limits::default() };
     let session = Session::new(&shard, ClientSession::new(settings.session), limits);
     let desk = Rc::new(RefCell::new(Desk::new(settings.reply, ready, state)));
     let (asked, of) = (Rc::clone(&desk), session.clone());
@@ -329,7 +329,7 @@ impl Desk {
     fn hand_out(&mut self, session: &Client, received: &Received, event: Option<&Event>) {
         let mut gone = Vec::new();
         for route in &self.routes {
-            // Routes with deltas have no identifier: it would cost octets with every message.
+            // Routes with deltas have no identifier: it would cost bytes with every message.
             let is_nameless = received.subscription_ids.is_empty() || matches!(route.to, Destination::Values { .. });
             let wanted = if is_nameless {
                 route.filter.matches(&received.message.topic)

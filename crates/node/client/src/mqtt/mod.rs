@@ -184,7 +184,7 @@ impl MqttClient {
         answered.await.map_err(|_| MqttError::Closed)?
     }
 
-    /// Publishes octets, and returns when they are written (QoS 0) or acknowledged (QoS 1 and 2). While the
+    /// Publishes bytes, and returns when they are written (QoS 0) or acknowledged (QoS 1 and 2). While the
     /// connection is away, that is after it is back.
     ///
     /// # Errors

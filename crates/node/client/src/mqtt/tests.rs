@@ -195,15 +195,15 @@ fn refusals_say_why() {
 fn grants_deltas(listener: &TcpListener) -> Vec<String> {
     let mut told = Vec::new();
     let (mut stream, _) = listener.accept().unwrap();
-    let (mut decoder, mut octets) = (Decoder::new(1 << 20), [0; 1024]);
+    let (mut decoder, mut bytes) = (Decoder::new(1 << 20), [0; 1024]);
     let mut topic = Topic::new("a/x").map(|_| Stream::new(Revision(40), &int(0))).unwrap();
     let mut codecs = Codecs::default();
     loop {
-        let count = stream.read(&mut octets).unwrap();
+        let count = stream.read(&mut bytes).unwrap();
         if count == 0 {
             return told;
         }
-        let mut rest = &octets[..count];
+        let mut rest = &bytes[..count];
         while let (used, Some(frame)) = decoder.feed(rest).unwrap() {
             rest = &rest[used..];
             match Packet::parse(Version::V5, &frame).unwrap() {

@@ -8,7 +8,7 @@
 use super::book::Book;
 use super::certificate::{Holder, holder};
 use super::jwt::Claims;
-use super::password::PASSWORD_OCTETS_MAX;
+use super::password::PASSWORD_BYTES_MAX;
 use super::scram::{Exchange, ScramError, fresh_nonce};
 use super::verify_password;
 use super::workers::{Answer, Job, Kind, Workers};
@@ -19,7 +19,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tieline_access::{Identity, Logins, NAME_OCTETS_MAX, Network, Origin, Policy};
+use tieline_access::{Identity, Logins, NAME_BYTES_MAX, Network, Origin, Policy};
 use tieline_net::Clock;
 use tieline_net::tls::ShownCertificate;
 
@@ -150,10 +150,10 @@ impl Door {
     /// Opens it with what the files say.
     ///
     /// # Errors
-    /// The system gives no thread or no random octets.
+    /// The system gives no thread or no random bytes.
     pub fn start(config: &AccessConfig, book: Book, clock: Clock, on_change: OnChange) -> std::io::Result<Self> {
         let mut secret = [0; 32];
-        rand::fill(&mut secret).map_err(|_| std::io::Error::other("no random octets"))?;
+        rand::fill(&mut secret).map_err(|_| std::io::Error::other("no random bytes"))?;
         let shared = Arc::new(Access {
             config: config.clone(),
             clock,
@@ -311,11 +311,10 @@ impl Door {
 /// Why something cannot be right, whatever is compared.
 fn impossible(shown: &Shown) -> Option<String> {
     let Shown::Password { user, password } = shown else { return None };
-    if user.len() > NAME_OCTETS_MAX {
-        return Some(format!("a name of {} octets", user.len()));
+    if user.len() > NAME_BYTES_MAX {
+        return Some(format!("a name of {} bytes", user.len()));
     }
-    (password.len() > PASSWORD_OCTETS_MAX)
-        .then(|| format!("user {user:?} with a password of {} octets", password.len()))
+    (password.len() > PASSWORD_BYTES_MAX).then(|| format!("user {user:?} with a password of {} bytes", password.len()))
 }
 
 impl Access {

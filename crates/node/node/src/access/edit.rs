@@ -69,8 +69,8 @@ pub fn edit_user(config: &AccessConfig, name: &str, edit: &Edit<'_>) -> Result<(
 /// Passwords are guessed: short ones soon, and names of users first.
 fn check_password(config: &AccessConfig, name: &str, given: &str) -> Result<(), String> {
     let (min, characters) = (config.password_length_min, given.chars().count());
-    if characters < min || given.len() > password::PASSWORD_OCTETS_MAX {
-        let max = password::PASSWORD_OCTETS_MAX;
+    if characters < min || given.len() > password::PASSWORD_BYTES_MAX {
+        let max = password::PASSWORD_BYTES_MAX;
         return Err(format!(
             "the password has {characters} characters, expected {min} at least and {max} bytes at most"
         ));
@@ -121,7 +121,7 @@ fn set_password(user: &mut Table, given: &str) -> Result<(), String> {
 
 /// Whoever reads the file while it is written sees the one before or the one after. It stays with its owner: a node that runs
 /// as another user than this command reads it still.
-fn replace(file: &Path, octets: &[u8]) -> io::Result<()> {
+fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let before = match std::fs::metadata(file) {
         Ok(before) => Some(before),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -131,7 +131,7 @@ fn replace(file: &Path, octets: &[u8]) -> io::Result<()> {
     beside.push(".new");
     let mut options = File::options();
     let mut new = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-    let written = before.map_or(Ok(()), |before| keep_owner(&new, &before)).and_then(|()| new.write_all(octets));
+    let written = before.map_or(Ok(()), |before| keep_owner(&new, &before)).and_then(|()| new.write_all(bytes));
     if let Err(error) = written.and_then(|()| new.sync_all()) {
         let _ = std::fs::remove_file(&beside);
         return Err(error);

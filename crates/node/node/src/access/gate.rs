@@ -237,8 +237,8 @@ impl Guard {
     }
 
     /// Counts a message against the session's rates; false when it is over one.
-    pub fn spend(&mut self, now: Instant, session: SessionKey, octets: usize) -> bool {
-        self.sessions.spend(now, session, octets).is_ok()
+    pub fn spend(&mut self, now: Instant, session: SessionKey, bytes: usize) -> bool {
+        self.sessions.spend(now, session, bytes).is_ok()
     }
 
     /// The user of a session.

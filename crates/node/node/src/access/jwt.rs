@@ -8,12 +8,12 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Octets of a token; longer ones are not read.
-pub const TOKEN_OCTETS_MAX: usize = 16 * 1024;
-/// Octets of a file of keys.
-const FILE_OCTETS_MAX: u64 = 1 << 20;
-/// Octets of a shared secret at least, as RFC 7518 section 3.2 has it.
-const SECRET_OCTETS_MIN: usize = 32;
+/// Bytes of a token; longer ones are not read.
+pub const TOKEN_BYTES_MAX: usize = 16 * 1024;
+/// Bytes of a file of keys.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Bytes of a shared secret at least, as RFC 7518 section 3.2 has it.
+const SECRET_BYTES_MIN: usize = 32;
 /// Roles of a token.
 const ROLES_MAX: usize = 64;
 
@@ -63,10 +63,10 @@ pub struct Claims {
 /// Whether a text has the form of a token: three parts of Base64url.
 #[must_use]
 pub fn looks_like_token(text: &[u8]) -> bool {
-    let legal = |octet: &u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_' | b'.');
-    text.len() <= TOKEN_OCTETS_MAX
+    let legal = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    text.len() <= TOKEN_BYTES_MAX
         && text.starts_with(b"eyJ")
-        && text.iter().filter(|octet| **octet == b'.').count() == 2
+        && text.iter().filter(|byte| **byte == b'.').count() == 2
         && text.iter().all(legal)
 }
 
@@ -153,23 +153,23 @@ impl Tokens {
 
 /// Whether the header has a member "crit", whatever its value.
 fn has_critical(token: &[u8]) -> bool {
-    let header = token.split(|octet| *octet == b'.').next().unwrap_or_default();
+    let header = token.split(|byte| *byte == b'.').next().unwrap_or_default();
     let plain = URL_SAFE_NO_PAD.decode(header).unwrap_or_default();
     let header = serde_json::from_slice::<serde_json::Map<String, Value>>(&plain);
     header.map_or(true, |header| header.contains_key("crit"))
 }
 
 fn read_keys(file: &Path) -> Result<Vec<Key>, String> {
-    let octets = std::fs::metadata(file).map_err(|error| error.to_string())?.len();
-    if octets > FILE_OCTETS_MAX {
-        return Err(format!("{octets} octets, expected {FILE_OCTETS_MAX} at most"));
+    let bytes = std::fs::metadata(file).map_err(|error| error.to_string())?.len();
+    if bytes > FILE_BYTES_MAX {
+        return Err(format!("{bytes} bytes, expected {FILE_BYTES_MAX} at most"));
     }
-    let octets = std::fs::read(file).map_err(|error| error.to_string())?;
+    let bytes = std::fs::read(file).map_err(|error| error.to_string())?;
     match file.extension().and_then(|extension| extension.to_str()) {
-        Some("json") => jwks(&octets),
-        Some("pem") => pem(&octets).map(|key| vec![key]),
+        Some("json") => jwks(&bytes),
+        Some("pem") => pem(&bytes).map(|key| vec![key]),
         Some(_) | None => {
-            let secret = octets.trim_ascii();
+            let secret = bytes.trim_ascii();
             check_secret(secret)?;
             Ok(vec![Key { id: None, algorithm: Algorithm::HS256, key: DecodingKey::from_secret(secret) }])
         }
@@ -178,13 +178,13 @@ fn read_keys(file: &Path) -> Result<Vec<Key>, String> {
 
 fn check_secret(secret: &[u8]) -> Result<(), String> {
     match secret.len() {
-        SECRET_OCTETS_MIN.. => Ok(()),
-        octets => Err(format!("a secret of {octets} octets, expected {SECRET_OCTETS_MIN} at least")),
+        SECRET_BYTES_MIN.. => Ok(()),
+        bytes => Err(format!("a secret of {bytes} bytes, expected {SECRET_BYTES_MIN} at least")),
     }
 }
 
-fn jwks(octets: &[u8]) -> Result<Vec<Key>, String> {
-    let set: JwkSet = serde_json::from_slice(octets).map_err(|error| format!("no JWKS: {error}"))?;
+fn jwks(bytes: &[u8]) -> Result<Vec<Key>, String> {
+    let set: JwkSet = serde_json::from_slice(bytes).map_err(|error| format!("no JWKS: {error}"))?;
     let keys: Vec<Key> = set.keys.iter().map(key_of).collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
     if keys.is_empty() {
         return Err("no key that verifies RS256, ES256, EdDSA or HS256".to_owned());
@@ -217,11 +217,11 @@ fn key_of(jwk: &Jwk) -> Result<Option<Key>, String> {
     Ok(key.map(|key| Key { id: common.key_id.clone(), algorithm, key }))
 }
 
-fn pem(octets: &[u8]) -> Result<Key, String> {
+fn pem(bytes: &[u8]) -> Result<Key, String> {
     let of = |algorithm, key| Key { id: None, algorithm, key };
-    DecodingKey::from_ed_pem(octets)
+    DecodingKey::from_ed_pem(bytes)
         .map(|key| of(Algorithm::EdDSA, key))
-        .or_else(|_| DecodingKey::from_ec_pem(octets).map(|key| of(Algorithm::ES256, key)))
-        .or_else(|_| DecodingKey::from_rsa_pem(octets).map(|key| of(Algorithm::RS256, key)))
+        .or_else(|_| DecodingKey::from_ec_pem(bytes).map(|key| of(Algorithm::ES256, key)))
+        .or_else(|_| DecodingKey::from_rsa_pem(bytes).map(|key| of(Algorithm::RS256, key)))
         .map_err(|_| "no public key of RSA, P-256 or Ed25519 in PEM".to_owned())
 }

@@ -3,8 +3,8 @@
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Argon2, PasswordHasher, PasswordVerifier};
 
-/// Octets of a password.
-pub const PASSWORD_OCTETS_MAX: usize = 1024;
+/// Bytes of a password.
+pub const PASSWORD_BYTES_MAX: usize = 1024;
 /// What one check may cost: KiB of memory, and rounds. Files are written by people; a check must not stop a node.
 const MEMORY_KIB_MAX: u32 = 256 * 1024;
 const ROUNDS_MAX: u32 = 16;
@@ -12,7 +12,7 @@ const ROUNDS_MAX: u32 = 16;
 /// The hash of a password with a fresh salt, as `$argon2id$v=19$m=…`.
 ///
 /// # Errors
-/// The system gives no random octets.
+/// The system gives no random bytes.
 pub fn hash_password(password: &str) -> Result<String, String> {
     Argon2::default().hash_password(password.as_bytes()).map(|hash| hash.to_string()).map_err(|error| error.to_string())
 }
@@ -33,7 +33,7 @@ pub fn is_password_hash(text: &str) -> bool {
 /// Whether a password has a hash.
 #[must_use]
 pub fn verify_password(password: &[u8], hash: &str) -> bool {
-    if password.len() > PASSWORD_OCTETS_MAX {
+    if password.len() > PASSWORD_BYTES_MAX {
         return false;
     }
     let parsed = PasswordHash::new(hash);

@@ -19,22 +19,22 @@ use std::num::NonZeroU32;
 
 /// The name of the method in MQTT.
 pub const METHOD: &str = "SCRAM-SHA-256";
-/// Octets of one message of a client.
-pub const MESSAGE_OCTETS_MAX: usize = 1024;
+/// Bytes of one message of a client.
+pub const MESSAGE_BYTES_MAX: usize = 1024;
 /// Rounds for new passwords, as RFC 7677 section 4 asks for at least 4,096; RFC 9865 leans to more.
 const ROUNDS: u32 = 15_000;
 const ROUNDS_MAX: u32 = 1_000_000;
-const SALT_OCTETS: usize = 16;
-const NONCE_OCTETS: usize = 18;
-const HASH_OCTETS: usize = 32;
+const SALT_BYTES: usize = 16;
+const NONCE_BYTES: usize = 18;
+const HASH_BYTES: usize = 32;
 
 /// What is kept of a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verifier {
     rounds: u32,
     salt: Vec<u8>,
-    stored_key: [u8; HASH_OCTETS],
-    server_key: [u8; HASH_OCTETS],
+    stored_key: [u8; HASH_BYTES],
+    server_key: [u8; HASH_BYTES],
 }
 
 /// Why an exchange has failed. A peer is told only that it has.
@@ -64,15 +64,15 @@ impl Verifier {
     /// What is kept of a password, with a fresh salt.
     ///
     /// # Errors
-    /// The system gives no random octets.
+    /// The system gives no random bytes.
     pub fn new(password: &str) -> Result<Self, String> {
-        let mut salt = [0; SALT_OCTETS];
-        rand::fill(&mut salt).map_err(|_| "no random octets".to_owned())?;
+        let mut salt = [0; SALT_BYTES];
+        rand::fill(&mut salt).map_err(|_| "no random bytes".to_owned())?;
         Ok(Self::with(password.as_bytes(), &salt, ROUNDS))
     }
 
     fn with(password: &[u8], salt: &[u8], rounds: u32) -> Self {
-        let mut salted = [0; HASH_OCTETS];
+        let mut salted = [0; HASH_BYTES];
         let rounds = NonZeroU32::new(rounds).unwrap_or(NonZeroU32::MIN);
         pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, rounds, salt, password, &mut salted);
         let stored_key = hash(&sign(&salted, b"Client Key"));
@@ -93,15 +93,15 @@ impl Verifier {
     /// A verifier that no password has, the same for the same name and secret.
     fn of_nobody(user: &str, secret: &[u8]) -> Self {
         let salt = sign(secret, user.as_bytes());
-        let salt = salt.get(..SALT_OCTETS).unwrap_or_default().to_vec();
-        Self { rounds: ROUNDS, salt, stored_key: [0; HASH_OCTETS], server_key: [0; HASH_OCTETS] }
+        let salt = salt.get(..SALT_BYTES).unwrap_or_default().to_vec();
+        Self { rounds: ROUNDS, salt, stored_key: [0; HASH_BYTES], server_key: [0; HASH_BYTES] }
     }
 }
 
 impl fmt::Display for Verifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rounds, salt, stored_key, server_key } = self;
-        let [salt, stored, server] = [&salt[..], stored_key, server_key].map(|octets| BASE64.encode(octets));
+        let [salt, stored, server] = [&salt[..], stored_key, server_key].map(|bytes| BASE64.encode(bytes));
         write!(f, "SCRAM-SHA-256${rounds}:{salt}${stored}:{server}")
     }
 }
@@ -181,8 +181,8 @@ impl Exchange {
         if binding != BASE64.encode(&self.header) || nonce != self.nonce {
             return Err(ScramError::Proof);
         }
-        let proof: [u8; HASH_OCTETS] =
-            BASE64.decode(proof).ok().and_then(|octets| octets.try_into().ok()).ok_or(ScramError::Malformed)?;
+        let proof: [u8; HASH_BYTES] =
+            BASE64.decode(proof).ok().and_then(|bytes| bytes.try_into().ok()).ok_or(ScramError::Malformed)?;
         let signed = format!("{},{unproved}", self.bare);
         let signature = sign(&self.verifier.stored_key, signed.as_bytes());
         let key: Vec<u8> = proof.iter().zip(signature).map(|(a, b)| a ^ b).collect();
@@ -198,16 +198,16 @@ impl Exchange {
 /// A fresh nonce.
 ///
 /// # Errors
-/// The system gives no random octets.
+/// The system gives no random bytes.
 pub fn fresh_nonce() -> Result<String, String> {
-    let mut octets = [0; NONCE_OCTETS];
-    rand::fill(&mut octets).map_err(|_| "no random octets".to_owned())?;
-    Ok(BASE64.encode(octets))
+    let mut bytes = [0; NONCE_BYTES];
+    rand::fill(&mut bytes).map_err(|_| "no random bytes".to_owned())?;
+    Ok(BASE64.encode(bytes))
 }
 
 fn text(message: &[u8]) -> Result<&str, ScramError> {
     let text = std::str::from_utf8(message).map_err(|_| ScramError::Malformed)?;
-    if text.len() <= MESSAGE_OCTETS_MAX { Ok(text) } else { Err(ScramError::Malformed) }
+    if text.len() <= MESSAGE_BYTES_MAX { Ok(text) } else { Err(ScramError::Malformed) }
 }
 
 /// `=2C` stands for a comma and `=3D` for an equals sign (RFC 5802 section 5.1).
@@ -219,16 +219,16 @@ fn name(text: &str) -> Result<String, ScramError> {
 }
 
 fn is_nonce(text: &str) -> bool {
-    (8..=256).contains(&text.len()) && text.bytes().all(|octet| octet.is_ascii_graphic() && octet != b',')
+    (8..=256).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',')
 }
 
-fn sign(key: &[u8], octets: &[u8]) -> [u8; HASH_OCTETS] {
-    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), octets);
+fn sign(key: &[u8], bytes: &[u8]) -> [u8; HASH_BYTES] {
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), bytes);
     tag.as_ref().try_into().unwrap_or_default()
 }
 
-fn hash(octets: &[u8]) -> [u8; HASH_OCTETS] {
-    digest::digest(&digest::SHA256, octets).as_ref().try_into().unwrap_or_default()
+fn hash(bytes: &[u8]) -> [u8; HASH_BYTES] {
+    digest::digest(&digest::SHA256, bytes).as_ref().try_into().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -298,7 +298,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_octets_are_survived(first in prop::collection::vec(any::<u8>(), 0..80), text in ".{0,80}") {
+        fn any_bytes_are_survived(first in prop::collection::vec(any::<u8>(), 0..80), text in ".{0,80}") {
             let look = |_: &str| Some(Verifier::with(b"x", &[0; 16], 1));
             let _ = Exchange::begin(&first, look, b"s", "n");
             let _ = Exchange::begin(format!("n,,{text}").as_bytes(), look, b"s", "n");

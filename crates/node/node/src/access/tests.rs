@@ -200,7 +200,7 @@ fn what_is_wrong_in_the_files_is_told_with_its_place() {
     write("short.key", "short");
     check(
         "[access.jwt]\nkeys = ['short.key']\n",
-        &["short.key: found a secret of 5 octets, expected 32 at least, expected a key, a JWKS or a secret"],
+        &["short.key: found a secret of 5 bytes, expected 32 at least, expected a key, a JWKS or a secret"],
     );
 }
 
@@ -329,15 +329,15 @@ fn keys_of_a_set_are_taken_for_what_they_are_for_and_no_more() {
     check(r#","kid":"other""#, Ok(()));
     let short = r#"{"keys":[{"kty":"oct","k":"c2hvcnQ"}]}"#;
     let found = Tokens::load(&jwt_config(folder.path(), &[("short.json", short)])).unwrap_err().1;
-    assert_eq!(found, "a secret of 5 octets, expected 32 at least");
+    assert_eq!(found, "a secret of 5 bytes, expected 32 at least");
 }
 
 proptest! {
     #[test]
-    fn any_octets_are_survived_as_tokens(octets in prop::collection::vec(any::<u8>(), 0..200), text in "eyJ[A-Za-z0-9_-]{0,40}\\.[A-Za-z0-9_-]{0,40}\\.[A-Za-z0-9_-]{0,40}") {
+    fn any_bytes_are_survived_as_tokens(bytes in prop::collection::vec(any::<u8>(), 0..200), text in "eyJ[A-Za-z0-9_-]{0,40}\\.[A-Za-z0-9_-]{0,40}\\.[A-Za-z0-9_-]{0,40}") {
         let folder = tempfile::tempdir().unwrap();
         let tokens = Tokens::load(&jwt_config(folder.path(), &[("hs.key", SECRET)])).unwrap();
-        prop_assert!(tokens.verify(&octets).is_err());
+        prop_assert!(tokens.verify(&bytes).is_err());
         prop_assert!(tokens.verify(text.as_bytes()).is_err());
     }
 }

@@ -203,10 +203,10 @@ impl Turnstile {
 
     /// Whether the client is within its rates; a message over them is counted.
     #[must_use]
-    pub fn spend(&self, bus: &SharedBus, now: Now, octets: usize) -> bool {
+    pub fn spend(&self, bus: &SharedBus, now: Now, bytes: usize) -> bool {
         self.guarded.is_none()
             || self.pass().is_some_and(|pass| {
-                bus.borrow_mut().guard_mut().is_some_and(|guard| guard.spend(now.mono, pass, octets))
+                bus.borrow_mut().guard_mut().is_some_and(|guard| guard.spend(now.mono, pass, bytes))
             })
     }
 

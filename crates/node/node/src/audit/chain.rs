@@ -64,14 +64,14 @@ impl Chain {
     /// Reads 64 hexadecimal digits.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let mut octets = [0; 32];
+        let mut bytes = [0; 32];
         if text.len() != DIGITS || !text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f')) {
             return None;
         }
-        for (octet, pair) in octets.iter_mut().zip(text.as_bytes().chunks(2)) {
-            *octet = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+        for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
+            *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
         }
-        Some(Self(octets))
+        Some(Self(bytes))
     }
 }
 
@@ -86,7 +86,7 @@ fn split(line: &[u8]) -> Option<(Vec<u8>, Chain)> {
 
 impl fmt::Display for Chain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
@@ -102,10 +102,10 @@ mod tests {
         assert_eq!(first, start.with(br#"{"id":1}"#));
         let line = out.clone();
         assert_eq!(start.read(&line), (first, Said::Right));
-        for (at, octet) in line.iter().enumerate().take(line.len() - 1) {
+        for (at, byte) in line.iter().enumerate().take(line.len() - 1) {
             let mut other = line.clone();
-            other[at] = octet ^ 1;
-            assert_ne!(start.read(&other).1, Said::Right, "octet {at}");
+            other[at] = byte ^ 1;
+            assert_ne!(start.read(&other).1, Said::Right, "byte {at}");
         }
         assert_eq!(first.read(&line).1, Said::Wrong, "a record twice");
         assert_eq!(start.read(b"{\"id\":1}\n"), (first, Said::Nothing));

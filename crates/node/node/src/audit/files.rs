@@ -23,17 +23,17 @@ pub(super) const RECENT_MAX: usize = 10_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditConfig {
     /// Bytes of a file; beyond them another is begun.
-    pub file_octets_max: u64,
+    pub file_bytes_max: u64,
     /// How long records go into one file.
     pub file_age_max: Duration,
     /// Bytes of all files; beyond them the oldest is removed.
-    pub octets_max: u64,
+    pub bytes_max: u64,
 }
 
 impl Default for AuditConfig {
     fn default() -> Self {
         let file_age_max = Duration::from_secs(30 * 86_400);
-        Self { file_octets_max: 16 << 20, file_age_max, octets_max: 4 << 30 }
+        Self { file_bytes_max: 16 << 20, file_age_max, bytes_max: 4 << 30 }
     }
 }
 
@@ -84,7 +84,7 @@ pub(super) struct Open {
     folder: PathBuf,
     config: AuditConfig,
     file: File,
-    octets: u64,
+    bytes: u64,
     /// The number and the time of its first record.
     first: Option<(u64, Timestamp)>,
     /// The last number before this start.
@@ -99,7 +99,7 @@ pub(super) struct Open {
 /// What is read of a file.
 #[derive(Default)]
 struct Read {
-    octets: u64,
+    bytes: u64,
     first: Option<(u64, Timestamp)>,
     chain: Chain,
     broken: u64,
@@ -112,16 +112,16 @@ impl Read {
     /// Goes on over a file, up to the first line that is not whole.
     fn go_on(&mut self, file: &File) -> io::Result<()> {
         let (mut reader, mut line) = (BufReader::new(file), Vec::new());
-        (self.octets, self.first) = (0, None);
+        (self.bytes, self.first) = (0, None);
         while reader.read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n") {
             let known: Option<AuditLine> = serde_json::from_slice(&line).ok();
             // A file whose predecessor is gone says where it goes on.
-            let before = known.as_ref().filter(|line| self.octets == 0 && line.phase == CONTINUED);
+            let before = known.as_ref().filter(|line| self.bytes == 0 && line.phase == CONTINUED);
             let before = before.filter(|_| self.chain == Chain::default()).and_then(|line| Chain::parse(&line.value));
             let (chain, said) = before.unwrap_or(self.chain).read(&line);
             self.chain = chain;
             self.broken += u64::from(said == Said::Wrong);
-            self.octets += line.len() as u64;
+            self.bytes += line.len() as u64;
             if let Some(line) = known {
                 self.first.get_or_insert_with(|| (line.id, line.time.parse().unwrap_or_default()));
                 self.last_id = line.id;
@@ -149,13 +149,13 @@ impl Open {
         }
         let file = OpenOptions::new().create(true).read(true).append(true).open(folder.join(CURRENT))?;
         read.go_on(&file)?;
-        let Read { octets, first, chain, broken, last_id, mut recent, unfinished } = read;
+        let Read { bytes, first, chain, broken, last_id, mut recent, unfinished } = read;
         if broken > 0 {
             tracing::warn!(records = broken, "the audit log is not what was written: see `tieline access verify`");
         }
         let before = (closed.len(), closed.iter().map(|file| file.bytes).sum());
         let folder = folder.to_owned();
-        let mut open = Self { folder, config, file, octets, first, last_id, chain, before, removed: 0, broken };
+        let mut open = Self { folder, config, file, bytes, first, last_id, chain, before, removed: 0, broken };
         open.cut()?;
         let ends = unfinished.into_values().zip(1..).map(|(line, id)| end_of(line, id)).collect();
         let ends = open.write(&[Entry { lines: ends, afterwards: None }])?;
@@ -181,7 +181,7 @@ impl Open {
             let _ = self.cut();
             return Err(error);
         }
-        self.octets += text.len() as u64;
+        self.bytes += text.len() as u64;
         self.chain = chain;
         self.first = self.first.or_else(|| lines.first().map(|line| (line.id, at)));
         Ok(lines)
@@ -192,7 +192,7 @@ impl Open {
         let Some((first_id, since)) = self.first else { return Ok(Vec::new()) };
         let age = u64::try_from(now.micros().saturating_sub(since.micros())).map(Duration::from_micros);
         let is_old = age.is_ok_and(|age| age >= self.config.file_age_max);
-        if self.octets < self.config.file_octets_max && !is_old {
+        if self.bytes < self.config.file_bytes_max && !is_old {
             return Ok(Vec::new());
         }
         let name = format!("audit-{first_id:020}.jsonl");
@@ -212,7 +212,7 @@ impl Open {
             }
         }
         File::open(&self.folder)?.sync_all()?;
-        (self.octets, self.first) = (0, None);
+        (self.bytes, self.first) = (0, None);
         let mut lines = vec![own_line(id, now, CONTINUED, self.chain, format!("goes on from {name}"))];
         lines.extend(self.remove_oldest(id + 1, now)?);
         tracing::info!(file = name, chain = %self.chain, "the audit log goes on in another file");
@@ -226,7 +226,7 @@ impl Open {
         let (mut lines, mut left) = (Vec::new(), files.len());
         let removable = left.saturating_sub(1);
         for (file, id) in files.iter().take(removable).zip(id..) {
-            if bytes.saturating_add(self.config.file_octets_max) <= self.config.octets_max {
+            if bytes.saturating_add(self.config.file_bytes_max) <= self.config.bytes_max {
                 break;
             }
             std::fs::remove_file(&file.path)?;
@@ -234,27 +234,27 @@ impl Open {
             left -= 1;
             self.removed += 1;
             let name = file.path.file_name().unwrap_or_default().to_string_lossy();
-            let detail = format!("{name}, {} bytes: beyond audit.octets_max", file.bytes);
+            let detail = format!("{name}, {} bytes: beyond audit.bytes_max", file.bytes);
             lines.push(own_line(id, now, REMOVED, Chain::default(), detail));
         }
         self.before = (left, bytes);
         Ok(lines)
     }
 
-    pub(super) fn append(&mut self, octets: &[u8]) -> io::Result<()> {
-        self.file.write_all(octets)?;
+    pub(super) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
         self.file.sync_data()
     }
 
     /// Cuts off what is no whole record.
     pub(super) fn cut(&mut self) -> io::Result<()> {
-        if self.file.metadata()?.len() > self.octets { self.file.set_len(self.octets) } else { Ok(()) }
+        if self.file.metadata()?.len() > self.bytes { self.file.set_len(self.bytes) } else { Ok(()) }
     }
 
     /// What the files came to.
     pub(super) const fn counts(&self) -> FileCounts {
         let (files, bytes) = self.before;
-        FileCounts { files: files + 1, bytes: bytes + self.octets, removed: self.removed, broken: self.broken }
+        FileCounts { files: files + 1, bytes: bytes + self.bytes, removed: self.removed, broken: self.broken }
     }
 }
 

@@ -67,7 +67,7 @@ impl ClientOwner {
         let message = &request.message;
         // What was taken before is recorded, and nothing else: it counted then.
         let counts = !request.again;
-        if counts && !self.turnstile.spend(&self.bus, now, self.publisher.borrow().octets(message)) {
+        if counts && !self.turnstile.spend(&self.bus, now, self.publisher.borrow().bytes(message)) {
             return Taken::Ends(ReasonCode::QuotaExceeded, why::OVER_RATE.to_owned());
         }
         if message.topic.starts_with('$') && is_marked(&message.properties) {

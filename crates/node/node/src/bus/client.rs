@@ -21,8 +21,8 @@ use tieline_topics::{Event, Last, Series, Snapshot, TopicId, View};
 
 /// Topics of a snapshot that are queued at a time.
 const CHUNK: usize = 256;
-/// A snapshot goes on once fewer octets than this wait for the socket, and fewer messages than half of a queue.
-const RESUME_OCTETS: usize = 16 * 1024;
+/// A snapshot goes on once fewer bytes than this wait for the socket, and fewer messages than half of a queue.
+const RESUME_BYTES: usize = 16 * 1024;
 const RESUME_MESSAGES: usize = 256;
 /// The user properties that say which event a message is, and when the node got it.
 const SEQ: &str = "tieline-seq";
@@ -163,10 +163,10 @@ impl Client {
             if !std::mem::take(&mut is_first) && is_over() {
                 return done;
             }
-            let (octets, (pending, in_flight)) = self.session.look(|wire| (wire.waiting_octets(), wire.mqtt.backlog()));
+            let (bytes, (pending, in_flight)) = self.session.look(|wire| (wire.waiting_bytes(), wire.mqtt.backlog()));
             // What its session is still to get waits until its client comes again.
             let is_held = self.session.look(|wire| wire.is_corked() || !wire.mqtt.is_open());
-            if is_held || octets > RESUME_OCTETS || pending + in_flight > RESUME_MESSAGES {
+            if is_held || bytes > RESUME_BYTES || pending + in_flight > RESUME_MESSAGES {
                 return done;
             }
             if catchup.deltas.is_some() {
@@ -233,7 +233,7 @@ impl Client {
                     flow.arrears.forget(*topic);
                 }
                 whom.emit_value(*topic, (true, 0), wire, source, &mut out);
-                out.len() >= RESUME_OCTETS
+                out.len() >= RESUME_BYTES
             })
         });
         session.send(|wire, _| wire.push_shared(out.into()));
@@ -282,10 +282,10 @@ impl Client {
         pending + in_flight + self.flow.as_ref().map_or(0, |flow| flow.waiting())
     }
 
-    /// Octets of messages that are kept one by one until its socket takes them.
+    /// Bytes of messages that are kept one by one until its socket takes them.
     #[must_use]
-    pub fn log_octets(&self) -> usize {
-        self.flow.as_ref().map_or(0, |flow| flow.log_octets())
+    pub fn log_bytes(&self) -> usize {
+        self.flow.as_ref().map_or(0, |flow| flow.log_bytes())
     }
 
     /// Counts what the client sent and did not get, before it goes.

@@ -12,8 +12,8 @@ pub struct BusCounters {
     pub refused: u64,
     /// Messages that clients published.
     pub published: u64,
-    /// Octets of their payloads.
-    pub published_octets: u64,
+    /// Bytes of their payloads.
+    pub published_bytes: u64,
     /// Of these, messages that said what changed, and were taken for the value that came of it.
     pub published_deltas: u64,
     /// Messages that said what changed of something else than was held of their publisher.

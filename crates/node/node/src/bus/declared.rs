@@ -31,10 +31,10 @@ impl Declared {
 }
 
 impl Bus {
-    /// From the start on, these rules hold; all topics together keep so many octets of events.
-    pub fn set_rules(&mut self, rules: Vec<TopicRule>, series_octets_max: usize) {
+    /// From the start on, these rules hold; all topics together keep so many bytes of events.
+    pub fn set_rules(&mut self, rules: Vec<TopicRule>, series_bytes_max: usize) {
         self.tree.set_rules(rules.iter().map(|rule| rule.filter.clone()).collect());
-        self.declared = Declared { rules, lives: Lives::default(), series: Series::new(series_octets_max) };
+        self.declared = Declared { rules, lives: Lives::default(), series: Series::new(series_bytes_max) };
     }
 
     /// Whether a client's payload is what its topic may hold, and what it says of itself.
@@ -77,9 +77,9 @@ impl Bus {
                     lives.stored(now.mono, id, &rule.remove, from);
                 }
                 if let Some(keep) = &rule.keep {
-                    // What is kept for long has octets of its own.
+                    // What is kept for long has bytes of its own.
                     let body = match body {
-                        Body::Opaque(octets) => Body::Opaque(Bytes::copy_from_slice(octets)),
+                        Body::Opaque(bytes) => Body::Opaque(Bytes::copy_from_slice(bytes)),
                         point @ Body::Point(_) => point.clone(),
                     };
                     series.stored(id, keep, Event { seq: applied.version, time: now.utc, body, stamp: tree.stamp() });
@@ -143,10 +143,10 @@ impl Bus {
         Some(self.tree.find(topic).map(|id| self.declared.series.range(id, range)).unwrap_or_default())
     }
 
-    /// Octets of the events that topics keep, and how many were given up because there was no room.
+    /// Bytes of the events that topics keep, and how many were given up because there was no room.
     #[must_use]
     pub const fn series_stats(&self) -> (usize, u64) {
-        (self.declared.series.octets(), self.declared.series.dropped())
+        (self.declared.series.bytes(), self.declared.series.dropped())
     }
 }
 

@@ -1,8 +1,8 @@
 //! Topics that are sent as what changed (docs/delta.md): each change computed once, and what each client was told.
 //!
 //! ```text
-//! topic ─▶ stream: value, what leads to it             of octets that all hold: nothing but the tree's value
-//!          told: [client, alias, updates behind]…      8 octets each, sorted by client
+//! topic ─▶ stream: value, what leads to it             of bytes that all hold: nothing but the tree's value
+//!          told: [client, alias, updates behind]…      8 bytes each, sorted by client
 //! ```
 //!
 //! What clients were told stands with the topic and not with the client: one look finds all whom an update goes to, and
@@ -55,7 +55,7 @@ pub struct Follower {
 #[derive(Debug)]
 pub struct Followed {
     told: Vec<Told>,
-    /// None where all who were told octets hold them: the tree's value is all there is to know.
+    /// None where all who were told bytes hold them: the tree's value is all there is to know.
     live: Option<Box<Live>>,
     /// What the stream goes on with.
     pace: Pace,
@@ -239,7 +239,7 @@ impl Followed {
         let (revision, pace) = (self.revision, self.pace);
         let resume = || {
             let stream = match value {
-                Body::Opaque(octets) => Stream::resume(revision, octets.clone(), pace),
+                Body::Opaque(bytes) => Stream::resume(revision, bytes.clone(), pace),
                 Body::Point(_) => Stream::new(revision, value),
             };
             Box::new(Live { stream, late: 0 })
@@ -356,8 +356,8 @@ pub fn is_marked(properties: &Properties) -> bool {
 
 /// The form in which what changes of a value is told best: of a client's payload that is exactly a point's JSON, the point.
 fn in_form(body: &Body, wanted: CodecSet) -> Cow<'_, Body> {
-    let Body::Opaque(octets) = body else { return Cow::Borrowed(body) };
-    let point = if wanted.contains(CodecSet::POINT) { Point::from_exact_json(octets) } else { None };
+    let Body::Opaque(bytes) = body else { return Cow::Borrowed(body) };
+    let point = if wanted.contains(CodecSet::POINT) { Point::from_exact_json(bytes) } else { None };
     point.map_or(Cow::Borrowed(body), |point| Cow::Owned(Body::Point(point)))
 }
 

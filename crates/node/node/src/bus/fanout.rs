@@ -12,10 +12,10 @@ use tieline_mqtt::{
     encode_publish,
 };
 use tieline_net::Session;
-use tieline_topics::{Applied, Change, Match};
+use tieline_topics::{Applied, Change, Lane, Match};
 
 /// More than this is not queued in a turn while the socket takes it.
-const FLUSH_OCTETS: usize = 64 * 1024;
+const FLUSH_BYTES: usize = 64 * 1024;
 /// The most that any update goes out with, and what the node's own updates go out with.
 const NODE_QOS: Qos = Qos::AtLeastOnce;
 
@@ -38,7 +38,7 @@ pub struct Outgoing {
 pub fn payload_of(body: &Body) -> Bytes {
     match body {
         Body::Point(point) => Bytes::from(point.to_json()),
-        Body::Opaque(octets) => octets.clone(),
+        Body::Opaque(bytes) => bytes.clone(),
     }
 }
 
@@ -92,6 +92,9 @@ impl Outgoing {
         let qos = lower(self.qos, to.qos);
         // [MQTT-3.3.1-12]: RETAIN is 0 in a delivery to a subscription that exists, unless it asked for it as published.
         let retain = self.retained && to.retain_as_published;
+        if to.lane == Lane::Protection {
+            client.session.hurry();
+        }
         if qos != Qos::AtMostOnce {
             let delivery = self.delivery(to);
             let deliver = if self.kept { ServerSession::deliver_kept } else { ServerSession::deliver_tagged };
@@ -101,19 +104,19 @@ impl Outgoing {
         if goes_now {
             return Ok(true);
         }
-        let (is_open, octets_max) = client.session.look(|wire| (wire.mqtt.is_open(), wire.octets_max()));
+        let (is_open, bytes_max) = client.session.look(|wire| (wire.mqtt.is_open(), wire.bytes_max()));
         if !is_open {
             return Err(DeliverError::Closed);
         }
         let Client { session, flow, badge, .. } = client;
         let flow = flow.get_or_insert_default();
-        // Nothing is dropped for a socket that takes octets.
+        // Nothing is dropped for a socket that takes bytes.
         let is_clear = flow.arrears.is_empty() && session.is_clear() && session.look(Wire::takes_frames);
-        let room = if is_clear { usize::MAX } else { octets_max };
+        let room = if is_clear { usize::MAX } else { bytes_max };
         if flow.owe(now, applied, to, || self.delivery(to), room) == Owed::End {
             return Err(DeliverError::Full);
         }
-        if is_clear && flow.log_octets() > octets_max / 2 {
+        if is_clear && flow.log_bytes() > bytes_max / 2 {
             let mut out = Vec::new();
             session.look(|wire| flow.fill_early(now, badge.as_deref(), wire, &mut out));
             session.send(|wire, _| wire.push_shared(out.into()));
@@ -188,9 +191,9 @@ fn queue(session: &Session<Wire>, frame: Bytes) -> bool {
     let queued = session.look(|wire| {
         let takes = !wire.is_corked() && wire.mqtt.can_take_shared_frame(frame.len());
         takes.then(|| wire.push_shared(frame))?;
-        Some((wire.waiting_octets(), wire.octets_max()))
+        Some((wire.waiting_bytes(), wire.bytes_max()))
     });
-    if queued.is_some_and(|(octets, octets_max)| octets > FLUSH_OCTETS.min(octets_max)) && session.is_clear() {
+    if queued.is_some_and(|(bytes, bytes_max)| bytes > FLUSH_BYTES.min(bytes_max)) && session.is_clear() {
         session.send(|_, _| ());
     }
     queued.is_some()

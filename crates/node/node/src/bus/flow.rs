@@ -1,7 +1,7 @@
 //! What one client is owed beyond what goes out at once: newest values of topics, and messages that are kept one by one.
 //!
 //! A client that takes everything has none of this. One whose socket is full, or that wishes its updates together, seldom,
-//! or as deltas, has a [`Flow`]: it is asked for octets whenever the socket takes some.
+//! or as deltas, has a [`Flow`]: it is asked for bytes whenever the socket takes some.
 
 use super::client::Behind;
 use super::counters::{DropCause, Drops};
@@ -16,12 +16,12 @@ use tieline_core::{Instant, Now, Topic};
 use tieline_mqtt::{Aside, Delivery, Message, Property, SubscriptionId, Text};
 use tieline_topics::{Applied, Arrears, Change, Lane, Match, Slow, TopicId, Tree, Wish};
 
-/// Octets that are made at a time: as many as one write may hold.
-const BURST_OCTETS: usize = 16 * 1024;
+/// Bytes that are made at a time: as many as one write may hold.
+const BURST_BYTES: usize = 16 * 1024;
 /// Topics with a gap that the client was not told of yet; one that has more is ended.
 const GAPS_MAX: usize = 4096;
-/// What a kept message costs besides its octets.
-const ENTRY_OCTETS: usize = 96;
+/// What a kept message costs besides its bytes.
+const ENTRY_BYTES: usize = 96;
 /// The user property that says how many messages of the topic are missing before this one.
 const LOST: &str = "tieline-lost";
 
@@ -31,7 +31,7 @@ pub struct Flow {
     pub(super) arrears: Arrears,
     /// Messages that are kept one by one, by lane; they go before the values of their lane.
     logs: [VecDeque<Entry>; 3],
-    log_octets: usize,
+    log_bytes: usize,
     /// Messages of each topic that were dropped and that its subscriber wants to be told of.
     gaps: HashMap<Topic, u64>,
     /// Messages that were dropped.
@@ -112,7 +112,7 @@ impl Flow {
         applied: Applied,
         to: &Match<'_>,
         message: impl FnOnce() -> Delivery,
-        octets_max: usize,
+        bytes_max: usize,
     ) -> Owed {
         let (policy, topic) = (to.wish.policy(), applied.topic);
         if applied.change == Change::Stored && policy == Slow::Newest {
@@ -124,7 +124,7 @@ impl Flow {
         self.arrears.forget(topic);
         let version = (applied.change == Change::Stored).then_some(applied.version);
         self.log(to.lane, Entry { delivery: message(), policy, topic, version, stands_for_value });
-        while self.log_octets > octets_max {
+        while self.log_bytes > bytes_max {
             if !self.drop_oldest(now.mono) {
                 return Owed::End;
             }
@@ -133,7 +133,7 @@ impl Flow {
     }
 
     fn log(&mut self, lane: Lane, entry: Entry) {
-        self.log_octets += weight(&entry.delivery);
+        self.log_bytes += weight(&entry.delivery);
         self.logs[lane as usize].push_back(entry);
     }
 
@@ -145,7 +145,7 @@ impl Flow {
         };
         let log = &mut self.logs[lane as usize];
         let Some(oldest) = log.pop_front_if(|oldest| oldest.policy != Slow::Disconnect) else { return false };
-        self.log_octets -= weight(&oldest.delivery);
+        self.log_bytes -= weight(&oldest.delivery);
         self.dropped.count(DropCause::QueueFull, 1);
         if oldest.policy == Slow::All {
             *self.gaps.entry(oldest.delivery.message.topic.clone()).or_default() += 1;
@@ -168,7 +168,7 @@ impl Flow {
         let now = source.now;
         for lane in Lane::ALL {
             while let Some(entry) = self.logs[lane as usize].pop_front() {
-                self.log_octets -= weight(&entry.delivery);
+                self.log_bytes -= weight(&entry.delivery);
                 if whom.may(&entry.delivery.message.topic) {
                     self.emit_kept(now, wire, &entry.delivery, out);
                 }
@@ -177,14 +177,14 @@ impl Flow {
                 if self.arrears.owes(entry.topic) && entry.version.is_some() && entry.version == newest(entry.topic) {
                     self.arrears.forget(entry.topic);
                 }
-                if out.len() >= BURST_OCTETS {
+                if out.len() >= BURST_BYTES {
                     return true;
                 }
             }
             while let Some(topic) = self.arrears.next_of(now.mono, lane) {
                 let lost = self.missing_before(topic, source.tree);
                 whom.emit_value(topic, (false, lost), wire, source, out);
-                if out.len() >= BURST_OCTETS {
+                if out.len() >= BURST_BYTES {
                     return true;
                 }
             }
@@ -192,12 +192,12 @@ impl Flow {
         false
     }
 
-    /// Appends the messages that are kept, where nothing else is owed: a socket that takes octets takes them before the turn
+    /// Appends the messages that are kept, where nothing else is owed: a socket that takes bytes takes them before the turn
     /// ends, so that none is dropped for want of room.
     pub fn fill_early(&mut self, now: Now, badge: Option<&Badge>, wire: &Wire, out: &mut Vec<u8>) {
         for lane in Lane::ALL {
             while let Some(entry) = self.logs[lane as usize].pop_front() {
-                self.log_octets -= weight(&entry.delivery);
+                self.log_bytes -= weight(&entry.delivery);
                 if badge.is_none_or(|badge| badge.may_read(&entry.delivery.message.topic)) {
                     self.emit_kept(now, wire, &entry.delivery, out);
                 }
@@ -234,10 +234,10 @@ impl Flow {
         self.arrears.len() + self.logs.iter().map(VecDeque::len).sum::<usize>()
     }
 
-    /// Octets of the messages that are kept one by one.
+    /// Bytes of the messages that are kept one by one.
     #[must_use]
-    pub const fn log_octets(&self) -> usize {
-        self.log_octets
+    pub const fn log_bytes(&self) -> usize {
+        self.log_bytes
     }
 
     /// Whether nothing waits.
@@ -320,7 +320,7 @@ fn words_of(lost: u64) -> Property {
 }
 
 fn weight(delivery: &Delivery) -> usize {
-    ENTRY_OCTETS + delivery.message.payload.len()
+    ENTRY_BYTES + delivery.message.payload.len()
 }
 
 #[cfg(test)]
@@ -331,7 +331,7 @@ mod tests {
     use tieline_topics::SubscriberId;
 
     /// Room for three of the messages below.
-    const ROOM: usize = 3 * (ENTRY_OCTETS + 4);
+    const ROOM: usize = 3 * (ENTRY_BYTES + 4);
 
     fn owe(flow: &mut Flow, topic: u32, change: Change, policy: Slow, lane: Lane) -> Owed {
         let applied = Applied { topic: TopicId(topic), version: 1, change, is_new: false };

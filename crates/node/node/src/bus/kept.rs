@@ -7,12 +7,12 @@ use super::sessions::LastWill;
 use super::state::{Bus, Subscriber};
 use super::wire::Wire;
 use crate::history::Receipt;
-use crate::ledger::{BATCH_OCTETS, LedgerBook, LedgerStatus, MESSAGE_OCTETS_MAX, News, Promise};
+use crate::ledger::{BATCH_BYTES, LedgerBook, LedgerStatus, MESSAGE_BYTES_MAX, News, Promise};
 use crate::why;
 use std::cell::RefCell;
 use std::rc::Rc;
 use tieline_core::{Body, Filter, Instant, Now, Timestamp, Topic, Update};
-use tieline_journal::RECORD_OCTETS_MAX;
+use tieline_journal::RECORD_BYTES_MAX;
 use tieline_ledger::{Kept, Record, Value};
 use tieline_mqtt::{Message, Note, PacketId, Properties, Qos, SharedFilter, SubscriptionOptions, Text};
 use tieline_net::Session;
@@ -20,7 +20,7 @@ use tieline_topics::TopicId;
 use tokio::sync::Notify;
 
 /// The longest payload that is recorded: what a record of the journal holds with a topic before it.
-const HISTORY_OCTETS_MAX: usize = RECORD_OCTETS_MAX - (256 << 10);
+const HISTORY_BYTES_MAX: usize = RECORD_BYTES_MAX - (256 << 10);
 
 /// The ledger, and the sessions that have something for it.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub(super) fn written(now: Now, message: &Message) -> tieline_ledger::Message {
     tieline_ledger::Message {
         topic: message.topic.clone(),
         payload: message.payload.clone(),
-        properties: message.properties.octets(),
+        properties: message.properties.bytes(),
         received: utc_of(now, message.received),
     }
 }
@@ -121,11 +121,11 @@ impl Bus {
     /// It is not; the words name the limit.
     pub fn check_length(&self, message: &Message, update: &Update) -> Result<(), String> {
         let (payload, properties) = (message.payload.len(), message.properties.len());
-        let (found, max) = (payload + properties, MESSAGE_OCTETS_MAX);
+        let (found, max) = (payload + properties, MESSAGE_BYTES_MAX);
         if self.ledger.book.is_on() && found > max {
             return Err(format!("{found} bytes with its properties, at most {max} are kept over a restart"));
         }
-        let max = HISTORY_OCTETS_MAX;
+        let max = HISTORY_BYTES_MAX;
         if payload > max && self.recorder.records(update) {
             return Err(format!("{payload} bytes, at most {max} are recorded in history"));
         }
@@ -209,7 +209,7 @@ impl Bus {
         (options, properties): (&SubscriptionOptions, &Properties),
         due: bool,
     ) {
-        let (options, properties) = (options.bits(), properties.octets());
+        let (options, properties) = (options.bits(), properties.bytes());
         let filter = filter_text(share.as_ref(), filter);
         self.write_of(now, key, |session| Record::Subscribed { session, filter, options, properties, due });
     }
@@ -424,7 +424,7 @@ impl Bus {
     }
 
     fn write_changed(&mut self, now: Now) {
-        while self.ledger.book.batch_octets() < BATCH_OCTETS
+        while self.ledger.book.batch_bytes() < BATCH_BYTES
             && let Some(topic) = self.ledger.book.next_changed(now)
         {
             if let Some(value) = self.value_of(now, topic) {
@@ -439,7 +439,7 @@ impl Bus {
         let Body::Opaque(payload) = view.body else { return None };
         let manner = self.retained.manner(&view, now.mono);
         let received = if manner.properties.is_empty() { view.time } else { utc_of(now, manner.received) };
-        let (topic, payload, properties) = (view.topic.clone(), payload.clone(), manner.properties.octets());
+        let (topic, payload, properties) = (view.topic.clone(), payload.clone(), manner.properties.bytes());
         let message = tieline_ledger::Message { topic, payload, properties, received };
         Some(Value { message, qos: manner.qos.bits() })
     }

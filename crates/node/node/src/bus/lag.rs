@@ -19,22 +19,22 @@ pub struct SessionView {
     pub subscriptions: usize,
     /// Topics and messages that wait for it.
     pub waiting: usize,
-    /// Octets that are made and wait for its socket; values of topics are made when the socket takes them.
-    pub waiting_octets: usize,
+    /// Bytes that are made and wait for its socket; values of topics are made when the socket takes them.
+    pub waiting_bytes: usize,
     /// How long its socket has not taken all that was due.
     pub late: Duration,
-    /// Whether its socket takes no octets at the moment.
+    /// Whether its socket takes no bytes at the moment.
     pub blocked: bool,
     /// Whether it has asked for deltas.
     pub deltas: bool,
     /// Messages, and groups of them, that it was sent over this connection.
     pub messages_out: u64,
-    /// Octets that its socket took.
-    pub octets_out: u64,
+    /// Bytes that its socket took.
+    pub bytes_out: u64,
     /// Messages a second that it was sent, over a second or more.
     pub messages_per_s: f64,
-    /// Octets a second.
-    pub octets_per_s: f64,
+    /// Bytes a second.
+    pub bytes_per_s: f64,
     /// Values that it was never sent because a newer one came first.
     pub conflated: u64,
     /// QoS 0 messages dropped because too many waited.
@@ -60,7 +60,7 @@ impl SessionOrder {
     pub const ALL: [(Self, &'static str, &'static str); 6] = [
         (Self::Lag, "lag", "Those that are late the longest, then those that most waits for"),
         (Self::Waiting, "waiting", "Those that most waits for"),
-        (Self::Rate, "rate", "Those that are sent the most octets a second"),
+        (Self::Rate, "rate", "Those that are sent the most bytes a second"),
         (Self::Conflated, "conflated", "Those of which the most values were replaced by newer ones"),
         (Self::Dropped, "dropped", "Those of which the most messages were dropped"),
         (Self::Client, "client", "By client identifier"),
@@ -93,8 +93,8 @@ pub struct Lag {
     pub sessions: usize,
     /// Topics and messages that wait, for all clients.
     pub waiting: usize,
-    /// Octets that are made and wait.
-    pub octets: usize,
+    /// Bytes that are made and wait.
+    pub bytes: usize,
     /// The longest that a client is behind.
     pub longest: Duration,
 }
@@ -137,7 +137,7 @@ impl Bus {
             lag.sessions += usize::from(!late.is_zero());
             lag.longest = lag.longest.max(late);
             lag.waiting += client.waiting();
-            lag.octets += waiting_octets(client);
+            lag.bytes += waiting_bytes(client);
         }
         lag
     }
@@ -163,36 +163,36 @@ impl Bus {
     /// The greater, the earlier a client comes.
     fn rank(&self, now: Instant, order: SessionOrder, key: usize, client: &Client) -> [u64; 3] {
         let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-        let octets_out = client.session.traffic().octets_out;
+        let bytes_out = client.session.traffic().bytes_out;
         match order {
             SessionOrder::Lag => {
                 let late = self.pump.late_for(now, key, client.generation).as_micros();
-                [u64::try_from(late).unwrap_or(u64::MAX), number(client.waiting()), octets_out]
+                [u64::try_from(late).unwrap_or(u64::MAX), number(client.waiting()), bytes_out]
             }
-            SessionOrder::Waiting => [number(client.waiting()), number(waiting_octets(client)), octets_out],
+            SessionOrder::Waiting => [number(client.waiting()), number(waiting_bytes(client)), bytes_out],
             // A rate is positive: its bits are in its order.
-            SessionOrder::Rate => [client.rate.per_s(now, client.session.traffic()).1.to_bits().into(), octets_out, 0],
-            SessionOrder::Conflated => [client.conflated(), client.dropped(), octets_out],
-            SessionOrder::Dropped => [client.dropped() + client.lost(), client.conflated(), octets_out],
+            SessionOrder::Rate => [client.rate.per_s(now, client.session.traffic()).1.to_bits().into(), bytes_out, 0],
+            SessionOrder::Conflated => [client.conflated(), client.dropped(), bytes_out],
+            SessionOrder::Dropped => [client.dropped() + client.lost(), client.conflated(), bytes_out],
             SessionOrder::Client => [0; 3],
         }
     }
 
     fn session_view(&self, now: Instant, key: usize, client: &Client) -> SessionView {
         let traffic = client.session.traffic();
-        let (messages_per_s, octets_per_s) = client.rate.per_s(now, traffic);
+        let (messages_per_s, bytes_per_s) = client.rate.per_s(now, traffic);
         SessionView {
             client: client.id.to_string(),
             subscriptions: self.tree.subscription_count(super::state::id_of(key)),
             waiting: client.waiting(),
-            waiting_octets: waiting_octets(client),
+            waiting_bytes: waiting_bytes(client),
             late: self.pump.late_for(now, key, client.generation),
             blocked: !client.session.is_clear(),
             deltas: client.follower.is_some(),
             messages_out: traffic.messages_out,
-            octets_out: traffic.octets_out,
+            bytes_out: traffic.bytes_out,
             messages_per_s: messages_per_s.into(),
-            octets_per_s: octets_per_s.into(),
+            bytes_per_s: bytes_per_s.into(),
             conflated: client.conflated(),
             dropped: client.dropped(),
             lost: client.lost(),
@@ -200,6 +200,6 @@ impl Bus {
     }
 }
 
-fn waiting_octets(client: &Client) -> usize {
-    client.session.look(|wire| wire.waiting_octets() + wire.mqtt.queued_octets()) + client.log_octets()
+fn waiting_bytes(client: &Client) -> usize {
+    client.session.look(|wire| wire.waiting_bytes() + wire.mqtt.queued_bytes()) + client.log_bytes()
 }

@@ -5,7 +5,7 @@
 //! Counts by quality ([`super::census`]) are sent to readers that name groups, when they change.
 
 use super::census::{Census, Censuses};
-use super::state::{Bus, Subscriber, id_of, octets_of};
+use super::state::{Bus, Subscriber, bytes_of, id_of};
 use super::view::write_body;
 use crate::access::Gate;
 use std::collections::{BTreeSet, HashSet};
@@ -20,8 +20,8 @@ use tokio::sync::mpsc;
 const FEEDS_A_TURN: Duration = Duration::from_millis(1);
 /// Topics in one message.
 const CHUNK: usize = 500;
-/// Octets of values in one message; one value comes all the same.
-const MESSAGE_OCTETS: usize = 64 * 1024;
+/// Bytes of values in one message; one value comes all the same.
+const MESSAGE_BYTES: usize = 64 * 1024;
 /// Changed topics that may wait for a reader; one that is slower is sent all present values again.
 const DIRTY_MAX: usize = 20_000;
 /// Removed topics that may wait for a reader; one that is slower is ended, and finds the present values when it comes
@@ -385,10 +385,10 @@ impl Bus {
 
 /// How many of the first values go into one message.
 fn fitting(updates: &[View<'_>]) -> usize {
-    let mut octets = 0;
+    let mut bytes = 0;
     let fits = |view: &&View<'_>| {
-        let room = octets < MESSAGE_OCTETS;
-        octets += view.topic.len() + octets_of(view.body);
+        let room = bytes < MESSAGE_BYTES;
+        bytes += view.topic.len() + bytes_of(view.body);
         room
     };
     updates.iter().take_while(fits).count()
@@ -600,7 +600,7 @@ mod tests {
 
     #[test]
     fn a_message_is_short_whatever_values_are_long() {
-        let long: &'static str = "x".repeat(MESSAGE_OCTETS / 2).leak();
+        let long: &'static str = "x".repeat(MESSAGE_BYTES / 2).leak();
         for is_known in [false, true] {
             let mut desk = Desk::new(None);
             if is_known {
@@ -613,7 +613,7 @@ mod tests {
                 (0..9).flat_map(|at| desk.flush(at, true).lines().map(str::to_owned).collect::<Vec<_>>()).collect();
             let updates: Vec<_> = told.iter().filter(|line| line.starts_with("update")).collect();
             assert!(
-                updates.len() >= 4 && updates.iter().all(|line| line.len() < 2 * MESSAGE_OCTETS),
+                updates.len() >= 4 && updates.iter().all(|line| line.len() < 2 * MESSAGE_BYTES),
                 "{}",
                 updates.len()
             );

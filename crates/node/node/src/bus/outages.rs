@@ -27,11 +27,11 @@ use tieline_topics::{Limits, Snapshot};
 use tokio::sync::oneshot;
 
 /// Small enough that the ledger is said anew now and then.
-const OCTETS_MAX: u64 = 64 << 10;
+const BYTES_MAX: u64 = 64 << 10;
 const TOPICS: [&str; 4] = ["a/1", "a/2", "b", "c"];
-/// Octets of what is published to the topic that no session is owed, and to the others.
-const LONG_OCTETS: usize = 4000;
-const SHORT_OCTETS: usize = 10;
+/// Bytes of what is published to the topic that no session is owed, and to the others.
+const LONG_BYTES: usize = 4000;
+const SHORT_BYTES: usize = 10;
 /// Filters of the sessions whose clients are away, each subscribed at QoS 2.
 const FILTERS: [&str; 2] = ["a/#", "b"];
 
@@ -48,7 +48,7 @@ enum Mood {
     Unsynced,
 }
 
-/// The octets of each file, and how many of them are durable.
+/// The bytes of each file, and how many of them are durable.
 type Files = BTreeMap<String, (Vec<u8>, usize)>;
 
 /// A disk in memory.
@@ -67,7 +67,7 @@ impl Disk {
     /// What is there after a power cut.
     fn cut(&self) -> Self {
         let mut files = self.0.lock().unwrap().1.clone();
-        files.values_mut().for_each(|(octets, durable)| octets.truncate(*durable));
+        files.values_mut().for_each(|(bytes, durable)| bytes.truncate(*durable));
         Self(Arc::new(Mutex::new((Mood::Takes, files))))
     }
 
@@ -88,41 +88,41 @@ impl Storage for Disk {
     }
 
     fn len(&mut self, name: &str) -> Result<u64, StorageError> {
-        self.with(name, |_, (octets, _)| Ok(octets.len() as u64))
+        self.with(name, |_, (bytes, _)| Ok(bytes.len() as u64))
     }
 
     fn read(&mut self, name: &str, offset: u64, out: &mut [u8]) -> Result<usize, StorageError> {
-        self.with(name, |_, (octets, _)| {
-            let rest = octets.get(usize::try_from(offset).unwrap()..).unwrap_or_default();
+        self.with(name, |_, (bytes, _)| {
+            let rest = bytes.get(usize::try_from(offset).unwrap()..).unwrap_or_default();
             let count = rest.len().min(out.len());
             out[..count].copy_from_slice(&rest[..count]);
             Ok(count)
         })
     }
 
-    fn append(&mut self, name: &str, octets: &[u8]) -> Result<(), StorageError> {
+    fn append(&mut self, name: &str, bytes: &[u8]) -> Result<(), StorageError> {
         self.0.lock().unwrap().1.entry(name.to_owned()).or_default();
         self.with(name, |mood, (file, _)| {
-            let fits = if mood == Mood::Full { octets.len() / 2 } else { octets.len() };
-            file.extend_from_slice(&octets[..fits]);
+            let fits = if mood == Mood::Full { bytes.len() / 2 } else { bytes.len() };
+            file.extend_from_slice(&bytes[..fits]);
             if mood == Mood::Full { Err(StorageErrorKind::Full) } else { Ok(()) }
         })
     }
 
     fn sync(&mut self, name: &str) -> Result<(), StorageError> {
-        self.with(name, |mood, (octets, durable)| {
+        self.with(name, |mood, (bytes, durable)| {
             if mood == Mood::Unsynced {
                 return Err(StorageErrorKind::Io);
             }
-            *durable = octets.len();
+            *durable = bytes.len();
             Ok(())
         })
     }
 
     fn truncate(&mut self, name: &str, len: u64) -> Result<(), StorageError> {
-        self.with(name, |_, (octets, durable)| {
-            octets.truncate(usize::try_from(len).unwrap());
-            *durable = octets.len().min(*durable);
+        self.with(name, |_, (bytes, durable)| {
+            bytes.truncate(usize::try_from(len).unwrap());
+            *durable = bytes.len().min(*durable);
             Ok(())
         })
     }
@@ -136,7 +136,7 @@ impl Storage for Disk {
 /// What the ledger says after a power cut.
 fn replayed(disk: &Disk) -> Image {
     let disk = disk.cut();
-    let (journal, found) = Journal::open(disk.clone(), limits(OCTETS_MAX), Seq(0), Timestamp::default()).unwrap();
+    let (journal, found) = Journal::open(disk.clone(), limits(BYTES_MAX), Seq(0), Timestamp::default()).unwrap();
     let last = journal.last();
     let mut reader = Reader::new(disk, Seq(last.next().since(Seq(found.records))));
     let mut replay = Replay::default();
@@ -153,7 +153,7 @@ struct Published {
     topic: &'static str,
     qos: Qos,
     retain: bool,
-    /// Whether it has no octets: it takes the topic's value away.
+    /// Whether it has no bytes: it takes the topic's value away.
     clears: bool,
     hears: oneshot::Receiver<bool>,
     told: Option<bool>,
@@ -188,17 +188,17 @@ impl World {
     fn restored(at: Now) -> Self {
         let disk = Disk::new();
         let now = START;
-        let (mut journal, _) = Journal::open(disk.clone(), limits(OCTETS_MAX), Seq(0), now.utc).unwrap();
-        let mut octets = Vec::new();
-        Record::begin(&mut octets);
+        let (mut journal, _) = Journal::open(disk.clone(), limits(BYTES_MAX), Seq(0), now.utc).unwrap();
+        let mut bytes = Vec::new();
+        Record::begin(&mut bytes);
         for (number, filter) in (1..).zip(FILTERS) {
             let (client, away_since) = (format!("c{number}"), Some(now.utc));
             let session = Session { number, client, user: None, stamp: None, expiry_s: 3600, away_since, will: None };
-            Record::Session(session).emit(&mut octets);
+            Record::Session(session).emit(&mut bytes);
             let (filter, properties) = (filter.to_owned(), bytes::Bytes::new());
-            Record::Subscribed { session: number, filter, options: 2, properties, due: false }.emit(&mut octets);
+            Record::Subscribed { session: number, filter, options: 2, properties, due: false }.emit(&mut bytes);
         }
-        journal.append(&octets).unwrap();
+        journal.append(&bytes).unwrap();
         journal.sync().unwrap();
 
         let folder = tempfile::tempdir().unwrap();
@@ -210,7 +210,7 @@ impl World {
         let shard = Shard::new(Clock::start(), Arc::default());
         let mut bus = Bus::new(&shard, Limits::default(), recorder, commands);
         let (give, orders) = channel();
-        let opened = Opened { give, octets: journal.octets(), octets_max: OCTETS_MAX, lost: None };
+        let opened = Opened { give, bytes: journal.bytes(), bytes_max: BYTES_MAX, lost: None };
         bus.restore(at, replayed(&disk), LedgerBook::new(Some(opened)), &Reserved::default());
         let (tell, news) = channel();
         let at = std::time::Instant::now();
@@ -229,12 +229,12 @@ impl World {
         Self { orders, bus, writer, hangs: false, news, disk, now, at, published, _rest }
     }
 
-    /// Publishes as a client does. A message without octets takes the topic's value away.
-    fn publish(&mut self, topic: &'static str, qos: Qos, retain: bool, octets: usize) {
+    /// Publishes as a client does. A message without bytes takes the topic's value away.
+    fn publish(&mut self, topic: &'static str, qos: Qos, retain: bool, bytes: usize) {
         let Self { bus, now, published, .. } = self;
         let number = u32::try_from(published.len()).unwrap();
         let digits = number.to_string();
-        let text = "0".repeat(octets.saturating_sub(digits.len())) + if octets == 0 { "" } else { &digits };
+        let text = "0".repeat(bytes.saturating_sub(digits.len())) + if bytes == 0 { "" } else { &digits };
         let payload = bytes::Bytes::from(text);
         let message = message(*now, topic, payload);
         let update = Update { topic: message.topic.clone(), body: Body::Opaque(message.payload.clone()) };
@@ -243,7 +243,7 @@ impl World {
         let ticket = bus.end_act(*now).unwrap_or(0);
         let (answer, hears) = oneshot::channel();
         bus.record(*now, &update, Some(Receipt::Call { answer, ticket }));
-        published.push(Published { number, topic, qos, retain, clears: octets == 0, hears, told: None });
+        published.push(Published { number, topic, qos, retain, clears: bytes == 0, hears, told: None });
     }
 
     /// A turn of the bus, and of the thread.
@@ -327,7 +327,7 @@ impl World {
         assert!(self.published.iter().all(|message| message.told.is_some()), "who waited was told");
         let held = Image { alive: Timestamp::default(), ..replayed(&self.disk) };
         assert_eq!(held, self.truth());
-        self.publish("b", Qos::ExactlyOnce, true, SHORT_OCTETS);
+        self.publish("b", Qos::ExactlyOnce, true, SHORT_BYTES);
         self.turn();
         assert_eq!(self.published.last().unwrap().told, Some(true));
         self.check_promises();
@@ -347,9 +347,9 @@ fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (0..TOPICS.len(), 0u8..3, any::<bool>(), 0..8).prop_map(|(topic, qos, retain, one_in)| {
             let topic = TOPICS[topic];
-            let octets = if topic == "c" { LONG_OCTETS } else { SHORT_OCTETS };
+            let bytes = if topic == "c" { LONG_BYTES } else { SHORT_BYTES };
             let clears = one_in == 0;
-            Step::Publish(topic, qos, retain || clears, if clears { 0 } else { octets })
+            Step::Publish(topic, qos, retain || clears, if clears { 0 } else { bytes })
         }),
         8 => Just(Step::Turn),
         3 => (1u64..3000).prop_map(Step::Pass),
@@ -365,8 +365,8 @@ proptest! {
         let mut world = World::new();
         for step in steps {
             match step {
-                Step::Publish(topic, qos, retain, octets) => {
-                    world.publish(topic, Qos::from_bits(qos).unwrap(), retain, octets);
+                Step::Publish(topic, qos, retain, bytes) => {
+                    world.publish(topic, Qos::from_bits(qos).unwrap(), retain, bytes);
                 }
                 Step::Turn => world.turn(),
                 Step::Pass(ms) => world.pass(Duration::from_millis(ms)),
@@ -385,14 +385,14 @@ fn a_disk_that_refuses_and_takes_again() {
         let mut world = World::new();
         let state = |world: &World| world.bus.ledger_status(world.now).state.name();
         let told = |world: &World| world.published.iter().map(|message| message.told).collect::<Vec<_>>();
-        world.publish("a/1", Qos::AtLeastOnce, true, SHORT_OCTETS);
+        world.publish("a/1", Qos::AtLeastOnce, true, SHORT_BYTES);
         world.turn();
         assert_eq!((state(&world), told(&world)), ("ok", vec![Some(true)]));
         world.disk.set(mood);
-        world.publish("a/1", Qos::ExactlyOnce, true, SHORT_OCTETS);
+        world.publish("a/1", Qos::ExactlyOnce, true, SHORT_BYTES);
         assert_eq!(told(&world)[1], None, "it waits for the disk");
         world.turn();
-        world.publish("b", Qos::AtLeastOnce, false, SHORT_OCTETS);
+        world.publish("b", Qos::AtLeastOnce, false, SHORT_BYTES);
         assert_eq!((state(&world), &told(&world)[1..]), (name, &[Some(false), None][..]));
         world.take_news();
         assert_eq!(told(&world)[2], Some(false), "it is refused at once");
@@ -408,7 +408,7 @@ fn a_disk_that_refuses_and_takes_again() {
         assert_eq!(state(&world), name);
         world.pass(Duration::from_millis(200));
         assert_eq!(state(&world), "mending");
-        world.publish("a/2", Qos::AtLeastOnce, true, SHORT_OCTETS);
+        world.publish("a/2", Qos::AtLeastOnce, true, SHORT_BYTES);
         world.take_news();
         assert_eq!(told(&world)[1..], [Some(false); 3], "nothing is promised before all is said");
         world.turn();

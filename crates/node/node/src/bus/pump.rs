@@ -1,4 +1,4 @@
-//! When clients are sent what they are owed: at the end of a turn, when their socket takes octets again, or when a window
+//! When clients are sent what they are owed: at the end of a turn, when their socket takes bytes again, or when a window
 //! or a throttle is over.
 
 use super::counters::DropCause;
@@ -8,6 +8,7 @@ use super::wire::{Clear, Wire};
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use tieline_core::{Filter, Instant, Now};
+use tieline_net::{SocketShardStatus, SocketShards};
 use tieline_topics::{Lane, Wish};
 use tokio::sync::Notify;
 
@@ -29,7 +30,7 @@ impl Pump {
         Self { clear, due: BTreeSet::new(), late: HashMap::new() }
     }
 
-    /// Where sessions are put whose sockets take octets again.
+    /// Where sessions are put whose sockets take bytes again.
     #[must_use]
     pub(super) const fn clear(&self) -> &Rc<Clear> {
         &self.clear
@@ -43,6 +44,17 @@ impl Pump {
 }
 
 impl Bus {
+    /// These threads have the sockets of clients.
+    pub fn set_sockets(&mut self, sockets: &Rc<SocketShards>) {
+        self.sockets = Rc::clone(sockets);
+    }
+
+    /// How the threads do that have the sockets of clients; none where the bus has them.
+    #[must_use]
+    pub fn socket_shards(&self) -> Vec<SocketShardStatus> {
+        self.sockets.status().collect()
+    }
+
     /// Sends clients what may go.
     pub(super) fn flush(&mut self, now: Now) {
         let mut dirty = std::mem::take(&mut self.dirty);
@@ -72,7 +84,7 @@ impl Bus {
             // It comes again when that is over.
             return;
         }
-        if client.session.is_clear() && client.session.look(|wire| wire.waiting_octets() > 0 || !wire.takes_frames()) {
+        if client.session.is_clear() && client.session.look(|wire| wire.waiting_bytes() > 0 || !wire.takes_frames()) {
             // The answer to CONNECT goes first.
             client.session.send(|_, _| ());
         }
@@ -184,7 +196,7 @@ mod tests {
     /// A client whose socket takes nothing: it has none.
     fn enter(bus: &mut Bus) -> (Session<Wire>, usize) {
         let now = bus.now();
-        let config = Arc::new(ServerConfig { pending_octets_max: 4096, ..ServerConfig::default() });
+        let config = Arc::new(ServerConfig { pending_bytes_max: 4096, ..ServerConfig::default() });
         let session = Session::new(&bus.shard, Wire::new(ServerSession::new(config, 1), 4096), Limits::default());
         let event = session.with(|wire, _| {
             wire.handle_connected(now);

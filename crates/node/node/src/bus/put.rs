@@ -45,7 +45,7 @@ impl Bus {
         unmet.inspect_err(|_| self.counters.unmet += 1)
     }
 
-    /// Sets a topic's value for HTTP where all conditions are met; no octets take it away. Gives the version, and a
+    /// Sets a topic's value for HTTP where all conditions are met; no bytes take it away. Gives the version, and a
     /// receiver that hears whether history has stored it.
     ///
     /// # Errors

@@ -47,8 +47,8 @@ impl Bus {
         if qos == Qos::AtMostOnce {
             return None;
         }
-        let octets = message.payload.len() + message.topic.len();
-        if self.ledger.book.has_no_room(octets) && (retain || self.is_owed(message, qos, from)) {
+        let bytes = message.payload.len() + message.topic.len();
+        if self.ledger.book.has_no_room(bytes) && (retain || self.is_owed(message, qos, from)) {
             self.ledger.book.count_refused();
             return Some(why::CANNOT_KEEP);
         }

@@ -8,10 +8,10 @@ use tieline_core::{Instant, Now, Topic};
 use tieline_mqtt::{Message, Properties, Qos};
 use tieline_topics::{TreeError, View};
 
-/// Octets of properties kept for all topics; a retained message beyond them is refused.
-const OCTETS_MAX: usize = 64 << 20;
+/// Bytes of properties kept for all topics; a retained message beyond them is refused.
+const BYTES_MAX: usize = 64 << 20;
 /// What an entry costs besides its properties.
-const ENTRY_OCTETS: usize = 128;
+const ENTRY_BYTES: usize = 128;
 
 /// How a retained message was published.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Manner {
         Self { qos: Qos::AtLeastOnce, properties: Properties::default(), received: now }
     }
 
-    /// How surely, as the octet that the tree keeps with a value; the node's own have 0.
+    /// How surely, as the byte that the tree keeps with a value; the node's own have 0.
     #[must_use]
     pub const fn mark(qos: Qos) -> u8 {
         qos.bits() + 1
@@ -42,8 +42,8 @@ impl Manner {
         Some(self.received + Duration::from_secs(after_s.into()))
     }
 
-    fn octets(&self) -> usize {
-        ENTRY_OCTETS + self.properties.len()
+    fn bytes(&self) -> usize {
+        ENTRY_BYTES + self.properties.len()
     }
 }
 
@@ -52,7 +52,7 @@ impl Manner {
 pub struct Retained {
     manners: HashMap<Topic, Manner>,
     expiries: BTreeSet<(Instant, Topic)>,
-    octets: usize,
+    bytes: usize,
 }
 
 impl Retained {
@@ -64,8 +64,8 @@ impl Retained {
         if message.properties.is_empty() {
             return Ok(());
         }
-        let needed = ENTRY_OCTETS + message.properties.len();
-        if self.octets + needed <= OCTETS_MAX { Ok(()) } else { Err(TreeError::OctetsFull { max: OCTETS_MAX }) }
+        let needed = ENTRY_BYTES + message.properties.len();
+        if self.bytes + needed <= BYTES_MAX { Ok(()) } else { Err(TreeError::BytesFull { max: BYTES_MAX }) }
     }
 
     /// The message is its topic's value.
@@ -76,7 +76,7 @@ impl Retained {
             return;
         }
         let manner = Manner { qos, properties: properties.clone(), received: *received };
-        self.octets += manner.octets();
+        self.bytes += manner.bytes();
         self.expiries.extend(manner.expires().map(|at| (at, topic.clone())));
         self.manners.insert(topic.clone(), manner);
     }
@@ -87,7 +87,7 @@ impl Retained {
             return;
         }
         let Some(manner) = self.manners.remove(topic) else { return };
-        self.octets -= manner.octets();
+        self.bytes -= manner.bytes();
         if let Some(at) = manner.expires() {
             self.expiries.remove(&(at, topic.clone()));
         }
@@ -144,7 +144,7 @@ mod tests {
         let (a, b) = (topic("a"), topic("b"));
         let mut retained = Retained::default();
         retained.keep(&message(&a, None, 0), Qos::AtLeastOnce);
-        assert_eq!((retained.manners.len(), retained.octets), (0, 0));
+        assert_eq!((retained.manners.len(), retained.bytes), (0, 0));
         let mut tree = Tree::new(Limits::default());
         let update = Update { topic: a.clone(), body: Body::Opaque(bytes::Bytes::from_static(b"1")) };
         let applied = tree.apply(Now::default(), update, true).unwrap();
@@ -158,6 +158,6 @@ mod tests {
         assert_eq!(retained.take_expired(at(4)), None);
         assert_eq!(retained.take_expired(at(7)), Some(b));
         assert_eq!(retained.take_expired(at(7)), Some(a.clone()));
-        assert_eq!((retained.timeout(), retained.octets), (None, 0));
+        assert_eq!((retained.timeout(), retained.bytes), (None, 0));
     }
 }

@@ -35,8 +35,8 @@ pub struct KeptLimits {
     pub sessions_max: usize,
     /// What may wait for one of them; beyond it the oldest message is dropped and counted.
     pub each: AwayLimits,
-    /// Octets that may wait for all of them; beyond it a new message is dropped and counted.
-    pub octets_max: usize,
+    /// Bytes that may wait for all of them; beyond it a new message is dropped and counted.
+    pub bytes_max: usize,
 }
 
 impl Default for KeptLimits {
@@ -44,8 +44,8 @@ impl Default for KeptLimits {
         Self {
             expiry_s_max: 7 * 86_400,
             sessions_max: 10_000,
-            each: AwayLimits { messages: 10_000, octets: 16 << 20 },
-            octets_max: 256 << 20,
+            each: AwayLimits { messages: 10_000, bytes: 16 << 20 },
+            bytes_max: 256 << 20,
         }
     }
 }
@@ -82,7 +82,7 @@ pub struct Kept {
     due: BTreeSet<(Instant, usize)>,
     /// Those of each user, by when they end; of nobody, those that came in without showing who they are.
     of_user: HashMap<Option<Box<str>>, BTreeSet<(Instant, usize)>>,
-    octets: usize,
+    bytes: usize,
 }
 
 /// A client's place on the bus.
@@ -156,9 +156,9 @@ impl Kept {
         self.due.len()
     }
 
-    /// Octets that wait for them.
-    pub(super) const fn octets(&self) -> usize {
-        self.octets
+    /// Bytes that wait for them.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// When a will or a session's end is due.
@@ -178,16 +178,16 @@ impl Kept {
         if delivery.qos == Qos::AtMostOnce {
             return;
         }
-        if self.octets >= self.limits.octets_max {
+        if self.bytes >= self.limits.bytes_max {
             away.state.lose();
             return counters.dropped.count(DropCause::AwayFull, 1);
         }
-        let before = away.state.octets();
+        let before = away.state.bytes();
         counters.deliveries += 1;
         let deliver = if keep { SessionState::deliver_kept } else { SessionState::deliver };
         let gone = deliver(&mut away.state, delivery, tag, self.limits.each);
         counters.dropped.count(DropCause::AwayQueueFull, gone);
-        self.octets = (self.octets + away.state.octets()).saturating_sub(before);
+        self.bytes = (self.bytes + away.state.bytes()).saturating_sub(before);
     }
 
     /// Queues a message for a client whose connection is over, or is being ended, and that the bus has here still: its
@@ -206,7 +206,7 @@ impl Kept {
         if !client.lasts() {
             return counters.dropped.count(DropCause::SessionEnded, 1);
         }
-        if self.octets >= self.limits.octets_max {
+        if self.bytes >= self.limits.bytes_max {
             client.session.with(|wire, _| wire.mqtt.lose());
             return counters.dropped.count(DropCause::AwayFull, 1);
         }
@@ -216,26 +216,26 @@ impl Kept {
 
     /// Drops what waits for a client that is away and that its user may not read any longer; how many messages.
     pub(super) fn withhold(&mut self, away: &mut Away) -> u64 {
-        let before = away.state.octets();
+        let before = away.state.bytes();
         let gone = match &away.badge {
             Some(badge) => away.state.keep_only(|delivery| badge.may_read(&delivery.message.topic)),
             None => 0,
         };
-        self.octets = (self.octets + away.state.octets()).saturating_sub(before);
+        self.bytes = (self.bytes + away.state.bytes()).saturating_sub(before);
         gone
     }
 
     /// What a session noted is on the disk, or will not be.
     pub(super) fn settle(&mut self, away: &mut Away, upto: u64, kept: bool) {
-        let before = away.state.octets();
+        let before = away.state.bytes();
         away.state.settle(upto, kept);
-        self.octets = (self.octets + away.state.octets()).saturating_sub(before);
+        self.bytes = (self.bytes + away.state.bytes()).saturating_sub(before);
     }
 
     pub(super) fn add(&mut self, key: usize, away: &Away) {
         self.due.insert((away.next(), key));
         self.of_user.entry(away.user().map(Into::into)).or_default().insert((away.expires, key));
-        self.octets += away.state.octets();
+        self.bytes += away.state.bytes();
     }
 
     pub(super) fn remove(&mut self, key: usize, away: &Away) {
@@ -247,7 +247,7 @@ impl Kept {
                 self.of_user.remove(&user);
             }
         }
-        self.octets = self.octets.saturating_sub(away.state.octets());
+        self.bytes = self.bytes.saturating_sub(away.state.bytes());
     }
 }
 
@@ -262,10 +262,10 @@ impl Bus {
         self.kept.limits = limits;
     }
 
-    /// Sessions whose clients are away, and the octets that wait for them.
+    /// Sessions whose clients are away, and the bytes that wait for them.
     #[must_use]
     pub fn away(&self) -> (usize, usize) {
-        (self.kept.away(), self.kept.octets())
+        (self.kept.away(), self.kept.bytes())
     }
 
     /// Gives a client its place: that of its session, where it asks for it and there is one, or a new one. A

@@ -34,7 +34,7 @@ use std::sync::Arc;
 use tieline_core::{Body, CommandOutcome, DeviceId, Filter, Now, Topic, Update, Value};
 use tieline_history::{HistoryHandle, HistoryState};
 use tieline_mqtt::{DeliverError, Message, Qos};
-use tieline_net::Shard;
+use tieline_net::{Shard, SocketShards};
 use tieline_topics::{Applied, Change, Limits, Options, Selector, Subscribed, SubscriberId, Tree, TreeError};
 use tokio::sync::{Notify, mpsc, oneshot};
 
@@ -80,7 +80,7 @@ pub struct Bus {
     pub(super) deriving: Option<Box<Deriving>>,
     /// Topics that are sent as what changed.
     pub(super) deltas: Deltas,
-    /// Clients whose sockets take octets again, and those that something waits for a time for.
+    /// Clients whose sockets take bytes again, and those that something waits for a time for.
     pub(super) pump: Pump,
     /// Clients with frames to be written.
     pub(super) dirty: Vec<usize>,
@@ -104,6 +104,8 @@ pub struct Bus {
     pub(super) next_feed: usize,
     pub(super) next_generation: u64,
     pub(super) statistics: Statistics,
+    /// Threads that have the sockets of clients.
+    pub(super) sockets: Rc<SocketShards>,
     rate: Rate,
 }
 
@@ -143,6 +145,7 @@ impl Bus {
             next_feed: 0,
             next_generation: 0,
             statistics: Statistics::default(),
+            sockets: Rc::default(),
             rate: Rate::default(),
         }
     }
@@ -240,7 +243,7 @@ impl Bus {
         self.counters.updates += 1;
         match self.tree.apply(now, Update { topic: topic.clone(), body: body.clone() }, retain) {
             Ok(applied) => {
-                self.statistics.count(applied.topic, &topic, octets_of(&body));
+                self.statistics.count(applied.topic, &topic, bytes_of(&body));
                 if retain {
                     self.retained.forget(&topic);
                 }
@@ -268,9 +271,9 @@ impl Bus {
         from: Option<SubscriberId>,
     ) -> Result<(), TreeError> {
         self.counters.updates += 1;
-        // A payload shares the octets of its packet: what is kept for long is copied, to its size.
-        let octets = if retain { Bytes::copy_from_slice(&message.payload) } else { message.payload.clone() };
-        let update = Update { topic: message.topic.clone(), body: Body::Opaque(octets) };
+        // A payload shares the bytes of its packet: what is kept for long is copied, to its size.
+        let bytes = if retain { Bytes::copy_from_slice(&message.payload) } else { message.payload.clone() };
+        let update = Update { topic: message.topic.clone(), body: Body::Opaque(bytes) };
         let admitted = if retain { self.retained.admit(&message) } else { Ok(()) };
         let applied = admitted.and_then(|()| self.tree.apply(now, update, retain));
         let applied = applied.inspect_err(|error| self.count_refused(&message.topic, error))?;
@@ -393,7 +396,7 @@ impl Bus {
         from: usize,
     ) -> Result<(), TreeError> {
         self.counters.published += 1;
-        self.counters.published_octets += u64::try_from(message.payload.len()).unwrap_or(u64::MAX);
+        self.counters.published_bytes += u64::try_from(message.payload.len()).unwrap_or(u64::MAX);
         let taken = self.apply_message(now, message, qos, retain, Some(id_of(from)));
         taken.inspect_err(|_| self.count_publish_refused())
     }
@@ -464,13 +467,13 @@ impl Bus {
     }
 }
 
-/// Octets of a value; of a point the text or octets that it holds, and 8 where it is a number.
-pub(super) fn octets_of(body: &Body) -> usize {
+/// Bytes of a value; of a point the text or bytes that it holds, and 8 where it is a number.
+pub(super) fn bytes_of(body: &Body) -> usize {
     match body {
-        Body::Opaque(octets) => octets.len(),
+        Body::Opaque(bytes) => bytes.len(),
         Body::Point(point) => match &point.value {
             Value::Text(text) => text.len(),
-            Value::Bytes(octets) => octets.len(),
+            Value::Bytes(bytes) => bytes.len(),
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => 8,
         },
     }

@@ -102,16 +102,16 @@ impl<'a> Stated<'a> {
 /// How far a value may be trusted, by its own word.
 #[must_use]
 pub fn grade(body: &Body) -> Grade {
-    let octets = match body {
+    let bytes = match body {
         Body::Point(point) => return of_validity(point.quality.validity()),
-        Body::Opaque(octets) => octets,
+        Body::Opaque(bytes) => bytes,
     };
-    if !may_be_point(octets) {
+    if !may_be_point(bytes) {
         return Grade::Unstated;
     }
-    match serde_json::from_slice::<Quality<'_>>(octets) {
+    match serde_json::from_slice::<Quality<'_>>(bytes) {
         Ok(read) => grade_of(&read.q).unwrap_or(Grade::Unstated),
-        Err(_) => serde_json::from_slice(octets).map_or(Grade::Unstated, |Worst(grade)| grade),
+        Err(_) => serde_json::from_slice(bytes).map_or(Grade::Unstated, |Worst(grade)| grade),
     }
 }
 
@@ -129,7 +129,7 @@ fn grade_of(word: &str) -> Option<Grade> {
 
 /// Most payloads are not: they need not be parsed to know.
 fn may_be_point(payload: &[u8]) -> bool {
-    let is_object = payload.iter().find(|octet| !octet.is_ascii_whitespace()) == Some(&b'{');
+    let is_object = payload.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     is_object && payload.len() <= STATED_BYTES_MAX && payload.windows(3).any(|three| three == b"\"q\"")
 }
 

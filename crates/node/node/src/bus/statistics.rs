@@ -50,7 +50,7 @@ pub struct SessionRate {
     /// What was sent before it, modulo 2^32.
     messages: u32,
     /// The same; 0 in a client's first window.
-    octets: u64,
+    bytes: u64,
     /// Those of the window before.
     per_s: (f32, f32),
 }
@@ -102,21 +102,21 @@ impl SessionRate {
         if self.passed(now) >= WINDOW_MIN {
             let per_s = self.per_s(now, traffic);
             let messages = whole(traffic.messages_out);
-            *self = Self { since_ms: millis(now), messages, octets: traffic.octets_out, per_s };
+            *self = Self { since_ms: millis(now), messages, bytes: traffic.bytes_out, per_s };
         }
     }
 
-    /// Messages and octets a second: of this window as far as it has come, or of the one before where it has just begun.
+    /// Messages and bytes a second: of this window as far as it has come, or of the one before where it has just begun.
     #[must_use]
     pub fn per_s(&self, now: Instant, traffic: Traffic) -> (f32, f32) {
         let passed = self.passed(now);
-        if passed < WINDOW_MIN && self.octets > 0 {
+        if passed < WINDOW_MIN && self.bytes > 0 {
             return self.per_s;
         }
         let seconds = passed.max(WINDOW_MIN).as_secs_f64();
         let per_s = |made: f64| (made / seconds) as f32;
         let messages = whole(traffic.messages_out).wrapping_sub(self.messages);
-        (per_s(messages.into()), per_s(traffic.octets_out.saturating_sub(self.octets) as f64))
+        (per_s(messages.into()), per_s(traffic.bytes_out.saturating_sub(self.bytes) as f64))
     }
 
     fn passed(&self, now: Instant) -> Duration {
@@ -153,8 +153,8 @@ impl Default for Statistics {
 
 impl Statistics {
     /// Counts an update of a topic.
-    pub fn count(&mut self, id: tieline_topics::TopicId, topic: &tieline_core::Topic, octets: usize) {
-        self.busiest.count(id, topic, u64::try_from(octets).unwrap_or(u64::MAX));
+    pub fn count(&mut self, id: tieline_topics::TopicId, topic: &tieline_core::Topic, bytes: usize) {
+        self.busiest.count(id, topic, u64::try_from(bytes).unwrap_or(u64::MAX));
     }
 
     /// When to look again.
@@ -234,10 +234,10 @@ mod tests {
         Instant::ZERO + Duration::from_millis((1 << 32) - 5_000 + ms)
     }
 
-    /// Of a client that came at 3 s, and is sent 20 messages of 10 octets a second.
+    /// Of a client that came at 3 s, and is sent 20 messages of 10 bytes a second.
     fn sent(ms: u64) -> Traffic {
         let messages = ms.saturating_sub(3_000) * 20 / 1_000;
-        Traffic { messages_out: messages, octets_out: messages * 10, ..Traffic::default() }
+        Traffic { messages_out: messages, bytes_out: messages * 10, ..Traffic::default() }
     }
 
     #[test]
@@ -264,8 +264,7 @@ mod tests {
     #[test]
     fn who_asks_each_second_sees_what_changes() {
         let mut rate = SessionRate::begin(at(0));
-        let traffic =
-            |messages: u64| Traffic { messages_out: messages, octets_out: 4 + messages, ..Traffic::default() };
+        let traffic = |messages: u64| Traffic { messages_out: messages, bytes_out: 4 + messages, ..Traffic::default() };
         rate.look(at(1_000), traffic(0));
         assert_eq!(rate.per_s(at(2_000), traffic(50)).0, 50.0);
         rate.look(at(2_000), traffic(50));

@@ -55,8 +55,8 @@ impl Bus {
             counters.published,
             counters.deliveries - counters.conflated.min(counters.deliveries),
             counters.dropped.total(),
-            of(&sockets.octets_in),
-            of(&sockets.octets_out),
+            of(&sockets.bytes_in),
+            of(&sockets.bytes_out),
             of(&sockets.accepts),
             counters.connected,
         ];
@@ -68,7 +68,7 @@ impl Bus {
     /// What Mosquitto would tell.
     fn broker_values(&self, now: Instant) -> Values {
         let (counters, sockets, tree) = (self.counters(), self.shard.counters(), self.tree.stats());
-        let (away, away_octets) = self.away();
+        let (away, away_bytes) = self.away();
         let of = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed).to_string();
         let counts = [
             ("clients/connected", self.client_count().to_string()),
@@ -78,14 +78,14 @@ impl Bus {
             ("clients/total", (self.client_count() + away).to_string()),
             ("messages/received", counters.packets_in.to_string()),
             ("messages/sent", of(&sockets.messages_out)),
-            ("bytes/received", of(&sockets.octets_in)),
-            ("bytes/sent", of(&sockets.octets_out)),
+            ("bytes/received", of(&sockets.bytes_in)),
+            ("bytes/sent", of(&sockets.bytes_out)),
             ("publish/messages/received", counters.published.to_string()),
             ("publish/messages/sent", (counters.deliveries - counters.conflated.min(counters.deliveries)).to_string()),
             ("publish/messages/dropped", counters.dropped.total().to_string()),
-            ("publish/bytes/received", counters.published_octets.to_string()),
+            ("publish/bytes/received", counters.published_bytes.to_string()),
             ("retained messages/count", tree.topics.to_string()),
-            ("store/messages/bytes", away_octets.to_string()),
+            ("store/messages/bytes", away_bytes.to_string()),
             ("subscriptions/count", tree.subscriptions.to_string()),
             ("shared_subscriptions/count", self.shares.count().to_string()),
             ("uptime", format!("{} seconds", now.since(self.statistics.began.unwrap_or(now)).as_secs())),
@@ -105,12 +105,12 @@ impl Bus {
             ("deliveries/conflated", counters.conflated.to_string()),
             ("deliveries/dropped", counters.dropped.total().to_string()),
             ("topics/count", tree.topics.to_string()),
-            ("topics/bytes", tree.octets.to_string()),
+            ("topics/bytes", tree.bytes.to_string()),
             ("lag/sessions", lag.sessions.to_string()),
             ("lag/waiting", lag.waiting.to_string()),
-            ("lag/bytes", lag.octets.to_string()),
+            ("lag/bytes", lag.bytes.to_string()),
             ("lag/ms", lag.longest.as_millis().to_string()),
-            ("process/memory_bytes", usage.resident_octets.to_string()),
+            ("process/memory_bytes", usage.resident_bytes.to_string()),
             ("process/cpu_seconds", format!("{:.2}", usage.cpu.as_secs_f64())),
         ];
         let dropped = counters.dropped.by_cause();

@@ -12,20 +12,20 @@ use tieline_topics::View;
 /// | `point` | `{"v", "q", "why"?, "t"}`: a point of the node, and a publisher's JSON of this form |
 /// | `json` | the publisher's JSON |
 /// | `text` | a string |
-/// | `binary` | the octets in hex |
+/// | `binary` | the bytes in hex |
 pub fn write_body(body: &Body, arrived: Timestamp, out: &mut String) {
-    let octets = match body {
+    let bytes = match body {
         Body::Point(point) => {
             out.push_str("\"kind\":\"point\",\"value\":");
             return point.write_json(out);
         }
-        Body::Opaque(octets) => octets,
+        Body::Opaque(bytes) => bytes,
     };
-    if let Some(stated) = Stated::read(octets) {
+    if let Some(stated) = Stated::read(bytes) {
         out.push_str("\"kind\":\"point\",\"value\":");
         return stated.write_json(arrived, out);
     }
-    match std::str::from_utf8(octets) {
+    match std::str::from_utf8(bytes) {
         Ok(text) if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() => {
             out.push_str("\"kind\":\"json\",\"value\":");
             out.push_str(text);
@@ -36,8 +36,8 @@ pub fn write_body(body: &Body, arrived: Timestamp, out: &mut String) {
         }
         Err(_) => {
             out.push_str("\"kind\":\"binary\",\"value\":\"");
-            for octet in octets {
-                let _ = write!(out, "{octet:02x}");
+            for byte in bytes {
+                let _ = write!(out, "{byte:02x}");
             }
             out.push('"');
         }

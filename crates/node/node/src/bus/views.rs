@@ -92,7 +92,7 @@ impl Bus {
     pub(super) fn derive(&mut self, now: Now, topic: &Topic, body: &Body) {
         let Some(Deriving { views, .. }) = self.deriving.as_deref_mut() else { return };
         if views.takes(topic) {
-            let gone = matches!(body, Body::Opaque(octets) if octets.is_empty());
+            let gone = matches!(body, Body::Opaque(bytes) if bytes.is_empty());
             views.handle_update(now.mono, topic, Some(body).filter(|_| !gone));
             self.apply_derived(now);
         }

@@ -9,8 +9,8 @@ use tieline_topics::{Snapshot, TopicId};
 
 /// Topics that are looked at at a time.
 const CHUNK: usize = 256;
-/// Octets of a batch.
-const WALK_OCTETS: usize = 1 << 20;
+/// Bytes of a batch.
+const WALK_BYTES: usize = 1 << 20;
 
 impl Bus {
     pub(super) fn begin_walk(&mut self, now: Now) {
@@ -21,16 +21,16 @@ impl Bus {
             Subscriber::Group(_) | Subscriber::Feed(_) => false,
         };
         let sessions = self.subscribers.iter().filter(|(_, subscriber)| is_kept(subscriber)).map(|(key, _)| key);
-        let walk = Walk { sessions: sessions.collect(), values: Snapshot::new(all), octets: 0 };
+        let walk = Walk { sessions: sessions.collect(), values: Snapshot::new(all), bytes: 0 };
         self.ledger.book.begin_walk(now, walk);
     }
 
     /// Says some of the state anew, where a walk is under way.
     pub(super) fn walk(&mut self, now: Now) {
         let Some(mut walk) = self.ledger.book.take_walk() else { return };
-        let end = self.ledger.book.batch_octets() + WALK_OCTETS;
-        while self.ledger.book.batch_octets() < end {
-            let before = self.ledger.book.batch_octets();
+        let end = self.ledger.book.batch_bytes() + WALK_BYTES;
+        while self.ledger.book.batch_bytes() < end {
+            let before = self.ledger.book.batch_bytes();
             if let Some(key) = walk.sessions.pop() {
                 self.say_session(now, key);
             } else if !walk.values.is_done() {
@@ -42,8 +42,8 @@ impl Bus {
                 return self.ledger.book.end_walk(now, &walk);
             }
             // A batch that is closed meanwhile ends this stretch.
-            let Some(said) = self.ledger.book.batch_octets().checked_sub(before) else { break };
-            walk.octets += said as u64;
+            let Some(said) = self.ledger.book.batch_bytes().checked_sub(before) else { break };
+            walk.bytes += said as u64;
         }
         self.ledger.book.put_walk(walk);
     }

@@ -15,8 +15,8 @@ const BRANCH: &str = "$topics/";
 /// Clients that watch topics at a time, and filters of one of them.
 const WATCHERS_MAX: usize = 1000;
 const WATCHED_MAX: usize = 64;
-/// Octets that are made at a time.
-const BURST_OCTETS: usize = 64 * 1024;
+/// Bytes that are made at a time.
+const BURST_BYTES: usize = 64 * 1024;
 
 /// All clients that watch topics.
 #[derive(Debug, Default)]
@@ -168,7 +168,7 @@ impl Watcher {
     fn fill(&mut self, now: Now, client: &super::client::Client, tree: &Tree) -> Vec<u8> {
         let mut out = Vec::new();
         client.session.look(|wire| {
-            while out.len() < BURST_OCTETS
+            while out.len() < BURST_BYTES
                 && let Some(notice) = self.notices.next(tree)
             {
                 let (path, word, retain) = match &notice {

@@ -38,7 +38,7 @@ struct KeptWire {
     corks: u32,
 }
 
-/// Sessions whose sockets take octets again, by their place on the bus.
+/// Sessions whose sockets take bytes again, by their place on the bus.
 #[derive(Debug)]
 pub struct Clear {
     pub(super) places: RefCell<Vec<usize>>,
@@ -59,15 +59,15 @@ struct Shared {
     first: Option<Bytes>,
     #[expect(clippy::box_collection, reason = "most sessions never have one")]
     frames: Option<Box<VecDeque<Bytes>>>,
-    octets: usize,
-    octets_max: usize,
+    bytes: usize,
+    bytes_max: usize,
 }
 
 impl Wire {
-    /// A session for which so many octets may wait of what its owner keeps for it.
+    /// A session for which so many bytes may wait of what its owner keeps for it.
     #[must_use]
-    pub fn new(mqtt: ServerSession, octets_max: usize) -> Self {
-        let shared = Shared { first: None, frames: None, octets: 0, octets_max };
+    pub fn new(mqtt: ServerSession, bytes_max: usize) -> Self {
+        let shared = Shared { first: None, frames: None, bytes: 0, bytes_max };
         let told_when_clear = RefCell::default();
         Self { mqtt, shared: RefCell::new(shared), again: None, web: None, told_when_clear, kept: None }
     }
@@ -140,14 +140,14 @@ impl Wire {
     }
 
     /// Queues a frame that other sessions may get too. None is dropped: whoever queues one looks first whether the socket takes
-    /// octets ([`Session::is_clear`](tieline_net::Session::is_clear)), and lets it take them once many wait.
+    /// bytes ([`Session::is_clear`](tieline_net::Session::is_clear)), and lets it take them once many wait.
     pub fn push_shared(&self, frame: Bytes) {
         if frame.is_empty() {
             return;
         }
         let shared = &mut *self.shared.borrow_mut();
-        shared.octets += frame.len();
-        if shared.octets == frame.len() {
+        shared.bytes += frame.len();
+        if shared.bytes == frame.len() {
             shared.first = Some(frame);
             return;
         }
@@ -160,23 +160,23 @@ impl Wire {
         !self.is_corked() && self.mqtt.can_take_shared_frame(0)
     }
 
-    /// Octets that may wait.
+    /// Bytes that may wait.
     #[must_use]
-    pub fn octets_max(&self) -> usize {
-        self.shared.borrow().octets_max
+    pub fn bytes_max(&self) -> usize {
+        self.shared.borrow().bytes_max
     }
 
-    /// Octets of shared frames that wait.
+    /// Bytes of shared frames that wait.
     #[must_use]
-    pub fn waiting_octets(&self) -> usize {
-        self.shared.borrow().octets
+    pub fn waiting_bytes(&self) -> usize {
+        self.shared.borrow().bytes
     }
 }
 
 impl Shared {
     fn pop(&mut self) -> Option<Bytes> {
         let frame = self.first.take().or_else(|| self.frames.as_mut()?.pop_front())?;
-        self.octets -= frame.len();
+        self.bytes -= frame.len();
         if self.frames.as_ref().is_some_and(|frames| frames.is_empty()) {
             self.frames = None;
         }
@@ -194,17 +194,17 @@ impl Machine for Wire {
     fn handle_disconnected(&mut self, now: Now) {
         self.again = None;
         let shared = self.shared.get_mut();
-        (shared.first, shared.frames, shared.octets) = (None, None, 0);
+        (shared.first, shared.frames, shared.bytes) = (None, None, 0);
         *self.told_when_clear.get_mut() = None;
         self.kept = None;
         self.mqtt.handle_disconnected(now);
     }
 
-    fn handle_input(&mut self, now: Now, octets: &[u8]) -> usize {
+    fn handle_input(&mut self, now: Now, bytes: &[u8]) -> usize {
         let Self { mqtt, web, .. } = self;
         let used = match web {
-            None => mqtt.handle_input(now, octets),
-            Some(web) => web.handle_input(octets, |plain| mqtt.handle_input(now, plain)),
+            None => mqtt.handle_input(now, bytes),
+            Some(web) => web.handle_input(bytes, |plain| mqtt.handle_input(now, plain)),
         };
         self.look_for_notes();
         used
@@ -331,9 +331,9 @@ mod tests {
             user_name: None,
             password: None,
         };
-        let mut octets = Vec::new();
-        Packet::Connect(Box::new(connect)).emit(Version::V5, &mut octets).unwrap();
-        far.write_all(&octets).await.unwrap();
+        let mut bytes = Vec::new();
+        Packet::Connect(Box::new(connect)).emit(Version::V5, &mut bytes).unwrap();
+        far.write_all(&bytes).await.unwrap();
         let mut answer = BytesMut::new();
         while answer.len() < 2 || answer.len() < 2 + usize::from(answer[1]) {
             far.read_buf(&mut answer).await.unwrap();
@@ -360,9 +360,9 @@ mod tests {
     #[test]
     fn a_corked_session_stops_reading_and_goes_on() {
         let why = run(ends_corked(async |session, mut far| {
-            let before = session.traffic().octets_in;
+            let before = session.traffic().bytes_in;
             far.write_all(&PING.repeat(PINGS)).await.unwrap();
-            while session.traffic().octets_in == before {
+            while session.traffic().bytes_in == before {
                 tokio::task::yield_now().await;
             }
             for _ in 0..100 {

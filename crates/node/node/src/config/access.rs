@@ -112,8 +112,8 @@ fn read_keys(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Acces
         limits: Limits {
             user_sessions_max: s.or(doc, "user_sessions_max", USER_SESSIONS_MAX, parse::integer(0..=1_000_000)),
             messages_per_s: limit(&mut s, doc, "messages_per_s", 10_000_000),
-            octets_per_s: s.or(doc, "octets_per_s", 0, |v| {
-                parse::octets(0..=1 << 31)(v).map(|n| u32::try_from(n).unwrap_or(u32::MAX))
+            bytes_per_s: s.or(doc, "bytes_per_s", 0, |v| {
+                parse::bytes(0..=1 << 31)(v).map(|n| u32::try_from(n).unwrap_or(u32::MAX))
             }),
             subscriptions_max: limit(&mut s, doc, "subscriptions_max", 1_000_000),
         },

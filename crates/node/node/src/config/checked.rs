@@ -90,12 +90,12 @@ pub struct HistoryConfig {
     pub record: Vec<Filter>,
     /// When a publisher or a device gets its acknowledgement.
     pub durability: Durability,
-    /// Octets of the journal; what the store has not taken by then is refused.
-    pub journal_octets_max: u64,
+    /// Bytes of the journal; what the store has not taken by then is refused.
+    pub journal_bytes_max: u64,
     /// Age at which samples are removed; none keeps them.
     pub keep: Option<Duration>,
-    /// Octets of the store at which the oldest samples are removed; none lets it grow.
-    pub store_octets_max: Option<u64>,
+    /// Bytes of the store at which the oldest samples are removed; none lets it grow.
+    pub store_bytes_max: Option<u64>,
 }
 
 /// Limits of commands.
@@ -127,9 +127,9 @@ impl Default for Config {
                 enabled: true,
                 record: Filter::new("#").into_iter().collect(),
                 durability: Durability::Synced,
-                journal_octets_max: 1 << 30,
+                journal_bytes_max: 1 << 30,
                 keep: Some(90 * DAY),
-                store_octets_max: Some(16 << 30),
+                store_bytes_max: Some(16 << 30),
             },
             command: CommandConfig { timeout: 10 * SECOND, queue_max: 16 },
             topics: Vec::new(),
@@ -248,16 +248,11 @@ fn read_history(mut s: Section<'_>, doc: &mut Document<'_>, default: HistoryConf
             default.durability,
             parse::word(&[("synced", Durability::Synced), ("written", Durability::Written)]),
         ),
-        journal_octets_max: s.or(
-            doc,
-            "journal_octets_max",
-            default.journal_octets_max,
-            parse::octets(1 << 20..=1 << 40),
-        ),
+        journal_bytes_max: s.or(doc, "journal_bytes_max", default.journal_bytes_max, parse::bytes(1 << 20..=1 << 40)),
         keep: s.optional(doc, "keep", parse::duration(60 * SECOND..=36_500 * DAY)).or(default.keep),
-        store_octets_max: s
-            .optional(doc, "store_octets_max", parse::octets(1 << 20..=1 << 50))
-            .or(default.store_octets_max),
+        store_bytes_max: s
+            .optional(doc, "store_bytes_max", parse::bytes(1 << 20..=1 << 50))
+            .or(default.store_bytes_max),
     };
     s.finish(doc);
     config

@@ -24,34 +24,34 @@ pub struct MqttConfig {
     pub listen: SocketAddr,
     /// Clients at once, of all addresses; one more is refused.
     pub sessions_max: usize,
-    /// The longest packet taken, in octets.
-    pub packet_octets_max: u32,
-    /// Octets that may wait for one subscriber; a QoS 0 message beyond them is dropped and counted.
-    pub queue_octets_max: usize,
+    /// The longest packet taken, in bytes.
+    pub packet_bytes_max: u32,
+    /// Bytes that may wait for one subscriber; a QoS 0 message beyond them is dropped and counted.
+    pub queue_bytes_max: usize,
     /// Topics in the tree; one more is refused.
     pub topics_max: usize,
-    /// Octets of all last values with the names of their topics and of filters; an update beyond them is refused.
-    pub values_octets_max: usize,
-    /// Octets of the events that topics keep; a topic that has no more room gives up its oldest.
-    pub series_octets_max: usize,
+    /// Bytes of all last values with the names of their topics and of filters; an update beyond them is refused.
+    pub values_bytes_max: usize,
+    /// Bytes of the events that topics keep; a topic that has no more room gives up its oldest.
+    pub series_bytes_max: usize,
     /// The longest that a session outlives its connection.
     pub session_expiry_max: Duration,
     /// Sessions whose clients are away; beyond them the one that would expire first ends.
     pub away_sessions_max: usize,
     /// Messages that may wait for a client that is away; beyond them the oldest is dropped.
     pub away_messages_max: usize,
-    /// Octets that may wait for a client that is away, and never fewer than `queue_octets_max`; beyond them the oldest message
+    /// Bytes that may wait for a client that is away, and never fewer than `queue_bytes_max`; beyond them the oldest message
     /// is dropped.
-    pub away_queue_octets_max: usize,
-    /// Octets that may wait for all clients that are away; a message beyond them is dropped.
-    pub away_octets_max: usize,
+    pub away_queue_bytes_max: usize,
+    /// Bytes that may wait for all clients that are away; a message beyond them is dropped.
+    pub away_bytes_max: usize,
     /// The longest keep alive; 5.0 clients that ask for more, or for none, are told this. Zero leaves it to them.
     pub keep_alive_max: Duration,
     /// What of last values, sessions and their messages is kept over restarts, and when it is acknowledged; none keeps them in
     /// memory.
     pub durability: Option<Durability>,
-    /// Octets of the ledger that keeps them; at twice as many, nothing more is promised.
-    pub ledger_octets_max: u64,
+    /// Bytes of the ledger that keeps them; at twice as many, nothing more is promised.
+    pub ledger_bytes_max: u64,
     /// How often `$SYS` is published; zero is never.
     pub sys_interval: Duration,
     /// Topics that pass all others wherever they wait, beside those of devices of that priority.
@@ -97,19 +97,19 @@ impl MqttConfig {
         Self {
             listen,
             sessions_max: 10_000,
-            packet_octets_max: 1 << 20,
-            queue_octets_max: 1 << 20,
+            packet_bytes_max: 1 << 20,
+            queue_bytes_max: 1 << 20,
             topics_max: 1_000_000,
-            values_octets_max: 1 << 30,
-            series_octets_max: 256 << 20,
+            values_bytes_max: 1 << 30,
+            series_bytes_max: 256 << 20,
             session_expiry_max: 7 * DAY,
             away_sessions_max: 10_000,
             away_messages_max: 10_000,
-            away_queue_octets_max: 16 << 20,
-            away_octets_max: 256 << 20,
+            away_queue_bytes_max: 16 << 20,
+            away_bytes_max: 256 << 20,
             keep_alive_max: Duration::ZERO,
             durability: Some(Durability::Synced),
-            ledger_octets_max: 1 << 30,
+            ledger_bytes_max: 1 << 30,
             sys_interval: Duration::from_secs(10),
             proxy_protocol_from: Trusted::default(),
             tls: None,
@@ -133,16 +133,16 @@ pub(super) fn read_mqtt(
     let config = MqttConfig {
         listen: s.or(doc, "listen", default.listen, parse::listen_address),
         sessions_max: s.or(doc, "sessions_max", default.sessions_max, |v| count(v, 1..=1_000_000)),
-        packet_octets_max: s.or(doc, "packet_octets_max", default.packet_octets_max, |v| {
-            parse::octets(1024..=256 << 20)(v).map(|n| u32::try_from(n).unwrap_or(u32::MAX))
+        packet_bytes_max: s.or(doc, "packet_bytes_max", default.packet_bytes_max, |v| {
+            parse::bytes(1024..=256 << 20)(v).map(|n| u32::try_from(n).unwrap_or(u32::MAX))
         }),
-        queue_octets_max: s
-            .or(doc, "queue_octets_max", default.queue_octets_max, |v| parse::octets(4096..=1 << 30)(v).map(size)),
+        queue_bytes_max: s
+            .or(doc, "queue_bytes_max", default.queue_bytes_max, |v| parse::bytes(4096..=1 << 30)(v).map(size)),
         topics_max: s.or(doc, "topics_max", default.topics_max, |v| count(v, 1..=100_000_000)),
-        values_octets_max: s
-            .or(doc, "values_octets_max", default.values_octets_max, |v| parse::octets(1 << 20..=1 << 40)(v).map(size)),
-        series_octets_max: s
-            .or(doc, "series_octets_max", default.series_octets_max, |v| parse::octets(4096..=1 << 40)(v).map(size)),
+        values_bytes_max: s
+            .or(doc, "values_bytes_max", default.values_bytes_max, |v| parse::bytes(1 << 20..=1 << 40)(v).map(size)),
+        series_bytes_max: s
+            .or(doc, "series_bytes_max", default.series_bytes_max, |v| parse::bytes(4096..=1 << 40)(v).map(size)),
         session_expiry_max: s.or(
             doc,
             "session_expiry_max",
@@ -151,11 +151,11 @@ pub(super) fn read_mqtt(
         ),
         away_sessions_max: s.or(doc, "away_sessions_max", default.away_sessions_max, |v| count(v, 0..=1_000_000)),
         away_messages_max: s.or(doc, "away_messages_max", default.away_messages_max, |v| count(v, 1..=1_000_000)),
-        away_queue_octets_max: s.or(doc, "away_queue_octets_max", default.away_queue_octets_max, |v| {
-            parse::octets(4096..=1 << 30)(v).map(size)
+        away_queue_bytes_max: s.or(doc, "away_queue_bytes_max", default.away_queue_bytes_max, |v| {
+            parse::bytes(4096..=1 << 30)(v).map(size)
         }),
-        away_octets_max: s
-            .or(doc, "away_octets_max", default.away_octets_max, |v| parse::octets(4096..=1 << 40)(v).map(size)),
+        away_bytes_max: s
+            .or(doc, "away_bytes_max", default.away_bytes_max, |v| parse::bytes(4096..=1 << 40)(v).map(size)),
         keep_alive_max: s.or(doc, "keep_alive_max", default.keep_alive_max, |v| seconds_or_zero(v, "18h", 18 * HOUR)),
         sys_interval: s.or(doc, "sys_interval", default.sys_interval, |v| seconds_or_zero(v, "1d", DAY)),
         durability: s.or(
@@ -168,7 +168,7 @@ pub(super) fn read_mqtt(
                 ("memory", None),
             ]),
         ),
-        ledger_octets_max: s.or(doc, "ledger_octets_max", default.ledger_octets_max, parse::octets(1 << 20..=1 << 40)),
+        ledger_bytes_max: s.or(doc, "ledger_bytes_max", default.ledger_bytes_max, parse::bytes(1 << 20..=1 << 40)),
         proxy_protocol_from: proxies(&mut s, doc, "proxy_protocol_from"),
         tls,
         websocket,
@@ -231,7 +231,7 @@ fn read_websocket(s: &mut Section<'_>, doc: &mut Document<'_>, reach: Reach, fol
 
 fn path_text(value: &DeValue<'_>) -> Result<String, String> {
     let text = parse::text(value)?;
-    let is_path = text.starts_with('/') && text.bytes().all(|octet| octet.is_ascii_graphic() && octet != b'?');
+    let is_path = text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'?');
     if is_path { Ok(text) } else { Err("a path that begins with / and has no ?, as in \"/mqtt\"".to_owned()) }
 }
 

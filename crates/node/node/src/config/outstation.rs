@@ -320,7 +320,7 @@ fn variation(value: &DeValue<'_>, group: u8) -> Result<u8, Expected> {
 }
 
 fn status(value: &DeValue<'_>) -> Result<CommandStatus, Expected> {
-    let known = (0..=126).map(CommandStatus::from_octet).filter(|status| *status != CommandStatus::Undefined);
+    let known = (0..=126).map(CommandStatus::from_byte).filter(|status| *status != CommandStatus::Undefined);
     let mut all = known.chain([CommandStatus::Undefined]);
     let text = value.as_str().unwrap_or_default();
     let found = all.clone().find(|status| status.name() == text);
@@ -347,7 +347,7 @@ fn zero(point_type: PointType) -> Measured {
         PointType::DoubleBit => Measured::DoubleBit(tieline_dnp3::DoubleBit::Off),
         PointType::Counter | PointType::FrozenCounter => Measured::Count(0),
         PointType::Analog | PointType::FrozenAnalog | PointType::AnalogOutput => Measured::Analog(0.0),
-        PointType::OctetString => Measured::Octets([0].into()),
+        PointType::OctetString => Measured::Bytes([0].into()),
     }
 }
 

@@ -94,7 +94,7 @@ pub fn read_station_security(
         mac: s.or(doc, "mac", default.mac, mac),
         critical: s.or(doc, "critical", default.critical, critical),
         aggressive: s.or(doc, "aggressive", default.aggressive, parse::boolean),
-        challenge_octets: s.or(doc, "challenge_octets", default.challenge_octets, parse::integer(4..=64)),
+        challenge_bytes: s.or(doc, "challenge_bytes", default.challenge_bytes, parse::integer(4..=64)),
         reply_timeout: s.or(doc, "reply_timeout", default.reply_timeout, wait()),
         keys: limits(doc, &mut s, default.keys),
         failures_max: s.or(doc, "failures_max", default.failures_max, parse::integer(1..=u16::MAX)),
@@ -162,7 +162,7 @@ fn read_authority(
         doc.report(s.value_at("authority"), &s.key("store"), "nothing".to_owned(), expected.to_owned());
     }
     let key = key?;
-    let method = match key.octets().len() {
+    let method = match key.bytes().len() {
         16 => KeyChangeMethod::Aes128Sha1,
         _ => KeyChangeMethod::Aes256Sha256,
     };

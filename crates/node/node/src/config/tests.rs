@@ -36,6 +36,17 @@ fn all_errors_come_at_once_with_line_key_found_and_expected() {
 }
 
 #[test]
+fn a_key_that_was_renamed_is_told_with_its_new_name() {
+    check(
+        "[mqtt]\nqueue_octets_max = '1MiB'\n",
+        &[
+            "t.toml:2:1: mqtt.queue_octets_max: found the unknown key \"queue_octets_max\", expected queue_bytes_max, its new \
+           name: see docs/upgrade.md",
+        ],
+    );
+}
+
+#[test]
 fn an_open_address_must_be_meant() {
     check(
         "[mqtt]\nlisten = '0.0.0.0:1883'\n",

@@ -26,7 +26,7 @@ pub enum TopicKind {
     Json,
     /// UTF-8.
     Text,
-    /// Octets.
+    /// Bytes.
     Binary,
 }
 

@@ -66,7 +66,7 @@ impl Kind {
                 let mut shown = breaker(&station.incomer);
                 shown.push((PointType::Analog, 0, Measured::Analog(rounded(station.bus_kv, 1000.0))));
                 shown.push((PointType::Analog, 1, Measured::Analog((station.hertz * 1000.0).round())));
-                shown.push((PointType::OctetString, 0, Measured::Octets(clock.into_bytes().into())));
+                shown.push((PointType::OctetString, 0, Measured::Bytes(clock.into_bytes().into())));
                 shown
             }
             Self::Transformer => vec![

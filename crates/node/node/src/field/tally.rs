@@ -26,7 +26,7 @@ pub struct Dnp3Counts([u64; MEANINGS.len()]);
 const MEANINGS: [(&str, &str); 20] = [
     ("frames", "Intact link frames of devices."),
     ("crc_errors", "Link frames and headers with a wrong CRC."),
-    ("octets_discarded", "Octets that belong to no link frame."),
+    ("bytes_discarded", "Bytes that belong to no link frame."),
     ("unknown_destinations", "Frames to addresses that no master has."),
     ("unknown_sources", "Frames from addresses that are not the device's."),
     ("frames_malformed", "Frames with a wrong length, direction or function."),
@@ -69,7 +69,7 @@ impl Dnp3Counts {
         Self([
             link.frames,
             link.header_crc_errors + link.body_crc_errors,
-            link.octets_discarded,
+            link.bytes_discarded,
             service.not_ours,
             service.unknown_source,
             link.length_errors + service.malformed + service.wrong_direction,
@@ -93,9 +93,9 @@ impl Dnp3Counts {
     /// What a shared connection saw before its masters: they see intact frames alone.
     fn of_channel(link: LinkCounters, channel: ChannelCounters) -> Self {
         let mut counts = Self::default();
-        let [_, crc_errors, octets, unknown, _, malformed, dropped, ..] = &mut counts.0;
+        let [_, crc_errors, bytes, unknown, _, malformed, dropped, ..] = &mut counts.0;
         *crc_errors = link.header_crc_errors + link.body_crc_errors;
-        *octets = link.octets_discarded;
+        *bytes = link.bytes_discarded;
         *unknown = channel.unknown_addresses;
         *malformed = link.length_errors;
         *dropped = channel.frames_dropped;

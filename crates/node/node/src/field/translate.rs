@@ -75,14 +75,14 @@ fn to_value(measured: Measured) -> Value {
         Measured::DoubleBit(state) => Value::Int(state.bits().into()),
         Measured::Count(count) => Value::Int(count.into()),
         Measured::Analog(number) => Value::Float(shortest(number)),
-        Measured::Octets(octets) => match std::str::from_utf8(&octets) {
+        Measured::Bytes(bytes) => match std::str::from_utf8(&bytes) {
             Ok(text) if !text.chars().any(char::is_control) => Value::Text(text.into()),
-            Ok(_) | Err(_) => Value::Bytes(octets),
+            Ok(_) | Err(_) => Value::Bytes(bytes),
         },
     }
 }
 
-/// The flag octet as reasons (IEEE 1815 clause 11.6). Octet strings have no flags.
+/// The flag byte as reasons (IEEE 1815 clause 11.6). Octet strings have no flags.
 fn to_quality(point_type: PointType, flags: Flags) -> Quality {
     let common = [
         (Flags::RESTART, Quality::RESTART),

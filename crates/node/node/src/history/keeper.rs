@@ -55,8 +55,8 @@ impl Keeper {
         }
         let options = HistoryOptions {
             durability: config.durability,
-            journal: Limits { total_octets: config.journal_octets_max, ..Limits::default() },
-            retention: Retention { age: config.keep, octets: config.store_octets_max },
+            journal: Limits { total_bytes: config.journal_bytes_max, ..Limits::default() },
+            retention: Retention { age: config.keep, bytes: config.store_bytes_max },
             ..HistoryOptions::default()
         };
         let may_remove: MayRemove = Arc::new(move || clock.doubt().is_none());

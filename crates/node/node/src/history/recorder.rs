@@ -70,8 +70,8 @@ pub struct Recorder {
     writer: Writer,
     times: Times,
     samples: Vec<Sample>,
-    /// Octets of their payloads, roughly.
-    octets: usize,
+    /// Bytes of their payloads, roughly.
+    bytes: usize,
     receipts: Receipts,
     /// Devices whose points are not published one by one.
     unpublished: HashSet<Topic>,
@@ -90,7 +90,7 @@ impl Recorder {
     ) -> Self {
         let (record, writer, times) = (config.record.clone(), Writer::Off, Times::default());
         let (samples, receipts) = (Vec::new(), Vec::new());
-        let mut recorder = Self { record, writer, times, samples, octets: 0, receipts, unpublished, bus };
+        let mut recorder = Self { record, writer, times, samples, bytes: 0, receipts, unpublished, bus };
         if let Some(history) = history {
             recorder.set_history(history);
         }
@@ -127,7 +127,7 @@ impl Recorder {
 
     /// Takes a sample that is to be recorded; `receipt` will come back.
     pub fn record_sample(&mut self, sample: Sample, receipt: Option<Receipt>) {
-        self.octets += octets_of(&sample.update);
+        self.bytes += bytes_of(&sample.update);
         self.samples.push(sample);
         self.receipts.extend(receipt);
     }
@@ -136,7 +136,7 @@ impl Recorder {
     #[must_use]
     pub fn records(&self, update: &Update) -> bool {
         // A cleared topic has no value to record.
-        let is_clear = matches!(&update.body, Body::Opaque(octets) if octets.is_empty());
+        let is_clear = matches!(&update.body, Body::Opaque(bytes) if bytes.is_empty());
         !is_clear
             && !matches!(self.writer, Writer::Off)
             && self.record.iter().any(|filter| filter.matches(&update.topic))
@@ -148,11 +148,11 @@ impl Recorder {
         if !self.records(update) {
             return false;
         }
-        let (points, octets) = (self.samples.len() + 1, self.octets + octets_of(update));
+        let (points, bytes) = (self.samples.len() + 1, self.bytes + bytes_of(update));
         let refused = match &mut self.writer {
             Writer::Off => None,
             Writer::Closed { refused, .. } => Some(refused),
-            Writer::Open { history, refused, .. } => (!history.has_room(points, octets)).then_some(refused),
+            Writer::Open { history, refused, .. } => (!history.has_room(points, bytes)).then_some(refused),
         };
         refused.map(|refused| *refused += 1).is_some()
     }
@@ -178,7 +178,7 @@ impl Recorder {
     pub fn submit(&mut self) -> Option<(Receipts, bool)> {
         let receipts = std::mem::take(&mut self.receipts);
         let samples = std::mem::take(&mut self.samples);
-        self.octets = 0;
+        self.bytes = 0;
         if samples.is_empty() {
             return (!receipts.is_empty()).then_some((receipts, true));
         }
@@ -218,9 +218,9 @@ impl Recorder {
     }
 }
 
-fn octets_of(update: &Update) -> usize {
+fn bytes_of(update: &Update) -> usize {
     let payload = match &update.body {
-        Body::Opaque(octets) => octets.len(),
+        Body::Opaque(bytes) => bytes.len(),
         Body::Point(_) => 8,
     };
     update.topic.len() + payload

@@ -26,10 +26,10 @@ use tieline_service::http::places::Seat;
 
 /// The cookie's name.
 const COOKIE: &str = "tieline";
-/// Octets of what a login sends.
-pub(super) const FORM_OCTETS_MAX: usize = 16 * 1024;
-/// Octets of the view that a login leads back to.
-const PLACE_OCTETS_MAX: usize = 4096;
+/// Bytes of what a login sends.
+pub(super) const FORM_BYTES_MAX: usize = 16 * 1024;
+/// Bytes of the view that a login leads back to.
+const PLACE_BYTES_MAX: usize = 4096;
 
 /// Who asks.
 #[derive(Clone, Debug)]
@@ -323,7 +323,7 @@ fn member(form: &str, name: &str) -> String {
 /// A view of the console, as the part of its address behind `#`; none for anything else, so that a login leads nowhere
 /// but to this node.
 fn place(to: &str) -> Option<&str> {
-    let is_plain = to.len() <= PLACE_OCTETS_MAX && to.bytes().all(|octet| octet.is_ascii_graphic());
+    let is_plain = to.len() <= PLACE_BYTES_MAX && to.bytes().all(|byte| byte.is_ascii_graphic());
     Some(to).filter(|to| to.starts_with("#/") && is_plain)
 }
 
@@ -420,14 +420,14 @@ mod tests {
         {
             check_place(wrong, None);
         }
-        check_place(&format!("#/{}", "a".repeat(PLACE_OCTETS_MAX)), None);
+        check_place(&format!("#/{}", "a".repeat(PLACE_BYTES_MAX)), None);
     }
 
     #[tokio::test]
     async fn a_failed_login_keeps_the_user_and_the_place() {
         let response = page(StatusCode::UNAUTHORIZED, "wrong", "anna\"><script>", "#/topics?point=\"x");
-        let octets = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
-        let text = std::str::from_utf8(&octets).unwrap();
+        let bytes = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
+        let text = std::str::from_utf8(&bytes).unwrap();
         assert!(text.contains("value=\"anna&quot;&gt;&lt;script&gt;\""), "{text}");
         assert!(text.contains("value=\"#/topics?point=&quot;x\""), "{text}");
         assert!(!text.contains("{user}") && !text.contains("{focus"), "{text}");

@@ -1,7 +1,7 @@
-//! Answers in fewer octets: gzip (RFC 1952) for whoever takes it, where the answer is text. What is all there is compressed as a
+//! Answers in fewer bytes: gzip (RFC 1952) for whoever takes it, where the answer is text. What is all there is compressed as a
 //! whole, a stream piece by piece (`compress/stream.rs`).
 //!
-//! Never: an answer with an entity tag, which is the tag of its octets; the console's files, which are compressed when it is
+//! Never: an answer with an entity tag, which is the tag of its bytes; the console's files, which are compressed when it is
 //! built.
 
 mod stream;
@@ -16,9 +16,9 @@ use axum::response::Response;
 use miniz_oxide::deflate::compress_to_vec;
 
 /// Shorter answers gain nothing; longer ones would hold the processor too long.
-const OCTETS: std::ops::RangeInclusive<u64> = 1024..=16 << 20;
+const BYTES: std::ops::RangeInclusive<u64> = 1024..=16 << 20;
 /// From here on a thread of its own compresses it.
-const LONG_OCTETS: usize = 64 * 1024;
+const LONG_BYTES: usize = 64 * 1024;
 /// Most of the gain for a third of the time of the usual 6.
 const LEVEL: u8 = 2;
 /// No name, no time, an unknown system (RFC 1952 section 2.3).
@@ -49,7 +49,7 @@ pub async fn compress(State(readers): State<Readers>, request: Request, next: Ne
     let Ok(whole) = axum::body::to_bytes(body, usize::MAX).await else {
         return Response::from_parts(parts, Body::empty());
     };
-    let packed = if whole.len() < LONG_OCTETS {
+    let packed = if whole.len() < LONG_BYTES {
         Ok(gzip(&whole))
     } else {
         let whole = whole.clone();
@@ -99,7 +99,7 @@ fn worth(response: &Response) -> Worth {
     let is_free = !headers.contains_key(header::CONTENT_ENCODING) && !headers.contains_key(header::ETAG);
     match response.body().size_hint().exact() {
         _ if !is_text || !is_free => Worth::Nothing,
-        Some(octets) if OCTETS.contains(&octets) => Worth::Whole,
+        Some(bytes) if BYTES.contains(&bytes) => Worth::Whole,
         Some(_) => Worth::Nothing,
         None if is_live => Worth::Live,
         None => Worth::Pages,
@@ -110,7 +110,7 @@ fn gzip(plain: &[u8]) -> Vec<u8> {
     let mut packed = GZIP_HEADER.to_vec();
     packed.extend(compress_to_vec(plain, LEVEL));
     packed.extend(crc32fast::hash(plain).to_le_bytes());
-    // The length modulo 2^32; `OCTETS` is below it.
+    // The length modulo 2^32; `BYTES` is below it.
     packed.extend(u32::try_from(plain.len()).unwrap_or_default().to_le_bytes());
     packed
 }

@@ -40,7 +40,7 @@ pub async fn file(uri: Uri, headers: HeaderMap) -> Response {
     }
 }
 
-fn serve(name: &str, octets: Cow<'static, [u8]>, coding: Option<&'static str>) -> Response {
+fn serve(name: &str, bytes: Cow<'static, [u8]>, coding: Option<&'static str>) -> Response {
     let kind = match name.rsplit('.').next().unwrap_or_default() {
         "html" => "text/html; charset=utf-8",
         "js" => "text/javascript; charset=utf-8",
@@ -57,9 +57,9 @@ fn serve(name: &str, octets: Cow<'static, [u8]>, coding: Option<&'static str>) -
         (header::CACHE_CONTROL, HeaderValue::from_static(age)),
         (header::VARY, HeaderValue::from_static("accept-encoding")),
     ];
-    let mut response = match octets {
-        Cow::Borrowed(octets) => (Extension(SharedAnswer), headers, Body::from(octets)).into_response(),
-        Cow::Owned(octets) => (headers, Body::from(octets)).into_response(),
+    let mut response = match bytes {
+        Cow::Borrowed(bytes) => (Extension(SharedAnswer), headers, Body::from(bytes)).into_response(),
+        Cow::Owned(bytes) => (headers, Body::from(bytes)).into_response(),
     };
     if let Some(coding) = coding {
         response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding));

@@ -110,14 +110,14 @@ fn text_at(bus: &Bus, topic: &Topic) -> Option<String> {
             Value::Text(text) => Some(text.to_string()),
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Bytes(_) => None,
         },
-        Body::Opaque(octets) => String::from_utf8(octets.to_vec()).ok(),
+        Body::Opaque(bytes) => String::from_utf8(bytes.to_vec()).ok(),
     }
 }
 
 fn json_at(bus: &Bus, topic: &Topic) -> Option<Json> {
     match bus.tree().get(topic)?.body {
         Body::Point(_) => None,
-        Body::Opaque(octets) => serde_json::from_slice(octets).ok(),
+        Body::Opaque(bytes) => serde_json::from_slice(bytes).ok(),
     }
 }
 

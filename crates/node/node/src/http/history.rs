@@ -22,8 +22,8 @@ use tokio::sync::mpsc;
 
 /// Pieces of an answer that may wait for the caller.
 const WAITING_MAX: usize = 2;
-/// Octets of a piece.
-const PIECE_OCTETS: usize = 32 * 1024;
+/// Bytes of a piece.
+const PIECE_BYTES: usize = 32 * 1024;
 /// Rows of an answer, unless the question says.
 const ROWS: u64 = 100_000;
 const ROWS_MAX: usize = 10_000_000;
@@ -105,7 +105,7 @@ fn answer(folder: &Path, question: HistoryQuery, format: Format, pieces: &mpsc::
         let rows = reader.query(question).map_err(|e| e.to_string())?;
         // A caller that has gone needs no more rows.
         let rows = rows.take_while(|_| !pieces.is_closed());
-        let out = BufWriter::with_capacity(PIECE_OCTETS, Pieces(pieces.clone()));
+        let out = BufWriter::with_capacity(PIECE_BYTES, Pieces(pieces.clone()));
         export(rows, format, out).map_err(|e| e.to_string())
     });
     if let Err(error) = written {
@@ -117,9 +117,9 @@ fn answer(folder: &Path, question: HistoryQuery, format: Format, pieces: &mpsc::
 struct Pieces(mpsc::Sender<Result<Bytes, io::Error>>);
 
 impl Write for Pieces {
-    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        let sent = self.0.blocking_send(Ok(Bytes::copy_from_slice(octets)));
-        sent.map(|()| octets.len()).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let sent = self.0.blocking_send(Ok(Bytes::copy_from_slice(bytes)));
+        sent.map(|()| bytes.len()).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -17,6 +17,7 @@ mod logins;
 mod query;
 mod recalls;
 mod sessions;
+mod socket_metrics;
 mod status;
 mod topics;
 mod values;
@@ -54,8 +55,8 @@ use tieline_service::http::problem::Problem;
 use tieline_service::http::{body, guard, problem};
 use tokio::net::TcpListener;
 
-/// Octets of a request's body.
-const BODY_OCTETS_MAX: usize = 1 << 20;
+/// Bytes of a request's body.
+const BODY_BYTES_MAX: usize = 1 << 20;
 
 /// What every handler may use.
 #[derive(Clone)]
@@ -112,7 +113,7 @@ pub const OPENAPI: &str = include_str!("openapi.json");
 
 fn router(app: App, guard: Guard, proxies: forwarded::Proxies) -> Router {
     let keeper = access::Gatekeeper::new(app.entrance.clone(), app.clone());
-    let form = DefaultBodyLimit::max(access::FORM_OCTETS_MAX);
+    let form = DefaultBodyLimit::max(access::FORM_BYTES_MAX);
     let login = get(access::login_page).post(access::login).layer(form);
     Router::new()
         .route("/v1/status", get(status::status))
@@ -138,7 +139,7 @@ fn router(app: App, guard: Guard, proxies: forwarded::Proxies) -> Router {
         .route("/healthz", get(status::health))
         .fallback(get(console::file))
         .method_not_allowed_fallback(not_allowed)
-        .layer(DefaultBodyLimit::max(BODY_OCTETS_MAX))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(axum::middleware::from_fn_with_state(keeper.clone(), access::authenticate))
         .layer(Extension(keeper))
         .layer(axum::middleware::from_fn_with_state(compress::Readers::default(), compress::compress))

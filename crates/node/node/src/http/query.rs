@@ -92,24 +92,24 @@ fn form(text: &str) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// Takes percent-encoding away; where `form`, `+` is a space. Octets that are not UTF-8 become U+FFFD.
+/// Takes percent-encoding away; where `form`, `+` is a space. Bytes that are not UTF-8 become U+FFFD.
 #[must_use]
 pub fn decode(text: &str, form: bool) -> String {
-    let mut octets = Vec::with_capacity(text.len());
+    let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
-    while let Some(octet) = rest.next() {
+    while let Some(byte) = rest.next() {
         let mut ahead = rest.clone();
         let pair = (ahead.next().and_then(hex), ahead.next().and_then(hex));
-        match (octet, pair) {
+        match (byte, pair) {
             (b'%', (Some(high), Some(low))) => {
-                octets.push(high << 4 | low);
+                bytes.push(high << 4 | low);
                 rest = ahead;
             }
-            (b'+', _) if form => octets.push(b' '),
-            (octet, _) => octets.push(octet),
+            (b'+', _) if form => bytes.push(b' '),
+            (byte, _) => bytes.push(byte),
         }
     }
-    String::from_utf8_lossy(&octets).into_owned()
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn hex(digit: u8) -> Option<u8> {

@@ -2,6 +2,7 @@
 
 use super::access::Caller;
 use super::problem::Problem;
+use super::socket_metrics::{socket_metrics, socket_shard_metrics};
 use super::{About, App, json};
 use crate::access::Door;
 use crate::audit::FileCounts;
@@ -20,8 +21,8 @@ use std::time::Duration;
 use tieline_access::{Stats as AccessStats, Verb};
 use tieline_core::{Body, Instant, Now, Value};
 use tieline_history::{HistoryState, HistoryStatus};
-use tieline_net::Counters;
 use tieline_net::tls::Expiry;
+use tieline_net::{Counters, SocketShardStatus};
 use tieline_service::exposition::Exposition;
 use tieline_topics::Stats as TreeStats;
 use tieline_views::Stats as ViewStats;
@@ -34,14 +35,14 @@ struct Seen {
     ends: Ends,
     updates_per_s: f64,
     clients: usize,
-    /// Sessions whose clients are away, and the octets that wait for them.
+    /// Sessions whose clients are away, and the bytes that wait for them.
     away: (usize, usize),
     lag: Lag,
     usage: Usage,
     feeds: usize,
     /// Counts by quality that are kept for them, and readers that got none.
     counts: (usize, u64),
-    /// Octets of the events that topics keep, and how many were given up.
+    /// Bytes of the events that topics keep, and how many were given up.
     series: (usize, u64),
     commands: tieline_control::Stats,
     history: Option<HistoryStatus>,
@@ -53,6 +54,8 @@ struct Seen {
     /// Requests that wait, and how many were refused.
     asks: (usize, u64),
     views: Option<ViewStats>,
+    /// Threads that have the sockets of MQTT clients.
+    sockets: Vec<SocketShardStatus>,
     states: Vec<(String, String)>,
 }
 
@@ -94,6 +97,7 @@ impl Seen {
             }),
             asks: bus.ask_stats(),
             views: bus.view_stats(),
+            sockets: bus.socket_shards(),
             states: devices.iter().map(|device| (device.topic.to_string(), state_of(bus, &device.topic))).collect(),
         };
         Ok(app.bus.ask_once(share, look).await?)
@@ -163,10 +167,10 @@ pub async fn status(
         "lag": {
             "sessions": seen.lag.sessions,
             "waiting": seen.lag.waiting,
-            "octets": seen.lag.octets,
+            "bytes": seen.lag.bytes,
             "ms": u64::try_from(seen.lag.longest.as_millis()).unwrap_or(u64::MAX),
         },
-        "process": { "memory_bytes": seen.usage.resident_octets, "cpu_s": seen.usage.cpu.as_secs_f64() },
+        "process": { "memory_bytes": seen.usage.resident_bytes, "cpu_s": seen.usage.cpu.as_secs_f64() },
     });
     Ok(json(status.to_string()))
 }
@@ -180,8 +184,8 @@ fn totals(seen: &Seen, mqtt: &Counters) -> serde_json::Value {
         "conflated": counters.conflated,
         "dropped": counters.dropped.total(),
         "published": counters.published,
-        "octets_in": mqtt.octets_in.load(Ordering::Relaxed),
-        "octets_out": mqtt.octets_out.load(Ordering::Relaxed),
+        "bytes_in": mqtt.bytes_in.load(Ordering::Relaxed),
+        "bytes_out": mqtt.bytes_out.load(Ordering::Relaxed),
     })
 }
 
@@ -286,7 +290,7 @@ pub async fn metrics(State(app): State<App>, Extension(caller): Extension<Caller
 fn bus_metrics(e: &mut Exposition, seen: &Seen) {
     let (tree, counters) = (&seen.tree, &seen.counters);
     e.gauge("tieline_topics", "Topics that hold a value.", tree.topics);
-    e.gauge("tieline_tree_bytes", "Octets of all paths and values.", tree.octets);
+    e.gauge("tieline_tree_bytes", "Bytes of all paths and values.", tree.bytes);
     e.gauge("tieline_subscriptions", "Subscriptions of all subscribers.", tree.subscriptions);
     e.gauge("tieline_mqtt_sessions", "MQTT clients that are connected.", seen.clients);
     e.gauge("tieline_live_feeds", "Readers of live updates over HTTP.", seen.feeds);
@@ -309,12 +313,13 @@ fn bus_metrics(e: &mut Exposition, seen: &Seen) {
     e.counter("tieline_topics_told_anew_total", "Watchers of topics told all anew.", counters.told_anew);
     e.counter("tieline_topics_misfits_total", "Messages not taken: a wrong payload.", counters.misfits);
     e.counter("tieline_topics_removed_total", "Values removed: their time was over.", counters.removed);
-    e.gauge("tieline_series_bytes", "Octets of the events that topics keep.", seen.series.0);
+    e.gauge("tieline_series_bytes", "Bytes of the events that topics keep.", seen.series.0);
     e.counter("tieline_series_dropped_total", "Events given up: there was no room.", seen.series.1);
     e.counter("tieline_mqtt_connected_total", "Clients let in.", counters.connected);
     e.counter("tieline_mqtt_turned_away_total", "Connections closed: too many were not let in.", counters.turned_away);
     e.counter("tieline_mqtt_ended_full_total", "Clients ended because their queue was full.", counters.ended_full);
     session_metrics(e, seen);
+    socket_shard_metrics(e, &seen.sockets);
     end_metrics(e, &seen.ends);
     e.counter("tieline_topics_forgotten_total", "Idle topics forgotten for room.", tree.idle_forgotten);
 }
@@ -322,7 +327,7 @@ fn bus_metrics(e: &mut Exposition, seen: &Seen) {
 /// The names are those that Prometheus' own clients use.
 fn process_metrics(e: &mut Exposition, usage: &Usage) {
     e.counter("process_cpu_seconds_total", "Processor time, user and system.", usage.cpu.as_secs_f64());
-    e.gauge("process_resident_memory_bytes", "Octets of memory that are resident.", usage.resident_octets);
+    e.gauge("process_resident_memory_bytes", "Bytes of memory that are resident.", usage.resident_bytes);
     e.gauge("process_open_fds", "File descriptors that are open.", usage.descriptors);
 }
 
@@ -350,15 +355,15 @@ fn end_metrics(e: &mut Exposition, ends: &Ends) {
 }
 
 fn session_metrics(e: &mut Exposition, seen: &Seen) {
-    let ((sessions, octets), counters, lag) = (seen.away, &seen.counters, &seen.lag);
+    let ((sessions, bytes), counters, lag) = (seen.away, &seen.counters, &seen.lag);
     e.gauge("tieline_mqtt_late_sessions", "Clients whose socket does not take all that is due.", lag.sessions);
     e.gauge("tieline_mqtt_late_seconds", "How long the one of them that is latest is.", lag.longest.as_secs_f64());
     e.gauge("tieline_mqtt_waiting", "Topics and messages that wait for clients.", lag.waiting);
-    e.gauge("tieline_mqtt_waiting_bytes", "Octets that are made and wait for them.", lag.octets);
+    e.gauge("tieline_mqtt_waiting_bytes", "Bytes that are made and wait for them.", lag.bytes);
     e.counter("tieline_mqtt_packets_in_total", "Packets that clients sent.", counters.packets_in);
-    e.counter("tieline_mqtt_published_bytes_total", "Payloads that clients published.", counters.published_octets);
+    e.counter("tieline_mqtt_published_bytes_total", "Payloads that clients published.", counters.published_bytes);
     e.gauge("tieline_mqtt_away_sessions", "MQTT sessions whose clients are away.", sessions);
-    e.gauge("tieline_mqtt_away_bytes", "Octets that wait for them.", octets);
+    e.gauge("tieline_mqtt_away_bytes", "Bytes that wait for them.", bytes);
     e.counter("tieline_mqtt_withheld_total", "Messages dropped that waited: rights have changed.", counters.withheld);
     e.counter("tieline_mqtt_resumed_total", "Sessions that went on over another connection.", counters.resumed);
     e.counter("tieline_mqtt_expired_total", "Sessions that ended while away.", counters.sessions_expired);
@@ -389,8 +394,8 @@ fn history_metrics(e: &mut Exposition, seen: &Seen) {
     );
     e.counter("tieline_history_lost_records_total", "Journal records that were damaged.", status.lost_records);
     e.counter("tieline_history_removed_samples_total", "Samples removed by age or size.", status.removed_samples);
-    e.gauge("tieline_journal_bytes", "Octets of the journal.", status.journal_octets);
-    e.gauge("tieline_store_bytes", "Octets of the store.", status.store_octets);
+    e.gauge("tieline_journal_bytes", "Bytes of the journal.", status.journal_bytes);
+    e.gauge("tieline_store_bytes", "Bytes of the store.", status.store_bytes);
     e.gauge("tieline_journal_sync_seconds", "How long the last sync took.", status.last_sync.as_secs_f64());
     let under_way = "How long the write has taken so far that is on its way to the disk; 0 for none.";
     e.gauge("tieline_history_write_age_seconds", under_way, status.under_way.as_secs_f64());
@@ -404,8 +409,8 @@ fn ledger_metrics(e: &mut Exposition, status: &LedgerStatus) {
     if status.state == LedgerState::Off {
         return;
     }
-    e.gauge("tieline_ledger_bytes", "Octets of the ledger.", status.octets);
-    e.gauge("tieline_ledger_waiting_bytes", "Octets that wait for the disk.", status.waiting_octets);
+    e.gauge("tieline_ledger_bytes", "Bytes of the ledger.", status.bytes);
+    e.gauge("tieline_ledger_waiting_bytes", "Bytes that wait for the disk.", status.waiting_bytes);
     e.counter("tieline_ledger_batches_total", "Batches on the disk.", status.batches);
     e.counter("tieline_ledger_changes_total", "Changes written.", status.changes);
     e.counter("tieline_ledger_refused_total", "Promises not kept: the disk took nothing.", status.refused);
@@ -485,16 +490,6 @@ fn tls_metrics(e: &mut Exposition, expiries: Vec<Expiry>, now: Now) {
     for Expiry { file, subject, not_after } in expiries {
         let left = (not_after.millis() - now.utc.millis()) / 1000;
         e.sample(name, &[("file", &file.display().to_string()), ("subject", &subject)], left);
-    }
-}
-
-fn socket_metrics(e: &mut Exposition, columns: &[(&str, &Counters)]) {
-    let counts: Vec<Vec<(&'static str, u64)>> = columns.iter().map(|(_, counters)| counters.each().collect()).collect();
-    let help = "Sockets of devices and of MQTT clients: see docs/metrics.md.";
-    for (at, (name, _)) in counts.first().into_iter().flatten().enumerate() {
-        let count = |counts: &Vec<(_, u64)>| counts.get(at).map_or(0, |(_, count)| *count);
-        let samples = columns.iter().zip(&counts).map(|((column, _), counts)| (column, count(counts)));
-        e.labelled((&format!("tieline_socket_{name}_total"), help, "counter"), "column", samples);
     }
 }
 

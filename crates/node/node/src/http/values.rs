@@ -53,7 +53,7 @@ pub async fn one(
     Ok(tagged(version, json(text)))
 }
 
-/// Sets a topic's value to the octets of the body, and answers when history has stored it.
+/// Sets a topic's value to the bytes of the body, and answers when history has stored it.
 pub async fn put(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,

@@ -14,13 +14,13 @@
 //!
 //! A disk that hangs says nothing at all. A batch that has been on its way for [`HUNG_AFTER`] is therefore a failing disk:
 //! nothing more is promised until it is back. What was promised before waits on, for it may be on the disk already.
-//! Changes are written on into memory, up to [`WRITTEN_OCTETS_MAX`]; beyond it they are given up, and all state is said anew.
+//! Changes are written on into memory, up to [`WRITTEN_BYTES_MAX`]; beyond it they are given up, and all state is said anew.
 
 use super::lazy::Lazy;
 use super::losses::Lost;
 use super::promise::Promise;
 use super::status::{LedgerState, LedgerStatus};
-use super::thread::{Batch, News, segment_octets};
+use super::thread::{Batch, News, segment_bytes};
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -30,23 +30,23 @@ use tieline_ledger::Record;
 use tieline_topics::{Snapshot, TopicId};
 use tracing::{info, warn};
 
-/// A batch is closed once it has so many octets and whoever acts has done so: what one act changes is on the disk whole, or
+/// A batch is closed once it has so many bytes and whoever acts has done so: what one act changes is on the disk whole, or
 /// not at all.
-pub const BATCH_OCTETS: usize = 1 << 20;
+pub const BATCH_BYTES: usize = 1 << 20;
 /// Only an act that changes more than this is on the disk in parts.
-const ACT_OCTETS_MAX: usize = 7 << 20;
+const ACT_BYTES_MAX: usize = 7 << 20;
 /// How long a change waits that nobody waits for.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
-/// Octets of a journal that is not worth a walk.
-const WALK_FROM_OCTETS: u64 = 16 << 20;
-/// Octets that may wait for the disk in memory; beyond them nothing is promised.
-pub const WAITING_OCTETS_MAX: usize = 64 << 20;
-/// Octets that wait with what cannot be refused, as acknowledgements; beyond them changes are given up and said anew.
-const WRITTEN_OCTETS_MAX: usize = WAITING_OCTETS_MAX + (32 << 20);
+/// Bytes of a journal that is not worth a walk.
+const WALK_FROM_BYTES: u64 = 16 << 20;
+/// Bytes that may wait for the disk in memory; beyond them nothing is promised.
+pub const WAITING_BYTES_MAX: usize = 64 << 20;
+/// Bytes that wait with what cannot be refused, as acknowledgements; beyond them changes are given up and said anew.
+const WRITTEN_BYTES_MAX: usize = WAITING_BYTES_MAX + (32 << 20);
 /// The longest change that is written: a record of the journal, 16 MiB at most, holds it with a batch before it.
-const CHANGE_OCTETS_MAX: usize = 8 << 20;
+const CHANGE_BYTES_MAX: usize = 8 << 20;
 /// The longest message that is kept, with its properties.
-pub const MESSAGE_OCTETS_MAX: usize = CHANGE_OCTETS_MAX - (256 << 10);
+pub const MESSAGE_BYTES_MAX: usize = CHANGE_BYTES_MAX - (256 << 10);
 
 /// A walk over all state.
 #[derive(Debug)]
@@ -55,8 +55,8 @@ pub struct Walk {
     pub sessions: Vec<usize>,
     /// Last values that are to be said.
     pub values: Snapshot,
-    /// Octets that were said.
-    pub octets: u64,
+    /// Bytes that were said.
+    pub bytes: u64,
 }
 
 /// A ledger that was opened.
@@ -64,10 +64,10 @@ pub struct Walk {
 pub struct Opened {
     /// Where batches go; none is the last.
     pub give: Sender<Option<Batch>>,
-    /// Octets of the journal.
-    pub octets: u64,
-    /// Octets that it may have.
-    pub octets_max: u64,
+    /// Bytes of the journal.
+    pub bytes: u64,
+    /// Bytes that it may have.
+    pub bytes_max: u64,
     /// What of it could not be read: all is said anew then.
     pub lost: Option<Lost>,
 }
@@ -76,7 +76,7 @@ pub struct Opened {
 #[derive(Debug)]
 struct UnderWay {
     number: u64,
-    octets: usize,
+    bytes: usize,
     since: Instant,
 }
 
@@ -86,12 +86,12 @@ pub struct LedgerBook {
     /// Where batches go; none where there is no ledger.
     give: Option<Sender<Option<Batch>>>,
     status: LedgerStatus,
-    octets_max: u64,
+    bytes_max: u64,
     /// The batch that is made.
     batch: Batch,
     /// Batches that are closed.
     closed: VecDeque<Batch>,
-    closed_octets: usize,
+    closed_bytes: usize,
     /// The batch that is on its way.
     under_way: Option<UnderWay>,
     /// Whether it takes too long.
@@ -102,8 +102,8 @@ pub struct LedgerBook {
     missed: bool,
     durable: u64,
     promises: VecDeque<(u64, Promise)>,
-    /// Octets of what waits in promises.
-    promised_octets: usize,
+    /// Bytes of what waits in promises.
+    promised_bytes: usize,
     /// Those that are to be told that they need not wait.
     released: Vec<(Promise, bool)>,
     /// Topics whose values have changed and that nobody waits for.
@@ -113,18 +113,18 @@ pub struct LedgerBook {
     /// Whether something was written that whoever acts now has to wait for.
     touched: bool,
     walk: Option<Walk>,
-    /// Octets of all state, as the last walk found it.
-    walked_octets: u64,
+    /// Bytes of all state, as the last walk found it.
+    walked_bytes: u64,
 }
 
 impl LedgerBook {
     /// One whose batches go to the thread, where there is one.
     #[must_use]
     pub fn new(opened: Option<Opened>) -> Self {
-        let Some(Opened { give, octets, octets_max, lost }) = opened else { return Self::default() };
+        let Some(Opened { give, bytes, bytes_max, lost }) = opened else { return Self::default() };
         let damaged = lost.is_some();
-        let status = LedgerStatus { state: LedgerState::Good, octets, lost, ..LedgerStatus::default() };
-        Self { give: Some(give), status, octets_max, damaged, ..Self::default() }
+        let status = LedgerStatus { state: LedgerState::Good, bytes, lost, ..LedgerStatus::default() };
+        Self { give: Some(give), status, bytes_max, damaged, ..Self::default() }
     }
 
     /// Whether there is a ledger.
@@ -138,12 +138,12 @@ impl LedgerBook {
     pub fn status(&self, now: Now) -> LedgerStatus {
         let age = self.under_way.as_ref().map_or(Duration::ZERO, |batch| now.mono.since(batch.since));
         let state = if self.hung { LedgerState::Hung { age } } else { self.status.state.clone() };
-        LedgerStatus { state, waiting_octets: self.waiting_octets(), under_way: age, ..self.status.clone() }
+        LedgerStatus { state, waiting_bytes: self.waiting_bytes(), under_way: age, ..self.status.clone() }
     }
 
-    fn waiting_octets(&self) -> usize {
-        let under_way = self.under_way.as_ref().map_or(0, |batch| batch.octets);
-        self.batch.octets.len() + self.closed_octets + under_way + self.promised_octets
+    fn waiting_bytes(&self) -> usize {
+        let under_way = self.under_way.as_ref().map_or(0, |batch| batch.bytes);
+        self.batch.bytes.len() + self.closed_bytes + under_way + self.promised_bytes
     }
 
     /// Whether nothing more can be promised.
@@ -153,16 +153,16 @@ impl LedgerBook {
             LedgerState::Failing { .. } | LedgerState::Mending | LedgerState::Hung { .. } => true,
             LedgerState::Good => {
                 self.hung
-                    || self.waiting_octets() > WAITING_OCTETS_MAX
-                    || self.status.octets > self.octets_max.saturating_mul(2)
+                    || self.waiting_bytes() > WAITING_BYTES_MAX
+                    || self.status.bytes > self.bytes_max.saturating_mul(2)
             }
         }
     }
 
-    /// Whether nothing can be promised for so many octets more: to be asked before anything is done that has to be kept.
+    /// Whether nothing can be promised for so many bytes more: to be asked before anything is done that has to be kept.
     #[must_use]
-    pub fn has_no_room(&self, octets: usize) -> bool {
-        self.is_on() && (self.refuses() || self.waiting_octets() + octets > WAITING_OCTETS_MAX)
+    pub fn has_no_room(&self, bytes: usize) -> bool {
+        self.is_on() && (self.refuses() || self.waiting_bytes() + bytes > WAITING_BYTES_MAX)
     }
 
     /// Counts what is refused before anything was done with it.
@@ -181,14 +181,14 @@ impl LedgerBook {
         self.status.hung += 1;
         warn!(
             seconds = age.as_secs(),
-            waiting_bytes = self.waiting_octets(),
+            waiting_bytes = self.waiting_bytes(),
             "the disk of the ledger does not answer: what would have to be kept over a restart is refused until it does"
         );
         // Sessions live in memory until the disk is back.
         let (corks, others) = std::mem::take(&mut self.promises).into_iter().partition(|(_, p)| p.is_cork());
         self.promises = others;
         let corks: VecDeque<(u64, Promise)> = corks;
-        self.promised_octets -= corks.iter().map(|(_, cork)| cork.octets()).sum::<usize>();
+        self.promised_bytes -= corks.iter().map(|(_, cork)| cork.bytes()).sum::<usize>();
         self.released.extend(corks.into_iter().map(|(_, cork)| (cork, false)));
     }
 
@@ -202,32 +202,32 @@ impl LedgerBook {
         if !self.is_on() || self.gives_up() {
             return;
         }
-        if self.batch.octets.is_empty() {
-            Record::begin(&mut self.batch.octets);
-            Record::Alive(now.utc).emit(&mut self.batch.octets);
+        if self.batch.bytes.is_empty() {
+            Record::begin(&mut self.batch.bytes);
+            Record::Alive(now.utc).emit(&mut self.batch.bytes);
         }
-        let before = self.batch.octets.len();
-        record.emit(&mut self.batch.octets);
-        if self.batch.octets.len() - before > CHANGE_OCTETS_MAX {
-            self.batch.octets.truncate(before);
+        let before = self.batch.bytes.len();
+        record.emit(&mut self.batch.bytes);
+        if self.batch.bytes.len() - before > CHANGE_BYTES_MAX {
+            self.batch.bytes.truncate(before);
             if let Record::Value(value) = record {
                 // No value is better than one that is old.
-                Record::Cleared(value.message.topic.clone()).emit(&mut self.batch.octets);
+                Record::Cleared(value.message.topic.clone()).emit(&mut self.batch.bytes);
             }
         }
         self.status.changes += 1;
         self.due.get_or_insert(now.mono + WRITE_EVERY);
-        if self.batch.octets.len() >= ACT_OCTETS_MAX {
+        if self.batch.bytes.len() >= ACT_BYTES_MAX {
             self.close();
         }
-        if self.waiting_octets() > WRITTEN_OCTETS_MAX {
+        if self.waiting_bytes() > WRITTEN_BYTES_MAX {
             self.give_up();
         }
     }
 
     /// Too much waits for the disk: it will be said anew when the disk is back.
     fn give_up(&mut self) {
-        warn!(waiting_bytes = self.waiting_octets(), "too much waits for the disk of the ledger: all is written anew");
+        warn!(waiting_bytes = self.waiting_bytes(), "too much waits for the disk of the ledger: all is written anew");
         self.status.state = LedgerState::Mending;
         self.missed = true;
         self.forget();
@@ -235,7 +235,7 @@ impl LedgerBook {
         let number = self.under_way.as_ref().map_or(0, |batch| batch.number);
         let waits = self.promises.partition_point(|(known, _)| *known <= number);
         let told: Vec<_> = self.promises.drain(waits..).map(|(_, promise)| (promise, false)).collect();
-        self.promised_octets -= told.iter().map(|(promise, _)| promise.octets()).sum::<usize>();
+        self.promised_bytes -= told.iter().map(|(promise, _)| promise.bytes()).sum::<usize>();
         self.status.refused += told.len() as u64;
         self.released.extend(told);
     }
@@ -277,7 +277,7 @@ impl LedgerBook {
     pub fn end_act(&mut self) -> Option<u64> {
         let touched = std::mem::take(&mut self.touched);
         let number = self.ticket();
-        if self.batch.octets.len() >= BATCH_OCTETS {
+        if self.batch.bytes.len() >= BATCH_BYTES {
             self.close();
         }
         touched.then_some(number)
@@ -286,7 +286,7 @@ impl LedgerBook {
     /// The batch that holds all that was written.
     #[must_use]
     pub fn ticket(&self) -> u64 {
-        self.batch.number + u64::from(!self.batch.octets.is_empty())
+        self.batch.number + u64::from(!self.batch.bytes.is_empty())
     }
 
     /// Notes who waits for a batch. Gives it back where the batch is on the disk (true), or nothing can be promised.
@@ -303,7 +303,7 @@ impl LedgerBook {
         if number <= self.durable {
             return Some((promise, true));
         }
-        self.promised_octets += promise.octets();
+        self.promised_bytes += promise.bytes();
         let at = self.promises.partition_point(|(known, _)| *known <= number);
         self.promises.insert(at, (number, promise));
         None
@@ -342,13 +342,13 @@ impl LedgerBook {
     pub fn close(&mut self) {
         // What is due is in the batch, but for values that it had no room for.
         self.due = self.due.filter(|_| !self.lazy.is_empty());
-        if self.batch.octets.is_empty() {
+        if self.batch.bytes.is_empty() {
             return;
         }
         let number = self.batch.number + 1;
         let closed = Batch { number, ..std::mem::take(&mut self.batch) };
         self.batch.number = number;
-        self.closed_octets += closed.octets.len();
+        self.closed_bytes += closed.bytes.len();
         self.closed.push_back(closed);
     }
 
@@ -362,10 +362,10 @@ impl LedgerBook {
     pub fn submit(&mut self, now: Now) {
         let (Some(give), None) = (&self.give, &self.under_way) else { return };
         let Some(batch) = self.closed.pop_front() else { return };
-        let (number, octets) = (batch.number, batch.octets.len());
-        self.closed_octets -= octets;
+        let (number, bytes) = (batch.number, batch.bytes.len());
+        self.closed_bytes -= bytes;
         if give.send(Some(batch)).is_ok() {
-            self.under_way = Some(UnderWay { number, octets, since: now.mono });
+            self.under_way = Some(UnderWay { number, bytes, since: now.mono });
         }
     }
 
@@ -382,10 +382,10 @@ impl LedgerBook {
     /// Takes the thread's news: those who need not wait any longer, and whether they got what they waited for.
     pub fn handle_news(&mut self, news: News) -> Vec<(Promise, bool)> {
         match news {
-            News::Durable { number, octets, took, whole } => {
+            News::Durable { number, bytes, took, whole } => {
                 self.under_way = None;
                 self.durable = self.durable.max(number);
-                (self.status.octets, self.status.last) = (octets, took);
+                (self.status.bytes, self.status.last) = (bytes, took);
                 self.status.batches += 1;
                 if std::mem::take(&mut self.hung) {
                     info!(seconds = took.as_secs(), "the disk of the ledger answers again");
@@ -415,7 +415,7 @@ impl LedgerBook {
             self.status.refused += end as u64;
         }
         let settled: Vec<_> = self.promises.drain(..end).map(|(_, promise)| (promise, kept)).collect();
-        self.promised_octets -= settled.iter().map(|(promise, _)| promise.octets()).sum::<usize>();
+        self.promised_bytes -= settled.iter().map(|(promise, _)| promise.bytes()).sum::<usize>();
         settled
     }
 
@@ -423,7 +423,7 @@ impl LedgerBook {
     fn forget(&mut self) {
         let number = self.batch.number;
         self.batch = Batch { number, ..Batch::default() };
-        (self.closed, self.closed_octets) = (VecDeque::new(), 0);
+        (self.closed, self.closed_bytes) = (VecDeque::new(), 0);
         self.durable = number;
         (self.walk, self.due) = (None, None);
         self.lazy.clear();
@@ -432,10 +432,10 @@ impl LedgerBook {
     /// Whether all state is to be said anew: the journal has grown, is damaged, or does not hold all.
     #[must_use]
     pub fn wants_walk(&self) -> bool {
-        let walked = self.walked_octets;
-        // A walk that finds as much as the last one is not worth its octets.
-        let least = walked + walked / 4 + 2 * segment_octets(self.octets_max);
-        let grown = self.status.octets > (2 * walked + WALK_FROM_OCTETS).min(self.octets_max).max(least);
+        let walked = self.walked_bytes;
+        // A walk that finds as much as the last one is not worth its bytes.
+        let least = walked + walked / 4 + 2 * segment_bytes(self.bytes_max);
+        let grown = self.status.bytes > (2 * walked + WALK_FROM_BYTES).min(self.bytes_max).max(least);
         let mends = self.status.state == LedgerState::Mending;
         self.walk.is_none()
             && self.under_way.is_none()
@@ -465,13 +465,13 @@ impl LedgerBook {
     pub fn end_walk(&mut self, now: Now, walk: &Walk) {
         self.batch.ends = true;
         self.write(now, &Record::End);
-        self.walked_octets = walk.octets;
+        self.walked_bytes = walk.bytes;
         self.status.walks += 1;
     }
 
-    /// Octets of the batch that is made.
+    /// Bytes of the batch that is made.
     #[must_use]
-    pub const fn batch_octets(&self) -> usize {
-        self.batch.octets.len()
+    pub const fn batch_bytes(&self) -> usize {
+        self.batch.bytes.len()
     }
 }

@@ -59,10 +59,10 @@ impl LedgerKeeper {
             return Ok((Self { thread: None }, None, Image::default()));
         };
         let folder = folder.join(FOLDER);
-        let Read { journal, image, lost } = read(&folder, limits(config.ledger_octets_max), clock.now().utc)?;
-        let octets = journal.as_ref().map_or(0, Journal::octets);
+        let Read { journal, image, lost } = read(&folder, limits(config.ledger_bytes_max), clock.now().utc)?;
+        let bytes = journal.as_ref().map_or(0, Journal::bytes);
         let (give, orders) = channel();
-        let limits = limits(config.ledger_octets_max);
+        let limits = limits(config.ledger_bytes_max);
         let open: Open<FolderStorage> = Box::new(move || {
             let storage = FolderStorage::open(&folder).map_err(|error| full_or_io(&error))?;
             Ok(Journal::open(storage, limits, Seq(0), clock.now().utc)?.0)
@@ -84,7 +84,7 @@ impl LedgerKeeper {
         };
         let spawned = std::thread::Builder::new().name("ledger".to_owned()).spawn(move || writer.run());
         let handle = spawned.map_err(|error| format!("no thread for the ledger: {error}"))?;
-        let opened = Opened { give: give.clone(), octets, octets_max: config.ledger_octets_max, lost };
+        let opened = Opened { give: give.clone(), bytes, bytes_max: config.ledger_bytes_max, lost };
         Ok((Self { thread: Some(Thread { give, handle, beats }) }, Some(opened), image))
     }
 }
@@ -143,7 +143,7 @@ fn read(folder: &Path, limits: Limits, now: Timestamp) -> Result<Read, String> {
     let (image, given) = replay.finish_with_losses();
     let lost = losses.finish(&given);
     let (values, sessions) = (image.values.len(), image.sessions.len());
-    info!(values, sessions, octets = journal.octets(), "the ledger is open");
+    info!(values, sessions, bytes = journal.bytes(), "the ledger is open");
     Ok(Read { journal: Some(journal), image, lost })
 }
 
@@ -162,12 +162,12 @@ mod tests {
     use tieline_ledger::{Message, Record, Session, Value};
 
     const BATCHES: u64 = 6;
-    const HEADER_OCTETS: usize = 28;
+    const HEADER_BYTES: usize = 28;
 
     /// A session and a last value a batch.
     fn batch(number: u64) -> Vec<u8> {
-        let mut octets = Vec::new();
-        Record::begin(&mut octets);
+        let mut bytes = Vec::new();
+        Record::begin(&mut bytes);
         let client = format!("c{number}");
         Record::Session(Session {
             number,
@@ -178,16 +178,16 @@ mod tests {
             away_since: None,
             will: None,
         })
-        .emit(&mut octets);
+        .emit(&mut bytes);
         let topic = Topic::new(&format!("t/{number}")).unwrap();
         let (payload, properties) = (Bytes::from_static(b"on"), Bytes::new());
         let message = Message { topic, payload, properties, received: Timestamp::from_micros(2) };
-        Record::Value(Value { message, qos: 1 }).emit(&mut octets);
-        octets
+        Record::Value(Value { message, qos: 1 }).emit(&mut bytes);
+        bytes
     }
 
     #[test]
-    fn whatever_octet_is_flipped_a_ledger_opens_and_says_what_is_lost() {
+    fn whatever_byte_is_flipped_a_ledger_opens_and_says_what_is_lost() {
         let folder = tempfile::tempdir().unwrap();
         let now = Timestamp::from_micros(1_800_000_000_000_000);
         let storage = FolderStorage::open(folder.path()).unwrap();
@@ -202,13 +202,13 @@ mod tests {
         let kept = path.with_extension("seg.damaged");
         let found = read(folder.path(), limits(1 << 20), now).unwrap();
         assert_eq!((found.image.values.len() as u64, found.lost), (BATCHES, None));
-        let frame = (whole.len() - HEADER_OCTETS) / usize::try_from(BATCHES).unwrap();
+        let frame = (whole.len() - HEADER_BYTES) / usize::try_from(BATCHES).unwrap();
         for at in 0..whole.len() {
             let mut flipped = whole.clone();
             flipped[at] ^= 0x10;
             fs::write(&path, &flipped).unwrap();
             let Read { image, lost, .. } = read(folder.path(), limits(1 << 20), now).unwrap();
-            let Some(place) = at.checked_sub(HEADER_OCTETS) else {
+            let Some(place) = at.checked_sub(HEADER_BYTES) else {
                 assert_eq!((image.values.len() as u64, lost), (BATCHES, None), "a damaged header costs nothing");
                 continue;
             };

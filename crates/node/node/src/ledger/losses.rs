@@ -62,8 +62,8 @@ impl<'a> Losses<'a> {
         let kept = self.keep(&damage.segment);
         warn!(%damage, records, kept = ?kept, "a part of the ledger cannot be read: what it said is lost");
         // More than one batch is more than one frame: of whom they spoke is not known.
-        let octets = salvage(&mut self.storage, damage).ok().flatten().filter(|_| records == 1);
-        replay.handle_lost(octets.as_deref());
+        let bytes = salvage(&mut self.storage, damage).ok().flatten().filter(|_| records == 1);
+        replay.handle_lost(bytes.as_deref());
     }
 
     /// Gives the damaged file a second name, which the ledger does not know and so never removes.

@@ -17,8 +17,8 @@ mod status;
 pub(crate) mod thread;
 
 #[cfg(test)]
-pub use book::WAITING_OCTETS_MAX;
-pub use book::{BATCH_OCTETS, LedgerBook, MESSAGE_OCTETS_MAX, Opened, Walk};
+pub use book::WAITING_BYTES_MAX;
+pub use book::{BATCH_BYTES, LedgerBook, MESSAGE_BYTES_MAX, Opened, Walk};
 pub use keeper::{LedgerKeeper, died_at};
 pub use promise::Promise;
 pub use status::{LedgerState, LedgerStatus};

@@ -42,11 +42,11 @@ impl Promise {
         matches!(self, Self::Cork { .. })
     }
 
-    /// Octets that wait with it: its own, and those that it holds.
-    pub(super) fn octets(&self) -> usize {
+    /// Bytes that wait with it: its own, and those that it holds.
+    pub(super) fn bytes(&self) -> usize {
         let held = match self {
             Self::Record { sample, .. } => match &sample.update.body {
-                Body::Opaque(octets) => size_of::<Sample>() + octets.len(),
+                Body::Opaque(bytes) => size_of::<Sample>() + bytes.len(),
                 Body::Point(_) => size_of::<Sample>(),
             },
             Self::Receipt(_) | Self::Cork { .. } | Self::Notes { .. } => 0,

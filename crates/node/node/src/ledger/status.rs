@@ -63,10 +63,10 @@ impl LedgerState {
 pub struct LedgerStatus {
     /// How it does.
     pub state: LedgerState,
-    /// Octets of the journal.
-    pub octets: u64,
-    /// Octets that wait for the disk.
-    pub waiting_octets: usize,
+    /// Bytes of the journal.
+    pub bytes: u64,
+    /// Bytes that wait for the disk.
+    pub waiting_bytes: usize,
     /// Batches on the disk since the start.
     pub batches: u64,
     /// Changes written since the start.

@@ -22,7 +22,7 @@ pub struct Batch {
     /// Which, from 1.
     pub number: u64,
     /// A record of the journal.
-    pub octets: Vec<u8>,
+    pub bytes: Vec<u8>,
     /// Whether a walk over all state begins in it.
     pub begins: bool,
     /// Whether that walk ends in it.
@@ -36,8 +36,8 @@ pub enum News {
     Durable {
         /// Which.
         number: u64,
-        /// Octets of the journal by now.
-        octets: u64,
+        /// Bytes of the journal by now.
+        bytes: u64,
         /// How long it took.
         took: Duration,
         /// Whether a walk over all state ended in it.
@@ -98,13 +98,13 @@ impl From<JournalError> for Trouble {
 }
 
 /// What the journal may take: the book keeps it small, segment by segment.
-pub(crate) fn limits(octets_max: u64) -> Limits {
-    Limits { segment_octets: segment_octets(octets_max), total_octets: u64::MAX, ..Limits::default() }
+pub(crate) fn limits(bytes_max: u64) -> Limits {
+    Limits { segment_bytes: segment_bytes(bytes_max), total_bytes: u64::MAX, ..Limits::default() }
 }
 
-/// Octets of a segment of a ledger that may have so many.
-pub(super) const fn segment_octets(octets_max: u64) -> u64 {
-    let eighth = octets_max / 8;
+/// Bytes of a segment of a ledger that may have so many.
+pub(super) const fn segment_bytes(bytes_max: u64) -> u64 {
+    let eighth = bytes_max / 8;
     if eighth > 8 << 20 { 8 << 20 } else { eighth }
 }
 
@@ -152,7 +152,7 @@ impl<S: Storage> Writer<S> {
             self.journal = Some((self.open)()?);
         }
         let Some(journal) = &mut self.journal else { return Ok(()) };
-        let seq = journal.append(&batch.octets)?;
+        let seq = journal.append(&batch.bytes)?;
         if self.durability == Durability::Synced {
             journal.sync()?;
         } else {
@@ -169,7 +169,7 @@ impl<S: Storage> Writer<S> {
         }
         (self.tell)(News::Durable {
             number: batch.number,
-            octets: journal.octets(),
+            bytes: journal.bytes(),
             took: started.elapsed(),
             whole: batch.ends,
         });
@@ -203,11 +203,11 @@ impl<S: Storage> Writer<S> {
 
     /// Where it fails, the next batch says so.
     fn say_alive(&mut self) {
-        let mut octets = Vec::new();
-        Record::begin(&mut octets);
-        Record::Alive((self.now)()).emit(&mut octets);
+        let mut bytes = Vec::new();
+        Record::begin(&mut bytes);
+        Record::Alive((self.now)()).emit(&mut bytes);
         if let Some(journal) = &mut self.journal
-            && journal.append(&octets).is_ok()
+            && journal.append(&bytes).is_ok()
         {
             let _ = journal.sync();
         }

@@ -269,7 +269,7 @@ impl Profile {
                 &point.description,
             ]);
         }
-        csv.into_inner().ok().and_then(|octets| String::from_utf8(octets).ok()).unwrap_or_default()
+        csv.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
     }
 }
 

@@ -4,8 +4,8 @@ use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 use std::cell::Cell;
 
-/// Octets of a document, elements within each other, and elements in all: beyond them it is refused.
-const OCTETS_MAX: usize = 64 << 20;
+/// Bytes of a document, elements within each other, and elements in all: beyond them it is refused.
+const BYTES_MAX: usize = 64 << 20;
 const DEPTH_MAX: usize = 64;
 const ELEMENTS_MAX: usize = 2_000_000;
 
@@ -14,7 +14,7 @@ const ELEMENTS_MAX: usize = 2_000_000;
 pub(super) struct Element {
     /// Without its prefix.
     pub(super) name: String,
-    /// Where it begins, in octets.
+    /// Where it begins, in bytes.
     pub(super) at: usize,
     pub(super) text: String,
     pub(super) attributes: Vec<(String, String)>,
@@ -44,8 +44,8 @@ impl Element {
 
 /// Reads a document; its root.
 pub(super) fn parse(text: &str) -> Result<Element, Fault> {
-    if text.len() > OCTETS_MAX {
-        return Err((0, format!("a document of {} octets", text.len())));
+    if text.len() > BYTES_MAX {
+        return Err((0, format!("a document of {} bytes", text.len())));
     }
     let mut reader = Reader::from_str(text);
     let (mut open, mut count): (Vec<Element>, usize) = (vec![Element::default()], 0);

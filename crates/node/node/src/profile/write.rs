@@ -188,7 +188,7 @@ fn write_point(point: &OutstationPoint, class: &str, out: &mut String) {
     });
 }
 
-/// A value as TOML writes it; none for octets that are no text.
+/// A value as TOML writes it; none for bytes that are no text.
 fn literal(value: &Measured) -> Option<String> {
     Some(match value {
         Measured::Bit(bit) => bit.to_string(),
@@ -201,6 +201,6 @@ fn literal(value: &Measured) -> Option<String> {
         .to_owned(),
         Measured::Count(count) => count.to_string(),
         Measured::Analog(number) => format!("{number:?}"),
-        Measured::Octets(_) => return None,
+        Measured::Bytes(_) => return None,
     })
 }

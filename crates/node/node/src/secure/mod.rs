@@ -1,4 +1,4 @@
-//! What DNP3 secure authentication needs of a machine: random octets, keys in files, users that outlive a restart.
+//! What DNP3 secure authentication needs of a machine: random bytes, keys in files, users that outlive a restart.
 //!
 //! In: files that only their owner may read. Out: keys, [`SystemRandom`], [`UserStore`]. Never: a key in a message.
 
@@ -12,15 +12,15 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use tieline_dnp3::secure::{Key, Random};
 
-/// Random octets of the operating system.
+/// Random bytes of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemRandom;
 
 impl Random for SystemRandom {
     /// # Panics
-    /// The system gives no random octets: nothing could be secure then.
-    fn fill(&mut self, octets: &mut [u8]) {
-        assert!(tieline_crypto::fill_random(octets).is_ok(), "the system gives no random octets");
+    /// The system gives no random bytes: nothing could be secure then.
+    fn fill(&mut self, bytes: &mut [u8]) {
+        assert!(tieline_crypto::fill_random(bytes).is_ok(), "the system gives no random bytes");
     }
 }
 
@@ -82,14 +82,14 @@ fn check_mode(path: &Path) -> Result<(), KeyFileError> {
 }
 
 fn to_hex(key: &Key) -> String {
-    key.octets().iter().map(|octet| format!("{octet:02x}")).collect()
+    key.bytes().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn parse_hex(text: &str) -> Option<Key> {
     let pair = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
     let is_hex = text.bytes().all(|digit| digit.is_ascii_hexdigit());
-    let octets: Option<Vec<u8>> = (0..text.len()).step_by(2).map(pair).collect();
-    Key::new(&octets.filter(|_| is_hex)?)
+    let bytes: Option<Vec<u8>> = (0..text.len()).step_by(2).map(pair).collect();
+    Key::new(&bytes.filter(|_| is_hex)?)
 }
 
 #[cfg(test)]

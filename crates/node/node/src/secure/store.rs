@@ -75,9 +75,9 @@ impl UserStore {
     /// The file is exposed, cannot be read, or is no store.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let kept = match std::fs::read(path) {
-            Ok(octets) => {
+            Ok(bytes) => {
                 check_mode(path)?;
-                serde_json::from_slice(&octets).map_err(|error| StoreError::Form(error.to_string()))?
+                serde_json::from_slice(&bytes).map_err(|error| StoreError::Form(error.to_string()))?
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Kept::default(),
             Err(error) => return Err(error.into()),
@@ -180,8 +180,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use tieline_dnp3::secure::Key;
 
-    fn user(number: u16, octet: u8) -> User {
-        let update_key = Key::new(&[octet; 16]).unwrap();
+    fn user(number: u16, byte: u8) -> User {
+        let update_key = Key::new(&[byte; 16]).unwrap();
         User { number, name: format!("user {number}"), role: Role::Operator, until_day: Some(7), update_key }
     }
 

@@ -84,7 +84,7 @@ fn parse_update(words: &[&str]) -> Result<Measurement, String> {
     let (mut flags, mut stamp, mut value) = (Flags::ONLINE, None, Vec::new());
     for word in rest {
         match word.split_once('=') {
-            Some(("flags", octet)) => flags = Flags(parse_flags(octet)?),
+            Some(("flags", byte)) => flags = Flags(parse_flags(byte)?),
             Some(("time", millis)) => stamp = Some(parse_time(millis)?),
             Some(_) | None => value.push(*word),
         }
@@ -109,7 +109,7 @@ fn parse_flags(text: &str) -> Result<u8, String> {
         Some(hex) => u8::from_str_radix(hex, 16),
         None => text.parse(),
     };
-    parsed.map_err(|_| format!("flags is {text:?}, expected an octet like 0x01"))
+    parsed.map_err(|_| format!("flags is {text:?}, expected a byte like 0x01"))
 }
 
 fn parse_time(text: &str) -> Result<Stamp, String> {
@@ -145,8 +145,8 @@ pub fn parse_value(point_type: PointType, text: &str) -> Result<Measured, String
             text.parse().map(Measured::Analog).map_err(|_| "a number".to_owned())
         }
         PointType::OctetString => match text.len() {
-            1..=255 => Ok(Measured::Octets(text.as_bytes().into())),
-            _ => Err("1 to 255 octets".to_owned()),
+            1..=255 => Ok(Measured::Bytes(text.as_bytes().into())),
+            _ => Err("1 to 255 bytes".to_owned()),
         },
     }
 }
@@ -178,14 +178,14 @@ mod tests {
         check("update double_bit 1 on", "double-bit 1 DoubleBit(On) 01 None");
         check(
             "update octet-string 2 hello world",
-            "octet-string 2 Octets([104, 101, 108, 108, 111, 32, 119, 111, 114, 108, 100]) 01 None",
+            "octet-string 2 Bytes([104, 101, 108, 108, 111, 32, 119, 111, 114, 108, 100]) 01 None",
         );
         check("remove counter", "Remove(Counter, None)");
         check("remove counter 7", "Remove(Counter, Some(7))");
         check("local on", "Local(true)");
         check("update binary 0 maybe", "the value is \"maybe\", expected true or false");
         check("update binary 70000 true", "the index is \"70000\", expected a whole number from 0 to 65535");
-        check("update binary 0 true flags=0x100", "flags is \"0x100\", expected an octet like 0x01");
+        check("update binary 0 true flags=0x100", "flags is \"0x100\", expected a byte like 0x01");
         check("update binary", "the line ends early, expected update <type> <index> <value> [flags=0x01] [time=ms]");
     }
 

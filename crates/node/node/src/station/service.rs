@@ -166,13 +166,13 @@ struct StationOwner {
 struct MasterPlace {
     rivals: Rivals,
     /// What had been read when the connection that has it began.
-    octets_in_before: u64,
+    bytes_in_before: u64,
 }
 
 impl Owner<Outstation> for StationOwner {
     fn may_replace(&mut self, session: &Session<Outstation>, now: Now, peer: &Peer) -> bool {
         let mut place = self.place.borrow_mut();
-        let spoke = session.traffic().octets_in > place.octets_in_before;
+        let spoke = session.traffic().bytes_in > place.bytes_in_before;
         let happening = match place.rivals.arrive(now.mono, spoke) {
             Arrival::Takes => return true,
             Arrival::Keeps(kept) => Happening::Event(OutstationEvent::TwoMasters { kept }),
@@ -189,7 +189,7 @@ impl Owner<Outstation> for StationOwner {
     }
 
     fn connected(&mut self, session: &Session<Outstation>, now: Now, peer: &Peer) {
-        self.place.borrow_mut().octets_in_before = session.traffic().octets_in;
+        self.place.borrow_mut().bytes_in_before = session.traffic().bytes_in;
         (self.tell.borrow_mut())(session, now, Happening::Connected(peer.clone()));
     }
 

@@ -20,7 +20,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 use tieline_core::Machine;
-use tieline_dnp3::datagram::{DATAGRAM_OCTETS, whole_units};
+use tieline_dnp3::datagram::{DATAGRAM_BYTES, whole_units};
 use tieline_dnp3::lean::{Carrier, Side};
 use tieline_net::tls::{TlsError, TlsFiles};
 use tieline_net::{
@@ -172,7 +172,7 @@ impl Transport {
     /// # Errors
     /// TLS files that cannot be used.
     pub fn route(&self, shelf: &TlsShelf, sessions_max: usize) -> Result<Route, TlsError> {
-        let datagrams = Datagrams { whole: whole_units, octets_max: DATAGRAM_OCTETS };
+        let datagrams = Datagrams { whole: whole_units, bytes_max: DATAGRAM_BYTES };
         Ok(match &self.end {
             End::Listen(address) => {
                 let over = match &self.over {

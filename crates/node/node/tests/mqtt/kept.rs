@@ -412,7 +412,7 @@ fn a_held_identifier_of_an_older_release_is_known() {
 /// A ledger that has grown is said anew, and what is older goes; all is there all the same.
 #[test]
 fn a_ledger_stays_small() {
-    let server = Server::with("ledger_octets_max = '1MiB'\n");
+    let server = Server::with("ledger_bytes_max = '1MiB'\n");
     let mut peer = comes(&server, keep("c", 100), false);
     peer.subscribe(&[("owed", at(TWICE))]);
     peer.vanish();
@@ -423,8 +423,8 @@ fn a_ledger_stays_small() {
     }
     let folder = server.stop();
     let sizes = std::fs::read_dir(folder_of(&folder)).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
-    let octets: u64 = sizes.sum();
-    assert!(octets < 2 << 20, "{octets} octets of 4,800,000 that were written");
+    let bytes: u64 = sizes.sum();
+    assert!(bytes < 2 << 20, "{bytes} bytes of 4,800,000 that were written");
     let server = Server::over(folder, "");
     assert_eq!(payload_of(&comes(&server, keep("c", 100), true).take()), "1");
     let mut reader = server.client("reader");
@@ -452,10 +452,10 @@ fn write(folder: &TempDir, records: &[Record]) {
     let storage = FolderStorage::open(&folder_of(folder)).unwrap();
     let (mut journal, _) = Journal::open(storage, Limits::default(), Seq(0), now()).unwrap();
     for record in records {
-        let mut octets = Vec::new();
-        Record::begin(&mut octets);
-        record.emit(&mut octets);
-        journal.append(&octets).unwrap();
+        let mut bytes = Vec::new();
+        Record::begin(&mut bytes);
+        record.emit(&mut bytes);
+        journal.append(&bytes).unwrap();
     }
     journal.sync().unwrap();
 }

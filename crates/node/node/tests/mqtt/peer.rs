@@ -137,9 +137,9 @@ pub struct Peer {
 
 impl Peer {
     pub fn send(&mut self, packet: &Packet) {
-        let mut octets = Vec::new();
-        packet.emit(self.version, &mut octets).unwrap();
-        self.stream.write_all(&octets).unwrap();
+        let mut bytes = Vec::new();
+        packet.emit(self.version, &mut bytes).unwrap();
+        self.stream.write_all(&bytes).unwrap();
     }
 
     /// The next packet; none at the end of the connection.
@@ -166,10 +166,10 @@ impl Peer {
                     return Some(Packet::parse(self.version, &frame).unwrap());
                 }
             }
-            let mut octets = [0; 4096];
-            match self.stream.read(&mut octets) {
+            let mut bytes = [0; 4096];
+            match self.stream.read(&mut bytes) {
                 Ok(0) => return None,
-                Ok(count) => self.unread.extend_from_slice(&octets[..count]),
+                Ok(count) => self.unread.extend_from_slice(&bytes[..count]),
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
                 Err(error) => panic!("nothing came in time: {error}"),
             }

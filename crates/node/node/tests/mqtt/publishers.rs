@@ -44,7 +44,7 @@ fn check(peer: &mut Peer, topic: &str, payload: &[u8], expect: Result<(), &str>)
     assert_eq!(say(peer, topic, payload, false, None), expect, "{topic} {payload:x?}");
 }
 
-/// Copies 4 octets of the base, and says 2 in place of its next 2.
+/// Copies 4 bytes of the base, and says 2 in place of its next 2.
 fn delta(base: u8, two: &[u8; 2]) -> [u8; 5] {
     [0x60 | base, 8, 2, two[0], two[1]]
 }
@@ -103,7 +103,7 @@ fn of_two_publishers_none_touches_the_others_base() {
 
 #[test]
 fn what_cannot_be_applied_is_refused_until_a_whole_value_comes() {
-    let server = Server::with("packet_octets_max = '4KiB'");
+    let server = Server::with("packet_bytes_max = '4KiB'");
     let mut writer = publisher(&server, "writer");
     let waiting = "a whole value is waited for";
     check(&mut writer, "d/a", b"\x00abcdefgh", Ok(()));
@@ -135,13 +135,13 @@ fn what_cannot_be_applied_is_refused_until_a_whole_value_comes() {
         ReasonCode::ImplementationSpecificError
     );
     check(&mut writer, "d/a", &delta(1, b"YY"), Err("a delta before any whole value"));
-    // A value may not grow beyond what a packet may hold: this delta adds 4,000 octets.
+    // A value may not grow beyond what a packet may hold: this delta adds 4,000 bytes.
     let mut whole = vec![0];
     whole.extend_from_slice(&[b'x'; 3000]);
     check(&mut writer, "d/b", &whole, Ok(()));
     let mut more = vec![0x60, 1, 0xA0, 0x1F, 0];
     more.extend_from_slice(&[b'y'; 4000]);
-    check(&mut writer, "d/b", &more, Err("a value of more than 4096 octets"));
+    check(&mut writer, "d/b", &more, Err("a value of more than 4096 bytes"));
     // Topics of the node's own are no values; other clients were not disturbed.
     check(&mut writer, "$command/d/a", b"1", Err("not of topics that begin with $"));
     assert_eq!(writer.payloads(), [""; 0]);

@@ -63,11 +63,11 @@ fn sessions_are_told() {
     assert_eq!((&found["connected"], &found["away"]), (&2.into(), &0.into()));
     assert_eq!(found["sessions"].as_array().map(Vec::len), Some(1), "{found}");
     let session = &found["sessions"][0];
-    let told: Vec<_> = ["client", "late_ms", "waiting", "waiting_octets", "blocked", "subscriptions"]
+    let told: Vec<_> = ["client", "late_ms", "waiting", "waiting_bytes", "blocked", "subscriptions"]
         .map(|name| session[name].to_string())
         .into();
     assert_eq!(told, ["\"reader/1\"", "0", "0", "0", "false", "1"]);
-    assert!(session["octets_out"].as_u64() > Some(6 * 8), "{session}");
+    assert!(session["bytes_out"].as_u64() > Some(6 * 8), "{session}");
     let sum = ask(&server, "/v1/status");
     assert_eq!(sum["totals"]["published"], 6);
     assert!(sum["process"]["memory_bytes"].as_u64() > Some(1_000_000), "{sum}");
@@ -90,7 +90,7 @@ fn busy_topics_are_told() {
         let topics = [0, 1].map(|at| found["topics"][at]["topic"].clone());
         assert_eq!(topics, ["often", "seldom"]);
         assert!(of(0, "updates").abs_diff(3 * of(1, "updates")) <= 3, "{found}");
-        assert_eq!((of(0, "over"), of(0, "octets")), (0, 8 * of(0, "updates")));
+        assert_eq!((of(0, "over"), of(0, "bytes")), (0, 8 * of(0, "updates")));
         assert!(found["window_s"].as_f64() >= Some(1.0) && found["topics"][0]["updates_per_s"].as_f64() > Some(0.0));
         return;
     }

@@ -106,7 +106,7 @@ fn what_was_sent_before_an_unsubscribe_is_completed() {
 }
 
 #[test]
-fn filters_select_topics_octet_by_octet() {
+fn filters_select_topics_byte_by_byte() {
     let server = Server::start();
     let mut writer = server.client("writer");
     // [MQTT-4.7.2-1], [MQTT-4.7.3-4], [MQTT-3.3.2-3]: composed and decomposed letters are different topics, as are cases.

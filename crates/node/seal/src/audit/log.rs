@@ -15,14 +15,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use tieline_core::Timestamp;
 
-/// After so many octets it is looked how long the file is, and whether it is still the one of that name.
-const LOOK_OCTETS: u64 = 64 << 10;
+/// After so many bytes it is looked how long the file is, and whether it is still the one of that name.
+const LOOK_BYTES: u64 = 64 << 10;
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditLimits {
-    /// Octets of a file; it may be longer by what servers write between two looks, 64 KiB each.
-    pub file_octets_max: u64,
+    /// Bytes of a file; it may be longer by what servers write between two looks, 64 KiB each.
+    pub file_bytes_max: u64,
     /// Files that are kept besides the one that is written; the oldest are removed. 0 keeps all.
     pub files_max: usize,
 }
@@ -39,7 +39,7 @@ struct Kept {
     path: PathBuf,
     limits: AuditLimits,
     file: File,
-    /// Octets that were written since the last look.
+    /// Bytes that were written since the last look.
     unseen: u64,
     /// The last write ended somewhere in a line.
     torn: bool,
@@ -54,7 +54,7 @@ impl AuditLog {
         let kept = path.map(|path| {
             let file = append_to(path)?;
             // A file that is full from before is found at the first line.
-            let (path, unseen, torn) = (path.to_owned(), LOOK_OCTETS, false);
+            let (path, unseen, torn) = (path.to_owned(), LOOK_BYTES, false);
             std::io::Result::Ok(Mutex::new(Kept { path, limits, file, unseen, torn }))
         });
         let (failures, rotations, removed) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
@@ -70,7 +70,7 @@ impl AuditLog {
     pub fn write(&self, lines: &str) {
         let Some(kept) = &self.kept else { return };
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.unseen >= LOOK_OCTETS {
+        if kept.unseen >= LOOK_BYTES {
             kept.unseen = 0;
             match kept.look() {
                 Ok((rotated, removed)) => {
@@ -119,7 +119,7 @@ impl Kept {
         if !self.is_of_that_name() {
             self.file = append_to(&self.path)?;
         }
-        if self.file.metadata()?.len() < self.limits.file_octets_max {
+        if self.file.metadata()?.len() < self.limits.file_bytes_max {
             return Ok((false, 0));
         }
         // Of several servers that find it full, the first one renames it.
@@ -184,7 +184,7 @@ impl Kept {
 fn is_old(name: &[u8], prefix: &[u8]) -> bool {
     name.strip_prefix(prefix).is_some_and(|time| {
         let shape = b"00000000T000000.000000Z";
-        let fits = |(octet, shape): (&u8, &u8)| if *shape == b'0' { octet.is_ascii_digit() } else { octet == shape };
+        let fits = |(byte, shape): (&u8, &u8)| if *shape == b'0' { byte.is_ascii_digit() } else { byte == shape };
         time.len() == shape.len() && time.iter().zip(shape).all(fits)
     })
 }

@@ -11,7 +11,7 @@ use crate::work::{Done, Operation, Output, Trace};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tieline_crypto::{DIGEST_OCTETS, sha256};
+use tieline_crypto::{DIGEST_BYTES, sha256};
 
 /// What is known of an operation before it is done.
 pub struct Asked {
@@ -19,9 +19,9 @@ pub struct Asked {
     domain: Arc<str>,
     client: Arc<Client>,
     address: SocketAddr,
-    octets: usize,
+    bytes: usize,
     /// SHA-256 of the message to be unpacked. That of content would let short content be guessed.
-    digest: Option<[u8; DIGEST_OCTETS]>,
+    digest: Option<[u8; DIGEST_BYTES]>,
 }
 
 impl Asked {
@@ -29,13 +29,13 @@ impl Asked {
     pub fn new(operation: &Operation, client: Arc<Client>, address: SocketAddr) -> Self {
         match operation {
             Operation::Pack(pack) => {
-                let (domain, octets) = (Arc::clone(&pack.domain), pack.content.len());
-                Self { verb: "pack", domain, client, address, octets, digest: None }
+                let (domain, bytes) = (Arc::clone(&pack.domain), pack.content.len());
+                Self { verb: "pack", domain, client, address, bytes, digest: None }
             }
             Operation::Unpack(unpack) => {
-                let (domain, octets) = (Arc::clone(&unpack.domain), unpack.message.len());
+                let (domain, bytes) = (Arc::clone(&unpack.domain), unpack.message.len());
                 let digest = Some(sha256(&unpack.message));
-                Self { verb: "unpack", domain, client, address, octets, digest }
+                Self { verb: "unpack", domain, client, address, bytes, digest }
             }
         }
     }
@@ -55,7 +55,7 @@ impl Asked {
         push_quoted(line, &self.client.name);
         let _ = write!(line, ",\"address\":\"{}\",\"domain\":", self.address);
         push_quoted(line, &self.domain);
-        let _ = write!(line, ",\"octets\":{},\"ok\":{}", self.octets, result.is_ok());
+        let _ = write!(line, ",\"bytes\":{},\"ok\":{}", self.bytes, result.is_ok());
         if let Some(peer) = peer {
             let _ = write!(line, ",\"peer\":\"{peer}\"");
         }
@@ -117,7 +117,7 @@ pub struct Change<'a> {
 
 /// A text as JSON has it.
 fn push_quoted(line: &mut String, text: &str) {
-    if text.bytes().all(|octet| octet >= b' ' && octet != b'"' && octet != b'\\') {
+    if text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
         line.push('"');
         line.push_str(text);
         line.push('"');

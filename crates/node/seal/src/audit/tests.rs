@@ -14,7 +14,7 @@ fn lines(folder: &Path) -> Vec<(String, Vec<String>)> {
 fn a_full_file_is_renamed_and_no_line_is_lost() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
-    let limits = AuditLimits { file_octets_max: 100 << 10, files_max: 0 };
+    let limits = AuditLimits { file_bytes_max: 100 << 10, files_max: 0 };
     let logs = [AuditLog::open(Some(&path), limits).unwrap(), AuditLog::open(Some(&path), limits).unwrap()];
     let line = |n: usize| format!("{n:01000}\n");
     for n in 0..1000 {
@@ -36,7 +36,7 @@ fn the_oldest_files_are_removed_and_counted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
     std::fs::write(folder.path().join("audit.jsonl.note"), "mine").unwrap();
-    let log = AuditLog::open(Some(&path), AuditLimits { file_octets_max: 1, files_max: 2 }).unwrap();
+    let log = AuditLog::open(Some(&path), AuditLimits { file_bytes_max: 1, files_max: 2 }).unwrap();
     let text = "x".repeat(65_536) + "\n";
     for _ in 0..6 {
         log.write(&text);
@@ -51,7 +51,7 @@ fn the_oldest_files_are_removed_and_counted() {
 fn a_file_that_was_renamed_is_followed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
-    let log = AuditLog::open(Some(&path), AuditLimits { file_octets_max: 1 << 30, files_max: 0 }).unwrap();
+    let log = AuditLog::open(Some(&path), AuditLimits { file_bytes_max: 1 << 30, files_max: 0 }).unwrap();
     log.write(&("a".repeat(65_536) + "\n"));
     std::fs::rename(&path, folder.path().join("moved")).unwrap();
     log.write("b\n");
@@ -67,7 +67,7 @@ fn any_text_is_a_line_of_json() {
         domain: Arc::from("x\"y"),
         client: Arc::new(client),
         address: ([127, 0, 0, 1], 7).into(),
-        octets: 5,
+        bytes: 5,
         digest: Some([0xab; 32]),
     };
     let mut line = String::new();

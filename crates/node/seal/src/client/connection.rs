@@ -1,7 +1,7 @@
 //! One connection to one server.
 
 use super::{Member, Unpacked};
-use crate::protocol::{self, Framed, Malformed, OVERHEAD_OCTETS_MAX, Reason, Request, Response};
+use crate::protocol::{self, Framed, Malformed, OVERHEAD_BYTES_MAX, Reason, Request, Response};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::collections::HashMap;
@@ -13,8 +13,8 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
-/// Octets that are read at a time.
-const READ_OCTETS: usize = 64 << 10;
+/// Bytes that are read at a time.
+const READ_BYTES: usize = 64 << 10;
 /// How long to connect may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pauses between attempts to connect, at first and at most.
@@ -120,7 +120,7 @@ impl Connection {
             }
             let left = rest.len();
             buffer.drain(..buffer.len() - left);
-            buffer.reserve(READ_OCTETS);
+            buffer.reserve(READ_BYTES);
             match tokio::time::timeout(silence_max, read.read_buf(&mut buffer)).await {
                 Ok(Ok(1..)) => {}
                 Ok(Ok(0) | Err(_)) | Err(_) => return Ok(()),
@@ -218,7 +218,7 @@ async fn connect(
     Request::Hello { version: protocol::VERSION, token }.emit(0, &mut out);
     stream.write_all(&out).await?;
     let length = stream.read_u32().await?;
-    let length = usize::try_from(length).ok().filter(|&length| length <= OVERHEAD_OCTETS_MAX).ok_or_else(broken)?;
+    let length = usize::try_from(length).ok().filter(|&length| length <= OVERHEAD_BYTES_MAX).ok_or_else(broken)?;
     let mut frame = vec![0; length];
     stream.read_exact(&mut frame).await?;
     match Response::parse(&frame) {

@@ -15,9 +15,9 @@ use zeroize::Zeroizing;
 pub(super) fn read_domains(mut all: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Domains {
     let mut domains = Domains::new();
     for (name, mut s) in all.sections(doc) {
-        // One octet says how long it is in the binary protocol.
+        // One byte says how long it is in the binary protocol.
         if name.len() > 255 || name.is_empty() || name == "*" {
-            doc.report(s.at(), &s.key(""), format!("{name:?}"), "a name of 1 to 255 octets".to_owned());
+            doc.report(s.at(), &s.key(""), format!("{name:?}"), "a name of 1 to 255 bytes".to_owned());
         }
         let ispb = s.required(doc, "ispb", ISPB, ispb);
         let profiles = read_profiles(&mut s, doc);

@@ -34,8 +34,8 @@ pub struct Config {
     pub workers: usize,
     /// Operations that may wait; one more is answered with "busy".
     pub queue_max: usize,
-    /// Octets of content at most.
-    pub content_octets_max: u64,
+    /// Bytes of content at most.
+    pub content_bytes_max: u64,
     /// How far compressed content may grow.
     pub inflate: InflateLimits,
     /// Whether private-key operations that wait are done together.
@@ -75,7 +75,7 @@ impl Config {
     /// How large things may be.
     #[must_use]
     pub const fn limits(&self) -> Limits {
-        Limits { content_octets_max: self.content_octets_max, inflate: self.inflate }
+        Limits { content_bytes_max: self.content_bytes_max, inflate: self.inflate }
     }
 
     /// Whether a key lies in a token, which takes its time.
@@ -125,11 +125,11 @@ fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path) -> 
     let mut audit = root.section(doc, "audit");
     config.audit = audit.optional(doc, "file", parse::text).map(|file| folder.join(file));
     config.audit_limits = AuditLimits {
-        file_octets_max: audit.or(
+        file_bytes_max: audit.or(
             doc,
-            "file_octets_max",
-            config.audit_limits.file_octets_max,
-            parse::octets(1 << 20..=1 << 40),
+            "file_bytes_max",
+            config.audit_limits.file_bytes_max,
+            parse::bytes(1 << 20..=1 << 40),
         ),
         files_max: audit.or(doc, "files_max", 0, |v| parse::integer(0..=100_000_u32)(v).map(size_of_u32)),
     };
@@ -148,7 +148,7 @@ fn default_config() -> Config {
     Config {
         workers: 0,
         queue_max: 4096,
-        content_octets_max: 4 << 20,
+        content_bytes_max: 4 << 20,
         inflate: InflateLimits::default(),
         batch: true,
         exact_errors: false,
@@ -161,7 +161,7 @@ fn default_config() -> Config {
         connections_max: 256,
         in_flight_max: 1024,
         audit: None,
-        audit_limits: AuditLimits { file_octets_max: 1 << 30, files_max: 0 },
+        audit_limits: AuditLimits { file_bytes_max: 1 << 30, files_max: 0 },
         domains: Domains::new(),
         clients: Clients::new(),
         path: None,
@@ -172,10 +172,9 @@ fn read_seal(mut s: Section<'_>, doc: &mut Document<'_>, config: &mut Config) {
     config.workers = s.or(doc, "workers", 0, |v| parse::integer(0..=1024_u32)(v).map(size_of_u32));
     config.queue_max =
         s.or(doc, "queue_max", config.queue_max, |v| parse::integer(1..=1_000_000_u32)(v).map(size_of_u32));
-    config.content_octets_max =
-        s.or(doc, "content_octets_max", config.content_octets_max, parse::octets(1024..=256 << 20));
+    config.content_bytes_max = s.or(doc, "content_bytes_max", config.content_bytes_max, parse::bytes(1024..=256 << 20));
     config.inflate = InflateLimits {
-        octets_max: s.or(doc, "inflate_octets_max", 64 << 20, parse::octets(1024..=1 << 30)),
+        bytes_max: s.or(doc, "inflate_bytes_max", 64 << 20, parse::bytes(1024..=1 << 30)),
         ratio_max: s.or(doc, "inflate_ratio_max", config.inflate.ratio_max, parse::integer(1..=2000)),
     };
     config.batch = s.or(doc, "batch", config.batch, parse::boolean);
@@ -230,11 +229,11 @@ fn from_hex(text: &str) -> Option<[u8; 32]> {
     if !text.is_ascii() || text.len() != 64 {
         return None;
     }
-    let mut octets = [0; 32];
-    for (octet, digits) in octets.iter_mut().zip(text.as_bytes().chunks(2)) {
-        *octet = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    let mut bytes = [0; 32];
+    for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
     }
-    Some(octets)
+    Some(bytes)
 }
 
 fn size_of_u32(number: u32) -> usize {

@@ -32,8 +32,8 @@ use tokio::sync::watch;
 /// The OpenAPI document.
 pub const OPENAPI: &str = include_str!("openapi.json");
 
-/// What a JSON body may have besides content in base64, in octets.
-const JSON_OCTETS: usize = 4096;
+/// What a JSON body may have besides content in base64, in bytes.
+const JSON_BYTES: usize = 4096;
 
 /// What every handler may use.
 #[derive(Clone)]
@@ -64,14 +64,14 @@ impl App {
     }
 }
 
-/// Octets of a body at most.
-fn body_octets_max(shared: &Shared) -> usize {
-    let content = usize::try_from(shared.config().content_octets_max).unwrap_or(usize::MAX / 2);
-    content.saturating_add(1024).div_ceil(3).saturating_mul(4).saturating_add(JSON_OCTETS)
+/// Bytes of a body at most.
+fn body_bytes_max(shared: &Shared) -> usize {
+    let content = usize::try_from(shared.config().content_bytes_max).unwrap_or(usize::MAX / 2);
+    content.saturating_add(1024).div_ceil(3).saturating_mul(4).saturating_add(JSON_BYTES)
 }
 
 fn router(app: App, hosts: Vec<String>) -> Router {
-    let body_octets_max = body_octets_max(&app.0);
+    let body_bytes_max = body_bytes_max(&app.0);
     Router::new()
         .route("/v1/seal/pack", post(operate::pack))
         .route("/v1/seal/unpack", post(operate::unpack))
@@ -82,7 +82,7 @@ fn router(app: App, hosts: Vec<String>) -> Router {
         .route("/v1/seal/openapi.json", get(|| async { json(OPENAPI.to_owned()) }))
         .route("/metrics", get(metrics))
         .route("/healthz", get(health))
-        .layer(DefaultBodyLimit::max(body_octets_max))
+        .layer(DefaultBodyLimit::max(body_bytes_max))
         .layer(axum::middleware::from_fn_with_state(app.clone(), authenticate))
         .layer(axum::middleware::from_fn_with_state(Guard(hosts.into()), guard))
         .with_state(app)
@@ -98,8 +98,8 @@ pub async fn serve(listener: TcpListener, shared: Arc<Shared>, hosts: Vec<String
     });
     let limits = shared.config().http_limits;
     // A body and its answer fit, whatever else is said.
-    let pending_octets_max = limits.pending_octets_max.max(body_octets_max(&shared).saturating_mul(4));
-    let places = Places::new(Limits { pending_octets_max, ..limits });
+    let pending_bytes_max = limits.pending_bytes_max.max(body_bytes_max(&shared).saturating_mul(4));
+    let places = Places::new(Limits { pending_bytes_max, ..limits });
     let listener = Limited::new(listener, places.clone()).with_tls(tls);
     let closed = async move { drop(closing.wait_for(|closing| *closing).await) };
     tieline_service::http::serve::serve(listener, router(App(shared, places), hosts), closed).await;

@@ -1,4 +1,4 @@
-//! `/v1/seal/pack` and `/v1/seal/unpack`: octets with parameters in the query, or JSON with base64.
+//! `/v1/seal/pack` and `/v1/seal/unpack`: bytes with parameters in the query, or JSON with base64.
 
 use super::{App, json};
 use crate::Ispb;
@@ -35,17 +35,17 @@ pub async fn pack(State(app): State<App>, head: Head, body: Bytes) -> Result<Res
         domain,
         recipient: asked.ispb("to")?.ok_or_else(|| missing("to"))?,
         key_version: (key_version > 0).then_some(key_version),
-        version: version_of(octet(asked.number("version", 3)?))?,
-        treatment: treatment_of(octet(asked.number("treatment", 0)?))?,
+        version: version_of(byte(asked.number("version", 3)?))?,
+        treatment: treatment_of(byte(asked.number("treatment", 0)?))?,
         error: ErrorCode(asked.error()?),
         compress: asked.flag("compress", true)?,
-        content: asked.octets,
+        content: asked.bytes,
     };
     match submit(&app, Operation::Pack(pack), client, address).await? {
         Output::Packed(message) if asked.is_json => {
             Ok(json(object!({ "message": STANDARD.encode(message) }).to_string()))
         }
-        Output::Packed(message) => Ok(octets(message, &[])),
+        Output::Packed(message) => Ok(bytes(message, &[])),
         Output::Unpacked { .. } => Err(Told::closing().into()),
     }
 }
@@ -55,7 +55,7 @@ pub async fn unpack(State(app): State<App>, head: Head, body: Bytes) -> Result<R
     let address = head.address;
     let (asked, domain, client) = head.read(&app, Action::Unpack, body)?;
     let (sender, inflate) = (asked.ispb("from")?, asked.flag("inflate", true)?);
-    let unpack = Unpack { domain, sender, inflate, message: asked.octets };
+    let unpack = Unpack { domain, sender, inflate, message: asked.bytes };
     match submit(&app, Operation::Unpack(unpack), client, address).await? {
         Output::Unpacked { header, sender, content } if asked.is_json => {
             let answer = object!({
@@ -74,7 +74,7 @@ pub async fn unpack(State(app): State<App>, head: Head, body: Bytes) -> Result<R
                 ("tieline-error", format!("{:02X}", header.error.0)),
                 ("tieline-sender-serial", header.sender.serial.to_string()),
             ];
-            Ok(octets(content, &told))
+            Ok(bytes(content, &told))
         }
         Output::Packed(_) => Err(Told::closing().into()),
     }
@@ -100,13 +100,13 @@ impl FromRequestParts<App> for Head {
 }
 
 impl Head {
-    /// The parameters and octets of an operation, its domain, and the client that may do it there.
+    /// The parameters and bytes of an operation, its domain, and the client that may do it there.
     fn read(self, app: &App, action: Action, body: Bytes) -> Result<(Asked, Arc<str>, Arc<Client>), Problem> {
-        let (known, octets_in) = match action {
+        let (known, bytes_in) = match action {
             Action::Unpack => (UNPACK, "message"),
             Action::Pack | Action::Admin => (PACK, "content"),
         };
-        let asked = Asked::read(self.query, &self.headers, body, known, octets_in)?;
+        let asked = Asked::read(self.query, &self.headers, body, known, bytes_in)?;
         let domain = Arc::from(asked.text("domain")?);
         let client = app.client(&self.headers, action, &domain)?;
         Ok((asked, domain, client))
@@ -119,7 +119,7 @@ async fn submit(app: &App, operation: Operation, client: Arc<Client>, address: S
     Ok(answer.await.unwrap_or_else(|_| Err(Told::closing()))?)
 }
 
-fn octets(body: Vec<u8>, told: &[(&'static str, String)]) -> Response {
+fn bytes(body: Vec<u8>, told: &[(&'static str, String)]) -> Response {
     let mut response = Body::from(body).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
@@ -130,10 +130,10 @@ fn octets(body: Vec<u8>, told: &[(&'static str, String)]) -> Response {
     response
 }
 
-/// A request of either form: parameters by name, and octets.
+/// A request of either form: parameters by name, and bytes.
 struct Asked {
     parameters: BTreeMap<String, String>,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     is_json: bool,
 }
 
@@ -143,11 +143,11 @@ impl Asked {
         headers: &HeaderMap,
         body: Bytes,
         known: &[&str],
-        octets_in: &str,
+        bytes_in: &str,
     ) -> Result<Self, Problem> {
         let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let is_json = kind.split(';').next().unwrap_or_default().trim() == "application/json";
-        let (mut parameters, mut octets) = (query, None);
+        let (mut parameters, mut bytes) = (query, None);
         if is_json {
             let object: Map<String, Value> =
                 serde_json::from_slice(&body).map_err(|error| Problem::bad_request(format!("the body: {error}")))?;
@@ -156,20 +156,20 @@ impl Asked {
                     Value::String(text) => text,
                     other => other.to_string(),
                 };
-                if name == octets_in {
+                if name == bytes_in {
                     let decoded = STANDARD.decode(text);
-                    octets = Some(decoded.map_err(|e| Problem::bad_request(format!("{octets_in}: base64: {e}")))?);
+                    bytes = Some(decoded.map_err(|e| Problem::bad_request(format!("{bytes_in}: base64: {e}")))?);
                 } else {
                     parameters.insert(name, text);
                 }
             }
         } else {
-            octets = Some(Vec::from(body));
+            bytes = Some(Vec::from(body));
         }
-        if let Some(name) = parameters.keys().find(|name| !known.contains(&name.as_str()) || *name == octets_in) {
+        if let Some(name) = parameters.keys().find(|name| !known.contains(&name.as_str()) || *name == bytes_in) {
             return Err(Problem::bad_request(format!("unknown {name:?}, expected {}", known.join(", "))));
         }
-        Ok(Self { parameters, octets: octets.ok_or_else(|| missing(octets_in))?, is_json })
+        Ok(Self { parameters, bytes: bytes.ok_or_else(|| missing(bytes_in))?, is_json })
     }
 
     fn text(&self, name: &str) -> Result<&str, Problem> {
@@ -201,8 +201,8 @@ impl Asked {
     }
 }
 
-/// Numbers that are no octet become one that nothing has.
-fn octet(number: u32) -> u8 {
+/// Numbers that are no byte become one that nothing has.
+fn byte(number: u32) -> u8 {
     u8::try_from(number).unwrap_or(u8::MAX)
 }
 

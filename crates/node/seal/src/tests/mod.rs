@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tieline_rsfn::{ErrorCode, Fault, InflateLimits, RSFN_V2, RSFN_V3, Refused, Treatment, Version};
 
 const LIMITS: Limits =
-    Limits { content_octets_max: 1 << 20, inflate: InflateLimits { octets_max: 1 << 20, ratio_max: 250 } };
+    Limits { content_bytes_max: 1 << 20, inflate: InflateLimits { bytes_max: 1 << 20, ratio_max: 250 } };
 
 fn pack(version: Version, treatment: Treatment, content: &[u8]) -> Operation {
     Operation::Pack(Pack {
@@ -133,14 +133,14 @@ fn files_of_any_size_are_packed_and_unpacked() {
     let (alice, bruno) = (pair("alice").own(), pair("bruno").own());
     let senders = [alice.known.clone()];
     let profiles = [RSFN_V2, RSFN_V3];
-    for octets in [0, 1, 7, 8, 65_535, 65_536, 65_537, 300_000] {
+    for bytes in [0, 1, 7, 8, 65_535, 65_536, 65_537, 300_000] {
         for (profile, treatment) in [
             (&RSFN_V3, Treatment::File),
             (&RSFN_V3, Treatment::CompressedFile),
             (&RSFN_V2, Treatment::CompressedFile),
             (&RSFN_V3, Treatment::ClearFile),
         ] {
-            let content: Vec<u8> = (0..octets).map(|n: u32| n.to_le_bytes()[0] | 1).collect();
+            let content: Vec<u8> = (0..bytes).map(|n: u32| n.to_le_bytes()[0] | 1).collect();
             let error = ErrorCode::NONE;
             let sealing = Sealing { profile, treatment, error, compress: true, own: &alice, recipient: &bruno.known };
             let mut message = Cursor::new(Vec::new());
@@ -152,16 +152,16 @@ fn files_of_any_size_are_packed_and_unpacked() {
                 own: &bruno,
                 senders: &senders,
                 seconds: Some(TODAY),
-                content_octets_max: 1 << 20,
+                content_bytes_max: 1 << 20,
                 inflate: Some(InflateLimits::default()),
             };
             let mut out = Vec::new();
             file::unpack(&opening, message.as_slice(), &mut out).unwrap();
-            assert_eq!(out, content, "{octets} {treatment:?}");
+            assert_eq!(out, content, "{bytes} {treatment:?}");
             let mut changed = message.clone();
             *changed.last_mut().unwrap() ^= 1;
             let refused = file::unpack(&opening, changed.as_slice(), std::io::sink()).unwrap_err();
-            assert!(matches!(refused, FileError::Message(_)) && refused.code().is_some(), "{octets} {treatment:?}");
+            assert!(matches!(refused, FileError::Message(_)) && refused.code().is_some(), "{bytes} {treatment:?}");
             assert_eq!(opened(&mut bench(false), &message).map(|content| content.len()), Ok(content.len()));
         }
     }
@@ -187,10 +187,10 @@ proptest::proptest! {
         changes in proptest::collection::vec((0_usize..16, 0_usize..720, 0_u8..), 1..9),
         length in 500_usize..800,
     ) {
-        let damaged = changes.iter().map(|&(which, at, octet)| {
+        let damaged = changes.iter().map(|&(which, at, byte)| {
             let mut message = sample(which).to_vec();
             let at = at % message.len();
-            message[at] = octet;
+            message[at] = byte;
             message.truncate(length);
             unpack(&message)
         });
@@ -200,7 +200,7 @@ proptest::proptest! {
         proptest::prop_assert_eq!(done.len(), count);
         for (result, _) in done {
             if let Ok(Output::Unpacked { content, .. }) = result {
-                // Changed octets of no meaning are C03, C05, and encrypted treatments among each other: what was
+                // Changed bytes of no meaning are C03, C05, and encrypted treatments among each other: what was
                 // compressed then comes out as it is, in version 2 without the zeros at its end.
                 let compressed = [content.as_slice(), &[0; 7]].concat();
                 let inflated = tieline_rsfn::inflate(&compressed, LIMITS.inflate);

@@ -1,6 +1,6 @@
 //! Requests under way on one connection, and how long their peer keeps us waiting.
 //!
-//! A peer sends a body, and takes an answer, [`PIECE_OCTETS`] in [`PIECE_TIMEOUT`] at least; otherwise its connection
+//! A peer sends a body, and takes an answer, [`PIECE_BYTES`] in [`PIECE_TIMEOUT`] at least; otherwise its connection
 //! ends. Answers are given to a connection in such pieces, so that what is written ahead of a peer is small, and all that
 //! is pending is counted.
 
@@ -19,8 +19,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 
-/// Octets that a peer has to send or take within [`PIECE_TIMEOUT`].
-pub const PIECE_OCTETS: usize = 32 * 1024;
+/// Bytes that a peer has to send or take within [`PIECE_TIMEOUT`].
+pub const PIECE_BYTES: usize = 32 * 1024;
 /// How long they may take.
 pub const PIECE_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -135,7 +135,7 @@ impl Exchange {
     /// Its body.
     pub fn incoming(&self, body: Incoming) -> Body {
         let (state, places) = (Arc::clone(&self.body), self.places.clone());
-        Body::new(TimedBody { inner: body, timer: None, room: PIECE_OCTETS, state, places })
+        Body::new(TimedBody { inner: body, timer: None, room: PIECE_BYTES, state, places })
     }
 
     /// Whether the body did not come in time.
@@ -150,17 +150,17 @@ impl Exchange {
         let response = match self.body.fault.load(Ordering::Relaxed) {
             FAULT_LATE => {
                 let seconds = PIECE_TIMEOUT.as_secs();
-                let words = format!("the body did not come in time, expected {PIECE_OCTETS} octets each {seconds} s");
+                let words = format!("the body did not come in time, expected {PIECE_BYTES} bytes each {seconds} s");
                 Problem::new(StatusCode::REQUEST_TIMEOUT, words).into_response()
             }
             FAULT_FULL => too_much(),
             _ => response,
         };
-        let octets = match response.extensions().get::<SharedAnswer>() {
+        let bytes = match response.extensions().get::<SharedAnswer>() {
             Some(SharedAnswer) => 0,
             None => response.body().size_hint().exact().map_or(0, |size| usize::try_from(size).unwrap_or(usize::MAX)),
         };
-        let (response, held) = match self.places.hold(octets) {
+        let (response, held) = match self.places.hold(bytes) {
             Some(held) => (response, Some(held)),
             None => (too_much(), None),
         };
@@ -178,7 +178,7 @@ fn too_much() -> Response {
 struct TimedBody {
     inner: Incoming,
     timer: Option<Pin<Box<Sleep>>>,
-    /// Octets that have to come before the timer ends.
+    /// Bytes that have to come before the timer ends.
     room: usize,
     state: Arc<BodyState>,
     places: Places,
@@ -218,15 +218,15 @@ impl HttpBody for TimedBody {
             }
         };
         let Some(Ok(frame)) = frame else { return Poll::Ready(frame.map(|frame| frame.map_err(axum::Error::new))) };
-        let octets = frame.data_ref().map_or(0, Bytes::len);
-        match this.room.checked_sub(octets).filter(|room| *room > 0) {
+        let bytes = frame.data_ref().map_or(0, Bytes::len);
+        match this.room.checked_sub(bytes).filter(|room| *room > 0) {
             Some(room) => this.room = room,
-            None => (this.room, this.timer) = (PIECE_OCTETS, None),
+            None => (this.room, this.timer) = (PIECE_BYTES, None),
         }
         let mut held = this.state.held.lock().unwrap_or_else(PoisonError::into_inner);
         let has_room = match &mut *held {
-            Some(held) => held.grow(octets),
-            none => this.places.hold(octets).map(|held| *none = Some(held)).is_some(),
+            Some(held) => held.grow(bytes),
+            none => this.places.hold(bytes).map(|held| *none = Some(held)).is_some(),
         };
         drop(held);
         if !has_room {
@@ -269,7 +269,7 @@ impl HttpBody for Answer {
                 None => return Poll::Ready(None),
             }
         }
-        let piece = this.rest.split_to(this.rest.len().min(PIECE_OCTETS));
+        let piece = this.rest.split_to(this.rest.len().min(PIECE_BYTES));
         this.under.waits_for_peer(true);
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }

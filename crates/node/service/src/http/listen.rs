@@ -23,7 +23,7 @@ pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// What a handshake is made with, asked for each: files may have been renewed. None is plain TCP.
 pub type TlsSource = Arc<dyn Fn() -> Option<Arc<ServerConfig>> + Send + Sync>;
 
-/// What the first octets of a connection are answered with where they are of another protocol; none where not.
+/// What the first bytes of a connection are answered with where they are of another protocol; none where not.
 pub type ForeignAnswer = Arc<dyn Fn(&[u8]) -> Option<Vec<u8>> + Send + Sync>;
 
 /// A listener that gives each connection its place.
@@ -114,7 +114,7 @@ pub async fn shake(stream: TcpStream, peer: SocketAddr, config: Arc<ServerConfig
 /// A connection with its place.
 pub struct Connection {
     stream: Stream,
-    /// Until the first octets have come.
+    /// Until the first bytes have come.
     foreign: Option<ForeignAnswer>,
     seat: Seat,
 }
@@ -182,8 +182,8 @@ impl AsyncRead for Connection {
 }
 
 impl AsyncWrite for Connection {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
-        either!(self, stream => stream.poll_write(cx, octets))
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        either!(self, stream => stream.poll_write(cx, bytes))
     }
 
     fn poll_write_vectored(

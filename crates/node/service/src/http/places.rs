@@ -25,8 +25,8 @@ use toml::de::DeValue;
 pub const RESERVE_MAX: usize = 32;
 /// How long a connection may stay there.
 pub const RESERVE_TIMEOUT: Duration = Duration::from_secs(10);
-/// An answer of so many octets is given whatever else is pending: health, metrics, and what went wrong.
-pub const SMALL_OCTETS: usize = 64 * 1024;
+/// An answer of so many bytes is given whatever else is pending: health, metrics, and what went wrong.
+pub const SMALL_BYTES: usize = 64 * 1024;
 
 /// How many connections, and how much they may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,13 +35,13 @@ pub struct Limits {
     pub connections_max: usize,
     /// Those of one address.
     pub address_connections_max: usize,
-    /// Octets of bodies and answers that are pending, of all connections.
-    pub pending_octets_max: usize,
+    /// Bytes of bodies and answers that are pending, of all connections.
+    pub pending_bytes_max: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections_max: 1024, address_connections_max: 256, pending_octets_max: 64 << 20 }
+        Self { connections_max: 1024, address_connections_max: 256, pending_bytes_max: 64 << 20 }
     }
 }
 
@@ -52,8 +52,8 @@ pub fn read_limits(s: &mut Section<'_>, doc: &mut Document<'_>, default: Limits)
     Limits {
         connections_max,
         address_connections_max: s.or(doc, "address_connections_max", default.address_connections_max, count),
-        pending_octets_max: s.or(doc, "pending_octets_max", default.pending_octets_max, |value| {
-            parse::octets(1 << 20..=1 << 40)(value).map(|octets| usize::try_from(octets).unwrap_or(usize::MAX))
+        pending_bytes_max: s.or(doc, "pending_bytes_max", default.pending_bytes_max, |value| {
+            parse::bytes(1 << 20..=1 << 40)(value).map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
         }),
     }
 }
@@ -90,14 +90,14 @@ pub struct Seen {
     pub unauthenticated: usize,
     /// Those in the reserve.
     pub reserve: usize,
-    /// Octets of bodies and answers that are pending.
-    pub pending_octets: usize,
+    /// Bytes of bodies and answers that are pending.
+    pub pending_bytes: usize,
     /// Connections that were ended, by [`End::ALL`].
     pub ended: [u64; 4],
     /// Requests that were refused: no place.
     pub refused_places: u64,
-    /// Bodies and answers that were refused: too many octets were pending.
-    pub refused_octets: u64,
+    /// Bodies and answers that were refused: too many bytes were pending.
+    pub refused_bytes: u64,
 }
 
 /// The places for connections.
@@ -111,7 +111,7 @@ struct Shared {
     pending: AtomicUsize,
     ended: [AtomicU64; 4],
     refused_places: AtomicU64,
-    refused_octets: AtomicU64,
+    refused_bytes: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -156,7 +156,7 @@ impl Places {
             pending: AtomicUsize::new(0),
             ended: Default::default(),
             refused_places: AtomicU64::new(0),
-            refused_octets: AtomicU64::new(0),
+            refused_bytes: AtomicU64::new(0),
         }))
     }
 
@@ -168,10 +168,10 @@ impl Places {
             connections: table.seats.len(),
             unauthenticated: table.open,
             reserve: table.reserve.len(),
-            pending_octets: self.0.pending.load(Ordering::Relaxed),
+            pending_bytes: self.0.pending.load(Ordering::Relaxed),
             ended: self.0.ended.each_ref().map(|count| count.load(Ordering::Relaxed)),
             refused_places: self.0.refused_places.load(Ordering::Relaxed),
-            refused_octets: self.0.refused_octets.load(Ordering::Relaxed),
+            refused_bytes: self.0.refused_bytes.load(Ordering::Relaxed),
         }
     }
 
@@ -183,10 +183,10 @@ impl Places {
         let help = "Connections of HTTP whose peers have not shown who they are.";
         e.gauge(&name("unauthenticated_connections"), help, seen.unauthenticated);
         e.gauge(&name("reserve_connections"), "Connections of HTTP in the reserve.", seen.reserve);
-        e.gauge(&name("pending_bytes"), "Bytes of bodies and answers of HTTP that are pending.", seen.pending_octets);
+        e.gauge(&name("pending_bytes"), "Bytes of bodies and answers of HTTP that are pending.", seen.pending_bytes);
         let ended = End::ALL.iter().map(|(_, word)| *word).zip(seen.ended);
         e.labelled((&name("ended_total"), "Connections of HTTP that were ended, by why.", "counter"), "why", ended);
-        let refused = [("connections", seen.refused_places), ("pending", seen.refused_octets)];
+        let refused = [("connections", seen.refused_places), ("pending", seen.refused_bytes)];
         e.labelled((&name("refused_total"), "Requests of HTTP refused, by what is full.", "counter"), "why", refused);
     }
 
@@ -220,11 +220,11 @@ impl Places {
         self.0.count(end);
     }
 
-    /// Room for octets that are pending; none where there are too many already, which is counted.
+    /// Room for bytes that are pending; none where there are too many already, which is counted.
     #[must_use]
-    pub fn hold(&self, octets: usize) -> Option<Pending> {
-        let mut held = Pending { places: self.clone(), octets: 0 };
-        held.grow(octets).then_some(held)
+    pub fn hold(&self, bytes: usize) -> Option<Pending> {
+        let mut held = Pending { places: self.clone(), bytes: 0 };
+        held.grow(bytes).then_some(held)
     }
 }
 
@@ -371,23 +371,23 @@ impl Drop for Held {
     }
 }
 
-/// Octets that are pending, until this is dropped.
+/// Bytes that are pending, until this is dropped.
 #[derive(Debug)]
 pub struct Pending {
     places: Places,
-    octets: usize,
+    bytes: usize,
 }
 
 impl Pending {
     /// Room for more; false where there is none.
     #[must_use]
-    pub fn grow(&mut self, octets: usize) -> bool {
+    pub fn grow(&mut self, bytes: usize) -> bool {
         let shared = &self.places.0;
-        let before = shared.pending.fetch_add(octets, Ordering::Relaxed);
-        self.octets += octets;
-        let fits = self.octets <= SMALL_OCTETS || before.saturating_add(octets) <= shared.limits.pending_octets_max;
+        let before = shared.pending.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes += bytes;
+        let fits = self.bytes <= SMALL_BYTES || before.saturating_add(bytes) <= shared.limits.pending_bytes_max;
         if !fits {
-            shared.refused_octets.fetch_add(1, Ordering::Relaxed);
+            shared.refused_bytes.fetch_add(1, Ordering::Relaxed);
         }
         fits
     }
@@ -395,7 +395,7 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        self.places.0.pending.fetch_sub(self.octets, Ordering::Relaxed);
+        self.places.0.pending.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -453,15 +453,15 @@ mod tests {
     }
 
     #[test]
-    fn pending_octets_are_bounded_but_for_small_answers() {
-        let places = Places::new(Limits { pending_octets_max: 100_000, ..Limits::default() });
+    fn pending_bytes_are_bounded_but_for_small_answers() {
+        let places = Places::new(Limits { pending_bytes_max: 100_000, ..Limits::default() });
         let first = places.hold(90_000).unwrap();
         assert!(places.hold(70_000).is_none());
-        let small = places.hold(SMALL_OCTETS).unwrap();
-        assert_eq!(places.seen().pending_octets, 90_000 + SMALL_OCTETS);
+        let small = places.hold(SMALL_BYTES).unwrap();
+        assert_eq!(places.seen().pending_bytes, 90_000 + SMALL_BYTES);
         drop((first, small));
         assert!(places.hold(70_000).is_some());
-        assert_eq!((places.seen().pending_octets, places.seen().refused_octets), (0, 1));
+        assert_eq!((places.seen().pending_bytes, places.seen().refused_bytes), (0, 1));
     }
 
     #[test]

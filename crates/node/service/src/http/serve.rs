@@ -24,12 +24,12 @@ pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 const PING_EVERY: Duration = Duration::from_secs(30);
 /// How often it is looked at what a peer does.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// Octets that a connection reads ahead, and writes ahead of its peer.
-const BUFFER_OCTETS: usize = 64 * 1024;
+/// Bytes that a connection reads ahead, and writes ahead of its peer.
+const BUFFER_BYTES: usize = 64 * 1024;
 /// Requests of HTTP/2 that are under way on one connection.
 const STREAMS_MAX: u32 = 32;
-/// Octets of all headers of a request.
-const HEADERS_OCTETS_MAX: u32 = 32 * 1024;
+/// Bytes of all headers of a request.
+const HEADERS_BYTES_MAX: u32 = 32 * 1024;
 
 /// Serves until `closed`, then until all requests are answered. Handlers find among a request's extensions the peer's
 /// address in [`ConnectInfo`], a certificate that it has shown as `Arc<ShownCertificate>`, and its
@@ -58,15 +58,12 @@ pub async fn serve(mut listener: Limited, router: Router, closed: impl Future<Ou
 
 fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(BUFFER_OCTETS);
-    let window = u32::try_from(BUFFER_OCTETS).unwrap_or(u32::MAX);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(BUFFER_BYTES);
+    let window = u32::try_from(BUFFER_BYTES).unwrap_or(u32::MAX);
     let mut http2 = builder.http2();
     http2.timer(TokioTimer::new()).keep_alive_interval(PING_EVERY).keep_alive_timeout(PING_EVERY);
-    http2.max_concurrent_streams(STREAMS_MAX).max_header_list_size(HEADERS_OCTETS_MAX);
-    http2
-        .max_send_buf_size(BUFFER_OCTETS)
-        .initial_stream_window_size(window)
-        .initial_connection_window_size(4 * window);
+    http2.max_concurrent_streams(STREAMS_MAX).max_header_list_size(HEADERS_BYTES_MAX);
+    http2.max_send_buf_size(BUFFER_BYTES).initial_stream_window_size(window).initial_connection_window_size(4 * window);
     builder
 }
 
@@ -131,7 +128,7 @@ async fn converse(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::exchange::{PIECE_OCTETS, PIECE_TIMEOUT};
+    use crate::http::exchange::{PIECE_BYTES, PIECE_TIMEOUT};
     use crate::http::places::{Limits, Places, Seat, Seen};
     use axum::body::Bytes;
     use axum::response::{IntoResponse, Response};
@@ -141,10 +138,10 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
 
     /// More than sockets buffer.
-    const LONG_OCTETS: usize = 32 << 20;
+    const LONG_BYTES: usize = 32 << 20;
 
     async fn long() -> Bytes {
-        Bytes::from(vec![b'x'; LONG_OCTETS])
+        Bytes::from(vec![b'x'; LONG_BYTES])
     }
 
     async fn users_only(Extension(seat): Extension<Seat>) -> Response {
@@ -241,21 +238,21 @@ mod tests {
         let head = "POST /take HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nbegin";
         let (read, took, seen) = read_after(head.as_bytes());
         assert!(read.starts_with("HTTP/1.1 408") && read.contains("did not come in time"), "{read}");
-        assert_eq!((seen.ended, seen.pending_octets), ([0, 1, 0, 0], 0));
+        assert_eq!((seen.ended, seen.pending_bytes), ([0, 1, 0, 0], 0));
         assert!(took <= PIECE_TIMEOUT + LOOK_EVERY, "{took:?}");
     }
 
     #[test]
     fn a_slow_body_comes_as_long_as_it_goes_on() {
-        let (octets, pieces) = (PIECE_OCTETS, 5);
+        let (bytes, pieces) = (PIECE_BYTES, 5);
         let read = with_server(Limits::default(), async |address, _| {
-            let length = octets * pieces;
+            let length = bytes * pieces;
             let head =
                 format!("POST /take HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
             let mut client = connect(address, head.as_bytes()).await;
             for _ in 0..pieces {
                 tokio::time::sleep(PIECE_TIMEOUT / 2).await;
-                client.write_all(&vec![b'x'; octets]).await.unwrap();
+                client.write_all(&vec![b'x'; bytes]).await.unwrap();
             }
             read_all(client).await
         });
@@ -267,35 +264,35 @@ mod tests {
         let (read, seen, during) = with_server(Limits::default(), async |address, places| {
             let client = connect(address, b"GET /long HTTP/1.1\r\nHost: a\r\n\r\n").await;
             tokio::time::sleep(Duration::from_secs(1)).await;
-            let during = places.seen().pending_octets;
+            let during = places.seen().pending_bytes;
             tokio::time::sleep(PIECE_TIMEOUT + 2 * LOOK_EVERY).await;
             let seen = places.seen();
             (read_all(client).await.len(), seen, during)
         });
-        assert!(read < LONG_OCTETS, "{read}");
-        assert_eq!((seen.ended, seen.connections, seen.pending_octets), ([0, 0, 1, 0], 0, 0));
-        assert_eq!(during, LONG_OCTETS);
+        assert!(read < LONG_BYTES, "{read}");
+        assert_eq!((seen.ended, seen.connections, seen.pending_bytes), ([0, 0, 1, 0], 0, 0));
+        assert_eq!(during, LONG_BYTES);
     }
 
     #[test]
     fn a_whole_answer_comes_in_pieces() {
         let request = b"GET /long HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
         let (read, _, seen) = read_after(request);
-        assert!(read.contains(&format!("content-length: {LONG_OCTETS}")) && read.len() > LONG_OCTETS);
-        assert_eq!((seen.pending_octets, seen.ended), (0, [0; 4]));
+        assert!(read.contains(&format!("content-length: {LONG_BYTES}")) && read.len() > LONG_BYTES);
+        assert_eq!((seen.pending_bytes, seen.ended), (0, [0; 4]));
     }
 
     #[test]
     fn an_answer_that_there_is_no_room_for_is_refused() {
-        let limits = Limits { pending_octets_max: LONG_OCTETS, ..Limits::default() };
+        let limits = Limits { pending_bytes_max: LONG_BYTES, ..Limits::default() };
         let second = with_server(limits, async |address, places| {
             let request = b"GET /long HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
             let _first = connect(address, request).await;
-            while places.seen().pending_octets == 0 {
+            while places.seen().pending_bytes == 0 {
                 tokio::task::yield_now().await;
             }
             let second = read_all(connect(address, request).await).await;
-            assert_eq!(places.seen().refused_octets, 1);
+            assert_eq!(places.seen().refused_bytes, 1);
             second
         });
         assert!(second.starts_with("HTTP/1.1 503") && second.contains("too much is pending"), "{second}");

@@ -1,42 +1,42 @@
 //! From a base and a value to hunks.
 //!
-//! Most updates overwrite fields: both values are compared at the same places, 32 octets at a time. Where a field
+//! Most updates overwrite fields: both values are compared at the same places, 32 bytes at a time. Where a field
 //! changed its length, the places are found again by trying shifts in the order of their size. Work is bounded by
-//! a budget of compared octets: what is left when it is spent is one hunk. Output is bounded by the caller, who sends the
+//! a budget of compared bytes: what is left when it is spent is one hunk. Output is bounded by the caller, who sends the
 //! whole value where it would be more.
 
 use crate::varint;
 use alloc::vec::Vec;
 
-/// Equal octets that are not worth a hunk of their own: they would cost as much.
+/// Equal bytes that are not worth a hunk of their own: they would cost as much.
 const GAP: usize = 4;
-/// Octets after a difference among which the places are looked for.
+/// Bytes after a difference among which the places are looked for.
 const WINDOW: usize = 96;
 /// The largest shift tried.
 const SHIFT_MAX: usize = 64;
-/// Equal octets that make a place believable.
+/// Equal bytes that make a place believable.
 const MATCH_MIN: usize = 6;
-/// Equal octets after which no better place is looked for.
+/// Equal bytes after which no better place is looked for.
 const MATCH_SURE: usize = 24;
-/// Octets compared for each octet of the longer value.
+/// Bytes compared for each byte of the longer value.
 const BUDGET: usize = 8;
-/// A value that is shorter has the budget of one of so many octets.
+/// A value that is shorter has the budget of one of so many bytes.
 const SHORT: usize = 1024;
-/// What a shift costs of that, besides the octets compared.
+/// What a shift costs of that, besides the bytes compared.
 const SHIFT_COST: usize = 8;
 
-pub(super) fn diff(base: &[u8], value: &[u8], delta_octets_max: usize, out: &mut Vec<u8>) -> bool {
+pub(super) fn diff(base: &[u8], value: &[u8], delta_bytes_max: usize, out: &mut Vec<u8>) -> bool {
     let start = out.len();
     if base.len() == value.len() {
         // A field that moved makes everything after it differ: then the places are looked for.
-        let quarter = delta_octets_max.min(base.len() / 4 + 16);
+        let quarter = delta_bytes_max.min(base.len() / 4 + 16);
         if same_places(base, value, start + quarter, out) {
             return true;
         }
         out.truncate(start);
     }
     let budget = BUDGET * base.len().max(value.len()).max(SHORT);
-    let mut work = Work { base, value, copied: 0, budget, end: start + delta_octets_max };
+    let mut work = Work { base, value, copied: 0, budget, end: start + delta_bytes_max };
     work.run(out).is_some()
 }
 
@@ -59,7 +59,7 @@ fn same_places(base: &[u8], value: &[u8], end: usize, out: &mut Vec<u8>) -> bool
     }
 }
 
-/// Octets until `GAP` equal ones, or the end; at least one.
+/// Bytes until `GAP` equal ones, or the end; at least one.
 fn different(base: &[u8], value: &[u8]) -> usize {
     let (mut run, mut equal) = (0, 0);
     for (at, (a, b)) in base.iter().zip(value).enumerate() {
@@ -115,14 +115,14 @@ impl Work<'_> {
         count
     }
 
-    /// Where both go on together: octets of the base to leave out, octets of the value to insert.
+    /// Where both go on together: bytes of the base to leave out, bytes of the value to insert.
     fn next_place(&mut self) -> (usize, usize) {
         let all = (self.base.len(), self.value.len());
         if self.budget < SHIFT_COST {
             return all;
         }
         let (del_max, ins_max) = (all.0.min(WINDOW), all.1.min(WINDOW));
-        // Where that is all that is left, the equal octets behind it are certain.
+        // Where that is all that is left, the equal bytes behind it are certain.
         let least = if all == (del_max, ins_max) { MATCH_MIN } else { 0 };
         let mut best = (least, (del_max, ins_max));
         for shift in 0..=SHIFT_MAX.min(del_max.max(ins_max)) {
@@ -149,7 +149,7 @@ impl Work<'_> {
         best.1
     }
 
-    /// The first run of equal octets with both at fixed places: octets before it, and its length up to `MATCH_SURE`.
+    /// The first run of equal bytes with both at fixed places: bytes before it, and its length up to `MATCH_SURE`.
     fn along(&mut self, base: &[u8], value: &[u8]) -> Option<(usize, usize)> {
         let (mut looked, mut equal) = (0, 0);
         for (a, b) in base.iter().zip(value).take(WINDOW + MATCH_SURE) {
@@ -181,11 +181,11 @@ fn put_hunk(out: &mut Vec<u8>, copy: usize, del: usize, ins: &[u8]) {
     out.extend_from_slice(ins);
 }
 
-fn after(octets: &[u8], count: usize) -> &[u8] {
-    octets.get(count..).unwrap_or_default()
+fn after(bytes: &[u8], count: usize) -> &[u8] {
+    bytes.get(count..).unwrap_or_default()
 }
 
-/// Equal octets from the start.
+/// Equal bytes from the start.
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     let wide = a.as_chunks::<32>().0.iter().zip(b.as_chunks::<32>().0).take_while(|(a, b)| a == b).count() * 32;
     let (a, b) = (after(a, wide), after(b, wide));
@@ -201,11 +201,11 @@ fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     count + a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// Equal octets from the end.
+/// Equal bytes from the end.
 fn common_suffix(a: &[u8], b: &[u8]) -> usize {
     let wide = a.as_rchunks::<8>().1.iter().rev().zip(b.as_rchunks::<8>().1.iter().rev());
     let count = wide.take_while(|(a, b)| a == b).count() * 8;
-    let rest = |octets: &[u8]| octets.len() - count;
+    let rest = |bytes: &[u8]| bytes.len() - count;
     let (a, b) = (a.get(..rest(a)).unwrap_or_default(), b.get(..rest(b)).unwrap_or_default());
     count + a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
 }

@@ -1,10 +1,10 @@
 //! Aligned hunks: copy from the base, insert, and go on.
 //!
 //! ```text
-//! [varint copy·2 + neq][varint ins][varint del, when neq][ins octets] …
+//! [varint copy·2 + neq][varint ins][varint del, when neq][ins bytes] …
 //! ```
 //!
-//! Each hunk copies `copy` octets of the base, then says `ins` octets of its own in place of the base's next `del`;
+//! Each hunk copies `copy` bytes of the base, then says `ins` bytes of its own in place of the base's next `del`;
 //! where `neq` is 0, `del` is `ins`. After the last hunk the rest of the base is copied.
 
 mod apply;
@@ -26,17 +26,17 @@ impl Codec for Hunk {
         "hunk"
     }
 
-    fn diff(&mut self, base: &[u8], value: &[u8], delta_octets_max: usize, out: &mut Vec<u8>) -> bool {
-        diff::diff(base, value, delta_octets_max, out)
+    fn diff(&mut self, base: &[u8], value: &[u8], delta_bytes_max: usize, out: &mut Vec<u8>) -> bool {
+        diff::diff(base, value, delta_bytes_max, out)
     }
 
     fn apply(
         &mut self,
         base: &[u8],
         delta: &[u8],
-        value_octets_max: usize,
+        value_bytes_max: usize,
         out: &mut Vec<u8>,
     ) -> Result<(), DeltaError> {
-        apply::apply(base, delta, value_octets_max, out)
+        apply::apply(base, delta, value_bytes_max, out)
     }
 }

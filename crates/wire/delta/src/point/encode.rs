@@ -75,7 +75,7 @@ fn number_of(value: &Value, places: u8, misses: &mut u8) -> Number {
         Value::Int(i) => Number::Int(*i),
         Value::Float(x) => double(*x, places, misses),
         Value::Text(text) => Number::Text(text.clone()),
-        Value::Bytes(octets) => Number::Bytes(octets.clone()),
+        Value::Bytes(bytes) => Number::Bytes(bytes.clone()),
     }
 }
 

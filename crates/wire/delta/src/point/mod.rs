@@ -41,7 +41,7 @@ impl PointState {
         crc32fast::hash(&whole)
     }
 
-    /// Whether the value is text or octets.
+    /// Whether the value is text or bytes.
     pub(crate) const fn is_long(&self) -> bool {
         matches!(self.number, Number::Text(_) | Number::Bytes(_))
     }

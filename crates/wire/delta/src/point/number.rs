@@ -69,7 +69,7 @@ impl Number {
             Self::Decimal(decimal) => Value::Float(decimal.to_f64()),
             Self::Float(x) => Value::Float(*x),
             Self::Text(text) => Value::Text(text.clone()),
-            Self::Bytes(octets) => Value::Bytes(octets.clone()),
+            Self::Bytes(bytes) => Value::Bytes(bytes.clone()),
         }
     }
 

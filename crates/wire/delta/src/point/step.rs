@@ -4,10 +4,10 @@
 //! short  [varint  zigzag(number's step) · 2    ][zigzag residual, unless it is 0]
 //! long   [varint  flags · 2 + 1][number][varint quality][pace][zigzag residual]      each if its flag says so
 //!
-//! flags    bits 0-1  number: 0 as it was · 1 zigzag step · 2 exclusive or · 3 whole (tag octet 0-7, value)
+//! flags    bits 0-1  number: 0 as it was · 1 zigzag step · 2 exclusive or · 3 whole (tag byte 0-7, value)
 //!          bit 2     quality      bit 3  pace      bit 4  residual
 //! pace     [varint zigzag(step) · 4 + unit]
-//! xor      [octets that are zero at the high end · 16 + octets that follow][octets, low first]
+//! xor      [bytes that are zero at the high end · 16 + bytes that follow][bytes, low first]
 //!
 //! time  =  base's time + (step + residual) · unit, with the step and unit that the delta leaves behind
 //! ```
@@ -82,8 +82,8 @@ impl PointState {
     /// The state that `delta` makes of `self`.
     ///
     /// # Errors
-    /// The delta is malformed, or a text is longer than `value_octets_max`.
-    pub fn apply(&self, delta: &[u8], value_octets_max: usize) -> Result<Self, DeltaError> {
+    /// The delta is malformed, or a text is longer than `value_bytes_max`.
+    pub fn apply(&self, delta: &[u8], value_bytes_max: usize) -> Result<Self, DeltaError> {
         let mut cursor = Cursor::new(delta);
         let first = varint::get(&mut cursor)?;
         let (mut quality, mut unit, mut step) = (self.quality, self.unit, self.step);
@@ -95,7 +95,7 @@ impl PointState {
             if flags >= RESIDUAL << 1 {
                 return Err(DeltaError::Malformed("an unknown flag of a point"));
             }
-            let number = self.number_from(flags & 3, &mut cursor, value_octets_max)?;
+            let number = self.number_from(flags & 3, &mut cursor, value_bytes_max)?;
             if flags & QUALITY != 0 {
                 quality = parse_quality(&mut cursor)?;
             }
@@ -108,21 +108,21 @@ impl PointState {
         };
         let residual = if late { varint::get_signed(&mut cursor)? } else { 0 };
         if !cursor.is_empty() {
-            return Err(DeltaError::Malformed("octets after a point"));
+            return Err(DeltaError::Malformed("bytes after a point"));
         }
         let passed = step.checked_add(residual).and_then(|units| units.checked_mul(unit.micros()));
         let micros = passed.and_then(|passed| self.micros.checked_add(passed)).unwrap_or(i64::MAX);
         Ok(Self { number, quality, micros: legal_time(micros)?, unit, step })
     }
 
-    fn number_from(&self, form: u64, cursor: &mut Cursor<'_>, value_octets_max: usize) -> Result<Number, DeltaError> {
+    fn number_from(&self, form: u64, cursor: &mut Cursor<'_>, value_bytes_max: usize) -> Result<Number, DeltaError> {
         match form {
             NUMBER_STEP => self.number.moved(varint::get_signed(cursor)?).ok_or(NO_NUMBER),
             NUMBER_XOR => match &self.number {
                 Number::Float(x) => Ok(Number::Float(f64::from_bits(x.to_bits() ^ xor(cursor)?))),
                 _ => Err(NO_NUMBER),
             },
-            NUMBER_WHOLE => Number::parse(cursor.u8()?, cursor, value_octets_max),
+            NUMBER_WHOLE => Number::parse(cursor.u8()?, cursor, value_bytes_max),
             _ => Ok(self.number.clone()),
         }
     }
@@ -144,7 +144,7 @@ fn xor(cursor: &mut Cursor<'_>) -> Result<u64, DeltaError> {
     let (zeros, count) = (u32::from(head >> 4), u32::from(head & 15));
     let tail = 8_u32.checked_sub(zeros + count).filter(|_| count > 0);
     let tail = tail.ok_or(DeltaError::Malformed("an exclusive or of more or less than a double"))?;
-    let octets = cursor.take(count as usize)?;
-    let bits = octets.iter().rev().fold(0_u64, |bits, octet| bits << 8 | u64::from(*octet));
+    let bytes = cursor.take(count as usize)?;
+    let bits = bytes.iter().rev().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
     Ok(bits << (tail * 8))
 }

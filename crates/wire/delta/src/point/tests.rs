@@ -20,10 +20,10 @@ proptest! {
         for point in &points {
             encoder.next(point);
             let state = encoder.state();
-            let octets = whole(state);
-            let back = PointState::parse(&octets, LIMIT).unwrap();
+            let bytes = whole(state);
+            let back = PointState::parse(&bytes, LIMIT).unwrap();
             prop_assert_eq!(&back, state);
-            prop_assert_eq!(whole(&back), octets);
+            prop_assert_eq!(whole(&back), bytes);
             let (got, sent) = (back.to_point(), point);
             prop_assert_eq!((got.quality, got.time), (sent.quality, sent.time));
             match (got.value, &sent.value) {
@@ -55,12 +55,12 @@ proptest! {
     }
 
     #[test]
-    fn any_octets_are_survived(point in point(), octets: Vec<u8>) {
+    fn any_bytes_are_survived(point in point(), bytes: Vec<u8>) {
         let base = PointEncoder::new(&point).state().clone();
-        if let Ok(next) = base.apply(&octets, LIMIT) {
+        if let Ok(next) = base.apply(&bytes, LIMIT) {
             let _ = next.to_point();
         }
-        if let Ok(state) = PointState::parse(&octets, LIMIT) {
+        if let Ok(state) = PointState::parse(&bytes, LIMIT) {
             prop_assert_eq!(PointState::parse(&whole(&state), LIMIT), Ok(state));
         }
     }
@@ -102,21 +102,21 @@ fn what_a_point_cannot_be_is_refused() {
 /// The node stamps what a device has not: microseconds once, and milliseconds ever after.
 #[test]
 fn a_finer_stamp_does_not_make_all_that_follow_longer() {
-    let check = |first_micros: i64, apart_millis: &[i64], octets_max: usize| {
+    let check = |first_micros: i64, apart_millis: &[i64], bytes_max: usize| {
         let mut micros = 1_700_000_000_000_000;
         let point =
             |micros: i64| Point { value: Value::Int(7), time: Timestamp::from_micros(micros), ..Point::default() };
         let mut encoder = PointEncoder::new(&point(micros + first_micros));
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         for at in 0..100 {
             micros += apart_millis[at % apart_millis.len()] * 1000;
             let before = encoder.next(&point(micros));
             let mut delta = Vec::new();
             assert!(before.diff(encoder.state(), &mut delta));
-            octets.push(delta.len());
+            bytes.push(delta.len());
         }
-        let most = octets[3..].iter().max().copied();
-        assert!(most <= Some(octets_max), "{first_micros} µs, {apart_millis:?}: {octets:?}");
+        let most = bytes[3..].iter().max().copied();
+        assert!(most <= Some(bytes_max), "{first_micros} µs, {apart_millis:?}: {bytes:?}");
     };
     check(123_456, &[1000], 1);
     check(123_456, &[1003, 998, 1001, 995], 2);

@@ -3,11 +3,11 @@
 //! ```text
 //! [tag][value][varint quality, if tag bit 5][zigzag time in µs][zigzag step in units, if tag bit 6]
 //!
-//! tag   bits 0-2  0 null · 1 false · 2 true · 3 integer · 4 decimal · 5 double · 6 text · 7 octets
+//! tag   bits 0-2  0 null · 1 false · 2 true · 3 integer · 4 decimal · 5 double · 6 text · 7 bytes
 //!       bits 3-4  unit of time: 0 µs · 1 ms · 2 s
 //!       bit 7     0
-//! value integer: zigzag · decimal: places (one octet, 0 to 15), zigzag mantissa · double: eight octets, low first
-//!       text, octets: varint length, then they
+//! value integer: zigzag · decimal: places (one byte, 0 to 15), zigzag mantissa · double: eight bytes, low first
+//!       text, bytes: varint length, then they
 //! ```
 //!
 //! A quality of no reasons and a step of 0 are left out, so a state has one form.
@@ -38,18 +38,18 @@ impl PointState {
         }
     }
 
-    /// Reads the whole form to the end of the octets.
+    /// Reads the whole form to the end of the bytes.
     ///
     /// # Errors
-    /// The octets are malformed, or a text is longer than `value_octets_max`.
-    pub fn parse(octets: &[u8], value_octets_max: usize) -> Result<Self, DeltaError> {
-        let mut cursor = Cursor::new(octets);
+    /// The bytes are malformed, or a text is longer than `value_bytes_max`.
+    pub fn parse(bytes: &[u8], value_bytes_max: usize) -> Result<Self, DeltaError> {
+        let mut cursor = Cursor::new(bytes);
         let tag = cursor.u8()?;
         let unit = Unit::from_code(u64::from(tag >> 3 & 3)).ok_or(MALFORMED)?;
         if tag & 0x80 != 0 {
             return Err(MALFORMED);
         }
-        let number = Number::parse(tag & 7, &mut cursor, value_octets_max)?;
+        let number = Number::parse(tag & 7, &mut cursor, value_bytes_max)?;
         let quality = if tag & QUALITY == 0 { Quality::GOOD } else { parse_quality(&mut cursor)? };
         let micros = legal_time(varint::get_signed(&mut cursor)?)?;
         let step = if tag & STEP == 0 { 0 } else { varint::get_signed(&mut cursor)? };
@@ -92,9 +92,9 @@ impl Number {
     }
 
     pub(super) fn emit(&self, out: &mut Vec<u8>) {
-        let mut field = |octets: &[u8]| {
-            varint::put_len(out, octets.len());
-            out.extend_from_slice(octets);
+        let mut field = |bytes: &[u8]| {
+            varint::put_len(out, bytes.len());
+            out.extend_from_slice(bytes);
         };
         match self {
             Self::Null | Self::Bool(_) => (),
@@ -105,15 +105,15 @@ impl Number {
             }
             Self::Float(x) => out.extend_from_slice(&x.to_le_bytes()),
             Self::Text(text) => field(text.as_bytes()),
-            Self::Bytes(octets) => field(octets),
+            Self::Bytes(bytes) => field(bytes),
         }
     }
 
-    pub(super) fn parse(tag: u8, cursor: &mut Cursor<'_>, value_octets_max: usize) -> Result<Self, DeltaError> {
+    pub(super) fn parse(tag: u8, cursor: &mut Cursor<'_>, value_bytes_max: usize) -> Result<Self, DeltaError> {
         let field = |cursor: &mut Cursor<'_>| {
             let count = varint::get_len(cursor)?;
-            if count > value_octets_max {
-                return Err(DeltaError::TooLong { octets_max: value_octets_max });
+            if count > value_bytes_max {
+                return Err(DeltaError::TooLong { bytes_max: value_bytes_max });
             }
             Ok(Box::<[u8]>::from(cursor.take(count)?))
         };

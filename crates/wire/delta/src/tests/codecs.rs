@@ -14,19 +14,19 @@ fn each(mut check: impl FnMut(&mut dyn Codec)) {
     }
 }
 
-fn round_trip(codec: &mut dyn Codec, base: &[u8], value: &[u8], delta_octets_max: usize) {
+fn round_trip(codec: &mut dyn Codec, base: &[u8], value: &[u8], delta_bytes_max: usize) {
     let mut delta = Vec::new();
-    if !codec.diff(base, value, delta_octets_max, &mut delta) {
+    if !codec.diff(base, value, delta_bytes_max, &mut delta) {
         return;
     }
     let mut back = Vec::new();
     codec.apply(base, &delta, value.len(), &mut back).unwrap();
     assert!(back == value, "{}: another value came out", codec.name());
-    assert!(delta.len() <= delta_octets_max.max(value.len()), "{}: {} octets", codec.name(), delta.len());
+    assert!(delta.len() <= delta_bytes_max.max(value.len()), "{}: {} bytes", codec.name(), delta.len());
     if let Some(shorter) = value.len().checked_sub(1) {
         back.clear();
         let refused = codec.apply(base, &delta, shorter, &mut back);
-        assert_eq!(refused, Err(DeltaError::TooLong { octets_max: shorter }), "{}", codec.name());
+        assert_eq!(refused, Err(DeltaError::TooLong { bytes_max: shorter }), "{}", codec.name());
     }
 }
 
@@ -42,22 +42,22 @@ proptest! {
     }
 
     #[test]
-    fn any_octets_are_survived(base: Vec<u8>, delta: Vec<u8>, octets_max in 0..2000_usize) {
+    fn any_bytes_are_survived(base: Vec<u8>, delta: Vec<u8>, bytes_max in 0..2000_usize) {
         each(|codec| {
             let mut out = Vec::new();
-            if codec.apply(&base, &delta, octets_max, &mut out).is_ok() {
-                assert!(out.len() <= octets_max);
+            if codec.apply(&base, &delta, bytes_max, &mut out).is_ok() {
+                assert!(out.len() <= bytes_max);
             }
         });
     }
 
     #[test]
-    fn a_damaged_delta_is_survived((base, value) in pair(), at: prop::sample::Index, octet: u8) {
+    fn a_damaged_delta_is_survived((base, value) in pair(), at: prop::sample::Index, byte: u8) {
         each(|codec| {
             let mut delta = Vec::new();
             if codec.diff(&base, &value, 2 * value.len() + 16, &mut delta) && !delta.is_empty() {
                 let at = at.index(delta.len());
-                delta[at] ^= octet;
+                delta[at] ^= byte;
                 let mut out = Vec::new();
                 let _ = codec.apply(&base, &delta, value.len(), &mut out);
                 assert!(out.len() <= value.len());
@@ -77,7 +77,7 @@ fn hunks_are_as_short_as_the_change() {
     check("same", "same", Some(&[]));
     check("", "", Some(&[]));
     check("points: 41, rank: 3", "points: 42, rank: 3", Some(&[18, 1, b'2']));
-    // Three equal octets between two differences are cheaper to say again than to copy.
+    // Three equal bytes between two differences are cheaper to say again than to copy.
     check("a1bcd2e, and more of it", "a3bcd4e, and more of it", Some(&[2, 5, b'3', b'b', b'c', b'd', b'4']));
     check("a1bcde2f, and more of it", "a3bcde4f, and more of it", Some(&[2, 1, b'3', 8, 1, b'4']));
     check("rate 9.5 of it all", "rate 10.5 of it all", Some(&[11, 2, 1, b'1', b'0']));

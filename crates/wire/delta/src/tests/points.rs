@@ -13,7 +13,7 @@ pub(crate) fn value() -> impl Strategy<Value = Value> {
         4 => any::<f64>().prop_map(Value::Float),
         2 => any::<u64>().prop_map(|bits| Value::Float(f64::from_bits(bits))),
         1 => ".{0,20}".prop_map(|text| Value::Text(text.into())),
-        1 => prop::collection::vec(any::<u8>(), 0..20).prop_map(|octets| Value::Bytes(octets.into())),
+        1 => prop::collection::vec(any::<u8>(), 0..20).prop_map(|bytes| Value::Bytes(bytes.into())),
     ]
 }
 

@@ -10,7 +10,7 @@ use tieline_core::{Body, Point, Topic, Value};
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A topic's next value: a point, or a document of so many octets.
+    /// A topic's next value: a point, or a document of so many bytes.
     Say(usize, i64, usize),
     /// The topic is cleared.
     Clear(usize),
@@ -86,7 +86,7 @@ impl World {
             assert!(self.said[at].contains(value), "a value that nobody said: {value:?}");
             self.held[at] = Some(value.clone());
         }
-        assert!(self.intake.octets() <= self.limits.octets_max);
+        assert!(self.intake.bytes() <= self.limits.bytes_max);
         self.answers.push_back((sent, taken.is_some()));
     }
 
@@ -116,7 +116,7 @@ impl World {
         match step {
             Step::Say(topic, value, more) => {
                 let body = body(value, more);
-                self.said[topic].push(octets(&body));
+                self.said[topic].push(bytes(&body));
                 self.say(&name(topic), &body);
             }
             Step::Clear(topic) => {
@@ -150,14 +150,14 @@ fn document(value: i64, more: usize) -> Bytes {
     std::format!("{{\"value\":{value:020},\"text\":\"{}\"}}", "x".repeat(more)).into()
 }
 
-fn octets(body: &Body) -> Bytes {
+fn bytes(body: &Body) -> Bytes {
     match body {
-        Body::Opaque(octets) => octets.clone(),
+        Body::Opaque(bytes) => bytes.clone(),
         Body::Point(point) => point.to_json().into(),
     }
 }
 
-const ROOMY: IntakeLimits = IntakeLimits { topics_max: 100, octets_max: 1 << 20, value_octets_max: 1000 };
+const ROOMY: IntakeLimits = IntakeLimits { topics_max: 100, bytes_max: 1 << 20, value_bytes_max: 1000 };
 
 proptest! {
     /// Whatever breaks and is refused: the server never makes a value that was not said, and ends with the last one.
@@ -165,9 +165,9 @@ proptest! {
     fn the_last_value_said_is_the_last_one_held(
         steps in prop::collection::vec(any_step(), 0..200),
         topics_max in 1..5_usize,
-        octets_max in prop_oneof![Just(1 << 20), 0..2000_usize],
+        bytes_max in prop_oneof![Just(1 << 20), 0..2000_usize],
     ) {
-        let mut world = World::new(IntakeLimits { topics_max, octets_max, value_octets_max: 1000 });
+        let mut world = World::new(IntakeLimits { topics_max, bytes_max, value_bytes_max: 1000 });
         for step in steps {
             world.take(step);
         }
@@ -181,13 +181,13 @@ proptest! {
         }
     }
 
-    /// Any octets, after a base or without: a value within the limit or a refusal, and nothing is held beyond the limits.
+    /// Any bytes, after a base or without: a value within the limit or a refusal, and nothing is held beyond the limits.
     #[test]
-    fn any_octets_are_taken_or_refused(
+    fn any_bytes_are_taken_or_refused(
         payloads in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..60), any::<bool>()), 0..20),
         has_base in any::<bool>(),
     ) {
-        let limits = IntakeLimits { topics_max: 3, octets_max: 1500, value_octets_max: 400 };
+        let limits = IntakeLimits { topics_max: 3, bytes_max: 1500, value_bytes_max: 400 };
         let (mut intake, mut codecs) = (Intake::new(limits), Codecs::built_in());
         if has_base {
             let whole = [&[0][..], &document(1, 100)].concat();
@@ -197,7 +197,7 @@ proptest! {
             if let Ok(value) = intake.take(&name(0), &payload.into(), is_repeated, &mut codecs) {
                 prop_assert!(value.len() <= 400);
             }
-            prop_assert!(intake.octets() <= 1500);
+            prop_assert!(intake.bytes() <= 1500);
         }
     }
 }
@@ -256,7 +256,7 @@ fn a_delta_is_told_against_what_this_connection_said() {
         ],
         &["abcdefgh", "abcdefgh", several, "abcdefgh", "", no_base],
     );
-    // A delta of points for octets, and a CRC-32 that differs.
+    // A delta of points for bytes, and a CRC-32 that differs.
     check(&[(whole, false), (&[0x40, 2], false)], &["abcdefgh", "a delta for a value of another form"]);
     let differs = "the value's CRC-32 is not the sender's";
     check(&[(b"\x1Fabcdefgh", false), (&[0x7F, 0, 0, 0, 0, 8, 2, b'X', b'Y'], false)], &["abcdefgh", differs]);
@@ -264,15 +264,15 @@ fn a_delta_is_told_against_what_this_connection_said() {
 
 #[test]
 fn bases_that_have_no_room_are_forgotten() {
-    let limits = IntakeLimits { topics_max: 100, octets_max: 1000, value_octets_max: 1000 };
+    let limits = IntakeLimits { topics_max: 100, bytes_max: 1000, value_bytes_max: 1000 };
     let (mut intake, mut codecs) = (Intake::new(limits), Codecs::built_in());
     for at in 0..50 {
         let whole = [&[0][..], &document(at, 200)].concat();
         let at = usize::try_from(at).unwrap();
         intake.take(&name(at), &whole.into(), false, &mut codecs).unwrap();
     }
-    assert!(intake.octets() <= 1000 && intake.forgotten() >= 47, "{intake:?}");
-    assert_eq!((intake.base_octets(&name(0)), intake.base_octets(&name(49))), (0, document(0, 200).len()));
+    assert!(intake.bytes() <= 1000 && intake.forgotten() >= 47, "{intake:?}");
+    assert_eq!((intake.base_bytes(&name(0)), intake.base_bytes(&name(49))), (0, document(0, 200).len()));
     let same = Bytes::from_static(&[0xA0]);
     assert_eq!(intake.take(&name(0), &same, false, &mut codecs), Err(Refusal::Delta(DeltaError::NoBase)));
     assert!(intake.take(&name(49), &same, false, &mut codecs).is_ok());
@@ -297,7 +297,7 @@ fn a_sender_whose_deltas_are_refused_tries_less_often() {
 
 #[test]
 fn a_sender_that_has_agreed_on_nothing_sends_what_it_is_given() {
-    let mut sender = Sender::new(Codecs::built_in(), SenderLimits { topics_max: 2, octets_max: 1000 });
+    let mut sender = Sender::new(Codecs::built_in(), SenderLimits { topics_max: 2, bytes_max: 1000 });
     for property in [None, Some("other")] {
         assert!(sender.handle_connack(property).is_empty());
         let saying = sender.say(&name(0), &Body::Opaque(document(1, 100)), (), true);

@@ -9,7 +9,7 @@ fn int(value: i64) -> Body {
 }
 
 fn receiver(topics_max: usize) -> Receiver {
-    Receiver::new(Codecs::built_in(), ReceiverLimits { topics_max, value_octets_max: 1000 })
+    Receiver::new(Codecs::built_in(), ReceiverLimits { topics_max, value_bytes_max: 1000 })
 }
 
 /// What came of a PUBLISH, in words.
@@ -24,7 +24,7 @@ fn publish(
     receiver.handle_publish(Publish { topic: &topic, alias, is_marked, payload }, &mut events);
     let told = events.into_iter().map(|event| match event {
         Event::Value { topic, body: Body::Point(point) } => std::format!("{topic} = {:?}", point.value.as_f64()),
-        Event::Value { topic, body: Body::Opaque(octets) } => std::format!("{topic} = {octets:?}"),
+        Event::Value { topic, body: Body::Opaque(bytes) } => std::format!("{topic} = {bytes:?}"),
         Event::Lost { topic, error } => std::format!("{topic} lost: {error}"),
     });
     told.collect()

@@ -14,11 +14,11 @@ fn same(a: &Body, b: &Body) -> bool {
 }
 
 fn bodies() -> impl Strategy<Value = Vec<Body>> {
-    let octets = prop::collection::vec(pair().prop_map(|(a, b)| [a, b]), 1..8)
+    let bytes = prop::collection::vec(pair().prop_map(|(a, b)| [a, b]), 1..8)
         .prop_map(|pairs| pairs.concat().into_iter().map(|v| Body::Opaque(v.into())).collect::<Vec<_>>());
     let points = prop::collection::vec(point(), 1..60)
         .prop_map(|points| points.into_iter().map(Body::Point).collect::<Vec<_>>());
-    prop_oneof![octets, points]
+    prop_oneof![bytes, points]
 }
 
 proptest! {
@@ -61,16 +61,16 @@ proptest! {
     }
 
     #[test]
-    fn a_decoder_survives_any_octets(payloads: Vec<Vec<u8>>, body in bodies()) {
+    fn a_decoder_survives_any_bytes(payloads: Vec<Vec<u8>>, body in bodies()) {
         let mut codecs = Codecs::built_in();
         let mut decoder = Decoder::new(1000);
         let first = Stream::new(Revision(0), &body[0]).since(None, ALL).to_bytes();
         for payload in payloads {
             let _ = decoder.apply(&first, &mut codecs);
             for kind in 0..8_u8 {
-                let mut octets = alloc::vec![kind << 5];
-                octets.extend_from_slice(&payload);
-                if let Ok(Decoded::Value(Body::Opaque(value))) = decoder.apply(&octets.into(), &mut codecs) {
+                let mut bytes = alloc::vec![kind << 5];
+                bytes.extend_from_slice(&payload);
+                if let Ok(Decoded::Value(Body::Opaque(value))) = decoder.apply(&bytes.into(), &mut codecs) {
                     assert!(value.len() <= 1000);
                 }
                 let _ = decoder.apply(&first, &mut codecs);
@@ -135,13 +135,13 @@ fn a_gap_that_revisions_cannot_show_is_found_by_the_next_check() {
     panic!("nothing was noticed");
 }
 
-/// A 0.01-step random walk, about a second apart: docs/delta.md says four octets at most.
+/// A 0.01-step random walk, about a second apart: docs/delta.md says four bytes at most.
 #[test]
-fn a_points_update_takes_three_octets() {
+fn a_points_update_takes_three_bytes() {
     let mut codecs = Codecs::built_in();
     let (mut cents, mut millis, mut draw) = (5_000_i32, 1_795_167_360_000_i64, 1_u32);
     let mut stream = Stream::new(Revision(0), &float(50.0, millis));
-    let (mut octets, mut most) = (0, 0);
+    let (mut bytes, mut most) = (0, 0);
     for _ in 0..3_200 {
         draw = draw.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         cents += i32::try_from(draw >> 28).unwrap() - 8;
@@ -149,11 +149,11 @@ fn a_points_update_takes_three_octets() {
         let base = stream.revision();
         stream.update(&float(f64::from(cents) / 100.0, millis), ALL, &mut codecs);
         let payload = stream.since(Some(base), ALL);
-        octets += payload.len();
+        bytes += payload.len();
         most = most.max(payload.len());
     }
-    assert!(octets <= 3_200 * 32 / 10, "{octets} octets for 3,200 updates");
-    assert!(most <= 8, "{most} octets: a check and at most four");
+    assert!(bytes <= 3_200 * 32 / 10, "{bytes} bytes for 3,200 updates");
+    assert!(most <= 8, "{most} bytes: a check and at most four");
 }
 
 #[cfg(feature = "hunk")]
@@ -174,9 +174,9 @@ fn the_smallest_of_delta_chain_and_value_is_sent() {
     check(1, 0, CodecSet::HUNK, (Kind::Same, 1));
     check(2, 2, CodecSet::HUNK, (Kind::Delta(CodecId::HUNK), 1));
     check(0, 1, CodecSet::HUNK, (Kind::Several, 2));
-    check(0, 2, CodecSet::POINT, (Kind::Octets, 0));
+    check(0, 2, CodecSet::POINT, (Kind::Bytes, 0));
     check(0, 3, CodecSet::HUNK, (Kind::Several, 0));
-    check(9, 2, CodecSet::HUNK, (Kind::Octets, 0));
+    check(9, 2, CodecSet::HUNK, (Kind::Bytes, 0));
 }
 
 #[cfg(feature = "hunk")]
@@ -185,13 +185,13 @@ fn a_topic_whose_deltas_do_not_pay_is_left_alone() {
     let mut codecs = Codecs::built_in();
     let noise = |n: u32| {
         let mut x = n.wrapping_mul(2_654_435_761) | 1;
-        let octets = (0..400).map(|_| {
+        let bytes = (0..400).map(|_| {
             x ^= x << 13;
             x ^= x >> 17;
             x ^= x << 5;
             x.to_le_bytes()[1]
         });
-        Body::Opaque(octets.collect::<Vec<u8>>().into())
+        Body::Opaque(bytes.collect::<Vec<u8>>().into())
     };
     let mut stream = Stream::new(Revision(0), &noise(0));
     for n in 1..100 {
@@ -201,5 +201,5 @@ fn a_topic_whose_deltas_do_not_pay_is_left_alone() {
     let calm = |n: u32| Body::Opaque(std::format!("{:0400}", n).into_bytes().into());
     let back = (0..70).position(|n| stream.update(&calm(n), ALL, &mut codecs) == Updated::Delta);
     assert!(back.is_some_and(|n| n > 0), "{back:?}");
-    assert!(stream.held_octets() < 500);
+    assert!(stream.held_bytes() < 500);
 }

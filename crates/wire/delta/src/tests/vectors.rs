@@ -1,8 +1,8 @@
-//! `vectors/delta`: what a sender says is in `sent.txt` and `zstd.txt`, octets that a script of its own made from
+//! `vectors/delta`: what a sender says is in `sent.txt` and `zstd.txt`, bytes that a script of its own made from
 //! docs/delta.md are in `hand.txt`. What a publisher says of values is in `published.txt`. Every implementation decodes all of
 //! them, and its own publisher says something that comes to the values of the last.
 //!
-//! `== name` starts a receiver of values up to 4,096 octets; `<` is a payload, `>` what comes of it.
+//! `== name` starts a receiver of values up to 4,096 bytes; `<` is a payload, `>` what comes of it.
 
 use crate::*;
 use alloc::format;
@@ -12,19 +12,19 @@ use bytes::Bytes;
 use std::path::Path;
 use tieline_core::{Body, Point, Quality, Timestamp, Value};
 
-const VALUE_OCTETS_MAX: usize = 4096;
+const VALUE_BYTES_MAX: usize = 4096;
 
 /// What a decoder makes of a file's payloads, in the file's words.
 fn decode(text: &str) -> String {
-    let (mut codecs, mut decoder) = (Codecs::built_in(), Decoder::new(VALUE_OCTETS_MAX));
+    let (mut codecs, mut decoder) = (Codecs::built_in(), Decoder::new(VALUE_BYTES_MAX));
     let mut told = String::new();
     for line in text.lines().filter(|line| !line.starts_with("> ")) {
         told.push_str(line);
         told.push('\n');
         if line.starts_with("==") {
-            decoder = Decoder::new(VALUE_OCTETS_MAX);
+            decoder = Decoder::new(VALUE_BYTES_MAX);
         } else if let Some(payload) = line.strip_prefix('<') {
-            told.push_str(&words(decoder.apply(&octets(payload), &mut codecs)));
+            told.push_str(&words(decoder.apply(&bytes(payload), &mut codecs)));
             told.push('\n');
         }
     }
@@ -34,10 +34,10 @@ fn decode(text: &str) -> String {
 fn words(decoded: Result<Decoded, DeltaError>) -> String {
     match decoded {
         Ok(Decoded::Value(Body::Point(point))) => format!("> point {}", point.to_json()),
-        Ok(Decoded::Value(Body::Opaque(octets))) => {
+        Ok(Decoded::Value(Body::Opaque(bytes))) => {
             let mut text = String::new();
-            tieline_core::json_string(core::str::from_utf8(&octets).unwrap(), &mut text);
-            format!("> octets {text}")
+            tieline_core::json_string(core::str::from_utf8(&bytes).unwrap(), &mut text);
+            format!("> bytes {text}")
         }
         Ok(Decoded::Checked) => "> checked".to_string(),
         Ok(Decoded::Waiting) => "> waiting".to_string(),
@@ -45,7 +45,7 @@ fn words(decoded: Result<Decoded, DeltaError>) -> String {
     }
 }
 
-fn octets(hex: &str) -> Bytes {
+fn bytes(hex: &str) -> Bytes {
     let digits: Vec<u32> = hex.chars().filter_map(|c| c.to_digit(16)).collect();
     digits.chunks(2).map(|pair| u8::try_from(pair[0] * 16 + pair[1]).unwrap()).collect()
 }
@@ -69,7 +69,7 @@ fn check(name: &str) {
 }
 
 #[test]
-fn octets_made_by_hand_decode() {
+fn bytes_made_by_hand_decode() {
     check("hand.txt");
 }
 
@@ -92,15 +92,15 @@ fn what_a_publisher_says_is_taken_by_a_server() {
     }
     check("published.txt");
     assert!(published() == file("published.txt"), "a publisher says something else than in published.txt");
-    let limits = IntakeLimits { topics_max: 9, octets_max: 1 << 16, value_octets_max: VALUE_OCTETS_MAX };
+    let limits = IntakeLimits { topics_max: 9, bytes_max: 1 << 16, value_bytes_max: VALUE_BYTES_MAX };
     let (mut codecs, mut topic, mut told) = (Codecs::built_in(), 0, None);
     let mut intake = Intake::new(limits);
     for line in file("published.txt").lines() {
         topic += usize::from(line.starts_with("=="));
         let topic = tieline_core::Topic::new(&topic.to_string()).unwrap();
         if let Some(payload) = line.strip_prefix('<') {
-            told = Some(intake.take(&topic, &octets(payload), false, &mut codecs).unwrap());
-        } else if let Some(value) = line.strip_prefix("> octets ") {
+            told = Some(intake.take(&topic, &bytes(payload), false, &mut codecs).unwrap());
+        } else if let Some(value) = line.strip_prefix("> bytes ") {
             let mut text = String::new();
             tieline_core::json_string(core::str::from_utf8(told.as_ref().unwrap()).unwrap(), &mut text);
             assert_eq!(text, value);
@@ -111,7 +111,7 @@ fn what_a_publisher_says_is_taken_by_a_server() {
 #[cfg(feature = "zstd")]
 #[test]
 fn zstandard_decodes() {
-    // The octets are the library's and may be others in its next release; what they decode to may not.
+    // The bytes are the library's and may be others in its next release; what they decode to may not.
     check("zstd.txt");
 }
 
@@ -128,7 +128,7 @@ fn say(name: &str, revision: u32, every: usize, accepts: CodecSet, bodies: &[Bod
         }
         let Some(stream) = stream.as_mut().filter(|_| at % every == 0) else { continue };
         let payload = stream.since(held, accepts).to_bytes();
-        let hex: Vec<_> = payload.iter().map(|octet| format!("{octet:02X}")).collect();
+        let hex: Vec<_> = payload.iter().map(|byte| format!("{byte:02X}")).collect();
         said.push_str(&format!("< {}\n", hex.join(" ")));
         held = Some(stream.revision());
     }
@@ -144,7 +144,7 @@ fn sent() -> String {
     text.push_str(&say("points of all kinds, every second", 30, 2, p, &kinds()));
     text.push_str(&say("JSON: a number and a time, then lengths", 20, 1, h, &documents(20)));
     text.push_str(&say("JSON, to one that takes every fourth", 20, 4, h, &documents(40)));
-    text.push_str(&say("from a point to octets and back", 1, 1, p.with(h), &forms()));
+    text.push_str(&say("from a point to bytes and back", 1, 1, p.with(h), &forms()));
     decode(&text)
 }
 
@@ -163,7 +163,7 @@ fn published() -> String {
         for value in values {
             let saying = sender.say(&tieline_core::Topic::new("a").unwrap(), &value, (), true);
             assert!(saying.is_marked);
-            let hex: Vec<_> = saying.payload.iter().map(|octet| format!("{octet:02X}")).collect();
+            let hex: Vec<_> = saying.payload.iter().map(|byte| format!("{byte:02X}")).collect();
             text.push_str(&format!("< {}\n", hex.join(" ")));
         }
     }
@@ -213,7 +213,7 @@ fn edits(count: usize) -> Vec<Body> {
 #[cfg(feature = "zstd")]
 fn compressed() -> String {
     let mut text =
-        String::from("# Zstandard with the base as prefix; what the octets decode to counts, not the octets.\n");
+        String::from("# Zstandard with the base as prefix; what the bytes decode to counts, not the bytes.\n");
     let row = |n: usize| format!("{{\"id\":{n},\"name\":\"feeder {}\",\"load\":{}}}", n * 7919 % 97, n * n % 1000);
     let table = |turn: usize| {
         let rows: Vec<_> = (0..24).map(|n| row((n + turn * 5) % 24)).collect();

@@ -1,19 +1,19 @@
 //! Device attributes: group 0 (IEEE 1815 A.1; data type codes of table 5-16).
 //!
 //! ```text
-//! g0 v<attribute> qualifier 00 <set> <set> | type | length | value       type 255: 256 + length octets
+//! g0 v<attribute> qualifier 00 <set> <set> | type | length | value       type 255: 256 + length bytes
 //! ```
 
 use super::{FragmentWriter, Header, Items, WriteError};
-use crate::{DnpTime, GroupVar, objects::octets_of_time};
+use crate::{DnpTime, GroupVar, objects::bytes_of_time};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use tieline_core::Cursor;
 
-/// The most octets of a value that is not a list.
-pub const ATTRIBUTE_OCTETS_MAX: usize = 255;
+/// The most bytes of a value that is not a list.
+pub const ATTRIBUTE_BYTES_MAX: usize = 255;
 
 /// One device attribute.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,15 +37,15 @@ pub const LIST_OF_ATTRIBUTES: u8 = 255;
 pub enum AttributeValue {
     /// VSTR: visible characters.
     Text(Box<[u8]>),
-    /// UINT, of 1, 2, 4 or 8 octets.
+    /// UINT, of 1, 2, 4 or 8 bytes.
     Unsigned(u64),
-    /// INT, of 1, 2, 4 or 8 octets.
+    /// INT, of 1, 2, 4 or 8 bytes.
     Signed(i64),
-    /// FLT, of 4 or 8 octets.
+    /// FLT, of 4 or 8 bytes.
     Float(f64),
-    /// OSTR: octets without a meaning of their own.
-    Octets(Box<[u8]>),
-    /// BSTR: bits, eight an octet.
+    /// OSTR: bytes without a meaning of their own.
+    Bytes(Box<[u8]>),
+    /// BSTR: bits, eight a byte.
     Bits(Box<[u8]>),
     /// TIME.
     Time(DnpTime),
@@ -57,8 +57,8 @@ pub enum AttributeValue {
     Unknown {
         /// The code.
         code: u8,
-        /// The octets behind the length.
-        octets: Box<[u8]>,
+        /// The bytes behind the length.
+        bytes: Box<[u8]>,
     },
 }
 
@@ -90,12 +90,12 @@ const UNCD: u8 = 8;
 const U8BS8LIST: u8 = 254;
 const U8BS8EXLIST: u8 = 255;
 
-/// What an extended list adds to its length octet.
-const EXTENDED_OCTETS: usize = 256;
+/// What an extended list adds to its length byte.
+const EXTENDED_BYTES: usize = 256;
 
-/// Octets of the value behind a type code and a length octet.
-pub(super) fn value_octets(code: u8, length: u8) -> usize {
-    usize::from(length) + if code == U8BS8EXLIST { EXTENDED_OCTETS } else { 0 }
+/// Bytes of the value behind a type code and a length byte.
+pub(super) fn value_bytes(code: u8, length: u8) -> usize {
+    usize::from(length) + if code == U8BS8EXLIST { EXTENDED_BYTES } else { 0 }
 }
 
 impl AttributeValue {
@@ -105,49 +105,49 @@ impl AttributeValue {
         Self::Text(text.as_bytes().into())
     }
 
-    /// Reads an object of group 0: type code, length, value. None when the octets end before the value does; a code or
+    /// Reads an object of group 0: type code, length, value. None when the bytes end before the value does; a code or
     /// a length without a meaning is [`AttributeValue::Unknown`].
     #[must_use]
-    pub fn decode(octets: &[u8]) -> Option<Self> {
-        let mut cursor = Cursor::new(octets);
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut cursor = Cursor::new(bytes);
         let [code, length] = cursor.array().ok()?;
-        let value = cursor.take(value_octets(code, length)).ok()?;
+        let value = cursor.take(value_bytes(code, length)).ok()?;
         let known = match code {
             VSTR => Some(Self::Text(value.into())),
             UINT => unsigned(value).map(Self::Unsigned),
             INT => signed(value).map(Self::Signed),
             FLT => float(value).map(Self::Float),
-            OSTR => Some(Self::Octets(value.into())),
+            OSTR => Some(Self::Bytes(value.into())),
             BSTR => Some(Self::Bits(value.into())),
             TIME => time(value).map(Self::Time),
             UNCD => Some(Self::Unicode(value.into())),
             U8BS8LIST | U8BS8EXLIST => list(value).map(Self::List),
             _ => None,
         };
-        Some(known.unwrap_or_else(|| Self::Unknown { code, octets: value.into() }))
+        Some(known.unwrap_or_else(|| Self::Unknown { code, bytes: value.into() }))
     }
 
-    /// Appends it as an object of group 0. Numbers take the fewest of 1, 2, 4 or 8 octets; of strings beyond
-    /// [`ATTRIBUTE_OCTETS_MAX`], the first octets; of lists, the first 255 attributes.
+    /// Appends it as an object of group 0. Numbers take the fewest of 1, 2, 4 or 8 bytes; of strings beyond
+    /// [`ATTRIBUTE_BYTES_MAX`], the first bytes; of lists, the first 255 attributes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Text(octets) => push(out, VSTR, octets),
+            Self::Text(bytes) => push(out, VSTR, bytes),
             Self::Unsigned(number) => push(out, UINT, narrow(&number.to_le_bytes(), width_of_unsigned(*number))),
             Self::Signed(number) => push(out, INT, narrow(&number.to_le_bytes(), width_of_signed(*number))),
             Self::Float(number) => match single(*number) {
                 Some(single) => push(out, FLT, &single.to_le_bytes()),
                 None => push(out, FLT, &number.to_le_bytes()),
             },
-            Self::Octets(octets) => push(out, OSTR, octets),
-            Self::Bits(octets) => push(out, BSTR, octets),
-            Self::Time(time) => push(out, TIME, &octets_of_time(*time)),
-            Self::Unicode(octets) => push(out, UNCD, octets),
+            Self::Bytes(bytes) => push(out, OSTR, bytes),
+            Self::Bits(bytes) => push(out, BSTR, bytes),
+            Self::Time(time) => push(out, TIME, &bytes_of_time(*time)),
+            Self::Unicode(bytes) => push(out, UNCD, bytes),
             Self::List(listed) => {
                 let pairs: Vec<u8> = listed.iter().take(255).flat_map(|one| [one.variation, one.properties]).collect();
-                let code = if pairs.len() < EXTENDED_OCTETS { U8BS8LIST } else { U8BS8EXLIST };
+                let code = if pairs.len() < EXTENDED_BYTES { U8BS8LIST } else { U8BS8EXLIST };
                 push(out, code, &pairs);
             }
-            Self::Unknown { code, octets } => push(out, *code, octets),
+            Self::Unknown { code, bytes } => push(out, *code, bytes),
         }
     }
 
@@ -159,7 +159,7 @@ impl AttributeValue {
             Self::Unsigned(_) => "UINT",
             Self::Signed(_) => "INT",
             Self::Float(_) => "FLT",
-            Self::Octets(_) => "OSTR",
+            Self::Bytes(_) => "OSTR",
             Self::Bits(_) => "BSTR",
             Self::Time(_) => "TIME",
             Self::Unicode(_) => "UNCD",
@@ -169,11 +169,11 @@ impl AttributeValue {
     }
 }
 
-/// Text in quotes with what is not printable escaped, numbers plain, octets in hex, lists as `248 247w`.
+/// Text in quotes with what is not printable escaped, numbers plain, bytes in hex, lists as `248 247w`.
 impl fmt::Display for AttributeValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Text(octets) | Self::Unicode(octets) => write!(f, "{:?}", String::from_utf8_lossy(octets)),
+            Self::Text(bytes) | Self::Unicode(bytes) => write!(f, "{:?}", String::from_utf8_lossy(bytes)),
             Self::Unsigned(number) => write!(f, "{number}"),
             Self::Signed(number) => write!(f, "{number}"),
             Self::Float(number) => write!(f, "{number}"),
@@ -185,8 +185,8 @@ impl fmt::Display for AttributeValue {
                 }
                 Ok(())
             }
-            Self::Octets(octets) | Self::Bits(octets) | Self::Unknown { octets, .. } => {
-                octets.iter().try_for_each(|octet| write!(f, "{octet:02X}"))
+            Self::Bytes(bytes) | Self::Bits(bytes) | Self::Unknown { bytes, .. } => {
+                bytes.iter().try_for_each(|byte| write!(f, "{byte:02X}"))
             }
         }
     }
@@ -215,7 +215,7 @@ impl Iterator for Attributes<'_> {
             return None;
         }
         let item = self.items.next()?;
-        let value = AttributeValue::decode(item.octets)?;
+        let value = AttributeValue::decode(item.bytes)?;
         Some(Attribute { set: u16::try_from(item.index).ok()?, variation: self.object.variation, value })
     }
 }
@@ -226,50 +226,50 @@ impl FragmentWriter<'_> {
     /// # Errors
     /// Full.
     pub fn attribute(&mut self, set: u16, variation: u8, value: &AttributeValue) -> Result<(), WriteError> {
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         match u8::try_from(set) {
-            Ok(set) => octets.extend_from_slice(&[0, variation, 0x00, set, set]),
+            Ok(set) => bytes.extend_from_slice(&[0, variation, 0x00, set, set]),
             Err(_) => {
                 let [low, high] = set.to_le_bytes();
-                octets.extend_from_slice(&[0, variation, 0x01, low, high, low, high]);
+                bytes.extend_from_slice(&[0, variation, 0x01, low, high, low, high]);
             }
         }
-        value.encode(&mut octets);
-        self.raw(&octets)
+        value.encode(&mut bytes);
+        self.raw(&bytes)
     }
 }
 
-fn unsigned(octets: &[u8]) -> Option<u64> {
+fn unsigned(bytes: &[u8]) -> Option<u64> {
     let mut wide = [0; 8];
-    wide.get_mut(..octets.len()).filter(|low| !low.is_empty())?.copy_from_slice(octets);
+    wide.get_mut(..bytes.len()).filter(|low| !low.is_empty())?.copy_from_slice(bytes);
     Some(u64::from_le_bytes(wide))
 }
 
-fn signed(octets: &[u8]) -> Option<i64> {
-    let negative = octets.last()? & 0x80 != 0;
+fn signed(bytes: &[u8]) -> Option<i64> {
+    let negative = bytes.last()? & 0x80 != 0;
     let mut wide = [if negative { 0xFF } else { 0 }; 8];
-    wide.get_mut(..octets.len())?.copy_from_slice(octets);
+    wide.get_mut(..bytes.len())?.copy_from_slice(bytes);
     Some(i64::from_le_bytes(wide))
 }
 
-fn float(octets: &[u8]) -> Option<f64> {
-    let mut cursor = Cursor::new(octets);
-    match octets.len() {
+fn float(bytes: &[u8]) -> Option<f64> {
+    let mut cursor = Cursor::new(bytes);
+    match bytes.len() {
         4 => cursor.f32_le().ok().map(f64::from),
         8 => cursor.f64_le().ok(),
         _ => None,
     }
 }
 
-fn time(octets: &[u8]) -> Option<DnpTime> {
-    if octets.len() != 6 {
+fn time(bytes: &[u8]) -> Option<DnpTime> {
+    if bytes.len() != 6 {
         return None;
     }
-    Cursor::new(octets).u48_le().ok().map(DnpTime::from_millis)
+    Cursor::new(bytes).u48_le().ok().map(DnpTime::from_millis)
 }
 
-fn list(octets: &[u8]) -> Option<Box<[ListedAttribute]>> {
-    let (pairs, rest) = octets.as_chunks();
+fn list(bytes: &[u8]) -> Option<Box<[ListedAttribute]>> {
+    let (pairs, rest) = bytes.as_chunks();
     let listed = |[variation, properties]: &[u8; 2]| ListedAttribute { variation: *variation, properties: *properties };
     rest.is_empty().then(|| pairs.iter().map(listed).collect())
 }
@@ -292,8 +292,8 @@ const fn width_of_signed(number: i64) -> usize {
     }
 }
 
-fn narrow(octets: &[u8; 8], width: usize) -> &[u8] {
-    octets.get(..width).unwrap_or(octets)
+fn narrow(bytes: &[u8; 8], width: usize) -> &[u8] {
+    bytes.get(..width).unwrap_or(bytes)
 }
 
 /// The same number in single precision, where that loses nothing.
@@ -304,11 +304,11 @@ fn single(number: f64) -> Option<f32> {
 }
 
 fn push(out: &mut Vec<u8>, code: u8, value: &[u8]) {
-    let base = if code == U8BS8EXLIST { EXTENDED_OCTETS } else { 0 };
+    let base = if code == U8BS8EXLIST { EXTENDED_BYTES } else { 0 };
     let length = u8::try_from(value.len().saturating_sub(base)).unwrap_or(u8::MAX);
     out.extend_from_slice(&[code, length]);
-    let octets = value_octets(code, length);
-    out.extend(value.iter().copied().chain(core::iter::repeat(0)).take(octets));
+    let bytes = value_bytes(code, length);
+    out.extend(value.iter().copied().chain(core::iter::repeat(0)).take(bytes));
 }
 
 macro_rules! standard_attributes {
@@ -370,8 +370,8 @@ standard_attributes! {
     237 "supports-binary-events";
     238 "binary-index-max";
     239 "binaries";
-    240 "fragment-octets-sent-max";
-    241 "fragment-octets-received-max";
+    240 "fragment-bytes-sent-max";
+    241 "fragment-bytes-received-max";
     242 "software-version";
     243 "hardware-version";
     244 "user-assigned-owner";

@@ -1,4 +1,4 @@
-//! The application control octet (IEEE 1815 4.2.2.4).
+//! The application control byte (IEEE 1815 4.2.2.4).
 
 /// A sequence number of fragments, 0..=15.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -24,7 +24,7 @@ impl Sequence {
     }
 }
 
-/// The first octet of every fragment.
+/// The first byte of every fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AppControl {
     /// The first fragment of its message.
@@ -52,19 +52,19 @@ impl AppControl {
         Self { fir: true, fin: true, con: true, uns: true, sequence }
     }
 
-    /// Reads the octet: every value is one.
+    /// Reads the byte: every value is one.
     #[must_use]
-    pub const fn parse(octet: u8) -> Self {
+    pub const fn parse(byte: u8) -> Self {
         Self {
-            fir: octet & 0x80 != 0,
-            fin: octet & 0x40 != 0,
-            con: octet & 0x20 != 0,
-            uns: octet & 0x10 != 0,
-            sequence: Sequence::new(octet),
+            fir: byte & 0x80 != 0,
+            fin: byte & 0x40 != 0,
+            con: byte & 0x20 != 0,
+            uns: byte & 0x10 != 0,
+            sequence: Sequence::new(byte),
         }
     }
 
-    /// The octet.
+    /// The byte.
     #[must_use]
     pub const fn emit(self) -> u8 {
         (if self.fir { 0x80 } else { 0 })

@@ -8,7 +8,7 @@ use tieline_core::Cursor;
 /// A fragment whose header was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment<'a> {
-    /// The first octet.
+    /// The first byte.
     pub control: AppControl,
     /// What it asks or answers.
     pub function: Function,
@@ -25,7 +25,7 @@ pub enum FragmentError {
     TooShort,
     /// The function code has no meaning: an outstation answers IIN2.0.
     UnknownFunction {
-        /// The first octet.
+        /// The first byte.
         control: AppControl,
         /// The code.
         code: u8,
@@ -48,8 +48,8 @@ impl<'a> Fragment<'a> {
     ///
     /// # Errors
     /// It ends too early, or its function is unknown.
-    pub fn parse(octets: &'a [u8]) -> Result<Self, FragmentError> {
-        let mut cursor = Cursor::new(octets);
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, FragmentError> {
+        let mut cursor = Cursor::new(bytes);
         let [control, code] = cursor.array().map_err(|_| FragmentError::TooShort)?;
         let control = AppControl::parse(control);
         let function = Function::from_code(code).ok_or(FragmentError::UnknownFunction { control, code })?;

@@ -57,7 +57,7 @@ impl<'a> Header<'a> {
         self.shape.object
     }
 
-    /// The qualifier octet.
+    /// The qualifier byte.
     #[must_use]
     pub const fn qualifier(&self) -> Qualifier {
         self.shape.qualifier
@@ -95,7 +95,7 @@ impl<'a> Header<'a> {
     }
 
     /// The objects one by one, each without its prefix; none where they are packed, or only named. Objects that a
-    /// request only names by index prefixes come with no octets.
+    /// request only names by index prefixes come with no bytes.
     #[must_use]
     pub const fn items(&self) -> Items<'a> {
         Items::new(*self)
@@ -106,7 +106,7 @@ impl<'a> Header<'a> {
         let Self { shape, data } = *self;
         (0..shape.packed_count(data)).filter_map(move |position| match shape.layout?.decode_packed(data, position)? {
             Measured::Bit(state) => Some((shape.span_index(position), state)),
-            Measured::DoubleBit(_) | Measured::Count(_) | Measured::Analog(_) | Measured::Octets(_) => None,
+            Measured::DoubleBit(_) | Measured::Count(_) | Measured::Analog(_) | Measured::Bytes(_) => None,
         })
     }
 
@@ -115,8 +115,8 @@ impl<'a> Header<'a> {
     pub fn time(&self) -> Option<DnpTime> {
         match self.object() {
             GroupVar { group: 50, variation: 1 | 3 } | GroupVar { group: 51, variation: 1 | 2 } => {
-                let octets = self.items().next()?.octets;
-                Cursor::new(octets).u48_le().ok().map(DnpTime::from_millis)
+                let bytes = self.items().next()?.bytes;
+                Cursor::new(bytes).u48_le().ok().map(DnpTime::from_millis)
             }
             _ => None,
         }
@@ -137,7 +137,7 @@ impl<'a> Header<'a> {
             GroupVar { group: 52, variation: 2 } => 1,
             _ => return None,
         };
-        Cursor::new(self.items().next()?.octets).u16_le().ok().map(|delay| u32::from(delay) * unit)
+        Cursor::new(self.items().next()?.bytes).u16_le().ok().map(|delay| u32::from(delay) * unit)
     }
 
     /// The class that it names, if this header is group 60; no class otherwise.
@@ -196,25 +196,25 @@ impl Shape {
         }
     }
 
-    /// What measurements with octets of their own look like; None where they are packed, or none.
+    /// What measurements with bytes of their own look like; None where they are packed, or none.
     #[inline]
     pub(super) fn row(&self) -> Option<Row> {
         let layout = self.layout.as_ref()?;
-        let (index_octets, start) = match self.prefix {
-            Prefix::Index(octets) => (octets, 0),
+        let (index_bytes, start) = match self.prefix {
+            Prefix::Index(bytes) => (bytes, 0),
             Prefix::None => (0, self.span_index(0)),
             Prefix::Size(_) => return None,
         };
-        let stride = usize::from(index_octets) + layout.octets()?;
+        let stride = usize::from(index_bytes) + layout.bytes()?;
         let point_type = layout.point_type.filter(|_| stride > 0)?;
-        Some(Row { point_type, layout: *layout, index_octets, start, stride })
+        Some(Row { point_type, layout: *layout, index_bytes, start, stride })
     }
 
     /// The measurement at a position of `data`; None beyond the last, or when the objects are no measurements.
     pub(super) fn measurement(&self, data: &[u8], position: usize, cto: Option<Stamp>) -> Option<Measurement> {
         if let Some(row) = self.row() {
-            let octets = data.get(position.checked_mul(row.stride)?..)?.get(..row.stride)?;
-            return row.measurement(octets, position, cto);
+            let bytes = data.get(position.checked_mul(row.stride)?..)?.get(..row.stride)?;
+            return row.measurement(bytes, position, cto);
         }
         let layout = self.layout.as_ref()?;
         if position >= self.packed_count(data) {
@@ -226,27 +226,27 @@ impl Shape {
     }
 }
 
-/// Measurements with octets of their own, one after the other.
+/// Measurements with bytes of their own, one after the other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
     point_type: PointType,
     layout: Layout,
-    /// Octets of an index prefix; 0 without one.
-    index_octets: u8,
+    /// Bytes of an index prefix; 0 without one.
+    index_bytes: u8,
     /// The index of the first, without prefixes.
     start: u32,
-    /// Octets of one with its prefix, 1 and more.
+    /// Bytes of one with its prefix, 1 and more.
     pub(super) stride: usize,
 }
 
 impl Row {
-    /// The measurement that stands at a position as `octets`.
+    /// The measurement that stands at a position as `bytes`.
     #[inline]
-    pub(super) fn measurement(&self, octets: &[u8], position: usize, cto: Option<Stamp>) -> Option<Measurement> {
-        let mut cursor = Cursor::new(octets);
-        let index = match self.index_octets {
+    pub(super) fn measurement(&self, bytes: &[u8], position: usize, cto: Option<Stamp>) -> Option<Measurement> {
+        let mut cursor = Cursor::new(bytes);
+        let index = match self.index_bytes {
             0 => self.start.saturating_add(u32::try_from(position).unwrap_or(u32::MAX)),
-            octets => read_uint(&mut cursor, octets)?,
+            bytes => read_uint(&mut cursor, bytes)?,
         };
         let fields = self.layout.decode(cursor.rest()).ok()?;
         let (index, stamp) = (u16::try_from(index).ok()?, stamp_of(fields.time, cto));
@@ -267,10 +267,10 @@ pub(super) fn stamp_of(time: TimeField, cto: Option<Stamp>) -> Option<Stamp> {
     }
 }
 
-/// An unsigned number of 1, 2 or 4 octets.
+/// An unsigned number of 1, 2 or 4 bytes.
 #[inline]
-pub(super) fn read_uint(cursor: &mut Cursor<'_>, octets: u8) -> Option<u32> {
-    match octets {
+pub(super) fn read_uint(cursor: &mut Cursor<'_>, bytes: u8) -> Option<u32> {
+    match bytes {
         1 => cursor.u8().ok().map(u32::from),
         2 => cursor.u16_le().ok().map(u32::from),
         _ => cursor.u32_le().ok(),

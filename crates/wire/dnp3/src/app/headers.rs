@@ -1,6 +1,6 @@
 //! The object headers of a fragment, first to last.
 
-use super::attribute::value_octets;
+use super::attribute::value_bytes;
 use super::header::{Shape, read_uint};
 use super::{Function, Header, Prefix, Qualifier, Range, RangeCode};
 use crate::objects::{Kind, Layout, Size};
@@ -11,7 +11,7 @@ use tieline_core::Cursor;
 /// Why an object header cannot be read. What came before it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderError {
-    /// Where it begins, in octets from the first header.
+    /// Where it begins, in bytes from the first header.
     pub at: usize,
     /// Its group and variation, as far as they are there.
     pub object: Option<GroupVar>,
@@ -79,7 +79,7 @@ impl core::error::Error for HeaderError {}
 #[derive(Clone, Copy, Debug)]
 pub struct Headers<'a> {
     function: Function,
-    octets: usize,
+    bytes: usize,
     cursor: Cursor<'a>,
     failed: bool,
 }
@@ -88,13 +88,13 @@ impl<'a> Headers<'a> {
     /// Of the objects of a fragment with this function.
     #[must_use]
     pub const fn new(function: Function, objects: &'a [u8]) -> Self {
-        Self { function, octets: objects.len(), cursor: Cursor::new(objects), failed: false }
+        Self { function, bytes: objects.len(), cursor: Cursor::new(objects), failed: false }
     }
 
-    /// Where the next header begins, in octets from the first.
+    /// Where the next header begins, in bytes from the first.
     #[must_use]
     pub const fn offset(&self) -> usize {
-        self.octets - self.cursor.left()
+        self.bytes - self.cursor.left()
     }
 }
 
@@ -123,13 +123,13 @@ fn next_header<'a>(function: Function, cursor: &mut Cursor<'a>) -> Result<Header
     // A freeze at a time brings the time (group 50) and then names the counters.
     let at_time = matches!(function, Function::FreezeAtTime | Function::FreezeAtTimeNoResponse);
     let named_only = function.names_objects_only() && !(at_time && object.group == 50);
-    let octets = match prefix {
-        Prefix::Size(size) => sized_octets(range, size, *cursor)?,
-        Prefix::Index(index) if named_only => octets_of(range, usize::from(index))?,
+    let bytes = match prefix {
+        Prefix::Size(size) => sized_bytes(range, size, *cursor)?,
+        Prefix::Index(index) if named_only => bytes_of(range, usize::from(index))?,
         Prefix::None if named_only => 0,
-        Prefix::None | Prefix::Index(_) => object_octets(&shape, *cursor)?,
+        Prefix::None | Prefix::Index(_) => object_bytes(&shape, *cursor)?,
     };
-    let data = cursor.take(octets).map_err(|_| HeaderErrorKind::Truncated)?;
+    let data = cursor.take(bytes).map_err(|_| HeaderErrorKind::Truncated)?;
     let header = Header { shape, data };
     if !named_only && !data.is_empty() {
         check_indices(&header)?;
@@ -138,13 +138,13 @@ fn next_header<'a>(function: Function, cursor: &mut Cursor<'a>) -> Result<Header
 }
 
 fn read_range(code: RangeCode, cursor: &mut Cursor<'_>) -> Result<Range, HeaderErrorKind> {
-    let mut read = |octets| read_uint(cursor, octets).ok_or(HeaderErrorKind::Truncated);
+    let mut read = |bytes| read_uint(cursor, bytes).ok_or(HeaderErrorKind::Truncated);
     Ok(match code {
         RangeCode::All => Range::All,
-        RangeCode::Count(octets) => Range::Count(read(octets)?),
+        RangeCode::Count(bytes) => Range::Count(read(bytes)?),
         RangeCode::Free => Range::Count(read(1)?),
-        RangeCode::Span(octets) => {
-            let (start, stop) = (read(octets)?, read(octets)?);
+        RangeCode::Span(bytes) => {
+            let (start, stop) = (read(bytes)?, read(bytes)?);
             if start > stop {
                 return Err(HeaderErrorKind::BackwardRange { start, stop });
             }
@@ -153,27 +153,27 @@ fn read_range(code: RangeCode, cursor: &mut Cursor<'_>) -> Result<Range, HeaderE
     })
 }
 
-/// Octets of objects that each have a size prefix.
-fn sized_octets(range: Range, size_octets: u8, mut cursor: Cursor<'_>) -> Result<usize, HeaderErrorKind> {
+/// Bytes of objects that each have a size prefix.
+fn sized_bytes(range: Range, size_bytes: u8, mut cursor: Cursor<'_>) -> Result<usize, HeaderErrorKind> {
     let before = cursor.left();
     // Every turn uses up its prefix: the fragment's length bounds the work.
     for _ in 0..range.count() {
-        let size = read_uint(&mut cursor, size_octets).ok_or(HeaderErrorKind::Truncated)?;
+        let size = read_uint(&mut cursor, size_bytes).ok_or(HeaderErrorKind::Truncated)?;
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         cursor.take(size).map_err(|_| HeaderErrorKind::Truncated)?;
     }
     Ok(before - cursor.left())
 }
 
-/// Octets of objects that follow one another, each with its index prefix if there is one.
-fn object_octets(shape: &Shape, cursor: Cursor<'_>) -> Result<usize, HeaderErrorKind> {
+/// Bytes of objects that follow one another, each with its index prefix if there is one.
+fn object_bytes(shape: &Shape, cursor: Cursor<'_>) -> Result<usize, HeaderErrorKind> {
     let count = shape.range.count();
     if count == 0 {
         return Ok(0);
     }
     let prefix = match shape.prefix {
         Prefix::None | Prefix::Size(_) => 0,
-        Prefix::Index(octets) => usize::from(octets),
+        Prefix::Index(bytes) => usize::from(bytes),
     };
     let layout = shape.layout.ok_or(HeaderErrorKind::UnknownObject)?;
     // Points and commands without an index would be taken for points 0, 1, 2, …
@@ -182,30 +182,30 @@ fn object_octets(shape: &Shape, cursor: Cursor<'_>) -> Result<usize, HeaderError
         return Err(HeaderErrorKind::MisfitQualifier(shape.qualifier));
     }
     match layout.size {
-        Size::Octets(octets) => octets_of(shape.range, prefix + usize::from(octets)),
-        Size::Variation => octets_of(shape.range, prefix + usize::from(shape.object.variation)),
+        Size::Bytes(bytes) => bytes_of(shape.range, prefix + usize::from(bytes)),
+        Size::Variation => bytes_of(shape.range, prefix + usize::from(shape.object.variation)),
         Size::Bits(bits) if prefix == 0 => {
-            let octets = (count * u64::from(bits)).div_ceil(8);
-            usize::try_from(octets).map_err(|_| HeaderErrorKind::Truncated)
+            let bytes = (count * u64::from(bits)).div_ceil(8);
+            usize::try_from(bytes).map_err(|_| HeaderErrorKind::Truncated)
         }
         Size::Bits(_) => Err(HeaderErrorKind::MisfitQualifier(shape.qualifier)),
-        Size::Own => own_octets(count, prefix, cursor),
+        Size::Own => own_bytes(count, prefix, cursor),
         Size::Prefixed => Err(HeaderErrorKind::UnknownObject),
     }
 }
 
-fn octets_of(range: Range, octets: usize) -> Result<usize, HeaderErrorKind> {
+fn bytes_of(range: Range, bytes: usize) -> Result<usize, HeaderErrorKind> {
     let count = usize::try_from(range.count()).map_err(|_| HeaderErrorKind::Truncated)?;
-    count.checked_mul(octets).ok_or(HeaderErrorKind::Truncated)
+    count.checked_mul(bytes).ok_or(HeaderErrorKind::Truncated)
 }
 
-/// Octets of objects that begin with a type and a length.
-fn own_octets(count: u64, prefix: usize, mut cursor: Cursor<'_>) -> Result<usize, HeaderErrorKind> {
+/// Bytes of objects that begin with a type and a length.
+fn own_bytes(count: u64, prefix: usize, mut cursor: Cursor<'_>) -> Result<usize, HeaderErrorKind> {
     let before = cursor.left();
     for _ in 0..count {
         cursor.take(prefix).map_err(|_| HeaderErrorKind::Truncated)?;
         let [code, length] = cursor.array().map_err(|_| HeaderErrorKind::Truncated)?;
-        cursor.take(value_octets(code, length)).map_err(|_| HeaderErrorKind::Truncated)?;
+        cursor.take(value_bytes(code, length)).map_err(|_| HeaderErrorKind::Truncated)?;
     }
     Ok(before - cursor.left())
 }

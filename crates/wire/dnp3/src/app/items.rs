@@ -1,6 +1,6 @@
 //! The objects of one header, one by one.
 
-use super::attribute::value_octets;
+use super::attribute::value_bytes;
 use super::header::{Shape, read_uint};
 use super::{CommandStatus, Header, Prefix};
 use crate::objects::Size;
@@ -12,8 +12,8 @@ use tieline_core::Cursor;
 pub struct Item<'a> {
     /// Its index; its position where the header gives none.
     pub index: u32,
-    /// Its octets.
-    pub octets: &'a [u8],
+    /// Its bytes.
+    pub bytes: &'a [u8],
 }
 
 /// The objects of a header, one by one.
@@ -32,11 +32,11 @@ impl<'a> Items<'a> {
     fn take_object(&mut self) -> Option<&'a [u8]> {
         let layout = self.shape.layout?;
         match layout.size {
-            Size::Octets(_) | Size::Variation => self.cursor.take(layout.octets()?).ok(),
+            Size::Bytes(_) | Size::Variation => self.cursor.take(layout.bytes()?).ok(),
             Size::Own => {
                 let mut ahead = self.cursor;
                 let [code, length] = ahead.array().ok()?;
-                self.cursor.take(2 + value_octets(code, length)).ok()
+                self.cursor.take(2 + value_bytes(code, length)).ok()
             }
             Size::Bits(_) | Size::Prefixed => None,
         }
@@ -47,19 +47,19 @@ impl<'a> Iterator for Items<'a> {
     type Item = Item<'a>;
 
     fn next(&mut self) -> Option<Item<'a>> {
-        // Objects of no octets and without prefix end here at once, whatever their count.
+        // Objects of no bytes and without prefix end here at once, whatever their count.
         if self.cursor.is_empty() {
             return None;
         }
         let by_position = self.shape.span_index(self.position);
         let item = match self.shape.prefix {
-            Prefix::None => Item { index: by_position, octets: self.take_object()? },
-            Prefix::Size(octets) => {
-                let size = usize::try_from(read_uint(&mut self.cursor, octets)?).ok()?;
-                Item { index: by_position, octets: self.cursor.take(size).ok()? }
+            Prefix::None => Item { index: by_position, bytes: self.take_object()? },
+            Prefix::Size(bytes) => {
+                let size = usize::try_from(read_uint(&mut self.cursor, bytes)?).ok()?;
+                Item { index: by_position, bytes: self.cursor.take(size).ok()? }
             }
-            Prefix::Index(octets) => {
-                Item { index: read_uint(&mut self.cursor, octets)?, octets: self.take_object().unwrap_or_default() }
+            Prefix::Index(bytes) => {
+                Item { index: read_uint(&mut self.cursor, bytes)?, bytes: self.take_object().unwrap_or_default() }
             }
         };
         self.position += 1;
@@ -101,8 +101,8 @@ impl Iterator for Measurements<'_> {
         let Header { shape, data } = self.header;
         if let Some(row) = shape.row() {
             let objects = data.chunks_exact(row.stride).enumerate().skip(self.position);
-            for (position, octets) in objects {
-                let Some(measurement) = row.measurement(octets, position, self.cto) else { break };
+            for (position, bytes) in objects {
+                let Some(measurement) = row.measurement(bytes, position, self.cto) else { break };
                 all = f(all, measurement);
             }
             return all;
@@ -143,9 +143,9 @@ impl Iterator for Controls<'_> {
 
     fn next(&mut self) -> Option<ControlItem> {
         let item = self.items.next()?;
-        let mut cursor = Cursor::new(item.octets);
+        let mut cursor = Cursor::new(item.bytes);
         let control = read_control(self.object, &mut cursor)?;
-        let status = CommandStatus::from_octet(cursor.u8().ok()?);
+        let status = CommandStatus::from_byte(cursor.u8().ok()?);
         Some(ControlItem { index: u16::try_from(item.index).ok()?, control, status })
     }
 }

@@ -27,14 +27,14 @@ mod walk;
 mod write;
 
 pub use attribute::{
-    ALL_ATTRIBUTES, ATTRIBUTE_OCTETS_MAX, Attribute, AttributeValue, Attributes, LIST_OF_ATTRIBUTES, ListedAttribute,
+    ALL_ATTRIBUTES, ATTRIBUTE_BYTES_MAX, Attribute, AttributeValue, Attributes, LIST_OF_ATTRIBUTES, ListedAttribute,
     attribute_name,
 };
 pub use control::{AppControl, Sequence};
 pub use file::{
-    DESCRIPTOR_OCTETS, FILE_HEADER_OCTETS, FileAuthentication, FileCommand, FileCommandStatus, FileDescriptor,
-    FileKind, FileMode, FileObject, FileObjectError, FileStatus, FileTransport, FileTransportStatus, Permissions,
-    TRANSPORT_OCTETS,
+    DESCRIPTOR_BYTES, FILE_HEADER_BYTES, FileAuthentication, FileCommand, FileCommandStatus, FileDescriptor, FileKind,
+    FileMode, FileObject, FileObjectError, FileStatus, FileTransport, FileTransportStatus, Permissions,
+    TRANSPORT_BYTES,
 };
 pub use fragment::{Fragment, FragmentError};
 pub use function::Function;

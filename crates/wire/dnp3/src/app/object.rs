@@ -1,6 +1,6 @@
 //! What a response brings that is no value of a point.
 
-use super::attribute::value_octets;
+use super::attribute::value_bytes;
 use super::header::{Shape, read_uint, stamp_of};
 use super::{Attribute, AttributeValue, CommandStatus, Prefix};
 use crate::objects::{Kind, Layout, point_group};
@@ -60,37 +60,37 @@ pub(super) const fn is_event(layout: &Layout) -> bool {
     matches!((layout.kind, layout.object.group), (Kind::Event, _) | (_, 13 | 43))
 }
 
-/// The first object of `data`, the one at `position` of its header, and its octets with the prefix; None where there is
+/// The first object of `data`, the one at `position` of its header, and its bytes with the prefix; None where there is
 /// none, or where it makes no sense.
 pub(super) fn read(shape: &Shape, data: &[u8], position: usize, cto: Option<Stamp>) -> Option<(Object, usize)> {
     let layout = shape.layout.as_ref()?;
     let mut cursor = Cursor::new(data);
     let index = match shape.prefix {
-        Prefix::Index(octets) => read_uint(&mut cursor, octets)?,
+        Prefix::Index(bytes) => read_uint(&mut cursor, bytes)?,
         Prefix::None => shape.span_index(position),
         Prefix::Size(_) => return None,
     };
     let (index, rest) = (u16::try_from(index).ok()?, cursor.rest());
     let object = if shape.object.group == 0 {
         let [code, length] = cursor.array().ok()?;
-        cursor.take(value_octets(code, length)).ok()?;
+        cursor.take(value_bytes(code, length)).ok()?;
         let value = AttributeValue::decode(rest)?;
         Object::Attribute(Attribute { set: index, variation: shape.object.variation, value })
     } else {
-        cursor.take(layout.octets()?).ok()?;
+        cursor.take(layout.bytes()?).ok()?;
         fixed(layout, index, rest, cto)?
     };
     Some((object, data.len() - cursor.left()))
 }
 
-fn fixed(layout: &Layout, index: u16, octets: &[u8], cto: Option<Stamp>) -> Option<Object> {
+fn fixed(layout: &Layout, index: u16, bytes: &[u8], cto: Option<Stamp>) -> Option<Object> {
     if layout.object.group == 50 {
-        return Cursor::new(octets).u48_le().ok().map(|millis| Object::Time(DnpTime::from_millis(millis)));
+        return Cursor::new(bytes).u48_le().ok().map(|millis| Object::Time(DnpTime::from_millis(millis)));
     }
-    let fields = layout.decode(octets).ok()?;
+    let fields = layout.decode(bytes).ok()?;
     let (value, stamp) = (fields.value?, stamp_of(fields.time, cto));
     let command = |point_type, value| {
-        let status = CommandStatus::from_octet(fields.flags.0);
+        let status = CommandStatus::from_byte(fields.flags.0);
         Object::Commanded { point_type, index, value, status, stamp }
     };
     Some(match (layout.object.group, value) {
@@ -101,6 +101,6 @@ fn fixed(layout: &Layout, index: u16, octets: &[u8], cto: Option<Stamp>) -> Opti
         (group, Measured::Count(change)) => {
             Object::Delta { point_type: point_group(group)?.0, index, change, flags: fields.flags, stamp }
         }
-        (_, Measured::Bit(_) | Measured::DoubleBit(_) | Measured::Analog(_) | Measured::Octets(_)) => return None,
+        (_, Measured::Bit(_) | Measured::DoubleBit(_) | Measured::Analog(_) | Measured::Bytes(_)) => return None,
     })
 }

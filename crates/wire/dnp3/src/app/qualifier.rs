@@ -1,8 +1,8 @@
-//! The qualifier octet (IEEE 1815 4.2.2.7.3): how objects are prefixed, and how they are counted.
+//! The qualifier byte (IEEE 1815 4.2.2.7.3): how objects are prefixed, and how they are counted.
 
 use core::fmt;
 
-/// The qualifier octet; [`Qualifier::parts`] tells whether it is a legal one.
+/// The qualifier byte; [`Qualifier::parts`] tells whether it is a legal one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Qualifier(pub u8);
 
@@ -11,41 +11,41 @@ pub struct Qualifier(pub u8);
 pub enum Prefix {
     /// 0: nothing.
     None,
-    /// 1-3: its index, in so many octets (1, 2, 4).
+    /// 1-3: its index, in so many bytes (1, 2, 4).
     Index(u8),
-    /// 4-6: its size, in so many octets (1, 2, 4).
+    /// 4-6: its size, in so many bytes (1, 2, 4).
     Size(u8),
 }
 
 /// What stands before all objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RangeCode {
-    /// 0-2: first and last index, each in so many octets (1, 2, 4).
+    /// 0-2: first and last index, each in so many bytes (1, 2, 4).
     Span(u8),
     /// 6: nothing; all objects are meant.
     All,
-    /// 7-9: how many, in so many octets (1, 2, 4).
+    /// 7-9: how many, in so many bytes (1, 2, 4).
     Count(u8),
-    /// B: how many, in one octet, each with its size before it.
+    /// B: how many, in one byte, each with its size before it.
     Free,
 }
 
 impl Qualifier {
-    /// 00: first and last index in one octet each.
+    /// 00: first and last index in one byte each.
     pub const SPAN_8: Self = Self(0x00);
-    /// 01: first and last index in two octets each.
+    /// 01: first and last index in two bytes each.
     pub const SPAN_16: Self = Self(0x01);
     /// 06: all objects.
     pub const ALL: Self = Self(0x06);
-    /// 07: a count in one octet.
+    /// 07: a count in one byte.
     pub const COUNT_8: Self = Self(0x07);
-    /// 08: a count in two octets.
+    /// 08: a count in two bytes.
     pub const COUNT_16: Self = Self(0x08);
-    /// 17: a count and indices, in one octet each.
+    /// 17: a count and indices, in one byte each.
     pub const INDEXED_8: Self = Self(0x17);
-    /// 28: a count and indices, in two octets each.
+    /// 28: a count and indices, in two bytes each.
     pub const INDEXED_16: Self = Self(0x28);
-    /// 5B: a count in one octet and sizes in two.
+    /// 5B: a count in one byte and sizes in two.
     pub const FREE: Self = Self(0x5B);
 
     /// Prefix and range; None for what the standard reserves or forbids to combine.

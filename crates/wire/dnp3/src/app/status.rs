@@ -1,4 +1,4 @@
-//! Control status codes (IEEE 1815 A.8 and A.27: the last octet of every control object).
+//! Control status codes (IEEE 1815 A.8 and A.27: the last byte of every control object).
 
 use crate::codes::codes;
 
@@ -30,11 +30,11 @@ codes! {
 }
 
 impl CommandStatus {
-    /// The status of an octet: bit 7 is reserved and not looked at; reserved codes are
+    /// The status of a byte: bit 7 is reserved and not looked at; reserved codes are
     /// [`CommandStatus::Undefined`].
     #[must_use]
-    pub const fn from_octet(octet: u8) -> Self {
-        match Self::from_code(octet & 0x7F) {
+    pub const fn from_byte(byte: u8) -> Self {
+        match Self::from_code(byte & 0x7F) {
             Some(status) => status,
             None => Self::Undefined,
         }
@@ -52,13 +52,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn octets_round_trip_and_reserved_codes_are_undefined() {
-        for octet in 0..=127 {
-            let status = CommandStatus::from_octet(octet);
-            assert!(status.code() == octet || status == CommandStatus::Undefined, "{octet}");
-            assert_eq!(CommandStatus::from_octet(octet | 0x80), status);
+    fn bytes_round_trip_and_reserved_codes_are_undefined() {
+        for byte in 0..=127 {
+            let status = CommandStatus::from_byte(byte);
+            assert!(status.code() == byte || status == CommandStatus::Undefined, "{byte}");
+            assert_eq!(CommandStatus::from_byte(byte | 0x80), status);
         }
-        assert_eq!(CommandStatus::from_octet(19), CommandStatus::Undefined);
-        assert_eq!(CommandStatus::from_octet(18).name(), "downstream_fail");
+        assert_eq!(CommandStatus::from_byte(19), CommandStatus::Undefined);
+        assert_eq!(CommandStatus::from_byte(18).name(), "downstream_fail");
     }
 }

@@ -126,9 +126,9 @@ impl Open<'_> {
         }
         let layout = shape.layout.as_ref().filter(|layout| object::brings_objects(layout))?;
         let event = object::is_event(layout);
-        let (object, octets) = object::read(&shape, data, self.position, cto)?;
+        let (object, bytes) = object::read(&shape, data, self.position, cto)?;
         self.position += 1;
-        self.header.data = data.get(octets..)?;
+        self.header.data = data.get(bytes..)?;
         Some(Found::Object { object, event })
     }
 }

@@ -5,15 +5,15 @@ mod run;
 pub(crate) use run::Sample;
 
 use super::{AppControl, CommandStatus, Function, Prefix, Qualifier, RangeCode};
-use crate::objects::{Layout, Size, TimeField, TimeForm, octets_of_time, push_low};
+use crate::objects::{Layout, Size, TimeField, TimeForm, bytes_of_time, push_low};
 use crate::{AnalogCommand, Classes, Control, DnpTime, Flags, GroupVar, Iin, Measured, Measurement, Stamp};
 use alloc::vec::Vec;
 use core::fmt;
 use run::since;
 
-/// Octets of a request's header; a response has two more.
+/// Bytes of a request's header; a response has two more.
 const REQUEST_HEADER: usize = 2;
-/// Octets of group, variation and qualifier.
+/// Bytes of group, variation and qualifier.
 const HEADER_FIXED: usize = 3;
 
 /// Why something was not written. Nothing of it was.
@@ -63,7 +63,7 @@ pub struct FragmentWriter<'o> {
     start: usize,
     /// Where the fragment must end at the latest.
     end: usize,
-    header_octets: usize,
+    header_bytes: usize,
     open: Option<Open>,
     /// Of the last object.
     layout: Option<Layout>,
@@ -76,7 +76,7 @@ pub struct FragmentWriter<'o> {
 struct Open {
     object: GroupVar,
     qualifier: Qualifier,
-    /// Where its group octet is.
+    /// Where its group byte is.
     at: usize,
     /// Objects so far.
     count: u16,
@@ -85,27 +85,27 @@ struct Open {
 }
 
 impl<'o> FragmentWriter<'o> {
-    /// Begins a request (or a confirm) of at most `octets_max` octets at the end of `out`.
-    pub fn request(out: &'o mut Vec<u8>, octets_max: u16, control: AppControl, function: Function) -> Self {
-        Self::request_of_code(out, octets_max, control, function.code())
+    /// Begins a request (or a confirm) of at most `bytes_max` bytes at the end of `out`.
+    pub fn request(out: &'o mut Vec<u8>, bytes_max: u16, control: AppControl, function: Function) -> Self {
+        Self::request_of_code(out, bytes_max, control, function.code())
     }
 
     /// The same with the code of a function, which may be one without a meaning: for tests of an outstation.
-    pub fn request_of_code(out: &'o mut Vec<u8>, octets_max: u16, control: AppControl, code: u8) -> Self {
-        Self::begin(out, octets_max, &[control.emit(), code])
+    pub fn request_of_code(out: &'o mut Vec<u8>, bytes_max: u16, control: AppControl, code: u8) -> Self {
+        Self::begin(out, bytes_max, &[control.emit(), code])
     }
 
-    /// Begins a response of at most `octets_max` octets at the end of `out`.
-    pub fn response(out: &'o mut Vec<u8>, octets_max: u16, control: AppControl, function: Function, iin: Iin) -> Self {
+    /// Begins a response of at most `bytes_max` bytes at the end of `out`.
+    pub fn response(out: &'o mut Vec<u8>, bytes_max: u16, control: AppControl, function: Function, iin: Iin) -> Self {
         let [iin1, iin2] = iin.0.to_le_bytes();
-        Self::begin(out, octets_max, &[control.emit(), function.code(), iin1, iin2])
+        Self::begin(out, bytes_max, &[control.emit(), function.code(), iin1, iin2])
     }
 
-    fn begin(out: &'o mut Vec<u8>, octets_max: u16, header: &[u8]) -> Self {
+    fn begin(out: &'o mut Vec<u8>, bytes_max: u16, header: &[u8]) -> Self {
         let start = out.len();
         out.extend_from_slice(header);
-        let end = start + usize::from(octets_max);
-        Self { out, start, end, header_octets: header.len(), open: None, layout: None, cto: None, index_max: u16::MAX }
+        let end = start + usize::from(bytes_max);
+        Self { out, start, end, header_bytes: header.len(), open: None, layout: None, cto: None, index_max: u16::MAX }
     }
 
     /// Says that no event's index is above `index_max`: up to 255, events are written with qualifier 17 instead of 28.
@@ -115,16 +115,16 @@ impl<'o> FragmentWriter<'o> {
         self
     }
 
-    /// Octets written, with the header.
+    /// Bytes written, with the header.
     #[must_use]
-    pub fn octets(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.out.len() - self.start
     }
 
     /// Whether no object was written.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.octets() <= self.header_octets
+        self.bytes() <= self.header_bytes
     }
 
     /// What was written, with the header.
@@ -133,14 +133,14 @@ impl<'o> FragmentWriter<'o> {
         self.out.get(self.start..).unwrap_or_default()
     }
 
-    /// Replaces the control octet: whether this is the last fragment is known at the end.
+    /// Replaces the control byte: whether this is the last fragment is known at the end.
     pub fn set_control(&mut self, control: AppControl) {
         self.patch(self.start, &[control.emit()]);
     }
 
     /// Replaces the internal indications of a response.
     pub fn set_iin(&mut self, iin: Iin) {
-        if self.header_octets > REQUEST_HEADER {
+        if self.header_bytes > REQUEST_HEADER {
             self.patch(self.start + REQUEST_HEADER, &iin.0.to_le_bytes());
         }
     }
@@ -207,7 +207,7 @@ impl<'o> FragmentWriter<'o> {
     /// # Errors
     /// Full.
     pub fn time(&mut self, object: GroupVar, time: DnpTime) -> Result<(), WriteError> {
-        let [a, b, c, d, e, f] = octets_of_time(time);
+        let [a, b, c, d, e, f] = bytes_of_time(time);
         self.raw(&[object.group, object.variation, Qualifier::COUNT_8.0, 1, a, b, c, d, e, f])
     }
 
@@ -264,9 +264,9 @@ impl<'o> FragmentWriter<'o> {
         }
         open.count = open.count.wrapping_add(1);
         open.last = point.index;
-        let stop_octets = if open.qualifier == Qualifier::SPAN_8 { 1 } else { 2 };
+        let stop_bytes = if open.qualifier == Qualifier::SPAN_8 { 1 } else { 2 };
         let stop = point.index.to_le_bytes();
-        self.patch(open.at + HEADER_FIXED + stop_octets, stop.get(..stop_octets).unwrap_or_default());
+        self.patch(open.at + HEADER_FIXED + stop_bytes, stop.get(..stop_bytes).unwrap_or_default());
         self.open = Some(open);
         Ok(())
     }
@@ -278,15 +278,15 @@ impl<'o> FragmentWriter<'o> {
     /// Full, or a variation that cannot hold the value.
     pub fn event(&mut self, object: GroupVar, point: PointRef<'_>) -> Result<(), WriteError> {
         let layout = self.layout_for(object, point.value)?;
-        let before = Mark { octets: self.out.len(), cto: self.cto, open: self.open };
+        let before = Mark { bytes: self.out.len(), cto: self.cto, open: self.open };
         let time = match (layout.time, point.stamp) {
             (TimeForm::None, _) | (_, None) => TimeField::None,
             (TimeForm::Absolute, Some(stamp)) => TimeField::Absolute(stamp.time),
             (TimeForm::Relative, Some(stamp)) => self.relative(stamp),
         };
         let wide = self.index_max.max(point.index) > u16::from(u8::MAX);
-        let (qualifier, octets) = if wide { (Qualifier::INDEXED_16, 2) } else { (Qualifier::INDEXED_8, 1) };
-        let form = Indexed { qualifier, index_octets: octets, count_octets: octets };
+        let (qualifier, bytes) = if wide { (Qualifier::INDEXED_16, 2) } else { (Qualifier::INDEXED_8, 1) };
+        let form = Indexed { qualifier, index_bytes: bytes, count_bytes: bytes };
         self.indexed(before, layout.object, form, point.index, |out| {
             layout.encode(point.value, point.flags, time, out).is_ok()
         })
@@ -306,7 +306,7 @@ impl<'o> FragmentWriter<'o> {
         self.indexed_object(object_of(control), qualifier, index, |out| encode_control(control, status, out))
     }
 
-    /// Writes any object with an index prefix: `encode` appends its octets.
+    /// Writes any object with an index prefix: `encode` appends its bytes.
     pub(crate) fn indexed_object(
         &mut self,
         object: GroupVar,
@@ -314,7 +314,7 @@ impl<'o> FragmentWriter<'o> {
         index: u16,
         encode: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), WriteError> {
-        let before = Mark { octets: self.out.len(), cto: self.cto, open: self.open };
+        let before = Mark { bytes: self.out.len(), cto: self.cto, open: self.open };
         let form = Indexed::of(qualifier, index).ok_or(WriteError::WrongObject(object))?;
         self.indexed(before, object, form, index, |out| {
             encode(out);
@@ -327,7 +327,7 @@ impl<'o> FragmentWriter<'o> {
         if let Some(millis) = self.cto.and_then(|cto| since(cto, stamp)) {
             return TimeField::Relative(millis);
         }
-        let [a, b, c, d, e, f] = octets_of_time(stamp.time);
+        let [a, b, c, d, e, f] = bytes_of_time(stamp.time);
         let variation = if stamp.synchronized { 1 } else { 2 };
         self.out.extend_from_slice(&[51, variation, Qualifier::COUNT_8.0, 1, a, b, c, d, e, f]);
         self.cto = Some(stamp);
@@ -346,17 +346,17 @@ impl<'o> FragmentWriter<'o> {
         encode: impl FnOnce(&mut Vec<u8>) -> bool,
     ) -> Result<(), WriteError> {
         let open = self.open_indexed(object, form);
-        push_low(u64::from(index), form.index_octets, self.out);
+        push_low(u64::from(index), form.index_bytes, self.out);
         let error = match encode(self.out) {
             true if self.out.len() <= self.end => {
-                self.patch_count(open.at + HEADER_FIXED, open.count + 1, form.count_octets);
+                self.patch_count(open.at + HEADER_FIXED, open.count + 1, form.count_bytes);
                 self.open = Some(Open { count: open.count + 1, last: index, ..open });
                 return Ok(());
             }
             true => WriteError::Full,
             false => WriteError::WrongObject(object),
         };
-        self.out.truncate(before.octets);
+        self.out.truncate(before.bytes);
         (self.cto, self.open) = (before.cto, before.open);
         Err(error)
     }
@@ -364,21 +364,21 @@ impl<'o> FragmentWriter<'o> {
     /// The open header if one more of these objects may join it, or a new one.
     #[inline]
     fn open_indexed(&mut self, object: GroupVar, form: Indexed) -> Open {
-        let count_max = if form.count_octets == 1 { u16::from(u8::MAX) } else { u16::MAX };
+        let count_max = if form.count_bytes == 1 { u16::from(u8::MAX) } else { u16::MAX };
         let joins = |open: &Open| open.object == object && open.qualifier == form.qualifier && open.count < count_max;
         self.open.filter(joins).unwrap_or_else(|| {
             let at = self.out.len();
             self.out.extend_from_slice(&[object.group, object.variation, form.qualifier.0]);
-            push_low(0, form.count_octets, self.out);
+            push_low(0, form.count_bytes, self.out);
             Open { object, qualifier: form.qualifier, at, count: 0, last: 0 }
         })
     }
 
     /// Replaces a header's count, which is written anew with each object that joins.
     #[inline]
-    fn patch_count(&mut self, at: usize, count: u16, octets: usize) {
+    fn patch_count(&mut self, at: usize, count: u16, bytes: usize) {
         let [low, high] = count.to_le_bytes();
-        match self.out.get_mut(at..at + octets) {
+        match self.out.get_mut(at..at + bytes) {
             Some([first]) => *first = low,
             Some([first, second, ..]) => [*first, *second] = [low, high],
             Some([]) | None => {}
@@ -407,8 +407,8 @@ impl<'o> FragmentWriter<'o> {
     #[inline]
     fn layout_for(&mut self, object: GroupVar, value: &Measured) -> Result<Layout, WriteError> {
         let object = match value {
-            Measured::Octets(octets) => {
-                GroupVar::new(object.group, u8::try_from(octets.len()).map_err(|_| WriteError::WrongObject(object))?)
+            Measured::Bytes(bytes) => {
+                GroupVar::new(object.group, u8::try_from(bytes.len()).map_err(|_| WriteError::WrongObject(object))?)
             }
             Measured::Bit(_) | Measured::DoubleBit(_) | Measured::Count(_) | Measured::Analog(_) => object,
         };
@@ -421,18 +421,18 @@ impl<'o> FragmentWriter<'o> {
 
     /// Appends a packed object to those of its header, `count` so far.
     fn push_bits(&mut self, bits: u8, width: u8, count: u16) {
-        let per_octet = 8 / u16::from(width.max(1));
-        let shift = u32::from(count % per_octet) * u32::from(width);
+        let per_byte = 8 / u16::from(width.max(1));
+        let shift = u32::from(count % per_byte) * u32::from(width);
         if shift == 0 {
             self.out.push(bits);
-        } else if let Some(octet) = self.out.last_mut() {
-            *octet |= bits << shift;
+        } else if let Some(byte) = self.out.last_mut() {
+            *byte |= bits << shift;
         }
     }
 
-    fn patch(&mut self, at: usize, octets: &[u8]) {
-        if let Some(place) = self.out.get_mut(at..at + octets.len()) {
-            place.copy_from_slice(octets);
+    fn patch(&mut self, at: usize, bytes: &[u8]) {
+        if let Some(place) = self.out.get_mut(at..at + bytes.len()) {
+            place.copy_from_slice(bytes);
         }
     }
 }
@@ -440,17 +440,17 @@ impl<'o> FragmentWriter<'o> {
 /// What to go back to when an object does not fit.
 #[derive(Clone, Copy)]
 struct Mark {
-    octets: usize,
+    bytes: usize,
     cto: Option<Stamp>,
     open: Option<Open>,
 }
 
-/// How objects with an index each are counted and named, in octets.
+/// How objects with an index each are counted and named, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Indexed {
     qualifier: Qualifier,
-    index_octets: usize,
-    count_octets: usize,
+    index_bytes: usize,
+    count_bytes: usize,
 }
 
 impl Indexed {
@@ -458,7 +458,7 @@ impl Indexed {
     fn of(qualifier: Qualifier, index: u16) -> Option<Self> {
         match qualifier.parts()? {
             (Prefix::Index(prefix), RangeCode::Count(count)) if prefix > 1 || index <= u16::from(u8::MAX) => {
-                Some(Self { qualifier, index_octets: usize::from(prefix), count_octets: usize::from(count) })
+                Some(Self { qualifier, index_bytes: usize::from(prefix), count_bytes: usize::from(count) })
             }
             _ => None,
         }

@@ -9,8 +9,8 @@ pub struct ChannelCounters {
     pub broadcasts: u64,
     /// Frames for addresses that no machine has, or from peers that it does not know.
     pub unknown_addresses: u64,
-    /// Octets that belong to no frame.
-    pub octets_discarded: u64,
+    /// Bytes that belong to no frame.
+    pub bytes_discarded: u64,
     /// Frames dropped, at least in part, because their machine took no more.
     pub frames_dropped: u64,
     /// Requests after which the line was free again because no answer came in time.

@@ -9,18 +9,18 @@ use tieline_core::Now;
 #[derive(Debug)]
 pub(super) struct Held {
     member: MemberId,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 impl<M: Member> Channel<M> {
-    /// Takes frames until one of them is held; returns how many octets were used.
-    pub(super) fn take(&mut self, now: Now, octets: &[u8]) -> usize {
+    /// Takes frames until one of them is held; returns how many bytes were used.
+    pub(super) fn take(&mut self, now: Now, bytes: &[u8]) -> usize {
         self.deliver_held(now);
         // All has been told and sent that could be: a machine that still takes nothing must not stop the others.
         while self.held.pop_front().is_some() {
             self.counters.frames_dropped += 1;
         }
-        let mut rest = octets;
+        let mut rest = bytes;
         while self.held.is_empty() {
             if !self.decoder.is_partial()
                 && let Some((header, whole)) = whole_frame(rest)
@@ -33,16 +33,16 @@ impl<M: Member> Channel<M> {
             match self.decoder.decode(&mut rest) {
                 None => break,
                 Some(Err(refused)) => {
-                    self.counters.octets_discarded += u64::try_from(refused.octets).unwrap_or(u64::MAX);
+                    self.counters.bytes_discarded += u64::try_from(refused.bytes).unwrap_or(u64::MAX);
                 }
                 Some(Ok(frame)) => {
-                    let (header, frame) = (frame.header(), frame.octets().to_vec());
+                    let (header, frame) = (frame.header(), frame.bytes().to_vec());
                     self.route(now, header, &frame);
                 }
             }
         }
         self.decoder.release();
-        octets.len() - rest.len()
+        bytes.len() - rest.len()
     }
 
     fn route(&mut self, now: Now, header: Header, frame: &[u8]) {
@@ -70,10 +70,10 @@ impl<M: Member> Channel<M> {
         }
     }
 
-    fn deliver(&mut self, now: Now, id: MemberId, octets: &[u8]) {
+    fn deliver(&mut self, now: Now, id: MemberId, bytes: &[u8]) {
         let Some(seat) = self.seat(id).filter(|seat| seat.presence == Presence::Up) else { return };
         (seat.heard, seat.rests_until) = (true, None);
-        let mut rest = octets;
+        let mut rest = bytes;
         while !rest.is_empty() {
             let used = seat.machine.handle_input(now, rest);
             if used == 0 {
@@ -82,7 +82,7 @@ impl<M: Member> Channel<M> {
             rest = rest.get(used..).unwrap_or_default();
         }
         if !rest.is_empty() {
-            self.held.push_back(Held { member: id, octets: rest.to_vec() });
+            self.held.push_back(Held { member: id, bytes: rest.to_vec() });
         }
         self.touch(id);
     }
@@ -91,20 +91,20 @@ impl<M: Member> Channel<M> {
     pub(super) fn deliver_held(&mut self, now: Now) -> bool {
         let mut taken = false;
         for _ in 0..self.held.len() {
-            let Some(Held { member, octets }) = self.held.pop_front() else { break };
+            let Some(Held { member, bytes }) = self.held.pop_front() else { break };
             let before = self.held.len();
-            self.deliver(now, member, &octets);
-            let left = self.held.get(before).map_or(0, |held| held.octets.len());
-            taken |= left < octets.len();
+            self.deliver(now, member, &bytes);
+            let left = self.held.get(before).map_or(0, |held| held.bytes.len());
+            taken |= left < bytes.len();
         }
         taken
     }
 }
 
-/// The frame at the start of the octets, where all of it is there and intact: without a copy. Anything else is for the
+/// The frame at the start of the bytes, where all of it is there and intact: without a copy. Anything else is for the
 /// decoder.
-fn whole_frame(octets: &[u8]) -> Option<(Header, usize)> {
-    let (_, whole) = Frame::peek(octets)?;
-    let frame = Frame::parse(octets.get(..whole)?)?;
+fn whole_frame(bytes: &[u8]) -> Option<(Header, usize)> {
+    let (_, whole) = Frame::peek(bytes)?;
+    let frame = Frame::parse(bytes.get(..whole)?)?;
     Some((frame.header(), whole))
 }

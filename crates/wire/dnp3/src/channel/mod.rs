@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!                  ┌─ (10, 1) ─ Outstation        (local, remote) ─ machine
-//! octets ─ frames ─┼─ (11, 1) ─ Outstation
+//! bytes ─ frames ─┼─ (11, 1) ─ Outstation
 //!                  └─ (12, any) ─ Outstation      a broadcast goes to all of them
 //! ```
 //!
@@ -277,9 +277,9 @@ impl<M: Member> Machine for Channel<M> {
         }
     }
 
-    fn handle_input(&mut self, now: Now, octets: &[u8]) -> usize {
+    fn handle_input(&mut self, now: Now, bytes: &[u8]) -> usize {
         self.now = now;
-        self.take(now, octets)
+        self.take(now, bytes)
     }
 
     fn handle_timeout(&mut self, now: Now) {

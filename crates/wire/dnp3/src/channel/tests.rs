@@ -49,7 +49,7 @@ struct World {
     /// What each master's drop said: the number of times it was ready, and the values it gave.
     ready: Vec<usize>,
     values: Vec<Vec<f64>>,
-    /// Octets that one delivery brings.
+    /// Bytes that one delivery brings.
     chunk: usize,
     /// Requests whose answer was not complete when the next one went out.
     overlaps: usize,
@@ -98,8 +98,8 @@ impl World {
         }
     }
 
-    fn give(&mut self, octets: &[u8], down: bool) {
-        for chunk in octets.chunks(self.chunk.min(octets.len().max(1))) {
+    fn give(&mut self, bytes: &[u8], down: bool) {
+        for chunk in bytes.chunks(self.chunk.min(bytes.len().max(1))) {
             let mut rest = chunk;
             while !rest.is_empty() {
                 let used = match down {
@@ -280,17 +280,17 @@ proptest! {
     }
 
     #[test]
-    fn a_lost_octet_costs_its_frame_alone(lost in 10..34_usize, sizes in prop::collection::vec(1..60_usize, 1..4)) {
-        // A frame to 10 that lacks an octet of its body, and then a request to 11 in the same piece.
-        let mut octets = Vec::new();
+    fn a_lost_byte_costs_its_frame_alone(lost in 10..34_usize, sizes in prop::collection::vec(1..60_usize, 1..4)) {
+        // A frame to 10 that lacks a byte of its body, and then a request to 11 in the same piece.
+        let mut bytes = Vec::new();
         let to = |address| Header::new(true, Function::UnconfirmedUserData, LinkAddress::new(address), MASTER);
-        to(10).emit(&[0xC0; 20], &mut octets);
-        octets.remove(lost);
-        Header::new(true, Function::RequestStatus, LinkAddress::new(11), MASTER).emit(&[], &mut octets);
+        to(10).emit(&[0xC0; 20], &mut bytes);
+        bytes.remove(lost);
+        Header::new(true, Function::RequestStatus, LinkAddress::new(11), MASTER).emit(&[], &mut bytes);
         let mut far = stations(&[10, 11]);
         far.handle_connected(Now::default());
         while far.poll_event().is_some() {}
-        let mut rest = octets.as_slice();
+        let mut rest = bytes.as_slice();
         for size in sizes.into_iter().chain([usize::MAX]) {
             let (chunk, more) = rest.split_at(size.min(rest.len()));
             prop_assert_eq!(far.handle_input(Now::default(), chunk), chunk.len());
@@ -302,10 +302,10 @@ proptest! {
     }
 
     #[test]
-    fn any_octets_are_taken(octets in prop::collection::vec(any::<u8>(), 0..2000)) {
+    fn any_bytes_are_taken(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
         let mut far = stations(&[10, 11]);
         far.handle_connected(Now::default());
-        let mut rest = octets.as_slice();
+        let mut rest = bytes.as_slice();
         while !rest.is_empty() {
             while far.poll_event().is_some() {}
             let used = far.handle_input(Now::default(), rest);

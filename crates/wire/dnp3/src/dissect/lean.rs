@@ -1,9 +1,9 @@
 //! Lean messages as text. One direction does not show whether an offer was accepted: what follows it does, because no
 //! lean message that is sent at that place begins with 05 64.
 
-use super::{Entry, FRAGMENT_OCTETS_MAX, fragment_text};
+use super::{Entry, FRAGMENT_BYTES_MAX, fragment_text};
 use crate::lean::{
-    DATAGRAM_START, HELLO_OCTETS, HELLO_START, Head, Hello, Kind, Message, STREAM_HEADER_OCTETS, may_be_hello,
+    DATAGRAM_START, HELLO_BYTES, HELLO_START, Head, Hello, Kind, Message, STREAM_HEADER_BYTES, may_be_hello,
 };
 use crate::link::LinkAddress;
 use alloc::format;
@@ -18,7 +18,7 @@ enum Goes {
     Frames,
     /// An offer was sent; its link frame follows.
     Offered,
-    /// In frames if the next octets are 05 64, else in lean messages.
+    /// In frames if the next bytes are 05 64, else in lean messages.
     Undecided,
     Lean,
     /// The messages can no longer be told apart.
@@ -35,11 +35,11 @@ pub(super) struct LeanView {
 }
 
 impl LeanView {
-    /// Whether the next octets may be no link frames; `between` says that no frame has begun.
-    pub(super) fn takes(&self, octets: &[u8], between: bool) -> bool {
+    /// Whether the next bytes may be no link frames; `between` says that no frame has begun.
+    pub(super) fn takes(&self, bytes: &[u8], between: bool) -> bool {
         match self.goes {
             Goes::Lean | Goes::Lost | Goes::Undecided => true,
-            Goes::Frames | Goes::Offered => !self.held.is_empty() || (between && octets.first() == HELLO_START.first()),
+            Goes::Frames | Goes::Offered => !self.held.is_empty() || (between && bytes.first() == HELLO_START.first()),
         }
     }
 
@@ -50,8 +50,8 @@ impl LeanView {
         }
     }
 
-    /// Octets that wait for more.
-    pub(super) fn partial_octets(&self) -> usize {
+    /// Bytes that wait for more.
+    pub(super) fn partial_bytes(&self) -> usize {
         self.held.len()
     }
 
@@ -59,14 +59,14 @@ impl LeanView {
         self.held = Vec::new();
     }
 
-    /// Takes the next octets; those that it returns are link frames.
-    pub(super) fn stream<'o>(&mut self, octets: &'o [u8], entries: &mut Vec<Entry>) -> (Vec<u8>, &'o [u8]) {
-        let mut rest = octets;
+    /// Takes the next bytes; those that it returns are link frames.
+    pub(super) fn stream<'o>(&mut self, bytes: &'o [u8], entries: &mut Vec<Entry>) -> (Vec<u8>, &'o [u8]) {
+        let mut rest = bytes;
         loop {
             match self.goes {
                 Goes::Frames | Goes::Offered => {
-                    rest = self.take(rest, HELLO_OCTETS, may_be_hello);
-                    if self.held.len() < HELLO_OCTETS && may_be_hello(&self.held) {
+                    rest = self.take(rest, HELLO_BYTES, may_be_hello);
+                    if self.held.len() < HELLO_BYTES && may_be_hello(&self.held) {
                         return (Vec::new(), rest);
                     }
                     let held = core::mem::take(&mut self.held);
@@ -80,7 +80,7 @@ impl LeanView {
                     }
                 }
                 Goes::Undecided => {
-                    rest = self.take(rest, STREAM_HEADER_OCTETS, |held| held != [0x05, 0x64]);
+                    rest = self.take(rest, STREAM_HEADER_BYTES, |held| held != [0x05, 0x64]);
                     match self.held[..] {
                         [] | [0x05] => return (Vec::new(), rest),
                         [0x05, 0x64] => {
@@ -101,14 +101,14 @@ impl LeanView {
         }
     }
 
-    /// Moves octets to `held` until it has `max`, or is not what is wanted.
-    fn take<'o>(&mut self, octets: &'o [u8], max: usize, wanted: impl Fn(&[u8]) -> bool) -> &'o [u8] {
-        let mut rest = octets;
-        while let Some((octet, after)) = rest.split_first()
+    /// Moves bytes to `held` until it has `max`, or is not what is wanted.
+    fn take<'o>(&mut self, bytes: &'o [u8], max: usize, wanted: impl Fn(&[u8]) -> bool) -> &'o [u8] {
+        let mut rest = bytes;
+        while let Some((byte, after)) = rest.split_first()
             && self.held.len() < max
             && wanted(&self.held)
         {
-            self.held.push(*octet);
+            self.held.push(*byte);
             rest = after;
         }
         rest
@@ -121,42 +121,42 @@ impl LeanView {
         entries.push(hello_entry(hello));
     }
 
-    fn message<'o>(&mut self, octets: &'o [u8], entries: &mut Vec<Entry>) -> &'o [u8] {
-        let rest = self.take(octets, STREAM_HEADER_OCTETS, |_| true);
-        let Some(head) = self.held.first_chunk::<STREAM_HEADER_OCTETS>() else { return rest };
+    fn message<'o>(&mut self, bytes: &'o [u8], entries: &mut Vec<Entry>) -> &'o [u8] {
+        let rest = self.take(bytes, STREAM_HEADER_BYTES, |_| true);
+        let Some(head) = self.held.first_chunk::<STREAM_HEADER_BYTES>() else { return rest };
         let Ok(head) = Head::parse(*head) else {
             self.goes = Goes::Lost;
-            let octets = core::mem::take(&mut self.held).len() + rest.len();
-            entries.push(refusal(octets, "no lean message has this kind and length".to_string()));
+            let bytes = core::mem::take(&mut self.held).len() + rest.len();
+            entries.push(refusal(bytes, "no lean message has this kind and length".to_string()));
             return &[];
         };
-        let whole = STREAM_HEADER_OCTETS + usize::from(head.octets);
+        let whole = STREAM_HEADER_BYTES + usize::from(head.bytes);
         let rest = self.take(rest, whole, |_| true);
         if self.held.len() == whole {
             let held = core::mem::take(&mut self.held);
-            let fragment = held.get(STREAM_HEADER_OCTETS..).unwrap_or_default();
+            let fragment = held.get(STREAM_HEADER_BYTES..).unwrap_or_default();
             entries.push(message_entry(self.from_master, self.addresses, head.kind, fragment));
         }
         rest
     }
 }
 
-/// The message or hello that a datagram begins with, and how many octets it has; None where link frames are expected.
-pub(super) fn datagram(octets: &[u8]) -> Option<(Entry, usize)> {
-    if octets.first() == Some(&DATAGRAM_START) {
-        return Some(match Message::parse(octets) {
+/// The message or hello that a datagram begins with, and how many bytes it has; None where link frames are expected.
+pub(super) fn datagram(bytes: &[u8]) -> Option<(Entry, usize)> {
+    if bytes.first() == Some(&DATAGRAM_START) {
+        return Some(match Message::parse(bytes) {
             Some((message, used)) => {
                 let from_master = message.fragment.get(1).is_some_and(|function| *function < 0x80);
                 let addresses = Some((message.source, message.destination));
                 (message_entry(from_master, addresses, message.kind, message.fragment), used)
             }
-            None => (refusal(octets.len(), "no lean message is here".to_string()), octets.len()),
+            None => (refusal(bytes.len(), "no lean message is here".to_string()), bytes.len()),
         });
     }
-    let hello = octets.first_chunk::<HELLO_OCTETS>().filter(|hello| hello.starts_with(&HELLO_START))?;
+    let hello = bytes.first_chunk::<HELLO_BYTES>().filter(|hello| hello.starts_with(&HELLO_START))?;
     match Hello::parse(hello) {
-        Ok(hello) => Some((hello_entry(&hello), HELLO_OCTETS)),
-        Err(error) => Some((refusal(HELLO_OCTETS, error.to_string()), HELLO_OCTETS)),
+        Ok(hello) => Some((hello_entry(&hello), HELLO_BYTES)),
+        Err(error) => Some((refusal(HELLO_BYTES, error.to_string()), HELLO_BYTES)),
     }
 }
 
@@ -167,7 +167,7 @@ fn sender(from_master: bool) -> &'static str {
 fn hello_entry(hello: &Hello) -> Entry {
     let word = if hello.answer { "lean-agreed" } else { "lean-offer" };
     let (from, source, destination) = (sender(hello.from_master), hello.source, hello.destination);
-    let summary = format!("{from} {source}→{destination} {word} | fragments to {} octets", hello.fragment_max);
+    let summary = format!("{from} {source}→{destination} {word} | fragments to {} bytes", hello.fragment_max);
     Entry { summary, ..Entry::default() }
 }
 
@@ -189,11 +189,11 @@ fn message_entry(
     };
     let mut entry = Entry { summary: format!("{}{way} {word}", sender(from_master)), ..Entry::default() };
     if !fragment.is_empty() {
-        fragment_text(fragment.get(..usize::from(FRAGMENT_OCTETS_MAX)).unwrap_or(fragment), &mut entry);
+        fragment_text(fragment.get(..usize::from(FRAGMENT_BYTES_MAX)).unwrap_or(fragment), &mut entry);
     }
     entry
 }
 
-fn refusal(octets: usize, why: String) -> Entry {
-    Entry { summary: super::no_frame(octets), refusal: Some(why), ..Entry::default() }
+fn refusal(bytes: usize, why: String) -> Entry {
+    Entry { summary: super::no_frame(bytes), refusal: Some(why), ..Entry::default() }
 }

@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use tieline_core::Timestamp;
 
-/// Octets of an object of unknown meaning that are shown.
-const HEX_OCTETS_MAX: usize = 64;
+/// Bytes of an object of unknown meaning that are shown.
+const HEX_BYTES_MAX: usize = 64;
 
 /// Appends the lines of a header: one for each object it brings, or one for what it names.
 pub(super) fn push(header: &Header<'_>, cto: Option<Stamp>, lines: &mut Vec<String>) {
@@ -18,22 +18,22 @@ pub(super) fn push(header: &Header<'_>, cto: Option<Stamp>, lines: &mut Vec<Stri
     let object = header.object();
     match header.layout().map(|layout| (layout, layout.size)) {
         Some((layout, Size::Bits(_))) => push_packed(header, layout, lines),
-        Some((layout, Size::Octets(_) | Size::Variation)) if object.group != 12 && object.group != 41 => {
-            lines.extend(header.items().map(|item| match layout.decode(item.octets) {
+        Some((layout, Size::Bytes(_) | Size::Variation)) if object.group != 12 && object.group != 41 => {
+            lines.extend(header.items().map(|item| match layout.decode(item.bytes) {
                 Ok(fields) => format!("{object}{} {}", bracket(header, item.index), fields_text(layout, &fields, cto)),
-                Err(_) => raw_text(header, item.index, item.octets),
+                Err(_) => raw_text(header, item.index, item.bytes),
             }));
         }
         Some(_) if object.group == 70 => {
-            lines.extend(header.items().map(|item| match FileObject::parse(object, item.octets) {
+            lines.extend(header.items().map(|item| match FileObject::parse(object, item.bytes) {
                 Ok(file) => format!("{object}{} {file}", bracket(header, item.index)),
-                Err(_) => raw_text(header, item.index, item.octets),
+                Err(_) => raw_text(header, item.index, item.bytes),
             }));
         }
         Some(_) | None => {
             lines.extend(header.controls().map(|control| control_text(object, &control)));
             if lines.len() == before {
-                lines.extend(header.items().map(|item| raw_text(header, item.index, item.octets)));
+                lines.extend(header.items().map(|item| raw_text(header, item.index, item.bytes)));
             }
         }
     }
@@ -95,7 +95,7 @@ fn fields_text(layout: &Layout, fields: &Fields, cto: Option<Stamp>) -> String {
             push_flags(layout.object.group, fields.flags, &mut text);
         }
         FlagsForm::Status | FlagsForm::StatusBit => {
-            let _ = write!(text, " status {}", crate::app::CommandStatus::from_octet(fields.flags.0));
+            let _ = write!(text, " status {}", crate::app::CommandStatus::from_byte(fields.flags.0));
         }
     }
     match layout.object {
@@ -134,7 +134,7 @@ fn value_text(value: &Measured) -> String {
         Measured::DoubleBit(DoubleBit::Indeterminate) => "indeterminate".into(),
         Measured::Count(count) => count.to_string(),
         Measured::Analog(x) => number_text(*x),
-        Measured::Octets(octets) => octets_text(octets),
+        Measured::Bytes(bytes) => bytes_text(bytes),
     }
 }
 
@@ -144,38 +144,38 @@ fn number_text(x: f64) -> String {
     if plain { x.to_string() } else { format!("{x:e}") }
 }
 
-/// Printable octets as text, others in hex.
-fn octets_text(octets: &[u8]) -> String {
-    let printable = octets.iter().all(|octet| (0x20..0x7F).contains(octet));
-    match core::str::from_utf8(octets) {
-        Ok(text) if printable && !octets.is_empty() => format!("{text:?}"),
-        Ok(_) | Err(_) => hex(octets),
+/// Printable bytes as text, others in hex.
+fn bytes_text(bytes: &[u8]) -> String {
+    let printable = bytes.iter().all(|byte| (0x20..0x7F).contains(byte));
+    match core::str::from_utf8(bytes) {
+        Ok(text) if printable && !bytes.is_empty() => format!("{text:?}"),
+        Ok(_) | Err(_) => hex(bytes),
     }
 }
 
-fn hex(octets: &[u8]) -> String {
-    let mut text = format!("{} octets:", octets.len());
-    for octet in octets.iter().take(HEX_OCTETS_MAX) {
-        let _ = write!(text, " {octet:02X}");
+fn hex(bytes: &[u8]) -> String {
+    let mut text = format!("{} bytes:", bytes.len());
+    for byte in bytes.iter().take(HEX_BYTES_MAX) {
+        let _ = write!(text, " {byte:02X}");
     }
-    if octets.len() > HEX_OCTETS_MAX {
+    if bytes.len() > HEX_BYTES_MAX {
         text.push_str(" …");
     }
     text
 }
 
-fn raw_text(header: &Header<'_>, index: u32, octets: &[u8]) -> String {
+fn raw_text(header: &Header<'_>, index: u32, bytes: &[u8]) -> String {
     let object = header.object();
     let named = format!("{object}{} {}", bracket(header, index), group_name(object));
-    match (octets, object.group) {
+    match (bytes, object.group) {
         ([], _) => named,
-        (octets, 0) => attribute_text(header, index, octets).unwrap_or(named),
-        (octets, _) => format!("{named} {}", hex(octets)),
+        (bytes, 0) => attribute_text(header, index, bytes).unwrap_or(named),
+        (bytes, _) => format!("{named} {}", hex(bytes)),
     }
 }
 
-fn attribute_text(header: &Header<'_>, index: u32, octets: &[u8]) -> Option<String> {
-    let (object, value) = (header.object(), AttributeValue::decode(octets)?);
+fn attribute_text(header: &Header<'_>, index: u32, bytes: &[u8]) -> Option<String> {
+    let (object, value) = (header.object(), AttributeValue::decode(bytes)?);
     let name = attribute_name(object.variation).filter(|_| index == 0).unwrap_or("attribute");
     Some(format!("{object}{} {name} {} {value}", bracket(header, index), value.type_name()))
 }

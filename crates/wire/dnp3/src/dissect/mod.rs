@@ -7,7 +7,7 @@
 //!   g32v3 [0] 42 flags online time 2026-11-20T09:36:00.123Z
 //! ```
 //!
-//! A [`Dissector`] follows one direction of a stream. Every frame gives one [`Entry`], and so does every run of octets
+//! A [`Dissector`] follows one direction of a stream. Every frame gives one [`Entry`], and so does every run of bytes
 //! that is no frame: nothing is passed over in silence.
 
 mod lean;
@@ -22,10 +22,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
-/// Octets of a fragment that the dissector follows: more than any station takes.
-const FRAGMENT_OCTETS_MAX: u16 = 65_535;
+/// Bytes of a fragment that the dissector follows: more than any station takes.
+const FRAGMENT_BYTES_MAX: u16 = 65_535;
 
-/// One frame, or one run of octets that is none.
+/// One frame, or one run of bytes that is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     /// One line: direction, addresses, link function, segment, application function, internal indications.
@@ -59,7 +59,7 @@ pub struct Dissector {
 
 impl Default for Dissector {
     fn default() -> Self {
-        Self { decoder: Decoder::new(), reassembler: Reassembler::new(FRAGMENT_OCTETS_MAX), lean: LeanView::default() }
+        Self { decoder: Decoder::new(), reassembler: Reassembler::new(FRAGMENT_BYTES_MAX), lean: LeanView::default() }
     }
 }
 
@@ -71,14 +71,14 @@ impl Dissector {
     }
 
     /// Takes what a stream brought next and appends an entry for every frame or lean message that it completes.
-    pub fn stream(&mut self, octets: &[u8], entries: &mut Vec<Entry>) {
-        let mut rest = octets;
+    pub fn stream(&mut self, bytes: &[u8], entries: &mut Vec<Entry>) {
+        let mut rest = bytes;
         let mut garbage: Option<Refused> = None;
         loop {
             if garbage.is_none() && self.lean.takes(rest, !self.decoder.is_partial()) {
                 let (frames, after) = self.lean.stream(rest, entries);
                 if !frames.is_empty() {
-                    // Two octets are no frame yet.
+                    // Two bytes are no frame yet.
                     let _ = self.decoder.decode(&mut &frames[..]);
                 }
                 let used = after.len() < rest.len();
@@ -97,7 +97,7 @@ impl Dissector {
                 }
                 // One damaged frame is one entry, with the first cause.
                 Err(more) => {
-                    let joined = garbage.map_or(more, |g| Refused { octets: g.octets + more.octets, ..g });
+                    let joined = garbage.map_or(more, |g| Refused { bytes: g.bytes + more.bytes, ..g });
                     garbage = Some(joined);
                 }
             }
@@ -107,18 +107,18 @@ impl Dissector {
 
     /// Ends the stream: a frame that is still incomplete is refused.
     pub fn finish(&mut self, entries: &mut Vec<Entry>) {
-        let octets = self.decoder.partial_octets() + self.lean.partial_octets();
-        if octets > 0 {
-            let refusal = format!("the frame ends after {octets} octets");
-            entries.push(Entry { summary: no_frame(octets), refusal: Some(refusal), ..Entry::default() });
+        let bytes = self.decoder.partial_bytes() + self.lean.partial_bytes();
+        if bytes > 0 {
+            let refusal = format!("the frame ends after {bytes} bytes");
+            entries.push(Entry { summary: no_frame(bytes), refusal: Some(refusal), ..Entry::default() });
         }
         self.decoder.reset();
         self.lean.reset();
     }
 
     /// Takes a datagram: frames and messages begin and end in it, fragments in frames may go on in the next.
-    pub fn datagram(&mut self, octets: &[u8], entries: &mut Vec<Entry>) {
-        let mut rest = octets;
+    pub fn datagram(&mut self, bytes: &[u8], entries: &mut Vec<Entry>) {
+        let mut rest = bytes;
         while let Some((entry, used)) = lean::datagram(rest) {
             entries.push(entry);
             rest = rest.get(used..).unwrap_or_default();
@@ -128,16 +128,16 @@ impl Dissector {
     }
 }
 
-fn no_frame(octets: usize) -> String {
-    format!("{octets} octets that are no frame")
+fn no_frame(bytes: usize) -> String {
+    format!("{bytes} bytes that are no frame")
 }
 
-fn refused(Refused { error, octets }: Refused) -> Entry {
+fn refused(Refused { error, bytes }: Refused) -> Entry {
     let refusal = match error {
         LinkError::NoStart => "no start 05 64".to_string(),
         LinkError::HeaderCrc | LinkError::Length | LinkError::BodyCrc => error.to_string(),
     };
-    Entry { summary: no_frame(octets), refusal: Some(refusal), ..Entry::default() }
+    Entry { summary: no_frame(bytes), refusal: Some(refusal), ..Entry::default() }
 }
 
 fn dissect(frame: &Frame<'_>, reassembler: &mut Reassembler) -> Entry {
@@ -148,8 +148,8 @@ fn dissect(frame: &Frame<'_>, reassembler: &mut Reassembler) -> Entry {
         return entry;
     };
     if !function.carries_user_data() {
-        if frame.user_octets() > 0 {
-            entry.refusal = Some(format!("{} octets of user data in a {} frame", frame.user_octets(), function.name()));
+        if frame.user_bytes() > 0 {
+            entry.refusal = Some(format!("{} bytes of user data in a {} frame", frame.user_bytes(), function.name()));
         }
         return entry;
     }
@@ -192,8 +192,8 @@ fn push_control(text: &mut String, name: &str, control: AppControl) {
     push_words(text, &[(control.fir, "fir"), (control.fin, "fin"), (control.con, "con"), (control.uns, "uns")]);
 }
 
-fn fragment_text(octets: &[u8], entry: &mut Entry) {
-    let fragment = match Fragment::parse(octets) {
+fn fragment_text(bytes: &[u8], entry: &mut Entry) {
+    let fragment = match Fragment::parse(bytes) {
         Ok(fragment) => fragment,
         Err(error) => {
             if let FragmentError::UnknownFunction { control, .. } = error {
@@ -221,7 +221,7 @@ fn fragment_text(octets: &[u8], entry: &mut Entry) {
             }
             Err(error) => {
                 let left = fragment.objects.len() - understood;
-                entry.refusal = Some(format!("{error}; {left} octets left unread"));
+                entry.refusal = Some(format!("{error}; {left} bytes left unread"));
             }
         }
     }

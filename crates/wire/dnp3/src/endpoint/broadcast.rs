@@ -3,7 +3,7 @@
 use super::{Received, Service};
 use crate::link::{Frame, Function};
 
-/// A frame recognised without being kept: a 32-bit FNV-1a hash of its octets, which hold its length; 0 is none.
+/// A frame recognised without being kept: a 32-bit FNV-1a hash of its bytes, which hold its length; 0 is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BroadcastFrame(u32);
 
@@ -12,8 +12,8 @@ impl BroadcastFrame {
     pub(super) const NONE: Self = Self(0);
 
     fn of(frame: &Frame<'_>) -> Self {
-        let mix = |hash: u32, octet: &u8| (hash ^ u32::from(*octet)).wrapping_mul(0x0100_0193);
-        Self(frame.octets().iter().fold(0x811c_9dc5, mix).max(1))
+        let mix = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+        Self(frame.bytes().iter().fold(0x811c_9dc5, mix).max(1))
     }
 }
 

@@ -21,7 +21,7 @@ pub enum Boundary {
     Built,
     /// The fragment is framed.
     Framed,
-    /// Octets came in; the search for fragments begins.
+    /// Bytes came in; the search for fragments begins.
     Arrived,
     /// A fragment was found.
     Found,
@@ -62,11 +62,11 @@ pub(super) struct Extras {
     pub(super) config: Option<LeanConfig>,
     pub(super) phase: Phase,
     pub(super) short: Short,
-    /// The first octets of a hello, an offer or a message.
+    /// The first bytes of a hello, an offer or a message.
     pub(super) held: Vec<u8>,
     /// Whether `held` is to be taken as link frames.
     pub(super) replays: bool,
-    /// Octets of the message's fragment that are still to come, and whether they are passed over.
+    /// Bytes of the message's fragment that are still to come, and whether they are passed over.
     pub(super) missing: usize,
     pub(super) passes_over: bool,
     pub(super) arriving: Kind,

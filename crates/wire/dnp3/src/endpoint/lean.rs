@@ -6,15 +6,15 @@
 //! ```
 //!
 //! While it offers, link frames are taken and nothing but the offer is sent. A side that accepts decides by the first
-//! octets of a connection; on datagrams, where there is none, each datagram decides.
+//! bytes of a connection; on datagrams, where there is none, each datagram decides.
 
 use super::extras::{Boundary, Extras, OFFERS_MAX, Phase, Trace};
 use super::{Endpoint, Received, Role, Service, queue};
 use crate::lean::{
-    Carrier, DATAGRAM_START, HELLO_OCTETS, HELLO_START, Head, Hello, Kind, LeanConfig, Message, OFFER_OCTETS,
-    STREAM_HEADER_OCTETS, Side, may_be_hello,
+    Carrier, DATAGRAM_START, HELLO_BYTES, HELLO_START, Head, Hello, Kind, LeanConfig, Message, OFFER_BYTES,
+    STREAM_HEADER_BYTES, Side, may_be_hello,
 };
-use crate::link::{AddressKind, Control, Function, HEADER_OCTETS, LinkAddress};
+use crate::link::{AddressKind, Control, Function, HEADER_BYTES, LinkAddress};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use tieline_core::Instant;
@@ -87,7 +87,7 @@ impl Endpoint {
         self.extras.as_ref().is_some_and(|extras| extras.phase == Phase::Lean)
     }
 
-    /// Whether the connection must end: the peer's octets make no sense any more.
+    /// Whether the connection must end: the peer's bytes make no sense any more.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.extras.as_ref().is_some_and(|extras| extras.phase == Phase::Broken)
@@ -95,7 +95,7 @@ impl Endpoint {
     }
 
     /// [`Endpoint::handle_input`] of an endpoint with extras.
-    pub(super) fn handle_extra_input(&mut self, mut extras: Box<Extras>, octets: &[u8]) -> (usize, Option<Received>) {
+    pub(super) fn handle_extra_input(&mut self, mut extras: Box<Extras>, bytes: &[u8]) -> (usize, Option<Received>) {
         if extras.short.fragment().is_some() {
             self.extras = Some(extras);
             return (0, None);
@@ -103,9 +103,9 @@ impl Endpoint {
         if let Some(trace) = extras.trace {
             trace(Boundary::Arrived);
         }
-        let taken = match self.take_short(&mut extras, octets) {
+        let taken = match self.take_short(&mut extras, bytes) {
             Some((used, source)) => (used, Some(Received::Fragment { source, broadcast: None })),
-            None => self.take_octets(&mut extras, octets),
+            None => self.take_bytes(&mut extras, bytes),
         };
         if let ((_, Some(Received::Fragment { .. })), Some(trace)) = (taken, extras.trace) {
             trace(Boundary::Found);
@@ -114,11 +114,11 @@ impl Endpoint {
         taken
     }
 
-    fn take_octets(&mut self, extras: &mut Extras, octets: &[u8]) -> (usize, Option<Received>) {
+    fn take_bytes(&mut self, extras: &mut Extras, bytes: &[u8]) -> (usize, Option<Received>) {
         let mut used = 0;
         loop {
             let before = (extras.phase, extras.replays, used);
-            let rest = octets.get(used..).unwrap_or_default();
+            let rest = bytes.get(used..).unwrap_or_default();
             let (taken, received) = if extras.replays {
                 (0, self.replay(extras))
             } else if extras.has_datagrams() {
@@ -139,7 +139,7 @@ impl Endpoint {
         }
     }
 
-    /// Octets that were held for a hello are link frames, or noise.
+    /// Bytes that were held for a hello are link frames, or noise.
     fn replay(&mut self, extras: &mut Extras) -> Option<Received> {
         let (taken, received) = self.take_frames(&extras.held);
         extras.held.drain(..taken);
@@ -149,16 +149,16 @@ impl Endpoint {
         received
     }
 
-    /// Holds octets as long as they may become an offer; returns how many were used.
-    fn listen(&mut self, extras: &mut Extras, octets: &[u8]) -> usize {
-        let used = hold(&mut extras.held, octets, OFFER_OCTETS);
+    /// Holds bytes as long as they may become an offer; returns how many were used.
+    fn listen(&mut self, extras: &mut Extras, bytes: &[u8]) -> usize {
+        let used = hold(&mut extras.held, bytes, OFFER_BYTES);
         if extras.held.is_empty() {
-            if !octets.is_empty() {
+            if !bytes.is_empty() {
                 extras.phase = Phase::Standard;
             }
             return 0;
         }
-        if may_be_hello(&extras.held) && extras.held.len() < OFFER_OCTETS {
+        if may_be_hello(&extras.held) && extras.held.len() < OFFER_BYTES {
             return used;
         }
         match self.offer_of(Carrier::Stream, &extras.held) {
@@ -175,11 +175,11 @@ impl Endpoint {
         used
     }
 
-    /// Who offers, if these octets are an offer to this station.
-    fn offer_of(&self, carrier: Carrier, octets: &[u8]) -> Option<LinkAddress> {
-        let (hello, request) = octets.split_first_chunk::<HELLO_OCTETS>()?;
+    /// Who offers, if these bytes are an offer to this station.
+    fn offer_of(&self, carrier: Carrier, bytes: &[u8]) -> Option<LinkAddress> {
+        let (hello, request) = bytes.split_first_chunk::<HELLO_BYTES>()?;
         let hello = Hello::parse(hello).ok()?;
-        (request.len() >= HEADER_OCTETS && request.starts_with(&[0x05, 0x64]) && !hello.answer)
+        (request.len() >= HEADER_BYTES && request.starts_with(&[0x05, 0x64]) && !hello.answer)
             .then(|| self.peer_of(carrier, &hello))
             .flatten()
     }
@@ -198,18 +198,18 @@ impl Endpoint {
     }
 
     /// Link frames until a hello comes, or the status that says that none will.
-    fn take_offering(&mut self, extras: &mut Extras, octets: &[u8]) -> (usize, Option<Received>) {
-        let mut rest = octets;
+    fn take_offering(&mut self, extras: &mut Extras, bytes: &[u8]) -> (usize, Option<Received>) {
+        let mut rest = bytes;
         loop {
             let at_start = !self.decoder.is_partial() && rest.first() == HELLO_START.first();
             if !extras.held.is_empty() || at_start {
-                let used = hold(&mut extras.held, rest, HELLO_OCTETS);
+                let used = hold(&mut extras.held, rest, HELLO_BYTES);
                 rest = rest.get(used..).unwrap_or_default();
                 self.judge_answer(extras);
-                return (octets.len() - rest.len(), None);
+                return (bytes.len() - rest.len(), None);
             }
             let Self { config, decoder, reassembler, reset_by, broadcast, replies, service, primary, .. } = self;
-            let Some(decoded) = decoder.decode(&mut rest) else { return (octets.len(), None) };
+            let Some(decoded) = decoder.decode(&mut rest) else { return (bytes.len(), None) };
             let Ok(frame) = decoded else { continue };
             if !frame.header().control.primary() {
                 extras.fall_back();
@@ -217,13 +217,13 @@ impl Endpoint {
             let mut link = Service { config, reassembler, reset_by, broadcast, replies, primary, counters: service };
             let received = link.handle_frame(&frame);
             if received.is_some() || extras.phase != Phase::Offering {
-                return (octets.len() - rest.len(), received);
+                return (bytes.len() - rest.len(), received);
             }
         }
     }
 
     fn judge_answer(&mut self, extras: &mut Extras) {
-        let answer = extras.held.first_chunk::<HELLO_OCTETS>().map(Hello::parse);
+        let answer = extras.held.first_chunk::<HELLO_BYTES>().map(Hello::parse);
         match answer {
             None if may_be_hello(&extras.held) => {}
             Some(Ok(hello)) if hello.answer && self.peer_of(Carrier::Stream, &hello).is_some() => {
@@ -237,28 +237,28 @@ impl Endpoint {
         }
     }
 
-    fn take_stream(&mut self, extras: &mut Extras, octets: &[u8]) -> (usize, Option<Received>) {
-        let mut rest = octets;
+    fn take_stream(&mut self, extras: &mut Extras, bytes: &[u8]) -> (usize, Option<Received>) {
+        let mut rest = bytes;
         loop {
             if extras.missing == 0 {
-                let used = STREAM_HEADER_OCTETS.saturating_sub(extras.held.len()).min(rest.len());
+                let used = STREAM_HEADER_BYTES.saturating_sub(extras.held.len()).min(rest.len());
                 let (more, after) = rest.split_at_checked(used).unwrap_or_default();
                 let head = match (&extras.held[..], more) {
                     ([], [a, b]) => [*a, *b],
                     ([a], [b]) => [*a, *b],
                     _ => {
                         extras.held.extend_from_slice(more);
-                        return (octets.len(), None);
+                        return (bytes.len(), None);
                     }
                 };
                 (extras.held, rest) = (Vec::new(), after);
                 let Ok(head) = Head::parse(head) else {
                     extras.counters.malformed += 1;
                     extras.phase = Phase::Broken;
-                    return (octets.len(), None);
+                    return (bytes.len(), None);
                 };
                 if let Some(received) = self.begin_message(extras, head, rest.len()) {
-                    return (octets.len() - rest.len(), Some(received));
+                    return (bytes.len() - rest.len(), Some(received));
                 }
             }
             let (body, after) = rest.split_at_checked(extras.missing.min(rest.len())).unwrap_or_default();
@@ -269,23 +269,23 @@ impl Endpoint {
             }
             if self.reassembler.is_complete() {
                 let received = Received::Fragment { source: extras.peer, broadcast: broadcast_of(extras.arriving) };
-                return (octets.len() - rest.len(), Some(received));
+                return (bytes.len() - rest.len(), Some(received));
             }
             if rest.is_empty() {
-                return (octets.len(), None);
+                return (bytes.len(), None);
             }
         }
     }
 
-    /// A message begins, with so many octets of it at hand.
+    /// A message begins, with so many bytes of it at hand.
     fn begin_message(&mut self, extras: &mut Extras, head: Head, at_hand: usize) -> Option<Received> {
-        let octets = usize::from(head.octets);
+        let bytes = usize::from(head.bytes);
         match head.kind {
             Kind::Fragment | Kind::Broadcast(_) => {
-                extras.passes_over = !self.takes(head.kind, octets);
-                (extras.missing, extras.arriving) = (octets, head.kind);
+                extras.passes_over = !self.takes(head.kind, bytes);
+                (extras.missing, extras.arriving) = (bytes, head.kind);
                 if !extras.passes_over {
-                    self.reassembler.begin((extras.peer, self.config.local), octets.min(at_hand.max(1)));
+                    self.reassembler.begin((extras.peer, self.config.local), bytes.min(at_hand.max(1)));
                 }
                 None
             }
@@ -298,8 +298,8 @@ impl Endpoint {
     }
 
     /// Whether a fragment is of a length and a kind that this station takes.
-    fn takes(&mut self, kind: Kind, octets: usize) -> bool {
-        if octets > usize::from(self.config.fragment_max) {
+    fn takes(&mut self, kind: Kind, bytes: usize) -> bool {
+        if bytes > usize::from(self.config.fragment_max) {
             self.reassembler.count_too_long();
             return false;
         }
@@ -314,17 +314,17 @@ impl Endpoint {
     }
 
     /// The first message, hello or run of link frames of a datagram; what cannot be read costs the rest of it.
-    fn take_datagram(&mut self, extras: &mut Extras, octets: &[u8]) -> (usize, Option<Received>) {
-        match octets {
+    fn take_datagram(&mut self, extras: &mut Extras, bytes: &[u8]) -> (usize, Option<Received>) {
+        match bytes {
             [] => (0, None),
-            [DATAGRAM_START, ..] => match Message::parse(octets) {
+            [DATAGRAM_START, ..] => match Message::parse(bytes) {
                 Some((message, used)) => (used, self.take_message(extras, &message)),
                 None => {
                     extras.counters.malformed += 1;
-                    (octets.len(), None)
+                    (bytes.len(), None)
                 }
             },
-            _ if octets.starts_with(&HELLO_START) => (self.greet(extras, octets), None),
+            _ if bytes.starts_with(&HELLO_START) => (self.greet(extras, bytes), None),
             _ => {
                 // A peer that speaks in link frames has never agreed to anything else, or has forgotten it.
                 match (extras.phase, extras.offers()) {
@@ -333,33 +333,33 @@ impl Endpoint {
                     (Phase::Listening | Phase::Standard | Phase::Offering | Phase::Broken, _) => {}
                 }
                 match extras.phase {
-                    Phase::Offering => self.take_offering(extras, octets),
-                    Phase::Standard | Phase::Listening | Phase::Lean | Phase::Broken => self.take_frames(octets),
+                    Phase::Offering => self.take_offering(extras, bytes),
+                    Phase::Standard | Phase::Listening | Phase::Lean | Phase::Broken => self.take_frames(bytes),
                 }
             }
         }
     }
 
-    /// A datagram begins with a hello; returns how many of its octets were used.
-    fn greet(&mut self, extras: &mut Extras, octets: &[u8]) -> usize {
+    /// A datagram begins with a hello; returns how many of its bytes were used.
+    fn greet(&mut self, extras: &mut Extras, bytes: &[u8]) -> usize {
         if extras.offers() {
-            let hello = octets.first_chunk::<HELLO_OCTETS>().and_then(|hello| Hello::parse(hello).ok());
+            let hello = bytes.first_chunk::<HELLO_BYTES>().and_then(|hello| Hello::parse(hello).ok());
             match hello.filter(|hello| hello.answer).and_then(|hello| self.peer_of(Carrier::Datagrams, &hello)) {
                 Some(peer) if extras.phase == Phase::Offering => extras.agree(peer),
                 Some(_) => {}
                 None => extras.counters.refused += 1,
             }
-            return octets.len().min(HELLO_OCTETS);
+            return bytes.len().min(HELLO_BYTES);
         }
-        match octets.get(..OFFER_OCTETS).and_then(|offer| self.offer_of(Carrier::Datagrams, offer)) {
+        match bytes.get(..OFFER_BYTES).and_then(|offer| self.offer_of(Carrier::Datagrams, offer)) {
             Some(peer) => {
                 extras.hello_due = true;
                 extras.agree(peer);
-                OFFER_OCTETS
+                OFFER_BYTES
             }
             None => {
                 extras.counters.refused += 1;
-                octets.len().min(HELLO_OCTETS)
+                bytes.len().min(HELLO_BYTES)
             }
         }
     }
@@ -406,17 +406,17 @@ const fn broadcast_of(kind: Kind) -> Option<crate::link::Broadcast> {
     }
 }
 
-/// Moves octets to `held`, up to `max`, as long as they may begin a hello; returns how many.
-fn hold(held: &mut Vec<u8>, octets: &[u8], max: usize) -> usize {
+/// Moves bytes to `held`, up to `max`, as long as they may begin a hello; returns how many.
+fn hold(held: &mut Vec<u8>, bytes: &[u8], max: usize) -> usize {
     let before = held.len();
-    for octet in octets {
+    for byte in bytes {
         if held.len() >= max || !may_be_hello(held) {
             break;
         }
-        if held.is_empty() && Some(octet) != HELLO_START.first() {
+        if held.is_empty() && Some(byte) != HELLO_START.first() {
             break;
         }
-        held.push(*octet);
+        held.push(*byte);
     }
     held.len() - before
 }

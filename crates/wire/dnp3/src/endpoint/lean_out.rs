@@ -11,8 +11,8 @@ impl Endpoint {
     pub(super) fn wrap_in_place(&self, destination: LinkAddress, out: &mut Vec<u8>, start: usize) -> bool {
         let Some(extras) = self.extras.as_ref().filter(|extras| extras.phase == Phase::Lean) else { return false };
         let kind = destination.broadcast().map_or(Kind::Fragment, Kind::Broadcast);
-        let octets = u16::try_from(out.len().saturating_sub(start)).unwrap_or(u16::MAX);
-        let head = Head { kind, octets };
+        let bytes = u16::try_from(out.len().saturating_sub(start)).unwrap_or(u16::MAX);
+        let head = Head { kind, bytes };
         if extras.has_datagrams() {
             prepend(out, start, Message::header(head, destination, self.config.local));
         } else {
@@ -57,7 +57,7 @@ impl Endpoint {
                 // The carrier acknowledges, and there is no link to reset.
                 Some(_) | None => continue,
             };
-            let head = Head { kind, octets: 0 };
+            let head = Head { kind, bytes: 0 };
             match datagrams {
                 true => out.extend_from_slice(&Message::header(head, destination, local)),
                 false => out.extend_from_slice(&head.emit()),

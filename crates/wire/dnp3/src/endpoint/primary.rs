@@ -10,7 +10,7 @@
 
 use super::{Endpoint, Role};
 use crate::crc;
-use crate::link::{Control, Frame, Function, HEADER_OCTETS, Header, LinkAddress, frame_octets};
+use crate::link::{Control, Frame, Function, HEADER_BYTES, Header, LinkAddress, frame_bytes};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -143,10 +143,10 @@ impl Primary {
         self.due = true;
     }
 
-    /// Octets of the frame that is out.
-    fn first_octets(&self) -> usize {
+    /// Bytes of the frame that is out.
+    fn first_bytes(&self) -> usize {
         let length = self.frames.get(2).copied().unwrap_or_default();
-        frame_octets(usize::from(length).saturating_sub(5)).min(self.frames.len())
+        frame_bytes(usize::from(length).saturating_sub(5)).min(self.frames.len())
     }
 
     /// The peer has answered as secondary station.
@@ -154,8 +154,8 @@ impl Primary {
         match (function, self.state) {
             (Function::Ack, State::Resetting) => (self.is_reset, self.fcb) = (true, true),
             (Function::Ack, State::Sending) => {
-                let octets = self.first_octets();
-                self.frames.drain(..octets);
+                let bytes = self.first_bytes();
+                self.frames.drain(..bytes);
                 self.counters.confirmed += 1;
                 self.fcb = !self.fcb;
             }
@@ -236,7 +236,7 @@ impl Primary {
             return;
         }
         self.deadline = Some(self.now + self.config.timeout);
-        let first = self.frames.get(..self.first_octets()).unwrap_or_default();
+        let first = self.frames.get(..self.first_bytes()).unwrap_or_default();
         let Some(frame) = Frame::parse(first) else { return };
         let destination = frame.header().destination;
         let function = match self.state {
@@ -247,8 +247,8 @@ impl Primary {
                 let control = Control::new(from_master, Function::ConfirmedUserData).with_frame_count(self.fcb);
                 let start = out.len();
                 out.extend_from_slice(first);
-                if let Some([head @ .., c1, c2]) = out.get_mut(start..start + HEADER_OCTETS) {
-                    head.iter_mut().skip(3).take(1).for_each(|octet| *octet = control.0);
+                if let Some([head @ .., c1, c2]) = out.get_mut(start..start + HEADER_BYTES) {
+                    head.iter_mut().skip(3).take(1).for_each(|byte| *byte = control.0);
                     [*c1, *c2] = crc::crc(head).to_le_bytes();
                 }
                 return;

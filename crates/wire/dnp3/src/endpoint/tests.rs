@@ -15,17 +15,17 @@ fn frame(control: u8, destination: u16, source: u16, user_data: &[u8]) -> Vec<u8
     out
 }
 
-/// Gives link control octets one after another; expects the control octets of the replies.
+/// Gives link control bytes one after another; expects the control bytes of the replies.
 fn check(controls: &[u8], replies: &[u8]) {
     let (mut endpoint, mut out) = (outstation(), Vec::new());
     for control in controls {
         let data: &[u8] = if control & 0x4F >= 0x43 && control & 0x4F <= 0x44 { &[0xC0, 1] } else { &[] };
-        let octets = frame(*control, LOCAL, PEER, data);
-        assert_eq!(endpoint.handle_input(&octets).0, octets.len());
+        let bytes = frame(*control, LOCAL, PEER, data);
+        assert_eq!(endpoint.handle_input(&bytes).0, bytes.len());
         endpoint.release();
         endpoint.poll_transmit(&mut out);
     }
-    let found: Vec<u8> = out.chunks(HEADER_OCTETS).map(|f| Frame::parse(f).unwrap().header().control.0).collect();
+    let found: Vec<u8> = out.chunks(HEADER_BYTES).map(|f| Frame::parse(f).unwrap().header().control.0).collect();
     assert_eq!(found, replies, "{controls:02X?}");
 }
 
@@ -49,8 +49,8 @@ fn the_link_layer_answers_as_a_secondary_station() {
 #[test]
 fn a_repeated_frame_is_acknowledged_and_not_taken_again() {
     let mut endpoint = outstation();
-    let mut give = |octets: Vec<u8>| {
-        let received = endpoint.handle_input(&octets).1;
+    let mut give = |bytes: Vec<u8>| {
+        let received = endpoint.handle_input(&bytes).1;
         endpoint.release();
         received.is_some()
     };
@@ -65,8 +65,8 @@ fn a_repeated_frame_is_acknowledged_and_not_taken_again() {
 #[test]
 fn a_broadcast_as_confirmed_user_data_is_taken_once_and_not_acknowledged() {
     let (mut endpoint, mut out) = (outstation(), Vec::new());
-    let mut give = |octets: &[u8]| {
-        let received = endpoint.handle_input(octets).1;
+    let mut give = |bytes: &[u8]| {
+        let received = endpoint.handle_input(bytes).1;
         endpoint.release();
         assert!(!endpoint.poll_transmit(&mut out), "{out:02X?}");
         received
@@ -90,9 +90,9 @@ fn a_broadcast_as_confirmed_user_data_is_taken_once_and_not_acknowledged() {
 
 #[test]
 fn frames_for_others_are_counted_and_dropped() {
-    let counters = |config: EndpointConfig, octets: Vec<u8>| {
+    let counters = |config: EndpointConfig, bytes: Vec<u8>| {
         let mut endpoint = Endpoint::new(config);
-        let received = endpoint.handle_input(&octets).1;
+        let received = endpoint.handle_input(&bytes).1;
         (received, endpoint.counters().service)
     };
     let config = EndpointConfig::new(Role::Outstation, LinkAddress::new(LOCAL));
@@ -136,13 +136,13 @@ fn a_held_fragment_holds_the_input_back() {
 #[test]
 fn a_frame_in_two_pieces_leaves_no_memory_behind() {
     let mut endpoint = outstation();
-    let octets = frame(0xC4, LOCAL, PEER, &[0xC0, 1, 2]);
-    let (head, tail) = octets.split_at(7);
+    let bytes = frame(0xC4, LOCAL, PEER, &[0xC0, 1, 2]);
+    let (head, tail) = bytes.split_at(7);
     assert_eq!(endpoint.handle_input(head), (7, None));
     assert!(endpoint.handle_input(tail).1.is_some());
     endpoint.release();
     let counters = endpoint.counters();
-    assert_eq!(endpoint.decoder.partial_octets() + endpoint.fragment().len(), 0);
+    assert_eq!(endpoint.decoder.partial_bytes() + endpoint.fragment().len(), 0);
     assert_eq!((counters.link.frames, counters.transport.fragments), (1, 1));
 }
 
@@ -167,7 +167,7 @@ fn a_flood_of_requests_fills_no_memory() {
     assert_eq!(endpoint.handle_input(&flood), (flood.len(), None));
     let mut out = Vec::new();
     assert!(endpoint.poll_transmit(&mut out) && !endpoint.poll_transmit(&mut out));
-    assert_eq!(out.len(), REPLIES_MAX * HEADER_OCTETS);
+    assert_eq!(out.len(), REPLIES_MAX * HEADER_BYTES);
     assert_eq!(endpoint.counters().service.replies_dropped, 96);
 }
 
@@ -182,7 +182,7 @@ proptest! {
         for fragment in &fragments {
             let before = stream.len();
             master.write_fragment(LinkAddress::new(LOCAL), fragment, &mut stream);
-            prop_assert_eq!(stream.len() - before, framed_octets(fragment.len()));
+            prop_assert_eq!(stream.len() - before, framed_bytes(fragment.len()));
         }
         let mut found = Vec::new();
         for mut piece in stream.chunks(piece) {
@@ -200,8 +200,8 @@ proptest! {
     }
 
     #[test]
-    fn any_octets_are_survived(octets in prop::collection::vec(any::<u8>(), 0..2000)) {
+    fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
         let mut endpoint = outstation();
-        prop_assert_eq!(endpoint.handle_input(&octets).0, octets.len());
+        prop_assert_eq!(endpoint.handle_input(&bytes).0, bytes.len());
     }
 }

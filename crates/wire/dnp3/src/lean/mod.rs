@@ -2,19 +2,19 @@
 //! `docs/dnp3-lean.md`.
 //!
 //! ```text
-//! hello, 16 octets, each with its high bit set, so that none is 05 or 64 and a standard decoder passes over it:
+//! hello, 16 bytes, each with its high bit set, so that none is 05 or 64 and a standard decoder passes over it:
 //!
 //! D4 CC | version 81 | flags | source 3 | destination 3 | fragment 3 | check 3
 //!         flags   80 + 01 from the master + 02 answer + 04 datagrams
-//!         others  16 bits as three octets of 2, 7 and 7 bits, high bits first; check is the CRC of the 13 octets before it
+//!         others  16 bits as three bytes of 2, 7 and 7 bits, high bits first; check is the CRC of the 13 bytes before it
 //!
 //! message on a stream      kind and length le16 | fragment
 //! message in a datagram    A6 | kind and length le16 | destination le16 | source le16 | fragment
-//!         length = low 13 bits: octets of the fragment; kind = high 3 bits:
+//!         length = low 13 bits: bytes of the fragment; kind = high 3 bits:
 //!         0 fragment, 1-3 fragment to FFFD-FFFF, 4 link status asked for, 5 link status
 //! ```
 //!
-//! The side that connects offers: its hello and a standard "request link status" (26 octets) come first on a
+//! The side that connects offers: its hello and a standard "request link status" (26 bytes) come first on a
 //! connection. A lean station answers with a hello, and both go on in lean messages; a standard station answers the
 //! request for its link's status, and both go on in link frames.
 
@@ -25,18 +25,18 @@ use tieline_core::Cursor;
 
 /// What a hello begins with: "TL", high bits set.
 pub const HELLO_START: [u8; 2] = [0xD4, 0xCC];
-/// Octets of a hello.
-pub const HELLO_OCTETS: usize = 16;
-/// Octets of an offer: a hello and a standard request for the link's status.
-pub const OFFER_OCTETS: usize = HELLO_OCTETS + crate::link::HEADER_OCTETS;
+/// Bytes of a hello.
+pub const HELLO_BYTES: usize = 16;
+/// Bytes of an offer: a hello and a standard request for the link's status.
+pub const OFFER_BYTES: usize = HELLO_BYTES + crate::link::HEADER_BYTES;
 /// What every message in a datagram begins with.
 pub const DATAGRAM_START: u8 = 0xA6;
-/// Octets before the fragment on a stream.
-pub const STREAM_HEADER_OCTETS: usize = 2;
-/// Octets before the fragment in a datagram.
-pub const DATAGRAM_HEADER_OCTETS: usize = 7;
-/// Octets of a fragment in one message at most.
-pub const FRAGMENT_OCTETS_MAX: u16 = 0x1FFF;
+/// Bytes before the fragment on a stream.
+pub const STREAM_HEADER_BYTES: usize = 2;
+/// Bytes before the fragment in a datagram.
+pub const DATAGRAM_HEADER_BYTES: usize = 7;
+/// Bytes of a fragment in one message at most.
+pub const FRAGMENT_BYTES_MAX: u16 = 0x1FFF;
 /// The only version there is.
 const VERSION: u8 = 0x81;
 
@@ -54,7 +54,7 @@ pub enum Side {
     Accepts,
 }
 
-/// What carries the octets.
+/// What carries the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Carrier {
     /// TCP or TLS: nothing is lost or out of order.
@@ -68,7 +68,7 @@ pub enum Carrier {
 pub struct LeanConfig {
     /// Which side begins.
     pub side: Side,
-    /// What carries the octets.
+    /// What carries the bytes.
     pub carrier: Carrier,
 }
 
@@ -79,20 +79,20 @@ pub struct Hello {
     pub from_master: bool,
     /// Whether it answers an offer.
     pub answer: bool,
-    /// What carries the octets.
+    /// What carries the bytes.
     pub carrier: Carrier,
     /// The sender's address.
     pub source: LinkAddress,
     /// The receiver's address; FFFC where the sender does not know it.
     pub destination: LinkAddress,
-    /// Octets of a fragment that the sender takes.
+    /// Bytes of a fragment that the sender takes.
     pub fragment_max: u16,
 }
 
-/// Why octets are no hello.
+/// Why bytes are no hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HelloError {
-    /// They do not begin as one, or not every octet has its high bit set.
+    /// They do not begin as one, or not every byte has its high bit set.
     NoHello,
     /// The check is wrong.
     Check,
@@ -113,9 +113,9 @@ impl fmt::Display for HelloError {
 impl core::error::Error for HelloError {}
 
 impl Hello {
-    /// The octets.
+    /// The bytes.
     #[must_use]
-    pub fn emit(&self) -> [u8; HELLO_OCTETS] {
+    pub fn emit(&self) -> [u8; HELLO_BYTES] {
         let [x, y] = HELLO_START;
         let flag = |set, bit| if set { bit } else { 0 };
         let flags = FLAGS
@@ -130,15 +130,15 @@ impl Hello {
         [x, y, VERSION, flags, s1, s2, s3, d1, d2, d3, f1, f2, f3, c1, c2, c3]
     }
 
-    /// What these octets say.
+    /// What these bytes say.
     ///
     /// # Errors
     /// They are no hello, damaged, or of another version.
-    pub fn parse(octets: &[u8; HELLO_OCTETS]) -> Result<Self, HelloError> {
-        if !octets.starts_with(&HELLO_START) || octets.iter().any(|octet| octet & 0x80 == 0) {
+    pub fn parse(bytes: &[u8; HELLO_BYTES]) -> Result<Self, HelloError> {
+        if !bytes.starts_with(&HELLO_START) || bytes.iter().any(|byte| byte & 0x80 == 0) {
             return Err(HelloError::NoHello);
         }
-        let [said @ .., c1, c2, c3] = octets;
+        let [said @ .., c1, c2, c3] = bytes;
         if narrow([*c1, *c2, *c3]) != Some(crc::crc(said)) {
             return Err(HelloError::Check);
         }
@@ -146,7 +146,7 @@ impl Hello {
         if version != VERSION {
             return Err(HelloError::Version(version));
         }
-        let number = |octets| narrow(octets).ok_or(HelloError::NoHello);
+        let number = |bytes| narrow(bytes).ok_or(HelloError::NoHello);
         Ok(Self {
             from_master: flags & FROM_MASTER != 0,
             answer: flags & ANSWER != 0,
@@ -158,10 +158,10 @@ impl Hello {
     }
 }
 
-/// Whether octets may become a hello once more arrive.
+/// Whether bytes may become a hello once more arrive.
 #[must_use]
-pub fn may_be_hello(octets: &[u8]) -> bool {
-    octets.iter().zip(HELLO_START).all(|(octet, start)| *octet == start)
+pub fn may_be_hello(bytes: &[u8]) -> bool {
+    bytes.iter().zip(HELLO_START).all(|(byte, start)| *byte == start)
 }
 
 const fn wide(number: u16) -> [u8; 3] {
@@ -171,7 +171,7 @@ const fn wide(number: u16) -> [u8; 3] {
 
 /// None: more than 16 bits.
 fn narrow([a, b, c]: [u8; 3]) -> Option<u16> {
-    let bits = |octet: u8| u32::from(octet & 0x7F);
+    let bits = |byte: u8| u32::from(byte & 0x7F);
     u16::try_from(bits(a) << 14 | bits(b) << 7 | bits(c)).ok()
 }
 
@@ -222,11 +222,11 @@ impl Kind {
 pub struct Head {
     /// What the message is.
     pub kind: Kind,
-    /// Octets of its fragment, 0 to 8191.
-    pub octets: u16,
+    /// Bytes of its fragment, 0 to 8191.
+    pub bytes: u16,
 }
 
-/// A kind that does not exist, a fragment without octets, or octets where none belong.
+/// A kind that does not exist, a fragment without bytes, or bytes where none belong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadHead;
 
@@ -239,21 +239,21 @@ impl fmt::Display for BadHead {
 impl core::error::Error for BadHead {}
 
 impl Head {
-    /// The two octets; a length beyond 8191 is cut: callers have looked before.
+    /// The two bytes; a length beyond 8191 is cut: callers have looked before.
     #[must_use]
-    pub const fn emit(self) -> [u8; STREAM_HEADER_OCTETS] {
-        (self.kind.code() << 13 | self.octets & FRAGMENT_OCTETS_MAX).to_le_bytes()
+    pub const fn emit(self) -> [u8; STREAM_HEADER_BYTES] {
+        (self.kind.code() << 13 | self.bytes & FRAGMENT_BYTES_MAX).to_le_bytes()
     }
 
-    /// Reads the two octets.
+    /// Reads the two bytes.
     ///
     /// # Errors
     /// No message has them.
-    pub const fn parse(octets: [u8; STREAM_HEADER_OCTETS]) -> Result<Self, BadHead> {
-        let bits = u16::from_le_bytes(octets);
-        let octets = bits & FRAGMENT_OCTETS_MAX;
+    pub const fn parse(bytes: [u8; STREAM_HEADER_BYTES]) -> Result<Self, BadHead> {
+        let bits = u16::from_le_bytes(bytes);
+        let bytes = bits & FRAGMENT_BYTES_MAX;
         match Kind::of(bits >> 13) {
-            Some(kind) if kind.carries_fragment() == (octets > 0) => Ok(Self { kind, octets }),
+            Some(kind) if kind.carries_fragment() == (bytes > 0) => Ok(Self { kind, bytes }),
             Some(_) | None => Err(BadHead),
         }
     }
@@ -273,7 +273,7 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// The message that a datagram begins with, and how many octets it has. None: it has no message there.
+    /// The message that a datagram begins with, and how many bytes it has. None: it has no message there.
     #[must_use]
     pub fn parse(datagram: &'a [u8]) -> Option<(Self, usize)> {
         let mut cursor = Cursor::new(datagram);
@@ -283,13 +283,13 @@ impl<'a> Message<'a> {
         let head = Head::parse(cursor.array().ok()?).ok()?;
         let destination = LinkAddress::new(cursor.u16_le().ok()?);
         let source = LinkAddress::new(cursor.u16_le().ok()?);
-        let fragment = cursor.take(usize::from(head.octets)).ok()?;
+        let fragment = cursor.take(usize::from(head.bytes)).ok()?;
         Some((Self { kind: head.kind, destination, source, fragment }, datagram.len() - cursor.left()))
     }
 
-    /// The octets before the fragment.
+    /// The bytes before the fragment.
     #[must_use]
-    pub const fn header(head: Head, destination: LinkAddress, source: LinkAddress) -> [u8; DATAGRAM_HEADER_OCTETS] {
+    pub const fn header(head: Head, destination: LinkAddress, source: LinkAddress) -> [u8; DATAGRAM_HEADER_BYTES] {
         let [k1, k2] = head.emit();
         let ([d1, d2], [s1, s2]) = (destination.raw().to_le_bytes(), source.raw().to_le_bytes());
         [DATAGRAM_START, k1, k2, d1, d2, s1, s2]

@@ -13,7 +13,7 @@ fn any_hello() -> impl Strategy<Value = Hello> {
 }
 
 #[test]
-fn a_hello_has_these_octets() {
+fn a_hello_has_these_bytes() {
     let hello = Hello {
         from_master: true,
         answer: false,
@@ -22,22 +22,22 @@ fn a_hello_has_these_octets() {
         destination: LinkAddress::new(0x6405),
         fragment_max: 2048,
     };
-    let octets = hello.emit();
-    assert_eq!(octets[..13], [0xD4, 0xCC, 0x81, 0x81, 0x80, 0x80, 0x81, 0x81, 0xC8, 0x85, 0x80, 0x90, 0x80]);
-    assert_eq!(Hello::parse(&octets), Ok(hello));
+    let bytes = hello.emit();
+    assert_eq!(bytes[..13], [0xD4, 0xCC, 0x81, 0x81, 0x80, 0x80, 0x81, 0x81, 0xC8, 0x85, 0x80, 0x90, 0x80]);
+    assert_eq!(Hello::parse(&bytes), Ok(hello));
 }
 
 #[test]
 fn heads_are_what_the_table_says() {
-    let check = |octets: [u8; 2], expect: Result<(Kind, u16), BadHead>| {
-        let found = Head::parse(octets);
-        assert_eq!(found, expect.map(|(kind, octets)| Head { kind, octets }), "{octets:02X?}");
+    let check = |bytes: [u8; 2], expect: Result<(Kind, u16), BadHead>| {
+        let found = Head::parse(bytes);
+        assert_eq!(found, expect.map(|(kind, bytes)| Head { kind, bytes }), "{bytes:02X?}");
         if let Ok(head) = found {
-            assert_eq!(head.emit(), octets);
+            assert_eq!(head.emit(), bytes);
         }
     };
     check([0x02, 0x00], Ok((Kind::Fragment, 2)));
-    check([0xFF, 0x1F], Ok((Kind::Fragment, FRAGMENT_OCTETS_MAX)));
+    check([0xFF, 0x1F], Ok((Kind::Fragment, FRAGMENT_BYTES_MAX)));
     check([0x03, 0x20], Ok((Kind::Broadcast(Broadcast::ConfirmNever), 3)));
     check([0x03, 0x40], Ok((Kind::Broadcast(Broadcast::ConfirmAlways), 3)));
     check([0x03, 0x60], Ok((Kind::Broadcast(Broadcast::ConfirmOptional), 3)));
@@ -52,10 +52,10 @@ fn heads_are_what_the_table_says() {
 proptest! {
     #[test]
     fn a_hello_is_read_back_and_is_noise_to_a_standard_decoder(hello in any_hello()) {
-        let octets = hello.emit();
-        prop_assert_eq!(Hello::parse(&octets), Ok(hello));
-        prop_assert!(octets.iter().all(|octet| octet & 0x80 != 0));
-        let (mut decoder, mut rest) = (crate::link::Decoder::new(), &octets[..]);
+        let bytes = hello.emit();
+        prop_assert_eq!(Hello::parse(&bytes), Ok(hello));
+        prop_assert!(bytes.iter().all(|byte| byte & 0x80 != 0));
+        let (mut decoder, mut rest) = (crate::link::Decoder::new(), &bytes[..]);
         while let Some(decoded) = decoder.decode(&mut rest) {
             prop_assert!(decoded.is_err());
         }
@@ -63,10 +63,10 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_hello_is_refused(hello in any_hello(), at in 0..HELLO_OCTETS, by in 1..=u8::MAX) {
-        let mut octets = hello.emit();
-        octets[at] ^= by;
-        prop_assert!(Hello::parse(&octets).is_err());
+    fn a_damaged_hello_is_refused(hello in any_hello(), at in 0..HELLO_BYTES, by in 1..=u8::MAX) {
+        let mut bytes = hello.emit();
+        bytes[at] ^= by;
+        prop_assert!(Hello::parse(&bytes).is_err());
     }
 
     #[test]
@@ -76,18 +76,18 @@ proptest! {
         after in prop::collection::vec(any::<u8>(), 0..20),
     ) {
         let (destination, source) = (LinkAddress::new(numbers.0), LinkAddress::new(numbers.1));
-        let head = Head { kind: Kind::Fragment, octets: u16::try_from(fragment.len()).unwrap() };
-        let octets = [&Message::header(head, destination, source)[..], &fragment, &after].concat();
+        let head = Head { kind: Kind::Fragment, bytes: u16::try_from(fragment.len()).unwrap() };
+        let bytes = [&Message::header(head, destination, source)[..], &fragment, &after].concat();
         let expect = Message { kind: Kind::Fragment, destination, source, fragment: &fragment };
-        prop_assert_eq!(Message::parse(&octets), Some((expect, octets.len() - after.len())));
+        prop_assert_eq!(Message::parse(&bytes), Some((expect, bytes.len() - after.len())));
     }
 
     #[test]
-    fn any_octets_are_read_without_a_panic(octets in prop::collection::vec(any::<u8>(), 0..64)) {
-        if let Some((_, used)) = Message::parse(&octets) {
-            prop_assert!(used >= DATAGRAM_HEADER_OCTETS && used <= octets.len());
+    fn any_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+        if let Some((_, used)) = Message::parse(&bytes) {
+            prop_assert!(used >= DATAGRAM_HEADER_BYTES && used <= bytes.len());
         }
-        if let Some((hello, _)) = octets.split_first_chunk() {
+        if let Some((hello, _)) = bytes.split_first_chunk() {
             let _ = Hello::parse(hello);
         }
     }

@@ -1,6 +1,6 @@
-//! The control octet of a link frame (IEEE 1815 9.2.4.1.3).
+//! The control byte of a link frame (IEEE 1815 9.2.4.1.3).
 
-/// The control octet: every value of it exists on some wire, so every value is kept.
+/// The control byte: every value of it exists on some wire, so every value is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Control(pub u8);
 

@@ -1,19 +1,19 @@
-//! Finds frames in a stream of octets, in whatever pieces they come.
+//! Finds frames in a stream of bytes, in whatever pieces they come.
 
 use super::frame::{BadLength, START, body_is_intact};
-use super::{FRAME_OCTETS_MAX, Frame, HEADER_OCTETS, Header, frame_octets};
+use super::{FRAME_BYTES_MAX, Frame, HEADER_BYTES, Header, frame_bytes};
 use crate::crc;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Finds frames in a stream. Holds heap only while a frame is incomplete, and then at most one frame's octets.
+/// Finds frames in a stream. Holds heap only while a frame is incomplete, and then at most one frame's bytes.
 ///
 /// After anything that is not a frame it goes on at the next `05 64`, even inside a frame whose body was damaged:
-/// octets lost on a serial line must not cost the frame that follows.
+/// bytes lost on a serial line must not cost the frame that follows.
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     partial: Vec<u8>,
-    /// Octets of `partial` that were given out as a frame.
+    /// Bytes of `partial` that were given out as a frame.
     given: usize,
     counters: LinkCounters,
 }
@@ -29,11 +29,11 @@ pub struct LinkCounters {
     pub body_crc_errors: u64,
     /// Header blocks whose length was below 5.
     pub length_errors: u64,
-    /// Octets that belong to no frame.
-    pub octets_discarded: u64,
+    /// Bytes that belong to no frame.
+    pub bytes_discarded: u64,
 }
 
-/// Why octets are no frame.
+/// Why bytes are no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkError {
     /// They do not begin with 05 64.
@@ -59,20 +59,20 @@ impl fmt::Display for LinkError {
 
 impl core::error::Error for LinkError {}
 
-/// Octets that were passed over.
+/// Bytes that were passed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// Why.
     pub error: LinkError,
-    /// How many octets before the search goes on.
-    pub octets: usize,
+    /// How many bytes before the search goes on.
+    pub bytes: usize,
 }
 
-/// What the first octets of a buffer are.
+/// What the first bytes of a buffer are.
 enum Scan {
     Frame(Header, usize),
     Refused(Refused),
-    /// Undecided before the buffer has so many octets.
+    /// Undecided before the buffer has so many bytes.
     Needs(usize),
 }
 
@@ -95,7 +95,7 @@ impl Decoder {
                 header_crc_errors: 0,
                 body_crc_errors: 0,
                 length_errors: 0,
-                octets_discarded: 0,
+                bytes_discarded: 0,
             },
         }
     }
@@ -115,12 +115,12 @@ impl Decoder {
     /// Whether a frame has begun and is not complete.
     #[must_use]
     pub const fn is_partial(&self) -> bool {
-        self.partial_octets() > 0
+        self.partial_bytes() > 0
     }
 
-    /// Octets of a frame that has begun and is not complete.
+    /// Bytes of a frame that has begun and is not complete.
     #[must_use]
-    pub const fn partial_octets(&self) -> usize {
+    pub const fn partial_bytes(&self) -> usize {
         self.partial.len() - self.given
     }
 
@@ -130,16 +130,16 @@ impl Decoder {
         self.drop_front(given);
     }
 
-    /// The next frame, or the next octets that are none; moves `input` over what was used. None: `input` is used up.
+    /// The next frame, or the next bytes that are none; moves `input` over what was used. None: `input` is used up.
     /// Call until None: the call after a frame frees what held it.
     pub fn decode<'d, 'i: 'd>(&'d mut self, input: &mut &'i [u8]) -> Option<Result<Frame<'d>, Refused>> {
         match self.find(input) {
-            Found::InInput(header, octets) => {
-                let (frame, rest) = input.split_at_checked(octets)?;
+            Found::InInput(header, bytes) => {
+                let (frame, rest) = input.split_at_checked(bytes)?;
                 *input = rest;
                 Some(Ok(Frame::checked(header, frame)))
             }
-            Found::InPartial(header, octets) => Some(Ok(Frame::checked(header, self.partial.get(..octets)?))),
+            Found::InPartial(header, bytes) => Some(Ok(Frame::checked(header, self.partial.get(..bytes)?))),
             Found::Refused(refused) => Some(Err(refused)),
             Found::Nothing => None,
         }
@@ -149,22 +149,22 @@ impl Decoder {
         self.release();
         while !self.partial.is_empty() {
             match scan(&self.partial) {
-                Scan::Frame(header, octets) => {
-                    self.given = octets;
+                Scan::Frame(header, bytes) => {
+                    self.given = bytes;
                     self.counters.frames += 1;
-                    return Found::InPartial(header, octets);
+                    return Found::InPartial(header, bytes);
                 }
                 Scan::Refused(refused) => {
-                    self.drop_front(refused.octets);
+                    self.drop_front(refused.bytes);
                     return self.refuse(refused);
                 }
-                Scan::Needs(octets) => {
-                    let missing = octets.saturating_sub(self.partial.len()).min(input.len());
+                Scan::Needs(bytes) => {
+                    let missing = bytes.saturating_sub(self.partial.len()).min(input.len());
                     let Some((more, rest)) = input.split_at_checked(missing) else { return Found::Nothing };
                     if more.is_empty() {
                         return Found::Nothing;
                     }
-                    self.partial.reserve_exact(octets.saturating_sub(self.partial.len()));
+                    self.partial.reserve_exact(bytes.saturating_sub(self.partial.len()));
                     self.partial.extend_from_slice(more);
                     *input = rest;
                 }
@@ -174,17 +174,17 @@ impl Decoder {
             return Found::Nothing;
         }
         match scan(input) {
-            Scan::Frame(header, octets) => {
+            Scan::Frame(header, bytes) => {
                 self.counters.frames += 1;
-                Found::InInput(header, octets)
+                Found::InInput(header, bytes)
             }
             Scan::Refused(refused) => {
-                *input = input.get(refused.octets..).unwrap_or_default();
+                *input = input.get(refused.bytes..).unwrap_or_default();
                 self.refuse(refused)
             }
-            Scan::Needs(octets) => {
-                debug_assert!(input.len() < octets && octets <= FRAME_OCTETS_MAX);
-                self.partial.reserve_exact(octets);
+            Scan::Needs(bytes) => {
+                debug_assert!(input.len() < bytes && bytes <= FRAME_BYTES_MAX);
+                self.partial.reserve_exact(bytes);
                 self.partial.extend_from_slice(input);
                 *input = &[];
                 Found::Nothing
@@ -199,49 +199,49 @@ impl Decoder {
             LinkError::Length => self.counters.length_errors += 1,
             LinkError::BodyCrc => self.counters.body_crc_errors += 1,
         }
-        self.counters.octets_discarded += u64::try_from(refused.octets).unwrap_or(u64::MAX);
+        self.counters.bytes_discarded += u64::try_from(refused.bytes).unwrap_or(u64::MAX);
         Found::Refused(refused)
     }
 
-    fn drop_front(&mut self, octets: usize) {
-        if octets >= self.partial.len() {
+    fn drop_front(&mut self, bytes: usize) {
+        if bytes >= self.partial.len() {
             self.partial = Vec::new();
         } else {
-            self.partial.drain(..octets);
+            self.partial.drain(..bytes);
         }
     }
 }
 
-/// Looks at a non-empty buffer. Every answer depends on the octets alone, never on how they were cut.
-fn scan(octets: &[u8]) -> Scan {
-    let garbage = before_start(octets);
+/// Looks at a non-empty buffer. Every answer depends on the bytes alone, never on how they were cut.
+fn scan(bytes: &[u8]) -> Scan {
+    let garbage = before_start(bytes);
     if garbage > 0 {
-        return Scan::Refused(Refused { error: LinkError::NoStart, octets: garbage });
+        return Scan::Refused(Refused { error: LinkError::NoStart, bytes: garbage });
     }
-    let Some((head, body)) = octets.split_first_chunk::<HEADER_OCTETS>() else { return Scan::Needs(HEADER_OCTETS) };
-    let refuse = |error| Scan::Refused(Refused { error, octets: START.len() });
+    let Some((head, body)) = bytes.split_first_chunk::<HEADER_BYTES>() else { return Scan::Needs(HEADER_BYTES) };
+    let refuse = |error| Scan::Refused(Refused { error, bytes: START.len() });
     if !crc::is_intact(head) {
         return refuse(LinkError::HeaderCrc);
     }
-    let (header, user_octets) = match Header::parse(head) {
+    let (header, user_bytes) = match Header::parse(head) {
         Ok(parsed) => parsed,
         Err(BadLength) => return refuse(LinkError::Length),
     };
-    let whole = frame_octets(user_octets);
-    match body.get(..whole - HEADER_OCTETS) {
+    let whole = frame_bytes(user_bytes);
+    match body.get(..whole - HEADER_BYTES) {
         None => Scan::Needs(whole),
         Some(body) if body_is_intact(body) => Scan::Frame(header, whole),
         Some(_) => refuse(LinkError::BodyCrc),
     }
 }
 
-/// How many octets stand before the first 05 64, or before a final 05 that may become one.
-fn before_start(octets: &[u8]) -> usize {
-    if octets.starts_with(&START) {
+/// How many bytes stand before the first 05 64, or before a final 05 that may become one.
+fn before_start(bytes: &[u8]) -> usize {
+    if bytes.starts_with(&START) {
         return 0;
     }
-    let whole = octets.windows(START.len()).position(|pair| pair == START);
-    whole.unwrap_or_else(|| octets.len() - usize::from(octets.last() == START.first()))
+    let whole = bytes.windows(START.len()).position(|pair| pair == START);
+    whole.unwrap_or_else(|| bytes.len() - usize::from(bytes.last() == START.first()))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::Classes;
 use crate::lean::LeanConfig;
-use crate::transport::FRAGMENT_OCTETS_MIN;
+use crate::transport::FRAGMENT_BYTES_MIN;
 use core::time::Duration;
 
 /// How the clock of an outstation is set when it asks with IIN1.4 (IEEE 1815 10.3).
@@ -26,15 +26,15 @@ pub struct MasterConfig {
     pub address: u16,
     /// The link address of the outstation. Default 10.
     pub outstation: u16,
-    /// The longest fragment that is received, 249 octets and up. Default 2048.
-    pub fragment_octets_max: u16,
+    /// The longest fragment that is received, 249 bytes and up. Default 2048.
+    pub fragment_bytes_max: u16,
     /// Fragments of one response; a longer one fails with [`TaskOutcome::TooLong`](super::TaskOutcome::TooLong).
     /// Default 4096.
     pub fragments_max: u16,
     /// How long each fragment of a response may take. Default 5 s.
     pub response_timeout: Duration,
-    /// Octets of a request at most. Default 249, which every outstation takes (IEEE 1815 8.2).
-    pub request_octets_max: u16,
+    /// Bytes of a request at most. Default 249, which every outstation takes (IEEE 1815 8.2).
+    pub request_bytes_max: u16,
     /// How often a request is repeated that was not answered; an operate never is. Default 1: some outstations lose a
     /// request that crosses their unsolicited response.
     pub retries: u8,
@@ -70,9 +70,9 @@ impl Default for MasterConfig {
         Self {
             address: 1,
             outstation: 10,
-            fragment_octets_max: 2048,
+            fragment_bytes_max: 2048,
             fragments_max: 4096,
-            request_octets_max: FRAGMENT_OCTETS_MIN,
+            request_bytes_max: FRAGMENT_BYTES_MIN,
             response_timeout: Duration::from_secs(5),
             retries: 1,
             retry_delay: Duration::from_secs(5),

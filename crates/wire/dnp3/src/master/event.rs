@@ -183,7 +183,7 @@ pub enum SubmitError {
     Full,
     /// There is no connection: a command that waits for one could come at a bad time.
     NotConnected,
-    /// It is longer than [`MasterConfig::request_octets_max`](super::MasterConfig::request_octets_max).
+    /// It is longer than [`MasterConfig::request_bytes_max`](super::MasterConfig::request_bytes_max).
     TooLong,
     /// It needs an answer, and nobody answers a broadcast.
     Unanswerable,

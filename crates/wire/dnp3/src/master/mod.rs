@@ -225,7 +225,7 @@ impl Master {
     pub fn new(config: MasterConfig) -> Self {
         let mut endpoint = Endpoint::new(EndpointConfig {
             remote: Some(LinkAddress::new(config.outstation)),
-            fragment_max: config.fragment_octets_max,
+            fragment_max: config.fragment_bytes_max,
             ..EndpointConfig::new(Role::Master, LinkAddress::new(config.address))
         });
         endpoint.set_lean(config.lean);
@@ -338,7 +338,7 @@ impl Master {
             Transport::Up => {}
             Transport::Down | Transport::Lost => return Err(SubmitError::NotConnected),
         }
-        request.check(self.config.request_octets_max)?;
+        request.check(self.config.request_bytes_max)?;
         let pushed = self.queue.push(Box::new(Task { request, token }), self.config.tasks_max);
         self.counters.tasks_refused += u64::from(pushed.is_err());
         pushed
@@ -440,15 +440,15 @@ impl Machine for Master {
         self.go_offline(OfflineReason::Disconnected);
     }
 
-    fn handle_input(&mut self, now: Now, octets: &[u8]) -> usize {
+    fn handle_input(&mut self, now: Now, bytes: &[u8]) -> usize {
         self.now = now;
         if self.transport != Transport::Up {
-            return octets.len();
+            return bytes.len();
         }
         if self.reading.is_some() || !self.events.is_empty() {
             return 0;
         }
-        let (used, received) = self.endpoint.handle_input(octets);
+        let (used, received) = self.endpoint.handle_input(bytes);
         match received {
             Some(Received::Fragment { source, .. }) => self.handle_fragment(now, source),
             Some(Received::LinkStatus { .. }) => self.handle_link_status(),

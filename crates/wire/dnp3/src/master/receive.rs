@@ -326,13 +326,13 @@ impl Master {
         }
     }
 
-    /// How many octets could not be read so far, in frames and fragments.
+    /// How many bytes could not be read so far, in frames and fragments.
     pub(super) fn garbage(&self) -> u64 {
         let link = self.endpoint.counters().link;
         link.header_crc_errors
             + link.body_crc_errors
             + link.length_errors
-            + link.octets_discarded
+            + link.bytes_discarded
             + self.counters.malformed
     }
 }

@@ -10,8 +10,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use tieline_core::{Instant, Now};
 
-/// Octets of a confirm.
-const CONFIRM_OCTETS: u16 = 2;
+/// Bytes of a confirm.
+const CONFIRM_BYTES: u16 = 2;
 
 impl Master {
     /// Begins with another sequence number than 0, by the low four bits of a random number: an answer to a master that was
@@ -54,7 +54,7 @@ impl Master {
     fn write_confirm(&mut self, confirm: Confirm, unsolicited: bool, out: &mut Vec<u8>) {
         let control = AppControl { uns: unsolicited, ..AppControl::single(confirm.sequence) };
         let start = out.len();
-        let _ = FragmentWriter::request(out, CONFIRM_OCTETS, control, Function::Confirm);
+        let _ = FragmentWriter::request(out, CONFIRM_BYTES, control, Function::Confirm);
         self.endpoint.frame_in_place(self.outstation(), out, start);
         self.counters.confirms += 1;
     }
@@ -84,7 +84,7 @@ impl Master {
         self.sequence = sequence.next();
         let start = out.len();
         let (control, code) = (AppControl::single(sequence), self.code(&pending.work));
-        let mut writer = FragmentWriter::request_of_code(out, self.config.request_octets_max, control, code);
+        let mut writer = FragmentWriter::request_of_code(out, self.config.request_bytes_max, control, code);
         let written = self.write_objects(&pending.work, now, &mut writer);
         debug_assert_eq!(written, Ok(()), "{:?}", pending.work);
         let awaits_challenge = self.secure_request(now, out, start);

@@ -105,8 +105,8 @@ impl Master {
 
     /// Makes a request, `out[start..]`, prove itself where it can; says whether the outstation will challenge it.
     pub(super) fn secure_request(&mut self, now: Now, out: &mut Vec<u8>, start: usize) -> bool {
-        let octets_max = usize::from(self.config.request_octets_max);
-        self.secure.as_mut().is_some_and(|secure| secure.guard(now, octets_max, out, start))
+        let bytes_max = usize::from(self.config.request_bytes_max);
+        self.secure.as_mut().is_some_and(|secure| secure.guard(now, bytes_max, out, start))
     }
 
     pub(super) fn note_secured_restart(&mut self, now: Now) {

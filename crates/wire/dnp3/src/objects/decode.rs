@@ -1,4 +1,4 @@
-//! From octets to fields.
+//! From bytes to fields.
 
 use super::{FlagsForm, Layout, TimeForm, ValueForm};
 use crate::{DnpTime, DoubleBit, Flags, Measured};
@@ -30,10 +30,10 @@ impl Layout {
     /// Reads an object that is not packed.
     ///
     /// # Errors
-    /// `octets` is shorter than the object.
+    /// `bytes` is shorter than the object.
     #[inline]
-    pub fn decode(&self, octets: &[u8]) -> Result<Fields, Truncated> {
-        let mut cursor = Cursor::new(octets);
+    pub fn decode(&self, bytes: &[u8]) -> Result<Fields, Truncated> {
+        let mut cursor = Cursor::new(bytes);
         let (flags, state) = self.decode_flags(&mut cursor)?;
         let value = match self.value {
             ValueForm::None => state,
@@ -45,7 +45,7 @@ impl Layout {
             ValueForm::I32 => Some(Measured::Analog(f64::from(cursor.i32_le()?))),
             ValueForm::F32 => Some(Measured::Analog(f64::from(cursor.f32_le()?))),
             ValueForm::F64 => Some(Measured::Analog(cursor.f64_le()?)),
-            ValueForm::Octets => Some(Measured::Octets(cursor.take(self.octets().unwrap_or(cursor.left()))?.into())),
+            ValueForm::Bytes => Some(Measured::Bytes(cursor.take(self.bytes().unwrap_or(cursor.left()))?.into())),
         };
         let time = match self.time {
             TimeForm::None => TimeField::None,
@@ -61,21 +61,21 @@ impl Layout {
             FlagsForm::None => (Flags::ONLINE, None),
             FlagsForm::Flags | FlagsForm::Status => (Flags(cursor.u8()?), None),
             FlagsForm::FlagsBit | FlagsForm::StatusBit => {
-                let octet = cursor.u8()?;
-                (Flags(octet & 0x7F), Some(Measured::Bit(octet & 0x80 != 0)))
+                let byte = cursor.u8()?;
+                (Flags(byte & 0x7F), Some(Measured::Bit(byte & 0x80 != 0)))
             }
             FlagsForm::FlagsDoubleBit => {
-                let octet = cursor.u8()?;
-                (Flags(octet & 0x3F), Some(Measured::DoubleBit(DoubleBit::from_bits(octet >> 6))))
+                let byte = cursor.u8()?;
+                (Flags(byte & 0x3F), Some(Measured::DoubleBit(DoubleBit::from_bits(byte >> 6))))
             }
         })
     }
 
-    /// Reads packed object number `position` of `octets`; None when it lies beyond them or the layout is not packed.
+    /// Reads packed object number `position` of `bytes`; None when it lies beyond them or the layout is not packed.
     #[must_use]
-    pub fn decode_packed(&self, octets: &[u8], position: usize) -> Option<Measured> {
-        let at = |per_octet: usize, bits: usize| {
-            octets.get(position / per_octet).map(|octet| octet >> (position % per_octet * bits))
+    pub fn decode_packed(&self, bytes: &[u8], position: usize) -> Option<Measured> {
+        let at = |per_byte: usize, bits: usize| {
+            bytes.get(position / per_byte).map(|byte| byte >> (position % per_byte * bits))
         };
         match self.value {
             ValueForm::Bit => at(8, 1).map(|bits| Measured::Bit(bits & 1 == 1)),
@@ -88,7 +88,7 @@ impl Layout {
             | ValueForm::I32
             | ValueForm::F32
             | ValueForm::F64
-            | ValueForm::Octets => None,
+            | ValueForm::Bytes => None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! From fields to octets.
+//! From fields to bytes.
 
 use super::{FlagsForm, Layout, TimeField, TimeForm, ValueForm};
 use crate::{DnpTime, Flags, Measured};
@@ -17,9 +17,9 @@ impl Layout {
     /// The value is of another kind; nothing was appended.
     #[inline]
     pub fn encode(&self, value: &Measured, flags: Flags, time: TimeField, out: &mut Vec<u8>) -> Result<(), WrongValue> {
-        if let (ValueForm::Octets, Measured::Octets(octets)) = (self.value, value) {
-            let size = self.octets().unwrap_or(octets.len());
-            out.extend(octets.iter().copied().chain(core::iter::repeat(0)).take(size));
+        if let (ValueForm::Bytes, Measured::Bytes(bytes)) = (self.value, value) {
+            let size = self.bytes().unwrap_or(bytes.len());
+            out.extend(bytes.iter().copied().chain(core::iter::repeat(0)).take(size));
             return Ok(());
         }
         let number = self.number(value)?;
@@ -34,7 +34,7 @@ impl Layout {
             (FlagsForm::FlagsDoubleBit, Measured::DoubleBit(state)) => out.push(flags.0 & 0x3F | state.bits() << 6),
             (FlagsForm::FlagsBit | FlagsForm::StatusBit | FlagsForm::FlagsDoubleBit, _) => return Err(WrongValue),
         }
-        push_low(number.bits, number.octets, out);
+        push_low(number.bits, number.bytes, out);
         match (self.time, time) {
             (TimeForm::None, _) => {}
             (TimeForm::Absolute, TimeField::Absolute(time)) => push_low(time.millis(), 6, out),
@@ -45,10 +45,10 @@ impl Layout {
         Ok(())
     }
 
-    /// The value as it stands between the first octet and the time.
+    /// The value as it stands between the first byte and the time.
     #[inline]
     fn number(&self, value: &Measured) -> Result<Number, WrongValue> {
-        let whole = |bits, octets| Number { bits, octets, in_range: true };
+        let whole = |bits, bytes| Number { bits, bytes, in_range: true };
         Ok(match (self.value, value) {
             (ValueForm::None, _) => whole(0, 0),
             (ValueForm::U8, Measured::Count(count)) => whole(u64::from(*count), 1),
@@ -56,15 +56,15 @@ impl Layout {
             (ValueForm::U32, Measured::Count(count)) => whole(u64::from(*count), 4),
             (ValueForm::I16, Measured::Analog(x)) => {
                 let (nearest, in_range) = rounded(*x, f64::from(i16::MIN), f64::from(i16::MAX));
-                Number { bits: u64::from(nearest.cast_unsigned()), octets: 2, in_range }
+                Number { bits: u64::from(nearest.cast_unsigned()), bytes: 2, in_range }
             }
             (ValueForm::I32, Measured::Analog(x)) => {
                 let (nearest, in_range) = rounded(*x, f64::from(i32::MIN), f64::from(i32::MAX));
-                Number { bits: u64::from(nearest.cast_unsigned()), octets: 4, in_range }
+                Number { bits: u64::from(nearest.cast_unsigned()), bytes: 4, in_range }
             }
             (ValueForm::F32, Measured::Analog(x)) => {
                 let (narrow, in_range) = narrowed(*x);
-                Number { bits: u64::from(narrow.to_bits()), octets: 4, in_range }
+                Number { bits: u64::from(narrow.to_bits()), bytes: 4, in_range }
             }
             (ValueForm::F64, Measured::Analog(x)) => whole(x.to_bits(), 8),
             (
@@ -77,17 +77,17 @@ impl Layout {
                 | ValueForm::I32
                 | ValueForm::F32
                 | ValueForm::F64
-                | ValueForm::Octets,
+                | ValueForm::Bytes,
                 _,
             ) => return Err(WrongValue),
         })
     }
 
-    /// Octets of the value between the first octet and the time, where the object has a first octet and its value, if
+    /// Bytes of the value between the first byte and the time, where the object has a first byte and its value, if
     /// any, is a number.
-    pub(crate) fn number_octets(&self) -> Option<usize> {
+    pub(crate) fn number_bytes(&self) -> Option<usize> {
         match (self.flags, self.value) {
-            (FlagsForm::None, _) | (_, ValueForm::Bit | ValueForm::DoubleBit | ValueForm::Octets) => None,
+            (FlagsForm::None, _) | (_, ValueForm::Bit | ValueForm::DoubleBit | ValueForm::Bytes) => None,
             (_, ValueForm::None) => Some(0),
             (_, ValueForm::U8) => Some(1),
             (_, ValueForm::U16 | ValueForm::I16) => Some(2),
@@ -96,8 +96,8 @@ impl Layout {
         }
     }
 
-    /// The first octet, and the value as it stands behind it, of a point with such bits: a bit, a double-bit code, a
-    /// count, or those of a double. As [`Layout::encode`] writes them; None unless it has [`Layout::number_octets`].
+    /// The first byte, and the value as it stands behind it, of a point with such bits: a bit, a double-bit code, a
+    /// count, or those of a double. As [`Layout::encode`] writes them; None unless it has [`Layout::number_bytes`].
     #[inline]
     pub(crate) fn number_of_bits(&self, bits: u64, flags: Flags) -> Option<(u8, u64)> {
         let [b0, b1, b2, b3, ..] = bits.to_le_bytes();
@@ -119,7 +119,7 @@ impl Layout {
                 (u64::from(narrow.to_bits()), in_range)
             }
             ValueForm::F64 => (bits, true),
-            ValueForm::Bit | ValueForm::DoubleBit | ValueForm::Octets => return None,
+            ValueForm::Bit | ValueForm::DoubleBit | ValueForm::Bytes => return None,
         };
         let first = match self.flags {
             FlagsForm::None => return None,
@@ -144,26 +144,26 @@ impl Layout {
     }
 }
 
-/// A value's bits, of which the lowest `octets` octets are sent.
+/// A value's bits, of which the lowest `bytes` bytes are sent.
 struct Number {
     bits: u64,
-    octets: usize,
+    bytes: usize,
     /// Whether the width holds the value.
     in_range: bool,
 }
 
-/// Appends the lowest octets of `bits`, low octet first. One store of fixed size and a cut cost less than a copy whose
+/// Appends the lowest bytes of `bits`, low byte first. One store of fixed size and a cut cost less than a copy whose
 /// length is known only as it runs.
 #[inline]
-pub(crate) fn push_low(bits: u64, octets: usize, out: &mut Vec<u8>) {
-    let end = out.len() + octets;
+pub(crate) fn push_low(bits: u64, bytes: usize, out: &mut Vec<u8>) {
+    let end = out.len() + bytes;
     out.extend_from_slice(&bits.to_le_bytes());
     out.truncate(end);
 }
 
 /// The 48 bits of a time.
 #[must_use]
-pub(crate) const fn octets_of_time(time: DnpTime) -> [u8; 6] {
+pub(crate) const fn bytes_of_time(time: DnpTime) -> [u8; 6] {
     let [a, b, c, d, e, f, _, _] = time.millis().to_le_bytes();
     [a, b, c, d, e, f]
 }

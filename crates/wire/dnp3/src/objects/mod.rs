@@ -4,8 +4,8 @@
 //! `cargo xtask gen --check` (and a test) proves that both agree. Every object with fields has them in one order:
 //!
 //! ```text
-//! flags or status, 1 octet | value, 0-8 octets | time, 0, 2 or 6 octets       low octet first
-//! packed: 1 or 2 bits an object, first object in the lowest bits of the first octet
+//! flags or status, 1 byte | value, 0-8 bytes | time, 0, 2 or 6 bytes       low byte first
+//! packed: 1 or 2 bits an object, first object in the lowest bits of the first byte
 //! ```
 
 mod decode;
@@ -15,7 +15,7 @@ mod generated;
 
 pub use decode::{Fields, TimeField};
 pub use encode::WrongValue;
-pub(crate) use encode::{octets_of_time, push_low};
+pub(crate) use encode::{bytes_of_time, push_low};
 
 use crate::{GroupVar, PointType};
 
@@ -32,22 +32,22 @@ pub enum Kind {
     Other,
 }
 
-/// How many octets one object takes, without its prefix.
+/// How many bytes one object takes, without its prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Size {
-    /// So many bits; the last octet of a header's objects is filled up.
+    /// So many bits; the last byte of a header's objects is filled up.
     Bits(u8),
-    /// So many octets.
-    Octets(u8),
-    /// As many octets as the variation's number.
+    /// So many bytes.
+    Bytes(u8),
+    /// As many bytes as the variation's number.
     Variation,
-    /// A type octet, a length octet, and so many octets more: group 0.
+    /// A type byte, a length byte, and so many bytes more: group 0.
     Own,
     /// Only a size prefix tells.
     Prefixed,
 }
 
-/// What the first octet of an object is.
+/// What the first byte of an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FlagsForm {
     /// Not there: the object is online.
@@ -67,7 +67,7 @@ pub enum FlagsForm {
 /// What the value of an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ValueForm {
-    /// Not there, or held by the first octet.
+    /// Not there, or held by the first byte.
     None,
     /// One packed bit.
     Bit,
@@ -87,8 +87,8 @@ pub enum ValueForm {
     F32,
     /// IEEE 754, 64 bits.
     F64,
-    /// Octets as they are.
-    Octets,
+    /// Bytes as they are.
+    Bytes,
 }
 
 /// What the time of an object is.
@@ -113,9 +113,9 @@ pub struct Layout {
     pub kind: Kind,
     /// Which points it speaks of, where this crate knows such points.
     pub point_type: Option<PointType>,
-    /// Octets of one object.
+    /// Bytes of one object.
     pub size: Size,
-    /// Its first octet.
+    /// Its first byte.
     pub flags: FlagsForm,
     /// Its value.
     pub value: ValueForm,
@@ -136,11 +136,11 @@ impl Layout {
         generated::LAYOUTS.iter().copied()
     }
 
-    /// Octets of one object without prefix; None when only its contents tell, or when it is a part of an octet.
+    /// Bytes of one object without prefix; None when only its contents tell, or when it is a part of a byte.
     #[must_use]
-    pub const fn octets(&self) -> Option<usize> {
+    pub const fn bytes(&self) -> Option<usize> {
         match self.size {
-            Size::Octets(octets) => Some(octets as usize),
+            Size::Bytes(bytes) => Some(bytes as usize),
             Size::Variation => Some(self.object.variation as usize),
             Size::Bits(_) | Size::Own | Size::Prefixed => None,
         }

@@ -18,15 +18,15 @@ fn value_for(layout: &Layout) -> BoxedStrategy<Measured> {
         (ValueForm::I32, _) => analog(any::<i32>().prop_map(f64::from).boxed()),
         (ValueForm::F32, _) => analog(any::<f32>().prop_map(f64::from).boxed()),
         (ValueForm::F64, _) => analog(any::<f64>().boxed()),
-        (ValueForm::Octets, _) => {
-            let size = layout.octets().unwrap_or(0);
-            prop::collection::vec(any::<u8>(), size).prop_map(|octets| Measured::Octets(octets.into())).boxed()
+        (ValueForm::Bytes, _) => {
+            let size = layout.bytes().unwrap_or(0);
+            prop::collection::vec(any::<u8>(), size).prop_map(|bytes| Measured::Bytes(bytes.into())).boxed()
         }
     }
 }
 
 fn object() -> impl Strategy<Value = (Layout, Measured, u8, u64)> {
-    let fixed: Vec<Layout> = Layout::all().filter(|layout| layout.octets().is_some()).collect();
+    let fixed: Vec<Layout> = Layout::all().filter(|layout| layout.bytes().is_some()).collect();
     prop::sample::select(fixed)
         .prop_flat_map(|layout| (Just(layout), value_for(&layout), 0..0x40_u8, 0..DnpTime::MAX.millis()))
 }
@@ -40,16 +40,16 @@ proptest! {
             TimeForm::Absolute => TimeField::Absolute(DnpTime::from_millis(millis)),
             TimeForm::Relative => TimeField::Relative(u16::try_from(millis & 0xFFFF).unwrap()),
         };
-        let mut octets = Vec::new();
-        layout.encode(&value, Flags(flags), time, &mut octets).unwrap();
-        prop_assert_eq!(Some(octets.len()), layout.octets());
-        let fields = layout.decode(&octets).unwrap();
+        let mut bytes = Vec::new();
+        layout.encode(&value, Flags(flags), time, &mut bytes).unwrap();
+        prop_assert_eq!(Some(bytes.len()), layout.bytes());
+        let fields = layout.decode(&bytes).unwrap();
         prop_assert_eq!(fields.time, time);
         prop_assert_eq!(fields.flags, if layout.flags == FlagsForm::None { Flags::ONLINE } else { Flags(flags) });
         let holds_value = layout.value != ValueForm::None || layout.flags != FlagsForm::None;
         prop_assert_eq!(fields.value, holds_value.then_some(value));
-        for short in 0..octets.len() {
-            prop_assert!(layout.decode(octets.get(..short).unwrap()).is_err() || layout.value == ValueForm::Octets);
+        for short in 0..bytes.len() {
+            prop_assert!(layout.decode(bytes.get(..short).unwrap()).is_err() || layout.value == ValueForm::Bytes);
         }
     }
 }
@@ -64,11 +64,11 @@ fn layouts_are_found_where_they_are() {
             assert!(layout.point_type.is_none_or(|found| found == point_type));
         }
     }
-    assert_eq!(Layout::find(GroupVar::new(110, 7)).and_then(|layout| layout.octets()), Some(7));
+    assert_eq!(Layout::find(GroupVar::new(110, 7)).and_then(|layout| layout.bytes()), Some(7));
     assert_eq!(Layout::find(GroupVar::new(30, 7)), None);
 }
 
-/// Encodes an analog value into a variation of group 30; expects its octets.
+/// Encodes an analog value into a variation of group 30; expects its bytes.
 fn check(variation: u8, value: f64, expect: &[u8]) {
     let (layout, mut out) = (Layout::find(GroupVar::new(30, variation)).unwrap(), Vec::new());
     layout.encode(&Measured::Analog(value), Flags::ONLINE, TimeField::None, &mut out).unwrap();
@@ -93,8 +93,8 @@ fn narrow_variations_clamp_and_say_so() {
 #[test]
 fn a_value_of_another_kind_is_refused() {
     for layout in Layout::all() {
-        let (value, mut out) = (Measured::Octets([1].into()), Vec::new());
-        if layout.point_type.is_some() && layout.value != ValueForm::Octets {
+        let (value, mut out) = (Measured::Bytes([1].into()), Vec::new());
+        if layout.point_type.is_some() && layout.value != ValueForm::Bytes {
             let written = layout.encode(&value, Flags::ONLINE, TimeField::None, &mut out);
             let packed = layout.encode_packed(&value);
             assert!(written == Err(WrongValue) && packed == Err(WrongValue) && out.is_empty(), "{}", layout.object);

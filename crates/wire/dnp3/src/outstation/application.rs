@@ -51,11 +51,11 @@ pub(super) struct Reply {
 pub(super) struct Digest(usize, u64);
 
 impl Digest {
-    pub(super) fn of(octets: &[u8]) -> Self {
-        let hash = octets
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        let hash = bytes
             .iter()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, octet| (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3));
-        Self(octets.len(), hash)
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+        Self(bytes.len(), hash)
     }
 }
 
@@ -176,8 +176,8 @@ impl Application {
     }
 
     /// Takes a fragment from the master.
-    pub(super) fn handle_fragment(&mut self, now: Now, octets: &[u8], broadcast: Option<Broadcast>) {
-        let fragment = match Fragment::parse(octets) {
+    pub(super) fn handle_fragment(&mut self, now: Now, bytes: &[u8], broadcast: Option<Broadcast>) {
+        let fragment = match Fragment::parse(bytes) {
             Ok(fragment) => fragment,
             Err(FragmentError::UnknownFunction { control, .. }) if broadcast.is_none() => {
                 self.stats.requests += 1;
@@ -200,9 +200,9 @@ impl Application {
             (Function::Confirm, None) => self.handle_confirm(fragment.control),
             (Function::Confirm | Function::Read, Some(_)) => self.stats.fragments_malformed += 1,
             (_, Some(broadcast)) => self.handle_broadcast(now, &fragment, broadcast),
-            (_, None) if self.files.is_some() && is_file_request(&fragment) => self.handle_file(now, octets, &fragment),
-            (Function::Read, None) => self.handle_read(octets, &fragment),
-            (_, None) => self.handle_request(now, octets, &fragment),
+            (_, None) if self.files.is_some() && is_file_request(&fragment) => self.handle_file(now, bytes, &fragment),
+            (Function::Read, None) => self.handle_read(bytes, &fragment),
+            (_, None) => self.handle_request(now, bytes, &fragment),
         }
     }
 
@@ -213,23 +213,23 @@ impl Application {
         self.share_request(fragment);
     }
 
-    fn handle_read(&mut self, octets: &[u8], fragment: &Fragment<'_>) {
+    fn handle_read(&mut self, bytes: &[u8], fragment: &Fragment<'_>) {
         self.stats.requests += 1;
         self.begin_request();
         self.last = None;
         self.selection = None;
         if self.unsolicited.is_awaiting() {
             // IEEE 1815 5.1.1.2: reads wait until the unsolicited response is settled.
-            self.deferred = Some(octets.into());
+            self.deferred = Some(bytes.into());
         } else {
             self.start_read(fragment);
         }
     }
 
-    fn handle_request(&mut self, now: Now, octets: &[u8], fragment: &Fragment<'_>) {
+    fn handle_request(&mut self, now: Now, bytes: &[u8], fragment: &Fragment<'_>) {
         self.stats.requests += 1;
         self.begin_request();
-        let digest = Digest::of(octets);
+        let digest = Digest::of(bytes);
         if self.last == Some(digest) {
             self.stats.requests_repeated += 1;
             if !fragment.function.is_unanswered() {
@@ -371,10 +371,10 @@ impl Application {
 
     /// The read that waited for the unsolicited response.
     fn resume_deferred(&mut self) {
-        let Some(octets) = self.deferred.take() else { return };
-        if let Ok(fragment) = Fragment::parse(&octets) {
+        let Some(bytes) = self.deferred.take() else { return };
+        if let Ok(fragment) = Fragment::parse(&bytes) {
             if self.files.is_some() && is_file_request(&fragment) {
-                return self.answer_deferred_file(&octets, &fragment);
+                return self.answer_deferred_file(&bytes, &fragment);
             }
             self.start_read(&fragment);
         }

@@ -5,7 +5,7 @@ use super::config::OutstationConfig;
 use super::controls::OutstationEvent;
 use super::database::Database;
 use crate::app::{
-    ALL_ATTRIBUTES, ATTRIBUTE_OCTETS_MAX, Attribute, AttributeValue, Header, LIST_OF_ATTRIBUTES, ListedAttribute,
+    ALL_ATTRIBUTES, ATTRIBUTE_BYTES_MAX, Attribute, AttributeValue, Header, LIST_OF_ATTRIBUTES, ListedAttribute,
 };
 use crate::{Iin, PointType};
 use alloc::vec::Vec;
@@ -47,7 +47,7 @@ impl DeviceAttributes {
         self
     }
 
-    /// Gives an attribute a value and says whether it can be had: variations 1 to 253, values up to 255 octets.
+    /// Gives an attribute a value and says whether it can be had: variations 1 to 253, values up to 255 bytes.
     pub fn set(&mut self, attribute: Attribute, writable: bool) -> bool {
         let Attribute { set, variation, value } = attribute;
         if !(1..ALL_ATTRIBUTES).contains(&variation) || !fits(&value) {
@@ -86,14 +86,14 @@ impl DeviceAttributes {
     }
 }
 
-/// Whether a value fits the length octet of its object.
+/// Whether a value fits the length byte of its object.
 fn fits(value: &AttributeValue) -> bool {
     match value {
-        AttributeValue::Text(octets)
-        | AttributeValue::Octets(octets)
-        | AttributeValue::Bits(octets)
-        | AttributeValue::Unicode(octets)
-        | AttributeValue::Unknown { octets, .. } => octets.len() <= ATTRIBUTE_OCTETS_MAX,
+        AttributeValue::Text(bytes)
+        | AttributeValue::Bytes(bytes)
+        | AttributeValue::Bits(bytes)
+        | AttributeValue::Unicode(bytes)
+        | AttributeValue::Unknown { bytes, .. } => bytes.len() <= ATTRIBUTE_BYTES_MAX,
         AttributeValue::List(_) => false,
         AttributeValue::Unsigned(_)
         | AttributeValue::Signed(_)
@@ -167,8 +167,8 @@ impl Attributes<'_> {
             237 => self.events(PointType::Binary),
             238 => self.index_max(PointType::Binary)?,
             239 => self.count(PointType::Binary),
-            240 => AttributeValue::Unsigned(super::transmit::octets_max(self.config).into()),
-            241 => AttributeValue::Unsigned(self.config.fragment_octets_received_max.into()),
+            240 => AttributeValue::Unsigned(super::transmit::bytes_max(self.config).into()),
+            241 => AttributeValue::Unsigned(self.config.fragment_bytes_received_max.into()),
             _ => return None,
         })
     }

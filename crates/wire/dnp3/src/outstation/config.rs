@@ -15,11 +15,11 @@ pub struct OutstationConfig {
     pub master: u16,
     /// Whether requests to FFFC, "whoever is on this link", are answered. Default false.
     pub answers_self_address: bool,
-    /// The longest fragment that is sent, 272 (so that every octet string fits) to 2048 octets; what is beyond is brought
+    /// The longest fragment that is sent, 272 (so that every octet string fits) to 2048 bytes; what is beyond is brought
     /// within. Default 2048.
-    pub fragment_octets_sent_max: u16,
-    /// The longest fragment that is received, 249 octets and up. Default 2048.
-    pub fragment_octets_received_max: u16,
+    pub fragment_bytes_sent_max: u16,
+    /// The longest fragment that is received, 249 bytes and up. Default 2048.
+    pub fragment_bytes_received_max: u16,
     /// How long a solicited response waits for its confirm before its events wait for another request. Default 5 s.
     pub confirm_timeout: Duration,
     /// How long a selection holds. Default 10 s.
@@ -70,8 +70,8 @@ impl Default for OutstationConfig {
             address: 10,
             master: 1,
             answers_self_address: false,
-            fragment_octets_sent_max: 2048,
-            fragment_octets_received_max: 2048,
+            fragment_bytes_sent_max: 2048,
+            fragment_bytes_received_max: 2048,
             confirm_timeout: Duration::from_secs(5),
             select_timeout: Duration::from_secs(10),
             controls_max: 16,

@@ -1,4 +1,4 @@
-//! The points of an outstation: one sorted list, 24 octets a point, found by type and index.
+//! The points of an outstation: one sorted list, 24 bytes a point, found by type and index.
 
 use super::point::{Point, PointConfig, bits_of, rank};
 use crate::{DnpTime, EventClass, Flags, Measured, Measurement, PointType};
@@ -8,7 +8,7 @@ use core::fmt;
 use core::ops::Range;
 
 /// The longest octet string of groups 110 and 111: its length is its variation.
-pub const OCTETS_MAX: usize = 255;
+pub const BYTES_MAX: usize = 255;
 
 /// All points of an outstation, with their values.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +30,7 @@ pub enum DatabaseError {
     Unknown,
     /// The point is there already.
     Exists,
-    /// The value is not of the point's type, or an octet string is empty or longer than 255 octets.
+    /// The value is not of the point's type, or an octet string is empty or longer than 255 bytes.
     WrongValue,
     /// The type has no such static, event or command event variation.
     WrongVariation,
@@ -41,7 +41,7 @@ impl fmt::Display for DatabaseError {
         f.write_str(match self {
             Self::Unknown => "no point of that type and index",
             Self::Exists => "the point exists already",
-            Self::WrongValue => "the value is not of the point's type (octet strings hold 1 to 255 octets)",
+            Self::WrongValue => "the value is not of the point's type (octet strings hold 1 to 255 bytes)",
             Self::WrongVariation => "the point's type has no such variation",
         })
     }
@@ -66,7 +66,7 @@ impl Database {
         Self { points: Vec::new(), texts: Vec::new(), index_max: 0, skew: 0 }
     }
 
-    /// Adds a point: zero or one NUL octet, flagged as not measured since the restart.
+    /// Adds a point: zero or one NUL byte, flagged as not measured since the restart.
     ///
     /// # Errors
     /// The point exists, or its configuration names a variation that its type does not have.
@@ -151,8 +151,8 @@ impl Database {
         let slot = self.find_again(point_type, index).ok_or(DatabaseError::Unknown)?;
         let bits = bits_of(point_type, &value).ok_or(DatabaseError::WrongValue)?;
         let mut changed = false;
-        if let Measured::Octets(octets) = value {
-            changed = self.set_text(slot, octets)?;
+        if let Measured::Bytes(bytes) = value {
+            changed = self.set_text(slot, bytes)?;
         }
         let point = self.points.get_mut(slot).ok_or(DatabaseError::Unknown)?;
         changed |= point.set(bits, flags);
@@ -171,15 +171,15 @@ impl Database {
         }))
     }
 
-    /// Sets the octets of the octet string in a slot; says whether they are others.
+    /// Sets the bytes of the octet string in a slot; says whether they are others.
     #[inline(never)]
-    fn set_text(&mut self, slot: usize, octets: Box<[u8]>) -> Result<bool, DatabaseError> {
-        if octets.is_empty() || octets.len() > OCTETS_MAX {
+    fn set_text(&mut self, slot: usize, bytes: Box<[u8]>) -> Result<bool, DatabaseError> {
+        if bytes.is_empty() || bytes.len() > BYTES_MAX {
             return Err(DatabaseError::WrongValue);
         }
         let text = self.text_slot(slot).and_then(|text| self.texts.get_mut(text)).ok_or(DatabaseError::Unknown)?;
-        let changed = *text != octets;
-        *text = octets;
+        let changed = *text != bytes;
+        *text = bytes;
         Ok(changed)
     }
 
@@ -250,20 +250,20 @@ impl Database {
         self.points.get(slot)
     }
 
-    /// The octets of the octet string in a slot; empty for every other type.
-    pub(super) fn octets(&self, slot: usize) -> &[u8] {
+    /// The bytes of the octet string in a slot; empty for every other type.
+    pub(super) fn bytes(&self, slot: usize) -> &[u8] {
         self.text_slot(slot).and_then(|text| self.texts.get(text)).map_or(&[], |text| text)
     }
 
-    /// The octets of an octet string; empty where there is none.
-    pub(super) fn octets_of(&self, index: u16) -> &[u8] {
-        self.find(PointType::OctetString, index).map_or(&[], |slot| self.octets(slot))
+    /// The bytes of an octet string; empty where there is none.
+    pub(super) fn bytes_of(&self, index: u16) -> &[u8] {
+        self.find(PointType::OctetString, index).map_or(&[], |slot| self.bytes(slot))
     }
 
     fn at(&self, slot: usize) -> Option<Measurement> {
         let point = self.points.get(slot)?;
         let stamp = point.frozen_stamp();
-        let value = point.value().unwrap_or_else(|| Measured::Octets(self.octets(slot).into()));
+        let value = point.value().unwrap_or_else(|| Measured::Bytes(self.bytes(slot).into()));
         Some(Measurement { point_type: point.point_type, index: point.index, value, flags: point.flags(), stamp })
     }
 
@@ -282,7 +282,7 @@ impl Database {
         Some(slot)
     }
 
-    /// Where the octets of that slot are, if it is an octet string. The last type: all slots from its first on.
+    /// Where the bytes of that slot are, if it is an octet string. The last type: all slots from its first on.
     fn text_slot(&self, slot: usize) -> Option<usize> {
         let first = self.points.partition_point(|p| p.point_type < PointType::OctetString);
         slot.checked_sub(first)

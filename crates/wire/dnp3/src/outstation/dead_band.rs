@@ -20,7 +20,7 @@ impl Application {
             let slots = u16::try_from(item.index)
                 .map(|index| self.database.slots_between(PointType::Analog, index, index))
                 .unwrap_or_default();
-            let band = layout.decode(item.octets).ok().and_then(|fields| band_of(&fields.value?));
+            let band = layout.decode(item.bytes).ok().and_then(|fields| band_of(&fields.value?));
             match (slots.last(), band) {
                 (Some(slot), Some(band)) => {
                     self.database.set_dead_band(slot, band);
@@ -45,7 +45,7 @@ pub(super) fn write_dead_band(point: &Point, asked: u8, out: &mut FragmentWriter
     let band = point.dead_band();
     let value = match Layout::find(object) {
         Some(layout) if layout.value == crate::objects::ValueForm::F32 => Measured::Analog(band.into()),
-        Some(layout) => Measured::Count(whole(band, layout.octets().unwrap_or(4))),
+        Some(layout) => Measured::Count(whole(band, layout.bytes().unwrap_or(4))),
         None => return Err(WriteError::WrongObject(object)),
     };
     out.static_point(object, PointRef { index: point.index, value: &value, flags: Flags::ONLINE, stamp: None })
@@ -57,13 +57,13 @@ fn band_of(value: &Measured) -> Option<f32> {
     match value {
         Measured::Count(count) => Some(*count as f32),
         Measured::Analog(x) if x.is_finite() && *x >= 0.0 => Some(*x as f32),
-        Measured::Analog(_) | Measured::Bit(_) | Measured::DoubleBit(_) | Measured::Octets(_) => None,
+        Measured::Analog(_) | Measured::Bit(_) | Measured::DoubleBit(_) | Measured::Bytes(_) => None,
     }
 }
 
-/// The nearest whole number that so many octets hold; never 0 for a band that is not 0, because 0 reports every change.
+/// The nearest whole number that so many bytes hold; never 0 for a band that is not 0, because 0 reports every change.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, which a band may")]
-fn whole(band: f32, octets: usize) -> u32 {
-    let max = if octets == 2 { u32::from(u16::MAX) } else { u32::MAX };
+fn whole(band: f32, bytes: usize) -> u32 {
+    let max = if bytes == 2 { u32::from(u16::MAX) } else { u32::MAX };
     ((band + 0.5) as u32).clamp(u32::from(band > 0.0), max)
 }

@@ -1,4 +1,4 @@
-//! Events that wait to be reported and confirmed: one queue in the order they happened, 24 octets an event, no heap
+//! Events that wait to be reported and confirmed: one queue in the order they happened, 24 bytes an event, no heap
 //! while it is empty and small.
 //!
 //! An event goes `Idle → Selected(header) → Written → gone` (confirmed), or back to `Idle` when the confirm does not
@@ -58,7 +58,7 @@ pub(super) enum Mark {
     Written,
 }
 
-/// One event: 24 octets.
+/// One event: 24 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Event {
     /// The value's bits; for octet strings the number of the text.
@@ -93,7 +93,7 @@ impl Event {
         Stamp { time: crate::DnpTime::from_millis(millis), synchronized: self.synchronized }
     }
 
-    /// What a fragment tells of it; of octet strings the octets besides.
+    /// What a fragment tells of it; of octet strings the bytes besides.
     pub(super) fn sample(&self) -> Sample {
         Sample { index: self.index, flags: self.flags, bits: self.bits, stamp: self.stamp() }
     }
@@ -142,7 +142,7 @@ impl Wanted {
 #[derive(Debug)]
 pub(super) struct EventBuffer {
     events: VecDeque<Event>,
-    /// Octets by number, ascending.
+    /// Bytes by number, ascending.
     texts: VecDeque<(u64, Box<[u8]>)>,
     next_text: u64,
     limits: EventLimits,
@@ -175,7 +175,7 @@ impl EventBuffer {
     }
 
     /// Keeps an event, dropping the oldest of its type when that type is full.
-    pub(super) fn push(&mut self, point_type: PointType, index: u16, change: Change, octets: &[u8], stamp: Stamp) {
+    pub(super) fn push(&mut self, point_type: PointType, index: u16, change: Change, bytes: &[u8], stamp: Stamp) {
         if !self.has_room(point_type) && !self.make_room(point_type) {
             return;
         }
@@ -183,7 +183,7 @@ impl EventBuffer {
         if point_type == PointType::OctetString {
             bits = self.next_text;
             self.next_text += 1;
-            self.texts.push_back((bits, octets.into()));
+            self.texts.push_back((bits, bytes.into()));
         }
         self.append(point_type, index, Change { bits, ..change }, stamp, false);
     }
@@ -247,7 +247,7 @@ impl EventBuffer {
     }
 
     /// Gives the events with a mark to `write`, oldest first, as many of one group and variation at once as follow one
-    /// another; an octet string by itself, with its octets. `write` says how many it wrote, and whether that was for
+    /// another; an octet string by itself, with its bytes. `write` says how many it wrote, and whether that was for
     /// want of room. Of one class, or of all.
     pub(super) fn write_marked(
         &mut self,
@@ -262,10 +262,10 @@ impl EventBuffer {
             while let Some(begin) = rest.iter().position(is_meant) {
                 let Some((first, others)) = rest.get_mut(begin..).and_then(<[Event]>::split_first_mut) else { break };
                 let more = others.iter().take_while(|event| is_meant(event) && event.is_like(first)).count();
-                let octets = if first.point_type == PointType::OctetString { octets(texts, first) } else { &[] };
+                let bytes = if first.point_type == PointType::OctetString { bytes(texts, first) } else { &[] };
                 let (run, after) = rest.split_at_mut(begin + 1 + more);
                 let run = run.get_mut(begin..).unwrap_or_default();
-                let (written, room) = write(run, octets);
+                let (written, room) = write(run, bytes);
                 for event in run.iter_mut().take(written).filter(|event| event.is_waiting()) {
                     event.mark = Mark::Written;
                     sub(waiting, event.class as usize);
@@ -412,10 +412,10 @@ impl EventBuffer {
     }
 }
 
-/// The octets of an octet string's event.
-fn octets<'t>(texts: &'t VecDeque<(u64, Box<[u8]>)>, event: &Event) -> &'t [u8] {
+/// The bytes of an octet string's event.
+fn bytes<'t>(texts: &'t VecDeque<(u64, Box<[u8]>)>, event: &Event) -> &'t [u8] {
     let found = texts.binary_search_by_key(&event.bits, |(number, _)| *number).ok();
-    found.and_then(|at| texts.get(at)).map_or(&[], |(_, octets)| octets)
+    found.and_then(|at| texts.get(at)).map_or(&[], |(_, bytes)| bytes)
 }
 
 fn forget_text(texts: &mut VecDeque<(u64, Box<[u8]>)>, event: &Event) {

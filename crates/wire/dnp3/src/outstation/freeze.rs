@@ -106,7 +106,7 @@ impl Application {
     }
 
     fn when(&self, now: Now, header: &Header<'_>) -> Option<When> {
-        let mut cursor = Cursor::new(header.items().next()?.octets);
+        let mut cursor = Cursor::new(header.items().next()?.bytes);
         let (time, interval_ms) = (DnpTime::from_millis(cursor.u48_le().ok()?), cursor.u32_le().ok()?);
         let present = self.clock.time(now);
         if time == DnpTime::MAX {

@@ -149,15 +149,15 @@ impl Group {
         }
     }
 
-    /// Takes octets of a line and returns how many were used, as [`Machine::handle_input`] does.
-    pub fn handle_input(&mut self, now: Now, line: usize, octets: &[u8]) -> usize {
-        let mut rest = octets;
+    /// Takes bytes of a line and returns how many were used, as [`Machine::handle_input`] does.
+    pub fn handle_input(&mut self, now: Now, line: usize, bytes: &[u8]) -> usize {
+        let mut rest = bytes;
         loop {
             if self.members.iter().any(|member| member.outstation.is_full()) {
                 break;
             }
             let Some(Line { decoder, .. }) = self.lines.get_mut(line).and_then(Option::as_mut) else {
-                return octets.len();
+                return bytes.len();
             };
             let Some(decoded) = decoder.decode(&mut rest) else { break };
             let Ok(frame) = decoded else { continue };
@@ -166,12 +166,12 @@ impl Group {
                 self.counters.unknown_source += 1;
                 continue;
             };
-            let frame: Vec<u8> = frame.octets().into();
+            let frame: Vec<u8> = frame.bytes().into();
             if self.take_frame(now, line, number, &frame) {
                 break;
             }
         }
-        octets.len() - rest.len()
+        bytes.len() - rest.len()
     }
 
     /// Gives a frame to its association; says whether that must answer before it takes another.
@@ -182,7 +182,7 @@ impl Group {
         }
         let Some(member) = self.members.get_mut(number) else { return false };
         let mut rest = frame;
-        // A whole frame to a machine that is not full is used up; the count of octets bounds the work all the same.
+        // A whole frame to a machine that is not full is used up; the count of bytes bounds the work all the same.
         while !rest.is_empty() {
             let used = member.outstation.handle_input(now, rest);
             rest = rest.get(used..).unwrap_or_default();
@@ -303,8 +303,8 @@ impl Machine for GroupLine {
         }
     }
 
-    fn handle_input(&mut self, now: Now, octets: &[u8]) -> usize {
-        self.line.map_or(octets.len(), |line| self.group.borrow_mut().handle_input(now, line, octets))
+    fn handle_input(&mut self, now: Now, bytes: &[u8]) -> usize {
+        self.line.map_or(bytes.len(), |line| self.group.borrow_mut().handle_input(now, line, bytes))
     }
 
     fn handle_timeout(&mut self, now: Now) {

@@ -24,11 +24,11 @@ impl Machine for Outstation {
         }
     }
 
-    fn handle_input(&mut self, now: Now, octets: &[u8]) -> usize {
+    fn handle_input(&mut self, now: Now, bytes: &[u8]) -> usize {
         let Self { endpoint, application, secure } = self;
         let mut used = 0;
         while application.outbox.len() < OUTBOX_MAX {
-            let (taken, received) = endpoint.handle_input(octets.get(used..).unwrap_or(&[]));
+            let (taken, received) = endpoint.handle_input(bytes.get(used..).unwrap_or(&[]));
             used += taken;
             match received {
                 None => break,

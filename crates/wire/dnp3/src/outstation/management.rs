@@ -64,7 +64,7 @@ pub enum ConfigurationName<'a> {
     /// Group 70 variation 8: the name of a file.
     File(&'a [u8]),
     /// Group 110: an octet string.
-    Octets(&'a [u8]),
+    Bytes(&'a [u8]),
 }
 
 /// The answer to an activation: group 91 variation 1.
@@ -93,7 +93,7 @@ impl Application {
             return Outcome::only(refusal);
         }
         let names = fragment.headers().flatten().flat_map(|header| header.items());
-        let iin = names.fold(Iin::NONE, |iin, name| iin.with(iin_of(handler.manage(step, Some(name.octets)))));
+        let iin = names.fold(Iin::NONE, |iin, name| iin.with(iin_of(handler.manage(step, Some(name.bytes)))));
         Outcome::only(iin)
     }
 
@@ -117,16 +117,16 @@ impl Application {
         let mut named = Vec::new();
         for header in fragment.headers().flatten() {
             named.extend(header.items().map(|item| match is_file_name(&header) {
-                true => ConfigurationName::File(item.octets),
-                false => ConfigurationName::Octets(item.octets),
+                true => ConfigurationName::File(item.bytes),
+                false => ConfigurationName::Bytes(item.bytes),
             }));
         }
         let Some(Activation { delay_ms, mut statuses }) = handler.activate_configuration(&named) else {
             return Outcome::only(Iin::NO_FUNC_CODE_SUPPORT);
         };
-        statuses.truncate(objects_max - STATUS_HEADER_OCTETS);
-        let octets = u16::try_from(4 + statuses.len()).unwrap_or(u16::MAX).to_le_bytes();
-        let objects = [&[91, 1, 0x5B, 1], &octets[..], &delay_ms.to_le_bytes(), &statuses].concat();
+        statuses.truncate(objects_max - STATUS_HEADER_BYTES);
+        let bytes = u16::try_from(4 + statuses.len()).unwrap_or(u16::MAX).to_le_bytes();
+        let objects = [&[91, 1, 0x5B, 1], &bytes[..], &delay_ms.to_le_bytes(), &statuses].concat();
         Outcome { iin: Iin::NONE, objects }
     }
 
@@ -135,8 +135,8 @@ impl Application {
     }
 }
 
-/// Octets of the header, the size and the delay of group 91 variation 1.
-const STATUS_HEADER_OCTETS: usize = 10;
+/// Bytes of the header, the size and the delay of group 91 variation 1.
+const STATUS_HEADER_BYTES: usize = 10;
 
 fn is_file_name(header: &Header<'_>) -> bool {
     (header.object().group, header.object().variation) == (70, 8)

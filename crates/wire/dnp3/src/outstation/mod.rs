@@ -7,7 +7,7 @@
 //!                                        └── ControlHandler decides · OutstationEvent tells
 //! ```
 //!
-//! In: octets, deadlines, and the owner's [`update`](Outstation::update). Out: octets, and [`OutstationEvent`].
+//! In: bytes, deadlines, and the owner's [`update`](Outstation::update). Out: bytes, and [`OutstationEvent`].
 //!
 //! | functions | served |
 //! |---|---|
@@ -23,7 +23,7 @@
 //! Everything else is answered with IIN2.0 or 2.1. One master, or several as a [`Group`]; link confirms are answered, not asked for.
 //!
 //! An idle session holds its points and nothing else on the heap. A response is built when it is sent, from the
-//! database and from the events; to repeat an unconfirmed one the events are marked, no octets are kept.
+//! database and from the events; to repeat an unconfirmed one the events are marked, no bytes are kept.
 //!
 //! Read first: `application.rs` (what happens to a fragment), then `events.rs`.
 
@@ -56,7 +56,7 @@ mod write;
 pub use attributes::DeviceAttributes;
 pub use config::{OutstationConfig, UnsolicitedConfig};
 pub use controls::{AcceptAll, BoxedControlHandler, ControlHandler, Operate, OutstationEvent, RefuseAll};
-pub use database::{Database, DatabaseError, OCTETS_MAX};
+pub use database::{BYTES_MAX, Database, DatabaseError};
 pub use events::EventLimits;
 #[cfg(test)]
 pub(crate) use files::tests::Memory;
@@ -94,7 +94,7 @@ impl Outstation {
             local: LinkAddress::new(config.address),
             remote: Some(LinkAddress::new(config.master)),
             self_address: config.answers_self_address,
-            fragment_max: config.fragment_octets_received_max,
+            fragment_max: config.fragment_bytes_received_max,
         });
         endpoint.set_lean(config.lean);
         Self { endpoint, application: Application::new(config, database, controls), secure: None }

@@ -1,4 +1,4 @@
-//! One point as the database keeps it, in 24 octets, and how it is configured.
+//! One point as the database keeps it, in 24 bytes, and how it is configured.
 
 use crate::{DnpTime, EventClass, Flags, Measured, PointType, Stamp};
 
@@ -65,7 +65,7 @@ impl PointConfig {
     }
 }
 
-/// A point: 24 octets. `reported` and `band` hold the last reported value and the dead-band of an analog (single
+/// A point: 24 bytes. `reported` and `band` hold the last reported value and the dead-band of an analog (single
 /// precision) or a counter, and for what is frozen the 48-bit time of its freeze.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Point {
@@ -158,7 +158,7 @@ impl Point {
         Flags(self.flags)
     }
 
-    /// The value; none for octet strings, whose octets the database keeps apart.
+    /// The value; none for octet strings, whose bytes the database keeps apart.
     pub(super) fn value(&self) -> Option<Measured> {
         measured(self.point_type, self.value)
     }
@@ -260,7 +260,7 @@ pub(super) fn measured(point_type: PointType, bits: u64) -> Option<Measured> {
     })
 }
 
-/// The stored bits of a value; none where the value is not of the point's type. Octets have no bits of their own.
+/// The stored bits of a value; none where the value is not of the point's type. Bytes have no bits of their own.
 pub(super) fn bits_of(point_type: PointType, value: &Measured) -> Option<u64> {
     match (point_type, value) {
         (PointType::Binary | PointType::BinaryOutput, Measured::Bit(b)) => Some(u64::from(*b)),
@@ -269,10 +269,10 @@ pub(super) fn bits_of(point_type: PointType, value: &Measured) -> Option<u64> {
         (PointType::Analog | PointType::FrozenAnalog | PointType::AnalogOutput, Measured::Analog(x)) => {
             Some(x.to_bits())
         }
-        (PointType::OctetString, Measured::Octets(_)) => Some(0),
+        (PointType::OctetString, Measured::Bytes(_)) => Some(0),
         (
             _,
-            Measured::Bit(_) | Measured::DoubleBit(_) | Measured::Count(_) | Measured::Analog(_) | Measured::Octets(_),
+            Measured::Bit(_) | Measured::DoubleBit(_) | Measured::Count(_) | Measured::Analog(_) | Measured::Bytes(_),
         ) => None,
     }
 }

@@ -238,14 +238,14 @@ pub(super) fn write_events(
     asked: u8,
     out: &mut FragmentWriter<'_>,
 ) -> Room {
-    events.write_marked(mark, class, |run, octets| {
+    events.write_marked(mark, class, |run, bytes| {
         let Some(first) = run.first() else { return (0, Room::Enough) };
         let object = GroupVar::new(first.group(), if asked == 0 { first.variation } else { asked });
         let mut done = 0;
         loop {
             done += out.join_events(object, run.iter().skip(done).map(Event::sample));
             let Some(event) = run.get(done) else { return (done, Room::Enough) };
-            let value = measured(event.point_type, event.bits).unwrap_or_else(|| Measured::Octets(octets.into()));
+            let value = measured(event.point_type, event.bits).unwrap_or_else(|| Measured::Bytes(bytes.into()));
             let point = PointRef { index: event.index, value: &value, flags: event.flags, stamp: Some(event.stamp()) };
             if out.event(object, point) == Err(WriteError::Full) {
                 return (done, Room::Full);
@@ -279,7 +279,7 @@ impl Present<'_> {
             let written = match told {
                 Told::Class0 if !point.is_in_class_0() => continue,
                 Told::Class0 | Told::Value => {
-                    let value = point.value().unwrap_or_else(|| Measured::Octets(self.database.octets(slot).into()));
+                    let value = point.value().unwrap_or_else(|| Measured::Bytes(self.database.bytes(slot).into()));
                     let flags = self.flags(point);
                     let told = PointRef { index: point.index, value: &value, flags, stamp: point.frozen_stamp() };
                     out.static_point(static_object(point, flags, asked), told)

@@ -35,12 +35,12 @@ pub(super) fn hand_over(
     secure: &mut Secure,
     application: &mut Application,
     now: Now,
-    octets: &[u8],
+    bytes: &[u8],
     broadcast: Option<Broadcast>,
 ) {
-    let Some(secure) = secure else { return application.handle_fragment(now, octets, broadcast) };
-    match secure.handle_fragment(now, octets, broadcast) {
-        Verdict::Pass => application.handle_fragment(now, octets, broadcast),
+    let Some(secure) = secure else { return application.handle_fragment(now, bytes, broadcast) };
+    match secure.handle_fragment(now, bytes, broadcast) {
+        Verdict::Pass => application.handle_fragment(now, bytes, broadcast),
         Verdict::Perform(request) => application.handle_fragment(now, &request, None),
         Verdict::Done => {}
     }

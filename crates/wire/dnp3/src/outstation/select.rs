@@ -207,10 +207,10 @@ fn refusal(fragment: &Fragment<'_>, objects_max: usize) -> Iin {
     })
 }
 
-/// Puts each status into the last octet of its object, in the echo of a request whose header's objects end at `end`.
-fn write_statuses(echo: &mut [u8], end: usize, octets: usize, statuses: &[CommandStatus]) {
-    let Some(objects) = end.checked_sub(octets).and_then(|start| echo.get_mut(start..end)) else { return };
-    let Some(stride) = octets.checked_div(statuses.len()).filter(|stride| *stride > 0) else { return };
+/// Puts each status into the last byte of its object, in the echo of a request whose header's objects end at `end`.
+fn write_statuses(echo: &mut [u8], end: usize, bytes: usize, statuses: &[CommandStatus]) {
+    let Some(objects) = end.checked_sub(bytes).and_then(|start| echo.get_mut(start..end)) else { return };
+    let Some(stride) = bytes.checked_div(statuses.len()).filter(|stride| *stride > 0) else { return };
     for (object, status) in objects.chunks_mut(stride).zip(statuses) {
         if let Some(last) = object.last_mut() {
             *last = status.code();

@@ -95,7 +95,7 @@ impl Application {
     fn repeat(&mut self, now: Now, fragment: &Fragment<'_>) {
         match fragment.function {
             Function::Write => drop(self.for_each_header(fragment, |this, header| match header.object() {
-                GroupVar { group: 110, .. } => this.write_octets(now, header),
+                GroupVar { group: 110, .. } => this.write_bytes(now, header),
                 GroupVar { group: 34, .. } => this.write_dead_bands(header),
                 GroupVar { group: 0, .. } => this.write_attributes(header),
                 _ => Iin::NONE,

@@ -14,9 +14,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use tieline_core::{Instant, Now};
 
-/// The shortest fragment that holds every octet string: its 255 octets, an object header, the fragment's header.
-const FRAGMENT_OCTETS_MIN: u16 = 272;
-const FRAGMENT_OCTETS_MAX: u16 = 2048;
+/// The shortest fragment that holds every octet string: its 255 bytes, an object header, the fragment's header.
+const FRAGMENT_BYTES_MIN: u16 = 272;
+const FRAGMENT_BYTES_MAX: u16 = 2048;
 
 /// The mark of events that are reported between fragments: beyond the headers of any read.
 const INTERRUPTS: u8 = u8::MAX;
@@ -48,11 +48,11 @@ impl Application {
                     break;
                 }
             };
-            let octets = if point_type == PointType::OctetString { self.database.octets_of(index) } else { &[] };
+            let bytes = if point_type == PointType::OctetString { self.database.bytes_of(index) } else { &[] };
             self.events.grow(point_type, measurements.size_hint().0.saturating_add(1));
             let stamp = stamp.unwrap_or(own_stamp);
             let stamp = Stamp { synchronized: stamp.synchronized && own_stamp.synchronized, ..stamp };
-            self.events.push(point_type, index, change, octets, stamp);
+            self.events.push(point_type, index, change, bytes, stamp);
             if let Some(count) = added.get_mut(change.class as usize) {
                 *count += 1;
             }
@@ -141,7 +141,7 @@ impl Application {
 
     fn write_reply(&mut self, now: Now, out: &mut Vec<u8>) {
         let control = AppControl { con: self.must_confirm_broadcast(), ..AppControl::single(self.reply.sequence) };
-        let mut writer = FragmentWriter::response(out, self.octets_max(), control, Function::Response, self.reply.iin);
+        let mut writer = FragmentWriter::response(out, self.bytes_max(), control, Function::Response, self.reply.iin);
         let written = writer.raw(&self.reply.objects);
         debug_assert!(written.is_ok(), "the echo of a request that was too long was refused before");
         if control.con {
@@ -161,7 +161,7 @@ impl Application {
             is_local: self.is_local,
         };
         let waiting = self.events.waiting(Classes::EVENTS);
-        let mut writer = FragmentWriter::response(out, self.octets_max(), control, Function::Response, Iin::NONE)
+        let mut writer = FragmentWriter::response(out, self.bytes_max(), control, Function::Response, Iin::NONE)
             .with_index_max(self.database.index_max());
         reading.write(&present, &mut self.events, &mut writer);
         control.fin = reading.is_done();
@@ -197,13 +197,13 @@ impl Application {
         self.broadcast == Some(Broadcast::ConfirmAlways)
     }
 
-    fn octets_max(&self) -> u16 {
-        octets_max(&self.config)
+    fn bytes_max(&self) -> u16 {
+        bytes_max(&self.config)
     }
 
     /// The longest list of objects that a response holds.
     pub(super) fn objects_max(&self) -> usize {
-        usize::from(self.octets_max()) - 4
+        usize::from(self.bytes_max()) - 4
     }
 
     fn write_unsolicited(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
@@ -292,13 +292,13 @@ impl Application {
         }
     }
 
-    /// Writes an unsolicited response with the events of a mark. A repetition is the same octets: the same events in the
+    /// Writes an unsolicited response with the events of a mark. A repetition is the same bytes: the same events in the
     /// same order under the same indications.
     fn write_report(&mut self, out: &mut Vec<u8>, mark: Option<Mark>) -> Room {
         let control = AppControl::unsolicited(self.unsolicited.sequence);
-        let octets_max = self.octets_max();
+        let bytes_max = self.bytes_max();
         let mut writer =
-            FragmentWriter::response(out, octets_max, control, Function::UnsolicitedResponse, self.unsolicited.iin)
+            FragmentWriter::response(out, bytes_max, control, Function::UnsolicitedResponse, self.unsolicited.iin)
                 .with_index_max(self.database.index_max());
         let mut room = Room::Enough;
         for class in CLASSES {
@@ -319,6 +319,6 @@ impl Application {
 }
 
 /// The longest fragment that is sent.
-pub(super) fn octets_max(config: &OutstationConfig) -> u16 {
-    config.fragment_octets_sent_max.clamp(FRAGMENT_OCTETS_MIN, FRAGMENT_OCTETS_MAX)
+pub(super) fn bytes_max(config: &OutstationConfig) -> u16 {
+    config.fragment_bytes_sent_max.clamp(FRAGMENT_BYTES_MIN, FRAGMENT_BYTES_MAX)
 }

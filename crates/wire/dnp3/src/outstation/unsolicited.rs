@@ -31,7 +31,7 @@ pub(super) struct Unsolicited {
     /// Of the response that awaits its confirm, or of the next one.
     pub(super) sequence: Sequence,
     pub(super) repetitions: u16,
-    /// What the response said of the outstation: a repetition is the same, octet for octet.
+    /// What the response said of the outstation: a repetition is the same, byte for byte.
     pub(super) iin: Iin,
     pub(super) enabled: Classes,
     /// The events that wait have waited long enough for others.

@@ -21,7 +21,7 @@ impl Application {
             GroupVar { group: 80, variation: 1 } => this.write_indications(header),
             GroupVar { group: 50, variation: 1 } => this.write_time(now, header),
             GroupVar { group: 50, variation: 3 } => this.write_recorded_time(now, header),
-            GroupVar { group: 110, .. } => this.write_octets(now, header),
+            GroupVar { group: 110, .. } => this.write_bytes(now, header),
             GroupVar { group: 34, variation: 1..=3 } => this.write_dead_bands(header),
             GroupVar { group: 0, .. } => this.write_attributes(header),
             _ => Iin::OBJECT_UNKNOWN,
@@ -87,14 +87,14 @@ impl Application {
         self.tell(OutstationEvent::ClockSet { time: self.clock.time(now) });
     }
 
-    pub(super) fn write_octets(&mut self, now: Now, header: &Header<'_>) -> Iin {
+    pub(super) fn write_bytes(&mut self, now: Now, header: &Header<'_>) -> Iin {
         let mut iin = Iin::NONE;
         for item in header.items() {
             let Ok(index) = u16::try_from(item.index) else { return Iin::PARAMETER_ERROR };
             let written = Measurement {
                 point_type: PointType::OctetString,
                 index,
-                value: Measured::Octets(item.octets.into()),
+                value: Measured::Bytes(item.bytes.into()),
                 flags: Flags::ONLINE,
                 stamp: None,
             };

@@ -1,16 +1,16 @@
-//! The codes of secure authentication (IEEE 1815 annex A.45), one octet each but for roles.
+//! The codes of secure authentication (IEEE 1815 annex A.45), one byte each but for roles.
 
 use crate::codes::codes;
 
 codes! {
     /// How a message is authenticated (MAL). Code 0, no MAC, is written as none of these.
     MacAlgorithm u8 {
-        1 HmacSha1x4 "hmac-sha1-4" "HMAC-SHA-1, 4 octets: short enough to guess, for old devices only";
-        2 HmacSha1x10 "hmac-sha1-10" "HMAC-SHA-1, 10 octets";
-        3 HmacSha256x8 "hmac-sha256-8" "HMAC-SHA-256, 8 octets: for serial lines";
-        4 HmacSha256x16 "hmac-sha256-16" "HMAC-SHA-256, 16 octets: for networks";
-        5 HmacSha1x8 "hmac-sha1-8" "HMAC-SHA-1, 8 octets";
-        6 AesGmac "aes-gmac" "AES-GMAC, 12 octets";
+        1 HmacSha1x4 "hmac-sha1-4" "HMAC-SHA-1, 4 bytes: short enough to guess, for old devices only";
+        2 HmacSha1x10 "hmac-sha1-10" "HMAC-SHA-1, 10 bytes";
+        3 HmacSha256x8 "hmac-sha256-8" "HMAC-SHA-256, 8 bytes: for serial lines";
+        4 HmacSha256x16 "hmac-sha256-16" "HMAC-SHA-256, 16 bytes: for networks";
+        5 HmacSha1x8 "hmac-sha1-8" "HMAC-SHA-1, 8 bytes";
+        6 AesGmac "aes-gmac" "AES-GMAC, 12 bytes";
     }
 }
 
@@ -95,9 +95,9 @@ codes! {
 }
 
 impl MacAlgorithm {
-    /// Octets of its MACs.
+    /// Bytes of its MACs.
     #[must_use]
-    pub const fn octets(self) -> usize {
+    pub const fn bytes(self) -> usize {
         match self {
             Self::HmacSha1x4 => 4,
             Self::HmacSha1x8 | Self::HmacSha256x8 => 8,

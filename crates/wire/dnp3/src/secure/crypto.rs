@@ -5,7 +5,7 @@
 use super::{KeyChangeMethod, KeyWrap, MacAlgorithm};
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128, Aes256};
-use aes_kw::{IV_LEN as WRAP_EXTRA_OCTETS, KwAes128, KwAes256};
+use aes_kw::{IV_LEN as WRAP_EXTRA_BYTES, KwAes128, KwAes256};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
@@ -19,55 +19,55 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// Where a machine gets its challenges and session keys from. It must be unpredictable, as of the operating system.
 pub trait Random {
-    /// Fills all octets.
-    fn fill(&mut self, octets: &mut [u8]);
+    /// Fills all bytes.
+    fn fill(&mut self, bytes: &mut [u8]);
 }
 
 /// The random source of a machine.
 pub type BoxedRandom = alloc::boxed::Box<dyn Random + Send>;
 
-/// Octets of the longest key.
-const KEY_OCTETS_MAX: usize = 32;
-/// Octets of the longest MAC, not truncated.
-const MAC_OCTETS_MAX: usize = 32;
+/// Bytes of the longest key.
+const KEY_BYTES_MAX: usize = 32;
+/// Bytes of the longest MAC, not truncated.
+const MAC_BYTES_MAX: usize = 32;
 
-/// A key of 16 or 32 octets, for AES-128 or AES-256.
+/// A key of 16 or 32 bytes, for AES-128 or AES-256.
 #[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
 pub struct Key {
-    octets: [u8; KEY_OCTETS_MAX],
+    bytes: [u8; KEY_BYTES_MAX],
     len: usize,
 }
 
 impl Key {
-    /// A key of these octets; None unless there are 16 or 32.
+    /// A key of these bytes; None unless there are 16 or 32.
     #[must_use]
-    pub fn new(octets: &[u8]) -> Option<Self> {
-        if !matches!(octets.len(), 16 | 32) {
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        if !matches!(bytes.len(), 16 | 32) {
             return None;
         }
-        let mut key = Self { octets: [0; KEY_OCTETS_MAX], len: octets.len() };
-        key.octets.get_mut(..octets.len())?.copy_from_slice(octets);
+        let mut key = Self { bytes: [0; KEY_BYTES_MAX], len: bytes.len() };
+        key.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
         Some(key)
     }
 
-    /// A key of random octets, as long as `wrap` asks for.
+    /// A key of random bytes, as long as `wrap` asks for.
     #[must_use]
     pub fn random(wrap: KeyWrap, random: &mut dyn Random) -> Self {
         let len = match wrap {
             KeyWrap::Aes128 => 16,
             KeyWrap::Aes256 => 32,
         };
-        let mut key = Self { octets: [0; KEY_OCTETS_MAX], len };
-        if let Some(octets) = key.octets.get_mut(..len) {
-            random.fill(octets);
+        let mut key = Self { bytes: [0; KEY_BYTES_MAX], len };
+        if let Some(bytes) = key.bytes.get_mut(..len) {
+            random.fill(bytes);
         }
         key
     }
 
-    /// Its octets: for whoever must keep it.
+    /// Its bytes: for whoever must keep it.
     #[must_use]
-    pub fn octets(&self) -> &[u8] {
-        self.octets.get(..self.len).unwrap_or_default()
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
     }
 
     /// The key wrap that it is for.
@@ -76,36 +76,36 @@ impl Key {
         if self.len == 16 { KeyWrap::Aes128 } else { KeyWrap::Aes256 }
     }
 
-    /// Wraps octets (RFC 3394), filled up with zeros to a multiple of 8.
+    /// Wraps bytes (RFC 3394), filled up with zeros to a multiple of 8.
     #[must_use]
     pub fn wrap(&self, plain: &[u8]) -> Vec<u8> {
         let mut padded = Zeroizing::new(Vec::with_capacity(plain.len() + 7));
         padded.extend_from_slice(plain);
         padded.resize(plain.len().next_multiple_of(8), 0);
-        let mut out = vec![0; padded.len() + WRAP_EXTRA_OCTETS];
+        let mut out = vec![0; padded.len() + WRAP_EXTRA_BYTES];
         let wrapped = match self.wrap_algorithm() {
             KeyWrap::Aes128 => {
-                KwAes128::new_from_slice(self.octets()).map(|kek| kek.wrap_key(&padded, &mut out).is_ok())
+                KwAes128::new_from_slice(self.bytes()).map(|kek| kek.wrap_key(&padded, &mut out).is_ok())
             }
             KeyWrap::Aes256 => {
-                KwAes256::new_from_slice(self.octets()).map(|kek| kek.wrap_key(&padded, &mut out).is_ok())
+                KwAes256::new_from_slice(self.bytes()).map(|kek| kek.wrap_key(&padded, &mut out).is_ok())
             }
         };
-        debug_assert_eq!(wrapped, Ok(true), "{} octets", plain.len());
+        debug_assert_eq!(wrapped, Ok(true), "{} bytes", plain.len());
         out
     }
 
     /// What was wrapped with this key, with its filling; None when it was not.
     #[must_use]
     pub fn unwrap(&self, wrapped: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
-        let mut out = Zeroizing::new(vec![0; wrapped.len().checked_sub(WRAP_EXTRA_OCTETS)?]);
+        let mut out = Zeroizing::new(vec![0; wrapped.len().checked_sub(WRAP_EXTRA_BYTES)?]);
         // The algorithm is defined from two blocks on.
         if out.len() < 16 || !out.len().is_multiple_of(8) {
             return None;
         }
         let opened = match self.wrap_algorithm() {
-            KeyWrap::Aes128 => KwAes128::new_from_slice(self.octets()).ok()?.unwrap_key(wrapped, &mut out).is_ok(),
-            KeyWrap::Aes256 => KwAes256::new_from_slice(self.octets()).ok()?.unwrap_key(wrapped, &mut out).is_ok(),
+            KeyWrap::Aes128 => KwAes128::new_from_slice(self.bytes()).ok()?.unwrap_key(wrapped, &mut out).is_ok(),
+            KeyWrap::Aes256 => KwAes256::new_from_slice(self.bytes()).ok()?.unwrap_key(wrapped, &mut out).is_ok(),
         };
         opened.then_some(out)
     }
@@ -113,7 +113,7 @@ impl Key {
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Key({} octets)", self.len)
+        write!(f, "Key({} bytes)", self.len)
     }
 }
 
@@ -129,33 +129,33 @@ pub(super) struct SessionKeys {
 /// A value that proves a message.
 #[derive(Clone, Copy)]
 pub struct Mac {
-    octets: [u8; MAC_OCTETS_MAX],
+    bytes: [u8; MAC_BYTES_MAX],
     len: usize,
 }
 
 impl Mac {
-    fn new(octets: &[u8], len: usize) -> Self {
-        let mut mac = Self { octets: [0; MAC_OCTETS_MAX], len: len.min(octets.len()).min(MAC_OCTETS_MAX) };
-        mac.octets.iter_mut().zip(octets).for_each(|(to, from)| *to = *from);
+    fn new(bytes: &[u8], len: usize) -> Self {
+        let mut mac = Self { bytes: [0; MAC_BYTES_MAX], len: len.min(bytes.len()).min(MAC_BYTES_MAX) };
+        mac.bytes.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
         mac
     }
 
-    /// Its octets.
+    /// Its bytes.
     #[must_use]
-    pub fn octets(&self) -> &[u8] {
-        self.octets.get(..self.len).unwrap_or_default()
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
     }
 
     /// Whether a received value is this one, in a time that does not tell where they differ.
     #[must_use]
     pub fn matches(&self, received: &[u8]) -> bool {
-        self.octets().ct_eq(received).into()
+        self.bytes().ct_eq(received).into()
     }
 }
 
 impl fmt::Debug for Mac {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Mac({} octets)", self.len)
+        write!(f, "Mac({} bytes)", self.len)
     }
 }
 
@@ -197,12 +197,12 @@ impl MacUse {
 /// The MAC over several parts, as if they were one.
 #[must_use]
 pub fn mac(algorithm: MacAlgorithm, key: &Key, of: MacUse, parts: &[&[u8]]) -> Mac {
-    let len = algorithm.octets();
+    let len = algorithm.bytes();
     match algorithm {
         MacAlgorithm::HmacSha1x4 | MacAlgorithm::HmacSha1x8 | MacAlgorithm::HmacSha1x10 => {
-            Mac::new(&hmac_sha1(key.octets(), parts), len)
+            Mac::new(&hmac_sha1(key.bytes(), parts), len)
         }
-        MacAlgorithm::HmacSha256x8 | MacAlgorithm::HmacSha256x16 => Mac::new(&hmac_sha256(key.octets(), parts), len),
+        MacAlgorithm::HmacSha256x8 | MacAlgorithm::HmacSha256x16 => Mac::new(&hmac_sha256(key.bytes(), parts), len),
         MacAlgorithm::AesGmac => Mac::new(&gmac(key, of.vector(), parts), len),
     }
 }
@@ -211,8 +211,8 @@ pub fn mac(algorithm: MacAlgorithm, key: &Key, of: MacUse, parts: &[&[u8]]) -> M
 #[must_use]
 pub fn change_mac(method: KeyChangeMethod, key: &Key, parts: &[&[u8]]) -> Option<Mac> {
     match method {
-        KeyChangeMethod::Aes128Sha1 => Some(Mac::new(&hmac_sha1(key.octets(), parts), 20)),
-        KeyChangeMethod::Aes256Sha256 => Some(Mac::new(&hmac_sha256(key.octets(), parts), 32)),
+        KeyChangeMethod::Aes128Sha1 => Some(Mac::new(&hmac_sha1(key.bytes(), parts), 20)),
+        KeyChangeMethod::Aes256Sha256 => Some(Mac::new(&hmac_sha256(key.bytes(), parts), 32)),
         KeyChangeMethod::Aes256Gmac
         | KeyChangeMethod::Rsa1024Sha1
         | KeyChangeMethod::Rsa2048Sha256
@@ -238,12 +238,12 @@ fn encrypt(key: &Key, block: [u8; 16]) -> [u8; 16] {
     let mut block = block.into();
     match key.wrap_algorithm() {
         KeyWrap::Aes128 => {
-            if let Ok(aes) = Aes128::new_from_slice(key.octets()) {
+            if let Ok(aes) = Aes128::new_from_slice(key.bytes()) {
                 aes.encrypt_block(&mut block);
             }
         }
         KeyWrap::Aes256 => {
-            if let Ok(aes) = Aes256::new_from_slice(key.octets()) {
+            if let Ok(aes) = Aes256::new_from_slice(key.bytes()) {
                 aes.encrypt_block(&mut block);
             }
         }
@@ -255,14 +255,14 @@ fn encrypt(key: &Key, block: [u8; 16]) -> [u8; 16] {
 fn gmac(key: &Key, vector: [u8; 12], parts: &[&[u8]]) -> [u8; 16] {
     let hash_key = Zeroizing::new(encrypt(key, [0; 16]));
     let mut hash = GHash::new_from_slice(hash_key.as_slice()).unwrap_or_else(|_| GHash::new(&[0; 16].into()));
-    let mut octets: u64 = 0;
+    let mut bytes: u64 = 0;
     let mut block = [0; 16];
     let mut filled = 0;
-    for octet in parts.iter().copied().flatten() {
+    for byte in parts.iter().copied().flatten() {
         if let Some(place) = block.get_mut(filled) {
-            *place = *octet;
+            *place = *byte;
         }
-        (filled, octets) = (filled + 1, octets + 1);
+        (filled, bytes) = (filled + 1, bytes + 1);
         if filled == block.len() {
             hash.update(&[block.into()]);
             (block, filled) = ([0; 16], 0);
@@ -273,7 +273,7 @@ fn gmac(key: &Key, vector: [u8; 12], parts: &[&[u8]]) -> [u8; 16] {
     }
     let mut lengths = [0; 16];
     let [bits, _] = lengths.as_chunks_mut::<8>().0 else { return [0; 16] };
-    *bits = (octets * 8).to_be_bytes();
+    *bits = (bytes * 8).to_be_bytes();
     hash.update(&[lengths.into()]);
     let sum: [u8; 16] = hash.finalize().into();
     let mut counter = [0; 16];

@@ -16,12 +16,12 @@
 //!   │◀───────────── response ────────│
 //! ```
 //!
-//! In: the fragments that an outstation or a master hands over before it looks at them itself, deadlines, random octets
+//! In: the fragments that an outstation or a master hands over before it looks at them itself, deadlines, random bytes
 //! ([`Random`]). Out: fragments of functions 32 and 131, what may be performed, [`SecurityEvent`].
 //!
 //! Never: a word of keys in logs or `Debug`; anything performed that was not authentic, or not authorized.
 //!
-//! Read first: `object.rs` (the octets), then `outstation/mod.rs` and `master/mod.rs` (the machines).
+//! Read first: `object.rs` (the bytes), then `outstation/mod.rs` and `master/mod.rs` (the machines).
 //! docs/dnp3-secure.md says what is left out, and what of the standard could not be checked.
 
 mod code;
@@ -41,7 +41,7 @@ pub use crypto::{BoxedRandom, Key, Mac, MacUse, Random, change_mac, mac};
 pub use event::SecurityEvent;
 pub use master::{MasterSecurity, MasterSecurityConfig, UserChange};
 pub use object::{
-    Authentication, CHALLENGE_OCTETS_MAX, CHALLENGE_OCTETS_MIN, Challenge, ErrorObject, GROUP, KeyStatusObject,
+    Authentication, CHALLENGE_BYTES_MAX, CHALLENGE_BYTES_MIN, Challenge, ErrorObject, GROUP, KeyStatusObject,
     UserStatusChange,
 };
 pub use outstation::{Authority, OutstationSecurity, OutstationSecurityConfig, User};

@@ -1,4 +1,4 @@
-//! The objects of secure authentication: group 120 (IEEE 1815 annex A.45). All numbers low octet first.
+//! The objects of secure authentication: group 120 (IEEE 1815 annex A.45). All numbers low byte first.
 //!
 //! ```text
 //! v1  challenge            CSQ 4 | user 2 | MAC algorithm 1 | reason 1 | challenge data …
@@ -18,11 +18,11 @@
 //! v15 confirmation         MAC …
 //! ```
 //!
-//! All but v3 and v4 stand behind qualifier 5B with count 1 and their size in two octets.
+//! All but v3 and v4 stand behind qualifier 5B with count 1 and their size in two bytes.
 
 use super::{AuthError, KeyChangeMethod, KeyStatus, KeyWrap, MacAlgorithm, UserOperation};
 use crate::app::{Fragment, Qualifier};
-use crate::objects::octets_of_time;
+use crate::objects::bytes_of_time;
 use crate::{DnpTime, GroupVar};
 use alloc::vec::Vec;
 use tieline_core::Cursor;
@@ -31,9 +31,9 @@ use tieline_core::Cursor;
 pub const GROUP: u8 = 120;
 
 /// Challenge data shorter than this is refused (IEEE 1815 A.45.1).
-pub const CHALLENGE_OCTETS_MIN: usize = 4;
+pub const CHALLENGE_BYTES_MIN: usize = 4;
 /// Challenge data longer than this is refused: nobody needs it, and it is kept.
-pub const CHALLENGE_OCTETS_MAX: usize = 64;
+pub const CHALLENGE_BYTES_MAX: usize = 64;
 
 /// One object of group 120. Codes that the standard does not name are kept as they are, so that they can be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub enum Authentication<'a> {
         method: u8,
         /// 1 of an identity, 2 of an attribute.
         kind: u8,
-        /// Its octets.
+        /// Its bytes.
         certificate: &'a [u8],
     },
     /// v9: last in its fragment.
@@ -131,7 +131,7 @@ pub struct Challenge<'a> {
     pub mac: u8,
     /// [`ChallengeReason`](super::ChallengeReason).
     pub reason: u8,
-    /// Random octets.
+    /// Random bytes.
     pub data: &'a [u8],
 }
 
@@ -148,7 +148,7 @@ pub struct KeyStatusObject<'a> {
     pub status: u8,
     /// [`MacAlgorithm`] of `mac`; 0 without one.
     pub algorithm: u8,
-    /// Random octets.
+    /// Random bytes.
     pub challenge: &'a [u8],
     /// Over the fragment of the key change; empty without one.
     pub mac: &'a [u8],
@@ -195,11 +195,11 @@ pub struct UserStatusChange<'a> {
 impl<'a> Authentication<'a> {
     /// Reads an object without its prefix; None when it is of another kind, too short or too long.
     #[must_use]
-    pub fn parse(object: GroupVar, octets: &'a [u8]) -> Option<Self> {
+    pub fn parse(object: GroupVar, bytes: &'a [u8]) -> Option<Self> {
         if object.group != GROUP {
             return None;
         }
-        let mut cursor = Cursor::new(octets);
+        let mut cursor = Cursor::new(bytes);
         let parsed = read(object.variation, &mut cursor)?;
         cursor.is_empty().then_some(parsed)
     }
@@ -209,7 +209,7 @@ impl<'a> Authentication<'a> {
         fragment
             .headers()
             .map_while(Result::ok)
-            .flat_map(|header| header.items().map(move |item| Self::parse(header.object(), item.octets)))
+            .flat_map(|header| header.items().map(move |item| Self::parse(header.object(), item.bytes)))
             .map_while(|object| object)
     }
 
@@ -285,14 +285,14 @@ impl<'a> Authentication<'a> {
                 emit_numbers(error.sequence, error.user, out);
                 out.extend_from_slice(&error.association.to_le_bytes());
                 out.push(error.code);
-                out.extend_from_slice(&octets_of_time(error.time));
+                out.extend_from_slice(&bytes_of_time(error.time));
                 out.extend_from_slice(error.text);
             }
             Self::Certificate { method, kind, certificate } => {
                 out.extend_from_slice(&[*method, *kind]);
                 out.extend_from_slice(certificate);
             }
-            Self::Mac(octets) | Self::Signature(octets) | Self::Confirmation(octets) => out.extend_from_slice(octets),
+            Self::Mac(bytes) | Self::Signature(bytes) | Self::Confirmation(bytes) => out.extend_from_slice(bytes),
             Self::UserStatusChange(change) => {
                 out.extend_from_slice(&[change.method, change.operation]);
                 out.extend_from_slice(&change.sequence.to_le_bytes());
@@ -304,10 +304,10 @@ impl<'a> Authentication<'a> {
                 out.push(*method);
                 emit_prefixed([name, challenge], out);
             }
-            Self::UpdateKeyReply { sequence, user, challenge: octets }
-            | Self::UpdateKeyChange { sequence, user, encrypted: octets } => {
+            Self::UpdateKeyReply { sequence, user, challenge: bytes }
+            | Self::UpdateKeyChange { sequence, user, encrypted: bytes } => {
                 emit_numbers(*sequence, *user, out);
-                emit_prefixed([octets], out);
+                emit_prefixed([bytes], out);
             }
         }
     }
@@ -404,7 +404,7 @@ fn read_rest<'a>(cursor: &mut Cursor<'a>) -> &'a [u8] {
     cursor.take(cursor.left()).unwrap_or_default()
 }
 
-/// Fields whose lengths, two octets each, all stand before the first of them.
+/// Fields whose lengths, two bytes each, all stand before the first of them.
 fn read_prefixed<'a, const N: usize>(cursor: &mut Cursor<'a>) -> Option<[&'a [u8]; N]> {
     let mut lengths = [0; N];
     for length in &mut lengths {
@@ -487,7 +487,7 @@ impl UserStatusChange<'_> {
 
 /// Whether challenge data may be used.
 pub(super) const fn is_challenge(data: &[u8]) -> bool {
-    data.len() >= CHALLENGE_OCTETS_MIN && data.len() <= CHALLENGE_OCTETS_MAX
+    data.len() >= CHALLENGE_BYTES_MIN && data.len() <= CHALLENGE_BYTES_MAX
 }
 
 #[cfg(test)]

@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn roles_do_what_they_are_for() {
-        let may = |role: Role, octets: &[u8]| role.may(&Fragment::parse(octets).unwrap());
+        let may = |role: Role, bytes: &[u8]| role.may(&Fragment::parse(bytes).unwrap());
         let operate = [0xC0, 4, 12, 1, 0x17, 1, 0, 3, 1, 100, 0, 0, 0, 0, 0, 0, 0, 0];
         let write_time = [0xC0, 2, 50, 1, 7, 1, 0, 0, 0, 0, 0, 0];
         let write_string = [0xC0, 2, 110, 1, 0, 0, 0, 65];

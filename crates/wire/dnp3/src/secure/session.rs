@@ -76,11 +76,11 @@ impl SessionKeys {
 
     /// `length 2 | CDSK | MDSK | key status without its MAC | zeros`, wrapped with the update key (IEEE 1815 A.45.6).
     pub(super) fn wrap(&self, update_key: &Key, status: &[u8]) -> Vec<u8> {
-        let octets = self.control.octets().len();
-        let mut plain = Zeroizing::new(Vec::with_capacity(2 + 2 * octets + status.len() + 7));
-        plain.extend_from_slice(&u16::try_from(octets).unwrap_or(0).to_le_bytes());
-        plain.extend_from_slice(self.control.octets());
-        plain.extend_from_slice(self.monitor.octets());
+        let bytes = self.control.bytes().len();
+        let mut plain = Zeroizing::new(Vec::with_capacity(2 + 2 * bytes + status.len() + 7));
+        plain.extend_from_slice(&u16::try_from(bytes).unwrap_or(0).to_le_bytes());
+        plain.extend_from_slice(self.control.bytes());
+        plain.extend_from_slice(self.monitor.bytes());
         plain.extend_from_slice(status);
         update_key.wrap(&plain)
     }
@@ -89,11 +89,11 @@ impl SessionKeys {
     pub(super) fn unwrap(update_key: &Key, wrapped: &[u8], status: &[u8]) -> Option<Self> {
         let plain = update_key.unwrap(wrapped)?;
         let mut cursor = Cursor::new(&plain);
-        let octets = usize::from(cursor.u16_le().ok()?);
-        let control = Key::new(cursor.take(octets).ok()?)?;
-        let monitor = Key::new(cursor.take(octets).ok()?)?;
+        let bytes = usize::from(cursor.u16_le().ok()?);
+        let control = Key::new(cursor.take(bytes).ok()?)?;
+        let monitor = Key::new(cursor.take(bytes).ok()?)?;
         let filling = cursor.rest().strip_prefix(status)?;
-        (filling.len() < 8 && filling.iter().all(|octet| *octet == 0)).then_some(Self { control, monitor })
+        (filling.len() < 8 && filling.iter().all(|byte| *byte == 0)).then_some(Self { control, monitor })
     }
 
     /// The MAC of a session key status over the fragment of the key change.

@@ -9,7 +9,7 @@ use tieline_dnp3::dissect::{Dissector, Entry};
 const FRAMES: usize = 130;
 /// What is refused, and why: empty virtual terminal strings, made to crash other decoders.
 const REFUSALS: [(&str, &str); 1] =
-    [("write_vto_empty_string.pcap", "g112v0: objects of unknown size; 1995 octets left unread")];
+    [("write_vto_empty_string.pcap", "g112v0: objects of unknown size; 1995 bytes left unread")];
 
 /// The entries of a capture, direction by direction.
 fn dissect(file: &[u8]) -> Vec<Entry> {
@@ -17,8 +17,8 @@ fn dissect(file: &[u8]) -> Vec<Entry> {
     for (flow, payload) in payloads(file) {
         let dissector = dissectors.entry(flow).or_insert_with(Dissector::new);
         match payload {
-            Payload::Stream(octets) => dissector.stream(&octets, &mut entries),
-            Payload::Datagram(octets) => dissector.datagram(&octets, &mut entries),
+            Payload::Stream(bytes) => dissector.stream(&bytes, &mut entries),
+            Payload::Datagram(bytes) => dissector.datagram(&bytes, &mut entries),
         }
     }
     dissectors.values_mut().for_each(|dissector| dissector.finish(&mut entries));

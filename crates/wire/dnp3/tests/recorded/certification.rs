@@ -10,7 +10,7 @@ use tieline_dnp3::objects::Layout;
 use tieline_dnp3::transport::Reassembler;
 use tieline_dnp3::{AnalogCommand, Control, Crob};
 
-/// Octets of a line that is nothing but hex pairs.
+/// Bytes of a line that is nothing but hex pairs.
 fn hex_line(line: &str) -> Option<Vec<u8>> {
     let pairs = line.split(' ').map(|pair| u8::from_str_radix(pair, 16).ok().filter(|_| pair.len() == 2));
     pairs.collect()
@@ -19,14 +19,14 @@ fn hex_line(line: &str) -> Option<Vec<u8>> {
 /// A header as the tester writes it, and its objects.
 fn tell(header: &Header<'_>, text: &mut String) {
     let (object, (prefix, range)) = (header.object(), header.qualifier().parts().unwrap());
-    let width = |octets: u8| format!("{octets}-Byte");
+    let width = |bytes: u8| format!("{bytes}-Byte");
     let _ = match (range, header.range()) {
-        (RangeCode::Span(octets), Range::Span { start, stop }) => {
-            writeln!(text, "{object}, {} Start/Stop, start: {start} stop: {stop}", width(octets))
+        (RangeCode::Span(bytes), Range::Span { start, stop }) => {
+            writeln!(text, "{object}, {} Start/Stop, start: {start} stop: {stop}", width(bytes))
         }
-        (RangeCode::Count(octets), Range::Count(count)) => {
+        (RangeCode::Count(bytes), Range::Count(count)) => {
             let index = if prefix == Prefix::None { "" } else { " and Index" };
-            writeln!(text, "{object}, {} Count{index}, count: {count}", width(octets))
+            writeln!(text, "{object}, {} Count{index}, count: {count}", width(bytes))
         }
         _ => writeln!(text, "{object}, All Objects"),
     };
@@ -45,16 +45,16 @@ fn tell(header: &Header<'_>, text: &mut String) {
     }
     let Some(&layout) = header.layout().filter(|layout| layout.point_type.is_some()) else { return };
     for item in header.items() {
-        tell_point(&layout, item.index, item.octets, text);
+        tell_point(&layout, item.index, item.bytes, text);
     }
 }
 
-/// The flag octet stands first in every object of the run, with its state bits.
-fn tell_point(layout: &Layout, index: u32, octets: &[u8], text: &mut String) {
+/// The flag byte stands first in every object of the run, with its state bits.
+fn tell_point(layout: &Layout, index: u32, bytes: &[u8], text: &mut String) {
     use tieline_dnp3::objects::TimeField;
-    let Some(flags) = octets.first() else { return };
+    let Some(flags) = bytes.first() else { return };
     let _ = write!(text, "[{index}] - flags: 0x{flags:02X}");
-    let fields = layout.decode(octets).unwrap();
+    let fields = layout.decode(bytes).unwrap();
     let _ = match fields.value {
         Some(tieline_dnp3::Measured::Count(count)) => write!(text, " count: {count}"),
         Some(tieline_dnp3::Measured::Analog(value)) => write!(text, " value: {value}"),
@@ -80,7 +80,7 @@ struct Outcome {
     expect: String,
     /// The objects as we read them.
     found: String,
-    /// Frames and runs of octets that are none.
+    /// Frames and runs of bytes that are none.
     entries: usize,
     refusals: usize,
 }
@@ -94,9 +94,9 @@ fn read(log: &str) -> Outcome {
             outcome.expect += line;
             outcome.expect += "\n";
         }
-        let Some(octets) = hex_line(line) else { continue };
-        dissector.stream(&octets, &mut entries);
-        let mut rest = octets.as_slice();
+        let Some(bytes) = hex_line(line) else { continue };
+        dissector.stream(&bytes, &mut entries);
+        let mut rest = bytes.as_slice();
         while let Some(decoded) = decoder.decode(&mut rest) {
             if let Ok(frame) = decoded
                 && reassembler.push(&frame) == Ok(true)
@@ -112,7 +112,7 @@ fn read(log: &str) -> Outcome {
     outcome
 }
 
-/// Procedures that send what must be refused: wrong starts, frames shorter than their octets, user data where none
+/// Procedures that send what must be refused: wrong starts, frames shorter than their bytes, user data where none
 /// belongs; and how many refusals that gives.
 const REFUSALS: [(&str, usize); 3] = [("6.6.2.1.txt", 8), ("6.6.2.3.txt", 4), ("6.6.2.5.txt", 3)];
 /// The tester did not write down what it sent with a wrong FCV.
@@ -143,19 +143,19 @@ fn link_replies(log: &str) -> (Vec<u8>, Vec<u8>) {
         if line.contains("Cycle power") {
             endpoint = fresh();
         }
-        let Some(octets) = hex_line(line) else { continue };
-        let mut rest = octets.as_slice();
+        let Some(bytes) = hex_line(line) else { continue };
+        let mut rest = bytes.as_slice();
         while let Some(decoded) = decoder.decode(&mut rest) {
             let Ok(frame) = decoded else { continue };
             if frame.header().control.from_master() {
-                endpoint.handle_input(frame.octets());
+                endpoint.handle_input(frame.bytes());
                 endpoint.release();
                 let mut reply = Vec::new();
                 endpoint.poll_transmit(&mut reply);
                 let nack = Frame::parse(&reply).is_some_and(|f| f.header().control.function() == Some(Function::Nack));
                 found.extend(reply.iter().filter(|_| !nack));
             } else if !frame.header().control.primary() {
-                expect.extend_from_slice(frame.octets());
+                expect.extend_from_slice(frame.bytes());
             }
         }
     }

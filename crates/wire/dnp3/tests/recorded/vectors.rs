@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! # what the case shows
-//! < 05 64 …          octets, any number of lines
+//! < 05 64 …          bytes, any number of lines
 //! > master 1→10 …    every line that the dissector prints
 //! ```
 //!
@@ -14,9 +14,9 @@ use tieline_dnp3::dissect::Dissector;
 fn check(name: &str, case: &str) {
     let part = |mark: &'static str| case.lines().filter_map(move |line| line.strip_prefix(mark));
     let hex = part("<").flat_map(str::split_whitespace);
-    let octets: Vec<u8> = hex.map(|pair| u8::from_str_radix(pair, 16).expect(case)).collect();
+    let bytes: Vec<u8> = hex.map(|pair| u8::from_str_radix(pair, 16).expect(case)).collect();
     let (mut dissector, mut entries) = (Dissector::new(), Vec::new());
-    dissector.stream(&octets, &mut entries);
+    dissector.stream(&bytes, &mut entries);
     dissector.finish(&mut entries);
     let text: Vec<String> = entries.iter().map(ToString::to_string).collect();
     let found = text.join("\n");

@@ -30,8 +30,8 @@ pub struct ClientConfig {
     pub will: Option<Will>,
     /// Time from the transport to CONNACK, and from PINGREQ to any packet.
     pub answer_timeout: Duration,
-    /// The largest packet that is taken, in octets.
-    pub packet_octets_max: u32,
+    /// The largest packet that is taken, in bytes.
+    pub packet_bytes_max: u32,
     /// QoS 1 and 2 messages from the server that may be unacknowledged, 1 to 65,535.
     pub receive_max: u16,
     /// Topic aliases that the server may set.
@@ -40,8 +40,8 @@ pub struct ClientConfig {
     pub in_flight_max: u16,
     /// Messages that may wait to be sent; then the oldest of QoS 0 goes, and `publish` says Full to the others.
     pub pending_max: usize,
-    /// Octets that may wait, the same way.
-    pub pending_octets_max: usize,
+    /// Bytes that may wait, the same way.
+    pub pending_bytes_max: usize,
 }
 
 impl Default for ClientConfig {
@@ -57,12 +57,12 @@ impl Default for ClientConfig {
             user_properties: Vec::new(),
             will: None,
             answer_timeout: Duration::from_secs(10),
-            packet_octets_max: 16_777_216,
+            packet_bytes_max: 16_777_216,
             receive_max: 256,
             topic_alias_max: 16,
             in_flight_max: 256,
             pending_max: 10_000,
-            pending_octets_max: 16_777_216,
+            pending_bytes_max: 16_777_216,
         }
     }
 }

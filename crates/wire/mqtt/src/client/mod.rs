@@ -17,7 +17,7 @@ use crate::flow::{Allowed, Completion, Incoming, Outgoing, OutgoingLimits, Polle
 use crate::message::Aliases;
 use crate::{Connect, Decoder, DeliverError, Delivery, Disconnect, Message, Packet, PacketId, Properties, Property};
 use crate::{Qos, ReasonCode, Subscribe, SubscriptionFilter, SubscriptionId, SubscriptionOptions, Text, Unsubscribe};
-use crate::{Version, octets};
+use crate::{Version, cursor};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -26,8 +26,8 @@ use core::num::{NonZeroU16, NonZeroU32};
 use core::time::Duration;
 use tieline_core::{Filter, Instant, Machine, Now};
 
-/// Octets that one `poll_transmit` writes before it leaves the rest to the next.
-const TRANSMIT_OCTETS: usize = 65_536;
+/// Bytes that one `poll_transmit` writes before it leaves the rest to the next.
+const TRANSMIT_BYTES: usize = 65_536;
 /// Events that may wait before no more is sent or read.
 const EVENTS_MAX: usize = 256;
 
@@ -44,8 +44,8 @@ pub struct ClientSession {
     incoming: Incoming,
     aliases: Aliases,
     next_token: u64,
-    /// Octets of the largest packet that the server takes.
-    peer_octets_max: u32,
+    /// Bytes of the largest packet that the server takes.
+    peer_bytes_max: u32,
     /// What it takes of messages.
     allowed: Allowed,
     keep_alive_s: u16,
@@ -70,7 +70,7 @@ impl ClientSession {
     #[must_use]
     pub fn new(config: ClientConfig) -> Self {
         Self {
-            decoder: Decoder::new(config.packet_octets_max),
+            decoder: Decoder::new(config.packet_bytes_max),
             keep_alive_s: config.keep_alive_s,
             config,
             phase: Phase::Idle,
@@ -80,7 +80,7 @@ impl ClientSession {
             incoming: Incoming::default(),
             aliases: Aliases::default(),
             next_token: 0,
-            peer_octets_max: u32::MAX,
+            peer_bytes_max: u32::MAX,
             allowed: Allowed::ALL,
             last_sent: Instant::ZERO,
             ping_deadline: None,
@@ -100,7 +100,7 @@ impl ClientSession {
     /// # Errors
     /// The queue is full of QoS 1 and 2 messages. Otherwise a full queue drops its oldest QoS 0 message.
     pub fn publish(&mut self, message: Message, qos: Qos, retain: bool) -> Result<u64, DeliverError> {
-        let limits = OutgoingLimits { messages: self.config.pending_max, octets: self.config.pending_octets_max };
+        let limits = OutgoingLimits { messages: self.config.pending_max, bytes: self.config.pending_bytes_max };
         let delivery = Delivery { message: Arc::new(message), qos, retain, subscription_ids: Vec::new() };
         self.next_token += 1;
         let (events, dropped_full) = (&mut self.events, &mut self.dropped_full);
@@ -189,7 +189,7 @@ impl ClientSession {
     }
 
     fn send(&mut self, packet: &Packet) {
-        // Only a SUBSCRIBE beyond 268,435,455 octets is too long, which no caller has memory to ask for.
+        // Only a SUBSCRIBE beyond 268,435,455 bytes is too long, which no caller has memory to ask for.
         let _ = packet.emit(self.config.version, &mut self.control);
     }
 
@@ -201,7 +201,7 @@ impl ClientSession {
                 properties.push(Property::SessionExpiry(config.session_expiry_s));
             }
             properties.extend(NonZeroU16::new(config.receive_max).map(Property::ReceiveMaximum));
-            properties.extend(NonZeroU32::new(config.packet_octets_max).map(Property::MaximumPacketSize));
+            properties.extend(NonZeroU32::new(config.packet_bytes_max).map(Property::MaximumPacketSize));
             properties.push(Property::TopicAliasMaximum(config.topic_alias_max));
             properties.extend(config.user_properties.iter().cloned().map(Property::UserProperty));
         }
@@ -280,7 +280,7 @@ impl Machine for ClientSession {
         self.decoder.reset();
         self.aliases = Aliases::default();
         self.control = Vec::new();
-        self.peer_octets_max = u32::MAX;
+        self.peer_bytes_max = u32::MAX;
         self.ping_deadline = None;
         self.last_sent = now.mono;
         self.phase = Phase::Greeting { deadline: now.mono + self.config.answer_timeout };
@@ -300,11 +300,11 @@ impl Machine for ClientSession {
         }
     }
 
-    fn handle_input(&mut self, now: Now, octets: &[u8]) -> usize {
+    fn handle_input(&mut self, now: Now, bytes: &[u8]) -> usize {
         let mut used = 0;
-        while let Some(rest) = octets.get(used..).filter(|rest| !rest.is_empty()) {
+        while let Some(rest) = bytes.get(used..).filter(|rest| !rest.is_empty()) {
             if matches!(self.phase, Phase::Closed | Phase::Idle) {
-                return octets.len();
+                return bytes.len();
             }
             if !self.events.is_empty() {
                 break;
@@ -319,7 +319,7 @@ impl Machine for ClientSession {
                 }
                 Err(e) => {
                     self.broken(e.reason(), alloc::format!("{e}"));
-                    return octets.len();
+                    return bytes.len();
                 }
             }
         }
@@ -344,9 +344,9 @@ impl Machine for ClientSession {
     fn poll_transmit(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
         let start = out.len();
         out.append(&mut core::mem::take(&mut self.control));
-        while self.is_open() && out.len() - start < TRANSMIT_OCTETS && self.events.len() < EVENTS_MAX {
-            let octets_max = self.peer_octets_max.min(octets::VARIABLE_MAX);
-            let polled = self.outgoing.poll(self.config.version, now.mono, (octets_max, self.allowed), None, out);
+        while self.is_open() && out.len() - start < TRANSMIT_BYTES && self.events.len() < EVENTS_MAX {
+            let bytes_max = self.peer_bytes_max.min(cursor::VARIABLE_MAX);
+            let polled = self.outgoing.poll(self.config.version, now.mono, (bytes_max, self.allowed), None, out);
             if !self.polled(polled) {
                 break;
             }

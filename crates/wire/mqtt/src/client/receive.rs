@@ -44,7 +44,7 @@ impl ClientSession {
             return self.broken(reason, detail);
         }
         self.phase = Phase::Open;
-        self.peer_octets_max = properties.packet_octets_max().map_or(u32::MAX, NonZeroU32::get);
+        self.peer_bytes_max = properties.packet_bytes_max().map_or(u32::MAX, NonZeroU32::get);
         self.allowed = Allowed {
             qos_max: match properties.qos1_max() {
                 None => Qos::ExactlyOnce,
@@ -58,7 +58,7 @@ impl ClientSession {
         self.outgoing.open(window.min(self.config.in_flight_max).max(1));
         if connack.session_present {
             // Its owner hears of a full queue with the message, and waits: no more than the queue has room.
-            self.outgoing.resume(OutgoingLimits { messages: 0, octets: 0 });
+            self.outgoing.resume(OutgoingLimits { messages: 0, bytes: 0 });
         } else {
             self.abandon();
         }

@@ -36,6 +36,6 @@ fn emit_ack_because(
     out: &mut Vec<u8>,
 ) {
     let told = (!words.is_empty() && version == Version::V5).then(|| Property::ReasonString(Text::truncated(words)));
-    // Some octets and a text: never longer than MQTT can say.
+    // Some bytes and a text: never longer than MQTT can say.
     let _ = wrap(Ack { packet_id, reason, properties: told.into_iter().collect() }).emit(version, out);
 }

@@ -18,7 +18,7 @@ use tieline_core::Instant;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutgoingLimits {
     pub(crate) messages: usize,
-    pub(crate) octets: usize,
+    pub(crate) bytes: usize,
 }
 
 /// The sending half of an exchange.
@@ -28,10 +28,10 @@ pub(crate) struct Outgoing {
     ids: Identifiers,
     in_flight: VecDeque<InFlight>,
     pending: VecDeque<Pending>,
-    pending_octets: usize,
+    pending_bytes: usize,
     /// How many of `pending` are of QoS 0.
     loose: usize,
-    /// Of what waits, messages and octets that waited when the connection began: the client has room for as many besides.
+    /// Of what waits, messages and bytes that waited when the connection began: the client has room for as many besides.
     inherited: (usize, usize),
     /// QoS 1 and 2 messages that the client was to get and never will.
     lost: u64,
@@ -143,8 +143,8 @@ impl Outgoing {
         limits: OutgoingLimits,
         mut dropped: impl FnMut(u64, Option<Delivery>),
     ) -> Result<(), ()> {
-        let (messages, octets) = self.inherited;
-        self.inherited = (messages.min(self.pending.len()), octets.min(self.pending_octets));
+        let (messages, bytes) = self.inherited;
+        self.inherited = (messages.min(self.pending.len()), bytes.min(self.pending_bytes));
         while !self.has_room(&delivery, limits) {
             let Some(oldest) = self.pending.iter().position(|p| p.delivery.qos == Qos::AtMostOnce) else {
                 if delivery.qos != Qos::AtMostOnce {
@@ -202,7 +202,7 @@ impl Outgoing {
         self.notes.goes_on_after(serial);
         match delivery {
             Some(delivery) => {
-                self.pending_octets += weight(&delivery);
+                self.pending_bytes += weight(&delivery);
                 self.pending.push_back(Pending { delivery, token: 0, noted, again: sent });
             }
             None => self.in_flight.push_back(InFlight { packet_id, qos, token: 0, delivery: None, again: true, noted }),
@@ -219,7 +219,7 @@ impl Outgoing {
                 continue;
             }
             gone += 1;
-            self.pending_octets = self.pending_octets.saturating_sub(weight(delivery));
+            self.pending_bytes = self.pending_bytes.saturating_sub(weight(delivery));
             self.loose -= usize::from(delivery.qos == Qos::AtMostOnce);
             self.notes.done(waiting.noted.serial);
         }
@@ -227,7 +227,7 @@ impl Outgoing {
     }
 
     fn queue(&mut self, delivery: Delivery, token: u64, keep: bool, goes_now: bool) {
-        self.pending_octets += weight(&delivery);
+        self.pending_bytes += weight(&delivery);
         self.loose += usize::from(delivery.qos == Qos::AtMostOnce);
         let mut noted = Noted::default();
         if keep && self.notes.is_on() && delivery.qos != Qos::AtMostOnce {
@@ -261,19 +261,19 @@ impl Outgoing {
 
     fn take_pending(&mut self, at: usize) -> Option<Pending> {
         let taken = self.pending.remove(at)?;
-        self.pending_octets = self.pending_octets.saturating_sub(weight(&taken.delivery));
+        self.pending_bytes = self.pending_bytes.saturating_sub(weight(&taken.delivery));
         self.loose -= usize::from(taken.delivery.qos == Qos::AtMostOnce);
         rest(&mut self.pending);
         Some(taken)
     }
 
     pub(crate) fn has_room(&self, delivery: &Delivery, limits: OutgoingLimits) -> bool {
-        let (messages, octets) = self.inherited;
+        let (messages, bytes) = self.inherited;
         let limits = OutgoingLimits {
             messages: limits.messages.saturating_add(messages),
-            octets: limits.octets.saturating_add(octets),
+            bytes: limits.bytes.saturating_add(bytes),
         };
-        let fits = self.pending_octets + weight(delivery) <= limits.octets || self.pending.is_empty();
+        let fits = self.pending_bytes + weight(delivery) <= limits.bytes || self.pending.is_empty();
         // What is noted needs an identifier.
         let has_id = !self.notes.is_on() || self.pending.len() + self.in_flight.len() < usize::from(u16::MAX);
         self.pending.len() < limits.messages && fits && has_id
@@ -284,12 +284,12 @@ impl Outgoing {
         &mut self,
         version: Version,
         now: Instant,
-        (octets_max, allowed): (u32, Allowed),
+        (bytes_max, allowed): (u32, Allowed),
         aliases: Option<&mut Numbered>,
         out: &mut Vec<u8>,
     ) -> Polled {
         if let Some(at) = self.next_again() {
-            return self.send_again(at, version, now, octets_max, out);
+            return self.send_again(at, version, now, bytes_max, out);
         }
         let Some(next) = self.next_pending() else { return Polled::Idle };
         let known = self.pending.get(next).map(|next| (next.delivery.qos, next.noted.packet_id));
@@ -309,7 +309,7 @@ impl Outgoing {
             (Qos::ExactlyOnce, Some(packet_id)) => Guarantee::ExactlyOnce { packet_id, dup },
         };
         let Delivery { message, retain, subscription_ids, .. } = &delivery;
-        match emit_message(version, message, guarantee, *retain, subscription_ids, aliases, now, octets_max, out) {
+        match emit_message(version, message, guarantee, *retain, subscription_ids, aliases, now, bytes_max, out) {
             Emitted::Whole => {}
             Emitted::Expired => {
                 self.give_up(qos, noted.serial);
@@ -358,7 +358,7 @@ impl Outgoing {
         (is_release || sent < usize::from(self.window)).then_some(next)
     }
 
-    fn send_again(&mut self, at: usize, version: Version, now: Instant, octets_max: u32, out: &mut Vec<u8>) -> Polled {
+    fn send_again(&mut self, at: usize, version: Version, now: Instant, bytes_max: u32, out: &mut Vec<u8>) -> Polled {
         let Some(flight) = self.in_flight.get_mut(at) else { return Polled::Idle };
         flight.again = false;
         let (packet_id, token, qos) = (flight.packet_id, flight.token, flight.qos);
@@ -373,7 +373,7 @@ impl Outgoing {
         };
         // It was sent in time once; its delivery has begun ([MQTT-3.3.2-5]), so that it may be sent again.
         let now = if message.is_expired(now) { message.received } else { now };
-        match emit_message(version, message, guarantee, *retain, subscription_ids, None, now, octets_max, out) {
+        match emit_message(version, message, guarantee, *retain, subscription_ids, None, now, bytes_max, out) {
             Emitted::Whole => return Polled::Sent { token, qos },
             Emitted::Expired | Emitted::TooLarge => {}
         }
@@ -414,7 +414,7 @@ impl Outgoing {
     /// The session goes on over a new connection: what was under way is sent again. What waits has its place besides what
     /// comes, up to `most`: who comes again and again and reads nothing gets no more room each time.
     pub(crate) fn resume(&mut self, most: OutgoingLimits) {
-        self.inherited = (self.pending.len().min(most.messages), self.pending_octets.min(most.octets));
+        self.inherited = (self.pending.len().min(most.messages), self.pending_bytes.min(most.bytes));
         self.in_flight.iter_mut().for_each(|f| f.again = true);
     }
 
@@ -436,9 +436,9 @@ impl Outgoing {
         sent.chain(self.pending.into_iter().map(|p| (p.token, p.delivery)))
     }
 
-    /// Octets of the messages queued, with their bookkeeping.
-    pub(crate) fn pending_octets(&self) -> usize {
-        self.pending_octets
+    /// Bytes of the messages queued, with their bookkeeping.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.pending_bytes
     }
 
     /// Messages queued and not sent.
@@ -452,9 +452,9 @@ impl Outgoing {
     }
 }
 
-/// What a queued message costs: its octets and the bookkeeping.
+/// What a queued message costs: its bytes and the bookkeeping.
 fn weight(delivery: &Delivery) -> usize {
-    const OVERHEAD_OCTETS: usize = 64;
+    const OVERHEAD_BYTES: usize = 64;
     let Message { topic, payload, properties, .. } = &*delivery.message;
-    payload.len() + topic.len() + properties.len() + OVERHEAD_OCTETS
+    payload.len() + topic.len() + properties.len() + OVERHEAD_BYTES
 }

@@ -1,7 +1,7 @@
 //! PUBACK, PUBREC, PUBREL and PUBCOMP (MQTT 5.0 sections 3.4 to 3.7).
 
 use super::{PacketId, Properties, Version, read_reason_and_properties, write_reason_and_properties};
-use crate::octets::{Reader, Sink};
+use crate::cursor::{Reader, Sink};
 use crate::{DecodeError, ReasonCode};
 
 /// A step in the exchange of a QoS 1 or 2 message.

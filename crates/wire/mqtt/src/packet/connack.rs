@@ -2,7 +2,7 @@
 
 use super::connect::{read_properties, write_properties};
 use super::{Properties, Version, place, read_reason};
-use crate::octets::{Reader, Sink};
+use crate::cursor::{Reader, Sink};
 use crate::{DecodeError, ReasonCode};
 
 /// The server answers a CONNECT.

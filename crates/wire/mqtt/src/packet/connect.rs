@@ -1,7 +1,7 @@
 //! CONNECT (MQTT 5.0 section 3.1).
 
 use super::{Properties, Qos, Version, place};
-use crate::octets::{Reader, Sink, is_topic_name};
+use crate::cursor::{Reader, Sink, is_topic_name};
 use crate::{Binary, DecodeError, Text};
 
 const CLEAN_START: u8 = 0x02;
@@ -47,7 +47,7 @@ pub struct Connect {
 }
 
 impl Connect {
-    /// The version that a CONNECT speaks, as far as its first octets tell: it decides in which form a refusal goes
+    /// The version that a CONNECT speaks, as far as its first bytes tell: it decides in which form a refusal goes
     /// out when the rest is wrong.
     pub(crate) fn version_of(body: &bytes::Bytes) -> Option<Version> {
         Self::read_version(&mut Reader::new(body)).ok()
@@ -127,7 +127,7 @@ impl Will {
     fn read(version: Version, qos: Qos, retain: bool, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let properties = read_properties(version, place::WILL, reader)?;
         let topic = reader.text()?;
-        if !is_topic_name(topic.octets()) {
+        if !is_topic_name(topic.bytes()) {
             return Err(DecodeError::TopicName);
         }
         Ok(Self { topic, payload: reader.binary()?, qos, retain, properties })

@@ -1,7 +1,7 @@
 //! DISCONNECT and AUTH (MQTT 5.0 sections 3.14 and 3.15).
 
 use super::{Properties, Version, place, read_reason_and_properties, write_reason_and_properties};
-use crate::octets::{Reader, Sink};
+use crate::cursor::{Reader, Sink};
 use crate::{DecodeError, ReasonCode};
 
 /// The connection ends.

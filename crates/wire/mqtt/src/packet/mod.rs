@@ -1,7 +1,7 @@
 //! Control packets: what each says, and how it is read and written in both versions.
 //!
 //! ```text
-//!  octet 1        octets 2..5                 rest
+//!  byte 1        bytes 2..5                 rest
 //! +------+-------+---------------------------+-----------------------------------------------+
 //! | type | flags | remaining length (varint) | variable header (with properties in 5.0), payload |
 //! +------+-------+---------------------------+-----------------------------------------------+
@@ -28,7 +28,7 @@ pub use subscribe::{
     FILTERS_MAX, RetainHandling, Suback, Subscribe, SubscriptionFilter, SubscriptionOptions, Unsuback, Unsubscribe,
 };
 
-use crate::octets::{Count, Reader, Sink, VARIABLE_MAX, variable_len};
+use crate::cursor::{Count, Reader, Sink, VARIABLE_MAX, variable_len};
 use crate::{DecodeError, ReasonCode, TooLong};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -120,7 +120,7 @@ macro_rules! packet_types {
         }
 
         impl PacketType {
-            /// The type and flags of a packet's first octet.
+            /// The type and flags of a packet's first byte.
             ///
             /// # Errors
             /// The type does not exist, or reserved flags are wrong (table 2-2).
@@ -169,12 +169,12 @@ mod types {
 }
 pub use types::PacketType;
 
-/// A whole packet in octets: its first octet taken apart, and what follows the length.
+/// A whole packet in bytes: its first byte taken apart, and what follows the length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The type.
     pub packet_type: PacketType,
-    /// The low four bits of the first octet.
+    /// The low four bits of the first byte.
     pub flags: u8,
     /// Variable header and payload.
     pub body: Bytes,
@@ -219,7 +219,7 @@ impl Packet {
     /// Reads a packet. CONNECT says its own version; `version` is ignored for it.
     ///
     /// # Errors
-    /// The octets break a rule of the standard.
+    /// The bytes break a rule of the standard.
     pub fn parse(version: Version, frame: &Frame) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(&frame.body);
         let r = &mut reader;
@@ -249,15 +249,10 @@ impl Packet {
     /// # Errors
     /// The packet is longer than MQTT can say; nothing is appended.
     pub fn emit(&self, version: Version, out: &mut Vec<u8>) -> Result<(), TooLong> {
-        emit_frame(
-            out,
-            self.first_octet(),
-            |out| self.write_body(version, out),
-            |count| self.write_body(version, count),
-        )
+        emit_frame(out, self.first_byte(), |out| self.write_body(version, out), |count| self.write_body(version, count))
     }
 
-    /// Octets that [`Packet::emit`] appends.
+    /// Bytes that [`Packet::emit`] appends.
     #[must_use]
     pub fn len(&self, version: Version) -> usize {
         let mut count = Count::default();
@@ -309,7 +304,7 @@ impl Packet {
         }
     }
 
-    const fn first_octet(&self) -> u8 {
+    const fn first_byte(&self) -> u8 {
         let flags = match self {
             Self::Publish(publish) => publish.flags(),
             Self::Pubrel(_) | Self::Subscribe(_) | Self::Unsubscribe(_) => 2,
@@ -337,7 +332,7 @@ impl Packet {
     }
 }
 
-/// Appends a frame: first octet, length, body.
+/// Appends a frame: first byte, length, body.
 pub(crate) fn emit_frame(
     out: &mut Vec<u8>,
     first: u8,
@@ -346,9 +341,9 @@ pub(crate) fn emit_frame(
 ) -> Result<(), TooLong> {
     let mut counted = Count::default();
     count(&mut counted);
-    let octets = counted.0;
-    let length = u32::try_from(octets).ok().filter(|&n| n <= VARIABLE_MAX).ok_or(TooLong { octets })?;
-    out.reserve(octets + 5);
+    let bytes = counted.0;
+    let length = u32::try_from(bytes).ok().filter(|&n| n <= VARIABLE_MAX).ok_or(TooLong { bytes })?;
+    out.reserve(bytes + 5);
     out.u8(first);
     out.variable(length);
     body(out);

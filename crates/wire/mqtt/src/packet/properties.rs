@@ -1,4 +1,4 @@
-//! The properties of one packet, kept as the octets that came and checked once, so that reading a packet allocates nothing
+//! The properties of one packet, kept as the bytes that came and checked once, so that reading a packet allocates nothing
 //! for them and forwarding them copies a slice.
 //!
 //! ```text
@@ -8,13 +8,13 @@
 //! +- - - - - - - - -+- - - - - - - - -+
 //! ```
 //!
-//! What is here is known without a look at the octets, and a property of the standard is found without one at the user
+//! What is here is known without a look at the bytes, and a property of the standard is found without one at the user
 //! properties, of which a peer may send as many as a packet has room for: to ask a message for something costs the same
 //! whatever its shape.
 
 use super::place;
 use super::property::{Property, RESPONSE_TOPIC, USER_PROPERTY, UserProperty};
-use crate::octets::{Reader, Sink, VARIABLE_MAX, is_topic_name};
+use crate::cursor::{Reader, Sink, VARIABLE_MAX, is_topic_name};
 use crate::{DecodeError, Text};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -75,7 +75,7 @@ impl Properties {
         Self::check(reader.take(count)?, place)
     }
 
-    /// The properties of a message, from their octets without the length.
+    /// The properties of a message, from their bytes without the length.
     ///
     /// # Errors
     /// They are none that a message may have.
@@ -83,7 +83,7 @@ impl Properties {
         Self::check(block, place::PUBLISH)
     }
 
-    /// The properties of a SUBSCRIBE, from their octets without the length.
+    /// The properties of a SUBSCRIBE, from their bytes without the length.
     ///
     /// # Errors
     /// They are none that it may have.
@@ -130,8 +130,8 @@ impl Properties {
             if Property::check(id, &mut reader).is_err() {
                 break;
             }
-            let octets = block.get(from..block.len() - reader.left()).unwrap_or_default();
-            if id == USER_PROPERTY { &mut users } else { &mut sorted }.extend_from_slice(octets);
+            let bytes = block.get(from..block.len() - reader.left()).unwrap_or_default();
+            if id == USER_PROPERTY { &mut users } else { &mut sorted }.extend_from_slice(bytes);
         }
         let user_at = sorted.len();
         sorted.append(&mut users);
@@ -149,13 +149,13 @@ impl Properties {
         &self.block
     }
 
-    /// The octets without the length, in memory of their own.
+    /// The bytes without the length, in memory of their own.
     #[must_use]
-    pub fn octets(&self) -> Bytes {
+    pub fn bytes(&self) -> Bytes {
         Bytes::copy_from_slice(&self.block)
     }
 
-    /// How many octets these are.
+    /// How many bytes these are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.block.len()
@@ -201,7 +201,7 @@ impl Properties {
 
     /// The user properties.
     pub fn user_properties(&self) -> impl Iterator<Item = UserProperty> + '_ {
-        let text = |bytes| Text::from_octets(self.block.slice_ref(bytes)).ok();
+        let text = |bytes| Text::from_bytes(self.block.slice_ref(bytes)).ok();
         self.pairs().filter_map(move |(name, value)| Some((text(name)?, text(value)?)))
     }
 
@@ -230,7 +230,7 @@ impl Properties {
     #[must_use]
     pub fn with(&self, property: &Property) -> Self {
         let is_user = u32::from(property.id()) == USER_PROPERTY;
-        let mut block = Vec::with_capacity(self.block.len() + property.octets());
+        let mut block = Vec::with_capacity(self.block.len() + property.bytes());
         block.extend_from_slice(self.standard());
         if !is_user {
             property.write(&mut block);
@@ -301,7 +301,7 @@ impl Found {
     }
 
     fn add_property(&mut self, property: &Property) {
-        let own = matches!(property, Property::UserProperty((name, _)) if name.octets().starts_with(OWN));
+        let own = matches!(property, Property::UserProperty((name, _)) if name.bytes().starts_with(OWN));
         self.add(property.id().into(), own);
     }
 }

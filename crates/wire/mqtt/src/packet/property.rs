@@ -1,7 +1,7 @@
 //! One property (MQTT 5.0 section 2.2.2): a table of what exists, of which type, in which packets.
 
 use super::{Properties, place};
-use crate::octets::{Count, Reader, Sink, VARIABLE_MAX};
+use crate::cursor::{Count, Reader, Sink, VARIABLE_MAX};
 use crate::{Binary, DecodeError, Text};
 use core::num::{NonZeroU16, NonZeroU32};
 
@@ -135,7 +135,7 @@ properties! {
     0x25 RetainAvailable retain_available bool, "Whether retained messages are kept", [CONNACK];
     0x26 UserProperty user_property UserProperty, "A name and a value of the application",
         [CONNECT CONNACK PUBLISH WILL PUBACK PUBREC PUBREL PUBCOMP SUBSCRIBE SUBACK UNSUBSCRIBE UNSUBACK DISCONNECT AUTH];
-    0x27 MaximumPacketSize packet_octets_max NonZeroU32, "The largest packet that is taken, in octets", [CONNECT CONNACK];
+    0x27 MaximumPacketSize packet_bytes_max NonZeroU32, "The largest packet that is taken, in bytes", [CONNECT CONNACK];
     0x28 WildcardSubscriptionAvailable wildcards_available bool, "Whether filters may hold wildcards", [CONNACK];
     0x29 SubscriptionIdentifierAvailable subscription_ids_available bool, "Whether subscriptions may have identifiers",
         [CONNACK];
@@ -143,9 +143,9 @@ properties! {
 }
 
 impl Property {
-    /// Octets on the wire.
+    /// Bytes on the wire.
     #[must_use]
-    pub fn octets(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         let mut count = Count::default();
         self.write(&mut count);
         count.0
@@ -224,7 +224,7 @@ impl Field for Text {
         reader.checked_text().map(drop)
     }
     fn write(&self, out: &mut impl Sink) {
-        out.field(self.octets());
+        out.field(self.bytes());
     }
 }
 
@@ -249,7 +249,7 @@ impl Field for UserProperty {
         reader.checked_text().map(drop)
     }
     fn write(&self, out: &mut impl Sink) {
-        out.field(self.0.octets());
-        out.field(self.1.octets());
+        out.field(self.0.bytes());
+        out.field(self.1.bytes());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::connect::read_properties;
 use super::{PacketId, Properties, Property, Qos, SubscriptionId, Version, emit_frame, place};
-use crate::octets::{Reader, Sink, VARIABLE_MAX, is_topic_name, variable_len};
+use crate::cursor::{Reader, Sink, VARIABLE_MAX, is_topic_name, variable_len};
 use crate::{DecodeError, Text, TooLong};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -84,7 +84,7 @@ impl Publish {
         let qos = Qos::from_bits(flags >> 1 & 3).ok_or(DecodeError::Qos)?;
         let dup = flags & 8 != 0;
         let topic = reader.text()?;
-        if !topic.is_empty() && !is_topic_name(topic.octets()) {
+        if !topic.is_empty() && !is_topic_name(topic.bytes()) {
             return Err(DecodeError::TopicName);
         }
         let guarantee = match qos {
@@ -137,9 +137,9 @@ impl PublishView<'_> {
         emit_frame(out, first, |out| self.write(version, out), |count| self.write(version, count))
     }
 
-    /// Octets of the whole packet.
-    pub(crate) fn octets(&self, version: Version) -> usize {
-        let mut count = crate::octets::Count::default();
+    /// Bytes of the whole packet.
+    pub(crate) fn bytes(&self, version: Version) -> usize {
+        let mut count = crate::cursor::Count::default();
         self.write(version, &mut count);
         1 + variable_len(count.0) + count.0
     }
@@ -161,8 +161,8 @@ impl PublishView<'_> {
         }
         let each = self.subscription_ids.iter().copied().map(Property::SubscriptionIdentifier);
         let alias = self.alias.map(Property::TopicAlias);
-        let octets = each.chain(alias.clone()).map(|p| p.octets()).sum::<usize>() + self.properties.block().len();
-        out.variable(u32::try_from(octets).unwrap_or(VARIABLE_MAX));
+        let bytes = each.chain(alias.clone()).map(|p| p.bytes()).sum::<usize>() + self.properties.block().len();
+        out.variable(u32::try_from(bytes).unwrap_or(VARIABLE_MAX));
         if let Some(alias) = alias {
             alias.write(out);
         }

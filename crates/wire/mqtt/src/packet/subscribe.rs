@@ -2,11 +2,11 @@
 
 use super::connect::{read_properties, write_properties};
 use super::{PacketId, Properties, Qos, Version, place, read_reason};
-use crate::octets::{Reader, Sink};
+use crate::cursor::{Reader, Sink};
 use crate::{DecodeError, ReasonCode, Text};
 use alloc::vec::Vec;
 
-/// The most filters that one SUBSCRIBE or UNSUBSCRIBE may hold: each costs more memory than it has octets.
+/// The most filters that one SUBSCRIBE or UNSUBSCRIBE may hold: each costs more memory than it has bytes.
 pub const FILTERS_MAX: usize = 4096;
 
 /// When retained messages are sent to a new subscription (section 3.8.3.1).
@@ -35,39 +35,39 @@ pub struct SubscriptionOptions {
 }
 
 impl SubscriptionOptions {
-    /// From the octet of MQTT 5.0.
+    /// From the byte of MQTT 5.0.
     ///
     /// # Errors
     /// It is none.
-    pub fn from_bits(octet: u8) -> Result<Self, DecodeError> {
-        Self::read(Version::V5, octet)
+    pub fn from_bits(byte: u8) -> Result<Self, DecodeError> {
+        Self::read(Version::V5, byte)
     }
 
-    /// The octet of MQTT 5.0.
+    /// The byte of MQTT 5.0.
     #[must_use]
     pub const fn bits(self) -> u8 {
-        self.octet(Version::V5)
+        self.byte(Version::V5)
     }
 
-    fn read(version: Version, octet: u8) -> Result<Self, DecodeError> {
+    fn read(version: Version, byte: u8) -> Result<Self, DecodeError> {
         let reserved = match version {
             Version::V311 => 0xFC,
             Version::V5 => 0xC0,
         };
-        if octet & reserved != 0 {
+        if byte & reserved != 0 {
             return Err(DecodeError::SubscriptionOptions);
         }
-        let retain_handling = match octet >> 4 & 3 {
+        let retain_handling = match byte >> 4 & 3 {
             0 => RetainHandling::Always,
             1 => RetainHandling::IfNew,
             2 => RetainHandling::Never,
             _ => return Err(DecodeError::RetainHandling),
         };
-        let qos = Qos::from_bits(octet & 3).ok_or(DecodeError::Qos)?;
-        Ok(Self { qos, no_local: octet & 4 != 0, retain_as_published: octet & 8 != 0, retain_handling })
+        let qos = Qos::from_bits(byte & 3).ok_or(DecodeError::Qos)?;
+        Ok(Self { qos, no_local: byte & 4 != 0, retain_as_published: byte & 8 != 0, retain_handling })
     }
 
-    const fn octet(self, version: Version) -> u8 {
+    const fn byte(self, version: Version) -> u8 {
         let qos = self.qos.bits();
         match version {
             Version::V311 => qos,
@@ -126,7 +126,7 @@ impl Subscribe {
         write_properties(version, &self.properties, out);
         for SubscriptionFilter { filter, options } in &self.filters {
             out.field(filter.as_bytes());
-            out.u8(options.octet(version));
+            out.u8(options.byte(version));
         }
     }
 }

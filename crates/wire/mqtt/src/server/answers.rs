@@ -3,8 +3,8 @@
 use super::ServerSession;
 use crate::{Packet, PacketId, Properties, Property, ReasonCode, Suback, Text, Unsuback};
 
-/// Octets of an answer besides its words and its list of reasons.
-const FIXED_OCTETS: usize = 16;
+/// Bytes of an answer besides its words and its list of reasons.
+const FIXED_BYTES: usize = 16;
 
 impl ServerSession {
     /// Answers a SUBSCRIBE: one reason a subscription, in their order.
@@ -39,7 +39,7 @@ impl ServerSession {
     }
 
     pub(super) fn fits(&self, packet: &Packet) -> bool {
-        u32::try_from(packet.len(self.link.version)).is_ok_and(|octets| octets <= self.link.packet_octets_max)
+        u32::try_from(packet.len(self.link.version)).is_ok_and(|bytes| bytes <= self.link.packet_bytes_max)
     }
 
     /// Answers a QoS 1 or 2 message, once it is safe, or with why it was not taken. The client is told in the order
@@ -76,7 +76,7 @@ impl ServerSession {
     }
 
     fn has_room(&self, text: &str, reasons: usize) -> bool {
-        usize::try_from(self.link.packet_octets_max).is_ok_and(|max| text.len() + reasons + FIXED_OCTETS <= max)
+        usize::try_from(self.link.packet_bytes_max).is_ok_and(|max| text.len() + reasons + FIXED_BYTES <= max)
     }
 
     /// A reason in words, where there are any and the client takes a packet with them ([MQTT-3.14.2-3]).

@@ -12,7 +12,7 @@ impl ServerSession {
     /// message has expired.
     pub fn emit_aside(&self, now: Instant, aside: &Aside<'_>, out: &mut Vec<u8>) -> bool {
         self.phase == Phase::Open { greeted: true }
-            && aside.emit(self.link.version, now, self.link.packet_octets_max, out)
+            && aside.emit(self.link.version, now, self.link.packet_bytes_max, out)
     }
 
     /// The topic aliases that the owner may give out in [`ServerSession::emit_aside`].

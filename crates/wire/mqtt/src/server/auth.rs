@@ -82,7 +82,7 @@ impl ServerSession {
 
     fn emit_auth(&mut self, reason: ReasonCode, data: Option<Binary>) {
         let properties = self.link.method.properties(data).collect();
-        // Two fields of 65,535 octets at most: never longer than MQTT can say.
+        // Two fields of 65,535 bytes at most: never longer than MQTT can say.
         let _ = Packet::Auth(Auth { reason, properties }).emit(Version::V5, &mut self.control);
     }
 

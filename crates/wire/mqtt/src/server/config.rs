@@ -9,14 +9,14 @@ use core::time::Duration;
 pub struct ServerConfig {
     /// Time from the transport to a whole CONNECT; then the connection is closed.
     pub connect_timeout: Duration,
-    /// Time from the first octet of a packet to its last, with a second more for each 128 octets that it has; then the
+    /// Time from the first byte of a packet to its last, with a second more for each 128 bytes that it has; then the
     /// client is disconnected with 0x8D.
     pub packet_timeout: Duration,
-    /// The largest CONNECT, in octets; larger ones are closed on.
-    pub connect_octets_max: u32,
-    /// The largest packet after that, in octets; larger ones are disconnected with 0x95. What is taken is delivered:
+    /// The largest CONNECT, in bytes; larger ones are closed on.
+    pub connect_bytes_max: u32,
+    /// The largest packet after that, in bytes; larger ones are disconnected with 0x95. What is taken is delivered:
     /// the driver must be able to hold a packet of this size and 128 KiB for a socket that is slow.
-    pub packet_octets_max: u32,
+    pub packet_bytes_max: u32,
     /// QoS 1 and 2 messages that a 5.0 client may have unacknowledged, 1 to 65,535; one more is disconnected with 0x93.
     pub receive_max: u16,
     /// The same for a 3.1.1 client, which is not told; one more closes.
@@ -29,8 +29,8 @@ pub struct ServerConfig {
     pub in_flight_max: u16,
     /// Messages that may wait for the client; then the oldest of QoS 0 goes, and `deliver` says Full to the others.
     pub pending_max: usize,
-    /// Octets that may wait, the same way.
-    pub pending_octets_max: usize,
+    /// Bytes that may wait, the same way.
+    pub pending_bytes_max: usize,
     /// What may wait for a client while it is away. One that comes has room for what waits of that besides what its queue may
     /// hold, so that it can drain it.
     pub away: AwayLimits,
@@ -47,16 +47,16 @@ impl Default for ServerConfig {
         Self {
             connect_timeout: Duration::from_secs(10),
             packet_timeout: Duration::from_secs(60),
-            connect_octets_max: 65_536,
-            packet_octets_max: 1_048_576,
+            connect_bytes_max: 65_536,
+            packet_bytes_max: 1_048_576,
             receive_max: 64,
             receive_max_v311: 4096,
             topic_alias_max: 16,
             topic_alias_out_max: 16,
             in_flight_max: 64,
             pending_max: 1000,
-            pending_octets_max: 1_048_576,
-            away: AwayLimits { messages: 10_000, octets: 16_777_216 },
+            pending_bytes_max: 1_048_576,
+            away: AwayLimits { messages: 10_000, bytes: 16_777_216 },
             keep_alive_s_max: 0,
             shared_available: false,
             http_answer: Box::default(),

@@ -31,7 +31,7 @@ pub struct Accept {
 
 impl ServerSession {
     pub(super) fn handle_connect(&mut self, frame: &Frame) {
-        self.link.packet_octets_max = u32::MAX;
+        self.link.packet_bytes_max = u32::MAX;
         let packet = match Packet::parse(Version::V5, frame) {
             Ok(packet) => packet,
             Err(e) => return self.turn_away_malformed(Connect::version_of(&frame.body), e),
@@ -92,7 +92,7 @@ impl ServerSession {
             max_s > 0 && connect.version == Version::V5 && (connect.keep_alive_s == 0 || connect.keep_alive_s > max_s);
         link.keep_alive_s = if link.keep_alive_imposed { max_s } else { connect.keep_alive_s };
         let properties = &connect.properties;
-        link.packet_octets_max = properties.packet_octets_max().map_or(u32::MAX, NonZeroU32::get);
+        link.packet_bytes_max = properties.packet_bytes_max().map_or(u32::MAX, NonZeroU32::get);
         link.receive_max = properties.receive_max().map_or(u16::MAX, NonZeroU16::get);
         link.problem_information = properties.request_problem_information().unwrap_or(true);
         link.response_information = properties.request_response_information().unwrap_or(false);
@@ -131,10 +131,10 @@ impl ServerSession {
         self.link.window = self.config.in_flight_max.min(self.link.receive_max).max(1);
         if let Some(state) = &mut self.state {
             state.outgoing.open(self.link.window);
-            let AwayLimits { messages, octets } = self.config.away;
-            state.outgoing.resume(OutgoingLimits { messages, octets });
+            let AwayLimits { messages, bytes } = self.config.away;
+            state.outgoing.resume(OutgoingLimits { messages, bytes });
         }
-        self.decoder.limit(self.config.packet_octets_max);
+        self.decoder.limit(self.config.packet_bytes_max);
         self.phase = Phase::Open { greeted: false };
         // Keep alive counts from the answer: the client could not speak before it.
         self.link.last_packet = now.mono;
@@ -168,7 +168,7 @@ impl ServerSession {
             told.push(Property::SessionExpiry(session_expiry_s));
         }
         told.extend(NonZeroU16::new(config.receive_max).map(Property::ReceiveMaximum));
-        told.extend(NonZeroU32::new(config.packet_octets_max).map(Property::MaximumPacketSize));
+        told.extend(NonZeroU32::new(config.packet_bytes_max).map(Property::MaximumPacketSize));
         told.extend(self.link.assigned.take().map(|name| Property::AssignedClientIdentifier(*name)));
         told.push(Property::TopicAliasMaximum(config.topic_alias_max));
         if !config.shared_available {
@@ -185,20 +185,20 @@ impl ServerSession {
 }
 
 impl ServerSession {
-    /// Closes on a peer whose first octets are no CONNECT; one that speaks HTTP is told so.
-    pub(super) fn turn_away_foreign(&mut self, octets: &[u8]) -> usize {
-        self.is_http = is_http(octets);
+    /// Closes on a peer whose first bytes are no CONNECT; one that speaks HTTP is told so.
+    pub(super) fn turn_away_foreign(&mut self, bytes: &[u8]) -> usize {
+        self.is_http = is_http(bytes);
         if self.is_http {
             self.control.extend_from_slice(&self.config.http_answer);
         }
         self.close();
-        octets.len()
+        bytes.len()
     }
 }
 
-/// Whether octets begin a request of HTTP. None of its methods begins like a CONNECT of MQTT.
-fn is_http(octets: &[u8]) -> bool {
+/// Whether bytes begin a request of HTTP. None of its methods begins like a CONNECT of MQTT.
+fn is_http(bytes: &[u8]) -> bool {
     const METHODS: [&[u8]; 9] =
         [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"CONNECT ", b"PRI * HTTP/2"];
-    METHODS.iter().any(|method| octets.starts_with(method))
+    METHODS.iter().any(|method| bytes.starts_with(method))
 }

@@ -4,8 +4,8 @@ use super::{Phase, ServerSession};
 use core::time::Duration;
 use tieline_core::Instant;
 
-/// Octets a second that a packet may come at, once it has had its time: the slowest radio is faster.
-const OCTETS_PER_S_MIN: u64 = 128;
+/// Bytes a second that a packet may come at, once it has had its time: the slowest radio is faster.
+const BYTES_PER_S_MIN: u64 = 128;
 
 impl ServerSession {
     /// When the session ends unless a packet comes to its end.
@@ -23,9 +23,9 @@ impl ServerSession {
         (half_s > 0).then(|| self.link.last_packet + Duration::from_millis(half_s * 500))
     }
 
-    /// A packet that has begun is to end, whatever the keep alive: octets that trickle hold memory.
+    /// A packet that has begun is to end, whatever the keep alive: bytes that trickle hold memory.
     fn packet_deadline(&self) -> Option<Instant> {
-        let slowest = Duration::from_secs(self.decoder.awaited_octets() as u64 / OCTETS_PER_S_MIN);
+        let slowest = Duration::from_secs(self.decoder.awaited_bytes() as u64 / BYTES_PER_S_MIN);
         self.link.packet_began.map(|began| began + self.config.packet_timeout + slowest)
     }
 }

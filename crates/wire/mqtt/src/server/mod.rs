@@ -10,7 +10,7 @@
 //! keep alive. Its owner knows topics, subscriptions, retained messages, wills and rights.
 //!
 //! While the owner has a CONNECT to answer, what the client sends ahead (section 3.1.4 lets it) waits, up to
-//! `connect_octets_max`. No input is taken while [`CONTROL_OCTETS_MAX`] octets of answers wait to be sent.
+//! `connect_bytes_max`. No input is taken while [`CONTROL_BYTES_MAX`] bytes of answers wait to be sent.
 
 mod answers;
 mod aside;
@@ -43,10 +43,10 @@ use bytes::{Buf, BytesMut};
 use core::fmt;
 use tieline_core::{Instant, Machine, Now};
 
-/// Octets of answers that may wait to be sent before no more input is taken.
-pub const CONTROL_OCTETS_MAX: usize = 16_384;
-/// Octets of messages that one `poll_transmit` writes before it leaves the rest to the next.
-const TRANSMIT_OCTETS: usize = 16_384;
+/// Bytes of answers that may wait to be sent before no more input is taken.
+pub const CONTROL_BYTES_MAX: usize = 16_384;
+/// Bytes of messages that one `poll_transmit` writes before it leaves the rest to the next.
+const TRANSMIT_BYTES: usize = 16_384;
 
 /// The server's side of one connection.
 #[derive(Debug)]
@@ -94,8 +94,8 @@ enum Phase {
 #[derive(Debug, Default)]
 struct Link {
     version: Version,
-    /// Octets of the largest packet that the client takes.
-    packet_octets_max: u32,
+    /// Bytes of the largest packet that the client takes.
+    packet_bytes_max: u32,
     keep_alive_s: u16,
     last_packet: Instant,
     /// When the packet began that is not whole.
@@ -125,7 +125,7 @@ struct Link {
 /// Why a message was not taken for delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliverError {
-    /// The queue holds as many messages or octets as it may; the message was counted.
+    /// The queue holds as many messages or bytes as it may; the message was counted.
     Full,
     /// There is no connection that was accepted.
     Closed,
@@ -147,7 +147,7 @@ impl ServerSession {
     /// made from it.
     #[must_use]
     pub fn new(config: Arc<ServerConfig>, random: u64) -> Self {
-        let decoder = Decoder::new(config.connect_octets_max);
+        let decoder = Decoder::new(config.connect_bytes_max);
         Self {
             config,
             random,
@@ -215,12 +215,12 @@ impl ServerSession {
         })
     }
 
-    /// Whether a frame of this many octets, made by [`crate::encode_publish`] for [`ServerSession::version`], may be
+    /// Whether a frame of this many bytes, made by [`crate::encode_publish`] for [`ServerSession::version`], may be
     /// written straight to the client: it was greeted, and takes packets of this size ([MQTT-3.1.2-24]).
     #[must_use]
-    pub fn can_take_shared_frame(&self, octets: usize) -> bool {
+    pub fn can_take_shared_frame(&self, bytes: usize) -> bool {
         self.phase == Phase::Open { greeted: true }
-            && u32::try_from(octets).is_ok_and(|octets| octets <= self.link.packet_octets_max)
+            && u32::try_from(bytes).is_ok_and(|bytes| bytes <= self.link.packet_bytes_max)
     }
 
     /// The version that the client speaks; 5.0 before it has said.
@@ -254,10 +254,10 @@ impl ServerSession {
         self.state.as_ref().map_or((0, 0), |state| state.backlog())
     }
 
-    /// Octets that wait in the queue, with 64 for each message's bookkeeping.
+    /// Bytes that wait in the queue, with 64 for each message's bookkeeping.
     #[must_use]
-    pub fn queued_octets(&self) -> usize {
-        self.state.as_ref().map_or(0, |state| state.octets())
+    pub fn queued_bytes(&self) -> usize {
+        self.state.as_ref().map_or(0, |state| state.bytes())
     }
 
     /// Takes what outlives the connection, for the next session of the same client. Nothing is left for this one.
@@ -328,10 +328,10 @@ impl ServerSession {
     }
 
     /// Keeps what comes before the owner has answered; how much.
-    fn take_early(&mut self, octets: &[u8]) -> usize {
-        let max = usize::try_from(self.config.connect_octets_max).unwrap_or(usize::MAX);
+    fn take_early(&mut self, bytes: &[u8]) -> usize {
+        let max = usize::try_from(self.config.connect_bytes_max).unwrap_or(usize::MAX);
         let early = self.early.get_or_insert_default();
-        let kept = octets.get(..max.saturating_sub(early.len())).unwrap_or(octets);
+        let kept = bytes.get(..max.saturating_sub(early.len())).unwrap_or(bytes);
         early.extend_from_slice(kept);
         kept.len()
     }
@@ -340,38 +340,38 @@ impl ServerSession {
     fn handle_early(&mut self) {
         let now = Now { mono: self.link.last_packet, ..Now::default() };
         let Some(mut early) = self.early.take() else { return };
-        let used = self.handle_octets(now, &early);
+        let used = self.handle_bytes(now, &early);
         early.advance(used);
         self.early = Some(early).filter(|early| !early.is_empty());
     }
 
-    fn handle_octets(&mut self, now: Now, octets: &[u8]) -> usize {
+    fn handle_bytes(&mut self, now: Now, bytes: &[u8]) -> usize {
         let mut used = 0;
-        while let Some(rest) = octets.get(used..).filter(|rest| !rest.is_empty()) {
+        while let Some(rest) = bytes.get(used..).filter(|rest| !rest.is_empty()) {
             match self.phase {
-                Phase::Closed => return octets.len(),
+                Phase::Closed => return bytes.len(),
                 Phase::Deciding if self.event.is_none() => return used + self.take_early(rest),
                 Phase::Deciding | Phase::Idle => break,
                 Phase::Greeting { .. } | Phase::Authenticating { .. } | Phase::Open { .. } => {}
             }
-            if self.event.is_some() || self.control.len() >= CONTROL_OCTETS_MAX {
+            if self.event.is_some() || self.control.len() >= CONTROL_BYTES_MAX {
                 break;
             }
-            used += self.take_octets(now, rest);
+            used += self.take_bytes(now, rest);
         }
         used
     }
 
-    fn take_octets(&mut self, now: Now, octets: &[u8]) -> usize {
+    fn take_bytes(&mut self, now: Now, bytes: &[u8]) -> usize {
         // Section 3.1: what does not begin like a CONNECT is not read any further ([MQTT-3.1.0-1]).
         let greeting = matches!(self.phase, Phase::Greeting { .. });
         if greeting
             && self.decoder.is_idle()
-            && octets.first().is_some_and(|first| first >> 4 != PacketType::Connect.number())
+            && bytes.first().is_some_and(|first| first >> 4 != PacketType::Connect.number())
         {
-            return self.turn_away_foreign(octets);
+            return self.turn_away_foreign(bytes);
         }
-        match self.decoder.feed(octets) {
+        match self.decoder.feed(bytes) {
             Ok((used, None)) => {
                 self.link.packet_began.get_or_insert(now.mono);
                 used
@@ -389,13 +389,13 @@ impl ServerSession {
                 used
             }
             Err(e) => {
-                self.broken_octets(e);
-                octets.len()
+                self.broken_bytes(e);
+                bytes.len()
             }
         }
     }
 
-    fn broken_octets(&mut self, error: DecodeError) {
+    fn broken_bytes(&mut self, error: DecodeError) {
         self.broken(error.reason(), error.to_string());
     }
 
@@ -418,7 +418,7 @@ impl Machine for ServerSession {
     type Event = ServerEvent;
 
     fn handle_connected(&mut self, now: Now) {
-        self.decoder = Decoder::new(self.config.connect_octets_max);
+        self.decoder = Decoder::new(self.config.connect_bytes_max);
         self.link = Link { last_packet: now.mono, ..Link::default() };
         self.control = Vec::new();
         (self.event, self.ended) = (None, None);
@@ -437,12 +437,12 @@ impl Machine for ServerSession {
         }
     }
 
-    fn handle_input(&mut self, now: Now, octets: &[u8]) -> usize {
+    fn handle_input(&mut self, now: Now, bytes: &[u8]) -> usize {
         if self.reads_on() && self.early.is_some() && self.event.is_none() {
             self.handle_early();
         }
         let blocked = self.reads_on() && self.early.is_some();
-        if blocked { 0 } else { self.handle_octets(now, octets) }
+        if blocked { 0 } else { self.handle_bytes(now, bytes) }
     }
 
     fn handle_timeout(&mut self, now: Now) {
@@ -464,12 +464,12 @@ impl Machine for ServerSession {
         out.append(&mut core::mem::take(&mut self.control));
         if self.is_open() {
             self.phase = Phase::Open { greeted: true };
-            while out.len() - start < TRANSMIT_OCTETS
+            while out.len() - start < TRANSMIT_BYTES
                 && let Some(state) = &mut self.state
             {
-                let (version, octets_max) = (self.link.version, self.link.packet_octets_max);
+                let (version, bytes_max) = (self.link.version, self.link.packet_bytes_max);
                 let aliases = self.link.numbered.as_deref_mut();
-                let polled = state.outgoing.poll(version, now.mono, (octets_max, Allowed::ALL), aliases, out);
+                let polled = state.outgoing.poll(version, now.mono, (bytes_max, Allowed::ALL), aliases, out);
                 if !self.count(polled) {
                     break;
                 }

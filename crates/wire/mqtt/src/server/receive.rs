@@ -20,7 +20,7 @@ impl ServerSession {
         let version = self.link.version;
         let packet = match Packet::parse(version, frame) {
             Ok(packet) => packet,
-            Err(e) => return self.broken_octets(e),
+            Err(e) => return self.broken_bytes(e),
         };
         if let Err((reason, detail)) = check_properties(&packet) {
             return self.broken(reason, detail);

@@ -21,22 +21,22 @@ pub struct SessionState {
 pub struct AwayLimits {
     /// Messages.
     pub messages: usize,
-    /// Octets, with 64 for each message's bookkeeping.
-    pub octets: usize,
+    /// Bytes, with 64 for each message's bookkeeping.
+    pub bytes: usize,
 }
 
 impl SessionState {
     /// Queues a message while the client is away, and says how many of the oldest that wait had to go for it. What
     /// was sent and not acknowledged stays.
     pub fn deliver(&mut self, delivery: Delivery, tag: u64, limits: AwayLimits) -> u64 {
-        let AwayLimits { messages, octets } = limits;
-        self.outgoing.push_away(delivery, tag, false, OutgoingLimits { messages, octets })
+        let AwayLimits { messages, bytes } = limits;
+        self.outgoing.push_away(delivery, tag, false, OutgoingLimits { messages, bytes })
     }
 
     /// The same with a [`Note`] of it, where notes are kept.
     pub fn deliver_kept(&mut self, delivery: Delivery, tag: u64, limits: AwayLimits) -> u64 {
-        let AwayLimits { messages, octets } = limits;
-        self.outgoing.push_away(delivery, tag, true, OutgoingLimits { messages, octets })
+        let AwayLimits { messages, bytes } = limits;
+        self.outgoing.push_away(delivery, tag, true, OutgoingLimits { messages, bytes })
     }
 
     /// Counts a message for the client that there was no room for.
@@ -102,10 +102,10 @@ impl SessionState {
         (self.outgoing.pending(), self.outgoing.in_flight())
     }
 
-    /// Octets of the messages that wait, with 64 for each message's bookkeeping.
+    /// Bytes of the messages that wait, with 64 for each message's bookkeeping.
     #[must_use]
-    pub fn octets(&self) -> usize {
-        self.outgoing.pending_octets()
+    pub fn bytes(&self) -> usize {
+        self.outgoing.pending_bytes()
     }
 
     /// What the session, which has ended, did not get and another may get in its place (section 4.8.2), with the tag
@@ -117,7 +117,7 @@ impl SessionState {
 
 impl ServerSession {
     pub(super) fn limits(&self) -> OutgoingLimits {
-        OutgoingLimits { messages: self.config.pending_max, octets: self.config.pending_octets_max }
+        OutgoingLimits { messages: self.config.pending_max, bytes: self.config.pending_bytes_max }
     }
 
     /// Whether the queue has room for a message without dropping another. One that is empty has room for any.
@@ -145,9 +145,9 @@ impl ServerSession {
     /// Queues a message for a session whose connection is over while its owner still has it here, as
     /// [`SessionState::deliver`] does, or `keep` [`SessionState::deliver_kept`], while the client is away.
     pub fn deliver_closed(&mut self, delivery: Delivery, tag: u64, keep: bool, limits: AwayLimits) -> u64 {
-        let AwayLimits { messages, octets } = limits;
+        let AwayLimits { messages, bytes } = limits;
         let outgoing = &mut self.state.get_or_insert_default().outgoing;
-        outgoing.push_away(delivery, tag, keep, OutgoingLimits { messages, octets })
+        outgoing.push_away(delivery, tag, keep, OutgoingLimits { messages, bytes })
     }
 
     /// As [`SessionState::lose`], while the client is here.

@@ -15,9 +15,9 @@ fn open(config: ClientConfig, connack: &str) -> ClientSession {
     client
 }
 
-fn give(client: &mut ClientSession, octets: &str) {
-    let octets = hex(octets);
-    assert_eq!(client.handle_input(Now::default(), &octets), octets.len());
+fn give(client: &mut ClientSession, bytes: &str) {
+    let bytes = hex(bytes);
+    assert_eq!(client.handle_input(Now::default(), &bytes), bytes.len());
 }
 
 fn sent(client: &mut ClientSession) -> Vec<Packet> {
@@ -125,7 +125,7 @@ fn the_servers_word_on_keep_alive_counts() {
 
 #[test]
 fn a_client_keeps_to_the_servers_packet_size() {
-    // [MQTT-3.2.2-15]: 20 octets.
+    // [MQTT-3.2.2-15]: 20 bytes.
     let mut client = open(ClientConfig::default(), "20 08 00 00 05 27 00000014");
     let long = Message::new(Topic::new("t").unwrap(), [0; 20].as_slice(), Instant::ZERO);
     client.publish(long, Qos::AtLeastOnce, false).unwrap();

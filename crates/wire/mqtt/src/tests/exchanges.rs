@@ -16,11 +16,11 @@ const WRONG: [(Qos, &str); 4] = [
 
 #[test]
 fn acknowledgements_of_the_wrong_kind_end_the_connection() {
-    for (qos, octets) in WRONG {
+    for (qos, bytes) in WRONG {
         for mut bench in [Bench::v5(ServerConfig::default()), Bench::v311()] {
             bench.session.deliver(delivery(&message("t", b"x"), qos)).unwrap();
             assert!(matches!(bench.sent()[..], [Packet::Publish(_)]));
-            bench.check_ended(octets, ReasonCode::ProtocolError);
+            bench.check_ended(bytes, ReasonCode::ProtocolError);
         }
     }
     // PUBREL for a QoS 1 message, and for one of QoS 2 that was not answered.
@@ -34,8 +34,8 @@ fn acknowledgements_of_the_wrong_kind_end_the_connection() {
 #[test]
 fn acknowledgements_of_what_is_not_under_way_are_left_over() {
     let mut bench = Bench::v5(ServerConfig::default());
-    for octets in ["40 02 0007", "70 02 0007", "50 02 0007", "62 02 0007"] {
-        assert!(bench.give(octets).is_none() && bench.session.is_open(), "{octets}");
+    for bytes in ["40 02 0007", "70 02 0007", "50 02 0007", "62 02 0007"] {
+        assert!(bench.give(bytes).is_none() && bench.session.is_open(), "{bytes}");
     }
     let unknown = Ack::new(id(7), ReasonCode::PacketIdentifierNotFound);
     assert_eq!(bench.sent(), [Packet::Pubrel(unknown.clone()), Packet::Pubcomp(unknown)]);
@@ -48,8 +48,8 @@ fn an_error_in_pubrec_gets_no_pubrel() {
     bench.session.deliver(delivery(&message("t", b"x"), Qos::ExactlyOnce)).unwrap();
     assert!(matches!(bench.sent()[..], [Packet::Publish(_)]));
     // For the message, twice, and for none.
-    for octets in ["50 03 0001 97", "50 03 0001 97", "50 03 0009 80"] {
-        assert!(bench.give(octets).is_none());
+    for bytes in ["50 03 0001 97", "50 03 0001 97", "50 03 0009 80"] {
+        assert!(bench.give(bytes).is_none());
         assert_eq!((bench.sent(), bench.session.backlog(), bench.session.is_open()), (Vec::new(), (0, 0), true));
     }
     let (mut client, token) = client(Qos::ExactlyOnce);
@@ -64,24 +64,24 @@ fn an_error_in_pubrec_gets_no_pubrel() {
 
 #[test]
 fn a_server_that_acknowledges_in_the_wrong_way_is_left() {
-    for (qos, octets) in WRONG {
+    for (qos, bytes) in WRONG {
         let (mut client, _) = client(qos);
-        check_left(&mut client, octets);
+        check_left(&mut client, bytes);
     }
     // SUBACK for an UNSUBSCRIBE, UNSUBACK for a SUBSCRIBE.
     let filter = tieline_core::Filter::new("a").unwrap();
     let (mut subscribes, mut unsubscribes) = (open(), open());
     subscribes.subscribe(&[(filter.clone(), SubscriptionOptions::default())], None).unwrap();
     unsubscribes.unsubscribe(&[filter]).unwrap();
-    for (mut client, octets) in [(subscribes, "b0 04 0001 00 00"), (unsubscribes, "90 04 0001 00 00")] {
+    for (mut client, bytes) in [(subscribes, "b0 04 0001 00 00"), (unsubscribes, "90 04 0001 00 00")] {
         client_sent(&mut client);
-        check_left(&mut client, octets);
+        check_left(&mut client, bytes);
     }
 }
 
-fn check_left(client: &mut ClientSession, octets: &str) {
-    let octets = hex(octets);
-    assert_eq!(client.handle_input(Now::default(), &octets), octets.len());
+fn check_left(client: &mut ClientSession, bytes: &str) {
+    let bytes = hex(bytes);
+    assert_eq!(client.handle_input(Now::default(), &bytes), bytes.len());
     assert!(matches!(&client_events(client)[..], [ClientEvent::Ended(ClientEnd::Broken(_))]));
     assert!(matches!(&client_sent(client)[..], [Packet::Disconnect(d)] if d.reason == ReasonCode::ProtocolError));
 }
@@ -127,10 +127,10 @@ fn a_malformed_connect_of_3_1_1_is_closed_without_a_word() {
         "10 0d 0004 4d515458 04 02 000a 0001 63",         // another protocol
         "10 03 0004 4d",                                  // cut off before the version
     ];
-    for octets in of_3_1_1 {
+    for bytes in of_3_1_1 {
         let mut bench = Bench::new(Version::V311, ServerConfig::default());
-        assert!(bench.give(octets).is_none());
-        assert!(bench.session.is_closed() && bench.sent().is_empty(), "{octets}");
+        assert!(bench.give(bytes).is_none());
+        assert!(bench.session.is_closed() && bench.sent().is_empty(), "{bytes}");
     }
     let mut bench = Bench::new(Version::V5, ServerConfig::default());
     bench.give("10 0e 0004 4d515454 05 03 000a 00 0001 63");

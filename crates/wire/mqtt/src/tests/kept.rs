@@ -15,7 +15,7 @@ enum Step {
     Up(u8),
     /// The server has a message for the client.
     Down(u8),
-    /// So many octets move, and who looks at events of theirs: client, server.
+    /// So many bytes move, and who looks at events of theirs: client, server.
     Move(usize, bool, bool),
     /// The server's owner answers the oldest message that it has.
     Answer,
@@ -108,7 +108,7 @@ impl World {
                 let (qos, (text, message)) = (Qos::from_bits(*bits).unwrap(), self.message());
                 let delivery =
                     Delivery { message: Arc::new(message), qos, retain: false, subscription_ids: Vec::new() };
-                let limits = AwayLimits { messages: 10_000, octets: 1 << 20 };
+                let limits = AwayLimits { messages: 10_000, bytes: 1 << 20 };
                 match &mut self.away {
                     Some(away) => drop(away.deliver(delivery, 0, limits)),
                     None => match self.server.deliver(delivery.clone()) {
@@ -194,12 +194,12 @@ impl World {
     fn step(&mut self, chunk: usize, client: bool, server: bool) -> bool {
         let mut moved = self.client.poll_transmit(self.now, &mut self.up);
         moved |= self.server.poll_transmit(self.now, &mut self.down);
-        let octets = chunk.min(self.up.len());
-        let used = self.server.handle_input(self.now, &self.up[..octets]);
+        let bytes = chunk.min(self.up.len());
+        let used = self.server.handle_input(self.now, &self.up[..bytes]);
         self.up.drain(..used);
         moved |= used > 0;
-        let octets = chunk.min(self.down.len());
-        let used = self.client.handle_input(self.now, &self.down[..octets]);
+        let bytes = chunk.min(self.down.len());
+        let used = self.client.handle_input(self.now, &self.down[..bytes]);
         self.down.drain(..used);
         moved |= used > 0;
         moved |= server && self.look_server();
@@ -299,11 +299,10 @@ fn who_comes_back_to_a_long_queue_may_drain_it() {
 fn who_comes_back_again_and_again_gets_no_more_room() {
     let m = message("t", b"1234");
     let weight = m.topic.len() + m.payload.len() + 64;
-    // Where the messages are the limit, and where their octets are.
-    for (messages, octets) in [(5, 1 << 20), (10_000, 5 * weight)] {
-        let (away, one) = (AwayLimits { messages, octets }, delivery(&m, Qos::AtLeastOnce));
-        let config =
-            || ServerConfig { pending_max: 3, pending_octets_max: 3 * weight, away, ..ServerConfig::default() };
+    // Where the messages are the limit, and where their bytes are.
+    for (messages, bytes) in [(5, 1 << 20), (10_000, 5 * weight)] {
+        let (away, one) = (AwayLimits { messages, bytes }, delivery(&m, Qos::AtLeastOnce));
+        let config = || ServerConfig { pending_max: 3, pending_bytes_max: 3 * weight, away, ..ServerConfig::default() };
         let mut state = SessionState::default();
         let mut longest = Vec::new();
         for _ in 0..6 {
@@ -323,7 +322,7 @@ fn who_comes_back_again_and_again_gets_no_more_room() {
 fn what_its_client_never_gets_is_counted() {
     let mut world = World::new(Version::V5);
     let mut away = world.away.take().unwrap();
-    let limits = AwayLimits { messages: 2, octets: 1 << 20 };
+    let limits = AwayLimits { messages: 2, bytes: 1 << 20 };
     for _ in 0..3 {
         let (_, message) = world.message();
         let message = Arc::new(message);

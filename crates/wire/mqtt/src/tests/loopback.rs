@@ -1,4 +1,4 @@
-//! A client and a server of ours over a line that cuts octets anywhere, in virtual time.
+//! A client and a server of ours over a line that cuts bytes anywhere, in virtual time.
 
 use crate::*;
 use alloc::collections::BTreeMap;
@@ -11,15 +11,15 @@ use core::time::Duration;
 use proptest::prelude::*;
 use tieline_core::{Filter, Machine, Now, Topic};
 
-/// Octets under way in one direction.
+/// Bytes under way in one direction.
 #[derive(Default)]
 struct Line(Vec<u8>);
 
 impl Line {
     /// Hands over a chunk of what is under way; what was not taken stays.
     fn give<M: Machine>(&mut self, machine: &mut M, now: Now, chunk: usize) -> usize {
-        let octets = &self.0[..chunk.min(self.0.len())];
-        let used = machine.handle_input(now, octets);
+        let bytes = &self.0[..chunk.min(self.0.len())];
+        let used = machine.handle_input(now, bytes);
         self.0.drain(..used);
         used
     }
@@ -144,7 +144,7 @@ fn version() -> impl Strategy<Value = Version> {
 }
 
 proptest! {
-    /// Every message comes back once, in order within its QoS, and is answered once, however the octets are cut.
+    /// Every message comes back once, in order within its QoS, and is answered once, however the bytes are cut.
     #[test]
     fn everything_arrives_once(
         version in version(),
@@ -196,12 +196,12 @@ proptest! {
         prop_assert_eq!(echo.client.backlog(), (0, 0));
     }
 
-    /// Any octets after CONNECT: no panic, and an end at most once.
+    /// Any bytes after CONNECT: no panic, and an end at most once.
     #[test]
-    fn hostile_octets_end_or_are_taken(octets in prop::collection::vec(any::<u8>(), 0..400), v5: bool, early in 0..3_usize) {
+    fn hostile_bytes_end_or_are_taken(bytes in prop::collection::vec(any::<u8>(), 0..400), v5: bool, early in 0..3_usize) {
         let connect = super::hex(if v5 { "10 0e 0004 4d515454 05 02 000a 00 0001 63" } else { "10 0d 0004 4d515454 04 02 000a 0001 63" });
         let mut stream = if early == 0 { Vec::new() } else { connect };
-        stream.extend(&octets);
+        stream.extend(&bytes);
         let mut server = ServerSession::new(Arc::default(), 0);
         server.handle_connected(Now::default());
         let (mut rest, mut ends, mut out) = (stream.as_slice(), 0, Vec::new());
@@ -227,11 +227,11 @@ proptest! {
     }
 
     #[test]
-    fn a_client_survives_any_server(octets in prop::collection::vec(any::<u8>(), 0..400), greeted: bool) {
+    fn a_client_survives_any_server(bytes in prop::collection::vec(any::<u8>(), 0..400), greeted: bool) {
         let mut client = ClientSession::new(ClientConfig::default());
         client.handle_connected(Now::default());
         let mut stream = if greeted { super::hex("20 03 00 00 00") } else { Vec::new() };
-        stream.extend(&octets);
+        stream.extend(&bytes);
         let mut rest = stream.as_slice();
         while !rest.is_empty() {
             let used = client.handle_input(Now::default(), rest);

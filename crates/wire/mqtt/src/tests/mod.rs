@@ -17,15 +17,15 @@ mod words;
 use crate::{Decoder, Packet, Version};
 use alloc::vec::Vec;
 
-/// Octets from hexadecimal digits; blanks are for the reader.
+/// Bytes from hexadecimal digits; blanks are for the reader.
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(16)).collect();
     digits.chunks(2).map(|pair| u8::try_from(pair[0] * 16 + pair[1]).unwrap()).collect()
 }
 
 /// The packets of a stream given in chunks.
-fn decode(version: Version, octets_max: u32, chunks: &[&[u8]]) -> Result<Vec<Packet>, crate::DecodeError> {
-    let (mut decoder, mut packets) = (Decoder::new(octets_max), Vec::new());
+fn decode(version: Version, bytes_max: u32, chunks: &[&[u8]]) -> Result<Vec<Packet>, crate::DecodeError> {
+    let (mut decoder, mut packets) = (Decoder::new(bytes_max), Vec::new());
     for chunk in chunks {
         let mut rest = *chunk;
         while !rest.is_empty() {

@@ -109,7 +109,7 @@ fn a_session_goes_on_in_another_server() {
     state.restore_held(id(2), true);
     state.keep_notes(true);
     // New messages go behind, with identifiers that are free.
-    state.deliver_kept(delivery(&message("a", b"6"), Qos::AtLeastOnce), 0, AwayLimits { messages: 9, octets: 9999 });
+    state.deliver_kept(delivery(&message("a", b"6"), Qos::AtLeastOnce), 0, AwayLimits { messages: 9, bytes: 9999 });
     let (notes, upto) = state.take_notes();
     assert!(
         matches!(&notes[..], [Note::Owed { serial: 6, packet_id, sent: false, .. }] if packet_id.get() == 2),

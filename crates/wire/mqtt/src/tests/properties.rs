@@ -19,13 +19,13 @@ fn many(count: usize) -> Properties {
     (0..count).map(|_| pair("", "")).collect()
 }
 
-fn hex_of(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+fn hex_of(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The block of some properties in the order given.
 fn block(properties: &[Property]) -> Bytes {
-    let each = properties.iter().map(|property| core::iter::once(property.clone()).collect::<Properties>().octets());
+    let each = properties.iter().map(|property| core::iter::once(property.clone()).collect::<Properties>().bytes());
     each.flatten().collect::<Vec<u8>>().into()
 }
 
@@ -55,7 +55,7 @@ proptest! {
     fn what_is_found_is_what_is_there(all in properties(place::PUBLISH), more in (text(), text()), seed: u64) {
         let mut all: Vec<Property> = all.iter().chain([Property::UserProperty(more)]).collect();
         // Any order.
-        all.sort_by_key(|property| (property.octets() as u64 ^ u64::from(property.id())).wrapping_mul(seed | 1));
+        all.sort_by_key(|property| (property.bytes() as u64 ^ u64::from(property.id())).wrapping_mul(seed | 1));
         let read = Properties::of_message(block(&all)).unwrap();
         let find = |id: u8| all.iter().find(|property| property.id() == id).cloned();
         prop_assert_eq!(read.message_expiry_s().map(Property::MessageExpiry), find(0x02));
@@ -66,7 +66,7 @@ proptest! {
         prop_assert_eq!(read.travelling(), all.iter().filter(travels).cloned().collect::<Properties>());
         prop_assert_eq!(read.count(), all.len());
         prop_assert_eq!(read.travelling().count(), all.iter().filter(travels).count());
-        prop_assert_eq!(read.len(), all.iter().map(Property::octets).sum::<usize>());
+        prop_assert_eq!(read.len(), all.iter().map(Property::bytes).sum::<usize>());
     }
 }
 
@@ -126,11 +126,11 @@ fn properties_a_packet_are_counted() {
 
 #[test]
 fn a_block_that_breaks_a_rule_is_refused_wherever_it_does() {
-    for octets in
+    for bytes in
         ["26 0001 61 0002 c080", "26 0001 00 0000", "08 0001 2b", "08 0000", "01 02", "0b 00", "23 0000", "11 00000001"]
     {
         for before in ["", "26 0000 0000"] {
-            assert!(Properties::of_message(hex(&format!("{before} {octets}")).into()).is_err(), "{octets}");
+            assert!(Properties::of_message(hex(&format!("{before} {bytes}")).into()).is_err(), "{bytes}");
         }
     }
     assert_eq!(Properties::of_message(hex("01 01 26 0000 0000 01 01").into()), Err(DecodeError::PropertyTwice(1)));

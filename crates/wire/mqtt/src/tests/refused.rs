@@ -5,17 +5,17 @@ use crate::DecodeError::*;
 use crate::{DecodeError, FieldError, PacketType, ReasonCode, Version};
 use alloc::vec::Vec;
 
-fn check(version: Version, octets: &str, expect: DecodeError, reason: ReasonCode) {
-    assert_eq!(decode(version, 1000, &[&hex(octets)]), Err(expect), "{octets}");
-    assert_eq!(expect.reason(), reason, "{octets}");
+fn check(version: Version, bytes: &str, expect: DecodeError, reason: ReasonCode) {
+    assert_eq!(decode(version, 1000, &[&hex(bytes)]), Err(expect), "{bytes}");
+    assert_eq!(expect.reason(), reason, "{bytes}");
 }
 
-fn check5(octets: &str, expect: DecodeError, reason: ReasonCode) {
-    check(Version::V5, octets, expect, reason);
+fn check5(bytes: &str, expect: DecodeError, reason: ReasonCode) {
+    check(Version::V5, bytes, expect, reason);
 }
 
-fn check3(octets: &str, expect: DecodeError, reason: ReasonCode) {
-    check(Version::V311, octets, expect, reason);
+fn check3(bytes: &str, expect: DecodeError, reason: ReasonCode) {
+    check(Version::V311, bytes, expect, reason);
 }
 
 const MALFORMED: ReasonCode = ReasonCode::MalformedPacket;
@@ -33,7 +33,7 @@ fn mqtt_2_1_3_1_fixed_headers() {
     check5("e2 00", Flags(PacketType::Disconnect), MALFORMED);
     check5("c0 80808080 01", VariableByteInteger, MALFORMED);
     check5("c0 8000", VariableByteInteger, MALFORMED);
-    check5("30 e607", TooLarge { octets: 1001, limit: 1000 }, ReasonCode::PacketTooLarge);
+    check5("30 e607", TooLarge { bytes: 1001, limit: 1000 }, ReasonCode::PacketTooLarge);
     check5("c0 01 00", Trailing, MALFORMED);
 }
 

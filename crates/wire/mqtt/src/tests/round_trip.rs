@@ -12,8 +12,8 @@ const V: [Version; 2] = [Version::V311, Version::V5];
 proptest! {
     #[test]
     fn what_is_written_is_read(packet in any_packet()) {
-        let octets = emit(Version::V5, &packet);
-        prop_assert_eq!(decode(Version::V5, u32::MAX, &[&octets]), Ok(alloc::vec![packet]));
+        let bytes = emit(Version::V5, &packet);
+        prop_assert_eq!(decode(Version::V5, u32::MAX, &[&bytes]), Ok(alloc::vec![packet]));
     }
 
     /// 3.1.1 leaves out what it cannot say; what is left is stable.
@@ -28,10 +28,10 @@ proptest! {
             suback.reasons.retain(|reason| reason.code() < 3 || reason.is_error());
             suback.reasons.push(crate::ReasonCode::Success);
         }
-        let octets = emit(Version::V311, &packet);
-        let read = decode(Version::V311, u32::MAX, &[&octets]).unwrap();
+        let bytes = emit(Version::V311, &packet);
+        let read = decode(Version::V311, u32::MAX, &[&bytes]).unwrap();
         prop_assert_eq!(read.len(), 1);
-        prop_assert_eq!(emit(Version::V311, &read[0]), octets);
+        prop_assert_eq!(emit(Version::V311, &read[0]), bytes);
     }
 
     #[test]
@@ -51,17 +51,17 @@ proptest! {
     }
 
     #[test]
-    fn any_octets_are_read_or_refused(octets in vec(any::<u8>(), 0..200), version in 0..2_usize) {
-        let _ = decode(V[version], 1000, &[&octets]);
+    fn any_bytes_are_read_or_refused(bytes in vec(any::<u8>(), 0..200), version in 0..2_usize) {
+        let _ = decode(V[version], 1000, &[&bytes]);
     }
 
-    /// Octets near a legal packet reach deeper than random ones.
+    /// Bytes near a legal packet reach deeper than random ones.
     #[test]
     fn damaged_packets_are_read_or_refused(packet in any_packet(), at in any::<prop::sample::Index>(), to: u8, version in 0..2_usize) {
-        let mut octets = emit(V[version], &packet);
-        let at = at.index(octets.len());
-        octets[at] = to;
-        if let Ok(packets) = decode(V[version], 100_000, &[&octets]) {
+        let mut bytes = emit(V[version], &packet);
+        let at = at.index(bytes.len());
+        bytes[at] = to;
+        if let Ok(packets) = decode(V[version], 100_000, &[&bytes]) {
             for packet in packets {
                 let version = if let Packet::Connect(connect) = &packet { connect.version } else { V[version] };
                 let again = emit(version, &packet);
@@ -74,9 +74,9 @@ proptest! {
     #[test]
     fn memory_follows_what_has_arrived(arrived in 0..2000_usize) {
         let mut decoder = Decoder::new(u32::MAX);
-        let mut octets = super::hex("30 ffffff7f");
-        octets.resize(5 + arrived, b'a');
-        prop_assert_eq!(decoder.feed(&octets), Ok((octets.len(), None)));
-        prop_assert!(decoder.held_octets() <= 2 * arrived + 64);
+        let mut bytes = super::hex("30 ffffff7f");
+        bytes.resize(5 + arrived, b'a');
+        prop_assert_eq!(decoder.feed(&bytes), Ok((bytes.len(), None)));
+        prop_assert!(decoder.held_bytes() <= 2 * arrived + 64);
     }
 }

@@ -24,8 +24,8 @@ impl Bench {
 
     /// A session whose client was let in by this CONNECT.
     fn open(config: ServerConfig, connect: &str) -> Self {
-        let octets = hex(connect);
-        let version = if octets[8] == 4 { Version::V311 } else { Version::V5 };
+        let bytes = hex(connect);
+        let version = if bytes[8] == 4 { Version::V311 } else { Version::V5 };
         let mut bench = Self::new(version, config);
         assert!(matches!(bench.give(connect), Some(ServerEvent::Connect(_))));
         assert!(bench.session.accept(bench.now, Accept::default()));
@@ -52,9 +52,9 @@ impl Bench {
         bench
     }
 
-    pub(super) fn give(&mut self, octets: &str) -> Option<ServerEvent> {
-        let octets = hex(octets);
-        assert_eq!(self.session.handle_input(self.now, &octets), octets.len());
+    pub(super) fn give(&mut self, bytes: &str) -> Option<ServerEvent> {
+        let bytes = hex(bytes);
+        assert_eq!(self.session.handle_input(self.now, &bytes), bytes.len());
         self.session.poll_event()
     }
 
@@ -71,8 +71,8 @@ impl Bench {
 
     /// The reason with which the client was disconnected, and whether its will goes out.
     #[track_caller]
-    pub(super) fn check_ended(&mut self, octets: &str, expect: ReasonCode) {
-        let Some(ServerEvent::Ended(ended)) = self.give(octets) else { panic!("no end") };
+    pub(super) fn check_ended(&mut self, bytes: &str, expect: ReasonCode) {
+        let Some(ServerEvent::Ended(ended)) = self.give(bytes) else { panic!("no end") };
         assert!(matches!(ended.cause, EndCause::Broken { reason, .. } if reason == expect), "{ended:?}");
         assert!(ended.publish_will && self.session.is_closed());
         match (self.version, &self.sent()[..]) {
@@ -105,9 +105,9 @@ pub(super) fn publish_of(packet: &Packet) -> &Publish {
 
 #[test]
 fn mqtt_3_1_0_1_the_first_packet_is_connect() {
-    for octets in ["c0", "30 03 0001 61", "00"] {
+    for bytes in ["c0", "30 03 0001 61", "00"] {
         let mut bench = Bench::new(Version::V5, ServerConfig::default());
-        assert!(bench.give(octets).is_none());
+        assert!(bench.give(bytes).is_none());
         assert!(bench.session.is_closed() && bench.sent().is_empty());
     }
 }
@@ -205,7 +205,7 @@ fn mqtt_3_1_2_22_keep_alive() {
 
 #[test]
 fn a_packet_that_trickles_ends_whatever_the_keep_alive() {
-    // Keep alive 0, and a PUBLISH of 1280 octets of which one comes at a time.
+    // Keep alive 0, and a PUBLISH of 1280 bytes of which one comes at a time.
     let mut bench = Bench::open(ServerConfig::default(), "10 0e 0004 4d515454 05 02 0000 00 0001 63");
     bench.sent();
     bench.give("30 80 0a 00");
@@ -231,13 +231,13 @@ fn a_packet_that_trickles_ends_whatever_the_keep_alive() {
 
 #[test]
 fn mqtt_3_14_4_3_disconnect_and_the_will() {
-    for (octets, cause, publish_will) in [
+    for (bytes, cause, publish_will) in [
         ("e0 00", ReasonCode::Success, false),
         ("e0 01 04", ReasonCode::DisconnectWithWill, true),
         ("e0 01 80", ReasonCode::UnspecifiedError, true),
     ] {
         let mut bench = Bench::v5(ServerConfig::default());
-        let Some(ServerEvent::Ended(ended)) = bench.give(octets) else { panic!() };
+        let Some(ServerEvent::Ended(ended)) = bench.give(bytes) else { panic!() };
         assert_eq!(ended, Ended { cause: EndCause::Client(cause), publish_will, session_expiry_s: None });
         assert!(bench.sent().is_empty());
     }
@@ -255,7 +255,7 @@ fn mqtt_3_14_4_3_disconnect_and_the_will() {
 
 #[test]
 fn broken_rules_of_an_open_session() {
-    let check = |octets: &str, reason| Bench::v5(ServerConfig::default()).check_ended(octets, reason);
+    let check = |bytes: &str, reason| Bench::v5(ServerConfig::default()).check_ended(bytes, reason);
     check("20 03 00 00 00", ReasonCode::ProtocolError);
     check("d0 00", ReasonCode::ProtocolError);
     check("f0 00", ReasonCode::ProtocolError);
@@ -274,8 +274,8 @@ fn broken_rules_of_an_open_session() {
 #[test]
 fn topic_aliases_are_resolved() {
     let mut bench = Bench::v5(ServerConfig::default());
-    for octets in ["30 07 0001 61 03 23 0010", "30 06 0000 03 23 0010"] {
-        let Some(ServerEvent::Publish(publish)) = bench.give(octets) else { panic!() };
+    for bytes in ["30 07 0001 61 03 23 0010", "30 06 0000 03 23 0010"] {
+        let Some(ServerEvent::Publish(publish)) = bench.give(bytes) else { panic!() };
         assert_eq!(publish.message.topic.as_str(), "a");
         assert!(publish.message.properties.is_empty());
     }
@@ -284,8 +284,8 @@ fn topic_aliases_are_resolved() {
 #[test]
 fn mqtt_4_6_0_2_answers_keep_the_order() {
     let mut bench = Bench::v5(ServerConfig::default());
-    for octets in ["32 06 0001 61 0001 00", "34 06 0001 61 0002 00", "32 06 0001 61 0003 00"] {
-        assert!(matches!(bench.give(octets), Some(ServerEvent::Publish(_))));
+    for bytes in ["32 06 0001 61 0001 00", "34 06 0001 61 0002 00", "32 06 0001 61 0003 00"] {
+        assert!(matches!(bench.give(bytes), Some(ServerEvent::Publish(_))));
     }
     bench.session.acknowledge(id(3), ReasonCode::Success);
     bench.session.acknowledge(id(2), ReasonCode::Success);
@@ -366,7 +366,7 @@ fn what_waits_may_be_withheld_and_what_was_sent_is_completed() {
     bench.give("40 02 0001");
     assert_eq!(publish_of(&bench.sent()[0]).topic.as_str(), "open");
     let mut state = bench.session.take_state();
-    assert_eq!((state.octets(), state.keep_only(|_| false), state.backlog()), (0, 0, (0, 1)));
+    assert_eq!((state.bytes(), state.keep_only(|_| false), state.backlog()), (0, 0, (0, 1)));
 }
 
 #[test]
@@ -477,8 +477,8 @@ fn mqtt_3_3_4_9_what_is_sent_again_keeps_to_the_window_of_its_connection() {
 
 #[test]
 fn mqtt_3_1_2_24_what_is_sent_again_fits_the_client_that_comes() {
-    let forty_octets = "10 13 0004 4d515454 05 02 000a 05 27 00000028 0001 63";
-    let (bench, sent) = comes_again(&[message("t", &[b'x'; 40]), message("t", b"2")], forty_octets);
+    let forty_bytes = "10 13 0004 4d515454 05 02 000a 05 27 00000028 0001 63";
+    let (bench, sent) = comes_again(&[message("t", &[b'x'; 40]), message("t", b"2")], forty_bytes);
     let [second] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(publish_of(second).guarantee, Guarantee::AtLeastOnce { packet_id: id(2), dup: true });
     assert_eq!((bench.session.backlog(), bench.session.counters().dropped_too_large), ((0, 1), 1));

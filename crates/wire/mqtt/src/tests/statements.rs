@@ -41,8 +41,8 @@ impl Bench {
         (bench, sent)
     }
 
-    pub(super) fn give(&mut self, octets: &[u8]) -> Option<ServerEvent> {
-        assert_eq!(self.session.handle_input(self.now, octets), octets.len());
+    pub(super) fn give(&mut self, bytes: &[u8]) -> Option<ServerEvent> {
+        assert_eq!(self.session.handle_input(self.now, bytes), bytes.len());
         self.session.poll_event()
     }
 
@@ -59,7 +59,7 @@ impl Bench {
 }
 
 fn method(name: &str) -> String {
-    let digits: String = name.bytes().map(|octet| format!("{octet:02x}")).collect();
+    let digits: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
     format!("15 {:04x} {digits}", name.len())
 }
 
@@ -72,16 +72,16 @@ fn auth(reason: u8, name: &str, data: &str) -> Vec<u8> {
     packet
 }
 
-fn data(octets: &[u8]) -> Option<Binary> {
-    Binary::new(octets.to_vec()).ok()
+fn data(bytes: &[u8]) -> Option<Binary> {
+    Binary::new(bytes.to_vec()).ok()
 }
 
 #[track_caller]
-fn check_auth(packet: &Packet, reason: ReasonCode, octets: &[u8]) {
+fn check_auth(packet: &Packet, reason: ReasonCode, bytes: &[u8]) {
     let Packet::Auth(auth) = packet else { panic!("{packet:?}") };
     assert_eq!(auth.reason, reason);
     assert_eq!(auth.properties.authentication_method().as_deref(), Some("M"));
-    assert_eq!(auth.properties.authentication_data(), data(octets));
+    assert_eq!(auth.properties.authentication_data(), data(bytes));
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn an_authentication_goes_back_and_forth() {
 fn an_authentication_that_breaks_a_rule_ends() {
     // What comes before CONNACK, after a challenge: [MQTT-3.1.2-30], [MQTT-4.12.0-3], [MQTT-4.12.0-5],
     // [MQTT-3.15.1-1], [MQTT-3.15.2-1].
-    for (octets, expect) in [
+    for (bytes, expect) in [
         (hex("c0 00"), Some(ReasonCode::ProtocolError)),
         (auth(0x18, "N", "01"), Some(ReasonCode::ProtocolError)),
         (auth(0x19, "M", "01"), Some(ReasonCode::ProtocolError)),
@@ -135,19 +135,19 @@ fn an_authentication_that_breaks_a_rule_ends() {
         bench.give(&connect(&method("M")));
         bench.session.challenge(bench.now, None);
         bench.sent();
-        assert!(bench.give(&octets).is_none());
+        assert!(bench.give(&bytes).is_none());
         let told = bench.sent().first().map(|packet| {
             let Packet::Connack(connack) = packet else { panic!("{packet:?}") };
             connack.reason
         });
-        assert_eq!((told, bench.session.is_closed()), (expect, true), "{octets:02x?}");
+        assert_eq!((told, bench.session.is_closed()), (expect, true), "{bytes:02x?}");
     }
     // On an open connection: [MQTT-4.12.0-7], [MQTT-4.12.1-1].
-    for (properties, octets) in
+    for (properties, bytes) in
         [("", auth(0x19, "M", "01")), (&*method("M"), auth(0x19, "N", "01")), (&*method("M"), auth(0x18, "M", "01"))]
     {
         let (mut bench, _) = Bench::open(properties, Accept::default());
-        let Some(ServerEvent::Ended(ended)) = bench.give(&octets) else { panic!() };
+        let Some(ServerEvent::Ended(ended)) = bench.give(&bytes) else { panic!() };
         assert!(matches!(ended.cause, EndCause::Broken { reason: ReasonCode::ProtocolError, .. }));
     }
 }
@@ -331,23 +331,23 @@ fn what_the_owner_does_not_get_another_may() {
 
 #[test]
 fn a_queue_without_its_client_drops_the_oldest() {
-    let limits = AwayLimits { messages: 2, octets: 1000 };
+    let limits = AwayLimits { messages: 2, bytes: 1000 };
     let mut state = SessionState::default();
     let mut dropped = Vec::new();
-    for octets in [1, 1, 1, 900] {
-        let payload = vec![0; octets];
+    for bytes in [1, 1, 1, 900] {
+        let payload = vec![0; bytes];
         let message = Arc::new(Message::new(Topic::new("t").unwrap(), payload, tieline_core::Instant::ZERO));
         let delivery = Delivery { message, qos: Qos::AtLeastOnce, retain: false, subscription_ids: Vec::new() };
         dropped.push(state.deliver(delivery, 0, limits));
     }
-    assert_eq!((dropped, state.backlog(), state.octets()), (vec![0, 0, 1, 2], (1, 0), 965));
+    assert_eq!((dropped, state.backlog(), state.bytes()), (vec![0, 0, 1, 2], (1, 0), 965));
 }
 
 #[test]
 fn texts_are_checked_wherever_they_stand() {
     // [MQTT-1.5.4-1], [MQTT-1.5.7-1], [MQTT-3.1.3-4], [MQTT-3.1.3-11], [MQTT-3.1.3-12], [MQTT-3.3.2-1], [MQTT-3.3.2-13],
     // [MQTT-3.3.2-19], [MQTT-3.8.3-1], [MQTT-3.10.3-1]: half a surrogate pair in each text.
-    for octets in [
+    for bytes in [
         "10 10 0004 4d515454 05 02 000a 00 0003 eda080",
         "10 14 0004 4d515454 05 06 000a 00 0000 00 0003 eda080 0000",
         "10 12 0004 4d515454 05 82 000a 00 0000 0003 eda080",
@@ -359,8 +359,8 @@ fn texts_are_checked_wherever_they_stand() {
         "82 09 0001 00 0003 eda080 00",
         "a2 08 0001 00 0003 eda080",
     ] {
-        let found = decode(Version::V5, 1000, &[&hex(octets)]);
-        assert_eq!(found, Err(DecodeError::Text(FieldError::Utf8)), "{octets}");
+        let found = decode(Version::V5, 1000, &[&hex(bytes)]);
+        assert_eq!(found, Err(DecodeError::Text(FieldError::Utf8)), "{bytes}");
     }
     // [MQTT-1.5.4-3]: a byte order mark is a character like others.
     let mark = hex("30 07 0004 efbbbf61 00");
@@ -376,8 +376,8 @@ fn what_flags_announce_is_there_and_nothing_else() {
         let mut body = hex("0004 4d515454 05");
         body.extend([flags, 0, 10, 0, 0, 1, b'c']);
         body.extend(hex(fields));
-        let octets = [vec![0x10, u8::try_from(body.len()).unwrap()], body].concat();
-        decode(Version::V5, 1000, &[&octets]).err()
+        let bytes = [vec![0x10, u8::try_from(body.len()).unwrap()], body].concat();
+        decode(Version::V5, 1000, &[&bytes]).err()
     };
     for (flags, fields, expect) in [
         (0x02, "", None),
@@ -462,12 +462,12 @@ fn what_was_sent_is_completed_after_its_expiry() {
 }
 
 #[test]
-fn texts_have_65535_octets_at_most() {
+fn texts_have_65535_bytes_at_most() {
     // [MQTT-4.7.3-3]
-    for (octets, taken) in [(65_535, true), (65_536, false)] {
-        assert_eq!(Text::new(&"x".repeat(octets)).is_ok(), taken);
-        assert_eq!(Topic::new(&"x".repeat(octets)).is_ok(), taken);
-        assert_eq!(tieline_core::Filter::new(&"x".repeat(octets)).is_ok(), taken);
+    for (bytes, taken) in [(65_535, true), (65_536, false)] {
+        assert_eq!(Text::new(&"x".repeat(bytes)).is_ok(), taken);
+        assert_eq!(Topic::new(&"x".repeat(bytes)).is_ok(), taken);
+        assert_eq!(tieline_core::Filter::new(&"x".repeat(bytes)).is_ok(), taken);
     }
 }
 
@@ -487,11 +487,11 @@ fn shares_need_a_name_and_a_filter() {
         ("$share/#/a", None),
     ] {
         let (mut bench, _) = Bench::open("", Accept::default());
-        let mut octets = vec![0x82, u8::try_from(filter.len() + 6).unwrap(), 0, 1, 0, 0];
-        octets.push(u8::try_from(filter.len()).unwrap());
-        octets.extend(filter.bytes());
-        octets.push(0);
-        match (bench.give(&octets), expect) {
+        let mut bytes = vec![0x82, u8::try_from(filter.len() + 6).unwrap(), 0, 1, 0, 0];
+        bytes.push(u8::try_from(filter.len()).unwrap());
+        bytes.extend(filter.bytes());
+        bytes.push(0);
+        match (bench.give(&bytes), expect) {
             (Some(ServerEvent::Subscribe(request)), Some((share, inner))) => {
                 let found = &request.subscriptions[0].0;
                 assert_eq!((found.share.as_deref(), found.filter.as_str()), (share, inner), "{filter}");

@@ -1,4 +1,4 @@
-//! One packet of each kind in both versions, octet by octet; the first ones are the standard's own examples.
+//! One packet of each kind in both versions, byte by byte; the first ones are the standard's own examples.
 
 use super::{decode, emit, hex};
 use crate::*;
@@ -14,15 +14,15 @@ fn id(number: u16) -> PacketId {
     PacketId::new(number).unwrap()
 }
 
-fn check(version: Version, octets: &str, expect: Packet) {
-    let octets = hex(octets);
-    assert_eq!(decode(version, u32::MAX, &[&octets]), Ok(vec![expect.clone()]));
-    assert_eq!(emit(version, &expect), octets, "{expect:?}");
+fn check(version: Version, bytes: &str, expect: Packet) {
+    let bytes = hex(bytes);
+    assert_eq!(decode(version, u32::MAX, &[&bytes]), Ok(vec![expect.clone()]));
+    assert_eq!(emit(version, &expect), bytes, "{expect:?}");
 }
 
-fn check_both(octets: &str, expect: &Packet) {
-    check(Version::V311, octets, expect.clone());
-    check(Version::V5, octets, expect.clone());
+fn check_both(bytes: &str, expect: &Packet) {
+    check(Version::V311, bytes, expect.clone());
+    check(Version::V5, bytes, expect.clone());
 }
 
 fn connect(version: Version) -> Connect {
@@ -49,8 +49,8 @@ fn connect_and_connack() {
         password: Some(Binary::new(vec![2]).unwrap()),
         ..connect(Version::V5)
     };
-    let octets = "10 25 0004 4d515454 05 ee 000a 05 11 0000000a 0001 63 05 18 00000005 0001 77 0001 01 0001 75 0001 02";
-    check(Version::V5, octets, Packet::Connect(Box::new(full)));
+    let bytes = "10 25 0004 4d515454 05 ee 000a 05 11 0000000a 0001 63 05 18 00000005 0001 77 0001 01 0001 75 0001 02";
+    check(Version::V5, bytes, Packet::Connect(Box::new(full)));
     check(Version::V311, "20 02 01 00", Packet::Connack(Connack { session_present: true, ..Connack::default() }));
     let refused = Connack { reason: ReasonCode::NotAuthorized, ..Connack::default() };
     check(Version::V311, "20 02 00 05", Packet::Connack(refused.clone()));
@@ -84,15 +84,15 @@ fn publish_and_its_answers() {
     ];
     let guarantee = Guarantee::ExactlyOnce { packet_id: id(1), dup: false };
     let full = Publish { guarantee, properties: properties.into_iter().collect(), topic: Text::default(), ..publish };
-    let octets = "34 29 0000 0001 22 01 01 02 0000003c 23 0003 08 0001 72 09 0001 09 0b c801 0b 01 03 0001 6a 26 0001 6b 0001 76 6869";
-    check(Version::V5, octets, Packet::Publish(full));
-    for (octet, wrap) in [
+    let bytes = "34 29 0000 0001 22 01 01 02 0000003c 23 0003 08 0001 72 09 0001 09 0b c801 0b 01 03 0001 6a 26 0001 6b 0001 76 6869";
+    check(Version::V5, bytes, Packet::Publish(full));
+    for (byte, wrap) in [
         ("40", Packet::Puback as fn(Ack) -> Packet),
         ("50", Packet::Pubrec),
         ("62", Packet::Pubrel),
         ("70", Packet::Pubcomp),
     ] {
-        check_both(&alloc::format!("{octet} 02 1234"), &wrap(Ack::new(id(0x1234), ReasonCode::Success)));
+        check_both(&alloc::format!("{byte} 02 1234"), &wrap(Ack::new(id(0x1234), ReasonCode::Success)));
     }
     check(Version::V5, "40 03 0001 10", Packet::Puback(Ack::new(id(1), ReasonCode::NoMatchingSubscribers)));
     let words = [Property::ReasonString(text("no"))].into_iter().collect();

@@ -19,12 +19,12 @@ pub enum InflateError {
     Unsupported,
     /// It is larger, decompressed, than the receiver takes.
     TooLarge {
-        /// Octets that are taken.
+        /// Bytes that are taken.
         limit: u64,
     },
     /// It grows more than the receiver takes.
     Ratio {
-        /// Octets that one may become.
+        /// Bytes that one may become.
         limit: u32,
     },
 }
@@ -48,7 +48,7 @@ impl fmt::Display for InflateError {
             Self::Malformed => f.write_str("the compressed content is damaged"),
             Self::Checksum => f.write_str("the checksum of the compressed content does not match"),
             Self::Unsupported => f.write_str("the compressed content uses what is not read here"),
-            Self::TooLarge { limit } => write!(f, "the content is larger than {limit} octets when decompressed"),
+            Self::TooLarge { limit } => write!(f, "the content is larger than {limit} bytes when decompressed"),
             Self::Ratio { limit } => write!(f, "the content grows more than {limit} times when decompressed"),
         }
     }

@@ -3,17 +3,17 @@
 use super::InflateError;
 use tieline_core::{Cursor, Truncated};
 
-/// The first octets of a member of gzip: magic and method 8.
+/// The first bytes of a member of gzip: magic and method 8.
 pub(super) const GZIP: [u8; 3] = [0x1f, 0x8b, 0x08];
-/// The first octets of a file in a zip.
+/// The first bytes of a file in a zip.
 pub(super) const ZIP_FILE: [u8; 4] = *b"PK\x03\x04";
 /// What follows the files of a zip.
 const ZIP_DIRECTORY: [u8; 4] = *b"PK\x01\x02";
 /// What may stand before the checksum that follows a file in a zip.
 const ZIP_DESCRIPTOR: [u8; 4] = *b"PK\x07\x08";
 
-/// Octets of a frame at most.
-pub(super) const FRAME_OCTETS_MAX: usize = 65_536;
+/// Bytes of a frame at most.
+pub(super) const FRAME_BYTES_MAX: usize = 65_536;
 
 /// How a file is framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,19 +27,19 @@ pub(super) enum Frame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) frame: Frame,
-    /// Octets of a file that is stored and not deflated.
+    /// Bytes of a file that is stored and not deflated.
     pub(super) stored: Option<u64>,
-    /// Octets of the file, when known.
-    pub(super) octets: Option<u64>,
+    /// Bytes of the file, when known.
+    pub(super) bytes: Option<u64>,
 }
 
-/// A part of the frame and how many octets it takes; none when more octets are needed to know.
+/// A part of the frame and how many bytes it takes; none when more bytes are needed to know.
 pub(super) type Part<T> = Result<Option<(T, usize)>, InflateError>;
 
 /// Reads what stands in front of a file.
-pub(super) fn head(octets: &[u8]) -> Part<Head> {
-    let begins = |magic: &[u8]| octets.iter().zip(magic).all(|(octet, expected)| octet == expected);
-    let mut cursor = Cursor::new(octets);
+pub(super) fn head(bytes: &[u8]) -> Part<Head> {
+    let begins = |magic: &[u8]| bytes.iter().zip(magic).all(|(byte, expected)| byte == expected);
+    let mut cursor = Cursor::new(bytes);
     let head = if begins(&GZIP) {
         gzip_head(&mut cursor)
     } else if begins(&ZIP_FILE) {
@@ -48,7 +48,7 @@ pub(super) fn head(octets: &[u8]) -> Part<Head> {
         return Err(InflateError::NotCompressed);
     };
     match head {
-        Ok(head) => Ok(Some((head?, octets.len() - cursor.left()))),
+        Ok(head) => Ok(Some((head?, bytes.len() - cursor.left()))),
         Err(Truncated { .. }) => Ok(None),
     }
 }
@@ -75,7 +75,7 @@ fn gzip_head(cursor: &mut Cursor<'_>) -> Result<Result<Head, InflateError>, Trun
     if flags & HEADER_CHECKSUM != 0 {
         cursor.take(2)?;
     }
-    Ok(Ok(Head { frame: Frame::Gzip, stored: None, octets: None }))
+    Ok(Ok(Head { frame: Frame::Gzip, stored: None, bytes: None }))
 }
 
 fn zip_head(cursor: &mut Cursor<'_>) -> Result<Result<Head, InflateError>, Truncated> {
@@ -86,7 +86,7 @@ fn zip_head(cursor: &mut Cursor<'_>) -> Result<Result<Head, InflateError>, Trunc
     cursor.take(ZIP_FILE.len() + 2)?;
     let (flags, method) = (cursor.u16_le()?, cursor.u16_le()?);
     cursor.take(4)?;
-    let (checksum, compressed, octets) = (cursor.u32_le()?, cursor.u32_le()?, cursor.u32_le()?);
+    let (checksum, compressed, bytes) = (cursor.u32_le()?, cursor.u32_le()?, cursor.u32_le()?);
     let (name, extra) = (cursor.u16_le()?, cursor.u16_le()?);
     cursor.take(usize::from(name))?;
     cursor.take(usize::from(extra))?;
@@ -101,14 +101,14 @@ fn zip_head(cursor: &mut Cursor<'_>) -> Result<Result<Head, InflateError>, Trunc
         return Ok(Err(InflateError::Unsupported));
     }
     let frame = Frame::Zip((flags & CHECKSUM_BEHIND == 0).then_some(checksum));
-    Ok(Ok(Head { frame, stored, octets: size(octets) }))
+    Ok(Ok(Head { frame, stored, bytes: size(bytes) }))
 }
 
-/// Reads what stands behind a file of `octets` octets and compares the checksums.
-pub(super) fn tail(held: &[u8], frame: Frame, checksum: u32, octets: u64) -> Part<()> {
+/// Reads what stands behind a file of `bytes` bytes and compares the checksums.
+pub(super) fn tail(held: &[u8], frame: Frame, checksum: u32, bytes: u64) -> Part<()> {
     let mut cursor = Cursor::new(held);
     let read = match frame {
-        Frame::Gzip => gzip_tail(&mut cursor, octets),
+        Frame::Gzip => gzip_tail(&mut cursor, bytes),
         Frame::Zip(Some(expected)) => directory(cursor).map(|next| next.map(|()| expected)),
         Frame::Zip(None) => zip_descriptor(cursor),
     };
@@ -119,13 +119,13 @@ pub(super) fn tail(held: &[u8], frame: Frame, checksum: u32, octets: u64) -> Par
     }
 }
 
-fn gzip_tail(cursor: &mut Cursor<'_>, octets: u64) -> Result<Result<u32, InflateError>, Truncated> {
+fn gzip_tail(cursor: &mut Cursor<'_>, bytes: u64) -> Result<Result<u32, InflateError>, Truncated> {
     let (checksum, length) = (cursor.u32_le()?, cursor.u32_le()?);
-    let same = u64::from(length) == octets & u64::from(u32::MAX);
+    let same = u64::from(length) == bytes & u64::from(u32::MAX);
     Ok(if same { Ok(checksum) } else { Err(InflateError::Checksum) })
 }
 
-/// A descriptor has its sign or not, and sizes of 4 octets or of 8: the directory behind it tells which.
+/// A descriptor has its sign or not, and sizes of 4 bytes or of 8: the directory behind it tells which.
 fn zip_descriptor(mut cursor: Cursor<'_>) -> Result<Result<u32, InflateError>, Truncated> {
     const NEEDED: usize = 4 + 4 + 16 + 4;
     let mut whole = Cursor::new(cursor.take(NEEDED)?);

@@ -1,6 +1,6 @@
 //! Decompression piece by piece, with limits.
 
-use super::frame::{FRAME_OCTETS_MAX, Frame, Head, head, tail};
+use super::frame::{FRAME_BYTES_MAX, Frame, Head, head, tail};
 use super::{InflateError, InflateLimits};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -8,12 +8,12 @@ use core::fmt;
 use miniz_oxide::inflate::stream::{InflateState, inflate};
 use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
 
-/// Octets that one call of [`Inflater::feed`] gives at most.
-pub const PIECE_OCTETS_MAX: usize = 32_768;
+/// Bytes that one call of [`Inflater::feed`] gives at most.
+pub const PIECE_BYTES_MAX: usize = 32_768;
 
-/// Octets that no ratio is asked of.
-const FREE_OCTETS: u64 = 65_536;
-/// Octets behind the file in a zip at most: directory, comment.
+/// Bytes that no ratio is asked of.
+const FREE_BYTES: u64 = 65_536;
+/// Bytes behind the file in a zip at most: directory, comment.
 const ZIP_REST_MAX: u64 = 131_072;
 /// Zeros behind gzip at most: the padding of protocol 2.
 const GZIP_REST_MAX: u64 = 7;
@@ -22,31 +22,31 @@ const GZIP_REST_MAX: u64 = 7;
 pub struct Inflater {
     limits: InflateLimits,
     stage: Stage,
-    /// The frame's octets that came so far; at most [`FRAME_OCTETS_MAX`].
+    /// The frame's bytes that came so far; at most [`FRAME_BYTES_MAX`].
     held: Vec<u8>,
     deflated: Box<InflateState>,
     checksum: crc32fast::Hasher,
-    /// Octets of the file, or of the current member of a gzip.
-    file_octets: u64,
-    octets_in: u64,
-    octets_out: u64,
+    /// Bytes of the file, or of the current member of a gzip.
+    file_bytes: u64,
+    bytes_in: u64,
+    bytes_out: u64,
 }
 
-/// Where the next octet belongs.
+/// Where the next byte belongs.
 #[derive(Clone, Copy)]
 enum Stage {
     Head,
     Deflated(Frame),
     Stored(Frame, u64),
     Tail(Frame),
-    /// Octets that came behind the file.
+    /// Bytes that came behind the file.
     Behind(Frame, u64),
 }
 
 /// What one call did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InflateProgress {
-    /// Octets of input that were used; the rest is to be given again.
+    /// Bytes of input that were used; the rest is to be given again.
     pub used: usize,
     /// Whether there may be more output without more input.
     pub more: bool,
@@ -68,13 +68,13 @@ impl Inflater {
             held: Vec::new(),
             deflated: InflateState::new_boxed(DataFormat::Raw),
             checksum: crc32fast::Hasher::new(),
-            file_octets: 0,
-            octets_in: 0,
-            octets_out: 0,
+            file_bytes: 0,
+            bytes_in: 0,
+            bytes_out: 0,
         }
     }
 
-    /// Uses octets of `input` and appends at most [`PIECE_OCTETS_MAX`] to `out`. Call it again with the rest, or with
+    /// Uses bytes of `input` and appends at most [`PIECE_BYTES_MAX`] to `out`. Call it again with the rest, or with
     /// nothing, while there is a rest or more.
     ///
     /// # Errors
@@ -89,10 +89,10 @@ impl Inflater {
                 Stage::Deflated(frame) => self.inflate(frame, rest, out)?,
                 Stage::Stored(frame, left) => self.copy(frame, left, rest, out)?,
                 Stage::Tail(frame) => self.tail(frame, rest)?,
-                Stage::Behind(frame, octets) => self.behind(frame, octets, rest)?,
+                Stage::Behind(frame, bytes) => self.behind(frame, bytes, rest)?,
             };
             used += step.used;
-            self.octets_in = self.octets_in.saturating_add(count(step.used));
+            self.bytes_in = self.bytes_in.saturating_add(count(step.used));
             self.stage = step.next.unwrap_or(self.stage);
             let written = out.get(before..).unwrap_or_default();
             if !written.is_empty() {
@@ -118,44 +118,44 @@ impl Inflater {
 
     fn account(&mut self, written: &[u8]) -> Result<(), InflateError> {
         self.checksum.update(written);
-        self.file_octets = self.file_octets.saturating_add(count(written.len()));
-        self.octets_out = self.octets_out.saturating_add(count(written.len()));
-        let InflateLimits { octets_max, ratio_max } = self.limits;
-        if self.octets_out > octets_max {
-            return Err(InflateError::TooLarge { limit: octets_max });
+        self.file_bytes = self.file_bytes.saturating_add(count(written.len()));
+        self.bytes_out = self.bytes_out.saturating_add(count(written.len()));
+        let InflateLimits { bytes_max, ratio_max } = self.limits;
+        if self.bytes_out > bytes_max {
+            return Err(InflateError::TooLarge { limit: bytes_max });
         }
-        if self.octets_out > self.octets_in.saturating_mul(u64::from(ratio_max)).saturating_add(FREE_OCTETS) {
+        if self.bytes_out > self.bytes_in.saturating_mul(u64::from(ratio_max)).saturating_add(FREE_BYTES) {
             return Err(InflateError::Ratio { limit: ratio_max });
         }
         Ok(())
     }
 
-    /// Holds octets until `read` finds the part of the frame that they begin; how many of `rest` belong to it.
+    /// Holds bytes until `read` finds the part of the frame that they begin; how many of `rest` belong to it.
     fn frame<T>(
         &mut self,
         rest: &[u8],
         read: impl FnOnce(&[u8]) -> super::frame::Part<T>,
     ) -> Result<(usize, Option<T>), InflateError> {
         let before = self.held.len();
-        self.held.extend(rest.iter().take(FRAME_OCTETS_MAX - before));
+        self.held.extend(rest.iter().take(FRAME_BYTES_MAX - before));
         match read(&self.held)? {
-            Some((part, octets)) => {
+            Some((part, bytes)) => {
                 self.held.clear();
-                Ok((octets.saturating_sub(before), Some(part)))
+                Ok((bytes.saturating_sub(before), Some(part)))
             }
-            None if self.held.len() == FRAME_OCTETS_MAX => Err(InflateError::Unsupported),
+            None if self.held.len() == FRAME_BYTES_MAX => Err(InflateError::Unsupported),
             None => Ok((self.held.len() - before, None)),
         }
     }
 
     fn head(&mut self, rest: &[u8]) -> Result<Step, InflateError> {
         let (used, head) = self.frame(rest, head)?;
-        let Some(Head { frame, stored, octets }) = head else { return Ok(Step { used, next: None }) };
-        let limit = self.limits.octets_max;
-        if octets.is_some_and(|octets| octets > limit) || stored.is_some_and(|octets| octets > limit) {
+        let Some(Head { frame, stored, bytes }) = head else { return Ok(Step { used, next: None }) };
+        let limit = self.limits.bytes_max;
+        if bytes.is_some_and(|bytes| bytes > limit) || stored.is_some_and(|bytes| bytes > limit) {
             return Err(InflateError::TooLarge { limit });
         }
-        self.file_octets = 0;
+        self.file_bytes = 0;
         self.checksum.reset();
         self.deflated.reset(DataFormat::Raw);
         let next = stored.map_or(Stage::Deflated(frame), |left| Stage::Stored(frame, left));
@@ -164,7 +164,7 @@ impl Inflater {
 
     fn inflate(&mut self, frame: Frame, rest: &[u8], out: &mut Vec<u8>) -> Result<Step, InflateError> {
         let before = out.len();
-        out.resize(before + PIECE_OCTETS_MAX, 0);
+        out.resize(before + PIECE_BYTES_MAX, 0);
         let room = out.get_mut(before..).unwrap_or_default();
         let result = inflate(&mut self.deflated, rest, room, MZFlush::None);
         out.truncate(before + result.bytes_written);
@@ -177,7 +177,7 @@ impl Inflater {
     }
 
     fn copy(&mut self, frame: Frame, left: u64, rest: &[u8], out: &mut Vec<u8>) -> Result<Step, InflateError> {
-        let most = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE_OCTETS_MAX);
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE_BYTES_MAX);
         let piece = rest.get(..most.min(rest.len())).unwrap_or_default();
         out.extend_from_slice(piece);
         let left = left.saturating_sub(count(piece.len()));
@@ -186,18 +186,18 @@ impl Inflater {
     }
 
     fn tail(&mut self, frame: Frame, rest: &[u8]) -> Result<Step, InflateError> {
-        let (checksum, octets) = (self.checksum.clone().finalize(), self.file_octets);
-        let (used, tail) = self.frame(rest, |held| tail(held, frame, checksum, octets))?;
+        let (checksum, bytes) = (self.checksum.clone().finalize(), self.file_bytes);
+        let (used, tail) = self.frame(rest, |held| tail(held, frame, checksum, bytes))?;
         Ok(Step { used, next: tail.map(|()| Stage::Behind(frame, 0)) })
     }
 
     /// Behind a member of gzip comes another, or padding; behind the file in a zip, what names it again.
-    fn behind(&mut self, frame: Frame, octets: u64, rest: &[u8]) -> Result<Step, InflateError> {
+    fn behind(&mut self, frame: Frame, bytes: u64, rest: &[u8]) -> Result<Step, InflateError> {
         let Some(&first) = rest.first() else { return Ok(Step { used: 0, next: None }) };
-        let sum = octets.saturating_add(count(rest.len()));
+        let sum = bytes.saturating_add(count(rest.len()));
         match frame {
-            Frame::Gzip if octets == 0 && first != 0 => Ok(Step { used: 0, next: Some(Stage::Head) }),
-            Frame::Gzip if sum > GZIP_REST_MAX || rest.iter().any(|&octet| octet != 0) => Err(InflateError::Malformed),
+            Frame::Gzip if bytes == 0 && first != 0 => Ok(Step { used: 0, next: Some(Stage::Head) }),
+            Frame::Gzip if sum > GZIP_REST_MAX || rest.iter().any(|&byte| byte != 0) => Err(InflateError::Malformed),
             Frame::Zip(_) if sum > ZIP_REST_MAX => Err(InflateError::Unsupported),
             Frame::Gzip | Frame::Zip(_) => Ok(Step { used: rest.len(), next: Some(Stage::Behind(frame, sum)) }),
         }
@@ -206,10 +206,10 @@ impl Inflater {
 
 impl fmt::Debug for Inflater {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inflater").field("octets_in", &self.octets_in).field("octets_out", &self.octets_out).finish()
+        f.debug_struct("Inflater").field("bytes_in", &self.bytes_in).field("bytes_out", &self.bytes_out).finish()
     }
 }
 
-fn count(octets: usize) -> u64 {
-    u64::try_from(octets).unwrap_or(u64::MAX)
+fn count(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
 }

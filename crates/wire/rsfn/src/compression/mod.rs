@@ -1,8 +1,8 @@
 //! Compressed files: gzip (RFC 1952) is written; gzip and zip (APPNOTE 6.3) with one file are read, told apart by
-//! their first octets. DEFLATE itself is `miniz_oxide`'s.
+//! their first bytes. DEFLATE itself is `miniz_oxide`'s.
 //!
 //! What is read is hostile until proven otherwise, and so is what comes out: size and ratio have limits, and a piece
-//! of input gives at most [`PIECE_OCTETS_MAX`] at a time.
+//! of input gives at most [`PIECE_BYTES_MAX`] at a time.
 
 mod error;
 mod frame;
@@ -10,7 +10,7 @@ mod inflater;
 mod writer;
 
 pub use error::InflateError;
-pub use inflater::{InflateProgress, Inflater, PIECE_OCTETS_MAX};
+pub use inflater::{InflateProgress, Inflater, PIECE_BYTES_MAX};
 pub use writer::{GzipWriter, gzip};
 
 use alloc::vec::Vec;
@@ -18,17 +18,17 @@ use alloc::vec::Vec;
 /// How far compressed content may grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InflateLimits {
-    /// Octets of the content, decompressed, at most.
-    pub octets_max: u64,
-    /// Octets that each octet of input may become, at most. DEFLATE can do 1032; XML of many equal records reaches
+    /// Bytes of the content, decompressed, at most.
+    pub bytes_max: u64,
+    /// Bytes that each byte of input may become, at most. DEFLATE can do 1032; XML of many equal records reaches
     /// about 100. The first 64 KiB are free.
     pub ratio_max: u32,
 }
 
 impl Default for InflateLimits {
-    /// 1 GiB, and 250 octets from one.
+    /// 1 GiB, and 250 bytes from one.
     fn default() -> Self {
-        Self { octets_max: 1 << 30, ratio_max: 250 }
+        Self { bytes_max: 1 << 30, ratio_max: 250 }
     }
 }
 

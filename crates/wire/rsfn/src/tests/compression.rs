@@ -1,12 +1,12 @@
 //! Compressed content: what is written is read, what is hostile is refused early.
 
-use super::keys::octets;
+use super::keys::bytes;
 use crate::*;
 use alloc::vec;
 use alloc::vec::Vec;
 use proptest::prelude::*;
 
-const LIMITS: InflateLimits = InflateLimits { octets_max: 200_000, ratio_max: 100 };
+const LIMITS: InflateLimits = InflateLimits { bytes_max: 200_000, ratio_max: 100 };
 
 /// A file `a` in a zip, with what follows it.
 fn zip(flags: u8, method: u8, sizes: (u32, u32), data: &[u8], behind: &[u8]) -> Vec<u8> {
@@ -36,13 +36,13 @@ fn check(content: &[u8], expect: Result<&[u8], InflateError>) {
 
 fn by_pieces(content: &[u8], piece: usize, limits: InflateLimits) -> Result<Vec<u8>, InflateError> {
     let (mut inflater, mut out) = (Inflater::new(limits), Vec::new());
-    for mut octets in content.chunks(piece) {
+    for mut bytes in content.chunks(piece) {
         loop {
             let before = out.len();
-            let progress = inflater.feed(octets, &mut out)?;
-            assert!(out.len() - before <= PIECE_OCTETS_MAX);
-            octets = &octets[progress.used..];
-            if octets.is_empty() && !progress.more {
+            let progress = inflater.feed(bytes, &mut out)?;
+            assert!(out.len() - before <= PIECE_BYTES_MAX);
+            bytes = &bytes[progress.used..];
+            if bytes.is_empty() && !progress.more {
                 break;
             }
             assert!(progress.used > 0 || out.len() > before || progress.more, "no progress");
@@ -109,7 +109,7 @@ fn zip_is_read() {
 fn bombs_are_refused_early() {
     let bomb = gzip(&vec![0; 10_000_000]);
     assert!(bomb.len() < 10_000);
-    let limit = |octets_max, ratio_max| InflateLimits { octets_max, ratio_max };
+    let limit = |bytes_max, ratio_max| InflateLimits { bytes_max, ratio_max };
     assert_eq!(inflate(&bomb, limit(1 << 30, 50)), Err(InflateError::Ratio { limit: 50 }));
     assert_eq!(inflate(&bomb, limit(100_000, 2000)), Err(InflateError::TooLarge { limit: 100_000 }));
     assert_eq!(inflate(&bomb, limit(10_000_000, 2000)).map(|plain| plain.len()), Ok(10_000_000));
@@ -119,9 +119,9 @@ fn bombs_are_refused_early() {
     while let Ok(progress) = inflater.feed(rest, &mut out) {
         rest = &rest[progress.used..];
     }
-    assert!(out.len() <= 100_000 + PIECE_OCTETS_MAX, "{}", out.len());
+    assert!(out.len() <= 100_000 + PIECE_BYTES_MAX, "{}", out.len());
     // A name that never ends.
-    let endless = [&octets("1f8b0808000000000000")[..], &vec![b'x'; 70_000]].concat();
+    let endless = [&bytes("1f8b0808000000000000")[..], &vec![b'x'; 70_000]].concat();
     assert_eq!(inflate(&endless, LIMITS), Err(InflateError::Unsupported));
 }
 
@@ -136,12 +136,12 @@ proptest! {
     fn what_is_written_is_read(
         runs in proptest::collection::vec((any::<u8>(), 1_usize..20_000), 0..8), piece in 1_usize..5000,
     ) {
-        let content: Vec<u8> = runs.into_iter().flat_map(|(octet, count)| vec![octet; count]).collect();
+        let content: Vec<u8> = runs.into_iter().flat_map(|(byte, count)| vec![byte; count]).collect();
         let whole = gzip(&content);
         let (mut writer, mut pieces) = (GzipWriter::new(), Vec::new());
-        content.chunks(piece).for_each(|octets| writer.feed(octets, &mut pieces));
+        content.chunks(piece).for_each(|bytes| writer.feed(bytes, &mut pieces));
         writer.finish(&mut pieces);
-        let limits = InflateLimits { octets_max: 1 << 20, ratio_max: 2000 };
+        let limits = InflateLimits { bytes_max: 1 << 20, ratio_max: 2000 };
         for compressed in [&whole, &pieces] {
             let read = inflate(compressed, limits);
             prop_assert!(read.as_ref() == Ok(&content));
@@ -151,11 +151,11 @@ proptest! {
     }
 
     #[test]
-    fn any_octets_are_read_or_refused(
+    fn any_bytes_are_read_or_refused(
         magic in proptest::sample::select(vec![&b"\x1f\x8b\x08"[..], b"PK\x03\x04", b""]),
-        octets in proptest::collection::vec(any::<u8>(), 0..200), piece in 1_usize..50,
+        bytes in proptest::collection::vec(any::<u8>(), 0..200), piece in 1_usize..50,
     ) {
-        let content = [magic, &octets].concat();
+        let content = [magic, &bytes].concat();
         let whole = inflate(&content, LIMITS);
         prop_assert_eq!(by_pieces(&content, piece, LIMITS), whole);
     }
@@ -163,8 +163,8 @@ proptest! {
     #[test]
     fn damage_is_told_or_does_no_harm(at in 0_usize..60, value: u8, piece in 1_usize..20) {
         let mut content = gzip(b"hello hello hello hello");
-        if let Some(octet) = content.get_mut(at) {
-            *octet = value;
+        if let Some(byte) = content.get_mut(at) {
+            *byte = value;
         }
         let whole = inflate(&content, LIMITS);
         prop_assert_eq!(by_pieces(&content, piece, LIMITS), whole.clone());

@@ -19,23 +19,23 @@ fn told_clearly(keys: &Keys, message: Vec<u8>) -> Result<Vec<u8>, ErrorCode> {
     verified.into_plain(InflateLimits::default()).map_err(|e| e.code())
 }
 
-const V3_ONLY: Acceptance<'static> = Acceptance { profiles: &[RSFN_V3], content_octets_max: 4096 };
+const V3_ONLY: Acceptance<'static> = Acceptance { profiles: &[RSFN_V3], content_bytes_max: 4096 };
 
 fn sealed(keys: &Keys, rsa: &impl Rsa, profile: &Profile, treatment: Treatment, content: &[u8]) -> Vec<u8> {
     let outgoing = keys.outgoing(treatment);
-    pack(&Plain, rsa, profile, &outgoing, content, secret(3)).expect("a message").into_octets()
+    pack(&Plain, rsa, profile, &outgoing, content, secret(3)).expect("a message").into_bytes()
 }
 
-fn turned(message: &[u8], octet: usize, bit: u8) -> Vec<u8> {
+fn turned(message: &[u8], byte: usize, bit: u8) -> Vec<u8> {
     let mut message = message.to_vec();
-    message[octet] ^= 1 << bit;
+    message[byte] ^= 1 << bit;
     message
 }
 
 /// The code for a turned bit of a message of protocol 3 with treatment 0; none when it is taken all the same.
-fn expected(octet: usize, bit: u8, was: u8) -> Option<Fault> {
+fn expected(byte: usize, bit: u8, was: u8) -> Option<Fault> {
     let other_case = was.is_ascii_alphabetic() && bit == 5;
-    match octet {
+    match byte {
         0..2 => Some(Fault::HeaderLength),
         2 => Some(Fault::Version),
         // Nothing authenticates C03, C05, and which encrypted treatment it is.
@@ -66,11 +66,11 @@ fn every_turned_bit_has_its_code() {
     let keys = keys("alice", "bruno");
     let content = b"<DOC>content</DOC>";
     let message = sealed(&keys, &Clearly, &RSFN_V3, Treatment::Normal, content);
-    assert_eq!(message.len(), HEADER_OCTETS + content.len() + TAG_OCTETS);
-    for octet in 0..message.len() {
+    assert_eq!(message.len(), HEADER_BYTES + content.len() + TAG_BYTES);
+    for byte in 0..message.len() {
         for bit in 0..8 {
-            let expect = expected(octet, bit, message[octet]).map_or(Ok(content.to_vec()), |fault| Err(fault.code()));
-            assert_eq!(told_clearly(&keys, turned(&message, octet, bit)), expect, "octet {octet} bit {bit}");
+            let expect = expected(byte, bit, message[byte]).map_or(Ok(content.to_vec()), |fault| Err(fault.code()));
+            assert_eq!(told_clearly(&keys, turned(&message, byte, bit)), expect, "byte {byte} bit {bit}");
         }
     }
 }
@@ -78,26 +78,26 @@ fn every_turned_bit_has_its_code() {
 #[test]
 fn turned_bits_of_blocks_and_content_have_their_codes_with_rsa() {
     let keys = keys("alice", "bruno");
-    let check = |profile: &Profile, treatment, octet: usize, expect: Fault| {
+    let check = |profile: &Profile, treatment, byte: usize, expect: Fault| {
         let message = sealed(&keys, &keys, profile, treatment, b"0123456789");
-        let octet = if octet == usize::MAX { message.len() - 1 } else { octet };
-        let turned = turned(&message, octet, 3);
-        assert_eq!(told(&keys, &ACCEPTANCE, turned.clone()), Err(expect.code()), "{profile:?} octet {octet}");
+        let byte = if byte == usize::MAX { message.len() - 1 } else { byte };
+        let turned = turned(&message, byte, 3);
+        assert_eq!(told(&keys, &ACCEPTANCE, turned.clone()), Err(expect.code()), "{profile:?} byte {byte}");
         let (streamed, _) = open_streamed(&keys, &turned, 5, &ACCEPTANCE);
-        assert_eq!(streamed.map(drop), Err(expect), "{profile:?} octet {octet}, streamed");
+        assert_eq!(streamed.map(drop), Err(expect), "{profile:?} byte {byte}, streamed");
     };
-    for octet in [76, 200, 331] {
-        check(&RSFN_V3, Treatment::Normal, octet, Fault::KeyExtraction);
-        check(&RSFN_V2, Treatment::Normal, octet, Fault::KeyExtraction);
+    for byte in [76, 200, 331] {
+        check(&RSFN_V3, Treatment::Normal, byte, Fault::KeyExtraction);
+        check(&RSFN_V2, Treatment::Normal, byte, Fault::KeyExtraction);
     }
-    for octet in [332, 400, 587] {
-        check(&RSFN_V3, Treatment::Normal, octet, Fault::Signature);
-        check(&RSFN_V2, Treatment::Normal, octet, Fault::Signature);
-        check(&RSFN_V3, Treatment::Broadcast, octet, Fault::Signature);
+    for byte in [332, 400, 587] {
+        check(&RSFN_V3, Treatment::Normal, byte, Fault::Signature);
+        check(&RSFN_V2, Treatment::Normal, byte, Fault::Signature);
+        check(&RSFN_V3, Treatment::Broadcast, byte, Fault::Signature);
     }
-    for octet in [588, 597, 598, usize::MAX] {
-        check(&RSFN_V3, Treatment::Normal, octet, Fault::ContentCipher);
-        check(&RSFN_V2, Treatment::Normal, octet, Fault::Signature);
+    for byte in [588, 597, 598, usize::MAX] {
+        check(&RSFN_V3, Treatment::Normal, byte, Fault::ContentCipher);
+        check(&RSFN_V2, Treatment::Normal, byte, Fault::Signature);
     }
     check(&RSFN_V3, Treatment::Broadcast, 588, Fault::Signature);
 }
@@ -105,17 +105,17 @@ fn turned_bits_of_blocks_and_content_have_their_codes_with_rsa() {
 #[test]
 fn lengths_are_judged_before_any_key_is_used() {
     let keys = keys("alice", "bruno");
-    let check = |profile: &Profile, octets: usize, limit: u64, expect: Result<(), Refused>| {
+    let check = |profile: &Profile, bytes: usize, limit: u64, expect: Result<(), Refused>| {
         let mut message = sealed(&keys, &Clearly, profile, Treatment::File, b"0123456789abcdef");
-        message.resize(octets, 0);
-        let acceptance = Acceptance { profiles: &EITHER, content_octets_max: limit };
-        assert_eq!(Incoming::read(&message, &acceptance).map(drop), expect, "{octets} octets");
+        message.resize(bytes, 0);
+        let acceptance = Acceptance { profiles: &EITHER, content_bytes_max: limit };
+        assert_eq!(Incoming::read(&message, &acceptance).map(drop), expect, "{bytes} bytes");
     };
-    for octets in [0, 1, 75, 587] {
-        check(&RSFN_V3, octets, 4096, Err(Fault::HeaderLength.into()));
+    for bytes in [0, 1, 75, 587] {
+        check(&RSFN_V3, bytes, 4096, Err(Fault::HeaderLength.into()));
     }
-    for octets in [588, 603] {
-        check(&RSFN_V3, octets, 4096, Err(Fault::ContentCipher.into()));
+    for bytes in [588, 603] {
+        check(&RSFN_V3, bytes, 4096, Err(Fault::ContentCipher.into()));
     }
     check(&RSFN_V3, 604, 4096, Ok(()));
     check(&RSFN_V2, 588, 4096, Ok(()));
@@ -208,7 +208,7 @@ fn results_of_wrong_length_are_the_callers_mistake() {
         |treatment| Packing::new(&Plain, &RSFN_V3, &keys.outgoing(treatment), b"text", secret(1)).expect("a message");
     let check = |treatment, signature: usize, wrapped: usize, expect: Option<(usize, usize)>| {
         let finished = packing(treatment).finish(&[1; 256][..signature], &[1; 256][..wrapped]);
-        let expect = expect.map(|(octets, expected)| PackError::BlockLength { octets, expected });
+        let expect = expect.map(|(bytes, expected)| PackError::BlockLength { bytes, expected });
         assert_eq!(finished.err(), expect);
     };
     check(Treatment::Normal, 256, 256, None);

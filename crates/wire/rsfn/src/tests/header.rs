@@ -8,9 +8,9 @@ use proptest::prelude::*;
 
 #[test]
 fn fields_stand_where_the_table_says() {
-    let view: Vec<u8> = (0..HEADER_OCTETS).map(|at| (at % 251) as u8).collect();
+    let view: Vec<u8> = (0..HEADER_BYTES).map(|at| (at % 251) as u8).collect();
     let at = |offset: usize| (offset % 251) as u8;
-    let header = HeaderView::parse(&view).expect("588 octets");
+    let header = HeaderView::parse(&view).expect("588 bytes");
     assert_eq!(header.length, 0x0001);
     let single = [header.version, header.error.0, header.treatment, header.reserved];
     assert_eq!(single, [2, 3, 4, 5]);
@@ -62,9 +62,9 @@ fn an_error_answer_carries_its_code() {
     let keys = keys("alice", "bruno");
     let outgoing = Outgoing { error: Fault::SenderSerial.code(), ..keys.outgoing(Treatment::ClearSecurity) };
     let answer = pack(&Plain, &Clearly, &RSFN_V3, &outgoing, b"<GEN0004/>", secret(1)).expect("a message");
-    let read = Incoming::read(answer.octets(), &ACCEPTANCE).expect("legal");
+    let read = Incoming::read(answer.bytes(), &ACCEPTANCE).expect("legal");
     assert_eq!(read.header().error.fault(), Some(Fault::SenderSerial));
-    let view = HeaderView::parse(answer.octets()).expect("588 octets");
+    let view = HeaderView::parse(answer.bytes()).expect("588 bytes");
     assert!(!view.is_empty_header());
     assert!(HeaderView { version: 0, recipient_serial: [0; 32], sender_serial: [b'0'; 32], ..view }.is_empty_header());
 }
@@ -72,8 +72,8 @@ fn an_error_answer_carries_its_code() {
 fn party() -> impl Strategy<Value = Party> {
     (1_u8..=7, any::<[u8; 16]>(), any::<bool>()).prop_map(|(authority, serial, long)| {
         let algorithm = if long { KeyAlgorithm::Rsa2048 } else { KeyAlgorithm::Rsa1024 };
-        let octets: Vec<u8> = core::iter::once(0).chain(serial).collect();
-        Party { algorithm, authority: Authority(authority), serial: Serial::from_integer(&octets).expect("small") }
+        let bytes: Vec<u8> = core::iter::once(0).chain(serial).collect();
+        Party { algorithm, authority: Authority(authority), serial: Serial::from_integer(&bytes).expect("small") }
     })
 }
 
@@ -88,25 +88,25 @@ fn header() -> impl Strategy<Value = (Header, ContentCipher)> {
 
 proptest! {
     #[test]
-    fn any_octets_are_a_view_or_too_short(octets in proptest::collection::vec(any::<u8>(), 0..700)) {
-        match HeaderView::parse(&octets) {
+    fn any_bytes_are_a_view_or_too_short(bytes in proptest::collection::vec(any::<u8>(), 0..700)) {
+        match HeaderView::parse(&bytes) {
             Ok(view) => {
                 let mut again = Vec::new();
                 view.emit(&mut again);
-                prop_assert_eq!(&again[..], &octets[..HEADER_OCTETS]);
+                prop_assert_eq!(&again[..], &bytes[..HEADER_BYTES]);
             }
-            Err(short) => prop_assert!(octets.len() < HEADER_OCTETS && short.left < short.needed),
+            Err(short) => prop_assert!(bytes.len() < HEADER_BYTES && short.left < short.needed),
         }
-        let _ = Incoming::read(&octets, &ACCEPTANCE);
+        let _ = Incoming::read(&bytes, &ACCEPTANCE);
     }
 
     #[test]
     fn what_is_written_is_read((header, cipher) in header()) {
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         let wrapped: &[u8] = if header.treatment.is_encrypted() { &[7; 128] } else { &[] };
-        header.emit(cipher, wrapped, &[9; 256], &mut octets);
-        prop_assert_eq!(octets.len(), HEADER_OCTETS);
-        let read = Incoming::read_header(&octets, &ACCEPTANCE);
+        header.emit(cipher, wrapped, &[9; 256], &mut bytes);
+        prop_assert_eq!(bytes.len(), HEADER_BYTES);
+        let read = Incoming::read_header(&bytes, &ACCEPTANCE);
         prop_assert_eq!(read.map(|incoming| *incoming.header()), Ok(header));
     }
 }

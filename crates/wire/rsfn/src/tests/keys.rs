@@ -20,8 +20,8 @@ impl Crypto for Plain {
     type Hasher = PlainHasher;
     type Gcm = PlainGcm;
 
-    fn sha256(&self, octets: &[u8]) -> Digest {
-        Sha256::digest(octets).into()
+    fn sha256(&self, bytes: &[u8]) -> Digest {
+        Sha256::digest(bytes).into()
     }
 
     fn sha256_start(&self) -> PlainHasher {
@@ -62,8 +62,8 @@ impl Crypto for Plain {
 pub(super) struct PlainHasher(Sha256);
 
 impl Hasher for PlainHasher {
-    fn update(&mut self, octets: &[u8]) {
-        self.0.update(octets);
+    fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
     }
 
     fn finish(self) -> Digest {
@@ -78,7 +78,7 @@ pub(super) struct PlainGcm {
     mask: Tag,
     /// Ciphertext that does not fill a block of GHASH yet.
     partial: Vec<u8>,
-    octets: u64,
+    bytes: u64,
 }
 
 impl PlainGcm {
@@ -92,11 +92,11 @@ impl PlainGcm {
         let mut counter = ctr::Ctr32BE::<Aes256>::new(key.into(), (&first).into());
         let mut mask = [0; 16];
         counter.apply_keystream(&mut mask);
-        Self { counter, hash: GHash::new((&subkey).into()), mask, partial: Vec::new(), octets: 0 }
+        Self { counter, hash: GHash::new((&subkey).into()), mask, partial: Vec::new(), bytes: 0 }
     }
 
     fn absorb(&mut self, ciphertext: &[u8]) {
-        self.octets += ciphertext.len() as u64;
+        self.bytes += ciphertext.len() as u64;
         self.partial.extend_from_slice(ciphertext);
         let whole = self.partial.len() / 16 * 16;
         self.partial.drain(..whole).as_slice().chunks(16).for_each(|block| self.hash.update_padded(block));
@@ -104,27 +104,27 @@ impl PlainGcm {
 }
 
 impl GcmStream for PlainGcm {
-    fn encrypt(&mut self, octets: &mut [u8]) {
-        self.counter.apply_keystream(octets);
-        self.absorb(octets);
+    fn encrypt(&mut self, bytes: &mut [u8]) {
+        self.counter.apply_keystream(bytes);
+        self.absorb(bytes);
     }
 
-    fn decrypt(&mut self, octets: &mut [u8]) {
-        self.absorb(octets);
-        self.counter.apply_keystream(octets);
+    fn decrypt(&mut self, bytes: &mut [u8]) {
+        self.absorb(bytes);
+        self.counter.apply_keystream(bytes);
     }
 
     fn finish(mut self) -> Tag {
         self.hash.update_padded(&self.partial);
         let mut lengths = [0; 16];
-        lengths[8..].copy_from_slice(&(self.octets * 8).to_be_bytes());
+        lengths[8..].copy_from_slice(&(self.bytes * 8).to_be_bytes());
         self.hash.update_padded(&lengths);
         let sum: [u8; 16] = self.hash.finalize().into();
         core::array::from_fn(|i| sum[i] ^ self.mask[i])
     }
 }
 
-/// Random octets that are the same in every run.
+/// Random bytes that are the same in every run.
 pub(super) struct Repeatable(pub(super) u64);
 
 impl RngCore for Repeatable {
@@ -136,15 +136,15 @@ impl RngCore for Repeatable {
         rsa::rand_core::impls::next_u64_via_fill(self)
     }
 
-    fn fill_bytes(&mut self, octets: &mut [u8]) {
-        for chunk in octets.chunks_mut(32) {
+    fn fill_bytes(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(32) {
             self.0 += 1;
             chunk.copy_from_slice(&Sha256::digest(self.0.to_be_bytes())[..chunk.len()]);
         }
     }
 
-    fn try_fill_bytes(&mut self, octets: &mut [u8]) -> Result<(), rsa::rand_core::Error> {
-        self.fill_bytes(octets);
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), rsa::rand_core::Error> {
+        self.fill_bytes(bytes);
         Ok(())
     }
 }
@@ -152,9 +152,9 @@ impl RngCore for Repeatable {
 impl CryptoRng for Repeatable {}
 
 pub(super) fn secret(seed: u64) -> Secret {
-    let mut octets = [0; SECRET_OCTETS];
-    Repeatable(seed << 32).fill_bytes(&mut octets);
-    Secret::new(octets)
+    let mut bytes = [0; SECRET_BYTES];
+    Repeatable(seed << 32).fill_bytes(&mut bytes);
+    Secret::new(bytes)
 }
 
 pub(super) fn vector(name: &str) -> String {
@@ -162,7 +162,7 @@ pub(super) fn vector(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-pub(super) fn octets(hex: &str) -> Vec<u8> {
+pub(super) fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
     let value = |digit: u8| char::from(digit).to_digit(16).expect("a digit") as u8;
     digits.chunks(2).map(|pair| value(pair[0]) << 4 | value(pair[1])).collect()
@@ -256,11 +256,11 @@ impl Rsa for Clearly {
     fn unwrap(&self, job: UnwrapJob<'_>) -> Option<Vec<u8>> {
         let (&length, rest) = job.block.split_first()?;
         let (held, padding) = rest.split_at_checked(length.into())?;
-        padding.iter().all(|&octet| octet == 0).then(|| held.to_owned())
+        padding.iter().all(|&byte| byte == 0).then(|| held.to_owned())
     }
 
     fn verify(&self, job: VerifyJob<'_>) -> bool {
-        self.unwrap(UnwrapJob { block: job.signature, padding: KeyPadding::Pkcs1v15, lengths: &[DIGEST_OCTETS] })
+        self.unwrap(UnwrapJob { block: job.signature, padding: KeyPadding::Pkcs1v15, lengths: &[DIGEST_BYTES] })
             .as_deref()
             == Some(&job.digest)
     }
@@ -269,4 +269,4 @@ impl Rsa for Clearly {
 /// Both versions, and keys of any length.
 pub(super) const EITHER: [Profile; 2] = [Profile { rsa_1024: true, ..RSFN_V2 }, Profile { rsa_1024: true, ..RSFN_V3 }];
 
-pub(super) const ACCEPTANCE: Acceptance<'static> = Acceptance { profiles: &EITHER, content_octets_max: 1 << 20 };
+pub(super) const ACCEPTANCE: Acceptance<'static> = Acceptance { profiles: &EITHER, content_bytes_max: 1 << 20 };

@@ -49,8 +49,8 @@ fn the_peer_opens_our_messages() {
         let outgoing = keys.outgoing(treatment);
         let sealed = pack(&Plain, &keys, &RSFN_V3, &outgoing, &content, secret(4)).expect("packed");
         let (from, to, key) = (pem(&keys.sender, "cert"), pem(&keys.recipient, "cert"), pem(&keys.recipient, "key"));
-        let mut octets = sealed.octets();
-        let opened = Decrypter::new().decrypt(from.as_bytes(), to.as_bytes(), key.as_bytes(), &mut octets);
+        let mut bytes = sealed.bytes();
+        let opened = Decrypter::new().decrypt(from.as_bytes(), to.as_bytes(), key.as_bytes(), &mut bytes);
         let opened = opened.expect("opened");
         assert_eq!(opened.header().is_valid(), Ok(()), "{treatment:?}");
         assert_eq!((opened.is_valid_cert(), opened.is_valid_signature()), (Ok(()), Ok(())), "{treatment:?}");

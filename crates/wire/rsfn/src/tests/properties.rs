@@ -59,9 +59,9 @@ impl Parties {
         let admitted = self.admitted(message, acceptance)?;
         let key = admitted.unwrap_job().and_then(|job| Clearly.unwrap(job));
         let mut out = Vec::new();
-        let mut stream = admitted.stream(&Plain, key.as_deref(), &secret(1), acceptance.content_octets_max);
-        for octets in message[HEADER_OCTETS..].chunks(piece) {
-            stream.feed(octets, &mut out)?;
+        let mut stream = admitted.stream(&Plain, key.as_deref(), &secret(1), acceptance.content_bytes_max);
+        for bytes in message[HEADER_BYTES..].chunks(piece) {
+            stream.feed(bytes, &mut out)?;
         }
         let opened = stream.finish(&mut out);
         let right = Clearly.verify(opened.verify_job());
@@ -74,7 +74,7 @@ impl Parties {
 #[test]
 fn content_that_was_not_filled_is_not_trimmed() {
     let parties = Parties::new(Treatment::Broadcast);
-    let acceptance = Acceptance { profiles: &[RSFN_V2], content_octets_max: 4096 };
+    let acceptance = Acceptance { profiles: &[RSFN_V2], content_bytes_max: 4096 };
     let check = |content: &[u8], expect: &[u8]| {
         let job = SignJob { digest: Plain.sha256(content), padding: SignaturePadding::Pkcs1v15 };
         let header = *admitted(&parties, &acceptance).header();
@@ -93,7 +93,7 @@ fn content_that_was_not_filled_is_not_trimmed() {
 
 fn admitted(parties: &Parties, acceptance: &Acceptance<'_>) -> Admitted {
     let sealed = pack(&Plain, &Clearly, &RSFN_V2, &parties.0, b"", secret(2)).expect("a message");
-    parties.admitted(sealed.octets(), acceptance).expect("legal")
+    parties.admitted(sealed.bytes(), acceptance).expect("legal")
 }
 
 proptest! {
@@ -102,24 +102,24 @@ proptest! {
         profile in profile(), treatment in treatment(), content in content(), piece in 1_usize..40,
     ) {
         let parties = Parties::new(treatment);
-        let acceptance = Acceptance { profiles: &[profile], content_octets_max: 4096 };
+        let acceptance = Acceptance { profiles: &[profile], content_bytes_max: 4096 };
         let sealed = pack(&Plain, &Clearly, &profile, &parties.0, &content, secret(2)).expect("a message");
 
         let mut stream = PackingStream::new(&Plain, &profile, &parties.0, secret(2)).expect("a message");
         let mut body = Vec::new();
-        for octets in content.chunks(piece) {
-            stream.feed(octets, &mut body).expect("small");
+        for bytes in content.chunks(piece) {
+            stream.feed(bytes, &mut body).expect("small");
         }
         let header = stream.finish(&mut body).expect("what it says");
         let wrapped = header.wrap_job().and_then(|job| Clearly.wrap(job)).unwrap_or_default();
         let signature = Clearly.sign(header.sign_job()).expect("a signature");
         let mut streamed = header.finish(&signature, &wrapped).expect("whole blocks");
         streamed.extend_from_slice(&body);
-        prop_assert_eq!(&streamed, sealed.octets());
+        prop_assert_eq!(&streamed, sealed.bytes());
 
         let expect = Ok(carried(&profile, &content));
-        prop_assert_eq!(&parties.streamed(sealed.octets(), piece, &acceptance), &expect);
-        prop_assert_eq!(&parties.opened(sealed.into_octets(), &acceptance), &expect);
+        prop_assert_eq!(&parties.streamed(sealed.bytes(), piece, &acceptance), &expect);
+        prop_assert_eq!(&parties.opened(sealed.into_bytes(), &acceptance), &expect);
     }
 
     /// Pieces and the whole agree on any damage, and no damage to the content of protocol 3 goes through.
@@ -129,11 +129,11 @@ proptest! {
         damage in proptest::collection::vec((0_usize..800, any::<u8>()), 1..4), length in 0_usize..800,
     ) {
         let parties = Parties::new(treatment);
-        let acceptance = Acceptance { profiles: &[profile], content_octets_max: 4096 };
-        let mut message = pack(&Plain, &Clearly, &profile, &parties.0, &content, secret(2)).expect("a message").into_octets();
+        let acceptance = Acceptance { profiles: &[profile], content_bytes_max: 4096 };
+        let mut message = pack(&Plain, &Clearly, &profile, &parties.0, &content, secret(2)).expect("a message").into_bytes();
         for (at, value) in damage {
-            if let Some(octet) = message.get_mut(at) {
-                *octet = value;
+            if let Some(byte) = message.get_mut(at) {
+                *byte = value;
             }
         }
         if length.is_multiple_of(4) {

@@ -3,9 +3,9 @@
 use crate::{TextEncoding, TextError};
 use proptest::prelude::*;
 
-fn check(encoding: TextEncoding, octets: &[u8], expect: Result<&str, usize>) {
+fn check(encoding: TextEncoding, bytes: &[u8], expect: Result<&str, usize>) {
     let expect = expect.map_err(|at| TextError { encoding, at });
-    assert_eq!(encoding.decode(octets).as_deref(), expect.as_ref().copied());
+    assert_eq!(encoding.decode(bytes).as_deref(), expect.as_ref().copied());
 }
 
 #[test]
@@ -29,17 +29,17 @@ proptest! {
     #[test]
     fn what_is_written_is_read(text in "[^\u{feff}]{0,20}") {
         for encoding in [TextEncoding::Utf16Be, TextEncoding::Utf8, TextEncoding::Latin1] {
-            if let Ok(octets) = encoding.encode(&text) {
-                prop_assert_eq!(encoding.decode(&octets), Ok(text.clone()));
+            if let Ok(bytes) = encoding.encode(&text) {
+                prop_assert_eq!(encoding.decode(&bytes), Ok(text.clone()));
             }
         }
     }
 
     #[test]
-    fn any_octets_are_text_or_not(octets in proptest::collection::vec(any::<u8>(), 0..40)) {
+    fn any_bytes_are_text_or_not(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
         for encoding in [TextEncoding::Utf16Be, TextEncoding::Utf8, TextEncoding::Latin1] {
-            if let Err(error) = encoding.decode(&octets) {
-                prop_assert!(error.at < octets.len());
+            if let Err(error) = encoding.decode(&bytes) {
+                prop_assert!(error.at < bytes.len());
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Messages packed by Python and OpenSSL are opened; messages packed here are the octets that Python and OpenSSL
+//! Messages packed by Python and OpenSSL are opened; messages packed here are the bytes that Python and OpenSSL
 //! opened (`interop/test_rsfn.py`).
 
 use super::keys::*;
@@ -21,7 +21,7 @@ fn cases() -> Vec<Case> {
             let fields: Vec<&str> = line.split('|').map(str::trim).collect();
             let [name, _, treatment, sender, recipient, content] = fields[..] else { panic!("{line}") };
             let treatment = Treatment::from_code(treatment.parse().expect("a code")).expect("a treatment");
-            Case { name: name.into(), keys: keys(sender, recipient), treatment, content: octets(content) }
+            Case { name: name.into(), keys: keys(sender, recipient), treatment, content: bytes(content) }
         })
         .collect()
 }
@@ -29,7 +29,7 @@ fn cases() -> Vec<Case> {
 #[test]
 fn messages_of_others_are_opened() {
     for Case { name, keys, treatment, content } in cases() {
-        let message = octets(&vector(&format!("{name}.hex")));
+        let message = bytes(&vector(&format!("{name}.hex")));
         let certificates = |header: &Header| keys.certificates(header);
         let verified = unpack(&Plain, &keys, &ACCEPTANCE, certificates, message, &secret(1)).expect(&name);
         assert_eq!(verified.header().treatment, treatment, "{name}");
@@ -40,7 +40,7 @@ fn messages_of_others_are_opened() {
 #[test]
 fn streamed_messages_of_others_are_opened() {
     for Case { name, keys, content, .. } in cases() {
-        let message = octets(&vector(&format!("{name}.hex")));
+        let message = bytes(&vector(&format!("{name}.hex")));
         for piece in [1, 7, 16, 1000] {
             let (header, verified) = open_streamed(&keys, &message, piece, &ACCEPTANCE);
             assert_eq!(header.map(|h| h.sender), Ok(keys.sender.party), "{name} by {piece}");
@@ -65,16 +65,16 @@ pub(super) fn open_streamed(
     let admitted = incoming.admit(recipient.as_ref(), sender.as_ref()).expect("certificates");
     let key = admitted.unwrap_job().and_then(|job| keys.unwrap(job));
     let mut out = Vec::new();
-    let mut stream = admitted.stream(&Plain, key.as_deref(), &secret(1), acceptance.content_octets_max);
-    for octets in message[HEADER_OCTETS..].chunks(piece) {
-        stream.feed(octets, &mut out).expect("small");
+    let mut stream = admitted.stream(&Plain, key.as_deref(), &secret(1), acceptance.content_bytes_max);
+    for bytes in message[HEADER_BYTES..].chunks(piece) {
+        stream.feed(bytes, &mut out).expect("small");
     }
     let opened = stream.finish(&mut out);
     let right = keys.verify(opened.verify_job());
     (opened.verify(right), out)
 }
 
-/// What is packed here, by name: the same octets in every run.
+/// What is packed here, by name: the same bytes in every run.
 fn ours() -> Vec<(&'static str, Vec<u8>)> {
     let text = TextEncoding::Utf16Be.encode("<DOC>ç</DOC>").expect("text");
     let file: Vec<u8> = (0..3000_u32).flat_map(|n| (n % 97).to_be_bytes()).collect();
@@ -91,7 +91,7 @@ fn ours() -> Vec<(&'static str, Vec<u8>)> {
     ];
     let pack = |(name, profile, keys, treatment, content): (_, Profile, &Keys, Treatment, Vec<u8>)| {
         let sealed = pack(&Plain, keys, &profile, &keys.outgoing(treatment), &content, secret(9)).expect(name);
-        (name, sealed.into_octets())
+        (name, sealed.into_bytes())
     };
     cases.into_iter().map(pack).collect()
 }
@@ -106,6 +106,6 @@ fn what_is_packed_is_what_others_opened() {
                 message.chunks(48).map(|line| line.iter().map(|o| format!("{o:02x}")).collect::<Vec<_>>().concat());
             std::fs::write(path(name), lines.map(|line| line + "\n").collect::<Vec<_>>().concat()).expect(name);
         }
-        assert!(message == octets(&vector(&format!("{name}.hex"))), "{name} is packed otherwise than it was");
+        assert!(message == bytes(&vector(&format!("{name}.hex"))), "{name} is packed otherwise than it was");
     }
 }

@@ -1,5 +1,5 @@
 //! The cases of Autobahn's test suite, sections 1 to 7, under its numbers: what a client sends, and what it is answered.
-//! Each is sent whole, in chops of 997 octets, and octet by octet. Its delays and its reports are not here.
+//! Each is sent whole, in chops of 997 bytes, and byte by byte. Its delays and its reports are not here.
 
 use super::{REQUEST, frame};
 use crate::{Offer, WebSocket};
@@ -13,7 +13,7 @@ const BINARY: u8 = 0x82;
 const CLOSE: u8 = 0x88;
 const PING: u8 = 0x89;
 const PONG: u8 = 0x8A;
-/// Taken off the first octet: more of the message follows.
+/// Taken off the first byte: more of the message follows.
 const MORE: u8 = 0x80;
 /// The continuation that ends a message.
 const LAST: u8 = 0x80;
@@ -43,7 +43,7 @@ fn open() -> WebSocket {
     socket
 }
 
-/// Sends frames, and compares the octets inside of messages, and the answers.
+/// Sends frames, and compares the bytes inside of messages, and the answers.
 #[track_caller]
 fn check(case: &str, sent: &[Vec<u8>], inside: &[u8], answers: &[Vec<u8>]) {
     for chop in [usize::MAX, 997, 1] {
@@ -61,7 +61,7 @@ fn check(case: &str, sent: &[Vec<u8>], inside: &[u8], answers: &[Vec<u8>]) {
             }
         }
         assert!(said == answers.concat(), "case {case}: answered {said:02x?}");
-        assert!(given == inside, "case {case}: {} octets inside, expected {}", given.len(), inside.len());
+        assert!(given == inside, "case {case}: {} bytes inside, expected {}", given.len(), inside.len());
         let last = answers.last().and_then(|answer| answer.first());
         assert_eq!(socket.is_closed(), last == Some(&CLOSE), "case {case}");
     }
@@ -69,8 +69,8 @@ fn check(case: &str, sent: &[Vec<u8>], inside: &[u8], answers: &[Vec<u8>]) {
 
 #[test]
 fn framing() {
-    for (number, octets) in [0, 125, 126, 127, 128, 65_535, 65_536].into_iter().enumerate() {
-        let (text, binary) = (vec![b'*'; octets], vec![0xFE; octets]);
+    for (number, bytes) in [0, 125, 126, 127, 128, 65_535, 65_536].into_iter().enumerate() {
+        let (text, binary) = (vec![b'*'; bytes], vec![0xFE; bytes]);
         let number = number + 1;
         check(&alloc::format!("1.1.{number}"), &[frame(TEXT, &text)], &text, &[]);
         check(&alloc::format!("1.2.{number}"), &[frame(BINARY, &binary)], &binary, &[]);
@@ -152,12 +152,12 @@ fn fragmentation() {
     }
 }
 
-/// Sections 6.1 to 6.23, in fragments of an octet: what is wrong is closed on with the octet that makes it so (6.4).
+/// Sections 6.1 to 6.23, in fragments of a byte: what is wrong is closed on with the byte that makes it so (6.4).
 #[test]
 fn texts_are_utf8() {
     const WORDS: &[u8] = b"\xce\xba\xe1\xbd\xb9\xcf\x83\xce\xbc\xce\xb5";
     let check_text = |case: &str, text: &[u8], taken: usize| {
-        let pieces = text.iter().map(|octet| frame(NEXT, &[*octet]));
+        let pieces = text.iter().map(|byte| frame(NEXT, &[*byte]));
         let sent: Vec<_> = [frame(TEXT & !MORE, b"")].into_iter().chain(pieces).chain([frame(LAST, b"")]).collect();
         let is_right = core::str::from_utf8(text).is_ok();
         let answer = if is_right { vec![] } else { vec![closed(1007)] };
@@ -194,7 +194,7 @@ fn texts_are_utf8() {
     for end in 1..WORDS.len() {
         check_text("6.6", WORDS.get(..end).unwrap(), end);
     }
-    // How many octets were taken when the last of them was wrong.
+    // How many bytes were taken when the last of them was wrong.
     for (case, text, taken) in [
         ("6.3, 6.18", &[WORDS, b"\xed\xa0\x80edited"].concat()[..], 13),
         ("6.4", &[WORDS, b"\xf4\x90\x80\x80edited"].concat(), 13),

@@ -1,14 +1,14 @@
 //! Capture files: pcap, and the packets of pcapng.
 //!
-//! Sources: draft-ietf-opsawg-pcap (a header of 24 octets, then records of 16 octets and a packet) and
-//! draft-ietf-opsawg-pcapng (blocks of type, length, body, length again; the octet order may change at each section).
+//! Sources: draft-ietf-opsawg-pcap (a header of 24 bytes, then records of 16 bytes and a packet) and
+//! draft-ietf-opsawg-pcapng (blocks of type, length, body, length again; the byte order may change at each section).
 
 use anyhow::{Result, anyhow, bail};
 use std::io::{ErrorKind, Read};
 use tieline_core::{Cursor, Timestamp, Truncated};
 
-/// Octets of the largest packet, and of the largest pcapng block, that is read; a larger one is damage.
-const PACKET_OCTETS_MAX: u32 = 16 * 1024 * 1024;
+/// Bytes of the largest packet, and of the largest pcapng block, that is read; a larger one is damage.
+const PACKET_BYTES_MAX: u32 = 16 * 1024 * 1024;
 /// Interfaces of one pcapng section.
 const INTERFACES_MAX: usize = 4096;
 
@@ -24,8 +24,8 @@ pub struct Packet {
     pub time: Option<Timestamp>,
     /// The link type (`LINKTYPE_…`) of what follows.
     pub link: u32,
-    /// Its octets, from the link header on.
-    pub octets: Vec<u8>,
+    /// Its bytes, from the link header on.
+    pub bytes: Vec<u8>,
 }
 
 /// A capture file that is being read.
@@ -55,7 +55,7 @@ struct Interface {
     ticks_per_s: u64,
 }
 
-/// Numbers in the octet order of the file.
+/// Numbers in the byte order of the file.
 struct Fields<'a>(Cursor<'a>, Order);
 
 impl Fields<'_> {
@@ -94,7 +94,7 @@ impl<R: Read> Capture<R> {
             [a, b, c, d] => {
                 bail!("the file begins with {a:02x} {b:02x} {c:02x} {d:02x}, expected a pcap or pcapng capture")
             }
-            _ => bail!("the file has {} octets, expected a pcap or pcapng capture", magic.len()),
+            _ => bail!("the file has {} bytes, expected a pcap or pcapng capture", magic.len()),
         };
         let header = expect(&mut input, 20)?;
         let mut fields = Fields(Cursor::new(&header), order);
@@ -120,7 +120,7 @@ impl<R: Read> Capture<R> {
         };
         let found = found.map_err(|error| error.context(format!("packet {number}")))?;
         self.packets = number;
-        Ok(found.map(|(time, link, octets)| Packet { number, time, link, octets }))
+        Ok(found.map(|(time, link, bytes)| Packet { number, time, link, bytes }))
     }
 }
 
@@ -144,7 +144,7 @@ impl Form {
             _ => bail!("the byte-order magic of the section is {magic:02x?}, expected 1a 2b 3c 4d"),
         };
         let length = Fields(Cursor::new(&length), order).u32()?;
-        let rest = length.checked_sub(12).ok_or_else(|| anyhow!("a block of {length} octets, expected at least 12"))?;
+        let rest = length.checked_sub(12).ok_or_else(|| anyhow!("a block of {length} bytes, expected at least 12"))?;
         expect(input, rest)?;
         *self = Self::Ng { order, interfaces: Vec::new() };
         Ok(())
@@ -162,7 +162,7 @@ impl Form {
             }
             let length = Fields(Cursor::new(&expect(input, 4)?), *order).u32()?;
             let body =
-                length.checked_sub(12).ok_or_else(|| anyhow!("a block of {length} octets, expected at least 12"))?;
+                length.checked_sub(12).ok_or_else(|| anyhow!("a block of {length} bytes, expected at least 12"))?;
             let body = expect(input, body)?;
             expect(input, 4)?;
             let mut fields = Fields(Cursor::new(&body), *order);
@@ -216,8 +216,8 @@ fn read_obsolete(fields: &mut Fields<'_>, interfaces: &[Interface]) -> Result<Fo
 fn read_stamped(fields: &mut Fields<'_>, interface: u32, interfaces: &[Interface]) -> Result<Found> {
     let (high, low, kept, _original) = (fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?);
     let Interface { link, ticks_per_s, .. } = find(interfaces, interface)?;
-    let octets = fields.0.take(usize::try_from(kept)?)?.to_vec();
-    Ok((time(u64::from(high) << 32 | u64::from(low), ticks_per_s), link, octets))
+    let bytes = fields.0.take(usize::try_from(kept)?)?.to_vec();
+    Ok((time(u64::from(high) << 32 | u64::from(low), ticks_per_s), link, bytes))
 }
 
 fn read_simple(fields: &mut Fields<'_>, interfaces: &[Interface]) -> Result<Found> {
@@ -237,25 +237,25 @@ fn time(ticks: u64, per_s: u64) -> Option<Timestamp> {
     i64::try_from(micros).ok().map(Timestamp::from_micros)
 }
 
-/// Exactly `count` octets.
+/// Exactly `count` bytes.
 fn expect(input: &mut impl Read, count: u32) -> Result<Vec<u8>> {
-    if count > PACKET_OCTETS_MAX {
-        bail!("{count} octets, expected at most {PACKET_OCTETS_MAX}");
+    if count > PACKET_BYTES_MAX {
+        bail!("{count} bytes, expected at most {PACKET_BYTES_MAX}");
     }
     match fill(input, count)? {
-        Some(octets) if octets.len() == usize::try_from(count)? => Ok(octets),
-        Some(octets) => bail!("the file ends after {} of {count} octets", octets.len()),
+        Some(bytes) if bytes.len() == usize::try_from(count)? => Ok(bytes),
+        Some(bytes) => bail!("the file ends after {} of {count} bytes", bytes.len()),
         None if count == 0 => Ok(Vec::new()),
         None => bail!("the file ends early"),
     }
 }
 
-/// Up to `count` octets, fewer only where the file ends; none where it has ended already.
+/// Up to `count` bytes, fewer only where the file ends; none where it has ended already.
 fn fill(input: &mut impl Read, count: u32) -> Result<Option<Vec<u8>>> {
-    let mut octets = Vec::new();
-    match input.take(count.into()).read_to_end(&mut octets) {
+    let mut bytes = Vec::new();
+    match input.take(count.into()).read_to_end(&mut bytes) {
         Ok(0) => Ok(None),
-        Ok(_) => Ok(Some(octets)),
+        Ok(_) => Ok(Some(bytes)),
         Err(error) if error.kind() == ErrorKind::IsADirectory => bail!("it is a folder, expected a capture"),
         Err(error) => Err(error.into()),
     }
@@ -266,8 +266,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn read(octets: &[u8]) -> Result<Vec<Packet>> {
-        let mut capture = Capture::open(octets)?;
+    fn read(bytes: &[u8]) -> Result<Vec<Packet>> {
+        let mut capture = Capture::open(bytes)?;
         let mut packets = Vec::new();
         while let Some(packet) = capture.next_packet()? {
             packets.push(packet);
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn both_forms_are_read() {
         let seen = Some(Timestamp::from_micros(1_700_000_000_000_005));
-        let packet = |number, time, octets: &[u8]| Packet { number, time, link: 1, octets: octets.to_vec() };
+        let packet = |number, time, bytes: &[u8]| Packet { number, time, link: 1, bytes: bytes.to_vec() };
         let expect = [packet(1, seen, &[7, 8]), packet(2, seen, &[])];
         for order in [Order::Little, Order::Big] {
             assert_eq!(read(&pcap(order, 0xA1B2_C3D4, &[&[7, 8], &[]])).unwrap(), expect);
@@ -323,29 +323,29 @@ mod tests {
         assert_eq!(read(&pcapng()).unwrap(), [packet(1, seen, &[7, 8]), packet(2, None, &[1, 2, 3])]);
     }
 
-    fn check_refused(octets: &[u8], expect: &str) {
-        assert_eq!(format!("{:#}", read(octets).unwrap_err()), expect);
+    fn check_refused(bytes: &[u8], expect: &str) {
+        assert_eq!(format!("{:#}", read(bytes).unwrap_err()), expect);
     }
 
     #[test]
     fn damage_is_named() {
         check_refused(b"", "the file is empty, expected a pcap or pcapng capture");
-        check_refused(b"ab", "the file has 2 octets, expected a pcap or pcapng capture");
+        check_refused(b"ab", "the file has 2 bytes, expected a pcap or pcapng capture");
         check_refused(b"this", "the file begins with 74 68 69 73, expected a pcap or pcapng capture");
         let whole = pcap(Order::Little, 0xA1B2_C3D4, &[&[7, 8]]);
-        check_refused(&whole[..20], "the file ends after 16 of 20 octets");
-        check_refused(&whole[..41], "packet 1: the file ends after 1 of 2 octets");
+        check_refused(&whole[..20], "the file ends after 16 of 20 bytes");
+        check_refused(&whole[..41], "packet 1: the file ends after 1 of 2 bytes");
         let huge = [&whole[..32], &[255; 8]].concat();
-        check_refused(&huge, "packet 1: 4294967295 octets, expected at most 16777216");
-        check_refused(&pcapng()[..100], "packet 1: the file ends after 12 of 24 octets");
+        check_refused(&huge, "packet 1: 4294967295 bytes, expected at most 16777216");
+        check_refused(&pcapng()[..100], "packet 1: the file ends after 12 of 24 bytes");
     }
 
     proptest! {
         #[test]
-        fn any_octets_are_survived(start in 0..3_usize, octets: Vec<u8>, cut in 0..200_usize) {
+        fn any_bytes_are_survived(start in 0..3_usize, bytes: Vec<u8>, cut in 0..200_usize) {
             let begin = vec![Vec::new(), pcap(Order::Little, 0xA1B2_C3D4, &[]), pcapng()].swap_remove(start);
             let begin = begin.get(..begin.len().saturating_sub(cut)).unwrap_or_default();
-            let _ = read(&[begin, &octets].concat());
+            let _ = read(&[begin, &bytes].concat());
         }
     }
 }

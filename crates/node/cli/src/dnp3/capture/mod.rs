@@ -1,7 +1,7 @@
-//! Captures of network traffic, down to the octets that two ends said to each other.
+//! Captures of network traffic, down to the bytes that two ends said to each other.
 //!
 //! ```text
-//! file::Capture ─ packet ─ packet::segment ─ segment ─ stream::Ordered ─ octets in order
+//! file::Capture ─ packet ─ packet::segment ─ segment ─ stream::Ordered ─ bytes in order
 //! ```
 
 pub mod file;

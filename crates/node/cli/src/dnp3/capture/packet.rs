@@ -13,16 +13,16 @@ pub struct Segment<'a> {
     pub destination: SocketAddr,
     /// How.
     pub carrier: Carrier,
-    /// The octets; padding of the link is cut off.
+    /// The bytes; padding of the link is cut off.
     pub payload: &'a [u8],
 }
 
-/// How octets are carried.
+/// How bytes are carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// As a part of a stream.
     Tcp {
-        /// The number of the first octet, or of SYN.
+        /// The number of the first byte, or of SYN.
         sequence: u32,
         /// A stream begins.
         syn: bool,
@@ -65,20 +65,20 @@ pub fn segment(packet: &Packet) -> Result<Option<Segment<'_>>, String> {
 
 /// Takes the link header off: LINKTYPE numbers of tcpdump.org.
 fn slice(packet: &Packet) -> Result<LaxSlicedPacket<'_>, String> {
-    let octets = packet.octets.as_slice();
-    let short = || format!("{} octets, shorter than a link header", octets.len());
-    let typed = |at: usize, header: usize| match (octets.get(at..at + 2), octets.get(header..)) {
+    let bytes = packet.bytes.as_slice();
+    let short = || format!("{} bytes, shorter than a link header", bytes.len());
+    let typed = |at: usize, header: usize| match (bytes.get(at..at + 2), bytes.get(header..)) {
         (Some(&[high, low]), Some(rest)) => {
             Ok(LaxSlicedPacket::from_ether_type(EtherType(u16::from_be_bytes([high, low])), rest))
         }
         _ => Err(short()),
     };
-    let bare = |octets| LaxSlicedPacket::from_ip(octets).map_err(|error| error.to_string());
+    let bare = |bytes| LaxSlicedPacket::from_ip(bytes).map_err(|error| error.to_string());
     match packet.link {
-        1 => LaxSlicedPacket::from_ethernet(octets).map_err(|error| error.to_string()),
-        // Loopback of the BSDs: an address family of 4 octets.
-        0 | 108 => bare(octets.get(4..).ok_or_else(short)?),
-        12 | 14 | 101 | 228 | 229 => bare(octets),
+        1 => LaxSlicedPacket::from_ethernet(bytes).map_err(|error| error.to_string()),
+        // Loopback of the BSDs: an address family of 4 bytes.
+        0 | 108 => bare(bytes.get(4..).ok_or_else(short)?),
+        12 | 14 | 101 | 228 | 229 => bare(bytes),
         // Linux cooked, versions 1 and 2.
         113 => typed(14, 16),
         276 => typed(0, 20),
@@ -92,8 +92,8 @@ mod tests {
     use etherparse::PacketBuilder;
     use proptest::prelude::*;
 
-    fn packet(link: u32, octets: Vec<u8>) -> Packet {
-        Packet { number: 1, time: None, link, octets }
+    fn packet(link: u32, bytes: Vec<u8>) -> Packet {
+        Packet { number: 1, time: None, link, bytes }
     }
 
     fn ip_udp() -> Vec<u8> {
@@ -103,8 +103,8 @@ mod tests {
         out
     }
 
-    fn check(link: u32, octets: Vec<u8>, expect: Result<&[u8], &str>) {
-        let packet = packet(link, octets);
+    fn check(link: u32, bytes: Vec<u8>, expect: Result<&[u8], &str>) {
+        let packet = packet(link, bytes);
         match (segment(&packet), expect) {
             (Ok(Some(found)), Ok(payload)) => {
                 assert_eq!(found.source.to_string(), "10.0.0.1:20000", "link {link}");
@@ -132,9 +132,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_octets_are_survived(link in prop::sample::select(vec![0, 1, 101, 113, 276]), octets: Vec<u8>, ip: bool) {
-            let octets = if ip { [ip_udp().get(..20).unwrap(), &octets].concat() } else { octets };
-            let _ = segment(&packet(link, octets));
+        fn any_bytes_are_survived(link in prop::sample::select(vec![0, 1, 101, 113, 276]), bytes: Vec<u8>, ip: bool) {
+            let bytes = if ip { [ip_udp().get(..20).unwrap(), &bytes].concat() } else { bytes };
+            let _ = segment(&packet(link, bytes));
         }
     }
 }

@@ -1,30 +1,30 @@
 //! One direction of a TCP connection, in order.
 
-/// Octets behind a gap that are kept until the gap is filled; then the gap counts as lost.
-const WAITING_OCTETS_MAX: usize = 16 * 1024;
+/// Bytes behind a gap that are kept until the gap is filled; then the gap counts as lost.
+const WAITING_BYTES_MAX: usize = 16 * 1024;
 /// Segments behind a gap that are kept.
 const WAITING_SEGMENTS_MAX: usize = 64;
 
 /// What comes next in a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// Octets in order.
-    Octets(Vec<u8>),
-    /// So many octets are not in the capture.
+    /// Bytes in order.
+    Bytes(Vec<u8>),
+    /// So many bytes are not in the capture.
     Missing(usize),
 }
 
-/// Puts segments in order: repeated octets are dropped, early ones wait.
+/// Puts segments in order: repeated bytes are dropped, early ones wait.
 #[derive(Clone, Debug, Default)]
 pub struct Ordered {
-    /// The number of the next octet; none before the first segment.
+    /// The number of the next byte; none before the first segment.
     next: Option<u32>,
     waiting: Vec<(u32, Vec<u8>)>,
-    waiting_octets: usize,
+    waiting_bytes: usize,
 }
 
 impl Ordered {
-    /// Takes a segment whose first octet has the number `sequence`, and appends what is in order to `pieces`.
+    /// Takes a segment whose first byte has the number `sequence`, and appends what is in order to `pieces`.
     pub fn push(&mut self, sequence: u32, payload: &[u8], pieces: &mut Vec<Piece>) {
         let next = *self.next.get_or_insert(sequence);
         if payload.is_empty() {
@@ -32,12 +32,12 @@ impl Ordered {
         }
         if is_behind(sequence, next) {
             self.waiting.push((sequence, payload.to_vec()));
-            self.waiting_octets += payload.len();
+            self.waiting_bytes += payload.len();
         } else {
             self.give(next, sequence, payload, pieces);
         }
         self.settle(pieces);
-        if self.waiting_octets > WAITING_OCTETS_MAX || self.waiting.len() > WAITING_SEGMENTS_MAX {
+        if self.waiting_bytes > WAITING_BYTES_MAX || self.waiting.len() > WAITING_SEGMENTS_MAX {
             self.skip_gap(pieces);
         }
     }
@@ -56,8 +56,8 @@ impl Ordered {
         let Some(fresh) = payload.get(known..).filter(|fresh| !fresh.is_empty()) else { return };
         self.next = Some(next.wrapping_add(u32::try_from(fresh.len()).unwrap_or(0)));
         match pieces.last_mut() {
-            Some(Piece::Octets(last)) => last.extend_from_slice(fresh),
-            Some(Piece::Missing(_)) | None => pieces.push(Piece::Octets(fresh.to_vec())),
+            Some(Piece::Bytes(last)) => last.extend_from_slice(fresh),
+            Some(Piece::Missing(_)) | None => pieces.push(Piece::Bytes(fresh.to_vec())),
         }
     }
 
@@ -67,12 +67,12 @@ impl Ordered {
             && let Some(at) = self.waiting.iter().position(|(sequence, _)| !is_behind(*sequence, next))
         {
             let (sequence, payload) = self.waiting.swap_remove(at);
-            self.waiting_octets -= payload.len();
+            self.waiting_bytes -= payload.len();
             self.give(next, sequence, &payload, pieces);
         }
     }
 
-    /// Goes on at the nearest octet that waits.
+    /// Goes on at the nearest byte that waits.
     fn skip_gap(&mut self, pieces: &mut Vec<Piece>) {
         let Some(next) = self.next else { return };
         let Some(gap) = self.waiting.iter().map(|(sequence, _)| sequence.wrapping_sub(next)).min() else { return };
@@ -82,7 +82,7 @@ impl Ordered {
     }
 }
 
-/// Whether octet `sequence` comes after octet `next`: numbers wrap (RFC 9293 3.4).
+/// Whether byte `sequence` comes after byte `next`: numbers wrap (RFC 9293 3.4).
 const fn is_behind(sequence: u32, next: u32) -> bool {
     let distance = sequence.wrapping_sub(next);
     distance != 0 && distance < 1 << 31
@@ -102,19 +102,19 @@ mod tests {
         assert_eq!(pieces, expect, "{segments:?}");
     }
 
-    fn octets(text: &str) -> Piece {
-        Piece::Octets(text.as_bytes().to_vec())
+    fn bytes(text: &str) -> Piece {
+        Piece::Bytes(text.as_bytes().to_vec())
     }
 
     #[test]
     fn segments_are_put_in_order() {
-        check(&[(1, "ab"), (3, "cd")], &[octets("abcd")]);
-        check(&[(1, "ab"), (5, "ef"), (3, "cd")], &[octets("abcdef")]);
-        check(&[(1, "ab"), (1, "ab"), (2, "bc"), (0, "x")], &[octets("abc")]);
-        check(&[(u32::MAX, "ab"), (1, "c")], &[octets("abc")]);
+        check(&[(1, "ab"), (3, "cd")], &[bytes("abcd")]);
+        check(&[(1, "ab"), (5, "ef"), (3, "cd")], &[bytes("abcdef")]);
+        check(&[(1, "ab"), (1, "ab"), (2, "bc"), (0, "x")], &[bytes("abc")]);
+        check(&[(u32::MAX, "ab"), (1, "c")], &[bytes("abc")]);
         check(
             &[(1, "ab"), (6, "f"), (8, "h")],
-            &[octets("ab"), Piece::Missing(3), octets("f"), Piece::Missing(1), octets("h")],
+            &[bytes("ab"), Piece::Missing(3), bytes("f"), Piece::Missing(1), bytes("h")],
         );
         check(&[(7, "")], &[]);
     }
@@ -141,7 +141,7 @@ mod tests {
             for (sequence, payload) in &sent {
                 stream.push(*sequence, payload, &mut pieces);
             }
-            prop_assert_eq!(pieces, vec![Piece::Octets(whole)]);
+            prop_assert_eq!(pieces, vec![Piece::Bytes(whole)]);
         }
     }
 }

@@ -47,8 +47,8 @@ pub struct PeerArgs {
     /// A file whose first line is the password
     #[arg(long, value_name = "FILE", requires = "user")]
     pub password_file: Option<PathBuf>,
-    /// Octets in one block at most
-    #[arg(long, value_name = "OCTETS", default_value_t = 1024, value_parser = clap::value_parser!(u16).range(1..=2030))]
+    /// Bytes in one block at most
+    #[arg(long, value_name = "BYTES", default_value_t = 1024, value_parser = clap::value_parser!(u16).range(1..=2030))]
     pub block: u16,
     /// Print one JSON object a line
     #[arg(long)]

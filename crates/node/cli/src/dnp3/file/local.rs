@@ -14,7 +14,7 @@ pub struct Target {
     file: File,
     part: PathBuf,
     to: PathBuf,
-    octets: u64,
+    bytes: u64,
     /// What the outstation said of its size.
     size: Option<u32>,
 }
@@ -29,34 +29,34 @@ impl Target {
         let fresh = restart || entry.is_none();
         let mut options = OpenOptions::new();
         let file = options.write(true).create(true).truncate(fresh).open(&part).with_context(wrong)?;
-        let octets = file.metadata().with_context(wrong)?.len();
-        Ok(Self { file, part, to: to.to_owned(), octets, size: entry.map(|entry| entry.size) })
+        let bytes = file.metadata().with_context(wrong)?.len();
+        Ok(Self { file, part, to: to.to_owned(), bytes, size: entry.map(|entry| entry.size) })
     }
 
-    /// Octets that are there.
+    /// Bytes that are there.
     pub fn offset(&self) -> u32 {
-        u32::try_from(self.octets).unwrap_or(0)
+        u32::try_from(self.bytes).unwrap_or(0)
     }
 
     /// Stores a block; what is behind its beginning was stored before, and goes.
-    pub fn store(&mut self, offset: u64, octets: &[u8]) -> Result<()> {
-        anyhow::ensure!(offset <= self.octets, "the outstation left octets out before {offset}");
-        if offset < self.octets {
+    pub fn store(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        anyhow::ensure!(offset <= self.bytes, "the outstation left bytes out before {offset}");
+        if offset < self.bytes {
             self.file.set_len(offset)?;
         }
         self.file.seek(SeekFrom::Start(offset))?;
-        self.file.write_all(octets).with_context(|| format!("cannot write {}", self.part.display()))?;
-        self.octets = offset + u64::try_from(octets.len())?;
+        self.file.write_all(bytes).with_context(|| format!("cannot write {}", self.part.display()))?;
+        self.bytes = offset + u64::try_from(bytes.len())?;
         Ok(())
     }
 
     /// Takes its place, once it is whole.
     pub fn finish(self) -> Result<()> {
         if let Some(size) = self.size
-            && u64::from(size) != self.octets
+            && u64::from(size) != self.bytes
         {
             let _ = std::fs::remove_file(&self.part);
-            anyhow::bail!("the file has {} octets, {size} were expected: it changed while it was read", self.octets);
+            anyhow::bail!("the file has {} bytes, {size} were expected: it changed while it was read", self.bytes);
         }
         self.file.sync_all()?;
         std::fs::rename(&self.part, &self.to).with_context(|| format!("cannot write {}", self.to.display()))
@@ -64,7 +64,7 @@ impl Target {
 
     /// An empty part is of no use.
     pub fn leave(self) {
-        if self.octets == 0 || self.size.is_none() {
+        if self.bytes == 0 || self.size.is_none() {
             let _ = std::fs::remove_file(&self.part);
         }
     }
@@ -74,7 +74,7 @@ impl Target {
 #[derive(Debug)]
 pub struct Source {
     file: File,
-    /// Octets when it was opened.
+    /// Bytes when it was opened.
     pub size: u32,
     /// When it was changed last.
     pub created: DnpTime,
@@ -93,12 +93,12 @@ impl Source {
     }
 
     /// The next block, and whether it is the last: never more than the size that was told.
-    pub fn block(&mut self, offset: u64, octets_max: u16) -> Result<(Vec<u8>, bool)> {
+    pub fn block(&mut self, offset: u64, bytes_max: u16) -> Result<(Vec<u8>, bool)> {
         let left = u64::from(self.size).saturating_sub(offset);
-        let octets = u64::from(octets_max).min(left);
+        let bytes = u64::from(bytes_max).min(left);
         let mut block = Vec::new();
-        (&mut self.file).take(octets).read_to_end(&mut block)?;
-        anyhow::ensure!(u64::try_from(block.len())? == octets, "the file became shorter while it was sent");
-        Ok((block, octets == left))
+        (&mut self.file).take(bytes).read_to_end(&mut block)?;
+        anyhow::ensure!(u64::try_from(block.len())? == bytes, "the file became shorter while it was sent");
+        Ok((block, bytes == left))
     }
 }

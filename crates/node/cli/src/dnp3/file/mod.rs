@@ -59,7 +59,7 @@ fn get(args: &args::GetArgs) -> Result<ExitCode> {
     let target = Target::open(&to, entry.as_ref(), args.restart)?;
     let offset = target.offset();
     if offset > 0 {
-        eprintln!("tieline: going on at octet {offset}");
+        eprintln!("tieline: going on at byte {offset}");
     }
     let progress = Progress::start(args.peer.json);
     let job = FileJob::Read { name: args.name.clone(), offset };
@@ -127,7 +127,7 @@ fn done(peer: &PeerArgs, word: &str, name: &str, outcome: &Outcome) -> Result<Ex
     if outcome.failure.is_none() {
         let mut out = std::io::stdout().lock();
         match peer.json {
-            true => writeln!(out, "{}", json!({ "status": "success", "name": name, "octets": outcome.octets }))?,
+            true => writeln!(out, "{}", json!({ "status": "success", "name": name, "bytes": outcome.bytes }))?,
             false => writeln!(out, "{word} {name}")?,
         }
     }

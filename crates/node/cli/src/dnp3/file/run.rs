@@ -25,7 +25,7 @@ use tokio::sync::oneshot;
 
 /// The name of the job's requests.
 const TOKEN: u64 = 1;
-/// Octets around the data of a block in a request.
+/// Bytes around the data of a block in a request.
 const AROUND: u16 = 18;
 
 /// What is to be done, and with what on this side.
@@ -43,8 +43,8 @@ pub enum Task {
 pub struct Outcome {
     /// What was told of files.
     pub entries: Vec<FileEntry>,
-    /// Octets that were read or written.
-    pub octets: u64,
+    /// Bytes that were read or written.
+    pub bytes: u64,
     /// Why it failed.
     pub failure: Option<FileFailure>,
 }
@@ -58,7 +58,7 @@ pub fn ask(peer: &PeerArgs, task: Task) -> Result<Outcome> {
         lean: carrier.map(|carrier| LeanConfig { side: transport.side(), carrier }),
         address: peer.master,
         outstation: peer.outstation,
-        request_octets_max: peer.block + AROUND,
+        request_bytes_max: peer.block + AROUND,
         disable_unsolicited: Classes::NONE,
         integrity: Classes::NONE,
         enable_unsolicited: Classes::NONE,
@@ -73,7 +73,7 @@ pub fn ask(peer: &PeerArgs, task: Task) -> Result<Outcome> {
         }
         (_, _) => None,
     };
-    let transfer = FileTransferConfig { block_octets: peer.block, credentials, ..FileTransferConfig::default() };
+    let transfer = FileTransferConfig { block_bytes: peer.block, credentials, ..FileTransferConfig::default() };
     let (job, task) = match task {
         Task::Tell { job } => (job, Local::Nothing),
         Task::Get { job, target, progress } => (job, Local::Target(target, progress)),
@@ -159,18 +159,18 @@ impl Worker {
         match event {
             FileEvent::Opened { size, .. } => self.size = size.into(),
             FileEvent::Entry(entry) | FileEvent::Described(entry) => self.outcome.entries.push(entry),
-            FileEvent::Block { offset, octets, .. } => {
+            FileEvent::Block { offset, bytes, .. } => {
                 if let Some(Local::Target(target, progress)) = &mut self.local {
-                    target.store(offset, &octets)?;
-                    self.outcome.octets = offset + u64::try_from(octets.len())?;
-                    progress.show(self.outcome.octets, self.size);
+                    target.store(offset, &bytes)?;
+                    self.outcome.bytes = offset + u64::try_from(bytes.len())?;
+                    progress.show(self.outcome.bytes, self.size);
                 }
             }
-            FileEvent::Wanted { offset, octets_max } => {
+            FileEvent::Wanted { offset, bytes_max } => {
                 if let Some(Local::Source(source, progress)) = &mut self.local {
-                    let (block, last) = source.block(offset, octets_max)?;
-                    self.outcome.octets = offset + u64::try_from(block.len())?;
-                    progress.show(self.outcome.octets, source.size.into());
+                    let (block, last) = source.block(offset, bytes_max)?;
+                    self.outcome.bytes = offset + u64::try_from(block.len())?;
+                    progress.show(self.outcome.bytes, source.size.into());
                     self.transfer.write_block(&block, last);
                 }
             }

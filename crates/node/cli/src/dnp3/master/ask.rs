@@ -59,7 +59,7 @@ pub enum Ask {
     },
     /// Write octet strings
     String {
-        /// Point and text, as in 2=hello; 2=0x00ff gives octets
+        /// Point and text, as in 2=hello; 2=0x00ff gives bytes
         #[arg(required = true, value_name = "INDEX=TEXT", value_parser = octet_string)]
         values: Vec<(u16, Vec<u8>)>,
     },
@@ -282,7 +282,7 @@ impl Ask {
                 Request::write_dead_bands(&bands?)?
             }
             Self::String { values } => {
-                let strings: Vec<_> = values.iter().map(|(index, octets)| (*index, octets.as_slice())).collect();
+                let strings: Vec<_> = values.iter().map(|(index, bytes)| (*index, bytes.as_slice())).collect();
                 Request::write_strings(&strings)?
             }
             Self::Time { read: true, .. } => Request::read(&[Selection::count(GroupVar::new(50, 1), 1)]),
@@ -425,22 +425,22 @@ fn dead_band(text: &str) -> Result<(u16, f64), String> {
 }
 
 fn octet_string(text: &str) -> Result<(u16, Vec<u8>), String> {
-    let wrong = || "expected INDEX=TEXT with 1 to 255 octets, as in 2=hello or 2=0x00ff".to_owned();
+    let wrong = || "expected INDEX=TEXT with 1 to 255 bytes, as in 2=hello or 2=0x00ff".to_owned();
     let (index, value) = text.split_once('=').ok_or_else(wrong)?;
-    let octets = match value.strip_prefix("0x") {
+    let bytes = match value.strip_prefix("0x") {
         Some(digits) => hex(digits)?,
         None => value.as_bytes().to_vec(),
     };
-    let fits = (1..=255).contains(&octets.len());
-    Ok((index.parse().map_err(|_| wrong())?, fits.then_some(octets).ok_or_else(wrong)?))
+    let fits = (1..=255).contains(&bytes.len());
+    Ok((index.parse().map_err(|_| wrong())?, fits.then_some(bytes).ok_or_else(wrong)?))
 }
 
 fn hex(text: &str) -> Result<Vec<u8>, String> {
-    let digits: Vec<u8> = text.bytes().filter(|octet| !octet.is_ascii_whitespace()).collect();
+    let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let (pairs, rest) = digits.as_chunks::<2>();
-    let octet = |pair: &[u8; 2]| std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok());
-    let octets = pairs.iter().map(octet).collect::<Option<Vec<u8>>>().filter(|_| rest.is_empty());
-    octets.ok_or_else(|| "expected pairs of hexadecimal digits".to_owned())
+    let byte = |pair: &[u8; 2]| std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok());
+    let bytes = pairs.iter().map(byte).collect::<Option<Vec<u8>>>().filter(|_| rest.is_empty());
+    bytes.ok_or_else(|| "expected pairs of hexadecimal digits".to_owned())
 }
 
 fn time(text: &str) -> Result<DnpTime, String> {

@@ -48,8 +48,8 @@ enum Plan {
 const LISTEN_SESSIONS_MAX: usize = 4;
 /// How long a request may wait, and a selection take.
 const WITHIN: Duration = Duration::from_secs(10);
-/// Octets of a request at most: what most outstations take, and every one that takes many controls.
-const REQUEST_OCTETS_MAX: u16 = 2048;
+/// Bytes of a request at most: what most outstations take, and every one that takes many controls.
+const REQUEST_BYTES_MAX: u16 = 2048;
 /// The names of the two kinds of tasks.
 const POLL: u64 = 0;
 const PLANNED: u64 = 1;
@@ -103,7 +103,7 @@ fn config(args: &MasterArgs, plan: &Plan, transport: &Transport) -> MasterConfig
     let carrier = transport.carrier().filter(|_| args.lean);
     let lean = carrier.map(|carrier| LeanConfig { side: transport.side(), carrier });
     let given = MasterConfig { address: args.master, outstation: args.outstation, lean, ..MasterConfig::default() };
-    let given = MasterConfig { response_timeout: args.timeout, request_octets_max: REQUEST_OCTETS_MAX, ..given };
+    let given = MasterConfig { response_timeout: args.timeout, request_bytes_max: REQUEST_BYTES_MAX, ..given };
     let none = Classes::NONE;
     match plan {
         Plan::Follow { .. } if args.no_unsolicited => MasterConfig { enable_unsolicited: none, ..given },

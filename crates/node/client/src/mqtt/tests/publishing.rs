@@ -40,12 +40,12 @@ fn takes_values(listener: &TcpListener, codecs: Option<&str>, connections: &[&[D
     let mut told = Vec::new();
     for deeds in connections {
         let (mut stream, _) = listener.accept().unwrap();
-        let limits = IntakeLimits { topics_max: 9, octets_max: 1 << 16, value_octets_max: 1 << 16 };
-        let (mut decoder, mut octets, mut intake) = (Decoder::new(1 << 20), [0; 1024], Intake::new(limits));
+        let limits = IntakeLimits { topics_max: 9, bytes_max: 1 << 16, value_bytes_max: 1 << 16 };
+        let (mut decoder, mut bytes, mut intake) = (Decoder::new(1 << 20), [0; 1024], Intake::new(limits));
         let mut deeds = deeds.iter();
         'connection: loop {
-            let count = stream.read(&mut octets).unwrap();
-            let mut rest = &octets[..count];
+            let count = stream.read(&mut bytes).unwrap();
+            let mut rest = &bytes[..count];
             if rest.is_empty() {
                 break;
             }

@@ -129,7 +129,7 @@ proptest! {
 fn same(told: Option<Body>, value: &Body) -> Result<(), TestCaseError> {
     let text = |body: &Body| match body {
         Body::Point(point) => Bytes::from(point.to_json()),
-        Body::Opaque(octets) => octets.clone(),
+        Body::Opaque(bytes) => bytes.clone(),
     };
     prop_assert_eq!(told.as_ref().map(text), Some(text(value)));
     Ok(())
@@ -141,16 +141,16 @@ fn a_points_json_is_told_by_field() {
         let (mut tree, mut deltas) = (Tree::new(Limits::default()), Deltas::default());
         let (set, _) = deltas.agree(offer).unwrap();
         let mut client = deltas.follow(set, 17..=20);
-        let mut octets = 0;
+        let mut bytes = 0;
         for at in 0..4 {
             let (value, time) = (Value::Float(49.98 + f64::from(at)), Timestamp::from_millis(i64::from(at) * ms));
             let json = Point { value, time, ..Point::default() }.to_json();
             let body = Body::Opaque(json.into());
             let applied = tree.apply(Now::default(), Update { topic: name(0), body: body.clone() }, true).unwrap();
             deltas.update(applied, tree.replaced(), &body);
-            octets = deltas.since(&mut client, &tree.get(&name(0)).unwrap(), false).payload.len();
+            bytes = deltas.since(&mut client, &tree.get(&name(0)).unwrap(), false).payload.len();
         }
-        assert!(expect.contains(&octets), "{octets} octets for {offer}");
+        assert!(expect.contains(&bytes), "{bytes} bytes for {offer}");
     }
 }
 

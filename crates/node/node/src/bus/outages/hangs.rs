@@ -1,8 +1,8 @@
 //! The same disk when it says nothing at all, and sessions by a clock that cannot be believed.
 
-use super::{SHORT_OCTETS, START, TOPICS, World, message};
+use super::{SHORT_BYTES, START, TOPICS, World, message};
 use crate::access::denial;
-use crate::ledger::WAITING_OCTETS_MAX;
+use crate::ledger::WAITING_BYTES_MAX;
 use std::time::Duration;
 use tieline_core::{Now, Timestamp};
 use tieline_mqtt::Qos;
@@ -32,11 +32,11 @@ fn a_disk_that_hangs_is_a_failing_disk() {
     ];
     let mut world = World::new();
     for topic in TOPICS {
-        world.publish(topic, Qos::AtMostOnce, true, SHORT_OCTETS);
+        world.publish(topic, Qos::AtMostOnce, true, SHORT_BYTES);
     }
     world.turn();
     world.hangs = true;
-    world.publish("a/1", Qos::AtLeastOnce, true, SHORT_OCTETS);
+    world.publish("a/1", Qos::AtLeastOnce, true, SHORT_BYTES);
     world.turn();
     for (passed, state) in [(0, "ok"), (4_900, "ok"), (200, "hung"), (60_000, "hung")] {
         world.pass(Duration::from_millis(passed));
@@ -70,17 +70,17 @@ fn what_waits_for_a_disk_that_hangs_is_bounded() {
     let mut longest = 0;
     for number in 0..240 {
         world.publish("c", Qos::AtLeastOnce, true, LONG);
-        world.publish("c", Qos::AtMostOnce, true, SHORT_OCTETS);
+        world.publish("c", Qos::AtMostOnce, true, SHORT_BYTES);
         if number % 40 == 0 {
             world.pass(Duration::from_secs(1));
             world.turn();
         }
         world.take_news();
-        longest = longest.max(world.bus.ledger_status(world.now).waiting_octets);
+        longest = longest.max(world.bus.ledger_status(world.now).waiting_bytes);
     }
     world.turn();
-    assert!(longest > WAITING_OCTETS_MAX, "{longest}");
-    assert!(longest <= WAITING_OCTETS_MAX + (32 << 20) + 2 * LONG, "{longest}");
+    assert!(longest > WAITING_BYTES_MAX, "{longest}");
+    assert!(longest <= WAITING_BYTES_MAX + (32 << 20) + 2 * LONG, "{longest}");
     let refused = world.published.iter().filter(|message| message.told == Some(false)).count();
     assert!(refused > 120, "{refused} were told that the disk does not have them");
     world.hangs = false;

@@ -14,7 +14,7 @@
 
 use super::super::parse;
 use super::super::reader::{Document, Expected, Section};
-use tieline_dnp3::app::{ATTRIBUTE_OCTETS_MAX, Attribute, AttributeValue};
+use tieline_dnp3::app::{ATTRIBUTE_BYTES_MAX, Attribute, AttributeValue};
 use tieline_dnp3::outstation::DeviceAttributes;
 use toml::de::DeValue;
 
@@ -85,8 +85,8 @@ pub(super) fn read(doc: &mut Document<'_>, s: &mut Section<'_>) -> DeviceAttribu
 }
 
 fn text(value: &DeValue<'_>) -> Result<AttributeValue, Expected> {
-    let text = value.as_str().filter(|text| text.len() <= ATTRIBUTE_OCTETS_MAX);
-    text.map(AttributeValue::text).ok_or_else(|| format!("text of up to {ATTRIBUTE_OCTETS_MAX} octets"))
+    let text = value.as_str().filter(|text| text.len() <= ATTRIBUTE_BYTES_MAX);
+    text.map(AttributeValue::text).ok_or_else(|| format!("text of up to {ATTRIBUTE_BYTES_MAX} bytes"))
 }
 
 fn value(value: &DeValue<'_>) -> Result<AttributeValue, Expected> {
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(
             wrong,
             [
-                "o.toml:2:6: attributes.name: found 3, expected text of up to 255 octets",
+                "o.toml:2:6: attributes.name: found 3, expected text of up to 255 bytes",
                 "o.toml:4:11: attribute[0].variation: found 254, expected a whole number from 1 to 253",
                 "o.toml:5:7: attribute[0].value: found true, expected text, a whole number or a decimal",
             ]

@@ -4,11 +4,11 @@
 //! [files]
 //! root = "/var/lib/relay1"     # the folder; no name leads out of it
 //! writable = false             # whether a master may write and delete
-//! size_max = "16MiB"            # octets of a file that is written
+//! size_max = "16MiB"            # bytes of a file that is written
 //! user = "engineer"            # a master must authenticate as this user …
 //! password_file = "password"   # … with the first line of this file; it travels in the clear
 //! open_max = 4                 # files open at a time
-//! block_octets_max = 1024      # octets in one block
+//! block_bytes_max = 1024      # bytes in one block
 //! idle_timeout = "60s"         # an open file that is left alone so long is closed
 //! ```
 
@@ -26,7 +26,7 @@ pub struct FolderConfig {
     pub root: PathBuf,
     /// Whether a master may write and delete.
     pub writable: bool,
-    /// Octets of a file that is written.
+    /// Bytes of a file that is written.
     pub size_max: u64,
     /// Who may use it: a user, and the file with the password. None: whoever is the master.
     pub user: Option<(String, PathBuf)>,
@@ -63,7 +63,7 @@ pub(super) fn read(doc: &mut Document<'_>, parent: &mut Section<'_>, folder: &Pa
     }
     let limits = FileConfig {
         handles_max: s.or(doc, "open_max", default.limits.handles_max, parse::integer(1..=64)),
-        block_octets_max: s.or(doc, "block_octets_max", default.limits.block_octets_max, parse::integer(64..=2030)),
+        block_bytes_max: s.or(doc, "block_bytes_max", default.limits.block_bytes_max, parse::integer(64..=2030)),
         idle_timeout: s.or(
             doc,
             "idle_timeout",
@@ -73,7 +73,7 @@ pub(super) fn read(doc: &mut Document<'_>, parent: &mut Section<'_>, folder: &Pa
     };
     let config = FolderConfig {
         writable: s.or(doc, "writable", default.writable, parse::boolean),
-        size_max: s.or(doc, "size_max", default.size_max, parse::octets(1..=u64::from(u32::MAX))),
+        size_max: s.or(doc, "size_max", default.size_max, parse::bytes(1..=u64::from(u32::MAX))),
         user: user.zip(password_file.map(|file| folder.join(file))),
         limits,
         ..default

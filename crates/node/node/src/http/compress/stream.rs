@@ -1,8 +1,8 @@
-//! Streams in fewer octets: each piece is compressed when it comes, and all of it goes out at once.
+//! Streams in fewer bytes: each piece is compressed when it comes, and all of it goes out at once.
 //!
 //! ```text
 //!  gzip header │ piece │ piece │ … │ last block, empty │ CRC-32, length
-//!                └─ deflate blocks that refer to nothing before them, to a whole octet (RFC 1951 section 3.2.4)
+//!                └─ deflate blocks that refer to nothing before them, to a whole byte (RFC 1951 section 3.2.4)
 //! ```
 //!
 //! A compressor that remembered what came before would hold 300 kB for each reader. Pieces that stand for themselves need
@@ -23,10 +23,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Readers of live updates whose stream is compressed at a time; others get it as it is. Each message costs the thread of
 /// HTTP its compression.
 const LIVE_MAX: usize = 100;
-/// Octets that are compressed before others have their turn, no more than a stored block holds.
-const STEP_OCTETS: usize = 32 * 1024;
+/// Bytes that are compressed before others have their turn, no more than a stored block holds.
+const STEP_BYTES: usize = 32 * 1024;
 /// Shorter pieces gain nothing.
-const SHORT_OCTETS: usize = 200;
+const SHORT_BYTES: usize = 200;
 /// A last block that holds nothing, as RFC 1951 section 3.2.6 has it.
 const LAST_BLOCK: [u8; 2] = [3, 0];
 /// Deflate without the frame of zlib.
@@ -87,7 +87,7 @@ pub fn packed(body: Body, place: Option<OwnedSemaphorePermit>) -> Body {
                 None => return Some((Ok(packing.end()), None)),
             }
         }
-        let piece = packing.rest.split_to(packing.rest.len().min(STEP_OCTETS));
+        let piece = packing.rest.split_to(packing.rest.len().min(STEP_BYTES));
         Some((Ok(packing.pack(&piece)), Some(packing)))
     }))
 }
@@ -104,7 +104,7 @@ impl Packing {
         self.length = self.length.wrapping_add(u32::try_from(piece.len()).unwrap_or_default());
         let mut out = BytesMut::new();
         self.begin(&mut out);
-        if piece.len() < SHORT_OCTETS || !deflate(piece, &mut out) {
+        if piece.len() < SHORT_BYTES || !deflate(piece, &mut out) {
             store(piece, &mut out);
         }
         out.freeze()
@@ -125,8 +125,8 @@ fn deflate(piece: &[u8], out: &mut BytesMut) -> bool {
     let before = out.len();
     let done = COMPRESSOR.with_borrow_mut(|compressor| {
         compressor.reset();
-        compress_to_output(compressor, piece, TDEFLFlush::Sync, |octets| {
-            out.extend_from_slice(octets);
+        compress_to_output(compressor, piece, TDEFLFlush::Sync, |bytes| {
+            out.extend_from_slice(bytes);
             true
         })
     });
@@ -153,7 +153,7 @@ mod tests {
     use miniz_oxide::{DataFormat, MZFlush};
     use std::io;
 
-    /// What a reader has after each piece that comes over the wire, and the octets of all.
+    /// What a reader has after each piece that comes over the wire, and the bytes of all.
     async fn read(pieces: &[Bytes]) -> (Vec<Vec<u8>>, Vec<u8>) {
         let pieces: Vec<_> = pieces.iter().cloned().map(Ok::<_, io::Error>).collect();
         let stream = futures_util::stream::iter(pieces);
@@ -199,7 +199,7 @@ mod tests {
     async fn long_pieces_go_out_in_steps_and_none_is_an_answer() {
         let long = Bytes::from("0123456789abcdef".repeat(10_000));
         let (had, _) = read(std::slice::from_ref(&long)).await;
-        assert_eq!(had.len(), long.len().div_ceil(STEP_OCTETS) + 1);
+        assert_eq!(had.len(), long.len().div_ceil(STEP_BYTES) + 1);
         assert_eq!(had.concat(), long);
         let (had, all) = read(&[]).await;
         assert_eq!((had.concat(), all.len()), (Vec::new(), GZIP_HEADER.len() + 10));

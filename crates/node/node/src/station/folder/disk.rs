@@ -129,7 +129,7 @@ impl Root {
                 false => Err(io::ErrorKind::FileTooLarge.into()),
             });
             match copied {
-                Ok(octets) => part.start = octets,
+                Ok(bytes) => part.start = bytes,
                 Err(error) => {
                     part.discard();
                     return Err(error);

@@ -148,13 +148,13 @@ impl Folder {
         Ok((Opened::Writing(part.with_mode(request.permissions)), size))
     }
 
-    fn write_at(&mut self, handle: u32, offset: u64, octets: &[u8]) -> Result<(), FileStatus> {
+    fn write_at(&mut self, handle: u32, offset: u64, bytes: &[u8]) -> Result<(), FileStatus> {
         let Some(Opened::Writing(part)) = self.open.get(&handle) else { return Err(FileStatus::NotOpened) };
         let at = part.start + offset;
-        if at + u64::try_from(octets.len()).unwrap_or(u64::MAX) > self.size_max {
+        if at + u64::try_from(bytes.len()).unwrap_or(u64::MAX) > self.size_max {
             return Err(FileStatus::BufferOverrun);
         }
-        part.file.write_all_at(octets, at).map_err(|error| status_of(&error))
+        part.file.write_all_at(bytes, at).map_err(|error| status_of(&error))
     }
 }
 
@@ -171,11 +171,11 @@ impl FileHandler for Folder {
         Poll::Ready(self.open_any(handle, request))
     }
 
-    fn read(&mut self, handle: u32, offset: u64, octets_max: usize, out: &mut Vec<u8>) -> FileAnswer<bool> {
+    fn read(&mut self, handle: u32, offset: u64, bytes_max: usize, out: &mut Vec<u8>) -> FileAnswer<bool> {
         let Some(Opened::Reading(file)) = self.open.get(&handle) else {
             return Poll::Ready(Err(FileStatus::NotOpened));
         };
-        let read = read_at(file, offset, octets_max, out).map_err(|error| status_of(&error));
+        let read = read_at(file, offset, bytes_max, out).map_err(|error| status_of(&error));
         Poll::Ready(read)
     }
 
@@ -187,8 +187,8 @@ impl FileHandler for Folder {
         Poll::Ready(Ok(entry.cloned()))
     }
 
-    fn write(&mut self, handle: u32, offset: u64, octets: &[u8]) -> FileAnswer<()> {
-        Poll::Ready(self.write_at(handle, offset, octets))
+    fn write(&mut self, handle: u32, offset: u64, bytes: &[u8]) -> FileAnswer<()> {
+        Poll::Ready(self.write_at(handle, offset, bytes))
     }
 
     fn close(&mut self, handle: u32, how: FileClose) -> FileAnswer<()> {
@@ -227,23 +227,23 @@ impl Drop for Folder {
     }
 }
 
-/// Reads at most so many octets, and looks whether the file ends there.
-fn read_at(file: &File, offset: u64, octets_max: usize, out: &mut Vec<u8>) -> io::Result<bool> {
+/// Reads at most so many bytes, and looks whether the file ends there.
+fn read_at(file: &File, offset: u64, bytes_max: usize, out: &mut Vec<u8>) -> io::Result<bool> {
     let start = out.len();
-    out.resize(start + octets_max, 0);
+    out.resize(start + bytes_max, 0);
     let mut filled = start;
     while let Some(room) = out.get_mut(filled..).filter(|room| !room.is_empty()) {
         let at = offset + u64::try_from(filled - start).unwrap_or(u64::MAX);
         match file.read_at(room, at) {
             Ok(0) => break,
-            Ok(octets) => filled += octets,
+            Ok(bytes) => filled += bytes,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
     out.truncate(filled);
     let end = offset + u64::try_from(filled - start).unwrap_or(u64::MAX);
-    Ok(filled - start < octets_max || end >= file.metadata()?.len())
+    Ok(filled - start < bytes_max || end >= file.metadata()?.len())
 }
 
 /// Compares without telling by its time where the first difference is.

@@ -16,9 +16,9 @@ fn request(name: &str, mode: FileMode) -> FileOpen<'_> {
     FileOpen { name, mode, size: None, created, permissions, key: 0 }
 }
 
-fn write(folder: &mut Folder, name: &str, mode: FileMode, octets: &[u8], how: FileClose) -> Result<(), FileStatus> {
+fn write(folder: &mut Folder, name: &str, mode: FileMode, bytes: &[u8], how: FileClose) -> Result<(), FileStatus> {
     ready(folder.open(1, &request(name, mode)))?;
-    let written = ready(folder.write(1, 0, octets));
+    let written = ready(folder.write(1, 0, bytes));
     ready(folder.close(1, if written.is_ok() { how } else { FileClose::Aborted }))?;
     written
 }
@@ -222,9 +222,9 @@ fn a_thread_does_what_the_folder_does() {
     assert_eq!(wait(&mut thread, &notify, |thread| thread.info("a")).map(|entry| entry.size), Ok(3));
     let (read, list) = (request("a", FileMode::READ), request("/", FileMode::READ));
     wait(&mut thread, &notify, |thread| thread.open(2, &read)).unwrap();
-    let octets = std::cell::RefCell::new(Vec::new());
-    let end = wait(&mut thread, &notify, |thread| thread.read(2, 1, 9, &mut octets.borrow_mut()));
-    assert_eq!((end, octets.into_inner()), (Ok(true), b"bc".to_vec()));
+    let bytes = std::cell::RefCell::new(Vec::new());
+    let end = wait(&mut thread, &notify, |thread| thread.read(2, 1, 9, &mut bytes.borrow_mut()));
+    assert_eq!((end, bytes.into_inner()), (Ok(true), b"bc".to_vec()));
     assert_eq!(wait(&mut thread, &notify, |thread| thread.open(3, &list)).map(|opened| opened.size), Ok(1));
     let told = |thread: &mut FolderThread, at| ready(thread.list(3, at)).map(|entry| entry.map(|entry| entry.name));
     assert_eq!((told(&mut thread, 0), told(&mut thread, 1)), (Ok(Some("a".to_owned())), Ok(None)));

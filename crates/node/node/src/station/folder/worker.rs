@@ -57,12 +57,12 @@ enum Ask {
     Read {
         handle: u32,
         offset: u64,
-        octets_max: usize,
+        bytes_max: usize,
     },
     Write {
         handle: u32,
         offset: u64,
-        octets: Vec<u8>,
+        bytes: Vec<u8>,
     },
     Close {
         handle: u32,
@@ -179,12 +179,12 @@ impl Ask {
                 let opened = at_once(folder.open(*handle, &request));
                 Answer::Opened(opened.map(|opened| (opened, folder.take_listing(*handle))))
             }
-            Self::Read { handle, offset, octets_max } => {
-                let mut octets = Vec::new();
-                let read = at_once(folder.read(*handle, *offset, *octets_max, &mut octets));
-                Answer::Block(read.map(|last| (octets, last)))
+            Self::Read { handle, offset, bytes_max } => {
+                let mut bytes = Vec::new();
+                let read = at_once(folder.read(*handle, *offset, *bytes_max, &mut bytes));
+                Answer::Block(read.map(|last| (bytes, last)))
             }
-            Self::Write { handle, offset, octets } => Answer::Done(at_once(folder.write(*handle, *offset, octets))),
+            Self::Write { handle, offset, bytes } => Answer::Done(at_once(folder.write(*handle, *offset, bytes))),
             Self::Close { handle, how } => Answer::Done(at_once(folder.close(*handle, *how))),
             Self::Delete { name, key } => Answer::Done(at_once(folder.delete(name, *key))),
             Self::Info { name } => Answer::Entry(at_once(folder.info(name))),
@@ -236,10 +236,10 @@ impl FileHandler for FolderThread {
         })
     }
 
-    fn read(&mut self, handle: u32, offset: u64, octets_max: usize, out: &mut Vec<u8>) -> FileAnswer<bool> {
-        self.ask(Ask::Read { handle, offset, octets_max }).map(|answer| match answer {
-            Answer::Block(Ok((octets, last))) => {
-                out.extend(octets);
+    fn read(&mut self, handle: u32, offset: u64, bytes_max: usize, out: &mut Vec<u8>) -> FileAnswer<bool> {
+        self.ask(Ask::Read { handle, offset, bytes_max }).map(|answer| match answer {
+            Answer::Block(Ok((bytes, last))) => {
+                out.extend(bytes);
                 Ok(last)
             }
             Answer::Block(Err(status)) => Err(status),
@@ -253,8 +253,8 @@ impl FileHandler for FolderThread {
         Poll::Ready(Ok(entries.zip(at).and_then(|(entries, at)| entries.get(at)).cloned()))
     }
 
-    fn write(&mut self, handle: u32, offset: u64, octets: &[u8]) -> FileAnswer<()> {
-        self.ask(Ask::Write { handle, offset, octets: octets.to_vec() }).map(done)
+    fn write(&mut self, handle: u32, offset: u64, bytes: &[u8]) -> FileAnswer<()> {
+        self.ask(Ask::Write { handle, offset, bytes: bytes.to_vec() }).map(done)
     }
 
     fn close(&mut self, handle: u32, how: FileClose) -> FileAnswer<()> {

@@ -4,12 +4,12 @@ use alloc::vec;
 use proptest::prelude::*;
 use std::string::ToString;
 
-fn check(octets: &[u8], expect: &AttributeValue, shown: &str) {
-    assert_eq!(AttributeValue::decode(octets).as_ref(), Some(expect), "{octets:02X?}");
+fn check(bytes: &[u8], expect: &AttributeValue, shown: &str) {
+    assert_eq!(AttributeValue::decode(bytes).as_ref(), Some(expect), "{bytes:02X?}");
     assert_eq!(expect.to_string(), shown);
     let mut out = Vec::new();
     expect.encode(&mut out);
-    assert_eq!(out, octets, "{expect:?}");
+    assert_eq!(out, bytes, "{expect:?}");
 }
 
 #[test]
@@ -25,16 +25,16 @@ fn every_type_is_read_and_written() {
     check(&[3, 4, 0, 0, 0, 0x80], &V::Signed(-0x8000_0000), "-2147483648");
     check(&[4, 4, 0, 0, 0xC0, 0x3F], &V::Float(1.5), "1.5");
     check(&[4, 8, 0x9A, 0x99, 0x99, 0x99, 0x99, 0x99, 0xB9, 0x3F], &V::Float(0.1), "0.1");
-    check(&[5, 2, 1, 2], &V::Octets([1, 2].into()), "0102");
+    check(&[5, 2, 1, 2], &V::Bytes([1, 2].into()), "0102");
     check(&[6, 1, 0xA5], &V::Bits([0xA5].into()), "A5");
     check(&[7, 6, 0xE8, 3, 0, 0, 0, 0], &V::Time(DnpTime::from_millis(1000)), "1970-01-01T00:00:01.000Z");
     check(&[8, 2, 0xC3, 0xA9], &V::Unicode("é".as_bytes().into()), "\"é\"");
     let listed = [(248, 0), (247, 1)].map(|(variation, properties)| ListedAttribute { variation, properties });
     check(&[254, 4, 248, 0, 247, 1], &V::List(listed.into()), "248 247w");
-    check(&[9, 1, 7], &V::Unknown { code: 9, octets: [7].into() }, "07");
-    check(&[4, 3, 1, 2, 3], &V::Unknown { code: 4, octets: [1, 2, 3].into() }, "010203");
-    check(&[2, 0], &V::Unknown { code: 2, octets: [].into() }, "");
-    check(&[254, 1, 7], &V::Unknown { code: 254, octets: [7].into() }, "07");
+    check(&[9, 1, 7], &V::Unknown { code: 9, bytes: [7].into() }, "07");
+    check(&[4, 3, 1, 2, 3], &V::Unknown { code: 4, bytes: [1, 2, 3].into() }, "010203");
+    check(&[2, 0], &V::Unknown { code: 2, bytes: [].into() }, "");
+    check(&[254, 1, 7], &V::Unknown { code: 254, bytes: [7].into() }, "07");
     // Widths that nobody needs are read all the same.
     assert_eq!(AttributeValue::decode(&[2, 3, 1, 0, 0]), Some(V::Unsigned(1)));
     assert_eq!(AttributeValue::decode(&[2, 4, 1, 0, 0, 0]), Some(V::Unsigned(1)));
@@ -68,19 +68,19 @@ fn a_long_list_is_extended() {
 }
 
 fn value() -> impl Strategy<Value = AttributeValue> {
-    let octets = || prop::collection::vec(any::<u8>(), 0..=255).prop_map(Vec::into_boxed_slice);
+    let bytes = || prop::collection::vec(any::<u8>(), 0..=255).prop_map(Vec::into_boxed_slice);
     let listed = any::<(u8, u8)>().prop_map(|(variation, properties)| ListedAttribute { variation, properties });
     prop_oneof![
-        octets().prop_map(AttributeValue::Text),
-        octets().prop_map(AttributeValue::Octets),
-        octets().prop_map(AttributeValue::Bits),
-        octets().prop_map(AttributeValue::Unicode),
+        bytes().prop_map(AttributeValue::Text),
+        bytes().prop_map(AttributeValue::Bytes),
+        bytes().prop_map(AttributeValue::Bits),
+        bytes().prop_map(AttributeValue::Unicode),
         any::<u64>().prop_map(AttributeValue::Unsigned),
         any::<i64>().prop_map(AttributeValue::Signed),
         any::<f64>().prop_map(AttributeValue::Float),
         (0..DnpTime::MAX.millis()).prop_map(|ms| AttributeValue::Time(DnpTime::from_millis(ms))),
         prop::collection::vec(listed, 0..=255).prop_map(|all| AttributeValue::List(all.into())),
-        (9..254_u8, octets()).prop_map(|(code, octets)| AttributeValue::Unknown { code, octets }),
+        (9..254_u8, bytes()).prop_map(|(code, bytes)| AttributeValue::Unknown { code, bytes }),
     ]
 }
 
@@ -96,8 +96,8 @@ proptest! {
     }
 
     #[test]
-    fn any_octets_are_read_or_refused(octets in prop::collection::vec(any::<u8>(), 0..600)) {
-        if let Some(value) = AttributeValue::decode(&octets) {
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        if let Some(value) = AttributeValue::decode(&bytes) {
             let mut out = vec![];
             value.encode(&mut out);
             prop_assert!(out.len() <= 2 + 511);

@@ -1,17 +1,17 @@
 //! The objects of file transfer (IEEE 1815 annex A, group 70).
 //!
 //! ```text
-//! v2 authentication    user name at | octets | password at | octets | key u32 | names …
-//! v3 command           name at | octets | created time | permissions | key u32 | size u32 | mode | block octets | request id | name
-//! v4 command status    handle u32 | size u32 | block octets | request id | status u8 | text
+//! v2 authentication    user name at | bytes | password at | bytes | key u32 | names …
+//! v3 command           name at | bytes | created time | permissions | key u32 | size u32 | mode | block bytes | request id | name
+//! v4 command status    handle u32 | size u32 | block bytes | request id | status u8 | text
 //! v5 transport         handle u32 | bit 31: last, block number | data
 //! v6 transport status  handle u32 | bit 31: last, block number | status u8 | text
-//! v7 descriptor        name at | octets | type | size u32 | created time | permissions | request id | name
+//! v7 descriptor        name at | bytes | type | size u32 | created time | permissions | request id | name
 //! v8 specification     name
 //! ```
 //!
-//! Plain fields have two octets, low octet first; names stand where the first fields say. Every object has a header of its
-//! own with qualifier 5B. Names and texts are octets here: what they mean is for the owner of the files to say.
+//! Plain fields have two bytes, low byte first; names stand where the first fields say. Every object has a header of its
+//! own with qualifier 5B. Names and texts are bytes here: what they mean is for the owner of the files to say.
 
 mod status;
 mod text;
@@ -19,20 +19,20 @@ mod text;
 pub use status::FileStatus;
 
 use super::{Header, Qualifier};
-use crate::objects::octets_of_time;
+use crate::objects::bytes_of_time;
 use crate::{DnpTime, GroupVar};
 use alloc::vec::Vec;
 use core::fmt;
 use tieline_core::Cursor;
 
-/// Octets of a group 70 header with qualifier 5B and one object: group, variation, qualifier, count, size.
-pub const FILE_HEADER_OCTETS: usize = 6;
-/// Octets of a transport object before its data.
-pub const TRANSPORT_OCTETS: usize = 8;
-/// Octets of a descriptor before its name.
-pub const DESCRIPTOR_OCTETS: usize = 20;
-const AUTHENTICATION_OCTETS: u16 = 12;
-const COMMAND_OCTETS: u16 = 26;
+/// Bytes of a group 70 header with qualifier 5B and one object: group, variation, qualifier, count, size.
+pub const FILE_HEADER_BYTES: usize = 6;
+/// Bytes of a transport object before its data.
+pub const TRANSPORT_BYTES: usize = 8;
+/// Bytes of a descriptor before its name.
+pub const DESCRIPTOR_BYTES: usize = 20;
+const AUTHENTICATION_BYTES: u16 = 12;
+const COMMAND_BYTES: u16 = 26;
 const LAST: u32 = 1 << 31;
 const GROUP: u8 = 70;
 
@@ -58,7 +58,7 @@ pub struct FileKind(pub u16);
 impl FileKind {
     /// 0: a directory; its size is the number of its files.
     pub const DIRECTORY: Self = Self(0);
-    /// 1: a simple file; its size is in octets.
+    /// 1: a simple file; its size is in bytes.
     pub const SIMPLE: Self = Self(1);
 }
 
@@ -95,12 +95,12 @@ pub struct FileCommand<'a> {
     pub permissions: Permissions,
     /// From [`FileAuthentication`]; 0 without.
     pub key: u32,
-    /// Octets that will be written; 0 to read, FFFF_FFFF when unknown.
+    /// Bytes that will be written; 0 to read, FFFF_FFFF when unknown.
     pub size: u32,
     /// What for.
     pub mode: FileMode,
-    /// The most octets of data in one block that the master takes or sends.
-    pub block_octets: u16,
+    /// The most bytes of data in one block that the master takes or sends.
+    pub block_bytes: u16,
     /// Comes back in the answer.
     pub request_id: u16,
 }
@@ -110,10 +110,10 @@ pub struct FileCommand<'a> {
 pub struct FileCommandStatus<'a> {
     /// Of the open file; 0 where there is none.
     pub handle: u32,
-    /// Octets of a simple file, files of a directory.
+    /// Bytes of a simple file, files of a directory.
     pub size: u32,
-    /// The most octets of data in one block.
-    pub block_octets: u16,
+    /// The most bytes of data in one block.
+    pub block_bytes: u16,
     /// Of the command.
     pub request_id: u16,
     /// What became of it; 0 in a request.
@@ -157,7 +157,7 @@ pub struct FileDescriptor<'a> {
     pub name: &'a [u8],
     /// What it is.
     pub kind: FileKind,
-    /// Octets of a simple file, files of a directory.
+    /// Bytes of a simple file, files of a directory.
     pub size: u32,
     /// When it was made or changed last.
     pub created: DnpTime,
@@ -170,7 +170,7 @@ pub struct FileDescriptor<'a> {
 /// One object of group 70.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileObject<'a> {
-    /// Variation 1, which the standard gave up: octets that are not looked into.
+    /// Variation 1, which the standard gave up: bytes that are not looked into.
     Identifier(&'a [u8]),
     /// Variation 2.
     Authentication(FileAuthentication<'a>),
@@ -216,19 +216,19 @@ impl<'a> FileObject<'a> {
     ///
     /// # Errors
     /// It is of another group, or not whole.
-    pub fn parse(object: GroupVar, octets: &'a [u8]) -> Result<Self, FileObjectError> {
+    pub fn parse(object: GroupVar, bytes: &'a [u8]) -> Result<Self, FileObjectError> {
         if object.group != GROUP {
             return Err(FileObjectError::Unknown(object));
         }
         let parsed = match object.variation {
-            1 => Ok(Self::Identifier(octets)),
-            2 => parse_authentication(octets).map(Self::Authentication),
-            3 => parse_command(octets).map(Self::Command),
-            4 => parse_command_status(octets).map(Self::CommandStatus),
-            5 => parse_transport(octets).map(Self::Transport),
-            6 => parse_transport_status(octets).map(Self::TransportStatus),
-            7 => FileDescriptor::read(octets).map(|(descriptor, _)| Self::Descriptor(descriptor)),
-            8 => Ok(Self::Specification(octets)),
+            1 => Ok(Self::Identifier(bytes)),
+            2 => parse_authentication(bytes).map(Self::Authentication),
+            3 => parse_command(bytes).map(Self::Command),
+            4 => parse_command_status(bytes).map(Self::CommandStatus),
+            5 => parse_transport(bytes).map(Self::Transport),
+            6 => parse_transport_status(bytes).map(Self::TransportStatus),
+            7 => FileDescriptor::read(bytes).map(|(descriptor, _)| Self::Descriptor(descriptor)),
+            8 => Ok(Self::Specification(bytes)),
             _ => return Err(FileObjectError::Unknown(object)),
         };
         parsed.map_err(|fault| match fault {
@@ -240,7 +240,7 @@ impl<'a> FileObject<'a> {
     /// The objects of a header, in order; an error stands for one that cannot be read.
     pub fn all(header: &Header<'a>) -> impl Iterator<Item = Result<Self, FileObjectError>> + use<'a> {
         let object = header.object();
-        header.items().map(move |item| Self::parse(object, item.octets))
+        header.items().map(move |item| Self::parse(object, item.bytes))
     }
 
     /// Its group and variation.
@@ -261,17 +261,17 @@ impl<'a> FileObject<'a> {
         )
     }
 
-    /// Octets of the object without its header.
+    /// Bytes of the object without its header.
     #[must_use]
-    pub const fn octets(&self) -> usize {
+    pub const fn bytes(&self) -> usize {
         match self {
-            Self::Identifier(octets) | Self::Specification(octets) => octets.len(),
-            Self::Authentication(x) => AUTHENTICATION_OCTETS as usize + x.user.len() + x.password.len(),
-            Self::Command(x) => COMMAND_OCTETS as usize + x.name.len(),
+            Self::Identifier(bytes) | Self::Specification(bytes) => bytes.len(),
+            Self::Authentication(x) => AUTHENTICATION_BYTES as usize + x.user.len() + x.password.len(),
+            Self::Command(x) => COMMAND_BYTES as usize + x.name.len(),
             Self::CommandStatus(x) => 13 + x.text.len(),
-            Self::Transport(x) => TRANSPORT_OCTETS + x.data.len(),
-            Self::TransportStatus(x) => TRANSPORT_OCTETS + 1 + x.text.len(),
-            Self::Descriptor(x) => DESCRIPTOR_OCTETS + x.name.len(),
+            Self::Transport(x) => TRANSPORT_BYTES + x.data.len(),
+            Self::TransportStatus(x) => TRANSPORT_BYTES + 1 + x.text.len(),
+            Self::Descriptor(x) => DESCRIPTOR_BYTES + x.name.len(),
         }
     }
 
@@ -293,7 +293,7 @@ impl<'a> FileObject<'a> {
     /// Appends the object without a header: how a directory holds its descriptors.
     pub fn emit_object(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Identifier(octets) | Self::Specification(octets) => out.extend_from_slice(octets),
+            Self::Identifier(bytes) | Self::Specification(bytes) => out.extend_from_slice(bytes),
             Self::Authentication(x) => x.emit(out),
             Self::Command(x) => x.emit(out),
             Self::CommandStatus(x) => x.emit(out),
@@ -322,71 +322,71 @@ impl From<tieline_core::Truncated> for Fault {
     }
 }
 
-/// The name at an offset from the object's first octet; an empty one may claim to be anywhere.
-fn name(octets: &[u8], at: u16, count: u16, fixed: u16) -> Result<&[u8], Fault> {
+/// The name at an offset from the object's first byte; an empty one may claim to be anywhere.
+fn name(bytes: &[u8], at: u16, count: u16, fixed: u16) -> Result<&[u8], Fault> {
     if count == 0 {
         return Ok(&[]);
     }
     let (at, count) = (usize::from(at), usize::from(count));
-    let found = octets.get(at..).and_then(|rest| rest.get(..count));
+    let found = bytes.get(at..).and_then(|rest| rest.get(..count));
     found.filter(|_| at >= usize::from(fixed)).ok_or(Fault::NameOutside)
 }
 
-fn parse_authentication(octets: &[u8]) -> Result<FileAuthentication<'_>, Fault> {
-    let mut cursor = Cursor::new(octets);
-    let (user_at, user_octets) = (cursor.u16_le()?, cursor.u16_le()?);
-    let (password_at, password_octets) = (cursor.u16_le()?, cursor.u16_le()?);
+fn parse_authentication(bytes: &[u8]) -> Result<FileAuthentication<'_>, Fault> {
+    let mut cursor = Cursor::new(bytes);
+    let (user_at, user_bytes) = (cursor.u16_le()?, cursor.u16_le()?);
+    let (password_at, password_bytes) = (cursor.u16_le()?, cursor.u16_le()?);
     let key = cursor.u32_le()?;
-    let user = name(octets, user_at, user_octets, AUTHENTICATION_OCTETS)?;
-    let password = name(octets, password_at, password_octets, AUTHENTICATION_OCTETS)?;
+    let user = name(bytes, user_at, user_bytes, AUTHENTICATION_BYTES)?;
+    let password = name(bytes, password_at, password_bytes, AUTHENTICATION_BYTES)?;
     Ok(FileAuthentication { user, password, key })
 }
 
-fn parse_command(octets: &[u8]) -> Result<FileCommand<'_>, Fault> {
-    let mut cursor = Cursor::new(octets);
-    let (name_at, name_octets) = (cursor.u16_le()?, cursor.u16_le()?);
+fn parse_command(bytes: &[u8]) -> Result<FileCommand<'_>, Fault> {
+    let mut cursor = Cursor::new(bytes);
+    let (name_at, name_bytes) = (cursor.u16_le()?, cursor.u16_le()?);
     Ok(FileCommand {
         created: DnpTime::from_millis(cursor.u48_le()?),
         permissions: Permissions(cursor.u16_le()?),
         key: cursor.u32_le()?,
         size: cursor.u32_le()?,
         mode: FileMode(cursor.u16_le()?),
-        block_octets: cursor.u16_le()?,
+        block_bytes: cursor.u16_le()?,
         request_id: cursor.u16_le()?,
-        name: name(octets, name_at, name_octets, COMMAND_OCTETS)?,
+        name: name(bytes, name_at, name_bytes, COMMAND_BYTES)?,
     })
 }
 
-fn parse_command_status(octets: &[u8]) -> Result<FileCommandStatus<'_>, Fault> {
-    let mut cursor = Cursor::new(octets);
+fn parse_command_status(bytes: &[u8]) -> Result<FileCommandStatus<'_>, Fault> {
+    let mut cursor = Cursor::new(bytes);
     Ok(FileCommandStatus {
         handle: cursor.u32_le()?,
         size: cursor.u32_le()?,
-        block_octets: cursor.u16_le()?,
+        block_bytes: cursor.u16_le()?,
         request_id: cursor.u16_le()?,
-        status: FileStatus::from_octet(cursor.u8()?),
+        status: FileStatus::from_byte(cursor.u8()?),
         text: cursor.rest(),
     })
 }
 
-fn parse_transport(octets: &[u8]) -> Result<FileTransport<'_>, Fault> {
-    let mut cursor = Cursor::new(octets);
+fn parse_transport(bytes: &[u8]) -> Result<FileTransport<'_>, Fault> {
+    let mut cursor = Cursor::new(bytes);
     let (handle, block) = (cursor.u32_le()?, cursor.u32_le()?);
     Ok(FileTransport { handle, block: block & !LAST, last: block & LAST != 0, data: cursor.rest() })
 }
 
-fn parse_transport_status(octets: &[u8]) -> Result<FileTransportStatus<'_>, Fault> {
-    let FileTransport { handle, block, last, data } = parse_transport(octets)?;
+fn parse_transport_status(bytes: &[u8]) -> Result<FileTransportStatus<'_>, Fault> {
+    let FileTransport { handle, block, last, data } = parse_transport(bytes)?;
     let mut cursor = Cursor::new(data);
-    let status = FileStatus::from_octet(cursor.u8()?);
+    let status = FileStatus::from_byte(cursor.u8()?);
     Ok(FileTransportStatus { handle, block, last, status, text: cursor.rest() })
 }
 
 impl FileAuthentication<'_> {
     fn emit(&self, out: &mut Vec<u8>) {
-        let [user, password] = [self.user, self.password].map(octets_of);
-        let password_at = AUTHENTICATION_OCTETS.saturating_add(user);
-        for field in [AUTHENTICATION_OCTETS, user, password_at, password] {
+        let [user, password] = [self.user, self.password].map(bytes_of);
+        let password_at = AUTHENTICATION_BYTES.saturating_add(user);
+        for field in [AUTHENTICATION_BYTES, user, password_at, password] {
             out.extend_from_slice(&field.to_le_bytes());
         }
         out.extend_from_slice(&self.key.to_le_bytes());
@@ -397,13 +397,13 @@ impl FileAuthentication<'_> {
 
 impl FileCommand<'_> {
     fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&COMMAND_OCTETS.to_le_bytes());
-        out.extend_from_slice(&octets_of(self.name).to_le_bytes());
-        out.extend_from_slice(&octets_of_time(self.created));
+        out.extend_from_slice(&COMMAND_BYTES.to_le_bytes());
+        out.extend_from_slice(&bytes_of(self.name).to_le_bytes());
+        out.extend_from_slice(&bytes_of_time(self.created));
         out.extend_from_slice(&self.permissions.0.to_le_bytes());
         out.extend_from_slice(&self.key.to_le_bytes());
         out.extend_from_slice(&self.size.to_le_bytes());
-        for field in [self.mode.0, self.block_octets, self.request_id] {
+        for field in [self.mode.0, self.block_bytes, self.request_id] {
             out.extend_from_slice(&field.to_le_bytes());
         }
         out.extend_from_slice(self.name);
@@ -414,7 +414,7 @@ impl FileCommandStatus<'_> {
     fn emit(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.handle.to_le_bytes());
         out.extend_from_slice(&self.size.to_le_bytes());
-        out.extend_from_slice(&self.block_octets.to_le_bytes());
+        out.extend_from_slice(&self.block_bytes.to_le_bytes());
         out.extend_from_slice(&self.request_id.to_le_bytes());
         out.push(self.status.code());
         out.extend_from_slice(self.text);
@@ -422,22 +422,22 @@ impl FileCommandStatus<'_> {
 }
 
 impl<'a> FileDescriptor<'a> {
-    /// Reads the first descriptor of a directory's octets; with how many octets it takes. None: more octets are needed.
+    /// Reads the first descriptor of a directory's bytes; with how many bytes it takes. None: more bytes are needed.
     ///
     /// # Errors
     /// Its name does not follow its fields, so that where the next one begins is not known.
-    pub fn take_from(octets: &'a [u8]) -> Result<Option<(Self, usize)>, FileObjectError> {
-        match Self::read(octets) {
+    pub fn take_from(bytes: &'a [u8]) -> Result<Option<(Self, usize)>, FileObjectError> {
+        match Self::read(bytes) {
             Ok((descriptor, end)) => Ok(Some((descriptor, end))),
             // A directory holds them without gaps: what is far away is no name.
-            Err(Fault::NameOutside) if starts_after_fields(octets) => Ok(None),
+            Err(Fault::NameOutside) if starts_after_fields(bytes) => Ok(None),
             Err(Fault::NameOutside) => Err(FileObjectError::NameOutside(GroupVar::new(GROUP, 7))),
             Err(Fault::Truncated) => Ok(None),
         }
     }
 
-    fn read(octets: &'a [u8]) -> Result<(Self, usize), Fault> {
-        let mut cursor = Cursor::new(octets);
+    fn read(bytes: &'a [u8]) -> Result<(Self, usize), Fault> {
+        let mut cursor = Cursor::new(bytes);
         let (at, count) = (cursor.u16_le()?, cursor.u16_le()?);
         let descriptor = Self {
             kind: FileKind(cursor.u16_le()?),
@@ -445,29 +445,29 @@ impl<'a> FileDescriptor<'a> {
             created: DnpTime::from_millis(cursor.u48_le()?),
             permissions: Permissions(cursor.u16_le()?),
             request_id: cursor.u16_le()?,
-            name: name(octets, at, count, u16::try_from(DESCRIPTOR_OCTETS).unwrap_or(u16::MAX))?,
+            name: name(bytes, at, count, u16::try_from(DESCRIPTOR_BYTES).unwrap_or(u16::MAX))?,
         };
-        let end = if count == 0 { DESCRIPTOR_OCTETS } else { usize::from(at) + usize::from(count) };
+        let end = if count == 0 { DESCRIPTOR_BYTES } else { usize::from(at) + usize::from(count) };
         Ok((descriptor, end))
     }
 
     fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&u16::try_from(DESCRIPTOR_OCTETS).unwrap_or(u16::MAX).to_le_bytes());
-        out.extend_from_slice(&octets_of(self.name).to_le_bytes());
+        out.extend_from_slice(&u16::try_from(DESCRIPTOR_BYTES).unwrap_or(u16::MAX).to_le_bytes());
+        out.extend_from_slice(&bytes_of(self.name).to_le_bytes());
         out.extend_from_slice(&self.kind.0.to_le_bytes());
         out.extend_from_slice(&self.size.to_le_bytes());
-        out.extend_from_slice(&octets_of_time(self.created));
+        out.extend_from_slice(&bytes_of_time(self.created));
         out.extend_from_slice(&self.permissions.0.to_le_bytes());
         out.extend_from_slice(&self.request_id.to_le_bytes());
         out.extend_from_slice(self.name);
     }
 }
 
-fn starts_after_fields(octets: &[u8]) -> bool {
-    Cursor::new(octets).u16_le().is_ok_and(|at| usize::from(at) == DESCRIPTOR_OCTETS)
+fn starts_after_fields(bytes: &[u8]) -> bool {
+    Cursor::new(bytes).u16_le().is_ok_and(|at| usize::from(at) == DESCRIPTOR_BYTES)
 }
 
-fn octets_of(name: &[u8]) -> u16 {
+fn bytes_of(name: &[u8]) -> u16 {
     u16::try_from(name.len()).unwrap_or(u16::MAX)
 }
 

@@ -25,10 +25,10 @@ codes! {
 }
 
 impl FileStatus {
-    /// The status of an octet; reserved codes are [`FileStatus::Undefined`].
+    /// The status of a byte; reserved codes are [`FileStatus::Undefined`].
     #[must_use]
-    pub const fn from_octet(octet: u8) -> Self {
-        match Self::from_code(octet) {
+    pub const fn from_byte(byte: u8) -> Self {
+        match Self::from_code(byte) {
             Some(status) => status,
             None => Self::Undefined,
         }

@@ -1,4 +1,4 @@
-//! Every variation both ways, and any octets.
+//! Every variation both ways, and any bytes.
 
 use super::*;
 use crate::app::{Fragment, Function, Headers};
@@ -6,13 +6,13 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use proptest::prelude::*;
 
-fn octets(hex: &str) -> Vec<u8> {
-    hex.split_whitespace().map(|octet| u8::from_str_radix(octet, 16).unwrap()).collect()
+fn bytes(hex: &str) -> Vec<u8> {
+    hex.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
 }
 
-/// A header in hex is read as `expect`, and written again octet for octet.
+/// A header in hex is read as `expect`, and written again byte for byte.
 fn check(hex: &str, expect: &str) {
-    let wire = octets(hex);
+    let wire = bytes(hex);
     let header = Headers::new(Function::Response, &wire).next().unwrap().unwrap();
     let found: Vec<_> = FileObject::all(&header).collect();
     let [Ok(object)] = found.as_slice() else { panic!("{hex}: {found:?}") };
@@ -20,12 +20,12 @@ fn check(hex: &str, expect: &str) {
     let mut again = Vec::new();
     object.emit(&mut again);
     assert_eq!(again, wire, "{hex}");
-    assert_eq!(object.octets() + FILE_HEADER_OCTETS, wire.len(), "{hex}");
+    assert_eq!(object.bytes() + FILE_HEADER_BYTES, wire.len(), "{hex}");
 }
 
 #[test]
 fn every_variation_is_read_and_written() {
-    check("46 01 5B 01 03 00 AA BB CC", "obsolete, 3 octets");
+    check("46 01 5B 01 03 00 AA BB CC", "obsolete, 3 bytes");
     check("46 02 5B 01 12 00 0C 00 02 00 0E 00 04 00 78 56 34 12 6D 65 70 61 73 73", "user \"me\" key 12345678");
     check(
         "46 03 5B 01 1F 00 1A 00 05 00 01 02 03 04 05 00 A4 01 00 00 00 00 FF FF FF FF 02 00 00 04 07 00 61 2F 62 2E 63",
@@ -39,8 +39,8 @@ fn every_variation_is_read_and_written() {
         "46 04 5B 01 0F 00 00 00 00 00 00 00 00 00 00 00 07 00 03 6E 6F",
         "handle 0 size 0 block 0 request 7 status file_not_found \"no\"",
     );
-    check("46 05 5B 01 08 00 01 00 00 00 02 00 00 00", "handle 1 block 2, 0 octets");
-    check("46 05 5B 01 0A 00 01 00 00 00 02 00 00 80 68 69", "handle 1 block 2 last, 2 octets");
+    check("46 05 5B 01 08 00 01 00 00 00 02 00 00 00", "handle 1 block 2, 0 bytes");
+    check("46 05 5B 01 0A 00 01 00 00 00 02 00 00 80 68 69", "handle 1 block 2 last, 2 bytes");
     check("46 06 5B 01 09 00 01 00 00 00 02 00 00 80 14", "handle 1 block 2 last status block_sequence");
     check(
         "46 07 5B 01 17 00 14 00 03 00 00 00 02 00 00 00 01 02 03 04 05 00 ED 01 09 00 6C 6F 67",
@@ -52,8 +52,8 @@ fn every_variation_is_read_and_written() {
 #[test]
 fn what_is_not_whole_is_refused() {
     let parse = |variation, hex: &str| {
-        let octets = octets(hex);
-        FileObject::parse(GroupVar::new(70, variation), &octets).map(|x| x.to_string()).map_err(|e| e.to_string())
+        let bytes = bytes(hex);
+        FileObject::parse(GroupVar::new(70, variation), &bytes).map(|x| x.to_string()).map_err(|e| e.to_string())
     };
     let outside = |v: u8| Err(format!("g70v{v} has a name outside of itself"));
     let short = |v: u8| Err(format!("g70v{v} ends within its fields"));
@@ -86,11 +86,7 @@ fn a_directory_is_read_across_blocks() {
     descriptor(b"b").emit_object(&mut wire);
     for end in 0..wire.len() {
         let found = FileDescriptor::take_from(&wire[..end]).unwrap();
-        assert_eq!(
-            found.map(|(d, octets)| (d.name, octets)),
-            (end >= first).then_some((&b"a.txt"[..], first)),
-            "{end}"
-        );
+        assert_eq!(found.map(|(d, bytes)| (d.name, bytes)), (end >= first).then_some((&b"a.txt"[..], first)), "{end}");
     }
     let (second, used) = FileDescriptor::take_from(&wire[first..]).unwrap().unwrap();
     assert_eq!((second.name, used), (&b"b"[..], wire.len() - first));
@@ -100,9 +96,9 @@ fn a_directory_is_read_across_blocks() {
 
 #[test]
 fn statuses_round_trip() {
-    let known: Vec<_> = (0..=254).map(FileStatus::from_octet).filter(|s| *s != FileStatus::Undefined).collect();
+    let known: Vec<_> = (0..=254).map(FileStatus::from_byte).filter(|s| *s != FileStatus::Undefined).collect();
     assert_eq!(known.len(), 15);
-    assert!(known.iter().all(|status| FileStatus::from_octet(status.code()) == *status));
+    assert!(known.iter().all(|status| FileStatus::from_byte(status.code()) == *status));
 }
 
 /// Everything that an object is made of.
@@ -119,7 +115,7 @@ struct Parts {
 
 fn parts() -> impl Strategy<Value = Parts> {
     let text = || prop::collection::vec(any::<u8>(), 0..40);
-    let status = any::<u8>().prop_map(FileStatus::from_octet);
+    let status = any::<u8>().prop_map(FileStatus::from_byte);
     (1..=8_u8, any::<[u32; 3]>(), any::<[u16; 5]>(), 0..1_u64 << 48, any::<bool>(), status, [text(), text()]).prop_map(
         |(variation, words, shorts, time, last, status, texts)| Parts {
             variation,
@@ -136,7 +132,7 @@ fn parts() -> impl Strategy<Value = Parts> {
 impl Parts {
     fn object(&self) -> FileObject<'_> {
         let [key, size, block] = self.words;
-        let [mode, block_octets, request_id, kind, permissions] = self.shorts;
+        let [mode, block_bytes, request_id, kind, permissions] = self.shorts;
         let [name, password] = [&self.texts[0], &self.texts[1]].map(Vec::as_slice);
         let (created, permissions) = (DnpTime::from_millis(self.time), Permissions(permissions));
         let (status, last, block) = (self.status, self.last, block & !LAST);
@@ -150,13 +146,13 @@ impl Parts {
                 key,
                 size,
                 mode: FileMode(mode),
-                block_octets,
+                block_bytes,
                 request_id,
             }),
             4 => FileObject::CommandStatus(FileCommandStatus {
                 handle: key,
                 size,
-                block_octets,
+                block_bytes,
                 request_id,
                 status,
                 text: name,
@@ -189,11 +185,11 @@ proptest! {
     }
 
     #[test]
-    fn any_octets_are_read_or_refused(
+    fn any_bytes_are_read_or_refused(
         variation in any::<u8>(),
-        octets in prop::collection::vec(prop_oneof![any::<u8>(), Just(0), Just(20)], 0..80),
+        bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(0), Just(20)], 0..80),
     ) {
-        let parsed = FileObject::parse(GroupVar::new(70, variation), &octets);
+        let parsed = FileObject::parse(GroupVar::new(70, variation), &bytes);
         if let Ok(object) = parsed {
             let _: String = object.to_string();
             let mut again = Vec::new();
@@ -201,9 +197,9 @@ proptest! {
             // Names may stand apart or overlap on the wire; what they say stays.
             prop_assert_eq!(FileObject::parse(GroupVar::new(70, variation), &again), Ok(object));
         }
-        let mut rest = octets.as_slice();
+        let mut rest = bytes.as_slice();
         while let Ok(Some((_, used))) = FileDescriptor::take_from(rest) {
-            prop_assert!(used >= DESCRIPTOR_OCTETS);
+            prop_assert!(used >= DESCRIPTOR_BYTES);
             rest = &rest[used..];
         }
     }

@@ -8,22 +8,22 @@ impl fmt::Display for FileObject<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = String::from_utf8_lossy;
         match self {
-            Self::Identifier(octets) => write!(f, "obsolete, {} octets", octets.len()),
+            Self::Identifier(bytes) => write!(f, "obsolete, {} bytes", bytes.len()),
             Self::Authentication(x) => write!(f, "user {:?} key {:08X}", text(x.user), x.key),
             Self::Command(x) => {
                 write!(f, "{:?} {}", text(x.name), x.mode)?;
                 write!(f, " permissions {} size {}", x.permissions, x.size)?;
-                write!(f, " block {} request {}", x.block_octets, x.request_id)
+                write!(f, " block {} request {}", x.block_bytes, x.request_id)
             }
             Self::CommandStatus(x) => {
-                write!(f, "handle {} size {} block {}", x.handle, x.size, x.block_octets)?;
+                write!(f, "handle {} size {} block {}", x.handle, x.size, x.block_bytes)?;
                 write!(f, " request {} status {}", x.request_id, x.status)?;
                 if x.text.is_empty() { Ok(()) } else { write!(f, " {:?}", text(x.text)) }
             }
             Self::Transport(x) => {
                 write!(f, "handle {} block {}", x.handle, x.block)?;
                 f.write_str(if x.last { " last" } else { "" })?;
-                write!(f, ", {} octets", x.data.len())
+                write!(f, ", {} bytes", x.data.len())
             }
             Self::TransportStatus(x) => {
                 write!(f, "handle {} block {}", x.handle, x.block)?;

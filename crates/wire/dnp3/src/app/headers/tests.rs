@@ -2,7 +2,7 @@ use super::*;
 use alloc::format;
 use alloc::string::String;
 
-/// Reads headers and shows each as object, qualifier, range and octets of data; then the error, if any.
+/// Reads headers and shows each as object, qualifier, range and bytes of data; then the error, if any.
 fn check(function: Function, objects: &[u8], expect: &str) {
     let mut found = String::new();
     for header in Headers::new(function, objects) {
@@ -82,13 +82,13 @@ fn sizes_are_found_in_every_way() {
 fn deltas_are_read_and_are_no_measurements() {
     // Counters that tell by how much they grew (IEEE 1815 A.9: obsolete), each before a binary.
     let binary = [1, 2, 0, 7, 7, 0x81];
-    let delta = |head: [u8; 2], octets: usize| [&head[..], &[0x17, 1, 3], &alloc::vec![1; octets], &binary].concat();
-    for (group, variation, octets) in
+    let delta = |head: [u8; 2], bytes: usize| [&head[..], &[0x17, 1, 3], &alloc::vec![1; bytes], &binary].concat();
+    for (group, variation, bytes) in
         [(20, 3, 5), (20, 4, 3), (20, 7, 4), (20, 8, 2), (21, 3, 5), (21, 7, 11), (21, 8, 9), (21, 11, 4), (21, 12, 2)]
             .into_iter()
             .chain([(22, 3, 5), (22, 4, 3), (22, 7, 11), (22, 8, 9), (23, 3, 5), (23, 7, 11), (23, 8, 9)])
     {
-        let objects = delta([group, variation], octets);
+        let objects = delta([group, variation], bytes);
         assert!(Headers::new(Function::Response, &objects).all(|header| header.is_ok()), "g{group}v{variation}");
         let walk = crate::app::Walk::new(&objects);
         let indices: alloc::vec::Vec<u16> = walk.measurements().map(|(_, measurement)| measurement.index).collect();

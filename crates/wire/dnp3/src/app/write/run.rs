@@ -5,7 +5,7 @@ use crate::app::Qualifier;
 use crate::objects::TimeForm;
 use crate::{Flags, GroupVar, Stamp};
 
-/// Octets that one event is written with, of which fewer stay.
+/// Bytes that one event is written with, of which fewer stay.
 const STORE: usize = 18;
 
 /// An event as an outstation keeps it.
@@ -24,13 +24,13 @@ impl FragmentWriter<'_> {
     pub(crate) fn join_events(&mut self, object: GroupVar, samples: impl ExactSizeIterator<Item = Sample>) -> usize {
         let Some(open) = self.open.filter(|open| open.object == object) else { return 0 };
         let Some(layout) = self.layout.filter(|layout| layout.object == object) else { return 0 };
-        let (index_octets, index_max, count_max) = match open.qualifier {
+        let (index_bytes, index_max, count_max) = match open.qualifier {
             Qualifier::INDEXED_8 => (1, u16::from(u8::MAX), u16::from(u8::MAX)),
             Qualifier::INDEXED_16 => (2, u16::MAX, u16::MAX),
             _ => return 0,
         };
-        let Some((value_octets, octets)) = layout.number_octets().zip(layout.octets()) else { return 0 };
-        let stride = index_octets + octets;
+        let Some((value_bytes, bytes)) = layout.number_bytes().zip(layout.bytes()) else { return 0 };
+        let stride = index_bytes + bytes;
         let start = self.out.len();
         let fit = self.end.saturating_sub(start) / stride;
         let most = fit.min(samples.len()).min(usize::from(count_max - open.count));
@@ -50,26 +50,26 @@ impl FragmentWriter<'_> {
             if sample.index > index_max {
                 break;
             }
-            // Low octet first, the fields of an object follow one another as the parts of one number.
-            let number = u128::from(first) | u128::from(value) << 8 | u128::from(time) << (8 + 8 * value_octets);
+            // Low byte first, the fields of an object follow one another as the parts of one number.
+            let number = u128::from(first) | u128::from(value) << 8 | u128::from(time) << (8 + 8 * value_bytes);
             put(room, at, sample.index.to_le_bytes());
-            put(room, at + index_octets, number.to_le_bytes());
+            put(room, at + index_bytes, number.to_le_bytes());
             at += stride;
             count += 1;
             last = sample.index;
         }
         self.out.truncate(start + at);
-        self.patch_count(open.at + HEADER_FIXED, count, index_octets);
+        self.patch_count(open.at + HEADER_FIXED, count, index_bytes);
         self.open = Some(Open { count, last, ..open });
         usize::from(count - open.count)
     }
 }
 
-/// Writes octets over what is there.
+/// Writes bytes over what is there.
 #[inline]
-fn put<const N: usize>(room: &mut [u8], at: usize, octets: [u8; N]) {
+fn put<const N: usize>(room: &mut [u8], at: usize, bytes: [u8; N]) {
     if let Some(place) = room.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
-        *place = octets;
+        *place = bytes;
     }
 }
 

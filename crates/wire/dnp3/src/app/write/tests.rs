@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 const RESPONSE: AppControl = AppControl::single(Sequence::new(3));
 
-/// Writes with a limit of 60 octets and expects the octets after the header.
+/// Writes with a limit of 60 bytes and expects the bytes after the header.
 fn check(write: impl FnOnce(&mut FragmentWriter<'_>), expect: &[u8]) {
     let mut out = vec![0xEE];
     let mut writer = FragmentWriter::response(&mut out, 60, RESPONSE, Function::Response, Iin::NONE);
@@ -59,7 +59,7 @@ fn consecutive_static_points_share_a_header() {
         w.static_point(GroupVar::new(3, 1), analog(10, &Measured::DoubleBit(DoubleBit::On))).unwrap();
     };
     check(bits, &[1, 1, 0, 0, 9, 0b0100_1001, 0b10, 3, 1, 0, 10, 10, 2]);
-    let text = Measured::Octets(b"hello".as_slice().into());
+    let text = Measured::Bytes(b"hello".as_slice().into());
     let string = |w: &mut FragmentWriter<'_>| w.static_point(GroupVar::new(110, 0), analog(1, &text)).unwrap();
     check(string, b"\x6E\x05\x00\x01\x01hello");
 }
@@ -100,10 +100,10 @@ fn what_does_not_fit_leaves_nothing() {
     assert_eq!(writer.static_point(GroupVar::new(30, 1), with_time(2, None)), Err(wrong));
     assert_eq!(writer.fragment(), before);
     writer.event(GroupVar::new(2, 3), with_time(2, at(9, true))).unwrap();
-    assert_eq!(writer.octets(), 29);
+    assert_eq!(writer.bytes(), 29);
     assert_eq!(writer.static_point(GroupVar::new(1, 1), with_time(0, None)), Err(WriteError::Full));
     assert_eq!(writer.all(GroupVar::new(1, 1)), Err(WriteError::Full));
-    assert_eq!(writer.octets(), 29);
+    assert_eq!(writer.bytes(), 29);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn points() -> impl Strategy<Value = Vec<(GroupVar, Measurement)>> {
         PointType::Analog | PointType::FrozenAnalog | PointType::AnalogOutput => {
             Measured::Analog(f64::from(raw) - 32768.0)
         }
-        PointType::OctetString => Measured::Octets(raw.to_le_bytes().into()),
+        PointType::OctetString => Measured::Bytes(raw.to_le_bytes().into()),
     };
     let point = (prop::sample::select(layouts), prop_oneof![0..300_u16, any::<u16>()], any::<u16>(), 0..0x20_u8)
         .prop_flat_map(move |(layout, index, raw, flags)| {
@@ -160,11 +160,11 @@ fn points() -> impl Strategy<Value = Vec<(GroupVar, Measurement)>> {
 
 proptest! {
     #[test]
-    fn what_was_written_is_read(points in points(), octets_max in 20..400_u16, index_max in any::<u16>()) {
+    fn what_was_written_is_read(points in points(), bytes_max in 20..400_u16, index_max in any::<u16>()) {
         let (mut out, mut rest, mut found) = (Vec::new(), points.as_slice(), Vec::new());
         while !rest.is_empty() {
             out.clear();
-            let writer = FragmentWriter::response(&mut out, octets_max, RESPONSE, Function::Response, Iin::NONE);
+            let writer = FragmentWriter::response(&mut out, bytes_max, RESPONSE, Function::Response, Iin::NONE);
             let mut writer = writer.with_index_max(index_max);
             let mut written = 0;
             for (object, point) in rest {
@@ -176,9 +176,9 @@ proptest! {
                     Err(wrong @ WriteError::WrongObject(_)) => return Err(TestCaseError::fail(alloc::format!("{wrong}"))),
                 }
             }
-            prop_assert!(written > 0 || octets_max < 32, "an empty fragment takes any object");
+            prop_assert!(written > 0 || bytes_max < 32, "an empty fragment takes any object");
             rest = &rest[written.max(1)..];
-            prop_assert!(out.len() <= usize::from(octets_max));
+            prop_assert!(out.len() <= usize::from(bytes_max));
             let fragment = Fragment::parse(&out).unwrap();
             let (mut cto, before) = (None, found.len());
             for header in fragment.headers() {
@@ -190,32 +190,32 @@ proptest! {
             prop_assert_eq!(&walked, &found[before..]);
             prop_assert_eq!(found.len() - before, written);
         }
-        if octets_max >= 32 {
+        if bytes_max >= 32 {
             prop_assert_eq!(found, points);
         }
     }
 
     #[test]
-    fn any_octets_are_read_in_bounded_work(function in 0..34_u8, octets in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn any_bytes_are_read_in_bounded_work(function in 0..34_u8, bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let Some(function) = Function::from_code(function) else { return Ok(()) };
-        let (mut headers, mut last) = (super::super::Headers::new(function, &octets), 0);
+        let (mut headers, mut last) = (super::super::Headers::new(function, &bytes), 0);
         while let Some(header) = headers.next() {
             let Ok(header) = header else { break };
             prop_assert!(headers.offset() >= last + 3);
             last = headers.offset();
             let work = header.items().count() + header.bits().count() + header.controls().count();
-            prop_assert!(work + header.measurements(None).count() <= 18 * octets.len());
+            prop_assert!(work + header.measurements(None).count() <= 18 * bytes.len());
         }
-        let (mut walk, mut together, mut counted) = (Walk::new(&octets), Vec::new(), 0);
+        let (mut walk, mut together, mut counted) = (Walk::new(&bytes), Vec::new(), 0);
         let one_by_one: Vec<_> = core::iter::from_fn(|| walk.next()).collect();
-        prop_assert!(one_by_one.len() <= 8 * octets.len());
-        Walk::new(&octets).for_each(|found| together.push(found));
+        prop_assert!(one_by_one.len() <= 8 * bytes.len());
+        Walk::new(&bytes).for_each(|found| together.push(found));
         // As text: what is no number does not equal itself.
         prop_assert_eq!(alloc::format!("{one_by_one:?}"), alloc::format!("{together:?}"));
-        for header in super::super::Headers::new(Function::Response, &octets).map_while(Result::ok) {
+        for header in super::super::Headers::new(Function::Response, &bytes).map_while(Result::ok) {
             counted += header.measurement_count();
         }
-        prop_assert_eq!(counted, Walk::new(&octets).measurements().count());
+        prop_assert_eq!(counted, Walk::new(&bytes).measurements().count());
     }
 }
 

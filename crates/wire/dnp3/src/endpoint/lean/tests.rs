@@ -23,10 +23,10 @@ fn said(endpoint: &mut Endpoint) -> Vec<u8> {
     out
 }
 
-/// Gives octets in pieces; the fragments that came of it.
-fn give(endpoint: &mut Endpoint, octets: &[u8], piece: usize) -> Vec<Vec<u8>> {
+/// Gives bytes in pieces; the fragments that came of it.
+fn give(endpoint: &mut Endpoint, bytes: &[u8], piece: usize) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
-    for mut piece in octets.chunks(piece.max(1)) {
+    for mut piece in bytes.chunks(piece.max(1)) {
         loop {
             let (used, received) = endpoint.handle_input(piece);
             piece = &piece[used..];
@@ -49,10 +49,10 @@ fn pair(offers: Role, lean: bool, carrier: Carrier) -> (Endpoint, Endpoint) {
     left.handle_connected(START);
     right.handle_connected(START);
     for _ in 0..4 {
-        let octets = said(&mut left);
-        assert!(give(&mut right, &octets, usize::MAX).is_empty());
-        let octets = said(&mut right);
-        assert!(give(&mut left, &octets, usize::MAX).is_empty());
+        let bytes = said(&mut left);
+        assert!(give(&mut right, &bytes, usize::MAX).is_empty());
+        let bytes = said(&mut right);
+        assert!(give(&mut left, &bytes, usize::MAX).is_empty());
     }
     assert!(!left.is_negotiating() && !right.is_negotiating());
     (left, right)
@@ -60,13 +60,13 @@ fn pair(offers: Role, lean: bool, carrier: Carrier) -> (Endpoint, Endpoint) {
 
 /// Sends fragments both ways.
 fn exchange(left: &mut Endpoint, right: &mut Endpoint, fragment: &[u8]) -> usize {
-    let mut octets = Vec::new();
-    left.write_fragment(right.config().local, fragment, &mut octets);
-    assert_eq!(give(right, &octets, usize::MAX), [fragment]);
+    let mut bytes = Vec::new();
+    left.write_fragment(right.config().local, fragment, &mut bytes);
+    assert_eq!(give(right, &bytes, usize::MAX), [fragment]);
     let mut back = Vec::new();
     right.write_fragment(left.config().local, fragment, &mut back);
     assert_eq!(give(left, &back, usize::MAX), [fragment]);
-    octets.len()
+    bytes.len()
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn lean_stations_agree_and_standard_ones_are_fallen_back_to() {
 fn a_standard_station_sees_noise_once() {
     let (mut left, mut right) = pair(Role::Master, false, Carrier::Stream);
     exchange(&mut left, &mut right, &[1, 2, 3]);
-    assert_eq!(right.counters().link.octets_discarded, HELLO_OCTETS as u64);
+    assert_eq!(right.counters().link.bytes_discarded, HELLO_BYTES as u64);
     assert_eq!(right.counters().link.header_crc_errors, 0);
 }
 
@@ -101,15 +101,15 @@ fn what_was_sent_in_frames_before_the_offer_is_taken() {
     let mut station = endpoint(Role::Outstation, Some((Side::Accepts, Carrier::Stream)));
     master.handle_connected(START);
     station.handle_connected(START);
-    let mut octets = Vec::new();
-    station.write_fragment(MASTER, &[0xF0, 0x82, 0x80, 0], &mut octets);
+    let mut bytes = Vec::new();
+    station.write_fragment(MASTER, &[0xF0, 0x82, 0x80, 0], &mut bytes);
     let offer = said(&mut master);
     assert!(give(&mut station, &offer, 5).is_empty() && station.is_lean());
-    octets.extend(said(&mut station));
-    station.write_fragment(MASTER, &[0xF1, 0x82, 0, 0], &mut octets);
+    bytes.extend(said(&mut station));
+    station.write_fragment(MASTER, &[0xF1, 0x82, 0, 0], &mut bytes);
     for piece in [1, 3, 16, 1000] {
         let mut master = master.clone();
-        assert_eq!(give(&mut master, &octets, piece), [[0xF0, 0x82, 0x80, 0], [0xF1, 0x82, 0, 0]]);
+        assert_eq!(give(&mut master, &bytes, piece), [[0xF0, 0x82, 0x80, 0], [0xF1, 0x82, 0, 0]]);
         assert!(master.is_lean());
     }
 }
@@ -163,10 +163,10 @@ fn offers_for_others_are_left_to_the_link_layer() {
         change(&mut hello);
         let mut station = endpoint(Role::Outstation, Some((Side::Accepts, Carrier::Stream)));
         station.handle_connected(START);
-        let mut octets = hello.emit().to_vec();
+        let mut bytes = hello.emit().to_vec();
         let control = Control::new(true, Function::RequestStatus);
-        crate::link::Header { control, destination: STATION, source: MASTER }.emit(&[], &mut octets);
-        give(&mut station, &octets, 7);
+        crate::link::Header { control, destination: STATION, source: MASTER }.emit(&[], &mut bytes);
+        give(&mut station, &bytes, 7);
         assert!(!station.is_lean());
         assert_eq!(station.counters().lean.refused, 1);
         assert!(said(&mut station).starts_with(&[0x05, 0x64, 5, 0x0B]));
@@ -191,9 +191,9 @@ fn a_message_that_no_station_sends_ends_a_stream() {
 fn a_fragment_that_is_too_long_is_passed_over() {
     for carrier in [Carrier::Stream, Carrier::Datagrams] {
         let (mut master, mut station) = pair(Role::Master, true, carrier);
-        let mut octets = Vec::new();
-        master.write_fragment(STATION, &vec![7; 2049], &mut octets);
-        assert!(give(&mut station, &octets, usize::MAX).is_empty());
+        let mut bytes = Vec::new();
+        master.write_fragment(STATION, &vec![7; 2049], &mut bytes);
+        assert!(give(&mut station, &bytes, usize::MAX).is_empty());
         assert_eq!(station.counters().transport.too_long, 1);
         exchange(&mut master, &mut station, &[1, 2]);
     }
@@ -204,14 +204,14 @@ fn lean_stations_keep_each_other_alive_and_broadcasts_arrive() {
     for carrier in [Carrier::Stream, Carrier::Datagrams] {
         let (mut master, mut station) = pair(Role::Master, true, carrier);
         master.request_link_status(STATION);
-        let octets = said(&mut master);
-        assert!(octets.len() <= 7 && give(&mut station, &octets, usize::MAX).is_empty());
-        let octets = said(&mut station);
-        assert_eq!(master.handle_input(&octets), (octets.len(), Some(Received::LinkStatus { source: STATION })));
-        let mut octets = Vec::new();
+        let bytes = said(&mut master);
+        assert!(bytes.len() <= 7 && give(&mut station, &bytes, usize::MAX).is_empty());
+        let bytes = said(&mut station);
+        assert_eq!(master.handle_input(&bytes), (bytes.len(), Some(Received::LinkStatus { source: STATION })));
+        let mut bytes = Vec::new();
         let all = LinkAddress::new(0xFFFE);
-        master.write_fragment(all, &[0xC0, 2], &mut octets);
-        let (_, received) = station.handle_input(&octets);
+        master.write_fragment(all, &[0xC0, 2], &mut bytes);
+        let (_, received) = station.handle_input(&bytes);
         assert_eq!(received, Some(Received::Fragment { source: MASTER, broadcast: all.broadcast() }));
     }
 }
@@ -226,9 +226,9 @@ fn on_datagrams_either_side_may_forget() {
     assert!(again.is_lean());
     // The outstation is replaced by a standard one: its frames are taken, and lean messages are offered anew.
     let mut standard = endpoint(Role::Outstation, None);
-    let mut octets = Vec::new();
-    standard.write_fragment(MASTER, &[0xF0, 0x82, 0x80, 0], &mut octets);
-    assert_eq!(give(&mut master, &octets, usize::MAX).len(), 1);
+    let mut bytes = Vec::new();
+    standard.write_fragment(MASTER, &[0xF0, 0x82, 0x80, 0], &mut bytes);
+    assert_eq!(give(&mut master, &bytes, usize::MAX).len(), 1);
     assert!(master.is_negotiating() && !said(&mut master).is_empty());
     // The master restarts without lean messages: its frames are answered with frames.
     let mut station = station;
@@ -238,32 +238,32 @@ fn on_datagrams_either_side_may_forget() {
 
 #[test]
 fn short_messages_are_taken_like_others() {
-    // Around the most octets that are kept without the heap, one after another in one read.
-    let fragments: Vec<Vec<u8>> = [1, 39, 40, 41, 2].map(|octets| vec![0xC0; octets]).into();
+    // Around the most bytes that are kept without the heap, one after another in one read.
+    let fragments: Vec<Vec<u8>> = [1, 39, 40, 41, 2].map(|bytes| vec![0xC0; bytes]).into();
     for carrier in [Carrier::Stream, Carrier::Datagrams] {
         let (mut master, mut station) = pair(Role::Master, true, carrier);
-        let mut octets = Vec::new();
-        fragments.iter().for_each(|fragment| master.write_fragment(STATION, fragment, &mut octets));
-        assert_eq!(give(&mut station, &octets, usize::MAX), fragments, "{carrier:?}");
+        let mut bytes = Vec::new();
+        fragments.iter().for_each(|fragment| master.write_fragment(STATION, fragment, &mut bytes));
+        assert_eq!(give(&mut station, &bytes, usize::MAX), fragments, "{carrier:?}");
         assert_eq!(station.counters().transport.fragments, 5);
         // Held until it is released: nothing is used, and nothing is lost.
-        let (used, received) = station.handle_input(&octets);
+        let (used, received) = station.handle_input(&bytes);
         assert!(used > 0 && received.is_some(), "{carrier:?}");
-        assert_eq!(station.handle_input(octets.get(used..).unwrap()), (0, None));
+        assert_eq!(station.handle_input(bytes.get(used..).unwrap()), (0, None));
         assert_eq!(station.fragment(), [0xC0]);
         station.release();
         assert!(station.fragment().is_empty());
-        assert_eq!(give(&mut station, octets.get(used..).unwrap(), usize::MAX), fragments.get(1..).unwrap());
+        assert_eq!(give(&mut station, bytes.get(used..).unwrap(), usize::MAX), fragments.get(1..).unwrap());
         // What a connection leaves behind is gone with it.
-        assert!(station.handle_input(&octets).1.is_some());
+        assert!(station.handle_input(&bytes).1.is_some());
         station.reset();
         assert!(station.fragment().is_empty());
     }
 }
 
 fn any_fragments() -> impl Strategy<Value = Vec<Vec<u8>>> {
-    let octets = prop_oneof![1..48_usize, 1..2049_usize];
-    prop::collection::vec(octets.prop_flat_map(|octets| prop::collection::vec(any::<u8>(), octets)), 1..4)
+    let bytes = prop_oneof![1..48_usize, 1..2049_usize];
+    prop::collection::vec(bytes.prop_flat_map(|bytes| prop::collection::vec(any::<u8>(), bytes)), 1..4)
 }
 
 proptest! {
@@ -286,9 +286,9 @@ proptest! {
     }
 
     #[test]
-    fn hostile_octets_are_survived(
+    fn hostile_bytes_are_survived(
         lean: bool, datagrams: bool, agreed: bool,
-        octets in prop::collection::vec(prop_oneof![any::<u8>(), Just(0xD4), Just(0xCC), Just(0xA6), 0..4_u8], 0..2000),
+        bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(0xD4), Just(0xCC), Just(0xA6), 0..4_u8], 0..2000),
         piece in 1..200_usize,
     ) {
         let carrier = if datagrams { Carrier::Datagrams } else { Carrier::Stream };
@@ -297,7 +297,7 @@ proptest! {
         fresh.handle_connected(START);
         let first = if agreed { offers } else { fresh };
         for mut hostile in [first, accepts] {
-            give(&mut hostile, &octets, piece);
+            give(&mut hostile, &bytes, piece);
             let _ = hostile.is_partial();
             hostile.drop_partial();
             prop_assert!(!hostile.is_partial());
@@ -306,11 +306,11 @@ proptest! {
 
     #[test]
     fn a_side_that_accepts_is_standard_to_whoever_does_not_offer(
-        octets in prop::collection::vec(any::<u8>(), 0..600),
+        bytes in prop::collection::vec(any::<u8>(), 0..600),
         fragment in prop::collection::vec(any::<u8>(), 1..600),
         piece in 1..200_usize,
     ) {
-        let mut stream = octets;
+        let mut stream = bytes;
         endpoint(Role::Master, None).write_fragment(STATION, &fragment, &mut stream);
         let mut plain = endpoint(Role::Outstation, None);
         let mut lean = endpoint(Role::Outstation, Some((Side::Accepts, Carrier::Stream)));

@@ -25,10 +25,10 @@ impl Pair {
         Self { now, master, station: Endpoint::new(EndpointConfig::new(Role::Outstation, PEER)) }
     }
 
-    fn write(&mut self, octets: usize) -> Vec<u8> {
+    fn write(&mut self, bytes: usize) -> Vec<u8> {
         assert!(!self.master.holds_back(self.now));
         let mut out = Vec::new();
-        self.master.write_fragment(PEER, &alloc::vec![7; octets], &mut out);
+        self.master.write_fragment(PEER, &alloc::vec![7; bytes], &mut out);
         out
     }
 
@@ -53,8 +53,8 @@ impl Pair {
     }
 
     /// Lets the outstation take frames and answer them; whether a fragment is complete.
-    fn pass(&mut self, octets: &[u8]) -> bool {
-        let (_, received) = self.station.handle_input(octets);
+    fn pass(&mut self, bytes: &[u8]) -> bool {
+        let (_, received) = self.station.handle_input(bytes);
         if received.is_some() {
             self.station.release();
         }
@@ -66,8 +66,8 @@ impl Pair {
 }
 
 /// Functions of frames, with the frame count where it counts.
-fn frames(octets: &[u8]) -> String {
-    let (mut decoder, mut rest, mut told) = (Decoder::new(), octets, String::new());
+fn frames(bytes: &[u8]) -> String {
+    let (mut decoder, mut rest, mut told) = (Decoder::new(), bytes, String::new());
     while let Some(Ok(frame)) = decoder.decode(&mut rest) {
         let control = frame.header().control;
         let count = if control.fcv() { if control.fcb() { " 1" } else { " 0" } } else { "" };

@@ -11,17 +11,17 @@ use core::fmt;
 pub enum FileEvent {
     /// The file is open.
     Opened {
-        /// Octets of a file, entries of a directory; what the outstation says before it reads it.
+        /// Bytes of a file, entries of a directory; what the outstation says before it reads it.
         size: u32,
-        /// Octets of data in one block.
-        block_octets: u16,
+        /// Bytes of data in one block.
+        block_bytes: u16,
     },
     /// A block of a file that is read.
     Block {
-        /// Where it begins, in octets from the beginning of the file.
+        /// Where it begins, in bytes from the beginning of the file.
         offset: u64,
         /// What it holds.
-        octets: Box<[u8]>,
+        bytes: Box<[u8]>,
         /// Whether the file ends with it.
         last: bool,
     },
@@ -31,10 +31,10 @@ pub enum FileEvent {
     Described(FileEntry),
     /// The next block to be written: [`FileTransfer::write_block`](super::FileTransfer::write_block) takes it.
     Wanted {
-        /// Where it begins, in octets from where writing began.
+        /// Where it begins, in bytes from where writing began.
         offset: u64,
-        /// How many octets it has, unless it is the last.
-        octets_max: u16,
+        /// How many bytes it has, unless it is the last.
+        bytes_max: u16,
     },
     /// The job has come to an end.
     Done(Result<(), FileFailure>),

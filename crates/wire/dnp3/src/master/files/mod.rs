@@ -40,7 +40,7 @@ pub enum FileJob {
     Read {
         /// Which, with its path.
         name: String,
-        /// Octets that are there already: reading begins at the block that holds this offset, and
+        /// Bytes that are there already: reading begins at the block that holds this offset, and
         /// [`FileEvent::Block`] tells where that is. An outstation that reads only from the beginning is read so.
         offset: u32,
     },
@@ -50,7 +50,7 @@ pub enum FileJob {
         name: String,
         /// To its end; what it holds stays.
         append: bool,
-        /// Octets that will be written, where that is known: the outstation can see that all came.
+        /// Bytes that will be written, where that is known: the outstation can see that all came.
         size: Option<u32>,
         /// When it was made.
         created: DnpTime,
@@ -77,9 +77,9 @@ pub enum FileJob {
 /// How files are transferred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileTransferConfig {
-    /// Octets of data in one block at most; the outstation may want fewer. Blocks that are written must fit
-    /// [`MasterConfig::request_octets_max`](super::MasterConfig::request_octets_max) with 16 more. Default 1024.
-    pub block_octets: u16,
+    /// Bytes of data in one block at most; the outstation may want fewer. Blocks that are written must fit
+    /// [`MasterConfig::request_bytes_max`](super::MasterConfig::request_bytes_max) with 16 more. Default 1024.
+    pub block_bytes: u16,
     /// A user and a password, which travel in the clear; none does not authenticate. Default none.
     pub credentials: Option<(String, String)>,
     /// How often a request is sent again after the master's own repetitions went unanswered. Default 2.
@@ -93,7 +93,7 @@ pub struct FileTransferConfig {
 impl Default for FileTransferConfig {
     fn default() -> Self {
         Self {
-            block_octets: 1024,
+            block_bytes: 1024,
             credentials: None,
             retries: 2,
             answer_timeout: Duration::from_secs(30),
@@ -115,7 +115,7 @@ pub struct FileTransfer {
     request_id: u16,
     key: u32,
     handle: u32,
-    block_octets: u16,
+    block_bytes: u16,
     /// The block that is asked for or sent, and where it begins.
     block: u32,
     offset: u64,
@@ -123,7 +123,7 @@ pub struct FileTransfer {
     data: Option<(Box<[u8]>, bool)>,
     /// Whether the owner was asked for it.
     wanted: bool,
-    /// Octets of a directory that do not make a whole descriptor yet.
+    /// Bytes of a directory that do not make a whole descriptor yet.
     rest: Vec<u8>,
     entries: u32,
     /// What the job ends with once the file is closed.
@@ -151,7 +151,7 @@ impl FileTransfer {
         let offset = if let FileJob::Read { offset, .. } = &job { u64::from(*offset) } else { 0 };
         Self {
             tries_left: config.retries,
-            block_octets: config.block_octets,
+            block_bytes: config.block_bytes,
             config,
             job,
             token,
@@ -190,8 +190,8 @@ impl FileTransfer {
         }
         if self.step == Step::Write && self.data.is_none() {
             if !core::mem::replace(&mut self.wanted, true) {
-                let octets_max = self.block_octets;
-                self.events.push_back(FileEvent::Wanted { offset: self.offset, octets_max });
+                let bytes_max = self.block_bytes;
+                self.events.push_back(FileEvent::Wanted { offset: self.offset, bytes_max });
             }
             return;
         }
@@ -209,12 +209,12 @@ impl FileTransfer {
         }
     }
 
-    /// Gives the block that [`FileEvent::Wanted`] asked for: as many octets as it says unless it is the `last`, which may be
+    /// Gives the block that [`FileEvent::Wanted`] asked for: as many bytes as it says unless it is the `last`, which may be
     /// empty. Longer ones are cut.
-    pub fn write_block(&mut self, octets: &[u8], last: bool) {
+    pub fn write_block(&mut self, bytes: &[u8], last: bool) {
         if self.step == Step::Write && self.wanted && self.data.is_none() {
-            let octets = octets.get(..usize::from(self.block_octets)).unwrap_or(octets);
-            self.data = Some((octets.into(), last));
+            let bytes = bytes.get(..usize::from(self.block_bytes)).unwrap_or(bytes);
+            self.data = Some((bytes.into(), last));
         }
     }
 

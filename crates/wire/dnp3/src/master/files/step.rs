@@ -3,7 +3,7 @@
 use super::{FileEvent, FileFailure, FileJob, FileTransfer, Sent};
 use crate::DnpTime;
 use crate::app::{
-    DESCRIPTOR_OCTETS, FileAuthentication, FileCommand, FileCommandStatus, FileDescriptor, FileKind, FileMode,
+    DESCRIPTOR_BYTES, FileAuthentication, FileCommand, FileCommandStatus, FileDescriptor, FileKind, FileMode,
     FileObject, FileStatus, FileTransport, Function, Permissions,
 };
 use crate::master::task::Request;
@@ -12,8 +12,8 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Octets of the longest name of a directory's entry.
-const NAME_OCTETS_MAX: usize = 4096;
+/// Bytes of the longest name of a directory's entry.
+const NAME_BYTES_MAX: usize = 4096;
 
 /// What a job does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) enum Found {
     Key(u32),
-    Status { handle: u32, size: u32, block_octets: u16, status: FileStatus },
+    Status { handle: u32, size: u32, block_bytes: u16, status: FileStatus },
     Data(Box<[u8]>, bool),
     Written,
     BlockRefused(FileStatus),
@@ -81,7 +81,7 @@ impl Step {
 }
 
 const fn status_of(x: &FileCommandStatus<'_>) -> Found {
-    Found::Status { handle: x.handle, size: x.size, block_octets: x.block_octets, status: x.status }
+    Found::Status { handle: x.handle, size: x.size, block_bytes: x.block_bytes, status: x.status }
 }
 
 fn entry_of(x: &FileDescriptor<'_>) -> FileEntry {
@@ -107,7 +107,7 @@ impl FileTransfer {
         let status = FileCommandStatus {
             handle: self.handle,
             size: 0,
-            block_octets: 0,
+            block_bytes: 0,
             request_id: self.request_id,
             status: FileStatus::Success,
             text: &[],
@@ -152,7 +152,7 @@ impl FileTransfer {
             key: self.key,
             size: 0,
             mode: FileMode::READ,
-            block_octets: self.config.block_octets,
+            block_bytes: self.config.block_bytes,
             request_id: self.request_id,
         };
         match &self.job {
@@ -165,7 +165,7 @@ impl FileTransfer {
                 ..read
             },
             FileJob::Delete { .. } | FileJob::Info { .. } => {
-                FileCommand { mode: FileMode::NULL, block_octets: 0, ..read }
+                FileCommand { mode: FileMode::NULL, block_bytes: 0, ..read }
             }
         }
     }
@@ -187,9 +187,9 @@ impl FileTransfer {
             (_, Found::Status { status, .. } | Found::BlockRefused(status)) if status != FileStatus::Success => {
                 self.refused(status);
             }
-            (Step::Open, Found::Status { handle, size, block_octets, .. }) => self.opened(handle, size, block_octets),
-            (Step::Read, Found::Data(octets, last)) => self.read(octets, last),
-            (Step::List, Found::Data(octets, last)) => self.list(&octets, last),
+            (Step::Open, Found::Status { handle, size, block_bytes, .. }) => self.opened(handle, size, block_bytes),
+            (Step::Read, Found::Data(bytes, last)) => self.read(bytes, last),
+            (Step::List, Found::Data(bytes, last)) => self.list(&bytes, last),
             (Step::Write, Found::Written) => self.written(),
             (Step::Info, Found::Described(entry)) => {
                 self.events.push_back(FileEvent::Described(entry));
@@ -228,28 +228,28 @@ impl FileTransfer {
         self.is_refused(status);
     }
 
-    fn opened(&mut self, handle: u32, size: u32, block_octets: u16) {
+    fn opened(&mut self, handle: u32, size: u32, block_bytes: u16) {
         self.handle = handle;
-        let wanted = self.config.block_octets.max(1);
+        let wanted = self.config.block_bytes.max(1);
         // An outstation that allows none has not thought of it.
-        self.block_octets = if block_octets == 0 { wanted } else { wanted.min(block_octets) };
-        self.events.push_back(FileEvent::Opened { size, block_octets: self.block_octets });
+        self.block_bytes = if block_bytes == 0 { wanted } else { wanted.min(block_bytes) };
+        self.events.push_back(FileEvent::Opened { size, block_bytes: self.block_bytes });
         let step = match &self.job {
             FileJob::Write { .. } => Step::Write,
             FileJob::List { .. } => Step::List,
             FileJob::Read { .. } | FileJob::Info { .. } | FileJob::Delete { .. } => Step::Read,
         };
-        self.block = u32::try_from(self.offset / u64::from(self.block_octets)).unwrap_or(0);
-        self.offset = u64::from(self.block) * u64::from(self.block_octets);
+        self.block = u32::try_from(self.offset / u64::from(self.block_bytes)).unwrap_or(0);
+        self.offset = u64::from(self.block) * u64::from(self.block_bytes);
         self.answered(step);
     }
 
-    fn read(&mut self, octets: Box<[u8]>, last: bool) {
+    fn read(&mut self, bytes: Box<[u8]>, last: bool) {
         let offset = self.offset;
-        self.offset += u64::try_from(octets.len()).unwrap_or(0);
+        self.offset += u64::try_from(bytes.len()).unwrap_or(0);
         // Counts blocks: see `refused`.
         self.entries = self.entries.saturating_add(1);
-        self.events.push_back(FileEvent::Block { offset, octets, last });
+        self.events.push_back(FileEvent::Block { offset, bytes, last });
         self.next_block(last);
     }
 
@@ -259,9 +259,9 @@ impl FileTransfer {
         self.answered(if last && self.failure.is_none() { Step::Close } else { self.step });
     }
 
-    fn list(&mut self, octets: &[u8], last: bool) {
+    fn list(&mut self, bytes: &[u8], last: bool) {
         let mut all = core::mem::take(&mut self.rest);
-        all.extend_from_slice(octets);
+        all.extend_from_slice(bytes);
         let mut rest = all.as_slice();
         loop {
             match FileDescriptor::take_from(rest) {
@@ -273,7 +273,7 @@ impl FileTransfer {
                     self.events.push_back(FileEvent::Entry(entry_of(&descriptor)));
                     rest = rest.get(used..).unwrap_or_default();
                 }
-                Ok(None) if rest.is_empty() || (!last && rest.len() <= DESCRIPTOR_OCTETS + NAME_OCTETS_MAX) => break,
+                Ok(None) if rest.is_empty() || (!last && rest.len() <= DESCRIPTOR_BYTES + NAME_BYTES_MAX) => break,
                 Ok(None) | Err(_) => return self.fail(FileFailure::Unexpected),
             }
         }
@@ -282,9 +282,9 @@ impl FileTransfer {
     }
 
     fn written(&mut self) {
-        let Some((octets, last)) = self.data.take() else { return };
+        let Some((bytes, last)) = self.data.take() else { return };
         self.wanted = false;
-        self.offset += u64::try_from(octets.len()).unwrap_or(0);
+        self.offset += u64::try_from(bytes.len()).unwrap_or(0);
         self.next_block(last);
     }
 }

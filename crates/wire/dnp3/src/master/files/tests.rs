@@ -37,7 +37,7 @@ struct World {
 }
 
 fn config() -> FileConfig {
-    FileConfig { block_octets_max: 10, ..FileConfig::default() }
+    FileConfig { block_bytes_max: 10, ..FileConfig::default() }
 }
 
 impl World {
@@ -48,7 +48,7 @@ impl World {
             disable_unsolicited: none,
             integrity: none,
             enable_unsolicited: none,
-            request_octets_max: 2048,
+            request_bytes_max: 2048,
             clear_restart: false,
             ..MasterConfig::default()
         };
@@ -111,10 +111,10 @@ impl World {
     /// One message, if there is one.
     fn step(&mut self) -> bool {
         self.own();
-        let mut octets = Vec::new();
-        if self.master.poll_transmit(self.now, &mut octets) {
+        let mut bytes = Vec::new();
+        if self.master.poll_transmit(self.now, &mut bytes) {
             for _ in 0..self.copies() {
-                feed(&mut self.outstation, self.now, &octets);
+                feed(&mut self.outstation, self.now, &bytes);
                 while self.outstation.poll_event().is_some() {}
                 let mut answer = Vec::new();
                 while self.outstation.poll_transmit(self.now, &mut answer) {
@@ -124,16 +124,16 @@ impl World {
             }
             return true;
         }
-        if self.outstation.poll_transmit(self.now, &mut octets) {
-            self.deliver(&octets);
+        if self.outstation.poll_transmit(self.now, &mut bytes) {
+            self.deliver(&bytes);
             return true;
         }
         false
     }
 
-    fn deliver(&mut self, octets: &[u8]) {
+    fn deliver(&mut self, bytes: &[u8]) {
         for _ in 0..self.copies() {
-            let mut rest = octets;
+            let mut rest = bytes;
             while !rest.is_empty() {
                 let used = self.master.handle_input(self.now, rest);
                 rest = &rest[used..];
@@ -177,9 +177,9 @@ impl World {
     fn hear(&mut self, event: FileEvent) {
         match event {
             FileEvent::Opened { .. } => {}
-            FileEvent::Block { offset, octets, .. } => {
+            FileEvent::Block { offset, bytes, .. } => {
                 self.target.truncate(usize::try_from(offset).unwrap());
-                self.target.extend_from_slice(&octets);
+                self.target.extend_from_slice(&bytes);
                 // Something happens between any two blocks.
                 let value = Measured::Analog(f64::from(u32::try_from(self.target.len()).unwrap()));
                 let changed =
@@ -188,9 +188,9 @@ impl World {
             }
             FileEvent::Entry(entry) => self.names.push(entry.name),
             FileEvent::Described(entry) => self.names.push(format!("{} {}", entry.name, entry.size)),
-            FileEvent::Wanted { offset, octets_max } => {
+            FileEvent::Wanted { offset, bytes_max } => {
                 let rest = &self.source[usize::try_from(offset).unwrap()..];
-                let block = &rest[..rest.len().min(octets_max.into())];
+                let block = &rest[..rest.len().min(bytes_max.into())];
                 let last = block.len() == rest.len();
                 self.transfer.write_block(block, last);
             }
@@ -199,8 +199,8 @@ impl World {
     }
 }
 
-fn feed(outstation: &mut Outstation, now: Now, octets: &[u8]) {
-    let mut rest = octets;
+fn feed(outstation: &mut Outstation, now: Now, bytes: &[u8]) {
+    let mut rest = bytes;
     while !rest.is_empty() {
         let used = outstation.handle_input(now, rest);
         rest = &rest[used..];
@@ -221,41 +221,41 @@ fn write(name: &str, append: bool, size: Option<u32>) -> FileJob {
     }
 }
 
-fn check_read(octets: &[u8], fates: &[(usize, Fate)]) -> usize {
-    let memory = Memory::with("log", octets);
+fn check_read(bytes: &[u8], fates: &[(usize, Fate)]) -> usize {
+    let memory = Memory::with("log", bytes);
     let world = World::new(&memory, config(), read("log", 0), &[], fates).run();
     assert_eq!(world.done, Some(Ok(())), "{fates:?}");
-    assert_eq!(world.target, octets, "{fates:?}");
+    assert_eq!(world.target, bytes, "{fates:?}");
     assert_eq!(world.outstation.file_counters().open, 0, "{fates:?}");
     world.messages
 }
 
-fn check_write(octets: &[u8], fates: &[(usize, Fate)]) -> usize {
+fn check_write(bytes: &[u8], fates: &[(usize, Fate)]) -> usize {
     let memory = Memory::with("new", b"old");
-    let size = Some(octets.len().try_into().unwrap());
-    let world = World::new(&memory, config(), write("new", false, size), octets, fates).run();
+    let size = Some(bytes.len().try_into().unwrap());
+    let world = World::new(&memory, config(), write("new", false, size), bytes, fates).run();
     assert_eq!(world.done, Some(Ok(())), "{fates:?}");
-    assert_eq!(memory.get("new").as_deref(), Some(octets), "{fates:?}");
-    let blocks = u64::try_from(octets.len().div_ceil(10).max(1)).unwrap();
+    assert_eq!(memory.get("new").as_deref(), Some(bytes), "{fates:?}");
+    let blocks = u64::try_from(bytes.len().div_ceil(10).max(1)).unwrap();
     assert_eq!(world.outstation.file_counters().blocks_written, blocks, "{fates:?}");
     world.messages
 }
 
 #[test]
 fn a_file_survives_the_loss_and_the_repetition_of_every_message() {
-    for octets in [&b""[..], b"0123456789", b"0123456789abcdefghijklmno"] {
+    for bytes in [&b""[..], b"0123456789", b"0123456789abcdefghijklmno"] {
         for fate in [Fate::Lose, Fate::Double] {
-            for number in 0..check_read(octets, &[]) {
-                check_read(octets, &[(number, fate)]);
-                check_read(octets, &[(number, fate), (number + 2, Fate::Lose)]);
+            for number in 0..check_read(bytes, &[]) {
+                check_read(bytes, &[(number, fate)]);
+                check_read(bytes, &[(number, fate), (number + 2, Fate::Lose)]);
             }
         }
     }
-    for octets in [&b"x"[..], b"0123456789", b"0123456789abcdefghijklmno"] {
+    for bytes in [&b"x"[..], b"0123456789", b"0123456789abcdefghijklmno"] {
         for fate in [Fate::Lose, Fate::Double] {
-            for number in 0..check_write(octets, &[]) {
-                check_write(octets, &[(number, fate)]);
-                check_write(octets, &[(number, fate), (number + 2, Fate::Lose)]);
+            for number in 0..check_write(bytes, &[]) {
+                check_write(bytes, &[(number, fate)]);
+                check_write(bytes, &[(number, fate), (number + 2, Fate::Lose)]);
             }
         }
     }
@@ -263,27 +263,27 @@ fn a_file_survives_the_loss_and_the_repetition_of_every_message() {
 
 #[test]
 fn megabytes_arrive_block_by_block() {
-    let octets: Vec<u8> = (0..5_000_000_u32).map(|n| n.to_le_bytes()[usize::from(n % 7 == 0)]).collect();
-    let memory = Memory::with("big", &octets);
+    let bytes: Vec<u8> = (0..5_000_000_u32).map(|n| n.to_le_bytes()[usize::from(n % 7 == 0)]).collect();
+    let memory = Memory::with("big", &bytes);
     let world = World::new(&memory, FileConfig::default(), read("big", 0), &[], &[]).run();
     assert_eq!(world.done, Some(Ok(())));
-    assert!(world.target == octets);
+    assert!(world.target == bytes);
     // No event waited for a file: one happened with every block but the last.
-    assert_eq!(world.events_given, octets.len().div_ceil(1024));
-    let world = World::new(&memory, FileConfig::default(), write("copy", false, None), &octets, &[]).run();
+    assert_eq!(world.events_given, bytes.len().div_ceil(1024));
+    let world = World::new(&memory, FileConfig::default(), write("copy", false, None), &bytes, &[]).run();
     assert_eq!(world.done, Some(Ok(())));
-    assert!(memory.get("copy") == Some(octets));
+    assert!(memory.get("copy") == Some(bytes));
 }
 
 #[test]
 fn a_read_is_resumed_where_it_was() {
-    let octets = b"0123456789abcdefghijklmno";
-    let memory = Memory::with("log", octets);
+    let bytes = b"0123456789abcdefghijklmno";
+    let memory = Memory::with("log", bytes);
     for offset in [0, 9, 10, 19, 24] {
         let mut world = World::new(&memory, config(), read("log", offset), &[], &[]);
-        world.target = octets[..usize::try_from(offset).unwrap()].to_vec();
+        world.target = bytes[..usize::try_from(offset).unwrap()].to_vec();
         let world = world.run();
-        assert_eq!((world.done, world.target.as_slice()), (Some(Ok(())), &octets[..]), "{offset}");
+        assert_eq!((world.done, world.target.as_slice()), (Some(Ok(())), &bytes[..]), "{offset}");
         let blocks = 3 - u64::from(offset) / 10;
         assert_eq!(world.outstation.file_counters().blocks_read, blocks, "{offset}");
     }
@@ -291,7 +291,7 @@ fn a_read_is_resumed_where_it_was() {
     let mut world = World::new(&memory, config(), read("log", 90), &[], &[]);
     world.target = vec![0; 90];
     let world = world.run();
-    assert_eq!((world.done, world.target.as_slice()), (Some(Ok(())), &octets[..]));
+    assert_eq!((world.done, world.target.as_slice()), (Some(Ok(())), &bytes[..]));
 }
 
 #[test]
@@ -334,7 +334,7 @@ fn jobs_end_with_a_clear_error() {
     check(FileJob::Info { name: "log".to_owned() }, &[], "done", &["log 13"]);
     check(FileJob::Info { name: "nil".to_owned() }, &[], "file_not_found", &[]);
     check(read("log", 0), &gone, "connection_lost", &[]);
-    // Fewer octets than announced: what is there stays.
+    // Fewer bytes than announced: what is there stays.
     check(write("log", false, Some(5)), &[], "fatal_error", &[]);
     check(write("log", true, Some(3)), &[], "done", &[]);
 }
@@ -356,16 +356,16 @@ fn a_user_gets_a_key_first() {
 
 #[test]
 fn an_aborted_write_leaves_what_was_there() {
-    let octets = b"0123456789abcdefghijklmno";
+    let bytes = b"0123456789abcdefghijklmno";
     for steps in 0..9 {
         let memory = Memory::with("log", b"old");
-        let mut world = World::new(&memory, config(), write("log", false, None), octets, &[]);
+        let mut world = World::new(&memory, config(), write("log", false, None), bytes, &[]);
         for _ in 0..steps {
             world.step();
         }
         world.transfer.abort();
         let world = world.run();
-        let expect = if world.done == Some(Ok(())) { &octets[..] } else { b"old" };
+        let expect = if world.done == Some(Ok(())) { &bytes[..] } else { b"old" };
         assert_eq!(memory.get("log").as_deref(), Some(expect), "{steps}");
         assert_eq!(world.outstation.file_counters().open, 0, "{steps}");
     }
@@ -374,18 +374,18 @@ fn an_aborted_write_leaves_what_was_there() {
 proptest! {
     #[test]
     fn any_losses_leave_a_whole_file_or_an_error(
-        octets in prop::collection::vec(any::<u8>(), 1..60),
+        bytes in prop::collection::vec(any::<u8>(), 1..60),
         fates in prop::collection::vec((0..40_usize, prop_oneof![Just(Fate::Lose), Just(Fate::Double)]), 0..20),
     ) {
-        let memory = Memory::with("log", &octets);
+        let memory = Memory::with("log", &bytes);
         let world = World::new(&memory, config(), read("log", 0), &[], &fates).run();
-        prop_assert!(world.done != Some(Ok(())) || world.target == octets);
-        let size = Some(octets.len().try_into().unwrap());
-        let world = World::new(&memory, config(), write("copy", false, size), &octets, &fates).run();
+        prop_assert!(world.done != Some(Ok(())) || world.target == bytes);
+        let size = Some(bytes.len().try_into().unwrap());
+        let world = World::new(&memory, config(), write("copy", false, size), &bytes, &fates).run();
         if world.done == Some(Ok(())) {
-            prop_assert_eq!(memory.get("copy"), Some(octets));
+            prop_assert_eq!(memory.get("copy"), Some(bytes));
         } else {
-            prop_assert!(memory.get("copy").is_none_or(|copy| copy == octets));
+            prop_assert!(memory.get("copy").is_none_or(|copy| copy == bytes));
         }
     }
 
@@ -406,15 +406,15 @@ proptest! {
         let mut master = Master::new(MasterConfig::default());
         let now = Now::default();
         master.handle_connected(now);
-        for (variation, octets) in answers {
+        for (variation, bytes) in answers {
             while let Some(event) = transfer.poll_event() {
                 if let FileEvent::Wanted { .. } = event {
                     transfer.write_block(b"x", false);
                 }
             }
             transfer.drive(now, &mut master);
-            let mut objects = vec![70, variation, 0x5B, 1, u8::try_from(octets.len()).unwrap(), 0];
-            objects.extend(octets);
+            let mut objects = vec![70, variation, 0x5B, 1, u8::try_from(bytes.len()).unwrap(), 0];
+            objects.extend(bytes);
             let answer = Answer::Objects(objects.into());
             transfer.handle_event(now, &MasterEvent::Answer { token: TOKEN, answer });
             transfer.handle_event(now, &MasterEvent::TaskDone { token: TOKEN, outcome: TaskOutcome::Done });

@@ -37,20 +37,20 @@ pub(in crate::master) enum Echo {
     Same(CommandStatus),
 }
 
-/// One control as it is on the wire: its object, index, and octets without the status.
+/// One control as it is on the wire: its object, index, and bytes without the status.
 type Sent<'a> = (GroupVar, u32, &'a [u8]);
 
 fn controls(objects: &[u8]) -> impl Iterator<Item = (Sent<'_>, CommandStatus)> {
     let headers = Headers::new(Function::Operate, objects).flatten().filter(|header| is_control(header.object()));
     let items = headers.flat_map(|header| header.items().map(move |item| (header.object(), item)));
     items.filter_map(|(object, item)| {
-        let (status, octets) = item.octets.split_last()?;
-        Some(((object, item.index, octets), CommandStatus::from_octet(*status)))
+        let (status, bytes) = item.bytes.split_last()?;
+        Some(((object, item.index, bytes), CommandStatus::from_byte(*status)))
     })
 }
 
 impl Request {
-    /// Compares the objects of an answer with the controls that were sent: all but the status must agree, octet by octet
+    /// Compares the objects of an answer with the controls that were sent: all but the status must agree, byte by byte
     /// (IEEE 1815 4.4.2). Another qualifier says the same.
     pub(in crate::master) fn echo(&self, objects: &[u8]) -> Echo {
         let (mut sent, mut echoed) = (controls(&self.objects), controls(objects));

@@ -2,17 +2,17 @@
 
 use super::{Addressee, Meaning, Request};
 use crate::app::{
-    AppControl, AttributeValue, CommandStatus, FILE_HEADER_OCTETS, FileObject, FragmentWriter, Function, PointRef,
+    AppControl, AttributeValue, CommandStatus, FILE_HEADER_BYTES, FileObject, FragmentWriter, Function, PointRef,
     Qualifier, Sequence, WriteError,
 };
 use crate::master::{ReadRequest, TimeSync};
-use crate::objects::octets_of_time;
+use crate::objects::bytes_of_time;
 use crate::{Classes, Control, DnpTime, EventClass, Flags, GroupVar, Measured};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Octets of a request's own header.
-const HEADER_OCTETS: usize = 2;
+/// Bytes of a request's own header.
+const HEADER_BYTES: usize = 2;
 
 /// Which objects a request names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,10 +64,10 @@ impl Selection {
                 let narrow = some.iter().all(|index| u8::try_from(*index).is_ok());
                 let count = u8::try_from(some.len()).unwrap_or(u8::MAX);
                 let GroupVar { group, variation } = self.object;
-                let (qualifier, octets) = if narrow { (Qualifier::INDEXED_8, 1) } else { (Qualifier::INDEXED_16, 2) };
+                let (qualifier, bytes) = if narrow { (Qualifier::INDEXED_8, 1) } else { (Qualifier::INDEXED_16, 2) };
                 let mut header = alloc::vec![group, variation, qualifier.0];
-                header.extend([count, 0].iter().take(octets));
-                some.iter().for_each(|index| header.extend(index.to_le_bytes().iter().take(octets)));
+                header.extend([count, 0].iter().take(bytes));
+                some.iter().for_each(|index| header.extend(index.to_le_bytes().iter().take(bytes)));
                 writer.raw(&header)
             }),
         }
@@ -206,7 +206,7 @@ impl Request {
         let mut writer =
             FragmentWriter::request(&mut fragment, u16::MAX, AppControl::single(Sequence::default()), function);
         write(&mut writer)?;
-        Ok(Self::new(function, meaning, fragment.split_off(HEADER_OCTETS)))
+        Ok(Self::new(function, meaning, fragment.split_off(HEADER_BYTES)))
     }
 
     /// As [`Request::written`], for objects that always fit: what would not is left out.
@@ -278,7 +278,7 @@ impl Request {
     pub fn freeze(freeze: Freeze, answered: bool, selections: &[Selection]) -> Self {
         Self::short(freeze.function(answered), Meaning::Act, |writer| {
             if let Freeze::AtTime { time, interval_ms } = freeze {
-                let [a, b, c, d, e, f] = octets_of_time(time);
+                let [a, b, c, d, e, f] = bytes_of_time(time);
                 let [g, h, i, j] = interval_ms.to_le_bytes();
                 writer.raw(&[50, 2, Qualifier::COUNT_8.0, 1, a, b, c, d, e, f, g, h, i, j])?;
             }
@@ -307,14 +307,14 @@ impl Request {
         })
     }
 
-    /// Function 2: writes octet strings of 1 to 255 octets (group 110), each with its index.
+    /// Function 2: writes octet strings of 1 to 255 bytes (group 110), each with its index.
     ///
     /// # Errors
     /// A string is empty or too long.
     pub fn write_strings(strings: &[(u16, &[u8])]) -> Result<Self, WriteError> {
         Self::written(Function::Write, Meaning::Write, |writer| {
-            strings.iter().try_for_each(|(index, octets)| {
-                let value = Measured::Octets((*octets).into());
+            strings.iter().try_for_each(|(index, bytes)| {
+                let value = Measured::Bytes((*bytes).into());
                 let point = PointRef { index: *index, value: &value, flags: Flags::ONLINE, stamp: None };
                 writer.static_point(GroupVar::new(110, 0), point)
             })
@@ -366,7 +366,7 @@ impl Request {
     /// Function 31: makes the configurations of these names effective (group 70 variation 8, as files are named).
     ///
     /// # Errors
-    /// A name is longer than 65535 octets, or more than 255 names.
+    /// A name is longer than 65535 bytes, or more than 255 names.
     pub fn activate_configuration(names: &[&str]) -> Result<Self, WriteError> {
         let object = GroupVar::new(70, 8);
         let wrong = |_| WriteError::WrongObject(object);
@@ -380,7 +380,7 @@ impl Request {
 
     /// A request of a file job.
     pub(in crate::master) fn file(function: Function, object: &FileObject<'_>) -> Self {
-        let mut objects = Vec::with_capacity(object.octets() + FILE_HEADER_OCTETS);
+        let mut objects = Vec::with_capacity(object.bytes() + FILE_HEADER_BYTES);
         object.emit(&mut objects);
         Self::new(function, Meaning::File, objects)
     }

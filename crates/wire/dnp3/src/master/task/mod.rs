@@ -104,9 +104,9 @@ impl Request {
         matches!(self.addressee, Addressee::All(_)) || unanswered
     }
 
-    /// Whether it can be sent in `octets_max` octets, and make sense without an answer where it gets none.
-    pub(super) fn check(&self, octets_max: u16) -> Result<(), SubmitError> {
-        if self.objects.len() + 2 > usize::from(octets_max) {
+    /// Whether it can be sent in `bytes_max` bytes, and make sense without an answer where it gets none.
+    pub(super) fn check(&self, bytes_max: u16) -> Result<(), SubmitError> {
+        if self.objects.len() + 2 > usize::from(bytes_max) {
             return Err(SubmitError::TooLong);
         }
         let needs_answer = match self.meaning {

@@ -115,6 +115,6 @@ fn a_link_that_answers_is_told_of_while_the_outstation_is_online() {
 
 #[test]
 fn a_session_is_small() {
-    let octets = core::mem::size_of::<Master>();
-    assert!(octets <= 1536, "{octets} octets");
+    let bytes = core::mem::size_of::<Master>();
+    assert!(bytes <= 1536, "{bytes} bytes");
 }

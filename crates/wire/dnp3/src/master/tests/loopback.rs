@@ -132,7 +132,7 @@ impl World {
         }
     }
 
-    /// Moves so many octets each way; both ends act on them.
+    /// Moves so many bytes each way; both ends act on them.
     fn work(&mut self, to_master: usize, to_outstation: usize) {
         let count = to_master.min(self.to_master.len());
         let arrived: Vec<u8> = self.to_master.drain(..count).collect();
@@ -208,7 +208,7 @@ impl World {
         }
     }
 
-    /// Lets the octets flow, and time pass where nothing else happens, until the outstation has no event left.
+    /// Lets the bytes flow, and time pass where nothing else happens, until the outstation has no event left.
     fn heal(&mut self) {
         self.connect();
         for _ in 0..2000 {
@@ -254,7 +254,7 @@ enum Act {
     Crash,
     Connect,
     Store,
-    /// An octet on its way is changed: to the master, or to the outstation.
+    /// A byte on its way is changed: to the master, or to the outstation.
     Corrupt(bool, prop::sample::Index),
 }
 
@@ -323,7 +323,7 @@ proptest! {
 
     #[test]
     fn events_arrive_over_lean_messages_too(acts in acts()) {
-        // What carries lean messages answers for their octets.
+        // What carries lean messages answers for their bytes.
         let acts: Vec<Act> = acts.into_iter().filter(|act| !matches!(act, Act::Corrupt(..))).collect();
         let lean = Some(LeanConfig { side: Side::Offers, carrier: Carrier::Stream });
         let config = MasterConfig { hold_confirm: true, lean, ..MasterConfig::default() };

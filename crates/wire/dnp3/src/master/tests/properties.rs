@@ -1,5 +1,5 @@
 use super::super::{Master, MasterConfig};
-use super::script::{START, latch_on, octets, words};
+use super::script::{START, bytes, latch_on, words};
 use crate::Classes;
 use crate::endpoint::{Endpoint, EndpointConfig, Role};
 use crate::link::LinkAddress;
@@ -63,7 +63,7 @@ fn fragment() -> impl Strategy<Value = Vec<u8>> {
         "81 0000 1E01 01 0000 FFFF 00",
     ]);
     let control = prop::sample::select(vec![0xC0, 0xC1, 0xC2, 0xE0, 0xE1, 0x81, 0x41, 0xF0, 0xF1, 0xA0]);
-    let known = (control, known).prop_map(|(control, rest): (u8, _)| [vec![control], octets(rest)].concat());
+    let known = (control, known).prop_map(|(control, rest): (u8, _)| [vec![control], bytes(rest)].concat());
     prop_oneof![4 => known, 1 => prop::collection::vec(any::<u8>(), 1..300)]
 }
 
@@ -73,7 +73,7 @@ fn master() -> Master {
 
 proptest! {
     #[test]
-    fn any_octets_are_survived(chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..600), 0..20)) {
+    fn any_bytes_are_survived(chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..600), 0..20)) {
         drive(&mut master(), &chunks, Duration::from_secs(3));
     }
 

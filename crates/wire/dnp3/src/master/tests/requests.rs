@@ -382,8 +382,8 @@ fn one_who_answers_to_fffc_tells_its_address() {
         crate::link::LinkAddress::new(300),
     ));
     let mut answer = alloc::vec::Vec::new();
-    let octets = super::script::octets("C0 81 0000 3402 07 01 0000");
-    peer.write_fragment(crate::link::LinkAddress::new(1), &octets, &mut answer);
+    let bytes = super::script::bytes("C0 81 0000 3402 07 01 0000");
+    peer.write_fragment(crate::link::LinkAddress::new(1), &bytes, &mut answer);
     assert_eq!(master.handle_input(now, &answer), answer.len());
     assert_eq!(master.poll_event(), Some(MasterEvent::Online));
     assert_eq!(master.poll_event(), Some(MasterEvent::Answer { token: 7, answer: Answer::Address(300) }));

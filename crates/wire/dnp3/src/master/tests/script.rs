@@ -4,7 +4,7 @@
 //! connect | disconnect       the transport comes or goes
 //! > C0 01 3C0206             the master must send this fragment next
 //! < C0 81 0000 …             the outstation sends this fragment
-//! << 00 FF …                 octets arrive that are no fragment
+//! << 00 FF …                 bytes arrive that are no fragment
 //! ! online                   the master must give this event next
 //! status? | status!          the master must ask for the link's status | the outstation answers
 //! wait 5000                  so many milliseconds pass
@@ -88,8 +88,8 @@ impl Play {
             "connect" => self.master.handle_connected(self.now),
             "disconnect" => self.disconnect(),
             ">" => return same(self.sent(), &tidy(rest)),
-            "<" => self.say(&octets(rest)),
-            "<<" => self.input.extend(octets(rest)),
+            "<" => self.say(&bytes(rest)),
+            "<<" => self.input.extend(bytes(rest)),
             "!" => return same(self.event(), rest),
             "status?" => return same(self.sent(), "status?"),
             "status!" => {
@@ -188,15 +188,15 @@ fn same(found: Option<String>, expect: &str) -> Result<(), String> {
     if found == expect { Ok(()) } else { Err(found) }
 }
 
-pub(super) fn octets(text: &str) -> Vec<u8> {
+pub(super) fn bytes(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
     let (pairs, rest) = digits.as_chunks::<2>();
     assert!(rest.is_empty(), "{text}");
     pairs.iter().map(|pair| u8::from_str_radix(core::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
 
-fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02X}")).collect()
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
 fn tidy(text: &str) -> String {
@@ -221,7 +221,7 @@ fn word_of_found(found: &Found, unsolicited: bool) -> String {
                 Measured::DoubleBit(state) => format!("{state:?}"),
                 Measured::Count(count) => count.to_string(),
                 Measured::Analog(value) => value.to_string(),
-                Measured::Octets(text) => hex(text),
+                Measured::Bytes(text) => hex(text),
             };
             let kind = if *event { " event" } else { "" };
             let how = if unsolicited { " unsolicited" } else { "" };

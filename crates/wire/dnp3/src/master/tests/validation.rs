@@ -106,7 +106,7 @@ fn a_range_that_ends_before_it_begins_gives_nothing() {
 }
 
 #[test]
-fn a_count_that_the_octets_cannot_hold_gives_nothing() {
+fn a_count_that_the_bytes_cannot_hold_gives_nothing() {
     broken("0201 28 FFFF 0300 81");
     broken("1E01 09 FFFFFFFF 01 00000000");
     broken("0101 02 00000000 FFFFFFFF 01");
@@ -119,7 +119,7 @@ fn a_qualifier_that_is_reserved_gives_nothing() {
 }
 
 #[test]
-fn octets_after_the_last_object_give_nothing() {
+fn bytes_after_the_last_object_give_nothing() {
     broken("0201 17 01 03 81 02");
 }
 

@@ -45,15 +45,15 @@ pub trait FileHandler {
     /// Opens a file or a directory.
     fn open(&mut self, handle: u32, request: &FileOpen<'_>) -> FileAnswer<FileOpened>;
 
-    /// Appends at most `octets_max` octets of an open file from `offset` on to `out`; true when the file ends there. Fewer
-    /// octets only at its end.
-    fn read(&mut self, handle: u32, offset: u64, octets_max: usize, out: &mut Vec<u8>) -> FileAnswer<bool>;
+    /// Appends at most `bytes_max` bytes of an open file from `offset` on to `out`; true when the file ends there. Fewer
+    /// bytes only at its end.
+    fn read(&mut self, handle: u32, offset: u64, bytes_max: usize, out: &mut Vec<u8>) -> FileAnswer<bool>;
 
     /// The entry of an open directory at a position; None behind the last. Positions keep their entries while it is open.
     fn list(&mut self, handle: u32, position: u32) -> FileAnswer<Option<FileEntry>>;
 
-    /// Writes to an open file, `offset` octets after where writing began. Blocks come in order, each once.
-    fn write(&mut self, handle: u32, offset: u64, octets: &[u8]) -> FileAnswer<()>;
+    /// Writes to an open file, `offset` bytes after where writing began. Blocks come in order, each once.
+    fn write(&mut self, handle: u32, offset: u64, bytes: &[u8]) -> FileAnswer<()>;
 
     /// Closes a file. Only after [`FileClose::Done`] may what was written replace what was there. A handle is gone after the
     /// answer, whatever it is.
@@ -76,7 +76,7 @@ pub struct FileOpen<'a> {
     pub name: &'a str,
     /// What for: read, write or append; other modes were refused before.
     pub mode: FileMode,
-    /// Octets that will be written; None when the master does not know.
+    /// Bytes that will be written; None when the master does not know.
     pub size: Option<u32>,
     /// When it was made, where one is written.
     pub created: DnpTime,
@@ -91,7 +91,7 @@ pub struct FileOpen<'a> {
 pub struct FileOpened {
     /// What it is.
     pub kind: FileKind,
-    /// Octets of a file, entries of a directory.
+    /// Bytes of a file, entries of a directory.
     pub size: u32,
 }
 
@@ -102,7 +102,7 @@ pub struct FileEntry {
     pub name: String,
     /// What it is.
     pub kind: FileKind,
-    /// Octets of a file, entries of a directory.
+    /// Bytes of a file, entries of a directory.
     pub size: u32,
     /// When it was made or changed last.
     pub created: DnpTime,
@@ -126,16 +126,16 @@ pub enum FileClose {
 pub struct FileConfig {
     /// Files that may be open at a time; one more is refused with status 5. Default 4.
     pub handles_max: u8,
-    /// Octets of data in one block at most; no more than fit a fragment. Default 1024: on a slow line, a block is what an
+    /// Bytes of data in one block at most; no more than fit a fragment. Default 1024: on a slow line, a block is what an
     /// event waits for at most.
-    pub block_octets_max: u16,
+    pub block_bytes_max: u16,
     /// How long an open file may be left alone before it is closed. Default 60 s.
     pub idle_timeout: Duration,
 }
 
 impl Default for FileConfig {
     fn default() -> Self {
-        Self { handles_max: 4, block_octets_max: 1024, idle_timeout: Duration::from_secs(60) }
+        Self { handles_max: 4, block_bytes_max: 1024, idle_timeout: Duration::from_secs(60) }
     }
 }
 

@@ -43,9 +43,9 @@ impl Outstation {
     /// Asks the handler again for what it left pending: poll for output after it.
     pub fn poll_files(&mut self, now: Now) {
         let application = &mut self.application;
-        let Some(octets) = application.files.as_mut().and_then(|files| files.waiting.take()) else { return };
-        if let Ok(fragment) = Fragment::parse(&octets) {
-            application.answer_file(now, &octets, &fragment);
+        let Some(bytes) = application.files.as_mut().and_then(|files| files.waiting.take()) else { return };
+        if let Ok(fragment) = Fragment::parse(&bytes) {
+            application.answer_file(now, &bytes, &fragment);
         }
     }
 
@@ -57,32 +57,32 @@ impl Outstation {
 }
 
 impl Application {
-    pub(in crate::outstation) fn handle_file(&mut self, now: Now, octets: &[u8], fragment: &Fragment<'_>) {
+    pub(in crate::outstation) fn handle_file(&mut self, now: Now, bytes: &[u8], fragment: &Fragment<'_>) {
         self.stats.requests += 1;
         self.begin_request();
         self.selection = None;
         if fragment.function == Function::Read && self.unsolicited.is_awaiting() {
             // IEEE 1815 5.1.1.2: reads wait until the unsolicited response is settled.
             self.last = None;
-            self.deferred = Some(octets.into());
+            self.deferred = Some(bytes.into());
             if let Some(files) = &mut self.files {
                 files.now = now;
             }
-        } else if self.last == Some(Digest::of(octets)) {
+        } else if self.last == Some(Digest::of(bytes)) {
             self.stats.requests_repeated += 1;
             self.repeat_reply();
         } else {
-            self.answer_file(now, octets, fragment);
+            self.answer_file(now, bytes, fragment);
         }
     }
 
     /// A read of a file that waited for an unsolicited response.
-    pub(in crate::outstation) fn answer_deferred_file(&mut self, octets: &[u8], fragment: &Fragment<'_>) {
+    pub(in crate::outstation) fn answer_deferred_file(&mut self, bytes: &[u8], fragment: &Fragment<'_>) {
         let now = self.files.as_ref().map(|files| files.now).unwrap_or_default();
-        self.answer_file(now, octets, fragment);
+        self.answer_file(now, bytes, fragment);
     }
 
-    pub(in crate::outstation) fn answer_file(&mut self, now: Now, octets: &[u8], fragment: &Fragment<'_>) {
+    pub(in crate::outstation) fn answer_file(&mut self, now: Now, bytes: &[u8], fragment: &Fragment<'_>) {
         let objects_max = self.objects_max();
         let Some(files) = &mut self.files else { return };
         files.now = now;
@@ -90,12 +90,12 @@ impl Application {
             Poll::Ready(outcome) => {
                 debug_assert!(outcome.objects.len() <= objects_max || outcome.iin != Iin::NONE);
                 // A block that is read again is read anew.
-                self.last = (fragment.function != Function::Read).then(|| Digest::of(octets));
+                self.last = (fragment.function != Function::Read).then(|| Digest::of(bytes));
                 self.set_reply(fragment.control.sequence, outcome);
             }
             Poll::Pending => {
                 // Its repetition asks the handler again.
-                files.waiting = Some(octets.into());
+                files.waiting = Some(bytes.into());
                 self.last = None;
             }
         }

@@ -15,7 +15,7 @@ use tieline_core::{Instant, Now};
 
 /// How long a command counts as the repetition of the one before: longer than a master waits for an answer.
 const REPEAT_WITHIN: Duration = Duration::from_secs(20);
-/// Octets of a size that is not known (IEEE 1815 annex A, group 70 variation 3).
+/// Bytes of a size that is not known (IEEE 1815 annex A, group 70 variation 3).
 const SIZE_UNKNOWN: u32 = u32::MAX;
 
 /// The files of one outstation.
@@ -40,8 +40,8 @@ struct Open {
     handle: u32,
     mode: FileMode,
     kind: FileKind,
-    block_octets: u16,
-    /// Octets that the master said it would write.
+    block_bytes: u16,
+    /// Bytes that the master said it would write.
     expected: Option<u32>,
     /// The block that follows, and where it begins: an offset, or a position in a directory.
     next: (u32, u64),
@@ -66,8 +66,8 @@ struct Last {
 type Answered = Poll<Result<Vec<u8>, Iin>>;
 
 /// The longest block data of a fragment: without its header, the object's header, and the transport fields.
-const fn data_octets(objects_max: usize) -> usize {
-    objects_max.saturating_sub(crate::app::FILE_HEADER_OCTETS + crate::app::TRANSPORT_OCTETS)
+const fn data_bytes(objects_max: usize) -> usize {
+    objects_max.saturating_sub(crate::app::FILE_HEADER_BYTES + crate::app::TRANSPORT_BYTES)
 }
 
 impl Files {
@@ -196,7 +196,7 @@ impl Files {
                 let status = FileCommandStatus {
                     handle: open.handle,
                     size: opened.size,
-                    block_octets: open.block_octets,
+                    block_bytes: open.block_bytes,
                     request_id: command.request_id,
                     ..refusal(FileStatus::Success)
                 };
@@ -227,13 +227,13 @@ impl Files {
         let request = FileOpen { name, mode, size: expected, created, permissions, key };
         self.handler.open(handle, &request).map_ok(|opened| {
             self.next_handle = handle.wrapping_add(1);
-            let fits = u16::try_from(data_octets(objects_max)).unwrap_or(u16::MAX);
-            let wanted = if command.block_octets == 0 { u16::MAX } else { command.block_octets };
+            let fits = u16::try_from(data_bytes(objects_max)).unwrap_or(u16::MAX);
+            let wanted = if command.block_bytes == 0 { u16::MAX } else { command.block_bytes };
             let open = Open {
                 handle,
                 mode,
                 kind: opened.kind,
-                block_octets: wanted.min(fits).min(self.config.block_octets_max).max(1),
+                block_bytes: wanted.min(fits).min(self.config.block_bytes_max).max(1),
                 expected,
                 next: (0, 0),
                 previous: (u32::MAX, 0),
@@ -266,7 +266,7 @@ impl Files {
 
     fn read(&mut self, asked: &FileTransport<'_>, objects_max: usize) -> Answered {
         let mut data = Vec::new();
-        let last = match self.try_read(asked, data_octets(objects_max), &mut data) {
+        let last = match self.try_read(asked, data_bytes(objects_max), &mut data) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(last)) => last,
             Poll::Ready(Err(status)) => {
@@ -288,18 +288,18 @@ impl Files {
         if open.mode != FileMode::READ {
             return Poll::Ready(Err(FileStatus::InvalidMode));
         }
-        let octets_max = usize::from(open.block_octets).min(fits);
+        let bytes_max = usize::from(open.block_bytes).min(fits);
         if open.kind == FileKind::DIRECTORY {
             counters.repeated += u64::from(open.previous.0 == asked.block);
-            return list_block(handler, open, asked.block, octets_max, data);
+            return list_block(handler, open, asked.block, bytes_max, data);
         }
-        let offset = u64::from(asked.block) * u64::from(open.block_octets);
-        let read = handler.read(open.handle, offset, octets_max, data);
+        let offset = u64::from(asked.block) * u64::from(open.block_bytes);
+        let read = handler.read(open.handle, offset, bytes_max, data);
         // Beyond the end there is only the empty block of an empty file.
         if read == Poll::Ready(Ok(true)) && data.is_empty() && asked.block > 0 {
             return Poll::Ready(Err(FileStatus::BlockSequence));
         }
-        debug_assert!(data.len() <= octets_max, "a handler gives no more than it was asked for");
+        debug_assert!(data.len() <= bytes_max, "a handler gives no more than it was asked for");
         counters.repeated += u64::from(open.previous.0 == asked.block);
         open.previous = (asked.block, offset);
         read
@@ -329,7 +329,7 @@ impl Files {
             counters.repeated += 1;
             return Poll::Ready(Ok(()));
         }
-        if block.data.len() > usize::from(open.block_octets) {
+        if block.data.len() > usize::from(open.block_bytes) {
             return Poll::Ready(Err(FileStatus::WriteBlockSize));
         }
         let (number, offset) = open.next;
@@ -400,10 +400,10 @@ impl Files {
 impl Open {
     /// What closing it means: a file of which not all was written must not take the place of another.
     fn close(&self) -> FileClose {
-        let (blocks, octets) = self.next;
+        let (blocks, bytes) = self.next;
         let whole = match self.expected {
             _ if self.mode == FileMode::READ => true,
-            Some(expected) => u64::from(expected) == octets,
+            Some(expected) => u64::from(expected) == bytes,
             None => blocks == 0 || self.complete,
         };
         if whole { FileClose::Done } else { FileClose::Aborted }
@@ -415,7 +415,7 @@ fn list_block(
     handler: &mut BoxedFileHandler,
     open: &mut Open,
     block: u32,
-    octets_max: usize,
+    bytes_max: usize,
     data: &mut Vec<u8>,
 ) -> FileAnswer<bool> {
     let Some((_, start)) = [open.next, open.previous].into_iter().find(|(number, _)| *number == block) else {
@@ -430,7 +430,7 @@ fn list_block(
             Poll::Ready(Ok(Some(entry))) => entry,
         };
         let descriptor = FileObject::Descriptor(entry.descriptor());
-        let fits = data.len() + descriptor.octets() <= octets_max;
+        let fits = data.len() + descriptor.bytes() <= bytes_max;
         if !fits && !data.is_empty() {
             break false;
         }
@@ -456,13 +456,13 @@ impl FileEntry {
 }
 
 fn answer(object: &FileObject<'_>) -> Answered {
-    let mut objects = Vec::with_capacity(object.octets() + crate::app::FILE_HEADER_OCTETS);
+    let mut objects = Vec::with_capacity(object.bytes() + crate::app::FILE_HEADER_BYTES);
     object.emit(&mut objects);
     Poll::Ready(Ok(objects))
 }
 
 const fn refusal(status: FileStatus) -> FileCommandStatus<'static> {
-    FileCommandStatus { handle: 0, size: 0, block_octets: 0, request_id: 0, status, text: &[] }
+    FileCommandStatus { handle: 0, size: 0, block_bytes: 0, request_id: 0, status, text: &[] }
 }
 
 const fn transport_status<'a>(block: &FileTransport<'_>, status: FileStatus) -> FileObject<'a> {

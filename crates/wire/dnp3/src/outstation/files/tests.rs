@@ -26,9 +26,9 @@ pub(crate) struct Contents {
 }
 
 impl Memory {
-    pub(crate) fn with(name: &str, octets: &[u8]) -> Self {
+    pub(crate) fn with(name: &str, bytes: &[u8]) -> Self {
         let memory = Self::default();
-        memory.0.lock().unwrap().files.insert(name.to_owned(), octets.to_vec());
+        memory.0.lock().unwrap().files.insert(name.to_owned(), bytes.to_vec());
         memory
     }
 
@@ -54,7 +54,7 @@ impl FileHandler for Memory {
         let found = inner.files.get(request.name).cloned();
         let (size, written) = match (request.mode, found) {
             (FileMode::READ, None) => return Poll::Ready(Err(FileStatus::NotFound)),
-            (FileMode::READ, Some(octets)) => (octets.len(), Vec::new()),
+            (FileMode::READ, Some(bytes)) => (bytes.len(), Vec::new()),
             (FileMode::APPEND, found) => (found.as_ref().map_or(0, Vec::len), found.unwrap_or_default()),
             _ => (0, Vec::new()),
         };
@@ -62,28 +62,28 @@ impl FileHandler for Memory {
         Poll::Ready(Ok(FileOpened { kind: FileKind::SIMPLE, size: size.try_into().unwrap() }))
     }
 
-    fn read(&mut self, handle: u32, offset: u64, octets_max: usize, out: &mut Vec<u8>) -> FileAnswer<bool> {
+    fn read(&mut self, handle: u32, offset: u64, bytes_max: usize, out: &mut Vec<u8>) -> FileAnswer<bool> {
         let mut inner = self.0.lock().unwrap();
         if inner.pending > 0 {
             inner.pending -= 1;
             return Poll::Pending;
         }
         let name = inner.open.get(&handle).unwrap().0.clone();
-        let octets = inner.files.get(&name).unwrap();
-        let rest = octets.get(usize::try_from(offset).unwrap()..).unwrap_or_default();
-        out.extend(rest.iter().take(octets_max));
-        Poll::Ready(Ok(rest.len() <= octets_max))
+        let bytes = inner.files.get(&name).unwrap();
+        let rest = bytes.get(usize::try_from(offset).unwrap()..).unwrap_or_default();
+        out.extend(rest.iter().take(bytes_max));
+        Poll::Ready(Ok(rest.len() <= bytes_max))
     }
 
     fn list(&mut self, _handle: u32, position: u32) -> FileAnswer<Option<FileEntry>> {
         let inner = self.0.lock().unwrap();
         let found = inner.files.iter().nth(usize::try_from(position).unwrap());
-        Poll::Ready(Ok(found.map(|(name, octets)| entry(name, octets))))
+        Poll::Ready(Ok(found.map(|(name, bytes)| entry(name, bytes))))
     }
 
-    fn write(&mut self, handle: u32, _offset: u64, octets: &[u8]) -> FileAnswer<()> {
+    fn write(&mut self, handle: u32, _offset: u64, bytes: &[u8]) -> FileAnswer<()> {
         let mut inner = self.0.lock().unwrap();
-        inner.open.get_mut(&handle).unwrap().1.extend_from_slice(octets);
+        inner.open.get_mut(&handle).unwrap().1.extend_from_slice(bytes);
         Poll::Ready(Ok(()))
     }
 
@@ -107,15 +107,15 @@ impl FileHandler for Memory {
 
     fn info(&mut self, name: &str) -> FileAnswer<FileEntry> {
         let inner = self.0.lock().unwrap();
-        Poll::Ready(inner.files.get(name).map(|octets| entry(name, octets)).ok_or(FileStatus::NotFound))
+        Poll::Ready(inner.files.get(name).map(|bytes| entry(name, bytes)).ok_or(FileStatus::NotFound))
     }
 }
 
-fn entry(name: &str, octets: &[u8]) -> FileEntry {
+fn entry(name: &str, bytes: &[u8]) -> FileEntry {
     FileEntry {
         name: name.to_owned(),
         kind: FileKind::SIMPLE,
-        size: octets.len().try_into().unwrap(),
+        size: bytes.len().try_into().unwrap(),
         created: DnpTime::from_millis(1),
         permissions: Permissions::READ_WRITE,
     }
@@ -131,15 +131,15 @@ fn station(memory: &Memory) -> Station {
 }
 
 fn serve(station: &mut Station, memory: &Memory) {
-    let config = FileConfig { block_octets_max: 4, handles_max: 2, ..FileConfig::default() };
+    let config = FileConfig { block_bytes_max: 4, handles_max: 2, ..FileConfig::default() };
     station.outstation.serve_files(config, Box::new(memory.clone()));
 }
 
 fn open(sequence: u8, name: &str, mode: u8, size: &str, request: u8) -> String {
-    let text: String = name.bytes().map(|octet| std::format!("{octet:02X} ")).collect();
-    let (octets, all) = (name.len(), name.len() + 26);
+    let text: String = name.bytes().map(|byte| std::format!("{byte:02X} ")).collect();
+    let (bytes, all) = (name.len(), name.len() + 26);
     std::format!(
-        "C{sequence:X} 19 46 03 5B 01 {all:02X} 00 1A 00 {octets:02X} 00 00 00 00 00 00 00 A4 01 00 00 00 00 \
+        "C{sequence:X} 19 46 03 5B 01 {all:02X} 00 1A 00 {bytes:02X} 00 00 00 00 00 00 00 A4 01 00 00 00 00 \
          {size} {mode:02X} 00 00 04 {request:02X} 00 {text}"
     )
 }
@@ -151,13 +151,13 @@ fn status4(sequence: u8, handle: &str, size: u8, block: u8, request: u8, status:
 }
 
 fn block(function: u8, sequence: u8, number: &str, data: &str) -> String {
-    let octets = 8 + data.split_whitespace().count();
-    std::format!("C{sequence:X} {function:02X} 46 05 5B 01 {octets:02X} 00 {HANDLE} {number} {data}")
+    let bytes = 8 + data.split_whitespace().count();
+    std::format!("C{sequence:X} {function:02X} 46 05 5B 01 {bytes:02X} 00 {HANDLE} {number} {data}")
 }
 
 fn data5(sequence: u8, number: &str, data: &str) -> String {
-    let octets = 8 + data.split_whitespace().count();
-    std::format!("C{sequence:X} 81 80 00 46 05 5B 01 {octets:02X} 00 {HANDLE} {number} {data}")
+    let bytes = 8 + data.split_whitespace().count();
+    std::format!("C{sequence:X} 81 80 00 46 05 5B 01 {bytes:02X} 00 {HANDLE} {number} {data}")
 }
 
 fn status6(sequence: u8, number: &str, status: u8) -> String {
@@ -205,7 +205,7 @@ fn a_file_is_written_once_and_only_whole() {
         .ask(&block(2, 7, "01 00 00 80", "65 66"), &status6(7, "01 00 00 80", 0))
         .ask(&close(26, 8), &status4(8, HANDLE, 0, 0, 9, 0));
     assert_eq!(memory.get("new").as_deref(), Some(&b"abcdef"[..]));
-    // Fewer octets than were announced do not take the place of the file.
+    // Fewer bytes than were announced do not take the place of the file.
     let mut station = self::station(&memory);
     station
         .ask(&open(0, "new", 2, "06 00 00 00", 1), &status4(0, HANDLE, 0, 4, 1, 0))
@@ -341,7 +341,7 @@ fn a_directory_fills_blocks_with_whole_entries() {
         memory.0.lock().unwrap().files.insert(number.to_string(), Vec::new());
     }
     let mut station = Station::quiet();
-    let config = FileConfig { block_octets_max: 45, ..FileConfig::default() };
+    let config = FileConfig { block_bytes_max: 45, ..FileConfig::default() };
     station.outstation.serve_files(config, Box::new(memory.clone()));
     let entry = |n: u8| std::format!("14 00 01 00 01 00 00 00 00 00 01 00 00 00 00 00 A4 01 00 00 {:02X} ", b'0' + n);
     station
@@ -365,10 +365,10 @@ proptest! {
     ) {
         let memory = Memory::with("log", b"abcdef");
         let mut station = station(&memory);
-        for (function, variation, octets) in requests {
-            let size = u8::try_from(octets.len()).unwrap();
+        for (function, variation, bytes) in requests {
+            let size = u8::try_from(bytes.len()).unwrap();
             let head = [0xC0, function, 70, variation, 0x5B, 1, size, 0];
-            station.send_to(crate::outstation::tests::station::OUTSTATION, &[&head[..], &octets].concat());
+            station.send_to(crate::outstation::tests::station::OUTSTATION, &[&head[..], &bytes].concat());
             prop_assert!(station.outstation.file_counters().open <= 2);
             station.wait(100);
         }

@@ -36,7 +36,7 @@ struct Replay {
     expected: Joiner,
 }
 
-/// What comes over the link: a frame without user data, by its control octet, or a whole fragment.
+/// What comes over the link: a frame without user data, by its control byte, or a whole fragment.
 #[derive(Clone, Debug, PartialEq)]
 enum Unit {
     Link(u8),
@@ -47,8 +47,8 @@ enum Unit {
 struct Joiner(Vec<u8>);
 
 impl Joiner {
-    fn join(&mut self, octets: &[u8]) -> Vec<Unit> {
-        let (mut decoder, mut rest, mut units) = (Decoder::new(), octets, Vec::new());
+    fn join(&mut self, bytes: &[u8]) -> Vec<Unit> {
+        let (mut decoder, mut rest, mut units) = (Decoder::new(), bytes, Vec::new());
         while let Some(frame) = decoder.decode(&mut rest) {
             let frame = frame.expect("a whole frame");
             let data: Vec<u8> = frame.blocks().flatten().copied().collect();
@@ -236,9 +236,9 @@ impl Replay {
                 outputs.push(output(index, control));
             }
         }
-        let mut octets = Vec::new();
-        while self.outstation.poll_transmit(self.now, &mut octets) {}
-        self.out.extend(Joiner::default().join(&octets));
+        let mut bytes = Vec::new();
+        while self.outstation.poll_transmit(self.now, &mut bytes) {}
+        self.out.extend(Joiner::default().join(&bytes));
         for output in outputs {
             self.operated.push((output.point_type, output.index));
             self.outstation.update(self.now, output).unwrap();
@@ -279,11 +279,11 @@ fn shown(unit: &Unit) -> String {
 /// Headers are taken apart, so that a range may be one header or many. Of a fragment that others follow, the static
 /// objects are left out: which of them fit depends on their order.
 fn meaning(unit: &Unit) -> Vec<String> {
-    let octets = match unit {
+    let bytes = match unit {
         Unit::Link(control) => return [format!("link {control:02X}")].to_vec(),
-        Unit::Fragment(octets) => octets,
+        Unit::Fragment(bytes) => bytes,
     };
-    let fragment = Fragment::parse(octets).expect("a fragment");
+    let fragment = Fragment::parse(bytes).expect("a fragment");
     let mut said =
         [format!("{:?} {} {:04X}", fragment.control, fragment.function.name(), fragment.iin.unwrap().0)].to_vec();
     let mut values = Vec::new();
@@ -291,7 +291,7 @@ fn meaning(unit: &Unit) -> Vec<String> {
         let header = header.expect("an object header");
         let is_static = header.layout().is_some_and(|layout| layout.kind == crate::objects::Kind::Static);
         for item in header.items() {
-            let object = format!("{} {} {:02X?}", header.object(), item.index, item.octets);
+            let object = format!("{} {} {:02X?}", header.object(), item.index, item.bytes);
             if is_static { values.push(object) } else { said.push(object) }
         }
         values.extend(header.bits().map(|bit| format!("{} {bit:?}", header.object())));

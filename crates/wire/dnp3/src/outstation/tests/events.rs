@@ -125,11 +125,11 @@ fn apply_to_buffer(buffer: &mut EventBuffer, step: Step, number: u16) {
 /// Writes the first events with a mark.
 fn write_first(buffer: &mut EventBuffer, mark: Mark, count: usize) {
     let mut left = count;
-    buffer.write_marked(mark, None, |run, octets| {
+    buffer.write_marked(mark, None, |run, bytes| {
         let like = |event: &Event| (event.point_type, event.is_command, event.mark, event.variation);
         assert!(run.iter().all(|event| like(event) == like(&run[0])));
         if run[0].point_type == PointType::OctetString {
-            assert_eq!((run.len(), octets), (1, &run[0].index.to_le_bytes()[..]));
+            assert_eq!((run.len(), bytes), (1, &run[0].index.to_le_bytes()[..]));
         }
         let written = left.min(run.len());
         left -= written;
@@ -204,7 +204,7 @@ proptest! {
             let value = match point_type {
                 PointType::Binary | PointType::BinaryOutput => Measured::Bit(index % 2 == 1),
                 PointType::Analog => Measured::Analog(f64::from(index)),
-                _ => Measured::Octets(index.to_le_bytes().into()),
+                _ => Measured::Bytes(index.to_le_bytes().into()),
             };
             let m = Measurement { point_type, index, value: value.clone(), flags: Flags::ONLINE, stamp: None };
             let known = left.contains(&(point_type, index));
@@ -278,10 +278,10 @@ fn points_are_found_by_type_and_index() {
             database.add(point_type, index, PointConfig::of(point_type)).unwrap();
         }
     }
-    let text = |index, octets: &[u8]| Measurement {
+    let text = |index, bytes: &[u8]| Measurement {
         point_type: PointType::OctetString,
         index,
-        value: Measured::Octets(octets.into()),
+        value: Measured::Bytes(bytes.into()),
         flags: Flags::ONLINE,
         stamp: None,
     };
@@ -299,8 +299,8 @@ fn points_are_found_by_type_and_index() {
     assert!(!database.remove(PointType::OctetString, 41));
     assert_eq!(database.remove_all(PointType::Counter), 4);
     assert_eq!((database.len(), database.count(PointType::AnalogOutput)), (31, 4));
-    assert_eq!(database.get(PointType::OctetString, 1024).unwrap().value, Measured::Octets(b"west"[..].into()));
-    assert_eq!(database.get(PointType::OctetString, 0).unwrap().value, Measured::Octets([0][..].into()));
+    assert_eq!(database.get(PointType::OctetString, 1024).unwrap().value, Measured::Bytes(b"west"[..].into()));
+    assert_eq!(database.get(PointType::OctetString, 0).unwrap().value, Measured::Bytes([0][..].into()));
     assert_eq!(database.slots_between(PointType::Binary, 1, 1024).len(), 2);
     assert_eq!(database.slots_between(PointType::Counter, 0, 65535).len(), 0);
 }

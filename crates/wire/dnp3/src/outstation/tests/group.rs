@@ -1,6 +1,6 @@
 //! One outstation with two masters: each has its own events, and sees what the other does.
 
-use super::station::{analog, bit, count, hex, octets, small_database};
+use super::station::{analog, bit, bytes, count, hex, small_database};
 use crate::endpoint::{Endpoint, EndpointConfig, Received, Role};
 use crate::link::LinkAddress;
 use crate::outstation::{
@@ -53,7 +53,7 @@ impl Device {
     fn ask(&mut self, master: u16, line: usize, request: &str, answer: &str) -> &mut Self {
         let mut input = Vec::new();
         let tester = &mut self.testers[usize::from(master) - 1];
-        tester.write_fragment(LinkAddress::new(10), &octets(request), &mut input);
+        tester.write_fragment(LinkAddress::new(10), &bytes(request), &mut input);
         let mut rest = input.as_slice();
         while !rest.is_empty() {
             let used = self.lines[line].handle_input(self.now, rest);
@@ -260,7 +260,7 @@ fn step() -> impl Strategy<Value = (u16, usize, Vec<u8>)> {
                 "C7 04 0C 01 17 01 00 03 01 64 00 00 00 C8 00 00 00 00",
             ][..]
         )
-        .prop_map(octets),
+        .prop_map(bytes),
         prop::collection::vec(any::<u8>(), 2..40),
     ];
     (1..4u16, 0..3usize, fragment)

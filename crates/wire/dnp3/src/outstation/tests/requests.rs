@@ -1,6 +1,6 @@
 //! What an outstation answers, by function.
 
-use super::station::{MASTER, OUTSTATION, Station, analog, binaries, bit, count, octets};
+use super::station::{MASTER, OUTSTATION, Station, analog, binaries, bit, bytes, count};
 use crate::app::CommandStatus;
 use crate::link::LinkAddress;
 use crate::outstation::{AcceptAll, ControlHandler, Operate, OutstationConfig, OutstationEvent, RefuseAll};
@@ -29,7 +29,7 @@ fn reads_name_points_in_every_way() {
     let mut station = Station::quiet();
     station.update(bit(1, true)).update(analog(1, -2.0));
     station
-        // All; by range in one and two octets; the first of them; by index.
+        // All; by range in one and two bytes; the first of them; by index.
         .ask("C0 01 01 00 06", "C0 81 86 00 01 02 00 00 01 02 81")
         .ask("C0 01 01 02 00 01 01", "C0 81 86 00 01 02 00 01 01 81")
         .ask("C0 01 01 00 01 00 00 01 00", "C0 81 86 00 01 02 00 00 01 02 81")
@@ -52,7 +52,7 @@ fn every_variation_is_told_as_it_was_asked_for() {
     for point_type in PointType::ALL {
         let mut station = Station::quiet();
         let value = crate::outstation::point::measured(point_type, 1);
-        let value = value.unwrap_or_else(|| Measured::Octets([7][..].into()));
+        let value = value.unwrap_or_else(|| Measured::Bytes([7][..].into()));
         let told = Measurement { point_type, index: 1, value, flags: Flags::ONLINE, stamp: None };
         station.outstation.database_mut().assign_class(0..16, Some(EventClass::Class1));
         station.update(told.clone());
@@ -116,15 +116,15 @@ fn events_leave_only_by_their_confirm() {
 
 #[test]
 fn a_long_answer_goes_fragment_by_fragment() {
-    let config = OutstationConfig { unsolicited: None, fragment_octets_sent_max: 272, ..OutstationConfig::default() };
+    let config = OutstationConfig { unsolicited: None, fragment_bytes_sent_max: 272, ..OutstationConfig::default() };
     let database = binaries(400, EventClass::Class1);
     let mut station = Station::with_database(config, database, Box::new(AcceptAll));
-    station.send_to(OUTSTATION, &octets("C5 01 3C 01 06"));
+    station.send_to(OUTSTATION, &bytes("C5 01 3C 01 06"));
     let first = station.next();
     assert_eq!((first.first(), first.len()), (Some(&0xA5), 265));
     // 256 points, and no room for the header of those with longer indices.
     station.ask("C4 00", "");
-    station.send_to(OUTSTATION, &octets("C5 00"));
+    station.send_to(OUTSTATION, &bytes("C5 00"));
     assert_eq!(station.next().first(), Some(&0x46));
 }
 
@@ -160,7 +160,7 @@ fn an_operate_needs_its_selection() {
         // Repeated after something else: a request of its own, and the answer is not that of the other.
         .ask("C1 70", "C1 81 80 01")
         .ask(&operate, &crob("C1 81 80 00", 0, 2))
-        // Other octets, another number, another request in between, and too late.
+        // Other bytes, another number, another request in between, and too late.
         .ask(&crob("C2 03", 0, 0), &crob("C2 81 80 00", 0, 0))
         .ask(
             "C3 04 0C 01 17 01 00 04 01 64 00 00 00 C8 00 00 00 00",
@@ -248,7 +248,7 @@ fn time_is_set_by_both_procedures() {
 }
 
 #[test]
-fn counters_freeze_classes_change_octets_are_written() {
+fn counters_freeze_classes_change_bytes_are_written() {
     let mut station = Station::quiet();
     station
         .update(count(1, 9))
@@ -269,7 +269,7 @@ fn counters_freeze_classes_change_octets_are_written() {
     let written = Measurement {
         point_type: PointType::OctetString,
         index: 1,
-        value: Measured::Octets(b"hi"[..].into()),
+        value: Measured::Bytes(b"hi"[..].into()),
         flags: Flags::ONLINE,
         stamp: None,
     };
@@ -288,7 +288,7 @@ fn counters_freeze_classes_change_octets_are_written() {
 #[test]
 fn a_broadcast_is_obeyed_and_told_but_not_answered() {
     let mut station = Station::quiet();
-    let clear = octets("C0 02 50 01 00 07 07 00");
+    let clear = bytes("C0 02 50 01 00 07 07 00");
     for (address, answer, then) in [
         (0xFFFF, "C1 81 01 00", "C1 81 00 00"),
         (0xFFFD, "C1 81 01 00", "C1 81 00 00"),
@@ -301,7 +301,7 @@ fn a_broadcast_is_obeyed_and_told_but_not_answered() {
     }
     station.ask("C2 00", "").ask("C3 01 3C 02 06", "C3 81 00 00");
     // A read to all is nothing that anyone could answer.
-    station.send_to(LinkAddress::new(0xFFFF), &octets("C0 01 3C 02 06"));
+    station.send_to(LinkAddress::new(0xFFFF), &bytes("C0 01 3C 02 06"));
     station.ask("C4 01 3C 02 06", "C4 81 00 00");
 }
 
@@ -341,8 +341,8 @@ fn the_application_gives_indications() {
 #[test]
 fn only_its_master_is_heard() {
     let mut station = Station::quiet();
-    station.send_to(LinkAddress::new(11), &octets("C0 01 3C 02 06"));
-    station.send_to(MASTER, &octets("C0 01 3C 02 06"));
+    station.send_to(LinkAddress::new(11), &bytes("C0 01 3C 02 06"));
+    station.send_to(MASTER, &bytes("C0 01 3C 02 06"));
     assert!(station.next().is_empty());
     assert_eq!(station.outstation.stats().requests, 0);
 }

@@ -16,7 +16,7 @@ pub(super) enum Action {
     Expect(Vec<u8>),
     /// Nothing must come until the step ends.
     ExpectNothing,
-    /// A link frame with this control octet may come here, or nothing.
+    /// A link frame with this control byte may come here, or nothing.
     AllowLink(u8),
     /// Since the last look this output was operated, or none was; an answer that was not read is dropped.
     CheckOperated(Option<(PointType, u16)>),
@@ -55,10 +55,9 @@ pub(super) fn parse(text: &str) -> Procedure {
     let mut lines = text.lines().map(str::trim).peekable();
     let mut sending = false;
     while let Some(line) = lines.next() {
-        if let Some(mut frame) = octets(line) {
+        if let Some(mut frame) = bytes(line) {
             // The tester's frames may lie about their length; the next frame begins with 05 64 on a line of its own.
-            while let Some(more) = lines.peek().filter(|line| !line.starts_with("05 64")).and_then(|line| octets(line))
-            {
+            while let Some(more) = lines.peek().filter(|line| !line.starts_with("05 64")).and_then(|line| bytes(line)) {
                 frame.extend(more);
                 lines.next();
             }
@@ -76,10 +75,10 @@ pub(super) fn parse(text: &str) -> Procedure {
     procedure
 }
 
-fn octets(line: &str) -> Option<Vec<u8>> {
-    let octet = |word: &str| (word.len() == 2).then(|| u8::from_str_radix(word, 16).ok()).flatten();
-    let found: Option<Vec<u8>> = line.split(' ').map(octet).collect();
-    found.filter(|octets| !octets.is_empty())
+fn bytes(line: &str) -> Option<Vec<u8>> {
+    let byte = |word: &str| (word.len() == 2).then(|| u8::from_str_radix(word, 16).ok()).flatten();
+    let found: Option<Vec<u8>> = line.split(' ').map(byte).collect();
+    found.filter(|bytes| !bytes.is_empty())
 }
 
 fn action(line: &str) -> Option<Action> {

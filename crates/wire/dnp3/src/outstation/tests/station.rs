@@ -89,9 +89,9 @@ impl Station {
 
     /// Sends a fragment to an address, without looking for an answer.
     pub(crate) fn send_to(&mut self, destination: LinkAddress, fragment: &[u8]) {
-        let mut octets = Vec::new();
-        self.tester.write_fragment(destination, fragment, &mut octets);
-        let mut rest = octets.as_slice();
+        let mut bytes = Vec::new();
+        self.tester.write_fragment(destination, fragment, &mut bytes);
+        let mut rest = bytes.as_slice();
         while !rest.is_empty() {
             let used = self.outstation.handle_input(self.now, rest);
             rest = &rest[used..];
@@ -101,10 +101,10 @@ impl Station {
 
     /// Sends a fragment and expects that one, or none for an empty text.
     pub(crate) fn ask(&mut self, request: &str, answer: &str) -> &mut Self {
-        self.send_to(OUTSTATION, &octets(request));
+        self.send_to(OUTSTATION, &bytes(request));
         self.drain();
         let found = self.next();
-        assert_eq!(found, octets(answer), "{request} was answered {}, expected {answer}", hex(&found));
+        assert_eq!(found, bytes(answer), "{request} was answered {}, expected {answer}", hex(&found));
         self
     }
 
@@ -112,7 +112,7 @@ impl Station {
     pub(crate) fn hear(&mut self, answer: &str) -> &mut Self {
         self.tick();
         let found = self.next();
-        assert_eq!(found, octets(answer), "heard {}, expected {answer}", hex(&found));
+        assert_eq!(found, bytes(answer), "heard {}, expected {answer}", hex(&found));
         self
     }
 
@@ -148,9 +148,9 @@ impl Station {
 
     pub(crate) fn drain(&mut self) {
         self.told.extend(core::iter::from_fn(|| self.outstation.poll_event()));
-        let mut octets = Vec::new();
-        while self.outstation.poll_transmit(self.now, &mut octets) {}
-        let mut rest = octets.as_slice();
+        let mut bytes = Vec::new();
+        while self.outstation.poll_transmit(self.now, &mut bytes) {}
+        let mut rest = bytes.as_slice();
         while !rest.is_empty() {
             let (used, received) = self.tester.handle_input(rest);
             rest = &rest[used..];
@@ -162,12 +162,12 @@ impl Station {
     }
 }
 
-pub(crate) fn octets(hex: &str) -> Vec<u8> {
-    hex.split_whitespace().map(|octet| u8::from_str_radix(octet, 16).expect("an octet in hex")).collect()
+pub(crate) fn bytes(hex: &str) -> Vec<u8> {
+    hex.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).expect("a byte in hex")).collect()
 }
 
-pub(crate) fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02X} ")).collect()
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02X} ")).collect()
 }
 
 /// A class for every binary.

@@ -1,6 +1,6 @@
 //! What subset level 4 adds: device attributes, dead-bands, frozen analogs, freezes at a time, command events.
 
-use super::station::{OUTSTATION, Station, analog, bit, count, hex, octets};
+use super::station::{OUTSTATION, Station, analog, bit, bytes, count, hex};
 use crate::app::{Attribute, AttributeValue, CommandStatus, Fragment};
 use crate::outstation::{
     AcceptAll, Activation, ApplicationStep, ConfigurationName, ControlHandler, Database, DeviceAttributes, Managed,
@@ -49,13 +49,13 @@ fn single_attributes_are_read() {
 fn all_attributes_and_their_list_are_read() {
     let mut station = described();
     station.ask("C0 01 00 FF 00 07 07", "C0 81 80 00 00 FF 00 07 07 FE 02 01 00");
-    station.send_to(OUTSTATION, &octets("C1 01 00 FF 06"));
+    station.send_to(OUTSTATION, &bytes("C1 01 00 FF 06"));
     let answer = station.next();
     let listed = Fragment::parse(&answer).unwrap().headers().flatten().flat_map(|h| h.attributes()).next().unwrap();
     let AttributeValue::List(listed) = listed.value else { panic!("{listed:?}") };
     let writable: Vec<u8> = listed.iter().filter(|one| one.is_writable()).map(|one| one.variation).collect();
     assert_eq!(writable, [247]);
-    station.send_to(OUTSTATION, &octets("C2 01 00 FE 00 00 00"));
+    station.send_to(OUTSTATION, &bytes("C2 01 00 FE 00 00 00"));
     let answer = station.next();
     let all: Vec<Attribute> =
         Fragment::parse(&answer).unwrap().headers().flatten().flat_map(|h| h.attributes()).collect();
@@ -66,14 +66,14 @@ fn all_attributes_and_their_list_are_read() {
 
 #[test]
 fn attributes_that_do_not_fit_follow_in_the_next_fragment() {
-    let config = OutstationConfig { unsolicited: None, fragment_octets_sent_max: 272, ..OutstationConfig::default() };
+    let config = OutstationConfig { unsolicited: None, fragment_bytes_sent_max: 272, ..OutstationConfig::default() };
     let mut station = Station::new(config, Box::new(AcceptAll));
     let long = "x".repeat(200);
     let attributes =
         (1..4).fold(DeviceAttributes::new(), |all, variation| all.with(variation, AttributeValue::text(&long)));
     station.outstation.set_attributes(attributes);
     let (mut found, mut sequence) = (Vec::new(), 0);
-    station.send_to(OUTSTATION, &octets("C0 01 00 FE 06"));
+    station.send_to(OUTSTATION, &bytes("C0 01 00 FE 06"));
     loop {
         let answer = station.next();
         let fragment = Fragment::parse(&answer).unwrap();

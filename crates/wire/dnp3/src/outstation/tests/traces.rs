@@ -1,7 +1,7 @@
 //! Random traces against a model: every event reaches the master until it is confirmed, in order within its class, and
-//! never after its confirm, whatever the requests, losses and reconnects in between. And octets of every kind.
+//! never after its confirm, whatever the requests, losses and reconnects in between. And bytes of every kind.
 
-use super::station::{MASTER, OUTSTATION, Station, binaries, octets};
+use super::station::{MASTER, OUTSTATION, Station, binaries, bytes};
 use crate::app::{Fragment, Function, Walk};
 use crate::endpoint::{Endpoint, EndpointConfig, Role};
 use crate::objects::Kind;
@@ -98,7 +98,7 @@ impl Model {
 fn run(steps: Vec<Step>) -> Result<(), TestCaseError> {
     let config = OutstationConfig {
         // Two fragments are needed for many events.
-        fragment_octets_sent_max: 272,
+        fragment_bytes_sent_max: 272,
         event_limits: EventLimits::all(1000),
         unsolicited: Some(UnsolicitedConfig {
             classes: Classes::EVENTS,
@@ -138,7 +138,7 @@ fn act(station: &mut Station, model: &mut Model, step: Step) -> Result<(), TestC
         Step::Request(request) => {
             model.sequence = (model.sequence + 1) & 0x0F;
             let mut fragment = [0xC0 | model.sequence].to_vec();
-            fragment.extend(octets(request));
+            fragment.extend(bytes(request));
             station.send_to(OUTSTATION, &fragment);
         }
         Step::Confirm(arrives) => {
@@ -200,7 +200,7 @@ proptest! {
         // Whatever came, it answers.
         station.wait(20_000).tick();
         while !station.next().is_empty() {}
-        station.send_to(OUTSTATION, &octets("C7 17"));
+        station.send_to(OUTSTATION, &bytes("C7 17"));
         let answer = station.next();
         prop_assert_eq!(answer.get(..2), Some(&[0xC7, 0x81][..]).filter(|_| answer[0] == 0xC7).or(Some(&[0xE7, 0x81][..])));
     }
@@ -219,7 +219,7 @@ fn measurement(point_type: PointType, index: u16, seed: u8) -> Measurement {
         PointType::Analog | PointType::FrozenAnalog | PointType::AnalogOutput => {
             Measured::Analog(f64::from(seed) - 100.0)
         }
-        PointType::OctetString => Measured::Octets(alloc::vec![seed; usize::from(seed).max(1)].into()),
+        PointType::OctetString => Measured::Bytes(alloc::vec![seed; usize::from(seed).max(1)].into()),
     };
     Measurement { point_type, index, value, flags: Flags::ONLINE, stamp: None }
 }
@@ -237,10 +237,10 @@ proptest! {
         }
         let expected: Vec<Measurement> = database.iter().map(|m| Measurement { stamp: None, ..m }).collect();
         let config =
-            OutstationConfig { unsolicited: None, fragment_octets_sent_max: 272, ..OutstationConfig::default() };
+            OutstationConfig { unsolicited: None, fragment_bytes_sent_max: 272, ..OutstationConfig::default() };
         let mut station = Station::with_database(config, database, Box::new(AcceptAll));
         let (mut told, mut sequence) = (Vec::new(), 0);
-        station.send_to(OUTSTATION, &octets("C0 01 3C 01 06"));
+        station.send_to(OUTSTATION, &bytes("C0 01 3C 01 06"));
         loop {
             let fragment = station.next();
             prop_assert!(fragment.len() <= 272);

@@ -235,7 +235,7 @@ fn reading(protection: Classes) -> Station {
     }
     let bit = PointConfig { event_variation: 1, ..PointConfig::of(PointType::Binary) };
     database.add(PointType::Binary, 0, bit.in_class(Some(EventClass::Class1))).unwrap();
-    let config = OutstationConfig { unsolicited, fragment_octets_sent_max: 272, ..OutstationConfig::default() };
+    let config = OutstationConfig { unsolicited, fragment_bytes_sent_max: 272, ..OutstationConfig::default() };
     let mut station = Station::with_database(config, database, Box::new(AcceptAll));
     station.hear("F0 82 80 00").ask("D0 00", "");
     station.send_to(OUTSTATION, &[0xC0, 1, 30, 1, 6]);

@@ -5,7 +5,7 @@
 //! not consulted: the checks are what clauses 4, 8, 9 and annex A of IEEE 1815 demand of a receiver, and the kinds of
 //! faults that public advisories of 2013 and 2014 describe.
 
-use super::station::{MASTER, OUTSTATION, Station, octets};
+use super::station::{MASTER, OUTSTATION, Station, bytes};
 use crate::PointType;
 use crate::app::CommandStatus;
 use crate::link::{Control, Header, LinkAddress};
@@ -33,20 +33,20 @@ fn check(request: &str, answer: &str) {
     station.ask(STILL_WELL.0, STILL_WELL.1);
 }
 
-/// A frame with this control octet, from and to these addresses, is dropped.
+/// A frame with this control byte, from and to these addresses, is dropped.
 #[track_caller]
 fn check_frame(control: u8, destination: u16, source: u16, user_data: &[u8]) {
     let mut station = station();
     let mut frame = Vec::new();
     let (destination, source) = (LinkAddress::new(destination), LinkAddress::new(source));
     Header { control: Control(control), destination, source }.emit(user_data, &mut frame);
-    check_octets(&mut station, &frame);
+    check_bytes(&mut station, &frame);
 }
 
 #[track_caller]
-fn check_octets(station: &mut Station, octets: &[u8]) {
-    let used = station.outstation.handle_input(station.now, octets);
-    assert_eq!(used, octets.len());
+fn check_bytes(station: &mut Station, bytes: &[u8]) {
+    let used = station.outstation.handle_input(station.now, bytes);
+    assert_eq!(used, bytes.len());
     let mut out = Vec::new();
     assert!(!station.outstation.poll_transmit(station.now, &mut out), "answered {out:02X?}");
     assert_eq!(station.outstation.poll_event(), None);
@@ -111,7 +111,7 @@ fn a_length_below_five_is_refused() {
         let mut frame = [0x05, 0x64, length, 0xC4, 10, 0, 1, 0].to_vec();
         let crc = crate::crc::crc(&frame);
         frame.extend(crc.to_le_bytes());
-        check_octets(&mut station(), &frame);
+        check_bytes(&mut station(), &frame);
     }
 }
 
@@ -119,9 +119,9 @@ fn a_length_below_five_is_refused() {
 fn a_broadcast_is_not_answered_even_if_it_asks() {
     for address in [0xFFFD, 0xFFFE, 0xFFFF] {
         let mut station = station();
-        station.send_to(LinkAddress::new(address), &octets("C0 01 3C 02 06"));
+        station.send_to(LinkAddress::new(address), &bytes("C0 01 3C 02 06"));
         assert!(station.next().is_empty());
-        station.send_to(LinkAddress::new(address), &octets("C0 00"));
+        station.send_to(LinkAddress::new(address), &bytes("C0 00"));
         assert!(station.next().is_empty());
     }
 }
@@ -132,7 +132,7 @@ fn a_segment_without_a_first_one_is_dropped() {
 }
 
 #[test]
-fn a_segment_without_octets_is_dropped() {
+fn a_segment_without_bytes_is_dropped() {
     check_frame(0xC4, 10, 1, &[0xC0]);
 }
 
@@ -145,7 +145,7 @@ fn segments_that_leave_one_out_are_dropped() {
         Header { control: Control(0xC4), destination: OUTSTATION, source: MASTER }.emit(&user_data, &mut frame);
         station.outstation.handle_input(station.now, &frame);
     }
-    check_octets(&mut station, &[]);
+    check_bytes(&mut station, &[]);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_fragment_shorter_than_its_header_is_dropped() {
 #[test]
 fn a_fragment_longer_than_the_limit_is_dropped() {
     let mut station = station();
-    let mut long = octets("C0 01");
+    let mut long = bytes("C0 01");
     long.resize(3000, 60);
     station.send_to(OUTSTATION, &long);
     assert!(station.next().is_empty());
@@ -215,7 +215,7 @@ fn an_object_header_that_ends_early_is_a_parameter_error() {
 
 #[test]
 fn objects_that_end_early_are_a_parameter_error() {
-    // A time of five octets; a control of ten; one of two controls.
+    // A time of five bytes; a control of ten; one of two controls.
     check("C0 02 32 01 07 01 01 02 03 04 05", "C0 81 80 04");
     check("C0 05 0C 01 17 01 00 03 01 64 00 00 00 64 00 00", "C0 81 80 04");
     check("C0 05 0C 01 17 02 00 03 01 64 00 00 00 64 00 00 00 00", "C0 81 80 04");
@@ -228,7 +228,7 @@ fn a_range_that_ends_before_it_begins_is_a_parameter_error() {
 }
 
 #[test]
-fn a_count_that_the_octets_cannot_hold_is_refused_before_it_is_believed() {
+fn a_count_that_the_bytes_cannot_hold_is_refused_before_it_is_believed() {
     check("C0 02 32 01 07 FF", "C0 81 80 04");
     check("C0 05 0C 01 28 FF FF", "C0 81 80 04");
     // Of a read it is the most that is wanted.
@@ -286,7 +286,7 @@ fn an_operate_without_its_selection_operates_nothing() {
 }
 
 #[test]
-fn octets_after_the_last_object_are_a_parameter_error() {
+fn bytes_after_the_last_object_are_a_parameter_error() {
     // A write that came whole before them stands; controls are refused together.
     station().ask("C0 02 50 01 00 07 07 00 55", "C0 81 00 04").ask("CF 01 3C 02 06", "CF 81 00 00");
     check("C0 05 0C 01 17 01 00 03 01 64 00 00 00 64 00 00 00 00 55", "C0 81 80 04");

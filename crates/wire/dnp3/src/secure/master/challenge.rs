@@ -9,18 +9,18 @@ use crate::secure::{AuthError, Authentication, Challenge, ErrorObject, GROUP, Ma
 use alloc::vec::Vec;
 use tieline_core::Now;
 
-/// Octets that aggressive mode adds, but for the MAC: g120v3 with its header, and the header of g120v9.
-const AGGRESSIVE_OCTETS: usize = 10 + 6;
+/// Bytes that aggressive mode adds, but for the MAC: g120v3 with its header, and the header of g120v9.
+const AGGRESSIVE_BYTES: usize = 10 + 6;
 
 impl MasterSecurity {
     /// Remembers a request, `out[start..]`, that is about to be framed, and makes it prove itself where it can.
     /// Says whether the outstation will challenge it.
-    pub(crate) fn guard(&mut self, now: Now, octets_max: usize, out: &mut Vec<u8>, start: usize) -> bool {
+    pub(crate) fn guard(&mut self, now: Now, bytes_max: usize, out: &mut Vec<u8>, start: usize) -> bool {
         self.count(Statistic::MessagesSent);
         if self.is_proven && !self.in_vain {
             self.rekeys = 0;
         }
-        self.is_aggressive = self.make_aggressive(now, octets_max, out, start).is_some();
+        self.is_aggressive = self.make_aggressive(now, bytes_max, out, start).is_some();
         (self.is_proven, self.in_vain) = (self.is_aggressive, false);
         self.request.clear();
         self.request.extend_from_slice(out.get(start..).unwrap_or_default());
@@ -28,14 +28,14 @@ impl MasterSecurity {
         !self.is_aggressive && function.is_ok_and(|function| self.config.critical.contains(function))
     }
 
-    fn make_aggressive(&mut self, now: Now, octets_max: usize, out: &mut Vec<u8>, start: usize) -> Option<()> {
+    fn make_aggressive(&mut self, now: Now, bytes_max: usize, out: &mut Vec<u8>, start: usize) -> Option<()> {
         let bare = out.get(start..)?;
         let is_critical = self.config.critical.contains(Fragment::parse(bare).ok()?.function);
         if !self.config.aggressive || !is_critical {
             return None;
         }
         let (challenge, algorithm) = self.challenge.as_ref()?;
-        if bare.len() + AGGRESSIVE_OCTETS + algorithm.octets() > octets_max {
+        if bare.len() + AGGRESSIVE_BYTES + algorithm.bytes() > bytes_max {
             return None;
         }
         let (head, objects) = bare.split_first_chunk::<2>()?;
@@ -43,13 +43,13 @@ impl MasterSecurity {
         let mut signed = head.to_vec();
         Authentication::AggressiveRequest { sequence, user }.write(&mut signed);
         signed.extend_from_slice(objects);
-        let [low, high] = u16::try_from(algorithm.octets()).ok()?.to_le_bytes();
+        let [low, high] = u16::try_from(algorithm.bytes()).ok()?.to_le_bytes();
         signed.extend_from_slice(&[GROUP, 9, Qualifier::FREE.0, 1, low, high]);
         let keys = self.session.keys(now.mono)?;
         let proof = mac(*algorithm, &keys.control, MacUse::aggressive(user, sequence), &[challenge, &signed]);
         out.truncate(start);
         out.extend_from_slice(&signed);
-        out.extend_from_slice(proof.octets());
+        out.extend_from_slice(proof.bytes());
         self.challenge_sequence = sequence;
         self.note_use();
         self.count(Statistic::CriticalSent);
@@ -84,7 +84,7 @@ impl MasterSecurity {
     pub(super) fn handle_challenge(
         &mut self,
         now: Now,
-        octets: &[u8],
+        bytes: &[u8],
         to: Sequence,
         challenge: &Challenge<'_>,
     ) -> Reaction {
@@ -102,9 +102,9 @@ impl MasterSecurity {
         let Some(keys) = self.session.keys(now.mono) else {
             return self.refused(AuthError::AuthenticationFailed);
         };
-        let parts = [octets, self.request.as_slice()];
+        let parts = [bytes, self.request.as_slice()];
         let proof = mac(algorithm, &keys.control, MacUse::reply(user, challenge.sequence), &parts);
-        let reply = Authentication::Reply { sequence: challenge.sequence, user, mac: proof.octets() };
+        let reply = Authentication::Reply { sequence: challenge.sequence, user, mac: proof.bytes() };
         self.reply = Some(fragment(to, Function::AuthenticationRequest, &reply));
         // Aggressive mode goes on from the highest: no number proves two requests.
         if self.answered.replace(challenge.sequence).is_none() || is_ahead(challenge.sequence, self.challenge_sequence)
@@ -112,7 +112,7 @@ impl MasterSecurity {
             self.challenge_sequence = challenge.sequence;
         }
         self.is_proven = true;
-        self.challenge = Some((octets.into(), algorithm));
+        self.challenge = Some((bytes.into(), algorithm));
         self.note_use();
         Reaction::Challenged
     }

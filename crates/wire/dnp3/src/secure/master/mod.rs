@@ -42,7 +42,7 @@ pub struct MasterSecurityConfig {
     /// Functions that the outstation is known to challenge: those that aggressive mode is for. Default
     /// [`FunctionSet::MANDATORY`].
     pub critical: FunctionSet,
-    /// Algorithms that the outstation may ask for. Default all but HMAC-SHA-1 with 4 octets and AES-GMAC.
+    /// Algorithms that the outstation may ask for. Default all but HMAC-SHA-1 with 4 bytes and AES-GMAC.
     pub macs: Vec<MacAlgorithm>,
     /// How long session keys are used, and for how many messages, before they are changed; where that fails, they are
     /// used for twice as much. Default 30 min, 2000.
@@ -304,9 +304,9 @@ impl MasterSecurity {
     }
 
     /// Takes an authentication response. `awaited` is the sequence number of the request that is out.
-    pub(crate) fn handle_fragment(&mut self, now: Now, octets: &[u8], awaited: Option<Sequence>) -> Reaction {
+    pub(crate) fn handle_fragment(&mut self, now: Now, bytes: &[u8], awaited: Option<Sequence>) -> Reaction {
         self.count(Statistic::MessagesReceived);
-        let Ok(fragment) = Fragment::parse(octets) else { return Reaction::Unexpected };
+        let Ok(fragment) = Fragment::parse(bytes) else { return Reaction::Unexpected };
         if !fragment.control.fir || !fragment.control.fin || fragment.control.uns {
             return self.unexpected();
         }
@@ -314,7 +314,7 @@ impl MasterSecurity {
             !matches!(self.step, Step::Idle | Step::Answering(_)) && fragment.control.sequence == self.sequence;
         match Authentication::only(&fragment) {
             Some(Authentication::Challenge(challenge)) if awaited == Some(fragment.control.sequence) => {
-                self.handle_challenge(now, octets, fragment.control.sequence, &challenge)
+                self.handle_challenge(now, bytes, fragment.control.sequence, &challenge)
             }
             Some(Authentication::Error(error)) if is_ours || awaited == Some(fragment.control.sequence) => {
                 self.count(Statistic::ErrorsReceived);

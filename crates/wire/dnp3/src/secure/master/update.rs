@@ -3,7 +3,7 @@
 use super::{MasterSecurity, Reaction, Step};
 use crate::app::Sequence;
 use crate::secure::crypto::change_mac;
-use crate::secure::object::{CHALLENGE_OCTETS_MIN, is_challenge};
+use crate::secure::object::{CHALLENGE_BYTES_MIN, is_challenge};
 use crate::secure::outstation::{confirmed_numbers, wrap_of, write_update};
 use crate::secure::{
     Authentication, Key, KeyChangeMethod, Role, SecurityEvent, Statistic, UserOperation, UserStatusChange,
@@ -14,9 +14,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 use tieline_core::Now;
 
-/// Octets of the master's challenge.
-const CHALLENGE_OCTETS: usize = 16;
-const _: () = assert!(CHALLENGE_OCTETS >= CHALLENGE_OCTETS_MIN);
+/// Bytes of the master's challenge.
+const CHALLENGE_BYTES: usize = 16;
+const _: () = assert!(CHALLENGE_BYTES >= CHALLENGE_BYTES_MIN);
 
 /// A change of a user, as the authority has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl MasterSecurity {
     pub(crate) fn change_user(&mut self, change: UserChange, token: u64) -> bool {
         let is_free = self.update.is_none() && !matches!(self.step, Step::Updating(_));
         let Some(wrap) = wrap_of(change.method).filter(|_| is_free) else { return false };
-        let mut own_challenge = vec![0; CHALLENGE_OCTETS];
+        let mut own_challenge = vec![0; CHALLENGE_BYTES];
         self.random.fill(&mut own_challenge);
         let key = Key::random(wrap, &mut *self.random);
         self.update = Some(Box::new(Update { token, change, stage: Stage::Status, unsent: true, own_challenge, key }));
@@ -92,7 +92,7 @@ impl MasterSecurity {
                     certification: &[],
                 };
                 let certification = change_mac(*method, authority, &[&status.certified()]);
-                status.certification = certification.as_ref().map_or(&[], |mac| mac.octets());
+                status.certification = certification.as_ref().map_or(&[], |mac| mac.bytes());
                 self.send(now, next, &[Authentication::UserStatusChange(status)], out);
             }
             Stage::Request => {
@@ -106,7 +106,7 @@ impl MasterSecurity {
                 let numbers = confirmed_numbers(*sequence, *user);
                 let parts = [outstation.as_bytes(), &update.own_challenge, challenge, &numbers];
                 let proof = change_mac(*method, &update.key, &parts);
-                let proof = proof.as_ref().map_or(&[][..], |mac| mac.octets());
+                let proof = proof.as_ref().map_or(&[][..], |mac| mac.bytes());
                 let change =
                     Authentication::UpdateKeyChange { sequence: *sequence, user: *user, encrypted: &encrypted };
                 self.send(now, next, &[change, Authentication::Confirmation(proof)], out);

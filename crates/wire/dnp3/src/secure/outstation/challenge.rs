@@ -11,9 +11,9 @@ use tieline_core::{Cursor, Now};
 
 /// The header of an aggressive mode request, which is the first of its fragment: g120v3, qualifier 07, count 1.
 const AGGRESSIVE: [u8; 4] = [GROUP, 3, Qualifier::COUNT_8.0, 1];
-/// Octets of g120v9's header and size prefix.
+/// Bytes of g120v9's header and size prefix.
 const MAC_HEADER: usize = 6;
-/// Octets of a request's header.
+/// Bytes of a request's header.
 const REQUEST_HEADER: usize = 2;
 
 /// Whether the first object of a request is that of aggressive mode.
@@ -33,32 +33,32 @@ struct Aggressive<'a> {
 }
 
 /// `control | function | 120 3 07 1 CSQ user | objects | 120 9 5B 1 length | MAC`
-fn take_apart(octets: &[u8], mac_octets: usize) -> Option<Aggressive<'_>> {
-    let mut cursor = Cursor::new(octets);
+fn take_apart(bytes: &[u8], mac_bytes: usize) -> Option<Aggressive<'_>> {
+    let mut cursor = Cursor::new(bytes);
     cursor.take(REQUEST_HEADER).ok()?;
     if cursor.array() != Ok(AGGRESSIVE) {
         return None;
     }
     let (sequence, user) = (cursor.u32_le().ok()?, cursor.u16_le().ok()?);
-    let inner = cursor.take(cursor.left().checked_sub(MAC_HEADER + mac_octets)?).ok()?;
-    let length = u16::try_from(mac_octets).ok()?.to_le_bytes();
+    let inner = cursor.take(cursor.left().checked_sub(MAC_HEADER + mac_bytes)?).ok()?;
+    let length = u16::try_from(mac_bytes).ok()?.to_le_bytes();
     if cursor.array() != Ok([GROUP, 9, Qualifier::FREE.0, 1, length[0], length[1]]) {
         return None;
     }
     let mac = cursor.rest();
-    let signed = octets.get(..octets.len().checked_sub(mac.len())?)?;
+    let signed = bytes.get(..bytes.len().checked_sub(mac.len())?)?;
     Some(Aggressive { sequence, user, signed, inner, mac })
 }
 
 impl OutstationSecurity {
     /// Keeps a critical request and asks who sent it.
-    pub(super) fn challenge(&mut self, now: Now, octets: &[u8], fragment: &Fragment<'_>) -> Verdict {
+    pub(super) fn challenge(&mut self, now: Now, bytes: &[u8], fragment: &Fragment<'_>) -> Verdict {
         if self.waiting.is_some() || self.outgoing.len() >= OUTGOING_MAX {
             return self.discard_unexpected(now);
         }
         self.challenge_sequence = self.challenge_sequence.wrapping_add(1);
         let sequence = self.challenge_sequence;
-        self.waiting = Some(Waiting { sequence, request: octets.into(), challenged: None });
+        self.waiting = Some(Waiting { sequence, request: bytes.into(), challenged: None });
         self.count(now, Statistic::CriticalReceived);
         let data = self.random_challenge();
         let challenge = Challenge {
@@ -93,10 +93,10 @@ impl OutstationSecurity {
         }
     }
 
-    pub(super) fn handle_aggressive(&mut self, now: Now, octets: &[u8], fragment: &Fragment<'_>) -> Verdict {
+    pub(super) fn handle_aggressive(&mut self, now: Now, bytes: &[u8], fragment: &Fragment<'_>) -> Verdict {
         self.count(now, Statistic::CriticalReceived);
         let to = fragment.control.sequence;
-        let Some(request) = take_apart(octets, self.config.mac.octets()) else {
+        let Some(request) = take_apart(bytes, self.config.mac.bytes()) else {
             return self.discard_unexpected(now);
         };
         let Aggressive { sequence: number, user, signed, inner, mac: received } = request;
@@ -120,7 +120,7 @@ impl OutstationSecurity {
         self.challenge_sequence = number;
         // Its master has given up what it was challenged for.
         self.waiting = None;
-        let head = octets.get(..REQUEST_HEADER).unwrap_or_default();
+        let head = bytes.get(..REQUEST_HEADER).unwrap_or_default();
         let bare: Vec<u8> = [head, inner].concat();
         match Fragment::parse(&bare) {
             Ok(fragment) if self.admit(now, user, &fragment) => Verdict::Perform(bare.into()),
@@ -163,13 +163,13 @@ mod unit {
 
     #[test]
     fn aggressive_requests_are_taken_apart() {
-        let octets =
+        let bytes =
             [0xC3, 4, 120, 3, 7, 1, 9, 0, 0, 0, 1, 0, 12, 1, 0x17, 0, 120, 9, 0x5B, 1, 4, 0, 0xA, 0xB, 0xC, 0xD];
-        let request = take_apart(&octets, 4).unwrap();
+        let request = take_apart(&bytes, 4).unwrap();
         assert_eq!((request.sequence, request.user), (9, 1));
         assert_eq!(request.inner, [12, 1, 0x17, 0]);
         assert_eq!((request.mac, request.signed.len()), ([0xA, 0xB, 0xC, 0xD].as_slice(), 22));
-        assert!(take_apart(&octets, 8).is_none());
-        assert!(take_apart(&octets[..25], 4).is_none());
+        assert!(take_apart(&bytes, 8).is_none());
+        assert!(take_apart(&bytes[..25], 4).is_none());
     }
 }

@@ -38,7 +38,7 @@ impl OutstationSecurity {
             status: status.code(),
             algorithm: if mac.is_some() { algorithm.code() } else { 0 },
             challenge: &challenge,
-            mac: mac.as_ref().map_or(&[], |mac| mac.octets()),
+            mac: mac.as_ref().map_or(&[], |mac| mac.bytes()),
         };
         state.status = Some((sequence, object.without_mac()));
         self.answer(now, to, &[Authentication::KeyStatus(object)]);
@@ -47,7 +47,7 @@ impl OutstationSecurity {
     pub(super) fn handle_key_change(
         &mut self,
         now: Now,
-        octets: &[u8],
+        bytes: &[u8],
         to: Sequence,
         of: (u32, u16),
         wrapped: &[u8],
@@ -76,7 +76,7 @@ impl OutstationSecurity {
         self.note_success(now);
         self.count(now, Statistic::SessionKeyChanges);
         self.events.push(SecurityEvent::KeysChanged { user });
-        self.answer_status(now, to, user, Some(octets));
+        self.answer_status(now, to, user, Some(bytes));
         debug_assert!(self.user(user).is_some_and(|state| state.session.status(now.mono) == KeyStatus::Ok));
         Verdict::Done
     }

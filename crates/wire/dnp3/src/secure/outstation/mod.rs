@@ -16,7 +16,7 @@ mod report;
 mod users;
 
 use super::event::Events;
-use super::object::{CHALLENGE_OCTETS_MAX, CHALLENGE_OCTETS_MIN};
+use super::object::{CHALLENGE_BYTES_MAX, CHALLENGE_BYTES_MIN};
 use super::session::Session;
 use super::{
     AuthError, Authentication, BoxedRandom, ErrorObject, FunctionSet, Key, KeyChangeMethod, KeyLimits, KeyStatus,
@@ -42,14 +42,14 @@ const OUTGOING_MAX: usize = 4;
 /// How an outstation authenticates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutstationSecurityConfig {
-    /// The algorithm of all MACs of this association. Default HMAC-SHA-256 with 16 octets.
+    /// The algorithm of all MACs of this association. Default HMAC-SHA-256 with 16 bytes.
     pub mac: MacAlgorithm,
     /// Functions that are challenged. Default [`FunctionSet::MANDATORY`].
     pub critical: FunctionSet,
     /// Whether aggressive mode is permitted. Default true.
     pub aggressive: bool,
-    /// Octets of challenge data, 4 to 64; what is beyond is brought within. Default 16.
-    pub challenge_octets: u8,
+    /// Bytes of challenge data, 4 to 64; what is beyond is brought within. Default 16.
+    pub challenge_bytes: u8,
     /// How long a reply may take. Default 2 s.
     pub reply_timeout: Duration,
     /// How long session keys hold, and for how many messages: twice what the master keeps to. Default 60 min, 4000.
@@ -79,7 +79,7 @@ impl Default for OutstationSecurityConfig {
             mac: MacAlgorithm::HmacSha256x16,
             critical: FunctionSet::MANDATORY,
             aggressive: true,
-            challenge_octets: 16,
+            challenge_bytes: 16,
             reply_timeout: Duration::from_secs(2),
             keys: KeyLimits { interval: Duration::from_secs(3600), count: 4000 },
             failures_max: 5,
@@ -304,9 +304,9 @@ impl OutstationSecurity {
     }
 
     /// Decides on a fragment of the master, before anything else is done with it.
-    pub(crate) fn handle_fragment(&mut self, now: Now, octets: &[u8], broadcast: Option<Broadcast>) -> Verdict {
+    pub(crate) fn handle_fragment(&mut self, now: Now, bytes: &[u8], broadcast: Option<Broadcast>) -> Verdict {
         self.count(now, Statistic::MessagesReceived);
-        let Ok(fragment) = Fragment::parse(octets) else { return Verdict::Pass };
+        let Ok(fragment) = Fragment::parse(bytes) else { return Verdict::Pass };
         let is_request = !fragment.function.is_response() && fragment.control.fir && fragment.control.fin;
         if !is_request {
             return Verdict::Pass;
@@ -318,15 +318,15 @@ impl OutstationSecurity {
                 if broadcast.is_some() || fragment.control.uns {
                     return self.discard(now);
                 }
-                self.handle_authentication(now, octets, &fragment)
+                self.handle_authentication(now, bytes, &fragment)
             }
             Function::Confirm => self.handle_confirm(&fragment),
             _ if challenge::is_aggressive(fragment.objects) => match broadcast {
-                None => self.handle_aggressive(now, octets, &fragment),
+                None => self.handle_aggressive(now, bytes, &fragment),
                 Some(_) => self.discard(now),
             },
             _ if is_critical => match broadcast {
-                None => self.challenge(now, octets, &fragment),
+                None => self.challenge(now, bytes, &fragment),
                 // A challenge to a broadcast would be answered by no one in particular.
                 Some(_) => self.discard(now),
             },
@@ -335,7 +335,7 @@ impl OutstationSecurity {
         }
     }
 
-    fn handle_authentication(&mut self, now: Now, octets: &[u8], fragment: &Fragment<'_>) -> Verdict {
+    fn handle_authentication(&mut self, now: Now, bytes: &[u8], fragment: &Fragment<'_>) -> Verdict {
         let sequence = fragment.control.sequence;
         let Some(object) = Authentication::all(fragment).next() else {
             return self.discard_unexpected(now);
@@ -352,7 +352,7 @@ impl OutstationSecurity {
             }
             Authentication::KeyStatusRequest { user } if is_alone => self.handle_key_request(now, sequence, user),
             Authentication::KeyChange { sequence: number, user, wrapped } if is_alone => {
-                self.handle_key_change(now, octets, sequence, (number, user), wrapped)
+                self.handle_key_change(now, bytes, sequence, (number, user), wrapped)
             }
             Authentication::Error(error) if is_alone => {
                 self.count(now, Statistic::ErrorsReceived);
@@ -431,14 +431,11 @@ impl OutstationSecurity {
 
     /// Queues an authentication response.
     fn answer(&mut self, now: Now, to: Sequence, objects: &[Authentication<'_>]) {
-        let mut octets = Vec::new();
-        objects.iter().for_each(|object| object.write(&mut octets));
+        let mut bytes = Vec::new();
+        objects.iter().for_each(|object| object.write(&mut bytes));
         let is_challenge = matches!(objects, [Authentication::Challenge(_)]);
         let control = AppControl::single(to);
-        self.queue(
-            now,
-            Outgoing { control, function: Function::AuthenticationResponse, objects: octets, is_challenge },
-        );
+        self.queue(now, Outgoing { control, function: Function::AuthenticationResponse, objects: bytes, is_challenge });
     }
 
     fn queue(&mut self, now: Now, outgoing: Outgoing) {
@@ -473,8 +470,8 @@ impl OutstationSecurity {
     }
 
     fn random_challenge(&mut self) -> Vec<u8> {
-        let octets = usize::from(self.config.challenge_octets).clamp(CHALLENGE_OCTETS_MIN, CHALLENGE_OCTETS_MAX);
-        let mut data = alloc::vec![0; octets];
+        let bytes = usize::from(self.config.challenge_bytes).clamp(CHALLENGE_BYTES_MIN, CHALLENGE_BYTES_MAX);
+        let mut data = alloc::vec![0; bytes];
         self.random.fill(&mut data);
         data
     }

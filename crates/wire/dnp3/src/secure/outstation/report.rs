@@ -3,7 +3,7 @@
 use super::{Outgoing, OutstationSecurity, Verdict};
 use crate::DnpTime;
 use crate::app::{AppControl, Fragment, Function, Header, Qualifier, Range};
-use crate::objects::octets_of_time;
+use crate::objects::bytes_of_time;
 use crate::secure::{STATISTICS, Statistic};
 use alloc::vec::Vec;
 use tieline_core::Now;
@@ -97,13 +97,13 @@ impl OutstationSecurity {
         };
         let variation = if header.object().variation == 1 { 1 } else { 2 };
         let count = self.statistic_events.len().saturating_sub(skip).min(most);
-        let Some(octet) = u8::try_from(count).ok().filter(|count| *count > 0) else { return 0 };
-        out.extend_from_slice(&[122, variation, Qualifier::INDEXED_8.0, octet]);
+        let Some(byte) = u8::try_from(count).ok().filter(|count| *count > 0) else { return 0 };
+        out.extend_from_slice(&[122, variation, Qualifier::INDEXED_8.0, byte]);
         for event in self.statistic_events.iter().skip(skip).take(count) {
             out.push(u8::try_from(event.statistic.index()).unwrap_or(u8::MAX));
             self.write_fields(event.count, out);
             if variation == 2 {
-                out.extend_from_slice(&octets_of_time(event.time));
+                out.extend_from_slice(&bytes_of_time(event.time));
             }
         }
         count

@@ -23,8 +23,8 @@ use alloc::vec::Vec;
 use tieline_core::Now;
 use zeroize::Zeroizing;
 
-/// Octets of a name; the standard sets no limit, and names are kept.
-const NAME_OCTETS_MAX: usize = 64;
+/// Bytes of a name; the standard sets no limit, and names are kept.
+const NAME_BYTES_MAX: usize = 64;
 /// Status changes that wait for their keys; another one is refused.
 const CHANGES_MAX: usize = 4;
 
@@ -168,7 +168,7 @@ impl OutstationSecurity {
         match self.verify_update(&update, encrypted, confirmation) {
             Ok((key, answer)) => {
                 self.install(now, update, key);
-                self.answer(now, to, &[Authentication::Confirmation(answer.octets())]);
+                self.answer(now, to, &[Authentication::Confirmation(answer.bytes())]);
                 Verdict::Done
             }
             Err(error) => {
@@ -223,9 +223,9 @@ impl OutstationSecurity {
     }
 }
 
-fn read_name(octets: &[u8]) -> Option<String> {
-    let is_sane = (1..=NAME_OCTETS_MAX).contains(&octets.len());
-    core::str::from_utf8(octets).ok().filter(|_| is_sane).map(ToString::to_string)
+fn read_name(bytes: &[u8]) -> Option<String> {
+    let is_sane = (1..=NAME_BYTES_MAX).contains(&bytes.len());
+    core::str::from_utf8(bytes).ok().filter(|_| is_sane).map(ToString::to_string)
 }
 
 /// Days since 1970-01-01.
@@ -241,13 +241,13 @@ pub(crate) fn confirmed_numbers(sequence: u32, user: u16) -> [u8; 6] {
 
 /// `name | update key | challenge of the outstation`: what the authority wraps (IEEE 1815 A.45.13).
 pub(crate) fn write_update(name: &str, key: &Key, challenge: &[u8]) -> Zeroizing<Vec<u8>> {
-    Zeroizing::new([name.as_bytes(), key.octets(), challenge].concat())
+    Zeroizing::new([name.as_bytes(), key.bytes(), challenge].concat())
 }
 
 fn read_update(method: KeyChangeMethod, plain: &[u8], name: &str, challenge: &[u8]) -> Option<Key> {
-    let (key, rest) = plain.strip_prefix(name.as_bytes())?.split_at_checked(key_octets(method)?)?;
+    let (key, rest) = plain.strip_prefix(name.as_bytes())?.split_at_checked(key_bytes(method)?)?;
     let filling = rest.strip_prefix(challenge)?;
-    (filling.len() < 8 && filling.iter().all(|octet| *octet == 0)).then(|| Key::new(key)).flatten()
+    (filling.len() < 8 && filling.iter().all(|byte| *byte == 0)).then(|| Key::new(key)).flatten()
 }
 
 /// The wrap that update keys of a method are for; None for methods that are not done.
@@ -264,7 +264,7 @@ pub(crate) const fn wrap_of(method: KeyChangeMethod) -> Option<KeyWrap> {
     }
 }
 
-const fn key_octets(method: KeyChangeMethod) -> Option<usize> {
+const fn key_bytes(method: KeyChangeMethod) -> Option<usize> {
     match wrap_of(method) {
         Some(KeyWrap::Aes128) => Some(16),
         Some(KeyWrap::Aes256) => Some(32),

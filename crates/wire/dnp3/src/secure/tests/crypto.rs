@@ -11,7 +11,7 @@ fn key_wrap_vectors() {
         for at in 0..hex(wrapped).len() {
             let mut wrong = hex(wrapped);
             wrong[at] ^= 1;
-            assert!(key.unwrap(&wrong).is_none(), "octet {at}");
+            assert!(key.unwrap(&wrong).is_none(), "byte {at}");
         }
     };
     check(
@@ -42,8 +42,8 @@ fn what_is_wrapped_is_filled_up() {
     let wrapped = key.wrap(&[1; 17]);
     assert_eq!(wrapped.len(), 24 + 8);
     assert_eq!(key.unwrap(&wrapped).unwrap().get(16..), Some(&[1, 0, 0, 0, 0, 0, 0, 0][..]));
-    for octets in 0..24 {
-        assert!(key.unwrap(&wrapped[..octets]).is_none(), "{octets}");
+    for bytes in 0..24 {
+        assert!(key.unwrap(&wrapped[..bytes]).is_none(), "{bytes}");
     }
     assert!(Key::new(&[0; 24]).is_none());
 }
@@ -115,10 +115,10 @@ fn algorithms_truncate_and_differ() {
     let key = Key::new(&[3; 32]).unwrap();
     for algorithm in MacAlgorithm::ALL {
         let one = mac(*algorithm, &key, MacUse::reply(1, 2), &[b"ab", b"c"]);
-        assert_eq!(one.octets().len(), algorithm.octets());
-        assert!(one.matches(mac(*algorithm, &key, MacUse::reply(1, 2), &[b"abc"]).octets()));
-        assert!(!one.matches(mac(*algorithm, &key, MacUse::reply(1, 2), &[b"abd"]).octets()));
-        assert!(!one.matches(&one.octets()[1..]));
+        assert_eq!(one.bytes().len(), algorithm.bytes());
+        assert!(one.matches(mac(*algorithm, &key, MacUse::reply(1, 2), &[b"abc"]).bytes()));
+        assert!(!one.matches(mac(*algorithm, &key, MacUse::reply(1, 2), &[b"abd"]).bytes()));
+        assert!(!one.matches(&one.bytes()[1..]));
         assert!(!one.matches(&[]));
     }
     let vectors = [MacUse::reply(1, 2), MacUse::aggressive(1, 2), MacUse::key_status(1, 2), MacUse::reply(2, 2)];
@@ -130,7 +130,7 @@ fn algorithms_truncate_and_differ() {
 #[test]
 fn nobody_reads_keys_in_logs() {
     let key = Key::new(&[0xAB; 16]).unwrap();
-    assert_eq!(std::format!("{key:?}"), "Key(16 octets)");
+    assert_eq!(std::format!("{key:?}"), "Key(16 bytes)");
     let keys = SessionKeys { control: key.clone(), monitor: key.clone() };
     let proof = mac(MacAlgorithm::HmacSha256x16, &key, MacUse::reply(1, 1), &[b"x"]);
     let shown = std::format!("{keys:?} {proof:?}").to_lowercase();

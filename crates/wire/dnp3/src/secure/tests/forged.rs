@@ -1,4 +1,4 @@
-//! Somebody on the wire: changes octets, repeats, reorders. Nothing but what the master asked for may be performed.
+//! Somebody on the wire: changes bytes, repeats, reorders. Nothing but what the master asked for may be performed.
 
 use super::world::{Sent, World, latch};
 use crate::app::Fragment;
@@ -17,42 +17,42 @@ fn play(world: &mut World) {
     }
 }
 
-/// Whether a fragment proves something, or is what something proves: with another octet it must be refused.
+/// Whether a fragment proves something, or is what something proves: with another byte it must be refused.
 fn is_secured(sent: &Sent) -> bool {
     matches!(sent.word().as_str(), "V1" | "v2" | "v6" | "select" | "operate" | "select+" | "operate+")
 }
 
 #[test]
-fn no_changed_octet_is_performed() {
+fn no_changed_byte_is_performed() {
     let mut world = World::usual();
     play(&mut world);
     assert_eq!(world.operated.len(), 2);
     let clean = world.sent.clone();
     for (number, sent) in clean.iter().enumerate() {
-        for octet in 0..sent.octets.len() {
+        for byte in 0..sent.bytes.len() {
             for mask in [0x01, 0x80, 0xFF] {
-                check_flip(&clean, number, octet, mask);
+                check_flip(&clean, number, byte, mask);
             }
         }
     }
 }
 
-fn check_flip(clean: &[Sent], number: usize, octet: usize, mask: u8) {
+fn check_flip(clean: &[Sent], number: usize, byte: usize, mask: u8) {
     let mut world = World::usual();
     world.forger = Some(Box::new(move |now, sent| {
-        let mut octets = sent.octets.clone();
+        let mut bytes = sent.bytes.clone();
         if now == number {
-            octets[octet] ^= mask;
+            bytes[byte] ^= mask;
         }
-        [octets].to_vec()
+        [bytes].to_vec()
     }));
     play(&mut world);
-    let what = std::format!("message {number} {} octet {octet} mask {mask:02x}", clean[number].word());
+    let what = std::format!("message {number} {} byte {byte} mask {mask:02x}", clean[number].word());
     assert!(world.operated.iter().all(|operated| *operated == (2, latch())), "{what}: {:?}", world.operated);
     assert!(world.operated.len() <= 2, "{what}");
     let sent = &clean[number];
     // The header of a reply is not part of what is proven; its function is, by what may carry a reply.
-    let is_header_of_reply = sent.word() == "v2" && octet == 0;
+    let is_header_of_reply = sent.word() == "v2" && byte == 0;
     let operates = sent.word().starts_with("operate")
         || clean[..number].iter().rev().find(|one| one.word() != "V1").is_some_and(|one| one.word() == "operate");
     if is_secured(sent) && operates && !is_header_of_reply && sent.word() != "v6" {
@@ -68,7 +68,7 @@ fn nothing_is_performed_twice() {
     let (operated, sent) = (world.operated.len(), world.sent.clone());
     let now = world.now;
     for one in sent.iter().filter(|one| !one.to_master) {
-        world.deliver(false, &one.octets);
+        world.deliver(false, &one.bytes);
         world.run();
         world.settle();
         assert_eq!(world.operated.len(), operated, "{}", one.word());
@@ -76,7 +76,7 @@ fn nothing_is_performed_twice() {
     }
     // Backwards, and without a pause.
     for one in sent.iter().rev().filter(|one| !one.to_master) {
-        world.deliver(false, &one.octets);
+        world.deliver(false, &one.bytes);
         world.run();
     }
     assert_eq!(world.operated.len(), operated);
@@ -101,7 +101,7 @@ fn nothing_is_performed_in_another_session() {
     second.cut();
     second.connect();
     for one in first.sent.iter().filter(|one| !one.to_master) {
-        second.deliver(false, &one.octets);
+        second.deliver(false, &one.bytes);
         second.run();
     }
     assert!(second.operated.is_empty());
@@ -112,7 +112,7 @@ fn a_repeated_challenge_is_not_answered() {
     let mut world = World::usual();
     world.forger = Some(Box::new(|_, sent| {
         let copies = if sent.word() == "V1" { 3 } else { 1 };
-        core::iter::repeat_n(sent.octets.clone(), copies).collect()
+        core::iter::repeat_n(sent.bytes.clone(), copies).collect()
     }));
     world.connect();
     world.words();
@@ -128,16 +128,16 @@ fn a_forged_challenge_makes_the_master_prove_nothing_else() {
     let mut replies: Vec<Vec<u8>> = Vec::new();
     world.forger = Some(Box::new(move |_, sent| match sent.word().as_str() {
         "V1" => {
-            let mut octets = sent.octets.clone();
-            let last = octets.len() - 1;
-            octets[last] ^= 1;
-            [octets].to_vec()
+            let mut bytes = sent.bytes.clone();
+            let last = bytes.len() - 1;
+            bytes[last] ^= 1;
+            [bytes].to_vec()
         }
         "v2" => {
-            replies.push(sent.octets.clone());
+            replies.push(sent.bytes.clone());
             replies.clone()
         }
-        _ => [sent.octets.clone()].to_vec(),
+        _ => [sent.bytes.clone()].to_vec(),
     }));
     play(&mut world);
     assert!(world.operated.is_empty());
@@ -170,10 +170,10 @@ fn objects_where_they_do_not_belong_are_discarded() {
     world.sent.clear();
     for object in objects {
         for function in [32, 33] {
-            let mut octets = alloc::vec![0xC1, function];
-            object.write(&mut octets);
-            assert!(Fragment::parse(&octets).is_ok());
-            world.deliver(false, &octets);
+            let mut bytes = alloc::vec![0xC1, function];
+            object.write(&mut bytes);
+            assert!(Fragment::parse(&bytes).is_ok());
+            world.deliver(false, &bytes);
             world.run();
         }
     }

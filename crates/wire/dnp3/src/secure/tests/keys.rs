@@ -123,7 +123,7 @@ fn too_many_failures_end_the_keys() {
         world.sent.clear();
         world.deliver(false, &[0xC5, 13]);
         world.run();
-        let challenge = world.sent.last().unwrap().octets.clone();
+        let challenge = world.sent.last().unwrap().bytes.clone();
         let mut reply = [0xC5, 32, 120, 2, 0x5B, 1, 22, 0].to_vec();
         reply.extend_from_slice(&challenge[10..14]);
         reply.extend_from_slice(&[1, 0]);
@@ -167,7 +167,7 @@ fn a_lost_message_of_a_key_change_is_made_good() {
         world.forger = Some(std::boxed::Box::new(move |_, sent| {
             let is_security = sent.word().to_lowercase().starts_with('v');
             number += usize::from(is_security);
-            if is_security && number == lost + 1 { [].to_vec() } else { [sent.octets.clone()].to_vec() }
+            if is_security && number == lost + 1 { [].to_vec() } else { [sent.bytes.clone()].to_vec() }
         }));
         world.connect();
         world.settle();

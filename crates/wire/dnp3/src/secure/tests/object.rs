@@ -2,13 +2,13 @@ use super::*;
 use crate::secure::tests::world::hex;
 use proptest::prelude::*;
 
-fn check(octets: &str, expect: Authentication<'_>) {
-    let octets = hex(octets);
+fn check(bytes: &str, expect: Authentication<'_>) {
+    let bytes = hex(bytes);
     let mut written = Vec::new();
     expect.write(&mut written);
-    assert_eq!(written, octets, "{expect:?}");
+    assert_eq!(written, bytes, "{expect:?}");
     let mut fragment = alloc::vec![0xC0, 32];
-    fragment.extend_from_slice(&octets);
+    fragment.extend_from_slice(&bytes);
     assert_eq!(Authentication::only(&Fragment::parse(&fragment).unwrap()), Some(expect));
 }
 
@@ -87,8 +87,7 @@ fn every_variation_by_hand() {
 
 #[test]
 fn what_is_too_long_or_too_short_is_nothing() {
-    let none =
-        |variation, octets: &[u8]| assert_eq!(Authentication::parse(GroupVar::new(120, variation), octets), None);
+    let none = |variation, bytes: &[u8]| assert_eq!(Authentication::parse(GroupVar::new(120, variation), bytes), None);
     none(1, &[0; 7]);
     none(3, &[0; 7]);
     none(4, &[0; 1]);
@@ -101,11 +100,11 @@ fn what_is_too_long_or_too_short_is_nothing() {
 
 proptest! {
     #[test]
-    fn what_is_read_is_written_the_same(variation in 0_u8..18, octets in prop::collection::vec(any::<u8>(), 0..80)) {
-        if let Some(object) = Authentication::parse(GroupVar::new(120, variation), &octets) {
+    fn what_is_read_is_written_the_same(variation in 0_u8..18, bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        if let Some(object) = Authentication::parse(GroupVar::new(120, variation), &bytes) {
             let mut written = Vec::new();
             object.emit(&mut written);
-            prop_assert_eq!(&written, &octets);
+            prop_assert_eq!(&written, &bytes);
             prop_assert_eq!(object.variation(), variation);
         }
     }
@@ -128,17 +127,17 @@ proptest! {
             Authentication::UpdateKeyRequest { method: a, name: &one, challenge: &two },
         ];
         for object in objects {
-            let mut octets = Vec::new();
-            object.emit(&mut octets);
-            prop_assert_eq!(Authentication::parse(GroupVar::new(120, object.variation()), &octets), Some(object));
+            let mut bytes = Vec::new();
+            object.emit(&mut bytes);
+            prop_assert_eq!(Authentication::parse(GroupVar::new(120, object.variation()), &bytes), Some(object));
         }
     }
 
     #[test]
-    fn any_fragment_is_walked(octets in prop::collection::vec(any::<u8>(), 0..120)) {
-        if let Ok(fragment) = Fragment::parse(&octets) {
+    fn any_fragment_is_walked(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
+        if let Ok(fragment) = Fragment::parse(&bytes) {
             let count = Authentication::all(&fragment).count();
-            prop_assert!(count <= octets.len());
+            prop_assert!(count <= bytes.len());
             let _ = Authentication::only(&fragment);
         }
     }

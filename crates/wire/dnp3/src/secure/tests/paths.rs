@@ -117,8 +117,8 @@ fn a_request_that_is_not_answered_is_challenged_too() {
     let mut world = World::usual();
     world.connect();
     world.words();
-    let octets = [0xC5, 6, 12, 1, 0x17, 1, 2, 3, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    world.deliver(false, &octets);
+    let bytes = [0xC5, 6, 12, 1, 0x17, 1, 2, 3, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    world.deliver(false, &bytes);
     world.run();
     assert_eq!(world.words(), "V1");
     world.pass(Duration::from_secs(3));
@@ -132,7 +132,7 @@ fn a_challenge_never_stalls_unsolicited_reporting() {
     world.connect();
     world.forger = Some(std::boxed::Box::new(|_, sent| {
         // The reply never arrives.
-        if sent.word() == "v2" { [].to_vec() } else { [sent.octets.clone()].to_vec() }
+        if sent.word() == "v2" { [].to_vec() } else { [sent.bytes.clone()].to_vec() }
     }));
     world.ask(CommandMode::DirectOperate);
     world.run();
@@ -177,10 +177,10 @@ fn a_broadcast_is_never_performed_without_proof() {
         crate::endpoint::Role::Master,
         crate::link::LinkAddress::new(1),
     ));
-    let mut octets = alloc::vec::Vec::new();
+    let mut bytes = alloc::vec::Vec::new();
     let operate = [0xC5, 6, 12, 1, 0x17, 1, 2, 3, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    pen.write_fragment(crate::link::LinkAddress::new(0xFFFF), &operate, &mut octets);
-    world.deliver_octets(false, &octets);
+    pen.write_fragment(crate::link::LinkAddress::new(0xFFFF), &operate, &mut bytes);
+    world.deliver_bytes(false, &bytes);
     world.run();
     assert!(world.operated.is_empty());
     assert!(!world.outstation.security().unwrap().is_waiting());
@@ -196,14 +196,14 @@ fn statistics_are_points() {
     world.sent.clear();
     world.deliver(false, &[0xC7, 1, 121, 0, 6]);
     world.run();
-    let answer = world.sent.last().unwrap().octets.clone();
+    let answer = world.sent.last().unwrap().bytes.clone();
     assert_eq!(answer.get(4..9), Some(&[121, 1, 0, 0, 17][..]));
     assert_eq!(answer.len(), 9 + 18 * 7);
     // Index 12, successes: the keys and the operate.
     assert_eq!(answer.get(9 + 12 * 7..9 + 13 * 7), Some(&[1, 0, 0, 2, 0, 0, 0][..]));
     world.deliver(false, &[0xC8, 1, 121, 1, 0, 13, 13]);
     world.run();
-    assert_eq!(world.sent.last().unwrap().octets.get(4..), Some(&[121, 1, 0, 13, 13, 1, 0, 0, 1, 0, 0, 0][..]));
+    assert_eq!(world.sent.last().unwrap().bytes.get(4..), Some(&[121, 1, 0, 13, 13, 1, 0, 0, 1, 0, 0, 0][..]));
 }
 
 #[test]
@@ -217,14 +217,14 @@ fn statistics_that_reach_their_threshold_are_events() {
     world.sent.clear();
     world.deliver(false, &[0xC7, 1, 122, 0, 6]);
     world.run();
-    let answer = world.sent.last().unwrap().octets.clone();
+    let answer = world.sent.last().unwrap().bytes.clone();
     // Asks for a confirm; index 13, online, association 3, count 1, time.
     assert_eq!(answer.first(), Some(&0xE7));
     assert_eq!(answer.get(4..16), Some(&[122, 2, 0x17, 1, 13, 1, 3, 0, 1, 0, 0, 0][..]));
     world.deliver(false, &[0xC7, 0]);
     world.deliver(false, &[0xC8, 1, 122, 0, 6]);
     world.run();
-    assert_eq!(world.sent.last().unwrap().octets.len(), 4);
+    assert_eq!(world.sent.last().unwrap().bytes.len(), 4);
 }
 
 #[test]

@@ -56,22 +56,22 @@ fn object() -> impl Strategy<Value = (u8, Vec<u8>)> {
             }),
             _ => Authentication::AggressiveRequest { sequence, user },
         };
-        let mut octets = Vec::new();
-        object.write(&mut octets);
+        let mut bytes = Vec::new();
+        object.write(&mut bytes);
         assert!(
-            Authentication::parse(GroupVar::new(120, object.variation()), octets.get(6..).unwrap_or(&[])).is_some()
+            Authentication::parse(GroupVar::new(120, object.variation()), bytes.get(6..).unwrap_or(&[])).is_some()
                 || object.variation() < 5
         );
-        (object.variation(), octets)
+        (object.variation(), bytes)
     })
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
-    let octets = prop::collection::vec(any::<u8>(), 0..60);
+    let bytes = prop::collection::vec(any::<u8>(), 0..60);
     let act = prop_oneof![
-        2 => (any::<bool>(), octets).prop_map(|(to_master, octets)| Act::Fragment(to_master, octets)),
+        2 => (any::<bool>(), bytes).prop_map(|(to_master, bytes)| Act::Fragment(to_master, bytes)),
         8 => (any::<bool>(), 0_u8..16, prop::sample::select(alloc::vec![32_u8, 33, 131, 5, 2]), object())
-            .prop_map(|(to_master, sequence, function, (_, octets))| Act::Object(to_master, sequence, function, octets)),
+            .prop_map(|(to_master, sequence, function, (_, bytes))| Act::Object(to_master, sequence, function, bytes)),
         3 => any::<prop::sample::Index>().prop_map(Act::Repeat),
         3 => any::<bool>().prop_map(Act::Command),
         2 => (0_u64..8000).prop_map(Act::Pass),
@@ -83,19 +83,19 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 
 fn play(world: &mut World, act: &Act, number: usize) {
     match act {
-        Act::Fragment(to_master, octets) => world.deliver(*to_master, octets),
+        Act::Fragment(to_master, bytes) => world.deliver(*to_master, bytes),
         Act::Object(to_master, sequence, function, objects) => {
-            let mut octets = alloc::vec![0xC0 | sequence, *function];
+            let mut bytes = alloc::vec![0xC0 | sequence, *function];
             if *function > 128 {
-                octets.extend_from_slice(&[0, 0]);
+                bytes.extend_from_slice(&[0, 0]);
             }
-            octets.extend_from_slice(objects);
-            world.deliver(*to_master, &octets);
+            bytes.extend_from_slice(objects);
+            world.deliver(*to_master, &bytes);
         }
         Act::Repeat(at) => {
             if !world.sent.is_empty() {
                 let sent = at.get(&world.sent).clone();
-                world.deliver(sent.to_master, &sent.octets);
+                world.deliver(sent.to_master, &sent.bytes);
             }
         }
         Act::Command(select) => {

@@ -56,7 +56,7 @@ fn a_user_is_added_and_operates() {
     assert_eq!(world.words(), "v10 authentication-response v11 V12 v13 V15");
     let (number, update_key) = changed(&world.of_outstation).unwrap();
     assert_eq!(changed(&world.of_master), Some((number, update_key.clone())));
-    assert_eq!((number, update_key.octets().len()), (2, 32));
+    assert_eq!((number, update_key.bytes().len()), (2, 32));
     assert!(world.of_outstation.contains(&SecurityEvent::StatusSequence(6)));
     // A station that kept the user, and a master that acts for it.
     let users = [user(1, Role::SingleUser, key(1)), user(2, Role::Operator, update_key.clone())].to_vec();
@@ -121,28 +121,28 @@ fn methods_that_are_not_done_are_not_begun() {
 }
 
 #[test]
-fn no_changed_octet_adds_a_user() {
+fn no_changed_byte_adds_a_user() {
     let mut clean = world();
     let before = clean.sent.len();
     clean.master.change_user(clean.now, change(UserOperation::Add, 5), 3).unwrap();
     clean.run();
     let sent = clean.sent.clone();
     for (number, one) in sent.iter().enumerate().skip(before).filter(|(_, one)| !one.to_master) {
-        for octet in 0..one.octets.len() {
+        for byte in 0..one.bytes.len() {
             let mut world = world();
             let mut seen = before;
             world.forger = Some(Box::new(move |_, sent| {
-                let mut octets = sent.octets.clone();
+                let mut bytes = sent.bytes.clone();
                 if seen == number {
-                    octets[octet] ^= 0x10;
+                    bytes[byte] ^= 0x10;
                 }
                 seen += 1;
-                [octets].to_vec()
+                [bytes].to_vec()
             }));
             ask(&mut world, change(UserOperation::Add, 5));
-            let what = std::format!("{} octet {octet}", one.word());
+            let what = std::format!("{} byte {byte}", one.word());
             // The headers of the fragment are not certified, and the challenge of the master only by the confirmation.
-            if octet > 0 {
+            if byte > 0 {
                 assert_eq!(changed(&world.of_outstation), None, "{what}");
             } else if let Some((_, key)) = changed(&world.of_outstation) {
                 assert_eq!(changed(&world.of_master).map(|(_, key)| key), Some(key), "{what}");

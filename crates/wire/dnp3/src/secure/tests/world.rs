@@ -31,22 +31,22 @@ pub(in crate::secure) fn hex(text: &str) -> Vec<u8> {
 pub(super) struct Seeded(pub(super) u64);
 
 impl Random for Seeded {
-    fn fill(&mut self, octets: &mut [u8]) {
-        for octet in octets {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        for byte in bytes {
             self.0 ^= self.0 << 13;
             self.0 ^= self.0 >> 7;
             self.0 ^= self.0 << 17;
-            *octet = self.0.to_le_bytes()[3];
+            *byte = self.0.to_le_bytes()[3];
         }
     }
 }
 
-pub(super) fn key(octet: u8) -> Key {
-    Key::new(&[octet; 16]).unwrap()
+pub(super) fn key(byte: u8) -> Key {
+    Key::new(&[byte; 16]).unwrap()
 }
 
-pub(super) fn long_key(octet: u8) -> Key {
-    Key::new(&[octet; 32]).unwrap()
+pub(super) fn long_key(byte: u8) -> Key {
+    Key::new(&[byte; 32]).unwrap()
 }
 
 pub(super) fn user(number: u16, role: Role, update_key: Key) -> User {
@@ -57,13 +57,13 @@ pub(super) fn user(number: u16, role: Role, update_key: Key) -> User {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sent {
     pub(super) to_master: bool,
-    pub(super) octets: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
 }
 
 impl Sent {
     /// The function and, of secure authentication, the variation of the first object: `operate`, `32.2`, `131.1`.
     pub(super) fn word(&self) -> String {
-        let Ok(fragment) = Fragment::parse(&self.octets) else { return "?".to_string() };
+        let Ok(fragment) = Fragment::parse(&self.bytes) else { return "?".to_string() };
         let first = Authentication::all(&fragment).next().map(|object| object.variation());
         match (fragment.function, first) {
             (Function::AuthenticationRequest, Some(variation)) => std::format!("v{variation}"),
@@ -191,31 +191,31 @@ impl World {
     pub(super) fn run(&mut self) {
         for _ in 0..200 {
             self.drain();
-            let mut octets = Vec::new();
-            let to_master = self.outstation.poll_transmit(self.now, &mut octets);
-            if !to_master && !self.master.poll_transmit(self.now, &mut octets) {
+            let mut bytes = Vec::new();
+            let to_master = self.outstation.poll_transmit(self.now, &mut bytes);
+            if !to_master && !self.master.poll_transmit(self.now, &mut bytes) {
                 return;
             }
-            self.carry(to_master, &octets);
+            self.carry(to_master, &bytes);
         }
         panic!("no end: {:?}", self.words());
     }
 
-    fn carry(&mut self, to_master: bool, octets: &[u8]) {
+    fn carry(&mut self, to_master: bool, bytes: &[u8]) {
         let tap = &mut self.taps[usize::from(!to_master)];
-        let (used, received) = tap.handle_input(octets);
-        assert_eq!(used, octets.len());
+        let (used, received) = tap.handle_input(bytes);
+        assert_eq!(used, bytes.len());
         if !matches!(received, Some(Received::Fragment { .. })) {
             // The link layer's own.
-            return self.deliver_octets(to_master, octets);
+            return self.deliver_bytes(to_master, bytes);
         }
-        let sent = Sent { to_master, octets: tap.fragment().to_vec() };
+        let sent = Sent { to_master, bytes: tap.fragment().to_vec() };
         tap.release();
         let number = self.sent.len();
         self.sent.push(sent.clone());
         let delivered = match &mut self.forger {
             Some(forger) => forger(number, &sent),
-            None => [sent.octets].to_vec(),
+            None => [sent.bytes].to_vec(),
         };
         for fragment in delivered {
             self.deliver(to_master, &fragment);
@@ -224,14 +224,14 @@ impl World {
 
     /// A fragment arrives, whoever sent it.
     pub(super) fn deliver(&mut self, to_master: bool, fragment: &[u8]) {
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         let destination = if to_master { MASTER } else { OUTSTATION };
-        self.pens[usize::from(!to_master)].write_fragment(destination, fragment, &mut octets);
-        self.deliver_octets(to_master, &octets);
+        self.pens[usize::from(!to_master)].write_fragment(destination, fragment, &mut bytes);
+        self.deliver_bytes(to_master, &bytes);
     }
 
-    pub(super) fn deliver_octets(&mut self, to_master: bool, octets: &[u8]) {
-        let mut rest = octets;
+    pub(super) fn deliver_bytes(&mut self, to_master: bool, bytes: &[u8]) {
+        let mut rest = bytes;
         for _ in 0..20 {
             let used = if to_master {
                 self.master.handle_input(self.now, rest)

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 /// The layouts of events whose value is a number: changes of points, and controls.
 fn layouts() -> Vec<Layout> {
     let is_event = |layout: &Layout| layout.kind == Kind::Event || matches!(layout.object.group, 13 | 43);
-    Layout::all().filter(|layout| is_event(layout) && layout.number_octets().is_some()).collect()
+    Layout::all().filter(|layout| is_event(layout) && layout.number_bytes().is_some()).collect()
 }
 
 /// What bits stand for, by the layout that is to hold it.
@@ -38,10 +38,10 @@ fn sample() -> impl Strategy<Value = Sample> {
 }
 
 /// Writes until something does not fit; together or one by one.
-fn write(layout: &Layout, samples: &[Sample], octets_max: u16, index_max: u16, together: bool) -> (Vec<u8>, usize) {
+fn write(layout: &Layout, samples: &[Sample], bytes_max: u16, index_max: u16, together: bool) -> (Vec<u8>, usize) {
     let (mut out, control) = (Vec::new(), AppControl::single(Sequence::new(0)));
-    let mut writer = FragmentWriter::response(&mut out, octets_max, control, Function::Response, Iin::NONE)
-        .with_index_max(index_max);
+    let mut writer =
+        FragmentWriter::response(&mut out, bytes_max, control, Function::Response, Iin::NONE).with_index_max(index_max);
     let mut done = 0;
     while let Some(sample) = samples.get(done) {
         let value = value(layout, sample.bits);
@@ -63,12 +63,12 @@ proptest! {
     fn together_they_are_written_as_one_by_one(
         layout in prop::sample::select(layouts()),
         samples in prop::collection::vec(sample(), 0..400),
-        octets_max in prop_oneof![20..400_u16, Just(2048)],
+        bytes_max in prop_oneof![20..400_u16, Just(2048)],
         wide in any::<bool>(),
     ) {
         let index_max = samples.iter().map(|sample| sample.index).max().unwrap_or(0).max(if wide { 256 } else { 0 });
-        let together = write(&layout, &samples, octets_max, index_max, true);
-        prop_assert_eq!(together, write(&layout, &samples, octets_max, index_max, false));
+        let together = write(&layout, &samples, bytes_max, index_max, true);
+        prop_assert_eq!(together, write(&layout, &samples, bytes_max, index_max, false));
     }
 }
 

@@ -1,4 +1,4 @@
-"""Reading octets: every reader raises ``Broken`` where they end or say too much."""
+"""Reading bytes: every reader raises ``Broken`` where they end or say too much."""
 
 from __future__ import annotations
 
@@ -10,43 +10,43 @@ class Broken(Exception):
 
 
 class Cursor:
-    """A reader that moves over octets."""
+    """A reader that moves over bytes."""
 
-    __slots__ = ("octets", "at")
+    __slots__ = ("bytes", "at")
 
-    def __init__(self, octets: bytes, at: int = 0):
-        self.octets, self.at = octets, at
+    def __init__(self, data: bytes, at: int = 0):
+        self.data, self.at = data, at
 
     @property
     def is_empty(self) -> bool:
-        return self.at >= len(self.octets)
+        return self.at >= len(self.data)
 
     def u8(self) -> int:
         try:
-            octet = self.octets[self.at]
+            byte = self.data[self.at]
         except IndexError:
             raise Broken("it ends too early") from None
         self.at += 1
-        return octet
+        return byte
 
     def take(self, count: int) -> bytes:
         end = self.at + count
-        if end > len(self.octets):
+        if end > len(self.data):
             raise Broken("it ends too early")
-        taken, self.at = self.octets[self.at : end], end
+        taken, self.at = self.data[self.at : end], end
         return taken
 
     def rest(self) -> bytes:
-        return self.octets[self.at :]
+        return self.data[self.at :]
 
     def varint(self) -> int:
         value = shift = 0
         while True:
-            octet = self.u8()
-            value |= (octet & 0x7F) << shift
+            byte = self.u8()
+            value |= (byte & 0x7F) << shift
             if value > _U64_MAX or shift > 63:
                 raise Broken("an integer of more than 64 bits")
-            if octet < 0x80:
+            if byte < 0x80:
                 return value
             shift += 7
 
@@ -63,7 +63,7 @@ def zigzag(value: int) -> int:
 
 
 def varint(value: int) -> bytes:
-    """A varint's octets."""
+    """A varint's bytes."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

@@ -1,4 +1,4 @@
-//! Fields in and out: a reader over one packet's body, and a sink that either keeps octets or only counts them.
+//! Fields in and out: a reader over one packet's body, and a sink that either keeps bytes or only counts them.
 
 use crate::text::check_text;
 use crate::{Binary, DecodeError, PacketId, Text};
@@ -25,7 +25,7 @@ impl<'a> Reader<'a> {
         Self { body, cursor: Cursor::new(part) }
     }
 
-    /// Octets that were not read.
+    /// Bytes that were not read.
     pub(crate) fn left(&self) -> usize {
         self.cursor.left()
     }
@@ -60,27 +60,27 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn take(&mut self, count: usize) -> Result<Bytes, DecodeError> {
-        let octets = self.cursor.take(count)?;
-        Ok(self.share(octets))
+        let bytes = self.cursor.take(count)?;
+        Ok(self.share(bytes))
     }
 
     /// What was read, sharing the body's memory.
-    pub(crate) fn share(&self, octets: &'a [u8]) -> Bytes {
+    pub(crate) fn share(&self, bytes: &'a [u8]) -> Bytes {
         // `slice_ref` panics on a slice of other memory; the cursor walks this very body.
-        self.body.slice_ref(octets)
+        self.body.slice_ref(bytes)
     }
 
-    /// The octets of a field with its length in front.
+    /// The bytes of a field with its length in front.
     pub(crate) fn field(&mut self) -> Result<&'a [u8], DecodeError> {
         let count = usize::from(self.u16()?);
         Ok(self.cursor.take(count)?)
     }
 
-    /// The octets of a text that was checked.
+    /// The bytes of a text that was checked.
     pub(crate) fn checked_text(&mut self) -> Result<&'a [u8], DecodeError> {
-        let octets = self.field()?;
-        check_text(octets)?;
-        Ok(octets)
+        let bytes = self.field()?;
+        check_text(bytes)?;
+        Ok(bytes)
     }
 
     pub(crate) fn binary(&mut self) -> Result<Binary, DecodeError> {
@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn text(&mut self) -> Result<Text, DecodeError> {
         let count = usize::from(self.u16()?);
-        Ok(Text::from_octets(self.take(count)?)?)
+        Ok(Text::from_bytes(self.take(count)?)?)
     }
 
     pub(crate) fn rest(&mut self) -> Result<Bytes, DecodeError> {
@@ -102,37 +102,37 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A variable byte integer that arrives octet by octet.
+/// A variable byte integer that arrives byte by byte.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Variable {
     value: u32,
-    octets: u8,
+    bytes: u8,
 }
 
 impl Variable {
-    /// Takes one octet; the value when it was the last.
-    pub(crate) fn push(&mut self, octet: u8) -> Result<Option<u32>, DecodeError> {
-        self.value |= u32::from(octet & 0x7F) << (7 * u32::from(self.octets));
-        self.octets += 1;
-        if octet & 0x80 != 0 {
-            return if self.octets == 4 { Err(DecodeError::VariableByteInteger) } else { Ok(None) };
+    /// Takes one byte; the value when it was the last.
+    pub(crate) fn push(&mut self, byte: u8) -> Result<Option<u32>, DecodeError> {
+        self.value |= u32::from(byte & 0x7F) << (7 * u32::from(self.bytes));
+        self.bytes += 1;
+        if byte & 0x80 != 0 {
+            return if self.bytes == 4 { Err(DecodeError::VariableByteInteger) } else { Ok(None) };
         }
-        // [MQTT-1.5.5-1]: the fewest octets that hold the value.
-        if octet == 0 && self.octets > 1 {
+        // [MQTT-1.5.5-1]: the fewest bytes that hold the value.
+        if byte == 0 && self.bytes > 1 {
             return Err(DecodeError::VariableByteInteger);
         }
         Ok(Some(self.value))
     }
 
-    /// Octets taken so far.
-    pub(crate) fn octets(self) -> u8 {
-        self.octets
+    /// Bytes taken so far.
+    pub(crate) fn bytes(self) -> u8 {
+        self.bytes
     }
 }
 
-/// Where encoded octets go.
+/// Where encoded bytes go.
 pub(crate) trait Sink {
-    fn put(&mut self, octets: &[u8]);
+    fn put(&mut self, bytes: &[u8]);
 
     fn u8(&mut self, value: u8) {
         self.put(&[value]);
@@ -159,16 +159,16 @@ pub(crate) trait Sink {
     }
 
     /// A field with its length in front. Callers hold [`Text`], [`Binary`] or a topic, which are never longer than
-    /// 65,535 octets.
-    fn field(&mut self, octets: &[u8]) {
-        self.u16(u16::try_from(octets.len()).unwrap_or(u16::MAX));
-        self.put(octets.get(..usize::from(u16::MAX)).unwrap_or(octets));
+    /// 65,535 bytes.
+    fn field(&mut self, bytes: &[u8]) {
+        self.u16(u16::try_from(bytes.len()).unwrap_or(u16::MAX));
+        self.put(bytes.get(..usize::from(u16::MAX)).unwrap_or(bytes));
     }
 }
 
 impl Sink for Vec<u8> {
-    fn put(&mut self, octets: &[u8]) {
-        self.extend_from_slice(octets);
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
     }
 }
 
@@ -177,17 +177,17 @@ impl Sink for Vec<u8> {
 pub(crate) struct Count(pub(crate) usize);
 
 impl Sink for Count {
-    fn put(&mut self, octets: &[u8]) {
-        self.0 += octets.len();
+    fn put(&mut self, bytes: &[u8]) {
+        self.0 += bytes.len();
     }
 }
 
 /// Whether a text is one that a message may be published to, as far as wildcards go ([MQTT-3.3.2-2], [MQTT-4.7.3-1]).
-pub(crate) fn is_topic_name(octets: &[u8]) -> bool {
-    !octets.is_empty() && !octets.contains(&b'+') && !octets.contains(&b'#')
+pub(crate) fn is_topic_name(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && !bytes.contains(&b'+') && !bytes.contains(&b'#')
 }
 
-/// Octets of a variable byte integer.
+/// Bytes of a variable byte integer.
 pub(crate) const fn variable_len(value: usize) -> usize {
     match value {
         0..0x80 => 1,
@@ -201,14 +201,14 @@ pub(crate) const fn variable_len(value: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn check(octets: &[u8], expect: Result<u32, DecodeError>) {
-        let body = Bytes::copy_from_slice(octets);
-        assert_eq!(Reader::new(&body).variable(), expect, "{octets:02x?}");
+    fn check(bytes: &[u8], expect: Result<u32, DecodeError>) {
+        let body = Bytes::copy_from_slice(bytes);
+        assert_eq!(Reader::new(&body).variable(), expect, "{bytes:02x?}");
         if let Ok(value) = expect {
             let mut out = Vec::new();
             out.variable(value);
-            assert_eq!(out, octets);
-            assert_eq!(variable_len(usize::try_from(value).unwrap()), octets.len());
+            assert_eq!(out, bytes);
+            assert_eq!(variable_len(usize::try_from(value).unwrap()), bytes.len());
         }
     }
 

@@ -1,37 +1,37 @@
-/** Reading octets: every reader throws `Broken` where they end or say too much. */
+/** Reading bytes: every reader throws `Broken` where they end or say too much. */
 
 /** A payload that cannot be applied; the topic's value is unknown. */
 export class Broken extends Error {}
 
 const U64_MAX = (1n << 64n) - 1n;
-/** Octets of a varint that a number holds exactly. */
+/** Bytes of a varint that a number holds exactly. */
 const SMALL_SHIFT_MAX = 42;
 
-/** A reader that moves over octets. */
+/** A reader that moves over bytes. */
 export class Cursor {
   private at = 0;
 
-  constructor(private readonly octets: Uint8Array) {}
+  constructor(private readonly bytes: Uint8Array) {}
 
   get isEmpty(): boolean {
-    return this.at >= this.octets.length;
+    return this.at >= this.bytes.length;
   }
 
   u8(): number {
-    const octet = this.octets[this.at];
-    if (octet === undefined) throw new Broken("it ends too early");
+    const byte = this.bytes[this.at];
+    if (byte === undefined) throw new Broken("it ends too early");
     this.at += 1;
-    return octet;
+    return byte;
   }
 
   take(count: number): Uint8Array {
-    if (count > this.octets.length - this.at) throw new Broken("it ends too early");
+    if (count > this.bytes.length - this.at) throw new Broken("it ends too early");
     this.at += count;
-    return this.octets.subarray(this.at - count, this.at);
+    return this.bytes.subarray(this.at - count, this.at);
   }
 
   rest(): Uint8Array {
-    return this.octets.subarray(this.at);
+    return this.bytes.subarray(this.at);
   }
 
   /** An unsigned integer of up to 64 bits. */
@@ -39,22 +39,22 @@ export class Cursor {
     const from = this.at;
     let value = 0;
     for (let shift = 0; shift <= SMALL_SHIFT_MAX; shift += 7) {
-      const octet = this.u8();
-      value += (octet & 0x7f) * 2 ** shift;
-      if (octet < 0x80) return BigInt(value);
+      const byte = this.u8();
+      value += (byte & 0x7f) * 2 ** shift;
+      if (byte < 0x80) return BigInt(value);
     }
     this.at = from;
     let long = 0n;
     for (let shift = 0n; shift <= 63n; shift += 7n) {
-      const octet = this.u8();
-      long |= BigInt(octet & 0x7f) << shift;
+      const byte = this.u8();
+      long |= BigInt(byte & 0x7f) << shift;
       if (long > U64_MAX) break;
-      if (octet < 0x80) return long;
+      if (byte < 0x80) return long;
     }
     throw new Broken("an integer of more than 64 bits");
   }
 
-  /** A count of octets. */
+  /** A count of bytes. */
   length(): number {
     const count = this.varint();
     if (count > BigInt(Number.MAX_SAFE_INTEGER)) throw new Broken("it ends too early");
@@ -91,8 +91,8 @@ const TABLE = Uint32Array.from({ length: 256 }, (_, start) => {
 });
 
 /** CRC-32 (ISO-HDLC). */
-export function crc32(octets: Uint8Array | readonly number[]): number {
+export function crc32(bytes: Uint8Array | readonly number[]): number {
   let crc = 0xffffffff;
-  for (const octet of octets) crc = (crc >>> 8) ^ (TABLE[(crc ^ octet) & 0xff] ?? 0);
+  for (const byte of bytes) crc = (crc >>> 8) ^ (TABLE[(crc ^ byte) & 0xff] ?? 0);
   return (crc ^ 0xffffffff) >>> 0;
 }

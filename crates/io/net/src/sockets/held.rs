@@ -1,0 +1,298 @@
+//! One connection on its socket shard.
+
+use super::INPUT_MAX;
+use super::batch::{Batch, End, Item, Order};
+use super::worker::Worker;
+use crate::Connection;
+use crate::connection::Detached;
+use crate::farewell::part;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::ops::Range;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use tieline_core::Instant;
+use tokio::io::ReadBuf;
+
+/// Bytes that go out in one write, where several pieces wait.
+const WRITE_BYTES: usize = 64 * 1024;
+/// Reads of one turn before other connections have theirs.
+const TURN_READS: usize = 8;
+
+/// A batch whose writes are under way.
+#[derive(Debug)]
+pub(super) struct Sheet {
+    pub(super) number: u64,
+    pub(super) bytes: Vec<u8>,
+    /// Room for orders.
+    pub(super) orders: RefCell<Vec<Order>>,
+    /// Pieces that are not done.
+    pub(super) left: Cell<usize>,
+}
+
+impl Sheet {
+    /// Its room, empty.
+    pub(super) fn into_room(self) -> Batch {
+        let Self { mut bytes, orders, .. } = self;
+        bytes.clear();
+        Batch { number: 0, orders: orders.into_inner(), bytes }
+    }
+}
+
+/// Some bytes of a batch.
+#[derive(Debug)]
+pub(super) struct Piece {
+    pub(super) sheet: Rc<Sheet>,
+    pub(super) range: Range<usize>,
+}
+
+impl Piece {
+    fn bytes(&self) -> &[u8] {
+        self.sheet.bytes.get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        self.sheet.left.set(self.sheet.left.get() - 1);
+    }
+}
+
+/// How its owner ends a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ending {
+    /// At once.
+    Closes,
+    /// When all is written, and the peer has had so long to end its side.
+    Parts(Duration),
+}
+
+/// One connection on its socket shard.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) number: u32,
+    /// None before its handshake is over, and after its end.
+    connection: RefCell<Option<Connection>>,
+    /// What is to be written.
+    pub(super) pieces: RefCell<VecDeque<Piece>>,
+    /// What the socket refused.
+    unsent: RefCell<Vec<u8>>,
+    /// Whether it is on the list of those that are not urgent.
+    pub(super) is_listed: Cell<bool>,
+    /// Bytes that were read and its session has not taken.
+    unread: Cell<usize>,
+    pub(super) refuses: Cell<bool>,
+    /// When its socket last took a byte, or began to refuse.
+    pub(super) moved: Cell<Instant>,
+    /// Whether it has taken any.
+    said: Cell<bool>,
+    /// Whether it has ended by itself.
+    pub(super) is_over: Cell<bool>,
+    ending: Cell<Option<Ending>>,
+    waker: RefCell<Option<Waker>>,
+}
+
+/// Serves one connection until its owner ends it.
+pub(super) async fn hold(worker: Rc<Worker>, held: Rc<Held>, detached: Box<Detached>) {
+    match held.open(detached).await {
+        Ok(connection) => {
+            let certificate = connection.certificate().map(Box::new);
+            *held.connection.borrow_mut() = Some(connection);
+            worker.tell(Item::Established(held.number, certificate));
+        }
+        Err(error) => worker.ended(&held, End::Failed(error)),
+    }
+    let ending = poll_fn(|cx| held.poll(cx, &worker)).await;
+    let connection = held.connection.take();
+    if let (Some(connection), Ending::Parts(patience)) = (connection, ending)
+        && held.said.get()
+    {
+        Box::pin(part(connection, Rc::clone(&worker.shard), patience)).await;
+    }
+    worker.gone(&held);
+}
+
+impl Held {
+    pub(super) fn new(number: u32, now: Instant) -> Self {
+        Self {
+            number,
+            connection: RefCell::default(),
+            pieces: RefCell::default(),
+            unsent: RefCell::default(),
+            is_listed: Cell::default(),
+            unread: Cell::default(),
+            refuses: Cell::default(),
+            moved: Cell::new(now),
+            said: Cell::default(),
+            is_over: Cell::default(),
+            ending: Cell::default(),
+            waker: RefCell::default(),
+        }
+    }
+
+    /// Takes the socket, and does the handshake where there is one, unless the owner ends it meanwhile.
+    async fn open(&self, detached: Box<Detached>) -> io::Result<Connection> {
+        let mut connection = detached.attach()?;
+        if let Some(mut handshake) = connection.handshake() {
+            poll_fn(|cx| {
+                self.watch(cx);
+                if self.ending.get().is_some() {
+                    return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+                }
+                handshake.as_mut().poll(cx)
+            })
+            .await?;
+        }
+        Ok(connection)
+    }
+
+    fn watch(&self, cx: &Context<'_>) {
+        let mut waker = self.waker.borrow_mut();
+        if !waker.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
+            *waker = Some(cx.waker().clone());
+        }
+    }
+
+    pub(super) fn wake(&self) {
+        if let Some(waker) = &*self.waker.borrow() {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Its owner ends it.
+    pub(super) fn end(&self, ending: Ending) {
+        self.ending.set(Some(ending));
+        self.wake();
+    }
+
+    /// Its session has taken so many bytes of what was read.
+    pub(super) fn taken(&self, len: usize) {
+        let was_full = self.unread.get() >= INPUT_MAX;
+        self.unread.set(self.unread.get().saturating_sub(len));
+        if was_full && self.unread.get() < INPUT_MAX {
+            self.wake();
+        }
+    }
+
+    /// Reads, and writes what the socket refused before, until the owner ends it.
+    fn poll(&self, cx: &mut Context<'_>, worker: &Worker) -> Poll<Ending> {
+        self.watch(cx);
+        if let Some(Ending::Closes) = self.ending.get() {
+            return Poll::Ready(Ending::Closes);
+        }
+        if !self.is_over.get()
+            && let Err(error) = self.poll_unsent(cx, worker)
+        {
+            worker.ended(self, End::Failed(error));
+        }
+        if let Some(ending) = self.ending.get()
+            && (self.is_over.get() || !self.refuses.get())
+        {
+            return Poll::Ready(ending);
+        }
+        if !self.is_over.get() {
+            match self.poll_input(cx, worker) {
+                Poll::Pending => {}
+                Poll::Ready(Ok(())) => worker.ended(self, End::Peer),
+                Poll::Ready(Err(error)) => worker.ended(self, End::Failed(error)),
+            }
+        }
+        Poll::Pending
+    }
+
+    /// Reads until the socket has nothing, or its session is to take what it has first; ready at the end.
+    fn poll_input(&self, cx: &mut Context<'_>, worker: &Worker) -> Poll<io::Result<()>> {
+        let mut connection = self.connection.borrow_mut();
+        let Some(connection) = &mut *connection else { return Poll::Pending };
+        let mut shared = worker.shard.input.borrow_mut();
+        for _ in 0..TURN_READS {
+            let room = INPUT_MAX.saturating_sub(self.unread.get()).min(shared.len());
+            let Some(room) = shared.get_mut(..room).filter(|room| !room.is_empty()) else { return Poll::Pending };
+            let mut buffer = ReadBuf::new(room);
+            match connection.poll_read(cx, &mut buffer) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(read) => read?,
+            }
+            let bytes = buffer.filled();
+            if bytes.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            self.unread.set(self.unread.get() + bytes.len());
+            worker.tell(Item::Input(self.number, bytes.to_vec()));
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Writes what waits; the socket keeps what it takes, and the rest stays here.
+    pub(super) fn write(&self, worker: &Worker) -> io::Result<()> {
+        let mut pieces = self.pieces.borrow_mut();
+        if pieces.is_empty() {
+            return Ok(());
+        }
+        if self.is_over.get() {
+            pieces.clear();
+            return Ok(());
+        }
+        let mut connection = self.connection.borrow_mut();
+        let Some(connection) = connection.as_mut().filter(|_| !self.refuses.get()) else {
+            let mut unsent = self.unsent.borrow_mut();
+            pieces.drain(..).for_each(|piece| unsent.extend_from_slice(piece.bytes()));
+            drop((unsent, connection));
+            worker.refuses(self, true);
+            return Ok(());
+        };
+        while let Some(piece) = pieces.pop_front() {
+            if pieces.is_empty() {
+                self.offer(connection, piece.bytes(), worker)?;
+                continue;
+            }
+            // The shard is behind: what waits goes together.
+            let mut together = worker.shard.output.borrow_mut();
+            together.clear();
+            together.extend_from_slice(piece.bytes());
+            while let Some(next) = pieces.pop_front_if(|next| together.len() + next.range.len() <= WRITE_BYTES) {
+                together.extend_from_slice(next.bytes());
+            }
+            self.offer(connection, &together, worker)?;
+        }
+        Ok(())
+    }
+
+    fn offer(&self, connection: &mut Connection, bytes: &[u8], worker: &Worker) -> io::Result<()> {
+        let taken = if self.refuses.get() { 0 } else { connection.offer(bytes)?.unwrap_or(0) };
+        self.said.set(self.said.get() || taken > 0);
+        let rest = bytes.get(taken..).unwrap_or_default();
+        if !rest.is_empty() || !connection.is_flushed() {
+            self.unsent.borrow_mut().extend_from_slice(rest);
+            self.moved.set(worker.now());
+            worker.refuses(self, true);
+        }
+        Ok(())
+    }
+
+    /// Writes what the socket refused before.
+    fn poll_unsent(&self, cx: &mut Context<'_>, worker: &Worker) -> io::Result<()> {
+        let mut connection = self.connection.borrow_mut();
+        let Some(connection) = connection.as_mut().filter(|_| self.refuses.get()) else { return Ok(()) };
+        let mut unsent = self.unsent.borrow_mut();
+        while !unsent.is_empty() || !connection.is_flushed() {
+            match connection.poll_write_ready(cx) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(ready) => ready?,
+            }
+            if let Some(taken) = connection.offer(&unsent)? {
+                unsent.drain(..taken);
+                self.said.set(self.said.get() || taken > 0);
+                self.moved.set(worker.now());
+            }
+        }
+        *unsent = Vec::new();
+        drop(unsent);
+        worker.refuses(self, false);
+        Ok(())
+    }
+}

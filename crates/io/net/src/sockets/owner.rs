@@ -1,0 +1,329 @@
+//! The owner's side: where connections are placed, and what is on its way to each shard and back.
+
+use super::batch::{Batch, End, Item, News, Order};
+use super::remote::{Remote, Seat};
+use super::worker;
+use crate::connection::{Detached, Kind};
+use crate::{Clock, Connection, Counters, Peer, Shard, ShardThread};
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// A batch with so many bytes goes at once; the owner goes on meanwhile.
+const BATCH_BYTES: usize = 64 * 1024;
+/// A batch with so many orders goes at once.
+const BATCH_ORDERS: usize = 1024;
+/// Room of batches that is kept to be used again.
+const SPARE_MAX: usize = 8;
+/// A batch whose room is larger is not kept.
+const SPARE_BYTES: usize = 2 * BATCH_BYTES;
+
+/// The socket shards of one thread: places connections on them.
+#[derive(Debug, Default)]
+pub struct SocketShards {
+    links: Vec<Rc<Link>>,
+}
+
+/// How a socket shard does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SocketShardStatus {
+    /// Its connections.
+    pub connections: usize,
+    /// Of these: those whose sockets take no more at the moment.
+    pub refusing: usize,
+    /// Batches of orders that it was given.
+    pub batches: u64,
+    /// Batches that it has not done yet.
+    pub waiting: u64,
+}
+
+impl SocketShards {
+    /// Starts `count` threads, called `name-0` and so on. A connection whose peer takes nothing for `stall` while output
+    /// waits is ended. To be called on the owner's thread, whose runtime then works for them.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start(
+        name: &str,
+        count: usize,
+        (clock, counters, stall): (Clock, &Arc<Counters>, Duration),
+    ) -> io::Result<(Self, Vec<ShardThread>)> {
+        let mut shards = Self::default();
+        let mut threads = Vec::with_capacity(count);
+        for number in 0..count {
+            let (give, orders) = unbounded_channel();
+            let (tell, news) = unbounded_channel();
+            let body = move |shard: Rc<Shard>| worker::run(shard, orders, tell, stall);
+            threads.push(ShardThread::spawn(&format!("{name}-{number}"), clock, Arc::clone(counters), body)?);
+            shards.attend(give, news);
+        }
+        Ok((shards, threads))
+    }
+
+    /// The same as tasks of the present thread: for runs in virtual time.
+    #[must_use]
+    pub fn local(shard: &Rc<Shard>, count: usize, stall: Duration) -> Self {
+        let mut shards = Self::default();
+        for _ in 0..count {
+            let (give, orders) = unbounded_channel();
+            let (tell, news) = unbounded_channel();
+            let own = Shard::new(shard.clock(), Arc::clone(shard.counters()));
+            tokio::task::spawn_local(worker::run(own, orders, tell, stall));
+            shards.attend(give, news);
+        }
+        shards
+    }
+
+    fn attend(&mut self, give: UnboundedSender<Batch>, news: UnboundedReceiver<News>) {
+        let link = Rc::new(Link::new(give));
+        tokio::task::spawn_local(attend(Rc::clone(&link), news));
+        self.links.push(link);
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.links.len()
+    }
+
+    /// Gives a connection to the shard that has the fewest, and returns it as its session uses it. Where there is no shard,
+    /// or the connection is of a kind that stays with its thread, it comes back as it is.
+    ///
+    /// # Errors
+    /// The system does not let go of the socket.
+    pub fn place(&self, connection: Connection) -> io::Result<Connection> {
+        let Some(link) = self.links.iter().min_by_key(|link| link.connections.get()) else { return Ok(connection) };
+        let peer = connection.peer();
+        match connection.detach()? {
+            Ok(detached) => Ok(Connection(Kind::Remote(link.open(detached, peer)))),
+            Err(stays) => Ok(stays),
+        }
+    }
+
+    /// Waits until one has ended, which none should before its owner.
+    pub async fn ended(&self) {
+        poll_fn(|cx| {
+            let has_ended = self.links.iter().any(|link| link.has_ended(cx));
+            if has_ended { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+
+    /// How each does.
+    pub fn status(&self) -> impl Iterator<Item = SocketShardStatus> + '_ {
+        self.links.iter().map(|link| link.status())
+    }
+}
+
+/// The owner's end of one shard.
+#[derive(Debug)]
+pub(super) struct Link {
+    give: UnboundedSender<Batch>,
+    seats: RefCell<Vec<Option<Rc<Seat>>>>,
+    free: RefCell<Vec<u32>>,
+    connections: Cell<usize>,
+    refusing: Cell<usize>,
+    /// The batch that is made.
+    batch: RefCell<Batch>,
+    /// All batches up to this one are done.
+    done: Cell<u64>,
+    spare: RefCell<Vec<Batch>>,
+    /// Connections that wait until a batch is done.
+    waiting: RefCell<Vec<u32>>,
+    /// There is something to be given.
+    filled: Notify,
+    has_ended: Cell<bool>,
+    /// Who is told when it ends.
+    watcher: RefCell<Option<Waker>>,
+}
+
+/// Gives a shard what is there once the owner's tasks have had their turns, and acts on its news.
+async fn attend(link: Rc<Link>, mut news: UnboundedReceiver<News>) {
+    loop {
+        tokio::select! {
+            biased;
+            told = news.recv() => match told {
+                Some(told) => link.handle(told),
+                None => return link.fail_all(),
+            },
+            () = link.filled.notified() => link.flush(),
+        }
+    }
+}
+
+impl Link {
+    fn new(give: UnboundedSender<Batch>) -> Self {
+        Self {
+            give,
+            seats: RefCell::default(),
+            free: RefCell::default(),
+            connections: Cell::default(),
+            refusing: Cell::default(),
+            batch: RefCell::new(Batch { number: 1, ..Batch::default() }),
+            done: Cell::default(),
+            spare: RefCell::default(),
+            waiting: RefCell::default(),
+            filled: Notify::new(),
+            has_ended: Cell::default(),
+            watcher: RefCell::default(),
+        }
+    }
+
+    fn status(&self) -> SocketShardStatus {
+        let batches = self.batch.borrow().number - 1;
+        let waiting = batches.saturating_sub(self.done.get());
+        SocketShardStatus { connections: self.connections.get(), refusing: self.refusing.get(), batches, waiting }
+    }
+
+    fn open(self: &Rc<Self>, detached: Detached, peer: Peer) -> Remote {
+        let mut seats = self.seats.borrow_mut();
+        let number = self.free.borrow_mut().pop().unwrap_or_else(|| {
+            seats.push(None);
+            u32::try_from(seats.len() - 1).unwrap_or(u32::MAX)
+        });
+        let seat = Rc::new(Seat::new(number, Rc::clone(self), peer));
+        if let Some(place) = seats.get_mut(at(number)) {
+            *place = Some(Rc::clone(&seat));
+        }
+        drop(seats);
+        self.connections.set(self.connections.get() + 1);
+        self.order(Order::Open(number, Box::new(detached)));
+        if self.has_ended.get() {
+            seat.ended(End::Failed(io::ErrorKind::ConnectionAborted.into()));
+        }
+        Remote(seat)
+    }
+
+    /// The batch that is made has this number.
+    pub(super) fn number(&self) -> u64 {
+        self.batch.borrow().number
+    }
+
+    /// All batches up to this one are done.
+    pub(super) const fn done(&self) -> u64 {
+        self.done.get()
+    }
+
+    /// Adds an order without bytes.
+    pub(super) fn order(&self, order: Order) {
+        self.batch.borrow_mut().orders.push(order);
+        self.look_at_size();
+    }
+
+    /// Adds a write.
+    pub(super) fn write(&self, connection: u32, bytes: &[u8], urgent: bool) {
+        let batch = &mut *self.batch.borrow_mut();
+        for part in bytes.chunks(1 << 30) {
+            batch.bytes.extend_from_slice(part);
+            let len = u32::try_from(part.len()).unwrap_or_default();
+            batch.orders.push(Order::Write { connection, len, urgent });
+        }
+    }
+
+    /// Lets a batch go that is large enough; wakes whoever gives it later.
+    pub(super) fn look_at_size(&self) {
+        let is_full = {
+            let batch = self.batch.borrow();
+            batch.bytes.len() >= BATCH_BYTES || batch.orders.len() >= BATCH_ORDERS
+        };
+        if is_full {
+            self.flush();
+        } else {
+            self.filled.notify_one();
+        }
+    }
+
+    fn flush(&self) {
+        let mut batch = self.batch.borrow_mut();
+        if batch.orders.is_empty() {
+            return;
+        }
+        let mut next = self.spare.borrow_mut().pop().unwrap_or_default();
+        next.number = batch.number + 1;
+        let full = std::mem::replace(&mut *batch, next);
+        // A shard that has ended needs none.
+        let _ = self.give.send(full);
+    }
+
+    /// Wakes the connection once the batches that are on their way are done.
+    pub(super) fn wait(&self, connection: u32) {
+        self.waiting.borrow_mut().push(connection);
+    }
+
+    fn handle(&self, news: News) {
+        for item in news.items {
+            self.handle_item(item);
+        }
+        if news.done > self.done.replace(news.done) {
+            let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
+            waiting.into_iter().filter_map(|number| self.seat(number)).for_each(|seat| seat.wake());
+        }
+        let mut spare = self.spare.borrow_mut();
+        for batch in news.spare {
+            if spare.len() < SPARE_MAX && batch.bytes.capacity() <= SPARE_BYTES {
+                spare.push(batch);
+            }
+        }
+    }
+
+    fn handle_item(&self, item: Item) {
+        match item {
+            Item::Established(number, certificate) => self.with(number, |seat| seat.established(certificate)),
+            Item::Input(number, bytes) => self.with(number, |seat| seat.input(&bytes)),
+            Item::Refuses(number) => self.with(number, |seat| {
+                self.refusing.set(self.refusing.get() + usize::from(!seat.refuses.replace(true)));
+            }),
+            Item::Clear(number) => self.with(number, |seat| {
+                self.refusing.set(self.refusing.get() - usize::from(seat.refuses.replace(false)));
+                seat.wake();
+            }),
+            Item::Ended(number, end) => self.with(number, |seat| seat.ended(end)),
+            Item::Gone(number) => self.free(number),
+        }
+    }
+
+    fn free(&self, number: u32) {
+        let Some(seat) = self.seats.borrow_mut().get_mut(at(number)).and_then(Option::take) else { return };
+        self.refusing.set(self.refusing.get() - usize::from(seat.refuses.get()));
+        self.connections.set(self.connections.get() - 1);
+        self.free.borrow_mut().push(number);
+    }
+
+    fn seat(&self, number: u32) -> Option<Rc<Seat>> {
+        self.seats.borrow().get(at(number))?.clone()
+    }
+
+    fn with(&self, number: u32, act: impl FnOnce(&Seat)) {
+        if let Some(seat) = self.seat(number) {
+            act(&seat);
+        }
+    }
+
+    /// Whether the shard has ended; wakes who asks when it does.
+    fn has_ended(&self, cx: &Context<'_>) -> bool {
+        *self.watcher.borrow_mut() = Some(cx.waker().clone());
+        self.has_ended.get()
+    }
+
+    /// The shard has ended: so have its connections.
+    fn fail_all(&self) {
+        self.has_ended.set(true);
+        if let Some(watcher) = self.watcher.take() {
+            watcher.wake();
+        }
+        let seats: Vec<_> = self.seats.borrow().iter().flatten().cloned().collect();
+        for seat in seats {
+            seat.ended(End::Failed(io::ErrorKind::ConnectionAborted.into()));
+        }
+    }
+}
+
+fn at(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
