@@ -14,7 +14,7 @@ use tieline_mqtt::{
     Will,
 };
 use tieline_net::{Clock, Counters, Limits, Owner, Session, Shard};
-use tieline_node::{Hall, HallDoor, config};
+use tieline_node::{InProcessBroker, InProcessListener, config};
 use tieline_sim::Choices;
 use tokio::time::sleep;
 
@@ -54,7 +54,7 @@ impl Owner<ClientSession> for Listener {
 
 struct Scene {
     shard: Rc<Shard>,
-    door: HallDoor,
+    listener: InProcessListener,
     due: Times,
     heard: Times,
     next: u64,
@@ -73,7 +73,7 @@ impl Scene {
         };
         let session = Session::new(&self.shard, ClientSession::new(config), Limits::default());
         let (link, broker, client) = Link::new(Manner::PERFECT, self.next);
-        self.door.enter(broker, self.next);
+        self.listener.enter(broker, self.next);
         let (driven, mut owner) = (session.clone(), Listener { filter, heard: Rc::clone(&self.heard) });
         tokio::task::spawn_local(async move { driven.run(client, &mut owner).await });
         (session, link)
@@ -114,9 +114,9 @@ fn config_text() -> String {
 async fn run() {
     let shard = Shard::new(Clock::start(), Arc::new(Counters::default()));
     let config = config::from_text("timers", &config_text(), Path::new(".")).unwrap();
-    let hall = Hall::open(&shard, &config, Path::new("nowhere")).unwrap();
+    let broker = InProcessBroker::open(&shard, &config, Path::new("nowhere")).unwrap();
     let (due, heard): (Times, Times) = Default::default();
-    let mut scene = Scene { shard, door: hall.door(), due, heard, next: 0 };
+    let mut scene = Scene { shard, listener: broker.listener(), due, heard, next: 0 };
     let mut choices = Choices::seeded(1);
     scene.client(Some("seen/#"), None);
     let (writer, _link) = scene.client(None, None);

@@ -6,7 +6,7 @@ use crate::subscriber::{Heard, Kind, Subscriber, THROTTLE_MS};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tieline_mqtt::Qos;
-use tieline_node::Hall;
+use tieline_node::InProcessBroker;
 
 /// Which values of a topic the bus took, in its order.
 type History = BTreeMap<String, Vec<u32>>;
@@ -22,7 +22,11 @@ pub struct Published<'a> {
 ///
 /// # Errors
 /// What was wrong.
-pub fn check(hall: &Hall, published: &[Published<'_>], subscribers: &[(String, &Subscriber)]) -> Result<(), String> {
+pub fn check(
+    broker: &InProcessBroker,
+    published: &[Published<'_>],
+    subscribers: &[(String, &Subscriber)],
+) -> Result<(), String> {
     let witness = subscribers.iter().find(|(_, subscriber)| subscriber.kind == Kind::Witness);
     let history = witness.map(|(_, witness)| live(witness)).unwrap_or_default();
     for Published { publisher, topics } in published {
@@ -32,8 +36,8 @@ pub fn check(hall: &Hall, published: &[Published<'_>], subscribers: &[(String, &
         for (topic, qos) in *topics {
             let last = publisher.said.get(topic).copied().unwrap_or_default();
             let taken = history.get(topic).map(Vec::as_slice).unwrap_or_default();
-            if hall.value(topic) != (last > 0).then(|| speech(topic, last)) {
-                return Err(format!("{topic} holds {:?}, and the last published was {last}", hall.value(topic)));
+            if broker.value(topic) != (last > 0).then(|| speech(topic, last)) {
+                return Err(format!("{topic} holds {:?}, and the last published was {last}", broker.value(topic)));
             }
             check_taken(topic, *qos, publisher.has_deltas, last, taken)?;
         }
@@ -41,7 +45,7 @@ pub fn check(hall: &Hall, published: &[Published<'_>], subscribers: &[(String, &
     let all = published.iter().flat_map(|published| published.topics.iter().cloned());
     let qos_of: BTreeMap<String, Qos> = all.collect();
     for (name, subscriber) in subscribers {
-        check_one(hall, &history, &qos_of, subscriber)
+        check_one(broker, &history, &qos_of, subscriber)
             .map_err(|why| format!("{name}, {:?}: {why}", subscriber.kind))?;
     }
     Ok(())
@@ -60,7 +64,7 @@ fn check_taken(topic: &str, qos: Qos, has_deltas: bool, last: u32, taken: &[u32]
 }
 
 fn check_one(
-    hall: &Hall,
+    broker: &InProcessBroker,
     history: &History,
     qos_of: &BTreeMap<String, Qos>,
     subscriber: &Subscriber,
@@ -74,8 +78,12 @@ fn check_one(
         }
         // A session whose client is away gets nothing of QoS 0, and one is away that was ended for its queue.
         let misses = subscriber.kind == Kind::Kept && qos_of.get(topic) == Some(&Qos::AtMostOnce);
-        if !misses && subscriber.last.get(topic) != hall.value(topic).as_ref() {
-            return Err(format!("{topic} is held as {:?}, and is {:?}", subscriber.last.get(topic), hall.value(topic)));
+        if !misses && subscriber.last.get(topic) != broker.value(topic).as_ref() {
+            return Err(format!(
+                "{topic} is held as {:?}, and is {:?}",
+                subscriber.last.get(topic),
+                broker.value(topic)
+            ));
         }
         let heard = subscriber.heard.get(topic).map(Vec::as_slice).unwrap_or_default();
         let qos = qos_of.get(topic).copied().unwrap_or_default();

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tieline_core::Filter;
 use tieline_mqtt::{ClientSession, Qos};
 use tieline_net::{Clock, Counters, Limits, Owner, Session, Shard};
-use tieline_node::{Hall, config};
+use tieline_node::{InProcessBroker, config};
 use tieline_sim::Choices;
 use tokio::time::sleep;
 
@@ -64,7 +64,7 @@ type Voice = (Session<ClientSession>, Rc<RefCell<Publisher>>, Vec<(String, Qos)>
 
 struct World {
     shard: Rc<Shard>,
-    hall: Hall,
+    broker: InProcessBroker,
     choices: Choices,
     next_connection: Rc<Cell<u64>>,
     ways: Vec<Rc<Way>>,
@@ -98,10 +98,10 @@ impl World {
         let config = format!("[history]\nenabled = false\n[mqtt]\nqueue_bytes_max = {queue_bytes}\n");
         let config = config::from_text("crowd", &config, Path::new(".")).map_err(|wrong| format!("{wrong:?}"))?;
         // No command is given: nothing is written there.
-        let hall = Hall::open(&shard, &config, Path::new("nowhere")).map_err(|error| error.to_string())?;
+        let broker = InProcessBroker::open(&shard, &config, Path::new("nowhere")).map_err(|error| error.to_string())?;
         let mut world = Self {
             shard,
-            hall,
+            broker,
             choices: Choices::seeded(seed),
             next_connection: Rc::default(),
             ways: Vec::new(),
@@ -167,13 +167,13 @@ impl World {
         let way = Rc::new(Way { link: RefCell::default(), manner: Cell::new(manner), choices, has_faults });
         self.ways.push(Rc::clone(&way));
         let (session, numbers) = (session.clone(), Rc::clone(&self.next_connection));
-        let door = self.hall.door();
+        let listener = self.broker.listener();
         tokio::task::spawn_local(async move {
             loop {
                 let number = numbers.replace(numbers.get() + 1);
                 let (link, broker, client) = Link::new(way.manner.get(), way.choices.borrow_mut().below(u64::MAX));
                 *way.link.borrow_mut() = Some(link);
-                door.enter(broker, number);
+                listener.enter(broker, number);
                 session.run(client, &mut owner).await;
                 let pause = way.choices.borrow_mut().millis(1, 4000);
                 sleep(pause).await;
@@ -194,7 +194,7 @@ impl World {
         self.look_at_last_values()?;
         self.say_all();
         sleep(Duration::from_secs(120)).await;
-        let waiting = self.hall.waiting();
+        let waiting = self.broker.waiting();
         if waiting.messages + waiting.bytes + waiting.away_bytes > 0 || waiting.clients != self.ways.len() {
             return Err(format!("at rest there waits {waiting:?} of {} clients", self.ways.len()));
         }
@@ -261,7 +261,7 @@ impl World {
     /// At rest whoever is connected has been sent the last value of each topic, whatever had no room in its queue.
     fn look_at_last_values(&self) -> Result<(), String> {
         for (topic, qos) in self.publishers.iter().flat_map(|(_, _, topics)| topics) {
-            let expect = self.hall.value(topic);
+            let expect = self.broker.value(topic);
             for (name, subscriber) in &self.subscribers {
                 let subscriber = subscriber.borrow();
                 let filter = subscriber.kind.filter();
@@ -278,7 +278,7 @@ impl World {
     }
 
     fn look_at_limits(&self) -> Result<(), String> {
-        let waiting = self.hall.waiting();
+        let waiting = self.broker.waiting();
         let most = self.ways.len() * (2 * self.queue_bytes + BESIDES_BYTES);
         if waiting.bytes > most || waiting.away_bytes > self.ways.len() * AWAY_BYTES {
             return Err(format!("more waits than may: {waiting:?}"));
@@ -292,7 +292,7 @@ impl World {
         let published: Vec<_> = publishers.iter().map(|(publisher, topics)| Published { publisher, topics }).collect();
         let subscribers: Vec<_> = self.subscribers.iter().map(|(name, one)| (name.clone(), one.borrow())).collect();
         let looked: Vec<_> = subscribers.iter().map(|(name, one)| (name.clone(), &**one)).collect();
-        check(&self.hall, &published, &looked)?;
+        check(&self.broker, &published, &looked)?;
         let heard = || subscribers.iter().flat_map(|(_, one)| one.heard.values().flatten());
         Ok(Summary {
             published: publishers.iter().flat_map(|(one, _)| one.said.values()).map(|count| u64::from(*count)).sum(),

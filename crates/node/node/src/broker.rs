@@ -5,16 +5,16 @@
 mod messages;
 mod refusal;
 
-use crate::access::{Entrance, Strangers, Turnstile};
+use crate::access::{Authentication, Entrance, UnauthenticatedConnections};
 use crate::bus::{Anew, Entered, LastWill, SharedBus, Wire, wake, watch_of};
 use crate::command::REQUEST_PREFIX;
 use crate::config::MqttConfig;
-use crate::doors::Ingress;
 use crate::fetch;
+use crate::listeners::MqttListener;
 use crate::node::kept;
 use crate::publisher::Publisher;
+use crate::reasons;
 use crate::reserved::Reserved;
-use crate::why;
 use crate::wishes;
 use refusal::Refusal;
 use std::cell::RefCell;
@@ -43,7 +43,7 @@ const PROXIED_WITHIN: Duration = Duration::from_secs(10);
 /// Accepts clients and gives each its session.
 #[derive(Debug)]
 pub struct Broker {
-    doors: Vec<Ingress>,
+    listeners: Vec<MqttListener>,
     config: Arc<ServerConfig>,
     queue_bytes_max: usize,
     limits: Rc<Limits>,
@@ -53,10 +53,10 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// Lets clients in by these doors; who speaks HTTP gets `http_answer`.
+    /// A broker that accepts clients at these listeners; a client that speaks HTTP gets `http_answer`.
     #[must_use]
     pub fn new(
-        doors: Vec<Ingress>,
+        listeners: Vec<MqttListener>,
         config: &MqttConfig,
         reserved: Arc<Reserved>,
         http_answer: Box<[u8]>,
@@ -74,57 +74,57 @@ impl Broker {
             ..ServerConfig::default()
         };
         let limits = limits_for(config.packet_bytes_max).into();
-        Self { doors, config: Arc::new(server), queue_bytes_max: config.queue_bytes_max, limits, reserved, sockets }
+        Self { listeners, config: Arc::new(server), queue_bytes_max: config.queue_bytes_max, limits, reserved, sockets }
     }
 
     /// Serves clients until the shard ends.
     pub fn serve(mut self, shard: &Rc<Shard>, bus: &SharedBus) {
-        let doors = std::mem::take(&mut self.doors);
+        let listeners = std::mem::take(&mut self.listeners);
         let broker = Rc::new(self);
-        for door in doors {
-            tokio::task::spawn_local(Rc::clone(&broker).serve_door(door, Rc::clone(shard), Rc::clone(bus)));
+        for listener in listeners {
+            tokio::task::spawn_local(Rc::clone(&broker).serve_listener(listener, Rc::clone(shard), Rc::clone(bus)));
         }
     }
 
-    async fn serve_door(self: Rc<Self>, door: Ingress, shard: Rc<Shard>, bus: SharedBus) {
+    async fn serve_listener(self: Rc<Self>, listener: MqttListener, shard: Rc<Shard>, bus: SharedBus) {
         let mut names = Jitter::new(shard.now().utc.micros().cast_unsigned());
-        let strangers = Strangers::default();
-        let porch = Rc::clone(bus.borrow().porch());
+        let unauthenticated = UnauthenticatedConnections::default();
+        let admission = Rc::clone(bus.borrow().admission());
         loop {
-            // Who cannot be seen to yet waits with the kernel, where that costs nothing.
-            strangers.room().await;
-            let accepted = porch.lead(door.listener.accept()).await;
+            // A connection that cannot be served yet waits in the kernel's backlog, where it costs nothing.
+            unauthenticated.room().await;
+            let accepted = admission.run_new(listener.listener.accept()).await;
             if accepted.is_over() {
                 let mqtt = ServerSession::new(Arc::clone(&self.config), 0);
-                let wire = Wire::new(mqtt, self.queue_bytes_max).over(door.web.as_ref());
+                let wire = Wire::new(mqtt, self.queue_bytes_max).over(listener.web.as_ref());
                 let session = Session::new(&shard, wire, Rc::clone(&self.limits));
-                let porch = Rc::clone(&porch);
+                let admission = Rc::clone(&admission);
                 tokio::task::spawn_local(async move {
-                    porch.lead(session.run(Box::new(accepted.stream), &mut Refusal)).await;
+                    admission.run_new(session.run(Box::new(accepted.stream), &mut Refusal)).await;
                     drop(accepted.place);
                 });
                 continue;
             }
-            let Some(stranger) = strangers.enter() else {
+            let Some(unauthenticated) = unauthenticated.enter() else {
                 bus.borrow_mut().count_turned_away();
                 continue;
             };
             let random = names.next_unit().to_bits();
             let mqtt = ServerSession::new(Arc::clone(&self.config), random);
-            let wire = Wire::new(mqtt, self.queue_bytes_max).over(door.web.as_ref());
+            let wire = Wire::new(mqtt, self.queue_bytes_max).over(listener.web.as_ref());
             let session = Session::new(&shard, wire, Rc::clone(&self.limits));
-            let turnstile = Turnstile::new(&door.entrance, accepted.peer, stranger);
-            let mut owner = self.owner(&bus, accepted.peer, turnstile);
-            let (porch, place, mut connection) = (Rc::clone(&porch), accepted.place, Box::new(accepted.stream));
-            let is_of_proxy = door.proxies.holds(accepted.peer.ip());
+            let authentication = Authentication::new(&listener.entrance, accepted.peer, unauthenticated);
+            let mut owner = self.owner(&bus, accepted.peer, authentication);
+            let (admission, place, mut connection) = (Rc::clone(&admission), accepted.place, Box::new(accepted.stream));
+            let is_of_proxy = listener.proxies.holds(accepted.peer.ip());
             tokio::task::spawn_local(async move {
                 // Boxed: few come by a proxy, and all would have room for what that takes.
                 if is_of_proxy && !Box::pin(owner.learn_peer(&mut connection)).await {
                     return;
                 }
                 let Some(connection) = owner.broker.place(*connection) else { return };
-                porch.lead(session.run(connection, &mut owner)).await;
-                porch.lead(async { owner.go() }).await;
+                admission.run_new(session.run(connection, &mut owner)).await;
+                admission.run_new(async { owner.go() }).await;
                 drop(place);
             });
         }
@@ -132,12 +132,12 @@ impl Broker {
 
     /// Serves one client over a connection, until it ends.
     pub async fn serve_one(self: Rc<Self>, shard: &Rc<Shard>, bus: &SharedBus, connection: Connection, random: u64) {
-        let Some(stranger) = Strangers::default().enter() else { return };
+        let Some(unauthenticated) = UnauthenticatedConnections::default().enter() else { return };
         let mqtt = ServerSession::new(Arc::clone(&self.config), random);
         let session = Session::new(shard, Wire::new(mqtt, self.queue_bytes_max), Rc::clone(&self.limits));
         let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
-        let turnstile = Turnstile::new(&Entrance::Open, unknown, stranger);
-        let mut owner = self.owner(bus, unknown, turnstile);
+        let authentication = Authentication::new(&Entrance::Open, unknown, unauthenticated);
+        let mut owner = self.owner(bus, unknown, authentication);
         let Some(connection) = self.place(connection) else { return };
         session.run(connection, &mut owner).await;
         owner.go();
@@ -152,9 +152,9 @@ impl Broker {
             .map(Box::new)
     }
 
-    fn owner(self: &Rc<Self>, bus: &SharedBus, peer: SocketAddr, turnstile: Turnstile) -> ClientOwner {
+    fn owner(self: &Rc<Self>, bus: &SharedBus, peer: SocketAddr, authentication: Authentication) -> ClientOwner {
         let (broker, bus) = (Rc::clone(self), Rc::clone(bus));
-        ClientOwner { broker, bus, peer, turnstile, publisher: RefCell::default(), seat: None, gone: None }
+        ClientOwner { broker, bus, peer, authentication, publisher: RefCell::default(), seat: None, gone: None }
     }
 
     /// Bytes that may be held of a client that sends what changed, and of one value.
@@ -169,19 +169,19 @@ fn limits_for(packet_bytes_max: u32) -> Limits {
     Limits { unsent_bytes_max: packet.saturating_add(256 * 1024), farewell: FAREWELL, stall: STALL }
 }
 
-/// Learns what one client says.
+/// Handles the events of one client's session.
 struct ClientOwner {
     broker: Rc<Broker>,
     bus: SharedBus,
     peer: SocketAddr,
-    turnstile: Turnstile,
+    authentication: Authentication,
     publisher: RefCell<Publisher>,
     seat: Option<Seat>,
-    /// How it went, where its connection broke.
+    /// How the session ended, where its connection broke.
     gone: Option<Box<Ended>>,
 }
 
-/// A client that was let in.
+/// A connected client: its session on the bus.
 struct Seat {
     key: usize,
     generation: u64,
@@ -199,7 +199,7 @@ impl Owner<Wire> for ClientOwner {
             ServerEvent::Subscribe(request) => self.subscribe(session, now, &request),
             ServerEvent::Unsubscribe(request) => self.unsubscribe(session, now, &request),
             ServerEvent::Auth(step) => {
-                if let Some(request) = self.turnstile.step(session, now, &self.bus, &step) {
+                if let Some(request) = self.authentication.step(session, now, &self.bus, &step) {
                     self.enter(session, now, &request);
                 }
             }
@@ -210,7 +210,7 @@ impl Owner<Wire> for ClientOwner {
     }
 
     fn ending(&mut self, _session: &Session<Wire>) {
-        self.bus.borrow().porch().regroup();
+        self.bus.borrow().admission().requeue();
     }
 
     fn closed(&mut self, session: &Session<Wire>, _now: Now, why: Closed) {
@@ -219,7 +219,7 @@ impl Owner<Wire> for ClientOwner {
             tracing::info!(peer = %self.peer, "an HTTP request came to the MQTT address, and was told where HTTP is");
         }
         let is_faulty = session.look(Wire::is_faulty);
-        self.bus.borrow_mut().count_closed(!self.turnstile.holds_stranger(), is_faulty);
+        self.bus.borrow_mut().count_closed(!self.authentication.is_unauthenticated(), is_faulty);
     }
 }
 
@@ -229,12 +229,12 @@ fn is_request(filter: &str) -> bool {
 }
 
 impl ClientOwner {
-    /// A proxy says who is behind it; false where it says something else.
+    /// Reads the client's address from a proxy; false when the proxy's header is invalid.
     async fn learn_peer(&mut self, connection: &mut Connection) -> bool {
         match connection.read_proxied(PROXIED_WITHIN).await {
             Ok(Some(peer)) => {
                 self.peer = peer;
-                self.turnstile.comes_from(peer);
+                self.authentication.comes_from(peer);
                 true
             }
             Ok(None) => true,
@@ -246,11 +246,11 @@ impl ClientOwner {
     }
 
     fn connect(&mut self, session: &Session<Wire>, now: Now, request: ConnectRequest) {
-        if request.properties.authentication_method().is_some_and(|method| !self.turnstile.knows(&method)) {
+        if request.properties.authentication_method().is_some_and(|method| !self.authentication.knows(&method)) {
             let words = "no such method of enhanced authentication is known";
             return session.with(|wire, _| wire.mqtt.refuse(ReasonCode::BadAuthenticationMethod, words));
         }
-        if let Some(request) = self.turnstile.admit(session, now, &self.bus, request) {
+        if let Some(request) = self.authentication.admit(session, now, &self.bus, request) {
             self.enter(session, now, &request);
         }
     }
@@ -267,14 +267,14 @@ impl ClientOwner {
             resume,
             session_expiry_s: expiry_s,
             response_information,
-            authentication_data: self.turnstile.answer(),
+            authentication_data: self.authentication.answer(),
             agreed,
         };
         if !session.with(|wire, _| wire.mqtt.accept(now, options)) {
-            self.turnstile.leave(&self.bus);
+            self.authentication.leave(&self.bus);
             return self.bus.borrow_mut().leave(now, (key, generation, number), None, None);
         }
-        self.turnstile.seat(&self.bus, key, generation, resumed);
+        self.authentication.joined(&self.bus, key, generation, resumed);
         tracing::debug!(%peer, client = %*name, resumed, "client let in");
         let will = request.will.as_ref().and_then(|will| LastWill::new(now, will));
         let will = will.filter(|will| !self.is_reserved(will.topic()) && !will.is_marked()).map(Box::new);
@@ -309,10 +309,10 @@ impl ClientOwner {
         let mut agreed = offer.and_then(|offer| self.bus.borrow_mut().agree_deltas(seat.key, offer));
         let mut has_deltas = false;
         self.bus.borrow_mut().begin_act();
-        let (mut reasons, mut refusals) = (Vec::new(), why::Refusals::default());
+        let (mut reasons, mut refusals) = (Vec::new(), reasons::Refusals::default());
         for (of @ SharedFilter { share, filter }, asked) in &request.subscriptions {
             if let Some(reason) = self.refuses(now, seat, share.is_some(), selector.is_some(), filter) {
-                refusals.add(filter, why::subscription(reason));
+                refusals.add(filter, reasons::subscription(reason));
                 reasons.push(reason);
                 continue;
             }
@@ -367,7 +367,7 @@ impl ClientOwner {
 
     /// On whose account a client's selectors are.
     fn owner(&self, seat: &Seat) -> u64 {
-        wishes::owner(self.turnstile.user(&self.bus).as_deref().unwrap_or(&seat.name))
+        wishes::owner(self.authentication.user(&self.bus).as_deref().unwrap_or(&seat.name))
     }
 
     /// Why a subscription is not taken; none where it may be.
@@ -386,13 +386,13 @@ impl ClientOwner {
             Some(_) => return Some(ReasonCode::TopicFilterInvalid),
         };
         let has_room = self.bus.borrow().may_watch(seat.key, filter);
-        let refused = self.turnstile.refuses(&self.bus, now, seat.key, &seat.name, read);
+        let refused = self.authentication.refuses(&self.bus, now, seat.key, &seat.name, read);
         refused.or_else(|| (!has_room).then_some(ReasonCode::QuotaExceeded))
     }
 
     fn unsubscribe(&self, session: &Session<Wire>, now: Now, request: &UnsubscribeRequest) {
         let Some(seat) = &self.seat else { return };
-        let (mut bus, mut refusals) = (self.bus.borrow_mut(), why::Refusals::default());
+        let (mut bus, mut refusals) = (self.bus.borrow_mut(), reasons::Refusals::default());
         bus.begin_act();
         let ended = |of: &SharedFilter| {
             let SharedFilter { share, filter } = of;
@@ -404,7 +404,7 @@ impl ClientOwner {
                 bus.forget_subscription(now, seat.key, of);
                 return ReasonCode::Success;
             }
-            refusals.add(filter, why::NO_SUBSCRIPTION);
+            refusals.add(filter, reasons::NO_SUBSCRIPTION);
             ReasonCode::NoSubscriptionExisted
         };
         let reasons: Vec<_> = request.filters.iter().map(ended).collect();
@@ -433,9 +433,9 @@ impl ClientOwner {
     fn leave(&mut self, now: Now, expiry_s: Option<u32>, publish_will: bool) {
         if let Some(Seat { key, generation, number, name, will }) = self.seat.take() {
             // Judged while it is known who the client is; a delayed one is published by the rights of this moment.
-            let may = |will: &LastWill| self.turnstile.may(&self.bus, now, &name, Verb::Publish, will.topic());
+            let may = |will: &LastWill| self.authentication.may(&self.bus, now, &name, Verb::Publish, will.topic());
             let will = will.filter(|will| publish_will && may(will));
-            self.turnstile.leave(&self.bus);
+            self.authentication.leave(&self.bus);
             self.bus.borrow_mut().leave(now, (key, generation, number), expiry_s, will.map(|will| *will));
         }
     }

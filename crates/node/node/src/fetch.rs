@@ -50,7 +50,7 @@ pub enum Asked {
 
 /// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum Interface {
     /// HTTP: members are texts.
     Http,
     /// MQTT: members are JSON.
@@ -61,7 +61,7 @@ pub enum Door {
 ///
 /// # Errors
 /// One sentence: which member is what, and what was expected.
-pub fn read(door: Door, member: impl Fn(&str) -> Option<String>) -> Result<(Fetch, Option<String>), String> {
+pub fn read(door: Interface, member: impl Fn(&str) -> Option<String>) -> Result<(Fetch, Option<String>), String> {
     let text = member("filter").unwrap_or_else(|| "#".to_owned());
     let filter = Filter::new(&text).map_err(|error| format!("filter is {text:?}: {error}"))?;
     let place = |name: &str| match member(name) {
@@ -69,8 +69,8 @@ pub fn read(door: Door, member: impl Fn(&str) -> Option<String>) -> Result<(Fetc
         Some(text) => Topic::new(&text).map(Some).map_err(|error| format!("{name} is {text:?}: {error}")),
     };
     let (bytes, bytes_max) = match door {
-        Door::Http => (BODY_BYTES, BODY_BYTES_MAX),
-        Door::Mqtt => (MESSAGE_BYTES, MESSAGE_BYTES_MAX),
+        Interface::Http => (BODY_BYTES, BODY_BYTES_MAX),
+        Interface::Mqtt => (MESSAGE_BYTES, MESSAGE_BYTES_MAX),
     };
     let fetch = Fetch {
         filter,
@@ -103,7 +103,7 @@ pub fn read_json(payload: &[u8], now: Timestamp) -> Result<Asked, String> {
         return Err(format!("the member {name:?} is unknown, expected one of {}", known.join(", ")));
     }
     let Some(topic) = member("topic") else {
-        return read(Door::Mqtt, member).map(|(fetch, select)| Asked::Topics(fetch, select));
+        return read(Interface::Mqtt, member).map(|(fetch, select)| Asked::Topics(fetch, select));
     };
     let topic = Topic::new(&topic).map_err(|error| format!("topic is {topic:?}: {error}"))?;
     Ok(Asked::Events(topic, read_range(member, now)?.unwrap_or(Range { limit: LIMIT, ..Range::default() })))
@@ -135,10 +135,10 @@ pub fn read_range(member: impl Fn(&str) -> Option<String>, now: Timestamp) -> Re
 }
 
 /// The events that are asked for, as JSON, as many as there is room for; none where the topic keeps none.
-pub fn events(door: Door, bus: &Bus, topic: &Topic, range: &Range) -> Option<String> {
+pub fn events(door: Interface, bus: &Bus, topic: &Topic, range: &Range) -> Option<String> {
     let bytes_max = match door {
-        Door::Http => HELD_BYTES_MAX,
-        Door::Mqtt => MESSAGE_BYTES_MAX,
+        Interface::Http => HELD_BYTES_MAX,
+        Interface::Mqtt => MESSAGE_BYTES_MAX,
     };
     let mut text = String::from("{\"topic\":");
     json_string(topic, &mut text);
@@ -190,8 +190,8 @@ pub struct Paging {
 impl Paging {
     /// Nothing is done yet.
     #[must_use]
-    pub fn new(door: Door, mut fetch: Fetch, select: Option<String>) -> Self {
-        if fetch.from_end && door == Door::Http {
+    pub fn new(door: Interface, mut fetch: Fetch, select: Option<String>) -> Self {
+        if fetch.from_end && door == Interface::Http {
             // Its beginning is known when all of it is there.
             fetch.bytes_max = fetch.bytes_max.min(HELD_BYTES_MAX);
         }
@@ -325,7 +325,7 @@ mod tests {
         let Ok(Asked::Topics(fetch, select)) = read_json(br#"{"select": "("}"#, Timestamp::from_micros(0)) else {
             panic!("a request for topics")
         };
-        let mut paging = Paging::new(Door::Mqtt, fetch, select);
+        let mut paging = Paging::new(Interface::Mqtt, fetch, select);
         let words = "select is \"(\": no regular expression: unclosed group";
         assert_eq!(paging.step(&Tree::new(Limits::default()), |_| true), Err(words.to_owned()));
     }
@@ -341,8 +341,8 @@ mod tests {
         let check = |query: &[(&str, &str)], steps: usize, first: &str, count: usize| {
             let member =
                 |name: &str| query.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned());
-            let (fetch, select) = read(Door::Http, member).unwrap();
-            let (mut paging, mut text, mut taken) = (Paging::new(Door::Http, fetch, select), String::new(), 0);
+            let (fetch, select) = read(Interface::Http, member).unwrap();
+            let (mut paging, mut text, mut taken) = (Paging::new(Interface::Http, fetch, select), String::new(), 0);
             while !paging.is_done() {
                 taken += 1;
                 if paging.step(&tree, |_| true).unwrap() {

@@ -12,6 +12,7 @@
 //! Read first: `node.rs`, then `bus/mod.rs`.
 
 pub mod access;
+mod admission;
 pub mod audit;
 mod broker;
 mod bus;
@@ -20,19 +21,19 @@ mod conditions;
 pub mod config;
 mod control;
 mod demo;
-mod doors;
 mod fetch;
 mod field;
 mod folder;
-mod hall;
 mod history;
 mod http;
+mod in_process;
 mod ledger;
+mod listeners;
 mod node;
-mod porch;
 mod process;
 pub mod profile;
 mod publisher;
+mod reasons;
 mod reload;
 mod reply;
 mod reserved;
@@ -40,12 +41,11 @@ pub mod secure;
 pub mod station;
 pub mod transport;
 mod wall_clock;
-mod why;
 mod wishes;
 mod wrong_port;
 
 pub use bus::SessionOrder;
 pub use demo::Demo;
-pub use hall::{Hall, HallDoor, Waiting};
 pub use http::OPENAPI;
+pub use in_process::{InProcessBroker, InProcessListener, Waiting};
 pub use node::{DeviceCounts, Node, StartError};

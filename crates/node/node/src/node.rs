@@ -1,17 +1,17 @@
 //! A node from start to stop: its threads, and the order in which they come and go.
 
-use crate::access::{Book, Door, Entrance, Guard};
+use crate::access::{Authenticator, Book, Entrance, Guard};
 use crate::audit::AuditLog;
 use crate::broker::{Broker, STALL};
 use crate::bus::{Bus, BusHandle, BusInput, Incoming, KeptLimits};
 use crate::config::{Config, DeviceConfig, MqttConfig, Priority, TopicRule};
 use crate::control::Commands;
-use crate::doors::{self, Addresses, Entrances};
 use crate::field::{self, FieldHandle, Numbered};
 use crate::folder::FolderLock;
 use crate::history::{Keeper, Recorder};
 use crate::http::{About, App, state_of};
 use crate::ledger::{LedgerBook, LedgerKeeper, Opened};
+use crate::listeners::{self, Addresses, Entrances};
 use crate::reload::Source;
 use crate::reserved::Reserved;
 use crate::transport::TlsShelf;
@@ -125,7 +125,7 @@ impl Node {
         let clock = Clock::start();
         let Data { lock, audit, ledger, opened, image, wall, clock_keeper, history } =
             open_data(config, folder, clock, &bus)?;
-        let door = open_door(config, clock, bus.clone())?;
+        let authenticator = start_authenticator(config, clock, bus.clone())?;
         let devices = numbered(config);
         let shards = shard_count(config.node.workers, devices.len());
         let homes = homes(&config.devices, shards);
@@ -142,8 +142,8 @@ impl Node {
             http_answer: wrong_port::http_answer(http, config.http.tls.is_some()),
             config: config.mqtt.clone(),
             reserved: Arc::clone(&reserved),
-            entrances: entrances(config, door.clone()),
-            door: door.clone(),
+            entrances: entrances(config, authenticator.clone()),
+            authenticator: authenticator.clone(),
             shelf: Arc::clone(&shelf),
             views: views_of(config)?,
             lanes: lanes(config),
@@ -176,8 +176,8 @@ impl Node {
             source: config.source.clone(),
             about: Arc::new(about),
             has_tls: config.http.tls.is_some(),
-            entrance: entrance(config, config.http.listen, &door),
-            door,
+            entrance: entrance(config, config.http.listen, &authenticator),
+            authenticator,
         };
         let http_thread = start_http(config, clock, listener, app)?;
         let start_field = |number| {
@@ -318,7 +318,7 @@ fn homes(devices: &[DeviceConfig], shards: usize) -> Vec<usize> {
 }
 
 /// The check of users, where there are any. Changed files reach the bus by themselves.
-fn open_door(config: &Config, clock: Clock, bus: BusHandle) -> Result<Option<Door>, StartError> {
+fn start_authenticator(config: &Config, clock: Clock, bus: BusHandle) -> Result<Option<Authenticator>, StartError> {
     if !config.access.is_configured() {
         return Ok(None);
     }
@@ -326,7 +326,7 @@ fn open_door(config: &Config, clock: Clock, bus: BusHandle) -> Result<Option<Doo
     let on_change = move |policy| {
         bus.tell_blocking(BusInput::Call(Box::new(move |bus, now| bus.replace_policy(now, policy))));
     };
-    Door::start(&config.access, book, clock, Box::new(on_change)).map(Some).map_err(StartError::Thread)
+    Authenticator::start(&config.access, book, clock, Box::new(on_change)).map(Some).map_err(StartError::Thread)
 }
 
 /// The views, where there are any.
@@ -339,17 +339,17 @@ pub(crate) fn views_of(config: &Config) -> Result<Option<Views>, StartError> {
 }
 
 /// Whether peers at an address show who they are.
-fn entrance(config: &Config, listen: SocketAddr, door: &Option<Door>) -> Entrance {
-    match door {
-        Some(door) if config.access.guards(listen) => Entrance::Guarded(door.clone()),
+fn entrance(config: &Config, listen: SocketAddr, authenticator: &Option<Authenticator>) -> Entrance {
+    match authenticator {
+        Some(authenticator) if config.access.guards(listen) => Entrance::Guarded(authenticator.clone()),
         Some(_) | None => Entrance::Open,
     }
 }
 
 /// The same for the addresses of MQTT.
-fn entrances(config: &Config, door: Option<Door>) -> Entrances {
+fn entrances(config: &Config, authenticator: Option<Authenticator>) -> Entrances {
     let config = config.clone();
-    Box::new(move |listen| entrance(&config, listen, &door))
+    Box::new(move |listen| entrance(&config, listen, &authenticator))
 }
 
 /// How urgent topics are: as the configuration of MQTT says, then as that of their device does.
@@ -374,7 +374,7 @@ struct Binding {
     config: MqttConfig,
     reserved: Arc<Reserved>,
     entrances: Entrances,
-    door: Option<Door>,
+    authenticator: Option<Authenticator>,
     shelf: Arc<TlsShelf>,
     views: Option<Views>,
     lanes: Vec<(Filter, Lane)>,
@@ -397,9 +397,9 @@ fn start_bus(
     let (report, reported) = sync_channel(1);
     let listen = binding.config.listen;
     let body = move |shard: Rc<tieline_net::Shard>| async move {
-        let Binding { http_answer, config, reserved, entrances, door, shelf, lanes, rules, .. } = binding;
+        let Binding { http_answer, config, reserved, entrances, authenticator, shelf, lanes, rules, .. } = binding;
         let Binding { views, opened, image, wall, sockets, .. } = binding;
-        let (doors, addresses) = match doors::bind(&shard, &config, &shelf, &entrances).await {
+        let (listeners, addresses) = match listeners::bind(&shard, &config, &shelf, &entrances).await {
             Ok(bound) => bound,
             Err(error) => return drop(report.send(Err(error))),
         };
@@ -409,7 +409,7 @@ fn start_bus(
             Err(error) => return drop(report.send(Err(error))),
         };
         let sockets = Rc::new(sockets);
-        let broker = Broker::new(doors, &config, Arc::clone(&reserved), http_answer, Rc::clone(&sockets));
+        let broker = Broker::new(listeners, &config, Arc::clone(&reserved), http_answer, Rc::clone(&sockets));
         let _ = report.send(Ok(addresses));
         let limits = Limits {
             topics_max: config.topics_max,
@@ -424,8 +424,8 @@ fn start_bus(
         if let Some(views) = views {
             bus.set_views(views);
         }
-        if let Some(door) = door {
-            bus.set_guard(Guard::new(&door));
+        if let Some(authenticator) = authenticator {
+            bus.set_guard(Guard::new(&authenticator));
         }
         bus.set_lanes(lanes);
         bus.set_rules(rules, config.series_bytes_max);

@@ -1,7 +1,7 @@
 //! A client that may send what changed of its topics (docs/delta.md, Publishers).
 
 use crate::bus::{SharedBus, is_marked};
-use crate::why;
+use crate::reasons;
 use tieline_core::{Instant, Topic};
 use tieline_delta::{Intake, IntakeLimits, PROPERTY, RESYNC_TOPIC, is_mark};
 use tieline_mqtt::{Delivery, Message, Properties, PublishRequest, Qos, Text};
@@ -64,7 +64,7 @@ impl Publisher {
         }
         let is_ours = message.properties.own_properties().any(|own| own.is(PROPERTY) && is_mark(PROPERTY, own.value()));
         let Some(Agreed { intake, asked }) = self.agreed.as_deref_mut().filter(|_| is_ours) else {
-            return Err(why::MARKED.to_owned());
+            return Err(reasons::MARKED.to_owned());
         };
         match bus.borrow_mut().rebuild(intake, &message.topic, &message.payload, *dup) {
             Ok(value) => message.payload = value,

@@ -1,7 +1,7 @@
 //! The files of users and roles, looked at while the node runs: what they say holds a moment later.
 
+use super::authenticator::{Access, OnChange, credential, lock};
 use super::book::Book;
-use super::door::{Access, OnChange, credential, lock};
 use super::workers::goes_on;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

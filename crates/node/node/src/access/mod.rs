@@ -1,33 +1,33 @@
-//! Who comes in, and what may be done: users and roles from files, the checks of passwords and tokens, and the sessions
-//! of the bus.
+//! Authentication and authorization: users and roles from files, the checks of passwords, certificates and tokens, and
+//! the rights of the bus's sessions.
 //!
 //! ```text
 //!                 files ── reload ──▶ Book ──┬─▶ Policy ──▶ bus (sessions), HTTP (callers)
 //!                                            └─▶ secrets
-//! CONNECT, request ── Shown ──▶ Door ─▶ may it try? ─▶ threads `access-*` (argon2id, JWT; bounded) ── Identity or Wrong ──▶ who asked
+//! CONNECT, request ── Shown ──▶ Authenticator ─▶ attempts left? ─▶ threads `access-*` (argon2id, JWT; bounded) ── Identity or Wrong ──▶ caller
 //! ```
 //!
-//! In: what a peer shows. Out: who it is. Never: a password in plain form, in memory longer than its check takes.
+//! In: a peer's credentials. Out: its identity. Never: a password in plain form, in memory longer than its check takes.
 //!
-//! Read first: `door.rs`.
+//! Read first: `authenticator.rs`.
 
+mod authentication;
+mod authenticator;
 pub mod book;
 pub mod certificate;
-mod door;
 pub mod edit;
 mod files;
-mod gate;
+mod guard;
 pub mod jwt;
 mod password;
 pub mod scram;
-mod turnstile;
 mod workers;
 
+pub use authentication::{Authentication, UnauthenticatedConnections};
+pub use authenticator::{Access, Authenticator, Counts, Peer, Shown, Wrong};
 pub use book::{Book, Secret};
-pub use door::{Access, Counts, Door, Peer, Shown, Wrong};
-pub use gate::{Badge, Entrance, Gate, Guard, Serial, Serials, denial};
+pub use guard::{ClientIdentity, Entrance, Guard, ReadFilter, Serial, Serials, denial};
 pub use password::{hash_password, is_password_hash, verify_password};
-pub use turnstile::{Strangers, Turnstile};
 
 #[cfg(test)]
 mod tests;

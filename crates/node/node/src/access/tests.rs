@@ -1,10 +1,10 @@
 //! Files, passwords, tokens and the door, without a network.
 
+use super::authenticator::{Authenticator, Peer, Shown, Wrong};
 use super::book::Book;
-use super::door::{Door, Peer, Shown, Wrong};
 use super::edit::{Edit, edit_user};
 use super::jwt::{JwtConfig, Tokens, looks_like_token};
-use super::{Gate, Serials};
+use super::{ReadFilter, Serials};
 use super::{hash_password, is_password_hash, verify_password};
 use crate::config::{AccessConfig, from_text};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
@@ -342,13 +342,13 @@ proptest! {
     }
 }
 
-fn ask(door: &Door, shown: Shown) -> Result<Identity, Wrong> {
-    asked(door, PEER, shown)
+fn ask(authenticator: &Authenticator, shown: Shown) -> Result<Identity, Wrong> {
+    asked(authenticator, PEER, shown)
 }
 
-fn asked(door: &Door, peer: Peer<'_>, shown: Shown) -> Result<Identity, Wrong> {
+fn asked(authenticator: &Authenticator, peer: Peer<'_>, shown: Shown) -> Result<Identity, Wrong> {
     let (told, hears) = sync_channel(1);
-    door.ask(peer, shown, move |verdict| told.send(verdict).unwrap());
+    authenticator.ask(peer, shown, move |checked| told.send(checked).unwrap());
     hears.recv_timeout(PATIENCE).unwrap()
 }
 
@@ -357,7 +357,7 @@ fn password(user: &str, password: &str) -> Shown {
 }
 
 #[test]
-fn the_door_lets_users_in_and_takes_changed_files() {
+fn the_authenticator_takes_users_and_changed_files() {
     let folder = tempfile::tempdir().unwrap();
     let users = folder.path().join("users.toml");
     add(&users, "anna", &["VIEWER"], Some("secret"));
@@ -365,61 +365,64 @@ fn the_door_lets_users_in_and_takes_changed_files() {
     let config = AccessConfig { users: Some(users.clone()), jwt, ..AccessConfig::default() };
     let (told, changes) = sync_channel(8);
     let on_change = Box::new(move |policy| drop(told.send(policy)));
-    let door = Door::start(&config, Book::load(&config).unwrap(), Clock::start(), on_change).unwrap();
+    let authenticator = Authenticator::start(&config, Book::load(&config).unwrap(), Clock::start(), on_change).unwrap();
     // The first time by argon2id, the second by what is known of the first.
-    assert!(ask(&door, password("anna", "secret")).is_ok() && ask(&door, password("anna", "secret")).is_ok());
+    assert!(
+        ask(&authenticator, password("anna", "secret")).is_ok()
+            && ask(&authenticator, password("anna", "secret")).is_ok()
+    );
     let wrong = |user| Err(Wrong::Refused(format!("user {user:?} with a wrong password")));
-    assert_eq!(ask(&door, password("anna", "Secret")), wrong("anna"));
-    assert_eq!(ask(&door, password("eve", "secret")), wrong("eve"));
+    assert_eq!(ask(&authenticator, password("anna", "Secret")), wrong("anna"));
+    assert_eq!(ask(&authenticator, password("eve", "secret")), wrong("eve"));
     let by_token = |user: Option<&str>| Shown::Token {
         user: user.map(str::to_owned),
         token: token(Algorithm::HS256, &claims(&[])),
     };
-    let found = ask(&door, by_token(Some("anna"))).unwrap();
+    let found = ask(&authenticator, by_token(Some("anna"))).unwrap();
     assert_eq!((&*found.user, found.roles), ("anna", Some(vec!["VIEWER".into()])));
-    assert!(found.expires.is_some() && ask(&door, by_token(None)).is_ok());
-    assert!(matches!(ask(&door, by_token(Some("bob"))), Err(Wrong::Refused(_))));
+    assert!(found.expires.is_some() && ask(&authenticator, by_token(None)).is_ok());
+    assert!(matches!(ask(&authenticator, by_token(Some("bob"))), Err(Wrong::Refused(_))));
     // One whose time ends within this second is over: the library rounds, and takes it.
     let now_s = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     let over = token(Algorithm::HS256, &claims(&[("exp", json!(now_s as f64 + 0.5))]));
-    let refused = ask(&door, Shown::Token { user: None, token: over });
+    let refused = ask(&authenticator, Shown::Token { user: None, token: over });
     assert!(matches!(&refused, Err(Wrong::Refused(why)) if why.contains("xpired")), "{refused:?}");
     edit(&users, "anna", &Edit::Password("other")).unwrap();
     let policy: Arc<tieline_access::Policy> = changes.recv_timeout(PATIENCE).unwrap();
     assert_ne!(policy.user("anna").unwrap().credential, found.credential);
-    assert_eq!(ask(&door, password("anna", "secret")), wrong("anna"));
-    assert!(ask(&door, password("anna", "other")).is_ok());
-    assert_eq!((door.counts().good, door.counts().wrong, door.counts().reloads), (5, 5, 1));
+    assert_eq!(ask(&authenticator, password("anna", "secret")), wrong("anna"));
+    assert!(ask(&authenticator, password("anna", "other")).is_ok());
+    assert_eq!((authenticator.counts().good, authenticator.counts().wrong, authenticator.counts().reloads), (5, 5, 1));
 }
 
 #[test]
 fn an_address_that_keeps_failing_is_not_looked_at() {
     let folder = tempfile::tempdir().unwrap();
     let config = AccessConfig { users: Some(folder.path().join("users.toml")), ..AccessConfig::default() };
-    let door = Door::start(&config, Book::default(), Clock::start(), Box::new(|_| ())).unwrap();
-    let wrong = |_| matches!(door.begin_scram(PEER, b"n,,n=u"), Err(Wrong::Refused(_)));
+    let authenticator = Authenticator::start(&config, Book::default(), Clock::start(), Box::new(|_| ())).unwrap();
+    let wrong = |_| matches!(authenticator.begin_scram(PEER, b"n,,n=u"), Err(Wrong::Refused(_)));
     assert!((0..10).all(wrong));
-    assert_eq!(door.begin_scram(PEER, b"n,,n=u,r=12345678").unwrap_err(), Wrong::TooOften);
-    assert_eq!(door.counts().too_often, 1);
+    assert_eq!(authenticator.begin_scram(PEER, b"n,,n=u,r=12345678").unwrap_err(), Wrong::TooOften);
+    assert_eq!(authenticator.counts().too_often, 1);
 }
 
 #[test]
 fn no_two_updates_share_a_decision() {
     let rules = Rules::new(vec!["allow read open/#".parse().unwrap()]);
-    let (gate, mut serials) = (Gate::new(Arc::new(rules), "", ""), Serials::default());
+    let (read_filter, mut serials) = (ReadFilter::new(Arc::new(rules), "", ""), Serials::default());
     let first = serials.fresh();
-    assert!(gate.lets(first, "open/a"));
+    assert!(read_filter.allows_update(first, "open/a"));
     // It is asked once for each update, and never takes another's answer.
-    assert!(gate.lets(first, "closed/a"));
-    assert!(!gate.lets(serials.fresh(), "closed/a"));
+    assert!(read_filter.allows_update(first, "closed/a"));
+    assert!(!read_filter.allows_update(serials.fresh(), "closed/a"));
 }
 
 /// A door for users of a file, and what it tells when other users hold.
-fn door_of(users: &Path) -> (Door, std::sync::mpsc::Receiver<Arc<tieline_access::Policy>>) {
+fn authenticator_of(users: &Path) -> (Authenticator, std::sync::mpsc::Receiver<Arc<tieline_access::Policy>>) {
     let config = AccessConfig { users: Some(users.to_owned()), ..AccessConfig::default() };
     let (told, changes) = sync_channel(8);
     let on_change = Box::new(move |policy| drop(told.send(policy)));
-    (Door::start(&config, Book::load(&config).unwrap(), Clock::start(), on_change).unwrap(), changes)
+    (Authenticator::start(&config, Book::load(&config).unwrap(), Clock::start(), on_change).unwrap(), changes)
 }
 
 #[test]
@@ -427,15 +430,15 @@ fn guesses_are_refused_before_they_are_compared_even_where_the_password_is_known
     let folder = tempfile::tempdir().unwrap();
     let users = folder.path().join("users.toml");
     add(&users, "anna", &["VIEWER"], Some("correct horse battery"));
-    let (door, _changes) = door_of(&users);
+    let (authenticator, _changes) = authenticator_of(&users);
     let from = |n: u8, client| Peer { address: IpAddr::from([10, 0, 0, n]), client: Some(client) };
-    assert!(asked(&door, from(1, "desk"), password("anna", "correct horse battery")).is_ok());
+    assert!(asked(&authenticator, from(1, "desk"), password("anna", "correct horse battery")).is_ok());
     // Elsewhere, with the password known: the right one comes after 1,000 wrong ones, all at once.
     let guesses = (0..1000).map(|n| format!("guess{n}")).chain(["correct horse battery".to_owned()]);
     let (told, hears) = sync_channel(2000);
     for guess in guesses {
         let told = told.clone();
-        door.ask(from(2, "eve"), password("anna", &guess), move |verdict| told.send(verdict).unwrap());
+        authenticator.ask(from(2, "eve"), password("anna", &guess), move |checked| told.send(checked).unwrap());
     }
     drop(told);
     let found: Vec<_> = hears.iter().collect();
@@ -444,10 +447,10 @@ fn guesses_are_refused_before_they_are_compared_even_where_the_password_is_known
     assert_eq!(count(&|found| *found == Err(Wrong::TooOften)), 991);
     // At the address of anna's desk, by one that is not her desk: she goes on.
     for n in 0..1000 {
-        door.ask(from(1, "eve"), password("anna", &format!("guess{n}")), |_| ());
-        door.ask(from(1, "eve"), password("nobody", &format!("guess{n}")), |_| ());
+        authenticator.ask(from(1, "eve"), password("anna", &format!("guess{n}")), |_| ());
+        authenticator.ask(from(1, "eve"), password("nobody", &format!("guess{n}")), |_| ());
     }
-    assert!(asked(&door, from(1, "desk"), password("anna", "correct horse battery")).is_ok());
+    assert!(asked(&authenticator, from(1, "desk"), password("anna", "correct horse battery")).is_ok());
 }
 
 #[test]
@@ -457,25 +460,25 @@ fn a_flood_of_wrong_passwords_does_not_keep_others_waiting() {
     for name in ["anna", "bob", "carl"] {
         add(&users, name, &["VIEWER"], Some("correct horse battery"));
     }
-    let (door, changes) = door_of(&users);
+    let (authenticator, changes) = authenticator_of(&users);
     let from = |a: u8, b: u8| Peer { address: IpAddr::from([10, 0, a, b]), client: None };
-    assert!(asked(&door, from(0, 1), password("anna", "correct horse battery")).is_ok());
-    assert!(asked(&door, from(0, 2), password("bob", "correct horse battery")).is_ok());
+    assert!(asked(&authenticator, from(0, 1), password("anna", "correct horse battery")).is_ok());
+    assert!(asked(&authenticator, from(0, 2), password("bob", "correct horse battery")).is_ok());
     // As many addresses as can wait, each with a guess, and then some.
     let (told, wrong) = sync_channel(10_000);
     for (a, b) in (1..=5).flat_map(|a| (0..=255).map(move |b| (a, b))) {
         let told = told.clone();
-        door.ask(from(a, b), password("anna", "wrong"), move |verdict| told.send(verdict).unwrap());
+        authenticator.ask(from(a, b), password("anna", "wrong"), move |checked| told.send(checked).unwrap());
     }
     // Another user's password changes: those of these two are known all the same.
     edit(&users, "carl", &Edit::Password("another horse battery")).unwrap();
     changes.recv_timeout(PATIENCE).unwrap();
-    assert!(asked(&door, from(0, 1), password("anna", "correct horse battery")).is_ok());
+    assert!(asked(&authenticator, from(0, 1), password("anna", "correct horse battery")).is_ok());
     // Bob's password is not known any longer; that he is in good standing is.
     edit(&users, "bob", &Edit::Password("another horse battery")).unwrap();
     changes.recv_timeout(PATIENCE).unwrap();
-    assert!(asked(&door, from(0, 2), password("bob", "another horse battery")).is_ok());
-    assert!(wrong.try_iter().any(|verdict| verdict == Err(Wrong::Busy)));
+    assert!(asked(&authenticator, from(0, 2), password("bob", "another horse battery")).is_ok());
+    assert!(wrong.try_iter().any(|checked| checked == Err(Wrong::Busy)));
 }
 
 #[test]
@@ -483,13 +486,13 @@ fn what_is_known_of_a_password_ends_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let users = folder.path().join("users.toml");
     add(&users, "anna", &["VIEWER"], Some("correct horse battery"));
-    let (door, changes) = door_of(&users);
-    assert!(ask(&door, password("anna", "correct horse battery")).is_ok());
+    let (authenticator, changes) = authenticator_of(&users);
+    assert!(ask(&authenticator, password("anna", "correct horse battery")).is_ok());
     edit(&users, "anna", &Edit::Password("another horse battery")).unwrap();
     changes.recv_timeout(PATIENCE).unwrap();
-    assert!(ask(&door, password("anna", "correct horse battery")).is_err());
-    assert!(ask(&door, password("anna", "another horse battery")).is_ok());
+    assert!(ask(&authenticator, password("anna", "correct horse battery")).is_err());
+    assert!(ask(&authenticator, password("anna", "another horse battery")).is_ok());
     edit(&users, "anna", &Edit::Remove).unwrap();
     changes.recv_timeout(PATIENCE).unwrap();
-    assert!(ask(&door, password("anna", "another horse battery")).is_err());
+    assert!(ask(&authenticator, password("anna", "another horse battery")).is_err());
 }

@@ -1,7 +1,7 @@
-//! The threads that check what peers show, each with a queue of its own: users in good standing wait for no stranger, and
+//! The threads that check what peers show, each with a queue of its own: users in good standing do not wait for unknown ones, and
 //! tokens for no password.
 
-use super::door::{Access, Shown, Wrong};
+use super::authenticator::{Access, Shown, Wrong};
 use super::hash_password;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -31,13 +31,13 @@ pub(super) enum Kind {
     /// Passwords of those that have shown who they are before.
     Known,
     /// Passwords of all others.
-    Stranger,
+    Unauthenticated,
     /// Tokens.
     Token,
 }
 
 const KINDS: [(Kind, &str); 3] =
-    [(Kind::Known, "access-known"), (Kind::Stranger, "access-others"), (Kind::Token, "access-tokens")];
+    [(Kind::Known, "access-known"), (Kind::Unauthenticated, "access-others"), (Kind::Token, "access-tokens")];
 
 /// The queues; the threads end when it is dropped.
 pub(super) struct Workers {

@@ -1,14 +1,14 @@
 //! What becomes of a message that a client publishes.
 
 use super::{ClientOwner, Seat};
-use crate::access::Gate;
+use crate::access::ReadFilter;
 use crate::bus::{Bus, Step, Wire, is_marked};
 use crate::command::{REQUEST_PREFIX, busy_json, malformed_json};
 use crate::conditions;
 use crate::fetch::{self, Asked, Paging};
 use crate::history::Receipt;
+use crate::reasons;
 use crate::reply::{Reply, command};
-use crate::why;
 use std::rc::Rc;
 use tieline_access::{Reach, Verb};
 use tieline_core::{Body, Now, Topic, Update};
@@ -67,11 +67,11 @@ impl ClientOwner {
         let message = &request.message;
         // What was taken before is recorded, and nothing else: it counted then.
         let counts = !request.again;
-        if counts && !self.turnstile.spend(&self.bus, now, self.publisher.borrow().bytes(message)) {
-            return Taken::Ends(ReasonCode::QuotaExceeded, why::OVER_RATE.to_owned());
+        if counts && !self.authentication.spend(&self.bus, now, self.publisher.borrow().bytes(message)) {
+            return Taken::Ends(ReasonCode::QuotaExceeded, reasons::OVER_RATE.to_owned());
         }
         if message.topic.starts_with('$') && is_marked(&message.properties) {
-            return Taken::Ends(ReasonCode::PayloadFormatInvalid, why::MARKED_REQUEST.to_owned());
+            return Taken::Ends(ReasonCode::PayloadFormatInvalid, reasons::MARKED_REQUEST.to_owned());
         }
         if let Some(topic) = message.topic.strip_prefix(REQUEST_PREFIX) {
             return self.take_command(seat, now, topic, message);
@@ -88,27 +88,27 @@ impl ClientOwner {
         if self.is_reserved(&message.topic) {
             self.bus.borrow_mut().count_publish_refused();
             let words = match self.broker.reserved.contains(&message.topic) {
-                true => why::reserved(&message.topic),
-                false => why::DERIVED.to_owned(),
+                true => reasons::reserved(&message.topic),
+                false => reasons::DERIVED.to_owned(),
             };
             return Taken::Refused(ReasonCode::NotAuthorized, words);
         }
-        if !self.turnstile.may(&self.bus, now, &seat.name, Verb::Publish, &message.topic) {
-            return Taken::Ends(ReasonCode::NotAuthorized, why::PUBLISH.to_owned());
+        if !self.authentication.may(&self.bus, now, &seat.name, Verb::Publish, &message.topic) {
+            return Taken::Ends(ReasonCode::NotAuthorized, reasons::PUBLISH.to_owned());
         }
         self.take_value(seat, now, request)
     }
 
     fn take_command(&self, seat: &Seat, now: Now, topic: &str, message: &Message) -> Taken {
-        if !self.turnstile.may(&self.bus, now, &seat.name, Verb::Command, topic) {
-            return Taken::Ends(ReasonCode::NotAuthorized, why::COMMAND.to_owned());
+        if !self.authentication.may(&self.bus, now, &seat.name, Verb::Command, topic) {
+            return Taken::Ends(ReasonCode::NotAuthorized, reasons::COMMAND.to_owned());
         }
         // The node must not be made to write where the client may not.
         let answered = message.properties.response_topic();
-        if answered.is_some_and(|to| !self.turnstile.may(&self.bus, now, &seat.name, Verb::Publish, &to)) {
-            return Taken::Ends(ReasonCode::NotAuthorized, why::RESPONSE.to_owned());
+        if answered.is_some_and(|to| !self.authentication.may(&self.bus, now, &seat.name, Verb::Publish, &to)) {
+            return Taken::Ends(ReasonCode::NotAuthorized, reasons::RESPONSE.to_owned());
         }
-        let user = self.turnstile.user(&self.bus).map(|user| format!(" {user}")).unwrap_or_default();
+        let user = self.authentication.user(&self.bus).map(|user| format!(" {user}")).unwrap_or_default();
         let who = format!("mqtt {}{user} {}", self.peer, seat.name);
         command(&self.bus, &self.broker.reserved, now, topic, message, &who);
         Taken::Done
@@ -120,8 +120,8 @@ impl ClientOwner {
             let words = "a request without a response topic".to_owned();
             return Taken::Ends(ReasonCode::ImplementationSpecificError, words);
         };
-        if !self.turnstile.may(&self.bus, now, &seat.name, Verb::Publish, &to) {
-            return Taken::Ends(ReasonCode::NotAuthorized, why::RESPONSE.to_owned());
+        if !self.authentication.may(&self.bus, now, &seat.name, Verb::Publish, &to) {
+            return Taken::Ends(ReasonCode::NotAuthorized, reasons::RESPONSE.to_owned());
         }
         let reply = Reply::of(message, |topic| self.is_reserved(topic));
         let asked = match fetch::read_json(&message.payload, now.utc) {
@@ -134,9 +134,9 @@ impl ClientOwner {
         if !self.may_fetch(seat, now, &asked) {
             return Taken::Ends(ReasonCode::NotAuthorized, String::new());
         }
-        let gate = self.turnstile.gate(&self.bus, &seat.name);
-        let mut work = Answering { reply: Some(reply), gate, asked: Fetching::of(asked) };
-        let user = self.turnstile.user(&self.bus).unwrap_or_else(|| seat.name.to_string());
+        let read_filter = self.authentication.read_filter(&self.bus, &seat.name);
+        let mut work = Answering { reply: Some(reply), read_filter, asked: Fetching::of(asked) };
+        let user = self.authentication.user(&self.bus).unwrap_or_else(|| seat.name.to_string());
         let taken = self.bus.borrow_mut().ask(&user.into(), Box::new(move |bus, now| work.step(bus, now)));
         match taken {
             Ok(()) => Taken::Done,
@@ -152,14 +152,16 @@ impl ClientOwner {
 
     fn may_fetch(&self, seat: &Seat, now: Now, asked: &Asked) -> bool {
         let wanted: &str = match asked {
-            Asked::Topics(fetch, _) if self.turnstile.reads(&self.bus.borrow(), &fetch.filter) != Reach::Nothing => {
+            Asked::Topics(fetch, _)
+                if self.authentication.reads(&self.bus.borrow(), &fetch.filter) != Reach::Nothing =>
+            {
                 return true;
             }
             // For the denial that is counted and written down.
             Asked::Topics(fetch, _) => &fetch.filter,
             Asked::Events(topic, _) => topic,
         };
-        self.turnstile.may(&self.bus, now, &seat.name, Verb::Read, wanted)
+        self.authentication.may(&self.bus, now, &seat.name, Verb::Read, wanted)
     }
 
     fn take_value(&self, seat: &Seat, now: Now, request: PublishRequest) -> Taken {
@@ -221,7 +223,7 @@ impl ClientOwner {
         let because = |words: String| (ReasonCode::ImplementationSpecificError, words);
         let conditions = conditions::read(&message.properties).map_err(because)?;
         // Whether a condition is met tells of the value.
-        if !conditions.is_empty() && !self.turnstile.may(&self.bus, now, &seat.name, Verb::Read, &message.topic) {
+        if !conditions.is_empty() && !self.authentication.may(&self.bus, now, &seat.name, Verb::Read, &message.topic) {
             return Err((ReasonCode::NotAuthorized, String::new()));
         }
         let checked = self.bus.borrow_mut().check_conditions(&message.topic, &conditions);
@@ -233,7 +235,7 @@ impl ClientOwner {
 struct Answering {
     reply: Option<Reply>,
     /// What may be read; none where all may.
-    gate: Option<Rc<Gate>>,
+    read_filter: Option<Rc<ReadFilter>>,
     asked: Fetching,
 }
 
@@ -245,7 +247,7 @@ enum Fetching {
 impl Fetching {
     fn of(asked: Asked) -> Self {
         match asked {
-            Asked::Topics(fetch, select) => Self::Topics(Box::new(Paging::new(fetch::Door::Mqtt, fetch, select))),
+            Asked::Topics(fetch, select) => Self::Topics(Box::new(Paging::new(fetch::Interface::Mqtt, fetch, select))),
             Asked::Events(topic, range) => Self::Events(topic, range),
         }
     }
@@ -255,7 +257,7 @@ impl Answering {
     fn step(&mut self, bus: &mut Bus, now: Now) -> Step {
         let text = match &mut self.asked {
             Fetching::Topics(paging) => {
-                let may = |topic: &Topic| self.gate.as_ref().is_none_or(|gate| gate.allows(topic));
+                let may = |topic: &Topic| self.read_filter.as_ref().is_none_or(|read_filter| read_filter.allows(topic));
                 match paging.step(bus.tree(), may) {
                     Ok(_) if paging.is_done() => paging.take(),
                     Ok(_) => return Step::Again,
@@ -263,7 +265,7 @@ impl Answering {
                 }
             }
             Fetching::Events(topic, range) => {
-                let events = fetch::events(fetch::Door::Mqtt, bus, topic, range);
+                let events = fetch::events(fetch::Interface::Mqtt, bus, topic, range);
                 events.unwrap_or_else(|| malformed_json(&format!("the topic {topic:?} keeps no events")))
             }
         };

@@ -1,7 +1,7 @@
 //! Who comes when there are as many clients as may be: it is told so, in the words of its version.
 
 use crate::bus::Wire;
-use crate::why;
+use crate::reasons;
 use tieline_core::Now;
 use tieline_mqtt::{ReasonCode, ServerEvent};
 use tieline_net::{Owner, Session};
@@ -12,7 +12,7 @@ pub struct Refusal;
 impl Owner<Wire> for Refusal {
     fn event(&mut self, session: &Session<Wire>, _: Now, event: ServerEvent) {
         if let ServerEvent::Connect(_) = event {
-            session.with(|wire, _| wire.mqtt.refuse(ReasonCode::QuotaExceeded, why::SESSIONS_FULL));
+            session.with(|wire, _| wire.mqtt.refuse(ReasonCode::QuotaExceeded, reasons::SESSIONS_FULL));
         }
     }
 }

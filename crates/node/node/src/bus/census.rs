@@ -5,7 +5,7 @@
 
 use super::state::Bus;
 use super::stated::grade;
-use crate::access::Gate;
+use crate::access::ReadFilter;
 use slab::Slab;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub struct Censuses {
 /// The counts of what some readers may read.
 #[derive(Debug)]
 pub struct Census {
-    gate: Option<Gate>,
+    read_filter: Option<ReadFilter>,
     readers: usize,
     counts: QualityCounts,
     /// Where the first count is; none when it is through.
@@ -46,10 +46,10 @@ pub struct Census {
 
 impl Censuses {
     /// Gives a reader the count of what it may read; none when there are too many.
-    pub fn join(&mut self, gate: Option<&Gate>) -> Option<usize> {
-        let is_same = |census: &Census| match (&census.gate, gate) {
+    pub fn join(&mut self, read_filter: Option<&ReadFilter>) -> Option<usize> {
+        let is_same = |census: &Census| match (&census.read_filter, read_filter) {
             (None, None) => true,
-            (Some(known), Some(gate)) => known.is_same(gate),
+            (Some(known), Some(read_filter)) => known.is_same(read_filter),
             (None, Some(_)) | (Some(_), None) => false,
         };
         if let Some((key, census)) = self.all.iter_mut().find(|(_, census)| is_same(census)) {
@@ -60,7 +60,7 @@ impl Censuses {
             self.refused += 1;
             return None;
         }
-        Some(self.all.insert(Census::new(gate.cloned())))
+        Some(self.all.insert(Census::new(read_filter.cloned())))
     }
 
     /// Counts that are kept, and readers that got none because there were too many.
@@ -111,10 +111,10 @@ impl Censuses {
 }
 
 impl Census {
-    fn new(gate: Option<Gate>) -> Self {
+    fn new(read_filter: Option<ReadFilter>) -> Self {
         let walk = Filter::new("#").ok().map(Snapshot::new);
         let (pending, is_pending) = (VecDeque::new(), Vec::new());
-        Self { gate, readers: 1, counts: QualityCounts::default(), walk, pending, is_pending, behind: None }
+        Self { read_filter, readers: 1, counts: QualityCounts::default(), walk, pending, is_pending, behind: None }
     }
 
     /// The counts as far as they are.
@@ -154,8 +154,8 @@ impl Census {
     }
 
     fn advance(&mut self, tree: &Tree, now: Instant, is_over: &mut impl FnMut() -> bool) -> bool {
-        let Self { gate, counts, walk, pending, is_pending, behind, .. } = self;
-        let may = |path: &str| gate.as_ref().is_none_or(|gate| gate.allows(path));
+        let Self { read_filter, counts, walk, pending, is_pending, behind, .. } = self;
+        let may = |path: &str| read_filter.as_ref().is_none_or(|read_filter| read_filter.allows(path));
         while !pending.is_empty() && !is_over() {
             for id in pending.drain(..STEP.min(pending.len())) {
                 is_pending[id.0 as usize] = false;

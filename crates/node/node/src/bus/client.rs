@@ -8,7 +8,7 @@ use super::retained::{Manner, Retained};
 use super::state::{Bus, Subscriber};
 use super::statistics::SessionRate;
 use super::wire::Wire;
-use crate::access::Badge;
+use crate::access::ClientIdentity;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tieline_core::{Filter, Instant, Now, Topic};
@@ -44,7 +44,7 @@ pub struct Client {
     /// Seconds that the session outlives this connection; all ones is for ever.
     pub expiry_s: u32,
     /// Who it is, where it had to show that.
-    pub badge: Option<Box<Badge>>,
+    pub identity: Option<Box<ClientIdentity>>,
     /// What the ledger says of its session, where that outlives the connection.
     pub(super) kept: Option<Box<Kept>>,
     /// Whether it is on the list of those with last values to be sent.
@@ -101,7 +101,7 @@ impl Client {
             dirty: false,
             number: generation,
             expiry_s: 0,
-            badge: None,
+            identity: None,
             kept: None,
             listed: false,
             snapshots: VecDeque::new(),
@@ -139,7 +139,7 @@ impl Client {
 
     /// Whose turn it is when it is sent last values: the user's, or its own where nobody shows who it is.
     pub(super) fn share(&self) -> Arc<str> {
-        self.badge.as_ref().map_or_else(|| Arc::clone(&self.id), |badge| (&*badge.user).into())
+        self.identity.as_ref().map_or_else(|| Arc::clone(&self.id), |identity| (&*identity.user).into())
     }
 
     /// Whether last values wait to be sent.
@@ -173,12 +173,12 @@ impl Client {
                 self.begin_anew(key, source);
                 continue;
             }
-            let badge = self.badge.as_deref();
+            let identity = self.identity.as_deref();
             let is_full = self.session.send(|wire, _| {
                 let queue = |delivery: Delivery| queue(&mut wire.mqtt, delivery);
                 match catchup.last {
-                    Some(last) => catchup.events(last, source, series, badge, queue),
-                    None => catchup.values(source, badge, queue),
+                    Some(last) => catchup.events(last, source, series, identity, queue),
+                    None => catchup.values(source, identity, queue),
                 }
             });
             if catchup.walk.is_done() && catchup.within.is_none() {
@@ -224,8 +224,9 @@ impl Client {
     /// Sends the first values of topics that will come as deltas, about as many as one write may hold; the last one of
     /// those where it was not the last of all.
     fn send_first(&mut self, key: usize, topics: &[TopicId], source: &mut Source<'_>) -> Option<TopicId> {
-        let Self { session, flow, badge, follower, snapshots, .. } = self;
-        let mut whom = Whom { key, badge: badge.as_deref(), follower: follower.as_deref_mut(), behind: snapshots };
+        let Self { session, flow, identity, follower, snapshots, .. } = self;
+        let mut whom =
+            Whom { key, identity: identity.as_deref(), follower: follower.as_deref_mut(), behind: snapshots };
         let mut out = Vec::new();
         let full = session.look(|wire| {
             topics.iter().copied().find(|topic| {
@@ -389,13 +390,13 @@ impl Catchup {
     fn values(
         &mut self,
         source: &mut Source<'_>,
-        badge: Option<&Badge>,
+        identity: Option<&ClientIdentity>,
         mut queue: impl FnMut(Delivery) -> bool,
     ) -> bool {
         let (now, retained) = (source.now, source.retained);
         let mut place = self.walk.place().cloned();
         for view in source.tree.next(&mut self.walk, CHUNK) {
-            let may = self.is_due(view.stamp) && badge.is_none_or(|badge| badge.may_read(view.topic));
+            let may = self.is_due(view.stamp) && identity.is_none_or(|identity| identity.may_read(view.topic));
             if may && !queue(self.delivery(&view, retained, now)) {
                 self.walk.return_to(place);
                 return true;
@@ -411,7 +412,7 @@ impl Catchup {
         last: Last,
         source: &mut Source<'_>,
         series: &Series,
-        badge: Option<&Badge>,
+        identity: Option<&ClientIdentity>,
         mut queue: impl FnMut(Delivery) -> bool,
     ) -> bool {
         let (now, retained, upto) = (source.now, source.retained, self.upto);
@@ -423,7 +424,7 @@ impl Catchup {
                 None => {
                     let place = self.walk.place().cloned();
                     let Some(view) = source.tree.next(&mut self.walk, 1).pop() else { break };
-                    if badge.is_some_and(|badge| !badge.may_read(view.topic)) {
+                    if identity.is_some_and(|identity| !identity.may_read(view.topic)) {
                         continue;
                     }
                     let Some(seq) = series.before_last(view.id, last) else {

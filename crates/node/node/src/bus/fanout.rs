@@ -108,7 +108,7 @@ impl Outgoing {
         if !is_open {
             return Err(DeliverError::Closed);
         }
-        let Client { session, flow, badge, .. } = client;
+        let Client { session, flow, identity, .. } = client;
         let flow = flow.get_or_insert_default();
         // Nothing is dropped for a socket that takes bytes.
         let is_clear = flow.arrears.is_empty() && session.is_clear() && session.look(Wire::takes_frames);
@@ -118,7 +118,7 @@ impl Outgoing {
         }
         if is_clear && flow.log_bytes() > bytes_max / 2 {
             let mut out = Vec::new();
-            session.look(|wire| flow.fill_early(now, badge.as_deref(), wire, &mut out));
+            session.look(|wire| flow.fill_early(now, identity.as_deref(), wire, &mut out));
             session.send(|wire, _| wire.push_shared(out.into()));
         }
         Ok(true)

@@ -10,7 +10,7 @@ use super::fanout::payload_of;
 use super::retained::{Manner, Retained};
 use super::state::id_of;
 use super::wire::Wire;
-use crate::access::Badge;
+use crate::access::ClientIdentity;
 use std::collections::{HashMap, VecDeque};
 use tieline_core::{Instant, Now, Topic};
 use tieline_mqtt::{Aside, Delivery, Message, Property, SubscriptionId, Text};
@@ -85,7 +85,7 @@ pub struct Whom<'a> {
     /// Its place.
     pub key: usize,
     /// What it may read, where it had to show who it is.
-    pub badge: Option<&'a Badge>,
+    pub identity: Option<&'a ClientIdentity>,
     /// What it takes as deltas.
     pub follower: Option<&'a mut Follower>,
     /// Last values that it has not been sent yet.
@@ -194,11 +194,11 @@ impl Flow {
 
     /// Appends the messages that are kept, where nothing else is owed: a socket that takes bytes takes them before the turn
     /// ends, so that none is dropped for want of room.
-    pub fn fill_early(&mut self, now: Now, badge: Option<&Badge>, wire: &Wire, out: &mut Vec<u8>) {
+    pub fn fill_early(&mut self, now: Now, identity: Option<&ClientIdentity>, wire: &Wire, out: &mut Vec<u8>) {
         for lane in Lane::ALL {
             while let Some(entry) = self.logs[lane as usize].pop_front() {
                 self.log_bytes -= weight(&entry.delivery);
-                if badge.is_none_or(|badge| badge.may_read(&entry.delivery.message.topic)) {
+                if identity.is_none_or(|identity| identity.may_read(&entry.delivery.message.topic)) {
                     self.emit_kept(now, wire, &entry.delivery, out);
                 }
             }
@@ -310,7 +310,7 @@ impl Whom<'_> {
     }
 
     fn may(&self, topic: &Topic) -> bool {
-        self.badge.is_none_or(|badge| badge.may_read(topic))
+        self.identity.is_none_or(|identity| identity.may_read(topic))
     }
 }
 

@@ -1,9 +1,9 @@
-//! What the bus does about who may do what: gates of subscribers, denials, sessions that have to end.
+//! Authorization on the bus: read filters of subscribers, denials, sessions that have to end.
 
 use super::counters::BusCounters;
 use super::sessions::Away;
 use super::state::{Bus, Subscriber};
-use crate::access::{Badge, Guard, Serial, denial};
+use crate::access::{ClientIdentity, Guard, Serial, denial};
 use crate::audit::AuditLine;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -32,12 +32,12 @@ impl Bus {
     pub fn seat_session(&mut self, session: SessionKey, key: usize, generation: u64, resumed: bool) {
         if let Some(guard) = self.guard.as_deref_mut() {
             guard.seat(session, key, generation);
-            let badge = guard.badge(session).map(Box::new);
+            let identity = guard.identity(session).map(Box::new);
             if let Some(client) = self.client(key, generation) {
-                client.badge = badge;
+                client.identity = identity;
             }
             if resumed {
-                self.put_gate(session, key);
+                self.put_read_filter(session, key);
                 self.withhold(key);
             }
         }
@@ -46,11 +46,11 @@ impl Bus {
     /// Whether a client identifier is in use by another user: taking it over would take its subscriptions over.
     #[must_use]
     pub fn belongs_to_another(&self, client_id: &str, user: &str) -> bool {
-        let of_another = |badge: Option<&Badge>| badge.is_none_or(|badge| *badge.user != *user);
+        let of_another = |identity: Option<&ClientIdentity>| identity.is_none_or(|identity| *identity.user != *user);
         let here = self.clients.get(client_id).and_then(|key| self.subscribers.get(*key));
         match here {
-            Some(Subscriber::Client(client)) => of_another(client.badge.as_deref()),
-            Some(Subscriber::Away(away)) => !away.is_unclaimed() && of_another(away.badge.as_deref()),
+            Some(Subscriber::Client(client)) => of_another(client.identity.as_deref()),
+            Some(Subscriber::Away(away)) => !away.is_unclaimed() && of_another(away.identity.as_deref()),
             Some(Subscriber::Group(_) | Subscriber::Feed(_)) | None => false,
         }
     }
@@ -69,8 +69,8 @@ impl Bus {
     pub fn belongs_to_a_user(&self, client_id: &str) -> bool {
         let here = self.clients.get(client_id).and_then(|key| self.subscribers.get(*key));
         match here {
-            Some(Subscriber::Client(client)) => client.badge.is_some(),
-            Some(Subscriber::Away(away)) => away.badge.is_some(),
+            Some(Subscriber::Client(client)) => client.identity.is_some(),
+            Some(Subscriber::Away(away)) => away.identity.is_some(),
             Some(Subscriber::Group(_) | Subscriber::Feed(_)) | None => false,
         }
     }
@@ -78,12 +78,12 @@ impl Bus {
     /// Whether a session may be given a message of this topic.
     #[must_use]
     pub(super) fn may_get(&self, key: usize, topic: &str) -> bool {
-        let badge = match self.subscribers.get(key) {
-            Some(Subscriber::Client(client)) => client.badge.as_deref(),
-            Some(Subscriber::Away(away)) => away.badge.as_deref(),
+        let identity = match self.subscribers.get(key) {
+            Some(Subscriber::Client(client)) => client.identity.as_deref(),
+            Some(Subscriber::Away(away)) => away.identity.as_deref(),
             Some(Subscriber::Group(_) | Subscriber::Feed(_)) | None => None,
         };
-        badge.is_none_or(|badge| badge.may_read(topic))
+        identity.is_none_or(|identity| identity.may_read(topic))
     }
 
     /// How many subscriptions a client holds.
@@ -92,11 +92,11 @@ impl Bus {
         self.tree.subscription_count(super::state::id_of(key))
     }
 
-    /// Deliveries to a client have to pass its gate.
-    pub fn put_gate(&mut self, session: SessionKey, key: usize) {
+    /// Gives a client the read filter that its deliveries have to pass.
+    pub fn put_read_filter(&mut self, session: SessionKey, key: usize) {
         let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key) else { return };
-        let Some(badge) = &mut client.badge else { return };
-        badge.gate = self.guard.as_deref_mut().and_then(|guard| guard.gate(session, &client.id));
+        let Some(identity) = &mut client.identity else { return };
+        identity.read_filter = self.guard.as_deref_mut().and_then(|guard| guard.read_filter(session, &client.id));
     }
 
     /// Counts a connection that was closed because too many had not been let in yet.
@@ -138,12 +138,12 @@ impl Bus {
         let revoked: Vec<usize> = self.subscribers.iter().filter_map(is_revoked).collect();
         let mut here = Vec::new();
         for (session, key, generation) in guard.replace(policy) {
-            // What a session has subscribed to is not kept twice; its gate looks at each topic from now on.
+            // What a session has subscribed to is not kept twice; its read filter checks each topic from now on.
             if let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key)
                 && client.generation == generation
-                && let Some(badge) = &mut client.badge
+                && let Some(identity) = &mut client.identity
             {
-                badge.gate = guard.gate(session, &client.id);
+                identity.read_filter = guard.read_filter(session, &client.id);
                 here.push(key);
             }
         }
@@ -151,9 +151,9 @@ impl Bus {
         let mut noted = Vec::new();
         for (key, subscriber) in &mut self.subscribers {
             if let Subscriber::Away(away) = subscriber
-                && let Some(badge) = &mut away.badge
+                && let Some(identity) = &mut away.identity
             {
-                badge.gate = Some(guard.gate_of_user(&badge.user));
+                identity.read_filter = Some(guard.read_filter_of_user(&identity.user));
                 let gone = self.kept.withhold(away);
                 count_withheld(&mut self.counters, gone);
                 noted.push(key);
@@ -173,8 +173,10 @@ impl Bus {
     /// Drops what waits for a client and was never sent, where it may not be read by what holds now.
     fn withhold(&mut self, key: usize) {
         let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key) else { return };
-        let Some(badge) = client.badge.as_deref().filter(|badge| badge.gate.is_some()) else { return };
-        let may_read = |delivery: &Delivery| badge.may_read(&delivery.message.topic);
+        let Some(identity) = client.identity.as_deref().filter(|identity| identity.read_filter.is_some()) else {
+            return;
+        };
+        let may_read = |delivery: &Delivery| identity.may_read(&delivery.message.topic);
         let gone = client.session.with(|wire, _| wire.mqtt.keep_only(may_read));
         count_withheld(&mut self.counters, gone);
     }
@@ -218,7 +220,7 @@ impl Away {
     /// its identifier. Asked where somebody has to.
     fn is_unclaimed(&self) -> bool {
         let kept = self.kept.as_ref().and_then(|kept| kept.session.as_ref());
-        self.badge.is_none() && kept.is_some_and(|session| session.stamp.is_none())
+        self.identity.is_none() && kept.is_some_and(|session| session.stamp.is_none())
     }
 }
 
@@ -231,6 +233,8 @@ fn count_withheld(counters: &mut BusCounters, gone: u64) {
 
 /// Whether an update may pass to a subscriber; costs a comparison where nobody shows who it is.
 #[must_use]
-pub(super) fn lets(badge: Option<&Badge>, serial: Serial, topic: &str) -> bool {
-    badge.and_then(|badge| badge.gate.as_ref()).is_none_or(|gate| gate.lets(serial, topic))
+pub(super) fn allows_update(identity: Option<&ClientIdentity>, serial: Serial, topic: &str) -> bool {
+    identity
+        .and_then(|identity| identity.read_filter.as_ref())
+        .is_none_or(|read_filter| read_filter.allows_update(serial, topic))
 }

@@ -8,7 +8,7 @@ use super::state::{Bus, Subscriber};
 use super::wire::Wire;
 use crate::history::Receipt;
 use crate::ledger::{BATCH_BYTES, LedgerBook, LedgerStatus, MESSAGE_BYTES_MAX, News, Promise};
-use crate::why;
+use crate::reasons;
 use std::cell::RefCell;
 use std::rc::Rc;
 use tieline_core::{Body, Filter, Instant, Now, Timestamp, Topic, Update};
@@ -173,8 +173,8 @@ impl Bus {
         let session = tieline_ledger::Session {
             number: client.number,
             client: client.id.to_string(),
-            user: client.badge.as_ref().map(|badge| badge.user.to_string()),
-            stamp: guard.as_ref().map(|_| client.badge.as_ref().map_or(0, |badge| badge.stamp)),
+            user: client.identity.as_ref().map(|identity| identity.user.to_string()),
+            stamp: guard.as_ref().map(|_| client.identity.as_ref().map_or(0, |identity| identity.stamp)),
             expiry_s: client.expiry_s,
             away_since: None,
             will: will.map(|will| will.written(now)),
@@ -331,7 +331,7 @@ impl Bus {
     fn settle(&mut self, now: Now, promise: Promise, kept: bool) {
         match promise {
             Promise::Receipt(Receipt::Client { key, number, packet_id, .. }) => {
-                self.answer_client(now, (key, number), packet_id, kept.then_some(()).ok_or(why::NOT_KEPT));
+                self.answer_client(now, (key, number), packet_id, kept.then_some(()).ok_or(reasons::NOT_KEPT));
             }
             Promise::Receipt(Receipt::Call { answer, .. }) => drop(answer.send(kept)),
             Promise::Receipt(Receipt::Field(_)) => {}

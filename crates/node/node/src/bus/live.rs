@@ -7,7 +7,7 @@
 use super::census::{Census, Censuses};
 use super::state::{Bus, Subscriber, bytes_of, id_of};
 use super::view::write_body;
-use crate::access::Gate;
+use crate::access::ReadFilter;
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -103,7 +103,7 @@ pub struct LiveFeed {
     /// More was removed than could wait, or its rights have changed: the reader must begin again.
     is_behind: bool,
     /// What is told has to pass it.
-    gate: Option<Gate>,
+    read_filter: Option<ReadFilter>,
     /// When the reader has to show again who it is.
     until: Option<Instant>,
 }
@@ -111,7 +111,12 @@ pub struct LiveFeed {
 impl LiveFeed {
     /// A feed that begins with the last values that the filters select.
     #[must_use]
-    pub fn new(filters: &[Filter], out: mpsc::Sender<LiveMessage>, gate: Option<Gate>, until: Option<Instant>) -> Self {
+    pub fn new(
+        filters: &[Filter],
+        out: mpsc::Sender<LiveMessage>,
+        read_filter: Option<ReadFilter>,
+        until: Option<Instant>,
+    ) -> Self {
         let snapshots = filters.iter().cloned().map(Snapshot::new).collect();
         Self {
             owner: Arc::default(),
@@ -124,7 +129,7 @@ impl LiveFeed {
             dirty: HashSet::new(),
             removed: Vec::new(),
             is_behind: false,
-            gate,
+            read_filter,
             until,
         }
     }
@@ -148,7 +153,7 @@ impl LiveFeed {
 
     /// Ends it at its next turn where its reader had to show who it is.
     pub fn end_if_gated(&mut self) {
-        self.is_behind |= self.gate.is_some();
+        self.is_behind |= self.read_filter.is_some();
     }
 
     /// The topic has a new value.
@@ -166,7 +171,7 @@ impl LiveFeed {
     /// The topic has no value any more, and its number may become another's.
     pub fn removed(&mut self, topic: TopicId, path: &str) {
         self.dirty.remove(&topic);
-        if self.gate.as_ref().is_some_and(|gate| !gate.allows(path)) {
+        if self.read_filter.as_ref().is_some_and(|read_filter| !read_filter.allows(path)) {
             return;
         }
         if self.removed.len() < REMOVED_MAX {
@@ -226,8 +231,8 @@ impl LiveFeed {
                 let data = counting.next_message(now.mono, censuses);
                 permit.send(LiveMessage { event: "counts", data });
             } else {
-                let Self { snapshots, dirty, removed, gate, .. } = self;
-                if let Some(data) = next_message(snapshots, dirty, removed, gate.as_ref(), tree) {
+                let Self { snapshots, dirty, removed, read_filter, .. } = self;
+                if let Some(data) = next_message(snapshots, dirty, removed, read_filter.as_ref(), tree) {
                     permit.send(LiveMessage { event: "update", data });
                 }
             }
@@ -297,7 +302,7 @@ impl Bus {
     /// There are too many subscriptions.
     pub fn add_feed(&mut self, filters: &[Filter], mut feed: LiveFeed) -> Result<(), TreeError> {
         if let Some(counting) = &mut feed.counting {
-            counting.census = self.censuses.join(feed.gate.as_ref());
+            counting.census = self.censuses.join(feed.read_filter.as_ref());
             if let (Groups::Below(branches), Some(census)) = (&counting.groups, counting.census(&self.censuses)) {
                 let groups = branches.iter().flat_map(|branch| census.counts().children(branch));
                 counting.dirty.extend(groups.map(Into::into));
@@ -398,7 +403,7 @@ fn next_message(
     snapshots: &mut Vec<Snapshot>,
     dirty: &mut HashSet<TopicId>,
     removed: &mut Vec<String>,
-    gate: Option<&Gate>,
+    read_filter: Option<&ReadFilter>,
     tree: &Tree,
 ) -> Option<String> {
     let mut updates = Vec::new();
@@ -422,7 +427,7 @@ fn next_message(
         }
         dirty.extend(updates.drain(fitting(&updates)..).map(|view| view.id));
     }
-    updates.retain(|view| gate.is_none_or(|gate| gate.allows(view.topic)));
+    updates.retain(|view| read_filter.is_none_or(|read_filter| read_filter.allows(view.topic)));
     // A topic that came back is among the updates, of this message or of one to come.
     removed.retain(|path| tree.get(path).is_none());
     if updates.is_empty() && removed.is_empty() {

@@ -100,8 +100,8 @@ impl Bus {
         let mut more = false;
         let is_due = flow.timeout(now.mono).is_some_and(|at| at <= now.mono);
         if client.session.is_clear() && is_due {
-            let (badge, follower) = (client.badge.as_deref(), client.follower.as_deref_mut());
-            let mut whom = Whom { key, badge, follower, behind: &client.snapshots };
+            let (identity, follower) = (client.identity.as_deref(), client.follower.as_deref_mut());
+            let mut whom = Whom { key, identity, follower, behind: &client.snapshots };
             let (mut out, mut source) = (Vec::new(), Source { now, tree, retained, deltas });
             more = client.session.look(|wire| flow.fill(&mut whom, wire, &mut source, &mut out));
             client.session.send(|wire, _| wire.push_shared(out.into()));

@@ -4,7 +4,7 @@ use super::state::{Bus, Subscriber, id_of, key_of};
 use crate::field::FieldInput;
 use crate::history::{Receipt, Receipts};
 use crate::ledger::Promise;
-use crate::why;
+use crate::reasons;
 use tieline_core::{Body, Now, Point, Quality, Update};
 use tieline_journal::Sample;
 use tieline_mqtt::{Message, PacketId, Qos};
@@ -20,7 +20,7 @@ impl Bus {
                     self.promise(now, ticket, Promise::Receipt(receipt));
                 }
                 Receipt::Client { key, number, packet_id, .. } => {
-                    let stored = stored.then_some(()).ok_or(why::NOT_STORED);
+                    let stored = stored.then_some(()).ok_or(reasons::NOT_STORED);
                     self.answer_client(now, (key, number), packet_id, stored);
                 }
                 // What history cannot take is counted there; the field goes on, or live values would stop too.
@@ -50,10 +50,10 @@ impl Bus {
         let bytes = message.payload.len() + message.topic.len();
         if self.ledger.book.has_no_room(bytes) && (retain || self.is_owed(message, qos, from)) {
             self.ledger.book.count_refused();
-            return Some(why::CANNOT_KEEP);
+            return Some(reasons::CANNOT_KEEP);
         }
         let update = Update { topic: message.topic.clone(), body: Body::Opaque(message.payload.clone()) };
-        self.recorder.refuses(&update).then_some(why::CANNOT_STORE)
+        self.recorder.refuses(&update).then_some(reasons::CANNOT_STORE)
     }
 
     /// Whether the ledger would have to hold something for a session because of this message.

@@ -3,7 +3,7 @@
 use super::client::Catchup;
 use super::sessions::{Away, LastWill};
 use super::state::{Bus, Subscriber};
-use crate::access::{Badge, Guard};
+use crate::access::{ClientIdentity, Guard};
 use crate::audit::AuditLine;
 use crate::broker::options_of;
 use crate::ledger::{LedgerBook, died_at};
@@ -124,9 +124,9 @@ impl Bus {
         let state = restore_state(now, &kept);
         kept.session = Some(Session { away_since: Some(since), ..session.clone() });
         // Where nobody shows who it is, it is nobody's.
-        let badge = session.user.zip(self.guard()).map(|(user, guard): (String, &Guard)| {
-            let gate = Some(guard.gate_of_user(&user));
-            Box::new(Badge { user: user.into(), stamp: session.stamp.unwrap_or(0), gate })
+        let identity = session.user.zip(self.guard()).map(|(user, guard): (String, &Guard)| {
+            let read_filter = Some(guard.read_filter_of_user(&user));
+            Box::new(ClientIdentity { user: user.into(), stamp: session.stamp.unwrap_or(0), read_filter })
         });
         let subscriptions: Vec<(String, Subscription)> = kept.subscriptions.clone().into_iter().collect();
         let away = Away {
@@ -135,7 +135,7 @@ impl Bus {
             state,
             snapshots: std::collections::VecDeque::new(),
             kept: Some(Box::new(kept)),
-            badge,
+            identity,
             expires: now.mono + left,
             will: due,
         };

@@ -16,7 +16,7 @@ use super::deltas::is_marked;
 use super::kept::written;
 use super::state::{Bus, Subscriber, id_of};
 use super::wire::Wire;
-use crate::access::{Badge, Guard};
+use crate::access::{ClientIdentity, Guard};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +60,7 @@ pub struct Away {
     /// What the ledger says of it.
     pub(super) kept: Option<Box<tieline_ledger::Kept>>,
     /// Who its client is, where it had to show that.
-    pub(super) badge: Option<Box<Badge>>,
+    pub(super) identity: Option<Box<ClientIdentity>>,
     pub(super) expires: Instant,
     pub(super) will: Option<(Instant, LastWill)>,
 }
@@ -142,7 +142,7 @@ impl Away {
 
     /// Whose it is, where its client had to show that.
     pub(super) fn user(&self) -> Option<&str> {
-        self.badge.as_ref().map(|badge| &*badge.user)
+        self.identity.as_ref().map(|identity| &*identity.user)
     }
 
     fn next(&self) -> Instant {
@@ -217,8 +217,8 @@ impl Kept {
     /// Drops what waits for a client that is away and that its user may not read any longer; how many messages.
     pub(super) fn withhold(&mut self, away: &mut Away) -> u64 {
         let before = away.state.bytes();
-        let gone = match &away.badge {
-            Some(badge) => away.state.keep_only(|delivery| badge.may_read(&delivery.message.topic)),
+        let gone = match &away.identity {
+            Some(identity) => away.state.keep_only(|delivery| identity.may_read(&delivery.message.topic)),
             None => 0,
         };
         self.bytes = (self.bytes + away.state.bytes()).saturating_sub(before);
@@ -375,7 +375,7 @@ impl Bus {
             state,
             snapshots: std::mem::take(&mut client.snapshots),
             kept: client.kept.take(),
-            badge: client.badge.take(),
+            identity: client.identity.take(),
             expires: after(expiry_s),
             will: will.map(|will| (after(will.delay_s), will)),
         };

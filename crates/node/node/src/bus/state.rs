@@ -19,12 +19,12 @@ use super::statistics::Statistics;
 use super::views::Deriving;
 use super::watchers::Watchers;
 use crate::access::{Guard, Serials};
+use crate::admission::Admission;
 use crate::audit::AuditReader;
 use crate::command::{CommandDone, CommandRequest};
 use crate::control::{Answer, Commands};
 use crate::field::{FieldInput, FieldReport};
 use crate::history::{Receipt, Recorder};
-use crate::porch::Porch;
 use bytes::Bytes;
 use slab::Slab;
 use std::cell::RefCell;
@@ -91,7 +91,7 @@ pub struct Bus {
     pub(super) ends: Ends,
     pub(super) work: Rc<Notify>,
     /// Where connections work that have just come.
-    pub(super) porch: Rc<Porch>,
+    pub(super) admission: Rc<Admission>,
     /// Requests that take time.
     pub(super) asks: Asks,
     /// Clients with last values to be sent.
@@ -116,7 +116,7 @@ impl Bus {
         let work = Rc::new(Notify::new());
         Self {
             deltas: Deltas::default(),
-            porch: Rc::new(Porch::new(shard, &work)),
+            admission: Rc::new(Admission::new(shard, &work)),
             pump: Pump::new(&work),
             ledger: Ledger::new(&work),
             shard: Rc::clone(shard),
@@ -193,8 +193,8 @@ impl Bus {
 
     /// Where connections work that have just come.
     #[must_use]
-    pub const fn porch(&self) -> &Rc<Porch> {
-        &self.porch
+    pub const fn admission(&self) -> &Rc<Admission> {
+        &self.admission
     }
 
     /// Gives the bus its field shards, for commands and confirms.
@@ -326,7 +326,7 @@ impl Bus {
                     (Change::Cleared | Change::Passed, _) => {}
                 },
                 Some(Subscriber::Client(client)) => {
-                    if !guarded::lets(client.badge.as_deref(), serial, outgoing.topic()) {
+                    if !guarded::allows_update(client.identity.as_deref(), serial, outgoing.topic()) {
                         return;
                     }
                     counters.deliveries += 1;
@@ -348,7 +348,8 @@ impl Bus {
                         }
                     }
                 }
-                Some(Subscriber::Away(away)) if !guarded::lets(away.badge.as_deref(), serial, outgoing.topic()) => {}
+                Some(Subscriber::Away(away))
+                    if !guarded::allows_update(away.identity.as_deref(), serial, outgoing.topic()) => {}
                 Some(Subscriber::Away(away)) => {
                     if to.qos > 0 && away.kept.is_some() && outgoing.is_kept() {
                         noted.push(key);

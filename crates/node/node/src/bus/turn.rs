@@ -86,7 +86,7 @@ impl Bus {
         self.write_ledger(now);
         self.send_snapshots(now);
         self.count_qualities();
-        self.porch.open();
+        self.admission.open();
         if !self.dirty.is_empty() {
             self.work.notify_one();
         }

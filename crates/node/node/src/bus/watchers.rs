@@ -176,7 +176,7 @@ impl Watcher {
                     Notice::Added { topic, first } => (Some(topic), "added", *first),
                     Notice::Removed(topic) => (Some(topic), "removed", false),
                 };
-                if path.is_some_and(|path| client.badge.as_ref().is_some_and(|badge| !badge.may_read(path))) {
+                if path.is_some_and(|path| client.identity.as_ref().is_some_and(|identity| !identity.may_read(path))) {
                     continue;
                 }
                 let name = path.map_or_else(|| format!("{BRANCH}{word}"), |path| format!("{BRANCH}{word}/{path}"));

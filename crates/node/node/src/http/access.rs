@@ -8,7 +8,7 @@ use super::problem::Problem;
 use super::query::decode;
 use super::{App, json};
 use crate::access::jwt::looks_like_token;
-use crate::access::{Entrance, Gate, Peer, Shown, Wrong, denial};
+use crate::access::{Entrance, Peer, ReadFilter, Shown, Wrong, denial};
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, RawQuery, Request, State};
@@ -37,7 +37,7 @@ pub enum Caller {
     /// All may do all here.
     Everyone,
     /// It has not shown who it is.
-    Stranger,
+    Unauthenticated,
     /// A user.
     User(Arc<Known>),
 }
@@ -57,7 +57,7 @@ impl Caller {
     pub fn may(&self, verb: Verb, topic: &str) -> bool {
         match self {
             Self::Everyone => true,
-            Self::Stranger => false,
+            Self::Unauthenticated => false,
             Self::User(known) => known.rules.allows(verb, topic, known.names()),
         }
     }
@@ -67,19 +67,19 @@ impl Caller {
     pub fn reach(&self, filter: &Filter) -> Reach {
         match self {
             Self::Everyone => Reach::All,
-            Self::Stranger => Reach::Nothing,
+            Self::Unauthenticated => Reach::Nothing,
             Self::User(known) => known.rules.reach(filter, known.names()),
         }
     }
 
     /// What live updates have to pass, and until when.
     #[must_use]
-    pub fn gate(&self) -> (Option<Gate>, Option<Instant>) {
+    pub fn read_filter(&self) -> (Option<ReadFilter>, Option<Instant>) {
         match self {
-            Self::Everyone | Self::Stranger => (None, None),
+            Self::Everyone | Self::Unauthenticated => (None, None),
             Self::User(known) => {
-                let gate = Gate::new(Arc::clone(&known.rules), &known.identity.user, "");
-                (Some(gate), known.identity.expires)
+                let read_filter = ReadFilter::new(Arc::clone(&known.rules), &known.identity.user, "");
+                (Some(read_filter), known.identity.expires)
             }
         }
     }
@@ -88,7 +88,7 @@ impl Caller {
     #[must_use]
     pub fn share(&self, peer: SocketAddr) -> Arc<str> {
         match self {
-            Self::Everyone | Self::Stranger => peer.ip().to_string().into(),
+            Self::Everyone | Self::Unauthenticated => peer.ip().to_string().into(),
             Self::User(known) => known.identity.user.as_ref().into(),
         }
     }
@@ -97,7 +97,7 @@ impl Caller {
     #[must_use]
     pub fn login(&self) -> Option<LoginEnd> {
         match self {
-            Self::Everyone | Self::Stranger => None,
+            Self::Everyone | Self::Unauthenticated => None,
             Self::User(known) => known.login.clone(),
         }
     }
@@ -106,7 +106,7 @@ impl Caller {
     #[must_use]
     pub fn who(&self, peer: SocketAddr) -> String {
         match self {
-            Self::Everyone | Self::Stranger => format!("http {peer}"),
+            Self::Everyone | Self::Unauthenticated => format!("http {peer}"),
             Self::User(known) => format!("http {peer} {}", known.identity.user),
         }
     }
@@ -125,7 +125,7 @@ impl Caller {
     /// The denial of something.
     pub async fn denied(&self, app: &App, verb: Verb, topic: &str) -> Problem {
         let user = match self {
-            Self::Everyone | Self::Stranger => "-".to_owned(),
+            Self::Everyone | Self::Unauthenticated => "-".to_owned(),
             Self::User(known) => known.identity.user.to_string(),
         };
         let (who, what) = (format!("http {user}"), topic.to_owned());
@@ -166,29 +166,30 @@ impl Gatekeeper {
         peer: IpAddr,
         certificate: Option<&ShownCertificate>,
     ) -> Result<Caller, Wrong> {
-        let Entrance::Guarded(door) = &self.entrance else { return Ok(Caller::Everyone) };
+        let Entrance::Guarded(authenticator) = &self.entrance else { return Ok(Caller::Everyone) };
         let now = || self.app.about.clock.now().mono;
         let (identity, login) = match shown(headers) {
             Some(shown) => {
                 let (answer, checked) = tokio::sync::oneshot::channel();
-                door.ask(Peer { address: peer, client: None }, shown, move |verdict| drop(answer.send(verdict)));
+                authenticator
+                    .ask(Peer { address: peer, client: None }, shown, move |checked| drop(answer.send(checked)));
                 (checked.await.unwrap_or(Err(Wrong::Busy))?, None)
             }
             None => match cookie(headers).and_then(|token| self.logins.find(token, now())) {
                 Some((identity, login)) => (identity, Some(login)),
-                None => match certificate.and_then(|shown| door.know_certificate(None, shown)) {
+                None => match certificate.and_then(|shown| authenticator.know_certificate(None, shown)) {
                     Some(known) => (known?, None),
-                    None => return Ok(Caller::Stranger),
+                    None => return Ok(Caller::Unauthenticated),
                 },
             },
         };
         if identity.expires.is_some_and(|until| until <= now()) {
-            return Ok(Caller::Stranger);
+            return Ok(Caller::Unauthenticated);
         }
-        let policy = door.policy();
+        let policy = authenticator.policy();
         Ok(match rules_of(&policy, &identity) {
             Some(rules) => Caller::User(Arc::new(Known { identity, rules, login })),
-            None => Caller::Stranger,
+            None => Caller::Unauthenticated,
         })
     }
 }
@@ -244,14 +245,14 @@ pub async fn authenticate(State(keeper): State<Gatekeeper>, mut request: Request
     let caller = match keeper.caller(request.headers(), peer.ip(), certificate.as_deref()).await {
         Ok(caller) => caller,
         // A browser shows a certificate by itself: who it belongs to may still log in.
-        Err(Wrong::Refused(_)) if !api && certificate.is_some() => Caller::Stranger,
+        Err(Wrong::Refused(_)) if !api && certificate.is_some() => Caller::Unauthenticated,
         Err(why) => return turned_away(&keeper, peer, &why).await,
     };
     let seat = request.extensions().get::<Seat>().cloned();
     match &caller {
-        Caller::Stranger if page => return Redirect::to("/login").into_response(),
-        Caller::Stranger if api => return ask_who(request.headers()),
-        Caller::Stranger => {}
+        Caller::Unauthenticated if page => return Redirect::to("/login").into_response(),
+        Caller::Unauthenticated if api => return ask_who(request.headers()),
+        Caller::Unauthenticated => {}
         Caller::Everyone | Caller::User(_) => {
             // Metrics, health and the console's files are given in the reserve, too.
             let claimed = seat.map_or(Ok(()), |seat| seat.claim(api && path != "/metrics"));
@@ -338,14 +339,14 @@ pub async fn login(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     body: axum::body::Bytes,
 ) -> Response {
-    let Entrance::Guarded(door) = &keeper.entrance else { return Redirect::to("/").into_response() };
+    let Entrance::Guarded(authenticator) = &keeper.entrance else { return Redirect::to("/").into_response() };
     let text = std::str::from_utf8(&body).unwrap_or_default();
     let (user, password, to) = (member(text, "user"), member(text, "password"), member(text, "to"));
     let (answer, checked) = tokio::sync::oneshot::channel();
     let from = Peer { address: peer.ip(), client: None };
-    door.ask(from, of_password(&user, &password), move |verdict| drop(answer.send(verdict)));
+    authenticator.ask(from, of_password(&user, &password), move |checked| drop(answer.send(checked)));
     match checked.await.unwrap_or(Err(Wrong::Busy)) {
-        Ok(identity) if rules_of(&door.policy(), &identity).is_some() => {
+        Ok(identity) if rules_of(&authenticator.policy(), &identity).is_some() => {
             let Some(token) = keeper.logins.keep(identity, keeper.app.about.clock.now().mono) else {
                 return Problem::unavailable("too many are logged in").into_response();
             };
@@ -384,7 +385,7 @@ pub async fn logout(Extension(keeper): Extension<Gatekeeper>, headers: HeaderMap
 /// Who the caller is, its roles, and what it may see and do, for the console.
 pub async fn me(State(app): State<App>, Extension(caller): Extension<Caller>) -> Response {
     let (user, roles) = match &caller {
-        Caller::Everyone | Caller::Stranger => (serde_json::Value::Null, Vec::new()),
+        Caller::Everyone | Caller::Unauthenticated => (serde_json::Value::Null, Vec::new()),
         Caller::User(known) => {
             let policy = app.entrance.policy();
             let roles = policy.as_ref().and_then(|policy| policy.roles_of(&known.identity).ok()).unwrap_or_default();

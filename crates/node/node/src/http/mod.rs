@@ -27,7 +27,7 @@ pub(crate) use status::state_of;
 
 use self::recalls::Recalls;
 use self::status::KnownHealth;
-use crate::access::{Door, Entrance};
+use crate::access::{Authenticator, Entrance};
 use crate::bus::BusHandle;
 use crate::config::{DeviceConfig, HttpConfig};
 use crate::reload::Source;
@@ -76,7 +76,7 @@ pub struct App {
     /// How requests are let in.
     pub entrance: Entrance,
     /// Where users are checked, be it here or at MQTT alone.
-    pub door: Option<Door>,
+    pub authenticator: Option<Authenticator>,
 }
 
 /// Who this node is, and what it counts beside the bus.

@@ -4,7 +4,7 @@ use super::access::Caller;
 use super::problem::Problem;
 use super::socket_metrics::{socket_metrics, socket_shard_metrics};
 use super::{About, App, json};
-use crate::access::Door;
+use crate::access::Authenticator;
 use crate::audit::FileCounts;
 use crate::bus::{Bus, BusCounters, Ends, Lag};
 use crate::ledger::{LedgerState, LedgerStatus};
@@ -219,7 +219,7 @@ impl Health {
             details.push(format!("audit: {why}: commands are refused"));
         }
         details.extend(app.about.wall.doubt().map(|doubt| format!("clock: {doubt}")));
-        if let Some(why) = app.door.as_ref().and_then(Door::trouble) {
+        if let Some(why) = app.authenticator.as_ref().and_then(Authenticator::trouble) {
             details.push(format!("access: users and roles are not those of the files: {why}"));
         }
         let status = if details.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -246,9 +246,9 @@ pub async fn health(State(app): State<App>, Extension(caller): Extension<Caller>
             health
         }
     };
-    // A stranger learns whether, and not what.
+    // An unauthenticated caller learns the status, without details.
     let body = match caller {
-        Caller::Stranger => object!({ "status": health.word }).to_string(),
+        Caller::Unauthenticated => object!({ "status": health.word }).to_string(),
         Caller::Everyone | Caller::User(_) => health.body,
     };
     let mut response = json(body);
@@ -461,8 +461,8 @@ fn view_metrics(e: &mut Exposition, seen: &Seen) {
 }
 
 fn access_metrics(e: &mut Exposition, app: &App, seen: &Seen) {
-    let Some(door) = &app.door else { return };
-    let counts = door.counts();
+    let Some(authenticator) = &app.authenticator else { return };
+    let counts = authenticator.counts();
     let ends = [("good", counts.good), ("wrong", counts.wrong), ("too_often", counts.too_often), ("busy", counts.busy)];
     e.labelled(("tieline_logins_total", "Peers that showed who they are, by what came of it.", "counter"), "end", ends);
     e.gauge("tieline_logins_waiting", "Passwords and tokens that wait to be checked.", counts.waiting);

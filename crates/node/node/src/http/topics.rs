@@ -8,8 +8,8 @@ use super::query::{Query, decode, illegal, wrong};
 use super::{App, json};
 use crate::bus::{AskError, Bus, BusHandle, Groups, LIVE_WAITING_MAX, LiveFeed, LiveMessage, PutError};
 use crate::fetch;
+use crate::reasons;
 use crate::reserved::Reserved;
-use crate::why;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, RawQuery, State};
@@ -40,7 +40,7 @@ pub async fn list(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let query = Query::new(query.as_deref(), &fetch::MEMBERS)?;
-    let asked = fetch::read(fetch::Door::Http, |name| query.text(name).map(str::to_owned));
+    let asked = fetch::read(fetch::Interface::Http, |name| query.text(name).map(str::to_owned));
     let (asked, select) = asked.map_err(Problem::bad_request)?;
     let reads_all = may_read(&app, &caller, &asked.filter).await? == Reach::All;
     let listing = Listing {
@@ -48,7 +48,7 @@ pub async fn list(
         share: caller.share(peer),
         caller,
         reads_all,
-        paging: Some(fetch::Paging::new(fetch::Door::Http, asked, select)),
+        paging: Some(fetch::Paging::new(fetch::Interface::Http, asked, select)),
     };
     // The first piece says whether there is an answer at all; from then on an error can only break it off.
     let (first, listing) = listing.next().await?.map_err(Problem::bad_request)?;
@@ -125,7 +125,7 @@ pub async fn live(
     let (out, updates) = mpsc::channel(LIVE_WAITING_MAX);
     let (login, owner) = (caller.login(), caller.share(peer));
     let added = app.bus.call(move |bus, _| {
-        let (gate, until) = caller.gate();
+        let (read_filter, until) = caller.read_filter();
         if bus.feed_count() >= READERS_MAX {
             return Err(format!("{READERS_MAX} readers of /v1/live are here, which is the limit"));
         }
@@ -134,7 +134,7 @@ pub async fn live(
                 "{USER_READERS_MAX} readers of /v1/live are here of {owner}, which is the limit for one"
             ));
         }
-        let feed = LiveFeed::new(&filters, out, gate, until).counting(groups).owned_by(owner);
+        let feed = LiveFeed::new(&filters, out, read_filter, until).counting(groups).owned_by(owner);
         bus.add_feed(&filters, feed).map_err(|error| error.to_string())
     });
     added.await?.map_err(Problem::unavailable)?;
@@ -227,7 +227,7 @@ pub async fn publish(
 
 /// A topic that a view derives.
 pub fn derived(topic: &str) -> Problem {
-    Problem::bad_request(format!("topic is {topic:?}: {}", why::DERIVED))
+    Problem::bad_request(format!("topic is {topic:?}: {}", reasons::DERIVED))
 }
 
 /// A topic that a client may publish to.
@@ -236,7 +236,7 @@ pub fn derived(topic: &str) -> Problem {
 /// It is none, or the node's own.
 pub fn client_topic(text: &str, reserved: &Reserved) -> Result<Topic, Problem> {
     if reserved.contains(text) {
-        return Err(Problem::bad_request(format!("topic is {text:?}: {}", why::reserved(text))));
+        return Err(Problem::bad_request(format!("topic is {text:?}: {}", reasons::reserved(text))));
     }
     Topic::new(text).map_err(|e| illegal("topic", text, &e))
 }

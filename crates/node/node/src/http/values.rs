@@ -34,7 +34,7 @@ pub async fn one(
     caller.must(&app, Verb::Read, &topic).await?;
     let name = topic.clone();
     if let Some(range) = range {
-        let look = move |bus: &mut Bus, _| fetch::events(fetch::Door::Http, bus, &topic, &range);
+        let look = move |bus: &mut Bus, _| fetch::events(fetch::Interface::Http, bus, &topic, &range);
         let events = app.bus.ask_once(&caller.share(peer), look).await?;
         let missing = || Problem::not_found(format!("the topic {name:?} keeps no events"));
         return events.map(json).ok_or_else(missing);

@@ -1,4 +1,4 @@
-//! Where MQTT clients come in: TCP, TLS, and WebSocket over either, each at an address of its own.
+//! MQTT listeners: TCP, TLS, and WebSocket over either, each at an address of its own.
 
 use crate::access::Entrance;
 use crate::config::MqttConfig;
@@ -10,27 +10,27 @@ use tieline_net::tls::TlsFiles;
 use tieline_net::{ListenConfig, ListenOver, Listener, Shard, TlsListen, Together, Trusted};
 use tieline_websocket::Offer;
 
-/// Connections that may wait with the kernel when many come at once, where the system lets them.
+/// The backlog: connections that wait in the kernel when many clients connect at once, as far as the system allows.
 const BACKLOG: u32 = 4096;
-/// Connections beyond the limit of an address that are told so at one time; others wait with the kernel.
+/// Connections beyond the limit of an address that are being refused with a reason at one time; others wait in the kernel.
 const REFUSALS_MAX: usize = 256;
 /// The subprotocol of MQTT ([MQTT-6.0.0-3]).
 const SUBPROTOCOL: &str = "mqtt";
 
-/// One address.
+/// One address at which MQTT clients connect.
 #[derive(Debug)]
-pub struct Ingress {
-    /// Who comes.
+pub struct MqttListener {
+    /// Accepts connections.
     pub listener: Listener,
-    /// What WebSockets are offered, where they are what comes.
+    /// What clients are offered, where they speak MQTT over WebSocket.
     pub web: Option<Arc<Offer>>,
-    /// Whether they show who they are.
+    /// Whether clients have to authenticate.
     pub entrance: Entrance,
-    /// Proxies, which say with the PROXY protocol who comes.
+    /// Proxies that name the client's address with the PROXY protocol.
     pub proxies: Trusted,
 }
 
-/// Whether peers at an address show who they are.
+/// Says whether clients at an address have to authenticate.
 pub type Entrances = Box<dyn Fn(SocketAddr) -> Entrance + Send>;
 
 /// The addresses in use.
@@ -53,26 +53,26 @@ pub async fn bind(
     config: &MqttConfig,
     shelf: &TlsShelf,
     entrances: &Entrances,
-) -> io::Result<(Vec<Ingress>, Addresses)> {
+) -> io::Result<(Vec<MqttListener>, Addresses)> {
     let (together, proxies) = (Together::new(config.sessions_max), &config.proxy_protocol_from);
     let host = Host { shard, shelf, entrances, proxies, together };
     let tcp = host.open(config.listen, None, None, None).await?;
     let mut addresses = Addresses { tcp: tcp.listener.local_addr()?, tls: None, websocket: None };
-    let mut doors = vec![tcp];
+    let mut listeners = vec![tcp];
     if let Some(tls) = &config.tls {
-        let door = host.open(tls.listen, tls.sessions_max, Some(&tls.files), None).await?;
-        addresses.tls = Some(door.listener.local_addr()?);
-        doors.push(door);
+        let listener = host.open(tls.listen, tls.sessions_max, Some(&tls.files), None).await?;
+        addresses.tls = Some(listener.listener.local_addr()?);
+        listeners.push(listener);
     }
     if let Some(web) = &config.websocket {
         let hosts = web.hosts.iter().cloned().chain(own_hosts(web.listen)).collect();
         let offer = Offer { path: web.path.clone(), protocol: SUBPROTOCOL.to_owned(), hosts, texts: false };
-        let door = host.open(web.listen, web.sessions_max, web.tls.as_ref(), Some(Arc::new(offer))).await?;
-        addresses.websocket = Some(door.listener.local_addr()?);
-        doors.push(door);
+        let listener = host.open(web.listen, web.sessions_max, web.tls.as_ref(), Some(Arc::new(offer))).await?;
+        addresses.websocket = Some(listener.listener.local_addr()?);
+        listeners.push(listener);
     }
     tracing::debug!(tcp = %addresses.tcp, tls = shown(addresses.tls), web = shown(addresses.websocket), "MQTT listens");
-    Ok((doors, addresses))
+    Ok((listeners, addresses))
 }
 
 fn shown(address: Option<SocketAddr>) -> String {
@@ -103,7 +103,7 @@ impl Host<'_> {
         sessions_max: Option<usize>,
         files: Option<&TlsFiles>,
         web: Option<Arc<Offer>>,
-    ) -> io::Result<Ingress> {
+    ) -> io::Result<MqttListener> {
         let over = match files {
             None => ListenOver::Tcp,
             Some(files) => ListenOver::Tls(TlsListen::new(self.shelf.load(files).map_err(io::Error::other)?)),
@@ -120,6 +120,6 @@ impl Host<'_> {
         };
         let named = |e: io::Error| io::Error::new(e.kind(), format!("{address}: {e}"));
         let listener = Listener::bind(&listen, self.shard.counters().clone()).await.map_err(named)?;
-        Ok(Ingress { listener, web, entrance: (self.entrances)(address), proxies: self.proxies.clone() })
+        Ok(MqttListener { listener, web, entrance: (self.entrances)(address), proxies: self.proxies.clone() })
     }
 }

@@ -1,7 +1,7 @@
-//! One MQTT connection's way in, and what its client may do then.
+//! Authentication of one MQTT connection, and what its client may do afterwards.
 
-use super::door::{Door, Peer, Shown, Wrong};
-use super::gate::{Entrance, Gate, denial};
+use super::authenticator::{Authenticator, Peer, Shown, Wrong};
+use super::guard::{Entrance, ReadFilter, denial};
 use super::jwt::looks_like_token;
 use super::scram::{Exchange, METHOD};
 use crate::bus::{Bus, SharedBus, Wire, wake};
@@ -16,97 +16,98 @@ use tieline_mqtt::{AuthRequest, Binary, ConnectRequest, ReasonCode};
 use tieline_net::Session;
 use tokio::sync::Notify;
 
-/// What came of a check, until the connection is told.
-type Verdict = Rc<RefCell<Option<Result<Identity, Wrong>>>>;
+/// The result of a check of credentials, until the connection takes it.
+type CheckResult = Rc<RefCell<Option<Result<Identity, Wrong>>>>;
 
-/// Connections that have not been let in; one more is closed.
-const STRANGERS_MAX: usize = 4096;
+/// Unauthenticated connections at one time; a further one is closed.
+const UNAUTHENTICATED_MAX: usize = 4096;
 
-/// So many of them are as many as can be seen to at once: the next is let come when one is in or has gone, or after a moment.
-const CROWD: usize = 256;
+/// From so many unauthenticated connections on, the next is accepted when one of them is authenticated or closed, or
+/// after [`MOMENT`].
+const BUSY_FROM: usize = 256;
 const MOMENT: Duration = Duration::from_millis(10);
 
-/// How many connections have not been let in. They cost little, and anybody can make them.
+/// Counts the unauthenticated connections. Each costs little, and anybody can open them, so their number is limited.
 #[derive(Clone, Debug, Default)]
-pub struct Strangers(Rc<Here>);
+pub struct UnauthenticatedConnections(Rc<Here>);
 
-/// One of them.
+/// One counted unauthenticated connection; dropping it ends the count.
 #[derive(Debug)]
-pub struct Stranger(Rc<Here>);
+pub struct UnauthenticatedConnection(Rc<Here>);
 
 #[derive(Debug, Default)]
 struct Here {
     count: Cell<usize>,
-    /// One is no more.
+    /// Notified when the count gets smaller.
     fewer: Notify,
 }
 
-impl Strangers {
-    /// A place for one more, while there is room.
+impl UnauthenticatedConnections {
+    /// Counts one more connection; none when there are [`UNAUTHENTICATED_MAX`].
     #[must_use]
-    pub fn enter(&self) -> Option<Stranger> {
+    pub fn enter(&self) -> Option<UnauthenticatedConnection> {
         let here = self.0.count.get();
-        (here < STRANGERS_MAX).then(|| {
+        (here < UNAUTHENTICATED_MAX).then(|| {
             self.0.count.set(here + 1);
-            Stranger(Rc::clone(&self.0))
+            UnauthenticatedConnection(Rc::clone(&self.0))
         })
     }
 
-    /// Waits a moment where there is a crowd, unless it gets smaller: whoever comes next can wait with the kernel.
+    /// Waits up to [`MOMENT`] while there are many unauthenticated connections: the next one can wait in the kernel's backlog.
     pub async fn room(&self) {
-        if self.0.count.get() >= CROWD {
+        if self.0.count.get() >= BUSY_FROM {
             let _ = tokio::time::timeout(MOMENT, self.0.fewer.notified()).await;
         }
     }
 }
 
-impl Drop for Stranger {
+impl Drop for UnauthenticatedConnection {
     fn drop(&mut self) {
         self.0.count.set(self.0.count.get().saturating_sub(1));
         self.0.fewer.notify_one();
     }
 }
 
-/// One connection's way in. Where the entrance is open it lets everybody do everything.
+/// The authentication state of one connection. Where no users are configured, every client may do everything.
 #[derive(Debug)]
-pub struct Turnstile {
-    stranger: Option<Stranger>,
+pub struct Authentication {
+    unauthenticated: Option<UnauthenticatedConnection>,
     guarded: Option<Box<Guarded>>,
 }
 
-/// What is known of a client that has to show who it is.
+/// The state of a client that has to authenticate.
 #[derive(Debug)]
 struct Guarded {
-    door: Door,
+    authenticator: Authenticator,
     peer: SocketAddr,
-    verdict: Verdict,
+    checked: CheckResult,
     pass: Option<SessionKey>,
-    /// An exchange of SCRAM, and the CONNECT that it is for; none of one that is in and proves itself again.
+    /// An exchange of SCRAM and the CONNECT that began it; no CONNECT when an authenticated client re-authenticates.
     exchange: Option<(Exchange, Option<Box<ConnectRequest>>)>,
-    /// The last word of an exchange, for CONNACK.
+    /// The last server message of an exchange, for CONNACK.
     answer: Option<Binary>,
 }
 
-impl Turnstile {
-    /// Nobody has come yet.
+impl Authentication {
+    /// Creates the state of a connection that has sent nothing yet.
     #[must_use]
-    pub fn new(entrance: &Entrance, peer: SocketAddr, stranger: Stranger) -> Self {
-        let guarded = entrance.door().map(|door| {
-            let (door, verdict) = (door.clone(), Verdict::default());
-            Box::new(Guarded { door, peer, verdict, pass: None, exchange: None, answer: None })
+    pub fn new(entrance: &Entrance, peer: SocketAddr, unauthenticated: UnauthenticatedConnection) -> Self {
+        let guarded = entrance.authenticator().map(|authenticator| {
+            let (authenticator, checked) = (authenticator.clone(), CheckResult::default());
+            Box::new(Guarded { authenticator, peer, checked, pass: None, exchange: None, answer: None })
         });
-        Self { stranger: Some(stranger), guarded }
+        Self { unauthenticated: Some(unauthenticated), guarded }
     }
 
-    /// A proxy says who comes.
+    /// Takes the client's address from a proxy (PROXY protocol).
     pub fn comes_from(&mut self, peer: SocketAddr) {
         if let Some(guarded) = &mut self.guarded {
             guarded.peer = peer;
         }
     }
 
-    /// Takes a CONNECT. None when the client was turned away, or what it shows is being checked: the request comes to
-    /// the owner a second time then.
+    /// Takes a CONNECT. None when the client was refused, or while its credentials are being checked: in that case the
+    /// owner gets the request a second time.
     pub fn admit(
         &mut self,
         session: &Session<Wire>,
@@ -125,7 +126,7 @@ impl Turnstile {
         }
     }
 
-    /// Takes a step of an enhanced authentication (MQTT 5.0 section 4.12). Some request is to be gone on with.
+    /// Takes a step of an enhanced authentication (MQTT 5.0 section 4.12). Gives the CONNECT to go on with once it is done.
     pub fn step(
         &mut self,
         session: &Session<Wire>,
@@ -136,30 +137,30 @@ impl Turnstile {
         self.guarded.as_mut()?.step(session, now, bus, step)
     }
 
-    /// What CONNACK says last of an enhanced authentication.
+    /// The authentication data of CONNACK after an enhanced authentication.
     #[must_use]
     pub fn answer(&mut self) -> Option<Binary> {
         self.guarded.as_mut()?.answer.take()
     }
 
-    /// Whether a method of enhanced authentication is known here.
+    /// Whether a method of enhanced authentication is supported.
     #[must_use]
     pub fn knows(&self, method: &str) -> bool {
         self.guarded.is_some() && method == METHOD
     }
 
-    /// The client has its place on the bus.
-    pub fn seat(&mut self, bus: &SharedBus, key: usize, generation: u64, resumed: bool) {
-        self.stranger = None;
+    /// The client has its session on the bus.
+    pub fn joined(&mut self, bus: &SharedBus, key: usize, generation: u64, resumed: bool) {
+        self.unauthenticated = None;
         if let Some(pass) = self.pass() {
             bus.borrow_mut().seat_session(pass, key, generation, resumed);
         }
     }
 
-    /// Whether the client was never let in.
+    /// Whether the client has not been authenticated.
     #[must_use]
-    pub const fn holds_stranger(&self) -> bool {
-        self.stranger.is_some()
+    pub const fn is_unauthenticated(&self) -> bool {
+        self.unauthenticated.is_some()
     }
 
     /// The client is gone.
@@ -188,11 +189,11 @@ impl Turnstile {
     /// What the client may read from now on, however its rights change; none where it may read all. For a request that is
     /// answered later, when the client may be gone.
     #[must_use]
-    pub fn gate(&self, bus: &SharedBus, client: &str) -> Option<Rc<Gate>> {
+    pub fn read_filter(&self, bus: &SharedBus, client: &str) -> Option<Rc<ReadFilter>> {
         let guarded = self.guarded.as_ref()?;
         let mut bus = bus.borrow_mut();
-        let gate = guarded.pass.and_then(|pass| bus.guard_mut()?.gate(pass, client));
-        Some(gate.unwrap_or_else(|| Rc::new(Gate::new(Arc::new(Rules::new(Vec::new())), "", client))))
+        let read_filter = guarded.pass.and_then(|pass| bus.guard_mut()?.read_filter(pass, client));
+        Some(read_filter.unwrap_or_else(|| Rc::new(ReadFilter::new(Arc::new(Rules::new(Vec::new())), "", client))))
     }
 
     /// Whether the client may do something; a denial is counted and written down.
@@ -236,8 +237,8 @@ impl Guarded {
             self.begin(session, now, bus, request);
             return None;
         }
-        let verdict = self.verdict.borrow_mut().take();
-        match verdict {
+        let checked = self.checked.borrow_mut().take();
+        match checked {
             Some(Ok(identity)) => self.let_in(session, now, bus, request, identity),
             Some(Err(why)) => {
                 self.turn_away(session, now, bus, &request, &why);
@@ -258,12 +259,13 @@ impl Guarded {
                     self.turn_away(session, now, bus, &request, &why);
                     return None;
                 };
-                let (answer, checked) = tokio::sync::oneshot::channel();
-                self.door.ask(self.shows(Some(&request.client_id)), shown, move |verdict| drop(answer.send(verdict)));
-                let (session, verdict) = (session.clone(), Rc::clone(&self.verdict));
+                let (answer, answered) = tokio::sync::oneshot::channel();
+                self.authenticator
+                    .ask(self.shows(Some(&request.client_id)), shown, move |checked| drop(answer.send(checked)));
+                let (session, checked) = (session.clone(), Rc::clone(&self.checked));
                 tokio::task::spawn_local(async move {
                     // A thread that is gone checks nothing: the node is ending.
-                    *verdict.borrow_mut() = Some(checked.await.unwrap_or(Err(Wrong::Busy)));
+                    *checked.borrow_mut() = Some(answered.await.unwrap_or(Err(Wrong::Busy)));
                     session.with(|wire, _| wire.ask_again(request));
                 });
                 None
@@ -282,7 +284,7 @@ impl Guarded {
             return None;
         }
         let user = request.user_name.as_deref();
-        self.door.know_certificate(user, &session.certificate()?)
+        self.authenticator.know_certificate(user, &session.certificate()?)
     }
 
     /// Takes the first message of SCRAM, which CONNECT brings.
@@ -291,7 +293,7 @@ impl Guarded {
         let missing = || Wrong::Refused("SCRAM without its first message".to_owned());
         let begun = data
             .ok_or_else(missing)
-            .and_then(|data| self.door.begin_scram(self.shows(Some(&request.client_id)), &data.bytes()));
+            .and_then(|data| self.authenticator.begin_scram(self.shows(Some(&request.client_id)), &data.bytes()));
         match begun {
             Ok((exchange, answer)) => {
                 self.exchange = Some((exchange, Some(Box::new(request))));
@@ -314,7 +316,7 @@ impl Guarded {
             return None;
         };
         let client = request.as_ref().map(|request| &*request.client_id);
-        let finished = self.door.finish_scram(self.shows(client), exchange, &data);
+        let finished = self.authenticator.finish_scram(self.shows(client), exchange, &data);
         match (finished, request) {
             (Ok((identity, answer)), Some(request)) => {
                 self.answer = Binary::new(answer.into_bytes()).ok();
@@ -338,7 +340,7 @@ impl Guarded {
 
     /// A client that is in proves itself again (AUTH 0x19).
     fn begin_again(&mut self, session: &Session<Wire>, now: Now, bus: &SharedBus, data: &[u8]) {
-        match self.door.begin_scram(self.shows(None), data) {
+        match self.authenticator.begin_scram(self.shows(None), data) {
             Ok((exchange, answer)) => {
                 self.exchange = Some((exchange, None));
                 session.with(|wire, now| wire.mqtt.challenge(now, Binary::new(answer.into_bytes()).ok()));
@@ -456,7 +458,7 @@ impl Guarded {
             }
             (Reach::All | Reach::Some, false) => Some(ReasonCode::QuotaExceeded),
             (Reach::Some, true) => {
-                bus.borrow_mut().put_gate(pass, at);
+                bus.borrow_mut().put_read_filter(pass, at);
                 None
             }
             (Reach::All, true) => None,
@@ -479,32 +481,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strangers_are_counted_and_bounded() {
-        let strangers = Strangers::default();
-        let mut here: Vec<_> = std::iter::from_fn(|| strangers.enter()).collect();
-        assert_eq!(here.len(), STRANGERS_MAX);
+    fn unauthenticated_are_counted_and_bounded() {
+        let unauthenticated = UnauthenticatedConnections::default();
+        let mut here: Vec<_> = std::iter::from_fn(|| unauthenticated.enter()).collect();
+        assert_eq!(here.len(), UNAUTHENTICATED_MAX);
         here.pop();
-        assert!(strangers.enter().is_some());
+        assert!(unauthenticated.enter().is_some());
     }
 
     #[tokio::test(start_paused = true)]
     async fn in_a_crowd_each_waits_for_another_or_a_moment() {
-        let strangers = Strangers::default();
+        let unauthenticated = UnauthenticatedConnections::default();
         let began = tokio::time::Instant::now();
         let mut here = Vec::new();
-        for _ in 0..CROWD {
-            strangers.room().await;
-            here.extend(strangers.enter());
+        for _ in 0..BUSY_FROM {
+            unauthenticated.room().await;
+            here.extend(unauthenticated.enter());
         }
         assert_eq!(began.elapsed(), Duration::ZERO, "no crowd yet");
         let leaves = async {
             tokio::time::sleep(MOMENT / 2).await;
             here.pop();
         };
-        tokio::join!(strangers.room(), leaves);
+        tokio::join!(unauthenticated.room(), leaves);
         assert_eq!(began.elapsed(), MOMENT / 2, "one has gone");
-        here.extend(strangers.enter());
-        strangers.room().await;
+        here.extend(unauthenticated.enter());
+        unauthenticated.room().await;
         assert!(began.elapsed() >= MOMENT * 3 / 2, "nobody goes");
     }
 }

@@ -1,5 +1,5 @@
-//! Where what peers show is checked, on threads of their own ([`super::workers`]), because argon2id takes tens of
-//! milliseconds, with queues that are bounded, because anybody can ask.
+//! Checks credentials. The checks run on threads of their own ([`super::workers`]), because argon2id takes tens of
+//! milliseconds; the queues of these threads are bounded, because anybody can send credentials.
 //!
 //! Whether a peer may try is decided before anything is compared ([`Logins`]), here and once more when its turn has come. A
 //! password that was checked once is known again without argon2id until its user changes: kept is its HMAC-SHA-256
@@ -26,7 +26,7 @@ use tieline_net::tls::ShownCertificate;
 /// How long a check may wait for its turn: the peer is given up a little later.
 const TURN_WITHIN: Duration = Duration::from_secs(8);
 
-/// Who shows something.
+/// The peer whose credentials are checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer<'a> {
     /// Where from.
@@ -35,7 +35,7 @@ pub struct Peer<'a> {
     pub client: Option<&'a str>,
 }
 
-/// What a peer shows.
+/// A peer's credentials.
 pub enum Shown {
     /// A name and a password.
     Password {
@@ -53,7 +53,7 @@ pub enum Shown {
     },
 }
 
-/// Why a peer is not let in. It is told no more than the first word of this.
+/// Why a peer is not authenticated. The peer learns only the kind, not the detail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// What it showed is not good; why, for the log.
@@ -99,16 +99,16 @@ pub struct Counts {
     pub known: usize,
 }
 
-/// The way in, for any thread.
+/// Checks credentials; usable from any thread.
 #[derive(Clone)]
-pub struct Door {
+pub struct Authenticator {
     shared: Arc<Access>,
     workers: Arc<Workers>,
 }
 
-impl std::fmt::Debug for Door {
+impl std::fmt::Debug for Authenticator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Door").field("counts", &self.counts()).finish_non_exhaustive()
+        f.debug_struct("Authenticator").field("counts", &self.counts()).finish_non_exhaustive()
     }
 }
 
@@ -143,11 +143,11 @@ enum Recall {
     Unknown,
 }
 
-/// Told when other users and roles hold.
+/// Called when other users and roles are in force.
 pub type OnChange = Box<dyn Fn(Arc<Policy>) + Send>;
 
-impl Door {
-    /// Opens it with what the files say.
+impl Authenticator {
+    /// Starts the threads that check, with the users and roles of the files.
     ///
     /// # Errors
     /// The system gives no thread or no random bytes.
@@ -196,7 +196,7 @@ impl Door {
         let kind = match &shown {
             Shown::Token { .. } => Kind::Token,
             Shown::Password { .. } if lock(&shared.logins).is_known(&origin) => Kind::Known,
-            Shown::Password { .. } => Kind::Stranger,
+            Shown::Password { .. } => Kind::Unauthenticated,
         };
         let until = shared.clock.now().mono + TURN_WITHIN;
         let answer: Answer = Box::new(answer);

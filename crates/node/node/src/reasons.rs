@@ -1,4 +1,4 @@
-//! Why MQTT clients are refused, in words: the reason strings of PUBACK, PUBREC, SUBACK and UNSUBACK.
+//! The reason strings of PUBACK, PUBREC, SUBACK and UNSUBACK: why a request of an MQTT client is refused.
 
 use crate::command::REQUEST_PREFIX;
 use tieline_mqtt::ReasonCode;

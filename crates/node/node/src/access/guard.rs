@@ -1,6 +1,6 @@
-//! The bus's side: sessions of users, what each delivery has to pass, and what is denied.
+//! Authorization on the bus: sessions of users, the read filter that each delivery has to pass, and denials.
 
-use super::door::Door;
+use super::authenticator::Authenticator;
 use crate::audit::AuditLine;
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -16,10 +16,10 @@ use tieline_core::{Filter, Instant, Now};
 const REFUSED_KINDS_MAX: usize = 32;
 const DENIED_KINDS_MAX: usize = 256;
 
-/// What deliveries to a session have to pass, where its subscriptions select more than it may read. One is shared by
-/// all sessions with the same rules, unless the rules name users or clients.
+/// Decides which topics a session may read, where its subscriptions select more than that. All sessions with the same
+/// rules share one read filter, unless the rules name users or clients.
 #[derive(Clone, Debug)]
-pub struct Gate {
+pub struct ReadFilter {
     rules: Arc<Rules>,
     user: Box<str>,
     client: Box<str>,
@@ -47,20 +47,20 @@ impl Entrance {
     /// Who may do what; none where all may do all.
     #[must_use]
     pub fn policy(&self) -> Option<Arc<Policy>> {
-        self.door().map(Door::policy)
+        self.authenticator().map(Authenticator::policy)
     }
 
     /// Where peers show who they are.
     #[must_use]
-    pub const fn door(&self) -> Option<&Door> {
+    pub const fn authenticator(&self) -> Option<&Authenticator> {
         match self {
             Self::Open => None,
-            Self::Guarded(door) => Some(door),
+            Self::Guarded(authenticator) => Some(authenticator),
         }
     }
 }
 
-impl Gate {
+impl ReadFilter {
     /// What these rules let a user read.
     #[must_use]
     pub fn new(rules: Arc<Rules>, user: &str, client: &str) -> Self {
@@ -69,18 +69,18 @@ impl Gate {
 
     /// Whether an update may pass; `serial` is the update's own.
     #[must_use]
-    pub fn lets(&self, serial: Serial, topic: &str) -> bool {
+    pub fn allows_update(&self, serial: Serial, topic: &str) -> bool {
         match self.last.get() {
-            Some((known, lets)) if known == serial => lets,
+            Some((known, allows_update)) if known == serial => allows_update,
             Some(_) | None => {
-                let lets = self.allows(topic);
-                self.last.set(Some((serial, lets)));
-                lets
+                let allows_update = self.allows(topic);
+                self.last.set(Some((serial, allows_update)));
+                allows_update
             }
         }
     }
 
-    /// Whether both let the same through.
+    /// Whether both allow the same topics.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         let same_names = (&self.user, &self.client) == (&other.user, &other.client);
@@ -94,22 +94,22 @@ impl Gate {
     }
 }
 
-/// Who a client is.
+/// The user of a client, and what it may read.
 #[derive(Debug)]
-pub struct Badge {
+pub struct ClientIdentity {
     /// The user.
     pub user: Box<str>,
     /// What the ledger says of it, besides: [`tieline_ledger::Session::stamp`].
     pub stamp: u64,
-    /// What deliveries have to pass, where it may not read all that it has subscribed to.
-    pub gate: Option<Rc<Gate>>,
+    /// The read filter, where the user may not read all that it has subscribed to.
+    pub read_filter: Option<Rc<ReadFilter>>,
 }
 
-impl Badge {
+impl ClientIdentity {
     /// Whether a topic may be read.
     #[must_use]
     pub fn may_read(&self, topic: &str) -> bool {
-        self.gate.as_ref().is_none_or(|gate| gate.allows(topic))
+        self.read_filter.as_ref().is_none_or(|read_filter| read_filter.allows(topic))
     }
 }
 
@@ -117,7 +117,7 @@ impl Badge {
 #[derive(Debug)]
 pub struct Guard {
     sessions: Sessions,
-    gates: HashMap<*const Rules, Rc<Gate>>,
+    read_filters: HashMap<*const Rules, Rc<ReadFilter>>,
     /// The bus's key and generation of each session.
     seats: HashMap<SessionKey, (usize, u64)>,
     denials: Denials,
@@ -148,7 +148,7 @@ pub enum Entrance {
     #[default]
     Open,
     /// Each shows who it is.
-    Guarded(Door),
+    Guarded(Authenticator),
 }
 
 /// What was denied, by verb.
@@ -186,15 +186,15 @@ fn may_stay(policy: &Policy, has_others: bool, user: &str, stamp: Option<u64>) -
 impl Guard {
     /// Nobody is here yet.
     #[must_use]
-    pub fn new(door: &Door) -> Self {
+    pub fn new(authenticator: &Authenticator) -> Self {
         Self {
-            sessions: Sessions::new(door.policy(), door.config().limits),
-            gates: HashMap::new(),
+            sessions: Sessions::new(authenticator.policy(), authenticator.config().limits),
+            read_filters: HashMap::new(),
             seats: HashMap::new(),
             denials: Denials::default(),
             refused: Sums::new(REFUSED_KINDS_MAX),
             denied: Sums::new(DENIED_KINDS_MAX),
-            has_other_users: door.config().jwt.is_some() || door.config().certificates.is_some(),
+            has_other_users: authenticator.config().jwt.is_some() || authenticator.config().certificates.is_some(),
         }
     }
 
@@ -247,32 +247,32 @@ impl Guard {
         self.sessions.look(session).map(|(user, _)| user)
     }
 
-    /// A badge for a session, through which all passes.
+    /// The identity of a session, without a read filter.
     #[must_use]
-    pub fn badge(&self, session: SessionKey) -> Option<Badge> {
+    pub fn identity(&self, session: SessionKey) -> Option<ClientIdentity> {
         let identity = self.sessions.identity(session)?;
         // Who brought its roles showed itself by something that is in no file.
         let stamp = if identity.roles.is_none() { identity.credential } else { 0 };
-        Some(Badge { user: identity.user.clone(), stamp, gate: None })
+        Some(ClientIdentity { user: identity.user.clone(), stamp, read_filter: None })
     }
 
     /// What deliveries to a session have to pass.
     #[must_use]
-    pub fn gate(&mut self, session: SessionKey, client: &str) -> Option<Rc<Gate>> {
+    pub fn read_filter(&mut self, session: SessionKey, client: &str) -> Option<Rc<ReadFilter>> {
         let (user, rules) = self.sessions.look(session)?;
-        let make = |user: &str, client: &str| Rc::new(Gate::new(Arc::clone(rules), user, client));
+        let make = |user: &str, client: &str| Rc::new(ReadFilter::new(Arc::clone(rules), user, client));
         if rules.is_personal() {
             return Some(make(user, client));
         }
-        let gate = self.gates.entry(Arc::as_ptr(rules)).or_insert_with(|| make("", ""));
-        Some(Rc::clone(gate))
+        let read_filter = self.read_filters.entry(Arc::as_ptr(rules)).or_insert_with(|| make("", ""));
+        Some(Rc::clone(read_filter))
     }
 
     /// The same for a user who is not connected: nothing passes for one that there is not.
     #[must_use]
-    pub fn gate_of_user(&self, user: &str) -> Rc<Gate> {
+    pub fn read_filter_of_user(&self, user: &str) -> Rc<ReadFilter> {
         let none = || Arc::new(Rules::new(Vec::new()));
-        Rc::new(Gate::new(self.sessions.policy().rules_of(user).unwrap_or_else(none), user, ""))
+        Rc::new(ReadFilter::new(self.sessions.policy().rules_of(user).unwrap_or_else(none), user, ""))
     }
 
     /// Whether a user who is not connected may do something to a topic, as the files of users and roles say.
@@ -308,10 +308,10 @@ impl Guard {
         }
     }
 
-    /// Other users and roles hold. The sessions that stay, each with its place on the bus, are to be given new gates.
+    /// Other users and roles hold. The sessions that stay, each with its place on the bus, need new read filters.
     pub fn replace(&mut self, policy: Arc<Policy>) -> Vec<(SessionKey, usize, u64)> {
         self.sessions.replace(policy);
-        self.gates.clear();
+        self.read_filters.clear();
         self.seats.iter().map(|(session, (key, generation))| (*session, *key, *generation)).collect()
     }
 

@@ -1,12 +1,13 @@
-//! Where connections work that have just come, and those that end, a little between any two turns of the bus.
+//! Admission of new connections: they share a fixed time between any two turns of the bus. Connections that end share
+//! it too.
 //!
-//! When ten thousand clients come back at once, each is a task that is ready: a handshake, a CONNECT, a SUBSCRIBE. Those who
-//! have been here go on meanwhile: whatever there is to do for newcomers, the bus and what its clients say have
-//! their turn after [`SHARE`] of it.
+//! When ten thousand clients reconnect at once, each is a task that is ready: a handshake, a CONNECT, a SUBSCRIBE. Clients
+//! that are already connected must not wait for all of them: after [`SHARE`] of work for new connections, the bus and its
+//! connected clients have their turn.
 //!
 //! ```text
-//! newcomer polled ── share left ──▶ works, or ends ──▶ calls the next one
-//!        └────────── none left ───▶ waits ◀── the bus's turn: a share again
+//! new connection polled ── share left ──▶ works, or ends ──▶ wakes the next one
+//!            └──────────── none left ───▶ waits ◀── the bus's turn: a share again
 //! ```
 
 use pin_project_lite::pin_project;
@@ -20,58 +21,58 @@ use std::time::Duration;
 use tieline_net::Shard;
 use tokio::sync::Notify;
 
-/// How long newcomers work between two turns of the bus; whoever has begun ends what it does.
+/// How long new connections work between two turns of the bus; a step that has begun is finished.
 const SHARE: Duration = Duration::from_micros(500);
-/// A connection is a newcomer until it was polled so often.
+/// A connection counts as new until it was polled this many times.
 const STEPS: u32 = 32;
 
-/// Room for so many stays when nobody waits.
+/// The capacity of the queue that is kept when no connection waits.
 const WAITING_KEPT: usize = 64;
 
-/// The share of newcomers, and those who wait for it.
+/// The time left for new connections, and the connections that wait for it.
 #[derive(Debug)]
-pub struct Porch {
+pub struct Admission {
     left: Cell<Duration>,
     waiting: RefCell<VecDeque<(Rc<Cell<Place>>, Waker)>>,
-    /// Whether the task that is polled has asked to be a newcomer.
-    regroups: Cell<bool>,
+    /// Whether the task that is being polled has asked to count as new again.
+    requeues: Cell<bool>,
     shard: Rc<Shard>,
     work: Rc<Notify>,
 }
 
-/// Where a newcomer stands.
+/// The state of a new connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Place {
     #[default]
     Comes,
     Waits,
-    /// It was woken, and calls the next one when it has worked.
+    /// It was woken, and wakes the next one when it has worked.
     IsCalled,
     Gone,
 }
 
-impl Porch {
-    /// One that wakes the bus by `work` where newcomers wait and the share is spent.
+impl Admission {
+    /// An admission that wakes the bus by `work` when new connections wait and the share is spent.
     #[must_use]
     pub fn new(shard: &Rc<Shard>, work: &Rc<Notify>) -> Self {
         let (shard, work) = (Rc::clone(shard), Rc::clone(work));
-        Self { left: Cell::new(SHARE), waiting: RefCell::default(), regroups: Cell::new(false), shard, work }
+        Self { left: Cell::new(SHARE), waiting: RefCell::default(), requeues: Cell::new(false), shard, work }
     }
 
-    /// The bus has had its turn.
+    /// The bus has had its turn: new connections have a full share again.
     pub fn open(&self) {
         self.left.set(SHARE);
         self.call_next();
     }
 
-    /// What a newcomer does, step by step.
-    pub const fn lead<F: Future>(&self, steps: F) -> Newcomer<'_, F> {
-        Newcomer { steps, porch: self, count: 0, place: None }
+    /// Runs a new connection's task within the share.
+    pub const fn run_new<F: Future>(&self, steps: F) -> NewConnection<'_, F> {
+        NewConnection { steps, admission: self, count: 0, place: None }
     }
 
-    /// The task that is polled is a newcomer from its next step on.
-    pub fn regroup(&self) {
-        self.regroups.set(true);
+    /// The task that is being polled counts as new from its next step on.
+    pub fn requeue(&self) {
+        self.requeues.set(true);
     }
 
     fn call_next(&self) {
@@ -84,7 +85,7 @@ impl Porch {
         }
     }
 
-    /// The one that has waited longest. What a crowd needed is given back once nobody waits.
+    /// The connection that has waited longest. Memory that many needed is given back once none waits.
     fn next(&self) -> Option<(Rc<Cell<Place>>, Waker)> {
         let mut waiting = self.waiting.borrow_mut();
         let next = waiting.pop_front();
@@ -112,50 +113,50 @@ impl Porch {
 }
 
 pin_project! {
-    /// A connection's task.
+    /// The task of a connection, within the share while it is new.
     #[derive(Debug)]
-    pub struct Newcomer<'a, F> {
+    pub struct NewConnection<'a, F> {
         #[pin]
         steps: F,
-        porch: &'a Porch,
+        admission: &'a Admission,
         count: u32,
         place: Option<Rc<Cell<Place>>>,
     }
 
-    impl<F> PinnedDrop for Newcomer<'_, F> {
+    impl<F> PinnedDrop for NewConnection<'_, F> {
         fn drop(this: Pin<&mut Self>) {
             let this = this.project();
             let was = this.place.as_ref().map(|place| place.replace(Place::Gone));
             if was == Some(Place::IsCalled) {
-                this.porch.call_next();
+                this.admission.call_next();
             }
         }
     }
 }
 
-impl<F: Future> Future for Newcomer<'_, F> {
+impl<F: Future> Future for NewConnection<'_, F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        let is_newcomer = *this.count < STEPS;
-        if is_newcomer && this.porch.left.get().is_zero() {
-            this.porch.wait(this.place.get_or_insert_default(), cx.waker());
+        let is_new_connection = *this.count < STEPS;
+        if is_new_connection && this.admission.left.get().is_zero() {
+            this.admission.wait(this.place.get_or_insert_default(), cx.waker());
             return Poll::Pending;
         }
-        let polled = if is_newcomer {
+        let polled = if is_new_connection {
             *this.count += 1;
             if let Some(place) = this.place.take() {
                 place.set(Place::Comes);
             }
-            let began = this.porch.shard.now().mono;
+            let began = this.admission.shard.now().mono;
             let polled = this.steps.poll(cx);
-            this.porch.spend(this.porch.shard.now().mono.since(began));
+            this.admission.spend(this.admission.shard.now().mono.since(began));
             polled
         } else {
             this.steps.poll(cx)
         };
-        if this.porch.regroups.take() {
+        if this.admission.requeues.take() {
             *this.count = 0;
         }
         polled
@@ -169,22 +170,22 @@ mod tests {
     use tieline_net::{Clock, Counters};
     use tokio::task::JoinHandle;
 
-    fn porch(work: &Rc<Notify>) -> Rc<Porch> {
-        Rc::new(Porch::new(&Shard::new(Clock::start(), Arc::new(Counters::default())), work))
+    fn admission(work: &Rc<Notify>) -> Rc<Admission> {
+        Rc::new(Admission::new(&Shard::new(Clock::start(), Arc::new(Counters::default())), work))
     }
 
-    fn come(porch: &Rc<Porch>, steps: impl Future<Output = ()> + 'static) -> JoinHandle<()> {
-        let porch = Rc::clone(porch);
-        tokio::task::spawn_local(async move { porch.lead(steps).await })
+    fn come(admission: &Rc<Admission>, steps: impl Future<Output = ()> + 'static) -> JoinHandle<()> {
+        let admission = Rc::clone(admission);
+        tokio::task::spawn_local(async move { admission.run_new(steps).await })
     }
 
-    /// Steps that newcomers take of 200 µs each between turns of the bus, until none takes one.
-    async fn steps_by_turn(newcomers: usize, steps: usize) -> Vec<usize> {
-        let porch = porch(&Rc::default());
+    /// Steps that new connections take of 200 µs each between turns of the bus, until none takes one.
+    async fn steps_by_turn(new_connections: usize, steps: usize) -> Vec<usize> {
+        let admission = admission(&Rc::default());
         let taken = Rc::new(Cell::new(0));
-        for _ in 0..newcomers {
+        for _ in 0..new_connections {
             let taken = Rc::clone(&taken);
-            come(&porch, async move {
+            come(&admission, async move {
                 for _ in 0..steps {
                     taken.set(taken.get() + 1);
                     // Comes back at once, later by what it took.
@@ -201,34 +202,34 @@ mod tests {
                 0 => return counts,
                 count => counts.push(count),
             }
-            porch.open();
+            admission.open();
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn newcomers_share_what_is_between_two_turns() {
+    async fn new_connections_share_what_is_between_two_turns() {
         let tasks = tokio::task::LocalSet::new();
         // Three steps begin within the share.
         let counts = tasks.run_until(steps_by_turn(10, 3)).await;
         assert_eq!(counts, [3; 10]);
-        // One alone is a newcomer for 32 steps.
+        // One alone is new for 32 steps.
         let counts = tasks.run_until(steps_by_turn(1, 60)).await;
         assert_eq!(counts.iter().rev().take(1).sum::<usize>(), 60 - 30, "{counts:?}");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_ends_is_a_newcomer_again() {
+    async fn an_ending_connection_is_a_new_one_again() {
         let tasks = tokio::task::LocalSet::new();
         let counts = tasks.run_until(async {
-            let porch = porch(&Rc::default());
+            let admission = admission(&Rc::default());
             let ended = Rc::new(Cell::new(0));
             for _ in 0..10 {
-                let (lobby, ended) = (Rc::clone(&porch), Rc::clone(&ended));
-                come(&porch, async move {
+                let (own, ended) = (Rc::clone(&admission), Rc::clone(&ended));
+                come(&admission, async move {
                     for _ in 0..STEPS {
                         tokio::task::yield_now().await;
                     }
-                    lobby.regroup();
+                    own.requeue();
                     tokio::task::yield_now().await;
                     ended.set(ended.get() + 1);
                     tokio::time::advance(Duration::from_micros(200)).await;
@@ -240,7 +241,7 @@ mod tests {
                     tokio::task::yield_now().await;
                 }
                 counts.push(ended.take());
-                porch.open();
+                admission.open();
             }
             counts
         });
@@ -253,15 +254,15 @@ mod tests {
         let tasks = tokio::task::LocalSet::new();
         let counts = tasks.run_until(async {
             let work = Rc::new(Notify::new());
-            let porch = porch(&work);
-            porch.spend(SHARE);
-            let (gone, stays) = (come(&porch, std::future::pending()), come(&porch, std::future::ready(())));
+            let admission = admission(&work);
+            admission.spend(SHARE);
+            let (gone, stays) = (come(&admission, std::future::pending()), come(&admission, std::future::ready(())));
             tokio::task::yield_now().await;
             gone.abort();
             let mut turns = 0;
             while !stays.is_finished() {
                 work.notified().await;
-                porch.open();
+                admission.open();
                 turns += 1;
                 tokio::task::yield_now().await;
             }
@@ -274,11 +275,11 @@ mod tests {
     async fn one_that_goes_when_it_is_called_calls_the_next() {
         let tasks = tokio::task::LocalSet::new();
         let stays = tasks.run_until(async {
-            let porch = porch(&Rc::default());
-            porch.spend(SHARE);
-            let (gone, stays) = (come(&porch, std::future::pending()), come(&porch, std::future::ready(())));
+            let admission = admission(&Rc::default());
+            admission.spend(SHARE);
+            let (gone, stays) = (come(&admission, std::future::pending()), come(&admission, std::future::ready(())));
             tokio::task::yield_now().await;
-            porch.open();
+            admission.open();
             gone.abort();
             tokio::task::yield_now().await;
             tokio::task::yield_now().await;

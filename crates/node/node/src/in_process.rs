@@ -1,4 +1,5 @@
-//! A bus and its broker on the present thread, without doors: clients come over connections that the owner has.
+//! An in-process broker: a bus and its MQTT broker on the present thread, without listening sockets. Clients connect over
+//! connections that the caller provides.
 
 use crate::audit::AuditLog;
 use crate::broker::Broker;
@@ -21,29 +22,29 @@ use tieline_topics::Limits;
 
 /// A bus and its broker on the present thread. It has no devices and no history, and everybody may do everything.
 #[derive(Debug)]
-pub struct Hall {
-    door: HallDoor,
+pub struct InProcessBroker {
+    listener: InProcessListener,
     /// The bus runs as long as there is one.
     _handle: BusHandle,
 }
 
-/// Where clients come into a hall.
+/// Takes the connections of an in-process broker's clients.
 #[derive(Clone, Debug)]
-pub struct HallDoor {
+pub struct InProcessListener {
     shard: Rc<Shard>,
     bus: SharedBus,
     broker: Rc<Broker>,
 }
 
-impl HallDoor {
-    /// Lets a client in over a connection, whose number is no other's.
+impl InProcessListener {
+    /// Serves a client over a connection; `number` is unique among the connections.
     pub fn enter(&self, connection: Connection, number: u64) {
         let Self { broker, shard, bus } = self.clone();
         tokio::task::spawn_local(async move { broker.serve_one(&shard, &bus, connection, number).await });
     }
 }
 
-/// What waits in a hall.
+/// What waits in an in-process broker to be sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
     /// Bytes of messages kept for clients that are away.
@@ -56,8 +57,8 @@ pub struct Waiting {
     pub bytes: usize,
 }
 
-impl Hall {
-    /// Opens one. Its bus runs as a task of the present `LocalSet`, for as long as there is the hall.
+impl InProcessBroker {
+    /// Starts a broker. Its bus runs as a task of the present `LocalSet` until the broker is dropped.
     ///
     /// # Errors
     /// There is no thread for the audit log, whose file would be in `folder`; or the views cannot live together.
@@ -81,19 +82,19 @@ impl Hall {
         let broker =
             Rc::new(Broker::new(Vec::new(), mqtt, Arc::new(Reserved::of(&[])), Box::default(), sockets.into()));
         tokio::task::spawn_local(crate::bus::run(Rc::clone(shard), Rc::clone(&bus), inputs));
-        Ok(Self { door: HallDoor { shard: Rc::clone(shard), bus, broker }, _handle: handle })
+        Ok(Self { listener: InProcessListener { shard: Rc::clone(shard), bus, broker }, _handle: handle })
     }
 
-    /// Where clients come in.
+    /// What takes connections of clients.
     #[must_use]
-    pub fn door(&self) -> HallDoor {
-        self.door.clone()
+    pub fn listener(&self) -> InProcessListener {
+        self.listener.clone()
     }
 
     /// A topic's last value as clients get it.
     #[must_use]
     pub fn value(&self, topic: &str) -> Option<Bytes> {
-        let bus = self.door.bus.borrow();
+        let bus = self.listener.bus.borrow();
         let view = bus.tree().get(topic)?;
         match view.body {
             Body::Opaque(bytes) => Some(bytes.clone()),
@@ -101,11 +102,11 @@ impl Hall {
         }
     }
 
-    /// What waits.
+    /// What waits to be sent.
     #[must_use]
     pub fn waiting(&self) -> Waiting {
-        let bus = self.door.bus.borrow();
-        let lag = bus.lag(self.door.shard.now().mono);
+        let bus = self.listener.bus.borrow();
+        let lag = bus.lag(self.listener.shard.now().mono);
         Waiting { away_bytes: bus.away().1, clients: bus.client_count(), messages: lag.waiting, bytes: lag.bytes }
     }
 }
