@@ -19,4 +19,4 @@ mod tests;
 pub use error::RecordError;
 pub use loss::GivenUp;
 pub use record::{Message, Record, Session, Value, Will};
-pub use replay::{Image, Kept, Owed, Replay, Subscription};
+pub use replay::{Image, Kept, PendingMessage, Replay, Subscription};

@@ -75,7 +75,7 @@ impl Doubt {
         let mut given = GivenUp::default();
         for number in self.sessions {
             let Some(kept) = image.sessions.remove(&number) else { continue };
-            given.messages += kept.owed.len();
+            given.messages += kept.pending.len();
             given.clients.extend(kept.session.map(|session| session.client));
         }
         given.topics = self.topics.into_iter().filter(|topic| image.values.remove(topic).is_some()).collect();
@@ -116,7 +116,7 @@ impl Record {
             Self::Ended(session)
             | Self::Subscribed { session, .. }
             | Self::Unsubscribed { session, .. }
-            | Self::Owed { session, .. }
+            | Self::Pending { session, .. }
             | Self::Sent { session, .. }
             | Self::Received { session, .. }
             | Self::Done { session, .. }

@@ -87,7 +87,7 @@ pub enum Record {
         filter: String,
     },
     /// A session is owed a message.
-    Owed {
+    Pending {
         /// The session's number.
         session: u64,
         /// Rises with every message of the session.
@@ -271,7 +271,7 @@ impl Record {
                 push_numbers(9, &[*session], out);
                 push_bytes(filter.as_bytes(), out);
             }
-            Self::Owed { session, serial, packet_id, qos, retain, unsent, subscription_ids, message } => {
+            Self::Pending { session, serial, packet_id, qos, retain, unsent, subscription_ids, message } => {
                 push_numbers(10, &[*session, *serial, u64::from(*packet_id)], out);
                 let flag = |on: bool, bit: u8| if on { bit } else { 0 };
                 out.push(qos | flag(*retain, RETAIN) | flag(*unsent, UNSENT));
@@ -310,7 +310,7 @@ impl Record {
                 due: tag == 16,
             },
             9 => Self::Unsubscribed { session: varint(cursor)?, filter: text(cursor)?.into() },
-            10 => owed(cursor)?,
+            10 => pending(cursor)?,
             11 => Self::Received { session: varint(cursor)?, serial: varint(cursor)? },
             12 => Self::Done { session: varint(cursor)?, serial: varint(cursor)? },
             13 => Self::Held { session: varint(cursor)?, packet_id: packet_id(cursor)?, sample: None },
@@ -381,7 +381,7 @@ fn push_varint(mut n: u64, out: &mut Vec<u8>) {
     out.push(n as u8);
 }
 
-fn owed(cursor: &mut Cursor<'_>) -> Result<Record, RecordError> {
+fn pending(cursor: &mut Cursor<'_>) -> Result<Record, RecordError> {
     let (session, serial) = (varint(cursor)?, varint(cursor)?);
     let packet_id = u16::try_from(varint(cursor)?).map_err(|_| RecordError::Illegal("packet identifier"))?;
     let flags = cursor.u8()?;
@@ -397,7 +397,7 @@ fn owed(cursor: &mut Cursor<'_>) -> Result<Record, RecordError> {
     let subscription_ids = ids.collect::<Result<_, _>>()?;
     let message = message(cursor)?;
     let (retain, unsent) = (flags & RETAIN != 0, flags & UNSENT != 0);
-    Ok(Record::Owed { session, serial, packet_id, qos, retain, unsent, subscription_ids, message })
+    Ok(Record::Pending { session, serial, packet_id, qos, retain, unsent, subscription_ids, message })
 }
 
 fn message(cursor: &mut Cursor<'_>) -> Result<Message, RecordError> {

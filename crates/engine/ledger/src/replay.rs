@@ -27,7 +27,7 @@ pub struct Subscription {
 
 /// A message that a session is owed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Owed {
+pub struct PendingMessage {
     /// What its packets are known by; 0 where that is not decided yet.
     pub packet_id: u16,
     /// How surely, 1 or 2.
@@ -50,7 +50,7 @@ pub struct Kept {
     /// Its subscriptions, by filter.
     pub subscriptions: BTreeMap<String, Subscription>,
     /// What it is owed, in the order in which it came.
-    pub owed: BTreeMap<u64, Owed>,
+    pub pending: BTreeMap<u64, PendingMessage>,
     /// Packet identifiers of QoS 2 messages of its client, with the time of the sample in history of each that is recorded.
     pub held: BTreeMap<u16, Option<Timestamp>>,
 }
@@ -165,17 +165,20 @@ impl Kept {
                 self.subscriptions.insert(filter, Subscription { options, properties, due });
             }
             Record::Unsubscribed { filter, .. } => drop(self.subscriptions.remove(&filter)),
-            Record::Owed { serial, packet_id, qos, retain, unsent, subscription_ids, message, .. } => {
-                let owed = Owed { packet_id, qos, retain, unsent, subscription_ids, message: Some(message) };
-                self.owed.insert(serial, owed);
+            Record::Pending { serial, packet_id, qos, retain, unsent, subscription_ids, message, .. } => {
+                let pending =
+                    PendingMessage { packet_id, qos, retain, unsent, subscription_ids, message: Some(message) };
+                self.pending.insert(serial, pending);
             }
-            Record::Sent { serial, .. } => self.owed.range_mut(..=serial).for_each(|(_, owed)| owed.unsent = false),
+            Record::Sent { serial, .. } => {
+                self.pending.range_mut(..=serial).for_each(|(_, pending)| pending.unsent = false)
+            }
             Record::Received { serial, .. } => {
-                if let Some(owed) = self.owed.get_mut(&serial) {
-                    owed.message = None;
+                if let Some(pending) = self.pending.get_mut(&serial) {
+                    pending.message = None;
                 }
             }
-            Record::Done { serial, .. } => drop(self.owed.remove(&serial)),
+            Record::Done { serial, .. } => drop(self.pending.remove(&serial)),
             Record::Held { packet_id, sample, .. } => drop(self.held.insert(packet_id, sample)),
             Record::Released { packet_id, .. } => drop(self.held.remove(&packet_id)),
             Record::Begin
@@ -194,8 +197,8 @@ impl Kept {
         let held = self.held.iter();
         let held =
             held.map(move |(packet_id, sample)| Record::Held { session, packet_id: *packet_id, sample: *sample });
-        let owed = self.owed.iter().flat_map(move |(serial, owed)| owed.records(session, *serial));
-        self.session.iter().cloned().map(Record::Session).chain(subscriptions).chain(held).chain(owed)
+        let pending = self.pending.iter().flat_map(move |(serial, pending)| pending.records(session, *serial));
+        self.session.iter().cloned().map(Record::Session).chain(subscriptions).chain(held).chain(pending)
     }
 }
 
@@ -208,7 +211,7 @@ impl Subscription {
     }
 }
 
-impl Owed {
+impl PendingMessage {
     fn records(&self, session: u64, serial: u64) -> impl Iterator<Item = Record> + use<> {
         let Self { packet_id, qos, retain, unsent, subscription_ids, message } = self.clone();
         let received = message.is_none().then_some(Record::Received { session, serial });
@@ -222,7 +225,7 @@ impl Owed {
             })
         };
         let message = message.or_else(nothing);
-        let owed = message.map(|message| Record::Owed {
+        let pending = message.map(|message| Record::Pending {
             session,
             serial,
             packet_id,
@@ -232,6 +235,6 @@ impl Owed {
             subscription_ids,
             message,
         });
-        owed.into_iter().chain(received)
+        pending.into_iter().chain(received)
     }
 }

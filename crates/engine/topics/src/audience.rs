@@ -2,7 +2,7 @@
 
 use crate::list::{Entry, List, SubscriberId};
 use crate::wild::WildFilter;
-use crate::{Lane, TopicId, Tree, Wish};
+use crate::{DeliveryOptions, Lane, TopicId, Tree};
 use alloc::vec::Vec;
 use core::slice;
 use slab::Slab;
@@ -19,7 +19,7 @@ pub struct Match<'a> {
     /// The subscription identifiers of all of them, ascending.
     pub ids: &'a [u32],
     /// How the topic is to come.
-    pub wish: Wish,
+    pub delivery_options: DeliveryOptions,
     /// How urgent the topic is.
     pub lane: Lane,
 }
@@ -137,7 +137,9 @@ fn merge(group: &[Entry], ids: &mut Vec<u32>, lane: Lane, each: &mut impl FnMut(
                 qos: group.iter().map(|entry| entry.qos()).max().unwrap_or(0),
                 retain_as_published: group.iter().any(|entry| entry.retain_as_published()),
                 ids,
-                wish: rest.iter().fold(first.wish(), |wish, entry| wish.and(entry.wish())),
+                delivery_options: rest.iter().fold(first.delivery_options(), |delivery_options, entry| {
+                    delivery_options.and(entry.delivery_options())
+                }),
                 lane,
             });
         }
@@ -150,7 +152,7 @@ fn single(entry: &Entry, lane: Lane) -> Match<'_> {
         qos: entry.qos(),
         retain_as_published: entry.retain_as_published(),
         ids: if entry.id == 0 { &[] } else { slice::from_ref(&entry.id) },
-        wish: entry.wish(),
+        delivery_options: entry.delivery_options(),
         lane,
     }
 }

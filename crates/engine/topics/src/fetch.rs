@@ -169,7 +169,7 @@ impl Tree {
 }
 
 /// What comes next after all that stands below a branch: `/` sorts first, and then U+0001.
-fn behind(mut branch: String) -> String {
+fn past(mut branch: String) -> String {
     branch.push('\u{1}');
     branch
 }
@@ -178,7 +178,7 @@ impl<'a, M: Fn(&Topic) -> bool> Growing<'a, '_, M> {
     /// Walks on from the front.
     fn fill(&mut self, walk: &Snapshot) -> Option<End> {
         let (tree, fetch) = (self.tree, self.fetch);
-        let mut from = self.growth.last.as_ref().and_then(|last| self.too_deep(last)).map(behind);
+        let mut from = self.growth.last.as_ref().and_then(|last| self.too_deep(last)).map(past);
         loop {
             let start = from.as_deref().map_or_else(|| walk.start(), Bound::Included);
             let is_over = |topic: &Topic| fetch.before.as_ref().is_some_and(|before| compare(topic, before).is_ge());
@@ -188,7 +188,7 @@ impl<'a, M: Fn(&Topic) -> bool> Growing<'a, '_, M> {
                 Walked::ForNow => return None,
                 Walked::To(branch) => branch,
             };
-            from = Some(behind(branch));
+            from = Some(past(branch));
         }
     }
 

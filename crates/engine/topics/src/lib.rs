@@ -26,7 +26,7 @@
 //!
 //! # What a subscriber is owed
 //!
-//! [`Arrears`] of one subscriber that cannot be sent everything at once: the topics, not the values. What may be owed
+//! [`PendingSet`] of one subscriber that cannot be sent everything at once: the topics, not the values. What may be owed
 //! is bounded by its subscriptions.
 //!
 //! [`Notices`] of one subscriber that wants to know which topics come and go: a set of topics, too.
@@ -66,16 +66,17 @@
 #![no_std]
 extern crate alloc;
 
-mod arrears;
 mod audience;
 mod browse;
 mod busiest;
 mod condition;
+mod delivery_options;
 mod fetch;
 mod limits;
 mod list;
 mod notices;
 mod order;
+mod pending;
 mod quality;
 mod removal;
 mod selector;
@@ -84,24 +85,23 @@ mod slots;
 mod subscribe;
 mod tree;
 mod wild;
-mod wish;
 
-pub use arrears::{Arrears, Lane};
 pub use audience::{Audience, Match};
 pub use browse::{Child, Page, Snapshot};
 pub use busiest::{Busiest, Busy};
 pub use condition::{Condition, Unmet};
+pub use delivery_options::{DeliveryOptions, OverflowPolicy};
 pub use fetch::{Fetch, Growth};
 pub use limits::{Limits, Stats, TreeError};
 pub use list::SubscriberId;
 pub use notices::{Notice, Notices, Watch};
+pub use pending::{Lane, PendingSet};
 pub use quality::{Counts, Grade, QualityCounts};
 pub use removal::{Lives, Removal};
 pub use selector::{Selector, SelectorError};
 pub use series::{Event, Keep, Last, Range, Series};
 pub use subscribe::{Options, RetainHandling, Subscribed};
 pub use tree::{Applied, Change, TopicId, Tree, View};
-pub use wish::{Slow, Wish};
 
 #[cfg(test)]
 mod model;

@@ -1,6 +1,6 @@
 //! The subscribers of one filter: a sorted slice without slack, eight bytes each, twelve where one has an identifier.
 
-use crate::Wish;
+use crate::DeliveryOptions;
 use crate::subscribe::Options;
 use alloc::boxed::Box;
 use core::mem::take;
@@ -25,7 +25,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     pub(crate) fn new(subscriber: SubscriberId, options: Options) -> Self {
-        let mut flags = options.wish.bits() | u32::from(options.qos.min(2)) << QOS_AT;
+        let mut flags = options.delivery_options.bits() | u32::from(options.qos.min(2)) << QOS_AT;
         if options.no_local {
             flags |= NO_LOCAL;
         }
@@ -39,8 +39,8 @@ impl Entry {
         (self.flags >> QOS_AT & 0b11) as u8
     }
 
-    pub(crate) const fn wish(self) -> Wish {
-        Wish::from_bits(self.flags)
+    pub(crate) const fn delivery_options(self) -> DeliveryOptions {
+        DeliveryOptions::from_bits(self.flags)
     }
 
     pub(crate) const fn retain_as_published(self) -> bool {

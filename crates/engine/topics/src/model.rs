@@ -91,7 +91,7 @@ fn any_options() -> impl Strategy<Value = Options> {
             retain_as_published,
             retain_handling: RetainHandling::Send,
             subscription_id,
-            wish: Wish::default(),
+            delivery_options: DeliveryOptions::default(),
         },
     )
 }

@@ -126,7 +126,7 @@ impl Series {
     }
 
     /// The events of a topic behind a number, oldest first.
-    pub fn behind(&self, topic: TopicId, seq: u64) -> impl Iterator<Item = &Event> {
+    pub fn after(&self, topic: TopicId, seq: u64) -> impl Iterator<Item = &Event> {
         let events = self.by_topic.get(&topic);
         let at = events.map_or(0, |events| events.partition_point(|event| event.seq <= seq));
         events.into_iter().flat_map(move |events| events.range(at..))
@@ -214,7 +214,7 @@ mod tests {
                 prop_assert_eq!(series.before_last(TopicId(1), Last::Since(since)), expect);
                 let seq = u64::try_from(count).unwrap();
                 let expect: Vec<&Event> = kept.iter().copied().filter(|event| event.seq > seq).collect();
-                prop_assert_eq!(series.behind(TopicId(1), seq).collect::<Vec<_>>(), expect);
+                prop_assert_eq!(series.after(TopicId(1), seq).collect::<Vec<_>>(), expect);
             }
             prop_assert_eq!(series.bytes(), 2 * kept.iter().map(|event| weight(event)).sum::<usize>());
             series.cleared(TopicId(1));

@@ -2,7 +2,7 @@
 
 use crate::list::{Entry, SubscriberId};
 use crate::wild::{filter_bytes, narrow_bytes};
-use crate::{Selector, Tree, TreeError, Wish};
+use crate::{DeliveryOptions, Selector, Tree, TreeError};
 use alloc::vec::Vec;
 use tieline_core::{Filter, Topic};
 
@@ -32,7 +32,7 @@ pub struct Options {
     /// The number that deliveries carry, 1 to 268,435,455; 0 is taken as none.
     pub subscription_id: Option<u32>,
     /// At once or together, all or the newest.
-    pub wish: Wish,
+    pub delivery_options: DeliveryOptions,
 }
 
 /// A subscription that was taken.

@@ -6,16 +6,16 @@ mod messages;
 mod refusal;
 
 use crate::access::{Authentication, Entrance, UnauthenticatedConnections};
-use crate::bus::{Anew, Entered, LastWill, SharedBus, Wire, wake, watch_of};
+use crate::bus::{DeltaStart, Entered, LastWill, SharedBus, Wire, wake, watch_of};
 use crate::command::REQUEST_PREFIX;
 use crate::config::MqttConfig;
+use crate::delivery_options;
 use crate::fetch;
 use crate::listeners::MqttListener;
 use crate::node::kept;
 use crate::publisher::Publisher;
 use crate::reasons;
 use crate::reserved::Reserved;
-use crate::wishes;
 use refusal::Refusal;
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ use tieline_mqtt::{
     SubscribeRequest, SubscriptionOptions, Text, UnsubscribeRequest,
 };
 use tieline_net::{Closed, Connection, Jitter, Limits, Owner, Session, Shard, SocketShards};
-use tieline_topics::{Options, RetainHandling, Snapshot, Wish};
+use tieline_topics::{DeliveryOptions, Options, RetainHandling, Snapshot};
 
 /// How long a client that was told why its connection ends has to read that.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -154,7 +154,7 @@ impl Broker {
 
     fn owner(self: &Rc<Self>, bus: &SharedBus, peer: SocketAddr, authentication: Authentication) -> ClientOwner {
         let (broker, bus) = (Rc::clone(self), Rc::clone(bus));
-        ClientOwner { broker, bus, peer, authentication, publisher: RefCell::default(), seat: None, gone: None }
+        ClientOwner { broker, bus, peer, authentication, publisher: RefCell::default(), client: None, gone: None }
     }
 
     /// Bytes that may be held of a client that sends what changed, and of one value.
@@ -176,13 +176,13 @@ struct ClientOwner {
     peer: SocketAddr,
     authentication: Authentication,
     publisher: RefCell<Publisher>,
-    seat: Option<Seat>,
+    client: Option<ConnectedClient>,
     /// How the session ended, where its connection broke.
     gone: Option<Box<Ended>>,
 }
 
 /// A connected client: its session on the bus.
-struct Seat {
+struct ConnectedClient {
     key: usize,
     generation: u64,
     /// The session's number.
@@ -280,9 +280,9 @@ impl ClientOwner {
         let will = will.filter(|will| !self.is_reserved(will.topic()) && !will.is_marked()).map(Box::new);
         let mut bus = self.bus.borrow_mut();
         bus.keep_session(now, key, will.as_deref());
-        bus.cork(now, key, session);
+        bus.hold_output(now, key, session);
         drop(bus);
-        self.seat = Some(Seat { key, generation, number, name, will });
+        self.client = Some(ConnectedClient { key, generation, number, name, will });
     }
 
     /// Whether only the node publishes there.
@@ -291,27 +291,28 @@ impl ClientOwner {
     }
 
     fn subscribe(&self, session: &Session<Wire>, now: Now, request: &SubscribeRequest) {
-        let Some(seat) = &self.seat else { return };
+        let Some(client) = &self.client else { return };
         let properties = &request.properties;
-        let wished = wishes::read(properties)
-            .and_then(|wish| Ok((wish, wishes::selector(properties)?, wishes::last(properties)?)));
-        let (wish, selector, last) = match wished {
+        let wished = delivery_options::read(properties).and_then(|delivery_options| {
+            Ok((delivery_options, delivery_options::selector(properties)?, delivery_options::last(properties)?))
+        });
+        let (delivery_options, selector, last) = match wished {
             Ok(wished) => wished,
             Err(words) => {
                 let reasons = vec![ReasonCode::ImplementationSpecificError; request.subscriptions.len()];
                 return session.with(|wire, _| wire.mqtt.suback_because(request.packet_id, &reasons, &words));
             }
         };
-        let selector = selector.map(|selector| selector.owned_by(self.owner(seat)));
+        let selector = selector.map(|selector| selector.owned_by(self.owner(client)));
         let offer = request.properties.own_property(tieline_delta::PROPERTY);
         let may_have_deltas = request.subscriptions.iter().any(|(filter, _)| filter.share.is_none());
         let offer = offer.filter(|_| may_have_deltas);
-        let mut agreed = offer.and_then(|offer| self.bus.borrow_mut().agree_deltas(seat.key, offer));
+        let mut agreed = offer.and_then(|offer| self.bus.borrow_mut().agree_deltas(client.key, offer));
         let mut has_deltas = false;
         self.bus.borrow_mut().begin_act();
         let (mut reasons, mut refusals) = (Vec::new(), reasons::Refusals::default());
         for (of @ SharedFilter { share, filter }, asked) in &request.subscriptions {
-            if let Some(reason) = self.refuses(now, seat, share.is_some(), selector.is_some(), filter) {
+            if let Some(reason) = self.refuses(now, client, share.is_some(), selector.is_some(), filter) {
                 refusals.add(filter, reasons::subscription(reason));
                 reasons.push(reason);
                 continue;
@@ -325,29 +326,29 @@ impl ClientOwner {
             } else {
                 *asked
             };
-            let wish = if deltas { wish.deltas() } else { wish };
-            let wanted = options_of(&options, id.map(|id| id.number()), wish);
+            let delivery_options = if deltas { delivery_options.deltas() } else { delivery_options };
+            let wanted = options_of(&options, id.map(|id| id.number()), delivery_options);
             // Section 4.8.2: a shared subscription gets no last values.
             let made = match share {
-                Some(share) => bus.share(seat.key, share, filter, wanted).map(|_| false),
+                Some(share) => bus.share(client.key, share, filter, wanted).map(|_| false),
                 None => bus
-                    .subscribe_narrowed(seat.key, filter, selector.as_ref(), wanted)
+                    .subscribe_narrowed(client.key, filter, selector.as_ref(), wanted)
                     .map(|subscribed| subscribed.snapshot),
             };
             reasons.push(match made {
                 Ok(snapshot) => {
                     let due = snapshot && options.qos > Qos::AtMostOnce;
-                    bus.keep_subscription(now, seat.key, of, (asked, &request.properties), due);
+                    bus.keep_subscription(now, client.key, of, (asked, &request.properties), due);
                     has_deltas |= deltas;
                     if snapshot || deltas {
-                        let anew = deltas.then_some(if snapshot { Anew::Sent } else { Anew::Later });
+                        let anew = deltas.then_some(if snapshot { DeltaStart::Sent } else { DeltaStart::Later });
                         let walk = Snapshot::new(filter.clone()).narrowed(selector.clone());
-                        bus.catch_up(seat.key, walk, options.qos, id, (anew, last));
+                        bus.replay_retained(client.key, walk, options.qos, id, (anew, last));
                     }
                     options.qos.granted()
                 }
                 Err(error) => {
-                    tracing::debug!(client = %seat.name, %error, "subscription refused");
+                    tracing::debug!(client = %client.name, %error, "subscription refused");
                     refusals.add(filter, &error.to_string());
                     ReasonCode::QuotaExceeded
                 }
@@ -355,7 +356,7 @@ impl ClientOwner {
         }
         agreed = agreed.filter(|_| has_deltas);
         self.bus.borrow_mut().count_refused_subscriptions(&reasons);
-        self.bus.borrow_mut().cork(now, seat.key, session);
+        self.bus.borrow_mut().hold_output(now, client.key, session);
         session.with(|wire, _| match agreed {
             Some(words) => {
                 let pair = (Text::truncated(tieline_delta::PROPERTY), Text::truncated(&words));
@@ -366,12 +367,19 @@ impl ClientOwner {
     }
 
     /// On whose account a client's selectors are.
-    fn owner(&self, seat: &Seat) -> u64 {
-        wishes::owner(self.authentication.user(&self.bus).as_deref().unwrap_or(&seat.name))
+    fn owner(&self, client: &ConnectedClient) -> u64 {
+        delivery_options::owner(self.authentication.user(&self.bus).as_deref().unwrap_or(&client.name))
     }
 
     /// Why a subscription is not taken; none where it may be.
-    fn refuses(&self, now: Now, seat: &Seat, shared: bool, narrowed: bool, filter: &Filter) -> Option<ReasonCode> {
+    fn refuses(
+        &self,
+        now: Now,
+        client: &ConnectedClient,
+        shared: bool,
+        narrowed: bool,
+        filter: &Filter,
+    ) -> Option<ReasonCode> {
         if is_request(filter) {
             return Some(ReasonCode::UnspecifiedError);
         }
@@ -385,30 +393,30 @@ impl ClientOwner {
             Some(Ok(watch)) if !shared => &watch.filter,
             Some(_) => return Some(ReasonCode::TopicFilterInvalid),
         };
-        let has_room = self.bus.borrow().may_watch(seat.key, filter);
-        let refused = self.authentication.refuses(&self.bus, now, seat.key, &seat.name, read);
+        let has_room = self.bus.borrow().may_watch(client.key, filter);
+        let refused = self.authentication.refuses(&self.bus, now, client.key, &client.name, read);
         refused.or_else(|| (!has_room).then_some(ReasonCode::QuotaExceeded))
     }
 
     fn unsubscribe(&self, session: &Session<Wire>, now: Now, request: &UnsubscribeRequest) {
-        let Some(seat) = &self.seat else { return };
+        let Some(client) = &self.client else { return };
         let (mut bus, mut refusals) = (self.bus.borrow_mut(), reasons::Refusals::default());
         bus.begin_act();
         let ended = |of: &SharedFilter| {
             let SharedFilter { share, filter } = of;
             let ended = match share {
-                Some(share) => bus.unshare(seat.key, share, filter),
-                None => bus.unsubscribe(seat.key, filter),
+                Some(share) => bus.unshare(client.key, share, filter),
+                None => bus.unsubscribe(client.key, filter),
             };
             if ended {
-                bus.forget_subscription(now, seat.key, of);
+                bus.forget_subscription(now, client.key, of);
                 return ReasonCode::Success;
             }
             refusals.add(filter, reasons::NO_SUBSCRIPTION);
             ReasonCode::NoSubscriptionExisted
         };
         let reasons: Vec<_> = request.filters.iter().map(ended).collect();
-        bus.cork(now, seat.key, session);
+        bus.hold_output(now, client.key, session);
         drop(bus);
         session.with(|wire, _| wire.mqtt.unsuback_because(request.packet_id, &reasons, refusals.words()));
     }
@@ -431,7 +439,7 @@ impl ClientOwner {
     }
 
     fn leave(&mut self, now: Now, expiry_s: Option<u32>, publish_will: bool) {
-        if let Some(Seat { key, generation, number, name, will }) = self.seat.take() {
+        if let Some(ConnectedClient { key, generation, number, name, will }) = self.client.take() {
             // Judged while it is known who the client is; a delayed one is published by the rights of this moment.
             let may = |will: &LastWill| self.authentication.may(&self.bus, now, &name, Verb::Publish, will.topic());
             let will = will.filter(|will| publish_will && may(will));
@@ -442,7 +450,11 @@ impl ClientOwner {
 }
 
 /// What the tree is told of a subscription.
-pub const fn options_of(options: &SubscriptionOptions, subscription_id: Option<u32>, wish: Wish) -> Options {
+pub const fn options_of(
+    options: &SubscriptionOptions,
+    subscription_id: Option<u32>,
+    delivery_options: DeliveryOptions,
+) -> Options {
     Options {
         qos: options.qos.bits(),
         no_local: options.no_local,
@@ -453,6 +465,6 @@ pub const fn options_of(options: &SubscriptionOptions, subscription_id: Option<u
             tieline_mqtt::RetainHandling::Never => RetainHandling::Skip,
         },
         subscription_id,
-        wish,
+        delivery_options,
     }
 }

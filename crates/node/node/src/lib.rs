@@ -20,6 +20,7 @@ mod command;
 mod conditions;
 pub mod config;
 mod control;
+mod delivery_options;
 mod demo;
 mod fetch;
 mod field;
@@ -41,7 +42,6 @@ pub mod secure;
 pub mod station;
 pub mod transport;
 mod wall_clock;
-mod wishes;
 mod wrong_port;
 
 pub use bus::SessionOrder;

@@ -10,7 +10,7 @@ use crate::field::{self, FieldHandle, Numbered};
 use crate::folder::FolderLock;
 use crate::history::{Keeper, Recorder};
 use crate::http::{About, App, state_of};
-use crate::ledger::{LedgerBook, LedgerKeeper, Opened};
+use crate::ledger::{LedgerBatches, LedgerOwner, Opened};
 use crate::listeners::{self, Addresses, Entrances};
 use crate::reload::Source;
 use crate::reserved::Reserved;
@@ -46,7 +46,7 @@ pub struct Node {
     field: Vec<FieldHandle>,
     bus: BusHandle,
     bus_thread: ShardThread,
-    _kept: (Keeper, LedgerKeeper, ClockKeeper, FolderLock),
+    _kept: (Keeper, LedgerOwner, ClockKeeper, FolderLock),
     http: SocketAddr,
     mqtt: Addresses,
     tls: Arc<TlsShelf>,
@@ -257,7 +257,7 @@ impl Node {
 struct Data {
     lock: FolderLock,
     audit: AuditLog,
-    ledger: LedgerKeeper,
+    ledger: LedgerOwner,
     opened: Option<Opened>,
     image: Image,
     wall: WallClock,
@@ -270,7 +270,7 @@ fn open_data(config: &Config, folder: &Path, clock: Clock, bus: &BusHandle) -> R
     let data = |why: String| StartError::Data { folder: folder.to_owned(), why };
     let lock = FolderLock::take(folder).map_err(data)?;
     let audit = AuditLog::start(folder, config.audit).map_err(StartError::Thread)?;
-    let (ledger, opened, image) = LedgerKeeper::start(&config.mqtt, folder, clock, bus.clone()).map_err(data)?;
+    let (ledger, opened, image) = LedgerOwner::start(&config.mqtt, folder, clock, bus.clone()).map_err(data)?;
     let alive = Some(image.alive).filter(|alive| *alive > Timestamp::default());
     let wall = WallClock::new(clock, wall_clock::last_known(folder).or(alive));
     let clock_keeper = ClockKeeper::start(folder, wall.clone()).map_err(StartError::Thread)?;
@@ -322,11 +322,11 @@ fn start_authenticator(config: &Config, clock: Clock, bus: BusHandle) -> Result<
     if !config.access.is_configured() {
         return Ok(None);
     }
-    let book = Book::load(&config.access).map_err(|error| StartError::Access(error.to_string()))?;
+    let batches = Book::load(&config.access).map_err(|error| StartError::Access(error.to_string()))?;
     let on_change = move |policy| {
         bus.tell_blocking(BusInput::Call(Box::new(move |bus, now| bus.replace_policy(now, policy))));
     };
-    Authenticator::start(&config.access, book, clock, Box::new(on_change)).map(Some).map_err(StartError::Thread)
+    Authenticator::start(&config.access, batches, clock, Box::new(on_change)).map(Some).map_err(StartError::Thread)
 }
 
 /// The views, where there are any.
@@ -432,7 +432,7 @@ fn start_bus(
         // By a clock in doubt no time has passed while the node was not there.
         let now = shard.now();
         let utc = if wall.doubt().is_some() { image.alive } else { now.utc };
-        bus.restore(Now { utc, ..now }, image, LedgerBook::new(opened), &reserved);
+        bus.restore(Now { utc, ..now }, image, LedgerBatches::new(opened), &reserved);
         bus.set_sockets(&sockets);
         let bus = Rc::new(RefCell::new(bus));
         broker.serve(&shard, &bus);

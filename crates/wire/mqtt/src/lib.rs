@@ -27,7 +27,7 @@ mod tests;
 pub use client::{ClientConfig, ClientEnd, ClientEvent, ClientSession, Connected, PublishOutcome, Received};
 pub use decoder::Decoder;
 pub use error::{DecodeError, TooLong};
-pub use flow::Note;
+pub use flow::SessionChange;
 pub use message::{AliasFrame, Aside, Delivery, Message, encode_publish};
 pub(crate) use packet::place;
 pub use packet::{

@@ -142,12 +142,12 @@ fn run(seed: u64) -> usize {
 #[test]
 fn no_crash_loses_what_was_acknowledged() {
     // TIELINE_SEED=<seed> runs one again, TIELINE_SEEDS=<count> runs more.
-    let wish = |name| std::env::var(name).ok().and_then(|s| s.parse::<u64>().ok());
-    if let Some(seed) = wish("TIELINE_SEED") {
+    let delivery_options = |name| std::env::var(name).ok().and_then(|s| s.parse::<u64>().ok());
+    if let Some(seed) = delivery_options("TIELINE_SEED") {
         run(seed);
         return;
     }
-    let seeds = wish("TIELINE_SEEDS").unwrap_or(SEEDS);
+    let seeds = delivery_options("TIELINE_SEEDS").unwrap_or(SEEDS);
     let mut records = 0;
     for seed in 0..seeds {
         let done = std::panic::catch_unwind(|| run(seed));

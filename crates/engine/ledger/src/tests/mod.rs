@@ -45,7 +45,8 @@ fn any_change() -> impl Strategy<Value = Record> {
     let session = || prop_oneof![8 => 0u64..4, 1 => any::<u64>()];
     let filter = || "[ab+]{1,2}";
     let id = || 1u16..9;
-    let owed = (session(), 0u64..20, id(), 1u8..3, any::<[bool; 2]>(), proptest::collection::vec(any::<u32>(), 0..3));
+    let pending =
+        (session(), 0u64..20, id(), 1u8..3, any::<[bool; 2]>(), proptest::collection::vec(any::<u32>(), 0..3));
     let options = proptest::collection::vec(any::<u8>(), 0..40).prop_map(Bytes::from);
     prop_oneof![
         (0i64..1 << 50).prop_map(|at| Record::Alive(Timestamp::from_micros(at))),
@@ -59,9 +60,9 @@ fn any_change() -> impl Strategy<Value = Record> {
             }
         ),
         (session(), filter()).prop_map(|(session, filter)| Record::Unsubscribed { session, filter }),
-        (owed, any_message()).prop_map(|((session, serial, packet_id, qos, flags, subscription_ids), message)| {
+        (pending, any_message()).prop_map(|((session, serial, packet_id, qos, flags, subscription_ids), message)| {
             let [retain, unsent] = flags;
-            Record::Owed { session, serial, packet_id, qos, retain, unsent, subscription_ids, message }
+            Record::Pending { session, serial, packet_id, qos, retain, unsent, subscription_ids, message }
         }),
         (session(), 0u64..20).prop_map(|(session, serial)| Record::Sent { session, serial }),
         (session(), 0u64..20).prop_map(|(session, serial)| Record::Received { session, serial }),
@@ -101,7 +102,7 @@ fn well_formed(changes: Vec<Record>) -> Vec<Record> {
         Record::Ended(session) => begun.remove(session),
         Record::Subscribed { session, .. }
         | Record::Unsubscribed { session, .. }
-        | Record::Owed { session, .. }
+        | Record::Pending { session, .. }
         | Record::Sent { session, .. }
         | Record::Received { session, .. }
         | Record::Done { session, .. }
@@ -143,7 +144,7 @@ fn the_bytes_are_those_of_the_document() {
         (Record::Held { session, packet_id, sample: Some(Timestamp::from_micros(258)) }, "0c0fac02070201000000000000"),
         (Record::Released { session, packet_id }, "040eac0207"),
         (
-            Record::Owed {
+            Record::Pending {
                 session,
                 serial,
                 packet_id,
@@ -156,7 +157,7 @@ fn the_bytes_are_those_of_the_document() {
             "1a0aac02020706010503612f62026f6e0201010100000000000000",
         ),
         (
-            Record::Owed {
+            Record::Pending {
                 session,
                 serial,
                 packet_id,
@@ -280,9 +281,9 @@ fn message_to(topic: &str) -> Message {
     Message { topic: Topic::new(topic).unwrap(), payload: Bytes::from_static(b"x"), properties: Bytes::new(), received }
 }
 
-fn owed(session: u64, serial: u64) -> Record {
+fn pending(session: u64, serial: u64) -> Record {
     let (packet_id, subscription_ids) = (7, Vec::new());
-    Record::Owed {
+    Record::Pending {
         session,
         serial,
         packet_id,
@@ -325,20 +326,20 @@ fn strings(words: &[&str]) -> Vec<String> {
 /// A session goes on where no lost batch can have spoken of it; its client is told where one can.
 #[test]
 fn a_lost_batch_costs_what_it_spoke_of() {
-    let begun = [session(1, false), session(2, false), owed(1, 1), owed(2, 1), value("a"), value("b")];
-    let batch = [owed(1, 2), Record::Released { session: 1, packet_id: 3 }, value("a")];
+    let begun = [session(1, false), session(2, false), pending(1, 1), pending(2, 1), value("a"), value("b")];
+    let batch = [pending(1, 2), Record::Released { session: 1, packet_id: 3 }, value("a")];
     let bytes = written(&batch);
     let mut flipped = bytes.clone();
     *flipped.last_mut().unwrap() ^= 1;
     // Of whom it spoke is known: the others lose nothing.
-    let others = [owed(2, 2)];
+    let others = [pending(2, 2)];
     let known: [&[Record]; 3] = [&begun, &batch, &others];
     check_lost(&known, 1, Some(&flipped), (&[2], &["b"]), (&["c1"], 1, &["a"]));
     // What is said behind it holds.
     let after = [Record::Ended(1), value("a"), session(3, false)];
     check_lost(&[&begun, &batch, &after], 1, Some(&flipped), (&[2, 3], &["a", "b"]), (&[], 0, &[]));
     // Of whom it spoke is not known: of all that were there, and of those that are there without a beginning.
-    let after = [session(3, false), session(4, true), owed(5, 1), owed(3, 1)];
+    let after = [session(3, false), session(4, true), pending(5, 1), pending(3, 1)];
     for found in [None, Some(&bytes[..9]), Some(&[9; 9][..])] {
         check_lost(&[&begun, &batch, &after], 1, found, (&[3], &["a", "b"]), (&["c1", "c2", "c4"], 3, &[]));
     }
@@ -358,7 +359,7 @@ fn what_is_sent_in_order_is_said_once() {
         properties: Bytes::new(),
         received: Timestamp::default(),
     };
-    let owed = |serial, unsent| Record::Owed {
+    let pending = |serial, unsent| Record::Pending {
         session: 1,
         serial,
         packet_id: 1,
@@ -369,11 +370,16 @@ fn what_is_sent_in_order_is_said_once() {
         message: message.clone(),
     };
     let mut kept = Kept::default();
-    for record in [owed(1, false), owed(2, true), owed(3, true), owed(4, true), Record::Sent { session: 1, serial: 3 }]
-    {
+    for record in [
+        pending(1, false),
+        pending(2, true),
+        pending(3, true),
+        pending(4, true),
+        Record::Sent { session: 1, serial: 3 },
+    ] {
         kept.handle_change(record);
     }
-    let unsent = |kept: &Kept| kept.owed.values().map(|owed| owed.unsent).collect::<Vec<_>>();
+    let unsent = |kept: &Kept| kept.pending.values().map(|pending| pending.unsent).collect::<Vec<_>>();
     assert_eq!(unsent(&kept), [false, false, false, true]);
     let mut said_anew = Kept::default();
     kept.records(1).for_each(|record| said_anew.handle_change(record));

@@ -153,7 +153,7 @@ impl Authentication {
     pub fn joined(&mut self, bus: &SharedBus, key: usize, generation: u64, resumed: bool) {
         self.unauthenticated = None;
         if let Some(pass) = self.pass() {
-            bus.borrow_mut().seat_session(pass, key, generation, resumed);
+            bus.borrow_mut().place_session(pass, key, generation, resumed);
         }
     }
 

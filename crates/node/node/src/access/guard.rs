@@ -119,7 +119,7 @@ pub struct Guard {
     sessions: Sessions,
     read_filters: HashMap<*const Rules, Rc<ReadFilter>>,
     /// The bus's key and generation of each session.
-    seats: HashMap<SessionKey, (usize, u64)>,
+    places: HashMap<SessionKey, (usize, u64)>,
     denials: Denials,
     refused: Sums<Refusal>,
     denied: Sums<Denial>,
@@ -190,7 +190,7 @@ impl Guard {
         Self {
             sessions: Sessions::new(authenticator.policy(), authenticator.config().limits),
             read_filters: HashMap::new(),
-            seats: HashMap::new(),
+            places: HashMap::new(),
             denials: Denials::default(),
             refused: Sums::new(REFUSED_KINDS_MAX),
             denied: Sums::new(DENIED_KINDS_MAX),
@@ -207,14 +207,14 @@ impl Guard {
     }
 
     /// Where the bus has the session.
-    pub fn seat(&mut self, session: SessionKey, key: usize, generation: u64) {
-        self.seats.insert(session, (key, generation));
+    pub fn place(&mut self, session: SessionKey, key: usize, generation: u64) {
+        self.places.insert(session, (key, generation));
     }
 
     /// A session has ended.
     pub fn leave(&mut self, session: SessionKey) {
         self.sessions.leave(session);
-        self.seats.remove(&session);
+        self.places.remove(&session);
     }
 
     /// Whether a session may do something to a topic.
@@ -312,7 +312,7 @@ impl Guard {
     pub fn replace(&mut self, policy: Arc<Policy>) -> Vec<(SessionKey, usize, u64)> {
         self.sessions.replace(policy);
         self.read_filters.clear();
-        self.seats.iter().map(|(session, (key, generation))| (*session, *key, *generation)).collect()
+        self.places.iter().map(|(session, (key, generation))| (*session, *key, *generation)).collect()
     }
 
     /// Time has passed.
@@ -356,7 +356,7 @@ impl Guard {
     pub fn poll_end(&mut self) -> Option<(usize, u64, String, EndReason)> {
         while let Some((session, why)) = self.sessions.poll_end() {
             let user = self.user(session).unwrap_or_default().to_owned();
-            if let Some((key, generation)) = self.seats.get(&session) {
+            if let Some((key, generation)) = self.places.get(&session) {
                 return Some((*key, *generation, user, why));
             }
         }

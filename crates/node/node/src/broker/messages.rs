@@ -1,6 +1,6 @@
 //! What becomes of a message that a client publishes.
 
-use super::{ClientOwner, Seat};
+use super::{ClientOwner, ConnectedClient};
 use crate::access::ReadFilter;
 use crate::bus::{Bus, Step, Wire, is_marked};
 use crate::command::{REQUEST_PREFIX, busy_json, malformed_json};
@@ -30,12 +30,12 @@ enum Taken {
 
 impl ClientOwner {
     pub(super) fn publish(&mut self, session: &Session<Wire>, now: Now, request: PublishRequest) {
-        let Some(seat) = &self.seat else { return };
+        let Some(client) = &self.client else { return };
         let (packet_id, again) = (request.packet_id, request.again);
         let marked = self.publisher.get_mut().marked(&request.message);
-        let taken = self.take(seat, now, request);
+        let taken = self.take(client, now, request);
         if let (Taken::Refused(..) | Taken::Ends(..), Some(packet_id)) = (&taken, packet_id.filter(|_| again)) {
-            self.bus.borrow_mut().forget_held(now, seat.key, packet_id);
+            self.bus.borrow_mut().forget_held(now, client.key, packet_id);
         }
         if let (Taken::Refused(..) | Taken::Ends(..), Some(topic)) = (&taken, marked) {
             let asks = self.publisher.get_mut().refused(&topic, packet_id.is_some(), now.mono);
@@ -63,7 +63,7 @@ impl ClientOwner {
     }
 
     /// What becomes of a message.
-    fn take(&self, seat: &Seat, now: Now, request: PublishRequest) -> Taken {
+    fn take(&self, client: &ConnectedClient, now: Now, request: PublishRequest) -> Taken {
         let message = &request.message;
         // What was taken before is recorded, and nothing else: it counted then.
         let counts = !request.again;
@@ -74,14 +74,14 @@ impl ClientOwner {
             return Taken::Ends(ReasonCode::PayloadFormatInvalid, reasons::MARKED_REQUEST.to_owned());
         }
         if let Some(topic) = message.topic.strip_prefix(REQUEST_PREFIX) {
-            return self.take_command(seat, now, topic, message);
+            return self.take_command(client, now, topic, message);
         }
         if *message.topic == *fetch::REQUEST_TOPIC {
-            return self.take_fetch(seat, now, message);
+            return self.take_fetch(client, now, message);
         }
         if *message.topic == *tieline_delta::RESYNC_TOPIC {
             if let Ok(topic) = std::str::from_utf8(&message.payload) {
-                self.bus.borrow_mut().resync(now, seat.key, topic);
+                self.bus.borrow_mut().resync(now, client.key, topic);
             }
             return Taken::Done;
         }
@@ -93,34 +93,34 @@ impl ClientOwner {
             };
             return Taken::Refused(ReasonCode::NotAuthorized, words);
         }
-        if !self.authentication.may(&self.bus, now, &seat.name, Verb::Publish, &message.topic) {
+        if !self.authentication.may(&self.bus, now, &client.name, Verb::Publish, &message.topic) {
             return Taken::Ends(ReasonCode::NotAuthorized, reasons::PUBLISH.to_owned());
         }
-        self.take_value(seat, now, request)
+        self.take_value(client, now, request)
     }
 
-    fn take_command(&self, seat: &Seat, now: Now, topic: &str, message: &Message) -> Taken {
-        if !self.authentication.may(&self.bus, now, &seat.name, Verb::Command, topic) {
+    fn take_command(&self, client: &ConnectedClient, now: Now, topic: &str, message: &Message) -> Taken {
+        if !self.authentication.may(&self.bus, now, &client.name, Verb::Command, topic) {
             return Taken::Ends(ReasonCode::NotAuthorized, reasons::COMMAND.to_owned());
         }
         // The node must not be made to write where the client may not.
         let answered = message.properties.response_topic();
-        if answered.is_some_and(|to| !self.authentication.may(&self.bus, now, &seat.name, Verb::Publish, &to)) {
+        if answered.is_some_and(|to| !self.authentication.may(&self.bus, now, &client.name, Verb::Publish, &to)) {
             return Taken::Ends(ReasonCode::NotAuthorized, reasons::RESPONSE.to_owned());
         }
         let user = self.authentication.user(&self.bus).map(|user| format!(" {user}")).unwrap_or_default();
-        let who = format!("mqtt {}{user} {}", self.peer, seat.name);
+        let who = format!("mqtt {}{user} {}", self.peer, client.name);
         command(&self.bus, &self.broker.reserved, now, topic, message, &who);
         Taken::Done
     }
 
     /// Takes a request for topics: the answer is a page of those that the client may read now.
-    fn take_fetch(&self, seat: &Seat, now: Now, message: &Message) -> Taken {
+    fn take_fetch(&self, client: &ConnectedClient, now: Now, message: &Message) -> Taken {
         let Some(to) = message.properties.response_topic() else {
             let words = "a request without a response topic".to_owned();
             return Taken::Ends(ReasonCode::ImplementationSpecificError, words);
         };
-        if !self.authentication.may(&self.bus, now, &seat.name, Verb::Publish, &to) {
+        if !self.authentication.may(&self.bus, now, &client.name, Verb::Publish, &to) {
             return Taken::Ends(ReasonCode::NotAuthorized, reasons::RESPONSE.to_owned());
         }
         let reply = Reply::of(message, |topic| self.is_reserved(topic));
@@ -131,12 +131,12 @@ impl ClientOwner {
                 return Taken::Done;
             }
         };
-        if !self.may_fetch(seat, now, &asked) {
+        if !self.may_fetch(client, now, &asked) {
             return Taken::Ends(ReasonCode::NotAuthorized, String::new());
         }
-        let read_filter = self.authentication.read_filter(&self.bus, &seat.name);
+        let read_filter = self.authentication.read_filter(&self.bus, &client.name);
         let mut work = Answering { reply: Some(reply), read_filter, asked: Fetching::of(asked) };
-        let user = self.authentication.user(&self.bus).unwrap_or_else(|| seat.name.to_string());
+        let user = self.authentication.user(&self.bus).unwrap_or_else(|| client.name.to_string());
         let taken = self.bus.borrow_mut().ask(&user.into(), Box::new(move |bus, now| work.step(bus, now)));
         match taken {
             Ok(()) => Taken::Done,
@@ -150,7 +150,7 @@ impl ClientOwner {
         }
     }
 
-    fn may_fetch(&self, seat: &Seat, now: Now, asked: &Asked) -> bool {
+    fn may_fetch(&self, client: &ConnectedClient, now: Now, asked: &Asked) -> bool {
         let wanted: &str = match asked {
             Asked::Topics(fetch, _)
                 if self.authentication.reads(&self.bus.borrow(), &fetch.filter) != Reach::Nothing =>
@@ -161,38 +161,38 @@ impl ClientOwner {
             Asked::Topics(fetch, _) => &fetch.filter,
             Asked::Events(topic, _) => topic,
         };
-        self.authentication.may(&self.bus, now, &seat.name, Verb::Read, wanted)
+        self.authentication.may(&self.bus, now, &client.name, Verb::Read, wanted)
     }
 
-    fn take_value(&self, seat: &Seat, now: Now, request: PublishRequest) -> Taken {
+    fn take_value(&self, client: &ConnectedClient, now: Now, request: PublishRequest) -> Taken {
         let request = match self.publisher.borrow_mut().rebuild(&self.bus, request) {
             Ok(request) => request,
             Err(words) => {
-                tracing::debug!(client = %seat.name, words, "publish refused");
+                tracing::debug!(client = %client.name, words, "publish refused");
                 return Taken::Ends(ReasonCode::PayloadFormatInvalid, words);
             }
         };
         if let (true, Some(packet_id)) = (request.again, request.packet_id) {
             let update = update_of(&request.message);
-            let again = self.bus.borrow_mut().record_again((seat.key, seat.number), packet_id, &update);
+            let again = self.bus.borrow_mut().record_again((client.key, client.number), packet_id, &update);
             return if again { Taken::Later } else { Taken::Done };
         }
         let PublishRequest { message, qos, packet_id, retain, .. } = request;
         if !message.properties.is_empty()
-            && let Err((reason, words)) = self.check_conditions(seat, now, &message)
+            && let Err((reason, words)) = self.check_conditions(client, now, &message)
         {
-            tracing::debug!(client = %seat.name, words, "publish refused");
+            tracing::debug!(client = %client.name, words, "publish refused");
             self.bus.borrow_mut().count_publish_refused();
             return Taken::Refused(reason, words);
         }
         let mut bus = self.bus.borrow_mut();
         if let Err(why) = bus.check_format(&message.topic, &message.payload, &message.properties) {
             drop(bus);
-            tracing::debug!(client = %seat.name, %why, "publish refused");
+            tracing::debug!(client = %client.name, %why, "publish refused");
             return Taken::Ends(ReasonCode::PayloadFormatInvalid, why.to_string());
         }
-        if let Some(why) = bus.cannot_store(&message, qos, retain, Some(seat.key)) {
-            tracing::debug!(client = %seat.name, why, "publish refused");
+        if let Some(why) = bus.cannot_store(&message, qos, retain, Some(client.key)) {
+            tracing::debug!(client = %client.name, why, "publish refused");
             return Taken::Ends(ReasonCode::QuotaExceeded, why.to_owned());
         }
         let update = update_of(&message);
@@ -202,16 +202,16 @@ impl ClientOwner {
             return Taken::Ends(ReasonCode::QuotaExceeded, words);
         }
         bus.begin_act();
-        if let Err(error) = bus.take_message(now, message, qos, retain, seat.key) {
-            tracing::debug!(client = %seat.name, %error, "publish refused");
+        if let Err(error) = bus.take_message(now, message, qos, retain, client.key) {
+            tracing::debug!(client = %client.name, %error, "publish refused");
             return Taken::Refused(ReasonCode::QuotaExceeded, error.to_string());
         }
-        let (key, number) = (seat.key, seat.number);
+        let (key, number) = (client.key, client.number);
         let later = match packet_id.filter(|_| qos == Qos::ExactlyOnce) {
             Some(packet_id) => bus.record_held(now, (key, number), packet_id, &update),
             None => {
-                let ticket = bus.end_act(now).unwrap_or(0);
-                let receipt = packet_id.map(|packet_id| Receipt::Client { key, number, packet_id, ticket });
+                let batch_number = bus.end_act(now).unwrap_or(0);
+                let receipt = packet_id.map(|packet_id| Receipt::Client { key, number, packet_id, batch_number });
                 bus.record(now, &update, receipt)
             }
         };
@@ -219,11 +219,17 @@ impl ClientOwner {
     }
 
     /// Whether what a message asks of the topic's value is so.
-    fn check_conditions(&self, seat: &Seat, now: Now, message: &Message) -> Result<(), (ReasonCode, String)> {
+    fn check_conditions(
+        &self,
+        client: &ConnectedClient,
+        now: Now,
+        message: &Message,
+    ) -> Result<(), (ReasonCode, String)> {
         let because = |words: String| (ReasonCode::ImplementationSpecificError, words);
         let conditions = conditions::read(&message.properties).map_err(because)?;
         // Whether a condition is met tells of the value.
-        if !conditions.is_empty() && !self.authentication.may(&self.bus, now, &seat.name, Verb::Read, &message.topic) {
+        if !conditions.is_empty() && !self.authentication.may(&self.bus, now, &client.name, Verb::Read, &message.topic)
+        {
             return Err((ReasonCode::NotAuthorized, String::new()));
         }
         let checked = self.bus.borrow_mut().check_conditions(&message.topic, &conditions);

@@ -3,7 +3,7 @@
 use super::counters::{BusCounters, DropCause};
 use super::deltas::Follower;
 use super::fanout::{lower, payload_of};
-use super::flow::{Flow, Source, Tally, Whom};
+use super::flow::{Flow, FlowCounters, Source, Whom};
 use super::retained::{Manner, Retained};
 use super::state::{Bus, Subscriber};
 use super::statistics::SessionRate;
@@ -50,11 +50,11 @@ pub struct Client {
     /// Whether it is on the list of those with last values to be sent.
     pub(super) listed: bool,
     /// Last values that it has not been sent yet.
-    pub(super) snapshots: Behind,
+    pub(super) snapshots: RetainedReplays,
     /// What it is owed besides, while there is something.
     pub(super) flow: Option<Box<Flow>>,
     /// What was counted of what it was owed before, where something was.
-    pub(super) tally: Option<Box<Tally>>,
+    pub(super) flow_counters: Option<Box<FlowCounters>>,
     /// What it takes as deltas, where it has asked for some.
     pub(super) follower: Option<Box<Follower>>,
     /// How much it is sent.
@@ -62,16 +62,16 @@ pub struct Client {
 }
 
 /// Last values that a session has not been sent yet, of each subscription that asked for them.
-pub(super) type Behind = VecDeque<Catchup>;
+pub(super) type RetainedReplays = VecDeque<RetainedReplay>;
 
 /// A subscription's last values, being sent.
 #[derive(Debug)]
-pub(super) struct Catchup {
-    walk: Snapshot,
+pub(super) struct RetainedReplay {
+    snapshot: Snapshot,
     qos: Qos,
     ids: Vec<SubscriptionId>,
     /// What topics that come as deltas begin anew with.
-    deltas: Option<Anew>,
+    deltas: Option<DeltaStart>,
     /// Which events of topics that keep some are sent.
     last: Option<Last>,
     /// The topic whose events are being sent, and the number of the last one that was.
@@ -83,7 +83,7 @@ pub(super) struct Catchup {
 
 /// How topics that come as deltas begin anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Anew {
+pub enum DeltaStart {
     /// Their last values are sent now.
     Sent,
     /// Their next values are whole.
@@ -106,7 +106,7 @@ impl Client {
             listed: false,
             snapshots: VecDeque::new(),
             flow: None,
-            tally: None,
+            flow_counters: None,
             follower: None,
             rate: SessionRate::begin(now),
         }
@@ -119,22 +119,26 @@ impl Client {
     }
 
     /// The last values that a new subscription selects are due.
-    pub fn catch_up(
+    pub fn replay_retained(
         &mut self,
-        walk: Snapshot,
+        snapshot: Snapshot,
         qos: Qos,
         id: Option<SubscriptionId>,
-        (deltas, last): (Option<Anew>, Option<Last>),
+        (deltas, last): (Option<DeltaStart>, Option<Last>),
         upto: u64,
     ) {
-        self.snapshots.push_back(Catchup { deltas, upto: Some(upto), ..Catchup::new(walk, qos, id, last) });
+        self.snapshots.push_back(RetainedReplay {
+            deltas,
+            upto: Some(upto),
+            ..RetainedReplay::new(snapshot, qos, id, last)
+        });
     }
 
     /// Goes on with last values that another connection of the session was not sent.
-    pub(super) fn resume_snapshots(&mut self, snapshots: Behind) {
+    pub(super) fn resume_snapshots(&mut self, snapshots: RetainedReplays) {
         self.snapshots = snapshots;
         // Updates at QoS 0 did not reach who was away.
-        self.snapshots.iter_mut().for_each(|catchup| catchup.upto = None);
+        self.snapshots.iter_mut().for_each(|replay| replay.upto = None);
     }
 
     /// Whose turn it is when it is sent last values: the user's, or its own where nobody shows who it is.
@@ -144,7 +148,7 @@ impl Client {
 
     /// Whether last values wait to be sent.
     #[must_use]
-    pub fn is_behind(&self) -> bool {
+    pub fn is_replaying(&self) -> bool {
         !self.snapshots.is_empty()
     }
 
@@ -159,30 +163,30 @@ impl Client {
     ) -> Vec<Filter> {
         let mut done = Vec::new();
         let mut is_first = true;
-        while let Some(catchup) = self.snapshots.front_mut() {
+        while let Some(replay) = self.snapshots.front_mut() {
             if !std::mem::take(&mut is_first) && is_over() {
                 return done;
             }
             let (bytes, (pending, in_flight)) = self.session.look(|wire| (wire.waiting_bytes(), wire.mqtt.backlog()));
             // What its session is still to get waits until its client comes again.
-            let is_held = self.session.look(|wire| wire.is_corked() || !wire.mqtt.is_open());
+            let is_held = self.session.look(|wire| wire.is_output_held() || !wire.mqtt.is_open());
             if is_held || bytes > RESUME_BYTES || pending + in_flight > RESUME_MESSAGES {
                 return done;
             }
-            if catchup.deltas.is_some() {
+            if replay.deltas.is_some() {
                 self.begin_anew(key, source);
                 continue;
             }
             let identity = self.identity.as_deref();
             let is_full = self.session.send(|wire, _| {
                 let queue = |delivery: Delivery| queue(&mut wire.mqtt, delivery);
-                match catchup.last {
-                    Some(last) => catchup.events(last, source, series, identity, queue),
-                    None => catchup.values(source, identity, queue),
+                match replay.last {
+                    Some(last) => replay.events(last, source, series, identity, queue),
+                    None => replay.values(source, identity, queue),
                 }
             });
-            if catchup.walk.is_done() && catchup.within.is_none() {
-                done.extend(self.snapshots.pop_front().map(|catchup| catchup.filter().clone()));
+            if replay.snapshot.is_done() && replay.within.is_none() {
+                done.extend(self.snapshots.pop_front().map(|replay| replay.filter().clone()));
             }
             if is_full && self.session.look(|wire| wire.mqtt.backlog().0 > 0) {
                 return done;
@@ -195,29 +199,29 @@ impl Client {
 
     /// Lets some topics of the first snapshot begin anew that come as deltas.
     fn begin_anew(&mut self, key: usize, source: &mut Source<'_>) {
-        let Some(mut catchup) = self.snapshots.pop_front() else { return };
-        let views = source.tree.next(&mut catchup.walk, CHUNK);
-        let seen: Vec<(TopicId, bool)> = views.iter().map(|view| (view.id, catchup.is_due(view.stamp))).collect();
+        let Some(mut replay) = self.snapshots.pop_front() else { return };
+        let views = source.tree.next(&mut replay.snapshot, CHUNK);
+        let seen: Vec<(TopicId, bool)> = views.iter().map(|view| (view.id, replay.is_due(view.stamp))).collect();
         let of = |due| seen.iter().filter(|seen| seen.1 == due).map(|seen| seen.0).collect::<Vec<_>>();
         let (topics, updated) = (of(true), of(false));
-        match catchup.deltas {
-            Some(Anew::Sent) => {
+        match replay.deltas {
+            Some(DeltaStart::Sent) => {
                 // An update that went out meanwhile was whole; one that waits is to be.
-                let owed = |topic: &&TopicId| self.flow.as_ref().is_some_and(|flow| flow.arrears.owes(**topic));
+                let owed = |topic: &&TopicId| self.flow.as_ref().is_some_and(|flow| flow.pending.contains(**topic));
                 let follower = self.follower.as_deref();
                 updated.iter().filter(owed).for_each(|topic| source.deltas.void(follower, *topic));
                 let sent = self.send_first(key, &topics, source);
                 if let Some(view) = sent.and_then(|last| source.tree.view(last)) {
-                    catchup.walk.go_back(view.topic);
+                    replay.snapshot.go_back(view.topic);
                 }
             }
-            Some(Anew::Later) | None => {
+            Some(DeltaStart::Later) | None => {
                 let follower = self.follower.as_deref();
                 topics.iter().chain(&updated).for_each(|id| source.deltas.void(follower, *id));
             }
         }
-        if !catchup.walk.is_done() {
-            self.snapshots.push_front(catchup);
+        if !replay.snapshot.is_done() {
+            self.snapshots.push_front(replay);
         }
     }
 
@@ -226,12 +230,12 @@ impl Client {
     fn send_first(&mut self, key: usize, topics: &[TopicId], source: &mut Source<'_>) -> Option<TopicId> {
         let Self { session, flow, identity, follower, snapshots, .. } = self;
         let mut whom =
-            Whom { key, identity: identity.as_deref(), follower: follower.as_deref_mut(), behind: snapshots };
+            Whom { key, identity: identity.as_deref(), follower: follower.as_deref_mut(), replays: snapshots };
         let mut out = Vec::new();
         let full = session.look(|wire| {
             topics.iter().copied().find(|topic| {
                 if let Some(flow) = flow {
-                    flow.arrears.forget(*topic);
+                    flow.pending.forget(*topic);
                 }
                 whom.emit_value(*topic, (true, 0), wire, source, &mut out);
                 out.len() >= RESUME_BYTES
@@ -244,24 +248,24 @@ impl Client {
     /// Gives back what it took to owe it something, where nothing is left of that but counts.
     pub(super) fn rest(&mut self) {
         if let Some(flow) = self.flow.take_if(|flow| flow.is_spent()) {
-            let counted = flow.tally();
-            if counted != Tally::default() {
-                self.tally.get_or_insert_default().add(counted);
+            let counted = flow.flow_counters();
+            if counted != FlowCounters::default() {
+                self.flow_counters.get_or_insert_default().add(counted);
             }
         }
     }
 
     /// What was counted of what it was owed.
-    fn tally(&self) -> Tally {
-        let mut tally = self.tally.as_deref().copied().unwrap_or_default();
-        tally.add(self.flow.as_ref().map(|flow| flow.tally()).unwrap_or_default());
-        tally
+    fn flow_counters(&self) -> FlowCounters {
+        let mut flow_counters = self.flow_counters.as_deref().copied().unwrap_or_default();
+        flow_counters.add(self.flow.as_ref().map(|flow| flow.flow_counters()).unwrap_or_default());
+        flow_counters
     }
 
     /// QoS 0 messages dropped because the queue was full.
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        self.tally().dropped.total() + self.session.look(|wire| wire.mqtt.counters().dropped_full)
+        self.flow_counters().dropped.total() + self.session.look(|wire| wire.mqtt.counters().dropped_full)
     }
 
     /// Messages of QoS 1 and 2 that its session was to get and never will, over all its connections.
@@ -273,7 +277,7 @@ impl Client {
     /// Values that were never sent because a newer one came first.
     #[must_use]
     pub fn conflated(&self) -> u64 {
-        self.tally().conflated
+        self.flow_counters().conflated
     }
 
     /// Topics and messages that wait for the client.
@@ -292,12 +296,12 @@ impl Client {
     /// Counts what the client sent and did not get, before it goes.
     pub(super) fn count_into(&self, counters: &mut BusCounters) {
         let of_session = self.session.look(|wire| wire.mqtt.counters());
-        let tally = self.tally();
-        counters.dropped.add(tally.dropped);
+        let flow_counters = self.flow_counters();
+        counters.dropped.add(flow_counters.dropped);
         counters.dropped.count(DropCause::QueueFull, of_session.dropped_full);
         counters.dropped.count(DropCause::Expired, of_session.dropped_expired);
         counters.dropped.count(DropCause::TooLarge, of_session.dropped_too_large);
-        counters.conflated += tally.conflated;
+        counters.conflated += flow_counters.conflated;
         counters.packets_in += of_session.packets_in;
     }
 
@@ -342,33 +346,33 @@ fn queue(mqtt: &mut ServerSession, delivery: Delivery) -> bool {
 
 impl Bus {
     /// The last values that a client's new subscription selects are due; events besides, where it asks for some.
-    pub fn catch_up(
+    pub fn replay_retained(
         &mut self,
         key: usize,
-        walk: Snapshot,
+        snapshot: Snapshot,
         qos: Qos,
         id: Option<SubscriptionId>,
-        (deltas, last): (Option<Anew>, Option<Last>),
+        (deltas, last): (Option<DeltaStart>, Option<Last>),
     ) {
         if let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key) {
-            if let (Some(Anew::Later), Some(topic)) = (deltas, walk.topic()) {
+            if let (Some(DeltaStart::Later), Some(topic)) = (deltas, snapshot.topic()) {
                 if let Some(topic) = self.tree.find(topic) {
                     self.deltas.void(client.follower.as_deref(), topic);
                 }
                 return;
             }
-            client.catch_up(walk, qos, id, (deltas, last), self.tree.stamp());
+            client.replay_retained(snapshot, qos, id, (deltas, last), self.tree.stamp());
             if !std::mem::replace(&mut client.listed, true) {
-                self.behind.push(&client.share(), key);
+                self.replaying.push(&client.share(), key);
             }
         }
     }
 }
 
-impl Catchup {
+impl RetainedReplay {
     /// From the first on.
-    pub(super) fn new(walk: Snapshot, qos: Qos, id: Option<SubscriptionId>, last: Option<Last>) -> Self {
-        Self { walk, qos, ids: id.into_iter().collect(), deltas: None, last, within: None, upto: None }
+    pub(super) fn new(snapshot: Snapshot, qos: Qos, id: Option<SubscriptionId>, last: Option<Last>) -> Self {
+        Self { snapshot, qos, ids: id.into_iter().collect(), deltas: None, last, within: None, upto: None }
     }
 
     /// Whether a value is one of those that are sent, and does not come as an update.
@@ -378,12 +382,12 @@ impl Catchup {
 
     /// The subscription's filter.
     pub(super) const fn filter(&self) -> &Filter {
-        self.walk.filter()
+        self.snapshot.filter()
     }
 
     /// Whether the topic is to begin anew.
     pub(super) fn renews(&self, topic: &Topic) -> bool {
-        self.deltas.is_some() && self.walk.awaits(topic)
+        self.deltas.is_some() && self.snapshot.awaits(topic)
     }
 
     /// Queues the next last values, up to one for which there is no room: true then, and that one is still to come.
@@ -394,11 +398,11 @@ impl Catchup {
         mut queue: impl FnMut(Delivery) -> bool,
     ) -> bool {
         let (now, retained) = (source.now, source.retained);
-        let mut place = self.walk.place().cloned();
-        for view in source.tree.next(&mut self.walk, CHUNK) {
+        let mut place = self.snapshot.place().cloned();
+        for view in source.tree.next(&mut self.snapshot, CHUNK) {
             let may = self.is_due(view.stamp) && identity.is_none_or(|identity| identity.may_read(view.topic));
             if may && !queue(self.delivery(&view, retained, now)) {
-                self.walk.return_to(place);
+                self.snapshot.return_to(place);
                 return true;
             }
             place = Some(view.topic.clone());
@@ -422,15 +426,15 @@ impl Catchup {
             let (id, seq) = match self.within.take() {
                 Some(within) => within,
                 None => {
-                    let place = self.walk.place().cloned();
-                    let Some(view) = source.tree.next(&mut self.walk, 1).pop() else { break };
+                    let place = self.snapshot.place().cloned();
+                    let Some(view) = source.tree.next(&mut self.snapshot, 1).pop() else { break };
                     if identity.is_some_and(|identity| !identity.may_read(view.topic)) {
                         continue;
                     }
                     let Some(seq) = series.before_last(view.id, last) else {
                         if is_due(view.stamp) {
                             if !queue(self.delivery(&view, retained, now)) {
-                                self.walk.return_to(place);
+                                self.snapshot.return_to(place);
                                 return true;
                             }
                             count += 1;
@@ -443,14 +447,14 @@ impl Catchup {
             // Its value may have gone, and its events with it.
             let Some(view) = source.tree.view(id) else { continue };
             let mut sent = seq;
-            for event in series.behind(id, seq).take_while(|event| is_due(event.stamp)).take(CHUNK - count) {
+            for event in series.after(id, seq).take_while(|event| is_due(event.stamp)).take(CHUNK - count) {
                 if !queue(self.event(&view, event, retained, now)) {
                     self.within = Some((id, sent));
                     return true;
                 }
                 (sent, count) = (event.seq, count + 1);
             }
-            self.within = series.behind(id, sent).next().filter(|event| is_due(event.stamp)).map(|_| (id, sent));
+            self.within = series.after(id, sent).next().filter(|event| is_due(event.stamp)).map(|_| (id, sent));
         }
         false
     }

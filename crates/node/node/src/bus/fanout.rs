@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::deltas::{Followed, Follower, Leap};
-use super::flow::Owed;
+use super::flow::Queued;
 use super::wire::Wire;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -111,9 +111,9 @@ impl Outgoing {
         let Client { session, flow, identity, .. } = client;
         let flow = flow.get_or_insert_default();
         // Nothing is dropped for a socket that takes bytes.
-        let is_clear = flow.arrears.is_empty() && session.is_clear() && session.look(Wire::takes_frames);
+        let is_clear = flow.pending.is_empty() && session.is_clear() && session.look(Wire::takes_frames);
         let room = if is_clear { usize::MAX } else { bytes_max };
-        if flow.owe(now, applied, to, || self.delivery(to), room) == Owed::End {
+        if flow.queue(now, applied, to, || self.delivery(to), room) == Queued::End {
             return Err(DeliverError::Full);
         }
         if is_clear && flow.log_bytes() > bytes_max / 2 {
@@ -134,21 +134,23 @@ impl Outgoing {
         followed: Option<&mut Followed>,
     ) -> bool {
         let Client { session, flow, follower, snapshots, .. } = client;
-        let wish = to.wish;
-        if flow.as_ref().is_some_and(|flow| !flow.is_empty()) || !wish.is_newest() || !session.is_clear() {
+        let delivery_options = to.delivery_options;
+        if flow.as_ref().is_some_and(|flow| !flow.is_empty()) || !delivery_options.is_newest() || !session.is_clear() {
             return false;
         }
         if applied.change != Change::Stored {
-            return wish.is_default() && self.share(session);
+            return delivery_options.is_default() && self.share(session);
         }
         // A value that cannot go at once is read again when it can.
-        if wish.wants_deltas() && !snapshots.is_empty() {
+        if delivery_options.wants_deltas() && !snapshots.is_empty() {
             return false;
         }
-        if wish.window() > 0 && !flow.get_or_insert_default().arrears.pass(now.mono, to.lane, wish) {
+        if delivery_options.window() > 0
+            && !flow.get_or_insert_default().pending.pass(now.mono, to.lane, delivery_options)
+        {
             return false;
         }
-        match (follower.as_deref().filter(|_| wish.wants_deltas()), followed) {
+        match (follower.as_deref().filter(|_| delivery_options.wants_deltas()), followed) {
             (None, _) => self.share(session),
             (Some(follower), Some(followed)) => self.share_leap(session, followed, follower),
             (Some(_), None) => false,
@@ -189,7 +191,7 @@ impl Outgoing {
 /// Queues a frame for a session; false where it cannot have it.
 fn queue(session: &Session<Wire>, frame: Bytes) -> bool {
     let queued = session.look(|wire| {
-        let takes = !wire.is_corked() && wire.mqtt.can_take_shared_frame(frame.len());
+        let takes = !wire.is_output_held() && wire.mqtt.can_take_shared_frame(frame.len());
         takes.then(|| wire.push_shared(frame))?;
         Some((wire.waiting_bytes(), wire.bytes_max()))
     });

@@ -3,7 +3,7 @@
 //! A client that takes everything has none of this. One whose socket is full, or that wishes its updates together, seldom,
 //! or as deltas, has a [`Flow`]: it is asked for bytes whenever the socket takes some.
 
-use super::client::Behind;
+use super::client::RetainedReplays;
 use super::counters::{DropCause, Drops};
 use super::deltas::{Deltas, Follower, marked};
 use super::fanout::payload_of;
@@ -14,7 +14,7 @@ use crate::access::ClientIdentity;
 use std::collections::{HashMap, VecDeque};
 use tieline_core::{Instant, Now, Topic};
 use tieline_mqtt::{Aside, Delivery, Message, Property, SubscriptionId, Text};
-use tieline_topics::{Applied, Arrears, Change, Lane, Match, Slow, TopicId, Tree, Wish};
+use tieline_topics::{Applied, Change, DeliveryOptions, Lane, Match, OverflowPolicy, PendingSet, TopicId, Tree};
 
 /// Bytes that are made at a time: as many as one write may hold.
 const BURST_BYTES: usize = 16 * 1024;
@@ -28,7 +28,7 @@ const LOST: &str = "tieline-lost";
 /// What one client is owed.
 #[derive(Debug, Default)]
 pub struct Flow {
-    pub(super) arrears: Arrears,
+    pub(super) pending: PendingSet,
     /// Messages that are kept one by one, by lane; they go before the values of their lane.
     logs: [VecDeque<Entry>; 3],
     log_bytes: usize,
@@ -42,14 +42,14 @@ pub struct Flow {
 
 /// What is counted of what a client is owed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct FlowCounters {
     /// Values that were never sent because a newer one came first.
     pub conflated: u64,
     /// Messages that were dropped.
     pub dropped: Drops,
 }
 
-impl Tally {
+impl FlowCounters {
     /// Counts what another counted.
     pub fn add(&mut self, other: Self) {
         self.conflated += other.conflated;
@@ -62,7 +62,7 @@ impl Tally {
 struct Entry {
     delivery: Delivery,
     /// What is done where there is no room for it.
-    policy: Slow,
+    policy: OverflowPolicy,
     topic: TopicId,
     /// The version of the topic's value that it is; none where it is no value.
     version: Option<u64>,
@@ -72,7 +72,7 @@ struct Entry {
 
 /// What became of a message that could not go out at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owed {
+pub enum Queued {
     /// It, or a newer one, goes out when it can.
     Yes,
     /// The log is full, and the client is to be ended.
@@ -89,7 +89,7 @@ pub struct Whom<'a> {
     /// What it takes as deltas.
     pub follower: Option<&'a mut Follower>,
     /// Last values that it has not been sent yet.
-    pub behind: &'a Behind,
+    pub replays: &'a RetainedReplays,
 }
 
 /// Where values are read from when they are sent.
@@ -106,30 +106,30 @@ pub struct Source<'a> {
 
 impl Flow {
     /// Takes note of an update: its value will be read when it is sent, or the message is kept.
-    pub fn owe(
+    pub fn queue(
         &mut self,
         now: Now,
         applied: Applied,
         to: &Match<'_>,
         message: impl FnOnce() -> Delivery,
         bytes_max: usize,
-    ) -> Owed {
-        let (policy, topic) = (to.wish.policy(), applied.topic);
-        if applied.change == Change::Stored && policy == Slow::Newest {
-            self.arrears.owe(now.mono, topic, to.lane, to.wish);
-            return Owed::Yes;
+    ) -> Queued {
+        let (policy, topic) = (to.delivery_options.policy(), applied.topic);
+        if applied.change == Change::Stored && policy == OverflowPolicy::Newest {
+            self.pending.add(now.mono, topic, to.lane, to.delivery_options);
+            return Queued::Yes;
         }
         // What is newer than the value stands for it.
-        let stands_for_value = applied.change == Change::Passed && self.arrears.owes(topic);
-        self.arrears.forget(topic);
+        let stands_for_value = applied.change == Change::Passed && self.pending.contains(topic);
+        self.pending.forget(topic);
         let version = (applied.change == Change::Stored).then_some(applied.version);
         self.log(to.lane, Entry { delivery: message(), policy, topic, version, stands_for_value });
         while self.log_bytes > bytes_max {
             if !self.drop_oldest(now.mono) {
-                return Owed::End;
+                return Queued::End;
             }
         }
-        Owed::Yes
+        Queued::Yes
     }
 
     fn log(&mut self, lane: Lane, entry: Entry) {
@@ -144,10 +144,10 @@ impl Flow {
             return true;
         };
         let log = &mut self.logs[lane as usize];
-        let Some(oldest) = log.pop_front_if(|oldest| oldest.policy != Slow::Disconnect) else { return false };
+        let Some(oldest) = log.pop_front_if(|oldest| oldest.policy != OverflowPolicy::Disconnect) else { return false };
         self.log_bytes -= weight(&oldest.delivery);
         self.dropped.count(DropCause::QueueFull, 1);
-        if oldest.policy == Slow::All {
+        if oldest.policy == OverflowPolicy::All {
             *self.gaps.entry(oldest.delivery.message.topic.clone()).or_default() += 1;
         }
         if oldest.version.is_some() || oldest.stands_for_value {
@@ -158,8 +158,8 @@ impl Flow {
 
     /// A value that was to go out otherwise is owed.
     pub fn put_back(&mut self, now: Instant, topic: TopicId, lane: Lane) {
-        if !self.arrears.owes(topic) {
-            self.arrears.owe(now, topic, lane, Wish::default());
+        if !self.pending.contains(topic) {
+            self.pending.add(now, topic, lane, DeliveryOptions::default());
         }
     }
 
@@ -174,14 +174,15 @@ impl Flow {
                 }
                 // An older value of the topic was dropped, and this is the newest.
                 let newest = |topic| source.tree.view(topic).map(|view| view.version);
-                if self.arrears.owes(entry.topic) && entry.version.is_some() && entry.version == newest(entry.topic) {
-                    self.arrears.forget(entry.topic);
+                if self.pending.contains(entry.topic) && entry.version.is_some() && entry.version == newest(entry.topic)
+                {
+                    self.pending.forget(entry.topic);
                 }
                 if out.len() >= BURST_BYTES {
                     return true;
                 }
             }
-            while let Some(topic) = self.arrears.next_of(now.mono, lane) {
+            while let Some(topic) = self.pending.next_of(now.mono, lane) {
                 let lost = self.missing_before(topic, source.tree);
                 whom.emit_value(topic, (false, lost), wire, source, out);
                 if out.len() >= BURST_BYTES {
@@ -231,7 +232,7 @@ impl Flow {
     /// Topics and messages that wait.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.arrears.len() + self.logs.iter().map(VecDeque::len).sum::<usize>()
+        self.pending.len() + self.logs.iter().map(VecDeque::len).sum::<usize>()
     }
 
     /// Bytes of the messages that are kept one by one.
@@ -243,25 +244,25 @@ impl Flow {
     /// Whether nothing waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.arrears.is_empty() && self.logs.iter().all(VecDeque::is_empty)
+        self.pending.is_empty() && self.logs.iter().all(VecDeque::is_empty)
     }
 
     /// Whether a new one would know as much, but for what was counted.
     #[must_use]
     pub fn is_spent(&self) -> bool {
-        self.is_empty() && self.gaps.is_empty() && self.arrears.is_spent()
+        self.is_empty() && self.gaps.is_empty() && self.pending.is_spent()
     }
 
     /// What was counted.
     #[must_use]
-    pub const fn tally(&self) -> Tally {
-        Tally { conflated: self.arrears.conflated(), dropped: self.dropped }
+    pub const fn flow_counters(&self) -> FlowCounters {
+        FlowCounters { conflated: self.pending.conflated(), dropped: self.dropped }
     }
 
     /// When something may go; at once where messages wait.
     #[must_use]
     pub fn timeout(&self, now: Instant) -> Option<Instant> {
-        if self.logs.iter().all(VecDeque::is_empty) { self.arrears.timeout() } else { Some(now) }
+        if self.logs.iter().all(VecDeque::is_empty) { self.pending.timeout() } else { Some(now) }
     }
 }
 
@@ -280,7 +281,7 @@ impl Whom<'_> {
         let wanted = source.tree.match_of(topic, id_of(self.key), |to| {
             let ids: Vec<SubscriptionId> = to.ids.iter().filter_map(|id| SubscriptionId::new(*id)).collect();
             // What another subscription wants at QoS 1 or 2 goes out so, one by one and plain.
-            (to.retain_as_published, to.wish.wants_deltas() && to.qos == 0, ids)
+            (to.retain_as_published, to.delivery_options.wants_deltas() && to.qos == 0, ids)
         });
         let (Some((as_published, wants_deltas, ids)), Some(view)) = (wanted, source.tree.view(topic)) else { return };
         // Rights may have changed since it was owed.
@@ -297,7 +298,7 @@ impl Whom<'_> {
             wire.mqtt.emit_aside(now.mono, &aside, out);
             return;
         };
-        let anew = first || self.behind.iter().any(|catchup| catchup.renews(view.topic));
+        let anew = first || self.replays.iter().any(|replay| replay.renews(view.topic));
         let next = source.deltas.since(follower, &view, anew);
         message.payload = next.payload;
         if next.alias.is_none_or(|(_, known)| !known) {
@@ -333,26 +334,28 @@ mod tests {
     /// Room for three of the messages below.
     const ROOM: usize = 3 * (ENTRY_BYTES + 4);
 
-    fn owe(flow: &mut Flow, topic: u32, change: Change, policy: Slow, lane: Lane) -> Owed {
+    fn queue(flow: &mut Flow, topic: u32, change: Change, policy: OverflowPolicy, lane: Lane) -> Queued {
         let applied = Applied { topic: TopicId(topic), version: 1, change, is_new: false };
-        let wish = Wish::default().slow(policy);
-        let to = Match { subscriber: SubscriberId(0), qos: 0, retain_as_published: false, ids: &[], wish, lane };
+        let delivery_options = DeliveryOptions::default().overflow(policy);
+        let to =
+            Match { subscriber: SubscriberId(0), qos: 0, retain_as_published: false, ids: &[], delivery_options, lane };
         let name = Topic::new(&topic.to_string()).unwrap();
         let message = Arc::new(Message::new(name, bytes::Bytes::from_static(b"1234"), Instant::ZERO));
         let delivery = Delivery { message, qos: Qos::AtMostOnce, retain: false, subscription_ids: Vec::new() };
-        flow.owe(Now::default(), applied, &to, || delivery, ROOM)
+        flow.queue(Now::default(), applied, &to, || delivery, ROOM)
     }
 
     /// Updates in their order, with their topics, and what becomes of the last; then the topics whose messages are kept, and
     /// those whose values are owed.
     #[track_caller]
-    fn check(updates: &[(u32, Change, Slow, Lane)], expect: Owed, kept: &[u32], owed: &[u32]) {
+    fn check(updates: &[(u32, Change, OverflowPolicy, Lane)], expect: Queued, kept: &[u32], owed: &[u32]) {
         let mut flow = Flow::default();
-        let last = updates.iter().map(|(topic, change, policy, lane)| owe(&mut flow, *topic, *change, *policy, *lane));
+        let last =
+            updates.iter().map(|(topic, change, policy, lane)| queue(&mut flow, *topic, *change, *policy, *lane));
         let last = last.collect::<Vec<_>>();
-        assert!(last[..last.len() - 1].iter().all(|owed| *owed == Owed::Yes));
+        assert!(last[..last.len() - 1].iter().all(|owed| *owed == Queued::Yes));
         let held: Vec<u32> = flow.logs.iter().flatten().map(|entry| entry.topic.0).collect();
-        let found: Vec<u32> = (0..10).filter(|topic| flow.arrears.owes(TopicId(*topic))).collect();
+        let found: Vec<u32> = (0..10).filter(|topic| flow.pending.contains(TopicId(*topic))).collect();
         assert_eq!((last[last.len() - 1], &held[..], &found[..]), (expect, kept, owed));
     }
 
@@ -360,35 +363,35 @@ mod tests {
     fn the_policy_of_the_message_that_would_go_decides() {
         use Change::{Passed, Stored};
         use Lane::{Bulk, Monitoring, Protection};
-        use Slow::{All, Disconnect, DropOldest, Newest};
+        use OverflowPolicy::{All, Disconnect, DropOldest, Newest};
         let others =
             [(2, Passed, Newest, Monitoring), (3, Passed, DropOldest, Monitoring), (4, Passed, All, Monitoring)];
         let ended = (1, Stored, Disconnect, Monitoring);
-        check(&[&[ended][..], &others].concat(), Owed::End, &[1, 2, 3, 4], &[]);
-        check(&[&others[..], &[ended]].concat(), Owed::Yes, &[3, 4, 1], &[]);
+        check(&[&[ended][..], &others].concat(), Queued::End, &[1, 2, 3, 4], &[]);
+        check(&[&others[..], &[ended]].concat(), Queued::Yes, &[3, 4, 1], &[]);
         // What is less urgent goes before it.
         let urgent = (1, Stored, Disconnect, Protection);
-        check(&[&[urgent][..], &others].concat(), Owed::Yes, &[1, 3, 4], &[]);
+        check(&[&[urgent][..], &others].concat(), Queued::Yes, &[1, 3, 4], &[]);
         let less = (1, Stored, Disconnect, Bulk);
-        check(&[&others[..], &[less]].concat(), Owed::End, &[2, 3, 4, 1], &[]);
+        check(&[&others[..], &[less]].concat(), Queued::End, &[2, 3, 4, 1], &[]);
     }
 
     #[test]
-    fn a_value_that_is_dropped_is_owed() {
+    fn a_value_that_is_dropped_is_pending() {
         use Change::{Cleared, Passed, Stored};
         use Lane::Monitoring;
-        use Slow::{All, DropOldest, Newest};
+        use OverflowPolicy::{All, DropOldest, Newest};
         let passed = |topic| (topic, Passed, Newest, Monitoring);
         let some = [passed(5), passed(6), passed(7)];
         for policy in [All, DropOldest] {
             let value = (1, Stored, policy, Monitoring);
-            check(&[&[value][..], &some].concat(), Owed::Yes, &[5, 6, 7], &[1]);
+            check(&[&[value][..], &some].concat(), Queued::Yes, &[5, 6, 7], &[1]);
             // A newer message of the topic stands for it, and it is owed again where that goes.
-            check(&[&[value][..], &some, &[passed(1)]].concat(), Owed::Yes, &[6, 7, 1], &[]);
-            check(&[&[value][..], &some, &[passed(1)], &some].concat(), Owed::Yes, &[5, 6, 7], &[1]);
+            check(&[&[value][..], &some, &[passed(1)]].concat(), Queued::Yes, &[6, 7, 1], &[]);
+            check(&[&[value][..], &some, &[passed(1)], &some].concat(), Queued::Yes, &[5, 6, 7], &[1]);
         }
         // What was no value is none.
-        check(&[&[passed(1)][..], &some].concat(), Owed::Yes, &[5, 6, 7], &[]);
-        check(&[&[(1, Cleared, All, Monitoring)][..], &some].concat(), Owed::Yes, &[5, 6, 7], &[]);
+        check(&[&[passed(1)][..], &some].concat(), Queued::Yes, &[5, 6, 7], &[]);
+        check(&[&[(1, Cleared, All, Monitoring)][..], &some].concat(), Queued::Yes, &[5, 6, 7], &[]);
     }
 }

@@ -29,9 +29,9 @@ impl Bus {
     }
 
     /// A session has its place. One that goes on has subscriptions of before, of which nothing is known here.
-    pub fn seat_session(&mut self, session: SessionKey, key: usize, generation: u64, resumed: bool) {
+    pub fn place_session(&mut self, session: SessionKey, key: usize, generation: u64, resumed: bool) {
         if let Some(guard) = self.guard.as_deref_mut() {
-            guard.seat(session, key, generation);
+            guard.place(session, key, generation);
             let identity = guard.identity(session).map(Box::new);
             if let Some(client) = self.client(key, generation) {
                 client.identity = identity;
@@ -148,7 +148,7 @@ impl Bus {
             }
         }
         // Who is away is judged as its user in the file: what a token said is not kept.
-        let mut noted = Vec::new();
+        let mut changed = Vec::new();
         for (key, subscriber) in &mut self.subscribers {
             if let Subscriber::Away(away) = subscriber
                 && let Some(identity) = &mut away.identity
@@ -156,10 +156,10 @@ impl Bus {
                 identity.read_filter = Some(guard.read_filter_of_user(&identity.user));
                 let gone = self.kept.withhold(away);
                 count_withheld(&mut self.counters, gone);
-                noted.push(key);
+                changed.push(key);
             }
         }
-        noted.into_iter().for_each(|key| self.noted(key));
+        changed.into_iter().for_each(|key| self.session_changed(key));
         for key in revoked {
             tracing::info!("a session that waits for its client ends: its user is gone or has changed");
             self.revoke_away(now, key);

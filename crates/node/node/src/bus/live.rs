@@ -13,7 +13,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::{Filter, Instant, Now, json_string};
-use tieline_topics::{Counts, Options, RetainHandling, Snapshot, TopicId, Tree, TreeError, View, Wish};
+use tieline_topics::{Counts, DeliveryOptions, Options, RetainHandling, Snapshot, TopicId, Tree, TreeError, View};
 use tokio::sync::mpsc;
 
 /// For how long readers are sent something in a turn of the bus.
@@ -315,7 +315,7 @@ impl Bus {
             retain_as_published: false,
             retain_handling: RetainHandling::Skip,
             subscription_id: None,
-            wish: Wish::default(),
+            delivery_options: DeliveryOptions::default(),
         };
         for filter in filters {
             if let Err(error) = self.tree.subscribe(id_of(key), filter, options) {

@@ -10,7 +10,7 @@ use crate::config;
 use crate::control::Commands;
 use crate::history::{Receipt, Recorder};
 use crate::ledger::thread::{ALIVE_EVERY, Batch, News, Writer, limits};
-use crate::ledger::{LedgerBook, LedgerState, Opened};
+use crate::ledger::{LedgerBatches, LedgerState, Opened};
 use crate::reserved::Reserved;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashSet};
@@ -211,7 +211,7 @@ impl World {
         let mut bus = Bus::new(&shard, Limits::default(), recorder, commands);
         let (give, orders) = channel();
         let opened = Opened { give, bytes: journal.bytes(), bytes_max: BYTES_MAX, lost: None };
-        bus.restore(at, replayed(&disk), LedgerBook::new(Some(opened)), &Reserved::default());
+        bus.restore(at, replayed(&disk), LedgerBatches::new(Some(opened)), &Reserved::default());
         let (tell, news) = channel();
         let at = std::time::Instant::now();
         let writer = Writer {
@@ -240,9 +240,9 @@ impl World {
         let update = Update { topic: message.topic.clone(), body: Body::Opaque(message.payload.clone()) };
         bus.begin_act();
         bus.apply_message(*now, message, qos, retain, None).unwrap();
-        let ticket = bus.end_act(*now).unwrap_or(0);
+        let batch_number = bus.end_act(*now).unwrap_or(0);
         let (answer, hears) = oneshot::channel();
-        bus.record(*now, &update, Some(Receipt::Call { answer, ticket }));
+        bus.record(*now, &update, Some(Receipt::Call { answer, batch_number }));
         published.push(Published { number, topic, qos, retain, clears: bytes == 0, hears, told: None });
     }
 
@@ -275,18 +275,22 @@ impl World {
     }
 
     /// All that was promised is there after a power cut at this moment.
-    fn check_promises(&self) {
+    fn check_acknowledged(&self) {
         let image = replayed(&self.disk);
         let number_of = |payload: &[u8]| std::str::from_utf8(payload).unwrap().parse::<u32>().ok();
         for (session, filter) in (1..).zip(FILTERS) {
             let filter = Filter::new(filter).unwrap();
-            let messages = image.sessions[&session].owed.values().filter_map(|owed| owed.message.as_ref());
-            let owed: HashSet<u32> = messages.filter_map(|message| number_of(&message.payload)).collect();
+            let messages = image.sessions[&session].pending.values().filter_map(|pending| pending.message.as_ref());
+            let pending: HashSet<u32> = messages.filter_map(|message| number_of(&message.payload)).collect();
             for message in self.published.iter().filter(|message| message.told == Some(true)) {
-                let is_owed = filter.matches(&Topic::new(message.topic).unwrap())
+                let is_pending = filter.matches(&Topic::new(message.topic).unwrap())
                     && message.qos != Qos::AtMostOnce
                     && !message.clears;
-                assert!(!is_owed || owed.contains(&message.number), "{} was promised to {session}", message.number);
+                assert!(
+                    !is_pending || pending.contains(&message.number),
+                    "{} was promised to {session}",
+                    message.number
+                );
             }
         }
         for topic in TOPICS {
@@ -330,7 +334,7 @@ impl World {
         self.publish("b", Qos::ExactlyOnce, true, SHORT_BYTES);
         self.turn();
         assert_eq!(self.published.last().unwrap().told, Some(true));
-        self.check_promises();
+        self.check_acknowledged();
     }
 }
 
@@ -372,7 +376,7 @@ proptest! {
                 Step::Pass(ms) => world.pass(Duration::from_millis(ms)),
                 Step::Mood(mood) => world.disk.set(mood),
             }
-            world.check_promises();
+            world.check_acknowledged();
         }
         world.recover();
     }
@@ -415,7 +419,7 @@ fn a_disk_that_refuses_and_takes_again() {
         assert_eq!(state(&world), "ok");
         world.recover();
         // What was refused at QoS 2 went to nobody; the rest is owed in memory, and on the disk again.
-        let owed = |session: u64| replayed(&world.disk).sessions[&session].owed.len();
-        assert_eq!((owed(1), owed(2)), (2, 2), "a/1, a/2; b, b");
+        let pending = |session: u64| replayed(&world.disk).sessions[&session].pending.len();
+        assert_eq!((pending(1), pending(2)), (2, 2), "a/1, a/2; b, b");
     }
 }

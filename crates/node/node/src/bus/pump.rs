@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use tieline_core::{Filter, Instant, Now};
 use tieline_net::{SocketShardStatus, SocketShards};
-use tieline_topics::{Lane, Wish};
+use tieline_topics::{DeliveryOptions, Lane};
 use tokio::sync::Notify;
 
 /// Clients that are owed something.
@@ -80,7 +80,7 @@ impl Bus {
     fn flush_client(&mut self, now: Now, key: usize) {
         let Self { subscribers, tree, retained, deltas, pump, dirty, work, .. } = self;
         let Some(Subscriber::Client(client)) = subscribers.get_mut(key) else { return };
-        if client.session.look(Wire::is_corked) {
+        if client.session.look(Wire::is_output_held) {
             // It comes again when that is over.
             return;
         }
@@ -101,7 +101,7 @@ impl Bus {
         let is_due = flow.timeout(now.mono).is_some_and(|at| at <= now.mono);
         if client.session.is_clear() && is_due {
             let (identity, follower) = (client.identity.as_deref(), client.follower.as_deref_mut());
-            let mut whom = Whom { key, identity, follower, behind: &client.snapshots };
+            let mut whom = Whom { key, identity, follower, replays: &client.snapshots };
             let (mut out, mut source) = (Vec::new(), Source { now, tree, retained, deltas });
             more = client.session.look(|wire| flow.fill(&mut whom, wire, &mut source, &mut out));
             client.session.send(|wire, _| wire.push_shared(out.into()));
@@ -169,12 +169,13 @@ impl Bus {
     /// Sends a topic whole to a client that has lost its value, where it takes deltas of it.
     pub fn resync(&mut self, now: Now, key: usize, topic: &str) {
         let Some(id) = self.tree.find(topic) else { return };
-        let wanted = self.tree.match_of(id, id_of(key), |to| to.wish.wants_deltas().then_some(to.lane)).flatten();
+        let wanted =
+            self.tree.match_of(id, id_of(key), |to| to.delivery_options.wants_deltas().then_some(to.lane)).flatten();
         let Some(lane) = wanted else { return };
         let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key) else { return };
         let Some(follower) = &client.follower else { return };
         self.deltas.void(Some(follower), id);
-        client.flow.get_or_insert_default().arrears.owe(now.mono, id, lane, Wish::default());
+        client.flow.get_or_insert_default().pending.add(now.mono, id, lane, DeliveryOptions::default());
         if !std::mem::replace(&mut client.dirty, true) {
             self.dirty.push(key);
         }
@@ -220,13 +221,13 @@ mod tests {
         let (now, (_, key)) = (bus.now(), enter(&mut bus));
         let flow = client(&mut bus, key).flow.get_or_insert_default();
         for _ in 0..2 {
-            flow.arrears.owe(now.mono, TopicId(1), Lane::Monitoring, Wish::default());
+            flow.pending.add(now.mono, TopicId(1), Lane::Monitoring, DeliveryOptions::default());
         }
         bus.flush_client(now, key);
         assert_eq!((bus.pump.late.len(), client(&mut bus, key).flow.is_some()), (1, true));
         // What goes last fills the socket, which takes it later.
         let flow = client(&mut bus, key).flow.as_mut().unwrap();
-        assert_eq!(flow.arrears.next(now.mono), Some(TopicId(1)));
+        assert_eq!(flow.pending.next(now.mono), Some(TopicId(1)));
         bus.flush_client(now, key);
         let client = client(&mut bus, key);
         assert_eq!((client.flow.is_none(), client.conflated(), bus.pump.late.len()), (true, 1, 0));
@@ -236,7 +237,7 @@ mod tests {
     /// A message of QoS 1 takes the room of a last value, which is sent later; that of another message of QoS 0 is lost, and
     /// counted.
     #[test]
-    fn a_last_value_that_has_no_room_in_a_queue_is_owed() {
+    fn a_last_value_that_has_no_room_in_a_queue_is_pending() {
         let (mut bus, _rest) = alone();
         let now = bus.now();
         let message = |topic: &str| Message::new(Topic::new(topic).unwrap(), vec![b'x'; 1000], now.mono);
@@ -253,7 +254,7 @@ mod tests {
         }
         let value = bus.tree.find("value").unwrap();
         let flow = client(&mut bus, key).flow.as_ref();
-        let owed = flow.map_or(0, |flow| usize::from(flow.arrears.owes(value)));
+        let owed = flow.map_or(0, |flow| usize::from(flow.pending.contains(value)));
         assert_eq!((owed, session.look(|wire| wire.mqtt.backlog().0), bus.counters().dropped.total()), (1, 3, 1));
     }
 }

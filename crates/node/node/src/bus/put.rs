@@ -82,8 +82,8 @@ impl Bus {
         }
         self.begin_act();
         self.apply_message(now, message, Qos::AtLeastOnce, retain, None).map_err(PutError::Full)?;
-        let ticket = self.end_act(now).unwrap_or(0);
-        self.record(now, &update, Some(Receipt::Call { answer: stored, ticket }));
+        let batch_number = self.end_act(now).unwrap_or(0);
+        self.record(now, &update, Some(Receipt::Call { answer: stored, batch_number }));
         self.work.notify_one();
         Ok(hears)
     }

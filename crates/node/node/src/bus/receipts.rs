@@ -3,7 +3,7 @@
 use super::state::{Bus, Subscriber, id_of, key_of};
 use crate::field::FieldInput;
 use crate::history::{Receipt, Receipts};
-use crate::ledger::Promise;
+use crate::ledger::PendingAck;
 use crate::reasons;
 use tieline_core::{Body, Now, Point, Quality, Update};
 use tieline_journal::Sample;
@@ -13,11 +13,11 @@ impl Bus {
     /// Tells whoever waited that history has stored it, or will not.
     pub fn handle_stored(&mut self, now: Now, receipts: Receipts, stored: bool) {
         for receipt in receipts {
-            let ticket = receipt.ticket();
+            let batch_number = receipt.batch_number();
             match receipt {
                 // The ledger has it, too, before anybody is told.
-                receipt @ (Receipt::Client { .. } | Receipt::Call { .. }) if stored && ticket > 0 => {
-                    self.promise(now, ticket, Promise::Receipt(receipt));
+                receipt @ (Receipt::Client { .. } | Receipt::Call { .. }) if stored && batch_number > 0 => {
+                    self.ack(now, batch_number, PendingAck::Receipt(receipt));
                 }
                 Receipt::Client { key, number, packet_id, .. } => {
                     let stored = stored.then_some(()).ok_or(reasons::NOT_STORED);
@@ -48,8 +48,8 @@ impl Bus {
             return None;
         }
         let bytes = message.payload.len() + message.topic.len();
-        if self.ledger.book.has_no_room(bytes) && (retain || self.is_owed(message, qos, from)) {
-            self.ledger.book.count_refused();
+        if self.ledger.batches.has_no_room(bytes) && (retain || self.is_owed(message, qos, from)) {
+            self.ledger.batches.count_refused();
             return Some(reasons::CANNOT_KEEP);
         }
         let update = Update { topic: message.topic.clone(), body: Body::Opaque(message.payload.clone()) };
@@ -85,8 +85,8 @@ impl Bus {
     pub fn record(&mut self, now: Now, update: &Update, receipt: Option<Receipt>) -> bool {
         match receipt {
             // It is for the ledger alone.
-            Some(receipt) if receipt.ticket() > 0 && !self.recorder.records(update) => {
-                self.promise(now, receipt.ticket(), Promise::Receipt(receipt));
+            Some(receipt) if receipt.batch_number() > 0 && !self.recorder.records(update) => {
+                self.ack(now, receipt.batch_number(), PendingAck::Receipt(receipt));
                 true
             }
             receipt => self.recorder.record(now, update, receipt),
@@ -99,13 +99,13 @@ impl Bus {
         let (key, number) = who;
         let time = self.recorder.records(update).then(|| self.recorder.own_time(now));
         let kept = self.keep_held(now, key, packet_id, time);
-        let ticket = self.end_act(now).unwrap_or(0);
+        let batch_number = self.end_act(now).unwrap_or(0);
         let Some(time) = time.filter(|_| kept) else {
-            return self.record(now, update, Some(Receipt::Client { key, number, packet_id, ticket }));
+            return self.record(now, update, Some(Receipt::Client { key, number, packet_id, batch_number }));
         };
         let sample = Box::new(Sample { time, update: update.clone(), again: false });
-        let receipt = Receipt::Client { key, number, packet_id, ticket: 0 };
-        self.promise(now, ticket, Promise::Record { sample, receipt });
+        let receipt = Receipt::Client { key, number, packet_id, batch_number: 0 };
+        self.ack(now, batch_number, PendingAck::Record { sample, receipt });
         true
     }
 
@@ -115,7 +115,7 @@ impl Bus {
         let time = self.held_sample(key, packet_id).filter(|_| self.recorder.records(update));
         let Some(time) = time else { return false };
         let sample = Sample { time, update: update.clone(), again: true };
-        self.recorder.record_sample(sample, Some(Receipt::Client { key, number, packet_id, ticket: 0 }));
+        self.recorder.record_sample(sample, Some(Receipt::Client { key, number, packet_id, batch_number: 0 }));
         true
     }
 

@@ -1,19 +1,19 @@
 //! What was owed when the node last ran: last values, and sessions whose clients have not come back yet.
 
-use super::client::Catchup;
+use super::client::RetainedReplay;
 use super::sessions::{Away, LastWill};
 use super::state::{Bus, Subscriber};
 use crate::access::{ClientIdentity, Guard};
 use crate::audit::AuditLine;
 use crate::broker::options_of;
-use crate::ledger::{LedgerBook, died_at};
+use crate::delivery_options;
+use crate::ledger::{LedgerBatches, died_at};
 use crate::reserved::Reserved;
-use crate::wishes;
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_access::Verb;
 use tieline_core::{Filter, Now, Timestamp};
-use tieline_ledger::{Image, Kept, Owed, Record, Session, Subscription, Value};
+use tieline_ledger::{Image, Kept, PendingMessage, Record, Session, Subscription, Value};
 use tieline_mqtt::{
     Delivery, Message, PacketId, Properties, Property, Qos, SessionState, SubscriptionId, SubscriptionOptions, Text,
 };
@@ -33,8 +33,8 @@ enum Restored {
 }
 
 impl Bus {
-    /// Takes up what was owed, and writes into `book` from here on. Topics that only the node publishes to now are left out.
-    pub fn restore(&mut self, now: Now, image: Image, book: LedgerBook, reserved: &Reserved) {
+    /// Takes up what was owed, and writes into `batches` from here on. Topics that only the node publishes to now are left out.
+    pub fn restore(&mut self, now: Now, image: Image, batches: LedgerBatches, reserved: &Reserved) {
         let died = died_at(&image, now.utc);
         let mut gone = Vec::new();
         for (topic, value) in image.values {
@@ -61,8 +61,8 @@ impl Bus {
                 }
             }
         }
-        self.set_ledger(book);
-        gone.iter().for_each(|record| self.ledger.book.write(now, record));
+        self.set_ledger(batches);
+        gone.iter().for_each(|record| self.ledger.batches.write(now, record));
         wills.into_iter().for_each(|will| self.publish_will(now, will));
         let kept: Vec<usize> = self.subscribers.iter().map(|(key, _)| key).collect();
         kept.into_iter().for_each(|key| self.drop_excess(now, key));
@@ -170,8 +170,9 @@ impl Bus {
     fn restore_subscription(&mut self, key: usize, text: &str, subscription: Subscription) -> Option<()> {
         let properties = Properties::of_subscribe(subscription.properties).ok()?;
         let options = SubscriptionOptions::from_bits(subscription.options).ok()?;
-        let (wish, selector) = (wishes::read(&properties).ok()?, wishes::selector(&properties).ok()?);
-        let last = wishes::last(&properties).ok()?;
+        let (delivery_options, selector) =
+            (delivery_options::read(&properties).ok()?, delivery_options::selector(&properties).ok()?);
+        let last = delivery_options::last(&properties).ok()?;
         let (share, filter) = match text.strip_prefix("$share/").and_then(|rest| rest.split_once('/')) {
             Some((share, filter)) => (Some(Text::new(share).ok()?), filter),
             None => (None, text),
@@ -180,15 +181,15 @@ impl Bus {
         let offer = properties.own_property(tieline_delta::PROPERTY);
         let has_deltas = share.is_none() && offer.is_some_and(|offer| self.deltas.agree(offer).is_some());
         let qos = if has_deltas || super::watch_of(&filter).is_some() { Qos::AtMostOnce } else { options.qos };
-        let wish = if has_deltas { wish.deltas() } else { wish };
+        let delivery_options = if has_deltas { delivery_options.deltas() } else { delivery_options };
         let options = SubscriptionOptions { qos, ..options };
-        let wanted = options_of(&options, properties.subscription_id().map(SubscriptionId::number), wish);
+        let wanted = options_of(&options, properties.subscription_id().map(SubscriptionId::number), delivery_options);
         let Some(share) = share else {
             self.subscribe_narrowed(key, &filter, selector.as_ref(), wanted).ok()?;
             if let (true, Some(Subscriber::Away(away))) = (subscription.due, self.subscribers.get_mut(key)) {
                 // Some of them its client may have: it gets them twice.
                 let walk = Snapshot::new(filter).narrowed(selector);
-                away.snapshots.push_back(Catchup::new(walk, qos, properties.subscription_id(), last));
+                away.snapshots.push_back(RetainedReplay::new(walk, qos, properties.subscription_id(), last));
             }
             return Some(());
         };
@@ -199,14 +200,14 @@ impl Bus {
 /// What a session was owed, and what its client was answered.
 fn restore_state(now: Now, kept: &Kept) -> SessionState {
     let mut state = SessionState::default();
-    for (serial, Owed { packet_id, qos, retain, unsent, subscription_ids, message }) in &kept.owed {
+    for (serial, PendingMessage { packet_id, qos, retain, unsent, subscription_ids, message }) in &kept.pending {
         let (Some(packet_id), Some(qos)) = (PacketId::new(*packet_id), Qos::from_bits(*qos)) else { continue };
         let subscription_ids = subscription_ids.iter().filter_map(|id| SubscriptionId::new(*id)).collect();
         let delivery =
             |message: Message| Delivery { message: Arc::new(message), qos, retain: *retain, subscription_ids };
         // One that has expired goes out with no time left, or not at all.
         let read = message.clone().map(|message| read_late(now, message));
-        state.restore_owed(*serial, packet_id, qos, read.map(delivery), !unsent);
+        state.restore_pending(*serial, packet_id, qos, read.map(delivery), !unsent);
     }
     for (packet_id, sample) in &kept.held {
         if let Some(packet_id) = PacketId::new(*packet_id) {
@@ -214,7 +215,7 @@ fn restore_state(now: Now, kept: &Kept) -> SessionState {
             state.restore_held(packet_id, sample.is_none());
         }
     }
-    state.keep_notes(true);
+    state.record_changes(true);
     state
 }
 

@@ -10,10 +10,10 @@
 //!
 //! A session keeps its place, and with it its subscriptions in the tree, whether its client is there or not.
 
-use super::client::{Behind, Client};
+use super::client::{Client, RetainedReplays};
 use super::counters::{BusCounters, DropCause};
 use super::deltas::is_marked;
-use super::kept::written;
+use super::persistence::written;
 use super::state::{Bus, Subscriber, id_of};
 use super::wire::Wire;
 use crate::access::{ClientIdentity, Guard};
@@ -56,7 +56,7 @@ pub struct Away {
     pub(super) id: Arc<str>,
     pub(super) number: u64,
     pub(super) state: SessionState,
-    pub(super) snapshots: Behind,
+    pub(super) snapshots: RetainedReplays,
     /// What the ledger says of it.
     pub(super) kept: Option<Box<tieline_ledger::Kept>>,
     /// Who its client is, where it had to show that.
@@ -290,12 +290,12 @@ impl Bus {
         self.watchers.restart(key);
         (client.number, client.kept) = (number, kept);
         client.resume_snapshots(snapshots);
-        if client.is_behind() {
+        if client.is_replaying() {
             client.listed = true;
-            self.behind.push(&client.share(), key);
+            self.replaying.push(&client.share(), key);
         }
-        if let Some(seat) = self.subscribers.get_mut(key) {
-            *seat = Subscriber::Client(Box::new(client));
+        if let Some(place) = self.subscribers.get_mut(key) {
+            *place = Subscriber::Client(Box::new(client));
         }
         Entered { name, key, generation, number, resume: Some(state), expiry_s }
     }
@@ -364,8 +364,8 @@ impl Bus {
     }
 
     fn keep(&mut self, now: Now, key: usize, expiry_s: u32, will: Option<LastWill>) {
-        let Some(seat) = self.subscribers.get_mut(key) else { return };
-        let Subscriber::Client(client) = seat else { return };
+        let Some(place) = self.subscribers.get_mut(key) else { return };
+        let Subscriber::Client(client) = place else { return };
         client.count_into(&mut self.counters);
         let state = client.session.with(|wire, _| wire.mqtt.take_state());
         let after = |s: u32| now.mono + Duration::from_secs(s.into());
@@ -381,7 +381,7 @@ impl Bus {
         };
         let will = away.will.as_ref().map(|(_, will)| will.written(now));
         self.kept.add(key, &away);
-        *seat = Subscriber::Away(Box::new(away));
+        *place = Subscriber::Away(Box::new(away));
         self.keep_away(now, key, expiry_s, will);
         self.drop_excess(now, key);
     }
@@ -493,6 +493,6 @@ impl Bus {
 struct Found {
     number: u64,
     state: SessionState,
-    snapshots: Behind,
+    snapshots: RetainedReplays,
     kept: Option<Box<tieline_ledger::Kept>>,
 }

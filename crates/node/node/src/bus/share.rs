@@ -11,7 +11,7 @@ use super::state::{Bus, Subscriber, id_of};
 use std::collections::HashMap;
 use tieline_core::Filter;
 use tieline_mqtt::{Delivery, Qos, ServerSession, SessionState, SubscriptionId, Text};
-use tieline_topics::{Lane, Match, Options, TreeError, Wish};
+use tieline_topics::{DeliveryOptions, Lane, Match, Options, TreeError};
 
 /// Sessions that are looked at for one that is not behind.
 const LOOKED_AT: usize = 8;
@@ -145,8 +145,9 @@ impl Bus {
             let delivery = |member: &Member| {
                 let Options { qos, retain_as_published, subscription_id, .. } = member.options;
                 let ids = subscription_id.as_slice();
-                let (subscriber, wish, lane) = (id_of(member.key), Wish::default(), Lane::default());
-                outgoing.delivery(&Match { subscriber, qos, retain_as_published, ids, wish, lane })
+                let (subscriber, delivery_options, lane) =
+                    (id_of(member.key), DeliveryOptions::default(), Lane::default());
+                outgoing.delivery(&Match { subscriber, qos, retain_as_published, ids, delivery_options, lane })
             };
             self.hand(at, outgoing.is_kept(), delivery);
         }
@@ -198,7 +199,7 @@ impl Bus {
                     if sent.is_ok() {
                         self.counters.deliveries += 1;
                         self.put_back(self.now(), member.key);
-                        return self.noted(member.key);
+                        return self.session_changed(member.key);
                     }
                     if client.lasts() {
                         full.get_or_insert((member.key, delivery, number));
@@ -206,11 +207,11 @@ impl Bus {
                 }
                 (Taker::Away(_), Some(Subscriber::Client(client))) => {
                     self.kept.queue_closing(client, delivery, number, keep, &mut self.counters);
-                    return self.noted(member.key);
+                    return self.session_changed(member.key);
                 }
                 (Taker::Away(_), Some(Subscriber::Away(away))) => {
                     self.kept.queue(away, delivery, number, keep, &mut self.counters);
-                    return self.noted(member.key);
+                    return self.session_changed(member.key);
                 }
                 (Taker::Here(_) | Taker::Away(_), _) => {}
             }
@@ -223,7 +224,7 @@ impl Bus {
         if let Some(Subscriber::Client(client)) = self.subscribers.get(key) {
             client.end_full(&mut self.counters);
             self.kept.queue_closing(client, delivery, number, keep, &mut self.counters);
-            self.noted(key);
+            self.session_changed(key);
         }
     }
 

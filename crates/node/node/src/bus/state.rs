@@ -9,8 +9,8 @@ use super::deltas::Deltas;
 use super::ends::Ends;
 use super::fanout::Outgoing;
 use super::guarded;
-use super::kept::Ledger;
 use super::live::LiveFeed;
+use super::persistence::Ledger;
 use super::pump::Pump;
 use super::retained::{Manner, Retained};
 use super::sessions::{Away, Kept};
@@ -95,7 +95,7 @@ pub struct Bus {
     /// Requests that take time.
     pub(super) asks: Asks,
     /// Clients with last values to be sent.
-    pub(super) behind: Turns<usize>,
+    pub(super) replaying: Turns<usize>,
     /// Readers of live updates.
     pub(super) feeds: Vec<usize>,
     /// Values by quality, for them.
@@ -139,7 +139,7 @@ impl Bus {
             ends: Ends::default(),
             work,
             asks: Asks::default(),
-            behind: Turns::default(),
+            replaying: Turns::default(),
             feeds: Vec::new(),
             censuses: Censuses::default(),
             next_feed: 0,
@@ -224,8 +224,8 @@ impl Bus {
         for (device, up) in report.links {
             self.commands.handle_link(now, device, up);
         }
-        for (device, ticket, outcome) in report.outcomes {
-            self.commands.handle_outcome(now, device, ticket, outcome);
+        for (device, batch_number, outcome) in report.outcomes {
+            self.commands.handle_outcome(now, device, batch_number, outcome);
         }
     }
 
@@ -311,7 +311,7 @@ impl Bus {
     }
 
     fn send(&mut self, now: Now, applied: Applied, mut outgoing: Outgoing, from: Option<SubscriberId>) {
-        let (mut noted, mut displaced) = (Vec::new(), Vec::new());
+        let (mut changed, mut displaced) = (Vec::new(), Vec::new());
         let serial = self.serials.fresh();
         let Self { tree, subscribers, dirty, counters, kept, shares, deltas, .. } = self;
         let mut followed = deltas.followed(applied);
@@ -331,7 +331,7 @@ impl Bus {
                     }
                     counters.deliveries += 1;
                     if to.qos > 0 && client.kept.is_some() && outgoing.is_kept() {
-                        noted.push(key);
+                        changed.push(key);
                     }
                     match outgoing.offer(now, client, applied, &to, followed.as_deref_mut()) {
                         Ok(false) if client.session.look(|wire| wire.mqtt.has_displaced()) => displaced.push(key),
@@ -352,7 +352,7 @@ impl Bus {
                     if !guarded::allows_update(away.identity.as_deref(), serial, outgoing.topic()) => {}
                 Some(Subscriber::Away(away)) => {
                     if to.qos > 0 && away.kept.is_some() && outgoing.is_kept() {
-                        noted.push(key);
+                        changed.push(key);
                     }
                     kept.queue(away, outgoing.delivery(&to), 0, outgoing.is_kept(), counters);
                 }
@@ -363,7 +363,7 @@ impl Bus {
         if let Some(followed) = followed {
             followed.settle();
         }
-        noted.into_iter().for_each(|key| self.noted(key));
+        changed.into_iter().for_each(|key| self.session_changed(key));
         displaced.into_iter().for_each(|key| self.put_back(now, key));
         if !self.shares.due.is_empty() {
             self.send_shared(&outgoing);
@@ -445,8 +445,8 @@ impl Bus {
     }
 
     /// Takes what became of a command.
-    pub fn handle_outcome(&mut self, now: Now, device: DeviceId, ticket: u64, outcome: CommandOutcome) {
-        self.commands.handle_outcome(now, device, ticket, outcome);
+    pub fn handle_outcome(&mut self, now: Now, device: DeviceId, batch_number: u64, outcome: CommandOutcome) {
+        self.commands.handle_outcome(now, device, batch_number, outcome);
     }
 
     /// What reads the audit log.

@@ -111,20 +111,20 @@ impl Bus {
     }
 
     fn send_some_snapshots(&mut self, now: Now, mut caught_up: impl FnMut(usize, Filter)) {
-        let Self { shard, subscribers, tree, behind, retained, deltas, declared, .. } = self;
+        let Self { shard, subscribers, tree, replaying, retained, deltas, declared, .. } = self;
         let began = shard.now().mono;
         let is_over = || shard.now().mono.since(began) > SNAPSHOTS_A_TURN;
         let mut source = Source { now, tree, retained, deltas };
-        for _ in 0..behind.len() {
-            let Some((share, key)) = behind.pop() else { return };
+        for _ in 0..replaying.len() {
+            let Some((share, key)) = replaying.pop() else { return };
             if let Some(Subscriber::Client(client)) = subscribers.get_mut(key) {
                 let done = client.send_snapshots(key, &mut source, declared.series(), is_over);
                 if client.kept.is_some() {
                     done.into_iter().for_each(|filter| caught_up(key, filter));
                 }
-                client.listed = client.is_behind();
+                client.listed = client.is_replaying();
                 if client.listed {
-                    behind.push(&share, key);
+                    replaying.push(&share, key);
                 }
             }
             if is_over() {
@@ -152,13 +152,13 @@ impl Bus {
             self.views_timeout(),
             self.statistics.timeout(),
             self.removal_timeout(),
-            self.ledger.book.timeout(),
+            self.ledger.batches.timeout(),
         ];
         let mut deadline = timeouts.into_iter().flatten().min().unwrap_or(Instant(u64::MAX));
         if self.feed_count() > 0 {
             deadline = deadline.min(feeds_due);
         }
-        if self.behind.len() > 0 {
+        if self.replaying.len() > 0 {
             deadline = deadline.min(now.mono + SNAPSHOT_EVERY);
         }
         deadline

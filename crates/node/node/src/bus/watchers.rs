@@ -143,7 +143,7 @@ impl Bus {
             // Who is away is told anew when it comes again.
             let Some(Subscriber::Client(client)) = subscribers.get(*key) else { return false };
             let Some(watcher) = by_key.get_mut(key) else { return false };
-            if client.session.look(Wire::is_corked) {
+            if client.session.look(Wire::is_output_held) {
                 return true;
             }
             if client.session.is_clear() {

@@ -1,13 +1,13 @@
 //! An MQTT session as the bus sees it: the protocol's machine, and frames that it shares with other sessions.
 
-use super::kept::Noted;
+use super::persistence::ChangedSessions;
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use tieline_core::{Instant, Machine, Now};
-use tieline_mqtt::{ConnectRequest, Note, ServerEvent, ServerSession};
+use tieline_mqtt::{ConnectRequest, ServerEvent, ServerSession, SessionChange};
 use tieline_websocket::{CloseCode, Offer, WebSocket};
 use tokio::sync::Notify;
 
@@ -31,11 +31,11 @@ pub struct Wire {
 #[derive(Debug, Default)]
 struct KeptWire {
     /// Who is to be told of notes.
-    tells: Option<(usize, Rc<Noted>)>,
+    tells: Option<(usize, Rc<ChangedSessions>)>,
     /// Whether it was, since they were taken.
     told: bool,
     /// How many wait until something is on the disk: nothing is said meanwhile.
-    corks: u32,
+    output_holds: u32,
 }
 
 /// Sessions whose sockets take bytes again, by their place on the bus.
@@ -95,47 +95,47 @@ impl Wire {
     }
 
     /// Puts a place on the list when the session has noted something; none where it keeps no notes.
-    pub fn tell_notes(&mut self, place: Option<(usize, Rc<Noted>)>) {
+    pub fn report_changes(&mut self, place: Option<(usize, Rc<ChangedSessions>)>) {
         if place.is_some() || self.kept.is_some() {
             self.kept.get_or_insert_default().tells = place;
         }
     }
 
     /// What the session has noted since the last time, and the number of the last note.
-    pub fn take_notes(&mut self) -> (Vec<Note>, u64) {
+    pub fn take_changes(&mut self) -> (Vec<SessionChange>, u64) {
         if let Some(kept) = &mut self.kept {
             kept.told = false;
         }
-        self.mqtt.take_notes()
+        self.mqtt.take_changes()
     }
 
-    /// Says nothing until [`Wire::uncork`], as often as this was called.
-    pub fn cork(&mut self) {
-        self.kept.get_or_insert_default().corks += 1;
+    /// Says nothing until [`Wire::release_output`], as often as this was called.
+    pub fn hold_output(&mut self) {
+        self.kept.get_or_insert_default().output_holds += 1;
     }
 
     /// One less to wait for.
-    pub fn uncork(&mut self) {
+    pub fn release_output(&mut self) {
         if let Some(kept) = &mut self.kept {
-            kept.corks = kept.corks.saturating_sub(1);
+            kept.output_holds = kept.output_holds.saturating_sub(1);
         }
     }
 
     /// Whether somebody waits.
     #[must_use]
-    pub fn is_corked(&self) -> bool {
-        self.kept.as_ref().is_some_and(|kept| kept.corks > 0)
+    pub fn is_output_held(&self) -> bool {
+        self.kept.as_ref().is_some_and(|kept| kept.output_holds > 0)
     }
 
-    fn look_for_notes(&mut self) {
+    fn look_for_changes(&mut self) {
         if let Some(kept) = &mut self.kept
-            && let Some((place, noted)) = &kept.tells
+            && let Some((place, changed)) = &kept.tells
             && !kept.told
-            && self.mqtt.has_notes()
+            && self.mqtt.has_changes()
         {
             kept.told = true;
-            noted.places.borrow_mut().push(*place);
-            noted.work.notify_one();
+            changed.places.borrow_mut().push(*place);
+            changed.work.notify_one();
         }
     }
 
@@ -157,7 +157,7 @@ impl Wire {
     /// Whether frames that its owner makes may be written now.
     #[must_use]
     pub fn takes_frames(&self) -> bool {
-        !self.is_corked() && self.mqtt.can_take_shared_frame(0)
+        !self.is_output_held() && self.mqtt.can_take_shared_frame(0)
     }
 
     /// Bytes that may wait.
@@ -206,18 +206,18 @@ impl Machine for Wire {
             None => mqtt.handle_input(now, bytes),
             Some(web) => web.handle_input(bytes, |plain| mqtt.handle_input(now, plain)),
         };
-        self.look_for_notes();
+        self.look_for_changes();
         used
     }
 
     fn handle_timeout(&mut self, now: Now) {
-        if !self.is_corked() {
+        if !self.is_output_held() {
             self.mqtt.handle_timeout(now);
         }
     }
 
     fn poll_transmit(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
-        if self.is_corked() {
+        if self.is_output_held() {
             return false;
         }
         let Self { mqtt, shared, web, told_when_clear, .. } = self;
@@ -232,7 +232,7 @@ impl Machine for Wire {
             clear.work.notify_one();
         }
         // What has expired is owed no longer.
-        self.look_for_notes();
+        self.look_for_changes();
         made
     }
 
@@ -242,17 +242,17 @@ impl Machine for Wire {
 
     /// A client that is not read is not silent.
     fn timeout(&self) -> Option<Instant> {
-        if self.is_corked() { None } else { self.mqtt.timeout() }
+        if self.is_output_held() { None } else { self.mqtt.timeout() }
     }
 
     /// Answers that wait for the disk are bounded: what would make more of them waits with the client.
     fn is_waiting(&self) -> bool {
-        self.is_corked()
+        self.is_output_held()
     }
 
     /// What was to be said last is said once nobody waits.
     fn is_closed(&self) -> bool {
-        !self.is_corked() && (self.mqtt.is_closed() || self.web.as_ref().is_some_and(|web| web.is_closed()))
+        !self.is_output_held() && (self.mqtt.is_closed() || self.web.as_ref().is_some_and(|web| web.is_closed()))
     }
 }
 
@@ -342,7 +342,7 @@ mod tests {
     }
 
     /// How a session ends; its client is in, and what it is answered waits.
-    async fn ends_corked(talk: impl AsyncFnOnce(&Session<Wire>, TcpStream)) -> Closed {
+    async fn ends_held(talk: impl AsyncFnOnce(&Session<Wire>, TcpStream)) -> Closed {
         let (near, mut far) = pair().await;
         let shard = Shard::new(Clock::start(), Arc::new(Counters::default()));
         let mqtt = ServerSession::new(Arc::new(ServerConfig::default()), 1);
@@ -350,7 +350,7 @@ mod tests {
         let mut owner = Open;
         let talk = async {
             enter(&mut far).await;
-            session.with(|wire, _| wire.cork());
+            session.with(|wire, _| wire.hold_output());
             talk(&session, far).await;
         };
         tokio::join!(session.run(near, &mut owner), talk).0
@@ -358,8 +358,8 @@ mod tests {
 
     /// Its client sends as much as it likes while answers wait for the disk: it is read on when they went out.
     #[test]
-    fn a_corked_session_stops_reading_and_goes_on() {
-        let why = run(ends_corked(async |session, mut far| {
+    fn a_session_whose_output_is_held_stops_reading_and_goes_on() {
+        let why = run(ends_held(async |session, mut far| {
             let before = session.traffic().bytes_in;
             far.write_all(&PING.repeat(PINGS)).await.unwrap();
             while session.traffic().bytes_in == before {
@@ -369,7 +369,7 @@ mod tests {
                 tokio::task::yield_now().await;
             }
             assert!(session.is_connected());
-            session.send(|wire, _| wire.uncork());
+            session.send(|wire, _| wire.release_output());
             let mut answers = vec![0; PONG.len() * PINGS];
             far.read_exact(&mut answers).await.unwrap();
             assert_eq!(answers, PONG.repeat(PINGS));
@@ -379,13 +379,13 @@ mod tests {
 
     /// A client that broke a rule meanwhile is told so behind what waited.
     #[test]
-    fn a_corked_session_ends_with_its_last_words() {
-        let why = run(ends_corked(async |session, mut far| {
+    fn a_session_whose_output_is_held_sends_it_before_it_ends() {
+        let why = run(ends_held(async |session, mut far| {
             far.write_all(&[PING, PONG].concat()).await.unwrap();
             while session.look(|wire| wire.mqtt.is_open()) {
                 tokio::task::yield_now().await;
             }
-            session.send(|wire, _| wire.uncork());
+            session.send(|wire, _| wire.release_output());
             let mut answers = Vec::new();
             far.read_to_end(&mut answers).await.unwrap();
             let (pong, rest) = answers.split_at(2);

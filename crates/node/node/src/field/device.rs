@@ -1,10 +1,10 @@
 //! One DNP3 device: its session, and what its events mean to the poller.
 
 use super::Numbered;
-use super::chores::{Chores, FREEZE_TOKEN, START_TOKEN, keep_freezing};
+use super::device_session::{Association, DeviceSession, EVENTS, INTEGRITY, POLL_TOKEN};
 use super::lanes::{Lane, Lanes};
 use super::link::Link;
-use super::seat::{EVENTS, INTEGRITY, POLL_TOKEN, Seat, Way};
+use super::scheduled::{FREEZE_TOKEN, START_TOKEN, ScheduledTasks, keep_freezing};
 use super::shard::{Field, SharedField};
 use super::translate::{PointIndex, to_reading};
 use crate::config::secure::master_machine;
@@ -53,7 +53,7 @@ pub async fn start_device(
     let urgent = lane.map(|lane| (Session::new(shard, urgent_master(dnp3, &lane), Limits::default()), lane));
     let marks = device.config.priority.map(marks_of);
     let links = (Link::Alone(session.clone()), urgent.as_ref().map(|(session, _)| Link::Alone(session.clone())));
-    let owner = seat_device(shard, field, device, table, links)?;
+    let owner = start_session(shard, field, device, table, links)?;
     let named = |error: &dyn std::fmt::Display| unreachable(&topic, &transport, error);
     let route = transport.route(shelf, LISTEN_SESSIONS_MAX).map_err(|error| named(&error))?.marked(marks);
     route.start(session, seed, owner.clone()).await.map_err(|error| named(&error))?;
@@ -95,7 +95,7 @@ pub async fn start_channel(
     field.borrow_mut().channels.push(session.clone());
     let mut owners = Vec::new();
     for ((device, table), member) in devices.into_iter().zip(members) {
-        owners.push(seat_device(shard, field, device, table, (Link::Shared(session.clone(), member), None))?);
+        owners.push(start_session(shard, field, device, table, (Link::Shared(session.clone(), member), None))?);
     }
     let named = |error: &dyn std::fmt::Display| unreachable(&shared.name, &transport, error);
     let route = transport.route(shelf, LISTEN_SESSIONS_MAX).map_err(|error| named(&error))?.marked(marks);
@@ -108,7 +108,7 @@ fn unreachable(what: &str, transport: &Transport, error: &dyn std::fmt::Display)
 }
 
 /// Gives a device its place on the shard, with the link that everything goes over and the one for what is urgent.
-fn seat_device(
+fn start_session(
     shard: &Rc<Shard>,
     field: &SharedField,
     device: Numbered,
@@ -120,15 +120,22 @@ fn seat_device(
     let index = Rc::new(PointIndex::new(Arc::clone(&config.points)));
     let lanes = urgent.as_ref().map(|_| Rc::new(RefCell::new(Lanes::new(config.points.len(), dnp3.response_timeout))));
     keep_freezing(shard, field, &config.topic, &main, &dnp3.freezes);
-    let chores = Chores::of(dnp3, &config.points);
-    let (main, urgent) = (Way::new(main), urgent.map(Way::new));
+    let tasks = ScheduledTasks::of(dnp3, &config.points);
+    let (main, urgent) = (Association::new(main), urgent.map(Association::new));
     let urgency = urgency_of(&config);
-    let seat = Seat { topic: config.topic.clone(), urgency, index, main, urgent, lanes };
+    let device_session = DeviceSession { topic: config.topic.clone(), urgency, index, main, urgent, lanes };
     let mut shared = field.borrow_mut();
     shared.poller.add_device(shard.now(), id, spec_of(&config, table, recorded)).map_err(std::io::Error::other)?;
-    shared.seats.insert(id, seat.clone());
+    shared.sessions.insert(id, device_session.clone());
     drop(shared);
-    Ok(DeviceOwner { field: Rc::clone(field), id, lane: Lane::Main, way: seat.main.clone(), seat, chores })
+    Ok(DeviceOwner {
+        field: Rc::clone(field),
+        id,
+        lane: Lane::Main,
+        association: device_session.main.clone(),
+        device_session,
+        tasks,
+    })
 }
 
 fn master_of(dnp3: &Dnp3Config, transport: &Transport) -> Master {
@@ -234,16 +241,16 @@ struct DeviceOwner {
     id: DeviceId,
     lane: Lane,
     /// That of the lane.
-    way: Way,
-    seat: Seat,
-    chores: Option<Rc<Chores>>,
+    association: Association,
+    device_session: DeviceSession,
+    tasks: Option<Rc<ScheduledTasks>>,
 }
 
 impl DeviceOwner {
     /// The owner of the device's other session.
     fn on_urgent_lane(self) -> Self {
-        let way = self.seat.urgent.clone().unwrap_or_else(|| self.way.clone());
-        Self { lane: Lane::Urgent, way, chores: None, ..self }
+        let association = self.device_session.urgent.clone().unwrap_or_else(|| self.association.clone());
+        Self { lane: Lane::Urgent, association, tasks: None, ..self }
     }
 
     fn with(&self, call: impl FnOnce(&mut Field)) {
@@ -254,12 +261,12 @@ impl DeviceOwner {
 
     /// Says whether the session is up; whether the device's other one is.
     fn set_up(&self, up: bool) -> bool {
-        self.seat.lanes.as_ref().is_some_and(|lanes| lanes.borrow_mut().set_up(self.lane, up))
+        self.device_session.lanes.as_ref().is_some_and(|lanes| lanes.borrow_mut().set_up(self.lane, up))
     }
 
     fn away(&self, now: Now, why: &str) {
         if self.set_up(false) {
-            tracing::warn!(device = %self.seat.topic, lane = self.lane.name(), why, "one of a device's connections is lost");
+            tracing::warn!(device = %self.device_session.topic, lane = self.lane.name(), why, "one of a device's connections is lost");
             return;
         }
         self.with(|field| {
@@ -270,7 +277,7 @@ impl DeviceOwner {
 
     fn online(&self, now: Now) {
         if self.set_up(true) {
-            tracing::info!(device = %self.seat.topic, lane = self.lane.name(), "both of a device's connections are up");
+            tracing::info!(device = %self.device_session.topic, lane = self.lane.name(), "both of a device's connections are up");
             return;
         }
         self.with(|field| {
@@ -280,16 +287,16 @@ impl DeviceOwner {
     }
 
     /// Says what the device must be told.
-    fn do_chores(&self, now: Now) {
-        if let Some(chores) = &self.chores {
-            chores.start(now, &self.way.link);
+    fn run_tasks(&self, now: Now) {
+        if let Some(tasks) = &self.tasks {
+            tasks.start(now, &self.association.link);
         }
     }
 
     fn task_done(&self, now: Now, token: u64, outcome: TaskOutcome) {
         match token {
             FREEZE_TOKEN => return self.freeze_done(outcome),
-            START_TOKEN => return self.chore_done(&outcome),
+            START_TOKEN => return self.start_task_done(&outcome),
             ticket if ticket & POLL_TOKEN == 0 => {
                 return self.with(|field| field.tell_outcome(self.id, ticket, command_outcome(outcome)));
             }
@@ -310,31 +317,32 @@ impl DeviceOwner {
         self.with(|field| field.poller.handle_poll_done(now, self.id, class, result));
     }
 
-    fn chore_done(&self, outcome: &TaskOutcome) {
+    fn start_task_done(&self, outcome: &TaskOutcome) {
         if *outcome != TaskOutcome::Done {
-            tracing::warn!(device = %self.seat.topic, %outcome, "the device did not take its dead-bands or freezes");
+            tracing::warn!(device = %self.device_session.topic, %outcome, "the device did not take its dead-bands or freezes");
         }
-        if let Some(chores) = &self.chores {
-            chores.go_on(&self.way.link);
+        if let Some(tasks) = &self.tasks {
+            tasks.go_on(&self.association.link);
         }
     }
 
     fn freeze_done(&self, outcome: TaskOutcome) {
         let done = outcome == TaskOutcome::Done;
         if !done {
-            tracing::warn!(device = %self.seat.topic, %outcome, "a freeze failed");
+            tracing::warn!(device = %self.device_session.topic, %outcome, "a freeze failed");
         }
-        let tally = &mut self.field.borrow_mut().tally;
-        tally.freezes_done += u64::from(done);
-        tally.freezes_failed += u64::from(!done);
+        let counters = &mut self.field.borrow_mut().counters;
+        counters.freezes_done += u64::from(done);
+        counters.freezes_failed += u64::from(!done);
     }
 
     fn read(&self, now: Now, values: &Values) {
         let poller = &mut self.field.borrow_mut().poller;
         values.iter().for_each(|found| {
             let Found::Measurement { measurement, event, .. } = found else { return };
-            let point = self.seat.index.find(measurement.point_type, measurement.index).unwrap_or(PointId(u32::MAX));
-            if let Some(lanes) = &self.seat.lanes {
+            let point =
+                self.device_session.index.find(measurement.point_type, measurement.index).unwrap_or(PointId(u32::MAX));
+            if let Some(lanes) = &self.device_session.lanes {
                 let millis = measurement.stamp.map(|stamp| stamp.time.millis()).filter(|millis| *millis > 0);
                 if !lanes.borrow_mut().admits(now.mono, self.lane, point, event, millis) {
                     return;
@@ -393,11 +401,11 @@ impl DeviceOwner {
             MasterEvent::Restarted | MasterEvent::Ready if self.lane == Lane::Urgent => {}
             MasterEvent::Restarted => {
                 self.with(|field| field.poller.handle_restart(now, self.id));
-                self.do_chores(now);
+                self.run_tasks(now);
             }
             MasterEvent::Ready => {
                 self.with(|field| field.poller.handle_poll_done(now, self.id, INTEGRITY, PollResult::Ok));
-                self.do_chores(now);
+                self.run_tasks(now);
             }
             MasterEvent::LinkAlive => self.with(|field| field.poller.handle_alive(now, self.id)),
             MasterEvent::EventsLost => tracing::warn!(device = self.id.0, "the device lost events to a full buffer"),
@@ -406,7 +414,7 @@ impl DeviceOwner {
             MasterEvent::FragmentEnd { confirm_held, unsolicited: _ } => self.with(|field| {
                 field.poller.handle_batch_end(now, self.id);
                 if confirm_held {
-                    let held = &self.way.held;
+                    let held = &self.association.held;
                     held.set(held.get() + 1);
                     field.tell_held(self.id, self.lane, held.get());
                 }

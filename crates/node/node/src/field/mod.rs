@@ -14,18 +14,18 @@
 //!
 //! Read first: `shard.rs`, then `device.rs`.
 
-mod chores;
+mod counters;
 mod device;
+mod device_session;
 mod lanes;
 mod link;
-mod seat;
+mod scheduled;
 mod shard;
-mod tally;
 mod translate;
 
+pub use counters::Counted;
 pub use lanes::Lane;
 pub use shard::{FieldHandle, start};
-pub use tally::Counted;
 
 use crate::config::DeviceConfig;
 use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Update};

@@ -1,9 +1,9 @@
 //! One thread of devices.
 
+use super::counters::FieldCounters;
 use super::device::{Tabled, start_channel, start_device};
+use super::device_session::DeviceSession;
 use super::lanes::Lane;
-use super::seat::Seat;
-use super::tally::Tally;
 use super::{FieldInput, FieldReport, Numbered, Receipt};
 use crate::bus::{BusHandle, BusInput};
 use crate::config::{DeviceConfig, PointConfig, SharedChannel};
@@ -49,10 +49,10 @@ impl FieldHandle {
 pub struct Field {
     pub(super) number: usize,
     pub(super) poller: Poller,
-    pub(super) seats: HashMap<DeviceId, Seat>,
+    pub(super) sessions: HashMap<DeviceId, DeviceSession>,
     /// Connections that devices share.
     pub(super) channels: Vec<Session<Channel<Master>>>,
-    pub(super) tally: Tally,
+    pub(super) counters: FieldCounters,
     /// By urgency.
     reports: [FieldReport; Urgency::ALL.len()],
     /// There is something to report or a new deadline.
@@ -79,8 +79,8 @@ pub fn start(
     let thread = ShardThread::spawn(&format!("field-{number}"), clock, counters, move |shard| async move {
         let work = Rc::new(Notify::new());
         let poller = Poller::new(Limits::default());
-        let (reports, tally) = (Default::default(), Tally::default());
-        let field = Field { number, poller, seats: HashMap::new(), channels: Vec::new(), tally, reports, work };
+        let (reports, counters) = (Default::default(), FieldCounters::default());
+        let field = Field { number, poller, sessions: HashMap::new(), channels: Vec::new(), counters, reports, work };
         let field = Rc::new(RefCell::new(field));
         let result = add_devices(&shard, &field, devices, &shelf).await;
         let failed = result.is_err();
@@ -199,9 +199,9 @@ fn handle(field: &SharedField, input: FieldInput) {
             Field::command(field, device, ticket, &command, until);
         }
         FieldInput::Settled(receipt) => {
-            let seat = field.borrow().seats.get(&receipt.device).cloned();
-            if let Some(seat) = seat {
-                seat.settle(receipt.lane, receipt.fragments);
+            let session = field.borrow().sessions.get(&receipt.device).cloned();
+            if let Some(session) = session {
+                session.settle(receipt.lane, receipt.fragments);
             }
         }
         // Whoever asked may have gone.
@@ -226,7 +226,8 @@ fn log_state(device: &str, from: DeviceState, to: DeviceState, why: &str) {
 
 impl Field {
     fn log(&self, event: &PollEvent) {
-        let name = |device: &DeviceId| self.seats.get(device).map(|seat| seat.topic.to_string()).unwrap_or_default();
+        let name =
+            |device: &DeviceId| self.sessions.get(device).map(|session| session.topic.to_string()).unwrap_or_default();
         match event {
             PollEvent::State { device, from, to, why } => log_state(&name(device), *from, *to, why),
             PollEvent::UnknownPoint { device, .. } => {
@@ -236,18 +237,18 @@ impl Field {
     }
 
     fn poll(field: &SharedField, now: tieline_core::Now, device: DeviceId, class: PollClass) {
-        let seat = field.borrow().seats.get(&device).cloned();
-        let Some(seat) = seat else { return };
-        if !seat.poll(class) {
+        let session = field.borrow().sessions.get(&device).cloned();
+        let Some(session) = session else { return };
+        if !session.poll(class) {
             let refused = tieline_poll::PollResult::Error;
             field.borrow_mut().poller.handle_poll_done(now, device, class, refused);
         }
     }
 
     fn command(field: &SharedField, device: DeviceId, ticket: u64, command: &Command, until: Instant) {
-        let seat = field.borrow().seats.get(&device).cloned();
-        let refused = match seat {
-            Some(seat) => seat.command(ticket, command, until),
+        let session = field.borrow().sessions.get(&device).cloned();
+        let refused = match session {
+            Some(session) => session.command(ticket, command, until),
             None => Err(Refusal::new("unknown_device", "the device is not here".to_owned())),
         };
         if let Err(refusal) = refused {
@@ -273,7 +274,7 @@ impl Field {
     }
 
     fn urgency(&self, device: DeviceId) -> Urgency {
-        self.seats.get(&device).map_or_else(Urgency::default, |seat| seat.urgency)
+        self.sessions.get(&device).map_or_else(Urgency::default, |session| session.urgency)
     }
 
     const fn report(&mut self, urgency: Urgency) -> &mut FieldReport {

@@ -25,7 +25,7 @@ pub enum Receipt {
         /// What is to be acknowledged.
         packet_id: PacketId,
         /// What the ledger has to hold by then; 0 for nothing.
-        ticket: u64,
+        batch_number: u64,
     },
     /// A device's events.
     Field(crate::field::Receipt),
@@ -34,16 +34,16 @@ pub enum Receipt {
         /// Who hears of it.
         answer: oneshot::Sender<bool>,
         /// What the ledger has to hold by then; 0 for nothing.
-        ticket: u64,
+        batch_number: u64,
     },
 }
 
 impl Receipt {
     /// What the ledger has to hold before it is answered; 0 for nothing.
     #[must_use]
-    pub const fn ticket(&self) -> u64 {
+    pub const fn batch_number(&self) -> u64 {
         match self {
-            Self::Client { ticket, .. } | Self::Call { ticket, .. } => *ticket,
+            Self::Client { batch_number, .. } | Self::Call { batch_number, .. } => *batch_number,
             Self::Field(_) => 0,
         }
     }

@@ -418,7 +418,7 @@ fn ledger_metrics(e: &mut Exposition, status: &LedgerStatus) {
     e.gauge("tieline_ledger_lost_batches", "Batches that could not be read at the start.", lost.records);
     e.gauge("tieline_ledger_lost_sessions", "Sessions that ended because of them.", lost.sessions);
     e.gauge("tieline_ledger_lost_values", "Last values that are gone because of them.", lost.values);
-    e.counter("tieline_ledger_walks_total", "Times that all state was said anew.", status.walks);
+    e.counter("tieline_ledger_walks_total", "Times that all state was said anew.", status.compactions);
     e.gauge("tieline_ledger_batch_seconds", "How long the last batch took.", status.last.as_secs_f64());
     let under_way = "How long the batch has taken so far that is on its way to the disk; 0 for none.";
     e.gauge("tieline_ledger_batch_age_seconds", under_way, status.under_way.as_secs_f64());

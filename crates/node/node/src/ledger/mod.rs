@@ -6,20 +6,20 @@
 //!        promises ◀── news: on the disk up to batch N ◀──┘
 //! ```
 //!
-//! Read first: `book.rs`.
+//! Read first: `batches.rs`.
 
-mod book;
-mod keeper;
+mod batches;
 mod lazy;
 mod losses;
-mod promise;
+mod owner;
+mod pending_ack;
 mod status;
 pub(crate) mod thread;
 
 #[cfg(test)]
-pub use book::WAITING_BYTES_MAX;
-pub use book::{BATCH_BYTES, LedgerBook, MESSAGE_BYTES_MAX, Opened, Walk};
-pub use keeper::{LedgerKeeper, died_at};
-pub use promise::Promise;
+pub use batches::WAITING_BYTES_MAX;
+pub use batches::{BATCH_BYTES, Compaction, LedgerBatches, MESSAGE_BYTES_MAX, Opened};
+pub use owner::{LedgerOwner, died_at};
+pub use pending_ack::PendingAck;
 pub use status::{LedgerState, LedgerStatus};
 pub use thread::News;

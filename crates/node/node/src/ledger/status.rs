@@ -74,7 +74,7 @@ pub struct LedgerStatus {
     /// Promises that could not be kept: whoever waited was told.
     pub refused: u64,
     /// Walks over all state that were finished.
-    pub walks: u64,
+    pub compactions: u64,
     /// How long the last batch took.
     pub last: Duration,
     /// How long the batch has taken so far that is on its way; none is zero.

@@ -120,13 +120,13 @@ impl Stations {
         let inner = Inner { stations, sessions: RefCell::default(), shard: Rc::clone(shard), connects };
         let stations = Self { inner: Rc::new(inner) };
         let (seated, mut numbers) = (stations.clone(), 0..);
-        let seat = move || {
+        let start_session = move || {
             let session = Session::new(&seated.inner.shard, seated.channel(), Limits::default());
             let number = numbers.next().unwrap_or(u64::MAX);
             (session, LinesOwner { stations: seated.clone(), number, tell: Rc::clone(&tell) })
         };
         let seed = shard.now().utc.micros().unsigned_abs();
-        let address = route.start_each(shard, seed, seat).await?;
+        let address = route.start_each(shard, seed, start_session).await?;
         for (member, limits, folder) in folders {
             stations.serve_files(member, limits, folder)?;
         }

@@ -202,7 +202,7 @@ impl Transport {
 
 impl Route {
     /// Runs a session for each connection until the shard ends: one after the other where this side connects, side by
-    /// side where it listens. `seat` gives a session, and who learns of it. Returns where it listens, if it does.
+    /// side where it listens. `start_session` gives a session, and who learns of it. Returns where it listens, if it does.
     ///
     /// # Errors
     /// The address cannot be listened on.
@@ -210,7 +210,7 @@ impl Route {
         self,
         shard: &Rc<Shard>,
         seed: u64,
-        mut seat: impl FnMut() -> (Session<M>, O) + 'static,
+        mut start_session: impl FnMut() -> (Session<M>, O) + 'static,
     ) -> std::io::Result<Option<SocketAddr>>
     where
         M: Machine + 'static,
@@ -218,7 +218,7 @@ impl Route {
     {
         let listen = match self {
             Self::Connect(target) => {
-                let (session, mut owner) = seat();
+                let (session, mut owner) = start_session();
                 tokio::task::spawn_local(async move { keep_connected(&session, &target, seed, &mut owner).await });
                 return Ok(None);
             }
@@ -229,7 +229,7 @@ impl Route {
         tokio::task::spawn_local(async move {
             loop {
                 let accepted = listener.accept().await;
-                let (session, mut owner) = seat();
+                let (session, mut owner) = start_session();
                 tokio::task::spawn_local(async move {
                     let _place = accepted.place;
                     session.run(accepted.stream, &mut owner).await;

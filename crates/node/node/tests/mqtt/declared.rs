@@ -98,8 +98,8 @@ fn values_go_with_their_publisher_and_after_their_time() {
 /// The number and the payload of what a new subscription gets.
 fn told(server: &Server, filter: &str, last: &str, qos: Qos, count: usize) -> Vec<(String, String)> {
     let mut reader = server.client("reader");
-    let wish = one(Property::UserProperty((text("tieline-last"), text(last))));
-    assert_eq!(reader.subscribe_as(&[(filter, at(qos))], wish).len(), 1);
+    let delivery_options = one(Property::UserProperty((text("tieline-last"), text(last))));
+    assert_eq!(reader.subscribe_as(&[(filter, at(qos))], delivery_options).len(), 1);
     let mut next = || {
         let message = reader.take();
         assert!(message.retain);

@@ -49,9 +49,10 @@ fn refusals_are_told_in_words_where_they_are_wanted() {
         check(&publish("$x", Qos::ExactlyOnce), ReasonCode::NotAuthorized, reserved);
         let none = "a/#: there is no such subscription; b: there is no such subscription";
         check(&unsubscribe(&["a/#", "b"]), ReasonCode::NoSubscriptionExisted, none);
-        let wish = Property::UserProperty((text("tieline-window"), text("soon")));
+        let delivery_options = Property::UserProperty((text("tieline-window"), text("soon")));
         let filters = vec![SubscriptionFilter { filter: text("a"), options: at(Qos::AtMostOnce) }];
-        let packet = Packet::Subscribe(Subscribe { packet_id: PacketId::MIN, properties: one(wish), filters });
+        let packet =
+            Packet::Subscribe(Subscribe { packet_id: PacketId::MIN, properties: one(delivery_options), filters });
         let (reason, words) = ask(&mut peer, &packet);
         assert_eq!((reason, words.is_empty()), (ReasonCode::ImplementationSpecificError, !wants));
     }

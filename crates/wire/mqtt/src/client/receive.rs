@@ -84,7 +84,7 @@ impl ClientSession {
                 self.completed(done, &properties);
             }
             Packet::Pubrel(Ack { packet_id, .. }) => {
-                self.incoming.release(version, packet_id, &mut self.outgoing.notes, &mut self.control)?;
+                self.incoming.release(version, packet_id, &mut self.outgoing.changes, &mut self.control)?;
             }
             Packet::Suback(suback) if self.outgoing.answered(suback.packet_id, Request::Subscribe) => {
                 let (packet_id, reasons, properties) = (suback.packet_id, suback.reasons, suback.properties);

@@ -1,6 +1,6 @@
 //! Messages that arrive: acknowledged in the order in which they came, and QoS 2 ones only once.
 
-use super::notes::Notes;
+use super::session_changes::SessionChanges;
 use super::{emit_ack, emit_ack_because, rest};
 use crate::message::{Broken, wrong};
 use crate::{Guarantee, Packet, PacketId, Qos, ReasonCode, Version};
@@ -107,14 +107,14 @@ impl Incoming {
         &mut self,
         version: Version,
         packet_id: PacketId,
-        notes: &mut Notes,
+        changes: &mut SessionChanges,
         out: &mut Vec<u8>,
     ) -> Result<(), Broken> {
         let held = take(&mut self.held, packet_id) || take(&mut self.unsure, packet_id);
         let reason = if held { ReasonCode::Success } else { ReasonCode::PacketIdentifierNotFound };
         if held {
-            if notes.is_on() {
-                self.releasing.push((packet_id, notes.released(packet_id)));
+            if changes.is_on() {
+                self.releasing.push((packet_id, changes.released(packet_id)));
                 return Ok(());
             }
         } else if self.releasing.iter().any(|(id, _)| *id == packet_id) {
@@ -128,11 +128,11 @@ impl Incoming {
 
     /// Notes up to this one are settled.
     pub(crate) fn settle(&mut self, version: Version, upto: u64, out: &mut Vec<u8>) {
-        self.releasing.retain(|(packet_id, note)| {
-            if *note <= upto {
+        self.releasing.retain(|(packet_id, change)| {
+            if *change <= upto {
                 emit_ack(Packet::Pubcomp, version, *packet_id, ReasonCode::Success, out);
             }
-            *note > upto
+            *change > upto
         });
     }
 

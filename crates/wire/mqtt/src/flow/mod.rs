@@ -2,12 +2,12 @@
 
 mod identifiers;
 mod incoming;
-mod notes;
 mod outgoing;
+mod session_changes;
 
 pub(crate) use incoming::{Arrival, Incoming};
-pub use notes::Note;
 pub(crate) use outgoing::{Allowed, Completion, Outgoing, OutgoingLimits, Polled, Request};
+pub use session_changes::SessionChange;
 
 use crate::{Ack, Packet, PacketId, Property, ReasonCode, Text, Version};
 use alloc::collections::VecDeque;

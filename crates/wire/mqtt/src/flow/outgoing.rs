@@ -1,12 +1,12 @@
 //! Messages to be sent: a bounded queue, a window of those under way, and what each waits for.
 //!
-//! A session that outlives the server keeps [`Notes`] of its messages: a QoS 2 message goes out, and PUBREL does, once the
+//! A session that outlives the server keeps [`SessionChanges`] of its messages: a QoS 2 message goes out, and PUBREL does, once the
 //! note of it is safe. Or else a server that ends there would send a message twice.
 
 mod steps;
 
 use super::identifiers::Identifiers;
-use super::notes::Notes;
+use super::session_changes::SessionChanges;
 use super::{emit_ack, rest};
 use crate::message::{Delivery, Emitted, Numbered, emit_message};
 use crate::{Guarantee, Message, Packet, PacketId, Qos, ReasonCode, Version};
@@ -38,7 +38,7 @@ pub(crate) struct Outgoing {
     /// SUBSCRIBE and UNSUBSCRIBE under way (a client's).
     requests: Vec<(PacketId, Request)>,
     /// What of a session is to outlive the server.
-    pub(crate) notes: Notes,
+    pub(crate) changes: SessionChanges,
 }
 
 /// What a client asks for with a packet identifier.
@@ -52,20 +52,20 @@ pub(crate) enum Request {
 struct Pending {
     delivery: Delivery,
     token: u64,
-    noted: Noted,
+    recorded: Recorded,
     /// Whether it may have been sent before.
     again: bool,
 }
 
 /// What the notes say of a message.
 #[derive(Clone, Copy, Debug, Default)]
-struct Noted {
+struct Recorded {
     /// Its number in the session; 0 where nothing is noted of it.
     serial: u64,
     /// What its packets are known by, where that is decided.
     packet_id: Option<PacketId>,
     /// The note that has to be safe before it goes on.
-    note: u64,
+    change: u64,
     /// Whether it says that the message may have been sent.
     sent: bool,
 }
@@ -79,7 +79,7 @@ struct InFlight {
     delivery: Option<Delivery>,
     /// To be sent again on this connection ([MQTT-4.4.0-1]).
     again: bool,
-    noted: Noted,
+    recorded: Recorded,
 }
 
 /// The end of an exchange.
@@ -169,7 +169,7 @@ impl Outgoing {
         while !self.has_room(&delivery, limits)
             && let Some(gone) = self.take_pending(0)
         {
-            self.notes.done(gone.noted.serial);
+            self.changes.done(gone.recorded.serial);
             dropped += 1;
         }
         self.lost += dropped;
@@ -198,14 +198,16 @@ impl Outgoing {
         sent: bool,
     ) {
         self.ids.forget();
-        let noted = Noted { serial, packet_id: Some(packet_id), note: 0, sent };
-        self.notes.goes_on_after(serial);
+        let recorded = Recorded { serial, packet_id: Some(packet_id), change: 0, sent };
+        self.changes.goes_on_after(serial);
         match delivery {
             Some(delivery) => {
                 self.pending_bytes += weight(&delivery);
-                self.pending.push_back(Pending { delivery, token: 0, noted, again: sent });
+                self.pending.push_back(Pending { delivery, token: 0, recorded, again: sent });
             }
-            None => self.in_flight.push_back(InFlight { packet_id, qos, token: 0, delivery: None, again: true, noted }),
+            None => {
+                self.in_flight.push_back(InFlight { packet_id, qos, token: 0, delivery: None, again: true, recorded })
+            }
         }
     }
 
@@ -221,7 +223,7 @@ impl Outgoing {
             gone += 1;
             self.pending_bytes = self.pending_bytes.saturating_sub(weight(delivery));
             self.loose -= usize::from(delivery.qos == Qos::AtMostOnce);
-            self.notes.done(waiting.noted.serial);
+            self.changes.done(waiting.recorded.serial);
         }
         gone
     }
@@ -229,31 +231,31 @@ impl Outgoing {
     fn queue(&mut self, delivery: Delivery, token: u64, keep: bool, goes_now: bool) {
         self.pending_bytes += weight(&delivery);
         self.loose += usize::from(delivery.qos == Qos::AtMostOnce);
-        let mut noted = Noted::default();
-        if keep && self.notes.is_on() && delivery.qos != Qos::AtMostOnce {
+        let mut recorded = Recorded::default();
+        if keep && self.changes.is_on() && delivery.qos != Qos::AtMostOnce {
             // The identifier is decided here, so that it is the same after the server has ended.
             if let Some(packet_id) = self.free_id() {
-                let (serial, note) = self.notes.owed(packet_id, delivery.clone(), goes_now);
-                noted = Noted { serial, packet_id: Some(packet_id), note, sent: goes_now };
+                let (serial, change) = self.changes.pending(packet_id, delivery.clone(), goes_now);
+                recorded = Recorded { serial, packet_id: Some(packet_id), change, sent: goes_now };
             }
         }
-        self.pending.push_back(Pending { delivery, token, noted, again: false });
+        self.pending.push_back(Pending { delivery, token, recorded, again: false });
     }
 
     /// The notes up to this one are safe, or (not `kept`) cannot be made so: what waited for them goes on, but for QoS 2
     /// messages whose sender is told that they were not taken.
     pub(crate) fn settle(&mut self, version: Version, upto: u64, kept: bool, out: &mut Vec<u8>) {
-        let before = self.notes.settle(upto);
+        let before = self.changes.settle(upto);
         if !kept {
             let unsafe_one =
-                |p: &Pending| p.delivery.qos == Qos::ExactlyOnce && (before + 1..=upto).contains(&p.noted.note);
+                |p: &Pending| p.delivery.qos == Qos::ExactlyOnce && (before + 1..=upto).contains(&p.recorded.change);
             while let Some(at) = self.pending.iter().position(unsafe_one) {
-                let gone = self.take_pending(at).map_or(0, |gone| gone.noted.serial);
-                self.notes.done(gone);
+                let gone = self.take_pending(at).map_or(0, |gone| gone.recorded.serial);
+                self.changes.done(gone);
             }
         }
         for flight in &self.in_flight {
-            if flight.delivery.is_none() && !flight.again && (before + 1..=upto).contains(&flight.noted.note) {
+            if flight.delivery.is_none() && !flight.again && (before + 1..=upto).contains(&flight.recorded.change) {
                 emit_ack(Packet::Pubrel, version, flight.packet_id, ReasonCode::Success, out);
             }
         }
@@ -275,7 +277,7 @@ impl Outgoing {
         };
         let fits = self.pending_bytes + weight(delivery) <= limits.bytes || self.pending.is_empty();
         // What is noted needs an identifier.
-        let has_id = !self.notes.is_on() || self.pending.len() + self.in_flight.len() < usize::from(u16::MAX);
+        let has_id = !self.changes.is_on() || self.pending.len() + self.in_flight.len() < usize::from(u16::MAX);
         self.pending.len() < limits.messages && fits && has_id
     }
 
@@ -292,15 +294,17 @@ impl Outgoing {
             return self.send_again(at, version, now, bytes_max, out);
         }
         let Some(next) = self.next_pending() else { return Polled::Idle };
-        let known = self.pending.get(next).map(|next| (next.delivery.qos, next.noted.packet_id));
+        let known = self.pending.get(next).map(|next| (next.delivery.qos, next.recorded.packet_id));
         let (qos, known) = known.unwrap_or((Qos::AtMostOnce, None));
         let packet_id = if qos == Qos::AtMostOnce { None } else { known.or_else(|| self.free_id()) };
         if qos != Qos::AtMostOnce && packet_id.is_none() {
             return Polled::Idle;
         }
-        let Some(Pending { delivery, token, noted, again: dup }) = self.take_pending(next) else { return Polled::Idle };
+        let Some(Pending { delivery, token, recorded, again: dup }) = self.take_pending(next) else {
+            return Polled::Idle;
+        };
         if let Some(reason) = allowed.refuses(&delivery) {
-            self.give_up(qos, noted.serial);
+            self.give_up(qos, recorded.serial);
             return Polled::Refused { token, reason };
         }
         let guarantee = match (qos, packet_id) {
@@ -312,20 +316,27 @@ impl Outgoing {
         match emit_message(version, message, guarantee, *retain, subscription_ids, aliases, now, bytes_max, out) {
             Emitted::Whole => {}
             Emitted::Expired => {
-                self.give_up(qos, noted.serial);
+                self.give_up(qos, recorded.serial);
                 return Polled::Expired { token };
             }
             Emitted::TooLarge => {
-                self.give_up(qos, noted.serial);
+                self.give_up(qos, recorded.serial);
                 return Polled::TooLarge { token };
             }
         }
         if let Some(packet_id) = packet_id {
-            if noted.serial > 0 && !noted.sent {
-                self.notes.sent(noted.serial);
+            if recorded.serial > 0 && !recorded.sent {
+                self.changes.sent(recorded.serial);
             }
-            let noted = Noted { note: 0, ..noted };
-            self.in_flight.push_back(InFlight { packet_id, qos, token, delivery: Some(delivery), again: false, noted });
+            let recorded = Recorded { change: 0, ..recorded };
+            self.in_flight.push_back(InFlight {
+                packet_id,
+                qos,
+                token,
+                delivery: Some(delivery),
+                again: false,
+                recorded,
+            });
         }
         Polled::Sent { token, qos }
     }
@@ -333,8 +344,8 @@ impl Outgoing {
     /// The message that goes next: the oldest, or the oldest of QoS 0 where the window is closed for the others
     /// ([MQTT-4.9.0-2] holds those alone), or the oldest of them is not safe yet.
     fn next_pending(&self) -> Option<usize> {
-        let settled = self.notes.settled();
-        let waits = |p: &Pending| p.delivery.qos == Qos::ExactlyOnce && p.noted.note > settled;
+        let settled = self.changes.settled();
+        let waits = |p: &Pending| p.delivery.qos == Qos::ExactlyOnce && p.recorded.change > settled;
         if self.is_open() && !self.pending.front().is_some_and(waits) {
             return (!self.pending.is_empty()).then_some(0);
         }
@@ -351,8 +362,8 @@ impl Outgoing {
 
     /// What is sent again next. The window of the new connection holds for it too ([MQTT-3.3.4-9]), but for PUBREL.
     fn next_again(&self) -> Option<usize> {
-        let settled = self.notes.settled();
-        let next = self.in_flight.iter().position(|f| f.again && f.noted.note <= settled)?;
+        let settled = self.changes.settled();
+        let next = self.in_flight.iter().position(|f| f.again && f.recorded.change <= settled)?;
         let sent = self.in_flight.iter().filter(|f| !f.again).count();
         let is_release = self.in_flight.get(next).is_some_and(|f| f.delivery.is_none());
         (is_release || sent < usize::from(self.window)).then_some(next)
@@ -378,7 +389,7 @@ impl Outgoing {
             Emitted::Expired | Emitted::TooLarge => {}
         }
         // The client takes smaller packets than before: it is done with ([MQTT-3.1.2-25]).
-        let serial = self.in_flight.remove(at).map_or(0, |gone| gone.noted.serial);
+        let serial = self.in_flight.remove(at).map_or(0, |gone| gone.recorded.serial);
         self.give_up(qos, serial);
         Polled::TooLarge { token }
     }
@@ -386,7 +397,7 @@ impl Outgoing {
     /// The receiver never gets a message.
     fn give_up(&mut self, qos: Qos, serial: u64) {
         self.lost += u64::from(qos != Qos::AtMostOnce);
-        self.notes.done(serial);
+        self.changes.done(serial);
     }
 
     /// An identifier for a SUBSCRIBE or UNSUBSCRIBE; none when all are under way.
@@ -405,7 +416,7 @@ impl Outgoing {
     fn free_id(&mut self) -> Option<PacketId> {
         let Self { ids, in_flight, pending, requests, .. } = self;
         let taken = || {
-            let queued = pending.iter().filter_map(|p| p.noted.packet_id);
+            let queued = pending.iter().filter_map(|p| p.recorded.packet_id);
             in_flight.iter().map(|f| f.packet_id).chain(queued).chain(requests.iter().map(|(id, _)| *id))
         };
         ids.next(taken)

@@ -46,7 +46,7 @@ impl ServerSession {
             }
             Packet::Pubrel(Ack { packet_id, .. }) => {
                 let SessionState { outgoing, incoming, .. } = &mut **self.state.get_or_insert_default();
-                incoming.release(version, packet_id, &mut outgoing.notes, &mut self.control)
+                incoming.release(version, packet_id, &mut outgoing.changes, &mut self.control)
             }
             Packet::Connect(_) => Err(wrong("a second CONNECT [MQTT-3.1.0-2]")),
             Packet::Auth(auth) => self.handle_auth(auth),

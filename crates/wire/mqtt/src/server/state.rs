@@ -3,7 +3,7 @@
 use super::ServerSession;
 use crate::flow::{Incoming, Outgoing, OutgoingLimits};
 use crate::message::Delivery;
-use crate::{Note, PacketId, Qos, ReasonCode, Version};
+use crate::{PacketId, Qos, ReasonCode, SessionChange, Version};
 use alloc::vec::Vec;
 
 /// What of a session outlives a connection: messages under way and queued. A persistent session's owner takes it
@@ -33,7 +33,7 @@ impl SessionState {
         self.outgoing.push_away(delivery, tag, false, OutgoingLimits { messages, bytes })
     }
 
-    /// The same with a [`Note`] of it, where notes are kept.
+    /// The same with a [`SessionChange`] of it, where notes are kept.
     pub fn deliver_kept(&mut self, delivery: Delivery, tag: u64, limits: AwayLimits) -> u64 {
         let AwayLimits { messages, bytes } = limits;
         self.outgoing.push_away(delivery, tag, true, OutgoingLimits { messages, bytes })
@@ -53,7 +53,14 @@ impl SessionState {
 
     /// Puts back what the session was owed when the server ended, oldest first: a message, or none where its client has it
     /// and PUBREL is due. One that may have been `sent` goes out with DUP.
-    pub fn restore_owed(&mut self, serial: u64, packet_id: PacketId, qos: Qos, delivery: Option<Delivery>, sent: bool) {
+    pub fn restore_pending(
+        &mut self,
+        serial: u64,
+        packet_id: PacketId,
+        qos: Qos,
+        delivery: Option<Delivery>,
+        sent: bool,
+    ) {
         self.outgoing.restore(serial, packet_id, qos, delivery, sent);
     }
 
@@ -64,13 +71,13 @@ impl SessionState {
     }
 
     /// Whether notes are kept from here on: the session is to outlive the server.
-    pub fn keep_notes(&mut self, on: bool) {
-        self.outgoing.notes.keep(on);
+    pub fn record_changes(&mut self, on: bool) {
+        self.outgoing.changes.keep(on);
     }
 
     /// What has changed since the last time, and the number of the last note.
-    pub fn take_notes(&mut self) -> (Vec<Note>, u64) {
-        self.outgoing.notes.take()
+    pub fn take_changes(&mut self) -> (Vec<SessionChange>, u64) {
+        self.outgoing.changes.take()
     }
 
     /// The notes up to this one are safe, or (not `kept`) cannot be made so.
@@ -163,20 +170,20 @@ impl ServerSession {
 
     /// Whether something has changed of a session that keeps notes.
     #[must_use]
-    pub fn has_notes(&self) -> bool {
-        self.state.as_ref().is_some_and(|state| !state.outgoing.notes.is_empty())
+    pub fn has_changes(&self) -> bool {
+        self.state.as_ref().is_some_and(|state| !state.outgoing.changes.is_empty())
     }
 
-    /// As [`SessionState::keep_notes`], while the client is here.
-    pub fn keep_notes(&mut self, on: bool) {
+    /// As [`SessionState::record_changes`], while the client is here.
+    pub fn record_changes(&mut self, on: bool) {
         if on || self.state.is_some() {
-            self.state.get_or_insert_default().keep_notes(on);
+            self.state.get_or_insert_default().record_changes(on);
         }
     }
 
-    /// As [`SessionState::take_notes`], while the client is here.
-    pub fn take_notes(&mut self) -> (Vec<Note>, u64) {
-        self.state.as_mut().map_or((Vec::new(), 0), |state| state.take_notes())
+    /// As [`SessionState::take_changes`], while the client is here.
+    pub fn take_changes(&mut self) -> (Vec<SessionChange>, u64) {
+        self.state.as_mut().map_or((Vec::new(), 0), |state| state.take_changes())
     }
 
     /// As [`SessionState::settle`], while the client is here: what waited goes out.

@@ -50,13 +50,13 @@ fn a_disk_that_hangs_is_a_failing_disk() {
     assert_eq!((status.under_way.as_secs(), status.hung), (65, 1));
     assert_eq!(world.published.last().unwrap().told, None, "it may be on the disk");
     // It goes on where it stopped: nothing was given up.
-    let walks = status.walks;
+    let compactions = status.compactions;
     world.hangs = false;
     world.turn();
     assert_eq!((world.state(), world.published.last().unwrap().told), ("ok", Some(true)));
     assert_eq!(
-        (world.bus.ledger_status(world.now).walks, world.refuses("a/1", Qos::AtLeastOnce, true)),
-        (walks, false)
+        (world.bus.ledger_status(world.now).compactions, world.refuses("a/1", Qos::AtLeastOnce, true)),
+        (compactions, false)
     );
     world.recover();
 }

@@ -44,12 +44,12 @@ impl Outgoing {
         if flight.qos != Qos::ExactlyOnce {
             return Err(wrong("PUBREC for a QoS 1 message (section 4.3.2)"));
         }
-        if flight.noted.serial > 0 && flight.delivery.is_some() {
+        if flight.recorded.serial > 0 && flight.delivery.is_some() {
             // PUBREL follows once it is safe that no PUBLISH will.
-            flight.noted.note = self.notes.received(flight.noted.serial);
+            flight.recorded.change = self.changes.received(flight.recorded.serial);
         }
         flight.delivery = None;
-        if flight.noted.note <= self.notes.settled() {
+        if flight.recorded.change <= self.changes.settled() {
             emit_ack(Packet::Pubrel, version, packet_id, ReasonCode::Success, out);
         }
         Ok(None)
@@ -75,9 +75,9 @@ impl Outgoing {
 
     fn finish(&mut self, packet_id: PacketId, reason: ReasonCode) -> Option<Completion> {
         let at = self.in_flight.iter().position(|flight| flight.packet_id == packet_id)?;
-        let InFlight { token, noted, .. } = self.in_flight.remove(at)?;
+        let InFlight { token, recorded, .. } = self.in_flight.remove(at)?;
         rest(&mut self.in_flight);
-        self.notes.done(noted.serial);
+        self.changes.done(recorded.serial);
         Some(Completion { token, reason })
     }
 }

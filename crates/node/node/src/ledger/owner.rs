@@ -1,6 +1,6 @@
 //! Opens the ledger, reads what is in it, and holds its thread until the node stops.
 
-use super::book::Opened;
+use super::batches::Opened;
 use super::losses::{Losses, Lost};
 use super::thread::{ALIVE_EVERY, Batch, News, Open, Writer, limits};
 use crate::bus::BusHandle;
@@ -23,7 +23,7 @@ const FOLDER: &str = "ledger";
 
 /// Holds the ledger's thread. Dropping it waits until all is written that the bus has given it, as far as the disk answers.
 #[derive(Debug)]
-pub struct LedgerKeeper {
+pub struct LedgerOwner {
     thread: Option<Thread>,
 }
 
@@ -43,7 +43,7 @@ struct Thread {
     beats: Receiver<()>,
 }
 
-impl LedgerKeeper {
+impl LedgerOwner {
     /// Opens the ledger in `folder`, if there is to be one: what holds it, what the bus writes to, and what was owed when
     /// the node last ran.
     ///
@@ -89,7 +89,7 @@ impl LedgerKeeper {
     }
 }
 
-impl Drop for LedgerKeeper {
+impl Drop for LedgerOwner {
     fn drop(&mut self) {
         let Some(Thread { give, handle, beats }) = self.thread.take() else { return };
         // The bus has ended and has given all that it had.

@@ -12,12 +12,12 @@ use tieline_dnp3::master::{DeadBand, Freeze, Master, Request, Selection};
 use tieline_dnp3::{DnpTime, PointType};
 use tieline_net::Shard;
 
-/// Marks the tokens of chores: neither a poll's nor a command's ticket.
-const CHORE_TOKEN: u64 = 1 << 62;
+/// Marks the tokens of scheduled tasks: neither a poll's nor a command's ticket.
+const TASK_TOKEN: u64 = 1 << 62;
 /// A freeze by the node's clock.
-pub(super) const FREEZE_TOKEN: u64 = CHORE_TOKEN;
+pub(super) const FREEZE_TOKEN: u64 = TASK_TOKEN;
 /// Something that is said at the start.
-pub(super) const START_TOKEN: u64 = CHORE_TOKEN | 1;
+pub(super) const START_TOKEN: u64 = TASK_TOKEN | 1;
 /// A freeze that is so late freezes something else.
 const LATE: Duration = Duration::from_secs(1);
 /// How often a schedule looks at the clock, which may have been set.
@@ -27,7 +27,7 @@ const DEAD_BANDS_MAX: usize = 30;
 
 /// What a device is told when it can be asked, and after each of its restarts: one request after the other.
 #[derive(Debug, Default)]
-pub(super) struct Chores {
+pub(super) struct ScheduledTasks {
     dead_bands: Vec<Request>,
     freezes: Vec<FreezePlan>,
     /// What is still to be said.
@@ -35,7 +35,7 @@ pub(super) struct Chores {
     is_asking: Cell<bool>,
 }
 
-impl Chores {
+impl ScheduledTasks {
     /// None where there is nothing to do.
     pub(super) fn of(dnp3: &Dnp3Config, points: &[PointConfig]) -> Option<Rc<Self>> {
         let bands: Vec<(u16, DeadBand)> = points.iter().filter_map(dead_band).collect();
@@ -89,7 +89,7 @@ pub(super) fn keep_freezing(shard: &Rc<Shard>, field: &SharedField, topic: &Topi
                 }
                 let asked = is_in_time(shard.now().utc, due) && ask(&link, &plan);
                 if !asked {
-                    field.borrow_mut().tally.freezes_missed += 1;
+                    field.borrow_mut().counters.freezes_missed += 1;
                     tracing::warn!(device = %topic, at = %due, "a freeze was missed");
                 }
             }

@@ -6,16 +6,16 @@ use alloc::vec::Vec;
 
 /// A change of what a session is owed, or of what it has taken.
 #[derive(Clone, Debug)]
-pub enum Note {
+pub enum SessionChange {
     /// A message is owed to the client.
-    Owed {
+    Pending {
         /// Rises with every message of the session.
         serial: u64,
         /// What its packets are known by.
         packet_id: PacketId,
         /// The message.
         delivery: Delivery,
-        /// Whether it goes out at once; one that waits for others has a [`Note::Sent`] when it does.
+        /// Whether it goes out at once; one that waits for others has a [`SessionChange::Sent`] when it does.
         sent: bool,
     },
     /// Messages up to this one may have been sent: whoever sends one of them again sets DUP ([MQTT-3.3.1-1]).
@@ -44,9 +44,9 @@ pub enum Note {
 
 /// Notes that were not taken yet. They are numbered from 1.
 #[derive(Debug, Default)]
-pub(crate) struct Notes {
+pub(crate) struct SessionChanges {
     on: bool,
-    list: Vec<Note>,
+    list: Vec<SessionChange>,
     /// How many were taken.
     taken: u64,
     /// Up to which they are settled.
@@ -54,7 +54,7 @@ pub(crate) struct Notes {
     serial: u64,
 }
 
-impl Notes {
+impl SessionChanges {
     /// Whether notes are kept from here on.
     pub(crate) fn keep(&mut self, on: bool) {
         self.on = on;
@@ -93,33 +93,33 @@ impl Notes {
     }
 
     /// All that was noted since the last time, and the number of the last note.
-    pub(crate) fn take(&mut self) -> (Vec<Note>, u64) {
+    pub(crate) fn take(&mut self) -> (Vec<SessionChange>, u64) {
         let list = core::mem::take(&mut self.list);
         self.taken += list.len() as u64;
         (list, self.taken)
     }
 
     /// Notes a message; its number in the session, and that of the note.
-    pub(crate) fn owed(&mut self, packet_id: PacketId, delivery: Delivery, sent: bool) -> (u64, u64) {
+    pub(crate) fn pending(&mut self, packet_id: PacketId, delivery: Delivery, sent: bool) -> (u64, u64) {
         self.serial += 1;
         let serial = self.serial;
-        (serial, self.push(Note::Owed { serial, packet_id, delivery, sent }))
+        (serial, self.push(SessionChange::Pending { serial, packet_id, delivery, sent }))
     }
 
     /// A message that waited goes out; all before it have.
     pub(crate) fn sent(&mut self, serial: u64) {
         match self.list.last_mut() {
-            Some(Note::Sent { serial: last }) => *last = serial,
-            Some(_) | None => drop(self.push(Note::Sent { serial })),
+            Some(SessionChange::Sent { serial: last }) => *last = serial,
+            Some(_) | None => drop(self.push(SessionChange::Sent { serial })),
         }
     }
 
     pub(crate) fn received(&mut self, serial: u64) -> u64 {
-        self.push(Note::Received { serial })
+        self.push(SessionChange::Received { serial })
     }
 
     pub(crate) fn released(&mut self, packet_id: PacketId) -> u64 {
-        self.push(Note::Released { packet_id })
+        self.push(SessionChange::Released { packet_id })
     }
 
     /// A message is owed no longer. Where its note was not taken yet, nothing needs to be known of it.
@@ -127,18 +127,19 @@ impl Notes {
         if serial == 0 || !self.on {
             return;
         }
-        let is_owed = |note: &&mut Note| matches!(note, Note::Owed { serial: of, .. } if *of == serial);
-        match self.list.iter_mut().rev().find(is_owed) {
-            Some(owed) => *owed = Note::Void,
-            None => drop(self.push(Note::Done { serial })),
+        let is_pending =
+            |change: &&mut SessionChange| matches!(change, SessionChange::Pending { serial: of, .. } if *of == serial);
+        match self.list.iter_mut().rev().find(is_pending) {
+            Some(pending) => *pending = SessionChange::Void,
+            None => drop(self.push(SessionChange::Done { serial })),
         }
     }
 
-    fn push(&mut self, note: Note) -> u64 {
+    fn push(&mut self, change: SessionChange) -> u64 {
         if !self.on {
             return 0;
         }
-        self.list.push(note);
+        self.list.push(change);
         self.taken + self.list.len() as u64
     }
 }

@@ -8,7 +8,7 @@ use tieline_net::Session;
 
 /// Who waits until a batch is on the disk.
 #[derive(Debug)]
-pub enum Promise {
+pub enum PendingAck {
     /// Whoever sent a message.
     Receipt(Receipt),
     /// A message that history is given then.
@@ -19,14 +19,14 @@ pub enum Promise {
         receipt: Receipt,
     },
     /// A connection that says nothing until then.
-    Cork {
+    HeldOutput {
         /// Its place on the bus.
         key: usize,
         /// The connection.
         session: Session<Wire>,
     },
     /// A session whose exchanges go on then, up to a note.
-    Notes {
+    SessionChanges {
         /// Its place on the bus.
         key: usize,
         /// Its number.
@@ -36,10 +36,10 @@ pub enum Promise {
     },
 }
 
-impl Promise {
+impl PendingAck {
     /// Whether it is a connection that says nothing meanwhile.
-    pub(super) const fn is_cork(&self) -> bool {
-        matches!(self, Self::Cork { .. })
+    pub(super) const fn is_held_output(&self) -> bool {
+        matches!(self, Self::HeldOutput { .. })
     }
 
     /// Bytes that wait with it: its own, and those that it holds.
@@ -49,7 +49,7 @@ impl Promise {
                 Body::Opaque(bytes) => size_of::<Sample>() + bytes.len(),
                 Body::Point(_) => size_of::<Sample>(),
             },
-            Self::Receipt(_) | Self::Cork { .. } | Self::Notes { .. } => 0,
+            Self::Receipt(_) | Self::HeldOutput { .. } | Self::SessionChanges { .. } => 0,
         };
         size_of::<(u64, Self)>() + held
     }

@@ -11,28 +11,28 @@ use tieline_core::{Machine, Now};
 
 fn kept() -> Bench {
     let mut bench = Bench::v5(ServerConfig::default());
-    bench.session.keep_notes(true);
+    bench.session.record_changes(true);
     bench
 }
 
 /// The notes in short, and the number of the last.
 fn taken(bench: &mut Bench) -> (Vec<String>, u64) {
-    let (notes, upto) = bench.session.take_notes();
-    let short = |note: &Note| match note {
-        Note::Owed { serial, packet_id, delivery, sent } => {
+    let (changes, upto) = bench.session.take_changes();
+    let short = |change: &SessionChange| match change {
+        SessionChange::Pending { serial, packet_id, delivery, sent } => {
             let sent = if *sent { "" } else { ", waits" };
             format!("owed {serial} as {packet_id} {:?}{sent}", delivery.qos.bits())
         }
-        Note::Sent { serial } => format!("sent {serial}"),
-        Note::Received { serial } => format!("received {serial}"),
-        Note::Done { serial } => format!("done {serial}"),
-        Note::Released { packet_id } => format!("released {packet_id}"),
-        Note::Void => String::from("void"),
+        SessionChange::Sent { serial } => format!("sent {serial}"),
+        SessionChange::Received { serial } => format!("received {serial}"),
+        SessionChange::Done { serial } => format!("done {serial}"),
+        SessionChange::Released { packet_id } => format!("released {packet_id}"),
+        SessionChange::Void => String::from("void"),
     };
-    (notes.iter().map(short).collect(), upto)
+    (changes.iter().map(short).collect(), upto)
 }
 
-fn owe(bench: &mut Bench, payload: &'static [u8], qos: Qos) {
+fn queue(bench: &mut Bench, payload: &'static [u8], qos: Qos) {
     bench.session.deliver_kept(delivery(&message("a", payload), qos), 0).unwrap();
 }
 
@@ -45,10 +45,10 @@ fn ids(packets: &[Packet]) -> Vec<u16> {
 }
 
 #[test]
-fn each_step_of_qos_2_waits_for_its_note() {
+fn each_step_of_qos_2_waits_for_its_change_to_be_durable() {
     let mut bench = kept();
-    owe(&mut bench, b"1", Qos::ExactlyOnce);
-    owe(&mut bench, b"2", Qos::AtLeastOnce);
+    queue(&mut bench, b"1", Qos::ExactlyOnce);
+    queue(&mut bench, b"2", Qos::AtLeastOnce);
     bench.session.deliver(delivery(&message("a", b"0"), Qos::AtMostOnce)).unwrap();
     // QoS 0 alone passes; what is behind keeps its place.
     assert_eq!(ids(&bench.sent()), [0]);
@@ -68,19 +68,19 @@ fn each_step_of_qos_2_waits_for_its_note() {
 }
 
 #[test]
-fn a_message_that_is_done_in_time_is_not_noted() {
+fn a_message_that_is_done_in_time_is_not_recorded() {
     let mut bench = kept();
-    owe(&mut bench, b"1", Qos::AtLeastOnce);
+    queue(&mut bench, b"1", Qos::AtLeastOnce);
     assert_eq!(ids(&bench.sent()), [1]);
-    assert!(bench.session.has_notes() && bench.give("40 02 0001").is_none());
+    assert!(bench.session.has_changes() && bench.give("40 02 0001").is_none());
     assert_eq!(taken(&mut bench), (vec!["void".into()], 1));
 }
 
 #[test]
 fn what_cannot_be_kept_is_not_sent_at_qos_2() {
     let mut bench = kept();
-    owe(&mut bench, b"1", Qos::ExactlyOnce);
-    owe(&mut bench, b"2", Qos::AtLeastOnce);
+    queue(&mut bench, b"1", Qos::ExactlyOnce);
+    queue(&mut bench, b"2", Qos::AtLeastOnce);
     assert_eq!(taken(&mut bench).1, 2);
     bench.session.settle(2, false);
     assert_eq!(ids(&bench.sent()), [2]);
@@ -88,7 +88,7 @@ fn what_cannot_be_kept_is_not_sent_at_qos_2() {
 }
 
 #[test]
-fn pubcomp_waits_for_its_note() {
+fn pubcomp_waits_for_its_change_to_be_durable() {
     let mut bench = kept();
     let Some(ServerEvent::Publish(_)) = bench.give("34 07 0001 61 0009 00 31") else { panic!("no message") };
     bench.session.acknowledge(id(9), ReasonCode::Success);
@@ -103,17 +103,17 @@ fn pubcomp_waits_for_its_note() {
 #[test]
 fn a_session_goes_on_in_another_server() {
     let mut state = SessionState::default();
-    state.restore_owed(3, id(7), Qos::ExactlyOnce, None, true);
-    state.restore_owed(4, id(9), Qos::ExactlyOnce, Some(delivery(&message("a", b"4"), Qos::ExactlyOnce)), true);
-    state.restore_owed(5, id(1), Qos::AtLeastOnce, Some(delivery(&message("a", b"5"), Qos::AtLeastOnce)), false);
+    state.restore_pending(3, id(7), Qos::ExactlyOnce, None, true);
+    state.restore_pending(4, id(9), Qos::ExactlyOnce, Some(delivery(&message("a", b"4"), Qos::ExactlyOnce)), true);
+    state.restore_pending(5, id(1), Qos::AtLeastOnce, Some(delivery(&message("a", b"5"), Qos::AtLeastOnce)), false);
     state.restore_held(id(2), true);
-    state.keep_notes(true);
+    state.record_changes(true);
     // New messages go behind, with identifiers that are free.
     state.deliver_kept(delivery(&message("a", b"6"), Qos::AtLeastOnce), 0, AwayLimits { messages: 9, bytes: 9999 });
-    let (notes, upto) = state.take_notes();
+    let (changes, upto) = state.take_changes();
     assert!(
-        matches!(&notes[..], [Note::Owed { serial: 6, packet_id, sent: false, .. }] if packet_id.get() == 2),
-        "{notes:?}"
+        matches!(&changes[..], [SessionChange::Pending { serial: 6, packet_id, sent: false, .. }] if packet_id.get() == 2),
+        "{changes:?}"
     );
     state.settle(upto, true);
     let mut bench = Bench::resumed(ServerConfig::default(), state);
@@ -134,7 +134,7 @@ fn what_is_not_sure_is_asked_for_again() {
     let resumed = || {
         let mut state = SessionState::default();
         state.restore_held(id(2), false);
-        state.keep_notes(true);
+        state.record_changes(true);
         let mut bench = Bench::resumed(ServerConfig { receive_max: 1, ..ServerConfig::default() }, state);
         assert_eq!(bench.sent().len(), 1);
         bench
@@ -169,15 +169,15 @@ fn what_is_not_sure_is_asked_for_again() {
 
 /// What goes out at once is known to from the start; what waits for the window, from when it does.
 #[test]
-fn what_waits_is_noted_when_it_is_sent() {
+fn what_waits_is_recorded_when_it_is_sent() {
     let mut bench = Bench::v5(ServerConfig { in_flight_max: 1, ..ServerConfig::default() });
-    bench.session.keep_notes(true);
+    bench.session.record_changes(true);
     for payload in [b"1", b"2", b"3"] {
-        owe(&mut bench, payload, Qos::AtLeastOnce);
+        queue(&mut bench, payload, Qos::AtLeastOnce);
     }
     assert_eq!(ids(&bench.sent()), [1]);
-    let owed = ["owed 1 as 1 1", "owed 2 as 2 1, waits", "owed 3 as 3 1, waits"];
-    assert_eq!(taken(&mut bench).0, owed);
+    let pending = ["owed 1 as 1 1", "owed 2 as 2 1, waits", "owed 3 as 3 1, waits"];
+    assert_eq!(taken(&mut bench).0, pending);
     assert!(bench.give("40 02 0001").is_none());
     assert_eq!(ids(&bench.sent()), [2]);
     assert_eq!(taken(&mut bench).0, ["done 1", "sent 2"]);

@@ -13,7 +13,7 @@
 //! Whoever was sent nothing for a window's length is sent an update at once; after that, updates wait for each other
 //! until the window is over. Protection never waits, and takes along what does.
 
-use crate::{TopicId, Wish};
+use crate::{DeliveryOptions, TopicId};
 use alloc::collections::{BTreeMap, VecDeque};
 use core::time::Duration;
 use hashbrown::HashMap;
@@ -41,11 +41,11 @@ const SWEEP: usize = 64;
 
 /// What one subscriber is owed.
 #[derive(Debug, Default)]
-pub struct Arrears {
-    lanes: [VecDeque<(TopicId, Ticket)>; 3],
+pub struct PendingSet {
+    lanes: [VecDeque<(TopicId, EntryNumber)>; 3],
     /// The ticket of each: a topic that was forgotten and is owed again stands in a lane by its newest only.
-    owed: HashMap<TopicId, Ticket>,
-    last_ticket: Ticket,
+    pending: HashMap<TopicId, EntryNumber>,
+    last_number: EntryNumber,
     /// When updates of throttled topics may come again, and how long after each other.
     throttles: HashMap<TopicId, Throttle>,
     /// Owed, but not yet to be sent.
@@ -61,7 +61,7 @@ pub struct Arrears {
 }
 
 /// Tells the entries of one topic apart. It wraps; no lane holds as many.
-type Ticket = u32;
+type EntryNumber = u32;
 
 #[derive(Clone, Copy, Debug)]
 struct Throttle {
@@ -69,33 +69,34 @@ struct Throttle {
     free: Instant,
 }
 
-impl Arrears {
+impl PendingSet {
     /// The topic has a new value.
-    pub fn owe(&mut self, now: Instant, topic: TopicId, lane: Lane, wish: Wish) {
-        if self.owes(topic) {
+    pub fn add(&mut self, now: Instant, topic: TopicId, lane: Lane, delivery_options: DeliveryOptions) {
+        if self.contains(topic) {
             self.conflated += 1;
             return;
         }
-        self.has_windows |= wish.window() > 0;
-        self.last_ticket = self.last_ticket.wrapping_add(1);
-        self.owed.insert(topic, self.last_ticket);
-        if let Some(free) = self.throttle(now, topic, wish) {
+        self.has_windows |= delivery_options.window() > 0;
+        self.last_number = self.last_number.wrapping_add(1);
+        self.pending.insert(topic, self.last_number);
+        if let Some(free) = self.throttle(now, topic, delivery_options) {
             self.resting.insert((free, topic), lane);
             return;
         }
-        let window = if lane == Lane::Protection { 0 } else { wish.window() };
+        let window = if lane == Lane::Protection { 0 } else { delivery_options.window() };
         let opens = self.emptied.map_or(now, |emptied| (emptied + Duration::from_millis(window.into())).max(now));
         self.line_up(topic, lane, opens);
     }
 
     /// Whether a new value may be sent at once, past all this; then it has been. What is throttled never may.
-    pub fn pass(&mut self, now: Instant, lane: Lane, wish: Wish) -> bool {
-        let window = Duration::from_millis(wish.window().into());
+    pub fn pass(&mut self, now: Instant, lane: Lane, delivery_options: DeliveryOptions) -> bool {
+        let window = Duration::from_millis(delivery_options.window().into());
         // What comes together goes together.
         let is_open = |emptied: Instant| emptied + window <= now || emptied == now;
-        let may =
-            wish.throttle() == 0 && self.is_empty() && (lane == Lane::Protection || self.emptied.is_none_or(is_open));
-        self.has_windows |= wish.window() > 0;
+        let may = delivery_options.throttle() == 0
+            && self.is_empty()
+            && (lane == Lane::Protection || self.emptied.is_none_or(is_open));
+        self.has_windows |= delivery_options.window() > 0;
         if may {
             self.emptied = Some(now);
         }
@@ -115,7 +116,7 @@ impl Arrears {
         }
         let topic = loop {
             match self.lanes[lane as usize].pop_front() {
-                Some((topic, ticket)) if self.owed.get(&topic) == Some(&ticket) => break topic,
+                Some((topic, number)) if self.pending.get(&topic) == Some(&number) => break topic,
                 Some(_) => {}
                 None => {
                     self.close_if_empty();
@@ -123,7 +124,7 @@ impl Arrears {
                 }
             }
         };
-        self.owed.remove(&topic);
+        self.pending.remove(&topic);
         if let Some(throttle) = self.throttles.get_mut(&topic) {
             throttle.free = now + throttle.every;
         }
@@ -135,7 +136,7 @@ impl Arrears {
 
     /// The topic's value was sent another way, or is none any more.
     pub fn forget(&mut self, topic: TopicId) {
-        if self.owed.remove(&topic).is_some() {
+        if self.pending.remove(&topic).is_some() {
             self.resting.retain(|(_, resting), _| *resting != topic);
             self.close_if_empty();
             self.sweep();
@@ -144,20 +145,20 @@ impl Arrears {
 
     /// Whether the topic is owed.
     #[must_use]
-    pub fn owes(&self, topic: TopicId) -> bool {
-        self.owed.contains_key(&topic)
+    pub fn contains(&self, topic: TopicId) -> bool {
+        self.pending.contains_key(&topic)
     }
 
     /// Topics that are owed.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.owed.len()
+        self.pending.len()
     }
 
     /// Whether nothing is owed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.owed.is_empty()
+        self.pending.is_empty()
     }
 
     /// Whether new ones would know as much, but for what was conflated: nothing is owed, or to be remembered.
@@ -180,25 +181,25 @@ impl Arrears {
     }
 
     /// When the topic may be sent, where its throttle does not let it be sent now.
-    fn throttle(&mut self, now: Instant, topic: TopicId, wish: Wish) -> Option<Instant> {
-        if wish.throttle() == 0 {
+    fn throttle(&mut self, now: Instant, topic: TopicId, delivery_options: DeliveryOptions) -> Option<Instant> {
+        if delivery_options.throttle() == 0 {
             self.throttles.remove(&topic);
             return None;
         }
         if self.throttles.len() >= self.sweep_at.max(SWEEP) {
-            let owed = &self.owed;
-            self.throttles.retain(|topic, throttle| throttle.free > now || owed.contains_key(topic));
+            let pending = &self.pending;
+            self.throttles.retain(|topic, throttle| throttle.free > now || pending.contains_key(topic));
             self.sweep_at = 2 * self.throttles.len();
         }
-        let every = Duration::from_millis(wish.throttle().into());
+        let every = Duration::from_millis(delivery_options.throttle().into());
         let throttle = self.throttles.entry(topic).or_insert(Throttle { every, free: now });
         throttle.every = every;
         (throttle.free > now).then_some(throttle.free)
     }
 
     fn line_up(&mut self, topic: TopicId, lane: Lane, opens: Instant) {
-        let Some(ticket) = self.owed.get(&topic) else { return };
-        self.lanes[lane as usize].push_back((topic, *ticket));
+        let Some(number) = self.pending.get(&topic) else { return };
+        self.lanes[lane as usize].push_back((topic, *number));
         self.opens = Some(self.opens.map_or(opens, |known| known.min(opens)));
         self.sweep();
     }
@@ -213,7 +214,7 @@ impl Arrears {
 
     /// Whether nothing is in the lanes but what was forgotten.
     fn close_if_empty(&mut self) -> bool {
-        let empty = self.owed.len() == self.resting.len();
+        let empty = self.pending.len() == self.resting.len();
         if empty {
             for lane in &mut self.lanes {
                 // What many took at once is given back.
@@ -221,8 +222,8 @@ impl Arrears {
             }
             self.opens = None;
         }
-        if self.owed.is_empty() && self.owed.capacity() > SWEEP {
-            self.owed = HashMap::new();
+        if self.pending.is_empty() && self.pending.capacity() > SWEEP {
+            self.pending = HashMap::new();
         }
         empty
     }
@@ -230,11 +231,11 @@ impl Arrears {
     /// Keeps the lanes no longer than what is owed needs.
     fn sweep(&mut self) {
         let listed: usize = self.lanes.iter().map(VecDeque::len).sum();
-        if listed <= 2 * self.owed.len() + SWEEP {
+        if listed <= 2 * self.pending.len() + SWEEP {
             return;
         }
         for lane in &mut self.lanes {
-            lane.retain(|(topic, ticket)| self.owed.get(topic) == Some(ticket));
+            lane.retain(|(topic, number)| self.pending.get(topic) == Some(number));
         }
     }
 }
@@ -252,12 +253,12 @@ mod tests {
 
     #[test]
     fn an_idle_subscriber_is_sent_at_once_and_a_busy_one_in_windows() {
-        let mut arrears = Arrears::default();
-        let wish = Wish::default().window_ms(50);
-        let mut check = |ms, owed: &[(u32, Lane)], expect: &[u32], opens: Option<u64>| {
-            owed.iter().for_each(|(topic, lane)| arrears.owe(at(ms), TopicId(*topic), *lane, wish));
-            let sent: Vec<u32> = core::iter::from_fn(|| arrears.next(at(ms))).map(|topic| topic.0).collect();
-            assert_eq!((&sent[..], arrears.timeout()), (expect, opens.map(at)), "{ms}");
+        let mut pending = PendingSet::default();
+        let delivery_options = DeliveryOptions::default().window_ms(50);
+        let mut check = |ms, topics: &[(u32, Lane)], expect: &[u32], opens: Option<u64>| {
+            topics.iter().for_each(|(topic, lane)| pending.add(at(ms), TopicId(*topic), *lane, delivery_options));
+            let sent: Vec<u32> = core::iter::from_fn(|| pending.next(at(ms))).map(|topic| topic.0).collect();
+            assert_eq!((&sent[..], pending.timeout()), (expect, opens.map(at)), "{ms}");
         };
         use Lane::{Bulk, Monitoring, Protection};
         check(100, &[(1, Monitoring)], &[1], None);
@@ -270,37 +271,46 @@ mod tests {
 
     #[test]
     fn a_throttled_topic_rests_and_others_do_not() {
-        let mut arrears = Arrears::default();
-        let slow = Wish::default().throttle_ms(1000);
-        arrears.owe(at(0), TopicId(1), Lane::Monitoring, slow);
-        assert_eq!(arrears.next(at(0)), Some(TopicId(1)));
-        arrears.owe(at(10), TopicId(1), Lane::Monitoring, slow);
-        arrears.owe(at(20), TopicId(1), Lane::Monitoring, slow);
-        arrears.owe(at(20), TopicId(2), Lane::Bulk, Wish::default());
-        assert_eq!((arrears.next(at(20)), arrears.next(at(20))), (Some(TopicId(2)), None));
-        assert_eq!((arrears.timeout(), arrears.conflated()), (Some(at(1000)), 1));
-        assert_eq!((arrears.next(at(999)), arrears.next(at(1000))), (None, Some(TopicId(1))));
-        assert!(arrears.is_empty() && arrears.timeout().is_none());
+        let mut pending = PendingSet::default();
+        let throttled = DeliveryOptions::default().throttle_ms(1000);
+        pending.add(at(0), TopicId(1), Lane::Monitoring, throttled);
+        assert_eq!(pending.next(at(0)), Some(TopicId(1)));
+        pending.add(at(10), TopicId(1), Lane::Monitoring, throttled);
+        pending.add(at(20), TopicId(1), Lane::Monitoring, throttled);
+        pending.add(at(20), TopicId(2), Lane::Bulk, DeliveryOptions::default());
+        assert_eq!((pending.next(at(20)), pending.next(at(20))), (Some(TopicId(2)), None));
+        assert_eq!((pending.timeout(), pending.conflated()), (Some(at(1000)), 1));
+        assert_eq!((pending.next(at(999)), pending.next(at(1000))), (None, Some(TopicId(1))));
+        assert!(pending.is_empty() && pending.timeout().is_none());
     }
 
     #[test]
     fn what_may_go_at_once_passes_and_begins_a_window() {
-        let mut arrears = Arrears::default();
-        let wish = Wish::default().window_ms(50);
+        let mut pending = PendingSet::default();
+        let delivery_options = DeliveryOptions::default().window_ms(50);
         let monitoring = Lane::Monitoring;
-        assert!(arrears.pass(at(0), monitoring, wish) && arrears.pass(at(0), monitoring, wish));
-        assert!(!arrears.pass(at(49), monitoring, wish) && arrears.pass(at(49), Lane::Protection, wish));
-        assert!(!arrears.pass(at(98), monitoring, wish));
-        arrears.owe(at(98), TopicId(1), monitoring, wish);
-        assert_eq!((arrears.timeout(), arrears.pass(at(99), monitoring, wish)), (Some(at(99)), false));
-        assert_eq!((arrears.next(at(99)), arrears.pass(at(148), monitoring, wish)), (Some(TopicId(1)), false));
-        assert!(arrears.pass(at(149), monitoring, wish) && !arrears.pass(at(900), monitoring, wish.throttle_ms(10)));
-        assert!(!arrears.is_spent() && Arrears::default().is_spent());
+        assert!(pending.pass(at(0), monitoring, delivery_options) && pending.pass(at(0), monitoring, delivery_options));
+        assert!(
+            !pending.pass(at(49), monitoring, delivery_options)
+                && pending.pass(at(49), Lane::Protection, delivery_options)
+        );
+        assert!(!pending.pass(at(98), monitoring, delivery_options));
+        pending.add(at(98), TopicId(1), monitoring, delivery_options);
+        assert_eq!((pending.timeout(), pending.pass(at(99), monitoring, delivery_options)), (Some(at(99)), false));
+        assert_eq!(
+            (pending.next(at(99)), pending.pass(at(148), monitoring, delivery_options)),
+            (Some(TopicId(1)), false)
+        );
+        assert!(
+            pending.pass(at(149), monitoring, delivery_options)
+                && !pending.pass(at(900), monitoring, delivery_options.throttle_ms(10))
+        );
+        assert!(!pending.is_spent() && PendingSet::default().is_spent());
     }
 
     #[derive(Clone, Debug)]
     enum Step {
-        Owe(u32),
+        Add(u32),
         Forget(u32),
         Pass(u64),
         Send(usize),
@@ -308,7 +318,7 @@ mod tests {
 
     fn any_step() -> impl Strategy<Value = Step> {
         prop_oneof![
-            6 => (0u32..12).prop_map(Step::Owe),
+            6 => (0u32..12).prop_map(Step::Add),
             1 => (0u32..12).prop_map(Step::Forget),
             2 => (0u64..80).prop_map(Step::Pass),
             3 => (0usize..6).prop_map(Step::Send),
@@ -316,57 +326,57 @@ mod tests {
     }
 
     /// Every fourth topic is throttled; the lane is the topic's number modulo 3.
-    fn wish_of(topic: u32, window: u32) -> Wish {
-        Wish::default().window_ms(window).throttle_ms(if topic.is_multiple_of(4) { 100 } else { 0 })
+    fn delivery_options_of(topic: u32, window: u32) -> DeliveryOptions {
+        DeliveryOptions::default().window_ms(window).throttle_ms(if topic.is_multiple_of(4) { 100 } else { 0 })
     }
 
     proptest! {
         #[test]
-        fn what_is_owed_is_sent_once_in_time_and_in_order(
+        fn what_is_pending_is_sent_once_in_time_and_in_order(
             steps in proptest::collection::vec(any_step(), 0..200),
             window in 0u32..=100,
         ) {
-            let (mut arrears, mut ms) = (Arrears::default(), 0);
-            // The model: what was owed since when, and when each topic was last sent.
-            let (mut owed, mut sent): (BTreeMap<u32, u64>, BTreeMap<u32, u64>) = Default::default();
+            let (mut pending, mut ms) = (PendingSet::default(), 0);
+            // The model: since when each topic is pending, and when each topic was last sent.
+            let (mut model, mut sent): (BTreeMap<u32, u64>, BTreeMap<u32, u64>) = Default::default();
             for step in steps.into_iter().chain([Step::Pass(101), Step::Send(100)]) {
                 match step {
-                    Step::Owe(topic) => {
-                        arrears.owe(at(ms), TopicId(topic), Lane::ALL[topic as usize % 3], wish_of(topic, window));
-                        owed.entry(topic).or_insert(ms);
+                    Step::Add(topic) => {
+                        pending.add(at(ms), TopicId(topic), Lane::ALL[topic as usize % 3], delivery_options_of(topic, window));
+                        model.entry(topic).or_insert(ms);
                     }
                     Step::Forget(topic) => {
-                        arrears.forget(TopicId(topic));
-                        owed.remove(&topic);
+                        pending.forget(TopicId(topic));
+                        model.remove(&topic);
                     }
                     Step::Pass(more) => ms += more,
                     Step::Send(most) => {
                         let mut lane = 0;
                         for _ in 0..most {
-                            let Some(TopicId(topic)) = arrears.next(at(ms)) else {
+                            let Some(TopicId(topic)) = pending.next(at(ms)) else {
                                 // Nothing may go: no timeout has come, and nothing has waited beyond its window and throttle.
-                                prop_assert!(arrears.timeout().is_none_or(|next| next > at(ms)));
+                                prop_assert!(pending.timeout().is_none_or(|next| next > at(ms)));
                                 let late = |topic: &u32, since: &u64| {
-                                    let wish = wish_of(*topic, window);
-                                    ms - since > u64::from(wish.window().max(wish.throttle()))
+                                    let delivery_options = delivery_options_of(*topic, window);
+                                    ms - since > u64::from(delivery_options.window().max(delivery_options.throttle()))
                                 };
-                                prop_assert!(!owed.iter().any(|(topic, since)| late(topic, since)));
+                                prop_assert!(!model.iter().any(|(topic, since)| late(topic, since)));
                                 break;
                             };
                             prop_assert!(topic % 3 >= lane);
                             lane = topic % 3;
-                            prop_assert!(owed.remove(&topic).is_some());
+                            prop_assert!(model.remove(&topic).is_some());
                             if let Some(before) = sent.insert(topic, ms) {
-                                prop_assert!(ms - before >= u64::from(wish_of(topic, window).throttle()));
+                                prop_assert!(ms - before >= u64::from(delivery_options_of(topic, window).throttle()));
                             }
                         }
                     }
                 }
-                let known: BTreeSet<u32> = (0..12).filter(|topic| arrears.owes(TopicId(*topic))).collect();
-                prop_assert!(known.iter().eq(owed.keys()) && arrears.len() == owed.len());
-                prop_assert!(arrears.lanes.iter().map(VecDeque::len).sum::<usize>() <= 2 * owed.len() + SWEEP);
+                let known: BTreeSet<u32> = (0..12).filter(|topic| pending.contains(TopicId(*topic))).collect();
+                prop_assert!(known.iter().eq(model.keys()) && pending.len() == model.len());
+                prop_assert!(pending.lanes.iter().map(VecDeque::len).sum::<usize>() <= 2 * model.len() + SWEEP);
             }
-            prop_assert!(owed.is_empty());
+            prop_assert!(model.is_empty());
         }
     }
 }

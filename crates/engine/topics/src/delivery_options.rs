@@ -2,7 +2,7 @@
 
 /// What becomes of updates that a subscriber cannot take yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Slow {
+pub enum OverflowPolicy {
     /// The newest value of each topic is sent when it can be.
     #[default]
     Newest,
@@ -16,7 +16,7 @@ pub enum Slow {
 
 /// How updates are to come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Wish(u32);
+pub struct DeliveryOptions(u32);
 
 const SLOW_BITS: u32 = 0b11;
 const DELTAS: u32 = 1 << 2;
@@ -25,7 +25,7 @@ const WINDOW_BITS: u32 = 0x7F;
 const THROTTLE_AT: u32 = 10;
 const THROTTLE_BITS: u32 = 0x3FFF;
 
-impl Wish {
+impl DeliveryOptions {
     /// The longest window, in milliseconds.
     pub const WINDOW_MS_MAX: u32 = 100;
     /// The longest throttle, in milliseconds.
@@ -35,12 +35,12 @@ impl Wish {
 
     /// With another policy for what cannot be taken yet.
     #[must_use]
-    pub const fn slow(self, slow: Slow) -> Self {
-        let bits = match slow {
-            Slow::Newest => 0,
-            Slow::All => 1,
-            Slow::DropOldest => 2,
-            Slow::Disconnect => 3,
+    pub const fn overflow(self, overflow: OverflowPolicy) -> Self {
+        let bits = match overflow {
+            OverflowPolicy::Newest => 0,
+            OverflowPolicy::All => 1,
+            OverflowPolicy::DropOldest => 2,
+            OverflowPolicy::Disconnect => 3,
         };
         Self(self.0 & !SLOW_BITS | bits)
     }
@@ -51,14 +51,14 @@ impl Wish {
         Self(self.0 | DELTAS)
     }
 
-    /// With updates that may wait so long for others; at most [`Wish::WINDOW_MS_MAX`].
+    /// With updates that may wait so long for others; at most [`DeliveryOptions::WINDOW_MS_MAX`].
     #[must_use]
     pub fn window_ms(self, ms: u32) -> Self {
         Self(self.0 & !(WINDOW_BITS << WINDOW_AT) | ms.min(Self::WINDOW_MS_MAX) << WINDOW_AT)
     }
 
     /// With updates of a topic no sooner than this after the one before; rounded up to
-    /// [`Wish::THROTTLE_STEP_MS`], at most [`Wish::THROTTLE_MS_MAX`].
+    /// [`DeliveryOptions::THROTTLE_STEP_MS`], at most [`DeliveryOptions::THROTTLE_MS_MAX`].
     #[must_use]
     pub fn throttle_ms(self, ms: u32) -> Self {
         let steps = ms.div_ceil(Self::THROTTLE_STEP_MS).min(THROTTLE_BITS);
@@ -89,12 +89,12 @@ impl Wish {
 
     /// What becomes of what cannot be taken yet.
     #[must_use]
-    pub const fn policy(self) -> Slow {
+    pub const fn policy(self) -> OverflowPolicy {
         match self.0 & SLOW_BITS {
-            1 => Slow::All,
-            2 => Slow::DropOldest,
-            3 => Slow::Disconnect,
-            _ => Slow::Newest,
+            1 => OverflowPolicy::All,
+            2 => OverflowPolicy::DropOldest,
+            3 => OverflowPolicy::Disconnect,
+            _ => OverflowPolicy::Newest,
         }
     }
 
@@ -120,15 +120,15 @@ impl Wish {
     /// throttle, and the policy that keeps more.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
-        let keeps = |slow: Slow| match slow {
-            Slow::Newest => 0,
-            Slow::DropOldest => 1,
-            Slow::All => 2,
-            Slow::Disconnect => 3,
+        let keeps = |overflow: OverflowPolicy| match overflow {
+            OverflowPolicy::Newest => 0,
+            OverflowPolicy::DropOldest => 1,
+            OverflowPolicy::All => 2,
+            OverflowPolicy::Disconnect => 3,
         };
         let policy = if keeps(self.policy()) >= keeps(other.policy()) { self.policy() } else { other.policy() };
         Self((self.0 | other.0) & DELTAS)
-            .slow(policy)
+            .overflow(policy)
             .window_ms(self.window().min(other.window()))
             .throttle_ms(self.throttle().min(other.throttle()))
     }
@@ -139,26 +139,31 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn any_wish() -> impl Strategy<Value = (Slow, bool, u32, u32)> {
-        let slow = prop_oneof![Just(Slow::Newest), Just(Slow::All), Just(Slow::DropOldest), Just(Slow::Disconnect)];
-        (slow, any::<bool>(), 0u32..200, 0u32..200_000)
+    fn any_delivery_options() -> impl Strategy<Value = (OverflowPolicy, bool, u32, u32)> {
+        let overflow = prop_oneof![
+            Just(OverflowPolicy::Newest),
+            Just(OverflowPolicy::All),
+            Just(OverflowPolicy::DropOldest),
+            Just(OverflowPolicy::Disconnect)
+        ];
+        (overflow, any::<bool>(), 0u32..200, 0u32..200_000)
     }
 
-    fn wish((slow, deltas, window, throttle): (Slow, bool, u32, u32)) -> Wish {
-        let wish = Wish::default().throttle_ms(throttle).window_ms(window).slow(slow);
-        if deltas { wish.deltas() } else { wish }
+    fn delivery_options((overflow, deltas, window, throttle): (OverflowPolicy, bool, u32, u32)) -> DeliveryOptions {
+        let delivery_options = DeliveryOptions::default().throttle_ms(throttle).window_ms(window).overflow(overflow);
+        if deltas { delivery_options.deltas() } else { delivery_options }
     }
 
     proptest! {
         #[test]
-        fn a_wish_is_what_was_wished(a in any_wish(), b in any_wish()) {
-            let made = wish(a);
+        fn delivery_options_are_what_was_asked_for(a in any_delivery_options(), b in any_delivery_options()) {
+            let made = delivery_options(a);
             prop_assert_eq!((made.policy(), made.wants_deltas(), made.window()), (a.0, a.1, a.2.min(100)));
             prop_assert_eq!(made.throttle(), a.3.div_ceil(10).min(16_383) * 10);
-            let both = made.and(wish(b));
-            prop_assert_eq!(both, wish(b).and(made));
+            let both = made.and(delivery_options(b));
+            prop_assert_eq!(both, delivery_options(b).and(made));
             prop_assert_eq!(both.wants_deltas(), a.1 || b.1);
-            prop_assert_eq!(both.window(), made.window().min(wish(b).window()));
+            prop_assert_eq!(both.window(), made.window().min(delivery_options(b).window()));
             prop_assert_eq!(made.and(made), made);
         }
     }

@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use tieline_core::Timestamp;
 use tieline_mqtt::Properties;
-use tieline_topics::{Last, Selector, Slow, Wish};
+use tieline_topics::{DeliveryOptions, Last, OverflowPolicy, Selector};
 
 const SLOW: &str = "tieline-slow";
 const WINDOW: &str = "tieline-window";
@@ -17,17 +17,21 @@ const LAST_MAX: usize = 1_000_000;
 ///
 /// # Errors
 /// A wish cannot be fulfilled; the words are for the client.
-pub fn read(properties: &Properties) -> Result<Wish, String> {
-    let mut wish = Wish::default();
+pub fn read(properties: &Properties) -> Result<DeliveryOptions, String> {
+    let mut delivery_options = DeliveryOptions::default();
     for own in properties.own_properties() {
-        wish = match own {
-            own if own.is(SLOW) => wish.slow(slow(own.value())?),
-            own if own.is(WINDOW) => wish.window_ms(milliseconds(WINDOW, own.value(), Wish::WINDOW_MS_MAX)?),
-            own if own.is(THROTTLE) => wish.throttle_ms(milliseconds(THROTTLE, own.value(), Wish::THROTTLE_MS_MAX)?),
-            _ => wish,
+        delivery_options = match own {
+            own if own.is(SLOW) => delivery_options.overflow(overflow(own.value())?),
+            own if own.is(WINDOW) => {
+                delivery_options.window_ms(milliseconds(WINDOW, own.value(), DeliveryOptions::WINDOW_MS_MAX)?)
+            }
+            own if own.is(THROTTLE) => {
+                delivery_options.throttle_ms(milliseconds(THROTTLE, own.value(), DeliveryOptions::THROTTLE_MS_MAX)?)
+            }
+            _ => delivery_options,
         };
     }
-    Ok(wish)
+    Ok(delivery_options)
 }
 
 /// What narrows the filters of a SUBSCRIBE.
@@ -67,12 +71,12 @@ pub fn last(properties: &Properties) -> Result<Option<Last>, String> {
     found.map(Some).ok_or_else(|| format!("{LAST} is {text:?}, {expected}"))
 }
 
-fn slow(word: &str) -> Result<Slow, String> {
+fn overflow(word: &str) -> Result<OverflowPolicy, String> {
     match word {
-        "newest" => Ok(Slow::Newest),
-        "all" => Ok(Slow::All),
-        "drop-oldest" => Ok(Slow::DropOldest),
-        "disconnect" => Ok(Slow::Disconnect),
+        "newest" => Ok(OverflowPolicy::Newest),
+        "all" => Ok(OverflowPolicy::All),
+        "drop-oldest" => Ok(OverflowPolicy::DropOldest),
+        "disconnect" => Ok(OverflowPolicy::Disconnect),
         _ => Err(format!("{SLOW} is {word:?}, expected newest, all, drop-oldest or disconnect")),
     }
 }
@@ -87,7 +91,7 @@ mod tests {
     use super::*;
     use tieline_mqtt::{Property, Text};
 
-    fn check(pairs: &[(&str, &str)], expect: Result<Wish, &str>) {
+    fn check(pairs: &[(&str, &str)], expect: Result<DeliveryOptions, &str>) {
         let text = |text: &str| Text::new(text).unwrap();
         let properties = pairs.iter().map(|(name, value)| Property::UserProperty((text(name), text(value)))).collect();
         assert_eq!(read(&properties), expect.map_err(str::to_owned), "{pairs:?}");
@@ -112,10 +116,10 @@ mod tests {
     }
 
     #[test]
-    fn wishes_are_read_and_wrong_ones_refused() {
-        check(&[("other", "x")], Ok(Wish::default()));
-        let wish = Wish::default().slow(Slow::All).window_ms(50).throttle_ms(1000);
-        check(&[(SLOW, "all"), (WINDOW, "50"), (THROTTLE, "1000")], Ok(wish));
+    fn delivery_options_are_read_and_wrong_ones_refused() {
+        check(&[("other", "x")], Ok(DeliveryOptions::default()));
+        let delivery_options = DeliveryOptions::default().overflow(OverflowPolicy::All).window_ms(50).throttle_ms(1000);
+        check(&[(SLOW, "all"), (WINDOW, "50"), (THROTTLE, "1000")], Ok(delivery_options));
         check(&[(SLOW, "never")], Err("tieline-slow is \"never\", expected newest, all, drop-oldest or disconnect"));
         check(&[(WINDOW, "101")], Err("tieline-window is \"101\", expected milliseconds from 0 to 100"));
         check(&[(THROTTLE, "-1")], Err("tieline-throttle is \"-1\", expected milliseconds from 0 to 163830"));

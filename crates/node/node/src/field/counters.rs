@@ -9,7 +9,7 @@ use tieline_dnp3::master::{Master, MasterCounters};
 
 /// What the node did to devices by itself, in events since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct FieldCounters {
     /// Freezes that devices carried out.
     pub freezes_done: u64,
     /// Freezes that devices refused or did not answer.
@@ -109,7 +109,7 @@ pub struct Counted {
     /// Of their sessions.
     pub dnp3: Dnp3Counts,
     /// Of what the node did by itself.
-    pub tally: Tally,
+    pub counters: FieldCounters,
     /// Urgent connections that are up, and that are not.
     pub lanes: [u64; 2],
 }
@@ -118,21 +118,21 @@ impl Counted {
     /// With those of another shard.
     pub fn add(&mut self, other: &Self) {
         self.dnp3.add(&other.dnp3);
-        self.tally.freezes_done += other.tally.freezes_done;
-        self.tally.freezes_failed += other.tally.freezes_failed;
-        self.tally.freezes_missed += other.tally.freezes_missed;
+        self.counters.freezes_done += other.counters.freezes_done;
+        self.counters.freezes_failed += other.counters.freezes_failed;
+        self.counters.freezes_missed += other.counters.freezes_missed;
         self.lanes.iter_mut().zip(other.lanes).for_each(|(sum, count)| *sum += count);
     }
 }
 
 impl Field {
     pub(super) fn counted(&self) -> Counted {
-        let mut counted = Counted { tally: self.tally, ..Counted::default() };
+        let mut counted = Counted { counters: self.counters, ..Counted::default() };
         let mut duplicates = 0;
-        for seat in self.seats.values() {
+        for session in self.sessions.values() {
             let sum = &mut counted.dnp3;
-            seat.links().for_each(|link| link.look(|master| sum.add(&Dnp3Counts::of_master(master))));
-            let Some(lanes) = &seat.lanes else { continue };
+            session.links().for_each(|link| link.look(|master| sum.add(&Dnp3Counts::of_master(master))));
+            let Some(lanes) = &session.lanes else { continue };
             let [up, down] = &mut counted.lanes;
             *if lanes.borrow().is_urgent_up() { up } else { down } += 1;
             duplicates += lanes.borrow().duplicates();

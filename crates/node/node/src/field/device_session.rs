@@ -19,28 +19,28 @@ pub(super) const POLL_TOKEN: u64 = 1 << 63;
 
 /// A device's place on its shard. Copies are handles of the same device.
 #[derive(Clone)]
-pub struct Seat {
+pub struct DeviceSession {
     /// Its topic.
     pub topic: Topic,
     /// Before whose reports its own go.
     pub urgency: Urgency,
     pub(super) index: Rc<PointIndex>,
-    pub(super) main: Way,
+    pub(super) main: Association,
     /// The connection for what is urgent, where it has one.
-    pub(super) urgent: Option<Way>,
+    pub(super) urgent: Option<Association>,
     /// None with one connection.
     pub(super) lanes: Option<Rc<RefCell<Lanes>>>,
 }
 
 /// One of a device's connections.
 #[derive(Clone)]
-pub(super) struct Way {
+pub(super) struct Association {
     pub(super) link: Link,
     /// Fragments whose confirm is held, since the start.
     pub(super) held: Rc<Cell<u64>>,
 }
 
-impl Way {
+impl Association {
     pub(super) fn new(link: Link) -> Self {
         Self { link, held: Rc::default() }
     }
@@ -50,7 +50,7 @@ impl Way {
     }
 }
 
-impl Seat {
+impl DeviceSession {
     /// Asks for a poll; false when the master does not take it.
     pub fn poll(&self, class: PollClass) -> bool {
         let classes = if class == EVENTS { Classes::EVENTS } else { Classes::ALL };
@@ -69,23 +69,24 @@ impl Seat {
             Refusal::new("out_of_range", format!("the value {value} does not fit the object that the point takes"))
         };
         let (index, control) = self.index.to_control(command).ok_or_else(wrong)?;
-        let way = self.urgent.as_ref().filter(|urgent| urgent.is_online()).unwrap_or(&self.main);
-        let taken = way.link.with(|master, now| master.command(now, control, index, command.mode, until, ticket));
+        let association = self.urgent.as_ref().filter(|urgent| urgent.is_online()).unwrap_or(&self.main);
+        let taken =
+            association.link.with(|master, now| master.command(now, control, index, command.mode, until, ticket));
         taken.unwrap_or(Err(SubmitError::NotConnected)).map_err(|error| Refusal::new(error.name(), error.to_string()))
     }
 
     /// Confirms to the device what it reported on a connection, once the last of it is settled.
     pub fn settle(&self, lane: Lane, fragments: u64) {
-        let way = match lane {
+        let association = match lane {
             Lane::Main => Some(&self.main),
             Lane::Urgent => self.urgent.as_ref(),
         };
-        if let Some(way) = way.filter(|way| way.held.get() == fragments) {
-            way.link.with(Master::release_confirm);
+        if let Some(association) = association.filter(|association| association.held.get() == fragments) {
+            association.link.with(Master::release_confirm);
         }
     }
 
     pub(super) fn links(&self) -> impl Iterator<Item = &Link> {
-        [Some(&self.main), self.urgent.as_ref()].into_iter().flatten().map(|way| &way.link)
+        [Some(&self.main), self.urgent.as_ref()].into_iter().flatten().map(|association| &association.link)
     }
 }

@@ -18,7 +18,7 @@
 
 use super::lazy::Lazy;
 use super::losses::Lost;
-use super::promise::Promise;
+use super::pending_ack::PendingAck;
 use super::status::{LedgerState, LedgerStatus};
 use super::thread::{Batch, News, segment_bytes};
 use std::collections::VecDeque;
@@ -38,7 +38,7 @@ const ACT_BYTES_MAX: usize = 7 << 20;
 /// How long a change waits that nobody waits for.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
 /// Bytes of a journal that is not worth a walk.
-const WALK_FROM_BYTES: u64 = 16 << 20;
+const COMPACTION_FROM_BYTES: u64 = 16 << 20;
 /// Bytes that may wait for the disk in memory; beyond them nothing is promised.
 pub const WAITING_BYTES_MAX: usize = 64 << 20;
 /// Bytes that wait with what cannot be refused, as acknowledgements; beyond them changes are given up and said anew.
@@ -50,7 +50,7 @@ pub const MESSAGE_BYTES_MAX: usize = CHANGE_BYTES_MAX - (256 << 10);
 
 /// A walk over all state.
 #[derive(Debug)]
-pub struct Walk {
+pub struct Compaction {
     /// Sessions that are to be said, by their places on the bus.
     pub sessions: Vec<usize>,
     /// Last values that are to be said.
@@ -82,7 +82,7 @@ struct UnderWay {
 
 /// The bus's side of the ledger.
 #[derive(Debug, Default)]
-pub struct LedgerBook {
+pub struct LedgerBatches {
     /// Where batches go; none where there is no ledger.
     give: Option<Sender<Option<Batch>>>,
     status: LedgerStatus,
@@ -101,23 +101,23 @@ pub struct LedgerBook {
     /// Whether changes were given up, so that all state is to be said anew.
     missed: bool,
     durable: u64,
-    promises: VecDeque<(u64, Promise)>,
+    pending_acks: VecDeque<(u64, PendingAck)>,
     /// Bytes of what waits in promises.
-    promised_bytes: usize,
+    pending_ack_bytes: usize,
     /// Those that are to be told that they need not wait.
-    released: Vec<(Promise, bool)>,
+    released: Vec<(PendingAck, bool)>,
     /// Topics whose values have changed and that nobody waits for.
     lazy: Lazy,
     /// When what nobody waits for is written.
     due: Option<Instant>,
     /// Whether something was written that whoever acts now has to wait for.
     touched: bool,
-    walk: Option<Walk>,
+    compaction: Option<Compaction>,
     /// Bytes of all state, as the last walk found it.
-    walked_bytes: u64,
+    compacted_bytes: u64,
 }
 
-impl LedgerBook {
+impl LedgerBatches {
     /// One whose batches go to the thread, where there is one.
     #[must_use]
     pub fn new(opened: Option<Opened>) -> Self {
@@ -143,7 +143,7 @@ impl LedgerBook {
 
     fn waiting_bytes(&self) -> usize {
         let under_way = self.under_way.as_ref().map_or(0, |batch| batch.bytes);
-        self.batch.bytes.len() + self.closed_bytes + under_way + self.promised_bytes
+        self.batch.bytes.len() + self.closed_bytes + under_way + self.pending_ack_bytes
     }
 
     /// Whether nothing more can be promised.
@@ -185,15 +185,16 @@ impl LedgerBook {
             "the disk of the ledger does not answer: what would have to be kept over a restart is refused until it does"
         );
         // Sessions live in memory until the disk is back.
-        let (corks, others) = std::mem::take(&mut self.promises).into_iter().partition(|(_, p)| p.is_cork());
-        self.promises = others;
-        let corks: VecDeque<(u64, Promise)> = corks;
-        self.promised_bytes -= corks.iter().map(|(_, cork)| cork.bytes()).sum::<usize>();
-        self.released.extend(corks.into_iter().map(|(_, cork)| (cork, false)));
+        let (output_holds, others) =
+            std::mem::take(&mut self.pending_acks).into_iter().partition(|(_, p)| p.is_held_output());
+        self.pending_acks = others;
+        let output_holds: VecDeque<(u64, PendingAck)> = output_holds;
+        self.pending_ack_bytes -= output_holds.iter().map(|(_, hold_output)| hold_output.bytes()).sum::<usize>();
+        self.released.extend(output_holds.into_iter().map(|(_, hold_output)| (hold_output, false)));
     }
 
     /// Those who need not wait any longer though no news has come, and whether they got what they waited for.
-    pub fn take_released(&mut self) -> Vec<(Promise, bool)> {
+    pub fn take_released(&mut self) -> Vec<(PendingAck, bool)> {
         std::mem::take(&mut self.released)
     }
 
@@ -233,9 +234,9 @@ impl LedgerBook {
         self.forget();
         // What is on its way may be on the disk yet.
         let number = self.under_way.as_ref().map_or(0, |batch| batch.number);
-        let waits = self.promises.partition_point(|(known, _)| *known <= number);
-        let told: Vec<_> = self.promises.drain(waits..).map(|(_, promise)| (promise, false)).collect();
-        self.promised_bytes -= told.iter().map(|(promise, _)| promise.bytes()).sum::<usize>();
+        let waits = self.pending_acks.partition_point(|(known, _)| *known <= number);
+        let told: Vec<_> = self.pending_acks.drain(waits..).map(|(_, ack)| (ack, false)).collect();
+        self.pending_ack_bytes -= told.iter().map(|(ack, _)| ack.bytes()).sum::<usize>();
         self.status.refused += told.len() as u64;
         self.released.extend(told);
     }
@@ -276,7 +277,7 @@ impl LedgerBook {
     /// The batch that whoever acts now has to wait for; none where it wrote nothing.
     pub fn end_act(&mut self) -> Option<u64> {
         let touched = std::mem::take(&mut self.touched);
-        let number = self.ticket();
+        let number = self.batch_number();
         if self.batch.bytes.len() >= BATCH_BYTES {
             self.close();
         }
@@ -285,27 +286,27 @@ impl LedgerBook {
 
     /// The batch that holds all that was written.
     #[must_use]
-    pub fn ticket(&self) -> u64 {
+    pub fn batch_number(&self) -> u64 {
         self.batch.number + u64::from(!self.batch.bytes.is_empty())
     }
 
     /// Notes who waits for a batch. Gives it back where the batch is on the disk (true), or nothing can be promised.
-    pub fn promise(&mut self, number: u64, promise: Promise) -> Option<(Promise, bool)> {
+    pub fn ack(&mut self, number: u64, ack: PendingAck) -> Option<(PendingAck, bool)> {
         let is_void = match self.status.state {
             LedgerState::Failing { .. } | LedgerState::Mending => true,
             // A session lives in memory meanwhile; whatever else was done is written, and may be on the disk already.
-            LedgerState::Off | LedgerState::Good | LedgerState::Hung { .. } => self.hung && promise.is_cork(),
+            LedgerState::Off | LedgerState::Good | LedgerState::Hung { .. } => self.hung && ack.is_held_output(),
         };
         if is_void {
             self.status.refused += 1;
-            return Some((promise, false));
+            return Some((ack, false));
         }
         if number <= self.durable {
-            return Some((promise, true));
+            return Some((ack, true));
         }
-        self.promised_bytes += promise.bytes();
-        let at = self.promises.partition_point(|(known, _)| *known <= number);
-        self.promises.insert(at, (number, promise));
+        self.pending_ack_bytes += ack.bytes();
+        let at = self.pending_acks.partition_point(|(known, _)| *known <= number);
+        self.pending_acks.insert(at, (number, ack));
         None
     }
 
@@ -323,11 +324,11 @@ impl LedgerBook {
     #[must_use]
     pub fn wants_batch(&self, now: Now) -> bool {
         let is_due = self.due.is_some_and(|at| at <= now.mono);
-        let is_awaited = !self.promises.is_empty();
+        let is_awaited = !self.pending_acks.is_empty();
         self.is_on()
             && self.under_way.is_none()
             && !self.is_failing()
-            && (is_due || is_awaited || self.walk.is_some() || self.has_closed())
+            && (is_due || is_awaited || self.compaction.is_some() || self.has_closed())
     }
 
     /// The next topic whose value is due to be written.
@@ -380,7 +381,7 @@ impl LedgerBook {
     }
 
     /// Takes the thread's news: those who need not wait any longer, and whether they got what they waited for.
-    pub fn handle_news(&mut self, news: News) -> Vec<(Promise, bool)> {
+    pub fn handle_news(&mut self, news: News) -> Vec<(PendingAck, bool)> {
         match news {
             News::Durable { number, bytes, took, whole } => {
                 self.under_way = None;
@@ -409,13 +410,13 @@ impl LedgerBook {
         }
     }
 
-    fn settle(&mut self, upto: u64, kept: bool) -> Vec<(Promise, bool)> {
-        let end = self.promises.partition_point(|(number, _)| *number <= upto);
+    fn settle(&mut self, upto: u64, kept: bool) -> Vec<(PendingAck, bool)> {
+        let end = self.pending_acks.partition_point(|(number, _)| *number <= upto);
         if !kept {
             self.status.refused += end as u64;
         }
-        let settled: Vec<_> = self.promises.drain(..end).map(|(_, promise)| (promise, kept)).collect();
-        self.promised_bytes -= settled.iter().map(|(promise, _)| promise.bytes()).sum::<usize>();
+        let settled: Vec<_> = self.pending_acks.drain(..end).map(|(_, ack)| (ack, kept)).collect();
+        self.pending_ack_bytes -= settled.iter().map(|(ack, _)| ack.bytes()).sum::<usize>();
         settled
     }
 
@@ -425,48 +426,48 @@ impl LedgerBook {
         self.batch = Batch { number, ..Batch::default() };
         (self.closed, self.closed_bytes) = (VecDeque::new(), 0);
         self.durable = number;
-        (self.walk, self.due) = (None, None);
+        (self.compaction, self.due) = (None, None);
         self.lazy.clear();
     }
 
     /// Whether all state is to be said anew: the journal has grown, is damaged, or does not hold all.
     #[must_use]
-    pub fn wants_walk(&self) -> bool {
-        let walked = self.walked_bytes;
+    pub fn wants_compaction(&self) -> bool {
+        let compacted = self.compacted_bytes;
         // A walk that finds as much as the last one is not worth its bytes.
-        let least = walked + walked / 4 + 2 * segment_bytes(self.bytes_max);
-        let grown = self.status.bytes > (2 * walked + WALK_FROM_BYTES).min(self.bytes_max).max(least);
+        let least = compacted + compacted / 4 + 2 * segment_bytes(self.bytes_max);
+        let grown = self.status.bytes > (2 * compacted + COMPACTION_FROM_BYTES).min(self.bytes_max).max(least);
         let mends = self.status.state == LedgerState::Mending;
-        self.walk.is_none()
+        self.compaction.is_none()
             && self.under_way.is_none()
             && (mends || ((grown || self.damaged) && self.status.state == LedgerState::Good))
     }
 
     /// Begins to say all state anew.
-    pub fn begin_walk(&mut self, now: Now, walk: Walk) {
+    pub fn begin_compaction(&mut self, now: Now, compaction: Compaction) {
         (self.missed, self.damaged) = (false, false);
         // First, for a batch may end with what is written.
         self.batch.begins = true;
         self.write(now, &Record::Begin);
-        self.walk = Some(walk);
+        self.compaction = Some(compaction);
     }
 
     /// The walk, to go on with it.
-    pub fn take_walk(&mut self) -> Option<Walk> {
-        self.walk.take()
+    pub fn take_compaction(&mut self) -> Option<Compaction> {
+        self.compaction.take()
     }
 
     /// The walk goes on with the next batch.
-    pub fn put_walk(&mut self, walk: Walk) {
-        self.walk = Some(walk);
+    pub fn put_compaction(&mut self, compaction: Compaction) {
+        self.compaction = Some(compaction);
     }
 
     /// All has been said.
-    pub fn end_walk(&mut self, now: Now, walk: &Walk) {
+    pub fn end_compaction(&mut self, now: Now, compaction: &Compaction) {
         self.batch.ends = true;
         self.write(now, &Record::End);
-        self.walked_bytes = walk.bytes;
-        self.status.walks += 1;
+        self.compacted_bytes = compaction.bytes;
+        self.status.compactions += 1;
     }
 
     /// Bytes of the batch that is made.

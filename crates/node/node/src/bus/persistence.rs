@@ -7,14 +7,14 @@ use super::sessions::LastWill;
 use super::state::{Bus, Subscriber};
 use super::wire::Wire;
 use crate::history::Receipt;
-use crate::ledger::{BATCH_BYTES, LedgerBook, LedgerStatus, MESSAGE_BYTES_MAX, News, Promise};
+use crate::ledger::{BATCH_BYTES, LedgerBatches, LedgerStatus, MESSAGE_BYTES_MAX, News, PendingAck};
 use crate::reasons;
 use std::cell::RefCell;
 use std::rc::Rc;
 use tieline_core::{Body, Filter, Instant, Now, Timestamp, Topic, Update};
 use tieline_journal::RECORD_BYTES_MAX;
 use tieline_ledger::{Kept, Record, Value};
-use tieline_mqtt::{Message, Note, PacketId, Properties, Qos, SharedFilter, SubscriptionOptions, Text};
+use tieline_mqtt::{Message, PacketId, Properties, Qos, SessionChange, SharedFilter, SubscriptionOptions, Text};
 use tieline_net::Session;
 use tieline_topics::TopicId;
 use tokio::sync::Notify;
@@ -25,13 +25,13 @@ const HISTORY_BYTES_MAX: usize = RECORD_BYTES_MAX - (256 << 10);
 /// The ledger, and the sessions that have something for it.
 #[derive(Debug)]
 pub struct Ledger {
-    pub(super) book: LedgerBook,
-    noted: Rc<Noted>,
+    pub(super) batches: LedgerBatches,
+    changed: Rc<ChangedSessions>,
 }
 
 /// Sessions with notes, by their place on the bus.
 #[derive(Debug)]
-pub struct Noted {
+pub struct ChangedSessions {
     pub(super) places: RefCell<Vec<usize>>,
     pub(super) work: Rc<Notify>,
 }
@@ -44,8 +44,8 @@ impl Ledger {
     #[must_use]
     pub fn new(work: &Rc<Notify>) -> Self {
         Self {
-            book: LedgerBook::default(),
-            noted: Rc::new(Noted { places: RefCell::default(), work: Rc::clone(work) }),
+            batches: LedgerBatches::default(),
+            changed: Rc::new(ChangedSessions { places: RefCell::default(), work: Rc::clone(work) }),
         }
     }
 }
@@ -73,44 +73,44 @@ fn filter_text(share: Option<&Text>, filter: &Filter) -> String {
 
 impl Bus {
     /// From here on, what is to be kept over restarts goes into this book.
-    pub fn set_ledger(&mut self, book: LedgerBook) {
-        self.ledger.book = book;
+    pub fn set_ledger(&mut self, batches: LedgerBatches) {
+        self.ledger.batches = batches;
     }
 
     /// How the ledger does.
     #[must_use]
     pub fn ledger_status(&self, now: Now) -> LedgerStatus {
-        self.ledger.book.status(now)
+        self.ledger.batches.status(now)
     }
 
     /// Whoever acts from here on may have to wait for what it changes.
     pub fn begin_act(&mut self) {
-        self.ledger.book.begin_act();
+        self.ledger.batches.begin_act();
     }
 
     /// What has to be on the disk before whoever acted is told that it is done; none where it changed nothing.
     pub fn end_act(&mut self, now: Now) -> Option<u64> {
-        if !self.ledger.book.is_on() {
+        if !self.ledger.batches.is_on() {
             return None;
         }
-        self.take_all_notes(now);
-        self.ledger.book.end_act()
+        self.take_all_changes(now);
+        self.ledger.batches.end_act()
     }
 
     /// A connection says nothing more until what was done for it is on the disk.
-    pub fn cork(&mut self, now: Now, key: usize, session: &Session<Wire>) {
-        let Some(ticket) = self.end_act(now) else { return };
-        let promise = Promise::Cork { key, session: session.clone() };
-        if self.ledger.book.promise(ticket, promise).is_none() {
-            session.with(|wire, _| wire.cork());
+    pub fn hold_output(&mut self, now: Now, key: usize, session: &Session<Wire>) {
+        let Some(batch_number) = self.end_act(now) else { return };
+        let ack = PendingAck::HeldOutput { key, session: session.clone() };
+        if self.ledger.batches.ack(batch_number, ack).is_none() {
+            session.with(|wire, _| wire.hold_output());
         }
         self.work.notify_one();
     }
 
     /// Whoever waits is told once it is on the disk, or at once where it is or cannot be.
-    pub(super) fn promise(&mut self, now: Now, ticket: u64, promise: Promise) {
-        if let Some((promise, kept)) = self.ledger.book.promise(ticket, promise) {
-            self.settle(now, promise, kept);
+    pub(super) fn ack(&mut self, now: Now, batch_number: u64, ack: PendingAck) {
+        if let Some((ack, kept)) = self.ledger.batches.ack(batch_number, ack) {
+            self.settle(now, ack, kept);
         }
         self.work.notify_one();
     }
@@ -122,7 +122,7 @@ impl Bus {
     pub fn check_length(&self, message: &Message, update: &Update) -> Result<(), String> {
         let (payload, properties) = (message.payload.len(), message.properties.len());
         let (found, max) = (payload + properties, MESSAGE_BYTES_MAX);
-        if self.ledger.book.is_on() && found > max {
+        if self.ledger.batches.is_on() && found > max {
             return Err(format!("{found} bytes with its properties, at most {max} are kept over a restart"));
         }
         let max = HISTORY_BYTES_MAX;
@@ -134,39 +134,39 @@ impl Bus {
 
     /// A client's message is its topic's value.
     pub(super) fn keep_value(&mut self, now: Now, topic: TopicId, message: &Message, qos: Qos) {
-        let book = &mut self.ledger.book;
-        if !book.is_on() {
+        let batches = &mut self.ledger.batches;
+        if !batches.is_on() {
             return;
         }
         if qos == Qos::AtMostOnce {
-            return book.changed(now, topic);
+            return batches.changed(now, topic);
         }
-        book.settled(topic);
+        batches.settled(topic);
         let value = Value { message: written(now, message), qos: qos.bits() };
-        book.write_awaited(now, &Record::Value(value));
+        batches.write_awaited(now, &Record::Value(value));
     }
 
     /// A topic has no value any longer.
     pub(super) fn forget_value(&mut self, now: Now, id: TopicId, topic: &Topic) {
-        if self.ledger.book.is_on() {
-            self.ledger.book.settled(id);
-            self.ledger.book.write_awaited(now, &Record::Cleared(topic.clone()));
+        if self.ledger.batches.is_on() {
+            self.ledger.batches.settled(id);
+            self.ledger.batches.write_awaited(now, &Record::Cleared(topic.clone()));
         }
     }
 
     /// A client is in, with this will: its session is kept, where it outlives the connection, and its will in any case.
     pub fn keep_session(&mut self, now: Now, key: usize, will: Option<&LastWill>) {
-        let Self { subscribers, guard, ledger: Ledger { book, noted }, .. } = self;
-        let Some(Subscriber::Client(client)) = subscribers.get_mut(key).filter(|_| book.is_on()) else { return };
+        let Self { subscribers, guard, ledger: Ledger { batches, changed }, .. } = self;
+        let Some(Subscriber::Client(client)) = subscribers.get_mut(key).filter(|_| batches.is_on()) else { return };
         let keeps = client.lasts();
         client.session.with(|wire, _| {
-            wire.mqtt.keep_notes(keeps);
-            wire.tell_notes(keeps.then(|| (key, Rc::clone(noted))));
+            wire.mqtt.record_changes(keeps);
+            wire.report_changes(keeps.then(|| (key, Rc::clone(changed))));
         });
         // Of one that ends with its connection there is the will to be published, where the node ends first.
         if !keeps && will.is_none() {
             if client.kept.take().is_some() {
-                book.write_awaited(now, &Record::Ended(client.number));
+                batches.write_awaited(now, &Record::Ended(client.number));
             }
             return;
         }
@@ -180,23 +180,23 @@ impl Bus {
             will: will.map(|will| will.written(now)),
         };
         let kept = client.kept.get_or_insert_default();
-        write(book, now, Some(kept), Record::Session(session));
+        write(batches, now, Some(kept), Record::Session(session));
     }
 
     /// A client is away, or something of its will has changed.
     pub(super) fn keep_away(&mut self, now: Now, key: usize, expiry_s: u32, will: Option<tieline_ledger::Will>) {
-        let Self { subscribers, ledger: Ledger { book, .. }, .. } = self;
+        let Self { subscribers, ledger: Ledger { batches, .. }, .. } = self;
         let Some(Subscriber::Away(away)) = subscribers.get_mut(key) else { return };
         let Some(session) = away.kept.as_ref().and_then(|kept| kept.session.clone()) else { return };
         let away_since = session.away_since.or(Some(now.utc));
         let session = tieline_ledger::Session { expiry_s, away_since, will, ..session };
-        write(book, now, away.kept.as_mut(), Record::Session(session));
+        write(batches, now, away.kept.as_mut(), Record::Session(session));
     }
 
     /// A session has ended.
     pub(super) fn forget_kept(&mut self, now: Now, number: u64, kept: Option<Box<Kept>>) {
         if kept.is_some() {
-            self.ledger.book.write_awaited(now, &Record::Ended(number));
+            self.ledger.batches.write_awaited(now, &Record::Ended(number));
         }
     }
 
@@ -216,17 +216,17 @@ impl Bus {
 
     /// All last values of a client's subscription are messages that its session is owed.
     pub(super) fn keep_caught_up(&mut self, now: Now, key: usize, filter: &Filter) {
-        self.take_notes(now, key);
-        let Self { subscribers, ledger: Ledger { book, .. }, .. } = self;
+        self.take_changes(now, key);
+        let Self { subscribers, ledger: Ledger { batches, .. }, .. } = self;
         let Some(Subscriber::Client(client)) = subscribers.get_mut(key) else { return };
         // It may have subscribed again meanwhile.
-        if client.snapshots.iter().any(|catchup| catchup.filter() == filter) {
+        if client.snapshots.iter().any(|replay| replay.filter() == filter) {
             return;
         }
         let (Some(kept), number) = (client.kept.as_mut(), client.number) else { return };
         if let Some(subscription) = kept.subscriptions.get_mut(&**filter).filter(|subscription| subscription.due) {
             subscription.due = false;
-            book.write(now, &subscription.record(number, filter));
+            batches.write(now, &subscription.record(number, filter));
         }
     }
 
@@ -260,48 +260,48 @@ impl Bus {
 
     /// Writes a change of a session that is kept; false where it is not.
     fn write_of(&mut self, now: Now, key: usize, record: impl FnOnce(u64) -> Record) -> bool {
-        let Self { subscribers, ledger: Ledger { book, .. }, .. } = self;
+        let Self { subscribers, ledger: Ledger { batches, .. }, .. } = self;
         let Some((Some(kept), number)) = subscribers.get_mut(key).and_then(part_of) else { return false };
-        write(book, now, Some(kept), record(number));
+        write(batches, now, Some(kept), record(number));
         true
     }
 
     /// Takes what sessions have noted since the last time.
-    pub(super) fn take_all_notes(&mut self, now: Now) {
-        let places = std::mem::take(&mut *self.ledger.noted.places.borrow_mut());
-        places.into_iter().for_each(|key| self.take_notes(now, key));
+    pub(super) fn take_all_changes(&mut self, now: Now) {
+        let places = std::mem::take(&mut *self.ledger.changed.places.borrow_mut());
+        places.into_iter().for_each(|key| self.take_changes(now, key));
     }
 
     /// A session that is kept was given a message, or has lost one.
-    pub(super) fn noted(&self, key: usize) {
-        self.ledger.noted.places.borrow_mut().push(key);
+    pub(super) fn session_changed(&self, key: usize) {
+        self.ledger.changed.places.borrow_mut().push(key);
     }
 
-    fn take_notes(&mut self, now: Now, key: usize) {
-        let Self { subscribers, ledger: Ledger { book, .. }, .. } = self;
+    fn take_changes(&mut self, now: Now, key: usize) {
+        let Self { subscribers, ledger: Ledger { batches, .. }, .. } = self;
         let Some(subscriber) = subscribers.get_mut(key) else { return };
-        let (notes, upto) = match subscriber {
-            Subscriber::Client(client) => client.session.with(|wire, _| wire.take_notes()),
-            Subscriber::Away(away) => away.state.take_notes(),
+        let (changes, upto) = match subscriber {
+            Subscriber::Client(client) => client.session.with(|wire, _| wire.take_changes()),
+            Subscriber::Away(away) => away.state.take_changes(),
             Subscriber::Group(_) | Subscriber::Feed(_) => return,
         };
         let Some((mut kept, session)) = part_of(subscriber) else { return };
         let mut awaited = false;
-        for note in notes {
-            let record = match note {
-                Note::Void => continue,
-                Note::Done { serial } => {
+        for change in changes {
+            let record = match change {
+                SessionChange::Void => continue,
+                SessionChange::Done { serial } => {
                     let done = Record::Done { session, serial };
                     if let Some(kept) = kept.as_deref_mut() {
                         kept.handle_change(done.clone());
                     }
-                    book.write(now, &done);
+                    batches.write(now, &done);
                     continue;
                 }
-                Note::Received { serial } => Record::Received { session, serial },
-                Note::Released { packet_id } => Record::Released { session, packet_id: packet_id.get() },
-                Note::Sent { serial } => Record::Sent { session, serial },
-                Note::Owed { serial, packet_id, delivery, sent } => Record::Owed {
+                SessionChange::Received { serial } => Record::Received { session, serial },
+                SessionChange::Released { packet_id } => Record::Released { session, packet_id: packet_id.get() },
+                SessionChange::Sent { serial } => Record::Sent { session, serial },
+                SessionChange::Pending { serial, packet_id, delivery, sent } => Record::Pending {
                     session,
                     serial,
                     packet_id: packet_id.get(),
@@ -312,42 +312,42 @@ impl Bus {
                     message: written(now, &delivery.message),
                 },
             };
-            awaited |= !matches!(&record, Record::Owed { qos: 1, .. });
-            write(book, now, kept.as_deref_mut(), record);
+            awaited |= !matches!(&record, Record::Pending { qos: 1, .. });
+            write(batches, now, kept.as_deref_mut(), record);
         }
         if awaited {
-            let ticket = book.ticket();
-            self.promise(now, ticket, Promise::Notes { key, number: session, upto });
+            let batch_number = batches.batch_number();
+            self.ack(now, batch_number, PendingAck::SessionChanges { key, number: session, upto });
         }
     }
 
     /// Takes news of the ledger's thread.
     pub fn handle_ledger(&mut self, now: Now, news: News) {
-        for (promise, kept) in self.ledger.book.handle_news(news) {
-            self.settle(now, promise, kept);
+        for (ack, kept) in self.ledger.batches.handle_news(news) {
+            self.settle(now, ack, kept);
         }
     }
 
-    fn settle(&mut self, now: Now, promise: Promise, kept: bool) {
-        match promise {
-            Promise::Receipt(Receipt::Client { key, number, packet_id, .. }) => {
+    fn settle(&mut self, now: Now, ack: PendingAck, kept: bool) {
+        match ack {
+            PendingAck::Receipt(Receipt::Client { key, number, packet_id, .. }) => {
                 self.answer_client(now, (key, number), packet_id, kept.then_some(()).ok_or(reasons::NOT_KEPT));
             }
-            Promise::Receipt(Receipt::Call { answer, .. }) => drop(answer.send(kept)),
-            Promise::Receipt(Receipt::Field(_)) => {}
-            Promise::Record { sample, receipt } => {
+            PendingAck::Receipt(Receipt::Call { answer, .. }) => drop(answer.send(kept)),
+            PendingAck::Receipt(Receipt::Field(_)) => {}
+            PendingAck::Record { sample, receipt } => {
                 if kept {
                     self.recorder.record_sample(*sample, Some(receipt));
                 } else {
-                    self.settle(now, Promise::Receipt(receipt), false);
+                    self.settle(now, PendingAck::Receipt(receipt), false);
                 }
             }
             // Where the disk takes nothing, sessions live in memory until it does.
-            Promise::Cork { key, session } => {
-                session.send(|wire, _| wire.uncork());
+            PendingAck::HeldOutput { key, session } => {
+                session.send(|wire, _| wire.release_output());
                 self.push_dirty(key);
             }
-            Promise::Notes { key, number, upto } => self.settle_notes(key, number, upto, kept),
+            PendingAck::SessionChanges { key, number, upto } => self.settle_changes(key, number, upto, kept),
         }
     }
 
@@ -360,7 +360,7 @@ impl Bus {
         }
     }
 
-    fn settle_notes(&mut self, key: usize, number: u64, upto: u64, kept: bool) {
+    fn settle_changes(&mut self, key: usize, number: u64, upto: u64, kept: bool) {
         match self.subscribers.get_mut(key) {
             Some(Subscriber::Client(client)) if client.number == number => {
                 client.session.send(|wire, _| wire.mqtt.settle(upto, kept));
@@ -369,7 +369,7 @@ impl Bus {
             Some(_) | None => return,
         }
         if !kept {
-            self.noted(key);
+            self.session_changed(key);
         }
     }
 
@@ -401,34 +401,34 @@ impl Bus {
 
     /// Hands the ledger what this turn has made.
     pub(super) fn write_ledger(&mut self, now: Now) {
-        if !self.ledger.book.is_on() {
+        if !self.ledger.batches.is_on() {
             return;
         }
-        self.take_all_notes(now);
-        self.ledger.book.handle_timeout(now);
-        for (promise, kept) in self.ledger.book.take_released() {
-            self.settle(now, promise, kept);
+        self.take_all_changes(now);
+        self.ledger.batches.handle_timeout(now);
+        for (ack, kept) in self.ledger.batches.take_released() {
+            self.settle(now, ack, kept);
         }
-        if self.ledger.book.wants_walk() {
-            self.begin_walk(now);
+        if self.ledger.batches.wants_compaction() {
+            self.begin_compaction(now);
         }
-        if !self.ledger.book.wants_batch(now) {
+        if !self.ledger.batches.wants_batch(now) {
             return;
         }
-        if !self.ledger.book.has_closed() {
+        if !self.ledger.batches.has_closed() {
             self.write_changed(now);
-            self.walk(now);
-            self.ledger.book.close();
+            self.compaction(now);
+            self.ledger.batches.close();
         }
-        self.ledger.book.submit(now);
+        self.ledger.batches.submit(now);
     }
 
     fn write_changed(&mut self, now: Now) {
-        while self.ledger.book.batch_bytes() < BATCH_BYTES
-            && let Some(topic) = self.ledger.book.next_changed(now)
+        while self.ledger.batches.batch_bytes() < BATCH_BYTES
+            && let Some(topic) = self.ledger.batches.next_changed(now)
         {
             if let Some(value) = self.value_of(now, topic) {
-                self.ledger.book.write(now, &Record::Value(value));
+                self.ledger.batches.write(now, &Record::Value(value));
             }
         }
     }
@@ -446,19 +446,19 @@ impl Bus {
 
     /// The bus ends: all that it knows goes to the ledger's thread.
     fn finish_ledger(&mut self) {
-        if !self.ledger.book.is_on() {
+        if !self.ledger.batches.is_on() {
             return;
         }
         let now = self.now();
-        self.take_all_notes(now);
+        self.take_all_changes(now);
         // What nobody waits for is due.
         let later = now.later(std::time::Duration::from_secs(3600));
-        while let Some(topic) = self.ledger.book.next_changed(later) {
+        while let Some(topic) = self.ledger.batches.next_changed(later) {
             if let Some(value) = self.value_of(now, topic) {
-                self.ledger.book.write(now, &Record::Value(value));
+                self.ledger.batches.write(now, &Record::Value(value));
             }
         }
-        self.ledger.book.finish();
+        self.ledger.batches.finish();
     }
 }
 
@@ -469,8 +469,8 @@ impl Drop for Bus {
 }
 
 /// Writes a change that whoever acts has to wait for, and keeps a copy where it is one of a session.
-fn write(book: &mut LedgerBook, now: Now, kept: Option<&mut Box<Kept>>, record: Record) {
-    book.write_awaited(now, &record);
+fn write(batches: &mut LedgerBatches, now: Now, kept: Option<&mut Box<Kept>>, record: Record) {
+    batches.write_awaited(now, &record);
     if let Some(kept) = kept {
         kept.handle_change(record);
     }
