@@ -11,15 +11,15 @@
 //!
 //! Read first: `session.rs`, then `connection.rs`, `connect.rs` and `listen.rs`.
 
+mod buffered;
 mod clock;
 mod closed;
+mod coalescing;
 mod connect;
 mod connection;
 mod counters;
-mod farewell;
-mod gather;
 mod limits;
-mod line;
+mod linger;
 mod listen;
 mod marks;
 mod proxy;

@@ -12,12 +12,12 @@ pub struct Limits {
     pub stall: Duration,
     /// How long a connection that the machine has ended waits for its peer to read that and to end its side; what comes
     /// meanwhile is thrown away. Zero closes at once.
-    pub farewell: Duration,
+    pub linger: Duration,
 }
 
 impl Default for Limits {
     /// 256 KiB, 30 s, and no farewell.
     fn default() -> Self {
-        Self { unsent_bytes_max: 256 * 1024, stall: Duration::from_secs(30), farewell: Duration::ZERO }
+        Self { unsent_bytes_max: 256 * 1024, stall: Duration::from_secs(30), linger: Duration::ZERO }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::connection::Kind;
 use crate::counters::add;
-use crate::tls::{Gate, Tls, TlsStream};
+use crate::tls::{HandshakeLimit, Tls, TlsStream};
 use crate::udp::{Hub, UdpListen};
 use crate::{Connection, Counters, Marks};
 use std::io;
@@ -119,7 +119,7 @@ impl Together {
 /// A listening socket that counts its sessions.
 #[derive(Debug)]
 pub struct Listener {
-    door: Door,
+    socket: Socket,
     places: Places,
     /// Connections beyond the limit that may be told so; none where they are closed.
     refusals: Option<Arc<Semaphore>>,
@@ -128,9 +128,9 @@ pub struct Listener {
 }
 
 #[derive(Debug)]
-enum Door {
+enum Socket {
     Tcp(TcpListener),
-    Tls(TcpListener, Arc<Tls>, Gate),
+    Tls(TcpListener, Arc<Tls>, HandshakeLimit),
     Udp(Rc<Hub>),
 }
 
@@ -196,18 +196,18 @@ impl Listener {
     /// # Errors
     /// The address is unknown, in use, or not ours to use.
     pub async fn bind(config: &ListenConfig, counters: Arc<Counters>) -> io::Result<Self> {
-        let door = match &config.over {
-            ListenOver::Tcp => Door::Tcp(bind_tcp(config).await?),
+        let socket = match &config.over {
+            ListenOver::Tcp => Socket::Tcp(bind_tcp(config).await?),
             ListenOver::Tls(TlsListen { tls, timeout, handshakes_max }) => {
                 let (places, timeout) = (Arc::new(Semaphore::new(*handshakes_max)), *timeout);
-                let gate = Gate { places, timeout, counters: Arc::clone(&counters), config: None };
-                Door::Tls(bind_tcp(config).await?, Arc::clone(tls), gate)
+                let handshakes = HandshakeLimit { places, timeout, counters: Arc::clone(&counters), config: None };
+                Socket::Tls(bind_tcp(config).await?, Arc::clone(tls), handshakes)
             }
-            ListenOver::Udp(udp) => Door::Udp(Hub::bind(config, udp, Arc::clone(&counters)).await?),
+            ListenOver::Udp(udp) => Socket::Udp(Hub::bind(config, udp, Arc::clone(&counters)).await?),
         };
         let places = Places { own: Together::new(config.sessions_max), all: config.together.clone() };
         let refusals = (config.refusals_max > 0).then(|| Arc::new(Semaphore::new(config.refusals_max)));
-        Ok(Self { door, places, refusals, marks: config.marks, counters })
+        Ok(Self { socket, places, refusals, marks: config.marks, counters })
     }
 
     /// The address in use, with the port that was taken for 0.
@@ -215,9 +215,9 @@ impl Listener {
     /// # Errors
     /// The system does not say.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        match &self.door {
-            Door::Tcp(socket) | Door::Tls(socket, ..) => socket.local_addr(),
-            Door::Udp(hub) => hub.local_addr(),
+        match &self.socket {
+            Socket::Tcp(socket) | Socket::Tls(socket, ..) => socket.local_addr(),
+            Socket::Udp(hub) => hub.local_addr(),
         }
     }
 
@@ -231,10 +231,10 @@ impl Listener {
     /// while this is waited for. Failures of the system (no file descriptors, no memory) are
     /// counted, warned of and waited out: they touch no session that exists.
     pub async fn accept(&self) -> Accepted {
-        let (socket, tls) = match &self.door {
-            Door::Tcp(socket) => (socket, None),
-            Door::Tls(socket, tls, gate) => (socket, Some((tls, gate))),
-            Door::Udp(hub) => {
+        let (socket, tls) = match &self.socket {
+            Socket::Tcp(socket) => (socket, None),
+            Socket::Tls(socket, tls, handshakes) => (socket, Some((tls, handshakes))),
+            Socket::Udp(hub) => {
                 let (stream, peer) = hub.accept().await;
                 // Its own limit is kept where its datagrams are sorted.
                 let (place, _) = self.places.take();
@@ -246,7 +246,7 @@ impl Listener {
             let (stream, peer, place) = self.accept_tcp(socket).await;
             match tls {
                 None => return Accepted { stream: stream.into(), peer, place },
-                Some((tls, gate)) => match TlsStream::server(stream, tls, gate.clone()) {
+                Some((tls, handshakes)) => match TlsStream::server(stream, tls, handshakes.clone()) {
                     Ok(stream) => return Accepted { stream: Connection(Kind::Tls(Box::new(stream))), peer, place },
                     Err(error) => tracing::warn!(%error, "no TLS connection can be made"),
                 },

@@ -4,10 +4,10 @@ mod ends;
 mod input;
 mod known;
 
+use crate::buffered::BufferedConnection;
 use crate::connection::closed_by;
 use crate::counters::add;
-use crate::farewell::part;
-use crate::line::Line;
+use crate::linger::part;
 use crate::{Closed, Connection, Limits, Peer, Shard, Traffic};
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -55,7 +55,7 @@ pub trait Owner<M: Machine> {
 
 /// A machine with its place on a shard. Copies are handles of the same session.
 #[derive(Debug)]
-pub struct Session<M>(Rc<Seat<M>>);
+pub struct Session<M>(Rc<Shared<M>>);
 
 impl<M> Clone for Session<M> {
     fn clone(&self) -> Self {
@@ -64,11 +64,11 @@ impl<M> Clone for Session<M> {
 }
 
 #[derive(Debug)]
-struct Seat<M> {
+struct Shared<M> {
     shard: Rc<Shard>,
     limits: Rc<Limits>,
     machine: RefCell<M>,
-    line: RefCell<Option<Line>>,
+    buffered: RefCell<Option<BufferedConnection>>,
     /// What was read and the machine does not take yet.
     unread: RefCell<Vec<u8>>,
     traffic: Cell<Traffic>,
@@ -89,11 +89,11 @@ struct Seat<M> {
 impl<M: Machine> Session<M> {
     /// A session without a connection. Sessions may share what limits them.
     pub fn new(shard: &Rc<Shard>, machine: M, limits: impl Into<Rc<Limits>>) -> Self {
-        Self(Rc::new(Seat {
+        Self(Rc::new(Shared {
             shard: Rc::clone(shard),
             limits: limits.into(),
             machine: RefCell::new(machine),
-            line: RefCell::default(),
+            buffered: RefCell::default(),
             unread: RefCell::default(),
             traffic: Cell::default(),
             driver: RefCell::default(),
@@ -133,7 +133,7 @@ impl<M: Machine> Session<M> {
             self.end(why);
         }
         let sooner = self.next_deadline().is_some_and(|deadline| deadline < self.0.armed.get());
-        let refused = self.0.line.borrow().as_ref().is_some_and(|line| !line.is_clear());
+        let refused = self.0.buffered.borrow().as_ref().is_some_and(|buffered| !buffered.is_clear());
         if sooner || refused || self.has_unread() || self.0.machine.borrow().is_closed() {
             self.nudge();
         }
@@ -142,8 +142,8 @@ impl<M: Machine> Session<M> {
 
     /// What the session sends next goes before what waits for other sessions, where another thread has the sockets.
     pub fn hurry(&self) {
-        if let Some(line) = &*self.0.line.borrow() {
-            line.hurry();
+        if let Some(buffered) = &*self.0.buffered.borrow() {
+            buffered.hurry();
         }
     }
 
@@ -206,9 +206,9 @@ impl<M: Machine> Session<M> {
             tracing::debug!(%why, "connection ends");
             owner.closed(self, now, why);
             if let Some(connection) =
-                last.and_then(|line| line.into_connection().part_elsewhere(self.0.limits.farewell))
+                last.and_then(|buffered| buffered.into_connection().part_elsewhere(self.0.limits.linger))
             {
-                Box::pin(part(connection, Rc::clone(&self.0.shard), self.0.limits.farewell)).await;
+                Box::pin(part(connection, Rc::clone(&self.0.shard), self.0.limits.linger)).await;
             }
             why
         }
@@ -242,7 +242,7 @@ impl<M: Machine> Session<M> {
     /// Ends the current connection, if any, and waits until its driver has let go.
     async fn free_seat(&self) {
         poll_fn(|cx| {
-            if self.0.line.borrow().is_none() {
+            if self.0.buffered.borrow().is_none() {
                 return Poll::Ready(());
             }
             *self.0.successor.borrow_mut() = Some(Box::new(cx.waker().clone()));
@@ -302,7 +302,7 @@ impl<M: Machine> Session<M> {
                 return Ok(());
             }
             self.write_output(now)?;
-            let sent = self.0.line.borrow().as_ref().is_none_or(Line::is_clear);
+            let sent = self.0.buffered.borrow().as_ref().is_none_or(BufferedConnection::is_clear);
             if connected && sent && self.0.machine.borrow().is_closed() {
                 return Err(Closed::Machine);
             }
@@ -332,17 +332,17 @@ impl<M: Machine> Session<M> {
 
     /// Writes what the machine has, unless the socket still refuses earlier output; returns how many bytes it took.
     fn write_output(&self, now: Now) -> Result<usize, Closed> {
-        let mut line = self.0.line.borrow_mut();
-        let Some(line) = &mut *line else { return Ok(0) };
+        let mut buffered = self.0.buffered.borrow_mut();
+        let Some(buffered) = &mut *buffered else { return Ok(0) };
         let mut total = 0;
-        while line.is_open() {
+        while buffered.is_open() {
             let mut output = self.0.shard.output.borrow_mut();
             output.clear();
-            let messages = self.collect(now, &mut output, line.messages_max());
+            let messages = self.collect(now, &mut output, buffered.messages_max());
             if output.is_empty() {
                 break;
             }
-            let taken = line.write(&output, &self.0.limits, now.mono)?;
+            let taken = buffered.write(&output, &self.0.limits, now.mono)?;
             output.shrink_to(WRITE_BYTES);
             self.count_written(taken, messages);
             total += taken;
@@ -366,12 +366,12 @@ impl<M: Machine> Session<M> {
     }
 
     fn write_unsent(&self, cx: &mut Context<'_>, now: Now) -> Result<bool, Closed> {
-        let mut line = self.0.line.borrow_mut();
-        let Some(line) = line.as_mut() else { return Ok(false) };
-        if line.is_clear() {
-            return Ok(line.is_clear_again());
+        let mut buffered = self.0.buffered.borrow_mut();
+        let Some(buffered) = buffered.as_mut() else { return Ok(false) };
+        if buffered.is_clear() {
+            return Ok(buffered.is_clear_again());
         }
-        match line.poll_unsent(cx, now.mono) {
+        match buffered.poll_unsent(cx, now.mono) {
             Poll::Pending => Ok(false),
             Poll::Ready(taken) => {
                 self.count_written(taken?, 0);
@@ -382,13 +382,13 @@ impl<M: Machine> Session<M> {
 
     /// The machine's deadline, or the line's.
     fn next_deadline(&self) -> Option<Instant> {
-        let line = self.0.line.borrow().as_ref().and_then(|line| line.deadline(&self.0.limits));
-        self.0.machine.borrow().timeout().into_iter().chain(line).min()
+        let buffered = self.0.buffered.borrow().as_ref().and_then(|buffered| buffered.deadline(&self.0.limits));
+        self.0.machine.borrow().timeout().into_iter().chain(buffered).min()
     }
 
     fn expire(&self, now: Now) -> Result<(), Closed> {
-        if let Some(line) = &mut *self.0.line.borrow_mut() {
-            line.expire(&self.0.limits, now.mono)?;
+        if let Some(buffered) = &mut *self.0.buffered.borrow_mut() {
+            buffered.expire(&self.0.limits, now.mono)?;
         }
         self.0.machine.borrow_mut().handle_timeout(now);
         Ok(())
@@ -435,33 +435,33 @@ struct Seated<'a, M: Machine>(&'a Session<M>);
 impl<'a, M: Machine> Seated<'a, M> {
     #[expect(clippy::boxed_local, reason = "the box ends here, and not with the task")]
     fn take<O: Owner<M>>(session: &'a Session<M>, connection: Box<Connection>, owner: &mut O) -> Self {
-        let seat = &session.0;
-        let (now, peer) = (seat.shard.now(), connection.peer());
-        *seat.line.borrow_mut() = Some(Line::new(*connection, now.mono));
-        seat.armed.set(NEVER);
-        seat.nudged.set(true);
+        let shared = &session.0;
+        let (now, peer) = (shared.shard.now(), connection.peer());
+        *shared.buffered.borrow_mut() = Some(BufferedConnection::new(*connection, now.mono));
+        shared.armed.set(NEVER);
+        shared.nudged.set(true);
         session.count(|traffic| traffic.connections += 1);
-        seat.machine.borrow_mut().handle_connected(now);
+        shared.machine.borrow_mut().handle_connected(now);
         let seated = Self(session);
         tracing::debug!(%peer, "connection begins");
-        owner.connected(session, seat.shard.now(), &peer);
+        owner.connected(session, shared.shard.now(), &peer);
         seated
     }
 }
 
 impl<M: Machine> Drop for Seated<'_, M> {
     fn drop(&mut self) {
-        let seat = &self.0.0;
-        seat.line.borrow_mut().take();
-        seat.unread.take();
-        seat.turning.set(false);
+        let shared = &self.0.0;
+        shared.buffered.borrow_mut().take();
+        shared.unread.take();
+        shared.turning.set(false);
         // What ended this connection must not end the next; what the owner asked for still holds.
-        seat.ending.set(seat.ending.get().filter(|why| *why == Closed::Owner));
+        shared.ending.set(shared.ending.get().filter(|why| *why == Closed::Owner));
         // Borrowed only when the machine itself panicked; there is nobody to tell then.
-        if let Ok(mut machine) = seat.machine.try_borrow_mut() {
-            machine.handle_disconnected(seat.shard.now());
+        if let Ok(mut machine) = shared.machine.try_borrow_mut() {
+            machine.handle_disconnected(shared.shard.now());
         }
-        if let Some(successor) = seat.successor.borrow_mut().take() {
+        if let Some(successor) = shared.successor.borrow_mut().take() {
             (*successor).wake();
         }
     }

@@ -1,6 +1,6 @@
 //! What the sessions of one thread share.
 
-use crate::farewell::AT_ONCE_MAX;
+use crate::linger::AT_ONCE_MAX;
 use crate::{Clock, Counters};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -20,13 +20,13 @@ pub struct Shard {
     /// Where machines put what they send; borrowed within one write only.
     pub(crate) output: RefCell<Vec<u8>>,
     /// Connections that are over but for the peer's end.
-    farewells: Cell<usize>,
+    lingers: Cell<usize>,
 }
 
 /// One of the connections that a shard lets end slowly.
-pub(crate) struct Farewell<'a>(&'a Cell<usize>);
+pub(crate) struct Linger<'a>(&'a Cell<usize>);
 
-impl Drop for Farewell<'_> {
+impl Drop for Linger<'_> {
     fn drop(&mut self) {
         self.0.set(self.0.get() - 1);
     }
@@ -37,15 +37,15 @@ impl Shard {
     #[must_use]
     pub fn new(clock: Clock, counters: Arc<Counters>) -> Rc<Self> {
         let input = RefCell::new(vec![0; INPUT_BYTES].into_boxed_slice());
-        Rc::new(Self { clock, counters, input, output: RefCell::default(), farewells: Cell::default() })
+        Rc::new(Self { clock, counters, input, output: RefCell::default(), lingers: Cell::default() })
     }
 
     /// A place for a connection that is to end slowly, while there is one.
-    pub(crate) fn enter_farewell(&self) -> Option<Farewell<'_>> {
-        let count = self.farewells.get();
+    pub(crate) fn enter_linger(&self) -> Option<Linger<'_>> {
+        let count = self.lingers.get();
         (count < AT_ONCE_MAX).then(|| {
-            self.farewells.set(count + 1);
-            Farewell(&self.farewells)
+            self.lingers.set(count + 1);
+            Linger(&self.lingers)
         })
     }
 

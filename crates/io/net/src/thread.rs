@@ -1,6 +1,6 @@
 //! A thread with a runtime of its own.
 
-use crate::gather::Gather;
+use crate::coalescing::Coalescing;
 use crate::{Clock, Counters, Shard};
 use std::future::Future;
 use std::io;
@@ -42,12 +42,12 @@ impl ShardThread {
     ///
     /// # Errors
     /// The system gives no thread, or no epoll instance.
-    pub fn spawn_gathering<F, Fut>(name: &str, clock: Clock, counters: Arc<Counters>, main: F) -> io::Result<Self>
+    pub fn spawn_coalescing<F, Fut>(name: &str, clock: Clock, counters: Arc<Counters>, main: F) -> io::Result<Self>
     where
         F: FnOnce(Rc<Shard>) -> Fut + Send + 'static,
         Fut: Future<Output = ()> + 'static,
     {
-        Self::start(name, gathering(), clock, counters, main)
+        Self::start(name, coalescing_runtime(), clock, counters, main)
     }
 
     fn start<F, Fut>(
@@ -108,8 +108,8 @@ impl ShardThread {
 }
 
 /// A runtime whose thread gathers.
-fn gathering() -> Builder {
-    let (start, parks) = (Instant::now(), Arc::new(Mutex::new(Gather::default())));
+fn coalescing_runtime() -> Builder {
+    let (start, parks) = (Instant::now(), Arc::new(Mutex::new(Coalescing::default())));
     let wakes = Arc::clone(&parks);
     let mut builder = Builder::new_current_thread();
     builder.event_interval(STEPS_A_LOOK);
@@ -123,8 +123,8 @@ fn gathering() -> Builder {
     builder
 }
 
-fn lock(gather: &Mutex<Gather>) -> MutexGuard<'_, Gather> {
-    gather.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(coalescing: &Mutex<Coalescing>) -> MutexGuard<'_, Coalescing> {
+    coalescing.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for ShardThread {

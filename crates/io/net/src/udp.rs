@@ -63,7 +63,7 @@ pub struct UdpConnect {
 /// The datagrams of one peer.
 #[derive(Debug)]
 pub(crate) struct UdpStream {
-    way: Way,
+    transport: Transport,
     datagrams: Datagrams,
     silence: Option<Duration>,
     heard: Instant,
@@ -71,7 +71,7 @@ pub(crate) struct UdpStream {
 }
 
 #[derive(Debug)]
-enum Way {
+enum Transport {
     Own(UdpSocket),
     Shared { hub: Rc<Hub>, peer: SocketAddr },
 }
@@ -89,13 +89,13 @@ impl UdpStream {
         marks.map_or(Ok(()), |marks| marks.apply(&socket))?;
         socket.connect(peer).await?;
         let datagrams = config.datagrams;
-        Ok(Self { way: Way::Own(socket), datagrams, silence: None, heard: Instant::ZERO, counters })
+        Ok(Self { transport: Transport::Own(socket), datagrams, silence: None, heard: Instant::ZERO, counters })
     }
 
     pub(crate) fn peer_addr(&self) -> io::Result<SocketAddr> {
-        match &self.way {
-            Way::Own(socket) => socket.peer_addr(),
-            Way::Shared { peer, .. } => Ok(*peer),
+        match &self.transport {
+            Transport::Own(socket) => socket.peer_addr(),
+            Transport::Shared { peer, .. } => Ok(*peer),
         }
     }
 
@@ -110,9 +110,9 @@ impl UdpStream {
     /// The whole units of one datagram.
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         for _ in 0..READS_MAX {
-            match &self.way {
-                Way::Own(socket) => ready!(socket.poll_recv(cx, out))?,
-                Way::Shared { hub, peer } => ready!(hub.poll_take(cx, *peer, out)),
+            match &self.transport {
+                Transport::Own(socket) => ready!(socket.poll_recv(cx, out))?,
+                Transport::Shared { hub, peer } => ready!(hub.poll_take(cx, *peer, out)),
             }
             let all = out.filled().len();
             let whole = (self.datagrams.whole)(out.filled(), usize::MAX);
@@ -140,9 +140,9 @@ impl UdpStream {
             let whole = (self.datagrams.whole)(rest, self.datagrams.bytes_max);
             // What is no unit goes as it is: it is ours.
             let datagram = rest.get(..whole).filter(|some| !some.is_empty()).unwrap_or(rest);
-            let sent = match &self.way {
-                Way::Own(socket) => socket.try_send(datagram),
-                Way::Shared { peer, .. } => self.socket().try_send_to(datagram, *peer),
+            let sent = match &self.transport {
+                Transport::Own(socket) => socket.try_send(datagram),
+                Transport::Shared { peer, .. } => self.socket().try_send_to(datagram, *peer),
             };
             match sent {
                 Ok(_) => taken += datagram.len(),
@@ -155,16 +155,16 @@ impl UdpStream {
 
     /// The socket that its datagrams go out by.
     pub(crate) fn socket(&self) -> &UdpSocket {
-        match &self.way {
-            Way::Own(socket) => socket,
-            Way::Shared { hub, .. } => &hub.socket,
+        match &self.transport {
+            Transport::Own(socket) => socket,
+            Transport::Shared { hub, .. } => &hub.socket,
         }
     }
 }
 
 impl Drop for UdpStream {
     fn drop(&mut self) {
-        if let Way::Shared { hub, peer } = &self.way {
+        if let Transport::Shared { hub, peer } = &self.transport {
             hub.inboxes.borrow_mut().remove(peer);
         }
     }
@@ -223,7 +223,7 @@ impl Hub {
                 add(&self.counters.accepts, 1);
                 let (hub, config) = (Rc::clone(self), &self.config);
                 let stream = UdpStream {
-                    way: Way::Shared { hub, peer },
+                    transport: Transport::Shared { hub, peer },
                     datagrams: config.datagrams,
                     silence: Some(config.silence),
                     heard: Instant::ZERO,

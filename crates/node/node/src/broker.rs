@@ -32,7 +32,7 @@ use tieline_net::{Closed, Connection, Jitter, Limits, Owner, Session, Shard, Soc
 use tieline_topics::{DeliveryOptions, Options, RetainHandling, Snapshot};
 
 /// How long a client that was told why its connection ends has to read that.
-const FAREWELL: Duration = Duration::from_secs(5);
+const LINGER: Duration = Duration::from_secs(5);
 
 /// How long a client may take nothing while something waits for it.
 pub(crate) const STALL: Duration = Duration::from_secs(30);
@@ -166,7 +166,7 @@ impl Broker {
 /// One write may hold a whole packet and what else a turn makes.
 fn limits_for(packet_bytes_max: u32) -> Limits {
     let packet = usize::try_from(packet_bytes_max).unwrap_or(usize::MAX);
-    Limits { unsent_bytes_max: packet.saturating_add(256 * 1024), farewell: FAREWELL, stall: STALL }
+    Limits { unsent_bytes_max: packet.saturating_add(256 * 1024), linger: LINGER, stall: STALL }
 }
 
 /// Handles the events of one client's session.
@@ -341,9 +341,9 @@ impl ClientOwner {
                     bus.keep_subscription(now, client.key, of, (asked, &request.properties), due);
                     has_deltas |= deltas;
                     if snapshot || deltas {
-                        let anew = deltas.then_some(if snapshot { DeltaStart::Sent } else { DeltaStart::Later });
+                        let restart = deltas.then_some(if snapshot { DeltaStart::Sent } else { DeltaStart::Later });
                         let walk = Snapshot::new(filter.clone()).narrowed(selector.clone());
-                        bus.replay_retained(client.key, walk, options.qos, id, (anew, last));
+                        bus.replay_retained(client.key, walk, options.qos, id, (restart, last));
                     }
                     options.qos.granted()
                 }

@@ -2,7 +2,7 @@
 
 use crate::access::Entrance;
 use crate::config::MqttConfig;
-use crate::transport::TlsShelf;
+use crate::transport::CertificateCache;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -51,11 +51,11 @@ pub struct Addresses {
 pub async fn bind(
     shard: &Shard,
     config: &MqttConfig,
-    shelf: &TlsShelf,
+    certificates: &CertificateCache,
     entrances: &Entrances,
 ) -> io::Result<(Vec<MqttListener>, Addresses)> {
     let (together, proxies) = (Together::new(config.sessions_max), &config.proxy_protocol_from);
-    let host = Host { shard, shelf, entrances, proxies, together };
+    let host = Host { shard, certificates, entrances, proxies, together };
     let tcp = host.open(config.listen, None, None, None).await?;
     let mut addresses = Addresses { tcp: tcp.listener.local_addr()?, tls: None, websocket: None };
     let mut listeners = vec![tcp];
@@ -89,7 +89,7 @@ fn own_hosts(listen: SocketAddr) -> impl Iterator<Item = String> {
 /// What every address has in common.
 struct Host<'a> {
     shard: &'a Shard,
-    shelf: &'a TlsShelf,
+    certificates: &'a CertificateCache,
     entrances: &'a Entrances,
     proxies: &'a Trusted,
     /// Clients of all addresses.
@@ -106,7 +106,7 @@ impl Host<'_> {
     ) -> io::Result<MqttListener> {
         let over = match files {
             None => ListenOver::Tcp,
-            Some(files) => ListenOver::Tls(TlsListen::new(self.shelf.load(files).map_err(io::Error::other)?)),
+            Some(files) => ListenOver::Tls(TlsListen::new(self.certificates.load(files).map_err(io::Error::other)?)),
         };
         let sessions_max = sessions_max.unwrap_or(usize::MAX);
         let together = Some(Arc::clone(&self.together));

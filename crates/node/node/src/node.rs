@@ -14,7 +14,7 @@ use crate::ledger::{LedgerBatches, LedgerOwner, Opened};
 use crate::listeners::{self, Addresses, Entrances};
 use crate::reload::Source;
 use crate::reserved::Reserved;
-use crate::transport::TlsShelf;
+use crate::transport::CertificateCache;
 use crate::wall_clock::{self, ClockKeeper, WallClock};
 use crate::wrong_port;
 use std::cell::RefCell;
@@ -49,7 +49,7 @@ pub struct Node {
     _kept: (Keeper, LedgerOwner, ClockKeeper, FolderLock),
     http: SocketAddr,
     mqtt: Addresses,
-    tls: Arc<TlsShelf>,
+    tls: Arc<CertificateCache>,
     source: Source,
     devices: Arc<[Topic]>,
 }
@@ -136,7 +136,7 @@ impl Node {
         let recorder = Recorder::new(&config.history, history.handle(), unpublished(config), bus.clone());
         let mqtt_counters = Arc::new(Counters::default());
         let reserved = Arc::new(Reserved::of(&devices));
-        let shelf = Arc::new(TlsShelf::default());
+        let certificates = Arc::new(CertificateCache::default());
         let (listener, http) = listen_http(config)?;
         let bind = Binding {
             http_answer: wrong_port::http_answer(http, config.http.tls.is_some()),
@@ -144,7 +144,7 @@ impl Node {
             reserved: Arc::clone(&reserved),
             entrances: entrances(config, authenticator.clone()),
             authenticator: authenticator.clone(),
-            shelf: Arc::clone(&shelf),
+            certificates: Arc::clone(&certificates),
             views: views_of(config)?,
             lanes: lanes(config),
             rules: config.topics.clone(),
@@ -167,7 +167,7 @@ impl Node {
             recalls: Default::default(),
             health: Default::default(),
             mqtt: mqtt_counters,
-            tls: Arc::clone(&shelf),
+            tls: Arc::clone(&certificates),
         };
         let app = App {
             bus: bus.clone(),
@@ -182,12 +182,12 @@ impl Node {
         let http_thread = start_http(config, clock, listener, app)?;
         let start_field = |number| {
             let here: Vec<Numbered> = devices.iter().filter(|device| shard_of(device.id) == number).cloned().collect();
-            field::start(number, here, clock, Arc::clone(&field_counters), Arc::clone(&shelf), bus.clone())
+            field::start(number, here, clock, Arc::clone(&field_counters), Arc::clone(&certificates), bus.clone())
         };
         let field = (0..shards).map(start_field).collect::<Result<Vec<_>, _>>().map_err(StartError::Field)?;
         let senders: Vec<_> = field.iter().map(FieldHandle::sender).collect();
         bus.tell_blocking(BusInput::Call(Box::new(move |bus, _| bus.set_field(senders))));
-        let (source, tls, _kept) = (config.source.clone(), shelf, (history, ledger, clock_keeper, lock));
+        let (source, tls, _kept) = (config.source.clone(), certificates, (history, ledger, clock_keeper, lock));
         let devices = config.devices.iter().map(|device| device.topic.clone()).collect();
         Ok(Self { http_thread, field, bus_thread, _kept, http, mqtt, tls, bus, source, devices })
     }
@@ -375,7 +375,7 @@ struct Binding {
     reserved: Arc<Reserved>,
     entrances: Entrances,
     authenticator: Option<Authenticator>,
-    shelf: Arc<TlsShelf>,
+    certificates: Arc<CertificateCache>,
     views: Option<Views>,
     lanes: Vec<(Filter, Lane)>,
     rules: Vec<TopicRule>,
@@ -397,9 +397,10 @@ fn start_bus(
     let (report, reported) = sync_channel(1);
     let listen = binding.config.listen;
     let body = move |shard: Rc<tieline_net::Shard>| async move {
-        let Binding { http_answer, config, reserved, entrances, authenticator, shelf, lanes, rules, .. } = binding;
+        let Binding { http_answer, config, reserved, entrances, authenticator, certificates, lanes, rules, .. } =
+            binding;
         let Binding { views, opened, image, wall, sockets, .. } = binding;
-        let (listeners, addresses) = match listeners::bind(&shard, &config, &shelf, &entrances).await {
+        let (listeners, addresses) = match listeners::bind(&shard, &config, &certificates, &entrances).await {
             Ok(bound) => bound,
             Err(error) => return drop(report.send(Err(error))),
         };
@@ -441,7 +442,7 @@ fn start_bus(
             () = sockets.ended() => tracing::error!("a socket shard has ended by itself: the node ends"),
         }
     };
-    let thread = ShardThread::spawn_gathering("bus", clock, counters, body).map_err(StartError::Thread)?;
+    let thread = ShardThread::spawn_coalescing("bus", clock, counters, body).map_err(StartError::Thread)?;
     let address = reported.recv().unwrap_or_else(|_| Err(std::io::Error::other("the bus ended before it began")));
     let why = |why| StartError::Listen { what: "mqtt", address: listen, why };
     Ok((thread, address.map_err(why)?))
@@ -477,11 +478,11 @@ fn start_http(
     app: App,
 ) -> Result<ShardThread, StartError> {
     let owned = config.http.clone();
-    let shelf = Arc::clone(&app.about.tls);
-    let tls = config.http.tls.as_ref().map(|files| shelf.load(files)).transpose();
+    let certificates = Arc::clone(&app.about.tls);
+    let tls = config.http.tls.as_ref().map(|files| certificates.load(files)).transpose();
     let tls = tls.map_err(|error| StartError::Tls(error.to_string()))?;
     let body = move |_shard: Rc<tieline_net::Shard>| async move {
-        tokio::task::spawn_local(crate::transport::watch(shelf, move || clock.now().utc));
+        tokio::task::spawn_local(crate::transport::watch(certificates, move || clock.now().utc));
         match TcpListener::from_std(listener) {
             Ok(listener) => crate::http::serve(listener, app, &owned, tls).await,
             Err(error) => tracing::error!(%error, "the HTTP server did not start"),

@@ -2,16 +2,16 @@
 
 use super::Session;
 use crate::Closed;
+use crate::buffered::BufferedConnection;
 use crate::counters::add;
-use crate::line::Line;
 use tieline_core::Machine;
 
 impl<M: Machine> Session<M> {
     /// The line of a connection that the machine has ended, where its peer is to have time to read why.
-    pub(super) fn take_last(&self, why: Closed) -> Option<Line> {
-        let waits = why == Closed::Machine && !self.0.limits.farewell.is_zero();
-        let mut line = self.0.line.borrow_mut();
-        line.take_if(|line| waits && line.can_part())
+    pub(super) fn take_last(&self, why: Closed) -> Option<BufferedConnection> {
+        let waits = why == Closed::Machine && !self.0.limits.linger.is_zero();
+        let mut buffered = self.0.buffered.borrow_mut();
+        buffered.take_if(|buffered| waits && buffered.can_part())
     }
 
     pub(super) fn count_closed(&self, why: Closed) {

@@ -15,8 +15,8 @@ impl<M: Machine> Session<M> {
         }
         let mut shared = self.0.shard.input.borrow_mut();
         let mut buffer = ReadBuf::new(&mut shared);
-        let read = match &mut *self.0.line.borrow_mut() {
-            Some(line) => line.poll_read(cx, &mut buffer, now.mono),
+        let read = match &mut *self.0.buffered.borrow_mut() {
+            Some(buffered) => buffered.poll_read(cx, &mut buffer, now.mono),
             None => Poll::Pending,
         };
         match read {
@@ -77,7 +77,7 @@ impl<M: Machine> Session<M> {
 
     /// A machine may refuse input while its answers wait, and they do while the peer takes none: that is the peer's doing.
     fn why_nothing_moved(&self) -> Closed {
-        let refused = self.0.line.borrow().as_ref().is_some_and(|line| !line.is_clear());
+        let refused = self.0.buffered.borrow().as_ref().is_some_and(|buffered| !buffered.is_clear());
         if refused { Closed::Full } else { Closed::Stuck }
     }
 }

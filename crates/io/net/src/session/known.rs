@@ -2,26 +2,26 @@
 
 use super::Session;
 use crate::Traffic;
-use crate::line::Line;
+use crate::buffered::BufferedConnection;
 use crate::tls::ShownCertificate;
 use tieline_core::Machine;
 
 impl<M: Machine> Session<M> {
     /// Whether there is a connection, and it has taken all that it was given.
     pub fn is_clear(&self) -> bool {
-        self.0.line.borrow().as_ref().is_some_and(Line::is_clear)
+        self.0.buffered.borrow().as_ref().is_some_and(BufferedConnection::is_clear)
     }
 
     /// Whether there is a connection.
     #[must_use]
     pub fn is_connected(&self) -> bool {
-        self.0.line.borrow().is_some()
+        self.0.buffered.borrow().is_some()
     }
 
     /// The certificate that the peer of the connection has shown; read anew at each call.
     #[must_use]
     pub fn certificate(&self) -> Option<ShownCertificate> {
-        self.0.line.borrow().as_ref()?.certificate()
+        self.0.buffered.borrow().as_ref()?.certificate()
     }
 
     /// What the session has moved so far.

@@ -5,7 +5,7 @@ use super::batch::{Batch, End, Item, Order};
 use super::worker::Worker;
 use crate::Connection;
 use crate::connection::Detached;
-use crate::farewell::part;
+use crate::linger::part;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;

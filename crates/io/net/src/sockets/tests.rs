@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 fn placed(machine: Echo, near: impl Into<Connection>) -> (Session<Echo>, Connection, SocketShards) {
     let shard = Shard::new(Clock::start(), Arc::new(Counters::default()));
     let shards = SocketShards::local(&shard, 2, STALL);
-    let limits = Limits { farewell: PATIENCE, ..Limits::default() };
+    let limits = Limits { linger: PATIENCE, ..Limits::default() };
     let session = Session::new(&shard, machine, limits);
     let connection = shards.place(near.into()).unwrap();
     assert!(connection.is_remote());
@@ -85,7 +85,7 @@ fn a_slow_peer_gets_every_byte_in_order_and_its_last_words() {
         assert!(heard == expect, "{} of {} bytes", heard.len(), expect.len());
         drop(far);
         settled(&shards).await;
-        assert_eq!(session.shard().counters().farewells.load(Ordering::Relaxed), 1);
+        assert_eq!(session.shard().counters().lingers.load(Ordering::Relaxed), 1);
     });
 }
 
@@ -106,7 +106,7 @@ fn a_peer_that_does_not_read_is_closed_in_time_and_takes_little() {
 }
 
 #[test]
-fn an_end_without_a_farewell_closes_the_socket() {
+fn an_end_without_a_linger_closes_the_socket() {
     run(async {
         let (near, mut far) = pair().await;
         let (session, near, shards) = placed(Echo::default(), near);

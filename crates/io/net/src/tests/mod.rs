@@ -1,6 +1,6 @@
 mod descriptors;
 pub(crate) mod echo;
-mod farewell;
+mod linger;
 mod receipts;
 mod reconnect;
 mod serial;

@@ -22,7 +22,7 @@ pub use client::ClientTls;
 pub use fault::{TlsError, TlsFault};
 pub use files::{Pin, TlsFiles, TlsVersion, Trust};
 pub use shown::{ShownCertificate, UserRole, UserRoles};
-pub(crate) use stream::{DetachedTls, Gate, TlsStream, count};
+pub(crate) use stream::{DetachedTls, HandshakeLimit, TlsStream, count};
 
 use files::{Loaded, Seen};
 use rustls::{ClientConfig, ServerConfig};

@@ -26,14 +26,14 @@ const PLACE_HELD: Duration = Duration::from_millis(200);
 pub(crate) struct TlsStream {
     socket: TcpStream,
     records: Records,
-    gate: Option<Gate>,
+    handshakes: Option<HandshakeLimit>,
     /// The handshake is over: an end is a goodbye.
     established: bool,
 }
 
 /// What a handshake must pass at a listener.
 #[derive(Clone, Debug)]
-pub(crate) struct Gate {
+pub(crate) struct HandshakeLimit {
     /// How many handshakes may be at work at one time.
     pub(crate) places: Arc<Semaphore>,
     /// How long one may take, the wait for its place included.
@@ -48,13 +48,13 @@ pub(crate) struct Gate {
 pub(crate) struct DetachedTls {
     socket: std::net::TcpStream,
     config: Arc<ServerConfig>,
-    gate: Gate,
+    handshakes: HandshakeLimit,
 }
 
 impl DetachedTls {
     /// The connection, on the present thread.
     pub(crate) fn attach(self) -> io::Result<TlsStream> {
-        TlsStream::serve(TcpStream::from_std(self.socket)?, self.config, self.gate)
+        TlsStream::serve(TcpStream::from_std(self.socket)?, self.config, self.handshakes)
     }
 }
 
@@ -73,19 +73,20 @@ impl TlsStream {
     }
 
     /// The server's side.
-    pub(crate) fn server(socket: TcpStream, tls: &Tls, gate: Gate) -> io::Result<Self> {
-        Self::serve(socket, tls.server(), gate)
+    pub(crate) fn server(socket: TcpStream, tls: &Tls, handshakes: HandshakeLimit) -> io::Result<Self> {
+        Self::serve(socket, tls.server(), handshakes)
     }
 
-    fn serve(socket: TcpStream, config: Arc<ServerConfig>, gate: Gate) -> io::Result<Self> {
+    fn serve(socket: TcpStream, config: Arc<ServerConfig>, handshakes: HandshakeLimit) -> io::Result<Self> {
         let records = ServerConnection::new(Arc::clone(&config)).map_err(io::Error::other)?;
-        let gate = Gate { config: Some(config), ..gate };
-        Ok(Self::new(socket, records.into(), Some(gate)))
+        let handshakes = HandshakeLimit { config: Some(config), ..handshakes };
+        Ok(Self::new(socket, records.into(), Some(handshakes)))
     }
 
     /// What another thread needs to do the handshake; none where it is over, or is a client's.
     pub(crate) fn detach(&self) -> io::Result<Option<DetachedTls>> {
-        let Some((gate, config)) = self.gate.as_ref().and_then(|gate| Some((gate.clone(), gate.config.clone()?)))
+        let Some((handshakes, config)) =
+            self.handshakes.as_ref().and_then(|handshakes| Some((handshakes.clone(), handshakes.config.clone()?)))
         else {
             return Ok(None);
         };
@@ -93,12 +94,12 @@ impl TlsStream {
             return Ok(None);
         }
         let socket = self.socket.as_fd().try_clone_to_owned()?.into();
-        Ok(Some(DetachedTls { socket, config, gate }))
+        Ok(Some(DetachedTls { socket, config, handshakes }))
     }
 
-    fn new(socket: TcpStream, mut records: Records, gate: Option<Gate>) -> Self {
+    fn new(socket: TcpStream, mut records: Records, handshakes: Option<HandshakeLimit>) -> Self {
         records.set_buffer_limit(Some(RECORDS_BYTES_MAX));
-        Self { socket, records, gate, established: false }
+        Self { socket, records, handshakes, established: false }
     }
 
     pub(crate) fn peer_addr(&self) -> io::Result<SocketAddr> {
@@ -116,12 +117,12 @@ impl TlsStream {
 
     /// The handshake, within the listener's limits.
     pub(crate) async fn handshake(&mut self) -> io::Result<()> {
-        let Some(gate) = self.gate.take() else { return self.shake().await };
+        let Some(handshakes) = self.handshakes.take() else { return self.shake().await };
         let shaken = async {
             // Whoever has sent nothing takes no place.
             self.socket.readable().await?;
             // Never closed: the listener holds it as long as it gives connections.
-            let place = gate.places.acquire().await;
+            let place = handshakes.places.acquire().await;
             match tokio::time::timeout(PLACE_HELD, self.shake()).await {
                 Ok(shaken) => shaken,
                 Err(_) => {
@@ -130,13 +131,13 @@ impl TlsStream {
                 }
             }
         };
-        let late = || io::Error::new(io::ErrorKind::TimedOut, format!("no handshake within {:?}", gate.timeout));
-        let result = tokio::time::timeout(gate.timeout, shaken).await.unwrap_or_else(|_| Err(late()));
+        let late = || io::Error::new(io::ErrorKind::TimedOut, format!("no handshake within {:?}", handshakes.timeout));
+        let result = tokio::time::timeout(handshakes.timeout, shaken).await.unwrap_or_else(|_| Err(late()));
         if let Err(error) = &result {
             let peer = self.socket.peer_addr().map_or_else(|_| "gone".to_owned(), |peer| peer.to_string());
             tracing::info!(peer, %error, "TLS handshake failed");
         }
-        count(&gate.counters.tls_handshakes, &gate.counters.tls_handshake_failures, result.is_ok());
+        count(&handshakes.counters.tls_handshakes, &handshakes.counters.tls_handshake_failures, result.is_ok());
         result
     }
 

@@ -20,7 +20,7 @@ use tieline_node::config::outstation::{OutstationFile, load_all};
 use tieline_node::config::secure::StationSecurity;
 use tieline_node::secure::read_key;
 use tieline_node::station::{AddressedLine, Folder, Line, SESSIONS_MAX, Served, connections_max};
-use tieline_node::transport::{TlsShelf, Transport};
+use tieline_node::transport::{CertificateCache, Transport};
 use tokio::sync::{mpsc, oneshot};
 
 /// Bytes of the longest line.
@@ -40,7 +40,7 @@ pub fn outstation(args: &OutstationArgs) -> Result<ExitCode> {
     let sessions_max = if several { connections_max(&files) } else { SESSIONS_MAX };
     let served: Result<Vec<_>> = files.into_iter().map(|file| served(file, args, &transport)).collect();
     let (served, json) = (served?, args.json);
-    let route = transport.route(&TlsShelf::default(), sessions_max)?;
+    let route = transport.route(&CertificateCache::default(), sessions_max)?;
     let _thread = ShardThread::spawn("outstation", Clock::start(), Arc::new(Counters::default()), move |shard| {
         serve::serve(shard, route, served, json, asked, report)
     })?;

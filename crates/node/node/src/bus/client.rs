@@ -4,7 +4,7 @@ use super::counters::{BusCounters, DropCause};
 use super::deltas::Follower;
 use super::fanout::{lower, payload_of};
 use super::flow::{Flow, FlowCounters, Source, Whom};
-use super::retained::{Manner, Retained};
+use super::retained::{PublishMetadata, Retained};
 use super::state::{Bus, Subscriber};
 use super::statistics::SessionRate;
 use super::wire::Wire;
@@ -466,13 +466,13 @@ impl RetainedReplay {
         let seq = Property::UserProperty((text(SEQ), text(&event.seq.to_string())));
         let time = Property::UserProperty((text(TIME), text(&event.time.to_string())));
         let message = Message { topic, payload, properties: [seq, time].into_iter().collect(), received: now.mono };
-        let qos = lower(retained.manner(view, now.mono).qos, self.qos.bits());
+        let qos = lower(retained.metadata(view, now.mono).qos, self.qos.bits());
         Delivery { message: Arc::new(message), qos, retain: true, subscription_ids: self.ids.clone() }
     }
 
     fn delivery(&self, view: &View<'_>, retained: &Retained, now: Now) -> Delivery {
         let (topic, payload) = (view.topic.clone(), payload_of(view.body));
-        let Manner { qos, properties, received } = retained.manner(view, now.mono);
+        let PublishMetadata { qos, properties, received } = retained.metadata(view, now.mono);
         let message = Message { topic, payload, properties, received };
         // [MQTT-3.8.4-8]: the lower of how it was published and how it is subscribed.
         let (qos, subscription_ids) = (lower(qos, self.qos.bits()), self.ids.clone());

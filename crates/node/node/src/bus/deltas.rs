@@ -54,7 +54,7 @@ pub struct Follower {
 /// A topic, and what clients were told of it.
 #[derive(Debug)]
 pub struct Followed {
-    told: Vec<Told>,
+    delivered: Vec<Delivered>,
     /// None where all who were told bytes hold them: the tree's value is all there is to know.
     live: Option<Box<Live>>,
     /// What the stream goes on with.
@@ -72,16 +72,16 @@ struct Live {
 
 /// What one client was told of one topic.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct Delivered {
     follower: u32,
     /// 0 where it was given none.
     alias: u16,
-    /// Updates since then, or [`UNTOLD`].
+    /// Updates since then, or [`NOT_DELIVERED`].
     behind: u8,
 }
 
 /// The next message is a whole value, with the topic's name.
-const UNTOLD: u8 = u8::MAX;
+const NOT_DELIVERED: u8 = u8::MAX;
 
 /// What brings a client to the present value.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ pub struct Next {
 
 /// What brings several clients to the present value, but for the alias that each knows the topic by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Leap {
+pub struct SharedDelta {
     behind: u8,
     accepts: CodecSet,
 }
@@ -180,8 +180,8 @@ impl Deltas {
         self.topics.get_mut(index(applied.topic)).filter(|_| stored)?.as_mut()
     }
 
-    /// What brings a client to the topic's present value, which it is told with that; `anew` where it is to be whole.
-    pub fn since(&mut self, follower: &mut Follower, view: &View<'_>, anew: bool) -> Next {
+    /// What brings a client to the topic's present value, which it is told with that; `restart` where it is to be whole.
+    pub fn since(&mut self, follower: &mut Follower, view: &View<'_>, restart: bool) -> Next {
         let (at, now) = (index(view.id), revision(view.version));
         if self.topics.len() <= at {
             self.topics.resize_with(at + 1, || None);
@@ -189,7 +189,7 @@ impl Deltas {
         let wanted = self.wanted;
         let slot = &mut self.topics[at];
         self.count += usize::from(slot.is_none());
-        slot.get_or_insert_with(|| Followed::new(now, view.body, wanted)).next(follower, view.body, anew)
+        slot.get_or_insert_with(|| Followed::new(now, view.body, wanted)).next(follower, view.body, restart)
     }
 
     /// The client's next message of the topic is a whole value, with its name.
@@ -198,7 +198,7 @@ impl Deltas {
         if let (Some(followed), Some(follower)) = (followed, follower)
             && let Ok(place) = followed.place(follower)
         {
-            followed.set_behind(place, UNTOLD);
+            followed.set_behind(place, NOT_DELIVERED);
         }
     }
 
@@ -212,7 +212,7 @@ impl Deltas {
 impl Followed {
     fn new(revision: Revision, body: &Body, wanted: CodecSet) -> Self {
         let live = Box::new(Live { stream: Stream::new(revision, &in_form(body, wanted)), late: 0 });
-        Self { told: Vec::new(), live: Some(live), pace: Pace::default(), revision }
+        Self { delivered: Vec::new(), live: Some(live), pace: Pace::default(), revision }
     }
 
     fn update(&mut self, before: Option<&Body>, body: &Body, wanted: CodecSet, codecs: &mut Codecs) {
@@ -221,16 +221,20 @@ impl Followed {
         }
         let Some(Live { stream, late }) = self.live.as_deref_mut() else {
             // Nothing leads from a value that is not known.
-            self.told.iter_mut().for_each(|told| told.behind = UNTOLD);
-            *self = Self { told: std::mem::take(&mut self.told), ..Self::new(self.revision.next(), body, wanted) };
+            self.delivered.iter_mut().for_each(|delivered| delivered.behind = NOT_DELIVERED);
+            *self = Self {
+                delivered: std::mem::take(&mut self.delivered),
+                ..Self::new(self.revision.next(), body, wanted)
+            };
             return;
         };
         stream.update(&in_form(body, wanted), wanted, codecs);
         self.revision = stream.revision();
         *late = 0;
-        for told in &mut self.told {
-            told.behind = if usize::from(told.behind) < RING_MAX { told.behind + 1 } else { UNTOLD };
-            *late += usize::from(is_late(told));
+        for delivered in &mut self.delivered {
+            delivered.behind =
+                if usize::from(delivered.behind) < RING_MAX { delivered.behind + 1 } else { NOT_DELIVERED };
+            *late += usize::from(is_late(delivered));
         }
     }
 
@@ -248,17 +252,21 @@ impl Followed {
     }
 
     /// What brings a client to the present value, where it may share that with others.
-    pub fn leap(&self, follower: &Follower) -> Option<(Leap, Place, NonZeroU16)> {
+    pub fn shared_delta(&self, follower: &Follower) -> Option<(SharedDelta, Place, NonZeroU16)> {
         self.live.as_ref()?;
         let place = self.place(follower).ok()?;
-        let told = self.told.get(place).filter(|told| told.behind != UNTOLD)?;
-        Some((Leap { behind: told.behind, accepts: follower.accepts }, Place(place), NonZeroU16::new(told.alias)?))
+        let delivered = self.delivered.get(place).filter(|delivered| delivered.behind != NOT_DELIVERED)?;
+        Some((
+            SharedDelta { behind: delivered.behind, accepts: follower.accepts },
+            Place(place),
+            NonZeroU16::new(delivered.alias)?,
+        ))
     }
 
     /// The payload of a leap.
-    pub fn payload(&mut self, leap: Leap) -> Option<Bytes> {
-        let base = Revision(self.revision.0.wrapping_sub(leap.behind.into()));
-        Some(self.live.as_mut()?.stream.since(Some(base), leap.accepts).to_bytes())
+    pub fn payload(&mut self, shared_delta: SharedDelta) -> Option<Bytes> {
+        let base = Revision(self.revision.0.wrapping_sub(shared_delta.behind.into()));
+        Some(self.live.as_mut()?.stream.since(Some(base), shared_delta.accepts).to_bytes())
     }
 
     /// The client was sent what brings it to the present value.
@@ -277,22 +285,22 @@ impl Followed {
     }
 
     fn set_behind(&mut self, place: usize, behind: u8) {
-        let Some(told) = self.told.get_mut(place) else { return };
-        let was_late = std::mem::replace(told, Told { behind, ..*told });
+        let Some(delivered) = self.delivered.get_mut(place) else { return };
+        let was_late = std::mem::replace(delivered, Delivered { behind, ..*delivered });
         if let Some(live) = self.live.as_deref_mut().filter(|_| is_late(&was_late)) {
             live.late -= 1;
         }
     }
 
-    fn next(&mut self, follower: &mut Follower, value: &Body, anew: bool) -> Next {
+    fn next(&mut self, follower: &mut Follower, value: &Body, restart: bool) -> Next {
         let place = self.place(follower).unwrap_or_else(|_| self.enter(follower));
-        let told = &mut self.told[place];
-        let is_told = told.behind != UNTOLD && !anew;
-        let base = is_told.then(|| Revision(self.revision.0.wrapping_sub(told.behind.into())));
-        if told.alias == 0 {
-            told.alias = follower.aliases.next().unwrap_or(0);
+        let delivered = &mut self.delivered[place];
+        let was_delivered = delivered.behind != NOT_DELIVERED && !restart;
+        let base = was_delivered.then(|| Revision(self.revision.0.wrapping_sub(delivered.behind.into())));
+        if delivered.alias == 0 {
+            delivered.alias = follower.aliases.next().unwrap_or(0);
         }
-        let alias = NonZeroU16::new(told.alias).map(|alias| (alias, is_told));
+        let alias = NonZeroU16::new(delivered.alias).map(|alias| (alias, was_delivered));
         self.set_behind(place, 0);
         let payload = self.wake(value).since(base, follower.accepts).to_bytes();
         self.settle();
@@ -301,30 +309,30 @@ impl Followed {
 
     /// Makes a place for a client that has none.
     fn enter(&mut self, follower: &Follower) -> usize {
-        if self.told.len() == self.told.capacity() {
+        if self.delivered.len() == self.delivered.capacity() {
             let here = follower.all.here.borrow();
-            self.told.retain(|told| here.contains(&told.follower));
+            self.delivered.retain(|delivered| here.contains(&delivered.follower));
             if let Some(live) = &mut self.live {
-                live.late = self.told.iter().filter(|told| is_late(told)).count();
+                live.late = self.delivered.iter().filter(|delivered| is_late(delivered)).count();
             }
-            if self.told.len() == self.told.capacity() {
+            if self.delivered.len() == self.delivered.capacity() {
                 // There are many short lists.
-                self.told.reserve_exact(1 + self.told.len() / 8);
+                self.delivered.reserve_exact(1 + self.delivered.len() / 8);
             }
         }
         let place = self.place(follower).unwrap_or_else(|place| place);
-        self.told.insert(place, Told { follower: follower.number, alias: 0, behind: UNTOLD });
+        self.delivered.insert(place, Delivered { follower: follower.number, alias: 0, behind: NOT_DELIVERED });
         place
     }
 
     fn place(&self, follower: &Follower) -> Result<usize, usize> {
-        self.told.binary_search_by_key(&follower.number, |told| told.follower)
+        self.delivered.binary_search_by_key(&follower.number, |delivered| delivered.follower)
     }
 }
 
 /// Whether a client can be told what has changed since it was told something.
-const fn is_late(told: &Told) -> bool {
-    !matches!(told.behind, 0 | UNTOLD)
+const fn is_late(delivered: &Delivered) -> bool {
+    !matches!(delivered.behind, 0 | NOT_DELIVERED)
 }
 
 impl Follower {

@@ -1,7 +1,7 @@
 //! One update to all who want it: encoded once for each form that is asked for.
 
 use super::client::Client;
-use super::deltas::{Followed, Follower, Leap};
+use super::deltas::{Followed, Follower, SharedDelta};
 use super::flow::Queued;
 use super::wire::Wire;
 use bytes::Bytes;
@@ -30,7 +30,7 @@ pub struct Outgoing {
     kept: bool,
     frames: [Option<Bytes>; 2],
     /// What changed, for those who know as much as the last one.
-    leap: Option<(Leap, AliasFrame)>,
+    shared_delta: Option<(SharedDelta, AliasFrame)>,
 }
 
 /// The payload of a body as MQTT carries it.
@@ -46,7 +46,7 @@ impl Outgoing {
     /// A client's message.
     #[must_use]
     pub fn published(message: Message, qos: Qos, retained: bool) -> Self {
-        Self { message: Arc::new(message), qos, retained, kept: true, frames: [None, None], leap: None }
+        Self { message: Arc::new(message), qos, retained, kept: true, frames: [None, None], shared_delta: None }
     }
 
     /// An update of the node's own.
@@ -152,7 +152,7 @@ impl Outgoing {
         }
         match (follower.as_deref().filter(|_| delivery_options.wants_deltas()), followed) {
             (None, _) => self.share(session),
-            (Some(follower), Some(followed)) => self.share_leap(session, followed, follower),
+            (Some(follower), Some(followed)) => self.share_delta(session, followed, follower),
             (Some(_), None) => false,
         }
     }
@@ -163,14 +163,14 @@ impl Outgoing {
     }
 
     /// Queues what changed of the topic since the session was told last; false where that is not all that it needs.
-    fn share_leap(&mut self, session: &Session<Wire>, followed: &mut Followed, follower: &Follower) -> bool {
-        let Some((leap, place, alias)) = followed.leap(follower) else { return false };
-        if self.leap.as_ref().is_none_or(|(made, _)| *made != leap) {
-            let Some(payload) = followed.payload(leap) else { return false };
+    fn share_delta(&mut self, session: &Session<Wire>, followed: &mut Followed, follower: &Follower) -> bool {
+        let Some((shared_delta, place, alias)) = followed.shared_delta(follower) else { return false };
+        if self.shared_delta.as_ref().is_none_or(|(made, _)| *made != shared_delta) {
+            let Some(payload) = followed.payload(shared_delta) else { return false };
             let message = Message { payload, ..(*self.message).clone() };
-            self.leap = AliasFrame::new(&message, self.message.received).map(|frame| (leap, frame));
+            self.shared_delta = AliasFrame::new(&message, self.message.received).map(|frame| (shared_delta, frame));
         }
-        let Some((_, frame)) = &self.leap else { return false };
+        let Some((_, frame)) = &self.shared_delta else { return false };
         let queued = queue(session, frame.with(alias));
         if queued {
             followed.leapt(place);

@@ -7,7 +7,7 @@ use super::client::RetainedReplays;
 use super::counters::{DropCause, Drops};
 use super::deltas::{Deltas, Follower, marked};
 use super::fanout::payload_of;
-use super::retained::{Manner, Retained};
+use super::retained::{PublishMetadata, Retained};
 use super::state::id_of;
 use super::wire::Wire;
 use crate::access::ClientIdentity;
@@ -288,7 +288,7 @@ impl Whom<'_> {
         if !self.may(view.topic) {
             return;
         }
-        let Manner { properties, received, .. } = source.retained.manner(&view, now.mono);
+        let PublishMetadata { properties, received, .. } = source.retained.metadata(&view, now.mono);
         let retain = first || as_published;
         let properties = if lost > 0 { properties.with(&words_of(lost)) } else { properties };
         let mut message = Message { topic: view.topic.clone(), payload: bytes::Bytes::new(), properties, received };
@@ -298,8 +298,8 @@ impl Whom<'_> {
             wire.mqtt.emit_aside(now.mono, &aside, out);
             return;
         };
-        let anew = first || self.replays.iter().any(|replay| replay.renews(view.topic));
-        let next = source.deltas.since(follower, &view, anew);
+        let restart = first || self.replays.iter().any(|replay| replay.renews(view.topic));
+        let next = source.deltas.since(follower, &view, restart);
         message.payload = next.payload;
         if next.alias.is_none_or(|(_, known)| !known) {
             message.properties = marked(&message.properties);

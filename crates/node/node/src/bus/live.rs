@@ -64,7 +64,7 @@ struct Counting {
     dirty: BTreeSet<Box<str>>,
     /// Where the first telling of all branches is.
     first: Option<usize>,
-    told: Option<(Counts, bool)>,
+    delivered: Option<(Counts, bool)>,
 }
 
 /// What a reader may be sent in a turn.
@@ -97,7 +97,7 @@ pub struct LiveFeed {
     filters: Box<[Filter]>,
     snapshots: Vec<Snapshot>,
     /// More has changed than may wait: all present values are sent after those that are being sent.
-    is_anew: bool,
+    restarts: bool,
     dirty: HashSet<TopicId>,
     removed: Vec<String>,
     /// More was removed than could wait, or its rights have changed: the reader must begin again.
@@ -125,7 +125,7 @@ impl LiveFeed {
             beat_due: Instant::ZERO,
             filters: filters.into(),
             snapshots,
-            is_anew: false,
+            restarts: false,
             dirty: HashSet::new(),
             removed: Vec::new(),
             is_behind: false,
@@ -139,7 +139,7 @@ impl LiveFeed {
     pub fn counting(mut self, groups: Option<Groups>) -> Self {
         self.counting = groups.map(|groups| {
             let first = (groups == Groups::All).then_some(0);
-            Counting { groups, census: None, dirty: BTreeSet::new(), first, told: None }
+            Counting { groups, census: None, dirty: BTreeSet::new(), first, delivered: None }
         });
         self
     }
@@ -158,13 +158,13 @@ impl LiveFeed {
 
     /// The topic has a new value.
     pub fn changed(&mut self, topic: TopicId) {
-        if self.is_anew {
+        if self.restarts {
             return;
         }
         self.dirty.insert(topic);
         if self.dirty.len() > DIRTY_MAX {
             self.dirty = HashSet::new();
-            self.is_anew = true;
+            self.restarts = true;
         }
     }
 
@@ -198,7 +198,7 @@ impl LiveFeed {
         if self.is_behind || self.out.is_closed() || self.until.is_some_and(|until| until <= now.mono) {
             return Flushed::Gone;
         }
-        if self.snapshots.is_empty() && std::mem::take(&mut self.is_anew) {
+        if self.snapshots.is_empty() && std::mem::take(&mut self.restarts) {
             self.snapshots = self.filters.iter().cloned().map(Snapshot::new).collect();
         }
         let mut is_first = true;
@@ -243,7 +243,7 @@ impl LiveFeed {
 impl Counting {
     fn has_work(&self, now: Instant, censuses: &Censuses) -> bool {
         let total = self.census(censuses).map(|census| total_of(census, now)).unwrap_or_default();
-        self.first.is_some() || !self.dirty.is_empty() || self.told != Some(total)
+        self.first.is_some() || !self.dirty.is_empty() || self.delivered != Some(total)
     }
 
     fn census<'a>(&self, censuses: &'a Censuses) -> Option<&'a Census> {
@@ -253,11 +253,11 @@ impl Counting {
     /// `{"complete", "total": {…}, "groups": {"path": {…}}}`, of the groups those that have changed.
     fn next_message(&mut self, now: Instant, censuses: &Censuses) -> String {
         let Some(census) = self.census(censuses) else {
-            (self.first, self.told) = (None, Some((Counts::default(), false)));
+            (self.first, self.delivered) = (None, Some((Counts::default(), false)));
             return "{\"complete\":false,\"total\":null,\"groups\":{}}".to_owned();
         };
         let (total, is_complete) = total_of(census, now);
-        self.told = Some((total, is_complete));
+        self.delivered = Some((total, is_complete));
         let mut text = format!("{{\"complete\":{is_complete},\"total\":");
         write_counts(&total, &mut text);
         text.push_str(",\"groups\":{");
@@ -546,14 +546,14 @@ mod tests {
         desk.put(0, "other/x/y", r#"{"v":1,"q":"uncertain"}"#);
         let groups = format!("{{\"site/a\":{},\"site/b\":{}}}", counts(1, 0, 0), counts(1, 0, 0));
         let all = format!("counts {{\"complete\":true,\"total\":{},\"groups\":{groups}}}\n", counts(2, 1, 0));
-        let told = desk.flush(0, true);
-        assert!(told.contains(&all), "{told}");
+        let delivered = desk.flush(0, true);
+        assert!(delivered.contains(&all), "{delivered}");
         // The worst member of a group is deep below it.
         desk.put(100, "site/b/y/z", r#"{"v":1,"q":"bad"}"#);
         let groups = format!("{{\"site/b\":{}}}", counts(0, 0, 1));
         let changed = format!("counts {{\"complete\":true,\"total\":{},\"groups\":{groups}}}\n", counts(1, 1, 1));
-        let told = desk.flush(100, true);
-        assert!(told.contains(&changed), "{told}");
+        let delivered = desk.flush(100, true);
+        assert!(delivered.contains(&changed), "{delivered}");
         assert_eq!(desk.flush(200, true), "");
         desk.put(300, "site/b/y/z", "");
         let gone = format!("{{\"site/b\":{}}}", counts(0, 0, 0));
@@ -566,11 +566,14 @@ mod tests {
         for i in 0..GROUPS + 10 {
             desk.put(0, &format!("plant/unit{i}/x"), r#"{"v":1,"q":"good"}"#);
         }
-        let mut told = String::new();
+        let mut delivered = String::new();
         for i in 0..10 {
-            told += &desk.flush(i * 10, true);
+            delivered += &desk.flush(i * 10, true);
         }
-        assert!(told.contains("\"plant\":") && told.contains(&format!("\"plant/unit{}\":", GROUPS + 9)), "{told}");
+        assert!(
+            delivered.contains("\"plant\":") && delivered.contains(&format!("\"plant/unit{}\":", GROUPS + 9)),
+            "{delivered}"
+        );
         assert!(!desk.flush(200, true).contains("counts"));
     }
 
@@ -589,16 +592,16 @@ mod tests {
         for i in 0..=DIRTY_MAX {
             desk.put(0, &format!("site/{i}"), "1");
         }
-        assert!(desk.feed.is_anew && desk.feed.dirty.capacity() == 0);
-        let mut told = HashSet::new();
+        assert!(desk.feed.restarts && desk.feed.dirty.capacity() == 0);
+        let mut delivered = HashSet::new();
         for at in 0..100 {
             for line in desk.flush(at, true).lines().filter_map(|line| line.strip_prefix("update ")) {
                 let update: serde_json::Value = serde_json::from_str(line).unwrap();
                 let topics = update["updates"].as_array().unwrap().iter();
-                told.extend(topics.map(|update| update["topic"].as_str().unwrap().to_owned()));
+                delivered.extend(topics.map(|update| update["topic"].as_str().unwrap().to_owned()));
             }
         }
-        assert_eq!(told.len(), DIRTY_MAX + 1);
+        assert_eq!(delivered.len(), DIRTY_MAX + 1);
         desk.put(200, "site/7", "2");
         assert!(desk.flush(200, true).contains("site/7"), "it goes on as before");
     }
@@ -614,9 +617,9 @@ mod tests {
             for i in 0..9 {
                 desk.put(0, &format!("site/{i}"), long);
             }
-            let told: Vec<String> =
+            let delivered: Vec<String> =
                 (0..9).flat_map(|at| desk.flush(at, true).lines().map(str::to_owned).collect::<Vec<_>>()).collect();
-            let updates: Vec<_> = told.iter().filter(|line| line.starts_with("update")).collect();
+            let updates: Vec<_> = delivered.iter().filter(|line| line.starts_with("update")).collect();
             assert!(
                 updates.len() >= 4 && updates.iter().all(|line| line.len() < 2 * MESSAGE_BYTES),
                 "{}",

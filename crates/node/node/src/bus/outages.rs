@@ -156,7 +156,7 @@ struct Published {
     /// Whether it has no bytes: it takes the topic's value away.
     clears: bool,
     hears: oneshot::Receiver<bool>,
-    told: Option<bool>,
+    acknowledged: Option<bool>,
 }
 
 fn message(now: Now, topic: &str, payload: bytes::Bytes) -> Message {
@@ -243,7 +243,7 @@ impl World {
         let batch_number = bus.end_act(*now).unwrap_or(0);
         let (answer, hears) = oneshot::channel();
         bus.record(*now, &update, Some(Receipt::Call { answer, batch_number }));
-        published.push(Published { number, topic, qos, retain, clears: bytes == 0, hears, told: None });
+        published.push(Published { number, topic, qos, retain, clears: bytes == 0, hears, acknowledged: None });
     }
 
     /// A turn of the bus, and of the thread.
@@ -270,7 +270,7 @@ impl World {
             self.bus.handle_ledger(self.now, news);
         }
         for message in &mut self.published {
-            message.told = message.told.or_else(|| message.hears.try_recv().ok());
+            message.acknowledged = message.acknowledged.or_else(|| message.hears.try_recv().ok());
         }
     }
 
@@ -282,7 +282,7 @@ impl World {
             let filter = Filter::new(filter).unwrap();
             let messages = image.sessions[&session].pending.values().filter_map(|pending| pending.message.as_ref());
             let pending: HashSet<u32> = messages.filter_map(|message| number_of(&message.payload)).collect();
-            for message in self.published.iter().filter(|message| message.told == Some(true)) {
+            for message in self.published.iter().filter(|message| message.acknowledged == Some(true)) {
                 let is_pending = filter.matches(&Topic::new(message.topic).unwrap())
                     && message.qos != Qos::AtMostOnce
                     && !message.clears;
@@ -296,7 +296,7 @@ impl World {
         for topic in TOPICS {
             let of_topic = || self.published.iter().filter(move |message| message.topic == topic);
             let promised =
-                of_topic().rfind(|m| m.told == Some(true) && m.retain && !m.clears && m.qos != Qos::AtMostOnce);
+                of_topic().rfind(|m| m.acknowledged == Some(true) && m.retain && !m.clears && m.qos != Qos::AtMostOnce);
             let Some(promised) = promised else { continue };
             let found = image.values.get(topic).and_then(|value| number_of(&value.message.payload));
             // What came later may be there, or have taken it away.
@@ -328,12 +328,12 @@ impl World {
             self.turn();
         }
         assert_eq!(self.bus.ledger_status(self.now).state, LedgerState::Good);
-        assert!(self.published.iter().all(|message| message.told.is_some()), "who waited was told");
+        assert!(self.published.iter().all(|message| message.acknowledged.is_some()), "who waited was told");
         let held = Image { alive: Timestamp::default(), ..replayed(&self.disk) };
         assert_eq!(held, self.truth());
         self.publish("b", Qos::ExactlyOnce, true, SHORT_BYTES);
         self.turn();
-        assert_eq!(self.published.last().unwrap().told, Some(true));
+        assert_eq!(self.published.last().unwrap().acknowledged, Some(true));
         self.check_acknowledged();
     }
 }
@@ -388,18 +388,19 @@ fn a_disk_that_refuses_and_takes_again() {
     for (mood, name) in [(Mood::Full, "disk_full"), (Mood::Unsynced, "failed")] {
         let mut world = World::new();
         let state = |world: &World| world.bus.ledger_status(world.now).state.name();
-        let told = |world: &World| world.published.iter().map(|message| message.told).collect::<Vec<_>>();
+        let acknowledged =
+            |world: &World| world.published.iter().map(|message| message.acknowledged).collect::<Vec<_>>();
         world.publish("a/1", Qos::AtLeastOnce, true, SHORT_BYTES);
         world.turn();
-        assert_eq!((state(&world), told(&world)), ("ok", vec![Some(true)]));
+        assert_eq!((state(&world), acknowledged(&world)), ("ok", vec![Some(true)]));
         world.disk.set(mood);
         world.publish("a/1", Qos::ExactlyOnce, true, SHORT_BYTES);
-        assert_eq!(told(&world)[1], None, "it waits for the disk");
+        assert_eq!(acknowledged(&world)[1], None, "it waits for the disk");
         world.turn();
         world.publish("b", Qos::AtLeastOnce, false, SHORT_BYTES);
-        assert_eq!((state(&world), &told(&world)[1..]), (name, &[Some(false), None][..]));
+        assert_eq!((state(&world), &acknowledged(&world)[1..]), (name, &[Some(false), None][..]));
         world.take_news();
-        assert_eq!(told(&world)[2], Some(false), "it is refused at once");
+        assert_eq!(acknowledged(&world)[2], Some(false), "it is refused at once");
         assert!(world.bus.ledger_status(world.now).refused >= 2);
         // It is tried once a second, and not before.
         for _ in 0..5 {
@@ -414,7 +415,7 @@ fn a_disk_that_refuses_and_takes_again() {
         assert_eq!(state(&world), "mending");
         world.publish("a/2", Qos::AtLeastOnce, true, SHORT_BYTES);
         world.take_news();
-        assert_eq!(told(&world)[1..], [Some(false); 3], "nothing is promised before all is said");
+        assert_eq!(acknowledged(&world)[1..], [Some(false); 3], "nothing is promised before all is said");
         world.turn();
         assert_eq!(state(&world), "ok");
         world.recover();

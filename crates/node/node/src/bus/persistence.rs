@@ -437,11 +437,11 @@ impl Bus {
     pub(super) fn value_of(&self, now: Now, topic: TopicId) -> Option<Value> {
         let view = self.tree.view(topic).filter(|view| view.mark != 0)?;
         let Body::Opaque(payload) = view.body else { return None };
-        let manner = self.retained.manner(&view, now.mono);
-        let received = if manner.properties.is_empty() { view.time } else { utc_of(now, manner.received) };
-        let (topic, payload, properties) = (view.topic.clone(), payload.clone(), manner.properties.bytes());
+        let metadata = self.retained.metadata(&view, now.mono);
+        let received = if metadata.properties.is_empty() { view.time } else { utc_of(now, metadata.received) };
+        let (topic, payload, properties) = (view.topic.clone(), payload.clone(), metadata.properties.bytes());
         let message = tieline_ledger::Message { topic, payload, properties, received };
-        Some(Value { message, qos: manner.qos.bits() })
+        Some(Value { message, qos: metadata.qos.bits() })
     }
 
     /// The bus ends: all that it knows goes to the ledger's thread.

@@ -15,7 +15,7 @@ const ENTRY_BYTES: usize = 128;
 
 /// How a retained message was published.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Manner {
+pub struct PublishMetadata {
     /// How surely.
     pub qos: Qos,
     /// What it said of itself.
@@ -24,7 +24,7 @@ pub struct Manner {
     pub received: Instant,
 }
 
-impl Manner {
+impl PublishMetadata {
     /// Of what was published with QoS 1 and no properties, as the node does.
     #[must_use]
     pub fn plain(now: Instant) -> Self {
@@ -50,7 +50,7 @@ impl Manner {
 /// The manners that are not plain.
 #[derive(Debug, Default)]
 pub struct Retained {
-    manners: HashMap<Topic, Manner>,
+    metadata: HashMap<Topic, PublishMetadata>,
     expiries: BTreeSet<(Instant, Topic)>,
     bytes: usize,
 }
@@ -75,30 +75,30 @@ impl Retained {
         if properties.is_empty() {
             return;
         }
-        let manner = Manner { qos, properties: properties.clone(), received: *received };
-        self.bytes += manner.bytes();
-        self.expiries.extend(manner.expires().map(|at| (at, topic.clone())));
-        self.manners.insert(topic.clone(), manner);
+        let metadata = PublishMetadata { qos, properties: properties.clone(), received: *received };
+        self.bytes += metadata.bytes();
+        self.expiries.extend(metadata.expires().map(|at| (at, topic.clone())));
+        self.metadata.insert(topic.clone(), metadata);
     }
 
     /// The topic's value was replaced or removed.
     pub fn forget(&mut self, topic: &Topic) {
-        if self.manners.is_empty() {
+        if self.metadata.is_empty() {
             return;
         }
-        let Some(manner) = self.manners.remove(topic) else { return };
-        self.bytes -= manner.bytes();
-        if let Some(at) = manner.expires() {
+        let Some(metadata) = self.metadata.remove(topic) else { return };
+        self.bytes -= metadata.bytes();
+        if let Some(at) = metadata.expires() {
             self.expiries.remove(&(at, topic.clone()));
         }
     }
 
     /// How the topic's value was published.
     #[must_use]
-    pub fn manner(&self, view: &View<'_>, now: Instant) -> Manner {
+    pub fn metadata(&self, view: &View<'_>, now: Instant) -> PublishMetadata {
         let qos = view.mark.checked_sub(1).and_then(Qos::from_bits);
-        let known = if self.manners.is_empty() { None } else { self.manners.get(view.topic).cloned() };
-        known.unwrap_or_else(|| Manner { qos: qos.unwrap_or(Qos::AtLeastOnce), ..Manner::plain(now) })
+        let known = if self.metadata.is_empty() { None } else { self.metadata.get(view.topic).cloned() };
+        known.unwrap_or_else(|| PublishMetadata { qos: qos.unwrap_or(Qos::AtLeastOnce), ..PublishMetadata::plain(now) })
     }
 
     /// When the next value expires.
@@ -144,13 +144,13 @@ mod tests {
         let (a, b) = (topic("a"), topic("b"));
         let mut retained = Retained::default();
         retained.keep(&message(&a, None, 0), Qos::AtLeastOnce);
-        assert_eq!((retained.manners.len(), retained.bytes), (0, 0));
+        assert_eq!((retained.metadata.len(), retained.bytes), (0, 0));
         let mut tree = Tree::new(Limits::default());
         let update = Update { topic: a.clone(), body: Body::Opaque(bytes::Bytes::from_static(b"1")) };
         let applied = tree.apply(Now::default(), update, true).unwrap();
-        assert_eq!(retained.manner(&tree.get(&a).unwrap(), at(9)).qos, Qos::AtLeastOnce);
-        tree.mark(applied.topic, Manner::mark(Qos::AtMostOnce));
-        assert_eq!(retained.manner(&tree.get(&a).unwrap(), at(9)).qos, Qos::AtMostOnce);
+        assert_eq!(retained.metadata(&tree.get(&a).unwrap(), at(9)).qos, Qos::AtLeastOnce);
+        tree.mark(applied.topic, PublishMetadata::mark(Qos::AtMostOnce));
+        assert_eq!(retained.metadata(&tree.get(&a).unwrap(), at(9)).qos, Qos::AtMostOnce);
         retained.keep(&message(&a, Some(5), 0), Qos::AtLeastOnce);
         retained.keep(&message(&a, Some(5), 2), Qos::AtLeastOnce);
         retained.keep(&message(&b, Some(4), 1), Qos::AtLeastOnce);

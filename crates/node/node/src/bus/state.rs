@@ -12,7 +12,7 @@ use super::guarded;
 use super::live::LiveFeed;
 use super::persistence::Ledger;
 use super::pump::Pump;
-use super::retained::{Manner, Retained};
+use super::retained::{PublishMetadata, Retained};
 use super::sessions::{Away, Kept};
 use super::share::{Group, Shares};
 use super::statistics::Statistics;
@@ -287,7 +287,7 @@ impl Bus {
         self.note(now, &message.topic, &applied, &body, from);
         match applied.change {
             Change::Stored => {
-                self.tree.mark(applied.topic, Manner::mark(qos));
+                self.tree.mark(applied.topic, PublishMetadata::mark(qos));
                 self.retained.keep(&message, qos);
                 self.keep_value(now, applied.topic, &message, qos);
             }

@@ -33,7 +33,7 @@ struct KeptWire {
     /// Who is to be told of notes.
     tells: Option<(usize, Rc<ChangedSessions>)>,
     /// Whether it was, since they were taken.
-    told: bool,
+    is_notified: bool,
     /// How many wait until something is on the disk: nothing is said meanwhile.
     output_holds: u32,
 }
@@ -104,7 +104,7 @@ impl Wire {
     /// What the session has noted since the last time, and the number of the last note.
     pub fn take_changes(&mut self) -> (Vec<SessionChange>, u64) {
         if let Some(kept) = &mut self.kept {
-            kept.told = false;
+            kept.is_notified = false;
         }
         self.mqtt.take_changes()
     }
@@ -130,10 +130,10 @@ impl Wire {
     fn look_for_changes(&mut self) {
         if let Some(kept) = &mut self.kept
             && let Some((place, changed)) = &kept.tells
-            && !kept.told
+            && !kept.is_notified
             && self.mqtt.has_changes()
         {
-            kept.told = true;
+            kept.is_notified = true;
             changed.places.borrow_mut().push(*place);
             changed.work.notify_one();
         }

@@ -11,7 +11,7 @@ use crate::config::secure::master_machine;
 use crate::config::{
     DeviceConfig, Dnp3Config, LaneConfig, LinkConfirms, Priority, Protocol, SharedChannel, TimeSync as SyncConfig,
 };
-use crate::transport::{TlsShelf, Transport};
+use crate::transport::{CertificateCache, Transport};
 use std::cell::RefCell;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::rc::Rc;
@@ -43,7 +43,7 @@ pub async fn start_device(
     field: &SharedField,
     device: Numbered,
     table: Arc<PointTable>,
-    shelf: &TlsShelf,
+    certificates: &CertificateCache,
 ) -> std::io::Result<()> {
     let transport = device.config.transport.clone();
     let (topic, seed) = (device.config.topic.clone(), u64::from(device.id.0));
@@ -55,11 +55,11 @@ pub async fn start_device(
     let links = (Link::Alone(session.clone()), urgent.as_ref().map(|(session, _)| Link::Alone(session.clone())));
     let owner = start_session(shard, field, device, table, links)?;
     let named = |error: &dyn std::fmt::Display| unreachable(&topic, &transport, error);
-    let route = transport.route(shelf, LISTEN_SESSIONS_MAX).map_err(|error| named(&error))?.marked(marks);
+    let route = transport.route(certificates, LISTEN_SESSIONS_MAX).map_err(|error| named(&error))?.marked(marks);
     route.start(session, seed, owner.clone()).await.map_err(|error| named(&error))?;
     if let Some((session, LaneConfig { transport, priority, .. })) = urgent {
         let named = |error: &dyn std::fmt::Display| unreachable(&topic, &transport, error);
-        let route = transport.route(shelf, LISTEN_SESSIONS_MAX).map_err(|error| named(&error))?;
+        let route = transport.route(certificates, LISTEN_SESSIONS_MAX).map_err(|error| named(&error))?;
         let route = route.marked(Some(marks_of(priority)));
         route.start(session, seed, owner.on_urgent_lane()).await.map_err(|error| named(&error))?;
     }
@@ -78,7 +78,7 @@ pub async fn start_channel(
     field: &SharedField,
     shared: &SharedChannel,
     devices: Vec<Tabled>,
-    shelf: &TlsShelf,
+    certificates: &CertificateCache,
 ) -> std::io::Result<()> {
     let Some((first, _)) = devices.first() else { return Ok(()) };
     let (transport, seed) = (first.config.transport.clone(), u64::from(first.id.0));
@@ -98,7 +98,7 @@ pub async fn start_channel(
         owners.push(start_session(shard, field, device, table, (Link::Shared(session.clone(), member), None))?);
     }
     let named = |error: &dyn std::fmt::Display| unreachable(&shared.name, &transport, error);
-    let route = transport.route(shelf, LISTEN_SESSIONS_MAX).map_err(|error| named(&error))?.marked(marks);
+    let route = transport.route(certificates, LISTEN_SESSIONS_MAX).map_err(|error| named(&error))?.marked(marks);
     route.start(session, seed, ChannelOwner { owners }).await.map_err(|error| named(&error))?;
     Ok(())
 }

@@ -7,7 +7,7 @@ use super::lanes::Lane;
 use super::{FieldInput, FieldReport, Numbered, Receipt};
 use crate::bus::{BusHandle, BusInput};
 use crate::config::{DeviceConfig, PointConfig, SharedChannel};
-use crate::transport::TlsShelf;
+use crate::transport::CertificateCache;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -71,7 +71,7 @@ pub fn start(
     devices: Vec<Numbered>,
     clock: Clock,
     counters: Arc<Counters>,
-    shelf: Arc<TlsShelf>,
+    certificates: Arc<CertificateCache>,
     bus: BusHandle,
 ) -> std::io::Result<FieldHandle> {
     let (inputs, incoming) = mpsc::channel(INPUTS_MAX);
@@ -82,7 +82,7 @@ pub fn start(
         let (reports, counters) = (Default::default(), FieldCounters::default());
         let field = Field { number, poller, sessions: HashMap::new(), channels: Vec::new(), counters, reports, work };
         let field = Rc::new(RefCell::new(field));
-        let result = add_devices(&shard, &field, devices, &shelf).await;
+        let result = add_devices(&shard, &field, devices, &certificates).await;
         let failed = result.is_err();
         let _ = ready.send(result);
         if !failed {
@@ -97,7 +97,7 @@ async fn add_devices(
     shard: &Rc<Shard>,
     field: &SharedField,
     devices: Vec<Numbered>,
-    shelf: &TlsShelf,
+    certificates: &CertificateCache,
 ) -> std::io::Result<()> {
     // Devices that name the same list share one table.
     let mut tables: HashMap<*const PointConfig, Arc<PointTable>> = HashMap::new();
@@ -113,7 +113,7 @@ async fn add_devices(
             }
         };
         match device.config.channel.clone() {
-            None => start_device(shard, field, device, table, shelf).await?,
+            None => start_device(shard, field, device, table, certificates).await?,
             Some(shared) => match channels.iter_mut().find(|(known, _)| *known == shared) {
                 Some((_, devices)) => devices.push((device, table)),
                 None => channels.push((shared, vec![(device, table)])),
@@ -121,7 +121,7 @@ async fn add_devices(
         }
     }
     for (shared, devices) in channels {
-        start_channel(shard, field, &shared, devices, shelf).await?;
+        start_channel(shard, field, &shared, devices, certificates).await?;
     }
     Ok(())
 }

@@ -34,8 +34,11 @@ fn write(e: &mut Exposition, sum: &Counted) {
     for (name, meaning, count) in sum.dnp3.each() {
         e.counter(&format!("tieline_dnp3_{name}_total"), meaning, count);
     }
-    let ends =
-        [("done", sum.counters.freezes_done), ("failed", sum.counters.freezes_failed), ("missed", sum.counters.freezes_missed)];
+    let ends = [
+        ("done", sum.counters.freezes_done),
+        ("failed", sum.counters.freezes_failed),
+        ("missed", sum.counters.freezes_missed),
+    ];
     e.labelled(("tieline_dnp3_freezes_total", "Scheduled freezes by what became of them.", "counter"), "end", ends);
     let [up, down] = sum.lanes;
     let lanes = ("tieline_dnp3_lanes", "Second connections of devices, by state.", "gauge");

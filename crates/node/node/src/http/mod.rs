@@ -32,7 +32,7 @@ use crate::bus::BusHandle;
 use crate::config::{DeviceConfig, HttpConfig};
 use crate::reload::Source;
 use crate::reserved::Reserved;
-use crate::transport::TlsShelf;
+use crate::transport::CertificateCache;
 use crate::wall_clock::WallClock;
 use crate::wrong_port;
 use axum::body::Body;
@@ -105,7 +105,7 @@ pub struct About {
     /// Sockets of MQTT.
     pub mqtt: Arc<Counters>,
     /// TLS files in use.
-    pub tls: Arc<TlsShelf>,
+    pub tls: Arc<CertificateCache>,
 }
 
 /// The document that describes the API.

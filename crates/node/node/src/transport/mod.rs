@@ -13,7 +13,7 @@ mod tests;
 
 pub use read::read_transport;
 pub use tieline_service::tls::parse_pin;
-pub use tls::{EXPIRES_SOON, TlsShelf, watch};
+pub use tls::{CertificateCache, EXPIRES_SOON, watch};
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -171,13 +171,13 @@ impl Transport {
     ///
     /// # Errors
     /// TLS files that cannot be used.
-    pub fn route(&self, shelf: &TlsShelf, sessions_max: usize) -> Result<Route, TlsError> {
+    pub fn route(&self, certificates: &CertificateCache, sessions_max: usize) -> Result<Route, TlsError> {
         let datagrams = Datagrams { whole: whole_units, bytes_max: DATAGRAM_BYTES };
         Ok(match &self.end {
             End::Listen(address) => {
                 let over = match &self.over {
                     Over::Tcp | Over::Serial(_) => ListenOver::Tcp,
-                    Over::Tls(options) => ListenOver::Tls(TlsListen::new(shelf.load(&options.files)?)),
+                    Over::Tls(options) => ListenOver::Tls(TlsListen::new(certificates.load(&options.files)?)),
                     Over::Udp(UdpOptions { remotes, silence, .. }) => {
                         ListenOver::Udp(UdpListen { datagrams, remotes: remotes.clone(), silence: *silence })
                     }
@@ -188,7 +188,7 @@ impl Transport {
                 let over = match &self.over {
                     Over::Tcp => ConnectOver::Tcp,
                     Over::Tls(TlsOptions { files, name }) => {
-                        let tls = ClientSide::Renewed(shelf.load(files)?);
+                        let tls = ClientSide::Renewed(certificates.load(files)?);
                         ConnectOver::Tls(TlsConnect { tls, name: name.clone() })
                     }
                     Over::Udp(UdpOptions { local, .. }) => ConnectOver::Udp(UdpConnect { datagrams, local: *local }),

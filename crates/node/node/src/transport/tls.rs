@@ -15,13 +15,13 @@ const WARN_EVERY: Duration = Duration::from_secs(86_400);
 
 /// All TLS files in use.
 #[derive(Debug, Default)]
-pub struct TlsShelf {
+pub struct CertificateCache {
     known: Mutex<Vec<Arc<Tls>>>,
     /// What was wrong when files were last read anew, by the file of the certificate.
     trouble: Mutex<Vec<(PathBuf, String)>>,
 }
 
-impl TlsShelf {
+impl CertificateCache {
     /// What these files hold; read once, however many connections use them.
     ///
     /// # Errors
@@ -99,16 +99,16 @@ fn left(not_after: Timestamp, now: Timestamp) -> i64 {
 }
 
 /// Looks for renewed files once a minute, and warns once a day of certificates that end soon. Never ends.
-pub async fn watch(shelf: Arc<TlsShelf>, now: impl Fn() -> Timestamp) {
+pub async fn watch(certificates: Arc<CertificateCache>, now: impl Fn() -> Timestamp) {
     let mut looks = tokio::time::interval(LOOK_EVERY);
     let mut warned: Option<Timestamp> = None;
     loop {
         looks.tick().await;
-        shelf.reload(false);
+        certificates.reload(false);
         let time = now();
         if warned.is_none_or(|at| left(time, at) >= WARN_EVERY.as_secs().cast_signed()) {
             warned = Some(time);
-            shelf.trouble(time).iter().for_each(|trouble| tracing::warn!("{trouble}"));
+            certificates.trouble(time).iter().for_each(|trouble| tracing::warn!("{trouble}"));
         }
     }
 }

@@ -20,7 +20,7 @@ use tieline_dnp3::outstation::FileEntry;
 use tieline_net::{
     Clock, Closed, Counters, Limits, Owner, Session, Shard, ShardThread, Target as Peer, keep_connected,
 };
-use tieline_node::transport::{Route, TlsShelf};
+use tieline_node::transport::{CertificateCache, Route};
 use tokio::sync::oneshot;
 
 /// The name of the job's requests.
@@ -80,7 +80,7 @@ pub fn ask(peer: &PeerArgs, task: Task) -> Result<Outcome> {
         Task::Put { job, source, progress } => (job, Local::Source(source, progress)),
     };
     let transfer = FileTransfer::new(transfer, job, TOKEN);
-    let Route::Connect(to) = transport.route(&TlsShelf::default(), 1)? else {
+    let Route::Connect(to) = transport.route(&CertificateCache::default(), 1)? else {
         bail!("files are asked for by who connects")
     };
     let (end, ended) = oneshot::channel();

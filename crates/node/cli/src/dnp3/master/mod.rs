@@ -28,7 +28,7 @@ use tieline_dnp3::secure::{AuthError, MasterSecurityConfig, SecurityEvent};
 use tieline_net::{Clock, Closed, Counters, Limits, Owner, Peer, Session, Shard, ShardThread};
 use tieline_node::config::secure::master_machine;
 use tieline_node::secure::read_key;
-use tieline_node::transport::{Route, TlsShelf, Transport};
+use tieline_node::transport::{CertificateCache, Route, Transport};
 use tokio::sync::oneshot;
 
 /// What the master is to do.
@@ -65,7 +65,7 @@ pub fn master(args: &MasterArgs) -> Result<ExitCode> {
     let secure = args.secure.update_key.as_deref().map(|file| security(file, &args.secure)).transpose()?;
     let transport = args.transport.transport(&args.address, args.listen)?;
     let config = config(args, &plan, &transport);
-    let (route, json) = (transport.route(&TlsShelf::default(), LISTEN_SESSIONS_MAX)?, args.json);
+    let (route, json) = (transport.route(&CertificateCache::default(), LISTEN_SESSIONS_MAX)?, args.json);
     let (end, ended) = oneshot::channel();
     let thread = ShardThread::spawn("master", Clock::start(), Arc::new(Counters::default()), move |shard| {
         let mut master = Master::new(config);

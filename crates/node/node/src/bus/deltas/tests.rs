@@ -24,7 +24,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (0..4_usize, any::<i64>(), 0..200_usize).prop_map(|(topic, value, more)| Step::Set(topic, value, more)),
         1 => (0..4_usize).prop_map(Step::Clear),
-        4 => (0..5_usize, 0..4_usize, prop::bool::weighted(0.1)).prop_map(|(who, topic, anew)| Step::Tell(who, topic, anew)),
+        4 => (0..5_usize, 0..4_usize, prop::bool::weighted(0.1)).prop_map(|(who, topic, restart)| Step::Tell(who, topic, restart)),
         4 => (0..5_usize, 0..4_usize).prop_map(|(who, topic)| Step::Share(who, topic)),
         1 => (0..5_usize).prop_map(Step::Replace),
     ]
@@ -98,20 +98,20 @@ proptest! {
                     let applied = tree.apply(Now::default(), update, true).unwrap();
                     deltas.update(applied, tree.replaced(), &body);
                 }
-                Step::Tell(who, topic, anew) => {
+                Step::Tell(who, topic, restart) => {
                     let Some(view) = tree.get(&name(topic)) else { continue };
                     let client = &mut clients[who];
-                    let Next { payload, alias } = deltas.since(&mut client.follower, &view, anew);
-                    let told = client.hear(topic, &payload, alias.map(|(alias, known)| (alias.get(), known)));
-                    same(told, view.body)?;
+                    let Next { payload, alias } = deltas.since(&mut client.follower, &view, restart);
+                    let delivered = client.hear(topic, &payload, alias.map(|(alias, known)| (alias.get(), known)));
+                    same(delivered, view.body)?;
                 }
                 Step::Share(who, topic) => {
                     let Some(view) = tree.get(&name(topic)) else { continue };
                     let client = &mut clients[who];
                     let applied = Applied { topic: view.id, version: view.version, change: Change::Stored, is_new: false };
                     let Some(followed) = deltas.followed(applied) else { continue };
-                    let Some((leap, place, alias)) = followed.leap(&client.follower) else { continue };
-                    let payload = followed.payload(leap).unwrap();
+                    let Some((shared_delta, place, alias)) = followed.shared_delta(&client.follower) else { continue };
+                    let payload = followed.payload(shared_delta).unwrap();
                     followed.leapt(place);
                     same(client.hear(topic, &payload, Some((alias.get(), true))), view.body)?;
                 }
@@ -120,18 +120,18 @@ proptest! {
         }
         prop_assert!(deltas.topics() <= 4);
         for followed in deltas.topics.iter().flatten() {
-            let late = followed.told.iter().filter(|told| is_late(told)).count();
+            let late = followed.delivered.iter().filter(|delivered| is_late(delivered)).count();
             prop_assert_eq!(followed.live.as_ref().map_or(0, |live| live.late), late);
         }
     }
 }
 
-fn same(told: Option<Body>, value: &Body) -> Result<(), TestCaseError> {
+fn same(delivered: Option<Body>, value: &Body) -> Result<(), TestCaseError> {
     let text = |body: &Body| match body {
         Body::Point(point) => Bytes::from(point.to_json()),
         Body::Opaque(bytes) => bytes.clone(),
     };
-    prop_assert_eq!(told.as_ref().map(text), Some(text(value)));
+    prop_assert_eq!(delivered.as_ref().map(text), Some(text(value)));
     Ok(())
 }
 
@@ -169,8 +169,8 @@ fn clients_that_have_gone_leave_no_more_than_those_that_are_here() {
         );
         deltas.since(&mut stays, &view, false);
     }
-    let told: usize = deltas.topics.iter().flatten().map(|followed| followed.told.capacity()).sum();
-    assert!(told <= 4, "{told} places for one client");
+    let delivered: usize = deltas.topics.iter().flatten().map(|followed| followed.delivered.capacity()).sum();
+    assert!(delivered <= 4, "{delivered} places for one client");
 }
 
 #[test]

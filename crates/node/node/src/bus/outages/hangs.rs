@@ -48,12 +48,12 @@ fn a_disk_that_hangs_is_a_failing_disk() {
     }
     let status = world.bus.ledger_status(world.now);
     assert_eq!((status.under_way.as_secs(), status.hung), (65, 1));
-    assert_eq!(world.published.last().unwrap().told, None, "it may be on the disk");
+    assert_eq!(world.published.last().unwrap().acknowledged, None, "it may be on the disk");
     // It goes on where it stopped: nothing was given up.
     let compactions = status.compactions;
     world.hangs = false;
     world.turn();
-    assert_eq!((world.state(), world.published.last().unwrap().told), ("ok", Some(true)));
+    assert_eq!((world.state(), world.published.last().unwrap().acknowledged), ("ok", Some(true)));
     assert_eq!(
         (world.bus.ledger_status(world.now).compactions, world.refuses("a/1", Qos::AtLeastOnce, true)),
         (compactions, false)
@@ -81,7 +81,7 @@ fn what_waits_for_a_disk_that_hangs_is_bounded() {
     world.turn();
     assert!(longest > WAITING_BYTES_MAX, "{longest}");
     assert!(longest <= WAITING_BYTES_MAX + (32 << 20) + 2 * LONG, "{longest}");
-    let refused = world.published.iter().filter(|message| message.told == Some(false)).count();
+    let refused = world.published.iter().filter(|message| message.acknowledged == Some(false)).count();
     assert!(refused > 120, "{refused} were told that the disk does not have them");
     world.hangs = false;
     world.recover();

@@ -37,14 +37,14 @@ impl From<io::Error> for Cut {
 /// Ends a connection that has taken all that it was given, within `patience`.
 pub(crate) async fn part(mut connection: Connection, shard: Rc<Shard>, patience: Duration) {
     let counters = shard.counters();
-    let Some(_place) = shard.enter_farewell() else { return add(&counters.farewells_cut, 1) };
-    add(&counters.farewells, 1);
+    let Some(_place) = shard.enter_linger() else { return add(&counters.farewells_cut, 1) };
+    add(&counters.lingers, 1);
     let mut bytes = 0;
-    let farewell = async {
+    let linger = async {
         poll_fn(|cx| connection.poll_end(cx)).await?;
         poll_fn(|cx| hear_out(cx, &mut connection, &shard, &mut bytes)).await
     };
-    match tokio::time::timeout(patience, farewell).await {
+    match tokio::time::timeout(patience, linger).await {
         Ok(Ok(()) | Err(Cut::Failed)) => {}
         Ok(Err(Cut::Long)) | Err(_) => add(&counters.farewells_cut, 1),
     }

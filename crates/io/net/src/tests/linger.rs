@@ -1,6 +1,6 @@
 use super::echo::Echo;
 use super::{Notes, pair, run, session};
-use crate::farewell::{AT_ONCE_MAX, BYTES_MAX};
+use crate::linger::{AT_ONCE_MAX, BYTES_MAX};
 use crate::{Closed, Limits, Session};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,13 +12,13 @@ const LAST_WORD: u8 = 255;
 
 /// A session that ends with the first byte that comes, and says it back.
 fn ending() -> Session<Echo> {
-    session(Echo { last_word: Some(LAST_WORD), ..Echo::default() }, Limits { farewell: PATIENCE, ..Limits::default() })
+    session(Echo { last_word: Some(LAST_WORD), ..Echo::default() }, Limits { linger: PATIENCE, ..Limits::default() })
 }
 
 /// Connections that were waited for, and those that were cut.
 fn counted(session: &Session<Echo>) -> (u64, u64) {
     let counters = session.shard().counters();
-    (counters.farewells.load(Ordering::Relaxed), counters.farewells_cut.load(Ordering::Relaxed))
+    (counters.lingers.load(Ordering::Relaxed), counters.farewells_cut.load(Ordering::Relaxed))
 }
 
 /// Sends so many bytes without a look at what comes, and then reads to the end.
@@ -75,7 +75,7 @@ fn who_stays_is_cut_in_time() {
 fn too_many_are_cut_at_once() {
     run(async {
         let session = ending();
-        let places: Vec<_> = (0..AT_ONCE_MAX).filter_map(|_| session.shard().enter_farewell()).collect();
+        let places: Vec<_> = (0..AT_ONCE_MAX).filter_map(|_| session.shard().enter_linger()).collect();
         assert_eq!(places.len(), AT_ONCE_MAX);
         for (places, expect) in [(Some(places), (0, 1)), (None, (1, 1))] {
             let (near, far) = pair().await;

@@ -23,7 +23,7 @@ const BUSY: [f64; 2] = [0.5, 0.9];
 
 /// When one thread looks. Times are those of one clock, whatever its start.
 #[derive(Debug, Default)]
-pub(crate) struct Gather {
+pub(crate) struct Coalescing {
     /// When it last had something to do.
     woke: Duration,
     /// When the present stretch began, and the time at work since.
@@ -32,7 +32,7 @@ pub(crate) struct Gather {
     gap: Duration,
 }
 
-impl Gather {
+impl Coalescing {
     /// The thread has something to do.
     pub(crate) const fn wake(&mut self, now: Duration) {
         self.woke = now;
@@ -61,12 +61,12 @@ mod tests {
 
     /// Lets a thread work so many microseconds at a time, each so long after it looked; returns what it waits in the end.
     fn waits(work_us: u64, idle_us: u64) -> Duration {
-        let (mut gather, mut now) = (Gather::default(), Duration::ZERO);
+        let (mut coalescing, mut now) = (Coalescing::default(), Duration::ZERO);
         let mut rest = Duration::ZERO;
         for _ in 0..1000 {
-            gather.wake(now);
+            coalescing.wake(now);
             now += Duration::from_micros(work_us);
-            rest = gather.rest(now);
+            rest = coalescing.rest(now);
             // Without the wait: how long it is for this share, not what it settles at.
             now += Duration::from_micros(idle_us);
         }
@@ -97,17 +97,17 @@ mod tests {
 
     #[test]
     fn a_thread_that_was_idle_does_not_wait() {
-        let (mut gather, mut now) = (Gather::default(), Duration::ZERO);
+        let (mut coalescing, mut now) = (Coalescing::default(), Duration::ZERO);
         for _ in 0..1000 {
-            gather.wake(now);
+            coalescing.wake(now);
             now += Duration::from_micros(100);
-            gather.rest(now);
+            coalescing.rest(now);
         }
         let step = Duration::from_micros(5);
-        gather.wake(now);
-        assert!(!gather.rest(now + step).is_zero(), "it was busy");
+        coalescing.wake(now);
+        assert!(!coalescing.rest(now + step).is_zero(), "it was busy");
         now += Duration::from_secs(1);
-        gather.wake(now);
-        assert_eq!(gather.rest(now + step), Duration::ZERO);
+        coalescing.wake(now);
+        assert_eq!(coalescing.rest(now + step), Duration::ZERO);
     }
 }

@@ -9,7 +9,7 @@ use tokio::io::ReadBuf;
 
 /// A connection, and what it refused to take.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct BufferedConnection {
     connection: Connection,
     unsent: Vec<u8>,
     /// When the connection last took a byte, or output began to wait.
@@ -20,7 +20,7 @@ pub(crate) struct Line {
     refused: bool,
 }
 
-impl Line {
+impl BufferedConnection {
     pub(crate) fn new(mut connection: Connection, now: Instant) -> Self {
         connection.heard(now);
         Self { connection, unsent: Vec::new(), moved: now, said: false, refused: false }
