@@ -208,19 +208,19 @@ impl Engine {
             };
             let work: Vec<_> = jobs.iter().map(Prepared::new).collect();
             let numbers: Vec<_> = work.iter().filter_map(|work| Some((work.key, work.number.as_ref()?))).collect();
-            let (raised, public_raised) = self.raise(&numbers, public_jobs);
-            let mut raised = raised.into_iter();
+            let (powers, public_powers) = self.pow_mod(&numbers, public_jobs);
+            let mut powers = powers.into_iter();
             private_done.extend(work.iter().zip(jobs).map(|(work, job)| match &work.number {
-                Some(_) => finish(job, work.possible, raised.next()),
+                Some(_) => finish(job, work.possible, powers.next()),
                 None => self.apart(job),
             }));
-            let mut public_raised = public_raised.into_iter();
-            public_done.extend(public_jobs.iter().map(|job| self.finish_public(job, public_raised.next().flatten())));
+            let mut public_powers = public_powers.into_iter();
+            public_done.extend(public_jobs.iter().map(|job| self.finish_public(job, public_powers.next().flatten())));
         }
     }
 
     /// number^d mod n of each private number, checked; and of each public job number^e mod n where lanes did it.
-    fn raise(
+    fn pow_mod(
         &mut self,
         numbers: &[(&PrivateKey, &[u8; MODULUS_BYTES])],
         public: &[PublicJob<'_>],
@@ -233,15 +233,15 @@ impl Engine {
         }
         let mut out: Vec<_> = out.into_iter().map(|done| done.map(Ok)).collect();
         self.counters.private_single += out.iter().filter(|done| done.is_none()).count() as u64;
-        raise_in_tokens(numbers, &mut out);
+        pow_mod_in_tokens(numbers, &mut out);
         let single = |(key, number): &(&PrivateKey, &[u8; MODULUS_BYTES])| key.raw(number);
         let done = numbers.iter().zip(out).map(|(number, done)| done.unwrap_or_else(|| single(number)));
         (done.collect(), public_out)
     }
 
-    fn finish_public(&mut self, job: &PublicJob<'_>, raised: Option<Number>) -> PublicOutcome {
-        match (job, raised) {
-            (PublicJob::Recover { .. }, raised) => PublicOutcome::Recovered(raised.map(|number| Recovered(*number))),
+    fn finish_public(&mut self, job: &PublicJob<'_>, powers: Option<Number>) -> PublicOutcome {
+        match (job, powers) {
+            (PublicJob::Recover { .. }, powers) => PublicOutcome::Recovered(powers.map(|number| Recovered(*number))),
             (PublicJob::Verify { digest, .. }, Some(number)) => {
                 PublicOutcome::Verified(Recovered(*number).is_of(digest))
             }
@@ -282,7 +282,7 @@ impl Engine {
 
 /// Asks tokens for all that they have to do at once: a token in a network takes milliseconds for each, and several at a
 /// time.
-fn raise_in_tokens(numbers: &[(&PrivateKey, &[u8; MODULUS_BYTES])], out: &mut [Option<Result<Number, CryptoError>>]) {
+fn pow_mod_in_tokens(numbers: &[(&PrivateKey, &[u8; MODULUS_BYTES])], out: &mut [Option<Result<Number, CryptoError>>]) {
     if numbers.iter().filter(|(key, _)| key.is_in_token()).count() < 2 {
         return;
     }

@@ -49,10 +49,10 @@ impl<U: Unit> Worker<U> {
         }
         let checks = fitting.iter().zip(&*results).map(|((_, _, modulus, _), result)| (*modulus, result));
         let others = public.iter().flatten().map(|(modulus, number)| (*modulus, &**number));
-        let mut raised = self.raise_public(checks.chain(others).collect(), fitting.len());
-        counters.public_lanes += (raised.len() - fitting.len()) as u64;
-        let mut raised = raised.drain(..);
-        for (((at, _, _, number), result), check) in fitting.iter().zip(&*results).zip(raised.by_ref()) {
+        let mut powers = self.pow_mod_public(checks.chain(others).collect(), fitting.len());
+        counters.public_lanes += (powers.len() - fitting.len()) as u64;
+        let mut powers = powers.drain(..);
+        for (((at, _, _, number), result), check) in fitting.iter().zip(&*results).zip(powers.by_ref()) {
             if bool::from(check.ct_eq(*number)) {
                 counters.private_lanes += 1;
                 out[*at] = Some(Zeroizing::new(*result));
@@ -60,21 +60,21 @@ impl<U: Unit> Worker<U> {
                 counters.faults += 1;
             }
         }
-        public.iter().map(|number| number.as_ref().and_then(|_| raised.next())).collect()
+        public.iter().map(|number| number.as_ref().and_then(|_| powers.next())).collect()
     }
 
     /// Raises numbers to the public exponent, of the first `checks` all; the last ones are left when they are too few
     /// for another pass.
-    fn raise_public(&mut self, mut numbers: Vec<(&LaneModulus, &[u8; MODULUS_BYTES])>, checks: usize) -> Vec<Number> {
+    fn pow_mod_public(&mut self, mut numbers: Vec<(&LaneModulus, &[u8; MODULUS_BYTES])>, checks: usize) -> Vec<Number> {
         let left = numbers.len() % PUBLIC_MESSAGES;
         if left < PUBLIC_PASS_MIN {
             numbers.truncate(checks.max(numbers.len() - left));
         }
-        let mut raised = Vec::with_capacity(numbers.len());
+        let mut powers = Vec::with_capacity(numbers.len());
         for numbers in numbers.chunks(PUBLIC_MESSAGES) {
             let results = Zeroizing::new(self.public.run(self.unit, numbers));
-            raised.extend(results.iter().take(numbers.len()).map(|result| Zeroizing::new(*result)));
+            powers.extend(results.iter().take(numbers.len()).map(|result| Zeroizing::new(*result)));
         }
-        raised
+        powers
     }
 }

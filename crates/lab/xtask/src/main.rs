@@ -17,12 +17,12 @@ use anyhow::Context as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy | deny | advisories CLONE | gen [--check] | sim [crowd] --seed N | sim [crowd] --seeds N
+const USAGE: &str = "usage: cargo xtask tidy | deny | advisories CLONE | gen [--check] | sim [bus] --seed N | sim [bus] --seeds N
   tidy   rooms, file length, names, tests, links
   deny   licences, banned crates, sources and known weaknesses of dependencies (deny.toml, advisories.toml)
   advisories  renews advisories.toml from a clone of https://github.com/rustsec/advisory-db
   gen    writes the generated files; --check says whether they are up to date
-  sim    runs one seed of the simulation and tells what happened, or that many seeds; of DNP3, or of a bus and its crowd";
+  sim    runs one seed of the simulation and tells what happened, or that many seeds; of DNP3, or of a bus and its clients";
 
 #[expect(clippy::print_stderr, reason = "a command says why it failed")]
 fn main() -> ExitCode {
@@ -46,7 +46,7 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
         ["gen"] => generate(root, false),
         ["gen", "--check"] => generate(root, true),
         ["sim", "--seed", seed] => sim::one(seed.parse().context("a seed is a number")?),
-        ["sim", "crowd", rest @ ..] => sim::crowd(root, rest),
+        ["sim", "bus", rest @ ..] => sim::bus(root, rest),
         ["sim", "--seeds", seeds] => sim::many(seeds.parse().context("how many is a number")?),
         _ => anyhow::bail!("{USAGE}"),
     }

@@ -26,11 +26,11 @@ pub(crate) fn many(seeds: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The same of a bus and its crowd, which is a program of its own: it holds a whole node.
-pub(crate) fn crowd(root: &Path, words: &[&str]) -> anyhow::Result<()> {
+/// The same of a bus and its clients, which is a program of its own: it holds a whole node.
+pub(crate) fn bus(root: &Path, words: &[&str]) -> anyhow::Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.current_dir(root).args(["run", "--quiet", "--package", "tieline-crowd", "--"]).args(words);
+    command.current_dir(root).args(["run", "--quiet", "--package", "tieline-bus-sim", "--"]).args(words);
     let status = command.status().context("cargo does not run")?;
     if status.success() { Ok(()) } else { bail!("the run failed") }
 }

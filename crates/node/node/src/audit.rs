@@ -146,12 +146,12 @@ impl AuditLog {
     pub fn start(folder: &Path, config: AuditConfig) -> io::Result<Self> {
         let shown = Arc::new(Mutex::new(Shown::default()));
         let (entries, incoming) = sync_channel(WAITING_MAX);
-        let mut keeper = Keeper { folder: folder.to_owned(), config, file: None, shown: Arc::clone(&shown) };
-        keeper.recover();
+        let mut owner = FileOwner { folder: folder.to_owned(), config, file: None, shown: Arc::clone(&shown) };
+        owner.recover();
         let (ends, ended) = sync_channel(0);
         let body = move || {
             let _ends: SyncSender<()> = ends;
-            keeper.run(&incoming);
+            owner.run(&incoming);
         };
         let thread = std::thread::Builder::new().name("audit".to_owned()).spawn(body)?;
         let folder = folder.to_owned();
@@ -213,14 +213,14 @@ impl Drop for AuditLog {
 }
 
 /// The thread that writes.
-struct Keeper {
+struct FileOwner {
     folder: PathBuf,
     config: AuditConfig,
     file: Option<Open>,
     shown: Arc<Mutex<Shown>>,
 }
 
-impl Keeper {
+impl FileOwner {
     fn run(mut self, incoming: &Receiver<Entry>) {
         loop {
             let in_trouble = lock(&self.shown).trouble.is_some();

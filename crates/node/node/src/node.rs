@@ -1,6 +1,6 @@
 //! A node from start to stop: its threads, and the order in which they come and go.
 
-use crate::access::{Authenticator, Book, Entrance, Guard};
+use crate::access::{Authenticator, CredentialStore, Entrance, Guard};
 use crate::audit::AuditLog;
 use crate::broker::{Broker, STALL};
 use crate::bus::{Bus, BusHandle, BusInput, Incoming, KeptLimits};
@@ -8,14 +8,14 @@ use crate::config::{Config, DeviceConfig, MqttConfig, Priority, TopicRule};
 use crate::control::Commands;
 use crate::field::{self, FieldHandle, Numbered};
 use crate::folder::FolderLock;
-use crate::history::{Keeper, Recorder};
+use crate::history::{HistoryOwner, Recorder};
 use crate::http::{About, App, state_of};
 use crate::ledger::{LedgerBatches, LedgerOwner, Opened};
 use crate::listeners::{self, Addresses, Entrances};
 use crate::reload::Source;
 use crate::reserved::Reserved;
 use crate::transport::CertificateCache;
-use crate::wall_clock::{self, ClockKeeper, WallClock};
+use crate::wall_clock::{self, ClockOwner, WallClock};
 use crate::wrong_port;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -46,7 +46,7 @@ pub struct Node {
     field: Vec<FieldHandle>,
     bus: BusHandle,
     bus_thread: ShardThread,
-    _kept: (Keeper, LedgerOwner, ClockKeeper, FolderLock),
+    _kept: (HistoryOwner, LedgerOwner, ClockOwner, FolderLock),
     http: SocketAddr,
     mqtt: Addresses,
     tls: Arc<CertificateCache>,
@@ -123,7 +123,7 @@ impl Node {
     pub fn start(config: &Config, folder: &Path) -> Result<Self, StartError> {
         let (bus, inputs) = BusHandle::new();
         let clock = Clock::start();
-        let Data { lock, audit, ledger, opened, image, wall, clock_keeper, history } =
+        let Data { lock, audit, ledger, opened, image, wall, clock_owner, history } =
             open_data(config, folder, clock, &bus)?;
         let authenticator = start_authenticator(config, clock, bus.clone())?;
         let devices = numbered(config);
@@ -187,7 +187,7 @@ impl Node {
         let field = (0..shards).map(start_field).collect::<Result<Vec<_>, _>>().map_err(StartError::Field)?;
         let senders: Vec<_> = field.iter().map(FieldHandle::sender).collect();
         bus.tell_blocking(BusInput::Call(Box::new(move |bus, _| bus.set_field(senders))));
-        let (source, tls, _kept) = (config.source.clone(), certificates, (history, ledger, clock_keeper, lock));
+        let (source, tls, _kept) = (config.source.clone(), certificates, (history, ledger, clock_owner, lock));
         let devices = config.devices.iter().map(|device| device.topic.clone()).collect();
         Ok(Self { http_thread, field, bus_thread, _kept, http, mqtt, tls, bus, source, devices })
     }
@@ -261,8 +261,8 @@ struct Data {
     opened: Option<Opened>,
     image: Image,
     wall: WallClock,
-    clock_keeper: ClockKeeper,
-    history: Keeper,
+    clock_owner: ClockOwner,
+    history: HistoryOwner,
 }
 
 /// Opens a data folder. The clock is looked at before anything is removed by it.
@@ -273,10 +273,10 @@ fn open_data(config: &Config, folder: &Path, clock: Clock, bus: &BusHandle) -> R
     let (ledger, opened, image) = LedgerOwner::start(&config.mqtt, folder, clock, bus.clone()).map_err(data)?;
     let alive = Some(image.alive).filter(|alive| *alive > Timestamp::default());
     let wall = WallClock::new(clock, wall_clock::last_known(folder).or(alive));
-    let clock_keeper = ClockKeeper::start(folder, wall.clone()).map_err(StartError::Thread)?;
-    let history = Keeper::start(&config.history, folder, wall.clone(), bus.clone());
+    let clock_owner = ClockOwner::start(folder, wall.clone()).map_err(StartError::Thread)?;
+    let history = HistoryOwner::start(&config.history, folder, wall.clone(), bus.clone());
     let history = history.map_err(|error| data(error.to_string()))?;
-    Ok(Data { lock, audit, ledger, opened, image, wall, clock_keeper, history })
+    Ok(Data { lock, audit, ledger, opened, image, wall, clock_owner, history })
 }
 
 /// Devices whose points are no topics.
@@ -322,7 +322,7 @@ fn start_authenticator(config: &Config, clock: Clock, bus: BusHandle) -> Result<
     if !config.access.is_configured() {
         return Ok(None);
     }
-    let batches = Book::load(&config.access).map_err(|error| StartError::Access(error.to_string()))?;
+    let batches = CredentialStore::load(&config.access).map_err(|error| StartError::Access(error.to_string()))?;
     let on_change = move |policy| {
         bus.tell_blocking(BusInput::Call(Box::new(move |bus, now| bus.replace_policy(now, policy))));
     };

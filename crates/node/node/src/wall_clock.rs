@@ -158,13 +158,13 @@ pub fn last_known(folder: &Path) -> Option<Timestamp> {
 
 /// Writes the clock down now and then. Dropping it ends that.
 #[derive(Debug)]
-pub struct ClockKeeper {
+pub struct ClockOwner {
     stop: Option<SyncSender<()>>,
     /// Says by its end that the thread has ended.
     ended: Receiver<()>,
 }
 
-impl ClockKeeper {
+impl ClockOwner {
     /// Keeps the clock in the folder: each minute, and when it was confirmed.
     ///
     /// # Errors
@@ -181,7 +181,7 @@ impl ClockKeeper {
     }
 }
 
-impl Drop for ClockKeeper {
+impl Drop for ClockOwner {
     fn drop(&mut self) {
         self.stop = None;
         // A disk that hangs does not keep the node from stopping.

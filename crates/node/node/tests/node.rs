@@ -13,7 +13,7 @@ use tieline_core::Filter;
 use tieline_net::{Clock, Counters, ShardThread};
 use tieline_node::Node;
 use tieline_node::config::{from_text, outstation};
-use tieline_node::station::{Happening, Line, Station, TableControls, Teller, database_of, state_after};
+use tieline_node::outstation_server::{Happening, Line, Station, TableControls, Teller, database_of, state_after};
 use tieline_store::{HistoryQuery, StoreReader};
 use tokio::time::timeout;
 

@@ -15,21 +15,21 @@ mod audit;
 mod cipher;
 pub mod client;
 pub mod config;
-mod door;
 pub mod file;
 mod http;
 mod ispb;
 pub mod keyring;
 mod link;
+mod listener;
 mod metrics;
 mod pool;
 pub mod protocol;
+mod public_refusal;
 mod server;
 #[cfg(test)]
 mod testkit;
 #[cfg(test)]
 mod tests;
-mod told;
 mod work;
 pub mod x509;
 
@@ -37,4 +37,4 @@ pub use audit::AuditLimits;
 pub use http::OPENAPI;
 pub use ispb::Ispb;
 pub use server::Server;
-pub use work::{Bench, Domains, Done, Limits, Operation, Output, Pack, Refusal, Trace, Unpack};
+pub use work::{BatchExecutor, Domains, Done, Limits, Operation, Output, Pack, Refusal, Trace, Unpack};

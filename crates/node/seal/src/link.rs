@@ -1,7 +1,7 @@
 //! One connection of the binary protocol, as workers and the door see it.
 
 use crate::protocol::Response;
-use crate::told::Told;
+use crate::public_refusal::PublicRefusal;
 use crate::work::Output;
 use socket2::SockRef;
 use std::io;
@@ -73,7 +73,7 @@ impl Link {
     }
 
     /// Answers a request that [`Link::begin`] counted; [`Link::flush`] lets it go out.
-    pub fn answer(&self, id: u32, answer: &Result<Output, Told>, bytes: usize) {
+    pub fn answer(&self, id: u32, answer: &Result<Output, PublicRefusal>, bytes: usize) {
         let mut state = self.lock();
         state.answered.0 += 1;
         state.answered.1 += bytes;
@@ -83,7 +83,7 @@ impl Link {
                 let (error, treatment) = (header.error.0, header.treatment.code());
                 Response::Unpacked { sender: *sender, error, treatment, content }.emit(id, &mut state.out);
             }
-            Err(Told { reason, code, text }) => {
+            Err(PublicRefusal { reason, code, text }) => {
                 Response::Refused { reason: *reason, code: code.0, text }.emit(id, &mut state.out);
             }
         }
@@ -230,7 +230,7 @@ mod tests {
             link.end();
             let answer = async {
                 tokio::task::yield_now().await;
-                link.answer(5, &Err(Told::new(Reason::Request, "no")), 7);
+                link.answer(5, &Err(PublicRefusal::new(Reason::Request, "no")), 7);
                 link.flush();
             };
             tokio::join!(link.write_all(write), answer);

@@ -13,8 +13,8 @@ use crate::audit::{Asked, AuditLog};
 use crate::config::Config;
 use crate::link::Link;
 use crate::metrics::{Kind, Metrics};
-use crate::told::Told;
-use crate::work::{Bench, Done, Operation, Output};
+use crate::public_refusal::PublicRefusal;
+use crate::work::{BatchExecutor, Done, Operation, Output};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,7 +57,7 @@ pub enum Reply {
     /// A connection of the binary protocol, and the request's id.
     Link(Arc<Link>, u32),
     /// Whoever waits for it.
-    Once(oneshot::Sender<Result<Output, Told>>),
+    Once(oneshot::Sender<Result<Output, PublicRefusal>>),
 }
 
 /// Gives answers. Those of one connection go out together when this is dropped: one wake, one write, and the client
@@ -67,7 +67,7 @@ struct Answers(Vec<Arc<Link>>);
 
 impl Answers {
     /// Gives one answer; `bytes` are those of the request.
-    fn send(&mut self, reply: Reply, answer: Result<Output, Told>, bytes: usize) {
+    fn send(&mut self, reply: Reply, answer: Result<Output, PublicRefusal>, bytes: usize) {
         match reply {
             Reply::Link(link, id) => {
                 link.answer(id, &answer, bytes);
@@ -175,9 +175,9 @@ impl Shared {
         for job in jobs {
             let bytes = job.bytes();
             if queue.closed {
-                turned_away.push((job, Told::closing()));
+                turned_away.push((job, PublicRefusal::closing()));
             } else if queue.waiting.len() >= queue_max || queue.bytes.saturating_add(bytes) > QUEUE_BYTES_MAX {
-                turned_away.push((job, Told::busy()));
+                turned_away.push((job, PublicRefusal::busy()));
             } else {
                 queue.bytes += bytes;
                 queue.waiting.push_back(job);
@@ -268,19 +268,19 @@ pub fn start(shared: &Arc<Shared>, sockets: &Arc<Runtime>) -> std::io::Result<Ve
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let count = if config.workers == 0 { cores() } else { config.workers };
     let start = |n| {
-        let (shared, bench) = (Arc::clone(shared), Bench::new(config.limits(), config.batch));
+        let (shared, executor) = (Arc::clone(shared), BatchExecutor::new(config.limits(), config.batch));
         let sockets = Arc::clone(sockets);
-        std::thread::Builder::new().name(format!("seal-{n}")).spawn(move || work(&shared, &sockets, bench))
+        std::thread::Builder::new().name(format!("seal-{n}")).spawn(move || work(&shared, &sockets, executor))
     };
     (0..count).map(start).collect()
 }
 
-fn work(shared: &Shared, sockets: &Runtime, mut bench: Bench) {
+fn work(shared: &Shared, sockets: &Runtime, mut executor: BatchExecutor) {
     let mut seen = Instant::now();
     while let Some(jobs) = sockets.block_on(shared.next(&mut seen)) {
         let config = shared.config();
         let is_long = config.has_tokens() || jobs.iter().map(Job::bytes).sum::<usize>() >= LONG_BYTES;
-        let turn = || run_turn(shared, &config, &mut bench, jobs);
+        let turn = || run_turn(shared, &config, &mut executor, jobs);
         if is_long {
             with_stand_in(sockets, turn);
         } else {
@@ -311,8 +311,8 @@ fn with_stand_in(sockets: &Runtime, turn: impl FnOnce()) {
     });
 }
 
-fn run_turn(shared: &Shared, config: &Config, bench: &mut Bench, jobs: Vec<Job>) {
-    let (before, taken) = (bench.counters(), jobs.len());
+fn run_turn(shared: &Shared, config: &Config, executor: &mut BatchExecutor, jobs: Vec<Job>) {
+    let (before, taken) = (executor.counters(), jobs.len());
     let (mut operations, mut asked) = (Vec::with_capacity(taken), Vec::with_capacity(taken));
     for job in jobs {
         let bytes = job.bytes();
@@ -321,9 +321,9 @@ fn run_turn(shared: &Shared, config: &Config, bench: &mut Bench, jobs: Vec<Job>)
         asked.push((Kind::from(&operation), audited, reply, since, bytes));
         operations.push(operation);
     }
-    let done = bench.run(operations, &config.domains, unix_seconds());
+    let done = executor.run(operations, &config.domains, unix_seconds());
     write_audit(shared, asked.iter_mut().map(|(_, audited, ..)| audited.take()), &done);
-    shared.metrics.turn(taken, before, bench.counters());
+    shared.metrics.turn(taken, before, executor.counters());
     let (mut answers, now) = (Answers::default(), Instant::now());
     for ((kind, _, reply, since, bytes), (result, _)) in asked.into_iter().zip(done) {
         let answer = result.map_err(|refusal| refusal.told(config.exact_errors));

@@ -8,7 +8,7 @@
 use crate::audit::AuditLog;
 use crate::config::Config;
 use crate::pool::{self, Shared, unix_seconds};
-use crate::{door, http};
+use crate::{http, listener};
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
@@ -26,7 +26,7 @@ const EXPIRY_EVERY: Duration = Duration::from_secs(86_400);
 pub struct Server {
     shared: Arc<Shared>,
     closing: watch::Sender<bool>,
-    door: Option<JoinHandle<()>>,
+    sockets_thread: Option<JoinHandle<()>>,
     workers: Vec<JoinHandle<()>>,
     http: SocketAddr,
     protocol: SocketAddr,
@@ -50,9 +50,9 @@ impl Server {
         let (http, protocol) = (http_listener.local_addr()?, protocol_listener.local_addr()?);
         let shared = Arc::new(Shared::new(Arc::clone(&config), audit));
         let (closing, closed) = watch::channel(false);
-        let links = sockets.spawn(door::serve(protocol_listener, Arc::clone(&shared), closed.clone()));
+        let links = sockets.spawn(listener::serve(protocol_listener, Arc::clone(&shared), closed.clone()));
         let workers = pool::start(&shared, &sockets)?;
-        let doors = {
+        let listeners = {
             let (shared, hosts) = (Arc::clone(&shared), config.hosts.clone());
             async move {
                 let pages = http::serve(http_listener, Arc::clone(&shared), hosts, closed.clone());
@@ -70,9 +70,9 @@ impl Server {
                 }
             }
         };
-        let door = std::thread::Builder::new().name("seal-door".to_owned());
-        let door = door.spawn(move || runtime.block_on(doors))?;
-        Ok(Self { shared, closing, door: Some(door), workers, http, protocol })
+        let sockets_thread = std::thread::Builder::new().name("seal-door".to_owned());
+        let sockets_thread = sockets_thread.spawn(move || runtime.block_on(listeners))?;
+        Ok(Self { shared, closing, sockets_thread: Some(sockets_thread), workers, http, protocol })
     }
 
     /// Where HTTP listens.
@@ -104,15 +104,15 @@ impl Server {
     /// Whether a thread ended unasked.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.workers.iter().chain(&self.door).any(JoinHandle::is_finished)
+        self.workers.iter().chain(&self.sockets_thread).any(JoinHandle::is_finished)
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
         self.closing.send_replace(true);
-        if let Some(door) = self.door.take() {
-            let _ = door.join();
+        if let Some(sockets_thread) = self.sockets_thread.take() {
+            let _ = sockets_thread.join();
         }
         self.shared.close();
         for worker in self.workers.drain(..) {

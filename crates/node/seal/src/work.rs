@@ -109,7 +109,7 @@ pub struct Trace {
 pub type Done = (Result<Output, Refusal>, Trace);
 
 /// Does batches; one for each thread.
-pub struct Bench {
+pub struct BatchExecutor {
     engine: Engine,
     limits: Limits,
 }
@@ -154,7 +154,7 @@ struct UnpackStage {
     inflate: bool,
 }
 
-impl Bench {
+impl BatchExecutor {
     /// With eight lanes where the processor has them and `batch` is set.
     #[must_use]
     pub fn new(limits: Limits, batch: bool) -> Self {
@@ -177,7 +177,7 @@ impl Bench {
         let begun = operations.into_iter().zip(secrets).zip(&mut traces);
         let mut stages: Vec<_> =
             begun.map(|((operation, secret), trace)| self.begin(operation, domains, seconds, secret, trace)).collect();
-        self.raise(&mut stages);
+        self.pow_mod(&mut stages);
         let results: Vec<_> = stages.into_iter().map(|stage| self.finish(stage)).collect();
         results.into_iter().zip(traces).collect()
     }
@@ -193,7 +193,7 @@ impl Bench {
     }
 
     /// The operations with private and with public keys of all stages, together.
-    fn raise(&mut self, stages: &mut [Stage]) {
+    fn pow_mod(&mut self, stages: &mut [Stage]) {
         let private: Vec<_> = stages.iter().filter_map(Stage::private_job).collect();
         let public: Vec<_> = stages.iter().filter_map(Stage::public_job).collect();
         let (mut done, mut public_done) = (Vec::with_capacity(private.len()), Vec::with_capacity(public.len()));

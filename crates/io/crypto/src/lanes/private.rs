@@ -154,7 +154,7 @@ impl Pass {
             self.fill(message, key, number);
         }
         self.enter(unit);
-        self.raise(unit);
+        self.pow_mod(unit);
         self.recombine(unit, pairs, out);
         self.zeroize();
     }
@@ -189,7 +189,7 @@ impl Pass {
 
     /// The base to the exponent, window by window from the highest: the same squarings, the same reading of the whole
     /// table and the same multiplication for every window, zero or not.
-    fn raise<U: Unit>(&mut self, unit: U) {
+    fn pow_mod<U: Unit>(&mut self, unit: U) {
         self.table[1] = self.base;
         for i in 1..TABLE / 2 {
             let (below, above) = self.table.split_at_mut(2 * i);

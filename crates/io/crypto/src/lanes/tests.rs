@@ -72,7 +72,7 @@ impl TestKey {
     }
 
     /// RFC 8017 clause 5.1.2, in big numbers; holds for any moduli, prime or not.
-    fn raise(&self, c: &[u8; MODULUS_BYTES]) -> [u8; MODULUS_BYTES] {
+    fn pow_mod(&self, c: &[u8; MODULUS_BYTES]) -> [u8; MODULUS_BYTES] {
         let (p, q) = (big(&self.p), big(&self.q));
         let of_p = big(c).modpow(&big(&self.exponent_p), &p);
         let of_q = big(c).modpow(&big(&self.exponent_q), &q);
@@ -106,7 +106,7 @@ fn run_pass<U: Unit>(unit: U, keys: &[TestKey], numbers: &[[u8; 256]]) -> Vec<[u
 fn check_pass(keys: &[TestKey], numbers: &[[u8; 256]]) {
     let out = on_all_units(|unit| run_pass(unit, keys, numbers), |unit| run_pass(unit, keys, numbers));
     for ((key, number), out) in keys.iter().zip(numbers).zip(out) {
-        assert_eq!(big(&out), big(&key.raise(number)));
+        assert_eq!(big(&out), big(&key.pow_mod(number)));
     }
 }
 
@@ -226,14 +226,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn a_pass_raises_each_number_with_its_own_key(
+    fn a_pass_computes_each_power_with_its_own_key(
         keys in prop::collection::vec(any_key(), 1..=4), numbers in prop::array::uniform4(any_bytes::<256>()),
     ) {
         check_pass(&keys, &numbers[..keys.len()]);
     }
 
     #[test]
-    fn a_public_pass_raises_to_f4(pairs in prop::collection::vec((any_modulus::<256>(), any_bytes::<256>()), 1..=8)) {
+    fn a_public_pass_computes_powers_of_f4(pairs in prop::collection::vec((any_modulus::<256>(), any_bytes::<256>()), 1..=8)) {
         let pairs: Vec<([u8; 256], [u8; 256])> =
             pairs.into_iter().map(|(m, n)| (m, bytes(&(big(&n) % big(&m))))).collect();
         let moduli: Vec<_> = pairs.iter().map(|(modulus, _)| LaneModulus::new(modulus)).collect();

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use tieline_access::{Applies, Explanation, IEC_ROLES, Names, Reach, Step, Verb};
 use tieline_core::Filter;
-use tieline_node::access::Book;
+use tieline_node::access::CredentialStore;
 use tieline_node::access::certificate::holder_in_file;
 use tieline_node::access::edit::{Edit, edit_user};
 use tieline_node::config::{self, AccessConfig};
@@ -97,20 +97,20 @@ fn list(args: &ListArgs) -> Result<()> {
 }
 
 /// The `[access]` of a configuration whose files are all right.
-fn read(file: &ConfigFile) -> Result<(AccessConfig, Book)> {
+fn read(file: &ConfigFile) -> Result<(AccessConfig, CredentialStore)> {
     let config = config::load(&file.config)?;
     if !config.access.is_configured() {
         bail!("{}: access is not configured; expected users in [access], or [access.jwt]", file.config.display());
     }
-    let book = Book::load(&config.access)?;
-    Ok((config.access, book))
+    let store = CredentialStore::load(&config.access)?;
+    Ok((config.access, store))
 }
 
 fn check(file: &ConfigFile) -> Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     match read(file) {
-        Ok((_, book)) => {
-            let (users, roles) = (book.policy.users().count(), book.policy.roles().count());
+        Ok((_, store)) => {
+            let (users, roles) = (store.policy.users().count(), store.policy.roles().count());
             match file.json {
                 true => writeln!(out, "{}", json!({ "ok": true, "users": users, "roles": roles }))?,
                 false => {
@@ -129,11 +129,11 @@ fn check(file: &ConfigFile) -> Result<ExitCode> {
 }
 
 fn roles(file: &ConfigFile) -> Result<()> {
-    let (_, book) = read(file)?;
-    let own = book.policy.roles().map(|role| &*role.name);
+    let (_, store) = read(file)?;
+    let own = store.policy.roles().map(|role| &*role.name);
     let names = own
-        .chain(IEC_ROLES.iter().map(|(name, _)| *name).filter(|name| !book.policy.roles().any(|r| &*r.name == *name)));
-    let all = names.filter_map(|name| book.policy.role(name));
+        .chain(IEC_ROLES.iter().map(|(name, _)| *name).filter(|name| !store.policy.roles().any(|r| &*r.name == *name)));
+    let all = names.filter_map(|name| store.policy.role(name));
     let mut out = std::io::stdout().lock();
     if file.json {
         let shown = |role: tieline_access::Role| {
@@ -153,11 +153,11 @@ fn roles(file: &ConfigFile) -> Result<()> {
 }
 
 fn test(args: &TestArgs) -> Result<ExitCode> {
-    let (config, book) = read(&args.config)?;
-    let policy = &book.policy;
+    let (config, store) = read(&args.config)?;
+    let policy = &store.policy;
     let known = policy.user(&args.user);
     let brought = match &args.certificate {
-        Some(file) => roles_of_certificate(file, &args.user, &book, &config)?,
+        Some(file) => roles_of_certificate(file, &args.user, &store, &config)?,
         None => args.roles.clone(),
     };
     let roles: Vec<Box<str>> = match (&brought[..], known) {
@@ -193,8 +193,13 @@ fn test(args: &TestArgs) -> Result<ExitCode> {
 }
 
 /// The roles that a certificate brings, if any.
-fn roles_of_certificate(file: &Path, user: &str, book: &Book, config: &AccessConfig) -> Result<Vec<String>> {
-    let holder = holder_in_file(file, book, config).map_err(|why| anyhow!("{}: {why}", file.display()))?;
+fn roles_of_certificate(
+    file: &Path,
+    user: &str,
+    store: &CredentialStore,
+    config: &AccessConfig,
+) -> Result<Vec<String>> {
+    let holder = holder_in_file(file, store, config).map_err(|why| anyhow!("{}: {why}", file.display()))?;
     if holder.user != user {
         bail!("{}: found a certificate of {:?}, expected one of {user:?}", file.display(), holder.user);
     }

@@ -18,8 +18,8 @@ use tieline_dnp3::secure::{OutstationSecurityConfig, Role, User};
 use tieline_net::{Clock, Counters, ShardThread};
 use tieline_node::config::outstation::{OutstationFile, load_all};
 use tieline_node::config::secure::StationSecurity;
+use tieline_node::outstation_server::{AddressedLine, Folder, Line, SESSIONS_MAX, Served, connections_max};
 use tieline_node::secure::read_key;
-use tieline_node::station::{AddressedLine, Folder, Line, SESSIONS_MAX, Served, connections_max};
 use tieline_node::transport::{CertificateCache, Transport};
 use tokio::sync::{mpsc, oneshot};
 

@@ -37,7 +37,7 @@ pub enum As {
     /// The point list alone
     Points,
     /// The file of an outstation that serves these points
-    Station,
+    OutstationServer,
 }
 
 /// `tieline dnp3 profile read`.
@@ -81,7 +81,7 @@ fn read(args: &ReadArgs) -> Result<ExitCode> {
         eprintln!("tieline: not read: {path}");
     }
     match args.to {
-        As::Station => print(&found.to_station()),
+        As::OutstationServer => print(&found.to_outstation()),
         As::Points => print(&found.to_points()),
         As::Device => {
             let list = format!("{}.csv", args.name);

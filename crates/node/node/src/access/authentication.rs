@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn in_a_crowd_each_waits_for_another_or_a_moment() {
+    async fn beyond_the_limit_each_waits_for_another_or_a_moment() {
         let unauthenticated = UnauthenticatedConnections::default();
         let began = tokio::time::Instant::now();
         let mut here = Vec::new();
@@ -498,7 +498,7 @@ mod tests {
             unauthenticated.room().await;
             here.extend(unauthenticated.enter());
         }
-        assert_eq!(began.elapsed(), Duration::ZERO, "no crowd yet");
+        assert_eq!(began.elapsed(), Duration::ZERO, "below the limit");
         let leaves = async {
             tokio::time::sleep(MOMENT / 2).await;
             here.pop();

@@ -5,8 +5,8 @@
 //! password that was checked once is known again without argon2id until its user changes: kept is its HMAC-SHA-256
 //! under a key of this process. So ten thousand clients that come back at once do not wait for each other.
 
-use super::book::Book;
 use super::certificate::{Holder, holder};
+use super::credential_store::CredentialStore;
 use super::jwt::Claims;
 use super::password::PASSWORD_BYTES_MAX;
 use super::scram::{Exchange, ScramError, fresh_nonce};
@@ -116,7 +116,7 @@ impl std::fmt::Debug for Authenticator {
 pub struct Access {
     pub(super) config: AccessConfig,
     pub(super) clock: Clock,
-    pub(super) book: Mutex<Arc<Book>>,
+    pub(super) store: Mutex<Arc<CredentialStore>>,
     logins: Mutex<Logins>,
     /// What users showed last, by name.
     pub(super) known: Mutex<HashMap<String, Found>>,
@@ -151,13 +151,18 @@ impl Authenticator {
     ///
     /// # Errors
     /// The system gives no thread or no random bytes.
-    pub fn start(config: &AccessConfig, book: Book, clock: Clock, on_change: OnChange) -> std::io::Result<Self> {
+    pub fn start(
+        config: &AccessConfig,
+        store: CredentialStore,
+        clock: Clock,
+        on_change: OnChange,
+    ) -> std::io::Result<Self> {
         let mut secret = [0; 32];
         rand::fill(&mut secret).map_err(|_| std::io::Error::other("no random bytes"))?;
         let shared = Arc::new(Access {
             config: config.clone(),
             clock,
-            book: Mutex::new(Arc::new(book)),
+            store: Mutex::new(Arc::new(store)),
             logins: Mutex::default(),
             known: Mutex::default(),
             key: hmac::Key::new(hmac::HMAC_SHA256, &secret),
@@ -213,10 +218,10 @@ impl Authenticator {
     /// Why the client is not let in.
     pub fn know_certificate(&self, user: Option<&str>, shown: &ShownCertificate) -> Option<Result<Identity, Wrong>> {
         let config = self.shared.config.certificates.as_ref()?;
-        let book = self.shared.book();
-        let known = holder(shown, &book, config).and_then(|holder| match user {
+        let store = self.shared.store();
+        let known = holder(shown, &store, config).and_then(|holder| match user {
             Some(user) if user != holder.user => Err(format!("a certificate of {:?} under another name", holder.user)),
-            Some(_) | None => self.shared.of_certificate(&book, holder),
+            Some(_) | None => self.shared.of_certificate(&store, holder),
         });
         let counter = if known.is_ok() { &self.shared.good } else { &self.shared.wrong };
         counter.fetch_add(1, Ordering::Relaxed);
@@ -228,8 +233,8 @@ impl Authenticator {
     /// # Errors
     /// Why the client is not let in.
     pub fn begin_scram(&self, peer: Peer<'_>, message: &[u8]) -> Result<(Exchange, String), Wrong> {
-        let (shared, book) = (&self.shared, self.shared.book());
-        let look = |user: &str| book.secrets.get(user).and_then(|secret| secret.scram.clone());
+        let (shared, store) = (&self.shared, self.shared.store());
+        let look = |user: &str| store.secrets.get(user).and_then(|secret| secret.scram.clone());
         let begun = fresh_nonce().and_then(|nonce| {
             Exchange::begin(message, look, &shared.secret, &nonce).map_err(|error| error.to_string())
         });
@@ -258,19 +263,19 @@ impl Authenticator {
             return Err(Wrong::TooOften);
         }
         // What was proved is a password of when the exchange began: the user may have another since.
-        let book = shared.book();
-        let is_present = book.secrets.get(exchange.user()).is_none_or(|secret| exchange.is_for(secret.scram.as_ref()));
+        let store = shared.store();
+        let is_present = store.secrets.get(exchange.user()).is_none_or(|secret| exchange.is_for(secret.scram.as_ref()));
         let proved = exchange.finish(message).map_err(|error: ScramError| error.to_string());
         let proved =
             proved.and_then(|proved| is_present.then_some(proved).ok_or("the password has changed".to_owned()));
         let (user, answer) = proved.map_err(|why| shared.wrong(&origin, why))?;
-        Ok((shared.good(&origin, identity(&book, &user)), answer))
+        Ok((shared.good(&origin, identity(&store, &user)), answer))
     }
 
     /// Who may do what at present.
     #[must_use]
     pub fn policy(&self) -> Arc<Policy> {
-        Arc::clone(&self.shared.book().policy)
+        Arc::clone(&self.shared.store().policy)
     }
 
     /// What is configured.
@@ -297,7 +302,7 @@ impl Authenticator {
             busy: count(&shared.busy),
             reloads: count(&shared.reloads),
             files_bad: lock(&shared.trouble).is_some(),
-            users: shared.book().policy.users().count(),
+            users: shared.store().policy.users().count(),
         }
     }
 
@@ -382,47 +387,53 @@ impl Access {
     fn check(&self, shown: Shown, nobody: &str) -> Result<Identity, String> {
         match shown {
             Shown::Password { user, password } => {
-                let book = self.book();
-                let hash = book.secrets.get(&user).and_then(|secret| secret.password.clone());
+                let store = self.store();
+                let hash = store.secrets.get(&user).and_then(|secret| secret.password.clone());
                 let good = verify_password(&password, hash.as_deref().unwrap_or(nobody)) && hash.is_some();
                 if !good {
                     return Err(format!("user {user:?} with a wrong password"));
                 }
-                let identity = identity(&book, &user);
+                let identity = identity(&store, &user);
                 let found = Found { tag: self.tag(&user, &password), credential: identity.credential };
                 let mut known = lock(&self.known);
                 // The user may have another password since.
-                if credential(&self.book(), &user) == Some(found.credential) {
+                if credential(&self.store(), &user) == Some(found.credential) {
                     known.insert(user, found);
                 }
                 Ok(identity)
             }
             Shown::Token { user, token } => {
-                let book = self.book();
-                let tokens = book.tokens.as_ref().ok_or_else(|| "tokens are not taken".to_owned())?;
+                let store = self.store();
+                let tokens = store.tokens.as_ref().ok_or_else(|| "tokens are not taken".to_owned())?;
                 let claims = tokens.verify(&token).map_err(|why| format!("a token: {why}"))?;
                 if user.as_ref().is_some_and(|user| !user.is_empty() && *user != claims.user) {
                     return Err(format!("a token of {:?} under another name", claims.user));
                 }
-                self.of_token(&book, claims)
+                self.of_token(&store, claims)
             }
         }
     }
 
-    fn of_token(&self, book: &Book, claims: Claims) -> Result<Identity, String> {
+    fn of_token(&self, store: &CredentialStore, claims: Claims) -> Result<Identity, String> {
         let Claims { user, roles, expires } = claims;
         let until_s = expires.saturating_add(self.config.leeway_s());
-        self.bounded(book, &user, roles, until_s).map_err(|error| format!("a token: {error}"))
+        self.bounded(store, &user, roles, until_s).map_err(|error| format!("a token: {error}"))
     }
 
-    fn of_certificate(&self, book: &Book, holder: Holder) -> Result<Identity, String> {
+    fn of_certificate(&self, store: &CredentialStore, holder: Holder) -> Result<Identity, String> {
         let Holder { user, roles, not_after } = holder;
         let until_s = u64::try_from(not_after.millis() / 1000).unwrap_or(0).saturating_add(1);
-        self.bounded(book, &user, roles, until_s).map_err(|error| format!("a certificate: {error}"))
+        self.bounded(store, &user, roles, until_s).map_err(|error| format!("a certificate: {error}"))
     }
 
     /// Who shows something that ends, in seconds of UTC.
-    fn bounded(&self, book: &Book, user: &str, roles: Option<Vec<String>>, until_s: u64) -> Result<Identity, String> {
+    fn bounded(
+        &self,
+        store: &CredentialStore,
+        user: &str,
+        roles: Option<Vec<String>>,
+        until_s: u64,
+    ) -> Result<Identity, String> {
         // The name must be able to stand where names of users stand.
         Policy::new([], [tieline_access::User::new(user, [])]).map_err(|error| error.to_string())?;
         let now = self.clock.now();
@@ -433,7 +444,7 @@ impl Access {
         // A hundred years are as good as for ever, and no overflow.
         let left = Duration::from_secs(left.min(3_155_760_000));
         let roles = roles.map(|roles| roles.into_iter().map(String::into_boxed_str).collect());
-        Ok(Identity { roles, expires: Some(now.mono + left), ..identity(book, user) })
+        Ok(Identity { roles, expires: Some(now.mono + left), ..identity(store, user) })
     }
 
     /// What is known of a password that is shown.
@@ -442,7 +453,9 @@ impl Access {
         let Some(known) = lock(&self.known).get(user).copied() else { return Recall::Unknown };
         let tag = self.tag(user, password);
         match constant_time::verify_slices_are_equal(known.tag.as_ref(), tag.as_ref()) {
-            Ok(()) => Recall::Good(Identity { credential: known.credential, ..identity(&Book::default(), user) }),
+            Ok(()) => {
+                Recall::Good(Identity { credential: known.credential, ..identity(&CredentialStore::default(), user) })
+            }
             Err(_) => Recall::Wrong,
         }
     }
@@ -455,18 +468,18 @@ impl Access {
         context.sign()
     }
 
-    pub(super) fn book(&self) -> Arc<Book> {
-        Arc::clone(&lock(&self.book))
+    pub(super) fn store(&self) -> Arc<CredentialStore> {
+        Arc::clone(&lock(&self.store))
     }
 }
 
 /// What a user of the files shows itself by.
-pub(super) fn credential(book: &Book, user: &str) -> Option<u64> {
-    book.policy.user(user).map(|user| user.credential)
+pub(super) fn credential(store: &CredentialStore, user: &str) -> Option<u64> {
+    store.policy.user(user).map(|user| user.credential)
 }
 
-fn identity(book: &Book, user: &str) -> Identity {
-    let credential = credential(book, user).unwrap_or(0);
+fn identity(store: &CredentialStore, user: &str) -> Identity {
+    let credential = credential(store, user).unwrap_or(0);
     Identity { user: user.into(), roles: None, expires: None, credential }
 }
 

@@ -3,7 +3,7 @@
 //! A handshake has shown by then that an authority that is trusted vouches for the certificate, or that it is pinned, and
 //! that the peer has its key.
 
-use super::book::Book;
+use super::credential_store::CredentialStore;
 use crate::config::AccessConfig;
 use std::fmt;
 use std::path::Path;
@@ -113,8 +113,8 @@ pub struct Holder {
 ///
 /// # Errors
 /// It names no user, or several; its roles cannot be read, or are for other areas.
-pub fn holder(shown: &ShownCertificate, book: &Book, config: &CertificateConfig) -> Result<Holder, String> {
-    let user = user_of(shown, book, config)?;
+pub fn holder(shown: &ShownCertificate, store: &CredentialStore, config: &CertificateConfig) -> Result<Holder, String> {
+    let user = user_of(shown, store, config)?;
     let roles = match &shown.roles {
         Some(_) | None if config.role_areas.is_empty() => None,
         None => None,
@@ -126,11 +126,11 @@ pub fn holder(shown: &ShownCertificate, book: &Book, config: &CertificateConfig)
     Ok(Holder { user, roles, not_after: shown.not_after })
 }
 
-fn user_of(shown: &ShownCertificate, book: &Book, config: &CertificateConfig) -> Result<String, String> {
+fn user_of(shown: &ShownCertificate, store: &CredentialStore, config: &CertificateConfig) -> Result<String, String> {
     let kinds = NameKind::WORDS.iter().map(|(_, kind)| *kind);
     let named = kinds.flat_map(|kind| kind.names(shown).iter().map(move |name| ListedName::Name(kind, name.clone())));
     let mut listed: Vec<&String> =
-        named.chain([ListedName::Key(shown.fingerprint)]).filter_map(|name| book.certificates.get(&name)).collect();
+        named.chain([ListedName::Key(shown.fingerprint)]).filter_map(|name| store.certificates.get(&name)).collect();
     listed.dedup();
     let subject = &shown.subject;
     match (listed.as_slice(), config.user.names(shown)) {
@@ -171,12 +171,12 @@ fn roles_here(user: &str, all: &[UserRole], areas: &[String]) -> Result<Vec<Stri
 ///
 /// # Errors
 /// The file cannot be read, or [`holder`] says why it is nobody's.
-pub fn holder_in_file(file: &Path, book: &Book, config: &AccessConfig) -> Result<Holder, String> {
+pub fn holder_in_file(file: &Path, store: &CredentialStore, config: &AccessConfig) -> Result<Holder, String> {
     let missing = "certificates name no users here; expected [access.certificates] in the configuration";
     let config = config.certificates.as_ref().ok_or(missing)?;
     let read = read_certificates(file).map_err(|fault| fault.to_string())?;
     let shown = read.first().and_then(|(der, _)| ShownCertificate::read(der));
-    holder(&shown.ok_or_else(|| format!("{}: found no certificate that can be read", file.display()))?, book, config)
+    holder(&shown.ok_or_else(|| format!("{}: found no certificate that can be read", file.display()))?, store, config)
 }
 
 #[cfg(test)]
@@ -200,15 +200,15 @@ mod tests {
         CertificateConfig { user, role_areas: areas.iter().map(ToString::to_string).collect() }
     }
 
-    fn book(listed: &[(&str, &str)]) -> Book {
+    fn store(listed: &[(&str, &str)]) -> CredentialStore {
         let listed = listed.iter().map(|(name, user)| (name.parse().unwrap(), (*user).to_owned()));
-        Book { certificates: listed.collect(), ..Book::default() }
+        CredentialStore { certificates: listed.collect(), ..CredentialStore::default() }
     }
 
     #[test]
     fn a_certificate_names_one_user_or_none() {
         let check = |kind, listed: &[(&str, &str)], expect: Result<&str, &str>| {
-            let found = holder(&shown(), &book(listed), &config(kind, &[])).map(|holder| holder.user);
+            let found = holder(&shown(), &store(listed), &config(kind, &[])).map(|holder| holder.user);
             assert_eq!(found, expect.map(str::to_owned).map_err(str::to_owned), "{kind} {listed:?}");
         };
         let key = format!("sha256:{}", "07".repeat(32));
@@ -233,7 +233,7 @@ mod tests {
         };
         let check = |areas: &[&str], roles, expect: Result<Option<&[&str]>, &str>| {
             let shown = ShownCertificate { roles, ..shown() };
-            let found = holder(&shown, &Book::default(), &config(NameKind::CommonName, areas));
+            let found = holder(&shown, &CredentialStore::default(), &config(NameKind::CommonName, areas));
             let expect = expect.map(|roles| roles.map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>()));
             assert_eq!(found.map(|holder| holder.roles), expect.map_err(str::to_owned));
         };

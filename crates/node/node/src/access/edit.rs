@@ -1,7 +1,7 @@
 //! Changes of the file of users, as `tieline access user` makes them: everything else in the file stays as it is.
 
 use super::scram::Verifier;
-use super::{Book, hash_password, password};
+use super::{CredentialStore, hash_password, password};
 use crate::config::AccessConfig;
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Write};
@@ -61,7 +61,7 @@ pub fn edit_user(config: &AccessConfig, name: &str, edit: &Edit<'_>) -> Result<(
     let users = users.as_table_mut().ok_or_else(|| format!("{}: user is no table", file.display()))?;
     apply(users, name, edit)?;
     let text = document.to_string();
-    Book::load_as(config, Some(&text))
+    CredentialStore::load_as(config, Some(&text))
         .map_err(|error| format!("nothing is changed: no node would take the files as they would be then\n{error}"))?;
     replace(file, text.as_bytes()).and_then(|()| folder.sync_all()).map_err(told)
 }

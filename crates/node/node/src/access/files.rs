@@ -1,7 +1,7 @@
 //! The files of users and roles, looked at while the node runs: what they say holds a moment later.
 
 use super::authenticator::{Access, OnChange, credential, lock};
-use super::book::Book;
+use super::credential_store::CredentialStore;
 use super::workers::goes_on;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -52,11 +52,11 @@ impl Access {
     }
 
     fn reload(&self, on_change: &OnChange) {
-        match Book::load(&self.config) {
-            Ok(book) => {
-                tracing::info!(users = book.policy.users().count(), "users and roles taken anew");
-                let policy = Arc::clone(&book.policy);
-                self.take(book);
+        match CredentialStore::load(&self.config) {
+            Ok(store) => {
+                tracing::info!(users = store.policy.users().count(), "users and roles taken anew");
+                let policy = Arc::clone(&store.policy);
+                self.take(store);
                 *lock(&self.trouble) = None;
                 self.reloads.fetch_add(1, Ordering::Relaxed);
                 on_change(policy);
@@ -70,9 +70,9 @@ impl Access {
     }
 
     /// Users and roles of the files hold from here on. Passwords that were found good stay so for users who have the same.
-    fn take(&self, book: Book) {
+    fn take(&self, store: CredentialStore) {
         let mut known = lock(&self.known);
-        known.retain(|user, found| credential(&book, user) == Some(found.credential));
-        *lock(&self.book) = Arc::new(book);
+        known.retain(|user, found| credential(&store, user) == Some(found.credential));
+        *lock(&self.store) = Arc::new(store);
     }
 }

@@ -2,7 +2,7 @@
 //! the rights of the bus's sessions.
 //!
 //! ```text
-//!                 files ── reload ──▶ Book ──┬─▶ Policy ──▶ bus (sessions), HTTP (callers)
+//!                 files ── reload ──▶ CredentialStore ──┬─▶ Policy ──▶ bus (sessions), HTTP (callers)
 //!                                            └─▶ secrets
 //! CONNECT, request ── Shown ──▶ Authenticator ─▶ attempts left? ─▶ threads `access-*` (argon2id, JWT; bounded) ── Identity or Wrong ──▶ caller
 //! ```
@@ -13,8 +13,8 @@
 
 mod authentication;
 mod authenticator;
-pub mod book;
 pub mod certificate;
+pub mod credential_store;
 pub mod edit;
 mod files;
 mod guard;
@@ -25,7 +25,7 @@ mod workers;
 
 pub use authentication::{Authentication, UnauthenticatedConnections};
 pub use authenticator::{Access, Authenticator, Counts, Peer, Shown, Wrong};
-pub use book::{Book, Secret};
+pub use credential_store::{CredentialStore, Secret};
 pub use guard::{ClientIdentity, Entrance, Guard, ReadFilter, Serial, Serials, denial};
 pub use password::{hash_password, is_password_hash, verify_password};
 

@@ -1,7 +1,7 @@
 //! Files, passwords, tokens and the door, without a network.
 
 use super::authenticator::{Authenticator, Peer, Shown, Wrong};
-use super::book::Book;
+use super::credential_store::CredentialStore;
 use super::edit::{Edit, edit_user};
 use super::jwt::{JwtConfig, Tokens, looks_like_token};
 use super::{ReadFilter, Serials};
@@ -74,16 +74,16 @@ fn the_file_of_users_is_edited_and_read() {
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
     let config = AccessConfig { users: Some(file.clone()), ..AccessConfig::default() };
-    let book = Book::load(&config).unwrap();
-    assert!(book.policy.user("bob").unwrap().disabled);
-    assert!(verify_password(b"secret", book.secrets["anna"].password.as_ref().unwrap()));
-    assert!(book.secrets["anna"].scram.is_some());
-    let first = book.policy.user("anna").unwrap().credential;
+    let store = CredentialStore::load(&config).unwrap();
+    assert!(store.policy.user("bob").unwrap().disabled);
+    assert!(verify_password(b"secret", store.secrets["anna"].password.as_ref().unwrap()));
+    assert!(store.secrets["anna"].scram.is_some());
+    let first = store.policy.user("anna").unwrap().credential;
     edit(&file, "anna", &Edit::Password("other")).unwrap();
     edit(&file, "bob", &Edit::Remove).unwrap();
-    let book = Book::load(&config).unwrap();
-    assert_ne!(book.policy.user("anna").unwrap().credential, first);
-    assert!(book.policy.user("bob").is_none());
+    let store = CredentialStore::load(&config).unwrap();
+    assert_ne!(store.policy.user("anna").unwrap().credential, first);
+    assert!(store.policy.user("bob").is_none());
     let refused = |name: &str, change: &Edit<'_>| edit(&file, name, change).unwrap_err();
     assert_eq!(refused("bob", &Edit::Remove), "there is no user \"bob\"");
     assert_eq!(refused("anna", &Edit::Add { roles: &[], password: None }), "the user \"anna\" is there already");
@@ -120,7 +120,7 @@ fn what_a_node_would_not_take_is_not_written() {
     // What makes them right again is done.
     edit_user(&config, "anna", &Edit::Roles(&["VIEWER".to_owned()])).unwrap();
     edit_user(&config, "anna", &Edit::Disabled(true)).unwrap();
-    assert!(Book::load(&config).unwrap().policy.user("anna").unwrap().disabled);
+    assert!(CredentialStore::load(&config).unwrap().policy.user("anna").unwrap().disabled);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn changes_at_one_time_are_all_made() {
             scope.spawn(move || add(file, &format!("user{n}"), &["VIEWER"], None));
         }
     });
-    assert_eq!(Book::load(&config_of(&file)).unwrap().policy.users().count(), 17);
+    assert_eq!(CredentialStore::load(&config_of(&file)).unwrap().policy.users().count(), 17);
 }
 
 #[test]
@@ -365,7 +365,8 @@ fn the_authenticator_takes_users_and_changed_files() {
     let config = AccessConfig { users: Some(users.clone()), jwt, ..AccessConfig::default() };
     let (told, changes) = sync_channel(8);
     let on_change = Box::new(move |policy| drop(told.send(policy)));
-    let authenticator = Authenticator::start(&config, Book::load(&config).unwrap(), Clock::start(), on_change).unwrap();
+    let authenticator =
+        Authenticator::start(&config, CredentialStore::load(&config).unwrap(), Clock::start(), on_change).unwrap();
     // The first time by argon2id, the second by what is known of the first.
     assert!(
         ask(&authenticator, password("anna", "secret")).is_ok()
@@ -399,7 +400,8 @@ fn the_authenticator_takes_users_and_changed_files() {
 fn an_address_that_keeps_failing_is_not_looked_at() {
     let folder = tempfile::tempdir().unwrap();
     let config = AccessConfig { users: Some(folder.path().join("users.toml")), ..AccessConfig::default() };
-    let authenticator = Authenticator::start(&config, Book::default(), Clock::start(), Box::new(|_| ())).unwrap();
+    let authenticator =
+        Authenticator::start(&config, CredentialStore::default(), Clock::start(), Box::new(|_| ())).unwrap();
     let wrong = |_| matches!(authenticator.begin_scram(PEER, b"n,,n=u"), Err(Wrong::Refused(_)));
     assert!((0..10).all(wrong));
     assert_eq!(authenticator.begin_scram(PEER, b"n,,n=u,r=12345678").unwrap_err(), Wrong::TooOften);
@@ -422,7 +424,10 @@ fn authenticator_of(users: &Path) -> (Authenticator, std::sync::mpsc::Receiver<A
     let config = AccessConfig { users: Some(users.to_owned()), ..AccessConfig::default() };
     let (told, changes) = sync_channel(8);
     let on_change = Box::new(move |policy| drop(told.send(policy)));
-    (Authenticator::start(&config, Book::load(&config).unwrap(), Clock::start(), on_change).unwrap(), changes)
+    (
+        Authenticator::start(&config, CredentialStore::load(&config).unwrap(), Clock::start(), on_change).unwrap(),
+        changes,
+    )
 }
 
 #[test]

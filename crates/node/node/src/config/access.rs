@@ -3,7 +3,7 @@
 use super::parse;
 use super::reader::{Document, Section, read_text};
 use super::{ConfigError, Findings};
-use crate::access::Book;
+use crate::access::CredentialStore;
 use crate::access::certificate::{CertificateConfig, NameKind};
 use crate::access::jwt::JwtConfig;
 use std::net::SocketAddr;
@@ -79,7 +79,7 @@ impl AccessConfig {
 /// Reads `[access]`; files are found beside `folder`, and what is wrong inside them is told with the rest.
 pub fn read_access(s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> AccessConfig {
     let config = read_keys(s, doc, folder);
-    if let Err(error) = Book::load(&config) {
+    if let Err(error) = CredentialStore::load(&config) {
         error.0.into_iter().for_each(|finding| doc.findings().push(finding));
     }
     config

@@ -91,7 +91,7 @@ impl OutstationFile {
     #[must_use]
     pub fn outstation(&self, master: u16, controls: BoxedControlHandler) -> Outstation {
         let config = OutstationConfig { master, ..self.config };
-        let mut outstation = Outstation::new(config, crate::station::database_of(&self.points), controls);
+        let mut outstation = Outstation::new(config, crate::outstation_server::database_of(&self.points), controls);
         outstation.set_attributes(self.attributes.clone());
         if let Some(secure) = &self.secure {
             outstation.set_security(secure.machine());
@@ -337,7 +337,7 @@ fn measured(value: &DeValue<'_>, point_type: PointType) -> Result<Measured, Expe
         DeValue::Integer(_) | DeValue::Float(_) => parse::number(value)?.to_string(),
         DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => String::new(),
     };
-    crate::station::parse_value(point_type, &text)
+    crate::outstation_server::parse_value(point_type, &text)
 }
 
 /// The value of a point that has none yet.

@@ -2,7 +2,7 @@
 
 use super::substation::{Breaker, Feeder, Substation};
 use crate::config::{Config, ConfigError, Findings, PointConfig, read_points};
-use crate::station::{Happening, Station, Teller, closes, number};
+use crate::outstation_server::{Happening, OutstationServer, Teller, closes, number};
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -212,7 +212,7 @@ impl Demo {
     pub fn start(folder: &Path) -> std::io::Result<Self> {
         let (report, addresses) = std::sync::mpsc::sync_channel(1);
         let thread = ShardThread::spawn("demo", Clock::start(), Arc::new(Counters::default()), |shard| async move {
-            match start_stations(&shard).await {
+            match start_outstations(&shard).await {
                 Ok((addresses, stations, shared)) => {
                     let _ = report.send(Ok(addresses));
                     run(&stations, &shared).await;
@@ -240,7 +240,9 @@ impl Demo {
     }
 }
 
-async fn start_stations(shard: &Rc<Shard>) -> std::io::Result<(Vec<SocketAddr>, Vec<(Kind, Station)>, Shared)> {
+async fn start_outstations(
+    shard: &Rc<Shard>,
+) -> std::io::Result<(Vec<SocketAddr>, Vec<(Kind, OutstationServer)>, Shared)> {
     let mut model = Substation::new(SEED, START_S);
     model.step(1.0);
     let shared = Shared(Arc::new(Mutex::new(model)));
@@ -258,7 +260,7 @@ async fn start_stations(shard: &Rc<Shard>) -> std::io::Result<(Vec<SocketAddr>, 
         }));
         let database = database(kind, &shared.lock());
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let station = Station::start(shard, listen, config, database, controls, tell).await?;
+        let station = OutstationServer::start(shard, listen, config, database, controls, tell).await?;
         addresses.push(station.address());
         stations.push((kind, station));
     }
@@ -303,7 +305,7 @@ fn show(
     let _ = session.with(|outstation, _| outstation.update_all(now, measurements(kind, station)));
 }
 
-async fn run(stations: &[(Kind, Station)], shared: &Shared) {
+async fn run(stations: &[(Kind, OutstationServer)], shared: &Shared) {
     let mut ticks = tokio::time::interval(TICK);
     loop {
         ticks.tick().await;

@@ -1,7 +1,7 @@
 //! History's column: what is recorded of what passes the bus. The crate `tieline-history` makes it durable.
 
-mod keeper;
+mod owner;
 mod recorder;
 
-pub use keeper::Keeper;
+pub use owner::HistoryOwner;
 pub use recorder::{Receipt, Receipts, Recorder};

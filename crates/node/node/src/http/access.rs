@@ -146,13 +146,13 @@ impl Known {
 
 /// Lets requests in.
 #[derive(Clone)]
-pub struct Gatekeeper {
+pub struct HttpAuthentication {
     entrance: Entrance,
     logins: Logins,
     app: App,
 }
 
-impl Gatekeeper {
+impl HttpAuthentication {
     /// Nobody has logged in yet.
     #[must_use]
     pub fn new(entrance: Entrance, app: App) -> Self {
@@ -232,7 +232,11 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Finds out who asks. The API and metrics are for users; the console's files, its login and health are for anybody.
-pub async fn authenticate(State(keeper): State<Gatekeeper>, mut request: Request<Body>, next: Next) -> Response {
+pub async fn authenticate(
+    State(authentication): State<HttpAuthentication>,
+    mut request: Request<Body>,
+    next: Next,
+) -> Response {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
     let peer = peer.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)));
     let path = request.uri().path();
@@ -242,11 +246,11 @@ pub async fn authenticate(State(keeper): State<Gatekeeper>, mut request: Request
         return next.run(request).await;
     }
     let certificate = request.extensions().get::<Arc<ShownCertificate>>().map(Arc::clone);
-    let caller = match keeper.caller(request.headers(), peer.ip(), certificate.as_deref()).await {
+    let caller = match authentication.caller(request.headers(), peer.ip(), certificate.as_deref()).await {
         Ok(caller) => caller,
         // A browser shows a certificate by itself: who it belongs to may still log in.
         Err(Wrong::Refused(_)) if !api && certificate.is_some() => Caller::Unauthenticated,
-        Err(why) => return turned_away(&keeper, peer, &why).await,
+        Err(why) => return turned_away(&authentication, peer, &why).await,
     };
     let seat = request.extensions().get::<Seat>().cloned();
     match &caller {
@@ -277,7 +281,7 @@ fn ask_who(headers: &HeaderMap) -> Response {
     response
 }
 
-async fn turned_away(keeper: &Gatekeeper, peer: SocketAddr, why: &Wrong) -> Response {
+async fn turned_away(authentication: &HttpAuthentication, peer: SocketAddr, why: &Wrong) -> Response {
     let (status, words) = match why {
         Wrong::Refused(_) => {
             (StatusCode::UNAUTHORIZED, "the user, the password, the token or the certificate is wrong")
@@ -294,7 +298,7 @@ async fn turned_away(keeper: &Gatekeeper, peer: SocketAddr, why: &Wrong) -> Resp
         bus.note_refused(peer.ip(), denial(now, &who, "login_refused", "", "", word, detail));
     };
     // A node that is ending writes nothing down.
-    let _ = keeper.app.bus.call(note).await;
+    let _ = authentication.app.bus.call(note).await;
     Problem::new(status, words).into_response()
 }
 
@@ -335,11 +339,11 @@ fn escaped(text: &str) -> String {
 
 /// Takes what the page sends; a cookie comes back.
 pub async fn login(
-    Extension(keeper): Extension<Gatekeeper>,
+    Extension(authentication): Extension<HttpAuthentication>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     body: axum::body::Bytes,
 ) -> Response {
-    let Entrance::Guarded(authenticator) = &keeper.entrance else { return Redirect::to("/").into_response() };
+    let Entrance::Guarded(authenticator) = &authentication.entrance else { return Redirect::to("/").into_response() };
     let text = std::str::from_utf8(&body).unwrap_or_default();
     let (user, password, to) = (member(text, "user"), member(text, "password"), member(text, "to"));
     let (answer, checked) = tokio::sync::oneshot::channel();
@@ -347,10 +351,10 @@ pub async fn login(
     authenticator.ask(from, of_password(&user, &password), move |checked| drop(answer.send(checked)));
     match checked.await.unwrap_or(Err(Wrong::Busy)) {
         Ok(identity) if rules_of(&authenticator.policy(), &identity).is_some() => {
-            let Some(token) = keeper.logins.keep(identity, keeper.app.about.clock.now().mono) else {
+            let Some(token) = authentication.logins.keep(identity, authentication.app.about.clock.now().mono) else {
                 return Problem::unavailable("too many are logged in").into_response();
             };
-            let secure = if keeper.app.has_tls { "; Secure" } else { "" };
+            let secure = if authentication.app.has_tls { "; Secure" } else { "" };
             let cookie = format!(
                 "{COOKIE}={token}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{secure}",
                 LOGIN_HOLDS.as_secs()
@@ -362,7 +366,7 @@ pub async fn login(
             page(StatusCode::FORBIDDEN, "This user has no role: ask who looks after the node's users.", &user, &to)
         }
         Err(why) => {
-            let _ = turned_away(&keeper, peer, &why).await;
+            let _ = turned_away(&authentication, peer, &why).await;
             let words = match why {
                 Wrong::Refused(_) => "The user or the password is wrong.",
                 Wrong::TooOften => "Too many attempts have failed. Try again in a while.",
@@ -374,9 +378,9 @@ pub async fn login(
 }
 
 /// Forgets a login.
-pub async fn logout(Extension(keeper): Extension<Gatekeeper>, headers: HeaderMap) -> Response {
+pub async fn logout(Extension(authentication): Extension<HttpAuthentication>, headers: HeaderMap) -> Response {
     if let Some(token) = cookie(&headers) {
-        keeper.logins.forget(token);
+        authentication.logins.forget(token);
     }
     let gone = format!("{COOKIE}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict");
     ([(header::SET_COOKIE, gone)], Redirect::to("/login")).into_response()

@@ -112,7 +112,7 @@ pub struct About {
 pub const OPENAPI: &str = include_str!("openapi.json");
 
 fn router(app: App, guard: Guard, proxies: forwarded::Proxies) -> Router {
-    let keeper = access::Gatekeeper::new(app.entrance.clone(), app.clone());
+    let authentication = access::HttpAuthentication::new(app.entrance.clone(), app.clone());
     let form = DefaultBodyLimit::max(access::FORM_BYTES_MAX);
     let login = get(access::login_page).post(access::login).layer(form);
     Router::new()
@@ -140,8 +140,8 @@ fn router(app: App, guard: Guard, proxies: forwarded::Proxies) -> Router {
         .fallback(get(console::file))
         .method_not_allowed_fallback(not_allowed)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .layer(axum::middleware::from_fn_with_state(keeper.clone(), access::authenticate))
-        .layer(Extension(keeper))
+        .layer(axum::middleware::from_fn_with_state(authentication.clone(), access::authenticate))
+        .layer(Extension(authentication))
         .layer(axum::middleware::from_fn_with_state(compress::Readers::default(), compress::compress))
         .layer(axum::middleware::from_fn_with_state(guard, guard::guard))
         .layer(axum::middleware::from_fn_with_state(proxies, forwarded::forwarded))

@@ -201,7 +201,7 @@ fn collect_unread(element: &Element, path: &str, unread: &mut BTreeSet<String>) 
 impl Profile {
     /// The file of an outstation that serves these points.
     #[must_use]
-    pub fn to_station(&self) -> String {
+    pub fn to_outstation(&self) -> String {
         let mut out = String::new();
         for (key, value) in &self.settings {
             let _ = writeln!(out, "{key} = {value}");

@@ -71,8 +71,8 @@ fn a_station_survives_its_profile() {
         let file = from_text("o.toml", text).unwrap();
         let xml = write(&file);
         let profile = read("device.xml", &xml).unwrap();
-        let again = from_text("again.toml", &profile.to_station()).unwrap();
-        assert_eq!(sorted(again), sorted(file), "{}", profile.to_station());
+        let again = from_text("again.toml", &profile.to_outstation()).unwrap();
+        assert_eq!(sorted(again), sorted(file), "{}", profile.to_outstation());
         let aside: Vec<_> = profile.unread.iter().map(String::as_str).collect();
         let top = "DNP3DeviceProfileDocument/referenceDevice";
         let function = format!("{top}/configuration/deviceConfig/deviceFunction");

@@ -11,7 +11,7 @@ use crate::access::{Action, Client, digest};
 use crate::metrics::Kind;
 use crate::pool::Shared;
 use crate::protocol::Reason;
-use crate::told::Told;
+use crate::public_refusal::PublicRefusal;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -156,8 +156,8 @@ fn json(text: String) -> Response {
     ([(header::CONTENT_TYPE, kind)], Body::from(text)).into_response()
 }
 
-impl From<Told> for Problem {
-    fn from(told: Told) -> Self {
+impl From<PublicRefusal> for Problem {
+    fn from(told: PublicRefusal) -> Self {
         let status = match told.reason {
             Reason::Request => StatusCode::BAD_REQUEST,
             Reason::Right => StatusCode::FORBIDDEN,

@@ -3,9 +3,9 @@
 use super::{App, json};
 use crate::Ispb;
 use crate::access::{Action, Client};
-use crate::door::{treatment_of, version_of};
+use crate::listener::{treatment_of, version_of};
 use crate::pool::{Job, Reply};
-use crate::told::Told;
+use crate::public_refusal::PublicRefusal;
 use crate::work::{Operation, Output, Pack, Unpack};
 use axum::body::{Body, Bytes};
 use axum::extract::{ConnectInfo, FromRequestParts, Query, State};
@@ -46,7 +46,7 @@ pub async fn pack(State(app): State<App>, head: Head, body: Bytes) -> Result<Res
             Ok(json(object!({ "message": STANDARD.encode(message) }).to_string()))
         }
         Output::Packed(message) => Ok(bytes(message, &[])),
-        Output::Unpacked { .. } => Err(Told::closing().into()),
+        Output::Unpacked { .. } => Err(PublicRefusal::closing().into()),
     }
 }
 
@@ -76,7 +76,7 @@ pub async fn unpack(State(app): State<App>, head: Head, body: Bytes) -> Result<R
             ];
             Ok(bytes(content, &told))
         }
-        Output::Packed(_) => Err(Told::closing().into()),
+        Output::Packed(_) => Err(PublicRefusal::closing().into()),
     }
 }
 
@@ -116,7 +116,7 @@ impl Head {
 async fn submit(app: &App, operation: Operation, client: Arc<Client>, address: SocketAddr) -> Result<Output, Problem> {
     let (sender, answer) = oneshot::channel();
     app.0.submit([Job { operation, client, address, reply: Reply::Once(sender), since: Instant::now() }]);
-    Ok(answer.await.unwrap_or_else(|_| Err(Told::closing()))?)
+    Ok(answer.await.unwrap_or_else(|_| Err(PublicRefusal::closing()))?)
 }
 
 fn bytes(body: Vec<u8>, told: &[(&'static str, String)]) -> Response {

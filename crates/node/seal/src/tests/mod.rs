@@ -2,7 +2,7 @@
 
 use crate::file::{self, FileError, Opening, Sealing};
 use crate::testkit::{TODAY, domains, pair};
-use crate::work::{Bench, Limits, Operation, Output, Pack, Refusal, Unpack};
+use crate::work::{BatchExecutor, Limits, Operation, Output, Pack, Refusal, Unpack};
 use std::io::Cursor;
 use std::sync::Arc;
 use tieline_rsfn::{ErrorCode, Fault, InflateLimits, RSFN_V2, RSFN_V3, Refused, Treatment, Version};
@@ -27,19 +27,19 @@ fn unpack(message: &[u8]) -> Operation {
     Operation::Unpack(Unpack { domain: Arc::from("bruno"), sender: None, inflate: true, message: message.to_vec() })
 }
 
-fn bench(batch: bool) -> Bench {
-    Bench::new(LIMITS, batch)
+fn executor(batch: bool) -> BatchExecutor {
+    BatchExecutor::new(LIMITS, batch)
 }
 
-fn sealed(bench: &mut Bench, operation: Operation) -> Vec<u8> {
-    match bench.run(vec![operation], &domains(), TODAY).remove(0).0 {
+fn sealed(executor: &mut BatchExecutor, operation: Operation) -> Vec<u8> {
+    match executor.run(vec![operation], &domains(), TODAY).remove(0).0 {
         Ok(Output::Packed(message)) => message,
         other => panic!("{other:?}"),
     }
 }
 
-fn opened(bench: &mut Bench, message: &[u8]) -> Result<Vec<u8>, Refusal> {
-    match bench.run(vec![unpack(message)], &domains(), TODAY).remove(0).0? {
+fn opened(executor: &mut BatchExecutor, message: &[u8]) -> Result<Vec<u8>, Refusal> {
+    match executor.run(vec![unpack(message)], &domains(), TODAY).remove(0).0? {
         Output::Unpacked { content, sender, .. } => {
             assert_eq!(sender, pair("alice").ispb);
             Ok(content)
@@ -51,12 +51,12 @@ fn opened(bench: &mut Bench, message: &[u8]) -> Result<Vec<u8>, Refusal> {
 #[test]
 fn what_is_packed_is_unpacked() {
     for batch in [true, false] {
-        let mut bench = bench(batch);
+        let mut executor = executor(batch);
         for version in [Version::V2, Version::V3] {
             for treatment in Treatment::ALL {
                 let content = b"<DOC>nothing to see here</DOC>x!";
-                let message = sealed(&mut bench, pack(version, treatment, content));
-                assert_eq!(opened(&mut bench, &message).unwrap(), content, "{version:?} {treatment:?}");
+                let message = sealed(&mut executor, pack(version, treatment, content));
+                assert_eq!(opened(&mut executor, &message).unwrap(), content, "{version:?} {treatment:?}");
             }
         }
     }
@@ -64,11 +64,11 @@ fn what_is_packed_is_unpacked() {
 
 #[test]
 fn a_batch_of_different_operations_keeps_its_order() {
-    let mut bench = bench(true);
+    let mut executor = executor(true);
     let contents: Vec<_> = (0..12_usize).map(|n| vec![b'a'; n * 100]).collect();
     let packs = contents.iter().map(|content| pack(Version::V3, Treatment::Normal, content)).collect();
     let mut operations = Vec::new();
-    for (n, (done, _)) in bench.run(packs, &domains(), TODAY).into_iter().enumerate() {
+    for (n, (done, _)) in executor.run(packs, &domains(), TODAY).into_iter().enumerate() {
         let Ok(Output::Packed(mut message)) = done else { panic!("{done:?}") };
         if n % 5 == 4 {
             *message.last_mut().unwrap() ^= 1;
@@ -76,7 +76,7 @@ fn a_batch_of_different_operations_keeps_its_order() {
         operations.push(unpack(&message));
         operations.push(pack(Version::V3, Treatment::Broadcast, &contents[n]));
     }
-    let mut results = bench.run(operations, &domains(), TODAY).into_iter();
+    let mut results = executor.run(operations, &domains(), TODAY).into_iter();
     for (n, expect) in contents.iter().enumerate() {
         match results.next().unwrap().0 {
             Ok(Output::Unpacked { content, .. }) => assert_eq!((&content, n % 5 == 4), (expect, false), "{n}"),
@@ -92,10 +92,10 @@ fn other_digit(there: u8) -> u8 {
 }
 
 fn refused(change: impl FnOnce(&mut Vec<u8>), expect: Fault) {
-    let mut bench = bench(true);
-    let mut message = sealed(&mut bench, pack(Version::V3, Treatment::Normal, b"content"));
+    let mut executor = executor(true);
+    let mut message = sealed(&mut executor, pack(Version::V3, Treatment::Normal, b"content"));
     change(&mut message);
-    assert_eq!(opened(&mut bench, &message).unwrap_err(), Refusal::Message(Refused::Fault(expect)));
+    assert_eq!(opened(&mut executor, &message).unwrap_err(), Refusal::Message(Refused::Fault(expect)));
 }
 
 #[test]
@@ -115,11 +115,11 @@ fn what_was_changed_on_the_way_is_told_exactly() {
 
 #[test]
 fn the_wrong_institution_and_the_wrong_time_are_refused() {
-    let mut bench = bench(false);
-    let message = sealed(&mut bench, pack(Version::V3, Treatment::Normal, b"content"));
+    let mut executor = executor(false);
+    let message = sealed(&mut executor, pack(Version::V3, Treatment::Normal, b"content"));
     let mut check = |sender, seconds, expect: Fault| {
         let unpack = Unpack { domain: Arc::from("bruno"), sender, inflate: true, message: message.clone() };
-        let (done, trace) = bench.run(vec![Operation::Unpack(unpack)], &domains(), seconds).remove(0);
+        let (done, trace) = executor.run(vec![Operation::Unpack(unpack)], &domains(), seconds).remove(0);
         assert_eq!(done.unwrap_err(), Refusal::Message(expect.into()));
         assert_eq!(trace.peer, Some(pair("alice").ispb));
     };
@@ -162,7 +162,7 @@ fn files_of_any_size_are_packed_and_unpacked() {
             *changed.last_mut().unwrap() ^= 1;
             let refused = file::unpack(&opening, changed.as_slice(), std::io::sink()).unwrap_err();
             assert!(matches!(refused, FileError::Message(_)) && refused.code().is_some(), "{bytes} {treatment:?}");
-            assert_eq!(opened(&mut bench(false), &message).map(|content| content.len()), Ok(content.len()));
+            assert_eq!(opened(&mut executor(false), &message).map(|content| content.len()), Ok(content.len()));
         }
     }
 }
@@ -171,10 +171,10 @@ fn files_of_any_size_are_packed_and_unpacked() {
 fn sample(which: usize) -> &'static [u8] {
     static MESSAGES: std::sync::OnceLock<Vec<Vec<u8>>> = std::sync::OnceLock::new();
     let messages = MESSAGES.get_or_init(|| {
-        let mut bench = bench(false);
+        let mut executor = executor(false);
         let versions = [Version::V2, Version::V3].into_iter();
         let all = versions.flat_map(|version| Treatment::ALL.into_iter().map(move |treatment| (version, treatment)));
-        all.map(|(version, treatment)| sealed(&mut bench, pack(version, treatment, &[b'x'; 96]))).collect()
+        all.map(|(version, treatment)| sealed(&mut executor, pack(version, treatment, &[b'x'; 96]))).collect()
     });
     &messages[which % messages.len()]
 }
@@ -196,7 +196,7 @@ proptest::proptest! {
         });
         let damaged: Vec<_> = damaged.collect();
         let count = damaged.len();
-        let done = bench(true).run(damaged, &domains(), TODAY);
+        let done = executor(true).run(damaged, &domains(), TODAY);
         proptest::prop_assert_eq!(done.len(), count);
         for (result, _) in done {
             if let Ok(Output::Unpacked { content, .. }) = result {

@@ -12,10 +12,11 @@ use tieline_dnp3::app::CommandStatus;
 use tieline_dnp3::outstation::{Outstation, OutstationEvent};
 use tieline_net::{Session, Shard};
 use tieline_node::config::outstation::OutstationFile;
-use tieline_node::secure::UserStore;
-use tieline_node::station::{
-    AddressedLine, Concerned, Happening, Served, Station, Stations, StationsTeller, TableControls, Teller, state_after,
+use tieline_node::outstation_server::{
+    AddressedLine, Concerned, Happening, OutstationServer, OutstationServers, OutstationServersTeller, Served,
+    TableControls, Teller, state_after,
 };
+use tieline_node::secure::UserStore;
 use tieline_node::transport::Route;
 use tokio::sync::mpsc;
 
@@ -43,9 +44,9 @@ pub(super) async fn serve(
 /// What is behind the port.
 enum Port {
     /// One outstation with one master.
-    One(u16, Station),
+    One(u16, OutstationServer),
     /// More of either.
-    Several(Stations, Option<SocketAddr>),
+    Several(OutstationServers, Option<SocketAddr>),
 }
 
 impl Port {
@@ -70,7 +71,9 @@ impl Port {
 async fn start(shard: &Rc<Shard>, route: Route, mut served: Vec<Served>, json: bool) -> std::io::Result<Port> {
     if served.len() > 1 || served.iter().any(|one| !one.file.masters.is_empty()) {
         let tell = tell_several(&served, json);
-        return Stations::start(shard, route, served, tell).await.map(|(all, address)| Port::Several(all, address));
+        return OutstationServers::start(shard, route, served, tell)
+            .await
+            .map(|(all, address)| Port::Several(all, address));
     }
     let Some(Served { file, folder }) = served.pop() else { return Err(std::io::Error::other("no outstation")) };
     let mut store = store_of(&file);
@@ -79,18 +82,18 @@ async fn start(shard: &Rc<Shard>, route: Route, mut served: Vec<Served>, json: b
         happened(session, now, &happening, json);
     }));
     let outstation = file.outstation(file.config.master, Box::new(TableControls::of(&file.points)));
-    let station = Station::serve(shard, route, outstation, tell).await?;
+    let station = OutstationServer::serve(shard, route, outstation, tell).await?;
     if let (Some(folder), Some(files)) = (folder, &file.files) {
         station.serve_files(files.limits, folder)?;
     }
     Ok(Port::One(file.config.address, station))
 }
 
-fn tell_several(served: &[Served], json: bool) -> StationsTeller {
+fn tell_several(served: &[Served], json: bool) -> OutstationServersTeller {
     let stores = served.iter().filter_map(|one| Some((one.file.config.address, store_of(&one.file)?)));
     let mut stores: HashMap<u16, UserStore> = stores.collect();
     let several = served.len() > 1;
-    Rc::new(RefCell::new(move |stations: &Stations, now, concerned: Concerned, happening| {
+    Rc::new(RefCell::new(move |stations: &OutstationServers, now, concerned: Concerned, happening| {
         keep(concerned.outstation.and_then(|outstation| stores.get_mut(&outstation)), &happening);
         let outstation = concerned.outstation.filter(|_| several);
         tell_of(now, &happening, Concerned { outstation, ..concerned }, json);

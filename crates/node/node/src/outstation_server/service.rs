@@ -2,7 +2,7 @@
 
 use super::{Folder, FolderThread};
 use crate::config::outstation::OutstationPoint;
-use crate::station::Line;
+use crate::outstation_server::Line;
 use crate::transport::Route;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -41,7 +41,7 @@ pub type Teller = Rc<RefCell<dyn FnMut(&Session<Outstation>, Now, Happening)>>;
 
 /// An outstation that listens.
 #[derive(Debug)]
-pub struct Station {
+pub struct OutstationServer {
     session: Session<Outstation>,
     address: SocketAddr,
 }
@@ -63,7 +63,7 @@ pub fn database_of(points: &[OutstationPoint]) -> Database {
     database
 }
 
-impl Station {
+impl OutstationServer {
     /// Listens and serves until the shard ends. A new connection takes the place of an old one.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl Station {
     pub async fn serve(shard: &Rc<Shard>, route: Route, outstation: Outstation, tell: Teller) -> std::io::Result<Self> {
         let session = Session::new(shard, outstation, Limits::default());
         let seed = shard.now().utc.micros().unsigned_abs();
-        let address = route.start(session.clone(), seed, StationOwner { tell, place: Rc::default() }).await?;
+        let address = route.start(session.clone(), seed, OutstationOwner { tell, place: Rc::default() }).await?;
         Ok(Self { session, address: address.unwrap_or(SocketAddr::from(([0; 4], 0))) })
     }
 
@@ -98,12 +98,12 @@ impl Station {
     pub fn serve_files(&self, limits: FileConfig, folder: Folder) -> std::io::Result<()> {
         let notify = Arc::new(Notify::new());
         let handler = FolderThread::start(folder, Arc::clone(&notify))?;
-        self.session.with(|station, _| station.serve_files(limits, Box::new(handler)));
+        self.session.with(|outstation, _| outstation.serve_files(limits, Box::new(handler)));
         let session = self.session.clone();
         tokio::task::spawn_local(async move {
             loop {
                 notify.notified().await;
-                session.with(|station, now| station.poll_files(now));
+                session.with(|outstation, now| outstation.poll_files(now));
             }
         });
         Ok(())
@@ -128,18 +128,18 @@ impl Station {
     pub fn apply(&self, line: Line) -> Result<(), String> {
         match line {
             Line::Update(measurement) => {
-                self.session.with(|station, now| station.update(now, measurement)).map_err(|e| e.to_string())
+                self.session.with(|outstation, now| outstation.update(now, measurement)).map_err(|e| e.to_string())
             }
             Line::Remove(point_type, Some(index)) => {
-                let removed = self.session.with(|station, _| station.remove(point_type, index));
+                let removed = self.session.with(|outstation, _| outstation.remove(point_type, index));
                 removed.then_some(()).ok_or_else(|| format!("there is no {} {index}", point_type.name()))
             }
             Line::Remove(point_type, None) => {
-                let removed = self.session.with(|station, _| station.database_mut().remove_all(point_type));
+                let removed = self.session.with(|outstation, _| outstation.database_mut().remove_all(point_type));
                 if removed > 0 { Ok(()) } else { Err(format!("there is no {}", point_type.name())) }
             }
             Line::Local(on) => {
-                self.session.with(|station, _| station.set_local(on));
+                self.session.with(|outstation, _| outstation.set_local(on));
                 Ok(())
             }
             Line::Restart => {
@@ -156,7 +156,7 @@ impl Station {
 
 /// One owner for all connections.
 #[derive(Clone)]
-struct StationOwner {
+struct OutstationOwner {
     tell: Teller,
     place: Rc<RefCell<MasterPlace>>,
 }
@@ -169,7 +169,7 @@ struct MasterPlace {
     bytes_in_before: u64,
 }
 
-impl Owner<Outstation> for StationOwner {
+impl Owner<Outstation> for OutstationOwner {
     fn may_replace(&mut self, session: &Session<Outstation>, now: Now, peer: &Peer) -> bool {
         let mut place = self.place.borrow_mut();
         let spoke = session.traffic().bytes_in > place.bytes_in_before;

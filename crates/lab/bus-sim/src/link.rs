@@ -14,25 +14,25 @@ use tokio::time::{Instant, Sleep, sleep};
 
 /// What a network does to what it carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Manner {
+pub struct LinkBehavior {
     /// The longest that anything is under way, in milliseconds.
     pub delay_ms: u64,
     /// Bytes that one direction takes before its sender must wait.
     pub bytes_max: usize,
 }
 
-impl Manner {
+impl LinkBehavior {
     /// At once, as much as one likes.
     pub const PERFECT: Self = Self { delay_ms: 0, bytes_max: usize::MAX };
 }
 
 /// A connection's two directions: to the broker, and to the client.
 #[derive(Clone, Debug)]
-pub struct Link(Arc<Mutex<[Way; 2]>>);
+pub struct Link(Arc<Mutex<[Direction; 2]>>);
 
 #[derive(Debug)]
-struct Way {
-    manner: Manner,
+struct Direction {
+    behavior: LinkBehavior,
     choices: Choices,
     flights: VecDeque<(Instant, Vec<u8>)>,
     bytes: usize,
@@ -47,11 +47,11 @@ struct Way {
     writer: Option<Waker>,
 }
 
-impl Way {
-    fn new(manner: Manner, seed: u64) -> Self {
+impl Direction {
+    fn new(behavior: LinkBehavior, seed: u64) -> Self {
         let now = Instant::now();
         Self {
-            manner,
+            behavior,
             choices: Choices::seeded(seed),
             flights: VecDeque::new(),
             bytes: 0,
@@ -74,55 +74,55 @@ impl Way {
     }
 
     fn has_room(&self) -> bool {
-        self.ended || self.swallows || self.bytes < self.manner.bytes_max
+        self.ended || self.swallows || self.bytes < self.behavior.bytes_max
     }
 }
 
 impl Link {
     /// A network, the broker's end of a connection over it, and the client's.
     #[must_use]
-    pub fn new(manner: Manner, seed: u64) -> (Self, Connection, Connection) {
-        let ways = Arc::new(Mutex::new([Way::new(manner, seed), Way::new(manner, !seed)]));
+    pub fn new(behavior: LinkBehavior, seed: u64) -> (Self, Connection, Connection) {
+        let directions = Arc::new(Mutex::new([Direction::new(behavior, seed), Direction::new(behavior, !seed)]));
         let end = |reads| -> Box<dyn Carrier> {
-            Box::new(End { ways: Arc::clone(&ways), reads, sleep: Box::pin(sleep(Duration::ZERO)) })
+            Box::new(End { directions: Arc::clone(&directions), reads, sleep: Box::pin(sleep(Duration::ZERO)) })
         };
         let (broker, client) = (end(0), end(1));
-        (Self(ways), broker.into(), client.into())
+        (Self(directions), broker.into(), client.into())
     }
 
     /// It breaks, and both ends learn of it.
     pub fn cut(&self) {
-        for way in &mut *lock(&self.0) {
-            way.flights.clear();
-            way.bytes = 0;
-            way.end();
+        for direction in &mut *lock(&self.0) {
+            direction.flights.clear();
+            direction.bytes = 0;
+            direction.end();
         }
     }
 
     /// It breaks, and nobody learns of it.
     pub fn vanish(&self) {
-        for way in &mut *lock(&self.0) {
-            way.flights.clear();
-            (way.swallows, way.bytes) = (true, 0);
+        for direction in &mut *lock(&self.0) {
+            direction.flights.clear();
+            (direction.swallows, direction.bytes) = (true, 0);
         }
     }
 
     /// Nothing arrives for a while.
     pub fn hold(&self, time: Duration) {
         let until = Instant::now() + time;
-        for way in &mut *lock(&self.0) {
-            way.held_until = way.held_until.max(until);
+        for direction in &mut *lock(&self.0) {
+            direction.held_until = direction.held_until.max(until);
         }
     }
 }
 
-fn lock(ways: &Mutex<[Way; 2]>) -> MutexGuard<'_, [Way; 2]> {
-    ways.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(directions: &Mutex<[Direction; 2]>) -> MutexGuard<'_, [Direction; 2]> {
+    directions.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One end of a connection.
 struct End {
-    ways: Arc<Mutex<[Way; 2]>>,
+    directions: Arc<Mutex<[Direction; 2]>>,
     /// Which direction it reads.
     reads: usize,
     sleep: Pin<Box<Sleep>>,
@@ -138,23 +138,23 @@ impl Carrier for End {
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         loop {
             let arrival = {
-                let way = &mut lock(&self.ways)[self.reads];
-                match way.flights.front_mut() {
+                let direction = &mut lock(&self.directions)[self.reads];
+                match direction.flights.front_mut() {
                     Some((arrival, bytes)) if *arrival <= Instant::now() => {
                         let count = bytes.len().min(buffer.remaining());
                         buffer.put_slice(&bytes[..count]);
                         bytes.drain(..count);
                         if bytes.is_empty() {
-                            way.flights.pop_front();
+                            direction.flights.pop_front();
                         }
-                        way.bytes -= count;
-                        way.writer.take().into_iter().for_each(Waker::wake);
+                        direction.bytes -= count;
+                        direction.writer.take().into_iter().for_each(Waker::wake);
                         return Poll::Ready(Ok(()));
                     }
-                    None if way.ended => return Poll::Ready(Ok(())),
+                    None if direction.ended => return Poll::Ready(Ok(())),
                     front => {
                         let arrival = front.map(|(arrival, _)| *arrival);
-                        way.reader = Some(cx.waker().clone());
+                        direction.reader = Some(cx.waker().clone());
                         arrival
                     }
                 }
@@ -168,40 +168,40 @@ impl Carrier for End {
     }
 
     fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let way = &mut lock(&self.ways)[1 - self.reads];
-        if way.has_room() {
+        let direction = &mut lock(&self.directions)[1 - self.reads];
+        if direction.has_room() {
             return Poll::Ready(Ok(()));
         }
-        way.writer = Some(cx.waker().clone());
+        direction.writer = Some(cx.waker().clone());
         Poll::Pending
     }
 
     fn offer(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let way = &mut lock(&self.ways)[1 - self.reads];
-        if way.ended {
+        let direction = &mut lock(&self.directions)[1 - self.reads];
+        if direction.ended {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        if way.swallows {
+        if direction.swallows {
             return Ok(bytes.len());
         }
-        let count = bytes.len().min(way.manner.bytes_max.saturating_sub(way.bytes));
+        let count = bytes.len().min(direction.behavior.bytes_max.saturating_sub(direction.bytes));
         if count == 0 && !bytes.is_empty() {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let arrival = Instant::now() + way.choices.millis(0, way.manner.delay_ms);
-        way.last = arrival.max(way.last).max(way.held_until);
-        way.flights.push_back((way.last, bytes[..count].to_vec()));
-        way.bytes += count;
-        way.reader.take().into_iter().for_each(Waker::wake);
+        let arrival = Instant::now() + direction.choices.millis(0, direction.behavior.delay_ms);
+        direction.last = arrival.max(direction.last).max(direction.held_until);
+        direction.flights.push_back((direction.last, bytes[..count].to_vec()));
+        direction.bytes += count;
+        direction.reader.take().into_iter().for_each(Waker::wake);
         Ok(count)
     }
 }
 
 impl Drop for End {
     fn drop(&mut self) {
-        for way in &mut *lock(&self.ways) {
-            if !way.swallows {
-                way.end();
+        for direction in &mut *lock(&self.directions) {
+            if !direction.swallows {
+                direction.end();
             }
         }
     }

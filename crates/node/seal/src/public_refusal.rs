@@ -10,7 +10,7 @@ use tieline_rsfn::{ErrorCode, Fault, Refused};
 
 /// A refusal in a client's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct PublicRefusal {
     /// Why.
     pub reason: Reason,
     /// The value of C03; 0 where no message is to blame.
@@ -19,7 +19,7 @@ pub struct Told {
     pub text: String,
 }
 
-impl Told {
+impl PublicRefusal {
     /// Without a message to blame.
     pub fn new(reason: Reason, text: impl Into<String>) -> Self {
         Self { reason, code: ErrorCode::NONE, text: text.into() }
@@ -62,7 +62,7 @@ impl Refusal {
     }
 
     /// What a client is told.
-    pub fn told(&self, exact: bool) -> Told {
+    pub fn told(&self, exact: bool) -> PublicRefusal {
         let reason = match self {
             Self::Request(_) => Reason::Request,
             Self::Message(Refused::TooLarge(_)) => Reason::TooLarge,
@@ -73,9 +73,9 @@ impl Refusal {
             Self::Message(Refused::Fault(Fault::KeyExtraction | Fault::ContentCipher | Fault::Signature)) if !exact => {
                 let text =
                     format!("the message cannot be opened or its signature is wrong, code {}", Fault::Other.code());
-                Told { reason, code: Fault::Other.code(), text }
+                PublicRefusal { reason, code: Fault::Other.code(), text }
             }
-            other => Told { reason, code: other.code(), text: other.text() },
+            other => PublicRefusal { reason, code: other.code(), text: other.text() },
         }
     }
 }

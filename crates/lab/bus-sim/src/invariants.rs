@@ -77,7 +77,7 @@ fn check_one(
             continue;
         }
         // A session whose client is away gets nothing of QoS 0, and one is away that was ended for its queue.
-        let misses = subscriber.kind == Kind::Kept && qos_of.get(topic) == Some(&Qos::AtMostOnce);
+        let misses = subscriber.kind == Kind::Persistent && qos_of.get(topic) == Some(&Qos::AtMostOnce);
         if !misses && subscriber.last.get(topic) != broker.value(topic).as_ref() {
             return Err(format!(
                 "{topic} is held as {:?}, and is {:?}",
@@ -88,7 +88,8 @@ fn check_one(
         let heard = subscriber.heard.get(topic).map(Vec::as_slice).unwrap_or_default();
         let qos = qos_of.get(topic).copied().unwrap_or_default();
         // A client that is away hears nothing of QoS 0.
-        let kind = if qos == Qos::AtMostOnce && subscriber.kind == Kind::Kept { Kind::Newest } else { subscriber.kind };
+        let kind =
+            if qos == Qos::AtMostOnce && subscriber.kind == Kind::Persistent { Kind::Newest } else { subscriber.kind };
         check_heard(kind, qos, heard, taken).map_err(|why| format!("{why} of {topic}: {heard:?}, of {taken:?}"))?;
     }
     Ok(())
@@ -96,7 +97,7 @@ fn check_one(
 
 fn check_heard(kind: Kind, qos: Qos, heard: &[Heard], taken: &[u32]) -> Result<(), String> {
     let live = || heard.iter().filter(|heard| !heard.retain);
-    if kind != Kind::Kept && kind != Kind::Witness {
+    if kind != Kind::Persistent && kind != Kind::Witness {
         check_once(heard, taken)?;
     }
     let numbers: Vec<u32> = live().map(|heard| heard.number).collect();
@@ -106,7 +107,7 @@ fn check_heard(kind: Kind, qos: Qos, heard: &[Heard], taken: &[u32]) -> Result<(
                 return Err("messages are lost over a perfect network".to_owned());
             }
         }
-        Kind::Kept => {
+        Kind::Persistent => {
             // What was published at QoS 2 is heard once, and all else that was taken at least once.
             let all = first_times(taken);
             let is_doubled = qos == Qos::ExactlyOnce && numbers.len() != all.len();

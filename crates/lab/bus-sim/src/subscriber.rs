@@ -20,7 +20,7 @@ pub enum Kind {
     /// Everything, over a network without faults: what it hears is what happened.
     Witness,
     /// QoS 2 in a session that outlives connections.
-    Kept,
+    Persistent,
     /// QoS 1 in a session that ends with its connection: last values wait in one queue with messages that may not be dropped.
     Once,
     /// The newest values.
@@ -42,41 +42,41 @@ impl Kind {
     pub const fn filter(self) -> &'static str {
         match self {
             Self::Witness | Self::All => "#",
-            Self::Kept | Self::Once | Self::Newest | Self::Deltas | Self::Throttled => "p/#",
+            Self::Persistent | Self::Once | Self::Newest | Self::Deltas | Self::Throttled => "p/#",
         }
     }
 
     /// Whether its network may fail.
     #[must_use]
     pub const fn has_faults(self) -> bool {
-        matches!(self, Self::Kept | Self::Once | Self::Newest | Self::Deltas)
+        matches!(self, Self::Persistent | Self::Once | Self::Newest | Self::Deltas)
     }
 
     const fn qos(self) -> Qos {
         match self {
-            Self::Kept => Qos::ExactlyOnce,
+            Self::Persistent => Qos::ExactlyOnce,
             Self::Once => Qos::AtLeastOnce,
             Self::Witness | Self::Newest | Self::Deltas | Self::All | Self::Throttled => Qos::AtMostOnce,
         }
     }
 
     /// The properties of its SUBSCRIBE.
-    fn wish(self) -> Properties {
+    fn delivery_properties(self) -> Properties {
         let pair = |name: &str, value: &str| Property::UserProperty((Text::truncated(name), Text::truncated(value)));
         let all = || pair("tieline-slow", "all");
-        let wish = match self {
+        let delivery_properties = match self {
             Self::Witness | Self::All => Some(all()),
-            Self::Kept | Self::Once | Self::Newest => None,
+            Self::Persistent | Self::Once | Self::Newest => None,
             Self::Deltas => Some(pair(PROPERTY, "point,hunk")),
             Self::Throttled => Some(pair("tieline-throttle", &THROTTLE_MS.to_string())),
         };
-        wish.into_iter().collect()
+        delivery_properties.into_iter().collect()
     }
 
     /// Its session.
     #[must_use]
     pub fn session(self, name: &str) -> ClientSession {
-        let kept = self == Self::Kept;
+        let kept = self == Self::Persistent;
         ClientSession::new(ClientConfig {
             client_id: Text::truncated(name),
             clean_start: !kept,
@@ -167,13 +167,13 @@ impl Subscriber {
 
 /// A subscriber as the owner of its session.
 #[derive(Debug)]
-pub struct Seat {
+pub struct SubscriberOwner {
     subscriber: Rc<RefCell<Subscriber>>,
     ear: Ear,
     defect: Option<Rc<Defect>>,
 }
 
-impl Seat {
+impl SubscriberOwner {
     /// A seat of one who hears the defect, where it is of their kind.
     #[must_use]
     pub fn new(subscriber: Rc<RefCell<Subscriber>>, defect: Option<&Rc<Defect>>) -> Self {
@@ -182,22 +182,22 @@ impl Seat {
     }
 }
 
-impl Owner<ClientSession> for Seat {
+impl Owner<ClientSession> for SubscriberOwner {
     fn event(&mut self, session: &Session<ClientSession>, now: Now, event: ClientEvent) {
         let mut subscriber = self.subscriber.borrow_mut();
         match event {
             ClientEvent::Connected(connected) => {
                 subscriber.connection += 1;
                 let kind = subscriber.kind;
-                if kind == Kind::Kept && connected.session_present {
+                if kind == Kind::Persistent && connected.session_present {
                     return;
                 }
-                if kind == Kind::Kept && subscriber.connection > 1 && subscriber.is_granted {
+                if kind == Kind::Persistent && subscriber.connection > 1 && subscriber.is_granted {
                     subscriber.complain("a kept session has gone".to_owned());
                 }
                 let options = SubscriptionOptions { qos: kind.qos(), ..SubscriptionOptions::default() };
                 let filter = Filter::new(kind.filter()).expect("a filter");
-                let asked = session.with(|m, _| m.subscribe_with(&[(filter, options)], kind.wish()));
+                let asked = session.with(|m, _| m.subscribe_with(&[(filter, options)], kind.delivery_properties()));
                 if asked.is_err() {
                     subscriber.complain("it cannot subscribe".to_owned());
                 }

@@ -1,10 +1,10 @@
 //! One run: who is there, what goes wrong, and the quiet time after it.
 
 use crate::defect::Defect;
-use crate::link::{Link, Manner};
+use crate::invariants::{Published, check};
+use crate::link::{Link, LinkBehavior};
 use crate::publisher::{Desk, Publisher};
-use crate::subscriber::{Kind, Seat, Subscriber};
-use crate::verdict::{Published, check};
+use crate::subscriber::{Kind, Subscriber, SubscriberOwner};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
@@ -52,9 +52,9 @@ impl Summary {
 }
 
 /// One client's network: the present connection's, and how the next ones are to be.
-struct Way {
+struct ClientLink {
     link: RefCell<Option<Link>>,
-    manner: Cell<Manner>,
+    behavior: Cell<LinkBehavior>,
     choices: RefCell<Choices>,
     has_faults: bool,
 }
@@ -67,7 +67,7 @@ struct World {
     broker: InProcessBroker,
     choices: Choices,
     next_connection: Rc<Cell<u64>>,
-    ways: Vec<Rc<Way>>,
+    client_links: Vec<Rc<ClientLink>>,
     publishers: Vec<Voice>,
     subscribers: Vec<(String, Rc<RefCell<Subscriber>>)>,
     faults: u64,
@@ -96,7 +96,7 @@ impl World {
             None => Choices::seeded(!seed).pick(&QUEUE_BYTES),
         };
         let config = format!("[history]\nenabled = false\n[mqtt]\nqueue_bytes_max = {queue_bytes}\n");
-        let config = config::from_text("crowd", &config, Path::new(".")).map_err(|wrong| format!("{wrong:?}"))?;
+        let config = config::from_text("bus-sim", &config, Path::new(".")).map_err(|wrong| format!("{wrong:?}"))?;
         // No command is given: nothing is written there.
         let broker = InProcessBroker::open(&shard, &config, Path::new("nowhere")).map_err(|error| error.to_string())?;
         let mut world = Self {
@@ -104,7 +104,7 @@ impl World {
             broker,
             choices: Choices::seeded(seed),
             next_connection: Rc::default(),
-            ways: Vec::new(),
+            client_links: Vec::new(),
             publishers: Vec::new(),
             subscribers: Vec::new(),
             faults: 0,
@@ -112,7 +112,7 @@ impl World {
             defect,
             tells,
         };
-        let some = [Kind::Kept, Kind::Once, Kind::Newest, Kind::Deltas, Kind::All, Kind::Throttled];
+        let some = [Kind::Persistent, Kind::Once, Kind::Newest, Kind::Deltas, Kind::All, Kind::Throttled];
         let more = (0..world.choices.below(3)).map(|_| world.choices.pick(&some)).collect::<Vec<_>>();
         for kind in [Kind::Witness].into_iter().chain(some).chain(more) {
             world.subscribe(kind);
@@ -127,14 +127,15 @@ impl World {
         let name = format!("s{}", self.subscribers.len());
         let subscriber = Rc::new(RefCell::new(Subscriber::new(kind)));
         let session = Session::new(&self.shard, kind.session(&name), Limits::default());
-        let slow = Manner { delay_ms: self.choices.pick(&[1, 20, 200]), bytes_max: self.choices.pick(&[4096, 65_536]) };
-        let manner = match kind {
-            Kind::Witness | Kind::Throttled => Manner::PERFECT,
-            Kind::All => Manner { delay_ms: 20, bytes_max: 16_384 },
-            Kind::Kept | Kind::Once | Kind::Newest | Kind::Deltas => slow,
+        let slow =
+            LinkBehavior { delay_ms: self.choices.pick(&[1, 20, 200]), bytes_max: self.choices.pick(&[4096, 65_536]) };
+        let behavior = match kind {
+            Kind::Witness | Kind::Throttled => LinkBehavior::PERFECT,
+            Kind::All => LinkBehavior { delay_ms: 20, bytes_max: 16_384 },
+            Kind::Persistent | Kind::Once | Kind::Newest | Kind::Deltas => slow,
         };
-        let seat = Seat::new(Rc::clone(&subscriber), self.defect.as_ref());
-        self.connect(&session, seat, manner, kind.has_faults());
+        let owner = SubscriberOwner::new(Rc::clone(&subscriber), self.defect.as_ref());
+        self.connect(&session, owner, behavior, kind.has_faults());
         self.subscribers.push((name, subscriber));
     }
 
@@ -150,8 +151,8 @@ impl World {
         if !has_deltas {
             topics.push(("bulk/0".to_owned(), Qos::AtMostOnce));
         }
-        let manner = Manner { delay_ms: self.choices.pick(&[1, 20, 200]), bytes_max: 65_536 };
-        self.connect(&session, Desk(Rc::clone(&publisher)), manner, true);
+        let behavior = LinkBehavior { delay_ms: self.choices.pick(&[1, 20, 200]), bytes_max: 65_536 };
+        self.connect(&session, Desk(Rc::clone(&publisher)), behavior, true);
         self.publishers.push((session, publisher, topics));
     }
 
@@ -160,22 +161,24 @@ impl World {
         &mut self,
         session: &Session<ClientSession>,
         mut owner: O,
-        manner: Manner,
+        behavior: LinkBehavior,
         has_faults: bool,
     ) {
         let choices = RefCell::new(Choices::seeded(self.choices.below(u64::MAX)));
-        let way = Rc::new(Way { link: RefCell::default(), manner: Cell::new(manner), choices, has_faults });
-        self.ways.push(Rc::clone(&way));
+        let client_link =
+            Rc::new(ClientLink { link: RefCell::default(), behavior: Cell::new(behavior), choices, has_faults });
+        self.client_links.push(Rc::clone(&client_link));
         let (session, numbers) = (session.clone(), Rc::clone(&self.next_connection));
         let listener = self.broker.listener();
         tokio::task::spawn_local(async move {
             loop {
                 let number = numbers.replace(numbers.get() + 1);
-                let (link, broker, client) = Link::new(way.manner.get(), way.choices.borrow_mut().below(u64::MAX));
-                *way.link.borrow_mut() = Some(link);
+                let (link, broker, client) =
+                    Link::new(client_link.behavior.get(), client_link.choices.borrow_mut().below(u64::MAX));
+                *client_link.link.borrow_mut() = Some(link);
                 listener.enter(broker, number);
                 session.run(client, &mut owner).await;
-                let pause = way.choices.borrow_mut().millis(1, 4000);
+                let pause = client_link.choices.borrow_mut().millis(1, 4000);
                 sleep(pause).await;
             }
         });
@@ -195,8 +198,8 @@ impl World {
         self.say_all();
         sleep(Duration::from_secs(120)).await;
         let waiting = self.broker.waiting();
-        if waiting.messages + waiting.bytes + waiting.away_bytes > 0 || waiting.clients != self.ways.len() {
-            return Err(format!("at rest there waits {waiting:?} of {} clients", self.ways.len()));
+        if waiting.messages + waiting.bytes + waiting.away_bytes > 0 || waiting.clients != self.client_links.len() {
+            return Err(format!("at rest there waits {waiting:?} of {} clients", self.client_links.len()));
         }
         self.judge()
     }
@@ -219,10 +222,10 @@ impl World {
             (0..count).for_each(|_| self.say_one());
             return self.note(&format!("{count} values"));
         }
-        let faulty: Vec<usize> = (0..self.ways.len()).filter(|at| self.ways[*at].has_faults).collect();
+        let faulty: Vec<usize> = (0..self.client_links.len()).filter(|at| self.client_links[*at].has_faults).collect();
         let at = self.choices.pick(&faulty);
         let hold = self.choices.millis(100, 20_000);
-        let link = self.ways[at].link.borrow().clone();
+        let link = self.client_links[at].link.borrow().clone();
         let Some(link) = link else { return };
         match act {
             6 | 7 => link.cut(),
@@ -236,10 +239,12 @@ impl World {
         ));
         // One that reads slowly, too: it is not cut, so that its gaps can be counted.
         if self.choices.chance(50) {
-            let ways = self.ways.iter().zip(&self.subscribers);
-            ways.filter(|(_, (_, subscriber))| subscriber.borrow().kind == Kind::All).for_each(|(way, _)| {
-                way.link.borrow().iter().for_each(|link| link.hold(Duration::from_secs(4)));
-            });
+            let client_links = self.client_links.iter().zip(&self.subscribers);
+            client_links.filter(|(_, (_, subscriber))| subscriber.borrow().kind == Kind::All).for_each(
+                |(client_link, _)| {
+                    client_link.link.borrow().iter().for_each(|link| link.hold(Duration::from_secs(4)));
+                },
+            );
         }
     }
 
@@ -266,7 +271,7 @@ impl World {
                 let subscriber = subscriber.borrow();
                 let filter = subscriber.kind.filter();
                 // A session that is kept gets no QoS 0 messages while its client is away.
-                let misses = subscriber.kind == Kind::Kept && *qos == Qos::AtMostOnce;
+                let misses = subscriber.kind == Kind::Persistent && *qos == Qos::AtMostOnce;
                 let wants = Filter::new(filter).is_ok_and(|filter| filter.matches(topic)) && !misses;
                 if wants && subscriber.last.get(topic) != expect.as_ref() {
                     let last = subscriber.last.get(topic).map(|value| value.len());
@@ -279,8 +284,8 @@ impl World {
 
     fn look_at_limits(&self) -> Result<(), String> {
         let waiting = self.broker.waiting();
-        let most = self.ways.len() * (2 * self.queue_bytes + BESIDES_BYTES);
-        if waiting.bytes > most || waiting.away_bytes > self.ways.len() * AWAY_BYTES {
+        let most = self.client_links.len() * (2 * self.queue_bytes + BESIDES_BYTES);
+        if waiting.bytes > most || waiting.away_bytes > self.client_links.len() * AWAY_BYTES {
             return Err(format!("more waits than may: {waiting:?}"));
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! What the bus sends by timer is sent when it is due, however quiet the node is.
 
-use crate::link::{Link, Manner};
+use crate::link::{Link, LinkBehavior};
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -72,7 +72,7 @@ impl Scene {
             ..ClientConfig::default()
         };
         let session = Session::new(&self.shard, ClientSession::new(config), Limits::default());
-        let (link, broker, client) = Link::new(Manner::PERFECT, self.next);
+        let (link, broker, client) = Link::new(LinkBehavior::PERFECT, self.next);
         self.listener.enter(broker, self.next);
         let (driven, mut owner) = (session.clone(), Listener { filter, heard: Rc::clone(&self.heard) });
         tokio::task::spawn_local(async move { driven.run(client, &mut owner).await });

@@ -31,16 +31,16 @@
 //! Read first: `world.rs`.
 
 mod defect;
+mod invariants;
 mod link;
 mod publisher;
 mod subscriber;
 #[cfg(test)]
 mod timers;
-mod verdict;
 mod world;
 
 pub use defect::{Defect, What};
-pub use link::{Link, Manner};
+pub use link::{Link, LinkBehavior};
 pub use subscriber::Kind;
 pub use world::Summary;
 
@@ -98,7 +98,7 @@ pub fn run_all(seeds: Range<u64>) -> Result<Summary, (u64, String)> {
 mod tests {
     use super::*;
 
-    /// Runs of every test; a failing one is told by `cargo xtask sim crowd --seed N`.
+    /// Runs of every test; a failing one is told by `cargo xtask sim bus --seed N`.
     const SEEDS: Range<u64> = 0..150;
 
     #[test]
@@ -108,7 +108,7 @@ mod tests {
                 println!("{} seeds: {total:?}", SEEDS.end);
                 assert!(total.deltas > 1000 && total.faults > 500 && total.lost > 50, "{total:?}");
             }
-            Err((seed, why)) => panic!("seed {seed}: {why}\nsee it with: cargo xtask sim crowd --seed {seed}"),
+            Err((seed, why)) => panic!("seed {seed}: {why}\nsee it with: cargo xtask sim bus --seed {seed}"),
         }
     }
 
@@ -117,7 +117,7 @@ mod tests {
         use What::{Alters, Doubles, GoesStale, Loses, Swaps};
         for (kind, defects) in [
             (Kind::Witness, &[Loses, Doubles, Swaps, Alters, GoesStale][..]),
-            (Kind::Kept, &[Loses, Doubles, Swaps, Alters, GoesStale]),
+            (Kind::Persistent, &[Loses, Doubles, Swaps, Alters, GoesStale]),
             (Kind::All, &[Loses, Doubles, Swaps, Alters, GoesStale]),
             // These may miss a value: the next one makes it good.
             (Kind::Once, &[Doubles, Alters, GoesStale]),

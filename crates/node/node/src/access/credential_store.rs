@@ -26,7 +26,7 @@ pub struct Secret {
 
 /// All that the files say.
 #[derive(Debug, Default)]
-pub struct Book {
+pub struct CredentialStore {
     /// Who may do what.
     pub policy: Arc<Policy>,
     /// How users show themselves.
@@ -37,7 +37,7 @@ pub struct Book {
     pub tokens: Option<Tokens>,
 }
 
-impl Book {
+impl CredentialStore {
     /// Reads the files.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use crate::link::{Link, SharedWrite};
 use crate::metrics::Kind;
 use crate::pool::{Job, Reply, Shared};
 use crate::protocol::{self, Framed, Malformed, OVERHEAD_BYTES_MAX, Reason, Request, Response};
-use crate::told::Told;
+use crate::public_refusal::PublicRefusal;
 use crate::work::{Operation, Pack, Unpack};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -185,7 +185,7 @@ impl<R: AsyncRead + Unpin> Reader<'_, R> {
                     let waiting = u32::try_from(self.shared.waiting()).unwrap_or(u32::MAX);
                     self.link.send(id, &Response::Pong { waiting });
                 }
-                Err(Told { reason, code, text }) => {
+                Err(PublicRefusal { reason, code, text }) => {
                     if let Some(kind) = kind {
                         self.shared.metrics.turn_away(kind, reason);
                     }
@@ -204,8 +204,10 @@ impl<R: AsyncRead + Unpin> Reader<'_, R> {
         &self,
         request: Request<'_>,
         client: Option<&Arc<Client>>,
-    ) -> Result<Option<(Operation, Arc<Client>)>, Told> {
-        let may = |action, domain| client.filter(|client| client.may(action, domain)).cloned().ok_or_else(Told::right);
+    ) -> Result<Option<(Operation, Arc<Client>)>, PublicRefusal> {
+        let may = |action, domain| {
+            client.filter(|client| client.may(action, domain)).cloned().ok_or_else(PublicRefusal::right)
+        };
         match request {
             Request::Pack { domain, recipient, key_version, version, error, treatment, compress, content } => {
                 let client = may(Action::Pack, domain)?;
@@ -227,7 +229,7 @@ impl<R: AsyncRead + Unpin> Reader<'_, R> {
                 Ok(Some((Operation::Unpack(Unpack { domain, sender, inflate, message }), client)))
             }
             Request::Ping => Ok(None),
-            Request::Hello { .. } => Err(Told::new(Reason::Request, "hello comes once, at the beginning")),
+            Request::Hello { .. } => Err(PublicRefusal::new(Reason::Request, "hello comes once, at the beginning")),
         }
     }
 }
@@ -244,11 +246,11 @@ const fn kind_of(request: &Request<'_>) -> Option<Kind> {
 ///
 /// # Errors
 /// It is neither 2 nor 3.
-pub fn version_of(code: u8) -> Result<Version, Told> {
+pub fn version_of(code: u8) -> Result<Version, PublicRefusal> {
     match code {
         2 => Ok(Version::V2),
         3 => Ok(Version::V3),
-        _ => Err(Told::new(Reason::Request, format!("version {code}, expected 2 or 3"))),
+        _ => Err(PublicRefusal::new(Reason::Request, format!("version {code}, expected 2 or 3"))),
     }
 }
 
@@ -256,8 +258,8 @@ pub fn version_of(code: u8) -> Result<Version, Told> {
 ///
 /// # Errors
 /// There is none.
-pub fn treatment_of(code: u8) -> Result<Treatment, Told> {
-    let wrong = || Told::new(Reason::Request, format!("treatment {code}, expected 0, 1, 2, 3, 4, 6, 8 or 10"));
+pub fn treatment_of(code: u8) -> Result<Treatment, PublicRefusal> {
+    let wrong = || PublicRefusal::new(Reason::Request, format!("treatment {code}, expected 0, 1, 2, 3, 4, 6, 8 or 10"));
     Treatment::from_code(code).ok_or_else(wrong)
 }
 

@@ -55,18 +55,18 @@ pub struct Concerned {
 }
 
 /// Told of everything that happens.
-pub type StationsTeller = Rc<RefCell<dyn FnMut(&Stations, Now, Concerned, Happening)>>;
+pub type OutstationServersTeller = Rc<RefCell<dyn FnMut(&OutstationServers, Now, Concerned, Happening)>>;
 
 /// Outstations that are served. Copies are handles of the same.
 #[derive(Clone, Debug)]
-pub struct Stations {
+pub struct OutstationServers {
     inner: Rc<Inner>,
 }
 
 #[derive(Debug)]
 struct Inner {
     /// In the order of the channels' members.
-    stations: Vec<OneStation>,
+    outstations: Vec<OneOutstation>,
     /// One for each connection, by a number of its own.
     sessions: RefCell<BTreeMap<u64, Session<Lines>>>,
     shard: Rc<Shard>,
@@ -75,7 +75,7 @@ struct Inner {
 }
 
 #[derive(Debug)]
-struct OneStation {
+struct OneOutstation {
     address: u16,
     group: Rc<RefCell<Group>>,
     masters: Vec<MasterFile>,
@@ -83,7 +83,7 @@ struct OneStation {
     moved: Cell<u64>,
 }
 
-impl OneStation {
+impl OneOutstation {
     fn new(file: &OutstationFile) -> Self {
         let masters = file.all_masters();
         let association =
@@ -100,7 +100,7 @@ pub fn connections_max(files: &[OutstationFile]) -> usize {
     (CONNECTIONS_A_MASTER * masters.max(1)).min(CONNECTIONS_MAX)
 }
 
-impl Stations {
+impl OutstationServers {
     /// Serves until the shard ends. Returns where it listens, if it does.
     ///
     /// # Errors
@@ -109,54 +109,54 @@ impl Stations {
         shard: &Rc<Shard>,
         route: Route,
         served: Vec<Served>,
-        tell: StationsTeller,
+        tell: OutstationServersTeller,
     ) -> std::io::Result<(Self, Option<SocketAddr>)> {
-        let (mut stations, mut folders) = (Vec::new(), Vec::new());
+        let (mut outstations, mut folders) = (Vec::new(), Vec::new());
         for (Served { file, folder }, member) in served.into_iter().zip((0..).map(MemberId)) {
-            stations.push(OneStation::new(&file));
+            outstations.push(OneOutstation::new(&file));
             folders.extend(folder.zip(file.files).map(|(folder, files)| (member, files.limits, folder)));
         }
         let connects = matches!(route, Route::Connect(_));
-        let inner = Inner { stations, sessions: RefCell::default(), shard: Rc::clone(shard), connects };
-        let stations = Self { inner: Rc::new(inner) };
-        let (seated, mut numbers) = (stations.clone(), 0..);
+        let inner = Inner { outstations, sessions: RefCell::default(), shard: Rc::clone(shard), connects };
+        let outstations = Self { inner: Rc::new(inner) };
+        let (owner_of_all, mut numbers) = (outstations.clone(), 0..);
         let start_session = move || {
-            let session = Session::new(&seated.inner.shard, seated.channel(), Limits::default());
+            let session = Session::new(&owner_of_all.inner.shard, owner_of_all.channel(), Limits::default());
             let number = numbers.next().unwrap_or(u64::MAX);
-            (session, LinesOwner { stations: seated.clone(), number, tell: Rc::clone(&tell) })
+            (session, LinesOwner { outstations: owner_of_all.clone(), number, tell: Rc::clone(&tell) })
         };
         let seed = shard.now().utc.micros().unsigned_abs();
         let address = route.start_each(shard, seed, start_session).await?;
         for (member, limits, folder) in folders {
-            stations.serve_files(member, limits, folder)?;
+            outstations.serve_files(member, limits, folder)?;
         }
-        let ticked = stations.clone();
+        let ticked = outstations.clone();
         tokio::task::spawn_local(async move {
             loop {
                 tokio::time::sleep(TICK).await;
                 ticked.tick();
             }
         });
-        Ok((stations, address))
+        Ok((outstations, address))
     }
 
     /// Serves the files of a station that has one master, by a thread of their own.
     fn serve_files(&self, member: MemberId, limits: FileConfig, folder: Folder) -> std::io::Result<()> {
         let notify = Arc::new(Notify::new());
         let handler = FolderThread::start(folder, Arc::clone(&notify))?;
-        let Some(station) = self.by_number(member) else { return Ok(()) };
-        if let Some(outstation) = station.group.borrow_mut().outstation_mut(0) {
+        let Some(outstation) = self.by_number(member) else { return Ok(()) };
+        if let Some(outstation) = outstation.group.borrow_mut().outstation_mut(0) {
             outstation.serve_files(limits, Box::new(handler));
         }
-        let stations = self.clone();
+        let outstations = self.clone();
         tokio::task::spawn_local(async move {
             loop {
                 notify.notified().await;
-                let now = stations.inner.shard.now();
-                if let Some(station) = stations.by_number(member) {
-                    station.group.borrow_mut().for_each(|outstation| outstation.poll_files(now));
+                let now = outstations.inner.shard.now();
+                if let Some(outstation) = outstations.by_number(member) {
+                    outstation.group.borrow_mut().for_each(|outstation| outstation.poll_files(now));
                 }
-                stations.nudge(member);
+                outstations.nudge(member);
             }
         });
         Ok(())
@@ -165,25 +165,25 @@ impl Stations {
     /// What one connection may reach: every station.
     fn channel(&self) -> Lines {
         let mut channel = Channel::new(false);
-        for station in &self.inner.stations {
+        for outstation in &self.inner.outstations {
             // The file's addresses differ, and there are no more of them than a channel has room for.
-            let line = GroupLine::new(Rc::clone(&station.group));
-            let _ = channel.add(LinkAddress::new(station.address), None, line);
+            let line = GroupLine::new(Rc::clone(&outstation.group));
+            let _ = channel.add(LinkAddress::new(outstation.address), None, line);
         }
         channel
     }
 
-    fn by_number(&self, member: MemberId) -> Option<&OneStation> {
-        self.inner.stations.get(usize::from(member.0))
+    fn by_number(&self, member: MemberId) -> Option<&OneOutstation> {
+        self.inner.outstations.get(usize::from(member.0))
     }
 
-    fn by_address(&self, address: Option<u16>) -> Result<(MemberId, &OneStation), String> {
-        let mut numbered = (0..).map(MemberId).zip(&self.inner.stations);
+    fn by_address(&self, address: Option<u16>) -> Result<(MemberId, &OneOutstation), String> {
+        let mut numbered = (0..).map(MemberId).zip(&self.inner.outstations);
         match address {
             Some(address) => numbered
-                .find(|(_, station)| station.address == address)
+                .find(|(_, outstation)| outstation.address == address)
                 .ok_or_else(|| format!("there is no outstation {address}")),
-            None if self.inner.stations.len() > 1 => {
+            None if self.inner.outstations.len() > 1 => {
                 Err("there are several outstations, expected outstation ADDRESS before the line".to_owned())
             }
             None => numbered.next().ok_or_else(|| "there is no outstation".to_owned()),
@@ -195,8 +195,8 @@ impl Stations {
     /// # Errors
     /// There is no such outstation or point, or the value is not of its type.
     pub fn update(&self, outstation: Option<u16>, measurement: &Measurement) -> Result<(), String> {
-        let (member, station) = self.by_address(outstation)?;
-        let updated = station.group.borrow_mut().update(self.inner.shard.now(), measurement);
+        let (member, outstation) = self.by_address(outstation)?;
+        let updated = outstation.group.borrow_mut().update(self.inner.shard.now(), measurement);
         self.nudge(member);
         updated.map_err(|error| error.to_string())
     }
@@ -206,11 +206,11 @@ impl Stations {
     /// # Errors
     /// There is no such outstation.
     pub fn restart(&self, outstation: Option<u16>) -> Result<(), String> {
-        let (member, station) = self.by_address(outstation)?;
+        let (member, outstation) = self.by_address(outstation)?;
         let now = self.inner.shard.now();
-        station.group.borrow_mut().for_each(|outstation| outstation.restart(now));
+        outstation.group.borrow_mut().for_each(|outstation| outstation.restart(now));
         self.nudge(member);
-        if self.inner.stations.len() == 1 {
+        if self.inner.outstations.len() == 1 {
             let sessions = self.inner.sessions.borrow();
             sessions.values().filter(|session| session.is_connected()).for_each(Session::close);
         }
@@ -225,18 +225,18 @@ impl Stations {
         if line == Line::Quit {
             return Ok(());
         }
-        let (_, station) = self.by_address(outstation)?;
+        let (_, outstation) = self.by_address(outstation)?;
         let mut found = false;
         match line {
             Line::Update(measurement) => return self.update(outstation, &measurement),
             Line::Restart => return self.restart(outstation),
-            Line::Local(on) => station.group.borrow_mut().for_each(|outstation| outstation.set_local(on)),
+            Line::Local(on) => outstation.group.borrow_mut().for_each(|outstation| outstation.set_local(on)),
             Line::Remove(point_type, Some(index)) => {
-                station.group.borrow_mut().for_each(|outstation| found |= outstation.remove(point_type, index));
+                outstation.group.borrow_mut().for_each(|outstation| found |= outstation.remove(point_type, index));
                 return found.then_some(()).ok_or_else(|| format!("there is no {} {index}", point_type.name()));
             }
             Line::Remove(point_type, None) => {
-                let mut group = station.group.borrow_mut();
+                let mut group = outstation.group.borrow_mut();
                 group.for_each(|outstation| found |= outstation.database_mut().remove_all(point_type) > 0);
                 return found.then_some(()).ok_or_else(|| format!("there is no {}", point_type.name()));
             }
@@ -257,13 +257,13 @@ impl Stations {
     /// Lets deadlines pass while no connection does, and connections end that nobody speaks on any more.
     fn tick(&self) {
         let now = self.inner.shard.now();
-        for (member, station) in (0..).map(MemberId).zip(&self.inner.stations) {
-            let due = station.group.borrow().timeout().is_some_and(|deadline| deadline <= now.mono);
+        for (member, outstation) in (0..).map(MemberId).zip(&self.inner.outstations) {
+            let due = outstation.group.borrow().timeout().is_some_and(|deadline| deadline <= now.mono);
             if due {
-                station.group.borrow_mut().handle_timeout(now);
+                outstation.group.borrow_mut().handle_timeout(now);
             }
-            let moved = station.group.borrow().counters().moved;
-            if station.moved.replace(moved) != moved || due {
+            let moved = outstation.group.borrow().counters().moved;
+            if outstation.moved.replace(moved) != moved || due {
                 self.nudge(member);
             }
         }
@@ -273,13 +273,13 @@ impl Stations {
     /// where it is one and known by its address.
     fn assign(&self, session: &Session<Lines>, peer: Option<IpAddr>) -> Option<u16> {
         let mut known = None;
-        for (member, station) in (0..).map(MemberId).zip(&self.inner.stations) {
+        for (member, outstation) in (0..).map(MemberId).zip(&self.inner.outstations) {
             let is_there = |file: &&MasterFile| self.inner.connects || (peer.is_some() && file.from == peer);
-            for file in station.masters.iter().filter(is_there) {
+            for file in outstation.masters.iter().filter(is_there) {
                 known = file.from.filter(|from| Some(*from) == peer).map(|_| file.address).or(known);
                 session.with(|channel, now| {
                     if let Some(line) = channel.member_mut(member).and_then(|line| line.number()) {
-                        station.group.borrow_mut().assign(now, line, file.address);
+                        outstation.group.borrow_mut().assign(now, line, file.address);
                     }
                 });
             }
@@ -289,41 +289,41 @@ impl Stations {
 }
 
 struct LinesOwner {
-    stations: Stations,
+    outstations: OutstationServers,
     number: u64,
-    tell: StationsTeller,
+    tell: OutstationServersTeller,
 }
 
 impl LinesOwner {
     fn tell(&self, now: Now, concerned: Concerned, happening: Happening) {
-        (self.tell.borrow_mut())(&self.stations, now, concerned, happening);
+        (self.tell.borrow_mut())(&self.outstations, now, concerned, happening);
     }
 }
 
 impl Owner<Lines> for LinesOwner {
     fn event(&mut self, _session: &Session<Lines>, now: Now, event: ChannelEvent<(usize, OutstationEvent)>) {
         let ChannelEvent { member, event: (association, event) } = event;
-        let Some(station) = self.stations.by_number(member) else { return };
+        let Some(outstation) = self.outstations.by_number(member) else { return };
         let master = {
-            let group = station.group.borrow();
+            let group = outstation.group.borrow();
             group.outstations().nth(association).map(|outstation| outstation.config().master)
         };
-        self.tell(now, Concerned { outstation: Some(station.address), master }, Happening::Event(event));
-        self.stations.nudge(member);
+        self.tell(now, Concerned { outstation: Some(outstation.address), master }, Happening::Event(event));
+        self.outstations.nudge(member);
     }
 
     fn connected(&mut self, session: &Session<Lines>, now: Now, peer: &Peer) {
-        self.stations.inner.sessions.borrow_mut().insert(self.number, session.clone());
+        self.outstations.inner.sessions.borrow_mut().insert(self.number, session.clone());
         let address = match peer {
             Peer::Address(address) => Some(address.ip()),
             Peer::Line(_) => None,
         };
-        let master = self.stations.assign(session, address);
+        let master = self.outstations.assign(session, address);
         self.tell(now, Concerned { outstation: None, master }, Happening::Connected(peer.clone()));
     }
 
     fn closed(&mut self, _session: &Session<Lines>, now: Now, why: Closed) {
-        self.stations.inner.sessions.borrow_mut().remove(&self.number);
+        self.outstations.inner.sessions.borrow_mut().remove(&self.number);
         self.tell(now, Concerned::default(), Happening::Disconnected(why));
     }
 }

@@ -22,7 +22,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Holds history open. Dropping it closes history: what was recorded is stored first, as far as the disk lets.
 #[derive(Debug)]
-pub enum Keeper {
+pub enum HistoryOwner {
     /// History is off.
     Off,
     /// It is open.
@@ -39,7 +39,7 @@ pub struct Opening {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Keeper {
+impl HistoryOwner {
     /// Opens the journal and the store in `folder`, or goes on trying and tells the bus when it has succeeded.
     ///
     /// # Errors
