@@ -31,7 +31,7 @@
 //! | [`STANDING_MAX`] | the same of all clients | [`Logins::known`] |
 //! | [`Waiting::new`] | the last of the network with the most gives its place | [`Waiting::push`] returns it |
 //! | [`Sums::new`] | kinds that have no room are counted together | [`Sums::counted`] |
-//! | [`GRANTS_MAX`] | all sets are compiled anew when next used | |
+//! | [`GRANTS_MAX`] | all sets are compiled again when next used | |
 //!
 //! # Example
 //!

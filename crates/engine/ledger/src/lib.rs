@@ -1,4 +1,5 @@
-//! What a broker owes over restarts: last values that clients published, and sessions that outlive their connections.
+//! The state that a broker keeps over restarts: last values that clients published, and sessions that outlive their
+//! connections.
 //!
 //! In: changes ([`Record`]), one after the other. Out: bytes for a log ([`Record::emit`]); and from a log's bytes, the
 //! state that they make ([`Replay`], [`Image`]).

@@ -1,13 +1,14 @@
 //! What a part of the log that cannot be read makes doubtful, and what is given up because of it.
 //!
-//! A lost batch may have said anything of a session: a message that it is owed, the end of one, a subscription, an identifier
-//! of a QoS 2 message. A session that goes on without it could swallow a message, give one twice, or never get those of a
+//! A lost batch may have said anything of a session: a message pending for it, the end of one, a subscription, an
+//! identifier of a QoS 2 message. A session that goes on without it could swallow a message, give one twice, or never
+//! get those of a
 //! subscription, and nobody would know. So a session of which a lost batch may have spoken ends: its client is told that there
-//! is none, and begins anew. A last value that was changed there is given up: none is better than one that is old.
+//! is none, and begins again. A last value that was changed there is given up: none is better than one that is old.
 //!
-//! Of what a lost batch spoke is read from its bytes, as far as they can be read; they are believed in nothing else. Where
-//! they are not there, it may have spoken of every session that was there, and last values stay: they may be older than
-//! what was published last.
+//! Of what a lost batch spoke is read from its bytes, as far as they can be read; they are believed in nothing else.
+//! Where they are not there, it may have spoken of every session that was there, and last values stay: they may be
+//! older than what was published last.
 
 use crate::RecordError;
 use crate::record::{Record, VERSION, length};
@@ -23,7 +24,7 @@ use tieline_core::{Cursor, Topic};
 pub struct GivenUp {
     /// The clients whose sessions ended.
     pub clients: Vec<String>,
-    /// Messages that these sessions were owed.
+    /// Messages that were pending for these sessions.
     pub messages: usize,
     /// Topics whose last value is gone.
     pub topics: Vec<Topic>,
@@ -55,7 +56,7 @@ impl Doubt {
         }
     }
 
-    /// A change that was read behind it.
+    /// A change that was read after it.
     pub(crate) fn handle_change(&mut self, record: &Record, image: &Image) {
         match record {
             Record::Value(value) => drop(self.topics.remove(&value.message.topic)),

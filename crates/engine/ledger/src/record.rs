@@ -13,8 +13,8 @@
 //!
 //! | tag | change | fields |
 //! |---|---|---|
-//! | 1 | a walk over all state begins | |
-//! | 2 | that walk has ended: what was said before it began is void | |
+//! | 1 | a compaction begins | |
+//! | 2 | that compaction has ended: what was written before it began is void | |
 //! | 3 | the node is alive | time |
 //! | 4 | a topic's last value | message, QoS |
 //! | 5 | a topic has none | topic |
@@ -22,21 +22,21 @@
 //! | 7 | a session has ended | number |
 //! | 8 | a subscription | number, filter, options, properties |
 //! | 9 | a subscription has ended | number, filter |
-//! | 10 | a message that a session is owed | number, serial, packet identifier, flags, identifiers of subscriptions, message |
+//! | 10 | a message that is pending for a session | number, serial, packet identifier, flags, identifiers of subscriptions, message |
 //! | 11 | its client has it, and is to be told that it may forget it (QoS 2) | number, serial |
-//! | 12 | the session is owed it no longer | number, serial |
+//! | 12 | it is no longer pending | number, serial |
 //! | 13 | a QoS 2 message of the session's client is taken | number, packet identifier |
 //! | 14 | the client has forgotten it | number, packet identifier |
 //! | 15 | as 13, and history has it, or is to have it, with this time | number, packet identifier, time |
 //! | 16 | as 8, and the session is to be given the last values that the subscription selects | as 8 |
-//! | 17 | the messages that the session is owed, up to this one, may have been sent | number, serial |
+//! | 17 | the messages pending for the session, up to this one, may have been sent | number, serial |
 //! | 18 | as 6, of a node where somebody has to show who it is | as 6, stamp |
 //!
 //! `version` is 1. Numbers are varints of base 128, low group first. Texts and bytes have their length before them. `?`
 //! is a byte, 0 or 1, and with 1 the field. Times are microseconds since 1970, as 8 bytes, low byte first. A message
 //! is its topic, payload, properties (MQTT 5.0 section 2.2.2.2, without the length) and when it was received. A will is a
-//! message, QoS, a byte that is 1 where it is retained, and when it is due. A stamp is 8 bytes, low byte first. Flags are the QoS (bits 0 and 1),
-//! whether it is sent as retained (bit 2), and whether it was not sent yet (bit 3).
+//! message, QoS, a byte that is 1 where it is retained, and when it is due. A stamp is 8 bytes, low byte first. Flags
+//! are the QoS (bits 0 and 1), whether it is sent as retained (bit 2), and whether it was not sent yet (bit 3).
 
 use crate::RecordError;
 use alloc::string::String;
@@ -49,7 +49,7 @@ pub(crate) const VERSION: u8 = 1;
 const RETAIN: u8 = 4;
 const UNSENT: u8 = 8;
 
-/// A change of what is owed.
+/// A change of what is pending.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Record {
     /// All state follows, together with what changes meanwhile.
@@ -86,7 +86,7 @@ pub enum Record {
         /// The filter.
         filter: String,
     },
-    /// A session is owed a message.
+    /// A message is pending for a session.
     Pending {
         /// The session's number.
         session: u64,
@@ -105,7 +105,7 @@ pub enum Record {
         /// What.
         message: Message,
     },
-    /// The messages that a session is owed, up to this one, may have been sent.
+    /// The messages pending for a session, up to this one, may have been sent.
     Sent {
         /// The session's number.
         session: u64,
@@ -119,7 +119,7 @@ pub enum Record {
         /// Which.
         serial: u64,
     },
-    /// A session is owed a message no longer.
+    /// A message is no longer pending for a session.
     Done {
         /// The session's number.
         session: u64,

@@ -1,7 +1,8 @@
 //! What the changes of a log make, one after the other.
 //!
-//! A walk ([`Record::Begin`] … [`Record::End`]) says all state anew while changes go on, so that what is older can be let
-//! go. Until its end is there, what was before holds; then all that it did not say is void. So a log may be cut at any
+//! A compaction ([`Record::Begin`] … [`Record::End`]) writes all state again while changes go on, so that what is older
+//! can be let go. Until its end is there, what was before holds; then all that it did not say is void. So a log may be
+//! cut at any
 //! record and leaves a state that once was.
 
 use crate::RecordError;
@@ -25,7 +26,7 @@ pub struct Subscription {
     pub due: bool,
 }
 
-/// A message that a session is owed.
+/// A message that is pending for a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PendingMessage {
     /// What its packets are known by; 0 where that is not decided yet.
@@ -45,11 +46,11 @@ pub struct PendingMessage {
 /// A session and what it has.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kept {
-    /// What is said of the session itself; none where only parts of it were said, as within a walk.
+    /// What is said of the session itself; none where only parts of it were said, as within a compaction.
     pub session: Option<Session>,
     /// Its subscriptions, by filter.
     pub subscriptions: BTreeMap<String, Subscription>,
-    /// What it is owed, in the order in which it came.
+    /// Messages pending for it, in the order in which they came.
     pub pending: BTreeMap<u64, PendingMessage>,
     /// Packet identifiers of QoS 2 messages of its client, with the time of the sample in history of each that is recorded.
     pub held: BTreeMap<u16, Option<Timestamp>>,
@@ -70,7 +71,7 @@ pub struct Image {
 #[derive(Debug, Default)]
 pub struct Replay {
     image: Image,
-    /// What a walk has said that has not ended.
+    /// What an unfinished compaction has written.
     walked: Option<Image>,
     /// What a part of the log that cannot be read makes doubtful, where there was one.
     doubt: Option<Doubt>,
@@ -86,7 +87,7 @@ impl Replay {
         Ok(())
     }
 
-    /// The next record of the log is lost; its bytes as far as there are any. A walk that it interrupts is none.
+    /// The next record of the log is lost; its bytes as far as there are any. A compaction that it interrupts is void.
     pub fn handle_lost(&mut self, bytes: Option<&[u8]>) {
         self.walked = None;
         self.doubt.get_or_insert_default().handle_lost(bytes, &self.image);
@@ -102,7 +103,7 @@ impl Replay {
             Record::End => {
                 if let Some(walked) = self.walked.take() {
                     self.image = walked;
-                    // All was said anew by a node that knew it.
+                    // All was said again by a node that knew it.
                     self.doubt = None;
                 }
             }
@@ -133,7 +134,7 @@ impl Replay {
 }
 
 impl Image {
-    /// Takes a change that is no part of a walk.
+    /// Takes a change that is not part of a compaction.
     fn handle_change(&mut self, record: Record) {
         match record {
             Record::Alive(at) => self.alive = at,
@@ -148,7 +149,7 @@ impl Image {
         }
     }
 
-    /// All that is here, as the changes that make it: what a walk says.
+    /// All that is here, as the changes that make it: what a compaction writes.
     pub fn records(&self) -> impl Iterator<Item = Record> + '_ {
         let values = self.values.values().cloned().map(Record::Value);
         let sessions = self.sessions.iter().flat_map(|(number, kept)| kept.records(*number));

@@ -1,4 +1,4 @@
-//! Last values in pages: for a newcomer, for HTTP, for a tree on a screen.
+//! Last values in pages: for a new subscriber, for HTTP, for a tree on a screen.
 //!
 //! All pages are ordered by path, level by level (`a/b` before `a/b/c` before `a/b-c`), and name the place where they
 //! ended, so that the tree may change between two of them: a topic that stays is seen once, one that comes or goes

@@ -74,7 +74,7 @@ impl Busiest {
         self.updates
     }
 
-    /// The topics counted, the busiest first, and begins anew.
+    /// The topics counted, the busiest first, and starts from zero.
     pub fn take(&mut self) -> Vec<Busy> {
         let taken = self.topics();
         *self = Self::new(self.places_max);

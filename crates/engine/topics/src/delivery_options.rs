@@ -1,6 +1,6 @@
-//! How a subscriber wants what a filter selects to come: at once or together, all of it or the newest.
+//! Delivery options of a subscription: at once or in windows, all updates or the newest, whole or as deltas.
 
-/// What becomes of updates that a subscriber cannot take yet.
+/// The overflow policy: what becomes of updates that a subscriber cannot take yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OverflowPolicy {
     /// The newest value of each topic is sent when it can be.
@@ -14,7 +14,7 @@ pub enum OverflowPolicy {
     Disconnect,
 }
 
-/// How updates are to come.
+/// How updates are delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DeliveryOptions(u32);
 
@@ -75,13 +75,13 @@ impl DeliveryOptions {
         Self(bits & 0xFF_FFFF)
     }
 
-    /// Whether nothing was wished.
+    /// Whether these are the defaults.
     #[must_use]
     pub const fn is_default(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether no more was wished than windows and deltas: of each topic the newest value.
+    /// Whether no more was asked for than windows and deltas: of each topic the newest value.
     #[must_use]
     pub const fn is_newest(self) -> bool {
         self.0 & !(DELTAS | WINDOW_BITS << WINDOW_AT) == 0
@@ -116,7 +116,7 @@ impl DeliveryOptions {
         (self.0 >> THROTTLE_AT & THROTTLE_BITS) * Self::THROTTLE_STEP_MS
     }
 
-    /// What two subscriptions of one subscriber wish together: deltas where either does, the shorter window and
+    /// The options of two subscriptions of one subscriber together: deltas where either does, the shorter window and
     /// throttle, and the policy that keeps more.
     #[must_use]
     pub fn and(self, other: Self) -> Self {

@@ -140,8 +140,9 @@ impl Tree {
         Page { items, after: growth.next_page().map(|topic| topic.as_str().to_owned()) }
     }
 
-    /// The next piece of a page, made by looking at so many topics at most, of so many bytes but for the last. Pages from the
-    /// end grow towards the front, and their topics come in that order. The tree may change between two pieces as it may
+    /// The next piece of a page, made by looking at so many topics at most, of so many bytes but for the last. Pages
+    /// from the end grow towards the front, and their topics come in that order. The tree may change between two pieces
+    /// as it may
     /// between pages.
     pub fn grow<'a>(
         &'a self,

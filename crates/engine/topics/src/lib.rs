@@ -1,10 +1,10 @@
 //! The tree of last values and who wants them.
 //!
 //! In: an [`Update`](tieline_core::Update) of a topic, subscriptions with MQTT filters. Out: the topic's number and
-//! version, the subscribers that an update goes to, pages of last values for newcomers and for people who browse.
+//! version, the subscribers that an update goes to, pages of last values for new subscribers and for people who browse.
 //!
-//! Never: a payload's meaning, a session, a queue of messages. A newcomer's snapshot is a place in the tree, not a
-//! list of values, and an update leaves nothing behind but the topic's new state.
+//! Never: a payload's meaning, a session, a queue of messages. A new subscriber's snapshot is a place in the tree, not
+//! a list of values, and an update leaves nothing behind but the topic's new state.
 //!
 //! # How an update finds its subscribers
 //!
@@ -24,10 +24,10 @@
 //! is walked as a slice; several lists are merged, because MQTT wants one delivery with all subscription identifiers
 //! (MQTT 5.0 section 3.3.4).
 //!
-//! # What a subscriber is owed
+//! # Pending topics
 //!
-//! [`PendingSet`] of one subscriber that cannot be sent everything at once: the topics, not the values. What may be owed
-//! is bounded by its subscriptions.
+//! [`PendingSet`] of one subscriber that cannot be sent everything at once: the topics, not the values. What may be
+//! pending is bounded by its subscriptions.
 //!
 //! [`Notices`] of one subscriber that wants to know which topics come and go: a set of topics, too.
 //!
@@ -41,7 +41,7 @@
 //! | [`Limits::subscriptions_max`], [`Limits::subscriber_subscriptions_max`] | the subscription is refused | [`Stats::refused`] |
 //! | [`Limits::selectors_max`], [`Limits::owner_selectors_max`] | the subscription is refused | [`Stats::refused`] |
 //! | [`Limits::idle_max`] | the topic that has been idle longest is forgotten | [`Stats::idle_forgotten`] |
-//! | [`Limits::set_bytes_max`] | all sets are computed anew | [`Stats::sets_flushed`] |
+//! | [`Limits::set_bytes_max`] | all sets are recomputed | [`Stats::sets_flushed`] |
 //!
 //! # Example
 //!

@@ -9,12 +9,12 @@ use core::mem::take;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubscriberId(pub u32);
 
-/// Flags stand above the wish's bits.
+/// Flags stand above the bits of the delivery options.
 const QOS_AT: u32 = 24;
 const NO_LOCAL: u32 = 1 << 26;
 const RETAIN_AS_PUBLISHED: u32 = 1 << 27;
 
-/// One subscriber's wish for one filter.
+/// One subscriber's options for one filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) subscriber: SubscriberId,

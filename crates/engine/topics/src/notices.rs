@@ -1,8 +1,8 @@
 //! Topics that come and go, for one subscriber: which, without their values.
 //!
 //! What waits is a set of topics, not a queue: one that comes and goes before the subscriber takes anything is not told at
-//! all. A newcomer's topics are a walk over the tree. While it goes on, changes of topics that it has not come to are none
-//! of the set: the walk will see what is so then.
+//! all. The topics that a new subscriber is told of are read from the tree step by step. While it goes on, changes of
+//! topics that it has not come to are none of the set: the walk will see what is so then.
 
 use crate::order::compare;
 use crate::{Snapshot, Tree};
@@ -10,7 +10,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use tieline_core::{Filter, Topic};
 
-/// Topics that wait to be told; beyond them all are told anew.
+/// Topics that wait to be told; beyond them all are told again.
 const WAITING_MAX: usize = 65_536;
 /// Topics of a walk that are read at a time.
 const CHUNK: usize = 256;
@@ -104,7 +104,7 @@ impl Notices {
         self.watched.is_empty()
     }
 
-    /// Times that all had to be told anew because too much waited.
+    /// Times that all had to be told again because too much waited.
     #[must_use]
     pub const fn overruns(&self) -> u64 {
         self.overruns
@@ -130,7 +130,7 @@ impl Notices {
         }
     }
 
-    /// Tells everything anew: what was told may be lost.
+    /// Tells everything again: what was told may be lost.
     pub fn restart(&mut self) {
         self.waiting = BTreeMap::new();
         self.found = VecDeque::new();

@@ -1,17 +1,17 @@
-//! What a subscriber is owed: the topics of which it has not been sent the newest value, and when it may be.
+//! The pending set of a subscriber: the topics whose newest value has not been sent to it, and when it may be.
 //!
-//! A topic is owed once, however often it changes: the value is read when it is sent. So conflation is what happens
+//! A topic is pending once, however often it changes: the value is read when it is sent. So conflation is what happens
 //! by itself, and a subscriber that reads nothing costs no more than its subscriptions.
 //!
 //! ```text
-//!            owe ──▶ throttled? ──yes──▶ resting until its time ──┐
+//!            add ──▶ throttled? ──yes──▶ resting until its time ──┐
 //!                        │no                                      ▼
 //!                        └────────────▶ lane: protection │ monitoring │ bulk ──▶ next
 //!                                       open since the window is over
 //! ```
 //!
-//! Whoever was sent nothing for a window's length is sent an update at once; after that, updates wait for each other
-//! until the window is over. Protection never waits, and takes along what does.
+//! A subscriber that was sent nothing for a window's length is sent an update at once; after that, updates wait for
+//! each other until the window is over. Protection never waits, and takes along what does.
 
 use crate::{DeliveryOptions, TopicId};
 use alloc::collections::{BTreeMap, VecDeque};
@@ -36,19 +36,19 @@ impl Lane {
     pub const ALL: [Self; 3] = [Self::Protection, Self::Monitoring, Self::Bulk];
 }
 
-/// Entries of the lanes that are owed no more are swept out beyond this and twice what is owed.
+/// Entries of the lanes that are no longer pending are removed beyond this and twice what is pending.
 const SWEEP: usize = 64;
 
-/// What one subscriber is owed.
+/// The topics pending for one subscriber.
 #[derive(Debug, Default)]
 pub struct PendingSet {
     lanes: [VecDeque<(TopicId, EntryNumber)>; 3],
-    /// The ticket of each: a topic that was forgotten and is owed again stands in a lane by its newest only.
+    /// The entry number of each: a topic that was forgotten and is pending again stands in a lane by its newest only.
     pending: HashMap<TopicId, EntryNumber>,
     last_number: EntryNumber,
     /// When updates of throttled topics may come again, and how long after each other.
     throttles: HashMap<TopicId, Throttle>,
-    /// Owed, but not yet to be sent.
+    /// Pending, but not yet to be sent.
     resting: BTreeMap<(Instant, TopicId), Lane>,
     /// When the lanes were last emptied.
     emptied: Option<Instant>,
@@ -143,25 +143,25 @@ impl PendingSet {
         }
     }
 
-    /// Whether the topic is owed.
+    /// Whether the topic is pending.
     #[must_use]
     pub fn contains(&self, topic: TopicId) -> bool {
         self.pending.contains_key(&topic)
     }
 
-    /// Topics that are owed.
+    /// Topics that are pending.
     #[must_use]
     pub fn len(&self) -> usize {
         self.pending.len()
     }
 
-    /// Whether nothing is owed.
+    /// Whether nothing is pending.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// Whether new ones would know as much, but for what was conflated: nothing is owed, or to be remembered.
+    /// Whether new ones would know as much, but for what was conflated: nothing is pending, or to be remembered.
     #[must_use]
     pub fn is_spent(&self) -> bool {
         self.is_empty() && self.throttles.is_empty() && !self.has_windows
@@ -228,7 +228,7 @@ impl PendingSet {
         empty
     }
 
-    /// Keeps the lanes no longer than what is owed needs.
+    /// Keeps the lanes no longer than what is pending needs.
     fn sweep(&mut self) {
         let listed: usize = self.lanes.iter().map(VecDeque::len).sum();
         if listed <= 2 * self.pending.len() + SWEEP {

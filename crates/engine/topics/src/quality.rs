@@ -228,7 +228,7 @@ mod tests {
     const PATHS: [&str; 9] = ["a", "a/b", "a/b/c", "a/b/d", "a/e", "f/g/h", "/x", "f/g", "$SYS/x/y"];
     const GRADES: [Grade; 4] = [Grade::Good, Grade::Uncertain, Grade::Bad, Grade::Unstated];
 
-    /// Counted anew from all topics.
+    /// Counted again from all topics.
     fn model(topics: &BTreeMap<usize, Grade>, below: Option<&str>) -> Counts {
         let mut counts = Counts::default();
         for (at, grade) in topics {

@@ -21,7 +21,7 @@
 //! Derived topics are sources of other views; views that would feed themselves are refused ([`Views::new`]).
 //!
 //! An update costs what it contributes, however many others contribute to the same topics: aggregates are kept up to date
-//! (`tally.rs`), not worked out anew.
+//! (`tally.rs`), not worked out again.
 //!
 //! # Limits
 //!

@@ -9,7 +9,7 @@ use tieline_core::{Body, Instant, Topic};
 impl Views {
     /// Takes other views in the place of these. `sources` are the present values of all topics; those that these views
     /// derive are left out of them here. What both derive alike does not change; what only these derive goes, and
-    /// what only the others derive comes. Changes that wait are forgotten: their delay begins anew.
+    /// what only the others derive comes. Changes that wait are forgotten: their delay begins again.
     ///
     /// # Errors
     /// The others cannot live together; nothing has changed then.

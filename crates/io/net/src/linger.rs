@@ -1,7 +1,8 @@
 //! The end of a connection whose peer was told why, and may be sending still.
 //!
-//! A socket that is closed with bytes unread, or that gets some afterwards, answers with a reset, and a reset lets the peer's
-//! system throw away what was not read there: the last words are lost. So our side ends first; what the peer goes on to say is
+//! A socket that is closed with bytes unread, or that gets some afterwards, answers with a reset, and a reset lets the
+//! peer's system throw away what was not read there: the last words are lost. So our side ends first; what the peer
+//! goes on to say is
 //! taken and thrown away until its side ends too, and the socket is closed then, or when that takes too long.
 
 use crate::counters::add;

@@ -55,9 +55,9 @@ pub enum Act {
     HalfOpen,
     /// Nothing arrives for a while.
     Hold,
-    /// The process of the master dies and starts anew, with what it had stored.
+    /// The process of the master dies and starts again, with what it had stored.
     RestartMaster,
-    /// The device starts anew, without its events.
+    /// The device starts again, without its events.
     RestartDevice,
 }
 

@@ -58,7 +58,7 @@ pub fn figures(root: &Path, check: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The document with each table made anew.
+/// The document with each table made again.
 fn rewritten(text: &str, read: impl Fn(&str) -> anyhow::Result<String>) -> anyhow::Result<String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -169,7 +169,7 @@ pub enum ViewsVerb {
     Check(ViewsCheckArgs),
     /// Print what the views of a configuration make of given topics, or of those of a node
     Test(ViewsTestArgs),
-    /// Have a node read the views of its configuration file anew
+    /// Have a node read the views of its configuration file again
     Reload(NodeArgs),
 }
 

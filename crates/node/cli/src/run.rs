@@ -152,7 +152,7 @@ fn console(node: &Node, config: &Config) -> String {
     format!("{scheme}://{}/", node.http())
 }
 
-/// Tells people what runs, and waits for a signal, or for a part of the node to end. SIGHUP has TLS files and views read anew.
+/// Tells people what runs, and waits for a signal, or for a part of the node to end. SIGHUP has TLS files and views read again.
 fn wait(node: &Node, signals: Signals, introduced: Option<(&Config, &Path)>) -> Result<()> {
     let ended = signals.until_done(async {
         if let Some((config, data)) = introduced {

@@ -1,8 +1,9 @@
 //! Admission of new connections: they share a fixed time between any two turns of the bus. Connections that end share
 //! it too.
 //!
-//! When ten thousand clients reconnect at once, each is a task that is ready: a handshake, a CONNECT, a SUBSCRIBE. Clients
-//! that are already connected must not wait for all of them: after [`SHARE`] of work for new connections, the bus and its
+//! When ten thousand clients reconnect at once, each is a task that is ready: a handshake, a CONNECT, a SUBSCRIBE.
+//! Clients that are already connected must not wait for all of them: after [`SHARE`] of work for new connections, the
+//! bus and its
 //! connected clients have their turn.
 //!
 //! ```text

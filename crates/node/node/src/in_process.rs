@@ -1,5 +1,5 @@
-//! An in-process broker: a bus and its MQTT broker on the present thread, without listening sockets. Clients connect over
-//! connections that the caller provides.
+//! An in-process broker: a bus and its MQTT broker on the present thread, without listening sockets. Clients connect
+//! over connections that the caller provides.
 
 use crate::audit::AuditLog;
 use crate::broker::Broker;

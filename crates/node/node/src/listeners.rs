@@ -12,7 +12,8 @@ use tieline_websocket::Offer;
 
 /// The backlog: connections that wait in the kernel when many clients connect at once, as far as the system allows.
 const BACKLOG: u32 = 4096;
-/// Connections beyond the limit of an address that are being refused with a reason at one time; others wait in the kernel.
+/// Connections beyond the limit of an address that are being refused with a reason at one time; others wait in the
+/// kernel.
 const REFUSALS_MAX: usize = 256;
 /// The subprotocol of MQTT ([MQTT-6.0.0-3]).
 const SUBPROTOCOL: &str = "mqtt";

@@ -202,12 +202,14 @@ impl Node {
             .or(ended("field", field))
     }
 
-    /// Reads all TLS files anew, for the handshakes that follow; what is wrong with them is logged, and shown in health.
+    /// Reads all TLS files again, for the handshakes that follow; what is wrong with them is logged, and shown in
+    /// health.
     pub fn reload_tls(&self) {
         self.tls.reload(true);
     }
 
-    /// Reads the views of the configuration file anew; what is wrong with them is logged, and nothing has changed then.
+    /// Reads the views of the configuration file again; what is wrong with them is logged, and nothing has changed
+    /// then.
     pub async fn reload_views(&self) {
         self.source.reload(&self.bus).await;
     }

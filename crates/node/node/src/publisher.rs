@@ -24,8 +24,8 @@ struct Agreed {
 }
 
 impl Publisher {
-    /// Takes what CONNECT asks for, and gives the user property of CONNACK: `bytes_max` for all that will be held of the
-    /// client, `value_bytes_max` for one value.
+    /// Takes what CONNECT asks for, and gives the user property of CONNACK: `bytes_max` for all that will be held of
+    /// the client, `value_bytes_max` for one value.
     pub fn agree(
         &mut self,
         bus: &SharedBus,

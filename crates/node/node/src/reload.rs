@@ -1,4 +1,4 @@
-//! Views that are read anew from the configuration file while the node runs.
+//! Views that are read again from the configuration file while the node runs.
 
 use crate::bus::BusHandle;
 use crate::config::{self, ConfigError};

@@ -11,7 +11,7 @@ pub enum Action {
     Pack,
     /// Decrypt and verify.
     Unpack,
-    /// See keys and certificates; in every domain: read the configuration anew.
+    /// See keys and certificates; in every domain: read the configuration again.
     Admin,
 }
 

@@ -107,7 +107,7 @@ pub struct Shared {
     pub metrics: Metrics,
     /// The audit log.
     pub audit: AuditLog,
-    /// Configurations that were read anew.
+    /// Configurations that were read again.
     pub reloads: AtomicU64,
     /// Held by who changes the configuration's file, or reads it to put it in use.
     pub changing: Mutex<()>,

@@ -1,4 +1,4 @@
-//! Zstandard with the base as its prefix: for long values that are re-ordered or written anew.
+//! Zstandard with the base as its prefix: for long values that are re-ordered or written again.
 //!
 //! The delta is one Zstandard frame (RFC 8878) that says its content's size and was compressed with the base as raw
 //! dictionary content, without a dictionary's number.

@@ -40,7 +40,7 @@ fn any_session() -> impl Strategy<Value = Session> {
     )
 }
 
-/// A change that is no part of a walk, of few sessions, so that they meet.
+/// A change that is not part of a compaction, of few sessions, so that they meet.
 fn any_change() -> impl Strategy<Value = Record> {
     let session = || prop_oneof![8 => 0u64..4, 1 => any::<u64>()];
     let filter = || "[ab+]{1,2}";
@@ -223,8 +223,9 @@ proptest! {
         }
     }
 
-    /// A walk that is mixed with changes, as the node mixes them, ends with what the changes alone make; and a log that
-    /// is cut within the walk does so too. Each part of the state is walked at some moment, as it is then.
+    /// A compaction that is mixed with changes, as the node mixes them, ends with what the changes alone make; and a
+    /// log that is cut within the compaction does so too. Each part of the state is written at some moment, as it is
+    /// then.
     #[test]
     fn a_walk_changes_nothing(
         changes in proptest::collection::vec(any_change(), 0..100),
@@ -299,7 +300,8 @@ fn value(topic: &str) -> Record {
     Record::Value(Value { message: message_to(topic), qos: 1 })
 }
 
-/// Batches of a log, one of which is lost, with the bytes that are found in its place; what is left and what is given up.
+/// Batches of a log, one of which is lost, with the bytes that are found in its place; what is left and what is given
+/// up.
 fn check_lost(
     batches: &[&[Record]],
     lost: usize,
@@ -335,7 +337,7 @@ fn a_lost_batch_costs_what_it_spoke_of() {
     let others = [pending(2, 2)];
     let known: [&[Record]; 3] = [&begun, &batch, &others];
     check_lost(&known, 1, Some(&flipped), (&[2], &["b"]), (&["c1"], 1, &["a"]));
-    // What is said behind it holds.
+    // What is written after it holds.
     let after = [Record::Ended(1), value("a"), session(3, false)];
     check_lost(&[&begun, &batch, &after], 1, Some(&flipped), (&[2, 3], &["a", "b"]), (&[], 0, &[]));
     // Of whom it spoke is not known: of all that were there, and of those that are there without a beginning.
@@ -343,7 +345,7 @@ fn a_lost_batch_costs_what_it_spoke_of() {
     for found in [None, Some(&bytes[..9]), Some(&[9; 9][..])] {
         check_lost(&[&begun, &batch, &after], 1, found, (&[3], &["a", "b"]), (&["c1", "c2", "c4"], 3, &[]));
     }
-    // A walk behind it says all anew; one that it interrupts says nothing of what is left out.
+    // A compaction after it writes all state again; one that it interrupts says nothing of what is left out.
     let walk = [Record::Begin, session(1, false), value("a"), Record::End];
     check_lost(&[&begun, &batch, &walk], 1, None, (&[1], &["a"]), (&[], 0, &[]));
     let (begin, rest) = ([Record::Begin, session(2, false)], [value("b"), Record::End]);

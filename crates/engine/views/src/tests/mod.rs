@@ -233,7 +233,7 @@ fn changes_come_later_and_not_too_often() {
     assert_eq!((drain(&mut views), views.timeout(), views.stats().waiting), (Vec::new(), None, 0));
 }
 
-/// What one update does is bounded whatever else is there: an aggregate of many is not worked out anew, and of what is due at
+/// What one update does is bounded whatever else is there: an aggregate of many is not worked out again, and of what is due at
 /// one moment some comes at a time.
 #[test]
 fn many_sources_cost_no_more_than_they_are() {
@@ -358,7 +358,7 @@ fn views_are_replaced_and_only_what_differs_changes() {
     let cycle = alloc::vec![view("a", "a/x", "b"), view("b", "b", "a/x")];
     assert!(views.replace(at(61), cycle, sources.clone()).is_err());
     assert_eq!((drain(&mut views), views.views().len()), (Vec::new(), 3));
-    // One goes, one comes; what is delayed begins its delay anew.
+    // One goes, one comes; what is delayed begins its delay again.
     let sources: Vec<(Topic, Body)> = ["a/x", "a/y"].map(|topic| (Topic::new(topic).unwrap(), body("2"))).into();
     views.replace(at(70), alloc::vec![view("n", "a/y", "n"), delayed], sources).unwrap();
     assert_eq!(drain(&mut views), ["n = 2", "d/x gone", "d/y gone", "e gone"]);

@@ -1,4 +1,4 @@
-//! What is kept up to date against what is worked out anew from all sources.
+//! What is kept up to date against what is worked out again from all sources.
 
 use super::{at, body, view};
 use crate::{Aggregate, Condition, Contribution, Limits, Operation, Pointer, Source, View, Views, evaluate};

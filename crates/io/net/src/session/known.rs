@@ -18,7 +18,7 @@ impl<M: Machine> Session<M> {
         self.0.buffered.borrow().is_some()
     }
 
-    /// The certificate that the peer of the connection has shown; read anew at each call.
+    /// The certificate that the peer of the connection has shown; read again at each call.
     #[must_use]
     pub fn certificate(&self) -> Option<ShownCertificate> {
         self.0.buffered.borrow().as_ref()?.certificate()

@@ -168,7 +168,7 @@ pub struct Quota {
     folder: std::path::PathBuf,
 }
 
-/// How often a quota is given anew: shorter than any delay that matters.
+/// How often a quota is given again: shorter than any delay that matters.
 const QUOTA_PERIOD_US: u64 = 5_000;
 
 impl Quota {

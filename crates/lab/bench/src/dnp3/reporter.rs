@@ -1,4 +1,4 @@
-//! An outstation that reports all its values anew as soon as its last report is confirmed.
+//! An outstation that reports all its values again as soon as its last report is confirmed.
 
 use crate::load::{Go, Tally};
 use std::sync::Arc;

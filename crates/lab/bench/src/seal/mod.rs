@@ -58,7 +58,7 @@ pub struct Options {
     pub concurrency: Vec<usize>,
     /// How long a round lasts; one before it is thrown away.
     pub span: Duration,
-    /// Rounds of each row; the servers are started anew for each row.
+    /// Rounds of each row; the servers are started again for each row.
     pub rounds: usize,
     /// Bytes of content.
     pub bytes: usize,

@@ -21,7 +21,7 @@ pub(super) fn pair(bytes: &[u8]) {
 /// Fragments that go astray at most.
 const ROUNDS_MAX: usize = 200;
 
-/// A master and an outstation, and between them somebody who changes bytes of fragments and makes their frames anew: no
+/// A master and an outstation, and between them somebody who changes bytes of fragments and makes their frames again: no
 /// panic, no endless exchange, no limit passed.
 pub(super) fn mutated(bytes: &[u8]) {
     let mut choices = Choices::of_bytes(bytes);

@@ -131,7 +131,7 @@ pub enum PeerVerb {
 /// `tieline seal serve`.
 #[derive(Debug, Args)]
 pub struct SealServeArgs {
-    /// Configuration file; SIGHUP reads it anew
+    /// Configuration file; SIGHUP reads it again
     #[arg(long, value_name = "FILE", env = "TIELINE_SEAL_CONFIG")]
     pub config: PathBuf,
     /// Where HTTP listens; port 0 takes a free one [default: http.listen of the configuration]

@@ -81,7 +81,7 @@ fn serve(args: &SealServeArgs) -> Result<ExitCode> {
     }
 }
 
-/// Reads the configuration anew at SIGHUP; ends when the server has.
+/// Reads the configuration again at SIGHUP; ends when the server has.
 async fn look_after(server: &Server, path: &Path) -> anyhow::Error {
     let mut hang_up = match signal(SignalKind::hangup()) {
         Ok(hang_up) => hang_up,

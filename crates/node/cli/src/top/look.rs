@@ -152,7 +152,7 @@ impl Look {
         Ok(Self { at, status, sessions, topics })
     }
 
-    /// What went on since an earlier look; nothing where the node has begun anew.
+    /// What went on since an earlier look; nothing where the node has begun again.
     pub fn rates_since(&self, earlier: &Self) -> Rates {
         let (now, before) = (&self.status.totals, &earlier.status.totals);
         let seconds = self.at.saturating_duration_since(earlier.at).as_secs_f64();

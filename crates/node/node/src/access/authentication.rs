@@ -53,7 +53,8 @@ impl UnauthenticatedConnections {
         })
     }
 
-    /// Waits up to [`MOMENT`] while there are many unauthenticated connections: the next one can wait in the kernel's backlog.
+    /// Waits up to [`MOMENT`] while there are many unauthenticated connections: the next one can wait in the kernel's
+    /// backlog.
     pub async fn room(&self) {
         if self.0.count.get() >= BUSY_FROM {
             let _ = tokio::time::timeout(MOMENT, self.0.fewer.notified()).await;
@@ -126,7 +127,8 @@ impl Authentication {
         }
     }
 
-    /// Takes a step of an enhanced authentication (MQTT 5.0 section 4.12). Gives the CONNECT to go on with once it is done.
+    /// Takes a step of an enhanced authentication (MQTT 5.0 section 4.12). Gives the CONNECT to go on with once it is
+    /// done.
     pub fn step(
         &mut self,
         session: &Session<Wire>,

@@ -1,5 +1,5 @@
-//! The threads that check what peers show, each with a queue of its own: users in good standing do not wait for unknown ones, and
-//! tokens for no password.
+//! The threads that check what peers show, each with a queue of its own: users in good standing do not wait for unknown
+//! ones, and tokens for no password.
 
 use super::authenticator::{Access, Shown, Wrong};
 use super::hash_password;

@@ -52,7 +52,7 @@ impl Verified {
 const FAULTS_MAX: usize = 100;
 
 /// Looks at all files of a folder. `anchor` is the number and the chain of a record, noted elsewhere: without one, nobody sees that the
-/// newest records were cut off, or that all were written anew by someone who knows the format.
+/// newest records were cut off, or that all were written again by someone who knows the format.
 ///
 /// # Errors
 /// A file cannot be read.

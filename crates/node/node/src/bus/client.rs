@@ -51,9 +51,9 @@ pub struct Client {
     pub(super) listed: bool,
     /// Last values that it has not been sent yet.
     pub(super) snapshots: RetainedReplays,
-    /// What it is owed besides, while there is something.
+    /// What is pending for it besides, while there is something.
     pub(super) flow: Option<Box<Flow>>,
-    /// What was counted of what it was owed before, where something was.
+    /// Counters of what was pending for it before.
     pub(super) flow_counters: Option<Box<FlowCounters>>,
     /// What it takes as deltas, where it has asked for some.
     pub(super) follower: Option<Box<Follower>>,
@@ -70,7 +70,7 @@ pub(super) struct RetainedReplay {
     snapshot: Snapshot,
     qos: Qos,
     ids: Vec<SubscriptionId>,
-    /// What topics that come as deltas begin anew with.
+    /// How topics that come as deltas start.
     deltas: Option<DeltaStart>,
     /// Which events of topics that keep some are sent.
     last: Option<Last>,
@@ -81,7 +81,7 @@ pub(super) struct RetainedReplay {
     upto: Option<u64>,
 }
 
-/// How topics that come as deltas begin anew.
+/// How topics that come as deltas start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeltaStart {
     /// Their last values are sent now.
@@ -197,7 +197,7 @@ impl Client {
         done
     }
 
-    /// Lets some topics of the first snapshot begin anew that come as deltas.
+    /// Restarts some delta topics of the first snapshot.
     fn begin_anew(&mut self, key: usize, source: &mut Source<'_>) {
         let Some(mut replay) = self.snapshots.pop_front() else { return };
         let views = source.tree.next(&mut replay.snapshot, CHUNK);
@@ -245,7 +245,7 @@ impl Client {
         full.filter(|last| topics.last() != Some(last))
     }
 
-    /// Gives back what it took to owe it something, where nothing is left of that but counts.
+    /// Gives back the memory of what was pending, when only counters are left.
     pub(super) fn rest(&mut self) {
         if let Some(flow) = self.flow.take_if(|flow| flow.is_spent()) {
             let counted = flow.flow_counters();
@@ -255,7 +255,7 @@ impl Client {
         }
     }
 
-    /// What was counted of what it was owed.
+    /// Counters of what was pending for it.
     fn flow_counters(&self) -> FlowCounters {
         let mut flow_counters = self.flow_counters.as_deref().copied().unwrap_or_default();
         flow_counters.add(self.flow.as_ref().map(|flow| flow.flow_counters()).unwrap_or_default());
@@ -385,7 +385,7 @@ impl RetainedReplay {
         self.snapshot.filter()
     }
 
-    /// Whether the topic is to begin anew.
+    /// Whether the topic is to start from a whole value.
     pub(super) fn renews(&self, topic: &Topic) -> bool {
         self.deltas.is_some() && self.snapshot.awaits(topic)
     }

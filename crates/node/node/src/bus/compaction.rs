@@ -1,4 +1,5 @@
-//! Says all that is kept over restarts anew while changes go on, so that what is older can be let go.
+//! Compaction: writes all state that is kept over restarts again while changes go on, so that older segments can be
+//! removed.
 
 use super::persistence::Ledger;
 use super::state::{Bus, Subscriber};
@@ -25,7 +26,7 @@ impl Bus {
         self.ledger.batches.begin_compaction(now, compaction);
     }
 
-    /// Says some of the state anew, where a walk is under way.
+    /// Writes some of the state again, while a compaction is running.
     pub(super) fn compaction(&mut self, now: Now) {
         let Some(mut compaction) = self.ledger.batches.take_compaction() else { return };
         let end = self.ledger.batches.batch_bytes() + COMPACTION_BYTES;

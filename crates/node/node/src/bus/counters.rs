@@ -24,7 +24,7 @@ pub struct BusCounters {
     pub publish_refused: u64,
     /// Updates that were not taken because a condition was not met.
     pub unmet: u64,
-    /// Times that a client that watches topics was told all anew because too much waited; in `Bus::counters`.
+    /// Times that a client that watches topics was told everything again because too much waited; in `Bus::counters`.
     pub told_anew: u64,
     /// Messages of clients that were not taken because their payload was not what it had to be.
     pub misfits: u64,
@@ -36,7 +36,7 @@ pub struct BusCounters {
     pub turned_away: u64,
     /// Clients ended because their queue was full of messages that may not be dropped.
     pub ended_full: u64,
-    /// Messages queued for subscribers, and values that they are owed.
+    /// Messages queued for subscribers, and values pending for them.
     pub deliveries: u64,
     /// Values that were never sent to a client because a newer one of the topic came first.
     pub conflated: u64,
@@ -123,7 +123,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Counts anew when a second has passed.
+    /// Counts again when a second has passed.
     pub fn look(&mut self, now: Instant, updates: u64) {
         let passed = now.since(self.since);
         if passed >= Duration::from_secs(1) {

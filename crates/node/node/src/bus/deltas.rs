@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! topic ─▶ stream: value, what leads to it             of bytes that all hold: nothing but the tree's value
-//!          told: [client, alias, updates behind]…      8 bytes each, sorted by client
+//!          delivered: [client, alias, updates behind]…      8 bytes each, sorted by client
 //! ```
 //!
-//! What clients were told stands with the topic and not with the client: one look finds all whom an update goes to, and
-//! when the topic's value goes, what was told of it goes too. A client that has gone leaves entries that mean nobody; they
+//! What was delivered to clients is stored with the topic and not with the client: one look finds all whom an update
+//! goes to, and when the topic's value goes, what was delivered of it goes too. A client that has gone leaves entries
+//! that mean nobody; they
 //! are swept out where room is needed.
 
 use bytes::Bytes;
@@ -82,7 +83,6 @@ struct Delivered {
 
 /// The next message is a whole value, with the topic's name.
 const NOT_DELIVERED: u8 = u8::MAX;
-
 /// What brings a client to the present value.
 #[derive(Debug)]
 pub struct Next {
@@ -180,7 +180,8 @@ impl Deltas {
         self.topics.get_mut(index(applied.topic)).filter(|_| stored)?.as_mut()
     }
 
-    /// What brings a client to the topic's present value, which it is told with that; `restart` where it is to be whole.
+    /// What brings a client to the topic's present value, which it is told with that; `restart` where it is to be
+    /// whole.
     pub fn since(&mut self, follower: &mut Follower, view: &View<'_>, restart: bool) -> Next {
         let (at, now) = (index(view.id), revision(view.version));
         if self.topics.len() <= at {
@@ -263,7 +264,7 @@ impl Followed {
         ))
     }
 
-    /// The payload of a leap.
+    /// The payload of a shared delta.
     pub fn payload(&mut self, shared_delta: SharedDelta) -> Option<Bytes> {
         let base = Revision(self.revision.0.wrapping_sub(shared_delta.behind.into()));
         Some(self.live.as_mut()?.stream.since(Some(base), shared_delta.accepts).to_bytes())

@@ -25,8 +25,8 @@ pub struct Outgoing {
     message: Arc<Message>,
     qos: Qos,
     retained: bool,
-    /// Whether sessions are owed it over a restart: somebody may be told that they are. What the node says itself it says
-    /// anew then.
+    /// Whether it is pending for sessions over a restart: a publisher may be acknowledged because of that. What the
+    /// node says itself it says again then.
     kept: bool,
     frames: [Option<Bytes>; 2],
     /// What changed, for those who know as much as the last one.
@@ -56,7 +56,7 @@ impl Outgoing {
         Self { kept: false, ..Self::published(message, NODE_QOS, retained) }
     }
 
-    /// Whether sessions are owed it over a restart.
+    /// Whether it is pending for sessions over a restart.
     #[must_use]
     pub const fn is_kept(&self) -> bool {
         self.kept && !matches!(self.qos, Qos::AtMostOnce)

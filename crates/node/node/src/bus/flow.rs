@@ -1,7 +1,7 @@
-//! What one client is owed beyond what goes out at once: newest values of topics, and messages that are kept one by one.
+//! What is pending for one client: newest values of topics, and messages that are kept one by one.
 //!
-//! A client that takes everything has none of this. One whose socket is full, or that wishes its updates together, seldom,
-//! or as deltas, has a [`Flow`]: it is asked for bytes whenever the socket takes some.
+//! A client that takes everything has none of this. One whose socket is full, or that asked for its updates together,
+//! seldom, or as deltas, has a [`Flow`]: it is asked for bytes whenever the socket takes some.
 
 use super::client::RetainedReplays;
 use super::counters::{DropCause, Drops};
@@ -25,7 +25,7 @@ const ENTRY_BYTES: usize = 96;
 /// The user property that says how many messages of the topic are missing before this one.
 const LOST: &str = "tieline-lost";
 
-/// What one client is owed.
+/// What is pending for one client.
 #[derive(Debug, Default)]
 pub struct Flow {
     pub(super) pending: PendingSet,
@@ -40,7 +40,7 @@ pub struct Flow {
     pub(super) armed: Option<Instant>,
 }
 
-/// What is counted of what a client is owed.
+/// Counters of what is pending for a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowCounters {
     /// Values that were never sent because a newer one came first.
@@ -66,7 +66,7 @@ struct Entry {
     topic: TopicId,
     /// The version of the topic's value that it is; none where it is no value.
     version: Option<u64>,
-    /// Whether it goes in the place of a value that was owed.
+    /// Whether it takes the place of a pending value.
     stands_for_value: bool,
 }
 
@@ -156,7 +156,7 @@ impl Flow {
         self.gaps.len() <= GAPS_MAX
     }
 
-    /// A value that was to go out otherwise is owed.
+    /// A value that could not be sent otherwise is pending.
     pub fn put_back(&mut self, now: Instant, topic: TopicId, lane: Lane) {
         if !self.pending.contains(topic) {
             self.pending.add(now, topic, lane, DeliveryOptions::default());
@@ -193,8 +193,8 @@ impl Flow {
         false
     }
 
-    /// Appends the messages that are kept, where nothing else is owed: a socket that takes bytes takes them before the turn
-    /// ends, so that none is dropped for want of room.
+    /// Appends the messages that are kept, when nothing else is pending: a socket that takes bytes takes them before
+    /// the turn ends, so that none is dropped for want of room.
     pub fn fill_early(&mut self, now: Now, identity: Option<&ClientIdentity>, wire: &Wire, out: &mut Vec<u8>) {
         for lane in Lane::ALL {
             while let Some(entry) = self.logs[lane as usize].pop_front() {

@@ -26,10 +26,10 @@ use tieline_net::{Clock, Shard};
 use tieline_topics::{Limits, Snapshot};
 use tokio::sync::oneshot;
 
-/// Small enough that the ledger is said anew now and then.
+/// Small enough that the ledger is compacted now and then.
 const BYTES_MAX: u64 = 64 << 10;
 const TOPICS: [&str; 4] = ["a/1", "a/2", "b", "c"];
-/// Bytes of what is published to the topic that no session is owed, and to the others.
+/// Bytes of what is published to the topic that is pending for no session, and to the others.
 const LONG_BYTES: usize = 4000;
 const SHORT_BYTES: usize = 10;
 /// Filters of the sessions whose clients are away, each subscribed at QoS 2.

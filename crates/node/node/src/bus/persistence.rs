@@ -29,7 +29,7 @@ pub struct Ledger {
     changed: Rc<ChangedSessions>,
 }
 
-/// Sessions with notes, by their place on the bus.
+/// Sessions that have changed, by their place on the bus.
 #[derive(Debug)]
 pub struct ChangedSessions {
     pub(super) places: RefCell<Vec<usize>>,
@@ -72,7 +72,7 @@ fn filter_text(share: Option<&Text>, filter: &Filter) -> String {
 }
 
 impl Bus {
-    /// From here on, what is to be kept over restarts goes into this book.
+    /// From here on, what is to be kept over restarts goes into these batches.
     pub fn set_ledger(&mut self, batches: LedgerBatches) {
         self.ledger.batches = batches;
     }
@@ -83,12 +83,13 @@ impl Bus {
         self.ledger.batches.status(now)
     }
 
-    /// Whoever acts from here on may have to wait for what it changes.
+    /// Begins an action that may have to wait until its changes are on the disk.
     pub fn begin_act(&mut self) {
         self.ledger.batches.begin_act();
     }
 
-    /// What has to be on the disk before whoever acted is told that it is done; none where it changed nothing.
+    /// Ends an action; gives the batch that has to be on the disk before the action is acknowledged, none when it
+    /// changed nothing.
     pub fn end_act(&mut self, now: Now) -> Option<u64> {
         if !self.ledger.batches.is_on() {
             return None;
@@ -97,7 +98,7 @@ impl Bus {
         self.ledger.batches.end_act()
     }
 
-    /// A connection says nothing more until what was done for it is on the disk.
+    /// Holds a connection's output until what was done for it is on the disk.
     pub fn hold_output(&mut self, now: Now, key: usize, session: &Session<Wire>) {
         let Some(batch_number) = self.end_act(now) else { return };
         let ack = PendingAck::HeldOutput { key, session: session.clone() };
@@ -107,7 +108,7 @@ impl Bus {
         self.work.notify_one();
     }
 
-    /// Whoever waits is told once it is on the disk, or at once where it is or cannot be.
+    /// Acknowledges once the batch is on the disk; at once when it already is, or cannot be.
     pub(super) fn ack(&mut self, now: Now, batch_number: u64, ack: PendingAck) {
         if let Some((ack, kept)) = self.ledger.batches.ack(batch_number, ack) {
             self.settle(now, ack, kept);
@@ -214,7 +215,7 @@ impl Bus {
         self.write_of(now, key, |session| Record::Subscribed { session, filter, options, properties, due });
     }
 
-    /// All last values of a client's subscription are messages that its session is owed.
+    /// All last values of a client's subscription are messages that are pending for its session.
     pub(super) fn keep_caught_up(&mut self, now: Now, key: usize, filter: &Filter) {
         self.take_changes(now, key);
         let Self { subscribers, ledger: Ledger { batches, .. }, .. } = self;
@@ -266,7 +267,7 @@ impl Bus {
         true
     }
 
-    /// Takes what sessions have noted since the last time.
+    /// Takes the session changes since the last time.
     pub(super) fn take_all_changes(&mut self, now: Now) {
         let places = std::mem::take(&mut *self.ledger.changed.places.borrow_mut());
         places.into_iter().for_each(|key| self.take_changes(now, key));
@@ -351,7 +352,7 @@ impl Bus {
         }
     }
 
-    /// What a client is owed may go.
+    /// What is pending for a client may go.
     fn push_dirty(&mut self, key: usize) {
         if let Some(Subscriber::Client(client)) = self.subscribers.get_mut(key)
             && !std::mem::replace(&mut client.dirty, true)

@@ -1,5 +1,5 @@
-//! When clients are sent what they are owed: at the end of a turn, when their socket takes bytes again, or when a window
-//! or a throttle is over.
+//! When pending updates are sent to clients: at the end of a turn, when their socket takes bytes again, or when a
+//! window or a throttle is over.
 
 use super::counters::DropCause;
 use super::flow::{Source, Whom};
@@ -12,7 +12,7 @@ use tieline_net::{SocketShardStatus, SocketShards};
 use tieline_topics::{DeliveryOptions, Lane};
 use tokio::sync::Notify;
 
-/// Clients that are owed something.
+/// Clients for which something is pending.
 #[derive(Debug)]
 pub struct Pump {
     clear: Rc<Clear>,
@@ -128,7 +128,8 @@ impl Bus {
         }
     }
 
-    /// QoS 0 messages went from a client's queue to make room for others: topics whose last values they were are owed.
+    /// QoS 0 messages went from a client's queue to make room for others: the topics whose last values they were are
+    /// pending.
     pub(super) fn put_back(&mut self, now: Now, key: usize) {
         let Self { subscribers, tree, dirty, counters, .. } = self;
         let Some(Subscriber::Client(client)) = subscribers.get_mut(key) else { return };

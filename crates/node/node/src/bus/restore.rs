@@ -1,4 +1,4 @@
-//! What was owed when the node last ran: last values, and sessions whose clients have not come back yet.
+//! Restores what was pending when the node last ran: last values, and sessions whose clients have not come back yet.
 
 use super::client::RetainedReplay;
 use super::sessions::{Away, LastWill};
@@ -33,7 +33,8 @@ enum Restored {
 }
 
 impl Bus {
-    /// Takes up what was owed, and writes into `batches` from here on. Topics that only the node publishes to now are left out.
+    /// Restores what was pending, and writes into `batches` from here on. Topics that only the node publishes to now
+    /// are left out.
     pub fn restore(&mut self, now: Now, image: Image, batches: LedgerBatches, reserved: &Reserved) {
         let died = died_at(&image, now.utc);
         let mut gone = Vec::new();
@@ -197,7 +198,7 @@ impl Bus {
     }
 }
 
-/// What a session was owed, and what its client was answered.
+/// What was pending for a session, and what its client was answered.
 fn restore_state(now: Now, kept: &Kept) -> SessionState {
     let mut state = SessionState::default();
     for (serial, PendingMessage { packet_id, qos, retain, unsent, subscription_ids, message }) in &kept.pending {

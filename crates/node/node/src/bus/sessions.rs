@@ -225,7 +225,7 @@ impl Kept {
         gone
     }
 
-    /// What a session noted is on the disk, or will not be.
+    /// The changes of a session are on the disk, or will not be.
     pub(super) fn settle(&mut self, away: &mut Away, upto: u64, kept: bool) {
         let before = away.state.bytes();
         away.state.settle(upto, kept);
@@ -300,7 +300,7 @@ impl Bus {
         Entered { name, key, generation, number, resume: Some(state), expiry_s }
     }
 
-    /// Takes the session of a client that comes again; none where it is to begin anew, and then it has ended.
+    /// Takes the session of a client that comes again; none where it is to start from nothing, and then the old one has ended.
     fn take_over(&mut self, key: usize, clean_start: bool) -> Option<Found> {
         match self.subscribers.get_mut(key)? {
             Subscriber::Client(old) => {

@@ -41,7 +41,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 /// The bus, shared by the tasks of its thread.
 pub type SharedBus = Rc<RefCell<Bus>>;
 
-/// Whoever gets updates.
+/// Anything that gets updates.
 #[derive(Debug)]
 pub enum Subscriber {
     /// An MQTT client.
@@ -229,7 +229,7 @@ impl Bus {
         }
     }
 
-    /// An update of the node's own: kept, and sent to who wants it.
+    /// An update of the node's own: kept, and sent to its subscribers.
     pub fn apply_node(&mut self, now: Now, topic: Topic, body: Body, retain: bool) {
         if retain && self.deriving.is_some() {
             self.apply_value(now, topic.clone(), body.clone(), true);
@@ -258,7 +258,7 @@ impl Bus {
         }
     }
 
-    /// A client's message: kept if it is to be retained, and sent to who wants it.
+    /// A client's message: kept if it is to be retained, and sent to its subscribers.
     ///
     /// # Errors
     /// The tree is full.

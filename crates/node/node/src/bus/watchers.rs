@@ -24,7 +24,7 @@ pub struct Watchers {
     by_key: HashMap<usize, Watcher>,
     /// Those that something waits for.
     due: BTreeSet<usize>,
-    /// Times that clients that are gone were told all anew.
+    /// Times that clients that are gone were told everything again.
     overruns: u64,
 }
 
@@ -102,7 +102,7 @@ impl Watchers {
         }
     }
 
-    /// Times that a client had to be told all anew because too much waited.
+    /// Times that a client had to be told everything again because too much waited.
     #[must_use]
     pub fn overruns(&self) -> u64 {
         self.overruns + self.by_key.values().map(|watcher| watcher.notices.overruns()).sum::<u64>()
@@ -140,7 +140,7 @@ impl Bus {
         let Watchers { by_key, due, .. } = watchers;
         let mut is_more = false;
         due.retain(|key| {
-            // Who is away is told anew when it comes again.
+            // Who is away is told again when it comes again.
             let Some(Subscriber::Client(client)) = subscribers.get(*key) else { return false };
             let Some(watcher) = by_key.get_mut(key) else { return false };
             if client.session.look(Wire::is_output_held) {

@@ -30,7 +30,7 @@ pub struct Wire {
 /// What the ledger has to do with a session.
 #[derive(Debug, Default)]
 struct KeptWire {
-    /// Who is to be told of notes.
+    /// Who is told of session changes.
     tells: Option<(usize, Rc<ChangedSessions>)>,
     /// Whether it was, since they were taken.
     is_notified: bool,
@@ -94,14 +94,14 @@ impl Wire {
         *self.told_when_clear.borrow_mut() = Some(Box::new(Waits { place, clear: Rc::clone(clear) }));
     }
 
-    /// Puts a place on the list when the session has noted something; none where it keeps no notes.
+    /// Puts a place on the list when the session has changed; none when its changes are not recorded.
     pub fn report_changes(&mut self, place: Option<(usize, Rc<ChangedSessions>)>) {
         if place.is_some() || self.kept.is_some() {
             self.kept.get_or_insert_default().tells = place;
         }
     }
 
-    /// What the session has noted since the last time, and the number of the last note.
+    /// The session changes since the last time, and the number of the last one.
     pub fn take_changes(&mut self) -> (Vec<SessionChange>, u64) {
         if let Some(kept) = &mut self.kept {
             kept.is_notified = false;
@@ -109,7 +109,7 @@ impl Wire {
         self.mqtt.take_changes()
     }
 
-    /// Says nothing until [`Wire::release_output`], as often as this was called.
+    /// Holds output until [`Wire::release_output`], as often as this was called.
     pub fn hold_output(&mut self) {
         self.kept.get_or_insert_default().output_holds += 1;
     }
@@ -231,7 +231,7 @@ impl Machine for Wire {
             clear.places.borrow_mut().push(place);
             clear.work.notify_one();
         }
-        // What has expired is owed no longer.
+        // What has expired is no longer pending.
         self.look_for_changes();
         made
     }

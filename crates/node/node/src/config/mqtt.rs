@@ -40,8 +40,8 @@ pub struct MqttConfig {
     pub away_sessions_max: usize,
     /// Messages that may wait for a client that is away; beyond them the oldest is dropped.
     pub away_messages_max: usize,
-    /// Bytes that may wait for a client that is away, and never fewer than `queue_bytes_max`; beyond them the oldest message
-    /// is dropped.
+    /// Bytes that may wait for a client that is away, and never fewer than `queue_bytes_max`; beyond them the oldest
+    /// message is dropped.
     pub away_queue_bytes_max: usize,
     /// Bytes that may wait for all clients that are away; a message beyond them is dropped.
     pub away_bytes_max: usize,

@@ -68,7 +68,7 @@ impl ScheduledTasks {
         let next = self.waiting.borrow_mut().pop_front();
         let taken = next.and_then(|request| link.with(|master, now| master.submit(now, request, START_TOKEN)));
         self.is_asking.set(matches!(taken, Some(Ok(()))));
-        // Without a connection the next one begins anew.
+        // Without a connection the next one begins again.
         if let Some(Err(error)) = taken {
             tracing::debug!(%error, "dead-bands or freezes wait for the next connection");
         }

@@ -12,7 +12,7 @@ use axum::response::Response;
 use std::net::SocketAddr;
 use tieline_access::Verb;
 
-/// Reads the views of the configuration file anew: all of them hold from now on, or nothing has changed.
+/// Reads the views of the configuration file again: all of them hold from now on, or nothing has changed.
 pub async fn reload(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,

@@ -1,20 +1,21 @@
 //! The bus's side: the batch that is made, who waits for it, and what is to be said again.
 //!
 //! One batch is on its way to the disk at a time. What changes meanwhile goes into the next, so that a slow disk makes
-//! larger batches and not longer queues. A last value that nobody waits for is noted by its topic alone and read when it
-//! is written: a topic that changed a thousand times is written once.
+//! larger batches and not longer queues. A last value that nobody waits for is recorded by its topic alone and read
+//! when it is written: a topic that changed a thousand times is written once.
 //!
 //! ```text
-//!          the disk fails                 the journal goes on           the walk's end is on the disk
+//!          the disk fails                 the journal goes on           the end of compaction is on the disk
 //!   Good ────────────────▶ Failing ────────────────────────▶ Mending ───────────────────────────────▶ Good
 //! ```
 //!
-//! While it is failing nothing is promised, and changes are not written: when the journal goes on, all state is said
-//! anew, which is what compaction does too.
+//! While it is failing nothing is acknowledged, and changes are not written: when the journal goes on, all state is
+//! said again, which is what compaction does too.
 //!
 //! A disk that hangs says nothing at all. A batch that has been on its way for [`HUNG_AFTER`] is therefore a failing disk:
-//! nothing more is promised until it is back. What was promised before waits on, for it may be on the disk already.
-//! Changes are written on into memory, up to [`WRITTEN_BYTES_MAX`]; beyond it they are given up, and all state is said anew.
+//! nothing more is acknowledged until it is back. What was accepted before still waits, for it may be on the disk
+//! already. Changes are written on into memory, up to [`WRITTEN_BYTES_MAX`]; beyond it they are given up, and all state
+//! is written again.
 
 use super::lazy::Lazy;
 use super::losses::Lost;
@@ -30,25 +31,26 @@ use tieline_ledger::Record;
 use tieline_topics::{Snapshot, TopicId};
 use tracing::{info, warn};
 
-/// A batch is closed once it has so many bytes and whoever acts has done so: what one act changes is on the disk whole, or
-/// not at all.
+/// A batch is closed once it has so many bytes and the action that made them is complete: what one action changes is on
+/// the disk whole, or not at all.
 pub const BATCH_BYTES: usize = 1 << 20;
-/// Only an act that changes more than this is on the disk in parts.
+/// Only an action that changes more than this is on the disk in parts.
 const ACT_BYTES_MAX: usize = 7 << 20;
 /// How long a change waits that nobody waits for.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
-/// Bytes of a journal that is not worth a walk.
+/// Bytes of a journal that is not worth a compaction.
 const COMPACTION_FROM_BYTES: u64 = 16 << 20;
-/// Bytes that may wait for the disk in memory; beyond them nothing is promised.
+/// Bytes that may wait for the disk in memory; beyond them nothing is acknowledged.
 pub const WAITING_BYTES_MAX: usize = 64 << 20;
-/// Bytes that wait with what cannot be refused, as acknowledgements; beyond them changes are given up and said anew.
+/// Bytes that wait with what cannot be refused, as acknowledgements; beyond them changes are dropped and all state is
+/// written again.
 const WRITTEN_BYTES_MAX: usize = WAITING_BYTES_MAX + (32 << 20);
 /// The longest change that is written: a record of the journal, 16 MiB at most, holds it with a batch before it.
 const CHANGE_BYTES_MAX: usize = 8 << 20;
 /// The longest message that is kept, with its properties.
 pub const MESSAGE_BYTES_MAX: usize = CHANGE_BYTES_MAX - (256 << 10);
 
-/// A walk over all state.
+/// A compaction: all state is written again.
 #[derive(Debug)]
 pub struct Compaction {
     /// Sessions that are to be said, by their places on the bus.
@@ -68,7 +70,7 @@ pub struct Opened {
     pub bytes: u64,
     /// Bytes that it may have.
     pub bytes_max: u64,
-    /// What of it could not be read: all is said anew then.
+    /// What of it could not be read: all state is written again then.
     pub lost: Option<Lost>,
 }
 
@@ -98,11 +100,11 @@ pub struct LedgerBatches {
     hung: bool,
     /// Whether the journal holds what cannot be read.
     damaged: bool,
-    /// Whether changes were given up, so that all state is to be said anew.
+    /// Whether changes were given up, so that all state is to be written again.
     missed: bool,
     durable: u64,
     pending_acks: VecDeque<(u64, PendingAck)>,
-    /// Bytes of what waits in promises.
+    /// Bytes that wait with pending acknowledgements.
     pending_ack_bytes: usize,
     /// Those that are to be told that they need not wait.
     released: Vec<(PendingAck, bool)>,
@@ -110,10 +112,10 @@ pub struct LedgerBatches {
     lazy: Lazy,
     /// When what nobody waits for is written.
     due: Option<Instant>,
-    /// Whether something was written that whoever acts now has to wait for.
+    /// Whether the present action wrote something that it has to wait for.
     touched: bool,
     compaction: Option<Compaction>,
-    /// Bytes of all state, as the last walk found it.
+    /// Bytes of all state, as the last compaction found it.
     compacted_bytes: u64,
 }
 
@@ -146,7 +148,7 @@ impl LedgerBatches {
         self.batch.bytes.len() + self.closed_bytes + under_way + self.pending_ack_bytes
     }
 
-    /// Whether nothing more can be promised.
+    /// Whether nothing more can be acknowledged.
     fn refuses(&self) -> bool {
         match self.status.state {
             LedgerState::Off => false,
@@ -159,7 +161,8 @@ impl LedgerBatches {
         }
     }
 
-    /// Whether nothing can be promised for so many bytes more: to be asked before anything is done that has to be kept.
+    /// Whether nothing can be acknowledged for so many bytes more: to be asked before anything is done that has to be
+    /// kept.
     #[must_use]
     pub fn has_no_room(&self, bytes: usize) -> bool {
         self.is_on() && (self.refuses() || self.waiting_bytes() + bytes > WAITING_BYTES_MAX)
@@ -226,7 +229,7 @@ impl LedgerBatches {
         }
     }
 
-    /// Too much waits for the disk: it will be said anew when the disk is back.
+    /// Too much waits for the disk: all state will be written again when the disk is back.
     fn give_up(&mut self) {
         warn!(waiting_bytes = self.waiting_bytes(), "too much waits for the disk of the ledger: all is written anew");
         self.status.state = LedgerState::Mending;
@@ -241,12 +244,12 @@ impl LedgerBatches {
         self.released.extend(told);
     }
 
-    /// Whether changes are not written, because all will be said anew.
+    /// Whether changes are not written, because all state will be written again.
     const fn gives_up(&self) -> bool {
         self.missed || self.is_failing()
     }
 
-    /// Writes a change that whoever acts now has to wait for.
+    /// Writes a change that the present action has to wait for.
     pub fn write_awaited(&mut self, now: Now, record: &Record) {
         self.write(now, record);
         self.touched = self.is_on();
@@ -269,12 +272,12 @@ impl LedgerBatches {
         self.lazy.remove(topic);
     }
 
-    /// Forgets what was written so far by whoever acts now.
+    /// Begins an action: what was written before is not part of it.
     pub const fn begin_act(&mut self) {
         self.touched = false;
     }
 
-    /// The batch that whoever acts now has to wait for; none where it wrote nothing.
+    /// Ends an action; gives the batch that it has to wait for, none when it wrote nothing.
     pub fn end_act(&mut self) -> Option<u64> {
         let touched = std::mem::take(&mut self.touched);
         let number = self.batch_number();
@@ -290,7 +293,8 @@ impl LedgerBatches {
         self.batch.number + u64::from(!self.batch.bytes.is_empty())
     }
 
-    /// Notes who waits for a batch. Gives it back where the batch is on the disk (true), or nothing can be promised.
+    /// Registers who waits for a batch. Gives it back where the batch is on the disk (true), or nothing can be
+    /// acknowledged.
     pub fn ack(&mut self, number: u64, ack: PendingAck) -> Option<(PendingAck, bool)> {
         let is_void = match self.status.state {
             LedgerState::Failing { .. } | LedgerState::Mending => true,
@@ -420,7 +424,7 @@ impl LedgerBatches {
         settled
     }
 
-    /// What is not on the disk will be said by a walk.
+    /// What is not on the disk will be written by a compaction.
     fn forget(&mut self) {
         let number = self.batch.number;
         self.batch = Batch { number, ..Batch::default() };
@@ -430,11 +434,11 @@ impl LedgerBatches {
         self.lazy.clear();
     }
 
-    /// Whether all state is to be said anew: the journal has grown, is damaged, or does not hold all.
+    /// Whether all state is to be written again: the journal has grown, is damaged, or does not hold all.
     #[must_use]
     pub fn wants_compaction(&self) -> bool {
         let compacted = self.compacted_bytes;
-        // A walk that finds as much as the last one is not worth its bytes.
+        // A compaction that finds as much as the last one is not worth its bytes.
         let least = compacted + compacted / 4 + 2 * segment_bytes(self.bytes_max);
         let grown = self.status.bytes > (2 * compacted + COMPACTION_FROM_BYTES).min(self.bytes_max).max(least);
         let mends = self.status.state == LedgerState::Mending;
@@ -443,7 +447,7 @@ impl LedgerBatches {
             && (mends || ((grown || self.damaged) && self.status.state == LedgerState::Good))
     }
 
-    /// Begins to say all state anew.
+    /// Begins to write all state again.
     pub fn begin_compaction(&mut self, now: Now, compaction: Compaction) {
         (self.missed, self.damaged) = (false, false);
         // First, for a batch may end with what is written.
@@ -452,12 +456,12 @@ impl LedgerBatches {
         self.compaction = Some(compaction);
     }
 
-    /// The walk, to go on with it.
+    /// The compaction, to go on with it.
     pub fn take_compaction(&mut self) -> Option<Compaction> {
         self.compaction.take()
     }
 
-    /// The walk goes on with the next batch.
+    /// The compaction goes on with the next batch.
     pub fn put_compaction(&mut self, compaction: Compaction) {
         self.compaction = Some(compaction);
     }

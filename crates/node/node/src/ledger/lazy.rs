@@ -6,7 +6,7 @@ use tieline_topics::TopicId;
 /// Each topic once, in the order in which they changed first: never more than there are topics.
 #[derive(Debug, Default)]
 pub struct Lazy {
-    /// By the topic's number, which the tree gives anew when a topic has gone.
+    /// By the topic's number, which the tree gives again when a topic has gone.
     known: Vec<State>,
     order: VecDeque<TopicId>,
 }

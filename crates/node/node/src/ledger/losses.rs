@@ -16,7 +16,7 @@ pub struct Lost {
     pub records: u64,
     /// Sessions that ended because of it.
     pub sessions: usize,
-    /// Messages that they were owed.
+    /// Messages that were pending for them.
     pub messages: usize,
     /// Last values that are gone.
     pub values: usize,

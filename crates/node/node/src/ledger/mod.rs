@@ -1,9 +1,10 @@
-//! The ledger's column: what the broker owes over restarts, on the disk. The crate `tieline-ledger` says what is written,
+//! The ledger's column: the state that the broker keeps over restarts, on the disk. The crate `tieline-ledger` says
+//! what is written,
 //! `tieline-journal` how; the bus decides when.
 //!
 //! ```text
-//!  bus: changes ──▶ book (the batch that is made) ──▶ thread "ledger" ──▶ journal, a sync a batch
-//!        promises ◀── news: on the disk up to batch N ◀──┘
+//!  bus: changes ──▶ batches (the batch that is being made) ──▶ thread "ledger" ──▶ journal, a sync a batch
+//!        acks     ◀── news: on the disk up to batch N ◀──┘
 //! ```
 //!
 //! Read first: `batches.rs`.

@@ -44,8 +44,8 @@ struct Thread {
 }
 
 impl LedgerOwner {
-    /// Opens the ledger in `folder`, if there is to be one: what holds it, what the bus writes to, and what was owed when
-    /// the node last ran.
+    /// Opens the ledger in `folder`, if there is to be one: what holds it, what the bus writes to, and what was pending
+    /// when the node last ran.
     ///
     /// # Errors
     /// What is there cannot be read, in words; or the system gives no thread.
@@ -103,8 +103,8 @@ impl Drop for LedgerOwner {
     }
 }
 
-/// What was owed. A session whose client was there when the node died may be older than was last said by as much as is
-/// between two such words.
+/// When the node died. A session whose client was there when the node died may be older than was last said by as much
+/// as is between two such words.
 #[must_use]
 pub fn died_at(image: &Image, now: Timestamp) -> Timestamp {
     image.alive.later(ALIVE_EVERY + Duration::from_secs(1)).min(now)

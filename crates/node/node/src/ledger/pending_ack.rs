@@ -1,4 +1,4 @@
-//! Who waits for the ledger.
+//! Pending acknowledgements: who waits until a batch of the ledger is on the disk.
 
 use crate::bus::Wire;
 use crate::history::Receipt;
@@ -6,10 +6,10 @@ use tieline_core::Body;
 use tieline_journal::Sample;
 use tieline_net::Session;
 
-/// Who waits until a batch is on the disk.
+/// An acknowledgement that waits until a batch is on the disk.
 #[derive(Debug)]
 pub enum PendingAck {
-    /// Whoever sent a message.
+    /// The sender of a message.
     Receipt(Receipt),
     /// A message that history is given then.
     Record {
@@ -18,26 +18,26 @@ pub enum PendingAck {
         /// Who waits for history.
         receipt: Receipt,
     },
-    /// A connection that says nothing until then.
+    /// A connection whose output is held until then.
     HeldOutput {
         /// Its place on the bus.
         key: usize,
         /// The connection.
         session: Session<Wire>,
     },
-    /// A session whose exchanges go on then, up to a note.
+    /// A session whose exchanges go on then, up to a session change.
     SessionChanges {
         /// Its place on the bus.
         key: usize,
         /// Its number.
         number: u64,
-        /// The last note that the batch holds.
+        /// The last session change that the batch holds.
         upto: u64,
     },
 }
 
 impl PendingAck {
-    /// Whether it is a connection that says nothing meanwhile.
+    /// Whether it is a connection whose output is held.
     pub(super) const fn is_held_output(&self) -> bool {
         matches!(self, Self::HeldOutput { .. })
     }

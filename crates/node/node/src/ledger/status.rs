@@ -9,16 +9,17 @@ pub enum LedgerState {
     /// There is none.
     #[default]
     Off,
-    /// What is promised is on the disk.
+    /// What is acknowledged is on the disk.
     Good,
-    /// The disk is full or fails: nothing is promised.
+    /// The disk is full or fails: nothing is acknowledged.
     Failing {
         /// Whether there is no space left.
         full: bool,
         /// In the system's words.
         why: String,
     },
-    /// A batch has been on its way to the disk for longer than [`tieline_history::HUNG_AFTER`]: nothing is promised.
+    /// A batch has been on its way to the disk for longer than [`tieline_history::HUNG_AFTER`]: nothing is
+    /// acknowledged.
     Hung {
         /// For how long.
         age: Duration,
@@ -71,9 +72,9 @@ pub struct LedgerStatus {
     pub batches: u64,
     /// Changes written since the start.
     pub changes: u64,
-    /// Promises that could not be kept: whoever waited was told.
+    /// Acknowledgements that could not be given: the client that waited was told.
     pub refused: u64,
-    /// Walks over all state that were finished.
+    /// Compactions that were finished.
     pub compactions: u64,
     /// How long the last batch took.
     pub last: Duration,

@@ -23,9 +23,9 @@ pub struct Batch {
     pub number: u64,
     /// A record of the journal.
     pub bytes: Vec<u8>,
-    /// Whether a walk over all state begins in it.
+    /// Whether a compaction begins in it.
     pub begins: bool,
-    /// Whether that walk ends in it.
+    /// Whether that compaction ends in it.
     pub ends: bool,
 }
 
@@ -40,7 +40,7 @@ pub enum News {
         bytes: u64,
         /// How long it took.
         took: Duration,
-        /// Whether a walk over all state ended in it.
+        /// Whether a compaction ended in it.
         whole: bool,
     },
     /// A batch is not on the disk, and nothing will be until the journal goes on.
@@ -67,7 +67,7 @@ pub(crate) struct Writer<S> {
     pub(crate) orders: Receiver<Option<Batch>>,
     pub(crate) tell: Box<dyn Fn(News) + Send>,
     pub(crate) now: Box<dyn Fn() -> Timestamp + Send>,
-    /// Where the walk began that has not ended.
+    /// Where the compaction began that has not ended.
     pub(crate) begun: Option<Seq>,
     /// Whether the bus waits to hear that the journal goes on, and when it is tried again.
     pub(crate) retry_at: Option<Instant>,
@@ -97,7 +97,7 @@ impl From<JournalError> for Trouble {
     }
 }
 
-/// What the journal may take: the book keeps it small, segment by segment.
+/// What the journal may take: compaction keeps it small, segment by segment.
 pub(crate) fn limits(bytes_max: u64) -> Limits {
     Limits { segment_bytes: segment_bytes(bytes_max), total_bytes: u64::MAX, ..Limits::default() }
 }

@@ -1,7 +1,7 @@
 //! How devices and outstations are reached: TCP, TLS, UDP, serial lines, by either side.
 //!
 //! In: tables of the configuration, or flags. Out: what `io/net` connects or listens with, and the TLS files that are
-//! taken anew while sessions go on.
+//! taken again while sessions go on.
 //!
 //! Read first: this file, then `read.rs`.
 
@@ -202,7 +202,8 @@ impl Transport {
 
 impl Route {
     /// Runs a session for each connection until the shard ends: one after the other where this side connects, side by
-    /// side where it listens. `start_session` gives a session, and who learns of it. Returns where it listens, if it does.
+    /// side where it listens. `start_session` gives a session, and who learns of it. Returns where it listens, if it
+    /// does.
     ///
     /// # Errors
     /// The address cannot be listened on.

@@ -17,7 +17,7 @@ const WARN_EVERY: Duration = Duration::from_secs(86_400);
 #[derive(Debug, Default)]
 pub struct CertificateCache {
     known: Mutex<Vec<Arc<Tls>>>,
-    /// What was wrong when files were last read anew, by the file of the certificate.
+    /// What was wrong when files were last read again, by the file of the certificate.
     trouble: Mutex<Vec<(PathBuf, String)>>,
 }
 
@@ -36,7 +36,7 @@ impl CertificateCache {
         Ok(tls)
     }
 
-    /// Reads files anew: those that changed, or all.
+    /// Reads files again: those that changed, or all.
     pub fn reload(&self, all: bool) {
         for tls in self.all() {
             let reloaded = if all { tls.reload().map(|()| true) } else { tls.reload_changed() };
@@ -70,7 +70,7 @@ impl CertificateCache {
         all
     }
 
-    /// What a person must see to: certificates that have ended or end soon, and files that could not be read anew.
+    /// What a person must see to: certificates that have ended or end soon, and files that could not be read again.
     #[must_use]
     pub fn trouble(&self, now: Timestamp) -> Vec<String> {
         let ending = self.expiries().into_iter().filter_map(|Expiry { file, subject, not_after }| {

@@ -409,7 +409,7 @@ fn a_held_identifier_of_an_older_release_is_known() {
     assert_eq!(recorded(&server.stop()), [""; 0]);
 }
 
-/// A ledger that has grown is said anew, and what is older goes; all is there all the same.
+/// A ledger that has grown is said again, and what is older goes; all is there all the same.
 #[test]
 fn a_ledger_stays_small() {
     let server = Server::with("ledger_bytes_max = '1MiB'\n");

@@ -1,7 +1,7 @@
 //! Keys and certificates that come in, and what keys may do: `POST` to `/v1/seal/keys`, `/v1/seal/peers`,
 //! `/v1/seal/keys/activate` and `/v1/seal/keys/retire`.
 //!
-//! As with `tieline seal key` and `peer`, the configuration's file is changed and then read anew: what is answered with
+//! As with `tieline seal key` and `peer`, the configuration's file is changed and then read again: what is answered with
 //! success is still so after a restart. Each change is a line of the audit log, one that was refused too.
 
 use super::{App, json};

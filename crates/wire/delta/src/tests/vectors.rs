@@ -75,7 +75,7 @@ fn bytes_made_by_hand_decode() {
 
 #[test]
 fn what_a_sender_says_decodes_and_is_what_it_says() {
-    // TIELINE_VECTORS=write makes both files anew; the other implementations then say what they read.
+    // TIELINE_VECTORS=write makes both files again; the other implementations then say what they read.
     if std::env::var_os("TIELINE_VECTORS").is_some() {
         std::fs::write(path("sent.txt"), sent()).unwrap();
         #[cfg(feature = "zstd")]

@@ -322,7 +322,7 @@ impl<'o> FragmentWriter<'o> {
         })
     }
 
-    /// Milliseconds since the common time, which is written anew when it is too far or of the other quality.
+    /// Milliseconds since the common time, which is written again when it is too far or of the other quality.
     fn relative(&mut self, stamp: Stamp) -> TimeField {
         if let Some(millis) = self.cto.and_then(|cto| since(cto, stamp)) {
             return TimeField::Relative(millis);
@@ -374,7 +374,7 @@ impl<'o> FragmentWriter<'o> {
         })
     }
 
-    /// Replaces a header's count, which is written anew with each object that joins.
+    /// Replaces a header's count, which is written again with each object that joins.
     #[inline]
     fn patch_count(&mut self, at: usize, count: u16, bytes: usize) {
         let [low, high] = count.to_le_bytes();

@@ -132,7 +132,7 @@ struct Seat<M> {
 enum Presence {
     Down,
     Up,
-    /// It gave its peer up, and begins anew then.
+    /// It gave its peer up, and begins again then.
     Away(Instant),
 }
 

@@ -106,7 +106,7 @@ impl Decoder {
         self.counters
     }
 
-    /// Forgets a partial frame: the stream begins anew.
+    /// Forgets a partial frame: the stream begins again.
     pub fn reset(&mut self) {
         self.partial = Vec::new();
         self.given = 0;

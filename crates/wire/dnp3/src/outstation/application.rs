@@ -422,7 +422,7 @@ impl Application {
                 self.end_hold();
             }
             Phase::Awaits if self.events.written_lost() => {
-                // A repetition would not be the same: report anew, under the next number.
+                // A repetition would not be the same: report again, under the next number.
                 self.events.rearm();
                 self.unsolicited.finish(Phase::Ready);
                 self.end_hold();

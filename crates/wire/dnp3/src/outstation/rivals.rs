@@ -98,7 +98,7 @@ mod tests {
         // A master that comes back every hour, or that lost its connection twice.
         check(&[0, 3600, 7200, 10_800], "t t t t");
         check(&[0, 1, 70, 71, 140], "t t t t t");
-        // After a minute without another attempt it begins anew.
+        // After a minute without another attempt it begins again.
         check(&[0, 1, 2, 67, 68, 138], "t t 5 10 - t");
     }
 

@@ -65,7 +65,7 @@ impl Unsolicited {
         self.repetitions = 0;
     }
 
-    /// The connection is gone: what was in flight must go out anew.
+    /// The connection is gone: what was in flight must go out again.
     pub(super) const fn reset(&mut self) {
         match self.phase {
             Phase::Null | Phase::Ready => {}

@@ -1,4 +1,4 @@
-//! Packet identifiers that are free. They rise and begin anew, so that the one used last is the last to come again.
+//! Packet identifiers that are free. They rise and wrap around, so that the one used last is the last to come again.
 
 use crate::PacketId;
 use alloc::vec;

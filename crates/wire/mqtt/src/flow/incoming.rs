@@ -30,8 +30,8 @@ pub(crate) struct Incoming {
     held: Vec<PacketId>,
     /// The same of before the server ended; the owner is to hear of those that come again.
     unsure: Vec<PacketId>,
-    /// PUBREL has come; PUBCOMP waits for a note to be safe, or else a message with the same identifier could be taken
-    /// for this one after the server has ended.
+    /// PUBREL has come; PUBCOMP waits for its change to be durable, or else a message with the same identifier could be
+    /// taken for this one after the server has ended.
     releasing: Vec<(PacketId, u64)>,
 }
 
@@ -126,7 +126,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// Notes up to this one are settled.
+    /// Changes up to this one are settled.
     pub(crate) fn settle(&mut self, version: Version, upto: u64, out: &mut Vec<u8>) {
         self.releasing.retain(|(packet_id, change)| {
             if *change <= upto {

@@ -1,7 +1,7 @@
 //! Messages to be sent: a bounded queue, a window of those under way, and what each waits for.
 //!
-//! A session that outlives the server keeps [`SessionChanges`] of its messages: a QoS 2 message goes out, and PUBREL does, once the
-//! note of it is safe. Or else a server that ends there would send a message twice.
+//! A session that outlives the server keeps [`SessionChanges`] of its messages: a QoS 2 message goes out, and PUBREL
+//! does, once the its change is durable. Or else a server that ends there would send a message twice.
 
 mod steps;
 
@@ -31,7 +31,8 @@ pub(crate) struct Outgoing {
     pending_bytes: usize,
     /// How many of `pending` are of QoS 0.
     loose: usize,
-    /// Of what waits, messages and bytes that waited when the connection began: the client has room for as many besides.
+    /// Of what waits, messages and bytes that waited when the connection began: the client has room for as many
+    /// besides.
     inherited: (usize, usize),
     /// QoS 1 and 2 messages that the client was to get and never will.
     lost: u64,
@@ -57,14 +58,14 @@ struct Pending {
     again: bool,
 }
 
-/// What the notes say of a message.
+/// What is recorded of a message.
 #[derive(Clone, Copy, Debug, Default)]
 struct Recorded {
-    /// Its number in the session; 0 where nothing is noted of it.
+    /// Its number in the session; 0 where nothing is recorded of it.
     serial: u64,
     /// What its packets are known by, where that is decided.
     packet_id: Option<PacketId>,
-    /// The note that has to be safe before it goes on.
+    /// The change that has to be durable before it goes on.
     change: u64,
     /// Whether it says that the message may have been sent.
     sent: bool,
@@ -130,8 +131,8 @@ impl Outgoing {
         self.window = window;
     }
 
-    /// Queues a message, and notes it where it is to be kept. A full queue drops its oldest QoS 0 messages and gives them back with their tokens; a
-    /// QoS 0 message for which there is still no room is dropped itself.
+    /// Queues a message, and records it where it is to be kept. A full queue drops its oldest QoS 0 messages and gives
+    /// them back with their tokens; a QoS 0 message for which there is still no room is dropped itself.
     ///
     /// # Errors
     /// The queue is full of QoS 1 and 2 messages.
@@ -187,8 +188,8 @@ impl Outgoing {
         self.lost
     }
 
-    /// Puts back what a session was owed when the server ended, oldest first: a message, or none where its receiver has
-    /// it and PUBREL is due; and whether it may have been `sent`.
+    /// Puts back what was pending for a session when the server ended, oldest first: a message, or none where its
+    /// receiver has it and PUBREL is due; and whether it may have been `sent`.
     pub(crate) fn restore(
         &mut self,
         serial: u64,
@@ -242,8 +243,8 @@ impl Outgoing {
         self.pending.push_back(Pending { delivery, token, recorded, again: false });
     }
 
-    /// The notes up to this one are safe, or (not `kept`) cannot be made so: what waited for them goes on, but for QoS 2
-    /// messages whose sender is told that they were not taken.
+    /// The changes up to this one are durable, or (not `kept`) cannot be made so: what waited for them goes on, but for
+    /// QoS 2 messages whose sender is told that they were not taken.
     pub(crate) fn settle(&mut self, version: Version, upto: u64, kept: bool, out: &mut Vec<u8>) {
         let before = self.changes.settle(upto);
         if !kept {
@@ -276,7 +277,7 @@ impl Outgoing {
             bytes: limits.bytes.saturating_add(bytes),
         };
         let fits = self.pending_bytes + weight(delivery) <= limits.bytes || self.pending.is_empty();
-        // What is noted needs an identifier.
+        // What is recorded needs an identifier.
         let has_id = !self.changes.is_on() || self.pending.len() + self.in_flight.len() < usize::from(u16::MAX);
         self.pending.len() < limits.messages && fits && has_id
     }

@@ -1,13 +1,14 @@
-//! What of a session is to outlive the server: its owner takes notes of what changed, makes them safe, and says so.
+//! Session changes: what of a session has to outlive the server. The owner takes the changes, makes them durable, and
+//! says so.
 
 use crate::PacketId;
 use crate::message::Delivery;
 use alloc::vec::Vec;
 
-/// A change of what a session is owed, or of what it has taken.
+/// A change of what is pending for a session, or of what it has taken.
 #[derive(Clone, Debug)]
 pub enum SessionChange {
-    /// A message is owed to the client.
+    /// A message is pending for the client.
     Pending {
         /// Rises with every message of the session.
         serial: u64,
@@ -18,19 +19,19 @@ pub enum SessionChange {
         /// Whether it goes out at once; one that waits for others has a [`SessionChange::Sent`] when it does.
         sent: bool,
     },
-    /// Messages up to this one may have been sent: whoever sends one of them again sets DUP ([MQTT-3.3.1-1]).
+    /// Messages up to this one may have been sent: a retransmission of one of them sets DUP ([MQTT-3.3.1-1]).
     Sent {
-        /// Which.
+        /// The number of the message in its session.
         serial: u64,
     },
     /// The client has a QoS 2 message; PUBREL is due.
     Received {
-        /// Which.
+        /// The number of the message in its session.
         serial: u64,
     },
-    /// The client is owed a message no longer.
+    /// A message is no longer pending for the client.
     Done {
-        /// Which.
+        /// The number of the message in its session.
         serial: u64,
     },
     /// The client has forgotten a QoS 2 message of its own; PUBCOMP is due.
@@ -38,11 +39,11 @@ pub enum SessionChange {
         /// Its packet identifier.
         packet_id: PacketId,
     },
-    /// What was noted is void already.
+    /// The change is void already.
     Void,
 }
 
-/// Notes that were not taken yet. They are numbered from 1.
+/// Changes that were not taken yet. They are numbered from 1.
 #[derive(Debug, Default)]
 pub(crate) struct SessionChanges {
     on: bool,
@@ -55,7 +56,7 @@ pub(crate) struct SessionChanges {
 }
 
 impl SessionChanges {
-    /// Whether notes are kept from here on.
+    /// Whether changes are recorded from here on.
     pub(crate) fn keep(&mut self, on: bool) {
         self.on = on;
         if !on {
@@ -80,26 +81,26 @@ impl SessionChanges {
         self.serial = self.serial.max(serial);
     }
 
-    /// Up to which notes are settled.
+    /// Up to which change they are settled.
     pub(crate) const fn settled(&self) -> u64 {
         self.settled
     }
 
-    /// Notes up to this one are settled; which were before.
+    /// Changes up to this one are settled; which were before.
     pub(crate) fn settle(&mut self, upto: u64) -> u64 {
         let before = self.settled;
         self.settled = before.max(upto);
         before
     }
 
-    /// All that was noted since the last time, and the number of the last note.
+    /// All changes since the last time, and the number of the last one.
     pub(crate) fn take(&mut self) -> (Vec<SessionChange>, u64) {
         let list = core::mem::take(&mut self.list);
         self.taken += list.len() as u64;
         (list, self.taken)
     }
 
-    /// Notes a message; its number in the session, and that of the note.
+    /// Records a message; gives its number in the session, and that of the change.
     pub(crate) fn pending(&mut self, packet_id: PacketId, delivery: Delivery, sent: bool) -> (u64, u64) {
         self.serial += 1;
         let serial = self.serial;
@@ -122,7 +123,7 @@ impl SessionChanges {
         self.push(SessionChange::Released { packet_id })
     }
 
-    /// A message is owed no longer. Where its note was not taken yet, nothing needs to be known of it.
+    /// A message is no longer pending. Where its change was not taken yet, nothing needs to be known of it.
     pub(crate) fn done(&mut self, serial: u64) {
         if serial == 0 || !self.on {
             return;

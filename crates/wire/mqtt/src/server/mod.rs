@@ -189,7 +189,7 @@ impl ServerSession {
         self.queue(delivery, tag, false)
     }
 
-    /// The same with a [`crate::SessionChange`] of it, where notes are kept.
+    /// The same with a [`crate::SessionChange`] of it, where changes are recorded.
     ///
     /// # Errors
     /// As with `deliver`.

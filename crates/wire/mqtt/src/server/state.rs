@@ -33,7 +33,7 @@ impl SessionState {
         self.outgoing.push_away(delivery, tag, false, OutgoingLimits { messages, bytes })
     }
 
-    /// The same with a [`SessionChange`] of it, where notes are kept.
+    /// The same with a [`SessionChange`] of it, where changes are recorded.
     pub fn deliver_kept(&mut self, delivery: Delivery, tag: u64, limits: AwayLimits) -> u64 {
         let AwayLimits { messages, bytes } = limits;
         self.outgoing.push_away(delivery, tag, true, OutgoingLimits { messages, bytes })
@@ -51,8 +51,8 @@ impl SessionState {
         self.outgoing.lost()
     }
 
-    /// Puts back what the session was owed when the server ended, oldest first: a message, or none where its client has it
-    /// and PUBREL is due. One that may have been `sent` goes out with DUP.
+    /// Puts back what was pending for the session when the server ended, oldest first: a message, or none where its
+    /// client has it and PUBREL is due. One that may have been `sent` goes out with DUP.
     pub fn restore_pending(
         &mut self,
         serial: u64,
@@ -70,17 +70,17 @@ impl SessionState {
         self.incoming.restore(packet_id, sure);
     }
 
-    /// Whether notes are kept from here on: the session is to outlive the server.
+    /// Whether changes are recorded from here on: the session is to outlive the server.
     pub fn record_changes(&mut self, on: bool) {
         self.outgoing.changes.keep(on);
     }
 
-    /// What has changed since the last time, and the number of the last note.
+    /// What has changed since the last time, and the number of the last change.
     pub fn take_changes(&mut self) -> (Vec<SessionChange>, u64) {
         self.outgoing.changes.take()
     }
 
-    /// The notes up to this one are safe, or (not `kept`) cannot be made so.
+    /// The changes up to this one are durable, or (not `kept`) cannot be made so.
     pub fn settle(&mut self, upto: u64, kept: bool) {
         // Nobody is here to be answered: what is due is sent when the session goes on.
         self.settle_into(Version::V5, upto, kept, &mut Vec::new());
@@ -98,7 +98,7 @@ impl SessionState {
     }
 
     /// Answers a message of the client's that came before it was away. When it is sent again, it gets that answer
-    /// ([MQTT-4.3.3-10]), or is taken anew where that is an error.
+    /// ([MQTT-4.3.3-10]), or is taken as new where that is an error.
     pub fn answer(&mut self, version: Version, packet_id: PacketId, reason: ReasonCode) {
         self.incoming.acknowledge(version, packet_id, reason, "", &mut Vec::new());
     }
@@ -168,7 +168,7 @@ impl ServerSession {
         self.state.as_ref().map_or(0, |state| state.lost())
     }
 
-    /// Whether something has changed of a session that keeps notes.
+    /// Whether something has changed of a session that records its changes.
     #[must_use]
     pub fn has_changes(&self) -> bool {
         self.state.as_ref().is_some_and(|state| !state.outgoing.changes.is_empty())

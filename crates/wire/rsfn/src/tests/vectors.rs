@@ -100,7 +100,7 @@ fn ours() -> Vec<(&'static str, Vec<u8>)> {
 fn what_is_packed_is_what_others_opened() {
     let path = |name: &str| format!("{}/../../../vectors/rsfn/{name}.hex", env!("CARGO_MANIFEST_DIR"));
     for (name, message) in ours() {
-        // TIELINE_VECTORS=write makes them anew; interop/test_rsfn.py then says whether others open them.
+        // TIELINE_VECTORS=write makes them again; interop/test_rsfn.py then says whether others open them.
         if std::env::var_os("TIELINE_VECTORS").is_some() {
             let lines =
                 message.chunks(48).map(|line| line.iter().map(|o| format!("{o:02x}")).collect::<Vec<_>>().concat());

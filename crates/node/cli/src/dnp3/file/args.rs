@@ -83,7 +83,7 @@ pub struct GetArgs {
     pub name: String,
     /// Where to store it [default: its name, here]
     pub to: Option<PathBuf>,
-    /// Begin anew, whatever is there of a read that was broken off
+    /// Begin again, whatever is there of a read that was broken off
     #[arg(long)]
     pub restart: bool,
 }

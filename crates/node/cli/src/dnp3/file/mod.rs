@@ -1,7 +1,7 @@
 //! `tieline dnp3 file`: the files of an outstation.
 //!
 //! `get` stores what came as `.NAME.SIZE-TIME.part` until the file is whole: another read of the same file goes on there,
-//! and one of a file that has changed since begins anew.
+//! and one of a file that has changed since begins again.
 
 pub mod args;
 mod local;

@@ -12,7 +12,7 @@ enum Step {
     /// Another value of a topic; a number, or a text that long.
     Set(usize, i64, usize),
     Clear(usize),
-    /// A client is told the present value; anew where that is true.
+    /// A client is sent the present value, whole where `restart` is true.
     Tell(usize, usize, bool),
     /// An update of which a client is told with others.
     Share(usize, usize),
@@ -76,7 +76,7 @@ fn body(value: i64, more: usize) -> Body {
 }
 
 proptest! {
-    /// Whoever lags, comes and goes: what a client rebuilds is the tree's value.
+    /// Clients lag, connect and disconnect: what a client rebuilds is the tree's value.
     #[test]
     fn what_is_rebuilt_is_the_value(steps in prop::collection::vec(any_step(), 0..200)) {
         let (mut tree, mut deltas) = (Tree::new(Limits { idle_max: 1, ..Limits::default() }), Deltas::default());

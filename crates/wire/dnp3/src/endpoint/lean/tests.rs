@@ -224,7 +224,7 @@ fn on_datagrams_either_side_may_forget() {
     again.handle_connected(START);
     exchange(&mut master, &mut again, &[1, 2, 3]);
     assert!(again.is_lean());
-    // The outstation is replaced by a standard one: its frames are taken, and lean messages are offered anew.
+    // The outstation is replaced by a standard one: its frames are taken, and lean messages are offered again.
     let mut standard = endpoint(Role::Outstation, None);
     let mut bytes = Vec::new();
     standard.write_fragment(MASTER, &[0xF0, 0x82, 0x80, 0], &mut bytes);

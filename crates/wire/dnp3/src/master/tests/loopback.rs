@@ -115,7 +115,7 @@ impl World {
         self.work(0, 0);
     }
 
-    /// The node of the master dies, and starts anew with what it had stored.
+    /// The node of the master dies, and starts again with what it had stored.
     fn crash(&mut self) {
         self.cut();
         self.given.clear();

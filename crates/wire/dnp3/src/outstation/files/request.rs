@@ -89,7 +89,7 @@ impl Application {
         match files.perform(fragment, objects_max) {
             Poll::Ready(outcome) => {
                 debug_assert!(outcome.objects.len() <= objects_max || outcome.iin != Iin::NONE);
-                // A block that is read again is read anew.
+                // A block that is read again is read again.
                 self.last = (fragment.function != Function::Read).then(|| Digest::of(bytes));
                 self.set_reply(fragment.control.sequence, outcome);
             }

@@ -28,7 +28,7 @@ pub(super) enum Action {
     Wait(Duration),
     /// The device is set up differently from its next start on.
     Configure(Setup),
-    /// The device starts anew.
+    /// The device starts again.
     Restart,
 }
 

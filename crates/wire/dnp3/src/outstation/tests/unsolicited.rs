@@ -96,7 +96,7 @@ fn events_go_out_by_class_and_are_repeated_as_they_were() {
         .wait(60_000)
         .hear("");
     assert_eq!(station.told.last(), Some(&OutstationEvent::UnsolicitedGivenUp));
-    // A request shows that the master is there: all that waits is reported anew.
+    // A request shows that the master is there: all that waits is reported again.
     station
         .ask("C1 17", "C1 81 0E 00 34 02 07 01 00 00")
         .hear("F2 82 08 00 02 01 17 02 01 81 01 01 20 02 17 01 01 01 05 00")

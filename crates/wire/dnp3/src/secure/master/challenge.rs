@@ -161,7 +161,7 @@ impl MasterSecurity {
     }
 }
 
-/// Whether a sequence number comes after another, which may be just before the numbers begin anew.
+/// Whether a sequence number comes after another, which may be just before the numbers begin again.
 fn is_ahead(sequence: u32, last: u32) -> bool {
     let ahead = sequence.wrapping_sub(last);
     ahead != 0 && ahead <= u32::MAX / 2
