@@ -13,7 +13,9 @@ use tieline_core::Filter;
 use tieline_net::{Clock, Counters, ShardThread};
 use tieline_node::Node;
 use tieline_node::config::{from_text, outstation};
-use tieline_node::outstation_server::{Happening, Line, Station, TableControls, Teller, database_of, state_after};
+use tieline_node::outstation_server::{
+    Happening, Line, OutstationServer, TableControls, Teller, database_of, state_after,
+};
 use tieline_store::{HistoryQuery, StoreReader};
 use tokio::time::timeout;
 
@@ -49,7 +51,7 @@ struct Field {
     _thread: ShardThread,
 }
 
-fn start_station() -> Field {
+fn start_outstation() -> Field {
     let (lines, told) = std::sync::mpsc::channel::<&'static str>();
     let (report, address) = sync_channel(1);
     let thread = ShardThread::spawn("station", Clock::start(), Arc::new(Counters::default()), |shard| async move {
@@ -57,7 +59,8 @@ fn start_station() -> Field {
         let controls = Box::new(TableControls::of(&file.points));
         let tell: Teller = Rc::new(RefCell::new(|session: &_, now, happening| follow(session, now, happening)));
         let database = database_of(&file.points);
-        let station = Station::start(&shard, ([127, 0, 0, 1], 0).into(), file.config, database, controls, tell);
+        let station =
+            OutstationServer::start(&shard, ([127, 0, 0, 1], 0).into(), file.config, database, controls, tell);
         let station = station.await.unwrap();
         report.send(station.address().to_string()).unwrap();
         let mut ticks = tokio::time::interval(Duration::from_millis(5));
@@ -124,7 +127,7 @@ fn runtime() -> tokio::runtime::Runtime {
 #[test]
 fn a_device_reaches_subscribers_and_history_and_is_operated() {
     let folder = tempfile::tempdir().unwrap();
-    let field = start_station();
+    let field = start_outstation();
     let node = start_node(folder.path(), &field);
     runtime().block_on(async {
         let client = MqttClient::connect(&MqttOptions::new(&node.mqtt().to_string())).await.unwrap();
@@ -184,7 +187,7 @@ fn a_device_reaches_subscribers_and_history_and_is_operated() {
 #[test]
 fn a_device_that_is_lost_marks_its_points_and_comes_back() {
     let folder = tempfile::tempdir().unwrap();
-    let field = start_station();
+    let field = start_outstation();
     let node = start_node(folder.path(), &field);
     runtime().block_on(async {
         let client = MqttClient::connect(&MqttOptions::new(&node.mqtt().to_string())).await.unwrap();
@@ -200,7 +203,7 @@ fn a_device_that_is_lost_marks_its_points_and_comes_back() {
 #[test]
 fn points_that_are_published_together_are_recorded_one_by_one() {
     let folder = tempfile::tempdir().unwrap();
-    let field = start_station();
+    let field = start_outstation();
     let node = start_node_with(folder.path(), &field, "publish = ['all']\n");
     runtime().block_on(async {
         let client = MqttClient::connect(&MqttOptions::new(&node.mqtt().to_string())).await.unwrap();
@@ -221,7 +224,7 @@ fn points_that_are_published_together_are_recorded_one_by_one() {
 #[test]
 fn two_nodes_do_not_share_a_data_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let field = start_station();
+    let field = start_outstation();
     let _first = start_node(folder.path(), &field);
     let text = "[http]\nlisten = '127.0.0.1:0'\n[mqtt]\nlisten = '127.0.0.1:0'\n";
     let config = from_text("node.toml", text, folder.path()).unwrap();
@@ -268,7 +271,7 @@ impl Raw {
 #[test]
 fn retained_messages_and_wills_keep_their_properties() {
     let folder = tempfile::tempdir().unwrap();
-    let node = start_node(folder.path(), &start_station());
+    let node = start_node(folder.path(), &start_outstation());
     // QoS 1, retained, content type "x".
     let mut a = Raw::connect(&node, b'a', 0x02, b"");
     a.send(b"\x33\x0d\0\x03t/1\0\x07\x04\x03\0\x01x1");

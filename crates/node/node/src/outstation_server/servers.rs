@@ -225,18 +225,18 @@ impl OutstationServers {
         if line == Line::Quit {
             return Ok(());
         }
-        let (_, outstation) = self.by_address(outstation)?;
+        let (_, served) = self.by_address(outstation)?;
         let mut found = false;
         match line {
             Line::Update(measurement) => return self.update(outstation, &measurement),
             Line::Restart => return self.restart(outstation),
-            Line::Local(on) => outstation.group.borrow_mut().for_each(|outstation| outstation.set_local(on)),
+            Line::Local(on) => served.group.borrow_mut().for_each(|outstation| outstation.set_local(on)),
             Line::Remove(point_type, Some(index)) => {
-                outstation.group.borrow_mut().for_each(|outstation| found |= outstation.remove(point_type, index));
+                served.group.borrow_mut().for_each(|outstation| found |= outstation.remove(point_type, index));
                 return found.then_some(()).ok_or_else(|| format!("there is no {} {index}", point_type.name()));
             }
             Line::Remove(point_type, None) => {
-                let mut group = outstation.group.borrow_mut();
+                let mut group = served.group.borrow_mut();
                 group.for_each(|outstation| found |= outstation.database_mut().remove_all(point_type) > 0);
                 return found.then_some(()).ok_or_else(|| format!("there is no {}", point_type.name()));
             }
