@@ -293,11 +293,8 @@ impl ClientOwner {
     fn subscribe(&self, session: &Session<Wire>, now: Now, request: &SubscribeRequest) {
         let Some(client) = &self.client else { return };
         let properties = &request.properties;
-        let wished = delivery_options::read(properties).and_then(|delivery_options| {
-            Ok((delivery_options, delivery_options::selector(properties)?, delivery_options::last(properties)?))
-        });
-        let (delivery_options, selector, last) = match wished {
-            Ok(wished) => wished,
+        let (delivery_options, selector, last) = match delivery_options::read_all(properties) {
+            Ok(asked) => asked,
             Err(words) => {
                 let reasons = vec![ReasonCode::ImplementationSpecificError; request.subscriptions.len()];
                 return session.with(|wire, _| wire.mqtt.suback_because(request.packet_id, &reasons, &words));

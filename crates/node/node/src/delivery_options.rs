@@ -1,4 +1,4 @@
-//! User properties of SUBSCRIBE by which a client says how updates are to come (docs/topics-and-mqtt.md, Slow subscribers).
+//! Delivery options: user properties of SUBSCRIBE that say how updates are delivered (docs/topics-and-mqtt.md, Slow subscribers).
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use tieline_core::Timestamp;
@@ -13,10 +13,18 @@ const LAST: &str = "tieline-last";
 /// The most events of a topic that a subscription may ask for.
 const LAST_MAX: usize = 1_000_000;
 
-/// What a SUBSCRIBE wishes for all its filters.
+/// The delivery options of a SUBSCRIBE, its selector, and the events of topics that it asks for.
 ///
 /// # Errors
-/// A wish cannot be fulfilled; the words are for the client.
+/// One of them is not valid; the words are for the client.
+pub fn read_all(properties: &Properties) -> Result<(DeliveryOptions, Option<Selector>, Option<Last>), String> {
+    Ok((read(properties)?, selector(properties)?, last(properties)?))
+}
+
+/// The delivery options that a SUBSCRIBE asks for, for all its filters.
+///
+/// # Errors
+/// An option is not valid; the words are for the client.
 pub fn read(properties: &Properties) -> Result<DeliveryOptions, String> {
     let mut delivery_options = DeliveryOptions::default();
     for own in properties.own_properties() {
