@@ -123,19 +123,12 @@ fn start_session(
     let tasks = ScheduledTasks::of(dnp3, &config.points);
     let (main, urgent) = (Association::new(main), urgent.map(Association::new));
     let urgency = urgency_of(&config);
-    let device_session = DeviceSession { topic: config.topic.clone(), urgency, index, main, urgent, lanes };
+    let device = DeviceSession { topic: config.topic.clone(), urgency, index, main, urgent, lanes };
     let mut shared = field.borrow_mut();
     shared.poller.add_device(shard.now(), id, spec_of(&config, table, recorded)).map_err(std::io::Error::other)?;
-    shared.sessions.insert(id, device_session.clone());
+    shared.sessions.insert(id, device.clone());
     drop(shared);
-    Ok(DeviceOwner {
-        field: Rc::clone(field),
-        id,
-        lane: Lane::Main,
-        association: device_session.main.clone(),
-        device_session,
-        tasks,
-    })
+    Ok(DeviceOwner { field: Rc::clone(field), id, lane: Lane::Main, association: device.main.clone(), device, tasks })
 }
 
 fn master_of(dnp3: &Dnp3Config, transport: &Transport) -> Master {
@@ -242,14 +235,14 @@ struct DeviceOwner {
     lane: Lane,
     /// That of the lane.
     association: Association,
-    device_session: DeviceSession,
+    device: DeviceSession,
     tasks: Option<Rc<ScheduledTasks>>,
 }
 
 impl DeviceOwner {
     /// The owner of the device's other session.
     fn on_urgent_lane(self) -> Self {
-        let association = self.device_session.urgent.clone().unwrap_or_else(|| self.association.clone());
+        let association = self.device.urgent.clone().unwrap_or_else(|| self.association.clone());
         Self { lane: Lane::Urgent, association, tasks: None, ..self }
     }
 
@@ -261,12 +254,12 @@ impl DeviceOwner {
 
     /// Says whether the session is up; whether the device's other one is.
     fn set_up(&self, up: bool) -> bool {
-        self.device_session.lanes.as_ref().is_some_and(|lanes| lanes.borrow_mut().set_up(self.lane, up))
+        self.device.lanes.as_ref().is_some_and(|lanes| lanes.borrow_mut().set_up(self.lane, up))
     }
 
     fn away(&self, now: Now, why: &str) {
         if self.set_up(false) {
-            tracing::warn!(device = %self.device_session.topic, lane = self.lane.name(), why, "one of a device's connections is lost");
+            tracing::warn!(device = %self.device.topic, lane = self.lane.name(), why, "one of a device's connections is lost");
             return;
         }
         self.with(|field| {
@@ -277,7 +270,7 @@ impl DeviceOwner {
 
     fn online(&self, now: Now) {
         if self.set_up(true) {
-            tracing::info!(device = %self.device_session.topic, lane = self.lane.name(), "both of a device's connections are up");
+            tracing::info!(device = %self.device.topic, lane = self.lane.name(), "both of a device's connections are up");
             return;
         }
         self.with(|field| {
@@ -319,7 +312,7 @@ impl DeviceOwner {
 
     fn start_task_done(&self, outcome: &TaskOutcome) {
         if *outcome != TaskOutcome::Done {
-            tracing::warn!(device = %self.device_session.topic, %outcome, "the device did not take its dead-bands or freezes");
+            tracing::warn!(device = %self.device.topic, %outcome, "the device did not take its dead-bands or freezes");
         }
         if let Some(tasks) = &self.tasks {
             tasks.go_on(&self.association.link);
@@ -329,7 +322,7 @@ impl DeviceOwner {
     fn freeze_done(&self, outcome: TaskOutcome) {
         let done = outcome == TaskOutcome::Done;
         if !done {
-            tracing::warn!(device = %self.device_session.topic, %outcome, "a freeze failed");
+            tracing::warn!(device = %self.device.topic, %outcome, "a freeze failed");
         }
         let counters = &mut self.field.borrow_mut().counters;
         counters.freezes_done += u64::from(done);
@@ -340,9 +333,8 @@ impl DeviceOwner {
         let poller = &mut self.field.borrow_mut().poller;
         values.iter().for_each(|found| {
             let Found::Measurement { measurement, event, .. } = found else { return };
-            let point =
-                self.device_session.index.find(measurement.point_type, measurement.index).unwrap_or(PointId(u32::MAX));
-            if let Some(lanes) = &self.device_session.lanes {
+            let point = self.device.index.find(measurement.point_type, measurement.index).unwrap_or(PointId(u32::MAX));
+            if let Some(lanes) = &self.device.lanes {
                 let millis = measurement.stamp.map(|stamp| stamp.time.millis()).filter(|millis| *millis > 0);
                 if !lanes.borrow_mut().admits(now.mono, self.lane, point, event, millis) {
                     return;
