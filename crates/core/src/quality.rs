@@ -23,7 +23,7 @@ impl Validity {
     }
 }
 
-/// A set of reasons against a value, and the verdict where whoever sent the value gave one that is not that of the
+/// A set of reasons against a value, and the verdict where the sender of the value gave one that is not that of the
 /// reasons; empty means good.
 ///
 /// The reasons of DNP3 objects keep the names of IEEE 1815 clause 11.6; `away`, `stale`, `garbage` and

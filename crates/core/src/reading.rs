@@ -6,7 +6,7 @@ use crate::{Point, Quality, Timestamp, Value};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PointId(pub u32);
 
-/// A device of this node, numbered by whoever wires devices together.
+/// A device of this node, numbered by the code that wires devices together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceId(pub u32);
 

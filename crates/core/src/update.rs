@@ -1,4 +1,4 @@
-//! A topic's new state, on its way to whoever wants it.
+//! A topic's new state, on its way to its subscribers.
 
 use crate::{Point, Topic};
 use bytes::Bytes;

@@ -1,9 +1,9 @@
-//! Who may do what on which topic.
+//! Authorization: which user may do what on which topic.
 //!
 //! In: roles, users, sessions of users, and what they want to do, with the time. Out: yes or no, sessions that have to
 //! end, and, for people, which rule has decided.
 //!
-//! Never: a password, a key, a socket; how a user has shown who it is is the caller's to check.
+//! Never: a password, a key, a socket; authentication is the caller's.
 //!
 //! # How a decision is made
 //!
@@ -27,7 +27,7 @@
 //! | [`Limits::user_sessions_max`] | the session is refused | [`Stats::refused_sessions`] |
 //! | [`Limits::messages_per_s`], [`Limits::bytes_per_s`] | the message is refused | [`Stats::over_rate`] |
 //! | [`LOGIN_PEERS_MAX`] | the address that has failed least lately is forgotten | |
-//! | [`STANDING_OF_USER_MAX`] | of the user's clients the one that was here least lately is a stranger again | [`Logins::known`] |
+//! | [`STANDING_OF_USER_MAX`] | of the user's clients the one that was here longest ago counts as unknown again | [`Logins::known`] |
 //! | [`STANDING_MAX`] | the same of all clients | [`Logins::known`] |
 //! | [`Waiting::new`] | the last of the network with the most gives its place | [`Waiting::push`] returns it |
 //! | [`Sums::new`] | kinds that have no room are counted together | [`Sums::counted`] |

@@ -7,7 +7,8 @@
 //! 2. the user at an address, that has,
 //! 3. the address; of IPv6 the network of 64 bits, of which one machine has all addresses, and that of 48 bits.
 //!
-//! So whoever guesses at an address, behind a proxy or a router too, uses up what strangers of that address have, and those in
+//! So guessing at an address, also behind a proxy or a router, uses up the attempts of unknown clients of that
+//! address, and those in
 //! good standing go on.
 
 use alloc::collections::{BTreeMap, BTreeSet};

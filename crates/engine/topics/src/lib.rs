@@ -1,4 +1,4 @@
-//! The tree of last values and who wants them.
+//! The tree of last values, and the subscriptions to them.
 //!
 //! In: an [`Update`](tieline_core::Update) of a topic, subscriptions with MQTT filters. Out: the topic's number and
 //! version, the subscribers that an update goes to, pages of last values for new subscribers and for people who browse.
@@ -19,7 +19,8 @@
 //!
 //! Topics that the same wildcard filters select share one set, so `#` over a million topics costs four bytes a topic.
 //! A filter that a selector narrows is a filter of its own, which the same set names where the selector selects the topic: an
-//! expression is matched when a set is computed, never for an update. A set is computed when a topic is first used after the set of *distinct* wildcard filters changed; a subscriber
+//! expression is matched when a set is computed, never for an update. A set is computed when a topic is first used
+//! after the set of *distinct* wildcard filters changed; a subscriber
 //! that comes to or leaves a filter that others hold invalidates nothing. A topic whose subscribers stand in one list
 //! is walked as a slice; several lists are merged, because MQTT wants one delivery with all subscription identifiers
 //! (MQTT 5.0 section 3.3.4).

@@ -1,4 +1,4 @@
-//! How good the values are, in all and below each branch, kept up with the tree by whoever reads payloads.
+//! How good the values are, in all and below each branch, kept up with the tree by the code that reads payloads.
 //!
 //! A topic counts for every branch above it, and never for itself: `a/b/c` counts for `a` and `a/b`. Topics whose first
 //! level begins with `$` are the node's own and count for nothing. A grade that stays as it was costs one comparison; one

@@ -76,7 +76,8 @@ impl Selector {
         &self.text
     }
 
-    /// The same on somebody's account: [`crate::Limits::owner_selectors_max`]. Two expressions are the same whoever owns them.
+    /// The same on somebody's account: [`crate::Limits::owner_selectors_max`]. Two expressions are the same
+    /// regardless of their owner.
     #[must_use]
     pub fn owned_by(self, owner: u64) -> Self {
         Self { owner, ..self }

@@ -53,7 +53,7 @@ fn fill_nonzero(out: &mut [u8]) -> Result<(), CryptoError> {
 
 /// A decrypted text, or random bytes in its place. Wiped when dropped.
 ///
-/// Whoever can learn whether the padding of a block of his own making was right can decrypt with the key
+/// An attacker who learns whether the padding of a block of his own making was right can decrypt with the key
 /// (D. Bleichenbacher 1998, H. Kario 2023). So a wrong padding looks like a right one: random bytes of a length that
 /// is asked for come out, and the content's tag or signature fails later, as for any wrong key.
 #[derive(Zeroize, ZeroizeOnDrop)]

@@ -1,4 +1,4 @@
-//! A connection, and what it refused to take.
+//! A buffered connection: a connection, and the bytes that its socket has not taken yet.
 
 use crate::connection::closed_by;
 use crate::tls::ShownCertificate;

@@ -1,6 +1,6 @@
-//! When a busy thread waits a moment before it asks the kernel for more.
+//! Coalescing of wake-ups (adaptive polling): a busy thread waits a moment before it asks the kernel for more.
 //!
-//! A thread that takes each message as it comes is woken for each, and wakes whoever it writes to for each. One that is
+//! A thread that takes each message as it comes is woken for each, and wakes its receivers for each. One that is
 //! at work most of the time lets a moment pass from one look to the next: what has come meanwhile is done together, and
 //! costs less. A thread that is idle half of the time never waits.
 //!

@@ -1,4 +1,4 @@
-//! Outgoing connections that come back.
+//! Outgoing connections, opened again when they are lost.
 
 use crate::connection::Kind;
 use crate::counters::add;

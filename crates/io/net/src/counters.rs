@@ -1,4 +1,4 @@
-//! What happened, in numbers.
+//! Counters of connections, handshakes and bytes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -57,7 +57,8 @@ counters! {
     closed_io
     /// Connections whose peers were told why they ended, and were waited for.
     lingers
-    /// Connections that were closed although their peers may not have read why: those did not stop, or too many were waited for.
+    /// Connections that were closed although their peers may not have read why: those did not stop, or too many were
+    /// waited for.
     farewells_cut
 }
 

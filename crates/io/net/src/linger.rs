@@ -1,4 +1,4 @@
-//! The end of a connection whose peer was told why, and may be sending still.
+//! Lingering close: ends a connection so that a peer that is still sending can read why it was ended.
 //!
 //! A socket that is closed with bytes unread, or that gets some afterwards, answers with a reset, and a reset lets the
 //! peer's system throw away what was not read there: the last words are lost. So our side ends first; what the peer

@@ -1,4 +1,4 @@
-//! Incoming connections, no more than allowed.
+//! Listening sockets: incoming connections within their limits.
 
 use crate::connection::Kind;
 use crate::counters::add;
@@ -227,7 +227,8 @@ impl Listener {
         self.places.own.sessions()
     }
 
-    /// The next connection: one within the limit, or one beyond it that is to be told so, where there are any. Over UDP, datagrams of known peers reach their sessions only
+    /// The next connection: one within the limit, or one beyond it that is to be told so, where there are any. Over
+    /// UDP, datagrams of known peers reach their sessions only
     /// while this is waited for. Failures of the system (no file descriptors, no memory) are
     /// counted, warned of and waited out: they touch no session that exists.
     pub async fn accept(&self) -> Accepted {

@@ -1,4 +1,4 @@
-//! What switches, routers and this host's queues are told of a connection: how urgent it is.
+//! DSCP and QoS marking of a connection, for switches, routers and this host's queues.
 
 use socket2::{SockRef, Socket};
 use std::io;

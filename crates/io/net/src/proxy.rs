@@ -1,4 +1,5 @@
-//! Who is behind a proxy: the addresses of proxies that are believed, and the PROXY protocol, versions 1 and 2 (haproxy's
+//! The client's address behind a proxy: the addresses of proxies that are believed, and the PROXY protocol, versions
+//! 1 and 2 (haproxy's
 //! `proxy-protocol.txt`).
 //!
 //! ```text
@@ -72,7 +73,8 @@ impl Trusted {
     }
 }
 
-/// Reads the header of the PROXY protocol, and not one byte more. Gives who is behind the proxy; none where the proxy speaks for
+/// Reads the header of the PROXY protocol, and not one byte more. Gives who is behind the proxy; none where the proxy
+/// speaks for
 /// itself, as in its checks of health.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
-//! A bus of ours with its publishers and subscribers, in virtual time, over networks that are slow, hold back, break, and
-//! break without a word.
+//! Simulation of a bus: the broker with its publishers and subscribers in virtual time, over networks that delay, stall,
+//! reset connections and drop them silently.
 //!
 //! In: a seed. Out: a summary, or what was wrong.
 //!
@@ -23,7 +23,8 @@
 //!
 //! That a run would notice a bus that loses, doubles, swaps or alters one message is tested with such defects ([`notices`]).
 //!
-//! Not covered: history, users, TLS, WebSocket, shared subscriptions, wills, devices, the disk. The runtime's choice among tasks
+//! Not covered: history, users, TLS, WebSocket, shared subscriptions, wills, devices, the disk. The runtime's choice
+//! among tasks
 //! that are ready, and the order of hash maps, are not the seed's: a seed is nearly always the same run again, not always.
 //!
 //! Never: a socket, a wait of the machine's time.

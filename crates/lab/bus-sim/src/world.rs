@@ -263,7 +263,7 @@ impl World {
         }
     }
 
-    /// At rest whoever is connected has been sent the last value of each topic, whatever had no room in its queue.
+    /// At rest every connected subscriber has been sent the last value of each topic, whatever had no room in its queue.
     fn look_at_last_values(&self) -> Result<(), String> {
         for (topic, qos) in self.publishers.iter().flat_map(|(_, _, topics)| topics) {
             let expect = self.broker.value(topic);

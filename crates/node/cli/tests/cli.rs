@@ -16,7 +16,7 @@ fn tieline(words: &[&str]) -> Command {
     for name in known.filter(|name| name.to_string_lossy().starts_with("TIELINE_")) {
         command.env_remove(name);
     }
-    // Contexts of whoever runs the tests are not theirs.
+    // The contexts of the user who runs the tests are not used.
     command.env("XDG_CONFIG_HOME", "/nonexistent");
     command.args(words).stdin(Stdio::null());
     command

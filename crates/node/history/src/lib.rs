@@ -1,4 +1,4 @@
-//! Where journal, folder and store live together: two threads that make history of updates.
+//! History of updates: joins the journal, its folder and the store in two threads.
 //!
 //! In: batches of updates, each with a receipt or without. Out: receipts, called once the batch is as durable as
 //! configured; and the store, which `tieline_store::StoreReader` reads.

@@ -1,7 +1,8 @@
 //! The audit log: one JSON object a line, durable before the command that it names is sent.
 //!
 //! Each line has the hash of all lines up to it (`audit/chain.rs`); the files are changed by size and age, and the oldest are
-//! removed where there are too many bytes (`audit/files.rs`). Texts are cut ([`TEXT_BYTES_MAX`]): peers that have shown nothing of
+//! removed where there are too many bytes (`audit/files.rs`). Texts are cut ([`TEXT_BYTES_MAX`]): peers that have
+//! shown nothing of
 //! themselves choose some of them.
 //!
 //! A thread owns the file. What must follow a record (sending the command) is handed over with it, as a call that
@@ -488,7 +489,7 @@ mod tests {
         assert_eq!(faults(&format!("{text}{}\n", text.lines().next().unwrap()))[0].1, wrong);
         assert_eq!(faults(&format!("{text}not a record\n"))[0].1, "it is no record");
         std::fs::write(&first, &text).unwrap();
-        // The newest records cut off: seen by whoever has noted one of them.
+        // The newest records cut off: seen by a reader who has written one of them down elsewhere.
         let current = folder.path().join("audit.jsonl");
         std::fs::write(&current, "").unwrap();
         let anchor = (whole.ids.unwrap().1, whole.chain);

@@ -384,7 +384,7 @@ impl ClientOwner {
         if narrowed && (shared || watch.is_some()) {
             return Some(ReasonCode::ImplementationSpecificError);
         }
-        // Whoever watches topics is told of those that it may read.
+        // A client that watches topics is told only of those that it may read.
         let read = match &watch {
             None => filter,
             Some(Ok(watch)) if !shared => &watch.filter,

@@ -1,4 +1,4 @@
-//! Who lives together: configuration, wiring, supervision, the HTTP API.
+//! The node: joins the other crates by configuration, wiring, supervision and the HTTP API.
 //!
 //! In: a [`config::Config`] and a data folder. Out: a running [`Node`]: devices polled, values on the bus, history
 //! kept, commands carried out, a console.

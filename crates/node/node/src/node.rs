@@ -1,4 +1,4 @@
-//! A node from start to stop: its threads, and the order in which they come and go.
+//! A node from start to stop: its threads, and the order in which they start and stop.
 
 use crate::access::{Authenticator, CredentialStore, Entrance, Guard};
 use crate::audit::AuditLog;
@@ -41,7 +41,7 @@ const CLIENT_SUBSCRIPTIONS_MAX: usize = 100_000;
 /// A running node. Dropping it stops it: what was acknowledged is stored.
 #[derive(Debug)]
 pub struct Node {
-    // In the order in which they stop: whoever brings work in goes first.
+    // In the order in which they stop: what brings work in goes first.
     http_thread: ShardThread,
     field: Vec<FieldHandle>,
     bus: BusHandle,

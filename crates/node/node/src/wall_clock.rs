@@ -22,7 +22,7 @@ const FILE: &str = "clock";
 const AHEAD_MAX: Duration = Duration::from_hours(24);
 /// How far back it may be.
 const BACK_MAX: Duration = Duration::from_hours(1);
-/// How far it may be from the clock of whoever confirms it.
+/// How far it may be from the clock that confirms it.
 const CONFIRM_MAX: Duration = Duration::from_mins(10);
 /// How often a look says whether it is to be written down.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Peers that came to the wrong server: whoever speaks HTTP to the MQTT server, or MQTT to that of HTTP, is told where to
+//! Peers on the wrong port: a client that speaks HTTP to the MQTT server, or MQTT to that of HTTP, is told where to
 //! go, in its own protocol.
 
 use std::net::SocketAddr;

@@ -56,7 +56,7 @@ pub struct Job {
 pub enum Reply {
     /// A connection of the binary protocol, and the request's id.
     Link(Arc<Link>, u32),
-    /// Whoever waits for it.
+    /// The caller that waits for it.
     Once(oneshot::Sender<Result<Output, PublicRefusal>>),
 }
 
@@ -75,7 +75,7 @@ impl Answers {
                     self.0.push(link);
                 }
             }
-            // Whoever asked may be gone, and nobody else wants to know.
+            // The caller may be gone, and nobody else wants to know.
             Reply::Once(sender) => drop(sender.send(answer)),
         }
     }

@@ -1,6 +1,6 @@
-//! What a client is told of a refusal.
+//! The public form of a refusal: what a client learns of it.
 //!
-//! Whoever can send messages of his own making to a key and learn whether C14's padding, the content's tag or the
+//! An attacker who can send messages of his own making to a key and learn whether C14's padding, the content's tag or the
 //! signature was wrong can decrypt with the key (Bleichenbacher 1998). So these three are one to a client, unless the
 //! configuration says otherwise; the audit log has the exact code.
 
@@ -8,7 +8,7 @@ use crate::protocol::Reason;
 use crate::work::Refusal;
 use tieline_rsfn::{ErrorCode, Fault, Refused};
 
-/// A refusal in a client's words.
+/// A refusal as the client gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicRefusal {
     /// Why.

@@ -1,4 +1,4 @@
-//! A message on its way through the server, whoever sent it and whoever gets it.
+//! A message on its way through the server, from any publisher to any subscriber.
 
 use crate::packet::PublishView;
 use crate::{Guarantee, Properties, Property, Publish, Qos, ReasonCode, SubscriptionId, Version};

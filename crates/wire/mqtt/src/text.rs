@@ -79,7 +79,7 @@ impl Text {
         core::str::from_utf8(&self.0).unwrap_or_default()
     }
 
-    /// The same text in memory of its own, for whoever keeps it longer than the packet.
+    /// The same text in memory of its own, for owners that keep it longer than the packet.
     #[must_use]
     pub fn detached(&self) -> Self {
         Self(Bytes::copy_from_slice(&self.0))

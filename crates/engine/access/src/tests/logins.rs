@@ -93,7 +93,7 @@ fn each_network_has_its_turn() {
         assert_eq!(waiting.push(v4(1), (1, n)), None);
     }
     assert_eq!(waiting.push(v4(2), (2, 0)), None);
-    // It is full: whoever has the most gives its last place, and gets none for more of its own.
+    // It is full: the network with the most places gives its last one, and gets none for more of its own.
     assert_eq!(waiting.push(v4(1), (1, 9)), Some((1, 9)));
     assert_eq!(waiting.push(v4(3), (3, 0)), Some((1, 8)));
     assert_eq!(waiting.len(), 10);

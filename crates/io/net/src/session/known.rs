@@ -1,4 +1,4 @@
-//! What is known of a session from outside.
+//! The state of a session as its owner can read it.
 
 use super::Session;
 use crate::Traffic;

@@ -1,4 +1,4 @@
-//! Whom a client trusts and who it is, from files that are read once: for programs that come, ask and go.
+//! A client's trusted authorities and its own certificate, from files that are read once: for programs that come, ask and go.
 
 use super::certificate::read_certificates;
 use super::files::{keep, own, read_key};

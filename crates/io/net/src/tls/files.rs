@@ -33,10 +33,10 @@ pub struct TlsFiles {
 /// Whom we trust.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// Whoever shows a certificate that one of the authorities in this PEM file vouches for. A server's must be for the
+    /// Peers whose certificate was issued by one of the authorities in this PEM file. A server's must be for the
     /// name under which we connect to it.
     Authorities(PathBuf),
-    /// Whoever shows one of these, whatever names it holds.
+    /// Peers that show one of these certificates, whatever names it holds.
     Pinned(Vec<Pin>),
     /// As a server, every client: it is not asked for a certificate. As a client, nobody.
     AnyClient,

@@ -1,4 +1,4 @@
-//! Who we are and whom we trust in TLS (1.2 and 1.3), from files that may be renewed while sessions go on.
+//! Certificates, keys and trusted authorities of TLS (1.2 and 1.3), from files that may be renewed while sessions go on.
 //!
 //! In: a certificate, its key, and what vouches for peers: authorities, or peers' certificates pinned one by one. Out:
 //! what connections are made with. [`Tls::reload`] takes renewed files for handshakes to come; sessions that exist go

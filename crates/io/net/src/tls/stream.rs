@@ -119,7 +119,7 @@ impl TlsStream {
     pub(crate) async fn handshake(&mut self) -> io::Result<()> {
         let Some(handshakes) = self.handshakes.take() else { return self.shake().await };
         let shaken = async {
-            // Whoever has sent nothing takes no place.
+            // A peer that has sent nothing takes no place.
             self.socket.readable().await?;
             // Never closed: the listener holds it as long as it gives connections.
             let place = handshakes.places.acquire().await;

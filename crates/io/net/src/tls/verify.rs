@@ -1,4 +1,4 @@
-//! Whether a peer is whom we trust.
+//! Verifies the certificate of a peer.
 
 use super::Fingerprint;
 use rustls::client::WebPkiServerVerifier;

@@ -116,7 +116,7 @@ fn tell(json: bool, what: &str, object: &Value) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where a file is, for whoever reads the configuration from another folder.
+/// Where a file is, for a process that reads the configuration from another folder.
 fn absolute(path: &Path) -> Result<String> {
     let full = path.canonicalize().with_context(|| path.display().to_string())?;
     full.into_os_string().into_string().map_err(|path| anyhow::anyhow!("{} is not UTF-8", path.display()))

@@ -1,4 +1,4 @@
-//! The connection's own thread: commands of the handle in, events of the session out to whoever waits.
+//! The connection's own thread: commands of the handle in, events of the session out to the callers that wait.
 
 use super::outbox::{Done, Outbox};
 use super::{MqttError, deltas};
@@ -274,7 +274,7 @@ impl Desk {
     fn published(&mut self, session: &Client, token: u64, outcome: PublishOutcome) {
         let outbox = &mut self.outbox;
         if let Done::Again(anew) = session.with(|m, now| outbox.done(m, now.mono, token, outcome)) {
-            // Whoever waits for the value waits on.
+            // A caller that waits for the value waits on.
             if let Some(waiter) = self.publishes.remove(&token) {
                 self.publishes.insert(anew, waiter);
             }

@@ -1,4 +1,4 @@
-//! Whose certificate it is, and which roles it brings.
+//! The user of a client certificate, and the roles that the certificate carries.
 //!
 //! A handshake has shown by then that an authority that is trusted vouches for the certificate, or that it is pinned, and
 //! that the peer has its key.

@@ -119,7 +119,7 @@ fn set_password(user: &mut Table, given: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whoever reads the file while it is written sees the one before or the one after. It stays with its owner: a node that runs
+/// A reader of the file while it is written sees the one before or the one after. It stays with its owner: a node that runs
 /// as another user than this command reads it still.
 fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let before = match std::fs::metadata(file) {

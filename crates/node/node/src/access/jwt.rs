@@ -93,7 +93,7 @@ impl Tokens {
         }
         let header = decode_header(token).map_err(|error| error.to_string())?;
         // RFC 7515 section 4.1.11: what is critical has to be understood. We know no extension, and an empty list or no
-        // list is not legal: so whoever says "crit" is refused.
+        // list is not legal: so a token with "crit" is refused.
         if has_critical(token) {
             return Err("its header has critical extensions (\"crit\"), and none is known here".to_owned());
         }

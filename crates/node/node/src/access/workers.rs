@@ -1,4 +1,4 @@
-//! The threads that check what peers show, each with a queue of its own: users in good standing do not wait for unknown
+//! The threads that check credentials, each with a queue of its own: users in good standing do not wait for unknown
 //! ones, and tokens for no password.
 
 use super::authenticator::{Access, Shown, Wrong};

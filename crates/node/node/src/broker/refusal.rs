@@ -1,4 +1,4 @@
-//! Who comes when there are as many clients as may be: it is told so, in the words of its version.
+//! Refusal of a client beyond the limit of clients, in the MQTT version that it speaks.
 
 use crate::bus::Wire;
 use crate::reasons;

@@ -1,4 +1,4 @@
-//! What the bus counts.
+//! Counters of the bus.
 
 use std::time::Duration;
 use tieline_core::Instant;

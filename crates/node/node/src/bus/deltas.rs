@@ -1,4 +1,4 @@
-//! Topics that are sent as what changed (docs/delta.md): each change computed once, and what each client was told.
+//! Topics that are sent as deltas (docs/delta.md): each delta is computed once; here stands what each client has.
 //!
 //! ```text
 //! topic ─▶ stream: value, what leads to it             of bytes that all hold: nothing but the tree's value

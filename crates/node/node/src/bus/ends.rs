@@ -1,4 +1,4 @@
-//! Why clients did not come in, or had to go.
+//! Reasons why clients were refused or disconnected.
 
 use super::state::Bus;
 use std::collections::BTreeMap;

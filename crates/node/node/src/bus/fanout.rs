@@ -1,4 +1,4 @@
-//! One update to all who want it: encoded once for each form that is asked for.
+//! Fan-out of one update to all its subscribers: encoded once for each form that is asked for.
 
 use super::client::Client;
 use super::deltas::{Followed, Follower, SharedDelta};

@@ -1,4 +1,4 @@
-//! How far sessions are behind: what waits for each, and since when its socket does not take all that is due.
+//! The lag of sessions: what waits for each, and since when its socket does not take all that is due.
 
 use super::client::Client;
 use super::pump::Pump;

@@ -1,7 +1,7 @@
 //! Live feeds for HTTP: each is a subscriber of the tree that is sent what changed, conflated, ten times a second.
 //!
 //! A feed is a set of dirty topics, not a queue: a reader that is slow gets the newest value of each topic later.
-//! Each second it is told the time: whoever hears nothing for longer knows that the bus stands still, or the way to it.
+//! Each second it is told the time: a reader that hears nothing for longer knows that the bus stands still, or the way to it.
 //! Counts by quality ([`super::census`]) are sent to readers that name groups, when they change.
 
 use super::census::{Census, Censuses};

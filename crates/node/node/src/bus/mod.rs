@@ -1,4 +1,4 @@
-//! The bus: one thread that owns the tree of last values, the subscribers, and the way of every command.
+//! The bus: one thread that owns the tree of last values, the subscribers, and the path of every command.
 //!
 //! ```text
 //!  field shards ── reports ──▶ ┌───────────────────────────────┐ ──▶ MQTT sessions (on this thread)

@@ -1,4 +1,5 @@
-//! The bus and its ledger over a disk that refuses and takes again, in virtual time: what is promised is there after a power
+//! The bus and its ledger over a disk that refuses and takes again, in virtual time: what is acknowledged is there
+//! after a power
 //! cut at any moment, and once the disk goes on it holds all that the bus knows.
 
 mod hangs;

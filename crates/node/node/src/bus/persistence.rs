@@ -1,4 +1,4 @@
-//! What of the bus is kept over restarts, and who waits until it is: changes go into the ledger as they happen.
+//! Persistence of the bus over restarts: changes go into the ledger as they happen, and acknowledgements wait for them.
 //!
 //! A session that outlives its connections has a copy of all that the ledger says of it, [`tieline_ledger::Kept`], so
 //! that it can be said again.
@@ -469,7 +469,7 @@ impl Drop for Bus {
     }
 }
 
-/// Writes a change that whoever acts has to wait for, and keeps a copy where it is one of a session.
+/// Writes a change that the present action has to wait for, and keeps a copy where it is one of a session.
 fn write(batches: &mut LedgerBatches, now: Now, kept: Option<&mut Box<Kept>>, record: Record) {
     batches.write_awaited(now, &record);
     if let Some(kept) = kept {

@@ -1,4 +1,4 @@
-//! Messages that say what changed (docs/delta.md, Publishers): what they come to.
+//! Deltas of publishers (docs/delta.md, Publishers): gives the whole values that they make.
 
 use super::state::Bus;
 use bytes::Bytes;

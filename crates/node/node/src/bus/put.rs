@@ -1,4 +1,4 @@
-//! Values that are set only if, and those that HTTP sets.
+//! Values that are set on a condition, and values that HTTP sets.
 
 use super::state::Bus;
 use crate::history::Receipt;

@@ -1,4 +1,4 @@
-//! What history and the ledger are given, and who is told when they have it.
+//! Receipts: what history and the ledger are given, and the acknowledgements that wait until they have it.
 
 use super::state::{Bus, Subscriber, id_of, key_of};
 use crate::field::FieldInput;
@@ -10,7 +10,7 @@ use tieline_journal::Sample;
 use tieline_mqtt::{Message, PacketId, Qos};
 
 impl Bus {
-    /// Tells whoever waited that history has stored it, or will not.
+    /// Acknowledges to the publisher that history has stored it, or refuses.
     pub fn handle_stored(&mut self, now: Now, receipts: Receipts, stored: bool) {
         for receipt in receipts {
             let batch_number = receipt.batch_number();

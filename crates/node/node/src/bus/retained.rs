@@ -1,4 +1,4 @@
-//! What retained messages of clients need besides the value that the tree keeps: their properties, how surely they
+//! Metadata of retained messages besides the value that the tree keeps: their properties, the QoS with which they
 //! were published, and when they expire (MQTT 5.0 sections 3.3.1.3 and 3.3.2.3).
 
 use super::state::Bus;

@@ -1,4 +1,4 @@
-//! MQTT sessions over their connections: who comes back, what waits for who is away, wills that wait
+//! Persistent MQTT sessions: clients that reconnect, messages for clients that are away, delayed wills
 //! (MQTT 5.0 sections 3.1.2.4, 3.1.2.11.2, 3.1.3.2.2 and 4.1).
 //!
 //! ```text
@@ -31,7 +31,8 @@ use tieline_net::Session;
 pub struct KeptLimits {
     /// The longest that a session outlives its connection, in seconds; who asks for more is told this.
     pub expiry_s_max: u32,
-    /// Sessions whose clients are away; beyond them, of the user whose session is one more the one ends that would expire first.
+    /// Sessions whose clients are away; beyond them, of the user whose session is one more the one ends that would
+    /// expire first.
     pub sessions_max: usize,
     /// What may wait for one of them; beyond it the oldest message is dropped and counted.
     pub each: AwayLimits,

@@ -1,4 +1,4 @@
-//! What the bus knows, and what each input does to it.
+//! The state of the bus, and what each input does to it.
 
 use super::asks::{Asks, Turns};
 use super::census::Censuses;

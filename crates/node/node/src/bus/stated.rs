@@ -1,5 +1,6 @@
 //! What a payload says of its value: its quality, its reasons and its time, where it has the form of a point
-//! (`{"v", "q", "t"}`), whoever published it. An object of points, as in a device's `all`, is as good as its worst point.
+//! (`{"v", "q", "t"}`), regardless of its publisher. An object of points, as in a device's `all`, is as good as its
+//! worst point.
 //!
 //! What the node decides is a point of its own has passed `Point::from_json`; here nothing is decided: a reader is shown
 //! the words of the publisher, reasons that the node does not know among them.

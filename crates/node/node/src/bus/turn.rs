@@ -13,7 +13,7 @@ use tieline_net::Shard;
 const INPUTS_A_TURN: usize = 64;
 /// How often live feeds are sent what changed.
 const FEED_EVERY: Duration = Duration::from_millis(100);
-/// How long last values are sent in a turn; whoever is being sent some is sent what its socket takes.
+/// How long last values are sent in a turn; a client that is being sent some gets what its socket takes.
 const SNAPSHOTS_A_TURN: Duration = Duration::from_micros(500);
 /// How soon a snapshot goes on that waits for a slow client.
 const SNAPSHOT_EVERY: Duration = Duration::from_millis(10);

@@ -139,7 +139,7 @@ impl Wire {
         }
     }
 
-    /// Queues a frame that other sessions may get too. None is dropped: whoever queues one looks first whether the socket takes
+    /// Queues a frame that other sessions may get too. None is dropped: the caller looks first whether the socket takes
     /// bytes ([`Session::is_clear`](tieline_net::Session::is_clear)), and lets it take them once many wait.
     pub fn push_shared(&self, frame: Bytes) {
         if frame.is_empty() {

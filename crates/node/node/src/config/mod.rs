@@ -1,4 +1,4 @@
-//! What a node is told: TOML, one table a device, one CSV file a point list.
+//! The configuration of a node: TOML, one table a device, one CSV file a point list.
 //!
 //! In: files. Out: a [`Config`] that holds only legal values, or every error at once with file, line, key, what was
 //! found and what was expected.

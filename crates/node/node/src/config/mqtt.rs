@@ -1,4 +1,4 @@
-//! `[mqtt]`: where clients come from, and what may be kept for them.
+//! `[mqtt]`: the listeners, and the limits of sessions and queues.
 
 use super::checked::{Reach, check_reach};
 use super::parse;

@@ -1,4 +1,4 @@
-//! The station's intelligent devices: which show what of the model, and what they let an operator do.
+//! The intelligent devices of the demo's substation: which values of the model each shows, and which commands it takes.
 
 use super::substation::{Breaker, Feeder, Substation};
 use crate::config::{Config, ConfigError, Findings, PointConfig, read_points};

@@ -1,4 +1,4 @@
-//! What the devices of a shard have counted together, for metrics.
+//! Counters of all devices of a shard together, for metrics.
 
 use super::link::Link;
 use super::shard::Field;

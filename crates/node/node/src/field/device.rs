@@ -107,7 +107,7 @@ fn unreachable(what: &str, transport: &Transport, error: &dyn std::fmt::Display)
     std::io::Error::other(format!("{what} cannot be reached by {transport}: {error}"))
 }
 
-/// Gives a device its place on the shard, with the link that everything goes over and the one for what is urgent.
+/// Starts a device's session on the shard, with its main link and, where it has one, its link for what is urgent.
 fn start_session(
     shard: &Rc<Shard>,
     field: &SharedField,

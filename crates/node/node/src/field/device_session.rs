@@ -1,4 +1,4 @@
-//! A device's place on its shard: what may be asked of it, over which of its connections.
+//! A device's session on its shard: polls and commands over its connections.
 
 use super::lanes::{Lane, Lanes};
 use super::link::Link;
@@ -17,7 +17,7 @@ pub(super) const EVENTS: PollClass = PollClass(1);
 /// Marks the tokens of polls, so that they never equal a command's ticket.
 pub(super) const POLL_TOKEN: u64 = 1 << 63;
 
-/// A device's place on its shard. Copies are handles of the same device.
+/// A device's session on its shard. Copies are handles of the same device.
 #[derive(Clone)]
 pub struct DeviceSession {
     /// Its topic.

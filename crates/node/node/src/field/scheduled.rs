@@ -1,4 +1,4 @@
-//! What the node does to a device by itself besides asking for values: freezes, and dead-bands.
+//! Scheduled tasks of a device: freezes, and dead-bands that are written when it can be asked.
 
 use super::link::Link;
 use super::shard::SharedField;

@@ -1,4 +1,4 @@
-//! One thread of devices.
+//! A field shard: one thread with the sessions of some devices.
 
 use super::counters::FieldCounters;
 use super::device::{Tabled, start_channel, start_device};
@@ -204,7 +204,7 @@ fn handle(field: &SharedField, input: FieldInput) {
                 session.settle(receipt.lane, receipt.fragments);
             }
         }
-        // Whoever asked may have gone.
+        // The caller may have gone.
         FieldInput::Count(answer) => drop(answer.send(field.borrow().counted())),
     }
 }

@@ -1,4 +1,4 @@
-//! History's column: what is recorded of what passes the bus. The crate `tieline-history` makes it durable.
+//! History's column: records the updates that pass the bus. The crate `tieline-history` makes it durable.
 
 mod owner;
 mod recorder;

@@ -1,4 +1,4 @@
-//! Who opens history, and holds it open until the node stops.
+//! The owner of history: opens it, and holds it open until the node stops.
 //!
 //! A disk that is full or fails does not stop a node from starting: live values flow, history says what is wrong, and
 //! it is opened as soon as that passes.

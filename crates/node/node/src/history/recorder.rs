@@ -1,6 +1,7 @@
-//! What is recorded of what passes the bus, and who waits for it to be stored.
+//! Records updates that pass the bus, with receipts for publishers that wait until they are stored.
 //!
-//! A turn of the bus gives one batch. Whoever must not be told before the batch is durable leaves a receipt with it,
+//! A turn of the bus gives one batch. A publisher that must not be acknowledged before the batch is durable leaves a
+//! receipt with it,
 //! which comes back to the bus when the journal has it, or has refused it.
 
 use crate::bus::BusHandle;

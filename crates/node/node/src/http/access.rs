@@ -1,4 +1,4 @@
-//! Who asks, and whether it may.
+//! Authentication and authorization of HTTP requests.
 //!
 //! A request shows a user by `Authorization: Basic`, a token by `Authorization: Bearer`, or the cookie that `/login`
 //! gave. Rights are looked up for each request, so that a change holds from the next one on.

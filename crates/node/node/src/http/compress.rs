@@ -1,4 +1,4 @@
-//! Answers in fewer bytes: gzip (RFC 1952) for whoever takes it, where the answer is text. What is all there is
+//! Answers in fewer bytes: gzip (RFC 1952) for clients that accept it, where the answer is text. What is all there is
 //! compressed as a whole, a stream piece by piece (`compress/stream.rs`).
 //!
 //! Never: an answer with an entity tag, which is the tag of its bytes; the console's files, which are compressed when

@@ -1,4 +1,4 @@
-//! What the devices' sessions have counted, for `/metrics`: the shards are asked when somebody looks.
+//! Counters of the devices' sessions, for `/metrics`: the shards are asked at each request.
 
 use super::App;
 use super::problem::Problem;

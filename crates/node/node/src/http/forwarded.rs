@@ -1,4 +1,4 @@
-//! Who asks, where a proxy that is believed asks for it: `X-Forwarded-For`, or `Forwarded` (RFC 7239).
+//! The client's address where a trusted proxy sends the request: `X-Forwarded-For`, or `Forwarded` (RFC 7239).
 
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request, State};

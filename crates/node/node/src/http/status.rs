@@ -175,7 +175,7 @@ pub async fn status(
     Ok(json(status.to_string()))
 }
 
-/// Counted from the start: whoever looks twice knows the rates between.
+/// Counted from the start: two looks give the rates between them.
 fn totals(seen: &Seen, mqtt: &Counters) -> serde_json::Value {
     let counters = &seen.counters;
     object!({
@@ -200,7 +200,7 @@ pub struct KnownHealth(Arc<Mutex<Option<(Instant, Health)>>>);
 struct Health {
     status: StatusCode,
     word: &'static str,
-    /// For whoever may know more.
+    /// For callers that are authenticated.
     body: String,
 }
 

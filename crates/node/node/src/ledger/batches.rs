@@ -1,4 +1,5 @@
-//! The bus's side: the batch that is made, who waits for it, and what is to be said again.
+//! Write-ahead batches, the bus's side of the ledger: the batch that is being made, the acknowledgements that wait
+//! for it, and compaction.
 //!
 //! One batch is on its way to the disk at a time. What changes meanwhile goes into the next, so that a slow disk makes
 //! larger batches and not longer queues. A last value that nobody waits for is recorded by its topic alone and read

@@ -1,4 +1,4 @@
-//! What of the ledger could not be read at the start: said, and kept for whoever wants to look at it.
+//! What of the ledger could not be read at the start: logged, and kept for a person to look at.
 
 use std::path::{Path, PathBuf};
 use tieline_journal::{Damage, salvage};

@@ -1,4 +1,4 @@
-//! What operators see of the ledger.
+//! The state of the ledger as operators see it.
 
 use super::losses::Lost;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What an operator types to an outstation of ours: one line, one answer.
+//! Operator commands of an outstation of ours: one line, one answer.
 //!
 //! ```text
 //! update <type> <index> <value> [flags=0x01] [time=ms]

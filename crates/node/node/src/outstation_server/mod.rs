@@ -1,4 +1,4 @@
-//! Outstations of ours: served by `tieline dnp3 outstation`, and by the demo.
+//! The outstation server: outstations of ours, served by `tieline dnp3 outstation`, and by the demo.
 //!
 //! In: databases, lines of an operator. Out: DNP3 outstations on a port, and what their masters made them do.
 //!

@@ -70,7 +70,7 @@ struct Inner {
     /// One for each connection, by a number of its own.
     sessions: RefCell<BTreeMap<u64, Session<Lines>>>,
     shard: Rc<Shard>,
-    /// It is this side that connects: whoever is at the other end is every station's master.
+    /// It is this side that connects: the peer is the master of every outstation.
     connects: bool,
 }
 
@@ -245,7 +245,7 @@ impl OutstationServers {
         Ok(())
     }
 
-    /// What one connection did to a station may give others something to send, or to end.
+    /// What one connection did to an outstation may give others something to send, or to end.
     fn nudge(&self, member: MemberId) {
         for session in self.inner.sessions.borrow().values() {
             session.with(|channel, _| {

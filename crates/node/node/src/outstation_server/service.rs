@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 /// Connections of masters: one that counts, and those that take its place.
 pub const SESSIONS_MAX: usize = 8;
 
-/// What happened at an outstation, for whoever serves it.
+/// What happened at an outstation, for its owner.
 #[derive(Clone, Debug)]
 pub enum Happening {
     /// A master connected.

@@ -1,4 +1,4 @@
-//! TLS files in use: loaded once, looked after, warned of before they end.
+//! The cache of TLS certificates: each is loaded once, read again when its file changes, and warned of before it expires.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

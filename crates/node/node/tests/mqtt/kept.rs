@@ -143,7 +143,7 @@ fn last_values_of_a_new_subscription_are_owed_over_a_restart() {
     assert_eq!(comes(&server, keep("c", 100), true).payloads(), [""; 0]);
 }
 
-/// Whoever asks much at once waits for the disk, and is not ended.
+/// A client that asks much at once waits for the disk, and is not ended.
 #[test]
 fn thousands_of_subscriptions_at_once_are_answered() {
     const COUNT: u16 = 6000;
@@ -260,7 +260,7 @@ fn dup_is_on_what_was_sent_before_a_restart_alone() {
     let server = server.restart();
     let mut reader = comes(&server, keep("reader", 100), true);
     assert_eq!(dups(&mut reader), [("1", true), ("2", false), ("3", false)].map(|(of, dup)| (of.to_owned(), dup)));
-    // Whoever is told of it has it on the disk.
+    // What is acknowledged is on the disk.
     server.client("other").publish("b", "1", ONCE, false);
     reader.vanish();
     let server = server.restart();

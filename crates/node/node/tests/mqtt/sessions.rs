@@ -272,7 +272,7 @@ fn what_has_no_room_in_a_session_is_counted_by_its_cause() {
     assert!(text.contains(&expect), "{expect}");
 }
 
-/// Whoever comes when there are as many clients as may be is told so, however many come at once, and comes in later.
+/// A client beyond the limit of clients is told so, however many come at once, and comes in later.
 #[test]
 fn beyond_sessions_max_each_is_told_why() {
     let server = Server::with("sessions_max = 1\n");

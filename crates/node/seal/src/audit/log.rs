@@ -4,7 +4,7 @@
 //! synced: they survive the end of the process, not that of the machine.
 //!
 //! A file that reaches its limit is renamed, `audit.jsonl.20261120T193000.123456Z`, and a new one begun. Several servers
-//! may write to one file: each line is appended in one write, whoever finds the file full renames it under a lock, and
+//! may write to one file: each line is appended in one write, the process that finds the file full renames it under a lock, and
 //! the others follow, as they follow a file that a person renamed.
 
 use std::fs::{File, OpenOptions};
@@ -113,7 +113,7 @@ impl Kept {
         written
     }
 
-    /// Begins a new file when this one is full, or follows whoever renamed it; whether this server renamed it, and how
+    /// Begins a new file when this one is full, or follows the process that renamed it; whether this server renamed it, and how
     /// many old files it removed.
     fn look(&mut self) -> std::io::Result<(bool, u64)> {
         if !self.is_of_that_name() {

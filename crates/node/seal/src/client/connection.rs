@@ -81,7 +81,7 @@ impl Connection {
         self.lock().closed = true;
     }
 
-    /// Whoever waits learns that nothing comes.
+    /// Tells the callers that wait that no answer comes.
     fn fail(&self) {
         let mut state = self.lock();
         state.closed = true;
@@ -143,7 +143,7 @@ impl Connection {
             Response::Pong { .. } | Response::Welcome { .. } => return Ok(()),
         };
         let asked = self.lock().waiting.remove(&id);
-        // Whoever asked may have given up.
+        // The caller may have given up.
         if let Some(sender) = asked {
             drop(sender.send(answer));
         }

@@ -40,7 +40,7 @@ pub struct Config {
     pub inflate: InflateLimits,
     /// Whether private-key operations that wait are done together.
     pub batch: bool,
-    /// Whether clients are told why a message could not be opened. Whoever can send messages of his own making and
+    /// Whether clients are told why a message could not be opened. A client that can send messages of its own making and
     /// learns that can decrypt with the key: see `docs/seal.md`.
     pub exact_errors: bool,
     /// How long before a certificate ends its end is warned of.

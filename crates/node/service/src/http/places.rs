@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | open | a peer that has not shown who it is | half of `connections_max` |
 //! | admitted | one whose request was let in | `connections_max` with the open ones |
-//! | reserve | whoever comes when there is no other, or has too many already | [`RESERVE_MAX`], [`RESERVE_TIMEOUT`] long |
+//! | reserve | a connection that comes when there is no other, or whose address has too many already | [`RESERVE_MAX`], [`RESERVE_TIMEOUT`] long |
 //!
 //! Nobody waits for a place: when the reserve is full, too, the oldest connection in it ends of the address that has the
 //! most there. Health and metrics are answered in the reserve; for the rest a user is admitted from there, where there is

@@ -57,7 +57,7 @@ impl<M: Member> Channel<M> {
                 .get(&(destination, Some(source)))
                 .or_else(|| self.by_address.get(&(destination, None)))
                 .copied(),
-            // Whoever is directly connected: the first that may be meant.
+            // The directly connected member: the first that may be meant.
             AddressKind::Own => self.ids().next(),
             AddressKind::Reserved => None,
         };

@@ -19,7 +19,7 @@ pub(super) struct Lending {
 }
 
 impl<M: Member> Channel<M> {
-    /// Appends the next message of whoever may send, and says whether there was one.
+    /// Appends the next message of a member that may send, and says whether there was one.
     pub(super) fn send(&mut self, now: Now, out: &mut Vec<u8>) -> bool {
         if self.lending.is_none() {
             return self.send_in_order(now, out);

@@ -144,7 +144,7 @@ impl Master {
         }
     }
 
-    /// Where work goes. From a request to FFFC on, until the next request, whoever answers is heard.
+    /// Where work goes. From a request to FFFC on, until the next request, every outstation that answers is heard.
     fn address(&mut self, work: &Work) -> LinkAddress {
         let outstation = self.outstation();
         let Some(task) = work.task() else { return outstation };

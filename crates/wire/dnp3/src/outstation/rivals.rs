@@ -7,7 +7,8 @@
 //!                                                                 others are refused until then
 //! ```
 //!
-//! So both are served in turns that grow longer, and whoever serves can say what is wrong. A master that comes back because
+//! So both are served in turns that grow longer, and the server's operator can see what is wrong. A master that comes
+//! back because
 //! its network lost the connection before waits 60 s at most.
 
 use core::time::Duration;
@@ -67,7 +68,7 @@ impl Rivals {
         Arrival::Keeps(kept)
     }
 
-    /// The connection that had the place is gone: whoever comes next may have it.
+    /// The connection that had the place is gone: the next connection may have it.
     pub const fn leave(&mut self) {
         self.kept_until = None;
     }

@@ -29,7 +29,7 @@ pub struct OutstationStats {
     pub confirms_missed: u64,
     /// Controls operated with success.
     pub controls_operated: u64,
-    /// Controls refused, whoever refused them.
+    /// Controls refused, by this library or by the owner.
     pub controls_refused: u64,
     /// Events dropped because the buffer of their type was full.
     pub events_dropped: u64,

@@ -64,7 +64,7 @@ impl Key {
         key
     }
 
-    /// Its bytes: for whoever must keep it.
+    /// Its bytes: for an owner that must keep it.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()

@@ -293,7 +293,8 @@ fn who_comes_back_to_a_long_queue_may_drain_it() {
     assert_eq!([0, 1, 2].map(|_| is_full(&mut world)), [false, false, true]);
 }
 
-/// Whoever comes again and again and reads nothing has room for what may wait for one that is away, and for one queue
+/// A client that reconnects again and again and reads nothing has room for what may wait for one that is away, and
+/// for one queue
 /// besides: no more with each connection.
 #[test]
 fn who_comes_back_again_and_again_gets_no_more_room() {

@@ -508,7 +508,7 @@ fn an_idle_session_is_small() {
     assert!(size_of::<ServerSession>() <= 1024, "{}", size_of::<ServerSession>());
 }
 
-/// Who speaks HTTP is answered in HTTP and closed on; whoever else does not begin with a CONNECT hears nothing.
+/// A client that speaks HTTP is answered in HTTP and closed; any other that does not begin with a CONNECT gets nothing.
 #[test]
 fn http_is_answered_where_it_may_be() {
     let answered = |given: &[u8], http_answer: &[u8]| {

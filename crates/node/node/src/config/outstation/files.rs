@@ -28,7 +28,7 @@ pub struct FolderConfig {
     pub writable: bool,
     /// Bytes of a file that is written.
     pub size_max: u64,
-    /// Who may use it: a user, and the file with the password. None: whoever is the master.
+    /// Who may use it: a user, and the file with the password. None: every master.
     pub user: Option<(String, PathBuf)>,
     /// Limits of the protocol.
     pub limits: FileConfig,

@@ -9,11 +9,12 @@
 //! learns the answers from the master's events:
 //!
 //! ```text
-//! loop { transfer.handle_event(now, &event); while let Some(e) = transfer.poll_event() { … } transfer.drive(now, &mut master); }
+//! loop { transfer.handle_event(now, &event); while let Some(e) = transfer.poll_event() { … } transfer.drive(now,
+//! &mut master); }
 //! ```
 //!
 //! One block is in memory at a time: the next one is asked for by [`FileTransfer::drive`], once the events were taken, so
-//! whoever stores slowly is waited for. A request without an answer is sent again; the outstation does nothing twice.
+//! an owner that stores slowly is waited for. A request without an answer is sent again; the outstation does nothing twice.
 
 mod event;
 mod step;

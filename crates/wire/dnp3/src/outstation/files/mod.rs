@@ -144,7 +144,7 @@ impl Default for FileConfig {
 pub struct FileCounters {
     /// Files and directories opened.
     pub opened: u64,
-    /// Commands and blocks refused, whoever refused them.
+    /// Commands and blocks refused, by this library or by the owner.
     pub refused: u64,
     /// Blocks sent, repetitions included.
     pub blocks_read: u64,

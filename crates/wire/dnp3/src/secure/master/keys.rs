@@ -41,7 +41,7 @@ impl MasterSecurity {
                 self.events.push(SecurityEvent::KeysChanged { user: self.config.user });
                 Reaction::Heard
             }
-            // Whoever sent it does not know the keys: the outstation's own may still come.
+            // Its sender does not know the keys: the outstation's own may still come.
             other => {
                 self.step = other;
                 self.count(Statistic::AuthenticationFailures);

@@ -103,7 +103,7 @@ impl OutstationSecurity {
         if !self.config.aggressive {
             return self.refuse(now, to, (number, user), AuthError::AggressiveNotPermitted);
         }
-        // A number that was used before is a repetition: whoever sent it, it leaves everything as it is.
+        // A number that was used before is a replay: it leaves everything as it is.
         let ahead = number.wrapping_sub(self.challenge_sequence);
         if self.last_challenge.is_empty() || ahead == 0 || ahead > u32::MAX / 2 {
             return self.discard_unexpected(now);

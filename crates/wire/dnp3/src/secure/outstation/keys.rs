@@ -8,7 +8,7 @@ use tieline_core::Now;
 
 impl OutstationSecurity {
     pub(super) fn handle_key_request(&mut self, now: Now, to: Sequence, user: u16) -> Verdict {
-        // Each answer makes the one before worthless: whoever asks all the time keeps others from changing keys.
+        // Each answer makes the one before worthless: a peer that asks all the time keeps others from changing keys.
         if self.key_requests_left == 0 && now.mono < self.key_request_at {
             return self.refuse(now, to, (0, user), AuthError::TooManyKeyRequests);
         }

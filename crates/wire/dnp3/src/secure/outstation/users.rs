@@ -172,7 +172,7 @@ impl OutstationSecurity {
                 Verdict::Done
             }
             Err(error) => {
-                // A wrong key is no reason to begin again: whoever forged it would keep the authority out.
+                // A wrong key is no reason to begin again: its forger would keep the authority out.
                 self.update = Some(update);
                 self.count(now, Statistic::UpdateKeyFailures);
                 self.count(now, Statistic::AuthenticationFailures);

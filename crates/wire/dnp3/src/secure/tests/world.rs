@@ -1,4 +1,4 @@
-//! A master and an outstation of ours in virtual time, and whoever sits on the wire between them: fragment by fragment.
+//! A master and an outstation of ours in virtual time, and an attacker on the wire between them: fragment by fragment.
 
 use crate::app::{CommandStatus, Fragment, Function};
 use crate::endpoint::{Endpoint, EndpointConfig, Received, Role as Side};
