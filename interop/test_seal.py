@@ -204,7 +204,7 @@ def test_keys_are_imported_activated_and_retired_while_a_server_runs(folder):
         tieline("seal", "key", "activate", *words, "--domain", "alice", "--key-version", "4")
         tieline("seal", "key", "retire", *words, "--domain", "alice", "--key-version", "3")
         process.process.send_signal(signal.SIGHUP)
-        until(lambda: any("read anew" in line for line in process.errors), process.said)
+        until(lambda: any("read again" in line for line in process.errors), process.said)
         ask(server, "pack?domain=alice&to=12345678", CONTENT)
         with pytest.raises(urllib.error.HTTPError):
             ask(server, "pack?domain=alice&to=12345678&key_version=3", CONTENT)

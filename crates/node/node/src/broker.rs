@@ -275,7 +275,7 @@ impl ClientOwner {
             return self.bus.borrow_mut().leave(now, (key, generation, number), None, None);
         }
         self.authentication.joined(&self.bus, key, generation, resumed);
-        tracing::debug!(%peer, client = %*name, resumed, "client let in");
+        tracing::debug!(%peer, client = %*name, resumed, "client connected");
         let will = request.will.as_ref().and_then(|will| LastWill::new(now, will));
         let will = will.filter(|will| !self.is_reserved(will.topic()) && !will.is_marked()).map(Box::new);
         let mut bus = self.bus.borrow_mut();

@@ -24,7 +24,7 @@ pub enum ReloadError {
 impl fmt::Display for ReloadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoFile => f.write_str("the node runs without a configuration file: there is nothing to read anew"),
+            Self::NoFile => f.write_str("the node runs without a configuration file: there is nothing to read again"),
             Self::Config(error) => error.fmt(f),
             Self::Views(error) => error.fmt(f),
         }

@@ -40,7 +40,7 @@ impl Files {
         let is_named = access.users.as_deref().is_some_and(|named| is_same(named, &users));
         let hint = (!is_named).then(|| {
             let (config, file) = (config.display(), users.display());
-            format!("{config} does not name this file: set users = \"{file}\" in its [access], and start the node anew")
+            format!("{config} does not name this file: set users = \"{file}\" in its [access], and restart the node")
         });
         let roles = args.roles_file.clone().or_else(|| access.roles.clone());
         let access = AccessConfig { users: Some(users.clone()), roles, ..access };

@@ -91,7 +91,7 @@ async fn look_after(server: &Server, path: &Path) -> anyhow::Error {
     loop {
         tokio::select! {
             _ = hang_up.recv() => match server.reload(|| config::load(path)) {
-                Ok(()) => tracing::info!("the configuration was read anew"),
+                Ok(()) => tracing::info!("the configuration was read again"),
                 Err(error) => tracing::warn!(%error, "the old configuration stays in use"),
             },
             _ = looks.tick() => if server.has_ended() {

@@ -54,7 +54,7 @@ impl Access {
     fn reload(&self, on_change: &OnChange) {
         match CredentialStore::load(&self.config) {
             Ok(store) => {
-                tracing::info!(users = store.policy.users().count(), "users and roles taken anew");
+                tracing::info!(users = store.policy.users().count(), "users and roles read again");
                 let policy = Arc::clone(&store.policy);
                 self.take(store);
                 *lock(&self.trouble) = None;

@@ -64,7 +64,7 @@ impl Bus {
         let count = views.len();
         match self.replace_views(now, views) {
             Ok(derived) => {
-                tracing::info!(who, views = count, derived, "views were read anew");
+                tracing::info!(who, views = count, derived, "views were read again");
                 let words = format!("{count} views, {derived} topics");
                 self.note_access(denial(now, who, "views", "admin", "$views", "", words));
                 Ok(derived)

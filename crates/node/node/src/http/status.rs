@@ -310,13 +310,21 @@ fn bus_metrics(e: &mut Exposition, seen: &Seen) {
     let refused = "Messages that said what changed of something that the node does not hold.";
     e.counter("tieline_mqtt_deltas_refused_total", refused, counters.deltas_refused);
     e.counter("tieline_topics_unmet_total", "Updates not taken: a condition was not met.", counters.unmet);
-    e.counter("tieline_topics_told_anew_total", "Watchers of topics told all anew.", counters.told_anew);
+    e.counter(
+        "tieline_topics_told_anew_total",
+        "Watchers of topics that were told of all topics again.",
+        counters.told_anew,
+    );
     e.counter("tieline_topics_misfits_total", "Messages not taken: a wrong payload.", counters.misfits);
     e.counter("tieline_topics_removed_total", "Values removed: their time was over.", counters.removed);
     e.gauge("tieline_series_bytes", "Bytes of the events that topics keep.", seen.series.0);
     e.counter("tieline_series_dropped_total", "Events given up: there was no room.", seen.series.1);
-    e.counter("tieline_mqtt_connected_total", "Clients let in.", counters.connected);
-    e.counter("tieline_mqtt_turned_away_total", "Connections closed: too many were not let in.", counters.turned_away);
+    e.counter("tieline_mqtt_connected_total", "Clients connected.", counters.connected);
+    e.counter(
+        "tieline_mqtt_turned_away_total",
+        "Connections closed: too many were unauthenticated.",
+        counters.turned_away,
+    );
     e.counter("tieline_mqtt_ended_full_total", "Clients ended because their queue was full.", counters.ended_full);
     session_metrics(e, seen);
     socket_shard_metrics(e, &seen.sockets);
@@ -348,8 +356,8 @@ fn end_metrics(e: &mut Exposition, ends: &Ends) {
         let code = format!("0x{:02x}", reason.code());
         e.sample("tieline_mqtt_ended_total", &[("code", &code), ("reason", reason.words())], *count);
     }
-    let not_let_in = "Connections that ended before their client was let in.";
-    e.counter("tieline_mqtt_not_entered_total", not_let_in, *not_entered);
+    let unauthenticated = "Connections that ended before their client was authenticated.";
+    e.counter("tieline_mqtt_not_entered_total", unauthenticated, *not_entered);
     e.counter("tieline_mqtt_websocket_faults_total", "Connections that broke a rule of WebSocket.", *websocket_faults);
     e.counter("tieline_mqtt_subscriptions_refused_total", "Subscriptions refused.", *subscriptions_refused);
 }
@@ -389,7 +397,7 @@ fn history_metrics(e: &mut Exposition, seen: &Seen) {
     e.counter("tieline_history_dropped_points_total", "Points dropped: nobody waited for them.", status.dropped_points);
     e.counter(
         "tieline_history_refused_points_total",
-        "Points refused: whoever waited was told.",
+        "Points refused: the publishers that waited were told.",
         status.refused_points,
     );
     e.counter("tieline_history_lost_records_total", "Journal records that were damaged.", status.lost_records);
@@ -418,7 +426,7 @@ fn ledger_metrics(e: &mut Exposition, status: &LedgerStatus) {
     e.gauge("tieline_ledger_lost_batches", "Batches that could not be read at the start.", lost.records);
     e.gauge("tieline_ledger_lost_sessions", "Sessions that ended because of them.", lost.sessions);
     e.gauge("tieline_ledger_lost_values", "Last values that are gone because of them.", lost.values);
-    e.counter("tieline_ledger_walks_total", "Times that all state was said anew.", status.compactions);
+    e.counter("tieline_ledger_walks_total", "Compactions of the ledger.", status.compactions);
     e.gauge("tieline_ledger_batch_seconds", "How long the last batch took.", status.last.as_secs_f64());
     let under_way = "How long the batch has taken so far that is on its way to the disk; 0 for none.";
     e.gauge("tieline_ledger_batch_age_seconds", under_way, status.under_way.as_secs_f64());
@@ -475,7 +483,7 @@ fn access_metrics(e: &mut Exposition, app: &App, seen: &Seen) {
     e.labelled(("tieline_denials_total", "What users wanted and may not, by verb.", "counter"), "verb", denials);
     e.counter("tieline_audit_summed_total", "Refusals and denials written as a number.", *summed);
     e.gauge("tieline_access_sessions", "MQTT sessions of users.", stats.sessions);
-    e.counter("tieline_access_refused_total", "MQTT sessions of users not let in.", stats.refused_sessions);
+    e.counter("tieline_access_refused_total", "MQTT sessions of users that were refused.", stats.refused_sessions);
     e.counter(
         "tieline_access_ended_total",
         "MQTT sessions ended: user gone, password changed, token over.",

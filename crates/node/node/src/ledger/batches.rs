@@ -232,7 +232,10 @@ impl LedgerBatches {
 
     /// Too much waits for the disk: all state will be written again when the disk is back.
     fn give_up(&mut self) {
-        warn!(waiting_bytes = self.waiting_bytes(), "too much waits for the disk of the ledger: all is written anew");
+        warn!(
+            waiting_bytes = self.waiting_bytes(),
+            "too much waits for the disk of the ledger: all state is written again"
+        );
         self.status.state = LedgerState::Mending;
         self.missed = true;
         self.forget();

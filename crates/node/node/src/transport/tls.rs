@@ -46,11 +46,11 @@ impl CertificateCache {
             match reloaded {
                 Ok(false) => {}
                 Ok(true) => {
-                    tracing::info!(%file, "TLS files read anew: handshakes from here on use them");
+                    tracing::info!(%file, "TLS files read again: handshakes from here on use them");
                     trouble.retain(|(of, _)| *of != certificate);
                 }
                 Err(error) => {
-                    tracing::warn!(%file, %error, "TLS files cannot be read anew: those loaded before stay in use");
+                    tracing::warn!(%file, %error, "TLS files cannot be read again: those loaded before stay in use");
                     trouble.retain(|(of, _)| *of != certificate);
                     trouble.push((certificate, error.to_string()));
                 }

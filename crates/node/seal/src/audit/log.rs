@@ -77,7 +77,9 @@ impl AuditLog {
                     self.rotations.fetch_add(rotated.into(), Ordering::Relaxed);
                     self.removed.fetch_add(removed, Ordering::Relaxed);
                 }
-                Err(error) => tracing::warn!(%error, "the audit log cannot be begun anew; it goes on in the same file"),
+                Err(error) => {
+                    tracing::warn!(%error, "a new file of the audit log cannot be begun; it goes on in the same file")
+                }
             }
         }
         if let Err(error) = kept.append(lines.as_bytes()) {

@@ -128,7 +128,7 @@ async fn metrics(State(App(shared, places)): State<App>) -> Response {
     places.expose("tieline_seal_http", &mut e);
     e.gauge("tieline_seal_waiting", "Operations that wait.", shared.waiting());
     let reloads = shared.reloads.load(Ordering::Relaxed);
-    e.counter("tieline_seal_reloads_total", "Configurations that were read anew.", reloads);
+    e.counter("tieline_seal_reloads_total", "Configurations that were read again.", reloads);
     let failures = shared.audit.failures();
     e.counter("tieline_seal_audit_failures_total", "Writes of the audit log that failed.", failures);
     let help = "Files of the audit log that were renamed because they were full.";
