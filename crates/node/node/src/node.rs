@@ -401,12 +401,12 @@ fn start_bus(
         let Binding { views, opened, image, wall, sockets, .. } = binding;
         let (doors, addresses) = match doors::bind(&shard, &config, &shelf, &entrances).await {
             Ok(bound) => bound,
-            Err(error) => return drop(report.send(Err(error))),
+            Err(why) => return drop(report.send(Err(StartError::Listen { what: "mqtt", address: listen, why }))),
         };
         let about = (shard.clock(), shard.counters(), STALL);
         let (sockets, _threads) = match SocketShards::start("sockets", sockets, about) {
             Ok(started) => started,
-            Err(error) => return drop(report.send(Err(error))),
+            Err(error) => return drop(report.send(Err(StartError::Thread(error)))),
         };
         let sockets = Rc::new(sockets);
         let broker = Broker::new(doors, &config, Arc::clone(&reserved), http_answer, Rc::clone(&sockets));
@@ -437,14 +437,14 @@ fn start_bus(
         let bus = Rc::new(RefCell::new(bus));
         broker.serve(&shard, &bus);
         tokio::select! {
+            biased;
             () = crate::bus::run(shard, bus, inputs) => {}
             () = sockets.ended() => tracing::error!("a socket shard has ended by itself: the node ends"),
         }
     };
     let thread = ShardThread::spawn_gathering("bus", clock, counters, body).map_err(StartError::Thread)?;
-    let address = reported.recv().unwrap_or_else(|_| Err(std::io::Error::other("the bus ended before it began")));
-    let why = |why| StartError::Listen { what: "mqtt", address: listen, why };
-    Ok((thread, address.map_err(why)?))
+    let ended = || StartError::Thread(std::io::Error::other("the bus ended before it began"));
+    Ok((thread, reported.recv().unwrap_or_else(|_| Err(ended()))?))
 }
 
 /// What is kept for MQTT clients that are away.

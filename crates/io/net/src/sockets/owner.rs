@@ -307,7 +307,10 @@ impl Link {
 
     /// Whether the shard has ended; wakes who asks when it does.
     fn has_ended(&self, cx: &Context<'_>) -> bool {
-        *self.watcher.borrow_mut() = Some(cx.waker().clone());
+        let mut watcher = self.watcher.borrow_mut();
+        if !watcher.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
+            *watcher = Some(cx.waker().clone());
+        }
         self.has_ended.get()
     }
 
