@@ -127,7 +127,14 @@ impl<M: Machine> Session<M> {
     /// # Panics
     /// `call` uses this same session.
     pub fn send<R>(&self, call: impl FnOnce(&mut M, Now) -> R) -> R {
-        let now = self.0.shard.now();
+        self.send_at(self.0.shard.now(), call)
+    }
+
+    /// The same at a time that is known to be now: for many sessions one after the other.
+    ///
+    /// # Panics
+    /// `call` uses this same session.
+    pub fn send_at<R>(&self, now: Now, call: impl FnOnce(&mut M, Now) -> R) -> R {
         let result = call(&mut self.0.machine.borrow_mut(), now);
         if let Err(why) = self.write_output(now) {
             self.end(why);

@@ -395,7 +395,7 @@ fn start_bus(
     commands: Commands,
 ) -> Result<(ShardThread, Addresses), StartError> {
     let (report, reported) = sync_channel(1);
-    let listen = binding.config.listen;
+    let (listen, socket_threads) = (binding.config.listen, binding.sockets);
     let body = move |shard: Rc<tieline_net::Shard>| async move {
         let Binding { http_answer, config, reserved, entrances, door, shelf, lanes, rules, .. } = binding;
         let Binding { views, opened, image, wall, sockets, .. } = binding;
@@ -442,7 +442,11 @@ fn start_bus(
             () = sockets.ended() => tracing::error!("a socket shard has ended by itself: the node ends"),
         }
     };
-    let thread = ShardThread::spawn_gathering("bus", clock, counters, body).map_err(StartError::Thread)?;
+    let thread = match socket_threads {
+        0 => ShardThread::spawn_gathering("bus", clock, counters, body),
+        _ => ShardThread::spawn_giving("bus", clock, counters, body),
+    };
+    let thread = thread.map_err(StartError::Thread)?;
     let ended = || StartError::Thread(std::io::Error::other("the bus ended before it began"));
     Ok((thread, reported.recv().unwrap_or_else(|_| Err(ended()))?))
 }

@@ -32,7 +32,8 @@ async fn settled(shards: &SocketShards) {
         tokio::task::yield_now().await;
     }
     for status in shards.status() {
-        assert_eq!((status.connections, status.refusing, status.waiting), (0, 0, 0));
+        assert_eq!((status.connections, status.refusing), (0, 0));
+        assert!(status.waiting <= 8, "{status:?}");
     }
 }
 
@@ -223,6 +224,7 @@ fn a_socket_that_refuses_is_given_no_more_than_its_window_and_others_go_on() {
             while let Some(taken) = free.offer(&[0; 1000]).unwrap() {
                 assert!(turn < 200 && taken == 1000);
             }
+            std::future::poll_fn(|cx| free.poll_write_ready(cx)).await.unwrap();
             rounds().await;
         }
         assert!(given <= OUTPUT_MAX + 1000, "{given}");
@@ -354,7 +356,7 @@ fn a_shard_that_is_stuck_delays_no_other_and_takes_no_more_than_its_windows() {
         let mut notes = Notes::default();
         let ((), why) = tokio::join!(talk, session.run(near, &mut notes));
         assert_eq!(why, Closed::Peer);
-        let waiting: Vec<_> = shards.status().map(|status| status.waiting > 0).collect();
+        let waiting: Vec<_> = shards.status().map(|status| status.waiting > 8).collect();
         assert_eq!(waiting, [true, false]);
         assert!(given <= OUTPUT_MAX + 1000, "{given}");
         drop(release);

@@ -98,7 +98,7 @@ impl Outgoing {
         if qos != Qos::AtMostOnce {
             let delivery = self.delivery(to);
             let deliver = if self.kept { ServerSession::deliver_kept } else { ServerSession::deliver_tagged };
-            return client.session.send(|wire, _| deliver(&mut wire.mqtt, delivery, 0)).map(|()| false);
+            return client.session.send_at(now, |wire, _| deliver(&mut wire.mqtt, delivery, 0)).map(|()| false);
         }
         let goes_now = !retain && to.ids.is_empty() && self.share_now(now, client, applied, to, followed);
         if goes_now {
