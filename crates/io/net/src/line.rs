@@ -51,6 +51,11 @@ impl Line {
         self.is_clear() && std::mem::take(&mut self.refused)
     }
 
+    /// Whether another thread has the socket.
+    pub(crate) const fn is_remote(&self) -> bool {
+        self.connection.is_remote()
+    }
+
     /// What is written next is urgent.
     pub(crate) fn hurry(&self) {
         self.connection.hurry();

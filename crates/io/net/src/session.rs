@@ -147,6 +147,16 @@ impl<M: Machine> Session<M> {
         result
     }
 
+    /// Gives bytes to a connection whose socket another thread has, past the machine: to be called only where the machine has
+    /// nothing to say before them. False where the socket is this thread's, or takes nothing at the moment.
+    pub fn send_past(&self, now: Now, bytes: &[u8]) -> bool {
+        let mut line = self.0.line.borrow_mut();
+        let Some(line) = line.as_mut().filter(|line| line.is_remote() && line.is_open()) else { return false };
+        let Ok(taken) = line.write(bytes, &self.0.limits, now.mono) else { return false };
+        self.count_written(taken, 1);
+        taken > 0
+    }
+
     /// What the session sends next goes before what waits for other sessions, where another thread has the sockets.
     pub fn hurry(&self) {
         if let Some(line) = &*self.0.line.borrow() {

@@ -50,8 +50,8 @@ impl ShardThread {
         Self::start(name, gathering(WRITER), clock, counters, main)
     }
 
-    /// The same for a thread that gives what it sends to other threads, each of which it has to wake: it gathers when it is
-    /// a twentieth of its time at work.
+    /// The same for a thread that works for other threads, or gives them work: each wake costs both. It gathers when it is a
+    /// twentieth of its time at work.
     ///
     /// # Errors
     /// The system gives no thread, or no epoll instance.

@@ -20,7 +20,7 @@ const BATCH_BYTES: usize = 64 * 1024;
 /// A batch with so many orders goes at once.
 const BATCH_ORDERS: usize = 1024;
 /// Room of batches that is kept to be used again.
-const SPARE_MAX: usize = 8;
+const SPARE_MAX: usize = 16;
 /// A batch whose room is larger is not kept.
 const SPARE_BYTES: usize = 2 * BATCH_BYTES;
 
@@ -60,7 +60,7 @@ impl SocketShards {
             let (give, orders) = unbounded_channel();
             let (tell, news) = unbounded_channel();
             let body = move |shard: Rc<Shard>| worker::run(shard, orders, tell, stall);
-            threads.push(ShardThread::spawn_gathering(&format!("{name}-{number}"), clock, Arc::clone(counters), body)?);
+            threads.push(ShardThread::spawn_giving(&format!("{name}-{number}"), clock, Arc::clone(counters), body)?);
             shards.attend(give, news);
         }
         Ok((shards, threads))
