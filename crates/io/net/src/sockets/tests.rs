@@ -217,12 +217,12 @@ fn a_socket_that_refuses_is_given_no_more_than_its_window_and_others_go_on() {
         };
         let (mut stuck, mut free) = (place(0, 10), place(1, usize::MAX));
         let mut given = 0;
-        for turn in 0..200 {
+        for turn in 0..400 {
             while let Some(taken) = stuck.offer(&[0; 1000]).unwrap() {
                 given += taken;
             }
             while let Some(taken) = free.offer(&[0; 1000]).unwrap() {
-                assert!(turn < 200 && taken == 1000);
+                assert!(turn < 400 && taken == 1000);
             }
             std::future::poll_fn(|cx| free.poll_write_ready(cx)).await.unwrap();
             rounds().await;
@@ -346,7 +346,7 @@ fn a_shard_that_is_stuck_delays_no_other_and_takes_no_more_than_its_windows() {
         let mut given = 0;
         let talk = async {
             let mut answer = [0; 100];
-            for _ in 0..200 {
+            for _ in 0..400 {
                 given += stuck.offer(&[0; 1000]).unwrap().unwrap_or(0);
                 far.write_all(&[7; 100]).await.unwrap();
                 far.read_exact(&mut answer).await.unwrap();

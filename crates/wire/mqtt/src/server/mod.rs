@@ -223,12 +223,6 @@ impl ServerSession {
             && u32::try_from(bytes).is_ok_and(|bytes| bytes <= self.link.packet_bytes_max)
     }
 
-    /// Whether it has something to say to the client.
-    #[must_use]
-    pub fn has_output(&self) -> bool {
-        !self.control.is_empty() || self.backlog().0 > 0
-    }
-
     /// The version that the client speaks; 5.0 before it has said.
     #[must_use]
     pub const fn version(&self) -> Version {
