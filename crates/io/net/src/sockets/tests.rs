@@ -356,8 +356,8 @@ fn a_shard_that_is_stuck_delays_no_other_and_takes_no_more_than_its_windows() {
         let mut notes = Notes::default();
         let ((), why) = tokio::join!(talk, session.run(near, &mut notes));
         assert_eq!(why, Closed::Peer);
-        let waiting: Vec<_> = shards.status().map(|status| status.waiting > 8).collect();
-        assert_eq!(waiting, [true, false]);
+        let waiting: Vec<_> = shards.status().map(|status| status.waiting).collect();
+        assert!(waiting[0] > 100 && waiting[1] < 20, "{waiting:?}");
         assert!(given <= OUTPUT_MAX + 1000, "{given}");
         drop(release);
         drop(threads);
