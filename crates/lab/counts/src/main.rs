@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         ["--list"] => PATHS.iter().for_each(|path| println!("{}\t{}\t{}", path.name, path.times, path.what)),
         [name] => {
             let found = PATHS.iter().find(|path| path.name == *name);
-            let result = found.map_or_else(|| Err(format!("no path is named {name:?}")), |path| meter::run(path));
+            let result = found.map_or_else(|| Err(format!("no path is named {name:?}")), meter::run);
             if let Err(why) = result {
                 eprintln!("{name}: {why}");
                 return ExitCode::FAILURE;
