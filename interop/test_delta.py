@@ -102,7 +102,7 @@ def values_of(name):
     for part in (VECTORS / name).read_text().split("== ")[1:]:
         lines = part.splitlines()
         payloads = [bytes.fromhex(line[1:]) for line in lines if line.startswith("<")]
-        values = [json.loads(line[9:]).encode() for line in lines if line.startswith("> bytes ")]
+        values = [json.loads(line[8:]).encode() for line in lines if line.startswith("> bytes ")]
         yield list(zip(values, payloads, strict=True))
 
 

@@ -91,7 +91,7 @@ def test_versions_meet(node):
         assert (old.next().payload, new.next().payload) == (b"from new", b"from old")
 
 
-@pytest.mark.parametrize("bytes", [127, 128, 16_384, 500_000])
+@pytest.mark.parametrize("data", [127, 128, 16_384, 500_000])
 def test_payloads_of_every_size(node, version, data):
     payload = os.urandom(data)
     topic = f"large/{version}"
@@ -155,7 +155,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("bytes", BROKEN.values(), ids=BROKEN.keys())
+@pytest.mark.parametrize("data", BROKEN.values(), ids=BROKEN.keys())
 def test_broken_packets_end_only_their_own_connection(node, data):
     with Paho(node) as good:
         good.subscribe("calm")

@@ -196,7 +196,7 @@ def test_many_packets_in_a_frame(node):
         assert payloads == list(range(200)) and kinds.count(9) == kinds.count(13) == 1
 
 
-@pytest.mark.parametrize("bytes", [0, 1, 100, 110, 116, 117, 125, 126, 65_000])
+@pytest.mark.parametrize("raw", [0, 1, 100, 110, 116, 117, 125, 126, 65_000])
 def test_payloads_of_every_length_of_a_head(node, raw):
     payload = bytes(number % 251 for number in range(raw))
     with Web(node, "lengths") as web:
@@ -248,7 +248,7 @@ def test_a_text_is_refused(node):
 
 
 @pytest.mark.parametrize(
-    ("bytes", "code"),
+    ("raw", "code"),
     [
         (frame(0x82, PING, masked=False), 1002),
         (frame(0x89, b"", masked=False), 1002),

@@ -28,7 +28,8 @@ def grade_of(value):
 
 def millis(text):
     """A time as whole milliseconds since 1970, which is what a browser keeps of it."""
-    return int(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000 + 1e-3)
+    when = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return int(when.replace(microsecond=0).timestamp()) * 1000 + when.microsecond // 1000
 
 
 class Series:
@@ -62,6 +63,8 @@ class Truth:
         self.over = threading.Event()
         self.memory_max = 0
         self.markers = deque(maxlen=10 * KEPT_S)
+        # Spans in which nothing is heard: from the last message before a new connection to the first after it.
+        self.deaf, self.heard_last = [], time.time()
         self.subscribe()
         self.thread = threading.Thread(target=self.ask, daemon=True)
         self.thread.start()
@@ -71,13 +74,16 @@ class Truth:
         with self.lock:
             self.grades.clear()
             self.below.clear()
+            self.deaf.append([self.heard_last, float("inf")])
         self.client = Paho(self.node, name="truth")
         self.client.client.on_message = self.on_message
         # What is no last value is on no screen: the retain flag as it was published tells.
         self.client.client.subscribe("#", options=SubscribeOptions(qos=0, retainAsPublished=True))
 
     def on_message(self, client, data, message):
-        at = time.time()
+        at = self.heard_last = time.time()
+        if self.deaf[-1][1] > at:
+            self.deaf[-1][1] = at
         payload = bytes(message.payload)
         if message.topic == MARKERS:
             return self.markers.append((float(payload), at))
@@ -96,6 +102,10 @@ class Truth:
     def heard(self, at):
         """When all was heard that was sent until then; none where it is not known yet. A busy machine hears late."""
         return next((heard for sent, heard in list(self.markers) if sent >= at), None)
+
+    def was_deaf(self, at):
+        """Whether a value of this time may have come and gone while nothing was heard."""
+        return any(began <= at <= ended for began, ended in self.deaf[-8:])
 
     def take(self, at, topic, value):
         self.topics[topic].add(at, value)

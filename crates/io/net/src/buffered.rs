@@ -16,14 +16,12 @@ pub(crate) struct BufferedConnection {
     moved: Instant,
     /// Whether it has ever taken a byte.
     said: bool,
-    /// Whether it took nothing when it was last asked.
-    refused: bool,
 }
 
 impl BufferedConnection {
     pub(crate) fn new(mut connection: Connection, now: Instant) -> Self {
         connection.heard(now);
-        Self { connection, unsent: Vec::new(), moved: now, said: false, refused: false }
+        Self { connection, unsent: Vec::new(), moved: now, said: false }
     }
 
     /// Whether the connection has taken all it was given.
@@ -47,8 +45,13 @@ impl BufferedConnection {
     }
 
     /// Whether it takes more again since it refused: what waits may go.
-    pub(crate) fn is_clear_again(&mut self) -> bool {
-        self.is_clear() && std::mem::take(&mut self.refused)
+    pub(crate) fn is_clear_again(&self) -> bool {
+        self.connection.is_clear_again()
+    }
+
+    /// Whether another thread has the socket.
+    pub(crate) const fn is_remote(&self) -> bool {
+        self.connection.is_remote()
     }
 
     /// What is written next is urgent.
@@ -129,10 +132,7 @@ impl BufferedConnection {
         let mut moved = false;
         while !self.is_clear() {
             match self.connection.poll_write_ready(cx) {
-                Poll::Pending if !moved => {
-                    self.refused = true;
-                    return Poll::Pending;
-                }
+                Poll::Pending if !moved => return Poll::Pending,
                 Poll::Pending => break,
                 Poll::Ready(ready) => ready.map_err(|error| closed_by(&error))?,
             }

@@ -18,12 +18,19 @@ use std::time::Duration;
 pub(crate) const GAP_MAX: Duration = Duration::from_micros(300);
 /// How busy a thread is is read off over so long.
 const STRETCH: Duration = Duration::from_millis(10);
-/// The share of the time at work from which on it waits, and from which on for the longest time.
-const BUSY: [f64; 2] = [0.5, 0.9];
+
+/// The share of the time at work from which on a thread waits, and from which on for the longest time.
+pub(crate) type Busy = [f64; 2];
+
+/// A thread that writes to sockets itself.
+pub(crate) const WRITER: Busy = [0.5, 0.9];
+/// A thread that gives what it has to others, which write: it costs them a wake each time.
+pub(crate) const GIVER: Busy = [0.05, 0.25];
 
 /// When one thread looks. Times are those of one clock, whatever its start.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Coalescing {
+    busy: Busy,
     /// When it last had something to do.
     woke: Duration,
     /// When the present stretch began, and the time at work since.
@@ -33,6 +40,12 @@ pub(crate) struct Coalescing {
 }
 
 impl Coalescing {
+    /// One of a thread that waits from such a share on.
+    pub(crate) const fn new(busy: Busy) -> Self {
+        let zero = Duration::ZERO;
+        Self { busy, woke: zero, began: zero, worked: zero, gap: zero }
+    }
+
     /// The thread has something to do.
     pub(crate) const fn wake(&mut self, now: Duration) {
         self.woke = now;
@@ -43,15 +56,14 @@ impl Coalescing {
         self.worked += now.saturating_sub(self.woke);
         let stretch = now.saturating_sub(self.began);
         if stretch >= STRETCH {
-            self.gap = gap_of(self.worked.div_duration_f64(stretch));
+            self.gap = gap_of(self.busy, self.worked.div_duration_f64(stretch));
             (self.began, self.worked) = (now, Duration::ZERO);
         }
         (self.woke + self.gap).saturating_sub(now)
     }
 }
 
-fn gap_of(share: f64) -> Duration {
-    let [from, to] = BUSY;
+fn gap_of([from, to]: Busy, share: f64) -> Duration {
     GAP_MAX.mul_f64(((share - from) / (to - from)).clamp(0.0, 1.0))
 }
 
@@ -61,7 +73,7 @@ mod tests {
 
     /// Lets a thread work so many microseconds at a time, each so long after it looked; returns what it waits in the end.
     fn waits(work_us: u64, idle_us: u64) -> Duration {
-        let (mut coalescing, mut now) = (Coalescing::default(), Duration::ZERO);
+        let (mut coalescing, mut now) = (Coalescing::new(WRITER), Duration::ZERO);
         let mut rest = Duration::ZERO;
         for _ in 0..1000 {
             coalescing.wake(now);
@@ -97,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_was_idle_does_not_wait() {
-        let (mut coalescing, mut now) = (Coalescing::default(), Duration::ZERO);
+        let (mut coalescing, mut now) = (Coalescing::new(WRITER), Duration::ZERO);
         for _ in 0..1000 {
             coalescing.wake(now);
             now += Duration::from_micros(100);

@@ -115,6 +115,11 @@ impl Connection {
         })
     }
 
+    /// Whether all that was taken has left this process again, since somebody has seen that it had not.
+    pub(crate) fn is_clear_again(&self) -> bool {
+        matches!(&self.0, Kind::Remote(remote) if remote.is_clear_again())
+    }
+
     /// Whether another thread has the socket.
     pub(crate) const fn is_remote(&self) -> bool {
         matches!(self.0, Kind::Remote(_))

@@ -127,7 +127,14 @@ impl<M: Machine> Session<M> {
     /// # Panics
     /// `call` uses this same session.
     pub fn send<R>(&self, call: impl FnOnce(&mut M, Now) -> R) -> R {
-        let now = self.0.shard.now();
+        self.send_at(self.0.shard.now(), call)
+    }
+
+    /// The same at a time that is known to be now: for many sessions one after the other.
+    ///
+    /// # Panics
+    /// `call` uses this same session.
+    pub fn send_at<R>(&self, now: Now, call: impl FnOnce(&mut M, Now) -> R) -> R {
         let result = call(&mut self.0.machine.borrow_mut(), now);
         if let Err(why) = self.write_output(now) {
             self.end(why);
@@ -138,6 +145,18 @@ impl<M: Machine> Session<M> {
             self.nudge();
         }
         result
+    }
+
+    /// Gives bytes to a connection whose socket another thread has, past the machine: to be called only where the machine has
+    /// nothing to say before them. False where the socket is this thread's, or takes nothing at the moment.
+    pub fn send_past(&self, now: Now, bytes: &[u8]) -> bool {
+        let mut buffered = self.0.buffered.borrow_mut();
+        let Some(buffered) = buffered.as_mut().filter(|buffered| buffered.is_remote() && buffered.is_open()) else {
+            return false;
+        };
+        let Ok(taken) = buffered.write(bytes, &self.0.limits, now.mono) else { return false };
+        self.count_written(taken, 1);
+        taken > 0
     }
 
     /// What the session sends next goes before what waits for other sessions, where another thread has the sockets.

@@ -1,6 +1,6 @@
 //! A thread with a runtime of its own.
 
-use crate::coalescing::Coalescing;
+use crate::coalescing::{Busy, Coalescing, GIVER, WRITER};
 use crate::{Clock, Counters, Shard};
 use std::future::Future;
 use std::io;
@@ -47,7 +47,20 @@ impl ShardThread {
         F: FnOnce(Rc<Shard>) -> Fut + Send + 'static,
         Fut: Future<Output = ()> + 'static,
     {
-        Self::start(name, coalescing_runtime(), clock, counters, main)
+        Self::start(name, coalescing_runtime(WRITER), clock, counters, main)
+    }
+
+    /// The same for a thread that works for other threads, or gives them work: each wake costs both. It coalesces when it is a
+    /// twentieth of its time at work.
+    ///
+    /// # Errors
+    /// The system gives no thread, or no epoll instance.
+    pub fn spawn_giving<F, Fut>(name: &str, clock: Clock, counters: Arc<Counters>, main: F) -> io::Result<Self>
+    where
+        F: FnOnce(Rc<Shard>) -> Fut + Send + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        Self::start(name, coalescing_runtime(GIVER), clock, counters, main)
     }
 
     fn start<F, Fut>(
@@ -108,8 +121,8 @@ impl ShardThread {
 }
 
 /// A runtime whose thread gathers.
-fn coalescing_runtime() -> Builder {
-    let (start, parks) = (Instant::now(), Arc::new(Mutex::new(Coalescing::default())));
+fn coalescing_runtime(busy: Busy) -> Builder {
+    let (start, parks) = (Instant::now(), Arc::new(Mutex::new(Coalescing::new(busy))));
     let wakes = Arc::clone(&parks);
     let mut builder = Builder::new_current_thread();
     builder.event_interval(STEPS_A_LOOK);

@@ -23,8 +23,9 @@
 //!
 //! That a run would notice a bus that loses, doubles, swaps or alters one message is tested with such defects ([`notices`]).
 //!
-//! Not covered: history, users, TLS, WebSocket, shared subscriptions, wills, devices, the disk. The runtime's choice
-//! among tasks
+//! By its seed a run has one to three threads' worth of socket shards, or none: the bus has the sockets itself then.
+//!
+//! Not covered: history, users, TLS, WebSocket, shared subscriptions, wills, devices, the disk. The runtime's choice among tasks
 //! that are ready, and the order of hash maps, are not the seed's: a seed is nearly always the same run again, not always.
 //!
 //! Never: a socket, a wait of the machine's time.

@@ -95,7 +95,11 @@ impl World {
             Some(_) => QUEUE_BYTES[QUEUE_BYTES.len() - 1],
             None => Choices::seeded(!seed).pick(&QUEUE_BYTES),
         };
-        let config = format!("[history]\nenabled = false\n[mqtt]\nqueue_bytes_max = {queue_bytes}\n");
+        // One worker is the bus itself; more have the sockets.
+        let workers = seed % 4 + 1;
+        let config = format!(
+            "[node]\nworkers = {workers}\n[history]\nenabled = false\n[mqtt]\nqueue_bytes_max = {queue_bytes}\n"
+        );
         let config = config::from_text("bus-sim", &config, Path::new(".")).map_err(|wrong| format!("{wrong:?}"))?;
         // No command is given: nothing is written there.
         let broker = InProcessBroker::open(&shard, &config, Path::new("nowhere")).map_err(|error| error.to_string())?;

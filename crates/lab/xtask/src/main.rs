@@ -1,4 +1,5 @@
-//! Checks and generators of this repository: `cargo xtask tidy`, `deny`, `advisories`, `gen [--check]`, `sim`.
+//! Checks and generators of this repository: `cargo xtask tidy`, `deny`, `advisories`, `gen [--check]`, `sim`,
+//! `counts`.
 //!
 //! In: the files of the repository. Out: findings on standard output, generated files in place.
 //!
@@ -7,6 +8,7 @@
 //! Read first: `tidy/rooms.rs`, which decides who may depend on whom.
 
 mod advisories;
+mod counts;
 mod deny;
 mod figures;
 mod objects;
@@ -17,12 +19,15 @@ use anyhow::Context as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy | deny | advisories CLONE | gen [--check] | sim [bus] --seed N | sim [bus] --seeds N
+const USAGE: &str =
+    "usage: cargo xtask tidy | deny | advisories CLONE | gen [--check] | sim [bus] --seed N | sim [bus] --seeds N
+       | counts [--accept]
   tidy   rooms, file length, names, tests, links
   deny   licences, banned crates, sources and known weaknesses of dependencies (deny.toml, advisories.toml)
   advisories  renews advisories.toml from a clone of https://github.com/rustsec/advisory-db
   gen    writes the generated files; --check says whether they are up to date
-  sim    runs one seed of the simulation and tells what happened, or that many seeds; of DNP3, or of a bus and its clients";
+  sim    runs one seed of the simulation and tells what happened, or that many seeds; of DNP3, or of a bus and its clients
+  counts compares the instructions of hot paths with crates/lab/counts/counts.toml; --accept writes them there";
 
 #[expect(clippy::print_stderr, reason = "a command says why it failed")]
 fn main() -> ExitCode {
@@ -48,6 +53,8 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
         ["sim", "--seed", seed] => sim::one(seed.parse().context("a seed is a number")?),
         ["sim", "bus", rest @ ..] => sim::bus(root, rest),
         ["sim", "--seeds", seeds] => sim::many(seeds.parse().context("how many is a number")?),
+        ["counts"] => counts::run(root, false),
+        ["counts", "--accept"] => counts::run(root, true),
         _ => anyhow::bail!("{USAGE}"),
     }
 }

@@ -73,6 +73,7 @@ impl InProcessBroker {
         let limits = Limits { topics_max: mqtt.topics_max, payload_bytes_max, ..Limits::default() };
         let mut bus = Bus::new(shard, limits, recorder, commands);
         bus.set_kept(kept(mqtt));
+        bus.set_sys_interval(mqtt.sys_interval);
         if let Some(views) = views_of(config)? {
             bus.set_views(views);
         }

@@ -397,19 +397,19 @@ fn start_bus(
     commands: Commands,
 ) -> Result<(ShardThread, Addresses), StartError> {
     let (report, reported) = sync_channel(1);
-    let listen = binding.config.listen;
+    let (listen, socket_threads) = (binding.config.listen, binding.sockets);
     let body = move |shard: Rc<tieline_net::Shard>| async move {
         let Binding { http_answer, config, reserved, entrances, authenticator, certificates, lanes, rules, .. } =
             binding;
         let Binding { views, opened, image, wall, sockets, .. } = binding;
         let (listeners, addresses) = match listeners::bind(&shard, &config, &certificates, &entrances).await {
             Ok(bound) => bound,
-            Err(error) => return drop(report.send(Err(error))),
+            Err(why) => return drop(report.send(Err(StartError::Listen { what: "mqtt", address: listen, why }))),
         };
         let about = (shard.clock(), shard.counters(), STALL);
         let (sockets, _threads) = match SocketShards::start("sockets", sockets, about) {
             Ok(started) => started,
-            Err(error) => return drop(report.send(Err(error))),
+            Err(error) => return drop(report.send(Err(StartError::Thread(error)))),
         };
         let sockets = Rc::new(sockets);
         let broker = Broker::new(listeners, &config, Arc::clone(&reserved), http_answer, Rc::clone(&sockets));
@@ -440,14 +440,18 @@ fn start_bus(
         let bus = Rc::new(RefCell::new(bus));
         broker.serve(&shard, &bus);
         tokio::select! {
+            biased;
             () = crate::bus::run(shard, bus, inputs) => {}
             () = sockets.ended() => tracing::error!("a socket shard has ended by itself: the node ends"),
         }
     };
-    let thread = ShardThread::spawn_coalescing("bus", clock, counters, body).map_err(StartError::Thread)?;
-    let address = reported.recv().unwrap_or_else(|_| Err(std::io::Error::other("the bus ended before it began")));
-    let why = |why| StartError::Listen { what: "mqtt", address: listen, why };
-    Ok((thread, address.map_err(why)?))
+    let thread = match socket_threads {
+        0 => ShardThread::spawn_coalescing("bus", clock, counters, body),
+        _ => ShardThread::spawn_giving("bus", clock, counters, body),
+    };
+    let thread = thread.map_err(StartError::Thread)?;
+    let ended = || StartError::Thread(std::io::Error::other("the bus ended before it began"));
+    Ok((thread, reported.recv().unwrap_or_else(|_| Err(ended()))?))
 }
 
 /// What is kept for MQTT clients that are away.

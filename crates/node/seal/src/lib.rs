@@ -34,6 +34,7 @@ mod work;
 pub mod x509;
 
 pub use audit::AuditLimits;
+pub use cipher::Ciphers;
 pub use http::OPENAPI;
 pub use ispb::Ispb;
 pub use server::Server;

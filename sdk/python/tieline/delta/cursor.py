@@ -12,7 +12,7 @@ class Broken(Exception):
 class Cursor:
     """A reader that moves over bytes."""
 
-    __slots__ = ("bytes", "at")
+    __slots__ = ("data", "at")
 
     def __init__(self, data: bytes, at: int = 0):
         self.data, self.at = data, at

@@ -28,6 +28,8 @@ pub(super) enum Order {
     End { connection: u32, patience: Duration },
     /// Close it; what waits is dropped.
     Close { connection: u32 },
+    /// Say when this batch is done: a connection waits for that.
+    Tell,
 }
 
 /// What a shard has done.

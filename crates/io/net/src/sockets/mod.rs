@@ -30,6 +30,6 @@ pub use owner::{SocketShardStatus, SocketShards};
 pub(crate) use remote::{Remote, Stalled};
 
 /// Bytes that a connection is given before its shard has written what it was given before.
-pub(crate) const OUTPUT_MAX: usize = 64 * 1024;
+pub(crate) const OUTPUT_MAX: usize = 256 * 1024;
 /// Bytes that are read from a connection before its session has taken what was read before.
 pub(crate) const INPUT_MAX: usize = 64 * 1024;

@@ -20,7 +20,7 @@ const BATCH_BYTES: usize = 64 * 1024;
 /// A batch with so many orders goes at once.
 const BATCH_ORDERS: usize = 1024;
 /// Room of batches that is kept to be used again.
-const SPARE_MAX: usize = 8;
+const SPARE_MAX: usize = 16;
 /// A batch whose room is larger is not kept.
 const SPARE_BYTES: usize = 2 * BATCH_BYTES;
 
@@ -39,7 +39,7 @@ pub struct SocketShardStatus {
     pub refusing: usize,
     /// Batches of orders that it was given.
     pub batches: u64,
-    /// Batches that it has not done yet.
+    /// Batches that it has not said to have done; of batches that nobody waits for it says so some at a time.
     pub waiting: u64,
 }
 
@@ -60,7 +60,7 @@ impl SocketShards {
             let (give, orders) = unbounded_channel();
             let (tell, news) = unbounded_channel();
             let body = move |shard: Rc<Shard>| worker::run(shard, orders, tell, stall);
-            threads.push(ShardThread::spawn(&format!("{name}-{number}"), clock, Arc::clone(counters), body)?);
+            threads.push(ShardThread::spawn_giving(&format!("{name}-{number}"), clock, Arc::clone(counters), body)?);
             shards.attend(give, news);
         }
         Ok((shards, threads))
@@ -138,6 +138,8 @@ pub(super) struct Link {
     waiting: RefCell<Vec<u32>>,
     /// There is something to be given.
     filled: Notify,
+    /// Whether that was said.
+    is_filled: Cell<bool>,
     has_ended: Cell<bool>,
     /// Who is told when it ends.
     watcher: RefCell<Option<Waker>>,
@@ -170,6 +172,7 @@ impl Link {
             spare: RefCell::default(),
             waiting: RefCell::default(),
             filled: Notify::new(),
+            is_filled: Cell::default(),
             has_ended: Cell::default(),
             watcher: RefCell::default(),
         }
@@ -234,12 +237,13 @@ impl Link {
         };
         if is_full {
             self.flush();
-        } else {
+        } else if !self.is_filled.replace(true) {
             self.filled.notify_one();
         }
     }
 
     fn flush(&self) {
+        self.is_filled.set(false);
         let mut batch = self.batch.borrow_mut();
         if batch.orders.is_empty() {
             return;
@@ -254,6 +258,7 @@ impl Link {
     /// Wakes the connection once the batches that are on their way are done.
     pub(super) fn wait(&self, connection: u32) {
         self.waiting.borrow_mut().push(connection);
+        self.order(Order::Tell);
     }
 
     fn handle(&self, news: News) {
@@ -307,7 +312,10 @@ impl Link {
 
     /// Whether the shard has ended; wakes who asks when it does.
     fn has_ended(&self, cx: &Context<'_>) -> bool {
-        *self.watcher.borrow_mut() = Some(cx.waker().clone());
+        let mut watcher = self.watcher.borrow_mut();
+        if !watcher.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
+            *watcher = Some(cx.waker().clone());
+        }
         self.has_ended.get()
     }
 

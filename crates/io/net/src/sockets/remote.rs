@@ -35,6 +35,8 @@ pub(super) struct Seat {
     given: Cell<usize>,
     /// Whether its socket takes no more at the moment.
     pub(super) refuses: Cell<bool>,
+    /// Whether somebody has seen that it takes no more, and nobody has since seen that it does.
+    is_blocked: Cell<bool>,
     /// Whether its session has ended it: the shard does the rest.
     is_ended: Cell<bool>,
     /// Whether its next write is urgent.
@@ -109,9 +111,19 @@ impl Remote {
     }
 
     /// Whether it takes more at the moment.
+    /// Where it does not, the task that drives the session is woken when it does.
     pub(crate) fn is_clear(&self) -> bool {
         let seat = &*self.0;
-        !seat.refuses.get() && (seat.last.get() <= seat.link.done() || seat.given.get() < OUTPUT_MAX)
+        let is_clear = !seat.refuses.get() && (seat.last.get() <= seat.link.done() || seat.given.get() < OUTPUT_MAX);
+        if !is_clear && !seat.is_blocked.replace(true) && !seat.refuses.get() {
+            seat.link.wait(seat.number);
+        }
+        is_clear
+    }
+
+    /// Whether it takes more again since somebody has seen that it does not.
+    pub(crate) fn is_clear_again(&self) -> bool {
+        self.is_clear() && self.0.is_blocked.take()
     }
 
     /// Waits until it may take more.
@@ -183,6 +195,7 @@ impl Seat {
             given: Cell::default(),
             refuses: Cell::default(),
             hurries: Cell::default(),
+            is_blocked: Cell::default(),
             is_ended: Cell::default(),
             waker: RefCell::default(),
         }

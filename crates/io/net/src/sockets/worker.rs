@@ -17,6 +17,8 @@ use tokio::time::MissedTickBehavior;
 const SLICE: usize = 16;
 /// Slices after which connections are read, and the owner is told what was done.
 const SLICES_A_TURN: usize = 8;
+/// Batches whose end is told together, where nobody waits for it: each time, the owner is woken.
+const TOLD_TOGETHER: u64 = 8;
 /// How often connections are looked at whose sockets refuse.
 const STALLS_EVERY: Duration = Duration::from_secs(1);
 
@@ -31,6 +33,8 @@ pub(super) struct Worker {
     /// Batches that are not done, in order.
     sheets: RefCell<VecDeque<Rc<Sheet>>>,
     done: Cell<u64>,
+    /// Whether the owner waits to hear of it.
+    is_awaited: Cell<bool>,
     news: RefCell<News>,
     tell: UnboundedSender<News>,
     /// There is news.
@@ -87,6 +91,7 @@ impl Worker {
             due: Default::default(),
             sheets: RefCell::default(),
             done: Cell::default(),
+            is_awaited: Cell::default(),
             news: RefCell::default(),
             tell,
             told: Notify::new(),
@@ -122,6 +127,7 @@ impl Worker {
                 }
                 Order::End { connection, patience } => self.end(connection, Ending::Parts(patience)),
                 Order::Close { connection } => self.end(connection, Ending::Closes),
+                Order::Tell => self.is_awaited.set(true),
             }
         }
         *sheet.orders.borrow_mut() = orders;
@@ -178,10 +184,14 @@ impl Worker {
                 news.spare.push(sheet.into_room());
             }
         }
-        if news.items.is_empty() && news.done == self.done.get() {
+        let done = self.done.get();
+        let is_due = self.is_awaited.get() || done >= news.done + TOLD_TOGETHER;
+        if news.items.is_empty() && !is_due {
             return;
         }
-        let done = self.done.get();
+        if sheets.is_empty() {
+            self.is_awaited.set(false);
+        }
         let full = std::mem::replace(&mut *news, News { done, ..News::default() });
         // An owner that has gone needs none.
         let _ = self.tell.send(News { done, ..full });

@@ -98,11 +98,14 @@ impl Outgoing {
         if qos != Qos::AtMostOnce {
             let delivery = self.delivery(to);
             let deliver = if self.kept { ServerSession::deliver_kept } else { ServerSession::deliver_tagged };
-            return client.session.send(|wire, _| deliver(&mut wire.mqtt, delivery, 0)).map(|()| false);
+            return client.session.send_at(now, |wire, _| deliver(&mut wire.mqtt, delivery, 0)).map(|()| false);
         }
-        let goes_now = !retain && to.ids.is_empty() && self.share_now(now, client, applied, to, followed);
-        if goes_now {
-            return Ok(true);
+        if !retain && to.ids.is_empty() {
+            match self.share_now(now, client, applied, to, followed) {
+                Shared::Sent => return Ok(false),
+                Shared::Queued => return Ok(true),
+                Shared::Not => {}
+            }
         }
         let (is_open, bytes_max) = client.session.look(|wire| (wire.mqtt.is_open(), wire.bytes_max()));
         if !is_open {
@@ -124,7 +127,7 @@ impl Outgoing {
         Ok(true)
     }
 
-    /// Queues what may go at once, in a frame that others get too; false where there is no such frame, or it may not go.
+    /// Sends what may go at once, in a frame that others get too.
     fn share_now(
         &mut self,
         now: Now,
@@ -132,50 +135,59 @@ impl Outgoing {
         applied: Applied,
         to: &Match<'_>,
         followed: Option<&mut Followed>,
-    ) -> bool {
+    ) -> Shared {
         let Client { session, flow, follower, snapshots, .. } = client;
         let delivery_options = to.delivery_options;
         if flow.as_ref().is_some_and(|flow| !flow.is_empty()) || !delivery_options.is_newest() || !session.is_clear() {
-            return false;
+            return Shared::Not;
         }
         if applied.change != Change::Stored {
-            return delivery_options.is_default() && self.share(session);
+            return if delivery_options.is_default() { self.share(now, session) } else { Shared::Not };
         }
         // A value that cannot go at once is read again when it can.
         if delivery_options.wants_deltas() && !snapshots.is_empty() {
-            return false;
+            return Shared::Not;
         }
         if delivery_options.window() > 0
             && !flow.get_or_insert_default().pending.pass(now.mono, to.lane, delivery_options)
         {
-            return false;
+            return Shared::Not;
         }
         match (follower.as_deref().filter(|_| delivery_options.wants_deltas()), followed) {
-            (None, _) => self.share(session),
-            (Some(follower), Some(followed)) => self.share_delta(session, followed, follower),
-            (Some(_), None) => false,
+            (None, _) => self.share(now, session),
+            (Some(follower), Some(followed)) => self.share_delta(now, session, followed, follower),
+            (Some(_), None) => Shared::Not,
         }
     }
 
-    /// Queues the frame that all sessions share; false where this one cannot have it.
-    fn share(&mut self, session: &Session<Wire>) -> bool {
-        session.look(|wire| self.shared(wire.mqtt.version())).is_some_and(|frame| queue(session, frame))
+    /// Sends the frame that all sessions share.
+    fn share(&mut self, now: Now, session: &Session<Wire>) -> Shared {
+        match session.look(|wire| self.shared(wire.mqtt.version())) {
+            Some(frame) => queue(now, session, frame),
+            None => Shared::Not,
+        }
     }
 
-    /// Queues what changed of the topic since the session was told last; false where that is not all that it needs.
-    fn share_delta(&mut self, session: &Session<Wire>, followed: &mut Followed, follower: &Follower) -> bool {
-        let Some((shared_delta, place, alias)) = followed.shared_delta(follower) else { return false };
+    /// Sends what changed of the topic since the session was told last, where that is all that it needs.
+    fn share_delta(
+        &mut self,
+        now: Now,
+        session: &Session<Wire>,
+        followed: &mut Followed,
+        follower: &Follower,
+    ) -> Shared {
+        let Some((shared_delta, place, alias)) = followed.shared_delta(follower) else { return Shared::Not };
         if self.shared_delta.as_ref().is_none_or(|(made, _)| *made != shared_delta) {
-            let Some(payload) = followed.payload(shared_delta) else { return false };
+            let Some(payload) = followed.payload(shared_delta) else { return Shared::Not };
             let message = Message { payload, ..(*self.message).clone() };
             self.shared_delta = AliasFrame::new(&message, self.message.received).map(|frame| (shared_delta, frame));
         }
-        let Some((_, frame)) = &self.shared_delta else { return false };
-        let queued = queue(session, frame.with(alias));
-        if queued {
+        let Some((_, frame)) = &self.shared_delta else { return Shared::Not };
+        let shared = queue(now, session, frame.with(alias));
+        if shared != Shared::Not {
             followed.leapt(place);
         }
-        queued
+        shared
     }
 
     /// The update as a message of the session's own.
@@ -188,17 +200,31 @@ impl Outgoing {
     }
 }
 
-/// Queues a frame for a session; false where it cannot have it.
-fn queue(session: &Session<Wire>, frame: Bytes) -> bool {
+/// What became of a frame for a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shared {
+    /// It is on its way.
+    Sent,
+    /// It goes out at the end of the turn.
+    Queued,
+    /// The session cannot have it, or there is none.
+    Not,
+}
+
+/// Sends a frame to a session at once where another thread writes it, or queues it.
+fn queue(now: Now, session: &Session<Wire>, frame: Bytes) -> Shared {
+    if session.look(|wire| wire.passes(frame.len())) && session.send_past(now, &frame) {
+        return Shared::Sent;
+    }
     let queued = session.look(|wire| {
         let takes = !wire.is_output_held() && wire.mqtt.can_take_shared_frame(frame.len());
         takes.then(|| wire.push_shared(frame))?;
         Some((wire.waiting_bytes(), wire.bytes_max()))
     });
     if queued.is_some_and(|(bytes, bytes_max)| bytes > FLUSH_BYTES.min(bytes_max)) && session.is_clear() {
-        session.send(|_, _| ());
+        session.send_at(now, |_, _| ());
     }
-    queued.is_some()
+    if queued.is_some() { Shared::Queued } else { Shared::Not }
 }
 
 /// The lower of how a message was published and how it was subscribed.

@@ -86,7 +86,7 @@ impl Bus {
         }
         if client.session.is_clear() && client.session.look(|wire| wire.waiting_bytes() > 0 || !wire.takes_frames()) {
             // The answer to CONNECT goes first.
-            client.session.send(|_, _| ());
+            client.session.send_at(now, |_, _| ());
         }
         let Some(flow) = client.flow.as_deref_mut().filter(|flow| !flow.is_empty()) else {
             client.rest();
@@ -104,7 +104,7 @@ impl Bus {
             let mut whom = Whom { key, identity, follower, replays: &client.snapshots };
             let (mut out, mut source) = (Vec::new(), Source { now, tree, retained, deltas });
             more = client.session.look(|wire| flow.fill(&mut whom, wire, &mut source, &mut out));
-            client.session.send(|wire, _| wire.push_shared(out.into()));
+            client.session.send_at(now, |wire, _| wire.push_shared(out.into()));
         }
         if !client.session.is_clear() {
             client.session.look(|wire| wire.tell_when_clear(key, &pump.clear));

@@ -34,7 +34,18 @@ pub async fn run(shard: Rc<Shard>, bus: SharedBus, mut incoming: Incoming) {
             }
             bus.deadline(now, feeds_due)
         };
+        // News is bounded by what the bus itself has under way, so inputs have their turn all the same. What is due by time
+        // is done in every turn.
         tokio::select! {
+            biased;
+            Some(news) = incoming.ledger.recv() => bus.borrow_mut().handle_ledger(shard.now(), news),
+            Some((receipts, stored)) = incoming.stored.recv() => {
+                let (mut bus, now) = (bus.borrow_mut(), shard.now());
+                bus.handle_stored(now, receipts, stored);
+                while let Ok((receipts, stored)) = incoming.stored.try_recv() {
+                    bus.handle_stored(now, receipts, stored);
+                }
+            }
             urgency = incoming.inputs.take(&mut waiting, INPUTS_A_TURN) => {
                 let Some(urgency) = urgency else { return };
                 let mut bus = bus.borrow_mut();
@@ -47,14 +58,6 @@ pub async fn run(shard: Rc<Shard>, bus: SharedBus, mut incoming: Incoming) {
                     }
                 });
             }
-            Some((receipts, stored)) = incoming.stored.recv() => {
-                let (mut bus, now) = (bus.borrow_mut(), shard.now());
-                bus.handle_stored(now, receipts, stored);
-                while let Ok((receipts, stored)) = incoming.stored.try_recv() {
-                    bus.handle_stored(now, receipts, stored);
-                }
-            }
-            Some(news) = incoming.ledger.recv() => bus.borrow_mut().handle_ledger(shard.now(), news),
             () = work.notified() => {}
             () = tokio::time::sleep_until(shard.clock().at(deadline)) => {}
         }

@@ -154,6 +154,16 @@ impl Wire {
         shared.frames.get_or_insert_default().push_back(frame);
     }
 
+    /// Whether a frame of this length may go to the socket as it is: nothing goes before it, and nothing around it.
+    #[must_use]
+    pub fn passes(&self, len: usize) -> bool {
+        self.web.is_none()
+            && !self.is_output_held()
+            && self.mqtt.can_take_shared_frame(len)
+            && !self.mqtt.has_output()
+            && self.shared.borrow().bytes == 0
+    }
+
     /// Whether frames that its owner makes may be written now.
     #[must_use]
     pub fn takes_frames(&self) -> bool {

@@ -7,6 +7,12 @@ use crate::{Packet, PacketId, Properties, Property, ReasonCode, Suback, Text, Un
 const FIXED_BYTES: usize = 16;
 
 impl ServerSession {
+    /// Whether it has something to say to the client.
+    #[must_use]
+    pub fn has_output(&self) -> bool {
+        !self.control.is_empty() || self.backlog().0 > 0
+    }
+
     /// Answers a SUBSCRIBE: one reason a subscription, in their order.
     pub fn suback(&mut self, packet_id: PacketId, reasons: &[ReasonCode]) {
         self.suback_because(packet_id, reasons, "");

@@ -1,0 +1,117 @@
+//! A bus with its broker, on one thread whose time stands still.
+
+use crate::meter::Operation;
+use crate::room::{Client, DISCONNECT, Ears, connect, publish as packet, subscribe, unsubscribe};
+use crate::values::{TABLE_BYTES, table};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tieline_net::{Clock, Counters, Shard};
+use tieline_node::{InProcessBroker, config};
+use tokio::runtime::Runtime;
+use tokio::task::LocalSet;
+
+/// Subscribers of the topic that is published.
+const SUBSCRIBERS: usize = 100;
+const FILTER: &str = "plant/#";
+const TOPIC: &str = "plant/1/unit/2/table";
+/// No history; nothing is said of the system, whose figures change; as many threads for sockets as a small machine has, which
+/// are tasks here.
+const CONFIG: &str = "[node]\nworkers = 2\n[history]\nenabled = false\n[mqtt]\nsys_interval = \"0s\"\n";
+
+struct World {
+    runtime: Runtime,
+    tasks: LocalSet,
+    broker: InProcessBroker,
+    ears: Ears,
+    connections: u64,
+}
+
+/// Counts from the publisher's bytes to those of the last subscriber.
+pub fn publish() -> Result<Operation, String> {
+    let mut world = World::with_subscribers()?;
+    let publisher = world.enter();
+    publisher.say(&connect("publisher"));
+    world.settle();
+    let frames = [0, 1].map(|n| packet(TOPIC, &table(n)));
+    let before = world.ears.bytes();
+    publisher.say(&frames[0]);
+    world.settle();
+    let sent = world.ears.bytes() - before;
+    if sent % SUBSCRIBERS != 0 || sent / SUBSCRIBERS < TABLE_BYTES {
+        return Err(format!("{sent} bytes for {SUBSCRIBERS} subscribers"));
+    }
+    let mut turn = 0;
+    Ok(Box::new(move |meter| {
+        turn += 1;
+        let frame = &frames[turn % frames.len()];
+        let World { runtime, tasks, ears, .. } = &world;
+        let wanted = ears.bytes() + sent;
+        meter.count(|| {
+            publisher.say(frame);
+            tasks.block_on(runtime, ears.wait(wanted, 0));
+        });
+        world.settle();
+        if world.ears.bytes() == wanted { Ok(()) } else { Err("more was sent than one message each".to_owned()) }
+    }))
+}
+
+/// Counts from a client's CONNECT to the end of its connection, beside those that stay.
+pub fn session() -> Result<Operation, String> {
+    let mut world = World::with_subscribers()?;
+    let packets = [connect("passing"), subscribe(FILTER), unsubscribe(FILTER)];
+    Ok(Box::new(move |meter| {
+        let client = world.enter();
+        let World { runtime, tasks, ears, .. } = &world;
+        let (before, closed) = (ears.bytes(), ears.closed());
+        meter.count(|| {
+            for packet in &packets {
+                client.say(packet);
+                tasks.block_on(runtime, ears.wait(ears.bytes() + 1, closed));
+            }
+            client.say(DISCONNECT);
+            tasks.block_on(runtime, ears.wait(before, closed + 1));
+        });
+        world.settle();
+        Ok(())
+    }))
+}
+
+impl World {
+    fn new() -> Result<Self, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        let (runtime, tasks) = (runtime.map_err(|error| error.to_string())?, LocalSet::new());
+        let broker = tasks.block_on(&runtime, async {
+            let shard = Shard::new(Clock::start(), Arc::new(Counters::default()));
+            let config = config::from_text("counts", CONFIG, Path::new(".")).map_err(|wrong| format!("{wrong:?}"))?;
+            // No command is given: nothing is written there.
+            InProcessBroker::open(&shard, &config, Path::new("nowhere")).map_err(|error| error.to_string())
+        })?;
+        Ok(Self { runtime, tasks, broker, ears: Ears::default(), connections: 0 })
+    }
+
+    fn with_subscribers() -> Result<Self, String> {
+        let mut world = Self::new()?;
+        for number in 0..SUBSCRIBERS {
+            let client = world.enter();
+            client.say(&connect(&format!("subscriber-{number:03}")));
+            world.settle();
+            client.say(&subscribe(FILTER));
+        }
+        world.settle();
+        Ok(world)
+    }
+
+    fn enter(&mut self) -> Client {
+        let (client, end) = Client::new(&self.ears);
+        self.connections += 1;
+        let (listener, number) = (self.broker.listener(), self.connections);
+        self.tasks.block_on(&self.runtime, async move { listener.enter(end.into(), number) });
+        client
+    }
+
+    /// Lets everything happen that is due within a second.
+    fn settle(&self) {
+        self.tasks.block_on(&self.runtime, async { tokio::time::sleep(Duration::from_secs(1)).await });
+    }
+}

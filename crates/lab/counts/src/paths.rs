@@ -1,0 +1,100 @@
+//! The paths, in the order in which data go through a node.
+
+use crate::meter::HotPath;
+use crate::{bus, delta, dnp3, kept, mqtt, seal, topics};
+
+/// All of them. A count is of some ten million instructions: more is slow, fewer do not even out.
+pub const PATHS: &[HotPath] = &[
+    HotPath {
+        name: "dnp3-encode-report",
+        times: 100,
+        what: "an outstation takes 100 new analog values and writes its report",
+        prepare: dnp3::encode_report,
+    },
+    HotPath {
+        name: "dnp3-decode-report",
+        times: 100,
+        what: "a master reads that report: link frames, segments, 100 values",
+        prepare: dnp3::decode_report,
+    },
+    HotPath {
+        name: "dnp3-link-frame",
+        times: 1000,
+        what: "a link frame of 292 bytes is found and its 17 checks are compared",
+        prepare: dnp3::link_frame,
+    },
+    HotPath {
+        name: "mqtt-read-publish",
+        times: 1000,
+        what: "a server's session reads a PUBLISH of 950 bytes",
+        prepare: mqtt::read_publish,
+    },
+    HotPath {
+        name: "mqtt-write-publish",
+        times: 1000,
+        what: "the same message is written for subscribers",
+        prepare: mqtt::write_publish,
+    },
+    HotPath {
+        name: "bus-publish-100",
+        times: 100,
+        what: "a value of 950 bytes goes through a whole bus to 100 subscribers",
+        prepare: bus::publish,
+    },
+    HotPath {
+        name: "bus-session",
+        times: 100,
+        what: "a subscriber connects, subscribes, unsubscribes and leaves",
+        prepare: bus::session,
+    },
+    HotPath {
+        name: "topics-known",
+        times: 1000,
+        what: "an update of a known topic finds its 100 subscribers in ten wildcard filters",
+        prepare: topics::known,
+    },
+    HotPath {
+        name: "topics-new",
+        times: 1000,
+        what: "a new topic is matched with 1000 wildcard filters",
+        prepare: topics::new,
+    },
+    HotPath {
+        name: "delta-make",
+        times: 1000,
+        what: "what changed in a value of 950 bytes, three numbers and a time",
+        prepare: delta::make,
+    },
+    HotPath { name: "delta-apply", times: 1000, what: "that change is applied", prepare: delta::apply },
+    HotPath {
+        name: "delta-point",
+        times: 1000,
+        what: "a point's new value becomes a delta",
+        prepare: delta::point_delta,
+    },
+    HotPath { name: "point-json", times: 1000, what: "a point is written as JSON and read", prepare: delta::json },
+    HotPath {
+        name: "journal-append",
+        times: 100,
+        what: "100 samples become a record, which the journal writes and syncs in memory",
+        prepare: kept::journal,
+    },
+    HotPath {
+        name: "ledger-record",
+        times: 1000,
+        what: "a last value, an owed message and its end are written and read",
+        prepare: kept::ledger,
+    },
+    HotPath {
+        name: "seal-batch",
+        times: 20,
+        what: "eight messages of 2 KiB are packed; RSA is left out",
+        prepare: seal::pack_batch,
+    },
+    HotPath {
+        name: "open-batch",
+        times: 20,
+        what: "the same eight messages are unpacked; RSA is left out",
+        prepare: seal::unpack_batch,
+    },
+];
