@@ -81,7 +81,7 @@ fn triple_des() {
     // Made with `openssl enc -des-ede3-cbc -nopad`; IV as in RSFN 2, the key's first eight bytes.
     let key: [u8; 24] = padded(&hex("0123456789abcdef23456789abcdef01456789abcdef0123"));
     let iv = padded(&key[..8]);
-    let plain = *b"Tieline 3DES check vector, of 40 bytes.";
+    let plain = *b"Tieline 3DES check vector, of 40 octets.";
     let mut content = plain;
     tdes_cbc_encrypt(&key, &iv, &mut content).unwrap();
     assert_eq!(

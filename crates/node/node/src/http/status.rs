@@ -310,21 +310,13 @@ fn bus_metrics(e: &mut Exposition, seen: &Seen) {
     let refused = "Messages that said what changed of something that the node does not hold.";
     e.counter("tieline_mqtt_deltas_refused_total", refused, counters.deltas_refused);
     e.counter("tieline_topics_unmet_total", "Updates not taken: a condition was not met.", counters.unmet);
-    e.counter(
-        "tieline_topics_told_anew_total",
-        "Watchers of topics that were told of all topics again.",
-        counters.told_anew,
-    );
+    e.counter("tieline_topics_told_anew_total", "Watchers of topics told of all again.", counters.told_anew);
     e.counter("tieline_topics_misfits_total", "Messages not taken: a wrong payload.", counters.misfits);
     e.counter("tieline_topics_removed_total", "Values removed: their time was over.", counters.removed);
     e.gauge("tieline_series_bytes", "Bytes of the events that topics keep.", seen.series.0);
     e.counter("tieline_series_dropped_total", "Events given up: there was no room.", seen.series.1);
     e.counter("tieline_mqtt_connected_total", "Clients connected.", counters.connected);
-    e.counter(
-        "tieline_mqtt_turned_away_total",
-        "Connections closed: too many were unauthenticated.",
-        counters.turned_away,
-    );
+    e.counter("tieline_mqtt_turned_away_total", "Connections closed: too many unauthenticated.", counters.turned_away);
     e.counter("tieline_mqtt_ended_full_total", "Clients ended because their queue was full.", counters.ended_full);
     session_metrics(e, seen);
     socket_shard_metrics(e, &seen.sockets);
@@ -397,7 +389,7 @@ fn history_metrics(e: &mut Exposition, seen: &Seen) {
     e.counter("tieline_history_dropped_points_total", "Points dropped: nobody waited for them.", status.dropped_points);
     e.counter(
         "tieline_history_refused_points_total",
-        "Points refused: the publishers that waited were told.",
+        "Points refused: their publishers were told.",
         status.refused_points,
     );
     e.counter("tieline_history_lost_records_total", "Journal records that were damaged.", status.lost_records);
@@ -483,7 +475,7 @@ fn access_metrics(e: &mut Exposition, app: &App, seen: &Seen) {
     e.labelled(("tieline_denials_total", "What users wanted and may not, by verb.", "counter"), "verb", denials);
     e.counter("tieline_audit_summed_total", "Refusals and denials written as a number.", *summed);
     e.gauge("tieline_access_sessions", "MQTT sessions of users.", stats.sessions);
-    e.counter("tieline_access_refused_total", "MQTT sessions of users that were refused.", stats.refused_sessions);
+    e.counter("tieline_access_refused_total", "MQTT sessions of users refused.", stats.refused_sessions);
     e.counter(
         "tieline_access_ended_total",
         "MQTT sessions ended: user gone, password changed, token over.",
