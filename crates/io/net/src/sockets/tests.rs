@@ -340,6 +340,9 @@ fn a_shard_that_is_stuck_delays_no_other_and_takes_no_more_than_its_windows() {
         let (release, held) = std::sync::mpsc::channel();
         let hangs: Box<dyn Carrier> = Box::new(Hangs(std::sync::Mutex::new(held)));
         let mut stuck = shards.place(Connection::from(hangs)).unwrap();
+        if let Some(opened) = stuck.handshake() {
+            opened.await.unwrap();
+        }
         let (near, mut far) = pair().await;
         let session = Session::new(&shard, Echo::default(), Limits::default());
         let near = shards.place(near.into()).unwrap();

@@ -41,7 +41,7 @@ fn an_idle_decoder_holds_no_heap() {
 
 /// Spoils a stream of two frames and counts what is left.
 fn check(spoil: impl Fn(&mut Vec<u8>), frames: usize, expect: LinkCounters) {
-    let mut stream = [emit(b"first, of twenty-odd bytes"), emit(b"second")].concat();
+    let mut stream = [emit(b"first, of twenty-odd bytes."), emit(b"second")].concat();
     spoil(&mut stream);
     let (found, counters, _) = decode_pieces([stream.as_slice()]);
     assert_eq!((found.len(), counters), (frames, expect));
