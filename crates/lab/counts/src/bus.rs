@@ -17,7 +17,11 @@ const FILTER: &str = "plant/#";
 const TOPIC: &str = "plant/1/unit/2/table";
 /// No history; nothing is said of the system, whose figures change; as many threads for sockets as a small machine has, which
 /// are tasks here.
-const CONFIG: &str = "[node]\nworkers = 2\n[history]\nenabled = false\n[mqtt]\nsys_interval = \"0s\"\n";
+const CONFIG: &str = "[history]\nenabled = false\n[mqtt]\nsys_interval = \"0s\"\n[node]\nworkers = ";
+/// Two threads have the sockets.
+const SHARDS: u8 = 2;
+/// The bus has the sockets itself.
+const ALONE: u8 = 1;
 
 struct World {
     runtime: Runtime,
@@ -27,9 +31,18 @@ struct World {
     connections: u64,
 }
 
-/// Counts from the publisher's bytes to those of the last subscriber.
+/// Counts from the publisher's bytes to those of the last subscriber, over socket shards.
 pub fn publish() -> Result<Operation, String> {
-    let mut world = World::with_subscribers()?;
+    publish_over(SHARDS)
+}
+
+/// The same where the bus has the sockets itself.
+pub fn publish_alone() -> Result<Operation, String> {
+    publish_over(ALONE)
+}
+
+fn publish_over(workers: u8) -> Result<Operation, String> {
+    let mut world = World::with_subscribers(workers)?;
     let publisher = world.enter();
     publisher.say(&connect("publisher"));
     world.settle();
@@ -58,7 +71,7 @@ pub fn publish() -> Result<Operation, String> {
 
 /// Counts from a client's CONNECT to the end of its connection, beside those that stay.
 pub fn session() -> Result<Operation, String> {
-    let mut world = World::with_subscribers()?;
+    let mut world = World::with_subscribers(SHARDS)?;
     let packets = [connect("passing"), subscribe(FILTER), unsubscribe(FILTER)];
     Ok(Box::new(move |meter| {
         let client = world.enter();
@@ -78,20 +91,21 @@ pub fn session() -> Result<Operation, String> {
 }
 
 impl World {
-    fn new() -> Result<Self, String> {
+    fn new(workers: u8) -> Result<Self, String> {
+        let text = format!("{CONFIG}{workers}\n");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         let (runtime, tasks) = (runtime.map_err(|error| error.to_string())?, LocalSet::new());
         let broker = tasks.block_on(&runtime, async {
             let shard = Shard::new(Clock::start(), Arc::new(Counters::default()));
-            let config = config::from_text("counts", CONFIG, Path::new(".")).map_err(|wrong| format!("{wrong:?}"))?;
+            let config = config::from_text("counts", &text, Path::new(".")).map_err(|wrong| format!("{wrong:?}"))?;
             // No command is given: nothing is written there.
             InProcessBroker::open(&shard, &config, Path::new("nowhere")).map_err(|error| error.to_string())
         })?;
         Ok(Self { runtime, tasks, broker, ears: Ears::default(), connections: 0 })
     }
 
-    fn with_subscribers() -> Result<Self, String> {
-        let mut world = Self::new()?;
+    fn with_subscribers(workers: u8) -> Result<Self, String> {
+        let mut world = Self::new(workers)?;
         for number in 0..SUBSCRIBERS {
             let client = world.enter();
             client.say(&connect(&format!("subscriber-{number:03}")));

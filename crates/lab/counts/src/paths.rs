@@ -42,6 +42,12 @@ pub const PATHS: &[HotPath] = &[
         prepare: bus::publish,
     },
     HotPath {
+        name: "bus-publish-100-alone",
+        times: 100,
+        what: "the same where the bus has the sockets itself",
+        prepare: bus::publish_alone,
+    },
+    HotPath {
         name: "bus-session",
         times: 100,
         what: "a subscriber connects, subscribes, unsubscribes and leaves",
