@@ -27,7 +27,7 @@ function shown({ value, quality, reasons, micros }: Point): unknown {
 }
 
 function expected(text: string): unknown {
-  if (text.startsWith("bytes ")) return JSON.parse(text.slice(7));
+  if (text.startsWith("bytes ")) return JSON.parse(text.slice(6));
   if (!text.startsWith("point ")) return text;
   // Integers beyond 2^53 are bigint: their digits are taken before JSON rounds them.
   const long = /"v":(-?\d{17,}),/.exec(text)?.[1];
