@@ -56,7 +56,7 @@ counters! {
     /// Of these: the network failed.
     closed_io
     /// Connections whose peers were told why they ended, and were waited for.
-    lingers
+    farewells
     /// Connections that were closed although their peers may not have read why: those did not stop, or too many were
     /// waited for.
     farewells_cut

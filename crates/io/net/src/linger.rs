@@ -39,7 +39,7 @@ impl From<io::Error> for Cut {
 pub(crate) async fn part(mut connection: Connection, shard: Rc<Shard>, patience: Duration) {
     let counters = shard.counters();
     let Some(_place) = shard.enter_linger() else { return add(&counters.farewells_cut, 1) };
-    add(&counters.lingers, 1);
+    add(&counters.farewells, 1);
     let mut bytes = 0;
     let linger = async {
         poll_fn(|cx| connection.poll_end(cx)).await?;

@@ -86,7 +86,7 @@ fn a_slow_peer_gets_every_byte_in_order_and_its_last_words() {
         assert!(heard == expect, "{} of {} bytes", heard.len(), expect.len());
         drop(far);
         settled(&shards).await;
-        assert_eq!(session.shard().counters().lingers.load(Ordering::Relaxed), 1);
+        assert_eq!(session.shard().counters().farewells.load(Ordering::Relaxed), 1);
     });
 }
 
