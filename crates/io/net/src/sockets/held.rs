@@ -221,7 +221,10 @@ impl Held {
                 return Poll::Ready(Ok(()));
             }
             self.unread.set(self.unread.get() + bytes.len());
-            worker.tell(Item::Input(self.number, bytes.to_vec()));
+            // Of few sizes: what one thread takes of the heap and another gives back is then used again.
+            let mut input = Vec::with_capacity(bytes.len().next_power_of_two());
+            input.extend_from_slice(bytes);
+            worker.tell(Item::Input(self.number, input));
         }
         cx.waker().wake_by_ref();
         Poll::Pending

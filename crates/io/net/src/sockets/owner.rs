@@ -280,7 +280,7 @@ impl Link {
     fn handle_item(&self, item: Item) {
         match item {
             Item::Established(number, certificate) => self.with(number, |seat| seat.established(certificate)),
-            Item::Input(number, bytes) => self.with(number, |seat| seat.input(&bytes)),
+            Item::Input(number, bytes) => self.with(number, |seat| seat.input(bytes)),
             Item::Refuses(number) => self.with(number, |seat| {
                 self.refusing.set(self.refusing.get() + usize::from(!seat.refuses.replace(true)));
             }),

@@ -207,10 +207,14 @@ impl Seat {
         self.wake();
     }
 
-    pub(super) fn input(&self, bytes: &[u8]) {
+    pub(super) fn input(&self, bytes: Vec<u8>) {
         let mut inbox = self.inbox.borrow_mut();
         debug_assert!(inbox.len() + bytes.len() <= 2 * INPUT_MAX, "more was read than may wait");
-        inbox.extend_from_slice(bytes);
+        if inbox.is_empty() {
+            *inbox = bytes;
+        } else {
+            inbox.extend_from_slice(&bytes);
+        }
         self.wake();
     }
 
