@@ -13,7 +13,7 @@ VENV := .venv/.installed
 
 ## run: a node with the demonstration substation, and its console at the address that it prints
 run: $(CONSOLE)
-	@bash .ci/step "build tieline" cargo build --release --locked -p tieline
+	@bash .ci/step "build tieline" bash .ci/release $(TIELINE)
 	@exec $(TIELINE) run --demo
 
 ## test: every check and every test, with real peers and a real browser
@@ -22,7 +22,7 @@ test: packages $(VENV) $(CONSOLE) sdk/typescript/node_modules/.package-lock.json
 
 ## bench: every experiment in a shorter form, each beside a floor measured in the same run; below half an hour with the build
 bench: $(CONSOLE)
-	@bash .ci/step "build tieline" cargo build --release --locked -p tieline
+	@bash .ci/step "build tieline" bash .ci/release $(TIELINE)
 	@bash .ci/peers
 	@bash .ci/bench $(TIELINE)
 
