@@ -18,8 +18,6 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 import pytest
 from node import Node, tieline
-from paho.mqtt.packettypes import PacketTypes
-from paho.mqtt.properties import Properties
 from waiting import until
 
 SECRET = "0123456789abcdef0123456789abcdef"
@@ -435,6 +433,25 @@ def test_http_knows_the_same_users(node):
     assert node.ask("/v1/audit", user="anna")[0] == 403
     assert node.ask("/v1/command", user="sec", body={"topic": "site/x", "value": True})[0] == 403
     assert node.ask("/v1/command", user="anna", body={"topic": "site/x", "value": True})[0] == 404
+
+
+#: These answer anybody.
+PUBLIC = {("get", "/healthz"), ("get", "/login"), ("post", "/login"), ("post", "/logout"), ("get", "/v1/openapi.json")}
+
+
+def test_every_route_needs_an_authenticated_caller(node):
+    """Each operation that the document has, called by nobody: refused before its query or its body is looked at."""
+    paths = json.loads(node.ask("/v1/openapi.json")[1])["paths"]
+    operations = {(method, path) for path, methods in paths.items() for method in methods}
+    assert PUBLIC < operations and len(operations) > 20, operations
+    for method, path in operations:
+        connection = http.client.HTTPConnection(node.http, timeout=30)
+        connection.request(method.upper(), path.replace("{topic}", "site/x"), b"nonsense" if method != "get" else None)
+        answer = connection.getresponse()
+        connection.close()
+        # The login answers 401, too, to a wrong password: without the header.
+        is_refused = answer.status == 401 and "WWW-Authenticate" in answer.headers
+        assert is_refused != ((method, path) in PUBLIC), (method, path, answer.status)
 
 
 def test_the_console_asks_who_one_is(node):

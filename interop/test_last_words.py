@@ -85,8 +85,8 @@ def come(node, way):
 @pytest.mark.parametrize("way", ["tcp", "tls", "websocket"])
 @pytest.mark.parametrize("reason", CASES, ids=hex)
 def test_who_floods_and_reads_then_reads_the_reason(node, way, reason):
-    waited = node.metric('tieline_socket_farewells_total{column="mqtt"}')
-    cut = node.metric('tieline_socket_farewells_cut_total{column="mqtt"}')
+    waited = node.metric('tieline_socket_lingering_closes_total{column="mqtt"}')
+    cut = node.metric('tieline_socket_lingering_closes_cut_total{column="mqtt"}')
     with come(node, way) as client:
         client.say(CASES[reason])
         client.say(FLOOD)
@@ -94,15 +94,15 @@ def test_who_floods_and_reads_then_reads_the_reason(node, way, reason):
             pass
         assert whole.body[0] == reason
         client.ends()
-    assert node.metric('tieline_socket_farewells_total{column="mqtt"}') == waited + 1
-    assert node.metric('tieline_socket_farewells_cut_total{column="mqtt"}') == cut
+    assert node.metric('tieline_socket_lingering_closes_total{column="mqtt"}') == waited + 1
+    assert node.metric('tieline_socket_lingering_closes_cut_total{column="mqtt"}') == cut
 
 
 def test_who_does_not_end_its_side_is_cut(node):
     """Until then it counts as a connection."""
-    cut = node.metric('tieline_socket_farewells_cut_total{column="mqtt"}')
+    cut = node.metric('tieline_socket_lingering_closes_cut_total{column="mqtt"}')
     with Hand(node, "stays") as client:
         client.send(b"\xd0\0")
         assert client.read().kind == 14
         assert client.socket.recv(1) == b""
-        until(lambda: node.metric('tieline_socket_farewells_cut_total{column="mqtt"}') == cut + 1, "it is cut", 30)
+        until(lambda: node.metric('tieline_socket_lingering_closes_cut_total{column="mqtt"}') == cut + 1, "it is cut", 30)

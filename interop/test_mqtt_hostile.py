@@ -348,11 +348,11 @@ def test_floods_of_whoever_does_not_read(node, bystander):
 
 def test_a_flood_of_connections(node, bystander):
     """A thousand that come, say nothing or half a word, and go."""
-    before = node.metric("tieline_mqtt_not_entered_total")
+    before = node.metric("tieline_mqtt_unauthenticated_ended_total")
     for number in range(1000):
         with socket.create_connection(("127.0.0.1", node.mqtt_port), timeout=20) as client:
             client.sendall(connect("half")[: number % 12])
-    until(lambda: node.metric("tieline_mqtt_not_entered_total") >= before + 1000, lambda: "they are not counted")
+    until(lambda: node.metric("tieline_mqtt_unauthenticated_ended_total") >= before + 1000, lambda: "they are not counted")
 
 
 def slow_doors(node):

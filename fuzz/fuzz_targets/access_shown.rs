@@ -4,8 +4,9 @@
 use libfuzzer_sys::fuzz_target;
 use std::sync::OnceLock;
 use std::time::Duration;
-use tieline_node::access::jwt::{JwtConfig, Tokens};
+use tieline_node::access::jwt::Tokens;
 use tieline_node::access::scram::{Exchange, Verifier};
+use tieline_node::config::JwtConfig;
 
 static TOKENS: OnceLock<Tokens> = OnceLock::new();
 

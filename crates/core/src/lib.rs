@@ -1,8 +1,8 @@
-//! The words that every other crate of Tieline shares.
+//! The basic types that all other crates of Tieline share.
 //!
-//! In: nothing. Out: types that are legal by construction ([`Topic`], [`Filter`]), plain data ([`Point`],
-//! [`Update`], [`Command`]), a cursor over bytes, and the two traits that keep decisions apart from the world:
-//! [`Machine`] (bytes in, bytes out, deadlines) and [`Storage`] (files).
+//! In: nothing. Out: types that are legal by construction ([`Topic`], [`Filter`]), plain data ([`Point`], [`Update`],
+//! [`Command`]), a cursor over bytes, and the two traits that separate decisions from I/O: [`Machine`] (bytes in, bytes
+//! out, deadlines) and [`Storage`] (files).
 //!
 //! Never: a clock, a socket, a thread, a protocol.
 //!
@@ -19,6 +19,7 @@ mod quality;
 mod reading;
 mod storage;
 mod time;
+mod timers;
 mod topic;
 mod update;
 mod value;
@@ -32,6 +33,7 @@ pub use quality::{Quality, Validity};
 pub use reading::{DeviceId, PointId, Reading};
 pub use storage::{Storage, StorageError, StorageErrorKind};
 pub use time::{Instant, Now, Timestamp, TimestampError};
+pub use timers::{Deadlines, Timer, Timers};
 pub use topic::{Filter, FilterError, Topic, TopicError};
 pub use update::{Body, Update};
 pub use value::{Value, nearest_int};

@@ -1,24 +1,24 @@
 //! Authorization: which user may do what on which topic.
 //!
-//! In: roles, users, sessions of users, and what they want to do, with the time. Out: yes or no, sessions that have to
-//! end, and, for people, which rule has decided.
+//! In: roles, users, sessions of users, and requested actions, with the time. Out: allowed or denied, sessions that
+//! must end, and an explanation of a decision for people.
 //!
-//! Never: a password, a key, a socket; authentication is the caller's.
+//! Never: a password, a key, a socket; the caller authenticates.
 //!
 //! # How a decision is made
 //!
-//! A user has roles, a role has rules, a rule allows or denies some [`Verb`]s on the topics that its [`Pattern`]
-//! selects. What no rule allows is denied; what any rule denies is denied whatever others allow. So the order of rules
-//! and roles means nothing.
+//! A user has roles. A role has rules. A rule allows or denies some [`Verb`]s on the topics that its [`Pattern`]
+//! selects. An action is denied unless a rule allows it. A rule that denies overrides all rules that allow. So the
+//! order of rules and roles has no effect.
 //!
 //! ```text
 //! user ─▶ roles ─▶ rules ─▶ Rules: one trie of levels, compiled once for each set of roles, shared by its sessions
 //!                             │
-//! topic ─▶ levels ────────────┴─▶ all that match: what they allow, less what they deny
+//! topic ─▶ levels ────────────┴─▶ all matching rules: verbs that they allow, less verbs that they deny
 //! ```
 //!
-//! A subscription asks for a filter, not a topic: [`Rules::reach`] says whether all that the filter selects may be
-//! read, which costs nothing later, or some of it, which is decided topic by topic, or none.
+//! A subscription has a filter, not a topic. [`Rules::reach`] says whether the user may read all topics that the filter
+//! selects (no later check is needed), some of them (each topic is checked), or none.
 //!
 //! # Limits
 //!
@@ -26,11 +26,11 @@
 //! |---|---|---|
 //! | [`Limits::user_sessions_max`] | the session is refused | [`Stats::refused_sessions`] |
 //! | [`Limits::messages_per_s`], [`Limits::bytes_per_s`] | the message is refused | [`Stats::over_rate`] |
-//! | [`LOGIN_PEERS_MAX`] | the address that has failed least lately is forgotten | |
-//! | [`STANDING_OF_USER_MAX`] | of the user's clients the one that was here longest ago counts as unknown again | [`Logins::known`] |
-//! | [`STANDING_MAX`] | the same of all clients | [`Logins::known`] |
-//! | [`Waiting::new`] | the last of the network with the most gives its place | [`Waiting::push`] returns it |
-//! | [`Sums::new`] | kinds that have no room are counted together | [`Sums::counted`] |
+//! | [`LOGIN_PEERS_MAX`] | the address whose last failure is oldest is removed | |
+//! | [`STANDING_OF_USER_MAX`] | the client of the user that was seen longest ago counts as unknown again | [`Logins::known`] |
+//! | [`STANDING_MAX`] | the same over all users | [`Logins::known`] |
+//! | [`Waiting::new`] | the last check of the network with the most checks is removed | [`Waiting::push`] returns it |
+//! | [`Sums::new`] | kinds above the limit are counted together | [`Sums::counted`] |
 //! | [`GRANTS_MAX`] | all sets are compiled again when next used | |
 //!
 //! # Example

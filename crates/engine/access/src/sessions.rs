@@ -2,12 +2,12 @@
 
 use crate::{Bucket, Grants, Names, Policy, Reach, Rules, Verb};
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use slab::Slab;
-use tieline_core::{Filter, Instant};
+use tieline_core::{Deadlines, Filter, Instant};
 
 /// Limits of one user or session; 0 is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,7 +113,7 @@ pub struct Sessions {
     grants: Grants,
     sessions: Slab<Session>,
     per_user: BTreeMap<Box<str>, u32>,
-    expiries: BTreeSet<(Instant, SessionKey)>,
+    expiries: Deadlines<SessionKey>,
     ends: VecDeque<(SessionKey, EndReason)>,
     stats: Stats,
 }
@@ -128,7 +128,7 @@ impl Sessions {
             grants: Grants::default(),
             sessions: Slab::new(),
             per_user: BTreeMap::new(),
-            expiries: BTreeSet::new(),
+            expiries: Deadlines::default(),
             ends: VecDeque::new(),
             stats: Stats::default(),
         }
@@ -157,7 +157,9 @@ impl Sessions {
         let expires = identity.expires;
         let session = Session { identity, client: client.into(), rules, messages, bytes, ending: false };
         let key = SessionKey(self.sessions.insert(session));
-        self.expiries.extend(expires.map(|at| (at, key)));
+        if let Some(at) = expires {
+            self.expiries.add(at, key);
+        }
         self.stats.admitted += 1;
         Ok(key)
     }
@@ -172,7 +174,7 @@ impl Sessions {
     pub fn leave(&mut self, key: SessionKey) {
         let Some(session) = self.sessions.try_remove(key.0) else { return };
         if let Some(at) = session.identity.expires {
-            self.expiries.remove(&(at, key));
+            self.expiries.remove(at, key);
         }
         if let Some(count) = self.per_user.get_mut(&session.identity.user) {
             *count -= 1;
@@ -272,8 +274,7 @@ impl Sessions {
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while let Some((_, key)) = self.expiries.first().copied().filter(|(at, _)| *at <= now) {
-            self.expiries.pop_first();
+        while let Some((_, key)) = self.expiries.take_next(now) {
             self.end(key, EndReason::Expired);
         }
     }
@@ -281,7 +282,7 @@ impl Sessions {
     /// When to call [`Sessions::handle_timeout`].
     #[must_use]
     pub fn timeout(&self) -> Option<Instant> {
-        self.expiries.first().map(|(at, _)| *at)
+        self.expiries.timeout()
     }
 
     /// A session that has to end; it is here until [`Sessions::leave`], and may do nothing.

@@ -3,12 +3,12 @@
 use crate::point::{cut, shown};
 use crate::{AuditRecord, ControlPoint, Dispatch, Done, Limits, Phase, PointError, Request, Stats, Ticket};
 use alloc::boxed::Box;
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use hashbrown::HashMap;
-use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Now, PointId, Refusal, Topic};
+use tieline_core::{Command, CommandOutcome, Deadlines, DeviceId, Instant, Now, PointId, Refusal, Topic};
 
 /// Records that one request that was taken leaves at most: requested, sent, timed out, late.
 const RECORDS_MAX: usize = 4;
@@ -45,7 +45,7 @@ pub struct Control {
     points: HashMap<Topic, Arc<ControlPoint>>,
     devices: HashMap<DeviceId, Device>,
     pending: HashMap<Ticket, Pending>,
-    deadlines: BTreeSet<(Instant, Ticket)>,
+    deadlines: Deadlines<Ticket>,
     /// Points with a command under way.
     busy: HashMap<(DeviceId, PointId), Ticket>,
     ready: VecDeque<DeviceId>,
@@ -65,7 +65,7 @@ impl Control {
             points: HashMap::new(),
             devices: HashMap::new(),
             pending: HashMap::new(),
-            deadlines: BTreeSet::new(),
+            deadlines: Deadlines::default(),
             busy: HashMap::new(),
             ready: VecDeque::new(),
             done: VecDeque::new(),
@@ -136,7 +136,7 @@ impl Control {
             point,
         };
         self.counts.requested += 1;
-        self.deadlines.insert((pending.deadline, ticket));
+        self.deadlines.add(pending.deadline, ticket);
         self.busy.insert((pending.point.device, pending.command.point), ticket);
         if let Some(device) = self.devices.get_mut(&pending.point.device) {
             device.waiting.push_back(ticket);
@@ -186,10 +186,7 @@ impl Control {
 
     /// Lets deadlines that have passed take effect.
     pub fn handle_timeout(&mut self, now: Now) {
-        while let Some((at, ticket)) = self.deadlines.first().copied()
-            && at <= now.mono
-        {
-            self.deadlines.pop_first();
+        while let Some((_, ticket)) = self.deadlines.take_next(now.mono) {
             self.expire(now, ticket);
         }
     }
@@ -197,7 +194,7 @@ impl Control {
     /// When [`Control::handle_timeout`] must be called at the latest.
     #[must_use]
     pub fn timeout(&self) -> Option<Instant> {
-        self.deadlines.first().map(|(at, _)| *at)
+        self.deadlines.timeout()
     }
 
     /// The next command, of a device at which none is out. One whose time is over is not sent any more.
@@ -277,7 +274,7 @@ impl Control {
             let again = now.mono + self.limits.unanswered_after;
             if let Some(pending) = self.pending.get_mut(&ticket) {
                 pending.deadline = again;
-                self.deadlines.insert((again, ticket));
+                self.deadlines.add(again, ticket);
             }
             return;
         }
@@ -312,7 +309,7 @@ impl Control {
 
     fn forget(&mut self, ticket: Ticket) {
         if let Some(pending) = self.pending.remove(&ticket) {
-            self.deadlines.remove(&(pending.deadline, ticket));
+            self.deadlines.remove(pending.deadline, ticket);
             self.busy.remove(&(pending.point.device, pending.command.point));
         }
     }

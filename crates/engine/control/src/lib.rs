@@ -1,11 +1,11 @@
-//! Which command may go to which device, and what became of it.
+//! Decides which command may be sent to which device, and tracks its result.
 //!
-//! In: requests to set a topic, what became of links and commands, time. Out: commands in raw units, one at a time for
-//! each device; one end for each request; a record of everything for the audit log.
+//! In: requests to set a topic, results of links and commands, time. Out: commands in raw units, one at a time for each
+//! device; exactly one result for each request; records for the audit log.
 //!
-//! Never: a protocol, a socket, a decision about who may command (the caller has asked that before).
+//! Never: a protocol, a socket, a decision about the rights of a user (the caller has checked them).
 //!
-//! # A request's way
+//! # Processing of a request
 //!
 //! ```text
 //! request ─▶ checks ─▶ queue of the device ─▶ sent ─▶ outcome ─▶ done
@@ -14,41 +14,42 @@
 //!            Err           done               done, and later a `late` or `unanswered` record
 //! ```
 //!
-//! [`Control::handle_request`] answers at once with a refusal, or takes the request; one that was taken ends in exactly
-//! one [`Done`]. A command whose request has timed out still occupies its device until its outcome comes, its link is
-//! lost, or [`Limits::unanswered_after`] passes: two commands are never out at one device.
+//! [`Control::handle_request`] refuses a request at once, or accepts it. An accepted request ends in exactly one
+//! [`Done`]. A command whose request has timed out still occupies its device until its result arrives, its link is
+//! lost, or [`Limits::unanswered_after`] passes: a device never has two outstanding commands.
 //!
-//! # Refusals of this node
+//! # Refusals of the node
 //!
 //! | reason | when |
 //! |---|---|
 //! | `unknown_topic` | no such topic |
-//! | `not_writable` | the topic exists and cannot be commanded |
-//! | `wrong_type` | the value is not of the point's type |
-//! | `out_of_range` | the value is beyond the point's limits, or its raw value beyond 64 bits |
+//! | `not_writable` | the topic exists, but cannot be commanded |
+//! | `wrong_type` | the value does not have the type of the point |
+//! | `out_of_range` | the value is outside the limits of the point, or its raw value is beyond 64 bits |
 //! | `not_supported_mode` | the point does not allow select-before-operate, or direct operate |
 //! | `away` | the device is not connected, or was lost before it answered |
-//! | `busy` | a command for the same point is under way |
-//! | `queue_full` | too many requests wait for the device, or altogether |
-//! | `audit_full` | the audit log does not keep up: nothing is commanded that could not be recorded |
-//! | `timeout` | no outcome in time |
+//! | `busy` | a command for the same point is in progress |
+//! | `queue_full` | too many requests wait for the device, or in total |
+//! | `audit_full` | the audit log is too slow: no command is sent that could not be recorded |
+//! | `timeout` | no result in time |
 //!
-//! Any other reason is the device's own.
+//! All other reasons are from the device.
 //!
 //! # Values
 //!
-//! | point | takes |
+//! | point | accepted values |
 //! |---|---|
-//! | two states | `true`, `false`, `1`, `0`, the texts `"on"`, `"off"`, `"true"`, `"false"`, `"1"`, `"0"`, and the point's own two words, or else `"open"` and `"close"`, in any case |
+//! | two states | `true`, `false`, `1`, `0`, the texts `"on"`, `"off"`, `"true"`, `"false"`, `"1"`, `"0"`, and the two state names of the point, or else `"open"` and `"close"`, in any case |
 //! | integer | a whole number |
 //! | float | a finite number |
 //!
-//! Without words of the point's own, `"open"` is false and `"close"` or `"closed"` is true, as of a switch: a closed
-//! breaker conducts. A closed valve does not: such a point names its words ([`Accepts::Bool`]), and they alone hold.
+//! Without state names of the point, `"open"` is false and `"close"` or `"closed"` is true, as for a switch: a closed
+//! breaker conducts. A closed valve does not: such a point has state names ([`Accepts::Bool`]), and only these are
+//! accepted.
 //!
 //! # Limits
 //!
-//! [`Limits`] names them; a request beyond one is refused with `queue_full` or `audit_full`, which [`Stats`] count.
+//! [`Limits`] has them. A request above a limit is refused with `queue_full` or `audit_full`, which [`Stats`] count.
 //!
 //! # Example
 //!

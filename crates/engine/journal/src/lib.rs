@@ -1,12 +1,12 @@
 //! A durable, segmented, checksummed log over [`tieline_core::Storage`].
 //!
-//! In: records (bytes), storage calls that succeed or fail. Out: a sequence number a record, the last one that is
-//! durable, the records again, in order, and what was lost, by name. Also here: the record of history, a batch of
-//! updates as bytes ([`encode`], [`decode`]).
+//! In: records (bytes), results of storage calls. Out: a sequence number for each record, the number of the last
+//! durable record, the records in order when read, and the sequence numbers of lost records. This crate also has the
+//! record format of history, a batch of updates as bytes ([`encode`], [`decode`]).
 //!
-//! What survives what: after [`Journal::write`] a record survives the end of the process; after [`Journal::sync`] it
-//! survives a power cut. A failed sync is never tried again on the same file: all that was not durable is written
-//! once more, to a new one.
+//! Durability: after [`Journal::write`] a record survives the end of the process; after [`Journal::sync`] it survives a
+//! power cut. A failed sync is never repeated on the same file: all records that were not durable are written again, to
+//! a new file.
 //!
 //! Never: a file name outside its folder, a clock, a thread, a record that was not appended.
 //!

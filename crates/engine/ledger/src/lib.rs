@@ -1,8 +1,8 @@
 //! The state that a broker keeps over restarts: last values that clients published, and sessions that outlive their
 //! connections.
 //!
-//! In: changes ([`Record`]), one after the other. Out: bytes for a log ([`Record::emit`]); and from a log's bytes, the
-//! state that they make ([`Replay`], [`Image`]).
+//! In: changes ([`Record`]), one after the other. Out: bytes for a log ([`Record::emit`]); and, from the bytes of a
+//! log, the state ([`Replay`], [`Image`]).
 //!
 //! Never: a file, a clock, a packet of MQTT. Properties of MQTT 5 are bytes here.
 //!

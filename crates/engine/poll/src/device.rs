@@ -16,6 +16,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
+use tieline_core::Timer as _;
 use tieline_core::{Body, DeviceId, Instant, Now, Point, Quality, Reading, Timestamp, Topic, Update, Value};
 
 /// The shortest time between two publications of a state.
@@ -281,7 +282,7 @@ impl Device {
             PollResult::Error => self.poll_failed(now, out),
         }
         if ended.is_some() {
-            self.timers.stop(Timer::Lost);
+            self.timers.clear(Timer::Lost);
             self.free_at = now.mono + self.gap_min;
         }
         self.count(now);
@@ -334,7 +335,7 @@ impl Device {
 
     pub(crate) fn timeout(&mut self, now: Now, out: &mut Outbox) {
         for timer in Timer::ALL {
-            if !self.timers.take(timer, now.mono) {
+            if !self.timers.take(*timer, now.mono) {
                 continue;
             }
             match timer {
@@ -364,7 +365,7 @@ impl Device {
     }
 
     pub(crate) fn next_timeout(&self) -> Instant {
-        self.timers.next()
+        self.timers.timeout().unwrap_or(NEVER)
     }
 
     // Health.

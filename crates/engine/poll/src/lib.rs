@@ -1,7 +1,7 @@
-//! When to poll which device, what its readings mean, and how healthy it is.
+//! Decides when to poll which device, converts its readings, and tracks its health.
 //!
-//! In: devices with their point tables, raw [`Reading`](tieline_core::Reading)s, what became of links and polls, time.
-//! Out: requests to poll, [`Update`](tieline_core::Update)s in engineering units, and each device's health as topics.
+//! In: devices with their point tables, raw [`Reading`](tieline_core::Reading)s, results of links and polls, time. Out:
+//! requests to poll, [`Update`](tieline_core::Update)s in engineering units, and the health of each device as topics.
 //!
 //! Never: a protocol, a socket, a decision about a command.
 //!
@@ -16,34 +16,34 @@
 //!
 //! # Quality
 //!
-//! A reading brings the device's own verdict. What the device cannot say of itself is added here to the last value,
-//! published once, and taken back by the point's next reading:
+//! A reading has the quality reasons of the device. The reasons in this table are added here to the last value,
+//! published once, and removed by the next reading of the point:
 //!
 //! | reason | added to | when |
 //! |---|---|---|
 //! | `initial` | each point | until its first reading; the value is null |
 //! | `away` | each point | the link is lost |
-//! | `restart` | each point that was read | the device says that it restarted |
+//! | `restart` | each point that was read | the device reports that it restarted |
 //! | `stale` | a point | [`DeviceSpec::stale_after`] passed since its last reading |
-//! | `stale` | each point that was read | two polls in a row failed, or three times garbage came and nothing else |
+//! | `stale` | each point that was read | two polls in a row failed, or invalid data arrived three times without valid data |
 //!
-//! # The plan
+//! # Schedule
 //!
-//! The polls of one class of one device stand on a grid: multiples of the interval, shifted by a part of it that the
-//! device's number gives. Successive numbers spread evenly whatever their count (the golden-ratio sequence), nothing
-//! drifts, and nothing is stored but the next moment. One poll at a time is out at a device: another class that comes
-//! due meanwhile waits, the same class is skipped and counted.
+//! The polls of one class of one device are due at multiples of the interval, shifted by a fraction of it that depends
+//! on the number of the device. Successive numbers are spread evenly for any count (the golden-ratio sequence), nothing
+//! drifts, and only the next time is stored. A device has at most one outstanding poll: if another class is due
+//! meanwhile, it waits; if the same class is due, it is skipped and counted.
 //!
 //! # Limits
 //!
 //! | limit | when full | counter |
 //! |---|---|---|
 //! | [`Limits::devices_max`], [`POINTS_MAX`], [`POLLS_MAX`] | the device or table is refused | – |
-//! | [`Limits::updates_max`] waiting updates of an [`Urgency`] | a point's next update is its latest state, those between are left out | [`Stats::conflated`] |
+//! | [`Limits::updates_max`] waiting updates of an [`Urgency`] | only the latest state of a point is kept | [`Stats::conflated`] |
 //! | [`Limits::events_max`] waiting events | the oldest is dropped | [`Stats::events_dropped`] |
 //!
-//! A point costs 64 bytes and its topic; its table entry is shared by all devices with that table. A timer costs
-//! 16 bytes, one a device.
+//! A point uses 64 bytes and its topic; its table entry is shared by all devices with the same table. A device has one
+//! timer of 16 bytes.
 //!
 //! # Example
 //!

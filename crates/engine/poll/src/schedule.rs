@@ -3,7 +3,7 @@
 use alloc::collections::BinaryHeap;
 use core::cmp::Reverse;
 use core::time::Duration;
-use tieline_core::{DeviceId, Instant};
+use tieline_core::{DeviceId, Instant, Timer as Named, Timers as Table};
 
 /// No moment.
 pub(crate) const NEVER: Instant = Instant(u64::MAX);
@@ -42,45 +42,17 @@ pub(crate) enum Timer {
     Calm,
 }
 
-impl Timer {
-    pub(crate) const ALL: [Self; 8] =
-        [Self::Poll, Self::Gap, Self::Lost, Self::All, Self::State, Self::Stats, Self::Stale, Self::Calm];
+impl Named for Timer {
+    const ALL: &'static [Self] =
+        &[Self::Poll, Self::Gap, Self::Lost, Self::All, Self::State, Self::Stats, Self::Stale, Self::Calm];
+
+    fn place(self) -> usize {
+        self as usize
+    }
 }
 
 /// All deadlines of one device.
-#[derive(Debug)]
-pub(crate) struct Timers([Instant; Timer::ALL.len()]);
-
-impl Timers {
-    pub(crate) const fn new() -> Self {
-        Self([NEVER; Timer::ALL.len()])
-    }
-
-    pub(crate) fn set(&mut self, timer: Timer, at: Instant) {
-        self.0[timer as usize] = at;
-    }
-
-    pub(crate) fn stop(&mut self, timer: Timer) {
-        self.set(timer, NEVER);
-    }
-
-    pub(crate) fn is_set(&self, timer: Timer) -> bool {
-        self.0[timer as usize] != NEVER
-    }
-
-    /// Stops the timer and says whether it had passed.
-    pub(crate) fn take(&mut self, timer: Timer, now: Instant) -> bool {
-        let passed = self.0[timer as usize] <= now;
-        if passed {
-            self.stop(timer);
-        }
-        passed
-    }
-
-    pub(crate) fn next(&self) -> Instant {
-        self.0.into_iter().min().unwrap_or(NEVER)
-    }
-}
+pub(crate) type Timers = Table<Timer, { Timer::ALL.len() }>;
 
 /// Which device has the earliest deadline. Entries are lazy: a device keeps the moment of its one valid entry, a later
 /// deadline lets that fire early, an earlier one adds an entry and leaves the old one to be skipped.

@@ -1,15 +1,15 @@
 //! The tree of last values, and the subscriptions to them.
 //!
-//! In: an [`Update`](tieline_core::Update) of a topic, subscriptions with MQTT filters. Out: the topic's number and
-//! version, the subscribers that an update goes to, pages of last values for new subscribers and for people who browse.
+//! In: an [`Update`](tieline_core::Update) of a topic, subscriptions with MQTT filters. Out: the number and the version
+//! of the topic, the subscribers of an update, pages of last values for new subscribers and for browsing.
 //!
-//! Never: a payload's meaning, a session, a queue of messages. A new subscriber's snapshot is a place in the tree, not
-//! a list of values, and an update leaves nothing behind but the topic's new state.
+//! Never: the meaning of a payload, a session, a queue of messages. The snapshot of a new subscriber is a position in
+//! the tree, not a list of values. An update leaves only the new state of its topic.
 //!
 //! # How an update finds its subscribers
 //!
-//! A path is looked up once by hash and leads to a slot. The slot holds the last value, the subscribers of exactly
-//! this topic, and the number of the set of wildcard filters that select it:
+//! A path is looked up once by hash and leads to a slot. The slot has the last value, the subscribers of exactly this
+//! topic, and the number of the set of wildcard filters that select it:
 //!
 //! ```text
 //! path ─hash─▶ slot ─┬─ value, version, time
@@ -17,20 +17,19 @@
 //!                    └─ set ─▶ [filter, filter…] ─▶ filter: [subscriber, options, id]…
 //! ```
 //!
-//! Topics that the same wildcard filters select share one set, so `#` over a million topics costs four bytes a topic.
-//! A filter that a selector narrows is a filter of its own, which the same set names where the selector selects the topic: an
+//! Topics that are selected by the same wildcard filters share one set, so `#` over a million topics costs four bytes a
+//! topic. A filter with a selector is a filter of its own; a set contains it if the selector matches the topic. So an
 //! expression is matched when a set is computed, never for an update. A set is computed when a topic is first used
-//! after the set of *distinct* wildcard filters changed; a subscriber
-//! that comes to or leaves a filter that others hold invalidates nothing. A topic whose subscribers stand in one list
-//! is walked as a slice; several lists are merged, because MQTT wants one delivery with all subscription identifiers
-//! (MQTT 5.0 section 3.3.4).
+//! after the set of *distinct* wildcard filters changed. A subscriber that joins or leaves a filter that others also
+//! have invalidates nothing. If all subscribers of a topic are in one list, the list is iterated as a slice; several
+//! lists are merged, because MQTT requires one delivery with all subscription identifiers (MQTT 5.0 section 3.3.4).
 //!
 //! # Pending topics
 //!
-//! [`PendingSet`] of one subscriber that cannot be sent everything at once: the topics, not the values. What may be
-//! pending is bounded by its subscriptions.
+//! [`PendingSet`] has the topics, not the values, that wait for one slow subscriber. Its size is bounded by the
+//! subscriptions.
 //!
-//! [`Notices`] of one subscriber that wants to know which topics come and go: a set of topics, too.
+//! [`Notices`] has the new and removed topics of which one subscriber must be notified; it is a set of topics too.
 //!
 //! # Limits
 //!
@@ -38,10 +37,10 @@
 //! |---|---|---|
 //! | [`Limits::topics_max`] | a new retained topic is refused | [`Stats::refused`] |
 //! | [`Limits::payload_bytes_max`] | the update is refused | [`Stats::refused`] |
-//! | [`Limits::bytes_max`] | idle topics are forgotten, then refused | [`Stats::idle_forgotten`], [`Stats::refused`] |
+//! | [`Limits::bytes_max`] | idle topics are removed, then the update is refused | [`Stats::idle_forgotten`], [`Stats::refused`] |
 //! | [`Limits::subscriptions_max`], [`Limits::subscriber_subscriptions_max`] | the subscription is refused | [`Stats::refused`] |
 //! | [`Limits::selectors_max`], [`Limits::owner_selectors_max`] | the subscription is refused | [`Stats::refused`] |
-//! | [`Limits::idle_max`] | the topic that has been idle longest is forgotten | [`Stats::idle_forgotten`] |
+//! | [`Limits::idle_max`] | the topic that has been idle longest is removed | [`Stats::idle_forgotten`] |
 //! | [`Limits::set_bytes_max`] | all sets are recomputed | [`Stats::sets_flushed`] |
 //!
 //! # Example

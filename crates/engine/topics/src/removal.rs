@@ -6,7 +6,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 use hashbrown::HashMap;
-use tieline_core::Instant;
+use tieline_core::{Deadlines, Instant};
 
 /// Looks that are taken at whether a topic has subscribers, in the time that it may be without: it is removed at most so much
 /// of it too late.
@@ -39,7 +39,7 @@ struct Life {
 #[derive(Debug, Default)]
 pub struct Lives {
     lives: HashMap<TopicId, Life>,
-    due: BTreeSet<(Instant, TopicId)>,
+    due: Deadlines<TopicId>,
     by_publisher: BTreeMap<SubscriberId, BTreeSet<TopicId>>,
 }
 
@@ -76,7 +76,9 @@ impl Lives {
         // Later updates move the time only back: it is looked at when it comes.
         if life.due.is_none() {
             life.due = life.next(now);
-            self.due.extend(life.due.map(|due| (due, topic)));
+            if let Some(due) = life.due {
+                self.due.add(due, topic);
+            }
         }
     }
 
@@ -84,7 +86,7 @@ impl Lives {
     pub fn cleared(&mut self, topic: TopicId) {
         let Some(life) = self.lives.remove(&topic) else { return };
         if let Some(due) = life.due {
-            self.due.remove(&(due, topic));
+            self.due.remove(due, topic);
         }
         if let Some(publisher) = life.publisher {
             forget(&mut self.by_publisher, publisher, topic);
@@ -100,13 +102,12 @@ impl Lives {
     /// When a topic has to be looked at.
     #[must_use]
     pub fn timeout(&self) -> Option<Instant> {
-        self.due.first().map(|(due, _)| *due)
+        self.due.timeout()
     }
 
     /// The next topic that is to be removed. `wanted` says whether a topic has subscribers.
     pub fn next_due(&mut self, now: Instant, mut wanted: impl FnMut(TopicId) -> bool) -> Option<TopicId> {
-        while let Some((due, topic)) = self.due.first().copied().filter(|(due, _)| *due <= now) {
-            self.due.remove(&(due, topic));
+        while let Some((_, topic)) = self.due.take_next(now) {
             let Some(life) = self.lives.get_mut(&topic) else { continue };
             life.due = None;
             if life.removal.unsubscribed.is_some() && wanted(topic) {
@@ -116,7 +117,9 @@ impl Lives {
                 return Some(topic);
             }
             life.due = life.next(now);
-            self.due.extend(life.due.map(|due| (due, topic)));
+            if let Some(due) = life.due {
+                self.due.add(due, topic);
+            }
         }
         None
     }

@@ -7,7 +7,7 @@ use crate::{Contribution, Source, View, ViewError, evaluate};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
-use tieline_core::{Body, Instant, Topic};
+use tieline_core::{Body, Deadlines, Instant, Topic};
 
 /// Changes that come at once when they are due: others have their turn before the next ones.
 const DUE_AT_ONCE: usize = if cfg!(test) { 3 } else { 256 };
@@ -56,7 +56,7 @@ pub struct Stats {
     /// Contributions or items left out because there were too many.
     pub refused: u64,
     /// Delayed changes that came early because too many waited.
-    pub hurried: u64,
+    pub flushed_early: u64,
 }
 
 /// Which contribution: the view, the source, and which of the source's.
@@ -84,7 +84,7 @@ pub struct Views {
     /// Which derived topics a source contributes to.
     sources: BTreeMap<Topic, Vec<(Topic, Key)>>,
     pub(crate) derived: BTreeMap<Topic, Derived>,
-    due: BTreeSet<(Instant, Topic)>,
+    due: Deadlines<Topic>,
     pub(crate) outputs: VecDeque<Output>,
     pub(crate) stats: Stats,
 }
@@ -101,7 +101,7 @@ impl Views {
             limits,
             sources: BTreeMap::new(),
             derived: BTreeMap::new(),
-            due: BTreeSet::new(),
+            due: Deadlines::default(),
             outputs: VecDeque::new(),
             stats: Stats::default(),
         })
@@ -186,13 +186,13 @@ impl Views {
         found.latest.clone_from(&value);
         let (delay, throttle) = pace_of(views, found.view);
         if let Some(at) = found.pace.due(throttle) {
-            due.remove(&(at, topic.clone()));
+            due.remove(at, topic.clone());
         }
         found.pace.push(now, delay, value);
         stats.waiting += 1;
         if stats.waiting > limits.waiting_max {
             found.pace.hurry(now);
-            stats.hurried += 1;
+            stats.flushed_early += 1;
         }
         self.release(now, topic)
     }
@@ -205,7 +205,9 @@ impl Views {
         let before = found.pace.len();
         let taken = found.pace.take(now, throttle);
         stats.waiting -= before - found.pace.len();
-        due.extend(found.pace.due(throttle).map(|at| (at, topic.clone())));
+        if let Some(at) = found.pace.due(throttle) {
+            due.add(at, topic.clone());
+        }
         let change = taken.filter(|body| *body != found.shown);
         if let Some(body) = &change {
             found.shown.clone_from(body);
@@ -227,8 +229,7 @@ impl Views {
     /// Time has passed. Some of what is due changes; where there is more, [`Views::timeout`] still is not after `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         for _ in 0..DUE_AT_ONCE {
-            let Some((at, topic)) = self.due.first().cloned().filter(|(at, _)| *at <= now) else { return };
-            self.due.remove(&(at, topic.clone()));
+            let Some((_, topic)) = self.due.take_next(now) else { return };
             if let Some(body) = self.release(now, &topic) {
                 self.handle_update(now, &topic, body.as_ref());
             }
@@ -238,7 +239,7 @@ impl Views {
     /// When to call [`Views::handle_timeout`].
     #[must_use]
     pub fn timeout(&self) -> Option<Instant> {
-        self.due.first().map(|(at, _)| *at)
+        self.due.timeout()
     }
 
     /// The next change of a derived topic.

@@ -1,12 +1,12 @@
 //! Topics derived from topics.
 //!
-//! In: views, once; then the new value of a topic, or that it has none any more, with the time; other views in their place
-//! ([`Views::replace`]). Out: the new values of
-//! derived topics, and which have none any more.
+//! In: views; then the new value of a topic or its removal, with the time; later, a new set of views
+//! ([`Views::replace`]). Out: new values and removals of derived topics.
 //!
-//! Never: a subscriber, a history, a topic that no view has derived. JSON is read only for topics that a view takes.
+//! Never: a subscriber, history, a topic that no view derives. JSON is parsed only for topics that are a source of a
+//! view.
 //!
-//! # What a view does
+//! # Processing
 //!
 //! ```text
 //! source ─▶ from? ─▶ expand ─▶ when? ─▶ pick ─▶ to ─▶ contributions of the derived topic ─▶ first, or aggregate
@@ -14,14 +14,14 @@
 //!                                              derived topic ◀─ throttle ◀─ delay ◀──────────────┘
 //! ```
 //!
-//! Each source makes some contributions; each goes to one derived topic. A derived topic is there while it has one. Of
-//! several it shows the one of the first source by name, or an aggregate of all. So what is derived depends on the
-//! values of the sources alone, never on the order in which they came.
+//! Each source makes contributions; each contribution goes to one derived topic. A derived topic exists while it has a
+//! contribution. If it has several, its value is that of the first source by name, or an aggregate of all. So derived
+//! values depend only on the values of the sources, not on the order of updates.
 //!
-//! Derived topics are sources of other views; views that would feed themselves are refused ([`Views::new`]).
+//! Derived topics can be sources of other views; cycles are refused ([`Views::new`]).
 //!
-//! An update costs what it contributes, however many others contribute to the same topics: aggregates are kept up to date
-//! (`tally.rs`), not worked out again.
+//! The cost of an update depends only on its own contributions, not on the number of other contributions to the same
+//! topics: aggregates are updated (`tally.rs`), not computed again.
 //!
 //! # Limits
 //!
@@ -29,7 +29,7 @@
 //! |---|---|---|
 //! | [`Limits::contributions_max`] | the source contributes nothing | [`Stats::refused`] |
 //! | [`Limits::items_max`] | items of one source beyond it are left out | [`Stats::refused`] |
-//! | [`Limits::waiting_max`] | changes of derived topics that are delayed: the oldest come early | [`Stats::hurried`] |
+//! | [`Limits::waiting_max`] | changes of derived topics that are delayed: the oldest come early | [`Stats::flushed_early`] |
 //!
 //! Read first: `view.rs`, then `engine.rs`.
 #![no_std]

@@ -1,15 +1,14 @@
-//! Keys, hashes, ciphers and RSA: one at a time by aws-lc, several at a time by our own eight lanes.
+//! Keys, hashes, ciphers and RSA: single operations by aws-lc, several at a time in eight SIMD lanes.
 //!
-//! In: bytes, keys ([`PrivateKey`], [`PublicKey`], from PKCS#8, PKCS#12, PKCS#11 and
-//! certificates), jobs ([`PrivateJob`],
-//! [`PublicJob`]). Out: bytes, and the outcome of each job, in the order of the jobs.
+//! In: bytes, keys ([`PrivateKey`], [`PublicKey`], from PKCS#8, PKCS#12, PKCS#11 and certificates), jobs
+//! ([`PrivateJob`], [`PublicJob`]). Out: bytes, and the result of each job, in the order of the jobs.
 //!
-//! Private operations of RSA-2048 are nearly all that an envelope costs. [`PrivateQueue`] takes what is
-//! waiting, and never waits for more: one job goes to aws-lc alone, two to eight go through the lanes together where
+//! Private-key operations of RSA-2048 are nearly all of the cost of an envelope. [`PrivateQueue`] takes the waiting
+//! jobs and never waits for more: a single job is done by aws-lc, two to eight jobs are done together in the lanes, if
 //! the processor has AVX-512 IFMA ([`Engine::has_lanes`]).
 //!
-//! Never: a protocol, a file, a socket, a thread; a private result that was not checked; a word about why a decryption
-//! failed, except to the caller who asks [`KeyBlock::is_genuine`] for his audit.
+//! Never: a protocol, a file, a socket, a thread; an unchecked private-key result; the reason of a failed decryption,
+//! except for a caller that asks [`KeyBlock::is_genuine`] for its audit log.
 //!
 //! Read first: `queue.rs`, then `engine.rs`; the arithmetic is in `lanes`.
 

@@ -55,8 +55,8 @@ impl BufferedConnection {
     }
 
     /// What is written next is urgent.
-    pub(crate) fn hurry(&self) {
-        self.connection.hurry();
+    pub(crate) fn mark_urgent(&self) {
+        self.connection.mark_urgent();
     }
 
     /// Whether another message may go.

@@ -19,18 +19,30 @@ pub(crate) const GAP_MAX: Duration = Duration::from_micros(300);
 /// How busy a thread is is read off over so long.
 const STRETCH: Duration = Duration::from_millis(10);
 
-/// The share of the time at work from which on a thread waits, and from which on for the longest time.
-pub(crate) type Busy = [f64; 2];
+/// How a thread waits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// The share of the time at work from which on it waits, and from which on for the whole gap.
+    busy: [f64; 2],
+    /// Work that is to come together in one gap, where that takes longer than [`GAP_MAX`].
+    worth: Duration,
+    /// The longest gap.
+    gap_max: Duration,
+}
 
 /// A thread that writes to sockets itself.
-pub(crate) const WRITER: Busy = [0.5, 0.9];
+pub(crate) const WRITER: Pace = Pace { busy: [0.5, 0.9], worth: Duration::ZERO, gap_max: GAP_MAX };
 /// A thread that gives what it has to others, which write: it costs them a wake each time.
-pub(crate) const GIVER: Busy = [0.05, 0.25];
+pub(crate) const GIVER: Pace = Pace { busy: [0.05, 0.25], worth: Duration::ZERO, gap_max: GAP_MAX };
+/// A thread that does the writes of another, one of several. A look costs it some 10 µs, so a tenth of the work that is worth one;
+/// what is urgent ends its wait.
+pub(crate) const SERVER: Pace =
+    Pace { busy: [0.03, 0.1], worth: Duration::from_micros(100), gap_max: Duration::from_millis(1) };
 
 /// When one thread looks. Times are those of one clock, whatever its start.
 #[derive(Debug)]
 pub(crate) struct Coalescing {
-    busy: Busy,
+    pace: Pace,
     /// When it last had something to do.
     woke: Duration,
     /// When the present stretch began, and the time at work since.
@@ -41,9 +53,9 @@ pub(crate) struct Coalescing {
 
 impl Coalescing {
     /// One of a thread that waits from such a share on.
-    pub(crate) const fn new(busy: Busy) -> Self {
+    pub(crate) const fn new(pace: Pace) -> Self {
         let zero = Duration::ZERO;
-        Self { busy, woke: zero, began: zero, worked: zero, gap: zero }
+        Self { pace, woke: zero, began: zero, worked: zero, gap: zero }
     }
 
     /// The thread has something to do.
@@ -56,15 +68,23 @@ impl Coalescing {
         self.worked += now.saturating_sub(self.woke);
         let stretch = now.saturating_sub(self.began);
         if stretch >= STRETCH {
-            self.gap = gap_of(self.busy, self.worked.div_duration_f64(stretch));
+            self.gap = self.pace.gap(self.worked.div_duration_f64(stretch));
             (self.began, self.worked) = (now, Duration::ZERO);
         }
         (self.woke + self.gap).saturating_sub(now)
     }
 }
 
-fn gap_of([from, to]: Busy, share: f64) -> Duration {
-    GAP_MAX.mul_f64(((share - from) / (to - from)).clamp(0.0, 1.0))
+impl Pace {
+    /// How long it is from one look to the next where the thread is at work for this share of the time.
+    fn gap(&self, share: f64) -> Duration {
+        let [from, to] = self.busy;
+        let part = ((share - from) / (to - from)).clamp(0.0, 1.0);
+        if part == 0.0 {
+            return Duration::ZERO;
+        }
+        self.worth.div_f64(share).clamp(GAP_MAX, self.gap_max).mul_f64(part)
+    }
 }
 
 #[cfg(test)]
@@ -99,6 +119,26 @@ mod tests {
         ] {
             let waited = waits(work_us, idle_us).as_secs_f64() * 1e6;
             assert!((waited - f64::from(expect_us)).abs() < 1.0, "{work_us} of {}: {waited}", work_us + idle_us);
+        }
+    }
+
+    #[test]
+    fn a_look_is_worth_its_cost() {
+        for (pace, share, expect_us) in [
+            (WRITER, 0.5, 0),
+            (WRITER, 1.0, 300),
+            (GIVER, 0.15, 150),
+            (GIVER, 1.0, 300),
+            (SERVER, 0.0, 0),
+            (SERVER, 0.03, 0),
+            (SERVER, 0.065, 500),
+            (SERVER, 0.1, 1000),
+            (SERVER, 0.2, 500),
+            (SERVER, 0.5, 300),
+            (SERVER, 1.0, 300),
+        ] {
+            let gap = pace.gap(share).as_secs_f64() * 1e6;
+            assert!((gap - f64::from(expect_us)).abs() < 1.0, "{share} of {pace:?}: {gap}");
         }
     }
 

@@ -126,9 +126,9 @@ impl Connection {
     }
 
     /// What is written next goes before what waits for other connections, where another thread has the socket.
-    pub(crate) fn hurry(&self) {
+    pub(crate) fn mark_urgent(&self) {
         if let Kind::Remote(remote) = &self.0 {
-            remote.hurry();
+            remote.mark_urgent();
         }
     }
 

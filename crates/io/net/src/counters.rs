@@ -56,10 +56,10 @@ counters! {
     /// Of these: the network failed.
     closed_io
     /// Connections whose peers were told why they ended, and were waited for.
-    farewells
+    lingering_closes
     /// Connections that were closed although their peers may not have read why: those did not stop, or too many were
     /// waited for.
-    farewells_cut
+    lingering_closes_cut
 }
 
 /// Adds to a counter.

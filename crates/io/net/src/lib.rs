@@ -1,13 +1,14 @@
-//! Drives any [`tieline_core::Machine`] over TCP, TLS, UDP and serial lines: the only place where Tieline waits for a socket.
+//! Drives any [`tieline_core::Machine`] over TCP, TLS, UDP and serial lines. Only this crate waits for sockets.
 //!
 //! In: machines, addresses, files of keys and certificates, limits. Out: bytes on sockets, and events to an [`Owner`].
 //!
-//! Never: a protocol, a decision, a thread that shares a session with another. A session lives on one [`Shard`] from
-//! accept to close; its socket may be on another thread ([`SocketShards`]).
+//! Never: a protocol, a decision, a session shared by two threads. A session stays on one [`Shard`] from accept to
+//! close; its socket may be on another thread ([`SocketShards`]).
 //!
-//! One exchange costs one `recv`, one `send` and the wait between: input goes to a buffer that the shard's sessions
-//! share, output comes from one too and is written at once; a session owns bytes only while its socket refuses
-//! them. Timers are lazy: a deadline that moves later costs nothing until the old one fires.
+//! One exchange needs one `recv`, one `send` and the wait in between. Input is read into a buffer that the sessions of
+//! the shard share. Output also comes from a shared buffer and is written at once; a session stores bytes only while
+//! its socket cannot take them. Timers are lazy: moving a deadline to a later time costs nothing until the old deadline
+//! fires.
 //!
 //! Read first: `session.rs`, then `connection.rs`, `connect.rs` and `listen.rs`.
 
@@ -21,6 +22,7 @@ mod counters;
 mod limits;
 mod linger;
 mod listen;
+mod mailbox;
 mod marks;
 mod proxy;
 mod serial;

@@ -38,8 +38,8 @@ impl From<io::Error> for Cut {
 /// Ends a connection that has taken all that it was given, within `patience`.
 pub(crate) async fn part(mut connection: Connection, shard: Rc<Shard>, patience: Duration) {
     let counters = shard.counters();
-    let Some(_place) = shard.enter_linger() else { return add(&counters.farewells_cut, 1) };
-    add(&counters.farewells, 1);
+    let Some(_place) = shard.enter_linger() else { return add(&counters.lingering_closes_cut, 1) };
+    add(&counters.lingering_closes, 1);
     let mut bytes = 0;
     let linger = async {
         poll_fn(|cx| connection.poll_end(cx)).await?;
@@ -47,7 +47,7 @@ pub(crate) async fn part(mut connection: Connection, shard: Rc<Shard>, patience:
     };
     match tokio::time::timeout(patience, linger).await {
         Ok(Ok(()) | Err(Cut::Failed)) => {}
-        Ok(Err(Cut::Long)) | Err(_) => add(&counters.farewells_cut, 1),
+        Ok(Err(Cut::Long)) | Err(_) => add(&counters.lingering_closes_cut, 1),
     }
 }
 

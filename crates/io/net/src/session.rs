@@ -160,9 +160,9 @@ impl<M: Machine> Session<M> {
     }
 
     /// What the session sends next goes before what waits for other sessions, where another thread has the sockets.
-    pub fn hurry(&self) {
+    pub fn mark_urgent(&self) {
         if let Some(buffered) = &*self.0.buffered.borrow() {
-            buffered.hurry();
+            buffered.mark_urgent();
         }
     }
 

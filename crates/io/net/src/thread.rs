@@ -1,6 +1,7 @@
 //! A thread with a runtime of its own.
 
-use crate::coalescing::{Busy, Coalescing, GIVER, WRITER};
+use crate::coalescing::{Coalescing, GIVER, Pace, SERVER, WRITER};
+use crate::mailbox::pause;
 use crate::{Clock, Counters, Shard};
 use std::future::Future;
 use std::io;
@@ -50,8 +51,8 @@ impl ShardThread {
         Self::start(name, coalescing_runtime(WRITER), clock, counters, main)
     }
 
-    /// The same for a thread that works for other threads, or gives them work: each wake costs both. It coalesces when it is a
-    /// twentieth of its time at work.
+    /// The same for a thread that gives work to other threads: each wake costs both. It coalesces when it is a twentieth of its
+    /// time at work.
     ///
     /// # Errors
     /// The system gives no thread, or no epoll instance.
@@ -61,6 +62,16 @@ impl ShardThread {
         Fut: Future<Output = ()> + 'static,
     {
         Self::start(name, coalescing_runtime(GIVER), clock, counters, main)
+    }
+
+    /// The same for one of several threads that do the writes of another: while it is busy, it looks so rarely that a look is
+    /// worth its cost, at least every millisecond.
+    pub(crate) fn spawn_serving<F, Fut>(name: &str, clock: Clock, counters: Arc<Counters>, main: F) -> io::Result<Self>
+    where
+        F: FnOnce(Rc<Shard>) -> Fut + Send + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        Self::start(name, coalescing_runtime(SERVER), clock, counters, main)
     }
 
     fn start<F, Fut>(
@@ -121,8 +132,8 @@ impl ShardThread {
 }
 
 /// A runtime whose thread gathers.
-fn coalescing_runtime(busy: Busy) -> Builder {
-    let (start, parks) = (Instant::now(), Arc::new(Mutex::new(Coalescing::new(busy))));
+fn coalescing_runtime(pace: Pace) -> Builder {
+    let (start, parks) = (Instant::now(), Arc::new(Mutex::new(Coalescing::new(pace))));
     let wakes = Arc::clone(&parks);
     let mut builder = Builder::new_current_thread();
     builder.event_interval(STEPS_A_LOOK);
@@ -130,7 +141,7 @@ fn coalescing_runtime(busy: Busy) -> Builder {
     builder.on_thread_park(move || {
         let wait = lock(&parks).rest(start.elapsed());
         if !wait.is_zero() {
-            std::thread::sleep(wait);
+            pause(wait);
         }
     });
     builder

@@ -1,8 +1,8 @@
-//! History on disk: the journal's folder, the embedded store, questions to it, and what they are answered with.
+//! History on disk: the folder of the journal, the embedded store, queries, and their output formats.
 //!
-//! In: bytes for [`FolderStorage`]; batches of [`Sample`]s with the journal position they came from, for [`Store`].
-//! Out: [`Row`]s, and rows as text, CSV, JSON or Parquet. A batch and its position are one transaction, so a batch
-//! that is given twice is stored once.
+//! In: bytes for [`FolderStorage`]; batches of [`Sample`]s with their journal position, for [`Store`]. Out: [`Row`]s,
+//! and rows as text, CSV, JSON or Parquet. A batch and its position are written in one transaction, so a batch that is
+//! written twice is stored once.
 //!
 //! Never: a decision about what is recorded, a thread, a protocol.
 //!

@@ -1,14 +1,15 @@
-//! The published scalability experiments of the field, each beside a floor that is measured in the same run.
+//! The published scalability experiments, each compared with a floor that is measured in the same run.
 //!
-//! In: what to run ([`dnp3::Options`], [`bus::Options`], [`fanout::Options`], [`history::Options`], [`seal::Options`]). Out: rows, as a table or as JSON whose
-//! keys carry their units ([`write_rows`]), and as curves ([`curves`]).
+//! In: the options of an experiment ([`dnp3::Options`], [`bus::Options`], [`fanout::Options`], [`history::Options`],
+//! [`seal::Options`]). Out: rows, as a table or as JSON whose keys have their units ([`write_rows`]), and charts
+//! ([`curves`]).
 //!
-//! A floor moves the same bytes in the same groups over the same number of connections and threads, without any of
-//! the work. Each round runs the experiment and its floor once, in a random order; ratios are medians over the rounds
-//! of one round's own ratio, so that what else the machine does touches both sides alike. A row of a run that lost
-//! anything has no figures, only the reason.
+//! A floor moves the same bytes in the same groups over the same number of connections and threads, without any
+//! protocol work. Each round runs the experiment and its floor once, in a random order. A ratio is the median of the
+//! ratios of all rounds, so that other load on the machine affects both sides in the same way. If a run lost any data,
+//! its row has no figures, only the reason.
 //!
-//! Never: a number without its floor, a number from a run that lost something.
+//! Never: a figure without its floor, a figure from a run that lost data.
 //!
 //! Read first: `dnp3/mod.rs`, then `load.rs`.
 

@@ -1,5 +1,6 @@
 //! A network in virtual time between one client and the broker: slow, held, cut, or cut so that nobody learns of it.
 
+use crate::trace::Trace;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
@@ -81,10 +82,11 @@ impl Direction {
 impl Link {
     /// A network, the broker's end of a connection over it, and the client's.
     #[must_use]
-    pub fn new(behavior: LinkBehavior, seed: u64) -> (Self, Connection, Connection) {
+    pub fn new(behavior: LinkBehavior, seed: u64, (number, trace): (u64, &Trace)) -> (Self, Connection, Connection) {
         let directions = Arc::new(Mutex::new([Direction::new(behavior, seed), Direction::new(behavior, !seed)]));
         let end = |reads| -> Box<dyn Carrier> {
-            Box::new(End { directions: Arc::clone(&directions), reads, sleep: Box::pin(sleep(Duration::ZERO)) })
+            let (directions, sleep) = (Arc::clone(&directions), Box::pin(sleep(Duration::ZERO)));
+            Box::new(End { directions, reads, sleep, began: Instant::now(), number, trace: trace.clone() })
         };
         let (broker, client) = (end(0), end(1));
         (Self(directions), broker.into(), client.into())
@@ -126,6 +128,10 @@ struct End {
     /// Which direction it reads.
     reads: usize,
     sleep: Pin<Box<Sleep>>,
+    /// Where what it sends is written down: when the connection began, and its number.
+    trace: Trace,
+    began: Instant,
+    number: u64,
 }
 
 impl fmt::Debug for End {
@@ -190,6 +196,7 @@ impl Carrier for End {
         }
         let arrival = Instant::now() + direction.choices.millis(0, direction.behavior.delay_ms);
         direction.last = arrival.max(direction.last).max(direction.held_until);
+        self.trace.add(self.began.elapsed(), (self.number, self.reads == 1), &bytes[..count]);
         direction.flights.push_back((direction.last, bytes[..count].to_vec()));
         direction.bytes += count;
         direction.reader.take().into_iter().for_each(Waker::wake);

@@ -1,6 +1,7 @@
 //! What the bus sends by timer is sent when it is due, however quiet the node is.
 
 use crate::link::{Link, LinkBehavior};
+use crate::trace::Trace;
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -72,7 +73,7 @@ impl Scene {
             ..ClientConfig::default()
         };
         let session = Session::new(&self.shard, ClientSession::new(config), Limits::default());
-        let (link, broker, client) = Link::new(LinkBehavior::PERFECT, self.next);
+        let (link, broker, client) = Link::new(LinkBehavior::PERFECT, self.next, (self.next, &Trace::default()));
         self.listener.enter(broker, self.next);
         let (driven, mut owner) = (session.clone(), Listener { filter, heard: Rc::clone(&self.heard) });
         tokio::task::spawn_local(async move { driven.run(client, &mut owner).await });

@@ -5,6 +5,7 @@ use crate::invariants::{Published, check};
 use crate::link::{Link, LinkBehavior};
 use crate::publisher::{Desk, Publisher};
 use crate::subscriber::{Kind, Subscriber, SubscriberOwner};
+use crate::trace::Trace;
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
@@ -74,21 +75,22 @@ struct World {
     queue_bytes: usize,
     defect: Option<Rc<Defect>>,
     tells: bool,
+    trace: Trace,
 }
 
 /// Runs one seed, with a defect or without.
-pub fn run(seed: u64, defect: Option<Rc<Defect>>, tells: bool) -> Result<Summary, String> {
+pub fn run(seed: u64, defect: Option<Rc<Defect>>, (tells, trace): (bool, &Trace)) -> Result<Summary, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     let tasks = tokio::task::LocalSet::new();
     tasks.block_on(&runtime, async {
-        let mut world = World::new(seed, defect, tells)?;
+        let mut world = World::new(seed, defect, (tells, trace))?;
         world.run().await
     })
 }
 
 impl World {
-    fn new(seed: u64, defect: Option<Rc<Defect>>, tells: bool) -> Result<Self, String> {
+    fn new(seed: u64, defect: Option<Rc<Defect>>, (tells, trace): (bool, &Trace)) -> Result<Self, String> {
         let shard = Shard::new(Clock::start(), Arc::new(Counters::default()));
         // A defect is found where there is room for all: then it is the defect that is found.
         let queue_bytes = match &defect {
@@ -115,6 +117,7 @@ impl World {
             queue_bytes,
             defect,
             tells,
+            trace: trace.clone(),
         };
         let some = [Kind::Persistent, Kind::Once, Kind::Newest, Kind::Deltas, Kind::All, Kind::Throttled];
         let more = (0..world.choices.below(3)).map(|_| world.choices.pick(&some)).collect::<Vec<_>>();
@@ -173,12 +176,13 @@ impl World {
             Rc::new(ClientLink { link: RefCell::default(), behavior: Cell::new(behavior), choices, has_faults });
         self.client_links.push(Rc::clone(&client_link));
         let (session, numbers) = (session.clone(), Rc::clone(&self.next_connection));
+        let trace = self.trace.clone();
         let listener = self.broker.listener();
         tokio::task::spawn_local(async move {
             loop {
                 let number = numbers.replace(numbers.get() + 1);
-                let (link, broker, client) =
-                    Link::new(client_link.behavior.get(), client_link.choices.borrow_mut().below(u64::MAX));
+                let seed = client_link.choices.borrow_mut().below(u64::MAX);
+                let (link, broker, client) = Link::new(client_link.behavior.get(), seed, (number, &trace));
                 *client_link.link.borrow_mut() = Some(link);
                 listener.enter(broker, number);
                 session.run(client, &mut owner).await;

@@ -1,28 +1,28 @@
-//! Masters and outstations of ours in virtual time, over networks that delay, cut, lose, double and damage, against a
-//! model of what must be true.
+//! Simulation of DNP3: masters and outstations in virtual time, over networks that delay, split, lose, duplicate and
+//! damage data, compared with a model.
 //!
-//! In: a seed, or the bytes of a fuzzer. Out: a summary, or the first thing that was wrong and what led to it.
+//! In: a seed, or the bytes of a fuzzer. Out: a summary, or the first error and the steps that led to it.
 //!
 //! ```text
 //! Choices ─ Plan ─ World ─┬─ Seat<Master> ═ Pipe ═ Seat<Outstation>     as io/net drives them
 //!                         └─ Model: owns both, knows all, decides
 //! ```
 //!
-//! What holds in every run:
+//! These invariants are checked in every run:
 //!
-//! - an event is given until it was stored and confirmed, in the order of its class, and never after its confirm; it is
-//!   lost only with the device's restart or by an overflow that IIN2.3 tells;
-//! - the owner's last value of each point is the device's;
-//! - a command is executed once at most, and its outcome is true: done means executed, and what failed without
-//!   [`maybe_operated`](tieline_dnp3::master::TaskOutcome::maybe_operated) was not;
-//! - after the last fault everything is online, read, reported and answered in bounded time;
-//! - events, messages and deadlines stay within their limits and in proportion to what happened.
+//! - An event is reported until it is stored and confirmed, in the order of its class, and never after its confirm. It
+//!   is lost only by a restart of the device or by an overflow that IIN2.3 reports.
+//! - The last value of each point at the owner is that of the device.
+//! - A command is executed at most once, and its result is true: success means executed, and a failure without
+//!   [`maybe_operated`](tieline_dnp3::master::TaskOutcome::maybe_operated) means not executed.
+//! - After the last fault all devices are online, read, reported and answered within a bounded time.
+//! - Queues of events, messages and deadlines stay within their limits and in proportion to the input.
 //!
-//! The bodies of the fuzzers are here as well ([`targets`]).
+//! The fuzz targets are here as well ([`targets`]).
 //!
-//! Never: a clock, a socket, a random number that the seed does not give.
+//! Never: a clock, a socket, a random number that does not come from the seed.
 //!
-//! Read first: `plan.rs` (what may happen), `model.rs` (what must be true), `world.rs`.
+//! Read first: `plan.rs` (possible steps), `model.rs` (the invariants), `world.rs`.
 
 mod choices;
 #[cfg(test)]

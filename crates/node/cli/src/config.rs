@@ -31,7 +31,7 @@ fn check(ConfigCheckArgs { file, config, json }: &ConfigCheckArgs) -> Result<Exi
         eprintln!("tieline: no file is given, expected one, as in tieline config check --config tieline.toml");
         return Ok(ExitCode::from(WRONG_LINE));
     };
-    match tieline_node::config::load(&file) {
+    match tieline_node::load_config(&file) {
         Ok(checked) => {
             let (devices, points) =
                 (checked.devices.len(), checked.devices.iter().map(|device| device.points.len()).sum::<usize>());

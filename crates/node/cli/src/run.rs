@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use tieline_node::config::{self, Config};
-use tieline_node::{Demo, DeviceCounts, Node, StartError};
+use tieline_node::{DeviceCounts, Node, StartError, load_config};
+use tieline_outstation::Demo;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// How often the node's parts are looked after.
@@ -50,9 +51,9 @@ fn raise_open_files() {
 }
 
 fn read_config(args: &RunArgs, demo: Option<&Demo>) -> Result<Config, config::ConfigError> {
-    let mut config = args.config.as_deref().map_or_else(|| Ok(Config::default()), config::load)?;
+    let mut config = args.config.as_deref().map_or_else(|| Ok(Config::default()), load_config)?;
     if let Some(demo) = demo {
-        let shown = demo.config()?;
+        let shown = load_config(demo.config_file())?;
         if args.config.is_none() {
             config.node.name = shown.node.name;
         }

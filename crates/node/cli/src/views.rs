@@ -13,7 +13,8 @@ use std::io::{BufRead, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 use tieline_core::{Body, Instant, Topic};
-use tieline_node::config::{self, parse_duration};
+use tieline_node::config::parse_duration;
+use tieline_node::load_config;
 use tieline_views::{Limits, Views};
 
 /// Longer than any delay.
@@ -25,7 +26,7 @@ const PAGE: &str = "1000";
 pub fn views(verb: &ViewsVerb) -> Result<ExitCode> {
     match verb {
         ViewsVerb::Check(args) => {
-            let (file, views) = (args.file.config.display(), config::load(&args.file.config)?.views.len());
+            let (file, views) = (args.file.config.display(), load_config(&args.file.config)?.views.len());
             match args.json {
                 true => writeln!(std::io::stdout(), "{}", json!({ "ok": true, "views": views }))?,
                 false => writeln!(std::io::stdout(), "{file}: ok, {}", count(views, "view"))?,
@@ -46,7 +47,7 @@ pub fn views(verb: &ViewsVerb) -> Result<ExitCode> {
 }
 
 fn read(file: &ViewsFile) -> Result<Views> {
-    let views = config::load(&file.config)?.views;
+    let views = load_config(&file.config)?.views;
     if views.is_empty() {
         bail!("{}: there is no [[view]]", file.config.display());
     }

@@ -1,9 +1,9 @@
-//! A client of a Tieline node, or of any MQTT server: what the command line and tests talk through.
+//! A client of a Tieline node, or of any MQTT server, for the command line and tests.
 //!
-//! In: an address and what to ask. Out: messages ([`MqttClient`], asynchronous) and answers of the HTTP API
+//! In: an address and requests. Out: messages ([`MqttClient`], asynchronous) and responses of the HTTP API
 //! ([`HttpClient`], blocking).
 //!
-//! Never: a decision about a value; never anything printed.
+//! Never: a decision about a value, output to a terminal.
 //!
 //! Read first: `mqtt/mod.rs`, then `http.rs`.
 

@@ -1,7 +1,7 @@
 //! History of updates: joins the journal, its folder and the store in two threads.
 //!
-//! In: batches of updates, each with a receipt or without. Out: receipts, called once the batch is as durable as
-//! configured; and the store, which `tieline_store::StoreReader` reads.
+//! In: batches of updates, each with or without a receipt. Out: receipts, called when the batch has the configured
+//! durability; and the store, which `tieline_store::StoreReader` reads.
 //!
 //! ```text
 //!  record, submit ──▶ queue ──▶ journal thread ──▶ journal ──▶ store thread ──▶ store
@@ -9,19 +9,21 @@
 //!                       receipts ◀┘      └─── stored up to ◀──────┘
 //! ```
 //!
-//! All that waits when the journal thread is free becomes one write and one sync (group commit). The store thread
-//! takes what is durable and stores it with its journal position in one transaction, so nothing is stored twice; the
-//! journal lets go of what is stored. When the disk is full or fails, nothing is acknowledged, updates are
-//! counted and dropped, and both threads try again until it passes.
+//! All batches that wait when the journal thread is free are written and synced together (group commit). The store
+//! thread takes durable batches and stores them with their journal position in one transaction, so nothing is stored
+//! twice. The journal then removes what is stored. When the disk is full or fails, nothing is acknowledged, updates are
+//! counted and dropped, and both threads try again until the disk works.
 //!
-//! Never: a socket, a decision about which updates are history.
+//! Never: a socket, a decision about which updates are recorded.
 //!
-//! Read first: `writer.rs`.
+//! Read first: `writer.rs`, then `store.rs`.
 
 mod journal_thread;
 mod options;
 mod queue;
+mod sqlite;
 mod status;
+mod store;
 mod store_thread;
 #[cfg(test)]
 mod tests;
@@ -30,4 +32,5 @@ mod writer;
 pub use options::{Durability, HistoryOptions};
 pub use queue::{NotRecorded, Receipt};
 pub use status::{HUNG_AFTER, HistoryState, HistoryStatus};
+pub use store::StoreError;
 pub use writer::{HistoryError, HistoryHandle, HistoryWriter, MayRemove};

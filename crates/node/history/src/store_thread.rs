@@ -2,12 +2,13 @@
 
 use crate::options::HistoryOptions;
 use crate::status::{Board, Disk, HistoryState};
+use crate::store::{Store, StoreError};
 use crate::writer::MayRemove;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tieline_core::{Body, Point, Storage, StorageError, StorageErrorKind, Timestamp, Update};
 use tieline_journal::{Item, Reader, Seq, decode};
-use tieline_store::{Sample, Store, StoreError};
+use tieline_store::Sample;
 use tracing::{info, warn};
 
 /// Samples of one transaction, give or take a record.
@@ -19,7 +20,7 @@ const RETAIN_ROWS: u64 = 20_000;
 
 pub(crate) struct StoreThread<S> {
     pub(crate) reader: Reader<S>,
-    pub(crate) store: Store,
+    pub(crate) store: Box<dyn Store>,
     pub(crate) options: HistoryOptions,
     pub(crate) board: Arc<Board>,
     pub(crate) may_remove: MayRemove,
@@ -96,9 +97,9 @@ impl<S: Storage> StoreThread<S> {
             return Ok(());
         }
         self.board.write(Disk::Store, true);
-        let inserted = self.store.insert(&batch.samples, batch.upto.0);
+        let appended = self.store.append(&batch.samples, batch.upto);
         self.board.write(Disk::Store, false);
-        let stored = inserted.map_err(|error| trouble_of_store(&error))?;
+        let stored = appended.map_err(|error| trouble_of_store(&error))?;
         let points = if stored { batch.samples.len() as u64 } else { 0 };
         let bytes = self.store.bytes().unwrap_or(0);
         let trouble = self.board.note(|notes| {
@@ -151,10 +152,8 @@ impl<S: Storage> StoreThread<S> {
 
 fn trouble_of_store(error: &StoreError) -> HistoryState {
     match error {
-        StoreError::Full => HistoryState::DiskFull,
-        StoreError::Question(_) | StoreError::Newer(..) | StoreError::Damaged(_) | StoreError::Failed(_) => {
-            HistoryState::Failed { why: error.to_string() }
-        }
+        StoreError::Full(_) => HistoryState::DiskFull,
+        StoreError::Newer(_) | StoreError::Failed(_) => HistoryState::Failed { why: error.to_string() },
     }
 }
 

@@ -1,6 +1,7 @@
 //! The history as a node uses it: over a real folder, over a disk that fills up, and killed.
 
-use crate::{Durability, HistoryHandle, HistoryOptions, HistoryState, HistoryWriter, NotRecorded};
+use crate::store::{self, Store};
+use crate::{Durability, HistoryHandle, HistoryOptions, HistoryState, HistoryWriter, NotRecorded, StoreError};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,7 +12,7 @@ use tieline_core::{
     Body, Filter, Point, Quality, Storage, StorageError, StorageErrorKind, Timestamp, Topic, Update, Value,
 };
 use tieline_journal::{Limits, Sample, Seq};
-use tieline_store::{FolderStorage, HistoryQuery, JOURNAL_FOLDER, STORE_FILE, StoreReader};
+use tieline_store::{FolderStorage, HistoryQuery, JOURNAL_FOLDER, Retained, Retention, StoreReader};
 
 /// Longer than anything here takes; a test that gets there fails.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -181,8 +182,8 @@ fn a_full_disk_is_said_and_passes() {
     let write = Filling(FolderStorage::open(&journal).unwrap(), Arc::clone(&full));
     let read = Filling(FolderStorage::open(&journal).unwrap(), Arc::clone(&full));
     let options = HistoryOptions { retry: Duration::from_millis(5), ..HistoryOptions::default() };
-    let history =
-        HistoryWriter::over(write, read, &folder.path().join(STORE_FILE), options, Arc::new(|| true)).unwrap();
+    let store = store::open(folder.path()).unwrap();
+    let history = HistoryWriter::over(write, read, store, options, Arc::new(|| true)).unwrap();
     let handle = history.handle();
     submit(handle, vec![point("a", 1, 1)]).unwrap();
 
@@ -203,6 +204,60 @@ fn a_full_disk_is_said_and_passes() {
     assert!(handle.wait_stored(last, PATIENCE));
     assert_eq!(values(folder.path(), "a"), [1, 2, 5].map(Value::Int));
     assert_eq!(handle.status().journal.recoveries, 1);
+}
+
+/// A store that is full when told.
+struct FillingStore(Box<dyn Store>, Arc<AtomicBool>);
+
+impl Store for FillingStore {
+    fn open(data: &Path) -> Result<Self, StoreError> {
+        Ok(Self(store::open(data)?, Arc::default()))
+    }
+    fn position(&self) -> Result<Seq, StoreError> {
+        self.0.position()
+    }
+    fn append(&mut self, samples: &[tieline_store::Sample], upto: Seq) -> Result<bool, StoreError> {
+        if self.1.load(Ordering::SeqCst) { Err(StoreError::Full("full".into())) } else { self.0.append(samples, upto) }
+    }
+    fn retain(&mut self, retention: &Retention, now: Timestamp, rows_max: u64) -> Result<Retained, StoreError> {
+        self.0.retain(retention, now, rows_max)
+    }
+    fn bytes(&self) -> Result<u64, StoreError> {
+        self.0.bytes()
+    }
+}
+
+#[test]
+fn what_a_full_store_does_not_take_the_journal_keeps() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join(JOURNAL_FOLDER);
+    let [write, read] = [(); 2].map(|()| FolderStorage::open(&journal).unwrap());
+    let store = FillingStore::open(folder.path()).unwrap();
+    let full = Arc::clone(&store.1);
+    full.store(true, Ordering::SeqCst);
+    let options = HistoryOptions { retry: Duration::from_millis(5), ..HistoryOptions::default() };
+    let history = HistoryWriter::over(write, read, Box::new(store), options, Arc::new(|| true)).unwrap();
+    let handle = history.handle();
+    let last = submit(handle, vec![point("a", 1, 1), point("a", 2, 2)]).expect("the journal has it");
+    wait_until(handle, |history| history.status().state == HistoryState::DiskFull);
+    assert_eq!((handle.status().stored, values(folder.path(), "a").len()), (Seq(0), 0));
+
+    full.store(false, Ordering::SeqCst);
+    assert!(handle.wait_stored(last, PATIENCE));
+    wait_until(handle, |history| history.status().state == HistoryState::Ok);
+    assert_eq!(values(folder.path(), "a"), [1, 2].map(Value::Int));
+}
+
+/// By blame, and in the store's own words.
+#[test]
+fn a_store_says_why_it_cannot_be_used() {
+    let newer = || tieline_store::StoreError::Newer(9, 1);
+    assert!(matches!(StoreError::from(newer()), StoreError::Newer(_)));
+    assert_eq!(StoreError::from(newer()).to_string(), newer().to_string());
+    assert!(matches!(StoreError::from(tieline_store::StoreError::Full), StoreError::Full(_)));
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(tieline_store::STORE_FILE), [7; 4096]).unwrap();
+    assert!(matches!(store::open(folder.path()), Err(StoreError::Failed(_))));
 }
 
 /// A small disk of its own, where this machine lets a test mount one.
@@ -404,7 +459,7 @@ fn a_killed_process_loses_nothing_acknowledged() {
 #[test]
 fn nothing_is_removed_while_the_clock_is_in_doubt() {
     let folder = tempfile::tempdir().unwrap();
-    let retention = tieline_store::Retention { age: Some(Duration::from_secs(1)), bytes: Some(1) };
+    let retention = Retention { age: Some(Duration::from_secs(1)), bytes: Some(1) };
     let options = HistoryOptions { retention, retain_every: Duration::from_millis(1), ..HistoryOptions::default() };
     let (believed, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (believes, asks) = (Arc::clone(&believed), Arc::clone(&asked));

@@ -4,6 +4,7 @@ use crate::journal_thread::JournalThread;
 use crate::options::HistoryOptions;
 use crate::queue::{Batch, Queue, Receipt};
 use crate::status::{Board, Disk, HistoryState, HistoryStatus};
+use crate::store::{self, Store, StoreError};
 use crate::store_thread::{StoreThread, utc};
 use std::fmt;
 use std::io;
@@ -14,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tieline_core::{Storage, StorageError};
 use tieline_journal::{Journal, Reader, Sample, Seq};
-use tieline_store::{FolderStorage, JOURNAL_FOLDER, STORE_FILE, Store, StoreError};
+use tieline_store::{FolderStorage, JOURNAL_FOLDER};
 use tracing::{info, warn};
 
 /// Whether old samples may be removed now.
@@ -131,18 +132,17 @@ impl HistoryWriter {
         let folder = data.join(JOURNAL_FOLDER);
         let write = FolderStorage::open(&folder)?;
         let read = FolderStorage::open(&folder)?;
-        Self::over(write, read, &data.join(STORE_FILE), options, may_remove)
+        Self::over(write, read, store::open(data)?, options, may_remove)
     }
 
     pub(crate) fn over<S: Storage + Send + 'static>(
         write: S,
         read: S,
-        store: &Path,
+        store: Box<dyn Store>,
         options: HistoryOptions,
         may_remove: MayRemove,
     ) -> Result<Self, HistoryError> {
-        let store = Store::open(store)?;
-        let stored = Seq(store.position()?);
+        let stored = store.position()?;
         let (journal, found) = Journal::open(write, options.journal, stored, utc())?;
         for damage in &found.damage {
             warn!(%damage, "the journal's last segment held bytes that are no record");

@@ -1,22 +1,25 @@
 //! A node from start to stop: its threads, and the order in which they start and stop.
 
+mod folder;
+mod in_process;
+
+pub use in_process::{InProcessBroker, InProcessListener, Waiting};
+
+use self::folder::FolderLock;
 use crate::access::{Authenticator, CredentialStore, Entrance, Guard};
-use crate::audit::AuditLog;
-use crate::broker::{Broker, STALL};
-use crate::bus::{Bus, BusHandle, BusInput, Incoming, KeptLimits};
-use crate::config::{Config, DeviceConfig, MqttConfig, Priority, TopicRule};
+use crate::broker::listeners::{self, Addresses, Entrances};
+use crate::broker::{Broker, STALL, http_answer};
+use crate::bus::ledger::{LedgerBatches, LedgerOwner, Opened};
+use crate::bus::reload::reload_views;
+use crate::bus::reserved::Reserved;
+use crate::bus::{Answer, Bus, BusHandle, BusInput, Incoming, KeptLimits, Receipt};
+use crate::config::{Config, DeviceConfig, MqttConfig, Numbered, Priority, Source, TopicRule};
 use crate::control::Commands;
-use crate::field::{self, FieldHandle, Numbered};
-use crate::folder::FolderLock;
-use crate::history::{HistoryOwner, Recorder};
+use crate::control::audit::AuditLog;
+use crate::field::{self, FieldHandle};
+use crate::history::{HistoryOwner, OnChange, Recorder};
 use crate::http::{About, App, state_of};
-use crate::ledger::{LedgerBatches, LedgerOwner, Opened};
-use crate::listeners::{self, Addresses, Entrances};
-use crate::reload::Source;
-use crate::reserved::Reserved;
-use crate::transport::CertificateCache;
 use crate::wall_clock::{self, ClockOwner, WallClock};
-use crate::wrong_port;
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt;
@@ -27,11 +30,11 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use tieline_core::{DeviceId, Filter, Now, Timestamp, Topic};
 use tieline_ledger::Image;
-use tieline_mqtt::AwayLimits;
 use tieline_net::{Clock, Counters, ShardThread, SocketShards};
 use tieline_poll::DeviceState;
 use tieline_service::http::places::Places;
 use tieline_topics::{Lane, Limits};
+use tieline_transport::CertificateCache;
 use tieline_views::Views;
 use tokio::net::TcpListener;
 
@@ -132,14 +135,14 @@ impl Node {
         let shard_of =
             |id: DeviceId| usize::try_from(id.0).ok().and_then(|id| homes.get(id).copied()).unwrap_or_default();
         let commands =
-            Commands::new(&config.command, &devices, shard_of, audit, bus.clone()).map_err(StartError::Control)?;
-        let recorder = Recorder::new(&config.history, history.handle(), unpublished(config), bus.clone());
+            Commands::new(&config.command, &devices, shard_of, audit, bus.unsent()).map_err(StartError::Control)?;
+        let recorder = Recorder::new(&config.history, history.handle(), unpublished(config), bus.stored());
         let mqtt_counters = Arc::new(Counters::default());
         let reserved = Arc::new(Reserved::of(&devices));
         let certificates = Arc::new(CertificateCache::default());
         let (listener, http) = listen_http(config)?;
         let bind = Binding {
-            http_answer: wrong_port::http_answer(http, config.http.tls.is_some()),
+            http_answer: http_answer(http, config.http.tls.is_some()),
             config: config.mqtt.clone(),
             reserved: Arc::clone(&reserved),
             entrances: entrances(config, authenticator.clone()),
@@ -182,7 +185,7 @@ impl Node {
         let http_thread = start_http(config, clock, listener, app)?;
         let start_field = |number| {
             let here: Vec<Numbered> = devices.iter().filter(|device| shard_of(device.id) == number).cloned().collect();
-            field::start(number, here, clock, Arc::clone(&field_counters), Arc::clone(&certificates), bus.clone())
+            field::start(number, here, clock, Arc::clone(&field_counters), Arc::clone(&certificates), bus.lanes())
         };
         let field = (0..shards).map(start_field).collect::<Result<Vec<_>, _>>().map_err(StartError::Field)?;
         let senders: Vec<_> = field.iter().map(FieldHandle::sender).collect();
@@ -211,7 +214,7 @@ impl Node {
     /// Reads the views of the configuration file again; what is wrong with them is logged, and nothing has changed
     /// then.
     pub async fn reload_views(&self) {
-        self.source.reload(&self.bus).await;
+        reload_views(&self.source, &self.bus).await;
     }
 
     /// How many devices are in which state; nothing once the node has stopped.
@@ -276,7 +279,11 @@ fn open_data(config: &Config, folder: &Path, clock: Clock, bus: &BusHandle) -> R
     let alive = Some(image.alive).filter(|alive| *alive > Timestamp::default());
     let wall = WallClock::new(clock, wall_clock::last_known(folder).or(alive));
     let clock_owner = ClockOwner::start(folder, wall.clone()).map_err(StartError::Thread)?;
-    let history = HistoryOwner::start(&config.history, folder, wall.clone(), bus.clone());
+    let (believed, told) = (wall.clone(), bus.clone());
+    let on_change: OnChange =
+        Box::new(move |seen| told.tell_blocking(BusInput::Call(Box::new(move |bus, _| bus.set_history(seen)))));
+    let may_remove = Arc::new(move || believed.doubt().is_none());
+    let history = HistoryOwner::start(&config.history, folder, may_remove, on_change);
     let history = history.map_err(|error| data(error.to_string()))?;
     Ok(Data { lock, audit, ledger, opened, image, wall, clock_owner, history })
 }
@@ -393,8 +400,8 @@ fn start_bus(
     clock: Clock,
     counters: Arc<Counters>,
     inputs: Incoming,
-    recorder: Recorder,
-    commands: Commands,
+    recorder: Recorder<Receipt>,
+    commands: Commands<Answer>,
 ) -> Result<(ShardThread, Addresses), StartError> {
     let (report, reported) = sync_channel(1);
     let (listen, socket_threads) = (binding.config.listen, binding.sockets);
@@ -422,7 +429,7 @@ fn start_bus(
             ..Limits::default()
         };
         let mut bus = Bus::new(&shard, limits, recorder, commands);
-        bus.set_kept(kept(&config));
+        bus.set_kept(KeptLimits::of(&config));
         bus.set_sys_interval(config.sys_interval);
         if let Some(views) = views {
             bus.set_views(views);
@@ -454,19 +461,6 @@ fn start_bus(
     Ok((thread, reported.recv().unwrap_or_else(|_| Err(ended()))?))
 }
 
-/// What is kept for MQTT clients that are away.
-pub(crate) fn kept(config: &MqttConfig) -> KeptLimits {
-    KeptLimits {
-        expiry_s_max: u32::try_from(config.session_expiry_max.as_secs()).unwrap_or(u32::MAX),
-        sessions_max: config.away_sessions_max,
-        each: AwayLimits {
-            messages: config.away_messages_max,
-            bytes: config.away_queue_bytes_max.max(config.queue_bytes_max),
-        },
-        bytes_max: config.away_bytes_max,
-    }
-}
-
 fn listen_http(config: &Config) -> Result<(std::net::TcpListener, SocketAddr), StartError> {
     let listen = || {
         let listener = std::net::TcpListener::bind(config.http.listen)?;
@@ -488,7 +482,7 @@ fn start_http(
     let tls = config.http.tls.as_ref().map(|files| certificates.load(files)).transpose();
     let tls = tls.map_err(|error| StartError::Tls(error.to_string()))?;
     let body = move |_shard: Rc<tieline_net::Shard>| async move {
-        tokio::task::spawn_local(crate::transport::watch(certificates, move || clock.now().utc));
+        tokio::task::spawn_local(tieline_transport::watch(certificates, move || clock.now().utc));
         match TcpListener::from_std(listener) {
             Ok(listener) => crate::http::serve(listener, app, &owned, tls).await,
             Err(error) => tracing::error!(%error, "the HTTP server did not start"),

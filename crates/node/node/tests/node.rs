@@ -12,10 +12,9 @@ use tieline_client::{MqttClient, MqttError, MqttOptions, Qos, ReasonCode, Subscr
 use tieline_core::Filter;
 use tieline_net::{Clock, Counters, ShardThread};
 use tieline_node::Node;
-use tieline_node::config::{from_text, outstation};
-use tieline_node::outstation_server::{
-    Happening, Line, OutstationServer, TableControls, Teller, database_of, state_after,
-};
+use tieline_node::config::from_text;
+use tieline_outstation::config as outstation;
+use tieline_outstation::server::{Happening, Line, OutstationServer, TableControls, Teller, database_of, state_after};
 use tieline_store::{HistoryQuery, StoreReader};
 use tokio::time::timeout;
 

@@ -3,10 +3,10 @@
 //! In: a [`config::Config`] with domains, keys, peers and clients; requests over HTTP and over a binary protocol. Out:
 //! sealed messages, verified content, an audit log without content.
 //!
-//! The envelope is `tieline-rsfn`'s, RSA and ciphers are `tieline-crypto`'s; here they meet. Workers take what waits,
-//! up to eight messages, and do the private-key operations of all of them together; none waits for more to come.
+//! `tieline-rsfn` has the envelope, `tieline-crypto` has RSA and ciphers; this crate joins them. A worker takes up to
+//! eight waiting messages and does their private-key operations together. It never waits for more messages.
 //!
-//! Never: a private key or content in a log; to a client, by default, a word that tells a wrong key from a wrong tag.
+//! Never: a private key or content in a log; by default, a response that distinguishes a wrong key from a wrong tag.
 //!
 //! Read first: `work.rs` (a batch, stage by stage), then `server.rs`.
 

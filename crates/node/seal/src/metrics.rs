@@ -91,8 +91,8 @@ impl Metrics {
         let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let done = [(Kind::Pack, "pack"), (Kind::Unpack, "unpack")]
             .map(|(kind, name)| (name, value(&self.done[kind as usize])));
-        e.labelled(("tieline_seal_operations_total", "Operations that were done.", "counter"), "verb", done);
-        e.family("tieline_seal_refused_total", "Operations that were refused.", "counter");
+        e.labelled(("tieline_seal_operations_total", "Successful operations.", "counter"), "verb", done);
+        e.family("tieline_seal_refused_total", "Refused operations.", "counter");
         for (kind, name) in [(Kind::Pack, "pack"), (Kind::Unpack, "unpack")] {
             for (reason, word) in REASONS {
                 let count = value(&self.refused[kind as usize][reason as usize - 1]);
@@ -101,15 +101,15 @@ impl Metrics {
         }
         self.expose_times(e);
         let turns = self.turns.iter().enumerate().map(|(at, turns)| ((at + 1).to_string(), value(turns)));
-        let help = "Turns of workers, by how many operations they took.";
+        let help = "Batches of workers, by number of operations.";
         e.labelled(("tieline_seal_turns_total", help, "counter"), "operations", turns);
         let ways = [("single", value(&self.single)), ("lanes", value(&self.lanes))];
         let private = ("tieline_seal_private_operations_total", "Operations with private keys.", "counter");
         e.labelled(private, "way", ways);
-        let help = "Results of lanes that their check refused, and that were computed again.";
+        let help = "Results of SIMD lanes that failed their check and were computed again.";
         e.counter("tieline_seal_private_faults_total", help, value(&self.faults));
         e.gauge("tieline_seal_connections", "Connections of the binary protocol.", value(&self.connections));
-        let help = "Connections of the binary protocol that were one too many.";
+        let help = "Connections of the binary protocol refused because there were too many.";
         e.counter("tieline_seal_connections_refused_total", help, value(&self.connections_refused));
         let help = "Connections of the binary protocol that were closed because of what they sent.";
         e.counter("tieline_seal_malformed_total", help, value(&self.malformed));
@@ -117,7 +117,7 @@ impl Metrics {
 
     fn expose_times(&self, e: &mut Exposition) {
         let name = "tieline_seal_operation_seconds";
-        e.family(name, "Time from an operation's arrival to its answer.", "histogram");
+        e.family(name, "Time from the arrival of an operation to its answer, in seconds.", "histogram");
         let mut sum = 0;
         for (at, bucket) in self.buckets.iter().enumerate() {
             sum += bucket.load(Ordering::Relaxed);

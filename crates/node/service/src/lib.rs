@@ -1,6 +1,7 @@
-//! What every server of Tieline has at its edge: configuration files, HTTP errors and guards, metrics as text.
+//! The common parts of all Tieline servers: configuration files, HTTP errors and guards, metrics as text.
 //!
-//! In: TOML, requests, numbers. Out: legal values or every error at once; problems (RFC 9457); Prometheus' text.
+//! In: TOML, requests, numbers. Out: legal values or all errors at once; problems (RFC 9457); the Prometheus text
+//! format.
 //!
 //! Never: a configuration key, a route, a metric; those belong to the servers.
 //!

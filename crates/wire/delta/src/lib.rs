@@ -1,16 +1,16 @@
-//! Topics sent as what changed: the codecs, the server's side of a topic and the client's. The format is that of
+//! Deltas of topics: the codecs, the server side of a topic and the client side. The format is specified in
 //! docs/delta.md.
 //!
-//! In: values of a topic one after the other ([`Stream`]), or payloads of one ([`Decoder`]). Out: payloads, shared by
-//! all who hold the same revision; values.
+//! In: successive values of a topic ([`Stream`]), or its payloads ([`Decoder`]). Out: payloads, shared by all
+//! subscribers with the same revision; values.
 //!
-//! [`Receiver`] keeps the decoders of a connection. For publishers, [`Sender`] keeps the streams of one, and [`Intake`] the
-//! decoders that a server has of it.
+//! [`Receiver`] has the decoders of a connection. For publishers, [`Sender`] has the streams of a connection, and
+//! [`Intake`] the decoders of the server for it.
 //!
-//! Never: a clock, a packet of MQTT; never a value that is not the sender's: what cannot be
-//! applied is an error, and a whole value is asked for.
+//! Never: a clock, a packet of MQTT; never a value that differs from that of the sender: a payload that cannot be
+//! applied is an error, and the whole value is requested.
 //!
-//! Read first: `header.rs` and `payload.rs` (what goes over the wire), then `stream.rs`, `decoder.rs`.
+//! Read first: `header.rs` and `payload.rs` (the format), then `stream.rs`, `decoder.rs`.
 //!
 //! # Example
 //!
@@ -35,11 +35,11 @@
 //!
 //! | limit | when full |
 //! |---|---|
-//! | [`RING_MAX`] deltas a topic | the oldest goes; who is further behind gets the whole value |
+//! | [`RING_MAX`] deltas of a topic | the oldest is removed; a subscriber that is further behind gets the whole value |
 //! | `value_bytes_max` of a [`Decoder`] | the payload is refused |
 //! | [`SEVERAL_MAX`] updates in one payload | the whole value is sent |
-//! | [`ReceiverLimits::topics_max`] | another topic is forgotten ([`ReceiverStats::forgotten`]) |
-//! | [`SenderLimits`], [`IntakeLimits`] | the topic that came first is forgotten: its next value goes, or is asked for, whole |
+//! | [`ReceiverLimits::topics_max`] | another topic is removed ([`ReceiverStats::forgotten`]) |
+//! | [`SenderLimits`], [`IntakeLimits`] | the oldest topic is removed: its next value is sent, or requested, whole |
 #![no_std]
 extern crate alloc;
 #[cfg(test)]

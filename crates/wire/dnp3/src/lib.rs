@@ -1,7 +1,7 @@
 //! DNP3 (IEEE 1815) without I/O: frames, objects, an outstation and a master.
 //!
 //! In: bytes and deadlines ([`tieline_core::Machine`]), typed calls of the owner (update a point, send a command).
-//! Out: bytes, and events (what a fragment brought, a command to execute, the state of the session).
+//! Out: bytes, and events (content of a fragment, a command to execute, the state of the session).
 //!
 //! ```text
 //! bytes ─ link::Decoder ─ transport::Reassembler ─ app::Fragment ─ app::Headers ─ Measurement, Control, …
@@ -10,7 +10,7 @@
 //!
 //! Never: a socket, a clock, a thread; never a scaled value or a topic.
 //!
-//! Read first: `types.rs` (the nouns), `objects/mod.rs` (the table), then `outstation/mod.rs` or `master/mod.rs`.
+//! Read first: `types.rs` (the basic types), `objects/mod.rs` (the table), then `outstation/mod.rs` or `master/mod.rs`.
 #![no_std]
 extern crate alloc;
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! MQTT 5.0 and 3.1.1 without I/O: packets, the server's side of a connection, and a client.
+//! MQTT 5.0 and 3.1.1 without I/O: packets, the server side of a connection, and a client.
 //!
 //! In: bytes and deadlines ([`tieline_core::Machine`]), typed calls of the owner (accept, deliver, acknowledge).
 //! Out: bytes, and events ([`ServerEvent`], [`ClientEvent`]).
 //!
-//! Never: a socket, a clock, a thread, a random number; never who may do what, who subscribed to what, or what a
-//! topic holds.
+//! Never: a socket, a clock, a thread, a random number; never authorization, the subscriptions of others, or the value
+//! of a topic.
 //!
-//! Read first: `packet/mod.rs` (what goes over the wire), then `server/mod.rs` or `client/mod.rs`.
+//! Read first: `packet/mod.rs` (the packets), then `server/mod.rs` or `client/mod.rs`.
 #![no_std]
 extern crate alloc;
 

@@ -1,15 +1,15 @@
-//! The security envelope of the Brazilian financial network (RSFN): pack and unpack as stages, without I/O.
+//! The security envelope of the Brazilian financial network (RSFN): pack and unpack in stages, without I/O.
 //!
-//! In: content, a secret drawn by the caller, and the results of RSA jobs. Out: RSA jobs ([`SignJob`], [`WrapJob`],
+//! In: content, a random secret from the caller, and the results of RSA jobs. Out: RSA jobs ([`SignJob`], [`WrapJob`],
 //! [`UnwrapJob`], [`VerifyJob`]), and a [`Sealed`] message or [`Verified`] content.
 //!
-//! RSA is asked for as data, so that a server can gather the private-key operations of several messages into one
-//! batch; hashing and content ciphers are called through the trait [`Crypto`], which the node implements with what
-//! `io/crypto` offers. [`pack`] and [`unpack`] do one message in one call.
+//! RSA jobs are data, so that a server can combine the private-key operations of several messages into one batch.
+//! Hashing and content ciphers are called through the trait [`Crypto`], which the node implements with `io/crypto`.
+//! [`pack`] and [`unpack`] process one message in one call.
 //!
-//! Never: a key, a certificate's bytes, a random number, a clock, a file.
+//! Never: a key, the bytes of a certificate, a random number, a clock, a file.
 //!
-//! Read first: `profile.rs` (what is known of the format and what is assumed), then `pack.rs` and `unpack.rs`.
+//! Read first: `profile.rs` (known facts about the format, and assumptions), then `pack.rs` and `unpack.rs`.
 #![no_std]
 extern crate alloc;
 #[cfg(test)]

@@ -1,17 +1,17 @@
-//! WebSocket (RFC 6455) without I/O: the server's side, for a protocol that is a stream of bytes, as MQTT is.
+//! WebSocket (RFC 6455) without I/O: the server side, for a protocol that is a stream of bytes, such as MQTT.
 //!
-//! In: bytes of a client. Out: the bytes inside its messages, as they come and without a copy that is kept;
-//! the answer to its handshake, frames around what the server says, pongs, the close.
+//! In: bytes of a client. Out: the bytes inside its messages, as they arrive and without a stored copy; the response to
+//! its handshake, frames around the bytes of the server, pongs, the close.
 //!
-//! Never: a message as a whole, an extension, a text unless [`Offer::texts`] takes them (a protocol of bytes has no use
-//! for them: closed with 1003), a socket, a clock; never what the bytes mean.
+//! Never: a whole message, an extension, a text message unless [`Offer::texts`] accepts them (otherwise closed with
+//! 1003), a socket, a clock, the meaning of the bytes.
 //!
 //! | limit | when reached |
 //! |---|---|
 //! | [`REQUEST_BYTES_MAX`], [`HEADERS_MAX`] of a handshake | 431, closed |
 //! | [`ANSWER_BYTES_MAX`] of pongs that wait to be sent | nothing more is read |
 //!
-//! Frames may have any length: their bytes pass through. Read first: `socket.rs`.
+//! Frames may have any length, because their bytes are not buffered. Read first: `socket.rs`.
 #![no_std]
 extern crate alloc;
 

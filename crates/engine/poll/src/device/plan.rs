@@ -56,7 +56,7 @@ impl Device {
 
     pub(super) fn stop_polls(&mut self) {
         self.outstanding = None;
-        self.timers.stop(Timer::Lost);
+        self.timers.clear(Timer::Lost);
         self.polls.iter_mut().for_each(|poll| poll.waits_since = None);
     }
 }

@@ -118,7 +118,7 @@ impl Device {
         if now.mono < at {
             return self.timers.set(Timer::All, at);
         }
-        self.timers.stop(Timer::All);
+        self.timers.clear(Timer::All);
         self.all_changed = false;
         self.all_last = Some(now.mono);
         self.queue(Document::All, out);

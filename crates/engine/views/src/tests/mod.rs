@@ -270,7 +270,7 @@ fn limits_hold() {
     let mut views = Views::new([slow].into(), limits).unwrap();
     views.handle_update(at(0), &Topic::new("a").unwrap(), Some(&body("1")));
     views.handle_update(at(0), &Topic::new("a").unwrap(), Some(&body("2")));
-    assert_eq!((drain(&mut views), views.stats().hurried), (["b = 1".to_owned()].into(), 1));
+    assert_eq!((drain(&mut views), views.stats().flushed_early), (["b = 1".to_owned()].into(), 1));
 }
 
 #[test]

@@ -13,6 +13,8 @@ pub(super) struct Batch {
     pub(super) orders: Vec<Order>,
     /// The bytes of all its writes, one after the other.
     pub(super) bytes: Vec<u8>,
+    /// Whether one of its writes is urgent.
+    pub(super) is_urgent: bool,
 }
 
 /// One order, about the connection of a number.

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!  owner's thread                                    socket shard
-//!  session ── write ──▶ batch ────── orders ───────▶ pieces of each connection ──▶ socket
+//!  session ── write ──▶ batch ────── orders ───────▶ writes of each connection ──▶ socket
 //!  session ◀── read ── inbox ◀────── news ────────── what was read, who refuses ◀── socket
 //! ```
 //!
@@ -13,14 +13,14 @@
 //! - **Limits**: a connection takes [`OUTPUT_MAX`] bytes more than its shard has written, and a shard reads [`INPUT_MAX`]
 //!   bytes more than the session has taken. So nothing waits for a shard that is stuck but what its own connections have.
 //! - **Cost**: orders go in batches; one number says that a batch is done. A connection that takes what it is given says
-//!   nothing.
+//!   nothing. A thread that looks at its mailbox by itself is not woken ([`crate::mailbox`]).
 //!
 //! Read first: `batch.rs`, then `owner.rs` and `worker.rs`.
 
 mod batch;
-mod held;
 mod owner;
 mod remote;
+mod shard_connection;
 mod worker;
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! The owner's side: where connections are placed, and what is on its way to each shard and back.
 
 use super::batch::{Batch, End, Item, News, Order};
-use super::remote::{Remote, Seat};
+use super::remote::{Remote, RemoteState};
 use super::worker;
 use crate::connection::{Detached, Kind};
+use crate::mailbox::{Mailbox, MailboxSender, mailbox};
 use crate::{Clock, Connection, Counters, Peer, Shard, ShardThread};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -13,7 +14,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// A batch with so many bytes goes at once; the owner goes on meanwhile.
 const BATCH_BYTES: usize = 64 * 1024;
@@ -57,11 +57,9 @@ impl SocketShards {
         let mut shards = Self::default();
         let mut threads = Vec::with_capacity(count);
         for number in 0..count {
-            let (give, orders) = unbounded_channel();
-            let (tell, news) = unbounded_channel();
+            let (orders, tell) = shards.add();
             let body = move |shard: Rc<Shard>| worker::run(shard, orders, tell, stall);
-            threads.push(ShardThread::spawn_giving(&format!("{name}-{number}"), clock, Arc::clone(counters), body)?);
-            shards.attend(give, news);
+            threads.push(ShardThread::spawn_serving(&format!("{name}-{number}"), clock, Arc::clone(counters), body)?);
         }
         Ok((shards, threads))
     }
@@ -71,19 +69,21 @@ impl SocketShards {
     pub fn local(shard: &Rc<Shard>, count: usize, stall: Duration) -> Self {
         let mut shards = Self::default();
         for _ in 0..count {
-            let (give, orders) = unbounded_channel();
-            let (tell, news) = unbounded_channel();
+            let (orders, tell) = shards.add();
             let own = Shard::new(shard.clock(), Arc::clone(shard.counters()));
             tokio::task::spawn_local(worker::run(own, orders, tell, stall));
-            shards.attend(give, news);
         }
         shards
     }
 
-    fn attend(&mut self, give: UnboundedSender<Batch>, news: UnboundedReceiver<News>) {
+    /// Adds a shard; returns its ends of the mailboxes.
+    fn add(&mut self) -> (Mailbox<Batch>, MailboxSender<News>) {
+        let (give, orders) = mailbox();
+        let (tell, news) = mailbox();
         let link = Rc::new(Link::new(give));
         tokio::task::spawn_local(attend(Rc::clone(&link), news));
         self.links.push(link);
+        (orders, tell)
     }
 
     /// How many there are.
@@ -106,6 +106,11 @@ impl SocketShards {
         }
     }
 
+    /// Gives at once what is urgent, with all that was to go before it.
+    pub fn give_urgent(&self) {
+        self.links.iter().filter(|link| link.batch.borrow().is_urgent).for_each(|link| link.flush());
+    }
+
     /// Waits until one has ended, which none should before its owner.
     pub async fn ended(&self) {
         poll_fn(|cx| {
@@ -124,8 +129,8 @@ impl SocketShards {
 /// The owner's end of one shard.
 #[derive(Debug)]
 pub(super) struct Link {
-    give: UnboundedSender<Batch>,
-    seats: RefCell<Vec<Option<Rc<Seat>>>>,
+    give: MailboxSender<Batch>,
+    states: RefCell<Vec<Option<Rc<RemoteState>>>>,
     free: RefCell<Vec<u32>>,
     connections: Cell<usize>,
     refusing: Cell<usize>,
@@ -146,7 +151,7 @@ pub(super) struct Link {
 }
 
 /// Gives a shard what is there once the owner's tasks have had their turns, and acts on its news.
-async fn attend(link: Rc<Link>, mut news: UnboundedReceiver<News>) {
+async fn attend(link: Rc<Link>, mut news: Mailbox<News>) {
     loop {
         tokio::select! {
             biased;
@@ -160,10 +165,10 @@ async fn attend(link: Rc<Link>, mut news: UnboundedReceiver<News>) {
 }
 
 impl Link {
-    fn new(give: UnboundedSender<Batch>) -> Self {
+    fn new(give: MailboxSender<Batch>) -> Self {
         Self {
             give,
-            seats: RefCell::default(),
+            states: RefCell::default(),
             free: RefCell::default(),
             connections: Cell::default(),
             refusing: Cell::default(),
@@ -185,22 +190,22 @@ impl Link {
     }
 
     fn open(self: &Rc<Self>, detached: Detached, peer: Peer) -> Remote {
-        let mut seats = self.seats.borrow_mut();
+        let mut states = self.states.borrow_mut();
         let number = self.free.borrow_mut().pop().unwrap_or_else(|| {
-            seats.push(None);
-            u32::try_from(seats.len() - 1).unwrap_or(u32::MAX)
+            states.push(None);
+            u32::try_from(states.len() - 1).unwrap_or(u32::MAX)
         });
-        let seat = Rc::new(Seat::new(number, Rc::clone(self), peer));
-        if let Some(place) = seats.get_mut(at(number)) {
-            *place = Some(Rc::clone(&seat));
+        let state = Rc::new(RemoteState::new(number, Rc::clone(self), peer));
+        if let Some(place) = states.get_mut(at(number)) {
+            *place = Some(Rc::clone(&state));
         }
-        drop(seats);
+        drop(states);
         self.connections.set(self.connections.get() + 1);
         self.order(Order::Open(number, Box::new(detached)));
         if self.has_ended.get() {
-            seat.ended(End::Failed(io::ErrorKind::ConnectionAborted.into()));
+            state.ended(End::Failed(io::ErrorKind::ConnectionAborted.into()));
         }
-        Remote(seat)
+        Remote(state)
     }
 
     /// The batch that is made has this number.
@@ -227,6 +232,7 @@ impl Link {
             let len = u32::try_from(part.len()).unwrap_or_default();
             batch.orders.push(Order::Write { connection, len, urgent });
         }
+        batch.is_urgent |= urgent;
     }
 
     /// Lets a batch go that is large enough; wakes whoever gives it later.
@@ -251,11 +257,11 @@ impl Link {
         let mut next = self.spare.borrow_mut().pop().unwrap_or_default();
         next.number = batch.number + 1;
         let full = std::mem::replace(&mut *batch, next);
-        // A shard that has ended needs none.
-        let _ = self.give.send(full);
+        let is_urgent = full.is_urgent;
+        self.give.send(full, is_urgent);
     }
 
-    /// Wakes the connection once the batches that are on their way are done.
+    /// Wakes the connection once all that it was given is written.
     pub(super) fn wait(&self, connection: u32) {
         self.waiting.borrow_mut().push(connection);
         self.order(Order::Tell);
@@ -266,8 +272,8 @@ impl Link {
             self.handle_item(item);
         }
         if news.done > self.done.replace(news.done) {
-            let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
-            waiting.into_iter().filter_map(|number| self.seat(number)).for_each(|seat| seat.wake());
+            let mut waiting = self.waiting.borrow_mut();
+            waiting.retain(|number| !self.state(*number).is_none_or(|state| state.wake_when_done()));
         }
         let mut spare = self.spare.borrow_mut();
         for batch in news.spare {
@@ -279,34 +285,34 @@ impl Link {
 
     fn handle_item(&self, item: Item) {
         match item {
-            Item::Established(number, certificate) => self.with(number, |seat| seat.established(certificate)),
-            Item::Input(number, bytes) => self.with(number, |seat| seat.input(bytes)),
-            Item::Refuses(number) => self.with(number, |seat| {
-                self.refusing.set(self.refusing.get() + usize::from(!seat.refuses.replace(true)));
+            Item::Established(number, certificate) => self.with(number, |state| state.established(certificate)),
+            Item::Input(number, bytes) => self.with(number, |state| state.input(bytes)),
+            Item::Refuses(number) => self.with(number, |state| {
+                self.refusing.set(self.refusing.get() + usize::from(!state.refuses.replace(true)));
             }),
-            Item::Clear(number) => self.with(number, |seat| {
-                self.refusing.set(self.refusing.get() - usize::from(seat.refuses.replace(false)));
-                seat.wake();
+            Item::Clear(number) => self.with(number, |state| {
+                self.refusing.set(self.refusing.get() - usize::from(state.refuses.replace(false)));
+                state.wake();
             }),
-            Item::Ended(number, end) => self.with(number, |seat| seat.ended(end)),
+            Item::Ended(number, end) => self.with(number, |state| state.ended(end)),
             Item::Gone(number) => self.free(number),
         }
     }
 
     fn free(&self, number: u32) {
-        let Some(seat) = self.seats.borrow_mut().get_mut(at(number)).and_then(Option::take) else { return };
-        self.refusing.set(self.refusing.get() - usize::from(seat.refuses.get()));
+        let Some(state) = self.states.borrow_mut().get_mut(at(number)).and_then(Option::take) else { return };
+        self.refusing.set(self.refusing.get() - usize::from(state.refuses.get()));
         self.connections.set(self.connections.get() - 1);
         self.free.borrow_mut().push(number);
     }
 
-    fn seat(&self, number: u32) -> Option<Rc<Seat>> {
-        self.seats.borrow().get(at(number))?.clone()
+    fn state(&self, number: u32) -> Option<Rc<RemoteState>> {
+        self.states.borrow().get(at(number))?.clone()
     }
 
-    fn with(&self, number: u32, act: impl FnOnce(&Seat)) {
-        if let Some(seat) = self.seat(number) {
-            act(&seat);
+    fn with(&self, number: u32, act: impl FnOnce(&RemoteState)) {
+        if let Some(state) = self.state(number) {
+            act(&state);
         }
     }
 
@@ -325,9 +331,9 @@ impl Link {
         if let Some(watcher) = self.watcher.take() {
             watcher.wake();
         }
-        let seats: Vec<_> = self.seats.borrow().iter().flatten().cloned().collect();
-        for seat in seats {
-            seat.ended(End::Failed(io::ErrorKind::ConnectionAborted.into()));
+        let states: Vec<_> = self.states.borrow().iter().flatten().cloned().collect();
+        for state in states {
+            state.ended(End::Failed(io::ErrorKind::ConnectionAborted.into()));
         }
     }
 }

@@ -16,11 +16,11 @@ use tokio::io::ReadBuf;
 
 /// A connection whose socket is on a socket shard. Dropped, it is closed.
 #[derive(Debug)]
-pub(crate) struct Remote(pub(super) Rc<Seat>);
+pub(crate) struct Remote(pub(super) Rc<RemoteState>);
 
 /// What is known of it here.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct RemoteState {
     number: u32,
     link: Rc<Link>,
     peer: Peer,
@@ -37,10 +37,12 @@ pub(super) struct Seat {
     pub(super) refuses: Cell<bool>,
     /// Whether somebody has seen that it takes no more, and nobody has since seen that it does.
     is_blocked: Cell<bool>,
+    /// Whether its link wakes it once all that it was given is written.
+    is_waiting: Cell<bool>,
     /// Whether its session has ended it: the shard does the rest.
     is_ended: Cell<bool>,
     /// Whether its next write is urgent.
-    hurries: Cell<bool>,
+    is_urgent: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -89,16 +91,16 @@ impl Remote {
 
     /// Reads what is there; nothing read is the end.
     pub(crate) fn poll_read(&self, cx: &Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let seat = &*self.0;
-        let mut inbox = seat.inbox.borrow_mut();
+        let state = &*self.0;
+        let mut inbox = state.inbox.borrow_mut();
         if inbox.is_empty() {
-            if seat.has_failed() {
-                return Poll::Ready(Err(seat.failure()));
+            if state.has_failed() {
+                return Poll::Ready(Err(state.failure()));
             }
-            if seat.end.borrow().is_some() {
+            if state.end.borrow().is_some() {
                 return Poll::Ready(Ok(()));
             }
-            seat.watch(cx);
+            state.watch(cx);
             return Poll::Pending;
         }
         let count = inbox.len().min(buffer.remaining());
@@ -106,17 +108,18 @@ impl Remote {
         buffer.put_slice(taken);
         *inbox = rest.to_vec();
         let len = u32::try_from(count).unwrap_or(u32::MAX);
-        seat.link.order(Order::Taken { connection: seat.number, len });
+        state.link.order(Order::Taken { connection: state.number, len });
         Poll::Ready(Ok(()))
     }
 
     /// Whether it takes more at the moment.
     /// Where it does not, the task that drives the session is woken when it does.
     pub(crate) fn is_clear(&self) -> bool {
-        let seat = &*self.0;
-        let is_clear = !seat.refuses.get() && (seat.last.get() <= seat.link.done() || seat.given.get() < OUTPUT_MAX);
-        if !is_clear && !seat.is_blocked.replace(true) && !seat.refuses.get() {
-            seat.link.wait(seat.number);
+        let state = &*self.0;
+        let is_clear = !state.refuses.get() && (state.is_done() || state.given.get() < OUTPUT_MAX);
+        if !is_clear {
+            state.is_blocked.set(true);
+            state.wait();
         }
         is_clear
     }
@@ -128,22 +131,19 @@ impl Remote {
 
     /// Waits until it may take more.
     pub(crate) fn poll_write_ready(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
-        let seat = &*self.0;
-        if self.is_clear() || seat.has_failed() {
+        let state = &*self.0;
+        if self.is_clear() || state.has_failed() {
             return Poll::Ready(Ok(()));
         }
-        seat.watch(cx);
-        if !seat.refuses.get() {
-            seat.link.wait(seat.number);
-        }
+        state.watch(cx);
         Poll::Pending
     }
 
     /// Takes all of it, unless it takes nothing at the moment.
     pub(crate) fn offer(&self, bytes: &[u8]) -> io::Result<usize> {
-        let seat = &*self.0;
-        if seat.has_failed() {
-            return Err(seat.failure());
+        let state = &*self.0;
+        if state.has_failed() {
+            return Err(state.failure());
         }
         if !self.is_clear() {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -151,19 +151,19 @@ impl Remote {
         if bytes.is_empty() {
             return Ok(0);
         }
-        if seat.last.get() <= seat.link.done() {
-            seat.given.set(0);
+        if state.is_done() {
+            state.given.set(0);
         }
-        seat.given.set(seat.given.get().saturating_add(bytes.len()));
-        seat.last.set(seat.link.number());
-        seat.link.write(seat.number, bytes, seat.hurries.take());
-        seat.link.look_at_size();
+        state.given.set(state.given.get().saturating_add(bytes.len()));
+        state.last.set(state.link.number());
+        state.link.write(state.number, bytes, state.is_urgent.take());
+        state.link.look_at_size();
         Ok(bytes.len())
     }
 
     /// What is written next goes before what waits for other connections.
-    pub(crate) fn hurry(&self) {
-        self.0.hurries.set(true);
+    pub(crate) fn mark_urgent(&self) {
+        self.0.is_urgent.set(true);
     }
 
     /// Ends our side once all is written, and lets the peer end its own within `patience`.
@@ -181,7 +181,7 @@ impl Drop for Remote {
     }
 }
 
-impl Seat {
+impl RemoteState {
     pub(super) fn new(number: u32, link: Rc<Link>, peer: Peer) -> Self {
         Self {
             number,
@@ -194,8 +194,9 @@ impl Seat {
             last: Cell::default(),
             given: Cell::default(),
             refuses: Cell::default(),
-            hurries: Cell::default(),
+            is_urgent: Cell::default(),
             is_blocked: Cell::default(),
+            is_waiting: Cell::default(),
             is_ended: Cell::default(),
             waker: RefCell::default(),
         }
@@ -234,6 +235,28 @@ impl Seat {
         if !waker.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
             *waker = Some(cx.waker().clone());
         }
+    }
+
+    /// Whether all that it was given is written.
+    fn is_done(&self) -> bool {
+        self.last.get() <= self.link.done()
+    }
+
+    /// Lets the link wake it once all is written. Where the socket refuses, it is woken when it no longer does.
+    fn wait(&self) {
+        if !self.refuses.get() && !self.is_waiting.replace(true) {
+            self.link.wait(self.number);
+        }
+    }
+
+    /// Wakes it where all is written; false where it still waits.
+    pub(super) fn wake_when_done(&self) -> bool {
+        let is_done = self.is_done();
+        if is_done {
+            self.is_waiting.set(false);
+            self.wake();
+        }
+        is_done
     }
 
     fn has_failed(&self) -> bool {

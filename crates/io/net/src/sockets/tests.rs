@@ -86,7 +86,7 @@ fn a_slow_peer_gets_every_byte_in_order_and_its_last_words() {
         assert!(heard == expect, "{} of {} bytes", heard.len(), expect.len());
         drop(far);
         settled(&shards).await;
-        assert_eq!(session.shard().counters().farewells.load(Ordering::Relaxed), 1);
+        assert_eq!(session.shard().counters().lingering_closes.load(Ordering::Relaxed), 1);
     });
 }
 
@@ -198,7 +198,7 @@ fn what_is_urgent_goes_before_what_waits_for_others() {
             }
         }
         // Its own earlier bytes go first, and all at once; then the others.
-        near[2].hurry();
+        near[2].mark_urgent();
         near[2].offer(b"c").unwrap();
         rounds().await;
         assert_eq!(*log.lock().unwrap(), [2, 0, 1, 3, 4]);

@@ -1,8 +1,9 @@
 //! The shard's side: orders are sorted by connection and carried out, the urgent first.
 
 use super::batch::{Batch, End, Item, News, Order};
-use super::held::{Ending, Held, Piece, Sheet, hold};
+use super::shard_connection::{Ending, PendingBatch, ShardConnection, Write, serve};
 use crate::Shard;
+use crate::mailbox::{Mailbox, MailboxSender};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
@@ -10,7 +11,6 @@ use std::rc::Rc;
 use std::time::Duration;
 use tieline_core::Instant;
 use tokio::sync::Notify;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::MissedTickBehavior;
 
 /// Connections that are written to before newer orders are looked at: one of those may be urgent.
@@ -27,16 +27,16 @@ const STALLS_EVERY: Duration = Duration::from_secs(1);
 pub(super) struct Worker {
     pub(super) shard: Rc<Shard>,
     stall: Duration,
-    held: RefCell<Vec<Option<Rc<Held>>>>,
+    connections: RefCell<Vec<Option<Rc<ShardConnection>>>>,
     /// Connections with something to be written: the urgent, and the others.
-    due: [RefCell<VecDeque<Rc<Held>>>; 2],
+    due: [RefCell<VecDeque<Rc<ShardConnection>>>; 2],
     /// Batches that are not done, in order.
-    sheets: RefCell<VecDeque<Rc<Sheet>>>,
+    pending: RefCell<VecDeque<Rc<PendingBatch>>>,
     done: Cell<u64>,
     /// Whether the owner waits to hear of it.
     is_awaited: Cell<bool>,
     news: RefCell<News>,
-    tell: UnboundedSender<News>,
+    tell: MailboxSender<News>,
     /// There is news.
     told: Notify,
     /// Connections whose sockets refuse.
@@ -44,12 +44,7 @@ pub(super) struct Worker {
 }
 
 /// Serves connections until their owner has gone.
-pub(super) async fn run(
-    shard: Rc<Shard>,
-    mut orders: UnboundedReceiver<Batch>,
-    tell: UnboundedSender<News>,
-    stall: Duration,
-) {
+pub(super) async fn run(shard: Rc<Shard>, mut orders: Mailbox<Batch>, tell: MailboxSender<News>, stall: Duration) {
     let worker = Rc::new(Worker::new(shard, tell, stall));
     let mut stalls = tokio::time::interval(STALLS_EVERY);
     stalls.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -65,7 +60,7 @@ pub(super) async fn run(
         }
         let mut slices = 0;
         loop {
-            while let Ok(batch) = orders.try_recv() {
+            while let Some(batch) = orders.try_recv() {
                 worker.take(batch);
             }
             if !worker.work() {
@@ -83,13 +78,13 @@ pub(super) async fn run(
 }
 
 impl Worker {
-    fn new(shard: Rc<Shard>, tell: UnboundedSender<News>, stall: Duration) -> Self {
+    fn new(shard: Rc<Shard>, tell: MailboxSender<News>, stall: Duration) -> Self {
         Self {
             shard,
             stall,
-            held: RefCell::default(),
+            connections: RefCell::default(),
             due: Default::default(),
-            sheets: RefCell::default(),
+            pending: RefCell::default(),
             done: Cell::default(),
             is_awaited: Cell::default(),
             news: RefCell::default(),
@@ -101,53 +96,53 @@ impl Worker {
 
     /// Sorts a batch's orders by connection.
     fn take(self: &Rc<Self>, batch: Batch) {
-        let Batch { number, mut orders, bytes } = batch;
-        let sheet = Rc::new(Sheet { number, bytes, orders: RefCell::default(), left: Cell::new(0) });
+        let Batch { number, mut orders, bytes, .. } = batch;
+        let batch = Rc::new(PendingBatch { number, bytes, orders: RefCell::default(), left: Cell::new(0) });
         let mut from = 0;
         for order in orders.drain(..) {
             match order {
                 Order::Open(number, detached) => {
-                    let held = Rc::new(Held::new(number, self.shard.now().mono));
-                    self.put(number, Rc::clone(&held));
-                    tokio::task::spawn_local(hold(Rc::clone(self), held, detached));
+                    let connection = Rc::new(ShardConnection::new(number, self.shard.now().mono));
+                    self.put(number, Rc::clone(&connection));
+                    tokio::task::spawn_local(serve(Rc::clone(self), connection, detached));
                 }
-                Order::Write { connection, len, urgent } => {
+                Order::Write { connection: number, len, urgent } => {
                     let to = from + usize::try_from(len).unwrap_or_default();
-                    if let Some(held) = self.held(connection) {
-                        sheet.left.set(sheet.left.get() + 1);
-                        held.pieces.borrow_mut().push_back(Piece { sheet: Rc::clone(&sheet), range: from..to });
-                        self.list(held, urgent);
+                    if let Some(connection) = self.find(number) {
+                        batch.left.set(batch.left.get() + 1);
+                        connection.writes.borrow_mut().push_back(Write { batch: Rc::clone(&batch), range: from..to });
+                        self.list(connection, urgent);
                     }
                     from = to;
                 }
-                Order::Taken { connection, len } => {
-                    if let Some(held) = self.held(connection) {
-                        held.taken(usize::try_from(len).unwrap_or_default());
+                Order::Taken { connection: number, len } => {
+                    if let Some(connection) = self.find(number) {
+                        connection.taken(usize::try_from(len).unwrap_or_default());
                     }
                 }
-                Order::End { connection, patience } => self.end(connection, Ending::Parts(patience)),
+                Order::End { connection, patience } => self.end(connection, Ending::Lingers(patience)),
                 Order::Close { connection } => self.end(connection, Ending::Closes),
                 Order::Tell => self.is_awaited.set(true),
             }
         }
-        *sheet.orders.borrow_mut() = orders;
-        self.sheets.borrow_mut().push_back(sheet);
+        *batch.orders.borrow_mut() = orders;
+        self.pending.borrow_mut().push_back(batch);
     }
 
-    fn list(&self, held: Rc<Held>, urgent: bool) {
+    fn list(&self, connection: Rc<ShardConnection>, urgent: bool) {
         let [first, others] = &self.due;
         if urgent {
-            first.borrow_mut().push_back(held);
-        } else if !held.is_listed.replace(true) {
-            others.borrow_mut().push_back(held);
+            first.borrow_mut().push_back(connection);
+        } else if !connection.is_listed.replace(true) {
+            others.borrow_mut().push_back(connection);
         }
     }
 
-    fn end(&self, connection: u32, ending: Ending) {
-        if let Some(held) = self.held(connection) {
+    fn end(&self, number: u32, ending: Ending) {
+        if let Some(connection) = self.find(number) {
             // What was to be written before is offered to the socket once more.
-            self.write(&held);
-            held.end(ending);
+            self.write(&connection);
+            connection.end(ending);
         }
     }
 
@@ -156,32 +151,32 @@ impl Worker {
         for _ in 0..SLICE {
             let [first, others] = &self.due;
             let urgent = first.borrow_mut().pop_front();
-            let Some(held) = urgent.or_else(|| {
-                let held = others.borrow_mut().pop_front()?;
-                held.is_listed.set(false);
-                Some(held)
+            let Some(connection) = urgent.or_else(|| {
+                let connection = others.borrow_mut().pop_front()?;
+                connection.is_listed.set(false);
+                Some(connection)
             }) else {
                 return false;
             };
-            self.write(&held);
+            self.write(&connection);
         }
         true
     }
 
-    fn write(&self, held: &Held) {
-        if let Err(error) = held.write(self) {
-            self.ended(held, End::Failed(error));
+    fn write(&self, connection: &ShardConnection) {
+        if let Err(error) = connection.write(self) {
+            self.ended(connection, End::Failed(error));
         }
     }
 
     /// Tells the owner what was done, where something was.
     fn send_news(&self) {
-        let mut sheets = self.sheets.borrow_mut();
+        let mut pending = self.pending.borrow_mut();
         let mut news = self.news.borrow_mut();
-        while let Some(sheet) = sheets.pop_front_if(|sheet| sheet.left.get() == 0) {
-            self.done.set(sheet.number);
-            if let Ok(sheet) = Rc::try_unwrap(sheet) {
-                news.spare.push(sheet.into_room());
+        while let Some(batch) = pending.pop_front_if(|batch| batch.left.get() == 0) {
+            self.done.set(batch.number);
+            if let Ok(batch) = Rc::try_unwrap(batch) {
+                news.spare.push(batch.into_room());
             }
         }
         let done = self.done.get();
@@ -189,12 +184,11 @@ impl Worker {
         if news.items.is_empty() && !is_due {
             return;
         }
-        if sheets.is_empty() {
+        if pending.is_empty() {
             self.is_awaited.set(false);
         }
         let full = std::mem::replace(&mut *news, News { done, ..News::default() });
-        // An owner that has gone needs none.
-        let _ = self.tell.send(News { done, ..full });
+        self.tell.send(News { done, ..full }, false);
     }
 
     /// There is something for the owner.
@@ -204,61 +198,64 @@ impl Worker {
     }
 
     /// A connection has ended by itself; its owner closes it.
-    pub(super) fn ended(&self, held: &Held, end: End) {
-        if !held.is_over.replace(true) {
-            self.tell(Item::Ended(held.number, end));
+    pub(super) fn ended(&self, connection: &ShardConnection, end: End) {
+        if !connection.has_ended.replace(true) {
+            self.tell(Item::Ended(connection.number, end));
         }
-        held.wake();
+        connection.wake();
     }
 
     /// A socket refuses (true), or has taken all.
-    pub(super) fn refuses(&self, held: &Held, refuses: bool) {
-        if held.refuses.replace(refuses) == refuses {
+    pub(super) fn refuses(&self, connection: &ShardConnection, refuses: bool) {
+        if connection.refuses.replace(refuses) == refuses {
             return;
         }
         if refuses {
             self.refusing.set(self.refusing.get() + 1);
-            self.tell(Item::Refuses(held.number));
-            held.wake();
+            self.tell(Item::Refuses(connection.number));
+            connection.wake();
         } else {
             self.refusing.set(self.refusing.get() - 1);
-            self.tell(Item::Clear(held.number));
+            self.tell(Item::Clear(connection.number));
         }
     }
 
     /// Ends connections whose peers have taken nothing for too long.
     fn end_stalled(&self) {
         let now = self.shard.now().mono;
-        let stalled = |held: &&Rc<Held>| held.refuses.get() && held.moved.get() + self.stall <= now;
-        let stalled: Vec<_> = self.held.borrow().iter().flatten().filter(stalled).cloned().collect();
-        for held in stalled {
-            self.ended(&held, End::Failed(io::Error::new(io::ErrorKind::TimedOut, super::Stalled)));
+        let stalled =
+            |connection: &&Rc<ShardConnection>| connection.refuses.get() && connection.moved.get() + self.stall <= now;
+        let stalled: Vec<_> = self.connections.borrow().iter().flatten().filter(stalled).cloned().collect();
+        for connection in stalled {
+            self.ended(&connection, End::Failed(io::Error::new(io::ErrorKind::TimedOut, super::Stalled)));
         }
     }
 
-    fn put(&self, number: u32, held: Rc<Held>) {
-        let mut all = self.held.borrow_mut();
+    fn put(&self, number: u32, connection: Rc<ShardConnection>) {
+        let mut all = self.connections.borrow_mut();
         let at = usize::try_from(number).unwrap_or(usize::MAX);
         if all.len() <= at {
             all.resize(at + 1, None);
         }
         if let Some(place) = all.get_mut(at) {
-            *place = Some(held);
+            *place = Some(connection);
         }
     }
 
-    fn held(&self, number: u32) -> Option<Rc<Held>> {
-        self.held.borrow().get(usize::try_from(number).ok()?)?.clone()
+    fn find(&self, number: u32) -> Option<Rc<ShardConnection>> {
+        self.connections.borrow().get(usize::try_from(number).ok()?)?.clone()
     }
 
     /// A connection is closed: its number is free.
-    pub(super) fn gone(&self, held: &Held) {
-        self.refusing.set(self.refusing.get() - usize::from(held.refuses.get()));
-        held.pieces.borrow_mut().clear();
-        if let Some(place) = self.held.borrow_mut().get_mut(usize::try_from(held.number).unwrap_or(usize::MAX)) {
+    pub(super) fn gone(&self, connection: &ShardConnection) {
+        self.refusing.set(self.refusing.get() - usize::from(connection.refuses.get()));
+        connection.writes.borrow_mut().clear();
+        if let Some(place) =
+            self.connections.borrow_mut().get_mut(usize::try_from(connection.number).unwrap_or(usize::MAX))
+        {
             *place = None;
         }
-        self.tell(Item::Gone(held.number));
+        self.tell(Item::Gone(connection.number));
     }
 
     /// The time.

@@ -18,7 +18,7 @@ fn ending() -> Session<Echo> {
 /// Connections that were waited for, and those that were cut.
 fn counted(session: &Session<Echo>) -> (u64, u64) {
     let counters = session.shard().counters();
-    (counters.farewells.load(Ordering::Relaxed), counters.farewells_cut.load(Ordering::Relaxed))
+    (counters.lingering_closes.load(Ordering::Relaxed), counters.lingering_closes_cut.load(Ordering::Relaxed))
 }
 
 /// Sends so many bytes without a look at what comes, and then reads to the end.

@@ -1,10 +1,12 @@
 //! The repository's own rules, checked: which room may use what, and how a file must look.
 //!
 //! In: the files of the repository ([`Tree`]). Out: every finding at once, as `path:line: what, expected …`.
-//! One file a family of rules: `rooms.rs` reads manifests, `sources.rs` reads code, `documents.rs` reads Markdown.
+//! One file a family of rules: `rooms.rs` reads manifests, `order.rs` who imports whom in the node, `sources.rs` reads
+//! code, `documents.rs` reads Markdown.
 
 mod documents;
 mod masked;
+mod order;
 mod rooms;
 mod sources;
 #[cfg(test)]
@@ -40,6 +42,7 @@ impl fmt::Display for Finding {
 /// All findings in a tree, sorted by path and line.
 pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
     let mut findings = rooms::findings(tree);
+    findings.extend(order::findings(tree));
     findings.extend(sources::findings(tree));
     findings.extend(documents::findings(tree));
     findings.sort();

@@ -120,6 +120,144 @@ fn rooms_see_only_what_they_may() {
     );
 }
 
+/// What is found of the node's rooms, where these files are in its sources; one line a finding.
+#[track_caller]
+fn check_order(files: &[(&str, &str)], expect: &str) {
+    let mut tree = house();
+    for (path, text) in files {
+        tree.insert(&format!("crates/node/node/src/{path}"), *text);
+    }
+    let found: Vec<String> = findings(&tree).iter().map(ToString::to_string).collect();
+    assert_eq!(found.join("\n").replace("crates/node/node/src/", ""), expect);
+}
+
+const ROOMS: (&str, &str) =
+    ("lib.rs", "//! The node.\nmod access;\npub mod bus;\nmod broker;\npub(crate) mod config;\nmod node;\n");
+
+#[test]
+fn a_room_imports_rooms_below_it() {
+    check_order(&[ROOMS, ("bus/mod.rs", "use crate::config::Config;\nuse crate::access::{self, Guard};\n")], "");
+    check_order(&[ROOMS, ("node.rs", "use crate::{broker, bus::Bus};\nfn f() { crate::config::load() }\n")], "");
+    // A room may name itself, prose may name any, and one's own module may have the name of a room.
+    let own = "use crate::bus::state::Bus;\n// crate::broker::Broker\nconst A: &str = \"crate::broker\";\n";
+    check_order(&[ROOMS, ("bus/flow.rs", own)], "");
+    check_order(&[ROOMS, ("bus/flow.rs", "mod tests {\n    use super::super::broker;\n}\n")], "");
+}
+
+#[test]
+fn an_arrow_up_is_refused_however_it_is_written() {
+    let expect = |place: &str| {
+        format!(
+            "{place}: bus imports broker, which stands above it, expected only config, wall_clock, access, control, field, history"
+        )
+    };
+    let check =
+        |path: &str, text: &str, line: usize| check_order(&[ROOMS, (path, text)], &expect(&format!("{path}:{line}")));
+    check("bus/mod.rs", "use std::fmt;\nuse crate::broker::Broker;\n", 2);
+    check("bus/mod.rs", "fn f() {\n    let x: crate::broker::Broker;\n}\n", 2);
+    check("bus/mod.rs", "use crate::{\n    config::{Config, load},\n    broker::Broker,\n};\n", 3);
+    check("bus/mod.rs", "use super::broker::Broker;\n", 1);
+    check("bus/flow.rs", "use super::super::broker;\n", 1);
+    check("bus/ledger/mod.rs", "fn f() { super::super::broker::g() }\n", 1);
+    check("bus.rs", "mod tests {\n    use super::super::broker;\n}\n", 2);
+    check_order(
+        &[ROOMS, ("config/mod.rs", "use crate::access::Guard;\n")],
+        "config/mod.rs:1: config imports access, which stands above it, expected no room",
+    );
+}
+
+#[test]
+fn rooms_of_one_rank_do_not_know_each_other() {
+    let lib = ("lib.rs", "//! The node.\nmod control;\nmod field;\n");
+    check_order(
+        &[lib, ("control/mod.rs", "use crate::field::Field;\n")],
+        "control/mod.rs:1: control imports field, which stands beside it, expected only config, wall_clock",
+    );
+}
+
+#[test]
+fn two_rooms_do_not_import_each_other() {
+    let expect = "broker/mod.rs:2: broker and bus import each other, bus in bus/mod.rs:1, expected one of the two, or what \
+                  both need in a room below\n\
+                  bus/mod.rs:1: bus imports broker, which stands above it, expected only config, wall_clock, access, \
+                  control, field, history";
+    check_order(
+        &[ROOMS, ("broker/mod.rs", "\nuse crate::bus::Bus;\n"), ("bus/mod.rs", "use crate::broker::Broker;\n")],
+        expect,
+    );
+}
+
+#[test]
+fn rooms_have_a_rank_and_are_few() {
+    check_order(
+        &[("lib.rs", "//! The node.\nmod bus;\nmod attic;\npub use bus::Bus;\n"), ("bus.rs", "use crate::Bus;\n")],
+        "bus.rs:1: bus takes Bus from lib.rs, expected the path through the room that has it\n\
+         lib.rs:3: the room attic without a rank, expected its place in ORDER of tidy/order.rs, or a room that has one",
+    );
+    let lib = format!("//! The node.\n{}", "mod bus;\n".repeat(16));
+    check_order(
+        &[("lib.rs", &lib)],
+        "lib.rs:17: 16 rooms, bus among them, expected at most 15: a module inside a room",
+    );
+}
+
+const DRIVERS: [(&str, &str); 2] =
+    [("field/dnp3/mod.rs", "use tieline_dnp3::Master;\n"), ("field/modbus/mod.rs", "use super::driver::Driver;\n")];
+
+#[track_caller]
+fn check_drivers(path: &str, text: &str, expect: &str) {
+    check_order(&[DRIVERS[0], DRIVERS[1], (path, text)], expect);
+}
+
+#[test]
+fn files_beside_drivers_know_no_protocol() {
+    let registration = "mod dnp3;\nmod modbus;\nfn f() -> dnp3::Dnp3 { modbus::g() }\n";
+    check_drivers("field/mod.rs", registration, "");
+    check_drivers("field/shard.rs", "// tieline_mqtt and dnp3\nconst A: &str = \"dnp3\";\nfn dnp3_of() {}\n", "");
+    let expect = "no protocol: it goes into the folder of its driver";
+    check_drivers(
+        "field/shard.rs",
+        "use std::rc::Rc;\nuse tieline_mqtt::Packet;\n",
+        &format!("field/shard.rs:2: tieline_mqtt in shard.rs of field, expected {expect}"),
+    );
+    check_drivers(
+        "field/shard.rs",
+        "use super::{dnp3::Dnp3, driver::Driver};\nfn f() { crate::field::modbus::g() }\n",
+        &format!(
+            "field/shard.rs:1: dnp3 in shard.rs of field, expected {expect}\n\
+             field/shard.rs:2: modbus in shard.rs of field, expected {expect}"
+        ),
+    );
+    check_drivers(
+        "field/mod.rs",
+        "mod dnp3;\nuse tieline_mqtt::Packet;\n",
+        &format!("field/mod.rs:2: tieline_mqtt in mod.rs of field, expected {expect}"),
+    );
+}
+
+#[test]
+fn a_driver_knows_no_other() {
+    check_drivers(
+        "field/dnp3/device.rs",
+        "use super::dnp3;\nuse tieline_dnp3::Master;\nuse tieline_mqtt::Packet;\n",
+        "",
+    );
+    let expect = "no other driver: what both need is in field";
+    check_drivers(
+        "field/modbus/device.rs",
+        "use crate::field::dnp3::Dnp3;\nuse tieline_dnp3::Master;\n",
+        &format!(
+            "field/modbus/device.rs:1: dnp3 in modbus/device.rs of field, expected {expect}\n\
+             field/modbus/device.rs:2: tieline_dnp3 in modbus/device.rs of field, expected {expect}"
+        ),
+    );
+    check_drivers(
+        "field/dnp3/mod.rs",
+        "use super::modbus;\n",
+        &format!("field/dnp3/mod.rs:1: modbus in dnp3/mod.rs of field, expected {expect}"),
+    );
+}
+
 #[test]
 fn a_crate_opens_with_a_header_and_without_std() {
     check(

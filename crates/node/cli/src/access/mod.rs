@@ -20,7 +20,8 @@ use tieline_core::Filter;
 use tieline_node::access::CredentialStore;
 use tieline_node::access::certificate::holder_in_file;
 use tieline_node::access::edit::{Edit, edit_user};
-use tieline_node::config::{self, AccessConfig};
+use tieline_node::config::AccessConfig;
+use tieline_node::load_config;
 
 /// The exit code of `tieline access test` when it is not allowed.
 const DENIED: u8 = 3;
@@ -98,7 +99,7 @@ fn list(args: &ListArgs) -> Result<()> {
 
 /// The `[access]` of a configuration whose files are all right.
 fn read(file: &ConfigFile) -> Result<(AccessConfig, CredentialStore)> {
-    let config = config::load(&file.config)?;
+    let config = load_config(&file.config)?;
     if !config.access.is_configured() {
         bail!("{}: access is not configured; expected users in [access], or [access.jwt]", file.config.display());
     }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::json;
 use std::process::ExitCode;
 use tieline_dnp3::secure::{Key, KeyWrap};
-use tieline_node::secure::{SystemRandom, write_key};
+use tieline_transport::secure::{SystemRandom, write_key};
 
 /// Writes a key from the system's random source to a file that is not there yet.
 pub fn keygen(args: &KeygenArgs) -> Result<ExitCode> {

@@ -16,11 +16,11 @@ use std::sync::mpsc as blocking;
 use tieline_dnp3::lean::LeanConfig;
 use tieline_dnp3::secure::{OutstationSecurityConfig, Role, User};
 use tieline_net::{Clock, Counters, ShardThread};
-use tieline_node::config::outstation::{OutstationFile, load_all};
-use tieline_node::config::secure::StationSecurity;
-use tieline_node::outstation_server::{AddressedLine, Folder, Line, SESSIONS_MAX, Served, connections_max};
-use tieline_node::secure::read_key;
-use tieline_node::transport::{CertificateCache, Transport};
+use tieline_outstation::config::{OutstationFile, load_all};
+use tieline_outstation::server::{AddressedLine, Folder, Line, SESSIONS_MAX, Served, connections_max};
+use tieline_transport::secure::StationSecurity;
+use tieline_transport::secure::read_key;
+use tieline_transport::{CertificateCache, Transport};
 use tokio::sync::{mpsc, oneshot};
 
 /// Bytes of the longest line.

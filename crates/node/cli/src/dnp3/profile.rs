@@ -6,8 +6,8 @@ use serde_json::{Value as Json, json};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tieline_node::config::outstation::load;
-use tieline_node::profile;
+use tieline_outstation::config::load;
+use tieline_outstation::profile;
 
 /// `tieline dnp3 profile`.
 #[derive(Debug, Subcommand)]

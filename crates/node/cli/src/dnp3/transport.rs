@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tieline_net::tls::{Pin, TlsFiles, TlsVersion, Trust};
 use tieline_net::{Flow, Parity, SerialConfig};
-use tieline_node::transport::{End, Over, TlsOptions, Transport, UdpOptions, parse_pin};
+use tieline_transport::{End, Over, TlsOptions, Transport, UdpOptions, parse_pin};
 
 /// What a connection is made of.
 #[derive(Debug, Args)]

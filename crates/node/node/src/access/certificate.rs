@@ -4,65 +4,13 @@
 //! that the peer has its key.
 
 use super::credential_store::CredentialStore;
-use crate::config::AccessConfig;
+use crate::config::{AccessConfig, CertificateConfig, NameKind};
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 use tieline_access::IEC_ROLES;
 use tieline_core::Timestamp;
 use tieline_net::tls::{Fingerprint, ShownCertificate, UserRole, UserRoles, read_certificates};
-
-/// `[access.certificates]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CertificateConfig {
-    /// What of a certificate is the user's name, where the file of users does not list the certificate.
-    pub user: NameKind,
-    /// Areas of responsibility in which this node is: roles of IEC 62351-8 in certificates hold for these, `*` is any.
-    /// None: roles in certificates mean nothing.
-    pub role_areas: Vec<String>,
-}
-
-/// What of a certificate names its holder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum NameKind {
-    /// The subject's common name.
-    CommonName,
-    /// The alternative name that is a host's.
-    Dns,
-    /// The alternative name that is an address of mail.
-    Email,
-    /// The alternative name that is a URI.
-    Uri,
-    /// Nothing: users are those that the file lists.
-    Listed,
-}
-
-impl NameKind {
-    /// The kinds with their words.
-    pub const WORDS: [(&'static str, Self); 5] = [
-        ("common_name", Self::CommonName),
-        ("dns", Self::Dns),
-        ("email", Self::Email),
-        ("uri", Self::Uri),
-        ("listed", Self::Listed),
-    ];
-
-    fn names(self, shown: &ShownCertificate) -> &[String] {
-        match self {
-            Self::CommonName => &shown.common_names,
-            Self::Dns => &shown.hosts,
-            Self::Email => &shown.emails,
-            Self::Uri => &shown.uris,
-            Self::Listed => &[],
-        }
-    }
-}
-
-impl fmt::Display for NameKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(Self::WORDS.iter().find(|(_, kind)| kind == self).map_or("", |(word, _)| word))
-    }
-}
 
 /// What the file of users lists of a user's certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -128,12 +76,13 @@ pub fn holder(shown: &ShownCertificate, store: &CredentialStore, config: &Certif
 
 fn user_of(shown: &ShownCertificate, store: &CredentialStore, config: &CertificateConfig) -> Result<String, String> {
     let kinds = NameKind::WORDS.iter().map(|(_, kind)| *kind);
-    let named = kinds.flat_map(|kind| kind.names(shown).iter().map(move |name| ListedName::Name(kind, name.clone())));
+    let named =
+        kinds.flat_map(|kind| names_of(kind, shown).iter().map(move |name| ListedName::Name(kind, name.clone())));
     let mut listed: Vec<&String> =
         named.chain([ListedName::Key(shown.fingerprint)]).filter_map(|name| store.certificates.get(&name)).collect();
     listed.dedup();
     let subject = &shown.subject;
-    match (listed.as_slice(), config.user.names(shown)) {
+    match (listed.as_slice(), names_of(config.user, shown)) {
         ([user], _) => Ok((*user).clone()),
         ([], [user]) => Ok(user.clone()),
         ([], names) => Err(match config.user {
@@ -146,6 +95,17 @@ fn user_of(shown: &ShownCertificate, store: &CredentialStore, config: &Certifica
             let several: Vec<&str> = several.iter().map(|user| user.as_str()).collect();
             Err(format!("the certificate of {subject:?}, which the file of users lists for {}", several.join(" and ")))
         }
+    }
+}
+
+/// The names of a kind that a certificate has.
+fn names_of(kind: NameKind, shown: &ShownCertificate) -> &[String] {
+    match kind {
+        NameKind::CommonName => &shown.common_names,
+        NameKind::Dns => &shown.hosts,
+        NameKind::Email => &shown.emails,
+        NameKind::Uri => &shown.uris,
+        NameKind::Listed => &[],
     }
 }
 

@@ -13,6 +13,14 @@ use tieline_access::{Policy, PolicyError, Role, Rule, User};
 use tieline_service::parse;
 use tieline_service::reader::{Document, Section, read_text};
 
+/// Whether the files of users and roles can be used.
+///
+/// # Errors
+/// All that is wrong in them.
+pub fn check_files(config: &AccessConfig) -> Result<(), ConfigError> {
+    CredentialStore::load(config).map(drop)
+}
+
 /// What users show themselves by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Secret {

@@ -1,7 +1,6 @@
 //! Authorization on the bus: sessions of users, the read filter that each delivery has to pass, and denials.
 
 use super::authenticator::Authenticator;
-use crate::audit::AuditLine;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,7 +9,7 @@ use std::sync::Arc;
 use tieline_access::{
     EndReason, Identity, Names, Network, Policy, Reach, Refused, Rules, SessionKey, Sessions, Stats, Sums, Verb,
 };
-use tieline_core::{Filter, Instant, Now};
+use tieline_core::{Filter, Instant, Now, Timestamp};
 
 /// Networks of refused peers, and users with what they are denied, that the audit log tells apart in one sum.
 const REFUSED_KINDS_MAX: usize = 32;
@@ -154,21 +153,30 @@ pub enum Entrance {
 /// What was denied, by verb.
 type Denials = [u64; 4];
 
-/// A record of the audit log about access.
+/// What is to be written to the audit log about access.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessRecord {
+    /// When.
+    pub time: Timestamp,
+    /// Who asked: the protocol, the peer, the user.
+    pub who: String,
+    /// What happened.
+    pub phase: String,
+    /// What was to be done; empty where that has no verb.
+    pub verb: String,
+    /// The topic; empty where it is about none.
+    pub topic: String,
+    /// Why not, as a stable word.
+    pub reason: String,
+    /// Why not, in words.
+    pub detail: String,
+}
+
+/// A record about access.
 #[must_use]
-pub fn denial(now: Now, who: &str, phase: &str, verb: &str, topic: &str, reason: &str, detail: String) -> AuditLine {
-    AuditLine {
-        id: 0,
-        time: now.utc.to_string(),
-        who: who.to_owned(),
-        topic: topic.to_owned(),
-        device: String::new(),
-        value: String::new(),
-        mode: verb.to_owned(),
-        phase: phase.to_owned(),
-        reason: reason.to_owned(),
-        detail,
-    }
+pub fn denial(now: Now, who: &str, phase: &str, verb: &str, topic: &str, reason: &str, detail: String) -> AccessRecord {
+    let [who, phase, verb, topic, reason] = [who, phase, verb, topic, reason].map(str::to_owned);
+    AccessRecord { time: now.utc, who, phase, verb, topic, reason, detail }
 }
 
 /// The user is none of the files that is gone or kept out, or shows itself by something else. Tokens and certificates can bring users that
@@ -321,7 +329,7 @@ impl Guard {
     }
 
     /// How many refusals and denials there were of which no record of their own was written, where that is due.
-    pub fn poll_sums(&mut self, now: Now) -> Vec<AuditLine> {
+    pub fn poll_sums(&mut self, now: Now) -> Vec<AccessRecord> {
         let more = |count: u64| format!("{count} more since the last record of this kind");
         let of_peers = self.refused.handle_timeout(now.mono).into_iter().map(|(kind, count)| {
             let (who, reason) = match &kind {
@@ -364,7 +372,7 @@ impl Guard {
     }
 
     /// Counts what a user may not; gives what is to be written to the audit log.
-    pub fn denied(&mut self, now: Now, user: &str, who: &str, verb: Verb, topic: &str) -> Option<AuditLine> {
+    pub fn denied(&mut self, now: Now, user: &str, who: &str, verb: Verb, topic: &str) -> Option<AccessRecord> {
         let at = Verb::ALL.iter().position(|known| *known == verb).unwrap_or_default();
         if let Some(count) = self.denials.get_mut(at) {
             *count += 1;

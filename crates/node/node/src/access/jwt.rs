@@ -1,12 +1,12 @@
 //! Tokens: JWT (RFC 7519), signed with HS256, RS256, ES256 or EdDSA.
 
+use crate::config::JwtConfig;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, KeyAlgorithm, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// Bytes of a token; longer ones are not read.
 pub const TOKEN_BYTES_MAX: usize = 16 * 1024;
@@ -16,23 +16,6 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 const SECRET_BYTES_MIN: usize = 32;
 /// Roles of a token.
 const ROLES_MAX: usize = 64;
-
-/// `[access.jwt]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JwtConfig {
-    /// Files of keys: JWKS (`.json`), PEM with a public key (`.pem`), or a shared secret (any other).
-    pub keys: Vec<PathBuf>,
-    /// Who must have issued a token; none takes any.
-    pub issuer: Option<String>,
-    /// For whom a token must be; none takes any.
-    pub audience: Option<String>,
-    /// The claim that holds the user's name.
-    pub user_claim: String,
-    /// The claim that holds roles, as a list or as a text with spaces.
-    pub roles_claim: String,
-    /// How far clocks may differ.
-    pub leeway: Duration,
-}
 
 /// One key that tokens may be signed with.
 #[derive(Clone, Debug)]

@@ -11,7 +11,6 @@
 //!
 //! Read first: `authenticator.rs`.
 
-mod authentication;
 mod authenticator;
 pub mod certificate;
 pub mod credential_store;
@@ -23,10 +22,9 @@ mod password;
 pub mod scram;
 mod workers;
 
-pub use authentication::{Authentication, UnauthenticatedConnections};
 pub use authenticator::{Access, Authenticator, Counts, Peer, Shown, Wrong};
-pub use credential_store::{CredentialStore, Secret};
-pub use guard::{ClientIdentity, Entrance, Guard, ReadFilter, Serial, Serials, denial};
+pub use credential_store::{CredentialStore, Secret, check_files};
+pub use guard::{AccessRecord, ClientIdentity, Entrance, Guard, ReadFilter, Serial, Serials, denial};
 pub use password::{hash_password, is_password_hash, verify_password};
 
 #[cfg(test)]

@@ -2,11 +2,12 @@
 
 use super::authenticator::{Authenticator, Peer, Shown, Wrong};
 use super::credential_store::CredentialStore;
+use super::credential_store::check_files;
 use super::edit::{Edit, edit_user};
-use super::jwt::{JwtConfig, Tokens, looks_like_token};
+use super::jwt::{Tokens, looks_like_token};
 use super::{ReadFilter, Serials};
 use super::{hash_password, is_password_hash, verify_password};
-use crate::config::{AccessConfig, from_text};
+use crate::config::{AccessConfig, Checks, JwtConfig, from_text_with};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -159,8 +160,9 @@ fn changes_at_one_time_are_all_made() {
 fn what_is_wrong_in_the_files_is_told_with_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let checks = Checks { access: check_files, ..Checks::NONE };
     let check = |config: &str, expect: &[&str]| {
-        let shown: Vec<String> = match from_text("t.toml", config, folder.path()) {
+        let shown: Vec<String> = match from_text_with("t.toml", config, folder.path(), checks) {
             Ok(_) => Vec::new(),
             Err(error) => error.0.iter().map(ToString::to_string).collect(),
         };

@@ -1,14 +1,13 @@
 //! What becomes of a message that a client publishes.
 
+use super::conditions;
+use super::reply::{Reply, command};
 use super::{ClientOwner, ConnectedClient};
 use crate::access::ReadFilter;
-use crate::bus::{Bus, Step, Wire, is_marked};
-use crate::command::{REQUEST_PREFIX, busy_json, malformed_json};
-use crate::conditions;
-use crate::fetch::{self, Asked, Paging};
-use crate::history::Receipt;
-use crate::reasons;
-use crate::reply::{Reply, command};
+use crate::bus::fetch::{self, Asked, Paging};
+use crate::bus::reasons;
+use crate::bus::{Bus, Receipt, Step, Wire, is_marked};
+use crate::control::command::{REQUEST_PREFIX, busy_json, malformed_json};
 use std::rc::Rc;
 use tieline_access::{Reach, Verb};
 use tieline_core::{Body, Now, Topic, Update};

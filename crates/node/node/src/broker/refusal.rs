@@ -1,7 +1,7 @@
 //! Refusal of a client beyond the limit of clients, in the MQTT version that it speaks.
 
 use crate::bus::Wire;
-use crate::reasons;
+use crate::bus::reasons;
 use tieline_core::Now;
 use tieline_mqtt::{ReasonCode, ServerEvent};
 use tieline_net::{Owner, Session};

@@ -2,9 +2,9 @@
 
 use super::handle::{BusHandle, Incoming};
 use super::state::Bus;
-use crate::audit::AuditLog;
 use crate::config;
 use crate::control::Commands;
+use crate::control::audit::AuditLog;
 use crate::history::Recorder;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ pub fn alone() -> (Bus, (Incoming, TempDir)) {
     let config = config::from_text("node.toml", "", folder.path()).unwrap();
     let (handle, incoming) = BusHandle::new();
     let audit = AuditLog::start(folder.path(), config.audit).unwrap();
-    let commands = Commands::new(&config.command, &[], |_| 0, audit, handle.clone()).unwrap();
-    let recorder = Recorder::new(&config.history, None, HashSet::new(), handle);
+    let commands = Commands::new(&config.command, &[], |_| 0, audit, handle.unsent()).unwrap();
+    let recorder = Recorder::new(&config.history, None, HashSet::new(), handle.stored());
     let shard = Shard::new(Clock::start(), Arc::default());
     (Bus::new(&shard, Limits::default(), recorder, commands), (incoming, folder))
 }

@@ -1,9 +1,9 @@
 //! Compaction: writes all state that is kept over restarts again while changes go on, so that older segments can be
 //! removed.
 
+use super::ledger::Compaction;
 use super::persistence::Ledger;
 use super::state::{Bus, Subscriber};
-use crate::ledger::Compaction;
 use tieline_core::{Filter, Now};
 use tieline_ledger::Record;
 use tieline_topics::{Snapshot, TopicId};

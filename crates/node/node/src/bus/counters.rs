@@ -25,15 +25,15 @@ pub struct BusCounters {
     /// Updates that were not taken because a condition was not met.
     pub unmet: u64,
     /// Times that a client that watches topics was told everything again because too much waited; in `Bus::counters`.
-    pub told_anew: u64,
+    pub resynchronized: u64,
     /// Messages of clients that were not taken because their payload was not what it had to be.
-    pub misfits: u64,
+    pub type_mismatches: u64,
     /// Values removed because their time was over.
     pub removed: u64,
     /// Clients let in.
     pub connected: u64,
     /// Clients turned away.
-    pub turned_away: u64,
+    pub unauthenticated_refused: u64,
     /// Clients ended because their queue was full of messages that may not be dropped.
     pub ended_full: u64,
     /// Messages queued for subscribers, and values pending for them.

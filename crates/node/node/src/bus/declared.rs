@@ -51,7 +51,7 @@ impl Bus {
             check(rule.kind, payload).map_err(|why| format!("{why}; so are topics of {:?} to be", rule.filter))
         });
         checked.map_err(|words| {
-            self.counters.misfits += 1;
+            self.counters.type_mismatches += 1;
             PutError::Format(words)
         })
     }

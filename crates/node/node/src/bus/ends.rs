@@ -10,7 +10,7 @@ pub struct Ends {
     /// Connections that the node ended, by their reason; at most as many as MQTT has reasons.
     pub by_reason: BTreeMap<ReasonCode, u64>,
     /// Connections that ended before their client was let in.
-    pub not_entered: u64,
+    pub unauthenticated_ended: u64,
     /// Connections that broke a rule of WebSocket.
     pub websocket_faults: u64,
     /// Subscriptions that were refused.
@@ -30,7 +30,7 @@ impl Bus {
 
     /// Counts a connection that ended.
     pub const fn count_closed(&mut self, entered: bool, is_faulty: bool) {
-        self.ends.not_entered += if entered { 0 } else { 1 };
+        self.ends.unauthenticated_ended += if entered { 0 } else { 1 };
         self.ends.websocket_faults += if is_faulty { 1 } else { 0 };
     }
 

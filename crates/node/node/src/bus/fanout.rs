@@ -93,7 +93,7 @@ impl Outgoing {
         // [MQTT-3.3.1-12]: RETAIN is 0 in a delivery to a subscription that exists, unless it asked for it as published.
         let retain = self.retained && to.retain_as_published;
         if to.lane == Lane::Protection {
-            client.session.hurry();
+            client.session.mark_urgent();
         }
         if qos != Qos::AtMostOnce {
             let delivery = self.delivery(to);

@@ -3,8 +3,8 @@
 use super::counters::BusCounters;
 use super::sessions::Away;
 use super::state::{Bus, Subscriber};
-use crate::access::{ClientIdentity, Guard, Serial, denial};
-use crate::audit::AuditLine;
+use crate::access::{AccessRecord, ClientIdentity, Guard, Serial, denial};
+use crate::control::audit::AuditLine;
 use std::net::IpAddr;
 use std::sync::Arc;
 use tieline_access::{EndReason, Policy, SessionKey, Verb};
@@ -100,29 +100,29 @@ impl Bus {
     }
 
     /// Counts a connection that was closed because too many had not been let in yet.
-    pub const fn count_turned_away(&mut self) {
-        self.counters.turned_away += 1;
+    pub const fn count_unauthenticated_refused(&mut self) {
+        self.counters.unauthenticated_refused += 1;
     }
 
     /// Counts a denial and writes it down.
     pub fn deny(&mut self, now: Now, user: &str, who: &str, verb: Verb, topic: &str) {
         tracing::debug!(who, %verb, topic, "denied");
-        let line = self.guard.as_deref_mut().and_then(|guard| guard.denied(now, user, who, verb, topic));
-        line.into_iter().for_each(|line| self.commands.note(line));
+        let record = self.guard.as_deref_mut().and_then(|guard| guard.denied(now, user, who, verb, topic));
+        record.into_iter().for_each(|record| self.note_access(record));
         self.work.notify_one();
     }
 
-    /// Writes a record about a session down.
-    pub fn note_access(&mut self, line: AuditLine) {
-        self.commands.note(line);
+    /// Writes a record about access down.
+    pub fn note_access(&mut self, record: AccessRecord) {
+        self.commands.note(line_of(record));
     }
 
     /// Writes down that a peer was refused, unless it is one of many refusals: then they are counted, and their number is written.
-    pub fn note_refused(&mut self, peer: IpAddr, line: AuditLine) {
+    pub fn note_refused(&mut self, peer: IpAddr, record: AccessRecord) {
         let now = self.now().mono;
-        if self.guard.as_deref_mut().is_some_and(|guard| guard.refused(now, peer, &line.reason)) {
-            tracing::info!(who = line.who, reason = line.reason, detail = line.detail, "a peer was refused");
-            self.commands.note(line);
+        if self.guard.as_deref_mut().is_some_and(|guard| guard.refused(now, peer, &record.reason)) {
+            tracing::info!(who = record.who, reason = record.reason, detail = record.detail, "a peer was refused");
+            self.note_access(record);
         }
         self.work.notify_one();
     }
@@ -166,7 +166,7 @@ impl Bus {
         }
         here.into_iter().for_each(|key| self.withhold(key));
         self.end_gated_feeds();
-        self.commands.note(denial(now, "files", "policy", "", "", "", format!("{users} users")));
+        self.note_access(denial(now, "files", "policy", "", "", "", format!("{users} users")));
         self.work.notify_one();
     }
 
@@ -195,7 +195,7 @@ impl Bus {
         let Some(guard) = self.guard.as_deref_mut() else { return };
         guard.handle_timeout(now.mono);
         let sums = guard.poll_sums(now);
-        sums.into_iter().for_each(|line| self.commands.note(line));
+        sums.into_iter().for_each(|record| self.note_access(record));
         while let Some((key, generation, user, why)) = self.guard.as_deref_mut().and_then(Guard::poll_end) {
             let words = match why {
                 EndReason::User => "the user may not be here any longer",
@@ -222,6 +222,14 @@ impl Away {
         let kept = self.kept.as_ref().and_then(|kept| kept.session.as_ref());
         self.identity.is_none() && kept.is_some_and(|session| session.stamp.is_none())
     }
+}
+
+/// A record about access as a line of the audit log.
+#[must_use]
+pub fn line_of(record: AccessRecord) -> AuditLine {
+    let AccessRecord { time, who, phase, verb, topic, reason, detail } = record;
+    let (device, value) = (String::new(), String::new());
+    AuditLine { id: 0, time: time.to_string(), who, topic, device, value, mode: verb, phase, reason, detail }
 }
 
 fn count_withheld(counters: &mut BusCounters, gone: u64) {

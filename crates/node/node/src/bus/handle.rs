@@ -1,10 +1,12 @@
 //! How other threads reach the bus.
 
 use super::asks::{AsksFull, Step};
+use super::ledger::News;
+use super::receipts::Receipt;
 use super::state::Bus;
+use crate::control::Unsent;
 use crate::field::{FieldInput, FieldReport};
-use crate::history::Receipts;
-use crate::ledger::News;
+use crate::history;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
@@ -24,6 +26,12 @@ pub enum BusInput {
     Field(FieldReport),
     /// Somebody wants to look or to act.
     Call(Call),
+}
+
+impl From<FieldReport> for BusInput {
+    fn from(report: FieldReport) -> Self {
+        Self::Field(report)
+    }
 }
 
 impl std::fmt::Debug for BusInput {
@@ -79,7 +87,7 @@ pub struct BusHandle {
 }
 
 /// History has stored what these waited for (true), or will not.
-pub type Stored = (Receipts, bool);
+pub type Stored = history::Stored<Receipt>;
 
 /// What the bus reads.
 #[derive(Debug)]
@@ -252,9 +260,10 @@ impl BusHandle {
         self.ask(user, move |bus, now| look.take().map(|look| look(bus, now))).await
     }
 
-    /// A place for one input; none once the bus has stopped.
-    pub async fn reserve(&self, urgency: Urgency) -> Option<mpsc::Permit<'_, BusInput>> {
-        self.lane(urgency).reserve().await.ok()
+    /// What takes inputs, by urgency.
+    #[must_use]
+    pub fn lanes(&self) -> [mpsc::Sender<BusInput>; Urgency::ALL.len()] {
+        self.lanes.clone()
     }
 
     /// Tells the bus something from a thread that may wait: what is rare, and what commands wait for.
@@ -263,9 +272,20 @@ impl BusHandle {
         let _ = self.lane(Urgency::Protection).blocking_send(input);
     }
 
-    /// Tells the bus what history has done; never waits.
-    pub fn tell_stored(&self, receipts: Receipts, stored: bool) {
-        let _ = self.stored.send((receipts, stored));
+    /// What takes receipts that history gives back; never waits.
+    #[must_use]
+    pub fn stored(&self) -> mpsc::UnboundedSender<Stored> {
+        self.stored.clone()
+    }
+
+    /// Tells the bus which commands were not sent.
+    #[must_use]
+    pub fn unsent(&self) -> Unsent {
+        let bus = self.clone();
+        Arc::new(move |device, ticket, refusal| {
+            let tell = move |bus: &mut Bus, now| bus.handle_outcome(now, device, ticket, Err(refusal));
+            bus.tell_blocking(BusInput::Call(Box::new(tell)));
+        })
     }
 
     /// Tells the bus what the ledger has done; never waits.
@@ -304,7 +324,7 @@ mod tests {
     async fn the_more_urgent_goes_first_whenever_it_comes() {
         let (handle, mut incoming) = BusHandle::new();
         for (urgency, name) in [(Urgency::Bulk, 30), (Urgency::Monitoring, 20), (Urgency::Bulk, 31)] {
-            handle.reserve(urgency).await.unwrap().send(report(name));
+            handle.lane(urgency).send(report(name)).await.unwrap();
         }
         let (order, mut taken) = (RefCell::new(Vec::new()), Vec::new());
         for _ in 0..2 {

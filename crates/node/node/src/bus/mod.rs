@@ -12,6 +12,7 @@
 //!
 //! Read first: `state.rs`.
 
+pub mod admission;
 #[cfg(test)]
 mod alone;
 mod asks;
@@ -20,21 +21,29 @@ mod client;
 mod compaction;
 mod counters;
 mod declared;
+pub mod delivery_options;
 mod deltas;
 mod ends;
 mod fanout;
+pub mod fetch;
 mod flow;
 mod guarded;
 mod handle;
+mod kept_limits;
 mod lag;
+pub mod ledger;
 mod live;
 #[cfg(test)]
 mod outages;
 mod persistence;
+pub mod process;
 mod publishers;
 mod pump;
 mod put;
+pub mod reasons;
 mod receipts;
+pub mod reload;
+pub mod reserved;
 mod restore;
 mod retained;
 mod sessions;
@@ -54,12 +63,16 @@ pub use client::DeltaStart;
 pub use counters::BusCounters;
 pub use deltas::is_marked;
 pub use ends::Ends;
+pub use guarded::line_of;
 pub use handle::{AskError, BusHandle, BusInput, Incoming, Stopped};
+pub use kept_limits::KeptLimits;
 pub use lag::{Lag, SessionOrder};
 pub use live::{Groups, LiveFeed, LiveMessage, WAITING_MAX as LIVE_WAITING_MAX};
 pub use put::PutError;
-pub use sessions::{Entered, KeptLimits, LastWill};
-pub use state::{Bus, SharedBus};
+pub use receipts::Receipt;
+pub use reload::load_config;
+pub use sessions::{Entered, LastWill};
+pub use state::{Answer, Bus, SharedBus};
 pub use turn::{run, wake};
 pub use view::{write_body, write_head, write_topic};
 pub use watchers::watch_of;

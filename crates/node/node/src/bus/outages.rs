@@ -5,14 +5,15 @@
 mod hangs;
 
 use super::handle::{BusHandle, Incoming};
+use super::ledger::thread::{ALIVE_EVERY, Batch, News, Writer, limits};
+use super::ledger::{LedgerBatches, LedgerState, Opened};
+use super::receipts::Receipt;
+use super::reserved::Reserved;
 use super::state::{Bus, Subscriber};
-use crate::audit::AuditLog;
 use crate::config;
 use crate::control::Commands;
-use crate::history::{Receipt, Recorder};
-use crate::ledger::thread::{ALIVE_EVERY, Batch, News, Writer, limits};
-use crate::ledger::{LedgerBatches, LedgerState, Opened};
-use crate::reserved::Reserved;
+use crate::control::audit::AuditLog;
+use crate::history::Recorder;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::mpsc::{Receiver, channel};
@@ -206,8 +207,8 @@ impl World {
         let config = config::from_text("node.toml", "", folder.path()).unwrap();
         let (handle, incoming) = BusHandle::new();
         let audit = AuditLog::start(folder.path(), config.audit).unwrap();
-        let commands = Commands::new(&config.command, &[], |_| 0, audit, handle.clone()).unwrap();
-        let recorder = Recorder::new(&config.history, None, HashSet::new(), handle.clone());
+        let commands = Commands::new(&config.command, &[], |_| 0, audit, handle.unsent()).unwrap();
+        let recorder = Recorder::new(&config.history, None, HashSet::new(), handle.stored());
         let shard = Shard::new(Clock::start(), Arc::default());
         let mut bus = Bus::new(&shard, Limits::default(), recorder, commands);
         let (give, orders) = channel();

@@ -3,12 +3,12 @@
 //! A session that outlives its connections has a copy of all that the ledger says of it, [`tieline_ledger::Kept`], so
 //! that it can be said again.
 
+use super::ledger::{BATCH_BYTES, LedgerBatches, LedgerStatus, MESSAGE_BYTES_MAX, News, PendingAck};
+use super::reasons;
+use super::receipts::Receipt;
 use super::sessions::LastWill;
 use super::state::{Bus, Subscriber};
 use super::wire::Wire;
-use crate::history::Receipt;
-use crate::ledger::{BATCH_BYTES, LedgerBatches, LedgerStatus, MESSAGE_BYTES_MAX, News, PendingAck};
-use crate::reasons;
 use std::cell::RefCell;
 use std::rc::Rc;
 use tieline_core::{Body, Filter, Instant, Now, Timestamp, Topic, Update};

@@ -5,9 +5,9 @@ use super::counters::DropCause;
 use super::flow::{Source, Whom};
 use super::state::{Bus, Subscriber, id_of};
 use super::wire::{Clear, Wire};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::rc::Rc;
-use tieline_core::{Filter, Instant, Now};
+use tieline_core::{Deadlines, Filter, Instant, Now};
 use tieline_net::{SocketShardStatus, SocketShards};
 use tieline_topics::{DeliveryOptions, Lane};
 use tokio::sync::Notify;
@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 pub struct Pump {
     clear: Rc<Clear>,
     /// Clients by when something may go; what is no longer so costs a look.
-    due: BTreeSet<(Instant, usize)>,
+    due: Deadlines<usize>,
     /// Clients whose socket does not take all that is due: their generation, and since when.
     pub(super) late: HashMap<usize, (u64, Instant)>,
 }
@@ -27,7 +27,7 @@ impl Pump {
     #[must_use]
     pub fn new(work: &Rc<Notify>) -> Self {
         let clear = Rc::new(Clear { places: std::cell::RefCell::default(), work: Rc::clone(work) });
-        Self { clear, due: BTreeSet::new(), late: HashMap::new() }
+        Self { clear, due: Deadlines::default(), late: HashMap::new() }
     }
 
     /// Where sessions are put whose sockets take bytes again.
@@ -39,7 +39,7 @@ impl Pump {
     /// When something may go.
     #[must_use]
     pub fn timeout(&self) -> Option<Instant> {
-        self.due.first().map(|(at, _)| *at)
+        self.due.timeout()
     }
 }
 
@@ -71,8 +71,7 @@ impl Bus {
         }
         let clear = std::mem::take(&mut *self.pump.clear.places.borrow_mut());
         clear.into_iter().for_each(|key| self.flush_client(now, key));
-        while self.pump.timeout().is_some_and(|at| at <= now.mono) {
-            let Some((_, key)) = self.pump.due.pop_first() else { return };
+        while let Some((_, key)) = self.pump.due.take_next(now.mono) {
             self.flush_client(now, key);
         }
     }
@@ -122,7 +121,7 @@ impl Bus {
             && flow.armed.is_none_or(|armed| armed <= now.mono || at < armed)
         {
             flow.armed = Some(at);
-            pump.due.insert((at, key));
+            pump.due.add(at, key);
         } else {
             client.rest();
         }
@@ -244,7 +243,8 @@ mod tests {
         let message = |topic: &str| Message::new(Topic::new(topic).unwrap(), vec![b'x'; 1000], now.mono);
         bus.apply_message(now, message("value"), Qos::AtMostOnce, true, None).unwrap();
         let (session, key) = enter(&mut bus);
-        bus.subscribe(key, &Filter::new("event").unwrap(), Options { qos: 1, ..Options::default() }).unwrap();
+        bus.subscribe_narrowed(key, &Filter::new("event").unwrap(), None, Options { qos: 1, ..Options::default() })
+            .unwrap();
         for topic in ["value", "passed"] {
             let (message, qos) = (Arc::new(message(topic)), Qos::AtMostOnce);
             let delivery = Delivery { message, qos, retain: true, subscription_ids: Vec::new() };

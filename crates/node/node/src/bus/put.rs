@@ -1,7 +1,7 @@
 //! Values that are set on a condition, and values that HTTP sets.
 
+use super::receipts::Receipt;
 use super::state::Bus;
-use crate::history::Receipt;
 use bytes::Bytes;
 use std::fmt;
 use tieline_core::{Body, Now, Topic, Update};

@@ -1,17 +1,53 @@
 //! Receipts: what history and the ledger are given, and the acknowledgements that wait until they have it.
 
+use super::ledger::PendingAck;
+use super::reasons;
 use super::state::{Bus, Subscriber, id_of, key_of};
-use crate::field::FieldInput;
-use crate::history::{Receipt, Receipts};
-use crate::ledger::PendingAck;
-use crate::reasons;
+use crate::field::{self, FieldInput};
 use tieline_core::{Body, Now, Point, Quality, Update};
 use tieline_journal::Sample;
 use tieline_mqtt::{Message, PacketId, Qos};
+use tokio::sync::oneshot;
+
+/// Who waits until something is stored.
+#[derive(Debug)]
+pub enum Receipt {
+    /// A client's QoS 1 or 2 message.
+    Client {
+        /// Its key on the bus.
+        key: usize,
+        /// Which session has the key.
+        number: u64,
+        /// What is to be acknowledged.
+        packet_id: PacketId,
+        /// What the ledger has to hold by then; 0 for nothing.
+        batch_number: u64,
+    },
+    /// A device's events.
+    Field(field::Receipt),
+    /// A call of the API.
+    Call {
+        /// Who hears of it.
+        answer: oneshot::Sender<bool>,
+        /// What the ledger has to hold by then; 0 for nothing.
+        batch_number: u64,
+    },
+}
+
+impl Receipt {
+    /// What the ledger has to hold before it is answered; 0 for nothing.
+    #[must_use]
+    pub const fn batch_number(&self) -> u64 {
+        match self {
+            Self::Client { batch_number, .. } | Self::Call { batch_number, .. } => *batch_number,
+            Self::Field(_) => 0,
+        }
+    }
+}
 
 impl Bus {
     /// Acknowledges to the publisher that history has stored it, or refuses.
-    pub fn handle_stored(&mut self, now: Now, receipts: Receipts, stored: bool) {
+    pub fn handle_stored(&mut self, now: Now, receipts: Vec<Receipt>, stored: bool) {
         for receipt in receipts {
             let batch_number = receipt.batch_number();
             match receipt {
@@ -89,7 +125,13 @@ impl Bus {
                 self.ack(now, receipt.batch_number(), PendingAck::Receipt(receipt));
                 true
             }
-            receipt => self.recorder.record(now, update, receipt),
+            receipt => match self.recorder.record(now, update, receipt) {
+                Ok(()) => true,
+                Err(receipt) => {
+                    answer_unrecorded(receipt);
+                    false
+                }
+            },
         }
     }
 
@@ -125,10 +167,18 @@ impl Bus {
         const FOUND_HERE: Quality = Quality::AWAY.with(Quality::STALE).with(Quality::INITIAL);
         let Body::Point(point) = &update.body else { return };
         if point.quality.without(FOUND_HERE) == point.quality {
-            self.recorder.record(now, update, None);
+            let _ = self.recorder.record(now, update, None);
         } else {
             let point = Point { time: now.utc, ..point.clone() };
-            self.recorder.record(now, &Update { topic: update.topic.clone(), body: Body::Point(point) }, None);
+            let moved = Update { topic: update.topic.clone(), body: Body::Point(point) };
+            let _ = self.recorder.record(now, &moved, None);
         }
+    }
+}
+
+/// What is not recorded needs no receipt: only a call has to be told.
+fn answer_unrecorded(receipt: Option<Receipt>) {
+    if let Some(Receipt::Call { answer, .. }) = receipt {
+        let _ = answer.send(true);
     }
 }

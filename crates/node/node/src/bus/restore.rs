@@ -1,14 +1,13 @@
 //! Restores what was pending when the node last ran: last values, and sessions whose clients have not come back yet.
 
 use super::client::RetainedReplay;
+use super::delivery_options;
+use super::ledger::{LedgerBatches, died_at};
+use super::reserved::Reserved;
 use super::sessions::{Away, LastWill};
 use super::state::{Bus, Subscriber};
 use crate::access::{ClientIdentity, Guard};
-use crate::audit::AuditLine;
-use crate::broker::options_of;
-use crate::delivery_options;
-use crate::ledger::{LedgerBatches, died_at};
-use crate::reserved::Reserved;
+use crate::control::audit::AuditLine;
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_access::Verb;
@@ -73,7 +72,7 @@ impl Bus {
     /// and wills that were due then are published. `line` says who confirmed it.
     pub fn confirm_clock(&mut self, now: Now, line: AuditLine) {
         tracing::info!(who = line.who, detail = line.detail, "the clock was confirmed");
-        self.note_access(line);
+        self.commands.note(line);
         let Self { subscribers, kept, .. } = self;
         for (key, subscriber) in subscribers.iter_mut() {
             let Subscriber::Away(away) = subscriber else { continue };
@@ -184,7 +183,11 @@ impl Bus {
         let qos = if has_deltas || super::watch_of(&filter).is_some() { Qos::AtMostOnce } else { options.qos };
         let delivery_options = if has_deltas { delivery_options.deltas() } else { delivery_options };
         let options = SubscriptionOptions { qos, ..options };
-        let wanted = options_of(&options, properties.subscription_id().map(SubscriptionId::number), delivery_options);
+        let wanted = delivery_options::options_of(
+            &options,
+            properties.subscription_id().map(SubscriptionId::number),
+            delivery_options,
+        );
         let Some(share) = share else {
             self.subscribe_narrowed(key, &filter, selector.as_ref(), wanted).ok()?;
             if let (true, Some(Subscriber::Away(away))) = (subscription.due, self.subscribers.get_mut(key)) {

@@ -2,9 +2,9 @@
 //! were published, and when they expire (MQTT 5.0 sections 3.3.1.3 and 3.3.2.3).
 
 use super::state::Bus;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::time::Duration;
-use tieline_core::{Instant, Now, Topic};
+use tieline_core::{Deadlines, Instant, Now, Topic};
 use tieline_mqtt::{Message, Properties, Qos};
 use tieline_topics::{TreeError, View};
 
@@ -51,7 +51,7 @@ impl PublishMetadata {
 #[derive(Debug, Default)]
 pub struct Retained {
     metadata: HashMap<Topic, PublishMetadata>,
-    expiries: BTreeSet<(Instant, Topic)>,
+    expiries: Deadlines<Topic>,
     bytes: usize,
 }
 
@@ -77,7 +77,9 @@ impl Retained {
         }
         let metadata = PublishMetadata { qos, properties: properties.clone(), received: *received };
         self.bytes += metadata.bytes();
-        self.expiries.extend(metadata.expires().map(|at| (at, topic.clone())));
+        if let Some(at) = metadata.expires() {
+            self.expiries.add(at, topic.clone());
+        }
         self.metadata.insert(topic.clone(), metadata);
     }
 
@@ -89,7 +91,7 @@ impl Retained {
         let Some(metadata) = self.metadata.remove(topic) else { return };
         self.bytes -= metadata.bytes();
         if let Some(at) = metadata.expires() {
-            self.expiries.remove(&(at, topic.clone()));
+            self.expiries.remove(at, topic.clone());
         }
     }
 
@@ -104,11 +106,11 @@ impl Retained {
     /// When the next value expires.
     #[must_use]
     pub fn timeout(&self) -> Option<Instant> {
-        self.expiries.first().map(|(at, _)| *at)
+        self.expiries.timeout()
     }
 
     fn take_expired(&mut self, now: Instant) -> Option<Topic> {
-        let (_, topic) = self.expiries.first().filter(|(at, _)| *at <= now)?;
+        let (_, topic) = self.expiries.due(now)?;
         let topic = topic.clone();
         self.forget(&topic);
         Some(topic)

@@ -13,6 +13,7 @@
 use super::client::{Client, RetainedReplays};
 use super::counters::{BusCounters, DropCause};
 use super::deltas::is_marked;
+use super::kept_limits::KeptLimits;
 use super::persistence::written;
 use super::state::{Bus, Subscriber, id_of};
 use super::wire::Wire;
@@ -20,36 +21,11 @@ use crate::access::{ClientIdentity, Guard};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_core::{Body, Instant, Now, Topic, Update};
+use tieline_core::{Body, Deadlines, Instant, Now, Topic, Update};
 use tieline_mqtt::{
-    AwayLimits, ConnectRequest, Delivery, Message, PacketId, Property, Qos, ReasonCode, SessionState, Version, Will,
+    ConnectRequest, Delivery, Message, PacketId, Property, Qos, ReasonCode, SessionState, Version, Will,
 };
 use tieline_net::Session;
-
-/// What is kept for clients that are away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeptLimits {
-    /// The longest that a session outlives its connection, in seconds; who asks for more is told this.
-    pub expiry_s_max: u32,
-    /// Sessions whose clients are away; beyond them, of the user whose session is one more the one ends that would
-    /// expire first.
-    pub sessions_max: usize,
-    /// What may wait for one of them; beyond it the oldest message is dropped and counted.
-    pub each: AwayLimits,
-    /// Bytes that may wait for all of them; beyond it a new message is dropped and counted.
-    pub bytes_max: usize,
-}
-
-impl Default for KeptLimits {
-    fn default() -> Self {
-        Self {
-            expiry_s_max: 7 * 86_400,
-            sessions_max: 10_000,
-            each: AwayLimits { messages: 10_000, bytes: 16 << 20 },
-            bytes_max: 256 << 20,
-        }
-    }
-}
 
 /// A session whose client is away.
 #[derive(Debug)]
@@ -80,7 +56,7 @@ pub struct LastWill {
 pub struct Kept {
     limits: KeptLimits,
     /// What comes next for each that is away: its will, or its end.
-    due: BTreeSet<(Instant, usize)>,
+    due: Deadlines<usize>,
     /// Those of each user, by when they end; of nobody, those that came in without showing who they are.
     of_user: HashMap<Option<Box<str>>, BTreeSet<(Instant, usize)>>,
     bytes: usize,
@@ -164,7 +140,7 @@ impl Kept {
 
     /// When a will or a session's end is due.
     pub(super) fn timeout(&self) -> Option<Instant> {
-        self.due.first().map(|(at, _)| *at)
+        self.due.timeout()
     }
 
     /// Queues a message for a client that is away. QoS 0 is not kept (section 4.1 leaves it open).
@@ -234,13 +210,13 @@ impl Kept {
     }
 
     pub(super) fn add(&mut self, key: usize, away: &Away) {
-        self.due.insert((away.next(), key));
+        self.due.add(away.next(), key);
         self.of_user.entry(away.user().map(Into::into)).or_default().insert((away.expires, key));
         self.bytes += away.state.bytes();
     }
 
     pub(super) fn remove(&mut self, key: usize, away: &Away) {
-        self.due.remove(&(away.next(), key));
+        self.due.remove(away.next(), key);
         let user: Option<Box<str>> = away.user().map(Into::into);
         if let Some(own) = self.of_user.get_mut(&user) {
             own.remove(&(away.expires, key));
@@ -412,14 +388,14 @@ impl Bus {
 
     /// Publishes the wills whose delay has passed, and ends the sessions whose time has.
     pub(super) fn end_due_sessions(&mut self, now: Now) {
-        while let Some((_, key)) = self.kept.due.first().copied().filter(|(at, _)| *at <= now.mono) {
+        while let Some((_, key)) = self.kept.due.due(now.mono).map(|(at, key)| (at, *key)) {
             let Some(Subscriber::Away(away)) = self.subscribers.get_mut(key) else { return };
             if away.expires <= now.mono {
                 self.end_away(now, key);
             } else {
-                self.kept.due.remove(&(away.next(), key));
+                self.kept.due.remove(away.next(), key);
                 let will = away.will.take();
-                self.kept.due.insert((away.next(), key));
+                self.kept.due.add(away.next(), key);
                 let session = away.kept.as_ref().and_then(|kept| kept.session.as_ref());
                 let expiry_s = session.map_or(0, |session| session.expiry_s);
                 self.keep_away(now, key, expiry_s, None);

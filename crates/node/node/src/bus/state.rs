@@ -1,5 +1,6 @@
 //! The state of the bus, and what each input does to it.
 
+use super::admission::Admission;
 use super::asks::{Asks, Turns};
 use super::census::Censuses;
 use super::client::Client;
@@ -12,6 +13,7 @@ use super::guarded;
 use super::live::LiveFeed;
 use super::persistence::Ledger;
 use super::pump::Pump;
+use super::receipts::Receipt;
 use super::retained::{PublishMetadata, Retained};
 use super::sessions::{Away, Kept};
 use super::share::{Group, Shares};
@@ -19,18 +21,18 @@ use super::statistics::Statistics;
 use super::views::Deriving;
 use super::watchers::Watchers;
 use crate::access::{Guard, Serials};
-use crate::admission::Admission;
-use crate::audit::AuditReader;
-use crate::command::{CommandDone, CommandRequest};
-use crate::control::{Answer, Commands};
+use crate::control::audit::AuditReader;
+use crate::control::command::{CommandDone, CommandRequest};
+use crate::control::{CommandSender, Commands};
 use crate::field::{FieldInput, FieldReport};
-use crate::history::{Receipt, Recorder};
+use crate::history::Recorder;
 use bytes::Bytes;
 use slab::Slab;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use tieline_control::Dispatch;
 use tieline_core::{Body, CommandOutcome, DeviceId, Filter, Now, Topic, Update, Value};
 use tieline_history::{HistoryHandle, HistoryState};
 use tieline_mqtt::{DeliverError, Message, Qos};
@@ -40,6 +42,9 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 /// The bus, shared by the tasks of its thread.
 pub type SharedBus = Rc<RefCell<Bus>>;
+
+/// What is done with what became of a command.
+pub type Answer = Box<dyn FnOnce(&mut Bus, CommandDone) + Send>;
 
 /// Anything that gets updates.
 #[derive(Debug)]
@@ -84,8 +89,8 @@ pub struct Bus {
     pub(super) pump: Pump,
     /// Clients with frames to be written.
     pub(super) dirty: Vec<usize>,
-    pub(super) recorder: Recorder,
-    pub(super) commands: Commands,
+    pub(super) recorder: Recorder<Receipt>,
+    pub(super) commands: Commands<Answer>,
     pub(super) field: Vec<mpsc::Sender<FieldInput>>,
     pub(super) counters: BusCounters,
     pub(super) ends: Ends,
@@ -112,7 +117,7 @@ pub struct Bus {
 impl Bus {
     /// An empty bus.
     #[must_use]
-    pub fn new(shard: &Rc<Shard>, limits: Limits, recorder: Recorder, commands: Commands) -> Self {
+    pub fn new(shard: &Rc<Shard>, limits: Limits, recorder: Recorder<Receipt>, commands: Commands<Answer>) -> Self {
         let work = Rc::new(Notify::new());
         Self {
             deltas: Deltas::default(),
@@ -159,7 +164,7 @@ impl Bus {
     /// What was done so far.
     #[must_use]
     pub fn counters(&self) -> BusCounters {
-        let mut counters = BusCounters { told_anew: self.watchers.overruns(), ..self.counters };
+        let mut counters = BusCounters { resynchronized: self.watchers.overruns(), ..self.counters };
         for (_, subscriber) in &self.subscribers {
             if let Subscriber::Client(client) = subscriber {
                 client.count_into(&mut counters);
@@ -199,7 +204,7 @@ impl Bus {
 
     /// Gives the bus its field shards, for commands and confirms.
     pub fn set_field(&mut self, field: Vec<mpsc::Sender<FieldInput>>) {
-        self.commands.set_field(field.clone());
+        self.commands.set_senders(field.iter().cloned().map(command_sender).collect());
         self.field = field;
     }
 
@@ -407,15 +412,7 @@ impl Bus {
         self.counters.publish_refused += 1;
     }
 
-    /// Adds or replaces a client's subscription.
-    ///
-    /// # Errors
-    /// There are too many.
-    pub fn subscribe(&mut self, key: usize, filter: &Filter, options: Options) -> Result<Subscribed, TreeError> {
-        self.subscribe_narrowed(key, filter, None, options)
-    }
-
-    /// The same for the topics alone that a selector selects, too.
+    /// Adds or replaces a client's subscription; with a selector, to the topics alone that it selects.
     ///
     /// # Errors
     /// There are too many.
@@ -457,15 +454,22 @@ impl Bus {
 
     /// What commands came to.
     #[must_use]
-    pub const fn commands(&self) -> &Commands {
+    pub const fn commands(&self) -> &Commands<Answer> {
         &self.commands
     }
 
     /// History's column.
     #[must_use]
-    pub const fn recorder(&self) -> &Recorder {
+    pub const fn recorder(&self) -> &Recorder<Receipt> {
         &self.recorder
     }
+}
+
+/// How commands reach a field shard.
+fn command_sender(shard: mpsc::Sender<FieldInput>) -> CommandSender {
+    Arc::new(move |Dispatch { device, command, until, ticket }| {
+        shard.blocking_send(FieldInput::Command { device, ticket: ticket.0, command, until }).is_ok()
+    })
 }
 
 /// Bytes of a value; of a point the text or bytes that it holds, and 8 where it is a number.

@@ -1,9 +1,9 @@
 //! `$SYS`: what the node counts, as topics. Names below `$SYS/broker` are those of Mosquitto, for tools that know them;
 //! those below `$SYS/node` are ours. A value is published when it has changed.
 
+use super::process::Usage;
 use super::state::Bus;
 use super::statistics::MINUTES;
-use crate::process::Usage;
 use bytes::Bytes;
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -86,6 +86,7 @@ impl Bus {
         }
         self.flush_watchers(now);
         self.flush(now);
+        self.sockets.give_urgent();
         self.write_ledger(now);
         self.send_snapshots(now);
         self.count_qualities();
@@ -114,7 +115,7 @@ impl Bus {
     }
 
     fn send_some_snapshots(&mut self, now: Now, mut caught_up: impl FnMut(usize, Filter)) {
-        let Self { shard, subscribers, tree, replaying, retained, deltas, declared, .. } = self;
+        let Self { shard, subscribers, tree, replaying, retained, deltas, declared, pump, .. } = self;
         let began = shard.now().mono;
         let is_over = || shard.now().mono.since(began) > SNAPSHOTS_A_TURN;
         let mut source = Source { now, tree, retained, deltas };
@@ -128,6 +129,9 @@ impl Bus {
                 client.listed = client.is_replaying();
                 if client.listed {
                     replaying.push(&share, key);
+                    if !client.session.is_clear() {
+                        client.session.look(|wire| wire.tell_when_clear(key, pump.clear()));
+                    }
                 }
             }
             if is_over() {

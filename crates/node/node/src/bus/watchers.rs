@@ -1,5 +1,5 @@
 //! Clients that are told which topics come and go: subscriptions to `$topics/added/…`, `$topics/removed/…`
-//! (docs/topics-and-mqtt.md, Topics that come and go).
+//! (docs/topics-and-mqtt.md, Topic notifications).
 //!
 //! Such a subscription stands in the tree like any other, where it selects nothing; what it means is kept here.
 

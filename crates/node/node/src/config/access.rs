@@ -2,10 +2,8 @@
 
 use super::parse;
 use super::reader::{Document, Section, read_text};
-use super::{ConfigError, Findings};
-use crate::access::CredentialStore;
-use crate::access::certificate::{CertificateConfig, NameKind};
-use crate::access::jwt::JwtConfig;
+use super::{Checks, ConfigError, Findings};
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,6 +26,65 @@ pub struct AccessConfig {
     pub jwt: Option<JwtConfig>,
     /// Certificates that name users.
     pub certificates: Option<CertificateConfig>,
+}
+
+/// `[access.jwt]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JwtConfig {
+    /// Files of keys: JWKS (`.json`), PEM with a public key (`.pem`), or a shared secret (any other).
+    pub keys: Vec<PathBuf>,
+    /// Who must have issued a token; none takes any.
+    pub issuer: Option<String>,
+    /// For whom a token must be; none takes any.
+    pub audience: Option<String>,
+    /// The claim that holds the user's name.
+    pub user_claim: String,
+    /// The claim that holds roles, as a list or as a text with spaces.
+    pub roles_claim: String,
+    /// How far clocks may differ.
+    pub leeway: Duration,
+}
+
+/// `[access.certificates]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateConfig {
+    /// What of a certificate is the user's name, where the file of users does not list the certificate.
+    pub user: NameKind,
+    /// Areas of responsibility in which this node is: roles of IEC 62351-8 in certificates hold for these, `*` is any.
+    /// None: roles in certificates mean nothing.
+    pub role_areas: Vec<String>,
+}
+
+/// What of a certificate names its holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NameKind {
+    /// The subject's common name.
+    CommonName,
+    /// The alternative name that is a host's.
+    Dns,
+    /// The alternative name that is an address of mail.
+    Email,
+    /// The alternative name that is a URI.
+    Uri,
+    /// Nothing: users are those that the file lists.
+    Listed,
+}
+
+impl NameKind {
+    /// The kinds with their words.
+    pub const WORDS: [(&'static str, Self); 5] = [
+        ("common_name", Self::CommonName),
+        ("dns", Self::Dns),
+        ("email", Self::Email),
+        ("uri", Self::Uri),
+        ("listed", Self::Listed),
+    ];
+}
+
+impl fmt::Display for NameKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::WORDS.iter().find(|(_, kind)| kind == self).map_or("", |(word, _)| word))
+    }
 }
 
 /// Characters of a password: what NIST SP 800-63B asks of one that is the only proof would be 15, where people choose it.
@@ -76,10 +133,10 @@ impl AccessConfig {
     }
 }
 
-/// Reads `[access]`; files are found beside `folder`, and what is wrong inside them is told with the rest.
-pub fn read_access(s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> AccessConfig {
+/// Reads `[access]`; files are found beside `folder`, and what `checks` find inside them is told with the rest.
+pub fn read_access(s: Section<'_>, doc: &mut Document<'_>, folder: &Path, checks: Checks) -> AccessConfig {
     let config = read_keys(s, doc, folder);
-    if let Err(error) = CredentialStore::load(&config) {
+    if let Err(error) = (checks.access)(&config) {
         error.0.into_iter().for_each(|finding| doc.findings().push(finding));
     }
     config

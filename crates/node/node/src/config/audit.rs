@@ -2,10 +2,26 @@
 
 use super::parse;
 use super::reader::{Document, Section};
-use crate::audit::AuditConfig;
 use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(86_400);
+
+/// `[audit]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuditConfig {
+    /// Bytes of a file; beyond them another is begun.
+    pub file_bytes_max: u64,
+    /// How long records go into one file.
+    pub file_age_max: Duration,
+    /// Bytes of all files; beyond them the oldest is removed.
+    pub bytes_max: u64,
+}
+
+impl Default for AuditConfig {
+    fn default() -> Self {
+        Self { file_bytes_max: 16 << 20, file_age_max: 30 * DAY, bytes_max: 4 << 30 }
+    }
+}
 
 /// Reads `[audit]`.
 pub fn read_audit(mut s: Section<'_>, doc: &mut Document<'_>, default: AuditConfig) -> AuditConfig {

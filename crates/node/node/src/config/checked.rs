@@ -1,19 +1,17 @@
 //! The configuration of a node: every value legal, every default stated once.
 
+use super::Checks;
 use super::access::{AccessConfig, read_access};
-use super::audit::read_audit;
+use super::audit::{AuditConfig, read_audit};
 use super::device::{Channels, DeviceConfig, PointLists, Protocol, read_channels, read_device};
 use super::mqtt::{MqttConfig, proxies, read_mqtt};
 use super::parse;
 use super::reader::{Document, Section};
 use super::topics::{TopicRule, read_topics};
 use super::views::read_views;
-use crate::audit::AuditConfig;
-use crate::http::ForwardedHeader;
-use crate::reload::Source;
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tieline_core::{Filter, Topic};
 use tieline_history::Durability;
@@ -53,6 +51,10 @@ pub struct Config {
     pub source: Source,
 }
 
+/// Where the configuration came from; nowhere where the node runs without a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Source(pub Option<PathBuf>);
+
 /// Who this node is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeConfig {
@@ -79,6 +81,16 @@ pub struct HttpConfig {
     pub tls: Option<TlsFiles>,
     /// How many connections, and how much they may hold.
     pub limits: Limits,
+}
+
+/// The header that a proxy writes. The other one is not looked at: a client may have written it, and the proxy let it through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ForwardedHeader {
+    /// `X-Forwarded-For`.
+    #[default]
+    XForwardedFor,
+    /// `Forwarded`.
+    Forwarded,
 }
 
 /// What is recorded, and for how long.
@@ -140,11 +152,11 @@ impl Default for Config {
     }
 }
 
-/// Reads the root of a node's configuration. Point lists are found beside `folder`.
-pub fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path) -> Config {
+/// Reads the root of a node's configuration. Point lists are found beside `folder`; `checks` look at what words do not show.
+pub fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path, checks: Checks) -> Config {
     let default = Config::default();
     let node = read_node(root.section(doc, "node"), doc, default.node);
-    let access = read_access(root.section(doc, "access"), doc, folder);
+    let access = read_access(root.section(doc, "access"), doc, folder, checks);
     let reach = Reach { insecure_network: node.insecure_network, authenticated: access.is_configured() };
     let channels = read_channels(root.section(doc, "channel"), doc, folder);
     let config = Config {
@@ -156,7 +168,7 @@ pub fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path)
         history: read_history(root.section(doc, "history"), doc, default.history),
         command: read_command(root.section(doc, "command"), doc, default.command),
         topics: read_topics(root.array(doc, "topic"), doc),
-        views: read_views(root.array(doc, "view"), doc),
+        views: read_views(root.array(doc, "view"), doc, checks),
         source: Source::default(),
         devices: read_devices(root.section(doc, "device"), doc, folder, &channels),
     };

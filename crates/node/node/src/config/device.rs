@@ -4,13 +4,13 @@ use super::dnp3::{Dnp3Config, read_dnp3, read_freezes, read_lane};
 use super::parse;
 use super::points::{PointConfig, read_points};
 use super::reader::{Document, Expected, Section};
-use super::secure::read_device_security;
-use crate::transport::{Over, Transport, read_transport};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_core::Topic;
+use tieline_core::{DeviceId, Topic};
+use tieline_transport::secure::read_device_security;
+use tieline_transport::{Over, Transport, read_transport};
 use toml::de::DeValue;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -45,6 +45,17 @@ pub struct DeviceConfig {
     pub priority: Option<Priority>,
     /// What its protocol needs.
     pub protocol: Protocol,
+}
+
+/// A device with its number.
+#[derive(Clone, Debug)]
+pub struct Numbered {
+    /// Its number, the same in every room.
+    pub id: DeviceId,
+    /// Its configuration.
+    pub config: DeviceConfig,
+    /// Whether history takes its points, even where they are not published one by one.
+    pub recorded: bool,
 }
 
 /// How urgent a device's connection is, the most urgent first.
@@ -114,11 +125,39 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The word in the configuration and the API.
+    /// Which.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
+    pub const fn name(&self) -> ProtocolName {
         match self {
-            Self::Dnp3(_) => "dnp3",
+            Self::Dnp3(_) => ProtocolName::Dnp3,
+        }
+    }
+
+    /// The settings of DNP3; none of a device that speaks another protocol.
+    #[must_use]
+    pub const fn dnp3(&self) -> Option<&Dnp3Config> {
+        match self {
+            Self::Dnp3(dnp3) => Some(dnp3),
+        }
+    }
+}
+
+/// A protocol without its settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProtocolName {
+    /// IEEE 1815.
+    Dnp3,
+}
+
+impl ProtocolName {
+    /// All.
+    pub const ALL: [Self; 1] = [Self::Dnp3];
+
+    /// The word in the configuration, the API and the names of metrics.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Dnp3 => "dnp3",
         }
     }
 }

@@ -16,12 +16,13 @@
 //! ```
 
 use super::device::{Priority, parse_priority};
+use super::parse;
 use super::reader::{Document, Expected, Section};
-use super::{outstation, parse};
-use crate::transport::{End, Over, Transport};
 use std::time::Duration;
 use tieline_dnp3::secure::MasterSecurityConfig;
 use tieline_dnp3::{Classes, GroupVar};
+use tieline_transport::classes;
+use tieline_transport::{End, Over, Transport};
 use toml::de::DeValue;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -244,7 +245,7 @@ pub fn read_lane(
 }
 
 fn event_classes(value: &DeValue<'_>) -> Result<Classes, Expected> {
-    outstation::classes(value).and_then(|classes| match classes.is_empty() {
+    classes::event_classes(value).and_then(|classes| match classes.is_empty() {
         true => Err("a list of event classes, as in [1]".to_owned()),
         false => Ok(classes),
     })

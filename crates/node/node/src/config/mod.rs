@@ -11,19 +11,21 @@ mod checked;
 mod device;
 mod dnp3;
 mod mqtt;
-
-pub mod outstation;
 mod points;
-pub mod secure;
 mod topics;
 mod views;
 
 #[cfg(test)]
+mod secure_tests;
+#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod transport_tests;
 
-pub use access::{AccessConfig, load_access};
-pub use checked::{CommandConfig, Config, HistoryConfig, HttpConfig, NodeConfig};
-pub use device::{DeviceConfig, Priority, Protocol, SharedChannel};
+pub use access::{AccessConfig, CertificateConfig, JwtConfig, NameKind, load_access};
+pub use audit::AuditConfig;
+pub use checked::{CommandConfig, Config, ForwardedHeader, HistoryConfig, HttpConfig, NodeConfig, Source};
+pub use device::{DeviceConfig, Numbered, Priority, Protocol, ProtocolName, SharedChannel};
 pub use dnp3::{Dnp3Config, FreezeClock, FreezePlan, LaneConfig, LinkConfirms, TimeSync};
 pub use mqtt::{MqttConfig, MqttTls, MqttWebSocket};
 pub use points::{ControlConfig, Operate, PointConfig, States, read_points};
@@ -32,30 +34,54 @@ pub use tieline_service::parse::{parse_address, parse_duration, resolve};
 pub use tieline_service::reader::{ConfigError, Finding, Findings};
 pub use topics::{TopicKind, TopicRule};
 
-use crate::reload::Source;
 use std::path::Path;
 use tieline_service::reader::Document;
 use tieline_service::{parse, reader};
+use tieline_views::View;
 
 /// The commented file that equals the defaults.
 pub const DEFAULT_FILE: &str = include_str!("default.toml");
+
+/// What is looked at besides the words of a configuration, by those who use them.
+#[derive(Clone, Copy, Debug)]
+pub struct Checks {
+    /// Looks into the files that `[access]` names.
+    pub access: fn(&AccessConfig) -> Result<(), ConfigError>,
+    /// Says why views cannot live together, where they cannot.
+    pub views: fn(&[View]) -> Result<(), String>,
+}
+
+impl Checks {
+    /// Words alone.
+    pub const NONE: Self = Self { access: |_| Ok(()), views: |_| Ok(()) };
+}
 
 /// Reads a configuration file and the point lists it names.
 ///
 /// # Errors
 /// Everything that is wrong in any of the files.
-pub fn load(path: &Path) -> Result<Config, ConfigError> {
+pub fn load(path: &Path, checks: Checks) -> Result<Config, ConfigError> {
     let text = reader::read_text(path)?;
-    let config = from_text(&path.display().to_string(), &text, path.parent().unwrap_or(Path::new(".")))?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let config = from_text_with(&path.display().to_string(), &text, folder, checks)?;
     Ok(Config { source: Source(Some(path.to_owned())), ..config })
 }
 
-/// Reads a configuration from text; point lists are found beside `folder`.
+/// Reads a configuration from text, its words alone; point lists are found beside `folder`.
 ///
 /// # Errors
 /// Everything that is wrong.
 pub fn from_text(file: &str, text: &str, folder: &Path) -> Result<Config, ConfigError> {
+    from_text_with(file, text, folder, Checks::NONE)
+}
+
+/// The same with checks.
+///
+/// # Errors
+/// Everything that is wrong.
+pub fn from_text_with(file: &str, text: &str, folder: &Path, checks: Checks) -> Result<Config, ConfigError> {
     let mut findings = Findings::default();
-    let config = Document::read(file, text, &mut findings, |doc, root| checked::read_config(doc, root, folder));
+    let read = |doc: &mut Document<'_>, root: reader::Section<'_>| checked::read_config(doc, root, folder, checks);
+    let config = Document::read(file, text, &mut findings, read);
     if findings.is_empty() { Ok(config) } else { Err(ConfigError(findings.sorted())) }
 }

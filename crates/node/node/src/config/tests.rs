@@ -172,7 +172,7 @@ fn a_list_that_is_none_is_told_once() {
 fn a_configuration_that_is_none_is_told_once() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("c");
-    let told = || load(&file).unwrap_err().to_string();
+    let told = || load(&file, Checks::NONE).unwrap_err().to_string();
     let expect = |found: &str| format!("{}: found {found}\n1 error in the configuration", file.display());
     assert_eq!(told(), expect("no such file, expected a TOML file"));
     std::fs::write(&file, "name,type,index\na,binary,0\n").unwrap();
@@ -180,7 +180,7 @@ fn a_configuration_that_is_none_is_told_once() {
                  are of, as in points = \"relay1.csv\"";
     assert_eq!(told(), expect(named));
     std::fs::write(&file, "# mine\n[node]\nname = 'a,b'\n").unwrap();
-    assert_eq!(load(&file).unwrap().node.name, "a,b");
+    assert_eq!(load(&file, Checks::NONE).unwrap().node.name, "a,b");
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! `[[view]]`: topics derived from topics.
 
-use super::parse;
 use super::reader::{Document, Section};
+use super::{Checks, parse};
 use std::time::Duration;
 use tieline_core::Filter;
-use tieline_views::{Aggregate, Condition, Operation, Pick, Pointer, Template, View, Views};
+use tieline_views::{Aggregate, Condition, Operation, Pick, Pointer, Template, View};
 use toml::de::DeValue;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -12,7 +12,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 const VIEWS_MAX: usize = 1000;
 
 /// Reads all `[[view]]`; views that cannot live together are told at the first of them.
-pub fn read_views(all: Vec<Section<'_>>, doc: &mut Document<'_>) -> Vec<View> {
+pub fn read_views(all: Vec<Section<'_>>, doc: &mut Document<'_>, checks: Checks) -> Vec<View> {
     let at = all.first().map_or(0, Section::at);
     let count = all.len();
     let views: Vec<View> = all.into_iter().filter_map(|section| read_view(section, doc)).collect();
@@ -20,10 +20,10 @@ pub fn read_views(all: Vec<Section<'_>>, doc: &mut Document<'_>) -> Vec<View> {
         doc.report(at, "view", format!("{count} views"), format!("{VIEWS_MAX} at most"));
     }
     if views.len() == count
-        && let Err(error) = Views::new(views.clone(), tieline_views::Limits::default())
+        && let Err(why) = (checks.views)(&views)
     {
         let expected = "names of their own, and no view that takes what it makes, over others or by itself";
-        doc.report(at, "view", error.to_string(), expected.to_owned());
+        doc.report(at, "view", why, expected.to_owned());
     }
     views
 }

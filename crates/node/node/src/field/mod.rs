@@ -1,9 +1,9 @@
 //! The field's column: devices over their sockets, through the poller, to the bus; and commands the way back.
 //!
 //! ```text
-//! sockets ⇄ io/net ⇄ dnp3 master ── measurements ─▶ poller ── updates ─▶ report ─▶ bus
-//!                        ▲                                                          │
-//!                        └───────────── commands, confirms of stored events ◀───────┘
+//! sockets ⇄ io/net ⇄ driver ── readings ─▶ poller ── updates ─▶ report ─▶ bus
+//!                      ▲                                                  │
+//!                      └──────── commands, confirms of stored events ◀────┘
 //! ```
 //!
 //! Devices are spread over shards: threads that share nothing. A shard hands its updates over in reports; while the
@@ -12,23 +12,37 @@
 //!
 //! A device may have a second connection for what is urgent: `lanes.rs` says which of two readings counts.
 //!
-//! Read first: `shard.rs`, then `device.rs`.
+//! A protocol is a folder with a driver, which [`driver_of`] registers; no other file of this room knows any.
+//!
+//! Read first: `driver.rs`, then `shard.rs`, then `dnp3/mod.rs`.
 
 mod counters;
-mod device;
-mod device_session;
+mod dnp3;
+mod driver;
 mod lanes;
-mod link;
-mod scheduled;
 mod shard;
-mod translate;
 
-pub use counters::Counted;
+pub use counters::{Counted, MetricKind};
 pub use lanes::Lane;
 pub use shard::{FieldHandle, start};
 
-use crate::config::DeviceConfig;
+use self::driver::Driver;
+use crate::config::ProtocolName;
 use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Update};
+
+/// The driver of a protocol, without devices.
+fn driver_of(protocol: ProtocolName) -> Box<dyn Driver> {
+    match protocol {
+        ProtocolName::Dnp3 => Box::<dnp3::Dnp3>::default(),
+    }
+}
+
+/// One for each protocol, each with the devices of a shard that speak it.
+type Drivers = Vec<(ProtocolName, Box<dyn Driver>)>;
+
+fn drivers() -> Drivers {
+    ProtocolName::ALL.into_iter().map(|protocol| (protocol, driver_of(protocol))).collect()
+}
 
 /// What a field shard is told.
 #[derive(Debug)]
@@ -82,15 +96,4 @@ impl FieldReport {
     pub fn is_empty(&self) -> bool {
         self.updates.is_empty() && self.links.is_empty() && self.outcomes.is_empty() && self.receipts.is_empty()
     }
-}
-
-/// A device with its number.
-#[derive(Clone, Debug)]
-pub struct Numbered {
-    /// Its number, the same in every room.
-    pub id: DeviceId,
-    /// Its configuration.
-    pub config: DeviceConfig,
-    /// Whether history takes its points, even where they are not published one by one.
-    pub recorded: bool,
 }

@@ -1,28 +1,33 @@
 //! A field shard: one thread with the sessions of some devices.
 
-use super::counters::FieldCounters;
-use super::device::{Tabled, start_channel, start_device};
-use super::device_session::DeviceSession;
+use super::counters::Counted;
+use super::driver::{Context, DeviceSession, EVENTS, INTEGRITY, Tabled};
 use super::lanes::Lane;
-use super::{FieldInput, FieldReport, Numbered, Receipt};
-use crate::bus::{BusHandle, BusInput};
-use crate::config::{DeviceConfig, PointConfig, SharedChannel};
-use crate::transport::CertificateCache;
+use super::{Drivers, FieldInput, FieldReport, Receipt, drivers};
+use crate::config::{DeviceConfig, Numbered, PointConfig, Priority};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Refusal};
-use tieline_dnp3::channel::Channel;
-use tieline_dnp3::master::Master;
-use tieline_net::{Clock, Counters, Session, Shard, ShardThread};
-use tieline_poll::{DeviceState, Kind, Limits, PointSpec, PointTable, PollClass, PollEvent, Poller, Urgency};
+use std::time::Duration;
+use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Now, Refusal, Topic};
+use tieline_net::{Clock, Counters, Shard, ShardThread};
+use tieline_poll::{
+    DeviceSpec, DeviceState, Kind, Limits, PointSpec, PointTable, PollClass, PollEvent, PollSpec, Poller, Publish,
+    SpecError, Urgency,
+};
+use tieline_transport::CertificateCache;
 use tokio::sync::{Notify, mpsc};
 
 /// Inputs that may wait for a shard.
 const INPUTS_MAX: usize = 4096;
 /// Updates in one report.
 const REPORT_UPDATES_MAX: usize = 4096;
+/// The shortest rest between two polls of one device.
+const GAP_MIN: Duration = Duration::from_millis(50);
+
+/// Where reports go, by urgency; `I` is what their reader reads.
+pub type ReportSenders<I> = [mpsc::Sender<I>; Urgency::ALL.len()];
 
 /// A running shard.
 #[derive(Debug)]
@@ -47,61 +52,63 @@ impl FieldHandle {
 
 /// What the tasks of a shard share.
 pub struct Field {
-    pub(super) number: usize,
+    number: usize,
     pub(super) poller: Poller,
-    pub(super) sessions: HashMap<DeviceId, DeviceSession>,
-    /// Connections that devices share.
-    pub(super) channels: Vec<Session<Channel<Master>>>,
-    pub(super) counters: FieldCounters,
+    devices: HashMap<DeviceId, Device>,
     /// By urgency.
     reports: [FieldReport; Urgency::ALL.len()],
     /// There is something to report or a new deadline.
     pub(super) work: Rc<Notify>,
 }
 
+/// A device of a shard.
+struct Device {
+    topic: Topic,
+    /// Before whose reports its own go.
+    urgency: Urgency,
+    session: Rc<dyn DeviceSession>,
+}
+
 /// A shard's state, shared by its tasks.
 pub type SharedField = Rc<RefCell<Field>>;
 
-/// Starts a shard with its devices.
+/// Starts a shard with its devices; it ends when nobody reads its reports any more.
 ///
 /// # Errors
 /// The system gives no thread, an address cannot be listened on, or TLS files cannot be used.
-pub fn start(
+pub fn start<I: From<FieldReport> + Send + 'static>(
     number: usize,
     devices: Vec<Numbered>,
     clock: Clock,
     counters: Arc<Counters>,
     certificates: Arc<CertificateCache>,
-    bus: BusHandle,
+    senders: ReportSenders<I>,
 ) -> std::io::Result<FieldHandle> {
     let (inputs, incoming) = mpsc::channel(INPUTS_MAX);
     let (ready, started) = std::sync::mpsc::sync_channel(1);
     let thread = ShardThread::spawn(&format!("field-{number}"), clock, counters, move |shard| async move {
         let work = Rc::new(Notify::new());
         let poller = Poller::new(Limits::default());
-        let (reports, counters) = (Default::default(), FieldCounters::default());
-        let field = Field { number, poller, sessions: HashMap::new(), channels: Vec::new(), counters, reports, work };
+        let field = Field { number, poller, devices: HashMap::new(), reports: Default::default(), work };
         let field = Rc::new(RefCell::new(field));
-        let result = add_devices(&shard, &field, devices, &certificates).await;
+        let mut drivers = drivers();
+        let context = Context::new(Rc::clone(&shard), Rc::clone(&field), certificates);
+        let result = start_devices(&mut drivers, &context, devices).await;
         let failed = result.is_err();
         let _ = ready.send(result);
         if !failed {
-            run(&shard, &field, incoming, &bus).await;
+            run(&shard, &field, &drivers, incoming, &senders).await;
         }
     })?;
     started.recv().map_err(|_| std::io::Error::other("a field thread ended before it began"))??;
     Ok(FieldHandle { inputs, thread })
 }
 
-async fn add_devices(
-    shard: &Rc<Shard>,
-    field: &SharedField,
-    devices: Vec<Numbered>,
-    certificates: &CertificateCache,
-) -> std::io::Result<()> {
+/// Starts devices, each by the driver of its protocol.
+async fn start_devices(drivers: &mut Drivers, context: &Context, devices: Vec<Numbered>) -> std::io::Result<()> {
     // Devices that name the same list share one table.
     let mut tables: HashMap<*const PointConfig, Arc<PointTable>> = HashMap::new();
-    let mut channels: Vec<(SharedChannel, Vec<Tabled>)> = Vec::new();
+    let mut tabled: Vec<Tabled> = Vec::new();
     for device in devices {
         let key = device.config.points.as_ptr();
         let table = match tables.get(&key) {
@@ -112,21 +119,16 @@ async fn add_devices(
                 table
             }
         };
-        match device.config.channel.clone() {
-            None => start_device(shard, field, device, table, certificates).await?,
-            Some(shared) => match channels.iter_mut().find(|(known, _)| *known == shared) {
-                Some((_, devices)) => devices.push((device, table)),
-                None => channels.push((shared, vec![(device, table)])),
-            },
-        }
+        tabled.push((device, table));
     }
-    for (shared, devices) in channels {
-        start_channel(shard, field, &shared, devices, certificates).await?;
+    for (protocol, driver) in drivers {
+        let here = tabled.extract_if(.., |(device, _)| device.config.protocol.name() == *protocol).collect();
+        driver.start(context, here).await?;
     }
     Ok(())
 }
 
-fn table_of(config: &DeviceConfig) -> Result<Arc<PointTable>, tieline_poll::SpecError> {
+fn table_of(config: &DeviceConfig) -> Result<Arc<PointTable>, SpecError> {
     let spec = |point: &PointConfig| PointSpec {
         name: point.name.as_str().into(),
         kind: Kind::AsRead,
@@ -137,7 +139,42 @@ fn table_of(config: &DeviceConfig) -> Result<Arc<PointTable>, tieline_poll::Spec
     PointTable::new(config.points.iter().map(spec).collect())
 }
 
-async fn run(shard: &Rc<Shard>, field: &SharedField, mut inputs: mpsc::Receiver<FieldInput>, bus: &BusHandle) {
+fn spec_of(device: &Numbered, table: Arc<PointTable>, urgency: Urgency) -> DeviceSpec {
+    let Numbered { config, recorded, .. } = device;
+    let integrity = config.poll_integrity.map(|every| PollSpec { class: INTEGRITY, every });
+    let events = config.poll_events.map(|every| PollSpec { class: EVENTS, every });
+    DeviceSpec {
+        topic: config.topic.clone(),
+        table,
+        polls: integrity.into_iter().chain(events).collect(),
+        gap_min: GAP_MIN,
+        slow_after: None,
+        stale_after: config.stale_after,
+        publish: Publish {
+            each: config.publish_points || *recorded,
+            unchanged: true,
+            all: config.publish_all,
+            all_every: config.all_every,
+        },
+        urgency,
+    }
+}
+
+const fn urgency_of(priority: Option<Priority>) -> Urgency {
+    match priority {
+        Some(Priority::Protection) => Urgency::Protection,
+        Some(Priority::Monitoring) | None => Urgency::Monitoring,
+        Some(Priority::Bulk) => Urgency::Bulk,
+    }
+}
+
+async fn run<I: From<FieldReport>>(
+    shard: &Rc<Shard>,
+    field: &SharedField,
+    drivers: &Drivers,
+    mut inputs: mpsc::Receiver<FieldInput>,
+    senders: &ReportSenders<I>,
+) {
     let work = Rc::clone(&field.borrow().work);
     loop {
         let now = shard.now();
@@ -145,14 +182,14 @@ async fn run(shard: &Rc<Shard>, field: &SharedField, mut inputs: mpsc::Receiver<
         let waiting = field.borrow_mut().most_urgent();
         let until = shard.clock().at(deadline.unwrap_or(Instant(u64::MAX)));
         tokio::select! {
-            permit = reserve(bus, waiting) => match permit {
-                Some((permit, urgency)) => permit.send(BusInput::Field(field.borrow_mut().take_report(urgency))),
+            permit = reserve(senders, waiting) => match permit {
+                Some((permit, urgency)) => permit.send(field.borrow_mut().take_report(urgency).into()),
                 None => return,
             },
-            // While the bus has no room, what is more urgent may come.
+            // While there is no room for a report, what is more urgent may come.
             input = inputs.recv() => match input {
-                Some(input) => handle(field, input),
-                None => return tell_rest(field, bus).await,
+                Some(input) => handle(field, drivers, input),
+                None => return tell_rest(field, senders).await,
             },
             () = work.notified() => {}
             () = tokio::time::sleep_until(until) => {}
@@ -160,26 +197,35 @@ async fn run(shard: &Rc<Shard>, field: &SharedField, mut inputs: mpsc::Receiver<
     }
 }
 
-/// A place on the bus for a report, once there is one to give; none once the bus has stopped.
-async fn reserve(bus: &BusHandle, waiting: Option<Urgency>) -> Option<(mpsc::Permit<'_, BusInput>, Urgency)> {
+/// A place for a report, once there is one to give; none once nobody reads reports.
+async fn reserve<I>(senders: &ReportSenders<I>, waiting: Option<Urgency>) -> Option<(mpsc::Permit<'_, I>, Urgency)> {
     match waiting {
-        Some(urgency) => Some((bus.reserve(urgency).await?, urgency)),
+        Some(urgency) => Some((sender_of(senders, urgency).reserve().await.ok()?, urgency)),
         None => std::future::pending().await,
     }
 }
 
 /// The node ends: what is known by now is told.
-async fn tell_rest(field: &SharedField, bus: &BusHandle) {
+async fn tell_rest<I: From<FieldReport>>(field: &SharedField, senders: &ReportSenders<I>) {
     loop {
         let waiting = field.borrow_mut().most_urgent();
         let Some(urgency) = waiting else { return };
-        let Some(permit) = bus.reserve(urgency).await else { return };
-        permit.send(BusInput::Field(field.borrow_mut().take_report(urgency)));
+        let Ok(permit) = sender_of(senders, urgency).reserve().await else { return };
+        permit.send(field.borrow_mut().take_report(urgency).into());
+    }
+}
+
+const fn sender_of<I>(senders: &ReportSenders<I>, urgency: Urgency) -> &mpsc::Sender<I> {
+    let [protection, monitoring, bulk] = senders;
+    match urgency {
+        Urgency::Protection => protection,
+        Urgency::Monitoring => monitoring,
+        Urgency::Bulk => bulk,
     }
 }
 
 /// Lets deadlines take effect and asks for the polls that are due.
-fn turn(field: &SharedField, now: tieline_core::Now) -> Option<Instant> {
+fn turn(field: &SharedField, now: Now) -> Option<Instant> {
     field.borrow_mut().poller.handle_timeout(now);
     loop {
         let request = field.borrow_mut().poller.poll_request(now);
@@ -193,19 +239,19 @@ fn turn(field: &SharedField, now: tieline_core::Now) -> Option<Instant> {
     field.poller.timeout()
 }
 
-fn handle(field: &SharedField, input: FieldInput) {
+fn handle(field: &SharedField, drivers: &Drivers, input: FieldInput) {
     match input {
         FieldInput::Command { device, ticket, command, until } => {
             Field::command(field, device, ticket, &command, until);
         }
         FieldInput::Settled(receipt) => {
-            let session = field.borrow().sessions.get(&receipt.device).cloned();
+            let session = field.borrow().session(receipt.device);
             if let Some(session) = session {
                 session.settle(receipt.lane, receipt.fragments);
             }
         }
         // The caller may have gone.
-        FieldInput::Count(answer) => drop(answer.send(field.borrow().counted())),
+        FieldInput::Count(answer) => drop(answer.send(Counted::of(drivers))),
     }
 }
 
@@ -225,9 +271,27 @@ fn log_state(device: &str, from: DeviceState, to: DeviceState, why: &str) {
 }
 
 impl Field {
+    pub(super) fn add_device(
+        &mut self,
+        now: Now,
+        (device, table): (&Numbered, &Arc<PointTable>),
+        priority: Option<Priority>,
+        session: Rc<dyn DeviceSession>,
+    ) -> Result<(), SpecError> {
+        let urgency = urgency_of(priority);
+        self.poller.add_device(now, device.id, spec_of(device, Arc::clone(table), urgency))?;
+        self.devices.insert(device.id, Device { topic: device.config.topic.clone(), urgency, session });
+        Ok(())
+    }
+
+    /// A session to call without a borrow of the shard: what it does may be reported at once.
+    fn session(&self, device: DeviceId) -> Option<Rc<dyn DeviceSession>> {
+        self.devices.get(&device).map(|device| Rc::clone(&device.session))
+    }
+
     fn log(&self, event: &PollEvent) {
         let name =
-            |device: &DeviceId| self.sessions.get(device).map(|session| session.topic.to_string()).unwrap_or_default();
+            |device: &DeviceId| self.devices.get(device).map(|device| device.topic.to_string()).unwrap_or_default();
         match event {
             PollEvent::State { device, from, to, why } => log_state(&name(device), *from, *to, why),
             PollEvent::UnknownPoint { device, .. } => {
@@ -236,8 +300,8 @@ impl Field {
         }
     }
 
-    fn poll(field: &SharedField, now: tieline_core::Now, device: DeviceId, class: PollClass) {
-        let session = field.borrow().sessions.get(&device).cloned();
+    fn poll(field: &SharedField, now: Now, device: DeviceId, class: PollClass) {
+        let session = field.borrow().session(device);
         let Some(session) = session else { return };
         if !session.poll(class) {
             let refused = tieline_poll::PollResult::Error;
@@ -246,7 +310,7 @@ impl Field {
     }
 
     fn command(field: &SharedField, device: DeviceId, ticket: u64, command: &Command, until: Instant) {
-        let session = field.borrow().sessions.get(&device).cloned();
+        let session = field.borrow().session(device);
         let refused = match session {
             Some(session) => session.command(ticket, command, until),
             None => Err(Refusal::new("unknown_device", "the device is not here".to_owned())),
@@ -274,7 +338,7 @@ impl Field {
     }
 
     fn urgency(&self, device: DeviceId) -> Urgency {
-        self.sessions.get(&device).map_or_else(Urgency::default, |session| session.urgency)
+        self.devices.get(&device).map_or_else(Urgency::default, |device| device.urgency)
     }
 
     const fn report(&mut self, urgency: Urgency) -> &mut FieldReport {

@@ -3,5 +3,5 @@
 mod owner;
 mod recorder;
 
-pub use owner::HistoryOwner;
-pub use recorder::{Receipt, Receipts, Recorder};
+pub use owner::{HistoryOwner, OnChange};
+pub use recorder::{Recorder, Stored};

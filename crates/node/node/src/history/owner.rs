@@ -3,9 +3,7 @@
 //! A disk that is full or fails does not stop a node from starting: live values flow, history says what is wrong, and
 //! it is opened as soon as that passes.
 
-use crate::bus::{BusHandle, BusInput};
 use crate::config::HistoryConfig;
-use crate::wall_clock::WallClock;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,12 +11,17 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tieline_core::StorageErrorKind;
-use tieline_history::{HistoryError, HistoryHandle, HistoryOptions, HistoryState, HistoryWriter, MayRemove};
+use tieline_history::{
+    HistoryError, HistoryHandle, HistoryOptions, HistoryState, HistoryWriter, MayRemove, StoreError,
+};
 use tieline_journal::Limits;
-use tieline_store::{Retention, StoreError};
+use tieline_store::Retention;
 
 /// How soon a history that could not be opened is tried again.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// Called when history was opened, or cannot be opened for another reason than before.
+pub type OnChange = Box<dyn Fn(Result<HistoryHandle, HistoryState>) + Send>;
 
 /// Holds history open. Dropping it closes history: what was recorded is stored first, as far as the disk lets.
 #[derive(Debug)]
@@ -40,15 +43,16 @@ pub struct Opening {
 }
 
 impl HistoryOwner {
-    /// Opens the journal and the store in `folder`, or goes on trying and tells the bus when it has succeeded.
+    /// Opens the journal and the store in `folder`, or goes on trying and says when it has succeeded. `may_remove` says
+    /// whether samples may be removed by their age now.
     ///
     /// # Errors
     /// What is there was written by a newer release, or the system gives no thread.
     pub fn start(
         config: &HistoryConfig,
         folder: &Path,
-        clock: WallClock,
-        bus: BusHandle,
+        may_remove: MayRemove,
+        on_change: OnChange,
     ) -> Result<Self, HistoryError> {
         if !config.enabled {
             return Ok(Self::Off);
@@ -59,17 +63,16 @@ impl HistoryOwner {
             retention: Retention { age: config.keep, bytes: config.store_bytes_max },
             ..HistoryOptions::default()
         };
-        let may_remove: MayRemove = Arc::new(move || clock.doubt().is_none());
         let error = match HistoryWriter::open_guarded(folder, options, Arc::clone(&may_remove)) {
             Ok(writer) => return Ok(Self::Open(writer)),
-            Err(error @ HistoryError::Store(StoreError::Newer(..))) => return Err(error),
+            Err(error @ HistoryError::Store(StoreError::Newer(_))) => return Err(error),
             Err(error) => error,
         };
         let state = state_of(&error);
         tracing::warn!(%error, "history cannot be opened; the node goes on without and tries again");
         let (stop, stopped) = sync_channel(0);
         let (folder, known) = (folder.to_owned(), state.clone());
-        let body = move || open_when_possible(&folder, (options, &may_remove), known, &bus, &stopped);
+        let body = move || open_when_possible(&folder, (options, &may_remove), known, &on_change, &stopped);
         let thread = std::thread::Builder::new().name("history-open".to_owned()).spawn(body)?;
         Ok(Self::Opening(Opening { state, stop: Some(stop), thread: Some(thread) }))
     }
@@ -100,7 +103,7 @@ fn open_when_possible(
     folder: &Path,
     (options, may_remove): (HistoryOptions, &MayRemove),
     mut known: HistoryState,
-    bus: &BusHandle,
+    on_change: &OnChange,
     stopped: &Receiver<()>,
 ) {
     while stopped.recv_timeout(RETRY) == Err(RecvTimeoutError::Timeout) {
@@ -111,7 +114,7 @@ fn open_when_possible(
         };
         if seen.as_ref().err() != Some(&known) {
             known = seen.as_ref().err().cloned().unwrap_or_default();
-            bus.tell_blocking(BusInput::Call(Box::new(move |bus, _| bus.set_history(seen))));
+            on_change(seen);
         }
         if let Ok(_writer) = opened {
             // Held open until the node stops.
@@ -123,7 +126,7 @@ fn open_when_possible(
 
 fn state_of(error: &HistoryError) -> HistoryState {
     let full = match error {
-        HistoryError::Store(error) => matches!(error, StoreError::Full),
+        HistoryError::Store(error) => matches!(error, StoreError::Full(_)),
         HistoryError::Journal(error) => error.kind == StorageErrorKind::Full,
         HistoryError::System(error) => matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded),
     };

@@ -1,57 +1,18 @@
 //! Records updates that pass the bus, with receipts for publishers that wait until they are stored.
 //!
 //! A turn of the bus gives one batch. A publisher that must not be acknowledged before the batch is durable leaves a
-//! receipt with it,
-//! which comes back to the bus when the journal has it, or has refused it.
+//! receipt with it, which comes back when the journal has it, or has refused it. What a receipt is, history does not know.
 
-use crate::bus::BusHandle;
 use crate::config::HistoryConfig;
 use std::collections::HashSet;
 use std::time::Duration;
 use tieline_core::{Body, Filter, Now, Timestamp, Topic, Update};
 use tieline_history::{HistoryHandle, HistoryState, HistoryStatus};
 use tieline_journal::Sample;
-use tieline_mqtt::PacketId;
-use tokio::sync::oneshot;
+use tokio::sync::mpsc;
 
-/// Who waits until something is stored.
-#[derive(Debug)]
-pub enum Receipt {
-    /// A client's QoS 1 or 2 message.
-    Client {
-        /// Its key on the bus.
-        key: usize,
-        /// Which session has the key.
-        number: u64,
-        /// What is to be acknowledged.
-        packet_id: PacketId,
-        /// What the ledger has to hold by then; 0 for nothing.
-        batch_number: u64,
-    },
-    /// A device's events.
-    Field(crate::field::Receipt),
-    /// A call of the API.
-    Call {
-        /// Who hears of it.
-        answer: oneshot::Sender<bool>,
-        /// What the ledger has to hold by then; 0 for nothing.
-        batch_number: u64,
-    },
-}
-
-impl Receipt {
-    /// What the ledger has to hold before it is answered; 0 for nothing.
-    #[must_use]
-    pub const fn batch_number(&self) -> u64 {
-        match self {
-            Self::Client { batch_number, .. } | Self::Call { batch_number, .. } => *batch_number,
-            Self::Field(_) => 0,
-        }
-    }
-}
-
-/// The receipts of one batch.
-pub type Receipts = Vec<Receipt>;
+/// What was stored (true) or was not, told by its receipts.
+pub type Stored<R> = (Vec<R>, bool);
 
 /// Where updates are recorded.
 #[derive(Debug)]
@@ -64,34 +25,35 @@ enum Writer {
     Open { history: HistoryHandle, dropped: u64, refused: u64 },
 }
 
-/// Collects what is to be recorded.
+/// Collects what is to be recorded; `R` is a receipt.
 #[derive(Debug)]
-pub struct Recorder {
+pub struct Recorder<R> {
     record: Vec<Filter>,
     writer: Writer,
     times: Times,
     samples: Vec<Sample>,
     /// Bytes of their payloads, roughly.
     bytes: usize,
-    receipts: Receipts,
+    receipts: Vec<R>,
     /// Devices whose points are not published one by one.
     unpublished: HashSet<Topic>,
-    bus: BusHandle,
+    /// Bounded by what was recorded: a receipt comes back once.
+    stored: mpsc::UnboundedSender<Stored<R>>,
 }
 
-impl Recorder {
+impl<R: Send + 'static> Recorder<R> {
     /// Records what the configuration names; `history` is none where it is off. `unpublished` are the devices whose
-    /// points are not published one by one.
+    /// points are not published one by one. Receipts come back by `stored`.
     #[must_use]
     pub fn new(
         config: &HistoryConfig,
         history: Option<Result<HistoryHandle, HistoryState>>,
         unpublished: HashSet<Topic>,
-        bus: BusHandle,
+        stored: mpsc::UnboundedSender<Stored<R>>,
     ) -> Self {
         let (record, writer, times) = (config.record.clone(), Writer::Off, Times::default());
         let (samples, receipts) = (Vec::new(), Vec::new());
-        let mut recorder = Self { record, writer, times, samples, bytes: 0, receipts, unpublished, bus };
+        let mut recorder = Self { record, writer, times, samples, bytes: 0, receipts, unpublished, stored };
         if let Some(history) = history {
             recorder.set_history(history);
         }
@@ -110,15 +72,17 @@ impl Recorder {
         };
     }
 
-    /// Takes an update, if it is to be recorded; true when `receipt` will come back.
-    pub fn record(&mut self, now: Now, update: &Update, receipt: Option<Receipt>) -> bool {
+    /// Takes an update, if it is to be recorded; `receipt` will come back then.
+    ///
+    /// # Errors
+    /// It is not to be recorded; the receipt.
+    pub fn record(&mut self, now: Now, update: &Update, receipt: Option<R>) -> Result<(), Option<R>> {
         if !self.records(update) {
-            self.receipts.extend(receipt.and_then(answer_at_once));
-            return false;
+            return Err(receipt);
         }
         let sample = Sample::new(self.times.next(now.utc), update.clone());
         self.record_sample(sample, receipt);
-        true
+        Ok(())
     }
 
     /// A time that no other message is recorded with: by it a message is known to history when it is recorded again.
@@ -127,7 +91,7 @@ impl Recorder {
     }
 
     /// Takes a sample that is to be recorded; `receipt` will come back.
-    pub fn record_sample(&mut self, sample: Sample, receipt: Option<Receipt>) {
+    pub fn record_sample(&mut self, sample: Sample, receipt: Option<R>) {
         self.bytes += bytes_of(&sample.update);
         self.samples.push(sample);
         self.receipts.extend(receipt);
@@ -171,12 +135,12 @@ impl Recorder {
     }
 
     /// Adds somebody who waits for what was recorded so far in this turn.
-    pub fn await_stored(&mut self, receipt: Receipt) {
+    pub fn await_stored(&mut self, receipt: R) {
         self.receipts.push(receipt);
     }
 
     /// Hands the turn's batch to the journal. Returns the receipts that need not wait, and whether they are stored.
-    pub fn submit(&mut self) -> Option<(Receipts, bool)> {
+    pub fn submit(&mut self) -> Option<Stored<R>> {
         let receipts = std::mem::take(&mut self.receipts);
         let samples = std::mem::take(&mut self.samples);
         self.bytes = 0;
@@ -195,8 +159,9 @@ impl Recorder {
                 None
             }
             Writer::Open { history, .. } => {
-                let bus = self.bus.clone();
-                let told = Box::new(move |stored: Result<_, _>| bus.tell_stored(receipts, stored.is_ok()));
+                let told = self.stored.clone();
+                // Who has stopped needs no receipts.
+                let told = Box::new(move |stored: Result<_, _>| drop(told.send((receipts, stored.is_ok()))));
                 history.submit(samples, told);
                 None
             }
@@ -256,18 +221,6 @@ fn past(at: Timestamp, taken: Timestamp) -> Timestamp {
     const AHEAD_MAX: Duration = Duration::from_secs(1);
     let is_behind = at <= taken && taken <= at.later(AHEAD_MAX);
     if is_behind { taken.later(Duration::from_micros(1)) } else { at }
-}
-
-/// A receipt for something that is not recorded: only a call has to be told.
-fn answer_at_once(receipt: Receipt) -> Option<Receipt> {
-    match receipt {
-        Receipt::Call { answer, .. } => {
-            let _ = answer.send(true);
-            None
-        }
-        Receipt::Client { .. } => None,
-        Receipt::Field(_) => Some(receipt),
-    }
 }
 
 #[cfg(test)]

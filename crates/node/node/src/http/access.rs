@@ -3,6 +3,7 @@
 //! A request shows a user by `Authorization: Basic`, a token by `Authorization: Bearer`, or the cookie that `/login`
 //! gave. Rights are looked up for each request, so that a change holds from the next one on.
 
+use super::authorization::{Authenticated, Authorized, Public};
 use super::logins::{LOGIN_HOLDS, LoginEnd, Logins};
 use super::problem::Problem;
 use super::query::decode;
@@ -12,7 +13,7 @@ use crate::access::{Entrance, Peer, ReadFilter, Shown, Wrong, denial};
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, RawQuery, Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use base64::Engine;
@@ -111,29 +112,12 @@ impl Caller {
         }
     }
 
-    /// Goes on only where it may do something; a denial is counted and written down.
-    ///
-    /// # Errors
-    /// It may not.
-    pub async fn must(&self, app: &App, verb: Verb, topic: &str) -> Result<(), Problem> {
-        if self.may(verb, topic) {
-            return Ok(());
-        }
-        Err(self.denied(app, verb, topic).await)
-    }
-
-    /// The denial of something.
-    pub async fn denied(&self, app: &App, verb: Verb, topic: &str) -> Problem {
-        let user = match self {
-            Self::Everyone | Self::Unauthenticated => "-".to_owned(),
-            Self::User(known) => known.identity.user.to_string(),
-        };
-        let (who, what) = (format!("http {user}"), topic.to_owned());
-        let name = user.clone();
-        let told = app.bus.call(move |bus, now| bus.deny(now, &name, &who, verb, &what)).await;
-        match told {
-            Ok(()) => Problem::new(StatusCode::FORBIDDEN, format!("the user {user:?} may not {verb} {topic:?}")),
-            Err(stopped) => stopped.into(),
+    /// The user, where it is one.
+    #[must_use]
+    pub fn user(&self) -> Option<&str> {
+        match self {
+            Self::Everyone | Self::Unauthenticated => None,
+            Self::User(known) => Some(&known.identity.user),
         }
     }
 }
@@ -231,7 +215,7 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
     })
 }
 
-/// Finds out who asks. The API and metrics are for users; the console's files, its login and health are for anybody.
+/// Finds out who asks; the route's authorization says whether that is enough.
 pub async fn authenticate(
     State(authentication): State<HttpAuthentication>,
     mut request: Request<Body>,
@@ -240,37 +224,27 @@ pub async fn authenticate(
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
     let peer = peer.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)));
     let path = request.uri().path();
-    let api = (path.starts_with("/v1/") && path != "/v1/openapi.json") || path == "/metrics";
-    let page = path == "/" && request.method() == Method::GET;
     if path == "/login" || path == "/logout" {
         return next.run(request).await;
     }
+    let is_api = path.starts_with("/v1/") || path == "/metrics";
     let certificate = request.extensions().get::<Arc<ShownCertificate>>().map(Arc::clone);
     let caller = match authentication.caller(request.headers(), peer.ip(), certificate.as_deref()).await {
         Ok(caller) => caller,
         // A browser shows a certificate by itself: who it belongs to may still log in.
-        Err(Wrong::Refused(_)) if !api && certificate.is_some() => Caller::Unauthenticated,
+        Err(Wrong::Refused(_)) if !is_api && certificate.is_some() => Caller::Unauthenticated,
         Err(why) => return turned_away(&authentication, peer, &why).await,
     };
-    let seat = request.extensions().get::<Seat>().cloned();
-    match &caller {
-        Caller::Unauthenticated if page => return Redirect::to("/login").into_response(),
-        Caller::Unauthenticated if api => return ask_who(request.headers()),
-        Caller::Unauthenticated => {}
-        Caller::Everyone | Caller::User(_) => {
-            // Metrics, health and the console's files are given in the reserve, too.
-            let claimed = seat.map_or(Ok(()), |seat| seat.claim(api && path != "/metrics"));
-            if let Err(words) = claimed {
-                return Problem::unavailable(words).into_response();
-            }
-        }
+    if let (Caller::Everyone | Caller::User(_), Some(seat)) = (&caller, request.extensions().get::<Seat>()) {
+        // Where there is no place, it is given what the reserve is for.
+        let _ = seat.admit();
     }
     request.extensions_mut().insert(caller);
     next.run(request).await
 }
 
 /// 401. A browser's own dialogue would hide the console's login, so it is not asked for one.
-fn ask_who(headers: &HeaderMap) -> Response {
+pub(super) fn ask_who(headers: &HeaderMap) -> Response {
     let detail = "a user and a password, a token, the certificate of a user, or a login at /login is needed";
     let mut response = Problem::new(StatusCode::UNAUTHORIZED, detail).into_response();
     let methods: &[&'static str] =
@@ -303,7 +277,7 @@ async fn turned_away(authentication: &HttpAuthentication, peer: SocketAddr, why:
 }
 
 /// The page that asks who one is; `to` is where the console goes on.
-pub async fn login_page(RawQuery(query): RawQuery) -> Response {
+pub async fn login_page(_: Public, RawQuery(query): RawQuery) -> Response {
     let query = query.unwrap_or_default();
     page(StatusCode::OK, "", "", &member(&query, "to"))
 }
@@ -339,6 +313,7 @@ fn escaped(text: &str) -> String {
 
 /// Takes what the page sends; a cookie comes back.
 pub async fn login(
+    _: Public,
     Extension(authentication): Extension<HttpAuthentication>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     body: axum::body::Bytes,
@@ -378,7 +353,11 @@ pub async fn login(
 }
 
 /// Forgets a login.
-pub async fn logout(Extension(authentication): Extension<HttpAuthentication>, headers: HeaderMap) -> Response {
+pub async fn logout(
+    _: Public,
+    Extension(authentication): Extension<HttpAuthentication>,
+    headers: HeaderMap,
+) -> Response {
     if let Some(token) = cookie(&headers) {
         authentication.logins.forget(token);
     }
@@ -387,7 +366,8 @@ pub async fn logout(Extension(authentication): Extension<HttpAuthentication>, he
 }
 
 /// Who the caller is, its roles, and what it may see and do, for the console.
-pub async fn me(State(app): State<App>, Extension(caller): Extension<Caller>) -> Response {
+pub async fn me(authenticated: Authenticated) -> Response {
+    let Authorized { app, caller, .. } = authenticated.each();
     let (user, roles) = match &caller {
         Caller::Everyone | Caller::Unauthenticated => (serde_json::Value::Null, Vec::new()),
         Caller::User(known) => {

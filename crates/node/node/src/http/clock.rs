@@ -1,17 +1,15 @@
 //! `/v1/clock`: what the clock says, and its confirmation.
 
-use super::access::Caller;
+use super::authorization::Authenticated;
 use super::body::Json;
+use super::json;
 use super::problem::Problem;
-use super::{App, json};
 use crate::access::denial;
-use crate::audit::AuditLine;
+use crate::bus::line_of;
+use crate::control::audit::AuditLine;
 use crate::wall_clock::Doubt;
-use axum::Extension;
-use axum::extract::{ConnectInfo, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use std::net::SocketAddr;
 use tieline_access::Verb;
 use tieline_core::{Now, Timestamp, TimestampError};
 
@@ -24,9 +22,9 @@ pub struct Confirm {
 }
 
 /// What the node's clock says, and whether it is believed.
-pub async fn show(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
-    caller.must(&app, Verb::Read, "$SYS/status").await?;
-    let wall = &app.about.wall;
+pub async fn show(authenticated: Authenticated) -> Result<Response, Problem> {
+    let authorized = authenticated.must(Verb::Read, "$SYS/status").await?;
+    let wall = &authorized.app.about.wall;
     let doubt = wall.doubt();
     let shown = serde_json::json!({
         "time": wall.says().to_string(),
@@ -38,22 +36,17 @@ pub async fn show(State(app): State<App>, Extension(caller): Extension<Caller>) 
 }
 
 /// Believes the node's clock, where that of the caller says the same.
-pub async fn confirm(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    Json(request): Json<Confirm>,
-) -> Result<Response, Problem> {
-    caller.must(&app, Verb::Admin, "$clock").await?;
+pub async fn confirm(authenticated: Authenticated, Json(request): Json<Confirm>) -> Result<Response, Problem> {
+    let authorized = authenticated.must(Verb::Admin, "$clock").await?;
     let wrong = |error: TimestampError| Problem::bad_request(format!("time is {:?}: {error}", request.time));
     let time: Timestamp = request.time.parse().map_err(wrong)?;
-    let doubt = app.about.wall.confirm(time).map_err(|now| {
+    let doubt = authorized.app.about.wall.confirm(time).map_err(|now| {
         let detail =
             format!("the node's clock says {now}, which is more than 10 minutes from {time}: set it right first");
         Problem::new(StatusCode::CONFLICT, detail)
     })?;
-    let who = caller.who(peer);
-    let now = app.bus.call(move |bus, now| {
+    let who = authorized.who();
+    let now = authorized.app.bus.call(move |bus, now| {
         bus.confirm_clock(now, confirmation(now, &who, time, doubt));
         now
     });
@@ -68,7 +61,7 @@ fn confirmation(now: Now, who: &str, other: Timestamp, doubt: Option<Doubt>) -> 
         None => "it was not in doubt".to_owned(),
     };
     let detail = format!("the node's clock says {says}, that of who confirms it {other}; {before}");
-    AuditLine { value: says.to_string(), ..denial(now, who, "clock", "", "", "", detail) }
+    AuditLine { value: says.to_string(), ..line_of(denial(now, who, "clock", "", "", "", detail)) }
 }
 
 #[cfg(test)]

@@ -1,39 +1,32 @@
 //! `/v1/command` and `/v1/audit`.
 
-use super::access::Caller;
+use super::authorization::Authenticated;
 use super::body::Json;
+use super::json;
 use super::problem::Problem;
 use super::query::Query;
-use super::{App, json};
-use crate::audit::{AuditPage, AuditQuery};
 use crate::bus::Bus;
-use crate::command::{CommandDone, CommandRequest, answer_json, malformed_json};
-use axum::Extension;
-use axum::extract::{ConnectInfo, RawQuery, State};
+use crate::control::audit::{AuditPage, AuditQuery};
+use crate::control::command::{CommandDone, CommandRequest, answer_json, malformed_json};
+use axum::extract::RawQuery;
 use axum::http::StatusCode;
 use axum::response::Response;
-use std::net::SocketAddr;
 use std::time::Duration;
 use tieline_access::Verb;
 use tieline_core::Refusal;
 use tieline_poll::Urgency;
 
 /// Operates a point and waits for what became of it.
-pub async fn command(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    Json(body): Json<serde_json::Value>,
-) -> Result<Response, Problem> {
+pub async fn command(authenticated: Authenticated, Json(body): Json<serde_json::Value>) -> Result<Response, Problem> {
     let request = match CommandRequest::from_json(&body, None) {
         Ok(request) => request,
         Err(detail) => return Ok(with_status(StatusCode::BAD_REQUEST, malformed_json(&detail))),
     };
-    caller.must(&app, Verb::Command, &request.topic).await?;
+    let authorized = authenticated.must(Verb::Command, &request.topic).await?;
     let shown = request.clone();
-    let who = caller.who(peer);
+    let who = authorized.who();
     let command = move |bus: &mut Bus, now| bus.command(now, request, who);
-    let answer = app.bus.call_as(Urgency::Protection, command).await?;
+    let answer = authorized.app.bus.call_as(Urgency::Protection, command).await?;
     let done = answer.await.unwrap_or_else(|_| stopped());
     let status = match &done.outcome {
         Ok(()) => StatusCode::OK,
@@ -69,20 +62,15 @@ fn status_of(refusal: &Refusal) -> StatusCode {
 }
 
 /// A page of the audit log, the newest entries first.
-pub async fn audit(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Problem> {
-    caller.must(&app, Verb::Read, "$audit").await?;
+pub async fn audit(authenticated: Authenticated, RawQuery(query): RawQuery) -> Result<Response, Problem> {
+    let authorized = authenticated.must(Verb::Read, "$audit").await?;
     let query = Query::new(query.as_deref(), &["topic", "limit", "before"])?;
     let wanted = AuditQuery {
         topic: query.text("topic").map(str::to_owned),
         before: query.parse("before", "the number of an entry, as `next` of a page gives it")?,
         limit: query.limit(100, 10_000)?,
     };
-    let reader = app.bus.ask_once(&caller.share(peer), |bus, _| bus.audit()).await?;
+    let reader = authorized.app.bus.ask_once(&authorized.share(), |bus, _| bus.audit()).await?;
     // Older pages are read from files.
     let read = tokio::task::spawn_blocking(move || reader.page(&wanted)).await;
     let page = read.map_err(std::io::Error::other).flatten();

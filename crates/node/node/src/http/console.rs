@@ -1,11 +1,13 @@
 //! The web console, carried inside the binary.
 
+use super::access::Caller;
+use super::authorization::Public;
 use super::compress::takes;
 use super::problem::Problem;
 use axum::Extension;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use rust_embed::RustEmbed;
 use std::borrow::Cow;
 use tieline_service::http::exchange::SharedAnswer;
@@ -22,8 +24,11 @@ const NOT_BUILT: &str =
     "this binary was built without the console: run `npm ci && npm run build` in console/, then build again";
 
 /// A file of the console; `/` is its page. Files under `/assets/` carry a hash in their name and never change.
-pub async fn file(uri: Uri, headers: HeaderMap) -> Response {
+pub async fn file(Public { caller, .. }: Public, uri: Uri, headers: HeaderMap) -> Response {
     let path = uri.path().trim_start_matches('/');
+    if path.is_empty() && matches!(caller, Caller::Unauthenticated) {
+        return Redirect::to("/login").into_response();
+    }
     let name = if path.is_empty() { "index.html" } else { path };
     if name == "login.js" {
         return serve(name, Cow::Borrowed(LOGIN_SCRIPT.as_bytes()), None);

@@ -1,29 +1,26 @@
 //! `/v1/devices` and `/v1/points`: what is configured, with the health that the tree shows.
 
 use super::access::Caller;
+use super::authorization::{Authenticated, Authorized};
+use super::json;
 use super::problem::Problem;
 use super::query::{Query, wrong};
 use super::topics::topic_of;
-use super::{App, json};
 use crate::bus::Bus;
 use crate::config::{DeviceConfig, Operate, PointConfig};
-use axum::Extension;
-use axum::extract::{ConnectInfo, RawQuery, State};
+use axum::extract::RawQuery;
 use axum::http::Uri;
 use axum::response::Response;
 use serde_json::{Value as Json, json as object};
-use std::net::SocketAddr;
 use tieline_access::Verb;
 use tieline_core::{Body, CommandMode, Topic, Value};
 use tieline_dnp3::PointType;
 
 /// All devices.
-pub async fn list(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-) -> Result<Response, Problem> {
-    let (devices, share) = (app.devices.clone(), caller.share(peer));
+pub async fn list(authenticated: Authenticated) -> Result<Response, Problem> {
+    let authorized = authenticated.each();
+    let (devices, share) = (authorized.app.devices.clone(), authorized.share());
+    let Authorized { app, caller, .. } = authorized;
     let shown = app.bus.ask_once(&share, move |bus, _| {
         let all: Vec<Json> = devices
             .iter()
@@ -36,17 +33,13 @@ pub async fn list(
 }
 
 /// One device with its points.
-pub async fn one(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    uri: Uri,
-) -> Result<Response, Problem> {
+pub async fn one(authenticated: Authenticated, uri: Uri) -> Result<Response, Problem> {
     let topic = topic_of(&uri, "/v1/devices/")?;
-    caller.must(&app, Verb::Read, &topic).await?;
-    let at = app.devices.iter().position(|device| device.topic == topic);
+    let authorized = authenticated.must(Verb::Read, &topic).await?;
+    let at = authorized.app.devices.iter().position(|device| device.topic == topic);
     let at = at.ok_or_else(|| Problem::not_found(format!("there is no device {topic:?}")))?;
-    let (devices, share) = (app.devices.clone(), caller.share(peer));
+    let (devices, share) = (authorized.app.devices.clone(), authorized.share());
+    let Authorized { app, caller, .. } = authorized;
     let shown = app.bus.ask_once(&share, move |bus, _| {
         let device = devices.get(at)?;
         let mut shown = device_json(bus, device);
@@ -58,14 +51,11 @@ pub async fn one(
 }
 
 /// One page of points, in the order of devices and lists.
-pub async fn points(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Problem> {
+pub async fn points(authenticated: Authenticated, RawQuery(query): RawQuery) -> Result<Response, Problem> {
     let query = Query::new(query.as_deref(), &["filter", "after", "limit"])?;
     let (filter, limit) = (query.filter()?, query.limit(1000, 10_000)?);
     let after = query.text("after");
+    let Authorized { app, caller, .. } = authenticated.each();
     let mut points = app.devices.iter().flat_map(|device| device.points.iter().map(move |point| (device, point)));
     if let Some(after) = after
         && !points.any(|(device, point)| topic_text(device, point) == after)
@@ -94,7 +84,7 @@ fn device_json(bus: &Bus, device: &DeviceConfig) -> Json {
     object!({
         "topic": device.topic.as_str(),
         "name": device.name,
-        "protocol": device.protocol.name(),
+        "protocol": device.protocol.name().word(),
         "address": device.transport.to_string(),
         "state": state,
         "since": time("since"),

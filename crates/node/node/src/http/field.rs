@@ -2,7 +2,7 @@
 
 use super::App;
 use super::problem::Problem;
-use crate::field::{Counted, FieldInput};
+use crate::field::{Counted, FieldInput, MetricKind};
 use std::time::Duration;
 use tieline_service::exposition::Exposition;
 use tokio::sync::oneshot;
@@ -31,18 +31,18 @@ pub(super) async fn metrics(e: &mut Exposition, app: &App) -> Result<(), Problem
 }
 
 fn write(e: &mut Exposition, sum: &Counted) {
-    for (name, meaning, count) in sum.dnp3.each() {
-        e.counter(&format!("tieline_dnp3_{name}_total"), meaning, count);
+    for (protocol, metric) in sum.each() {
+        let (kind, unit) = match metric.kind {
+            MetricKind::Counter => ("counter", "_total"),
+            MetricKind::Gauge => ("gauge", ""),
+        };
+        let name = format!("tieline_{}_{}{unit}", protocol.word(), metric.name);
+        e.family(&name, metric.meaning, kind);
+        for (word, count) in &metric.values {
+            let label = metric.label.map(|label| (label, *word));
+            e.sample(&name, label.as_slice(), count);
+        }
     }
-    let ends = [
-        ("done", sum.counters.freezes_done),
-        ("failed", sum.counters.freezes_failed),
-        ("missed", sum.counters.freezes_missed),
-    ];
-    e.labelled(("tieline_dnp3_freezes_total", "Scheduled freezes by what became of them.", "counter"), "end", ends);
-    let [up, down] = sum.lanes;
-    let lanes = ("tieline_dnp3_lanes", "Second connections of devices, by state.", "gauge");
-    e.labelled(lanes, "state", [("up", up), ("down", down)]);
 }
 
 #[cfg(test)]
@@ -59,6 +59,24 @@ mod tests {
         let documents = include_str!("../../../../../docs/metrics.md");
         for name in names {
             assert!(documents.contains(&format!("`{name}")), "{name} is not in docs/metrics.md");
+        }
+    }
+
+    #[test]
+    fn metrics_are_named_by_their_protocol() {
+        let mut e = Exposition::default();
+        write(&mut e, &Counted::default());
+        let text = e.into_text();
+        for line in [
+            "# HELP tieline_dnp3_frames_total Intact link frames of devices.",
+            "# TYPE tieline_dnp3_frames_total counter",
+            "tieline_dnp3_frames_total 0",
+            "# TYPE tieline_dnp3_freezes_total counter",
+            "tieline_dnp3_freezes_total{end=\"missed\"} 0",
+            "# TYPE tieline_dnp3_lanes gauge",
+            "tieline_dnp3_lanes{state=\"up\"} 0",
+        ] {
+            assert!(text.lines().any(|found| found == line), "no {line} in {text}");
         }
     }
 }

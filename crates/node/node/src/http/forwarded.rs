@@ -1,5 +1,6 @@
 //! The client's address where a trusted proxy sends the request: `X-Forwarded-For`, or `Forwarded` (RFC 7239).
 
+use crate::config::ForwardedHeader;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::HeaderMap;
@@ -11,16 +12,6 @@ use tieline_net::Trusted;
 
 /// Addresses of one request that are looked at.
 const HOPS_MAX: usize = 32;
-
-/// The header that a proxy writes. The other one is not looked at: a client may have written it, and the proxy let it through.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ForwardedHeader {
-    /// `X-Forwarded-For`.
-    #[default]
-    XForwardedFor,
-    /// `Forwarded`.
-    Forwarded,
-}
 
 /// The proxies that are believed.
 #[derive(Clone, Debug)]

@@ -1,19 +1,15 @@
 //! `/v1/history`.
 
-use super::App;
-use super::access::Caller;
+use super::authorization::Authenticated;
 use super::problem::Problem;
 use super::query::{Query, illegal, wrong};
-use super::topics::may_read;
 use crate::config::{Moment, parse_duration};
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, RawQuery, State};
+use axum::extract::RawQuery;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use std::io::{self, BufWriter, Write};
-use std::net::SocketAddr;
 use std::path::Path;
 use tieline_access::Reach;
 use tieline_core::{Filter, Timestamp};
@@ -29,19 +25,15 @@ const ROWS: u64 = 100_000;
 const ROWS_MAX: usize = 10_000_000;
 
 /// Rows of a topic, or of all topics that a filter selects.
-pub async fn query(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Problem> {
+pub async fn query(authenticated: Authenticated, RawQuery(query): RawQuery) -> Result<Response, Problem> {
     let known = ["topic", "from", "to", "every", "agg", "limit", "format"];
     let query = Query::new(query.as_deref(), &known)?;
     let format = query.text("format").unwrap_or("json");
     let format = Format::from_name(format).ok_or_else(|| wrong("format", format, "json, csv, table or parquet"))?;
-    let question = question(&query, app.about.clock.now().utc)?;
+    let question = question(&query, authenticated.now().utc)?;
     // The store answers whole filters; topics that may not be read are not sorted out of its answer.
-    match may_read(&app, &caller, &question.topics).await? {
+    let (authorized, reach) = authenticated.reads(std::slice::from_ref(&question.topics)).await?;
+    match reach {
         Reach::All => {}
         Reach::Some | Reach::Nothing => {
             let words = "only some of these topics may be read; ask for a topic or a filter that may be read whole";
@@ -49,8 +41,8 @@ pub async fn query(
         }
     }
     let off = || Problem::unavailable("history is off: history.enabled is false");
-    let folder = app.about.history.clone().ok_or_else(off)?;
-    let recall = app.about.recalls.enter(caller.share(peer)).await?;
+    let folder = authorized.app.about.history.clone().ok_or_else(off)?;
+    let recall = authorized.app.about.recalls.enter(authorized.share()).await?;
     let (pieces, mut incoming) = mpsc::channel::<Result<Bytes, io::Error>>(WAITING_MAX);
     tokio::task::spawn_blocking(move || {
         answer(&folder, question, format, &pieces);

@@ -1,24 +1,17 @@
 //! `/v1/sessions` and `/v1/busiest`.
 
-use super::access::Caller;
+use super::authorization::Authenticated;
+use super::json;
 use super::problem::Problem;
 use super::query::{Query, wrong};
-use super::{App, json};
 use crate::bus::SessionOrder;
-use axum::Extension;
-use axum::extract::{ConnectInfo, RawQuery, State};
+use axum::extract::RawQuery;
 use axum::response::Response;
-use std::net::SocketAddr;
 use tieline_access::Verb;
 
 /// MQTT clients that are connected, in an order.
-pub async fn sessions(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Problem> {
-    caller.must(&app, Verb::Read, "$SYS/sessions").await?;
+pub async fn sessions(authenticated: Authenticated, RawQuery(query): RawQuery) -> Result<Response, Problem> {
+    let authorized = authenticated.must(Verb::Read, "$SYS/sessions").await?;
     let query = Query::new(query.as_deref(), &["limit", "client", "order"])?;
     let limit = query.limit(100, 10_000)?;
     let part = query.text("client").unwrap_or_default().to_owned();
@@ -30,7 +23,7 @@ pub async fn sessions(
     let look = move |bus: &mut crate::bus::Bus, now: tieline_core::Now| {
         (bus.sessions(now.mono, order, limit, &part), bus.client_count(), bus.away().0)
     };
-    let (seen, connected, away) = app.bus.ask_once(&caller.share(peer), look).await?;
+    let (seen, connected, away) = authorized.app.bus.ask_once(&authorized.share(), look).await?;
     let sessions: Vec<_> = seen
         .into_iter()
         .map(|session| {
@@ -56,17 +49,12 @@ pub async fn sessions(
 }
 
 /// The topics with the most updates, of those that the caller may read.
-pub async fn busiest(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Problem> {
-    caller.must(&app, Verb::Read, "$SYS/topics").await?;
+pub async fn busiest(authenticated: Authenticated, RawQuery(query): RawQuery) -> Result<Response, Problem> {
+    let authorized = authenticated.must(Verb::Read, "$SYS/topics").await?;
     let limit = Query::new(query.as_deref(), &["limit"])?.limit(20, 500)?;
-    let share = caller.share(peer);
+    let (share, caller) = (authorized.share(), authorized.caller);
     let shows = move |topic: &str| caller.may(Verb::Read, topic);
-    let seen = app.bus.ask_once(&share, move |bus, now| bus.busiest_topics(now.mono, limit, shows)).await?;
+    let seen = authorized.app.bus.ask_once(&share, move |bus, now| bus.busiest_topics(now.mono, limit, shows)).await?;
     let seconds = seen.window.as_secs_f64();
     let per_s = |count: u64| if seconds > 0.0 { tenths(count as f64 / seconds) } else { 0.0 };
     let topics: Vec<_> = seen

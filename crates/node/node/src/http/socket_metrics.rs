@@ -10,11 +10,16 @@ pub fn socket_shard_metrics(e: &mut Exposition, shards: &[SocketShardStatus]) {
     };
     let connections = ("tieline_socket_shard_connections", "MQTT connections of each socket shard.", "gauge");
     e.labelled(connections, "shard", each(|status| status.connections as u64));
-    let refusing = ("tieline_socket_shard_refusing", "Of these: those whose sockets take no more.", "gauge");
+    let refusing =
+        ("tieline_socket_shard_refusing", "Of these, connections whose sockets cannot take more bytes.", "gauge");
     e.labelled(refusing, "shard", each(|status| status.refusing as u64));
-    let batches = ("tieline_socket_shard_batches_total", "Batches of orders that each was given.", "counter");
+    let batches = (
+        "tieline_socket_shard_batches_total",
+        "Batches of reads and writes that the bus gave to each socket shard.",
+        "counter",
+    );
     e.labelled(batches, "shard", each(|status| status.batches));
-    let waiting = ("tieline_socket_shard_waiting", "Batches that are not done.", "gauge");
+    let waiting = ("tieline_socket_shard_waiting", "Batches of each socket shard that are not done.", "gauge");
     e.labelled(waiting, "shard", each(|status| status.waiting));
 }
 

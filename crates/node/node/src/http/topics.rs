@@ -1,28 +1,26 @@
 //! `/v1/topics`, `/v1/live`, `/v1/publish`.
 
 use super::access::Caller;
+use super::authorization::Authenticated;
 use super::body::Json;
+use super::json;
 use super::logins::LoginEnd;
 use super::problem::Problem;
 use super::query::{Query, decode, illegal, wrong};
-use super::{App, json};
+use crate::bus::fetch;
+use crate::bus::reasons;
 use crate::bus::{AskError, Bus, BusHandle, Groups, LIVE_WAITING_MAX, LiveFeed, LiveMessage, PutError};
-use crate::fetch;
-use crate::reasons;
-use crate::reserved::Reserved;
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, RawQuery, State};
+use axum::extract::RawQuery;
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use std::collections::HashSet;
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use tieline_access::{Reach, Verb};
-use tieline_core::{Filter, Topic};
+use tieline_core::Topic;
 use tokio::sync::mpsc;
 
 /// Readers of `/v1/live` at once: each may keep every topic's number and some messages of 500 topics.
@@ -33,21 +31,16 @@ const USER_READERS_MAX: usize = READERS_MAX / 4;
 const GROUPS_MAX: usize = 256;
 
 /// One page of topics.
-pub async fn list(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Problem> {
+pub async fn list(authenticated: Authenticated, RawQuery(query): RawQuery) -> Result<Response, Problem> {
     let query = Query::new(query.as_deref(), &fetch::MEMBERS)?;
     let asked = fetch::read(fetch::Interface::Http, |name| query.text(name).map(str::to_owned));
     let (asked, select) = asked.map_err(Problem::bad_request)?;
-    let reads_all = may_read(&app, &caller, &asked.filter).await? == Reach::All;
+    let (authorized, reach) = authenticated.reads(std::slice::from_ref(&asked.filter)).await?;
     let listing = Listing {
-        bus: app.bus.clone(),
-        share: caller.share(peer),
-        caller,
-        reads_all,
+        share: authorized.share(),
+        bus: authorized.app.bus,
+        caller: authorized.caller,
+        reads_all: reach == Reach::All,
         paging: Some(fetch::Paging::new(fetch::Interface::Http, asked, select)),
     };
     // The first piece says whether there is an answer at all; from then on an error can only break it off.
@@ -111,21 +104,14 @@ pub fn topic_of(uri: &Uri, prefix: &str) -> Result<Topic, Problem> {
 }
 
 /// Changes as they come.
-pub async fn live(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Problem> {
+pub async fn live(authenticated: Authenticated, RawQuery(query): RawQuery) -> Result<Response, Problem> {
     let query = Query::new(query.as_deref(), &["filter", "group"])?;
     let (filters, groups) = (query.filters()?, groups(&query)?);
-    for filter in &filters {
-        may_read(&app, &caller, filter).await?;
-    }
+    let (authorized, _) = authenticated.reads(&filters).await?;
     let (out, updates) = mpsc::channel(LIVE_WAITING_MAX);
-    let (login, owner) = (caller.login(), caller.share(peer));
-    let added = app.bus.call(move |bus, _| {
-        let (read_filter, until) = caller.read_filter();
+    let (login, owner) = (authorized.caller.login(), authorized.share());
+    let added = authorized.app.bus.call(move |bus, _| {
+        let (read_filter, until) = authorized.caller.read_filter();
         if bus.feed_count() >= READERS_MAX {
             return Err(format!("{READERS_MAX} readers of /v1/live are here, which is the limit"));
         }
@@ -175,17 +161,6 @@ fn groups(query: &Query) -> Result<Option<Groups>, Problem> {
     Ok((!branches.is_empty()).then_some(Groups::Below(branches)))
 }
 
-/// How much of what a filter selects the caller may read.
-///
-/// # Errors
-/// Nothing of it.
-pub async fn may_read(app: &App, caller: &Caller, filter: &Filter) -> Result<Reach, Problem> {
-    match caller.reach(filter) {
-        Reach::Nothing => Err(caller.denied(app, Verb::Read, filter).await),
-        reach @ (Reach::All | Reach::Some) => Ok(reach),
-    }
-}
-
 /// What `POST /v1/publish` takes.
 #[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -197,19 +172,15 @@ pub struct Publish {
 }
 
 /// Publishes, and answers when history has stored it.
-pub async fn publish(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    Json(request): Json<Publish>,
-) -> Result<Response, Problem> {
-    let topic = client_topic(&request.topic, &app.reserved)?;
-    caller.must(&app, Verb::Publish, &topic).await?;
+pub async fn publish(authenticated: Authenticated, Json(request): Json<Publish>) -> Result<Response, Problem> {
+    let topic = authenticated.client_topic(&request.topic)?;
+    let authorized = authenticated.must(Verb::Publish, &topic).await?;
     let payload = match request.payload {
         serde_json::Value::String(text) => Bytes::from(text),
         other => Bytes::from(other.to_string()),
     };
     let name = topic.clone();
-    let stored = app.bus.call(move |bus, now| {
+    let stored = authorized.app.bus.call(move |bus, now| {
         let is_free = !bus.derives(&topic);
         is_free.then(|| bus.publish(now, topic, payload, request.retain))
     });
@@ -230,13 +201,7 @@ pub fn derived(topic: &str) -> Problem {
     Problem::bad_request(format!("topic is {topic:?}: {}", reasons::DERIVED))
 }
 
-/// A topic that a client may publish to.
-///
-/// # Errors
-/// It is none, or the node's own.
-pub fn client_topic(text: &str, reserved: &Reserved) -> Result<Topic, Problem> {
-    if reserved.contains(text) {
-        return Err(Problem::bad_request(format!("topic is {text:?}: {}", reasons::reserved(text))));
-    }
-    Topic::new(text).map_err(|e| illegal("topic", text, &e))
+/// A topic that only the node publishes to.
+pub fn reserved_problem(topic: &str) -> Problem {
+    Problem::bad_request(format!("topic is {topic:?}: {}", reasons::reserved(topic)))
 }

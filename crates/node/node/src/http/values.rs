@@ -1,45 +1,41 @@
 //! `/v1/topics/{topic}`: one value, with its version as the entity tag, so that it can be read, set and removed on
 //! conditions (RFC 9110 section 13).
 
-use super::access::Caller;
+use super::authorization::Authenticated;
+use super::json;
 use super::problem::Problem;
 use super::query::Query;
-use super::topics::{client_topic, derived, topic_of};
-use super::{App, json};
+use super::topics::{derived, topic_of};
+use crate::bus::fetch;
 use crate::bus::{Bus, PutError, write_topic};
-use crate::fetch;
-use axum::Extension;
+use axum::extract::RawQuery;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{ConnectInfo, RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use std::net::SocketAddr;
 use tieline_access::Verb;
 use tieline_topics::Condition;
 
 /// One topic.
 pub async fn one(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    authenticated: Authenticated,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
     uri: Uri,
 ) -> Result<Response, Problem> {
     let topic = topic_of(&uri, "/v1/topics/")?;
     let query = Query::new(query.as_deref(), &fetch::EVENT_MEMBERS)?;
-    let range = fetch::read_range(|name| query.text(name).map(str::to_owned), app.about.clock.now().utc);
+    let range = fetch::read_range(|name| query.text(name).map(str::to_owned), authenticated.now().utc);
     let range = range.map_err(Problem::bad_request)?;
-    caller.must(&app, Verb::Read, &topic).await?;
+    let authorized = authenticated.must(Verb::Read, &topic).await?;
     let name = topic.clone();
     if let Some(range) = range {
         let look = move |bus: &mut Bus, _| fetch::events(fetch::Interface::Http, bus, &topic, &range);
-        let events = app.bus.ask_once(&caller.share(peer), look).await?;
+        let events = authorized.app.bus.ask_once(&authorized.share(), look).await?;
         let missing = || Problem::not_found(format!("the topic {name:?} keeps no events"));
         return events.map(json).ok_or_else(missing);
     }
-    let found = app.bus.call(move |bus, _| {
+    let found = authorized.app.bus.call(move |bus, _| {
         let view = bus.tree().get(&topic)?;
         let mut text = String::new();
         write_topic(&view, &mut text);
@@ -55,8 +51,7 @@ pub async fn one(
 
 /// Sets a topic's value to the bytes of the body, and answers when history has stored it.
 pub async fn put(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
+    authenticated: Authenticated,
     headers: HeaderMap,
     uri: Uri,
     body: Result<Bytes, BytesRejection>,
@@ -65,30 +60,30 @@ pub async fn put(
     if payload.is_empty() {
         return Err(Problem::bad_request("the body is empty, expected the value; DELETE removes one"));
     }
-    set(&app, &caller, &headers, &uri, payload).await
+    set(authenticated, &headers, &uri, payload).await
 }
 
 /// Removes a topic's value.
-pub async fn remove(
-    State(app): State<App>,
-    Extension(caller): Extension<Caller>,
-    headers: HeaderMap,
-    uri: Uri,
-) -> Result<Response, Problem> {
-    set(&app, &caller, &headers, &uri, Bytes::new()).await
+pub async fn remove(authenticated: Authenticated, headers: HeaderMap, uri: Uri) -> Result<Response, Problem> {
+    set(authenticated, &headers, &uri, Bytes::new()).await
 }
 
-async fn set(app: &App, caller: &Caller, headers: &HeaderMap, uri: &Uri, payload: Bytes) -> Result<Response, Problem> {
-    let topic = client_topic(&topic_of(uri, "/v1/topics/")?, &app.reserved)?;
-    caller.must(app, Verb::Publish, &topic).await?;
+async fn set(
+    authenticated: Authenticated,
+    headers: &HeaderMap,
+    uri: &Uri,
+    payload: Bytes,
+) -> Result<Response, Problem> {
+    let topic = authenticated.client_topic(&topic_of(uri, "/v1/topics/")?)?;
+    let authorized = authenticated.must(Verb::Publish, &topic).await?;
     let mut conditions = conditions(headers)?;
     if !conditions.is_empty() {
         // Whether a condition is met tells of the value.
-        caller.must(app, Verb::Read, &topic).await?;
+        authorized.must(Verb::Read, &topic).await?;
     }
     let removes = payload.is_empty();
     let name = topic.clone();
-    let done = app.bus.call(move |bus, now| {
+    let done = authorized.app.bus.call(move |bus, now| {
         if bus.derives(&topic) {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Messages that are taken only if (docs/topics-and-mqtt.md, Publish only if).
+//! Messages that are taken only if (docs/topics-and-mqtt.md, Conditional publish).
 
 use super::peer::{Peer, Server, at, one, payload_of, text};
 use bytes::Bytes;

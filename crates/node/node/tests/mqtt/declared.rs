@@ -1,4 +1,4 @@
-//! What is declared of topics (docs/topics-and-mqtt.md, Types, series, removal).
+//! What is declared of topics (docs/topics-and-mqtt.md, Topic types, event series, removal).
 
 use super::peer::{Peer, Server, at, hello, one, text};
 use bytes::Bytes;

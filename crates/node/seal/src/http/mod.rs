@@ -126,9 +126,9 @@ async fn metrics(State(App(shared, places)): State<App>) -> Response {
     let mut e = Exposition::default();
     shared.metrics.expose(&mut e);
     places.expose("tieline_seal_http", &mut e);
-    e.gauge("tieline_seal_waiting", "Operations that wait.", shared.waiting());
+    e.gauge("tieline_seal_waiting", "Queued operations.", shared.waiting());
     let reloads = shared.reloads.load(Ordering::Relaxed);
-    e.counter("tieline_seal_reloads_total", "Configurations that were read again.", reloads);
+    e.counter("tieline_seal_reloads_total", "Reloads of the configuration.", reloads);
     let failures = shared.audit.failures();
     e.counter("tieline_seal_audit_failures_total", "Writes of the audit log that failed.", failures);
     let help = "Files of the audit log that were renamed because they were full.";

@@ -179,15 +179,23 @@ impl Places {
     pub fn expose(&self, prefix: &str, e: &mut Exposition) {
         let seen = self.seen();
         let name = |rest: &str| format!("{prefix}_{rest}");
-        e.gauge(&name("connections"), "Connections of HTTP.", seen.connections);
-        let help = "Connections of HTTP whose peers have not shown who they are.";
+        e.gauge(&name("connections"), "HTTP connections, including the reserve.", seen.connections);
+        let help = "Unauthenticated HTTP connections.";
         e.gauge(&name("unauthenticated_connections"), help, seen.unauthenticated);
-        e.gauge(&name("reserve_connections"), "Connections of HTTP in the reserve.", seen.reserve);
-        e.gauge(&name("pending_bytes"), "Bytes of bodies and answers of HTTP that are pending.", seen.pending_bytes);
+        e.gauge(&name("reserve_connections"), "HTTP connections in the reserve.", seen.reserve);
+        e.gauge(&name("pending_bytes"), "Bytes of HTTP request and response bodies in progress.", seen.pending_bytes);
         let ended = End::ALL.iter().map(|(_, word)| *word).zip(seen.ended);
-        e.labelled((&name("ended_total"), "Connections of HTTP that were ended, by why.", "counter"), "why", ended);
+        e.labelled(
+            (&name("ended_total"), "HTTP connections closed by the server, by reason.", "counter"),
+            "reason",
+            ended,
+        );
         let refused = [("connections", seen.refused_places), ("pending", seen.refused_bytes)];
-        e.labelled((&name("refused_total"), "Requests of HTTP refused, by what is full.", "counter"), "why", refused);
+        e.labelled(
+            (&name("refused_total"), "HTTP requests refused, by the limit reached.", "counter"),
+            "reason",
+            refused,
+        );
     }
 
     /// Gives a new connection its place.

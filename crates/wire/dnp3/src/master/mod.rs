@@ -459,7 +459,7 @@ impl Machine for Master {
 
     fn handle_timeout(&mut self, now: Now) {
         self.now = now;
-        while let Some(timer) = self.timers.expire(now.mono) {
+        while let Some(timer) = self.timers.take_next(now.mono) {
             self.handle_timer(timer, now);
         }
         while let Some(late) = self.queue.pop_late(now.mono) {
@@ -489,7 +489,7 @@ impl Machine for Master {
 
     fn timeout(&self) -> Option<Instant> {
         let secure = self.secure.as_ref().and_then(|secure| secure.timeout());
-        let own = [self.timers.next(), self.queue.timeout(), self.keep_alive_at()];
+        let own = [self.timers.timeout(), self.queue.timeout(), self.keep_alive_at()];
         let deadlines = own.into_iter().chain([self.endpoint.timeout(), secure]);
         deadlines.flatten().min()
     }

@@ -151,7 +151,7 @@ impl Application {
     pub(super) fn handle_connected(&mut self, now: Now) {
         self.is_connected = true;
         self.unsolicited.halted = false;
-        if !self.timers.is_running(Timer::NeedTime) {
+        if !self.timers.is_set(Timer::NeedTime) {
             self.ask_for_time_later(now);
         }
         self.end_hold();
@@ -162,8 +162,8 @@ impl Application {
         self.events.rearm();
         self.solicited = Solicited::Idle;
         self.unsolicited.reset();
-        self.timers.stop(Timer::SolicitedConfirm);
-        self.timers.stop(Timer::UnsolicitedConfirm);
+        self.timers.clear(Timer::SolicitedConfirm);
+        self.timers.clear(Timer::UnsolicitedConfirm);
         self.forget_requests();
     }
 
@@ -269,7 +269,7 @@ impl Application {
                 self.end_hold();
             }
         }
-        self.timers.stop(Timer::SolicitedConfirm);
+        self.timers.clear(Timer::SolicitedConfirm);
         self.solicited = Solicited::Idle;
     }
 
@@ -361,7 +361,7 @@ impl Application {
     }
 
     fn note_confirm(&mut self, timer: Timer) {
-        self.timers.stop(timer);
+        self.timers.clear(timer);
         self.stats.confirms += 1;
         // A confirm of anything that carried IIN1.0 ends it.
         if self.broadcast == Some(Broadcast::ConfirmAlways) {
@@ -388,8 +388,7 @@ impl Application {
             self.stats.confirms_missed += 1;
             self.stop_solicited();
         }
-        if self.timers.has_passed(Timer::UnsolicitedConfirm, now.mono) {
-            self.timers.stop(Timer::UnsolicitedConfirm);
+        if self.timers.take(Timer::UnsolicitedConfirm, now.mono) {
             self.stats.confirms_missed += 1;
             self.miss_unsolicited_confirm();
         }
@@ -399,9 +398,8 @@ impl Application {
         if self.freeze_deadline().is_some_and(|deadline| deadline <= now.mono) {
             self.run_freezes(now);
         }
-        if self.timers.has_passed(Timer::NeedTime, now.mono) {
+        if self.timers.take(Timer::NeedTime, now.mono) {
             self.indications = self.indications.with(Iin::NEED_TIME);
-            self.timers.stop(Timer::NeedTime);
         }
     }
 
@@ -457,8 +455,8 @@ impl Application {
 
     pub(super) fn ask_for_time_later(&mut self, now: Now) {
         match self.config.need_time_every {
-            Some(every) => self.timers.start(Timer::NeedTime, now.mono + every),
-            None => self.timers.stop(Timer::NeedTime),
+            Some(every) => self.timers.set(Timer::NeedTime, now.mono + every),
+            None => self.timers.clear(Timer::NeedTime),
         }
     }
 

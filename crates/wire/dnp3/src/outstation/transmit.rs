@@ -84,22 +84,22 @@ impl Application {
         let waiting = self.events.waiting(self.unsolicited.enabled);
         if config.hold_time.is_zero() || waiting >= u32::from(config.events_before_hold_ends) {
             self.end_hold();
-        } else if waiting <= count || !(self.unsolicited.is_due || self.timers.is_running(Timer::UnsolicitedHold)) {
+        } else if waiting <= count || !(self.unsolicited.is_due || self.timers.is_set(Timer::UnsolicitedHold)) {
             self.unsolicited.is_due = false;
-            self.timers.start(Timer::UnsolicitedHold, now.mono + config.hold_time);
+            self.timers.set(Timer::UnsolicitedHold, now.mono + config.hold_time);
         }
     }
 
     /// Events that wait have waited long enough.
     pub(super) fn end_hold(&mut self) {
-        self.timers.stop(Timer::UnsolicitedHold);
+        self.timers.clear(Timer::UnsolicitedHold);
         self.unsolicited.is_due = self.events.waiting(self.unsolicited.enabled) > 0;
     }
 
     /// When `handle_timeout` has something to do at the latest.
     pub(super) fn timeout(&self) -> Option<Instant> {
         let files = self.files.as_ref().and_then(|files| files.timeout());
-        [self.timers.first(), files, self.freeze_deadline()].into_iter().flatten().min()
+        [self.timers.timeout(), files, self.freeze_deadline()].into_iter().flatten().min()
     }
 
     /// Whether an answer is to be sent.
@@ -146,7 +146,7 @@ impl Application {
         debug_assert!(written.is_ok(), "the echo of a request that was too long was refused before");
         if control.con {
             self.solicited = Solicited::ReplyAwaits(control.sequence);
-            self.timers.start(Timer::SolicitedConfirm, now.mono + self.config.confirm_timeout);
+            self.timers.set(Timer::SolicitedConfirm, now.mono + self.config.confirm_timeout);
         }
         self.note_response(self.reply.iin);
     }
@@ -175,7 +175,7 @@ impl Application {
             return;
         }
         self.events.tell_overflow();
-        self.timers.start(Timer::SolicitedConfirm, now.mono + self.config.confirm_timeout);
+        self.timers.set(Timer::SolicitedConfirm, now.mono + self.config.confirm_timeout);
         reading.is_first = false;
         reading.sequence = reading.sequence.next();
         self.solicited = Solicited::Awaits(control.sequence, (!control.fin).then_some(reading));
@@ -235,7 +235,7 @@ impl Application {
             }
             Phase::Ready | Phase::AwaitsNull | Phase::Awaits => return false,
         }
-        self.timers.start(Timer::UnsolicitedConfirm, now.mono + config.confirm_timeout);
+        self.timers.set(Timer::UnsolicitedConfirm, now.mono + config.confirm_timeout);
         self.note_told(self.unsolicited.iin);
         true
     }
@@ -277,7 +277,7 @@ impl Application {
         self.end_hold();
         self.unsolicited.phase = Phase::Awaits;
         self.stats.unsolicited += 1;
-        self.timers.start(Timer::UnsolicitedConfirm, now.mono + config.confirm_timeout);
+        self.timers.set(Timer::UnsolicitedConfirm, now.mono + config.confirm_timeout);
         self.note_told(self.unsolicited.iin);
         true
     }

@@ -20,7 +20,7 @@ use tieline_dnp3::outstation::FileEntry;
 use tieline_net::{
     Clock, Closed, Counters, Limits, Owner, Session, Shard, ShardThread, Target as Peer, keep_connected,
 };
-use tieline_node::transport::{CertificateCache, Route};
+use tieline_transport::{CertificateCache, Route};
 use tokio::sync::oneshot;
 
 /// The name of the job's requests.

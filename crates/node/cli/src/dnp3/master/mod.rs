@@ -26,9 +26,8 @@ use tieline_dnp3::lean::LeanConfig;
 use tieline_dnp3::master::{Answer, Master, MasterConfig, MasterEvent, Request, TaskOutcome, TimeSync};
 use tieline_dnp3::secure::{AuthError, MasterSecurityConfig, SecurityEvent};
 use tieline_net::{Clock, Closed, Counters, Limits, Owner, Peer, Session, Shard, ShardThread};
-use tieline_node::config::secure::master_machine;
-use tieline_node::secure::read_key;
-use tieline_node::transport::{CertificateCache, Route, Transport};
+use tieline_transport::secure::{master_machine, read_key};
+use tieline_transport::{CertificateCache, Route, Transport};
 use tokio::sync::oneshot;
 
 /// What the master is to do.

@@ -11,13 +11,13 @@ use tieline_core::Now;
 use tieline_dnp3::app::CommandStatus;
 use tieline_dnp3::outstation::{Outstation, OutstationEvent};
 use tieline_net::{Session, Shard};
-use tieline_node::config::outstation::OutstationFile;
-use tieline_node::outstation_server::{
+use tieline_outstation::config::OutstationFile;
+use tieline_outstation::server::{
     AddressedLine, Concerned, Happening, OutstationServer, OutstationServers, OutstationServersTeller, Served,
-    TableControls, Teller, state_after,
+    TableControls, Teller, outstation_of, state_after,
 };
-use tieline_node::secure::UserStore;
-use tieline_node::transport::Route;
+use tieline_transport::Route;
+use tieline_transport::secure::UserStore;
 use tokio::sync::mpsc;
 
 /// Serves outstations, and does what lines say, until the shard ends.
@@ -81,7 +81,7 @@ async fn start(shard: &Rc<Shard>, route: Route, mut served: Vec<Served>, json: b
         keep(store.as_mut(), &happening);
         happened(session, now, &happening, json);
     }));
-    let outstation = file.outstation(file.config.master, Box::new(TableControls::of(&file.points)));
+    let outstation = outstation_of(&file, file.config.master, Box::new(TableControls::of(&file.points)));
     let station = OutstationServer::serve(shard, route, outstation, tell).await?;
     if let (Some(folder), Some(files)) = (folder, &file.files) {
         station.serve_files(files.limits, folder)?;

@@ -8,7 +8,7 @@ use tieline_dnp3::app::{Attribute, attribute_name};
 use tieline_dnp3::outstation::{Operate, OutstationEvent};
 use tieline_dnp3::secure::{AuthError, SecurityEvent};
 use tieline_dnp3::{AnalogCommand, Classes, Control};
-use tieline_node::outstation_server::{Concerned, Happening};
+use tieline_outstation::server::{Concerned, Happening};
 
 /// A line of the log, with the outstation and the master where there are several.
 pub(super) fn tell_of(now: Now, happening: &Happening, concerned: Concerned, json: bool) {

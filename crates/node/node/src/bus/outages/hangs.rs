@@ -2,7 +2,8 @@
 
 use super::{SHORT_BYTES, START, TOPICS, World, message};
 use crate::access::denial;
-use crate::ledger::WAITING_BYTES_MAX;
+use crate::bus::ledger::WAITING_BYTES_MAX;
+use crate::bus::line_of;
 use std::time::Duration;
 use tieline_core::{Now, Timestamp};
 use tieline_mqtt::Qos;
@@ -98,7 +99,7 @@ fn sessions_end_by_a_clock_that_is_believed() {
     let mut world = World::restored(START);
     world.bus.end_due_sessions(ahead);
     assert_eq!(world.bus.away().0, 2, "the clock that counts decides");
-    world.bus.confirm_clock(ahead, denial(ahead, "test", "clock", "", "", "", String::new()));
+    world.bus.confirm_clock(ahead, line_of(denial(ahead, "test", "clock", "", "", "", String::new())));
     world.bus.end_due_sessions(ahead);
     assert_eq!(world.bus.away().0, 0);
     // What is to come gives no more time than there is.

@@ -1,0 +1,57 @@
+//! Answers to requests over MQTT: the topic that each goes to, and what it carries.
+
+use crate::bus::reserved::Reserved;
+use crate::bus::{Bus, SharedBus};
+use crate::control::command::{CommandRequest, answer_json, malformed_json};
+use bytes::Bytes;
+use tieline_core::{Now, Topic};
+use tieline_mqtt::{Message, Properties, Property, Qos};
+use tieline_topics::TreeError;
+
+/// Takes a command request; the answer goes to its response topic, if it has one.
+pub fn command(bus: &SharedBus, reserved: &Reserved, now: Now, topic: &str, message: &Message, who: &str) {
+    let reply = Reply::of(message, |topic| reserved.contains(topic) || bus.borrow().derives(topic));
+    let parsed = Topic::new(topic).map_err(|e| e.to_string());
+    let parsed = parsed.and_then(|topic| CommandRequest::from_payload(&message.payload, topic));
+    match parsed {
+        Ok(request) => {
+            let shown = request.clone();
+            let answer = move |bus: &mut Bus, done| {
+                let now = bus.now();
+                reply.send(bus, now, answer_json(&shown, &done));
+            };
+            bus.borrow_mut().request(now, request, who, Box::new(answer));
+        }
+        Err(detail) => {
+            tracing::debug!(who, detail, "malformed command");
+            reply.send(&mut bus.borrow_mut(), now, malformed_json(&detail));
+        }
+    }
+}
+
+/// Where an answer goes: the response topic, with the correlation data of the request (MQTT 5.0 section 4.10).
+#[derive(Debug)]
+pub struct Reply {
+    topic: Option<Topic>,
+    properties: Properties,
+}
+
+impl Reply {
+    /// Where the answer to a message goes; nowhere where only the node publishes.
+    pub fn of(message: &Message, is_reserved: impl Fn(&str) -> bool) -> Self {
+        let topic = message.properties.response_topic().and_then(|text| Topic::new(&text).ok());
+        let topic = topic.filter(|topic| !is_reserved(topic));
+        let correlation = message.properties.correlation_data().map(|data| Property::CorrelationData(data.clone()));
+        Self { topic, properties: correlation.into_iter().collect() }
+    }
+
+    /// Publishes the answer.
+    pub fn send(self, bus: &mut Bus, now: Now, text: String) {
+        let Some(topic) = self.topic else { return };
+        let message = Message { topic, payload: Bytes::from(text), properties: self.properties, received: now.mono };
+        let sent: Result<(), TreeError> = bus.apply_message(now, message, Qos::AtLeastOnce, false, None);
+        if let Err(error) = sent {
+            tracing::warn!(%error, "the answer to a request could not be published");
+        }
+    }
+}

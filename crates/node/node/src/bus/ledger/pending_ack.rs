@@ -1,0 +1,55 @@
+//! Pending acknowledgements: who waits until a batch of the ledger is on the disk.
+
+use crate::bus::{Receipt, Wire};
+use tieline_core::Body;
+use tieline_journal::Sample;
+use tieline_net::Session;
+
+/// An acknowledgement that waits until a batch is on the disk.
+#[derive(Debug)]
+pub enum PendingAck {
+    /// The sender of a message.
+    Receipt(Receipt),
+    /// A message that history is given then.
+    Record {
+        /// What is recorded.
+        sample: Box<Sample>,
+        /// Who waits for history.
+        receipt: Receipt,
+    },
+    /// A connection whose output is held until then.
+    HeldOutput {
+        /// Its place on the bus.
+        key: usize,
+        /// The connection.
+        session: Session<Wire>,
+    },
+    /// A session whose exchanges go on then, up to a session change.
+    SessionChanges {
+        /// Its place on the bus.
+        key: usize,
+        /// Its number.
+        number: u64,
+        /// The last session change that the batch holds.
+        upto: u64,
+    },
+}
+
+impl PendingAck {
+    /// Whether it is a connection whose output is held.
+    pub(super) const fn is_held_output(&self) -> bool {
+        matches!(self, Self::HeldOutput { .. })
+    }
+
+    /// Bytes that wait with it: its own, and those that it holds.
+    pub(super) fn bytes(&self) -> usize {
+        let held = match self {
+            Self::Record { sample, .. } => match &sample.update.body {
+                Body::Opaque(bytes) => size_of::<Sample>() + bytes.len(),
+                Body::Point(_) => size_of::<Sample>(),
+            },
+            Self::Receipt(_) | Self::HeldOutput { .. } | Self::SessionChanges { .. } => 0,
+        };
+        size_of::<(u64, Self)>() + held
+    }
+}

@@ -1,0 +1,239 @@
+//! What a protocol is to a field shard: a driver, with a session for each of its devices.
+//!
+//! The shard calls [`Driver`] and [`DeviceSession`]. A driver has its [`Context`] while it starts, and from then on the
+//! [`Reporter`] of each device; it sees nothing else of the shard.
+
+use super::counters::Metric;
+use super::lanes::Lane;
+use super::shard::{Field, SharedField};
+use crate::config::{Numbered, Priority};
+use std::cell::RefMut;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Machine, Now, Reading, Refusal};
+use tieline_net::{Marks, Owner, Session, Shard};
+use tieline_poll::{LinkState, PointTable, PollClass, PollResult};
+use tieline_transport::{CertificateCache, Transport};
+
+/// Connections of a device that connects to us: one, and those that take the place of a dead one.
+const LISTEN_SESSIONS_MAX: usize = 4;
+
+/// A poll for everything that a device has.
+pub const INTEGRITY: PollClass = PollClass(0);
+/// A poll for the events that a device has collected.
+pub const EVENTS: PollClass = PollClass(1);
+
+/// A device with the table of its points.
+pub type Tabled = (Numbered, Arc<PointTable>);
+
+/// The start of a driver's devices.
+pub type Starting<'a> = Pin<Box<dyn Future<Output = io::Result<()>> + 'a>>;
+
+/// A protocol on one shard.
+pub trait Driver {
+    /// Adds the shard's devices of this protocol to it ([`Context::add_device`]) and keeps their connections going.
+    /// Which devices share a connection is the driver's business.
+    ///
+    /// # Errors
+    /// An address cannot be listened on, TLS files cannot be used, or the shard does not take a device.
+    fn start<'a>(&'a mut self, context: &'a Context, devices: Vec<Tabled>) -> Starting<'a>;
+
+    /// What its devices have counted: the same metrics in the same order at all times, without devices too.
+    fn metrics(&self) -> Vec<Metric>;
+}
+
+/// A device on its shard.
+pub trait DeviceSession {
+    /// Asks for a poll, which ends with [`Reporter::poll_done`]; false when it cannot be asked for now.
+    fn poll(&self, class: PollClass) -> bool;
+
+    /// Sends a command, unless `until` comes first; it ends with [`Reporter::command_done`].
+    ///
+    /// # Errors
+    /// The device is away or too busy, or the value does not fit the point; nothing was sent then.
+    fn command(&self, ticket: u64, command: &Command, until: Instant) -> Result<(), Refusal>;
+
+    /// What a connection brought up to this many fragments is stored, or will not be: the device need not keep it. Called
+    /// with what [`Reporter::batch_end`] was told.
+    fn settle(&self, lane: Lane, fragments: u64);
+}
+
+/// What a driver starts devices with.
+pub struct Context {
+    shard: Rc<Shard>,
+    field: SharedField,
+    certificates: Arc<CertificateCache>,
+}
+
+/// A connection that is kept.
+#[derive(Clone, Copy)]
+pub struct Connection<'a> {
+    /// Of what, in errors.
+    pub name: &'a str,
+    /// Where the other side is.
+    pub transport: &'a Transport,
+    /// How its packets are marked; none leaves them unmarked.
+    pub priority: Option<Priority>,
+    /// Spreads the attempts to connect.
+    pub seed: u64,
+}
+
+impl Context {
+    pub(super) const fn new(shard: Rc<Shard>, field: SharedField, certificates: Arc<CertificateCache>) -> Self {
+        Self { shard, field, certificates }
+    }
+
+    /// What the sessions of the shard share.
+    #[must_use]
+    pub const fn shard(&self) -> &Rc<Shard> {
+        &self.shard
+    }
+
+    /// Adds a device to the shard. `priority` is that of the most urgent of its connections: its points keep one order.
+    ///
+    /// # Errors
+    /// The poller does not take it.
+    pub fn add_device(
+        &self,
+        (device, table): &Tabled,
+        priority: Option<Priority>,
+        session: Rc<dyn DeviceSession>,
+    ) -> io::Result<Reporter> {
+        let added = self.field.borrow_mut().add_device(self.shard.now(), (device, table), priority, session);
+        added.map_err(io::Error::other)?;
+        Ok(Reporter { field: Rc::clone(&self.field), device: device.id })
+    }
+
+    /// Keeps a session connected until the shard ends.
+    ///
+    /// # Errors
+    /// The address cannot be listened on, or TLS files cannot be used.
+    pub async fn connect<M, O>(&self, session: Session<M>, owner: O, connection: Connection<'_>) -> io::Result<()>
+    where
+        M: Machine + 'static,
+        O: Owner<M> + Clone + 'static,
+    {
+        let Connection { name, transport, priority, seed } = connection;
+        let unreachable = |error: &dyn std::fmt::Display| {
+            io::Error::other(format!("{name} cannot be reached by {transport}: {error}"))
+        };
+        let route = transport.route(&self.certificates, LISTEN_SESSIONS_MAX).map_err(|error| unreachable(&error))?;
+        let route = route.marked(priority.map(marks_of));
+        route.start(session, seed, owner).await.map_err(|error| unreachable(&error))?;
+        Ok(())
+    }
+}
+
+const fn marks_of(priority: Priority) -> Marks {
+    match priority {
+        Priority::Protection => Marks::PROTECTION,
+        Priority::Monitoring => Marks::MONITORING,
+        Priority::Bulk => Marks::BULK,
+    }
+}
+
+/// What a driver tells the shard of one device. Copies are of the same device.
+#[derive(Clone)]
+pub struct Reporter {
+    field: SharedField,
+    device: DeviceId,
+}
+
+impl Reporter {
+    /// The device's number.
+    #[must_use]
+    pub const fn device(&self) -> DeviceId {
+        self.device
+    }
+
+    /// A connection begins; the device has not answered yet.
+    pub fn connecting(&self, now: Now) {
+        self.with(|field| field.poller.handle_link(now, self.device, LinkState::Connecting));
+    }
+
+    /// The device answers, and can be commanded.
+    pub fn online(&self, now: Now) {
+        self.with(|field| {
+            field.poller.handle_link(now, self.device, LinkState::Online);
+            field.tell_link(self.device, true);
+        });
+    }
+
+    /// The device cannot be reached.
+    pub fn away(&self, now: Now, why: &str) {
+        self.with(|field| {
+            field.poller.handle_link(now, self.device, LinkState::Away { why: why.into() });
+            field.tell_link(self.device, false);
+        });
+    }
+
+    /// The device has answered, with nothing to read.
+    pub fn alive(&self, now: Now) {
+        self.with(|field| field.poller.handle_alive(now, self.device));
+    }
+
+    /// The device says that it restarted.
+    pub fn restarted(&self, now: Now) {
+        self.with(|field| field.poller.handle_restart(now, self.device));
+    }
+
+    /// The device sent something that its protocol does not allow.
+    pub fn garbage(&self, now: Now) {
+        self.with(|field| field.poller.handle_garbage(now, self.device));
+    }
+
+    /// Authentication between the node and the device failed.
+    pub fn authentication_failed(&self) {
+        self.field.borrow_mut().poller.handle_authentication_failure(self.device);
+    }
+
+    /// Takes readings that belong together; [`Reporter::batch_end`] follows.
+    #[must_use]
+    pub fn readings(&self, now: Now) -> Readings<'_> {
+        Readings { field: self.field.borrow_mut(), device: self.device, now }
+    }
+
+    /// The end of readings that belong together, such as those of a response. Where the device keeps them until they are
+    /// stored, `held` says on which connection, and how many such ends there have been on it:
+    /// [`DeviceSession::settle`] is called with both.
+    pub fn batch_end(&self, now: Now, held: Option<(Lane, u64)>) {
+        self.with(|field| {
+            field.poller.handle_batch_end(now, self.device);
+            if let Some((lane, fragments)) = held {
+                field.tell_held(self.device, lane, fragments);
+            }
+        });
+    }
+
+    /// The end of a poll, asked for by [`DeviceSession::poll`] or made by the protocol itself.
+    pub fn poll_done(&self, now: Now, class: PollClass, result: PollResult) {
+        self.with(|field| field.poller.handle_poll_done(now, self.device, class, result));
+    }
+
+    /// What became of a command that [`DeviceSession::command`] took.
+    pub fn command_done(&self, ticket: u64, outcome: CommandOutcome) {
+        self.with(|field| field.tell_outcome(self.device, ticket, outcome));
+    }
+
+    fn with(&self, call: impl FnOnce(&mut Field)) {
+        let mut field = self.field.borrow_mut();
+        call(&mut field);
+        field.work.notify_one();
+    }
+}
+
+/// Takes readings of one device. The shard is borrowed as long: nothing else is told meanwhile.
+pub struct Readings<'a> {
+    field: RefMut<'a, Field>,
+    device: DeviceId,
+    now: Now,
+}
+
+impl Readings<'_> {
+    /// Takes a raw value.
+    pub fn push(&mut self, reading: Reading) {
+        self.field.poller.handle_reading(self.now, self.device, reading);
+    }
+}

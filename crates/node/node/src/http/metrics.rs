@@ -1,0 +1,370 @@
+//! `/metrics`.
+
+use super::authorization::Authenticated;
+use super::problem::Problem;
+use super::socket_metrics::{socket_metrics, socket_shard_metrics};
+use super::status::{AccessSeen, Seen};
+use super::{About, App};
+use crate::bus::Ends;
+use crate::bus::ledger::{LedgerState, LedgerStatus};
+use crate::bus::process::Usage;
+use crate::control::audit::FileCounts;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use std::sync::Arc;
+use tieline_access::Verb;
+use tieline_core::Now;
+use tieline_net::tls::Expiry;
+use tieline_service::exposition::Exposition;
+
+/// Everything that is counted, for Prometheus.
+pub async fn metrics(authenticated: Authenticated) -> Result<Response, Problem> {
+    let authorized = authenticated.must(Verb::Read, "$SYS/metrics").await?;
+    let seen = Seen::look(&authorized.app, &Arc::from("$metrics")).await?;
+    let mut e = Exposition::default();
+    let about = &authorized.app.about;
+    e.labelled(("tieline_build_info", "The running version.", "gauge"), "version", [(env!("CARGO_PKG_VERSION"), 1)]);
+    e.gauge("tieline_start_time_seconds", "Start time of the node, seconds since 1970.", about.started.millis() / 1000);
+    let doubt = about.wall.doubt();
+    e.gauge(
+        "tieline_clock_doubted",
+        "1 while the clock is in doubt and nothing is removed or expires.",
+        u8::from(doubt.is_some()),
+    );
+    let off = "Difference of the clock to the recorded time in seconds; below 0 the clock is behind.";
+    e.gauge("tieline_clock_off_seconds", off, doubt.map_or(0, |doubt| doubt.off_s()));
+    process_metrics(&mut e, &seen.usage);
+    bus_metrics(&mut e, &seen);
+    http_metrics(&mut e, about, &seen);
+    history_metrics(&mut e, &seen);
+    ledger_metrics(&mut e, &seen.ledger);
+    command_metrics(&mut e, &seen);
+    audit_metrics(&mut e, &seen.audit_files);
+    socket_metrics(&mut e, &[("field", &about.field), ("mqtt", &about.mqtt)]);
+    super::field::metrics(&mut e, &authorized.app).await?;
+    access_metrics(&mut e, &authorized.app, &seen);
+    view_metrics(&mut e, &seen);
+    tls_metrics(&mut e, authorized.app.about.tls.expiries(), seen.now);
+    let states = ["connecting", "online", "slow", "away", "garbage", "restarting"];
+    let counts = states.map(|state| (state, seen.count(state)));
+    e.labelled(("tieline_devices", "Devices by state.", "gauge"), "state", counts);
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    Ok(([(header::CONTENT_TYPE, kind)], e.into_text()).into_response())
+}
+
+fn bus_metrics(e: &mut Exposition, seen: &Seen) {
+    let (tree, counters) = (&seen.tree, &seen.counters);
+    e.gauge("tieline_topics", "Topics that hold a value.", tree.topics);
+    e.gauge("tieline_tree_bytes", "Bytes of all topic names, values and filters.", tree.bytes);
+    e.gauge("tieline_subscriptions", "Subscriptions of all subscribers.", tree.subscriptions);
+    e.gauge("tieline_mqtt_sessions", "Connected MQTT clients.", seen.clients);
+    e.gauge("tieline_live_feeds", "Readers of live updates over HTTP.", seen.feeds);
+    e.gauge("tieline_live_counts", "Counts by quality for these readers, one for each set of rights.", seen.counts.0);
+    e.counter(
+        "tieline_live_uncounted_total",
+        "Readers without counts because there were too many sets of rights.",
+        seen.counts.1,
+    );
+    e.counter("tieline_updates_total", "Updates applied to the tree.", counters.updates);
+    e.counter("tieline_updates_refused_total", "Updates refused because the tree is full.", counters.refused);
+    e.counter("tieline_deliveries_total", "Messages queued for subscribers.", counters.deliveries);
+    let conflated = "Values not sent to a client because a newer value of the topic replaced them.";
+    e.counter("tieline_mqtt_conflated_total", conflated, counters.conflated);
+    let dropped = ("tieline_mqtt_dropped_total", "Messages for clients that were dropped, by cause.", "counter");
+    e.labelled(dropped, "cause", counters.dropped.by_cause());
+    e.counter("tieline_mqtt_published_total", "Messages that clients published.", counters.published);
+    e.counter("tieline_mqtt_publish_refused_total", "Messages of clients that were refused.", counters.publish_refused);
+    let deltas = "Deltas that clients published.";
+    e.counter("tieline_mqtt_published_deltas_total", deltas, counters.published_deltas);
+    let refused = "Deltas refused because the node did not have the value that they are based on.";
+    e.counter("tieline_mqtt_deltas_refused_total", refused, counters.deltas_refused);
+    e.counter("tieline_topics_unmet_total", "Updates refused because a condition was not met.", counters.unmet);
+    e.counter(
+        "tieline_topics_resynchronized_total",
+        "Clients that got all topic notifications again because their queue was too long.",
+        counters.resynchronized,
+    );
+    e.counter(
+        "tieline_topics_type_mismatches_total",
+        "Messages refused because their payload did not have the declared type.",
+        counters.type_mismatches,
+    );
+    e.counter("tieline_topics_removed_total", "Values removed by a declared removal time.", counters.removed);
+    e.gauge("tieline_series_bytes", "Bytes of event series.", seen.series.0);
+    e.counter(
+        "tieline_series_dropped_total",
+        "Events removed because mqtt.series_bytes_max was reached.",
+        seen.series.1,
+    );
+    e.counter("tieline_mqtt_connected_total", "Accepted clients.", counters.connected);
+    e.counter(
+        "tieline_mqtt_unauthenticated_refused_total",
+        "Connections closed because too many were unauthenticated.",
+        counters.unauthenticated_refused,
+    );
+    e.counter(
+        "tieline_mqtt_ended_full_total",
+        "Clients disconnected because their queue was full.",
+        counters.ended_full,
+    );
+    session_metrics(e, seen);
+    socket_shard_metrics(e, &seen.sockets);
+    end_metrics(e, &seen.ends);
+    e.counter("tieline_topics_forgotten_total", "Idle topics removed to free memory.", tree.idle_forgotten);
+}
+
+/// The names are those that Prometheus' own clients use.
+fn process_metrics(e: &mut Exposition, usage: &Usage) {
+    e.counter("process_cpu_seconds_total", "Processor time, user and system.", usage.cpu.as_secs_f64());
+    e.gauge("process_resident_memory_bytes", "Resident memory in bytes.", usage.resident_bytes);
+    e.gauge("process_open_fds", "Open file descriptors.", usage.descriptors);
+}
+
+fn http_metrics(e: &mut Exposition, about: &About, seen: &Seen) {
+    about.http.expose("tieline_http", e);
+    let (recalls, recalls_refused) = about.recalls.seen();
+    e.gauge("tieline_http_recalls", "Responses from history in progress.", recalls);
+    e.counter(
+        "tieline_http_recalls_refused_total",
+        "History requests refused because too many were in progress.",
+        recalls_refused,
+    );
+    let (asks, asks_refused) = seen.asks;
+    e.gauge("tieline_requests_waiting", "Requests over HTTP and MQTT that wait for the bus.", asks);
+    e.counter(
+        "tieline_requests_refused_total",
+        "Requests refused because too many waited, of the user or in total.",
+        asks_refused,
+    );
+}
+
+fn end_metrics(e: &mut Exposition, ends: &Ends) {
+    let Ends { by_reason, unauthenticated_ended, websocket_faults, subscriptions_refused } = ends;
+    e.family("tieline_mqtt_ended_total", "Clients disconnected by the node, by MQTT reason code.", "counter");
+    for (reason, count) in by_reason {
+        let code = format!("0x{:02x}", reason.code());
+        e.sample("tieline_mqtt_ended_total", &[("code", &code), ("reason", reason.words())], *count);
+    }
+    let unauthenticated = "Connections that ended before their client was accepted.";
+    e.counter("tieline_mqtt_unauthenticated_ended_total", unauthenticated, *unauthenticated_ended);
+    e.counter(
+        "tieline_mqtt_websocket_faults_total",
+        "Connections that violated the WebSocket protocol.",
+        *websocket_faults,
+    );
+    e.counter("tieline_mqtt_subscriptions_refused_total", "Subscriptions refused.", *subscriptions_refused);
+}
+
+fn session_metrics(e: &mut Exposition, seen: &Seen) {
+    let ((sessions, bytes), counters, lag) = (seen.away, &seen.counters, &seen.lag);
+    e.gauge("tieline_mqtt_late_sessions", "Clients whose socket does not take all data that is due.", lag.sessions);
+    e.gauge("tieline_mqtt_late_seconds", "Greatest lag of a client in seconds.", lag.longest.as_secs_f64());
+    e.gauge("tieline_mqtt_waiting", "Topics and messages queued for clients.", lag.waiting);
+    e.gauge("tieline_mqtt_waiting_bytes", "Bytes of encoded messages that wait for clients.", lag.bytes);
+    e.counter("tieline_mqtt_packets_in_total", "MQTT packets received from clients.", counters.packets_in);
+    e.counter(
+        "tieline_mqtt_published_bytes_total",
+        "Bytes of payloads that clients published.",
+        counters.published_bytes,
+    );
+    e.gauge("tieline_mqtt_away_sessions", "MQTT sessions of disconnected clients.", sessions);
+    e.gauge("tieline_mqtt_away_bytes", "Bytes queued for disconnected clients.", bytes);
+    e.counter(
+        "tieline_mqtt_withheld_total",
+        "Queued messages dropped because the client may no longer read their topic.",
+        counters.withheld,
+    );
+    e.counter("tieline_mqtt_resumed_total", "Sessions resumed over a new connection.", counters.resumed);
+    e.counter(
+        "tieline_mqtt_expired_total",
+        "Sessions that expired while their client was disconnected.",
+        counters.sessions_expired,
+    );
+    e.counter("tieline_mqtt_wills_total", "Wills published.", counters.wills);
+    e.counter(
+        "tieline_mqtt_redelivered_total",
+        "Messages of shared subscriptions given to another session.",
+        counters.redelivered,
+    );
+    e.counter(
+        "tieline_mqtt_unshared_total",
+        "Messages of shared subscriptions that no session could take.",
+        counters.unshared,
+    );
+}
+
+fn history_metrics(e: &mut Exposition, seen: &Seen) {
+    let (state, _) = seen.history();
+    let states =
+        ["ok", "catching_up", "disk_full", "hung", "failed", "off"].map(|known| (known, u8::from(known == state)));
+    e.labelled(
+        ("tieline_history_state", "1 for the current state of history, 0 for the others.", "gauge"),
+        "state",
+        states,
+    );
+    let Some(status) = &seen.history else { return };
+    e.gauge(
+        "tieline_history_backlog_records",
+        "Journal records that the store has not read.",
+        status.backlog_records(),
+    );
+    e.gauge("tieline_history_queued_points", "Points that wait for the journal.", status.queued_points);
+    e.counter(
+        "tieline_history_journaled_points_total",
+        "Points that the journal made durable.",
+        status.journaled_points,
+    );
+    e.counter("tieline_history_stored_points_total", "Points written to the store.", status.stored_points);
+    e.counter(
+        "tieline_history_dropped_points_total",
+        "Points not recorded; nobody waited for an acknowledgement.",
+        status.dropped_points,
+    );
+    e.counter(
+        "tieline_history_refused_points_total",
+        "Points not recorded; their publishers or devices got no acknowledgement.",
+        status.refused_points,
+    );
+    e.counter("tieline_history_lost_records_total", "Journal records that were damaged.", status.lost_records);
+    e.counter("tieline_history_removed_samples_total", "Samples removed by age or size.", status.removed_samples);
+    e.gauge("tieline_journal_bytes", "Bytes of the journal.", status.journal_bytes);
+    e.gauge("tieline_store_bytes", "Bytes of the store.", status.store_bytes);
+    e.gauge(
+        "tieline_journal_sync_seconds",
+        "Duration of the last write and sync of the journal.",
+        status.last_sync.as_secs_f64(),
+    );
+    let under_way = "Age of the current write; 0 if there is none.";
+    e.gauge("tieline_history_write_age_seconds", under_way, status.under_way.as_secs_f64());
+    e.counter("tieline_history_hung_total", "Writes that took longer than 5 s.", status.hung);
+}
+
+fn ledger_metrics(e: &mut Exposition, status: &LedgerStatus) {
+    let state = status.state.name();
+    let states = ["ok", "disk_full", "failed", "hung", "mending", "off"].map(|known| (known, u8::from(known == state)));
+    e.labelled(
+        ("tieline_ledger_state", "1 for the current state of the ledger, 0 for the others.", "gauge"),
+        "state",
+        states,
+    );
+    if status.state == LedgerState::Off {
+        return;
+    }
+    e.gauge("tieline_ledger_bytes", "Bytes of the ledger.", status.bytes);
+    e.gauge("tieline_ledger_waiting_bytes", "Bytes that wait for the disk.", status.waiting_bytes);
+    e.counter("tieline_ledger_batches_total", "Batches written to the disk.", status.batches);
+    e.counter("tieline_ledger_changes_total", "Changes written.", status.changes);
+    e.counter("tieline_ledger_refused_total", "Messages that could not be made durable.", status.refused);
+    let lost = status.lost.clone().unwrap_or_default();
+    e.gauge("tieline_ledger_lost_batches", "Batches that could not be read at the start.", lost.records);
+    e.gauge("tieline_ledger_lost_sessions", "Sessions that ended because of them.", lost.sessions);
+    e.gauge("tieline_ledger_lost_values", "Last values lost because of them.", lost.values);
+    e.counter("tieline_ledger_compactions_total", "Compactions of the ledger.", status.compactions);
+    e.gauge("tieline_ledger_batch_seconds", "Duration of the last batch, with its sync.", status.last.as_secs_f64());
+    let under_way = "Age of the current batch; 0 if there is none.";
+    e.gauge("tieline_ledger_batch_age_seconds", under_way, status.under_way.as_secs_f64());
+    e.counter("tieline_ledger_hung_total", "Batches that took longer than 5 s.", status.hung);
+}
+
+fn command_metrics(e: &mut Exposition, seen: &Seen) {
+    let (stats, audit_failed) = (&seen.commands, seen.audit_trouble.is_some());
+    let ends = [
+        ("succeeded", stats.succeeded),
+        ("refused", stats.refused),
+        ("failed", stats.failed),
+        ("dropped", stats.dropped),
+        ("timed_out", stats.timed_out),
+        ("lost", stats.lost),
+    ];
+    e.labelled(("tieline_commands_total", "Requests by result.", "counter"), "end", ends);
+    e.gauge("tieline_audit_failed", "1 while the audit log cannot be written.", u8::from(audit_failed));
+    let under_way = "Age of the current write of an audit record; 0 if there is none.";
+    e.gauge("tieline_audit_write_age_seconds", under_way, seen.audit_under_way.as_secs_f64());
+    e.gauge("tieline_commands_under_way", "Commands that wait or are in progress.", stats.under_way);
+}
+
+fn audit_metrics(e: &mut Exposition, files: &FileCounts) {
+    e.gauge("tieline_audit_files", "Files of the audit log.", files.files);
+    e.gauge("tieline_audit_bytes", "Bytes of them.", files.bytes);
+    e.counter(
+        "tieline_audit_removed_total",
+        "Files of the audit log removed because of its size limit.",
+        files.removed,
+    );
+    e.gauge("tieline_audit_broken", "Records that failed verification at the start.", files.broken);
+}
+
+fn view_metrics(e: &mut Exposition, seen: &Seen) {
+    let Some(stats) = &seen.views else { return };
+    e.gauge("tieline_views_derived", "Topics that views derive.", stats.derived);
+    e.gauge("tieline_views_contributions", "Contributions of sources to derived topics.", stats.contributions);
+    e.gauge("tieline_views_waiting", "Changes that are delayed or throttled.", stats.waiting);
+    e.counter("tieline_views_updates_total", "Updates that a view processed.", stats.updates);
+    e.counter("tieline_views_changes_total", "Changes of derived topics.", stats.changes);
+    e.counter("tieline_views_refused_total", "Sources or items left out because there were too many.", stats.refused);
+    e.counter(
+        "tieline_views_flushed_early_total",
+        "Delayed changes that were applied early because too many waited.",
+        stats.flushed_early,
+    );
+}
+
+fn access_metrics(e: &mut Exposition, app: &App, seen: &Seen) {
+    let Some(authenticator) = &app.authenticator else { return };
+    let counts = authenticator.counts();
+    let ends = [("good", counts.good), ("wrong", counts.wrong), ("too_often", counts.too_often), ("busy", counts.busy)];
+    e.labelled(("tieline_logins_total", "Authentication attempts by result.", "counter"), "end", ends);
+    e.gauge("tieline_logins_waiting", "Passwords and tokens that wait for their check.", counts.waiting);
+    e.gauge("tieline_logins_known", "Users and their clients, by address, that logged in before.", counts.known);
+    e.gauge("tieline_access_users", "Users in the file.", counts.users);
+    e.gauge(
+        "tieline_access_files_bad",
+        "1 while the files of users and roles have errors.",
+        u8::from(counts.files_bad),
+    );
+    e.counter("tieline_access_reloads_total", "Times that changed files were loaded.", counts.reloads);
+    let Some(AccessSeen { stats, denials, summed }) = &seen.access else { return };
+    let denials = denials.iter().map(|(verb, count)| (verb.word(), *count));
+    e.labelled(("tieline_denials_total", "Actions denied to users, by verb.", "counter"), "verb", denials);
+    e.counter("tieline_audit_summed_total", "Refusals and denials that the audit log has only as a number.", *summed);
+    e.gauge("tieline_access_sessions", "MQTT sessions of users.", stats.sessions);
+    e.counter("tieline_access_refused_total", "MQTT sessions of users that were refused.", stats.refused_sessions);
+    e.counter(
+        "tieline_access_ended_total",
+        "MQTT sessions ended: user removed, password or certificate changed, token or certificate expired.",
+        stats.ended,
+    );
+    e.counter(
+        "tieline_access_over_rate_total",
+        "Messages refused because of the rate limit of the session.",
+        stats.over_rate,
+    );
+}
+
+fn tls_metrics(e: &mut Exposition, expiries: Vec<Expiry>, now: Now) {
+    let name = "tieline_tls_certificate_expires_seconds";
+    e.family(name, "Seconds until a TLS certificate expires; negative if it has expired.", "gauge");
+    for Expiry { file, subject, not_after } in expiries {
+        let left = (not_after.millis() - now.utc.millis()) / 1000;
+        e.sample(name, &[("file", &file.display().to_string()), ("subject", &subject)], left);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tieline_service::http::places::Places;
+
+    #[test]
+    fn metrics_of_http_are_in_the_documents() {
+        let mut e = Exposition::default();
+        Places::default().expose("tieline_http", &mut e);
+        let text = e.into_text();
+        let names: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+        assert_eq!(names.len(), 6);
+        let documents = include_str!("../../../../../docs/metrics.md");
+        for name in names {
+            assert!(documents.contains(&format!("`{name}")), "{name} is not in docs/metrics.md");
+        }
+    }
+}

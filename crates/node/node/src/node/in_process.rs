@@ -1,0 +1,113 @@
+//! An in-process broker: a bus and its MQTT broker on the present thread, without listening sockets. Clients connect
+//! over connections that the caller provides.
+
+use super::{StartError, socket_shards, views_of};
+use crate::broker::Broker;
+use crate::broker::STALL;
+use crate::bus::reserved::Reserved;
+use crate::bus::{Bus, BusHandle, KeptLimits, SharedBus};
+use crate::config::Config;
+use crate::control::Commands;
+use crate::control::audit::AuditLog;
+use crate::history::Recorder;
+use bytes::Bytes;
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use tieline_core::Body;
+use tieline_net::{Connection, Shard, SocketShards};
+use tieline_topics::Limits;
+
+/// A bus and its broker on the present thread. It has no devices and no history, and everybody may do everything.
+#[derive(Debug)]
+pub struct InProcessBroker {
+    listener: InProcessListener,
+    /// The bus runs as long as there is one.
+    _handle: BusHandle,
+}
+
+/// Takes the connections of an in-process broker's clients.
+#[derive(Clone, Debug)]
+pub struct InProcessListener {
+    shard: Rc<Shard>,
+    bus: SharedBus,
+    broker: Rc<Broker>,
+}
+
+impl InProcessListener {
+    /// Serves a client over a connection; `number` is unique among the connections.
+    pub fn enter(&self, connection: Connection, number: u64) {
+        let Self { broker, shard, bus } = self.clone();
+        tokio::task::spawn_local(async move { broker.serve_one(&shard, &bus, connection, number).await });
+    }
+}
+
+/// What waits in an in-process broker to be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// Bytes of messages kept for clients that are away.
+    pub away_bytes: usize,
+    /// Clients that are connected.
+    pub clients: usize,
+    /// Messages and topics that wait for them.
+    pub messages: usize,
+    /// Bytes that wait for them.
+    pub bytes: usize,
+}
+
+impl InProcessBroker {
+    /// Starts a broker. Its bus runs as a task of the present `LocalSet` until the broker is dropped.
+    ///
+    /// # Errors
+    /// There is no thread for the audit log, whose file would be in `folder`; or the views cannot live together.
+    pub fn open(shard: &Rc<Shard>, config: &Config, folder: &Path) -> Result<Self, StartError> {
+        let audit = AuditLog::start(folder, config.audit).map_err(StartError::Thread)?;
+        let (handle, inputs) = BusHandle::new();
+        let commands =
+            Commands::new(&config.command, &[], |_| 0, audit, handle.unsent()).map_err(StartError::Control)?;
+        let recorder = Recorder::new(&config.history, None, HashSet::new(), handle.stored());
+        let mqtt = &config.mqtt;
+        let payload_bytes_max = usize::try_from(mqtt.packet_bytes_max).unwrap_or(usize::MAX);
+        let limits = Limits { topics_max: mqtt.topics_max, payload_bytes_max, ..Limits::default() };
+        let mut bus = Bus::new(shard, limits, recorder, commands);
+        bus.set_kept(KeptLimits::of(mqtt));
+        bus.set_sys_interval(mqtt.sys_interval);
+        if let Some(views) = views_of(config)? {
+            bus.set_views(views);
+        }
+        bus.set_rules(config.topics.clone(), mqtt.series_bytes_max);
+        let bus = Rc::new(RefCell::new(bus));
+        let sockets = SocketShards::local(shard, socket_shards(config.node.workers), STALL);
+        let broker =
+            Rc::new(Broker::new(Vec::new(), mqtt, Arc::new(Reserved::of(&[])), Box::default(), sockets.into()));
+        tokio::task::spawn_local(crate::bus::run(Rc::clone(shard), Rc::clone(&bus), inputs));
+        Ok(Self { listener: InProcessListener { shard: Rc::clone(shard), bus, broker }, _handle: handle })
+    }
+
+    /// What takes connections of clients.
+    #[must_use]
+    pub fn listener(&self) -> InProcessListener {
+        self.listener.clone()
+    }
+
+    /// A topic's last value as clients get it.
+    #[must_use]
+    pub fn value(&self, topic: &str) -> Option<Bytes> {
+        let bus = self.listener.bus.borrow();
+        let view = bus.tree().get(topic)?;
+        match view.body {
+            Body::Opaque(bytes) => Some(bytes.clone()),
+            Body::Point(point) => Some(point.to_json().into()),
+        }
+    }
+
+    /// What waits to be sent.
+    #[must_use]
+    pub fn waiting(&self) -> Waiting {
+        let bus = self.listener.bus.borrow();
+        let lag = bus.lag(self.listener.shard.now().mono);
+        Waiting { away_bytes: bus.away().1, clients: bus.client_count(), messages: lag.waiting, bytes: lag.bytes }
+    }
+}

@@ -1,0 +1,258 @@
+//! How devices and outstations are reached: TCP, TLS, UDP, serial lines, by either side; and the keys by which they
+//! authenticate each other.
+//!
+//! In: tables of the configuration, or flags; key files. Out: what `io/net` connects or listens with, the TLS files that
+//! are taken again while sessions go on, the keys of DNP3 secure authentication.
+//!
+//! Never: a session's events, a point, a topic; those belong to the node and to the outstation server.
+//!
+//! Read first: this file, then `read.rs`.
+
+pub mod classes;
+mod read;
+pub mod secure;
+mod tls;
+
+pub use read::read_transport;
+pub use tieline_service::tls::parse_pin;
+pub use tls::{CertificateCache, EXPIRES_SOON, watch};
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::time::Duration;
+use tieline_core::Machine;
+use tieline_dnp3::datagram::{DATAGRAM_BYTES, whole_units};
+use tieline_dnp3::lean::{Carrier, Side};
+use tieline_net::tls::{TlsError, TlsFiles};
+use tieline_net::{
+    ClientSide, ConnectOver, Datagrams, ListenConfig, ListenOver, Listener, Marks, Owner, SerialConfig, Session, Shard,
+    Target, TlsConnect, TlsListen, UdpConnect, UdpListen, keep_connected,
+};
+
+/// Silence after which a UDP peer's session ends, unless the configuration says.
+pub const SILENCE: Duration = Duration::from_secs(300);
+
+/// Where the other side is, and what goes between.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transport {
+    /// Who opens the connection.
+    pub end: End,
+    /// What it is made of.
+    pub over: Over,
+}
+
+/// Who opens the connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// This side connects to `host:port`.
+    Connect(String),
+    /// The other side connects to this one.
+    Listen(SocketAddr),
+    /// Both are on a serial line, by its device file.
+    Line(String),
+}
+
+/// What a connection is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// TCP.
+    Tcp,
+    /// TLS over TCP.
+    Tls(TlsOptions),
+    /// Datagrams.
+    Udp(UdpOptions),
+    /// A serial line.
+    Serial(SerialConfig),
+}
+
+/// Who we are in TLS, and whom we trust.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsOptions {
+    /// The files.
+    pub files: TlsFiles,
+    /// The name that the certificate of who is connected to must be for; none: the host of the address.
+    pub name: Option<String>,
+}
+
+/// How datagrams go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UdpOptions {
+    /// The local address of who connects; none: any free port.
+    pub local: Option<SocketAddr>,
+    /// Who is heard by who listens; empty for anyone.
+    pub remotes: Vec<IpAddr>,
+    /// Silence after which the session of a peer ends, for who listens.
+    pub silence: Duration,
+}
+
+impl Default for UdpOptions {
+    fn default() -> Self {
+        Self { local: None, remotes: Vec::new(), silence: SILENCE }
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.end {
+            End::Connect(address) => f.write_str(address)?,
+            End::Listen(address) => write!(f, "listening on {address}")?,
+            End::Line(path) => f.write_str(path)?,
+        }
+        match &self.over {
+            Over::Tcp | Over::Serial(_) => Ok(()),
+            Over::Tls(_) => f.write_str(" (TLS)"),
+            Over::Udp(_) => f.write_str(" (UDP)"),
+        }
+    }
+}
+
+/// What a session is run with.
+#[derive(Clone, Debug)]
+pub enum Route {
+    /// Connects, and comes back.
+    Connect(Target),
+    /// Is connected to.
+    Listen(ListenConfig),
+}
+
+impl Route {
+    /// With marks on its connections.
+    #[must_use]
+    pub fn marked(mut self, marks: Option<Marks>) -> Self {
+        match &mut self {
+            Self::Connect(target) => target.marks = marks,
+            Self::Listen(config) => config.marks = marks,
+        }
+        self
+    }
+}
+
+impl Transport {
+    /// TCP to `host:port`.
+    #[must_use]
+    pub fn connect(address: impl Into<String>) -> Self {
+        Self { end: End::Connect(address.into()), over: Over::Tcp }
+    }
+
+    /// TCP connections from the other side.
+    #[must_use]
+    pub const fn listen(address: SocketAddr) -> Self {
+        Self { end: End::Listen(address), over: Over::Tcp }
+    }
+
+    /// Who offers lean messages: who connects.
+    #[must_use]
+    pub const fn side(&self) -> Side {
+        match self.end {
+            End::Connect(_) => Side::Offers,
+            End::Listen(_) | End::Line(_) => Side::Accepts,
+        }
+    }
+
+    /// Whether it takes datagrams of anyone on a network: one that is forged would take the place of the peer.
+    #[must_use]
+    pub fn hears_strangers(&self) -> bool {
+        match (&self.end, &self.over) {
+            (End::Listen(address), Over::Udp(udp)) => !address.ip().is_loopback() && udp.remotes.is_empty(),
+            (End::Listen(_) | End::Connect(_) | End::Line(_), _) => false,
+        }
+    }
+
+    /// What carries lean messages; none over a serial line, which needs the checks of link frames.
+    #[must_use]
+    pub const fn carrier(&self) -> Option<Carrier> {
+        match self.over {
+            Over::Tcp | Over::Tls(_) => Some(Carrier::Stream),
+            Over::Udp(_) => Some(Carrier::Datagrams),
+            Over::Serial(_) => None,
+        }
+    }
+
+    /// What a session is run with. At most `sessions_max` peers at one time where this side listens.
+    ///
+    /// # Errors
+    /// TLS files that cannot be used.
+    pub fn route(&self, certificates: &CertificateCache, sessions_max: usize) -> Result<Route, TlsError> {
+        let datagrams = Datagrams { whole: whole_units, bytes_max: DATAGRAM_BYTES };
+        Ok(match &self.end {
+            End::Listen(address) => {
+                let over = match &self.over {
+                    Over::Tcp | Over::Serial(_) => ListenOver::Tcp,
+                    Over::Tls(options) => ListenOver::Tls(TlsListen::new(certificates.load(&options.files)?)),
+                    Over::Udp(UdpOptions { remotes, silence, .. }) => {
+                        ListenOver::Udp(UdpListen { datagrams, remotes: remotes.clone(), silence: *silence })
+                    }
+                };
+                Route::Listen(ListenConfig { sessions_max, over, ..ListenConfig::new(address.to_string()) })
+            }
+            End::Connect(address) | End::Line(address) => {
+                let over = match &self.over {
+                    Over::Tcp => ConnectOver::Tcp,
+                    Over::Tls(TlsOptions { files, name }) => {
+                        let tls = ClientSide::Renewed(certificates.load(files)?);
+                        ConnectOver::Tls(TlsConnect { tls, name: name.clone() })
+                    }
+                    Over::Udp(UdpOptions { local, .. }) => ConnectOver::Udp(UdpConnect { datagrams, local: *local }),
+                    Over::Serial(config) => ConnectOver::Serial(*config),
+                };
+                Route::Connect(Target { over, ..Target::new(address) })
+            }
+        })
+    }
+}
+
+impl Route {
+    /// Runs a session for each connection until the shard ends: one after the other where this side connects, side by
+    /// side where it listens. `start_session` gives a session, and who learns of it. Returns where it listens, if it
+    /// does.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub async fn start_each<M, O>(
+        self,
+        shard: &Rc<Shard>,
+        seed: u64,
+        mut start_session: impl FnMut() -> (Session<M>, O) + 'static,
+    ) -> std::io::Result<Option<SocketAddr>>
+    where
+        M: Machine + 'static,
+        O: Owner<M> + 'static,
+    {
+        let listen = match self {
+            Self::Connect(target) => {
+                let (session, mut owner) = start_session();
+                tokio::task::spawn_local(async move { keep_connected(&session, &target, seed, &mut owner).await });
+                return Ok(None);
+            }
+            Self::Listen(listen) => listen,
+        };
+        let listener = Listener::bind(&listen, shard.counters().clone()).await?;
+        let address = listener.local_addr()?;
+        tokio::task::spawn_local(async move {
+            loop {
+                let accepted = listener.accept().await;
+                let (session, mut owner) = start_session();
+                tokio::task::spawn_local(async move {
+                    let _place = accepted.place;
+                    session.run(accepted.stream, &mut owner).await;
+                });
+            }
+        });
+        Ok(Some(address))
+    }
+
+    /// Runs the session until the shard ends; a new connection takes the place of an old one. Returns where it listens,
+    /// if it does. `seed` spreads the attempts to connect.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub async fn start<M, O>(self, session: Session<M>, seed: u64, owner: O) -> std::io::Result<Option<SocketAddr>>
+    where
+        M: Machine + 'static,
+        O: Owner<M> + Clone + 'static,
+    {
+        let shard = Rc::clone(session.shard());
+        self.start_each(&shard, seed, move || (session.clone(), owner.clone())).await
+    }
+}
