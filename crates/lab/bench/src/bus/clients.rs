@@ -3,15 +3,17 @@
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use tieline_core::{Filter, Now, Topic};
-use tieline_mqtt::{ClientConfig, ClientEvent, ClientSession, Message, Qos, RetainHandling, SubscriptionOptions, Text};
-use tieline_net::{Clock, Closed, Counters, Limits, Owner, Session, Shard, ShardThread, Target, connect as dial};
-use tokio::net::TcpStream;
+use tieline_mqtt::{
+    Binary, ClientConfig, ClientEvent, ClientSession, Message, Qos, RetainHandling, SubscriptionOptions, Text,
+};
+use tieline_net::{
+    Clock, Closed, Connection, Counters, Limits, Owner, Session, Shard, ShardThread, Target, open as dial,
+};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// What is published in a round, in order.
@@ -21,6 +23,33 @@ type Client = Session<ClientSession>;
 
 /// How long a round, or a connection, may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How clients reach a node.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Where it is.
+    pub target: Target,
+    /// The publisher's credentials.
+    pub publisher: Option<Login>,
+    /// Those of all listeners.
+    pub listener: Option<Login>,
+}
+
+impl Entry {
+    /// Of a node that asks nobody who it is.
+    pub const fn new(target: Target) -> Self {
+        Self { target, publisher: None, listener: None }
+    }
+}
+
+/// The credentials of a client.
+#[derive(Clone, Debug)]
+pub struct Login {
+    /// The user's name.
+    pub user: String,
+    /// The password.
+    pub password: String,
+}
 
 /// One round, done.
 #[derive(Clone, Copy, Debug)]
@@ -55,18 +84,19 @@ pub struct Clients {
 
 impl Clients {
     /// Connects one publisher and some listeners to everything below `bench/`.
-    pub fn connect(address: SocketAddr, listeners: usize) -> Result<Self> {
+    pub fn connect(entry: &Entry, listeners: usize) -> Result<Self> {
         let (tell, news) = channel();
         let (listen, due) = unbounded_channel();
-        let told = tell.clone();
+        let (told, reach) = (tell.clone(), (entry.target.clone(), entry.listener.clone()));
         let listener_thread =
             ShardThread::spawn("listeners", Clock::start(), Arc::new(Counters::default()), move |shard| {
-                listen_all(shard, address, listeners, due, told)
+                listen_all(shard, reach, listeners, due, told)
             })?;
         let (publish, due) = unbounded_channel();
+        let reach = (entry.target.clone(), entry.publisher.clone());
         let publisher_thread =
             ShardThread::spawn("publisher", Clock::start(), Arc::new(Counters::default()), move |shard| {
-                publish_all(shard, address, due, tell)
+                publish_all(shard, reach, due, tell)
             })?;
         let clients = Self { publish, listen, news, _threads: [publisher_thread, listener_thread] };
         for _ in 0..=listeners {
@@ -110,28 +140,37 @@ impl Clients {
     }
 }
 
+/// Where a client connects to, and its credentials.
+type Reach = (Target, Option<Login>);
+
 /// Connects a session; tells when that fails.
-async fn open(shard: &Rc<Shard>, address: SocketAddr, name: &str, tell: &Sender<News>) -> Option<(Client, TcpStream)> {
-    let mut target = Target::new(address.to_string());
-    // As a client has them that reads much: the kernel's own sizes.
-    (target.send_buffer, target.receive_buffer) = (None, None);
-    match dial(&target).await {
-        Ok(stream) => {
-            // A round is queued at once.
-            let queue =
-                ClientConfig { pending_max: usize::MAX, pending_bytes_max: usize::MAX, ..ClientConfig::default() };
-            let config = ClientConfig { client_id: Text::truncated(name), ..queue };
-            Some((Session::new(shard, ClientSession::new(config), Limits::default()), stream))
-        }
+async fn open(
+    shard: &Rc<Shard>,
+    (target, login): &Reach,
+    name: &str,
+    tell: &Sender<News>,
+) -> Option<(Client, Connection)> {
+    let connection = match dial(target, shard.counters()).await {
+        Ok(connection) => connection,
         Err(error) => {
             let _ = tell.send(News::Failed(format!("the node cannot be reached: {error}")));
-            None
+            return None;
         }
-    }
+    };
+    let config = ClientConfig {
+        client_id: Text::truncated(name),
+        user_name: login.as_ref().map(|login| Text::truncated(&login.user)),
+        password: login.as_ref().and_then(|login| Binary::new(login.password.clone().into_bytes()).ok()),
+        // A round is queued at once.
+        pending_max: usize::MAX,
+        pending_bytes_max: usize::MAX,
+        ..ClientConfig::default()
+    };
+    Some((Session::new(shard, ClientSession::new(config), Limits::default()), connection))
 }
 
-async fn publish_all(shard: Rc<Shard>, address: SocketAddr, mut due: UnboundedReceiver<Messages>, tell: Sender<News>) {
-    let Some((session, stream)) = open(&shard, address, "bench-publisher", &tell).await else { return };
+async fn publish_all(shard: Rc<Shard>, reach: Reach, mut due: UnboundedReceiver<Messages>, tell: Sender<News>) {
+    let Some((session, stream)) = open(&shard, &reach, "bench-publisher", &tell).await else { return };
     let (driven, mut owner) = (session.clone(), Publisher { tell: tell.clone() });
     tokio::task::spawn_local(async move { driven.run(stream, &mut owner).await });
     while let Some(messages) = due.recv().await {
@@ -173,7 +212,7 @@ struct Board {
 
 async fn listen_all(
     shard: Rc<Shard>,
-    address: SocketAddr,
+    reach: Reach,
     listeners: usize,
     mut due: UnboundedReceiver<Messages>,
     tell: Sender<News>,
@@ -182,7 +221,7 @@ async fn listen_all(
     let positions: Vec<Rc<Cell<usize>>> = (0..listeners).map(|_| Rc::default()).collect();
     for (number, position) in positions.iter().enumerate() {
         let name = format!("bench-listener-{number}");
-        let Some((session, stream)) = open(&shard, address, &name, &tell).await else { return };
+        let Some((session, stream)) = open(&shard, &reach, &name, &tell).await else { return };
         let mut owner = Listener { board: Rc::clone(&board), position: Rc::clone(position), bytes_before: 0 };
         tokio::task::spawn_local(async move { session.run(stream, &mut owner).await });
     }

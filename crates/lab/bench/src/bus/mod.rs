@@ -2,12 +2,16 @@
 //! node. One client publishes for all devices, as the driver of the published experiment does, once with a message a
 //! device that holds all its points, and once with a message a point. Every listener compares every message.
 //!
+//! Rows with security go over TLS, each client shows a password, and rules say what it may do.
+//!
 //! The floor sends the bytes that a listener got, in writes as large as the sockets take, from one thread over as
-//! many raw sockets.
+//! many raw sockets. A peer, where it is installed, is the proxy of libzmq, with neither encryption nor passwords.
 
 mod clients;
 mod fanout;
+mod node;
 mod published;
+mod zmq;
 
 use crate::process;
 use crate::report::Progress;
@@ -18,12 +22,10 @@ use clients::{Clients, Messages};
 use fanout::Fanout;
 use hdrhistogram::Histogram;
 use serde::Serialize;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use tieline_core::{Point, Quality, Timestamp, Topic, Value};
-use tieline_node::{Node, config};
 
 /// Headings and keys of the table.
 pub const COLUMNS: &[(&str, &str)] = &[
@@ -32,10 +34,13 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("listeners", "listeners"),
     ("a message is a", "message"),
     ("history", "history"),
+    ("security", "security"),
     ("seconds p50", "seconds_p50"),
     ("p99", "seconds_p99"),
     ("floor p50", "floor_seconds_p50"),
     ("ratio to floor", "ratio_to_floor"),
+    ("libzmq p50", "zmq_seconds_p50"),
+    ("to libzmq", "ratio_to_zmq"),
     ("CPU s a million", "cpu_s_per_million"),
     ("alone µs p99", "latency_us_p99"),
     ("published: RPC", "published_rpc_seconds"),
@@ -46,7 +51,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
 /// Messages that are sent alone, one after the other, for the latency of an idle bus.
 const ALONE: usize = 200;
 
-/// What to run: every number of devices with every number of listeners, in each [`Message`] and once with history.
+/// What to run: every number of devices with every number of listeners, in each [`Message`], with security too, and once with history.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Devices.
@@ -82,6 +87,8 @@ pub struct Row {
     pub message: Message,
     /// Whether the node records what it passes on.
     pub history: bool,
+    /// Whether clients come over TLS, with passwords, and rules say what they may do.
+    pub security: bool,
     /// Rounds.
     pub rounds: usize,
     /// What was measured; absent where a round was not valid.
@@ -114,6 +121,12 @@ pub struct Figures {
     pub floor_seconds_p99: f64,
     /// Seconds over the floor's.
     pub ratio_to_floor: f64,
+    /// The proxy of libzmq, where it is installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zmq_seconds_p50: Option<f64>,
+    /// Seconds over those of libzmq.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratio_to_zmq: Option<f64>,
     /// Processor time of node, publisher and listeners for a million messages received.
     pub cpu_s_per_million: f64,
     /// The floor's, for the bytes of a million messages.
@@ -126,22 +139,33 @@ pub struct Figures {
     pub latency_us_p99: u64,
 }
 
+/// Kinds of rows: what a message holds, whether with history, whether with security.
+const KINDS: [(Message, bool, bool); 5] = [
+    (Message::Device, false, false),
+    (Message::Device, true, false),
+    (Message::Device, false, true),
+    (Message::Point, false, false),
+    (Message::Point, false, true),
+];
+
 /// Runs the experiment.
 ///
 /// # Errors
 /// The options are out of range, or the system does not have what they need.
 pub fn run(options: &Options, progress: &Progress) -> Result<Vec<Row>> {
     ensure!(options.points > 0 && options.rounds > 0, "points and rounds are 1 or more");
+    let folder = TempDir::new().context("a folder for the peer")?;
+    let peer = zmq::Program::build(folder.path())?;
     let mut rows = Vec::new();
-    for (message, history) in [(Message::Device, false), (Message::Device, true), (Message::Point, false)] {
+    for (message, history, security) in KINDS {
         for listeners in options.listeners.iter().copied() {
             for devices in options.devices.iter().copied() {
                 ensure!(devices > 0 && listeners > 0, "devices and listeners are 1 or more");
                 // A listener's two ends, and the same of the floor.
                 process::reserve_descriptors(listeners, 4)?;
-                let case = Case { devices, points: options.points, listeners, message, history };
+                let case = Case { devices, points: options.points, listeners, message, history, security };
                 progress.show(&format!("bus: {case:?}"));
-                rows.push(case.row(options.rounds)?);
+                rows.push(case.row(options.rounds, peer.as_ref())?);
             }
         }
     }
@@ -156,6 +180,7 @@ struct Case {
     listeners: usize,
     message: Message,
     history: bool,
+    security: bool,
 }
 
 /// One side's series.
@@ -173,11 +198,11 @@ impl Series {
 }
 
 impl Case {
-    fn row(self, rounds: usize) -> Result<Row> {
+    fn row(self, rounds: usize, peer: Option<&zmq::Program>) -> Result<Row> {
         let folder = TempDir::new().context("a folder for the node's data")?;
-        let node = start_node(folder.path(), self.history)?;
-        let mut clients = Clients::connect(node.mqtt(), self.listeners)?;
-        let (figures, invalid) = match self.measure(&mut clients, rounds) {
+        let (_node, entry) = node::start(folder.path(), self.history, self.security)?;
+        let mut clients = Clients::connect(&entry, self.listeners)?;
+        let (figures, invalid) = match self.measure(&mut clients, peer, rounds) {
             Ok(figures) => (Some(figures), None),
             Err(why) => (None, Some(format!("{self:?}: {why}"))),
         };
@@ -188,6 +213,7 @@ impl Case {
             listeners: self.listeners,
             message: self.message,
             history: self.history,
+            security: self.security,
             rounds,
             figures,
             published_rpc_seconds: known.map(|known| known.rpc),
@@ -197,12 +223,16 @@ impl Case {
         })
     }
 
-    fn measure(self, clients: &mut Clients, rounds: usize) -> Result<Figures> {
+    fn measure(self, clients: &mut Clients, peer: Option<&zmq::Program>, rounds: usize) -> Result<Figures> {
         // To warm up, and to learn how many bytes a listener gets.
         let messages = self.messages(0)?;
         let bytes = clients.round(&messages)?.bytes;
         let mut fanout = Fanout::connect(self.listeners, bytes)?;
         fanout.round()?;
+        let folder = TempDir::new().context("a folder for the peer")?;
+        let start = |program| zmq::Zmq::start(program, folder.path(), &messages, self.listeners);
+        let mut peer = peer.map(start).transpose()?;
+        let mut peer_seconds = Vec::new();
         let (mut ours, mut floor) = (Series::default(), Series::default());
         for (number, order) in (1..).zip(shuffled(rounds)) {
             let messages = self.messages(number)?;
@@ -219,7 +249,12 @@ impl Case {
                     }
                 }
             }
+            if let Some(peer) = &mut peer {
+                peer_seconds.push(peer.round()?.as_secs_f64());
+            }
         }
+        drop(peer);
+        let has_peer = !peer_seconds.is_empty();
         let alone = self.alone(clients)?;
         let received = number((messages.len() * self.listeners) as u64);
         Ok(Figures {
@@ -228,6 +263,8 @@ impl Case {
             floor_seconds_p50: short(median(&floor.seconds)),
             floor_seconds_p99: short(p99(&floor.seconds)),
             ratio_to_floor: short(median_ratio(&ours.seconds, &floor.seconds)),
+            zmq_seconds_p50: has_peer.then(|| short(median(&peer_seconds))),
+            ratio_to_zmq: has_peer.then(|| short(median_ratio(&ours.seconds, &peer_seconds))),
             cpu_s_per_million: short(median(&ours.cpu_s) / received * 1e6),
             floor_cpu_s_per_million: short(median(&floor.cpu_s) / received * 1e6),
             bytes_per_message: short(number(bytes) / number(messages.len() as u64)),
@@ -276,16 +313,6 @@ fn json_of(round: u32, device: usize, point: usize) -> String {
     Point { value, quality: Quality::GOOD, time }.to_json()
 }
 
-/// A node without devices. Its queues hold a whole round: a publisher that sends everything at once is faster than
-/// listeners on two cores can be.
-fn start_node(folder: &Path, history: bool) -> Result<Node> {
-    let text = format!(
-        "[http]\nlisten = \"127.0.0.1:0\"\n[mqtt]\nlisten = \"127.0.0.1:0\"\nqueue_bytes_max = \"256MiB\"\n[history]\nenabled = {history}\n"
-    );
-    let config = config::from_text("bench.toml", &text, folder)?;
-    Ok(Node::start(&config, folder)?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -294,21 +321,25 @@ mod tests {
     fn every_listener_gets_everything() {
         let options = Options { devices: vec![3], points: 18, listeners: vec![2], rounds: 2 };
         let rows = run(&options, &Progress::new(false)).unwrap();
-        assert_eq!(
-            rows.iter().map(|row| (row.message, row.history)).collect::<Vec<_>>(),
-            [(Message::Device, false), (Message::Device, true), (Message::Point, false)]
-        );
+        let folder = TempDir::new().unwrap();
+        let has_peer = zmq::Program::build(folder.path()).unwrap().is_some();
+        if !has_peer {
+            println!("SKIPPED the proxy of libzmq: cc or libzmq3-dev is not installed");
+        }
+        assert_eq!(rows.iter().map(|row| (row.message, row.history, row.security)).collect::<Vec<_>>(), KINDS);
         for row in rows {
             assert_eq!(row.invalid, None);
             let figures = row.figures.unwrap();
             assert!(figures.seconds_p50 > 0.0 && figures.ratio_to_floor > 0.0, "{figures:?}");
             assert!(figures.bytes_per_message > 50.0, "{figures:?}");
+            assert_eq!(figures.ratio_to_zmq.is_some_and(|ratio| ratio > 0.0), has_peer, "{figures:?}");
         }
     }
 
     #[test]
     fn rounds_differ_and_points_are_points() {
-        let case = Case { devices: 2, points: 3, listeners: 1, message: Message::Point, history: false };
+        let case =
+            Case { devices: 2, points: 3, listeners: 1, message: Message::Point, history: false, security: false };
         let (first, second) = (case.messages(1).unwrap(), case.messages(2).unwrap());
         assert_eq!(first.len(), 6);
         assert!(first.iter().zip(&*second).all(|(a, b)| a.0 == b.0 && a.1 != b.1));

@@ -33,6 +33,7 @@ mod tests;
 pub use charts::charts;
 pub use hold::{HELD_TOPICS, Held, hold};
 pub use servers::{Durability, Kind};
+pub(crate) use transport::Credentials;
 pub use transport::Transport;
 pub use trial::play;
 pub use values::Form;
