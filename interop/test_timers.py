@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from bus import Paho, connect_packet, raw
+from bus import Sub, connect_packet, raw
 from node import Node
 from waiting import until
 
@@ -24,9 +24,9 @@ SLEEPER = """
 import json, select, sys, time
 wakes = []
 while True:
-    began = time.monotonic()
+    began = time.time()
     over = select.select([sys.stdin], [], [], 0.005)[0]
-    now = time.monotonic()
+    now = time.time()
     wakes.append((now, max(0, now - began - 0.005)))
     if over:
         break
@@ -110,21 +110,28 @@ class Sleeper:
 
 
 def moments(node, delays, chance):
-    """When each of the delayed values was due, and when it came."""
-    sent, came, pace = {}, {}, threading.Event()
-    with Paho(node) as reader, Paho(node) as writer:
-        reader.client.on_message = lambda client, data, message: came.setdefault(message.topic, message.timestamp)
-        reader.subscribe("out/#", qos=0)
+    """When each of the delayed values was due, and when it came. The reader is a process of its own, which nothing in this one delays."""
+    sent, pace = {}, threading.Event()
+    places = [(view, topic) for view in range(VIEWS) for topic in range(TOPICS)]
+    chance.shuffle(places)
+    with Sub(node, "out/#", more=("-F", "came %U %t")) as reader, raw(node) as writer:
+        writer.sendall(connect_packet(name=b"writer"))
         # Otherwise what it publishes waits for acknowledgements of TCP, 40 ms.
-        writer.client.socket().setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        places = [(view, topic) for view in range(VIEWS) for topic in range(TOPICS)]
-        chance.shuffle(places)
+        writer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for view, topic in places:
-            sent[view, topic] = time.monotonic()
-            writer.client.publish(f"in/{view}/{topic}", b"1", 0, True)
+            name = f"in/{view}/{topic}".encode()
+            sent[view, topic] = time.time()
+            writer.sendall(bytes([0x31, 2 + len(name) + 1]) + struct.pack("!H", len(name)) + name + b"1")
             pace.wait(0.002)  # one by one, so that each has a moment of its own
-        until(lambda: len(came) >= len(places), lambda: f"{len(came)} of {len(places)} came", 30)
+        arrivals = until(lambda: arrivals_of(reader, len(places)), reader.said, 30)
+    came = {topic: float(at) for at, topic in arrivals}
     return [(sent[view, topic] + delays[view], came[f"out/{view}/{topic}"]) for view, topic in places]
+
+
+def arrivals_of(reader, count):
+    """Time and topic of each message, once all are there."""
+    lines = [line.split()[1:] for line in list(reader.lines) if line.startswith("came ")]
+    return lines if len(lines) >= count else None
 
 
 def percentiles(late):
