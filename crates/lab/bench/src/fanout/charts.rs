@@ -24,6 +24,9 @@ pub fn charts(rows: &[Row]) -> Vec<(&'static str, Chart)> {
         y: Axis { label: y.to_owned(), scale: Scale::Decades },
         curves: others.into_iter().chain(measured(rows, figure)).collect(),
     };
+    if rows.iter().any(|row| row.shards > 1) {
+        return over_shards(rows);
+    }
     vec![
         (
             "fanout-cpu",
@@ -47,6 +50,46 @@ pub fn charts(rows: &[Row]) -> Vec<(&'static str, Chart)> {
             "fanout-latency",
             chart("Latency over subscribers", "p50, µs", |figures| number(figures.latency.p50), Vec::new()),
         ),
+    ]
+}
+
+/// The charts of a run over shards.
+fn over_shards(rows: &[Row]) -> Vec<(&'static str, Chart)> {
+    let chart = |title: &str, y: &str, curves: Vec<Curve>| Chart {
+        title: title.to_owned(),
+        x: Axis { label: "socket shards".to_owned(), scale: Scale::Doubling },
+        y: Axis { label: y.to_owned(), scale: Scale::Linear },
+        curves,
+    };
+    let mut settings: Vec<(u64, bool)> = Vec::new();
+    for row in rows.iter().filter(|row| row.server == Kind::Tieline) {
+        let setting = (row.rate_per_s, row.delta);
+        if !settings.contains(&setting) {
+            settings.push(setting);
+        }
+    }
+    let curve = |name: &str, hue: usize, (rate, delta): (u64, bool), figure: &dyn Fn(&Figures) -> Option<f64>| {
+        let alike = |row: &&Row| row.server == Kind::Tieline && (row.rate_per_s, row.delta) == (rate, delta);
+        let point = |row: &Row| Some((number(row.shards as u64), figure(row.figures.as_ref()?)?));
+        let mut points: Vec<_> = rows.iter().filter(alike).filter_map(point).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let deltas = if delta { ", deltas" } else { "" };
+        Curve { name: format!("{name}, {rate} updates/s{deltas}"), points, line: Line::Solid, hue }
+    };
+    let each = |name: &str, figure: &dyn Fn(&Figures) -> Option<f64>| -> Vec<Curve> {
+        settings.iter().zip(1..).map(|(setting, hue)| curve(name, hue, *setting, figure)).collect()
+    };
+    let all = each("all threads", &|figures| Some(figures.cpu_s_per_million));
+    let busiest = each("busiest thread", &|figures| Some(figures.cpu_s_per_million * figures.busiest_share?));
+    let dotted = busiest.into_iter().map(|curve| Curve { line: Line::Dotted, ..curve });
+    let p50 = each("p50", &|figures| Some(number(figures.latency.p50) / 1000.0));
+    let cost = "CPU seconds a million events";
+    vec![
+        (
+            "fanout-shards-cpu",
+            chart("Processor time over socket shards", cost, all.into_iter().chain(dotted).collect()),
+        ),
+        ("fanout-shards-latency", chart("Latency over socket shards", "p50, ms", p50)),
     ]
 }
 

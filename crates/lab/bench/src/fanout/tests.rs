@@ -64,6 +64,14 @@ fn shards_are_beside_one() {
         assert_eq!(row.invalid, None);
         assert_eq!(row.figures.as_ref().unwrap().ratio_to_one_shard.is_some(), shards > 1, "{row:?}");
     }
+    for (name, chart) in charts(&rows) {
+        let over: Vec<Vec<f64>> =
+            chart.curves.iter().map(|curve| curve.points.iter().map(|point| point.0).collect()).collect();
+        assert!(
+            name.starts_with("fanout-shards-") && over.iter().all(|shards| shards == &[1.0, 2.0, 3.0]),
+            "{name} {over:?}"
+        );
+    }
 }
 
 #[test]
