@@ -12,12 +12,31 @@
 //!           0          1/2   9/10   share of the time at work
 //! ```
 
+use std::cell::Cell;
 use std::time::Duration;
 
 /// The longest time from one look to the next that a thread waits for by itself.
 pub(crate) const GAP_MAX: Duration = Duration::from_micros(300);
 /// How busy a thread is is read off over so long.
 const STRETCH: Duration = Duration::from_millis(10);
+
+/// Waits that have gathered nothing are not tried again for so long, and each time for twice as long, up to the second value.
+const RETRY: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(1)];
+
+thread_local! {
+    /// What has come to this thread since it last rested.
+    static ARRIVALS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Something has come to this thread.
+pub(crate) fn arrived() {
+    ARRIVALS.set(ARRIVALS.get().saturating_add(1));
+}
+
+/// How much has come to this thread since this was last asked.
+pub(crate) fn take_arrivals() -> u32 {
+    ARRIVALS.take()
+}
 
 /// How a thread waits.
 #[derive(Clone, Copy, Debug)]
@@ -28,16 +47,23 @@ pub(crate) struct Pace {
     worth: Duration,
     /// The longest gap.
     gap_max: Duration,
+    /// What a look after a wait must find on average; where it finds less, as with one message at a time whose sender waits for
+    /// the answer, waits cost time and spare nothing.
+    arrivals_min: f64,
 }
 
 /// A thread that writes to sockets itself.
-pub(crate) const WRITER: Pace = Pace { busy: [0.5, 0.9], worth: Duration::ZERO, gap_max: GAP_MAX };
+pub(crate) const WRITER: Pace = Pace { busy: [0.5, 0.9], worth: Duration::ZERO, gap_max: GAP_MAX, arrivals_min: 0.0 };
 /// A thread that gives what it has to others, which write: it costs them a wake each time.
-pub(crate) const GIVER: Pace = Pace { busy: [0.05, 0.25], worth: Duration::ZERO, gap_max: GAP_MAX };
+pub(crate) const GIVER: Pace = Pace { busy: [0.05, 0.25], worth: Duration::ZERO, gap_max: GAP_MAX, arrivals_min: 0.0 };
 /// A thread that does the writes of another, one of several. A look costs it some 10 µs, so a tenth of the work that is worth one;
 /// what is urgent ends its wait.
-pub(crate) const SERVER: Pace =
-    Pace { busy: [0.03, 0.1], worth: Duration::from_micros(100), gap_max: Duration::from_millis(1) };
+pub(crate) const SERVER: Pace = Pace {
+    busy: [0.03, 0.1],
+    worth: Duration::from_micros(100),
+    gap_max: Duration::from_micros(800),
+    arrivals_min: 1.3,
+};
 
 /// When one thread looks. Times are those of one clock, whatever its start.
 #[derive(Debug)]
@@ -49,13 +75,20 @@ pub(crate) struct Coalescing {
     began: Duration,
     worked: Duration,
     gap: Duration,
+    /// Looks after a wait in this stretch that found something, and what they found.
+    looks: u32,
+    arrivals: u32,
+    /// No wait before then, and for how long the next time that waits are in vain.
+    retry: Duration,
+    backoff: Duration,
 }
 
 impl Coalescing {
     /// One of a thread that waits from such a share on.
     pub(crate) const fn new(pace: Pace) -> Self {
         let zero = Duration::ZERO;
-        Self { pace, woke: zero, began: zero, worked: zero, gap: zero }
+        let [backoff, _] = RETRY;
+        Self { pace, woke: zero, began: zero, worked: zero, gap: zero, looks: 0, arrivals: 0, retry: zero, backoff }
     }
 
     /// The thread has something to do.
@@ -63,15 +96,36 @@ impl Coalescing {
         self.woke = now;
     }
 
-    /// The thread has done all; how long it is to wait before it looks for more.
-    pub(crate) fn rest(&mut self, now: Duration) -> Duration {
+    /// The thread has done all, so many arrivals among it; how long it is to wait before it looks for more.
+    pub(crate) fn rest(&mut self, now: Duration, arrivals: u32) -> Duration {
         self.worked += now.saturating_sub(self.woke);
+        if arrivals > 0 {
+            self.looks += 1;
+            self.arrivals += arrivals;
+        }
         let stretch = now.saturating_sub(self.began);
         if stretch >= STRETCH {
-            self.gap = self.pace.gap(self.worked.div_duration_f64(stretch));
+            self.judge(now);
+            let gap = self.pace.gap(self.worked.div_duration_f64(stretch));
+            self.gap = if now < self.retry { Duration::ZERO } else { gap };
             (self.began, self.worked) = (now, Duration::ZERO);
+            (self.looks, self.arrivals) = (0, 0);
         }
         (self.woke + self.gap).saturating_sub(now)
+    }
+
+    /// Whether the waits of the stretch that is over have gathered anything.
+    fn judge(&mut self, now: Duration) {
+        if self.gap.is_zero() || self.looks == 0 {
+            return;
+        }
+        let [first, last] = RETRY;
+        if f64::from(self.arrivals) < self.pace.arrivals_min * f64::from(self.looks) {
+            self.retry = now + self.backoff;
+            self.backoff = (self.backoff * 2).min(last);
+        } else {
+            self.backoff = first;
+        }
     }
 }
 
@@ -98,7 +152,7 @@ mod tests {
         for _ in 0..1000 {
             coalescing.wake(now);
             now += Duration::from_micros(work_us);
-            rest = coalescing.rest(now);
+            rest = coalescing.rest(now, 1);
             // Without the wait: how long it is for this share, not what it settles at.
             now += Duration::from_micros(idle_us);
         }
@@ -131,8 +185,8 @@ mod tests {
             (GIVER, 1.0, 300),
             (SERVER, 0.0, 0),
             (SERVER, 0.03, 0),
-            (SERVER, 0.065, 500),
-            (SERVER, 0.1, 1000),
+            (SERVER, 0.065, 400),
+            (SERVER, 0.1, 800),
             (SERVER, 0.2, 500),
             (SERVER, 0.5, 300),
             (SERVER, 1.0, 300),
@@ -140,6 +194,25 @@ mod tests {
             let gap = pace.gap(share).as_secs_f64() * 1e6;
             assert!((gap - f64::from(expect_us)).abs() < 1.0, "{share} of {pace:?}: {gap}");
         }
+    }
+
+    /// The share of rests with a wait, of a thread that is a fifth of its time at work and finds so many things at a look.
+    fn share_of_waits(arrivals: u32) -> f64 {
+        let (mut coalescing, mut now, mut waits) = (Coalescing::new(SERVER), Duration::ZERO, 0);
+        for _ in 0..10_000 {
+            coalescing.wake(now);
+            now += Duration::from_micros(200);
+            let wait = coalescing.rest(now, arrivals);
+            waits += u32::from(!wait.is_zero());
+            now += wait.max(Duration::from_micros(800));
+        }
+        f64::from(waits) / 1e4
+    }
+
+    #[test]
+    fn waits_that_gather_nothing_are_given_up() {
+        assert!(share_of_waits(1) < 0.03, "{}", share_of_waits(1));
+        assert!(share_of_waits(2) > 0.98, "{}", share_of_waits(2));
     }
 
     #[test]
@@ -153,13 +226,13 @@ mod tests {
         for _ in 0..1000 {
             coalescing.wake(now);
             now += Duration::from_micros(100);
-            coalescing.rest(now);
+            coalescing.rest(now, 1);
         }
         let step = Duration::from_micros(5);
         coalescing.wake(now);
-        assert!(!coalescing.rest(now + step).is_zero(), "it was busy");
+        assert!(!coalescing.rest(now + step, 1).is_zero(), "it was busy");
         now += Duration::from_secs(1);
         coalescing.wake(now);
-        assert_eq!(coalescing.rest(now + step), Duration::ZERO);
+        assert_eq!(coalescing.rest(now + step, 1), Duration::ZERO);
     }
 }

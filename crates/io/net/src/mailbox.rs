@@ -10,6 +10,7 @@
 //!          AWAKE    nothing
 //! ```
 
+use crate::coalescing::arrived;
 use atomic_waker::AtomicWaker;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -136,7 +137,10 @@ impl<T> Mailbox<T> {
     /// An item, or the end, where there is one.
     fn look(&self) -> Option<Option<T>> {
         match self.items.try_recv() {
-            Ok(item) => Some(Some(item)),
+            Ok(item) => {
+                arrived();
+                Some(Some(item))
+            }
             Err(TryRecvError::Disconnected) => Some(None),
             Err(TryRecvError::Empty) => None,
         }

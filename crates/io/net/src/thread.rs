@@ -1,6 +1,6 @@
 //! A thread with a runtime of its own.
 
-use crate::coalescing::{Coalescing, GIVER, Pace, SERVER, WRITER};
+use crate::coalescing::{Coalescing, GIVER, Pace, SERVER, WRITER, take_arrivals};
 use crate::mailbox::pause;
 use crate::{Clock, Counters, Shard};
 use std::future::Future;
@@ -65,7 +65,7 @@ impl ShardThread {
     }
 
     /// The same for one of several threads that do the writes of another: while it is busy, it looks so rarely that a look is
-    /// worth its cost, at least every millisecond.
+    /// worth its cost, at least every 0.8 ms; where that gathers nothing, at once.
     pub(crate) fn spawn_serving<F, Fut>(name: &str, clock: Clock, counters: Arc<Counters>, main: F) -> io::Result<Self>
     where
         F: FnOnce(Rc<Shard>) -> Fut + Send + 'static,
@@ -139,7 +139,7 @@ fn coalescing_runtime(pace: Pace) -> Builder {
     builder.event_interval(STEPS_A_LOOK);
     builder.on_thread_unpark(move || lock(&wakes).wake(start.elapsed()));
     builder.on_thread_park(move || {
-        let wait = lock(&parks).rest(start.elapsed());
+        let wait = lock(&parks).rest(start.elapsed(), take_arrivals());
         if !wait.is_zero() {
             pause(wait);
         }

@@ -4,6 +4,7 @@ use super::INPUT_MAX;
 use super::batch::{Batch, End, Item, Order};
 use super::worker::Worker;
 use crate::Connection;
+use crate::coalescing::arrived;
 use crate::connection::Detached;
 use crate::linger::part;
 use std::cell::{Cell, RefCell};
@@ -224,6 +225,7 @@ impl ShardConnection {
             // Of few sizes: what one thread takes of the heap and another gives back is then used again.
             let mut input = Vec::with_capacity(bytes.len().next_power_of_two());
             input.extend_from_slice(bytes);
+            arrived();
             worker.tell(Item::Input(self.number, input));
         }
         cx.waker().wake_by_ref();
