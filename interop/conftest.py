@@ -1,5 +1,6 @@
 """Fixtures; what they return is described where it is defined."""
 
+import random
 import sys
 from pathlib import Path
 
@@ -10,9 +11,36 @@ sys.path.insert(0, str(Path(__file__).parent))
 import node as under_test  # noqa: E402
 from processes import Peer  # noqa: E402
 
+SHUFFLE = "another order of files, and of the tests within them; without a seed, a random one"
+
 
 def pytest_addoption(parser):
     parser.addoption("--soak", type=float, default=0.0, metavar="MINUTES", help="how long test_soak.py goes on; 0: each fault once")
+    parser.addoption("--shuffle", type=int, default=None, nargs="?", const=-1, metavar="SEED", help=SHUFFLE)
+
+
+def pytest_configure(config):
+    if config.option.shuffle == -1:
+        config.option.shuffle = random.randrange(1 << 32)
+
+
+def pytest_report_header(config):
+    seed = config.option.shuffle
+    return None if seed is None else f"order: --shuffle {seed}"
+
+
+def pytest_collection_modifyitems(config, items):
+    seed = config.option.shuffle
+    if seed is None:
+        return
+    chance, files = random.Random(seed), {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    order = sorted(files)
+    chance.shuffle(order)
+    for file in order:
+        chance.shuffle(files[file])
+    items[:] = [item for file in order for item in files[file]]
 
 
 @pytest.fixture(scope="session", autouse=True)
