@@ -203,7 +203,8 @@ impl ClientOwner {
         bus.begin_act();
         if let Err(error) = bus.take_message(now, message, qos, retain, client.key) {
             tracing::debug!(client = %client.name, %error, "publish refused");
-            return Taken::Refused(ReasonCode::QuotaExceeded, error.to_string());
+            drop(bus);
+            return Taken::Ends(ReasonCode::QuotaExceeded, error.to_string());
         }
         let (key, number) = (client.key, client.number);
         let later = match packet_id.filter(|_| qos == Qos::ExactlyOnce) {

@@ -403,8 +403,7 @@ impl Bus {
     ) -> Result<(), TreeError> {
         self.counters.published += 1;
         self.counters.published_bytes += u64::try_from(message.payload.len()).unwrap_or(u64::MAX);
-        let taken = self.apply_message(now, message, qos, retain, Some(id_of(from)));
-        taken.inspect_err(|_| self.count_publish_refused())
+        self.apply_message(now, message, qos, retain, Some(id_of(from)))
     }
 
     /// Counts a client's message that was not taken.
@@ -467,8 +466,8 @@ impl Bus {
 
 /// How commands reach a field shard.
 fn command_sender(shard: mpsc::Sender<FieldInput>) -> CommandSender {
-    Arc::new(move |Dispatch { device, command, until, ticket }| {
-        shard.blocking_send(FieldInput::Command { device, ticket: ticket.0, command, until }).is_ok()
+    Arc::new(move |Dispatch { device, command, until, command_id }| {
+        shard.blocking_send(FieldInput::Command { device, command_id: command_id.0, command, until }).is_ok()
     })
 }
 

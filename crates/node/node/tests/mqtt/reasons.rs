@@ -4,7 +4,7 @@ use super::peer::{Peer, Server, at, hello, one, text};
 use bytes::Bytes;
 use tieline_mqtt::{
     Connect, Guarantee, Packet, PacketId, Properties, Property, Publish, Qos, ReasonCode, Subscribe,
-    SubscriptionFilter, Unsubscribe,
+    SubscriptionFilter, Unsubscribe, Version,
 };
 
 /// Asks for something, and gives the reason and the words of the answer.
@@ -65,4 +65,10 @@ fn refusals_are_told_in_words_where_they_are_wanted() {
     let (reason, words) = refused.expect("200 topics are the most");
     assert_eq!(reason, ReasonCode::QuotaExceeded);
     assert!(words.contains("200"), "{words}");
+    // 3.1.1 has no such answer, and an acknowledgement would say that the message was taken: the connection ends.
+    for (name, qos) in [("old 1", Qos::AtLeastOnce), ("old 2", Qos::ExactlyOnce)] {
+        let (mut old, _) = server.connect(Connect { version: Version::V311, ..hello(name) });
+        old.send(&publish("t/full", qos));
+        assert_eq!(old.next(), None, "{name}");
+    }
 }
