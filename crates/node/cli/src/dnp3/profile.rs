@@ -37,7 +37,8 @@ pub enum As {
     /// The point list alone
     Points,
     /// The file of an outstation that serves these points
-    OutstationServer,
+    #[value(name = "outstation", alias = "station")]
+    Outstation,
 }
 
 /// `tieline dnp3 profile read`.
@@ -81,7 +82,7 @@ fn read(args: &ReadArgs) -> Result<ExitCode> {
         eprintln!("tieline: not read: {path}");
     }
     match args.to {
-        As::OutstationServer => print(&found.to_outstation()),
+        As::Outstation => print(&found.to_outstation()),
         As::Points => print(&found.to_points()),
         As::Device => {
             let list = format!("{}.csv", args.name);
