@@ -44,12 +44,12 @@ def test_flags_and_device_time_survive(start_node):
         node.wait_value(device.point("double-bit", 4), v=2, t=T_TEXT.replace("123Z", "124Z"))
         flags = [(0x05, "comm_lost", "bad"), (0x03, "restart", "uncertain"), (0x11, "local_forced", "uncertain")]
         flags += [(0x21, "over_range", "bad"), (0x41, "reference_err", "uncertain"), (0x00, "offline", "bad")]
-        for number, (byte, reason, verdict) in enumerate(flags):
+        for number, (byte, reason, validity) in enumerate(flags):
             outstation.do(f"update analog 2 {number} flags={byte:#x} time={T + number}")
-            value = node.wait_value(device.point("analog", 2), v=number, q=verdict)
+            value = node.wait_value(device.point("analog", 2), v=number, q=validity)
             assert value["why"] == [reason], value
-        for number, (_, _, verdict) in enumerate(flags):
-            node.wait_history(device.point("analog", 2), v=number, q=verdict)
+        for number, (_, _, validity) in enumerate(flags):
+            node.wait_history(device.point("analog", 2), v=number, q=validity)
 
 
 def test_an_outstation_that_dies_and_comes_back(outstation, start_node):

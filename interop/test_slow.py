@@ -42,8 +42,8 @@ class Raw:
         self.socket.sendall(packet(0x10, text("MQTT") + bytes([5, 2, 0, 0, 0]) + text(name)))
         assert self.read()[0] >> 4 == 2
 
-    def subscribe(self, topic, wishes=()):
-        properties = b"".join(b"\x26" + text(name) + text(value) for name, value in wishes)
+    def subscribe(self, topic, user_properties=()):
+        properties = b"".join(b"\x26" + text(name) + text(value) for name, value in user_properties)
         body = struct.pack(">H", 1) + varint(len(properties)) + properties + text(topic) + b"\x00"
         self.socket.sendall(packet(0x82, body))
         first, body = self.read()

@@ -1,4 +1,4 @@
-//! Any bytes as what a stranger shows: a token, and both messages of SCRAM.
+//! Any bytes as the credentials of an unauthenticated client: a token, and both messages of SCRAM.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

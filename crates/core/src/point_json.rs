@@ -3,7 +3,7 @@
 //! | member | holds | range |
 //! |---|---|---|
 //! | `v` | the value: number, true, false, text, null; bytes as `{"hex": "00ff"}` | numbers beyond JSON's reach (infinite, not a number) are the texts `"inf"`, `"-inf"`, `"nan"` |
-//! | `q` | the verdict | `good`, `uncertain`, `bad` |
+//! | `q` | the validity | `good`, `uncertain`, `bad` |
 //! | `why` | the reasons, only where there are any | names of [`Quality::reasons`] |
 //! | `t` | the time | RFC 3339 in UTC |
 
@@ -53,8 +53,8 @@ impl Point {
     }
 
     /// Reads a payload as a point: the whole form, or a bare JSON scalar, which is good and stamped with
-    /// `received`. `q` and `t` may be left out; other members are ignored. The verdict and the reasons are those that
-    /// came, and no others; without `q` the verdict is that of the reasons.
+    /// `received`. `q` and `t` may be left out; other members are ignored. The validity and the reasons are those that
+    /// came, and no others; without `q` the validity is that of the reasons.
     ///
     /// # Errors
     /// The payload is not JSON, or a member is not what it must be.
@@ -76,7 +76,7 @@ impl Point {
     }
 
     /// The point whose JSON ([`Point::to_json`]) is this payload, byte for byte: who has the point has the payload.
-    /// None where there is no such point, where its value is a text or bytes, and where its verdict is not that of its
+    /// None where there is no such point, where its value is a text or bytes, and where its validity is not that of its
     /// reasons.
     #[must_use]
     pub fn from_exact_json(payload: &[u8]) -> Option<Self> {
@@ -123,7 +123,7 @@ fn quality_from_json(
         Some("bad") => Validity::Bad,
         Some(_) | None => return Err(wrong("q", q, "\"good\", \"uncertain\" or \"bad\"")),
     };
-    Ok(quality.with_verdict(validity))
+    Ok(quality.with_validity(validity))
 }
 
 fn wrong(what: &str, found: &serde_json::Value, expected: &str) -> PointJsonError {

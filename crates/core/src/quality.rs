@@ -1,6 +1,6 @@
 //! How far a value may be trusted, and why.
 
-/// The verdict that a reader acts on.
+/// The validity that a reader acts on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Validity {
     /// The value is what the field shows.
@@ -23,7 +23,7 @@ impl Validity {
     }
 }
 
-/// A set of reasons against a value, and the verdict where the sender of the value gave one that is not that of the
+/// A set of reasons against a value, and the validity where the sender of the value gave one that is not that of the
 /// reasons; empty means good.
 ///
 /// The reasons of DNP3 objects keep the names of IEEE 1815 clause 11.6; `away`, `stale`, `garbage` and
@@ -32,13 +32,13 @@ impl Validity {
 /// ```text
 ///  bit 15    14 13      12 … 0
 ///  +-----+----------+------------+
-///  |  0  | verdict  | reasons    |     verdict: 0 that of the reasons, 1 good, 2 uncertain, 3 bad
+///  |  0  | validity  | reasons    |     validity: 0 that of the reasons, 1 good, 2 uncertain, 3 bad
 ///  +-----+----------+------------+
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Quality(u16);
 
-/// One row a reason: name, bit, verdict.
+/// One row a reason: name, bit, validity.
 const REASONS: [(&str, Quality, Validity); 13] = [
     ("offline", Quality::OFFLINE, Validity::Bad),
     ("restart", Quality::RESTART, Validity::Uncertain),
@@ -57,17 +57,17 @@ const REASONS: [(&str, Quality, Validity); 13] = [
 
 /// The bits of reasons.
 const REASON_BITS: u16 = (1 << REASONS.len()) - 1;
-/// Where the verdict of the sender stands.
+/// Where the validity of the sender stands.
 const VERDICT_SHIFT: u32 = 13;
 const VERDICT_BITS: u16 = 3 << VERDICT_SHIFT;
 const UNCERTAIN_BITS: u16 = bits_of(Validity::Uncertain);
 const BAD_BITS: u16 = bits_of(Validity::Bad);
 
-/// The reasons of one verdict.
-const fn bits_of(verdict: Validity) -> u16 {
+/// The reasons of one validity.
+const fn bits_of(validity: Validity) -> u16 {
     let (mut rest, mut bits) = (REASONS.as_slice(), 0);
     while let [(_, reason, of), behind @ ..] = rest {
-        if *of as u8 == verdict as u8 {
+        if *of as u8 == validity as u8 {
             bits |= reason.0;
         }
         rest = behind;
@@ -105,7 +105,7 @@ impl Quality {
     /// No value has been received yet.
     pub const INITIAL: Self = Self(1 << 12);
 
-    /// All reasons of both. Where one of them has a verdict of its sender, the worse of the two is the verdict.
+    /// All reasons of both. Where one of them has a validity of its sender, the worse of the two is the validity.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         let both = Self((self.0 | other.0) & REASON_BITS);
@@ -113,23 +113,23 @@ impl Quality {
             return both;
         }
         let (ours, theirs) = (self.validity(), other.validity());
-        both.with_verdict(if ours as u8 >= theirs as u8 { ours } else { theirs })
+        both.with_validity(if ours as u8 >= theirs as u8 { ours } else { theirs })
     }
 
-    /// These reasons without those of `other`. The verdict of a sender stays.
+    /// These reasons without those of `other`. The validity of a sender stays.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self::from_bits(self.0 & !(other.0 & REASON_BITS))
     }
 
-    /// These reasons with the verdict that the sender of the value gave, whatever they say of it themselves.
+    /// These reasons with the validity that the sender of the value gave, whatever they say of it themselves.
     #[must_use]
-    pub const fn with_verdict(self, verdict: Validity) -> Self {
+    pub const fn with_validity(self, validity: Validity) -> Self {
         let reasons = Self(self.0 & REASON_BITS);
-        if reasons.validity() as u8 == verdict as u8 {
+        if reasons.validity() as u8 == validity as u8 {
             return reasons;
         }
-        let stated = match verdict {
+        let stated = match validity {
             Validity::Good => 1,
             Validity::Uncertain => 2,
             Validity::Bad => 3,
@@ -149,7 +149,7 @@ impl Quality {
         self.0 & REASON_BITS != 0
     }
 
-    /// Reasons and verdict as bits: what stores keep. The bits are stable.
+    /// Reasons and validity as bits: what stores keep. The bits are stable.
     #[must_use]
     pub const fn bits(self) -> u16 {
         self.0
@@ -166,14 +166,14 @@ impl Quality {
     pub const fn from_bits(bits: u16) -> Self {
         let reasons = Self(bits & REASON_BITS);
         match (bits & VERDICT_BITS) >> VERDICT_SHIFT {
-            1 => reasons.with_verdict(Validity::Good),
-            2 => reasons.with_verdict(Validity::Uncertain),
-            3 => reasons.with_verdict(Validity::Bad),
+            1 => reasons.with_validity(Validity::Good),
+            2 => reasons.with_validity(Validity::Uncertain),
+            3 => reasons.with_validity(Validity::Bad),
             _ => reasons,
         }
     }
 
-    /// The verdict of the sender, or the worst of all reasons where there is none.
+    /// The validity of the sender, or the worst of all reasons where there is none.
     #[must_use]
     pub const fn validity(self) -> Validity {
         match (self.0 & VERDICT_BITS) >> VERDICT_SHIFT {
@@ -204,8 +204,8 @@ mod tests {
 
     #[test]
     fn a_verdict_of_the_sender_stands_beside_reasons() {
-        let bad = Quality::GOOD.with_verdict(Validity::Bad);
-        let good = Quality::OFFLINE.with_verdict(Validity::Good);
+        let bad = Quality::GOOD.with_validity(Validity::Bad);
+        let good = Quality::OFFLINE.with_validity(Validity::Good);
         for (quality, validity, reasons) in [
             (bad, Validity::Bad, Quality::GOOD),
             (bad.with(Quality::STALE), Validity::Bad, Quality::STALE),
@@ -213,13 +213,13 @@ mod tests {
             (good.with(Quality::OFFLINE), Validity::Bad, Quality::OFFLINE),
             (good.with(good), Validity::Good, Quality::OFFLINE),
             (bad.with(Quality::STALE).without(Quality::STALE), Validity::Bad, Quality::GOOD),
-            (Quality::OFFLINE.with_verdict(Validity::Bad), Validity::Bad, Quality::OFFLINE),
+            (Quality::OFFLINE.with_validity(Validity::Bad), Validity::Bad, Quality::OFFLINE),
         ] {
             assert_eq!((quality.validity(), quality.reason_bits()), (validity, reasons.bits()), "{quality:?}");
             assert!(quality.contains(reasons) && Quality::from_bits(quality.bits()) == quality);
         }
-        // A verdict that the reasons give themselves is none of the sender's.
-        assert_eq!(Quality::OFFLINE.with_verdict(Validity::Bad), Quality::OFFLINE);
+        // A validity that the reasons give themselves is none of the sender's.
+        assert_eq!(Quality::OFFLINE.with_validity(Validity::Bad), Quality::OFFLINE);
         assert_eq!(Quality::from_bits(Quality::OFFLINE.bits() | VERDICT_BITS), Quality::OFFLINE);
     }
 }

@@ -17,7 +17,7 @@ pub struct Reading {
     pub point: PointId,
     /// The raw value, unscaled.
     pub value: Value,
-    /// The device's own verdict.
+    /// The device's own validity.
     pub quality: Quality,
     /// The device's time stamp; none where the object carries none.
     pub time: Option<Timestamp>,

@@ -10,6 +10,6 @@ export { type Apply, Codecs, hunk } from "./codecs.js";
 export { type Decoded, Decoder } from "./decoder.js";
 export { hunkOf } from "./hunks.js";
 export { Broken } from "./bytes.js";
-export type { Point, PointValue, Verdict } from "./point.js";
+export type { Point, PointValue, Validity } from "./point.js";
 export { type Event, type Limits, MARK, matches, PROPERTY, Receiver, RESYNC_TOPIC } from "./receiver.js";
 export { type Saying, Sender, type SenderLimits } from "./sender.js";

@@ -2,7 +2,7 @@
 
 import { Broken, Cursor, putVarint, unzigzag, zigzag } from "./bytes.js";
 
-/** Reasons against a value, by bit, each with the verdict that it carries. */
+/** Reasons against a value, by bit, each with the validity that it carries. */
 const REASONS = [
   ["offline", "bad"],
   ["restart", "uncertain"],
@@ -19,8 +19,8 @@ const REASONS = [
   ["initial", "bad"],
 ] as const;
 
-/** The verdict that a reader acts on. */
-export type Verdict = "good" | "uncertain" | "bad";
+/** The validity that a reader acts on. */
+export type Validity = "good" | "uncertain" | "bad";
 
 /** What was measured. Integers beyond 2^53 are bigint. */
 export type PointValue = null | boolean | number | bigint | string | Uint8Array;
@@ -29,7 +29,7 @@ export type PointValue = null | boolean | number | bigint | string | Uint8Array;
 export interface Point {
   readonly kind: "point";
   readonly value: PointValue;
-  readonly quality: Verdict;
+  readonly quality: Validity;
   /** Reasons against the value. */
   readonly reasons: readonly string[];
   /** Microseconds since 1970, UTC. */
@@ -143,7 +143,7 @@ export class State {
 
   toPoint(): Point {
     const reasons = REASONS.filter((_, bit) => (this.quality >> bit) & 1);
-    const has = (verdict: Verdict) => reasons.some(([, carried]) => carried === verdict);
+    const has = (validity: Validity) => reasons.some(([, carried]) => carried === validity);
     return {
       kind: "point",
       value: valueOf(this.told),

@@ -1,7 +1,7 @@
 //! Requests, queues of devices, and ends.
 
 use crate::point::{cut, shown};
-use crate::{AuditRecord, ControlPoint, Dispatch, Done, Limits, Phase, PointError, Request, Stats, Ticket};
+use crate::{AuditRecord, CommandId, ControlPoint, Dispatch, Done, Limits, Phase, PointError, Request, Stats};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -29,8 +29,8 @@ struct Pending {
 #[derive(Debug, Default)]
 struct Device {
     is_online: bool,
-    out: Option<Ticket>,
-    waiting: VecDeque<Ticket>,
+    out: Option<CommandId>,
+    waiting: VecDeque<CommandId>,
     is_ready: bool,
 }
 
@@ -44,14 +44,14 @@ pub struct Control {
     limits: Limits,
     points: HashMap<Topic, Arc<ControlPoint>>,
     devices: HashMap<DeviceId, Device>,
-    pending: HashMap<Ticket, Pending>,
-    deadlines: Deadlines<Ticket>,
+    pending: HashMap<CommandId, Pending>,
+    deadlines: Deadlines<CommandId>,
     /// Points with a command under way.
-    busy: HashMap<(DeviceId, PointId), Ticket>,
+    busy: HashMap<(DeviceId, PointId), CommandId>,
     ready: VecDeque<DeviceId>,
     done: VecDeque<Done>,
     audit: VecDeque<AuditRecord>,
-    next_ticket: u64,
+    next_command_id: u64,
     next_record: u64,
     counts: Stats,
 }
@@ -70,7 +70,7 @@ impl Control {
             ready: VecDeque::new(),
             done: VecDeque::new(),
             audit: VecDeque::new(),
-            next_ticket: 1,
+            next_command_id: 1,
             next_record: first_record,
             counts: Stats::default(),
         }
@@ -122,8 +122,8 @@ impl Control {
                 return Err(refusal);
             }
         };
-        let ticket = Ticket(self.next_ticket);
-        self.next_ticket += 1;
+        let command_id = CommandId(self.next_command_id);
+        self.next_command_id += 1;
         let timeout = request.timeout.unwrap_or(self.limits.timeout).min(self.limits.timeout_max);
         let pending = Pending {
             request: request.id,
@@ -136,14 +136,14 @@ impl Control {
             point,
         };
         self.counts.requested += 1;
-        self.deadlines.add(pending.deadline, ticket);
-        self.busy.insert((pending.point.device, pending.command.point), ticket);
+        self.deadlines.add(pending.deadline, command_id);
+        self.busy.insert((pending.point.device, pending.command.point), command_id);
         if let Some(device) = self.devices.get_mut(&pending.point.device) {
-            device.waiting.push_back(ticket);
+            device.waiting.push_back(command_id);
         }
         let id = pending.point.device;
         self.record(now, &pending, Phase::Requested, &Ok(()));
-        self.pending.insert(ticket, pending);
+        self.pending.insert(command_id, pending);
         self.offer(id);
         Ok(())
     }
@@ -157,19 +157,19 @@ impl Control {
         }
         let out = device.out.take();
         let waiting = core::mem::take(&mut device.waiting);
-        if let Some(ticket) = out {
-            self.finish(now, ticket, Phase::Lost, Err(lost()));
-            self.forget(ticket);
+        if let Some(command_id) = out {
+            self.finish(now, command_id, Phase::Lost, Err(lost()));
+            self.forget(command_id);
         }
-        for ticket in waiting {
-            self.finish(now, ticket, Phase::Dropped, Err(away_unsent()));
-            self.forget(ticket);
+        for command_id in waiting {
+            self.finish(now, command_id, Phase::Dropped, Err(away_unsent()));
+            self.forget(command_id);
         }
     }
 
     /// Takes what became of the command that is out at a device.
-    pub fn handle_outcome(&mut self, now: Now, id: DeviceId, ticket: Ticket, outcome: CommandOutcome) {
-        let Some(device) = self.devices.get_mut(&id).filter(|device| device.out == Some(ticket)) else {
+    pub fn handle_outcome(&mut self, now: Now, id: DeviceId, command_id: CommandId, outcome: CommandOutcome) {
+        let Some(device) = self.devices.get_mut(&id).filter(|device| device.out == Some(command_id)) else {
             self.counts.stray_outcomes += 1;
             return;
         };
@@ -179,15 +179,15 @@ impl Control {
             Err(refusal) if refusal.maybe_operated => Phase::Lost,
             Err(_) => Phase::Failed,
         };
-        self.finish(now, ticket, phase, outcome);
-        self.forget(ticket);
+        self.finish(now, command_id, phase, outcome);
+        self.forget(command_id);
         self.offer(id);
     }
 
     /// Lets deadlines that have passed take effect.
     pub fn handle_timeout(&mut self, now: Now) {
-        while let Some((_, ticket)) = self.deadlines.take_next(now.mono) {
-            self.expire(now, ticket);
+        while let Some((_, command_id)) = self.deadlines.take_next(now.mono) {
+            self.expire(now, command_id);
         }
     }
 
@@ -206,14 +206,14 @@ impl Control {
             if device.out.is_some() || !device.is_online {
                 continue;
             }
-            let Some(ticket) = device.waiting.pop_front() else { continue };
-            let Some(pending) = self.pending.remove(&ticket) else { continue };
-            device.out = Some(ticket);
+            let Some(command_id) = device.waiting.pop_front() else { continue };
+            let Some(pending) = self.pending.remove(&command_id) else { continue };
+            device.out = Some(command_id);
             self.counts.sent += 1;
             self.record(now, &pending, Phase::Sent, &Ok(()));
             let (command, until) = (pending.command.clone(), pending.deadline);
-            self.pending.insert(ticket, pending);
-            return Some(Dispatch { device: id, command, until, ticket });
+            self.pending.insert(command_id, pending);
+            return Some(Dispatch { device: id, command, until, command_id });
         }
         None
     }
@@ -264,34 +264,34 @@ impl Control {
         self.audit.len() + RECORDS_MAX * self.pending.len() + records <= self.limits.audit_max
     }
 
-    fn expire(&mut self, now: Now, ticket: Ticket) {
-        let Some(pending) = self.pending.get(&ticket) else { return };
+    fn expire(&mut self, now: Now, command_id: CommandId) {
+        let Some(pending) = self.pending.get(&command_id) else { return };
         let (id, is_over) = (pending.point.device, pending.is_over);
         let Some(device) = self.devices.get_mut(&id) else { return };
-        let is_out = device.out == Some(ticket);
+        let is_out = device.out == Some(command_id);
         if is_out && !is_over {
-            self.finish(now, ticket, Phase::TimedOut, Err(timed_out()));
+            self.finish(now, command_id, Phase::TimedOut, Err(timed_out()));
             let again = now.mono + self.limits.unanswered_after;
-            if let Some(pending) = self.pending.get_mut(&ticket) {
+            if let Some(pending) = self.pending.get_mut(&command_id) {
                 pending.deadline = again;
-                self.deadlines.add(again, ticket);
+                self.deadlines.add(again, command_id);
             }
             return;
         }
         if is_out {
             device.out = None;
-            self.finish(now, ticket, Phase::Unanswered, Err(unanswered()));
+            self.finish(now, command_id, Phase::Unanswered, Err(unanswered()));
         } else {
-            device.waiting.retain(|other| *other != ticket);
-            self.finish(now, ticket, Phase::Dropped, Err(timed_out_unsent()));
+            device.waiting.retain(|other| *other != command_id);
+            self.finish(now, command_id, Phase::Dropped, Err(timed_out_unsent()));
         }
-        self.forget(ticket);
+        self.forget(command_id);
         self.offer(id);
     }
 
     /// Ends a request, or, where it has ended, only records what came after.
-    fn finish(&mut self, now: Now, ticket: Ticket, phase: Phase, outcome: CommandOutcome) {
-        let Some(mut pending) = self.pending.remove(&ticket) else { return };
+    fn finish(&mut self, now: Now, command_id: CommandId, phase: Phase, outcome: CommandOutcome) {
+        let Some(mut pending) = self.pending.remove(&command_id) else { return };
         let was_over = core::mem::replace(&mut pending.is_over, true);
         let phase = match phase {
             Phase::Succeeded | Phase::Failed if was_over => Phase::Late,
@@ -304,12 +304,12 @@ impl Control {
             let elapsed = now.mono.since(pending.asked);
             self.done.push_back(Done { request: pending.request, outcome, elapsed });
         }
-        self.pending.insert(ticket, pending);
+        self.pending.insert(command_id, pending);
     }
 
-    fn forget(&mut self, ticket: Ticket) {
-        if let Some(pending) = self.pending.remove(&ticket) {
-            self.deadlines.remove(pending.deadline, ticket);
+    fn forget(&mut self, command_id: CommandId) {
+        if let Some(pending) = self.pending.remove(&command_id) {
+            self.deadlines.remove(pending.deadline, command_id);
             self.busy.remove(&(pending.point.device, pending.command.point));
         }
     }

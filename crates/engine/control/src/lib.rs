@@ -74,7 +74,7 @@
 //! control.handle_request(now, request).map_err(|refusal| refusal.to_string())?;
 //! let dispatch = control.poll_command(now).ok_or("nothing to send")?;
 //! assert_eq!(dispatch.command.value, Value::Bool(false));
-//! control.handle_outcome(now, device, dispatch.ticket, Ok(()));
+//! control.handle_outcome(now, device, dispatch.command_id, Ok(()));
 //! assert!(control.poll_done().is_some_and(|done| done.outcome.is_ok()));
 //! assert_eq!(core::iter::from_fn(|| control.poll_audit()).count(), 3);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -94,7 +94,7 @@ pub use audit::{AuditRecord, Phase};
 pub use control::Control;
 pub use limits::{Limits, Stats};
 pub use point::{Accepts, ControlPoint, Modes, PointError, Scaling};
-pub use request::{Dispatch, Done, Request, Ticket};
+pub use request::{CommandId, Dispatch, Done, Request};
 
 #[cfg(test)]
 mod model;

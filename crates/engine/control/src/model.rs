@@ -17,7 +17,7 @@ const POINTS: u32 = 4;
 enum Step {
     Request { device: u32, point: u32, timeout_ms: u64 },
     Outcome { device: u32, ok: bool },
-    StrayOutcome { device: u32, ticket: u64 },
+    StrayOutcome { device: u32, command_id: u64 },
     Link { device: u32, online: bool },
     Wait(u64),
     Send,
@@ -28,7 +28,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (device.clone(), 0..POINTS, 0u64..200).prop_map(|(device, point, timeout_ms)| Step::Request { device, point, timeout_ms }),
         4 => (device.clone(), any::<bool>()).prop_map(|(device, ok)| Step::Outcome { device, ok }),
-        1 => (device.clone(), 0u64..30).prop_map(|(device, ticket)| Step::StrayOutcome { device, ticket }),
+        1 => (device.clone(), 0u64..30).prop_map(|(device, command_id)| Step::StrayOutcome { device, command_id }),
         2 => (device, any::<bool>()).prop_map(|(device, online)| Step::Link { device, online }),
         4 => (0u64..150).prop_map(Step::Wait),
         6 => Just(Step::Send),
@@ -40,7 +40,7 @@ struct Watched {
     now: Now,
     next: u64,
     /// What the protocol of each device is doing.
-    out: BTreeMap<u32, Ticket>,
+    out: BTreeMap<u32, CommandId>,
     online: BTreeSet<u32>,
     taken: BTreeSet<u64>,
     ended: BTreeSet<u64>,
@@ -62,14 +62,14 @@ impl Watched {
                 }
             }
             Step::Outcome { device, ok } => {
-                let Some(ticket) = self.out.remove(&device) else { return };
+                let Some(command_id) = self.out.remove(&device) else { return };
                 let refused = Refusal::new("local", "in local mode".into());
                 let outcome = if ok { Ok(()) } else { Err(refused) };
-                self.control.handle_outcome(self.now, DeviceId(device), ticket, outcome);
+                self.control.handle_outcome(self.now, DeviceId(device), command_id, outcome);
             }
-            Step::StrayOutcome { device, ticket } => {
-                if self.out.get(&device) != Some(&Ticket(ticket)) {
-                    self.control.handle_outcome(self.now, DeviceId(device), Ticket(ticket), Ok(()));
+            Step::StrayOutcome { device, command_id } => {
+                if self.out.get(&device) != Some(&CommandId(command_id)) {
+                    self.control.handle_outcome(self.now, DeviceId(device), CommandId(command_id), Ok(()));
                 }
             }
             Step::Link { device, online } => {
@@ -89,7 +89,7 @@ impl Watched {
             Step::Send => {
                 while let Some(dispatch) = self.control.poll_command(self.now) {
                     assert!(self.online.contains(&dispatch.device.0), "sent to a device that is away");
-                    let before = self.out.insert(dispatch.device.0, dispatch.ticket);
+                    let before = self.out.insert(dispatch.device.0, dispatch.command_id);
                     assert_eq!(before, None, "two commands out at one device");
                 }
             }

@@ -25,7 +25,7 @@ pub struct Request {
 
 /// A command on its way; its outcome must name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(pub u64);
+pub struct CommandId(pub u64);
 
 /// A command for a device's protocol.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +37,7 @@ pub struct Dispatch {
     /// When the caller is told that it was not done in time: nothing may be sent to the device from then on.
     pub until: Instant,
     /// For [`Control::handle_outcome`].
-    pub ticket: Ticket,
+    pub command_id: CommandId,
 }
 
 /// The end of a request that was taken.

@@ -143,8 +143,8 @@ fn an_outcome_that_is_not_known_is_no_failure() {
     let mut control = control(Limits::default());
     let mut end = |id: u64, outcome: Refusal| {
         control.handle_request(at(0), request(id, "d/cb1", true)).unwrap();
-        let ticket = control.poll_command(at(0)).unwrap().ticket;
-        control.handle_outcome(at(1), D, ticket, Err(outcome));
+        let command_id = control.poll_command(at(0)).unwrap().command_id;
+        control.handle_outcome(at(1), D, command_id, Err(outcome));
         let phase = core::iter::from_fn(|| control.poll_audit()).last().unwrap().phase;
         let known = control.poll_done().unwrap().outcome.unwrap_err();
         (phase, known.maybe_operated)
@@ -226,12 +226,12 @@ fn commands_of_a_device_go_one_by_one() {
     let first = control.poll_command(at(3)).unwrap();
     assert_eq!((first.device, first.command.point, &first.command.value), (D, PointId(1), &Value::Bool(true)));
     assert_eq!(control.poll_command(at(4)), None);
-    control.handle_outcome(at(5), D, Ticket(99), Ok(()));
+    control.handle_outcome(at(5), D, CommandId(99), Ok(()));
     assert_eq!(control.poll_command(at(5)), None);
-    control.handle_outcome(at(6), D, first.ticket, Ok(()));
+    control.handle_outcome(at(6), D, first.command_id, Ok(()));
     let second = control.poll_command(at(7)).unwrap();
     let refused = Refusal::new("local", "the device is in local mode".into());
-    control.handle_outcome(at(8), D, second.ticket, Err(refused));
+    control.handle_outcome(at(8), D, second.command_id, Err(refused));
     assert_eq!(ends(&mut control), ["1 ok 5", "2 local 6"]);
     let expect = [
         "7 1 1 \"close\" requested",
@@ -256,7 +256,7 @@ fn a_late_outcome_is_recorded_and_frees_the_device() {
     assert_eq!(control.poll_command(at(100)), None);
     // The point stays busy while its command is out.
     assert_eq!(control.handle_request(at(101), request(3, "d/cb1", true)).unwrap_err().reason, "busy");
-    control.handle_outcome(at(120), D, first.ticket, Ok(()));
+    control.handle_outcome(at(120), D, first.command_id, Ok(()));
     assert_eq!(control.poll_command(at(120)).unwrap().command.point, PointId(2));
     let expect = [
         "7 0 1 true requested",
@@ -309,7 +309,7 @@ fn a_lost_device_ends_what_waits_and_what_is_out() {
     }
     let first = control.poll_command(at(1)).unwrap();
     control.handle_link(at(2), D, false);
-    control.handle_outcome(at(3), D, first.ticket, Ok(()));
+    control.handle_outcome(at(3), D, first.command_id, Ok(()));
     assert_eq!(ends(&mut control), ["1 away 2", "2 away 2", "3 away 2"]);
     let log = log(&mut control);
     assert_eq!(log[4..], ["11 2 1 false lost away", "12 2 2 false dropped away", "13 2 3 false dropped away"]);
@@ -332,7 +332,7 @@ fn nothing_is_commanded_that_cannot_be_recorded() {
     assert!(reasons.iter().all(|reason| *reason == "audit_full"));
     let first = control.poll_command(at(1)).unwrap();
     control.handle_timeout(at(100));
-    control.handle_outcome(at(120), D, first.ticket, Ok(()));
+    control.handle_outcome(at(120), D, first.command_id, Ok(()));
     let records = log(&mut control);
     assert!(records.len() <= 8, "{records:?}");
     let phases = records.iter().filter(|line| line.split(' ').nth(2) == Some("1")).count();

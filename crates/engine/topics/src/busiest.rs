@@ -57,10 +57,10 @@ impl Busiest {
             self.counted.push((id, busy));
         } else {
             let place = self.place_of_lowest();
-            let Some(seat) = self.counted.get_mut(place) else { return };
-            busy.over = seat.1.updates;
+            let Some(entry) = self.counted.get_mut(place) else { return };
+            busy.over = entry.1.updates;
             busy.updates += busy.over;
-            let (gone, _) = core::mem::replace(seat, (id, busy));
+            let (gone, _) = core::mem::replace(entry, (id, busy));
             self.places.remove(&gone);
             self.places.insert(id, place);
             return;

@@ -1,7 +1,7 @@
 //! Sources come, change and go; derived topics follow.
 
 use crate::pace::Pace;
-use crate::tally::Tally;
+use crate::running::RunningAggregate;
 use crate::view::check;
 use crate::{Contribution, Source, View, ViewError, evaluate};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -66,7 +66,7 @@ type Key = (usize, Topic, usize);
 pub(crate) struct Derived {
     contributions: BTreeMap<Key, Contribution>,
     /// What the contributions of a view come to, where there are many and it was asked for.
-    tallies: Vec<(usize, Tally)>,
+    running: Vec<(usize, RunningAggregate)>,
     /// The view that paces it.
     pub(crate) view: usize,
     /// What it will show when all that waits has come.
@@ -271,18 +271,18 @@ impl Derived {
 
     fn put(&mut self, key: Key, contribution: Contribution) {
         self.take(&key);
-        self.tallies_of(key.0).for_each(|tally| tally.add(&contribution));
+        self.running_of(key.0).for_each(|running| running.add(&contribution));
         self.contributions.insert(key, contribution);
     }
 
     fn take(&mut self, key: &Key) {
         if let Some(gone) = self.contributions.remove(key) {
-            self.tallies_of(key.0).for_each(|tally| tally.remove(&gone));
+            self.running_of(key.0).for_each(|running| running.remove(&gone));
         }
     }
 
-    fn tallies_of(&mut self, view: usize) -> impl Iterator<Item = &mut Tally> {
-        self.tallies.iter_mut().filter(move |(of, _)| *of == view).map(|(_, tally)| tally)
+    fn running_of(&mut self, view: usize) -> impl Iterator<Item = &mut RunningAggregate> {
+        self.running.iter_mut().filter(move |(of, _)| *of == view).map(|(_, running)| running)
     }
 
     /// What it is to show: the first contribution, or the aggregate of those of the same view.
@@ -293,15 +293,15 @@ impl Derived {
         };
         let (number, operation) = (*number, aggregate.operation);
         if self.contributions.len() <= FEW {
-            self.tallies = Vec::new();
-        } else if let Some(tally) = self.tallies_of(number).next() {
-            return Some(tally.body(operation));
+            self.running = Vec::new();
+        } else if let Some(running) = self.running_of(number).next() {
+            return Some(running.body(operation));
         }
         let all = self.contributions.iter().take_while(|((view, _, _), _)| *view == number);
-        let mut tally = Tally::of(operation, all.map(|(_, contribution)| contribution));
-        let body = tally.body(operation);
+        let mut running = RunningAggregate::of(operation, all.map(|(_, contribution)| contribution));
+        let body = running.body(operation);
         if self.contributions.len() > FEW {
-            self.tallies.push((number, tally));
+            self.running.push((number, running));
         }
         Some(body)
     }

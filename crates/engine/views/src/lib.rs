@@ -21,7 +21,7 @@
 //! Derived topics can be sources of other views; cycles are refused ([`Views::new`]).
 //!
 //! The cost of an update depends only on its own contributions, not on the number of other contributions to the same
-//! topics: aggregates are updated (`tally.rs`), not computed again.
+//! topics: aggregates are updated (`running.rs`), not computed again.
 //!
 //! # Limits
 //!
@@ -39,8 +39,8 @@ mod engine;
 mod evaluate;
 mod pace;
 mod replace;
+mod running;
 mod select;
-mod tally;
 mod template;
 mod view;
 

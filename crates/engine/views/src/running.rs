@@ -10,7 +10,7 @@ use tieline_core::Body;
 
 /// What some contributions come to.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(crate) struct RunningAggregate {
     count: u32,
     /// How many are of good, uncertain and bad quality.
     grades: [u32; 3],
@@ -25,7 +25,7 @@ enum Numbers {
     Sorted(BTreeMap<Ordered, u32>),
 }
 
-impl Tally {
+impl RunningAggregate {
     /// Of no contribution.
     pub(crate) fn new(operation: Operation) -> Self {
         let numbers = match operation {
@@ -38,9 +38,9 @@ impl Tally {
 
     /// Of these.
     pub(crate) fn of<'a>(operation: Operation, all: impl Iterator<Item = &'a Contribution>) -> Self {
-        let mut tally = Self::new(operation);
-        all.for_each(|one| tally.add(one));
-        tally
+        let mut running = Self::new(operation);
+        all.for_each(|one| running.add(one));
+        running
     }
 
     /// One comes.

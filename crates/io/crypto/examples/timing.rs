@@ -99,8 +99,8 @@ fn report(name: &str, count: usize, jobs: impl Fn(bool) -> Jobs) {
     let [second, first] = classes.map(Moments::of);
     let error = (first.variance / first.count + second.variance / second.count).sqrt();
     let (apart, t) = (first.mean - second.mean, (first.mean - second.mean) / error);
-    let verdict = if t.abs() < T_LIMIT { "" } else { "  differ" };
-    println!("{name:<52} {apart:>10.1} {t:>8.2}{verdict}");
+    let difference = if t.abs() < T_LIMIT { "" } else { "  differ" };
+    println!("{name:<52} {apart:>10.1} {t:>8.2}{difference}");
 }
 
 struct Moments {

@@ -198,7 +198,7 @@ impl<M: Machine> Session<M> {
         connection: impl Into<Box<Connection>>,
         owner: &mut O,
     ) -> impl Future<Output = Closed> {
-        // Boxed until the seat has it: there are many who are driven, and few who come.
+        // Boxed until the session has it: many sessions run, and few begin at a time.
         let mut connection = connection.into();
         async move {
             if let Some(handshake) = connection.handshake()

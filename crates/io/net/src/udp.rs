@@ -239,7 +239,7 @@ impl Hub {
         let mut inboxes = self.inboxes.borrow_mut();
         let known = inboxes.contains_key(&peer);
         let heard = self.config.remotes.is_empty() || self.config.remotes.contains(&peer.ip().to_canonical());
-        // Nothing is kept for a stranger who does not even speak the protocol.
+        // Nothing is kept for a peer that does not speak the protocol.
         let speaks = known || (self.config.datagrams.whole)(datagram, usize::MAX) > 0;
         if !heard || !speaks || (!known && inboxes.len() >= self.peers_max) {
             add(&self.counters.accepts_refused, 1);

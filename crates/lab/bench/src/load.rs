@@ -20,7 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// What one thread has counted; nobody else writes it.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub struct Tally {
+pub struct Counts {
     ready: AtomicU64,
     begun: AtomicU64,
     done: AtomicU64,
@@ -28,7 +28,7 @@ pub struct Tally {
     broken: AtomicU64,
 }
 
-impl Tally {
+impl Counts {
     /// A session is ready for load.
     pub fn count_ready(&self) {
         self.ready.fetch_add(1, Ordering::Relaxed);
@@ -83,7 +83,7 @@ impl Go {
 pub struct Load {
     switch: watch::Sender<bool>,
     go: Go,
-    tallies: Vec<Arc<Tally>>,
+    all_counts: Vec<Arc<Counts>>,
     threads: Vec<ShardThread>,
     sessions: usize,
 }
@@ -112,14 +112,14 @@ impl Load {
     pub fn new(sessions: usize) -> Self {
         let (switch, changed) = watch::channel(false);
         let go = Go { changed, going: Arc::default() };
-        Self { switch, go, tallies: Vec::new(), threads: Vec::new(), sessions }
+        Self { switch, go, all_counts: Vec::new(), threads: Vec::new(), sessions }
     }
 
     /// For a thread: when to begin exchanges, and where to count them.
-    pub fn seat(&mut self) -> (Go, Arc<Tally>) {
-        let tally = Arc::new(Tally::default());
-        self.tallies.push(Arc::clone(&tally));
-        (self.go.clone(), tally)
+    pub fn join(&mut self) -> (Go, Arc<Counts>) {
+        let counts = Arc::new(Counts::default());
+        self.all_counts.push(Arc::clone(&counts));
+        (self.go.clone(), counts)
     }
 
     /// Keeps a thread as long as the load.
@@ -180,14 +180,14 @@ impl Load {
     fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         // What is done was begun before: read in this order, the difference is never negative.
-        for tally in &self.tallies {
-            totals.done += tally.done.load(Ordering::Acquire);
+        for counts in &self.all_counts {
+            totals.done += counts.done.load(Ordering::Acquire);
         }
-        for tally in &self.tallies {
-            totals.ready += tally.ready.load(Ordering::Relaxed);
-            totals.begun += tally.begun.load(Ordering::Relaxed);
-            totals.wrong += tally.wrong.load(Ordering::Relaxed);
-            totals.broken += tally.broken.load(Ordering::Relaxed);
+        for counts in &self.all_counts {
+            totals.ready += counts.ready.load(Ordering::Relaxed);
+            totals.begun += counts.begun.load(Ordering::Relaxed);
+            totals.wrong += counts.wrong.load(Ordering::Relaxed);
+            totals.broken += counts.broken.load(Ordering::Relaxed);
         }
         totals
     }

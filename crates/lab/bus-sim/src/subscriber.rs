@@ -174,7 +174,7 @@ pub struct SubscriberOwner {
 }
 
 impl SubscriberOwner {
-    /// A seat of one who hears the defect, where it is of their kind.
+    /// The owner of a subscriber; the defect reaches it where it is of its kind.
     #[must_use]
     pub fn new(subscriber: Rc<RefCell<Subscriber>>, defect: Option<&Rc<Defect>>) -> Self {
         let kind = subscriber.borrow().kind;

@@ -41,7 +41,7 @@ pub enum Closed {
 
 /// A machine and its end of the connection.
 #[derive(Debug)]
-pub struct Seat<M> {
+pub struct Driven<M> {
     /// The machine.
     pub machine: M,
     /// The connection that it is on.
@@ -54,7 +54,7 @@ pub struct Seat<M> {
     pub deadlines: u64,
 }
 
-impl<M: Machine> Seat<M> {
+impl<M: Machine> Driven<M> {
     /// A machine without a connection.
     pub const fn new(machine: M) -> Self {
         Self { machine, connection: None, unsent: Vec::new(), moved: Instant::ZERO, messages: 0, deadlines: 0 }

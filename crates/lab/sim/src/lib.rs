@@ -4,7 +4,7 @@
 //! In: a seed, or the bytes of a fuzzer. Out: a summary, or the first error and the steps that led to it.
 //!
 //! ```text
-//! Choices ─ Plan ─ World ─┬─ Seat<Master> ═ Pipe ═ Seat<Outstation>     as io/net drives them
+//! Choices ─ Plan ─ World ─┬─ Driven<Master> ═ Pipe ═ Driven<Outstation>     as io/net drives them
 //!                         └─ Model: owns both, knows all, decides
 //! ```
 //!
@@ -25,21 +25,21 @@
 //! Read first: `plan.rs` (possible steps), `model.rs` (the invariants), `world.rs`.
 
 mod choices;
+mod driven;
 #[cfg(test)]
 mod flood;
 mod model;
 mod pipe;
 mod plan;
-mod seat;
 mod secured;
 pub mod targets;
 mod world;
 
 pub use choices::Choices;
+pub use driven::{Closed, Driven, Owner};
 pub use model::{Model, Outputs};
 pub use pipe::{Carriage, Pipe};
 pub use plan::{Act, Plan};
-pub use seat::{Closed, Owner, Seat};
 pub use secured::SecurityPlan;
 pub use world::{Summary, World};
 

@@ -3,7 +3,7 @@
 mod faults;
 
 use crate::model::{OUTPUTS, POINTS, READ_TOKENS, TYPES};
-use crate::{Act, Carriage, Choices, Closed, Model, Pipe, Plan, Seat};
+use crate::{Act, Carriage, Choices, Closed, Driven, Model, Pipe, Plan};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tieline_core::{CommandMode, Instant, Now, Timestamp};
@@ -47,8 +47,8 @@ pub struct World {
     plan: Plan,
     choices: Choices,
     now: Now,
-    master: Seat<Master>,
-    outstation: Seat<Outstation>,
+    master: Driven<Master>,
+    outstation: Driven<Outstation>,
     to_master: Pipe,
     to_outstation: Pipe,
     /// The number of the connection that the network carries; 0 while it carries none.
@@ -91,8 +91,8 @@ impl World {
     pub fn new(mut choices: Choices, is_told: bool) -> Self {
         let plan = Plan::draw(&mut choices);
         let model = Model::new(is_told);
-        let master = Seat::new(control_centre(&plan, &mut choices));
-        let outstation = Seat::new(device(&plan, &model, &mut choices));
+        let master = Driven::new(control_centre(&plan, &mut choices));
+        let outstation = Driven::new(device(&plan, &model, &mut choices));
         let now = Now { mono: Instant::ZERO, utc: Timestamp::from_millis(1_800_000_000_000) };
         Self {
             now,

@@ -167,25 +167,25 @@ fn satisfied(expression: &str, allowed: &BTreeSet<String>) -> bool {
 }
 
 fn any(rest: &mut &[String], allowed: &BTreeSet<String>) -> bool {
-    let mut verdict = all(rest, allowed);
+    let mut result = all(rest, allowed);
     while let [word, after @ ..] = *rest
         && word == "OR"
     {
         *rest = after;
-        verdict |= all(rest, allowed);
+        result |= all(rest, allowed);
     }
-    verdict
+    result
 }
 
 fn all(rest: &mut &[String], allowed: &BTreeSet<String>) -> bool {
-    let mut verdict = one(rest, allowed);
+    let mut result = one(rest, allowed);
     while let [word, after @ ..] = *rest
         && word == "AND"
     {
         *rest = after;
-        verdict &= one(rest, allowed);
+        result &= one(rest, allowed);
     }
-    verdict
+    result
 }
 
 fn one(rest: &mut &[String], allowed: &BTreeSet<String>) -> bool {
@@ -194,10 +194,10 @@ fn one(rest: &mut &[String], allowed: &BTreeSet<String>) -> bool {
     if word != "(" {
         return allowed.contains(word);
     }
-    let verdict = any(rest, allowed);
+    let result = any(rest, allowed);
     let [close, after @ ..] = *rest else { return false };
     *rest = after;
-    verdict && close == ")"
+    result && close == ")"
 }
 
 /// Crates that come in more than one version.

@@ -142,7 +142,7 @@ fn plain(json: &Json) -> String {
     }
 }
 
-/// The verdict and its reasons.
+/// The validity and its reasons.
 fn quality(point: &Json) -> String {
     let reasons = point["why"].as_array().into_iter().flatten().map(plain);
     std::iter::once(plain(&point["q"])).chain(reasons).collect::<Vec<_>>().join(" ")

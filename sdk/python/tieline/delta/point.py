@@ -40,7 +40,7 @@ class Point:
 
     @property
     def quality(self) -> str:
-        """The verdict: good, uncertain or bad."""
+        """The validity: good, uncertain or bad."""
         if _BAD.intersection(self.reasons):
             return "bad"
         return "uncertain" if set(self.reasons) - _HARMLESS else "good"

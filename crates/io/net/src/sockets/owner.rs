@@ -235,7 +235,7 @@ impl Link {
         batch.is_urgent |= urgent;
     }
 
-    /// Lets a batch go that is large enough; wakes whoever gives it later.
+    /// Sends a batch that is large enough; for others, wakes the task that sends them later.
     pub(super) fn look_at_size(&self) {
         let is_full = {
             let batch = self.batch.borrow();

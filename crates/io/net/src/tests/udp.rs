@@ -118,8 +118,8 @@ fn strangers_are_not_heard() {
     run(async {
         let config = UdpListen { remotes: vec![[127, 0, 0, 2].into()], ..anyone() };
         let (address, counters) = serving(&listen(config, 8)).await;
-        let stranger = peer(address).await;
-        stranger.send(&unit(10, 1)).await.unwrap();
+        let unknown = peer(address).await;
+        unknown.send(&unit(10, 1)).await.unwrap();
         let known = UdpSocket::bind("127.0.0.2:0").await.unwrap();
         known.connect(address).await.unwrap();
         known.send(&unit(10, 2)).await.unwrap();
@@ -141,8 +141,8 @@ fn a_client_hears_its_peer_alone() {
         let connection = open(&target, &counters).await.unwrap();
         let mut notes = Notes::default();
         let talk = async {
-            let stranger = peer(local).await;
-            stranger.send(&unit(9, 3)).await.unwrap();
+            let unknown = peer(local).await;
+            unknown.send(&unit(9, 3)).await.unwrap();
             far.send_to(&unit(12, 4), local).await.unwrap();
             assert_eq!(heard(&far).await, unit(12, 4));
             far.send_to(&unit(2, 255), local).await.unwrap();

@@ -178,7 +178,7 @@ impl Read {
     }
 }
 
-struct Seat<M> {
+struct LinkState<M> {
     machine: M,
     out: Vec<u8>,
     unsent: VecDeque<Vec<u8>>,
@@ -193,7 +193,7 @@ pub struct Link<M> {
     kind: Kind,
     clock: Clock,
     socket: Socket,
-    seat: RefCell<Seat<M>>,
+    state: RefCell<LinkState<M>>,
     wake: Notify,
 }
 
@@ -207,13 +207,13 @@ impl<M: Counted + 'static> Link<M> {
         mut learn: impl FnMut(M::Event, Read) + 'static,
     ) -> Rc<Self> {
         let (out, unsent, waiting) = (Vec::new(), VecDeque::new(), VecDeque::new());
-        let seat = RefCell::new(Seat { machine, out, unsent, waiting, sent: Vec::new(), failed: false });
-        let link = Rc::new(Self { kind, clock, socket, seat, wake: Notify::new() });
+        let state = RefCell::new(LinkState { machine, out, unsent, waiting, sent: Vec::new(), failed: false });
+        let link = Rc::new(Self { kind, clock, socket, state, wake: Notify::new() });
         let driven = Rc::clone(&link);
         tokio::task::spawn_local(async move {
-            driven.seat.borrow_mut().machine.handle_connected(clock.now());
+            driven.state.borrow_mut().machine.handle_connected(clock.now());
             if driven.drive(&mut learn).await.is_err() {
-                driven.seat.borrow_mut().failed = true;
+                driven.state.borrow_mut().failed = true;
             }
         });
         link
@@ -222,7 +222,7 @@ impl<M: Counted + 'static> Link<M> {
     /// Makes room for what so many faults are to leave behind.
     #[must_use]
     pub fn with_room(self: Rc<Self>, faults: u32) -> Rc<Self> {
-        self.seat.borrow_mut().sent = room(Sent::NONE, faults);
+        self.state.borrow_mut().sent = room(Sent::NONE, faults);
         self
     }
 
@@ -230,10 +230,10 @@ impl<M: Counted + 'static> Link<M> {
     pub fn say<R>(&self, fault: u32, due: u64, call: impl FnOnce(&mut M, Now) -> R) -> R {
         let begun = now_ns();
         let now = self.clock.now();
-        let mut seat = self.seat.borrow_mut();
-        let result = call(&mut seat.machine, now);
-        seat.waiting.push_back((fault, due, begun));
-        drop(seat);
+        let mut state = self.state.borrow_mut();
+        let result = call(&mut state.machine, now);
+        state.waiting.push_back((fault, due, begun));
+        drop(state);
         self.flush(now);
         self.wake.notify_one();
         result
@@ -242,7 +242,7 @@ impl<M: Counted + 'static> Link<M> {
     /// Has something said by the machine that is not measured.
     pub fn call<R>(&self, call: impl FnOnce(&mut M, Now) -> R) -> R {
         let now = self.clock.now();
-        let result = call(&mut self.seat.borrow_mut().machine, now);
+        let result = call(&mut self.state.borrow_mut().machine, now);
         self.flush(now);
         self.wake.notify_one();
         result
@@ -250,8 +250,8 @@ impl<M: Counted + 'static> Link<M> {
 
     /// What went out so far, and whether the connection has failed.
     pub fn sent(&self) -> (Vec<Sent>, bool) {
-        let seat = self.seat.borrow();
-        (seat.sent.clone(), seat.failed)
+        let state = self.state.borrow();
+        (state.sent.clone(), state.failed)
     }
 
     async fn drive(&self, learn: &mut impl FnMut(M::Event, Read)) -> io::Result<()> {
@@ -260,8 +260,8 @@ impl<M: Counted + 'static> Link<M> {
         self.flush(self.clock.now());
         loop {
             let (deadline, blocked) = {
-                let seat = self.seat.borrow();
-                (seat.machine.timeout(), !seat.unsent.is_empty())
+                let state = self.state.borrow();
+                (state.machine.timeout(), !state.unsent.is_empty())
             };
             tokio::select! {
                 ready = self.socket.readable() => {
@@ -274,7 +274,7 @@ impl<M: Counted + 'static> Link<M> {
                 }
                 () = self.wake.notified() => {}
                 () = tokio::time::sleep_until(self.clock.at(deadline.unwrap_or(Instant(u64::MAX)))) => {
-                    self.seat.borrow_mut().machine.handle_timeout(self.clock.now());
+                    self.state.borrow_mut().machine.handle_timeout(self.clock.now());
                 }
             }
             let none = Read { read: (0, 0), arrived: 0, found: 0 };
@@ -295,7 +295,7 @@ impl<M: Counted + 'static> Link<M> {
         let mut rest = buffer.get(..count).unwrap_or_default();
         while !rest.is_empty() {
             let now = self.clock.now();
-            let used = self.seat.borrow_mut().machine.handle_input(now, rest);
+            let used = self.state.borrow_mut().machine.handle_input(now, rest);
             rest = rest.get(used..).unwrap_or_default();
             let stamps = Read { read, arrived: passed(Boundary::Arrived), found: passed(Boundary::Found) };
             let drained = self.drain(stamps, learn);
@@ -309,7 +309,7 @@ impl<M: Counted + 'static> Link<M> {
     fn drain(&self, stamps: Read, learn: &mut impl FnMut(M::Event, Read)) -> usize {
         let mut count = 0;
         loop {
-            let event = self.seat.borrow_mut().machine.poll_event();
+            let event = self.state.borrow_mut().machine.poll_event();
             let Some(event) = event else { return count };
             learn(event, stamps);
             count += 1;
@@ -320,43 +320,43 @@ impl<M: Counted + 'static> Link<M> {
     fn flush(&self, now: Now) -> usize {
         let mut count = 0;
         loop {
-            let mut seat = self.seat.borrow_mut();
-            let seat = &mut *seat;
-            let before = if seat.waiting.is_empty() { 0 } else { seat.machine.messages() };
-            seat.out.clear();
-            if !seat.machine.poll_transmit(now, &mut seat.out) {
+            let mut state = self.state.borrow_mut();
+            let state = &mut *state;
+            let before = if state.waiting.is_empty() { 0 } else { state.machine.messages() };
+            state.out.clear();
+            if !state.machine.poll_transmit(now, &mut state.out) {
                 return count;
             }
             count += 1;
             let (built, framed) = (passed(Boundary::Built), passed(Boundary::Framed));
-            let took = !seat.waiting.is_empty() && seat.machine.messages() > before;
+            let took = !state.waiting.is_empty() && state.machine.messages() > before;
             let began = now_ns();
-            let written = if seat.unsent.is_empty() { self.socket.write(&seat.out).unwrap_or(0) } else { 0 };
+            let written = if state.unsent.is_empty() { self.socket.write(&state.out).unwrap_or(0) } else { 0 };
             let write = (began, now_ns());
-            if let Some(rest) = seat.out.get(written..).filter(|rest| !rest.is_empty()) {
-                seat.unsent.push_back(rest.to_vec());
+            if let Some(rest) = state.out.get(written..).filter(|rest| !rest.is_empty()) {
+                state.unsent.push_back(rest.to_vec());
             }
             if took {
-                let takes = M::takes(seat.waiting.len());
-                for (fault, due, begun) in seat.waiting.drain(..takes) {
-                    seat.sent.push(Sent { kind: self.kind, fault, due, begun, built, framed, write });
+                let takes = M::takes(state.waiting.len());
+                for (fault, due, begun) in state.waiting.drain(..takes) {
+                    state.sent.push(Sent { kind: self.kind, fault, due, begun, built, framed, write });
                 }
             }
         }
     }
 
     fn write_unsent(&self) -> io::Result<()> {
-        let mut seat = self.seat.borrow_mut();
-        while let Some(mut bytes) = seat.unsent.pop_front() {
+        let mut state = self.state.borrow_mut();
+        while let Some(mut bytes) = state.unsent.pop_front() {
             match self.socket.write(&bytes) {
                 Ok(count) if count < bytes.len() => {
                     bytes.drain(..count);
-                    seat.unsent.push_front(bytes);
+                    state.unsent.push_front(bytes);
                     return Ok(());
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    seat.unsent.push_front(bytes);
+                    state.unsent.push_front(bytes);
                     return Ok(());
                 }
                 Err(error) => return Err(error),

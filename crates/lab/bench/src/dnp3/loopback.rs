@@ -1,6 +1,6 @@
 //! Pairs of ends over loopback TCP: the same threads, listeners and connections for the machines and for their floor.
 
-use crate::load::{Go, Load, Tally};
+use crate::load::{Counts, Go, Load};
 use anyhow::{Context, Result};
 use std::future::Future;
 use std::io;
@@ -29,10 +29,10 @@ pub trait Pair: Clone + Send + 'static {
     type Guest: Guest;
 
     /// On the thread that listens.
-    fn host(&self, shard: Rc<Shard>, go: Go, tally: Arc<Tally>) -> Self::Host;
+    fn host(&self, shard: Rc<Shard>, go: Go, counts: Arc<Counts>) -> Self::Host;
 
     /// On the thread that connects.
-    fn guest(&self, shard: Rc<Shard>, tally: Arc<Tally>) -> Self::Guest;
+    fn guest(&self, shard: Rc<Shard>, counts: Arc<Counts>) -> Self::Guest;
 }
 
 /// The ends of a thread that listen.
@@ -60,7 +60,7 @@ pub fn connect<P: Pair>(sessions: usize, threads: Threads, pair: &P) -> Result<L
     };
     let (Threads::Apart(count) | Threads::Together(count)) = threads;
     for number in 0..count {
-        let ((go, begun), (_, done)) = (load.seat(), load.seat());
+        let ((go, begun), (_, done)) = (load.join(), load.join());
         let (tell, told) = oneshot::channel();
         let (host, guest) = (pair.clone(), pair.clone());
         let listen = move |shard: Rc<Shard>| {
@@ -118,10 +118,10 @@ async fn serve<H: Host>(
 }
 
 /// Connects one after the other, and hands them over.
-async fn call<G: Guest>(address: SocketAddr, sessions: usize, guest: G, tally: Arc<Tally>) {
+async fn call<G: Guest>(address: SocketAddr, sessions: usize, guest: G, counts: Arc<Counts>) {
     let target = Target::new(address.to_string());
     for _ in 0..sessions {
-        let Ok(stream) = dial(&target).await else { return tally.count_broken() };
+        let Ok(stream) = dial(&target).await else { return counts.count_broken() };
         guest.connected(stream);
     }
     std::future::pending().await

@@ -3,7 +3,7 @@
 use super::loopback::{Guest, Host, Pair};
 use super::pingpong::PingPong;
 use super::reporter::{Reporter, value_of};
-use crate::load::{Go, Tally};
+use crate::load::{Counts, Go};
 use anyhow::{Result, bail};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ pub struct Outstations {
     shard: Rc<Shard>,
     values: u16,
     go: Go,
-    tally: Arc<Tally>,
+    counts: Arc<Counts>,
     sessions: RefCell<Vec<Session<Reporter>>>,
 }
 
@@ -36,25 +36,25 @@ pub struct Outstations {
 pub struct Masters {
     shard: Rc<Shard>,
     values: u16,
-    tally: Arc<Tally>,
+    counts: Arc<Counts>,
 }
 
 impl Pair for Machines {
     type Host = Outstations;
     type Guest = Masters;
 
-    fn host(&self, shard: Rc<Shard>, go: Go, tally: Arc<Tally>) -> Outstations {
-        Outstations { shard, values: self.values, go, tally, sessions: RefCell::default() }
+    fn host(&self, shard: Rc<Shard>, go: Go, counts: Arc<Counts>) -> Outstations {
+        Outstations { shard, values: self.values, go, counts, sessions: RefCell::default() }
     }
 
-    fn guest(&self, shard: Rc<Shard>, tally: Arc<Tally>) -> Masters {
-        Masters { shard, values: self.values, tally }
+    fn guest(&self, shard: Rc<Shard>, counts: Arc<Counts>) -> Masters {
+        Masters { shard, values: self.values, counts }
     }
 }
 
 impl Host for Outstations {
     fn accepted(&self, connection: Accepted) {
-        let reporter = Reporter::new(self.values, self.go.clone(), Arc::clone(&self.tally));
+        let reporter = Reporter::new(self.values, self.go.clone(), Arc::clone(&self.counts));
         let session = Session::new(&self.shard, reporter, Limits::default());
         self.sessions.borrow_mut().push(session.clone());
         tokio::task::spawn_local(async move {
@@ -71,10 +71,10 @@ impl Host for Outstations {
 impl Guest for Masters {
     fn connected(&self, stream: TcpStream) {
         let session = Session::new(&self.shard, Master::new(MasterConfig::default()), Limits::default());
-        let mut reader = Reader::new(self.values, Arc::clone(&self.tally));
+        let mut reader = Reader::new(self.values, Arc::clone(&self.counts));
         tokio::task::spawn_local(async move {
             session.run(stream, &mut reader).await;
-            reader.tally.count_broken();
+            reader.counts.count_broken();
         });
     }
 }
@@ -89,7 +89,7 @@ impl Owner<Reporter> for Silent {
 /// A master's owner: knows what every value must be.
 #[derive(Debug)]
 struct Reader {
-    tally: Arc<Tally>,
+    counts: Arc<Counts>,
     values: u16,
     /// The report that is due.
     report: u64,
@@ -100,15 +100,15 @@ struct Reader {
 }
 
 impl Reader {
-    const fn new(values: u16, tally: Arc<Tally>) -> Self {
-        Self { tally, values, report: 0, right: 0, wrong: 0 }
+    const fn new(values: u16, counts: Arc<Counts>) -> Self {
+        Self { counts, values, report: 0, right: 0, wrong: 0 }
     }
 
     fn take(&mut self, event: &MasterEvent) {
         match event {
             MasterEvent::Values { values, unsolicited: true } => values.iter().for_each(|found| self.check(&found)),
             MasterEvent::FragmentEnd { unsolicited: true, .. } => self.end(),
-            MasterEvent::Ready => self.tally.count_ready(),
+            MasterEvent::Ready => self.counts.count_ready(),
             MasterEvent::Online
             | MasterEvent::Offline(_)
             | MasterEvent::Restarted
@@ -142,8 +142,8 @@ impl Reader {
         match (self.right, self.wrong) {
             // The response without values that announces a restart.
             (0, 0) => return,
-            (right, 0) if right == self.values => self.tally.count_done(),
-            _ => self.tally.count_wrong(),
+            (right, 0) if right == self.values => self.counts.count_done(),
+            _ => self.counts.count_wrong(),
         }
         self.report += 1;
         (self.right, self.wrong) = (0, 0);
@@ -158,9 +158,9 @@ impl Owner<Master> for Reader {
 
 /// Bytes on the wire of a report and of its confirm, from exchanges of the same machines without sockets.
 pub fn wire_bytes(values: u16) -> Result<PingPong> {
-    let (now, tally) = (Now::default(), Arc::<Tally>::default());
-    let mut outstation = Reporter::new(values, Go::always(), Arc::clone(&tally));
-    let (mut master, mut reader) = (Master::new(MasterConfig::default()), Reader::new(values, tally));
+    let (now, counts) = (Now::default(), Arc::<Counts>::default());
+    let mut outstation = Reporter::new(values, Go::always(), Arc::clone(&counts));
+    let (mut master, mut reader) = (Master::new(MasterConfig::default()), Reader::new(values, counts));
     outstation.handle_connected(now);
     master.handle_connected(now);
     // The start-up takes a dozen messages; the last ones of so many are a report and its confirm.

@@ -1,7 +1,7 @@
 //! The floor: messages of the same lengths to and fro over raw sockets of the same runtime.
 
 use super::loopback::{Guest, Host, Pair};
-use crate::load::{Go, Tally};
+use crate::load::{Counts, Go};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,36 +22,36 @@ pub struct PingPong {
 pub struct Pings {
     bytes: PingPong,
     go: Go,
-    tally: Arc<Tally>,
+    counts: Arc<Counts>,
 }
 
 /// The ends of a thread that answer.
 pub struct Pongs {
     bytes: PingPong,
-    tally: Arc<Tally>,
+    counts: Arc<Counts>,
 }
 
 impl Pair for PingPong {
     type Host = Pings;
     type Guest = Pongs;
 
-    fn host(&self, _shard: Rc<Shard>, go: Go, tally: Arc<Tally>) -> Pings {
-        Pings { bytes: *self, go, tally }
+    fn host(&self, _shard: Rc<Shard>, go: Go, counts: Arc<Counts>) -> Pings {
+        Pings { bytes: *self, go, counts }
     }
 
-    fn guest(&self, _shard: Rc<Shard>, tally: Arc<Tally>) -> Pongs {
-        Pongs { bytes: *self, tally }
+    fn guest(&self, _shard: Rc<Shard>, counts: Arc<Counts>) -> Pongs {
+        Pongs { bytes: *self, counts }
     }
 }
 
 impl Host for Pings {
     fn accepted(&self, connection: Accepted) {
-        let (bytes, go, tally) = (self.bytes, self.go.clone(), Arc::clone(&self.tally));
+        let (bytes, go, counts) = (self.bytes, self.go.clone(), Arc::clone(&self.counts));
         tokio::task::spawn_local(async move {
             let _place = connection.place;
             let Some(stream) = connection.stream.into_tcp() else { return };
-            if ping(stream, bytes, go, &tally).await.is_err() {
-                tally.count_broken();
+            if ping(stream, bytes, go, &counts).await.is_err() {
+                counts.count_broken();
             }
         });
     }
@@ -62,21 +62,21 @@ impl Host for Pings {
 
 impl Guest for Pongs {
     fn connected(&self, stream: TcpStream) {
-        self.tally.count_ready();
-        let (bytes, tally) = (self.bytes, Arc::clone(&self.tally));
+        self.counts.count_ready();
+        let (bytes, counts) = (self.bytes, Arc::clone(&self.counts));
         tokio::task::spawn_local(async move {
-            if pong(stream, bytes, &tally).await.is_err() {
-                tally.count_broken();
+            if pong(stream, bytes, &counts).await.is_err() {
+                counts.count_broken();
             }
         });
     }
 }
 
-async fn ping(mut stream: TcpStream, bytes: PingPong, mut go: Go, tally: &Tally) -> io::Result<()> {
+async fn ping(mut stream: TcpStream, bytes: PingPong, mut go: Go, counts: &Counts) -> io::Result<()> {
     let (report, mut buffer) = (vec![0; bytes.ping], buffer(bytes.pong));
     while go.changed.wait_for(|on| *on).await.is_ok() {
         while go.is_on() {
-            tally.count_begun();
+            counts.count_begun();
             stream.write_all(&report).await?;
             read(&mut stream, bytes.pong, &mut buffer).await?;
         }
@@ -85,11 +85,11 @@ async fn ping(mut stream: TcpStream, bytes: PingPong, mut go: Go, tally: &Tally)
     Ok(())
 }
 
-async fn pong(mut stream: TcpStream, bytes: PingPong, tally: &Tally) -> io::Result<()> {
+async fn pong(mut stream: TcpStream, bytes: PingPong, counts: &Counts) -> io::Result<()> {
     let (confirm, mut buffer) = (vec![0; bytes.pong], buffer(bytes.ping));
     loop {
         read(&mut stream, bytes.ping, &mut buffer).await?;
-        tally.count_done();
+        counts.count_done();
         stream.write_all(&confirm).await?;
     }
 }

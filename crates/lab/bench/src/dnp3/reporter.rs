@@ -1,6 +1,6 @@
 //! An outstation that reports all its values again as soon as its last report is confirmed.
 
-use crate::load::{Go, Tally};
+use crate::load::{Counts, Go};
 use std::sync::Arc;
 use tieline_core::{Instant, Machine, Now};
 use tieline_dnp3::outstation::{
@@ -19,7 +19,7 @@ pub struct Reporter {
     outstation: Outstation,
     values: u16,
     go: Go,
-    tally: Arc<Tally>,
+    counts: Arc<Counts>,
     reports: u64,
     enabled: bool,
 }
@@ -34,7 +34,7 @@ pub fn value_of(report: u64, index: u16) -> f64 {
 impl Reporter {
     /// An outstation with 33 analog inputs of class 1, or as many as a report has.
     #[must_use]
-    pub fn new(values: u16, go: Go, tally: Arc<Tally>) -> Self {
+    pub fn new(values: u16, go: Go, counts: Arc<Counts>) -> Self {
         let mut database = Database::new();
         for index in 0..values.max(POINTS_MIN) {
             let config = PointConfig::of(PointType::Analog).in_class(Some(EventClass::Class1));
@@ -44,7 +44,7 @@ impl Reporter {
         database.shrink();
         let config = OutstationConfig { event_limits: EventLimits::all(VALUES_MAX), ..OutstationConfig::default() };
         let outstation = Outstation::new(config, database, Box::new(RefuseAll));
-        Self { outstation, values, go, tally, reports: 0, enabled: false }
+        Self { outstation, values, go, counts, reports: 0, enabled: false }
     }
 
     /// Begins a report, if one is due.
@@ -62,7 +62,7 @@ impl Reporter {
         );
         debug_assert_eq!(updated, Ok(()));
         self.reports += 1;
-        self.tally.count_begun();
+        self.counts.count_begun();
     }
 }
 

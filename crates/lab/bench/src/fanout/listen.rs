@@ -44,7 +44,7 @@ pub struct ListenRole {
     /// They read nothing once they have subscribed.
     pub stalled: bool,
     /// User properties of the subscriptions.
-    pub wishes: Vec<(String, String)>,
+    pub user_properties: Vec<(String, String)>,
 }
 
 /// The values that count: those whose time lies in here, in µs of the monotonic clock.
@@ -157,7 +157,7 @@ impl ListenRole {
     /// The packets that subscribe one of them.
     pub fn subscriptions(&self, number: usize) -> Result<Vec<Vec<u8>>> {
         let topics = (0..self.plan.subscriptions_each).map(|n| self.plan.topic_of(number, n));
-        self.speech.subscribe(topics, &self.wishes)
+        self.speech.subscribe(topics, &self.user_properties)
     }
 }
 
@@ -170,7 +170,7 @@ struct Listeners<'a> {
     role: &'a ListenRole,
     window: Window,
     epoll: OwnedFd,
-    seats: Vec<Seat>,
+    subscribers: Vec<Subscriber>,
     slots: Vec<u32>,
     /// The time of the newest value of each subscription.
     newest: Vec<u64>,
@@ -183,7 +183,7 @@ struct Listeners<'a> {
 }
 
 /// One subscriber.
-struct Seat {
+struct Subscriber {
     stream: Stream,
     /// A message that has come in part.
     part: Vec<u8>,
@@ -199,15 +199,16 @@ impl<'a> Listeners<'a> {
             epoll::add(&epoll, stream.socket(), epoll::EventData::new_u64(at), epoll::EventFlags::IN)?;
         }
         let subscriptions = role.count * role.plan.subscriptions_each;
-        let deltas = role.wishes.iter().any(|(name, _)| name == tieline_delta::PROPERTY);
+        let deltas = role.user_properties.iter().any(|(name, _)| name == tieline_delta::PROPERTY);
         let intervals = (window.to_us - window.from_us).div_ceil(window.every_us);
         let latency = (0..intervals).map(|_| Histogram::new(3)).collect::<Result<_, _>>()?;
-        let seats = streams.into_iter().map(|stream| Seat { stream, part: Vec::new(), aliases: Vec::new() }).collect();
+        let subscribers =
+            streams.into_iter().map(|stream| Subscriber { stream, part: Vec::new(), aliases: Vec::new() }).collect();
         Ok(Self {
             role,
             window,
             epoll,
-            seats,
+            subscribers,
             slots: role.plan.slots(),
             newest: vec![0; subscriptions],
             points: Points::new(role.plan, window.start_us),
@@ -245,8 +246,8 @@ impl<'a> Listeners<'a> {
     }
 
     fn read(&mut self, at: usize, buffer: &mut [u8]) -> Result<u64> {
-        let seat = self.seats.get_mut(at).context("an event of no subscriber")?;
-        let read = match seat.stream.read(buffer) {
+        let subscriber = self.subscribers.get_mut(at).context("an event of no subscriber")?;
+        let read = match subscriber.stream.read(buffer) {
             Ok(read) => read,
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(now_us()),
             Err(_) => 0,
@@ -254,10 +255,10 @@ impl<'a> Listeners<'a> {
         let now = now_us();
         if read == 0 {
             self.told.broken += 1;
-            epoll::delete(&self.epoll, seat.stream.socket())?;
+            epoll::delete(&self.epoll, subscriber.stream.socket())?;
             return Ok(now);
         }
-        let mut part = std::mem::take(&mut seat.part);
+        let mut part = std::mem::take(&mut subscriber.part);
         let fresh = buffer.get(..read).unwrap_or_default();
         let used = if part.is_empty() {
             let used = self.take(at, now, fresh)?;
@@ -268,8 +269,8 @@ impl<'a> Listeners<'a> {
             self.take(at, now, &part)?
         };
         part.drain(..used);
-        if let Some(seat) = self.seats.get_mut(at) {
-            seat.part = if part.is_empty() { Vec::new() } else { part };
+        if let Some(subscriber) = self.subscribers.get_mut(at) {
+            subscriber.part = if part.is_empty() { Vec::new() } else { part };
         }
         Ok(now)
     }
@@ -294,15 +295,15 @@ impl<'a> Listeners<'a> {
 
     /// The subscription that a message belongs to and its value's time, where both are as they should be.
     fn value(&mut self, at: usize, arrived: Arrived<'_>) -> Option<(usize, u64)> {
-        let seat = self.seats.get_mut(at)?;
+        let subscriber = self.subscribers.get_mut(at)?;
         let alias = usize::from(arrived.alias);
         let topic = if arrived.topic.is_empty() {
-            *seat.aliases.get(alias)? as usize
+            *subscriber.aliases.get(alias)? as usize
         } else {
             let topic = topic_of(arrived.topic)?;
             if alias > 0 {
-                seat.aliases.resize(seat.aliases.len().max(alias + 1), u32::MAX);
-                *seat.aliases.get_mut(alias)? = u32::try_from(topic).ok()?;
+                subscriber.aliases.resize(subscriber.aliases.len().max(alias + 1), u32::MAX);
+                *subscriber.aliases.get_mut(alias)? = u32::try_from(topic).ok()?;
             }
             topic
         };

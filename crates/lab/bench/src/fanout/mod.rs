@@ -320,7 +320,7 @@ fn sides(options: &Options) -> Vec<Side> {
             continue;
         }
         for transport in options.transports.iter().copied().filter(|transport| kind.listens(*transport)) {
-            for (delta, window_ms, durability, shards) in wishes(kind, options) {
+            for (delta, window_ms, durability, shards) in combinations(kind, options) {
                 let calm = Setting { delta, window_ms, durability, shards, ..Setting::plain(kind, transport) };
                 sides.push(Side::new(calm));
                 if options.stalled > 0 && kind != Kind::Floor {
@@ -333,19 +333,19 @@ fn sides(options: &Options) -> Vec<Side> {
 }
 
 /// With and without deltas, each with every window, durability and number of shards; the others know of none of them.
-fn wishes(kind: Kind, options: &Options) -> Vec<(bool, u32, Durability, usize)> {
+fn combinations(kind: Kind, options: &Options) -> Vec<(bool, u32, Durability, usize)> {
     if kind != Kind::Tieline {
         return vec![(false, 0, Durability::Memory, 1)];
     }
-    let mut wishes = Vec::new();
+    let mut combinations = Vec::new();
     for delta in options.delta.iter().copied() {
         for window_ms in options.windows_ms.iter().copied() {
             for durability in options.durabilities.iter().copied() {
-                wishes.extend(options.shards.iter().map(|shards| (delta, window_ms, durability, *shards)));
+                combinations.extend(options.shards.iter().map(|shards| (delta, window_ms, durability, *shards)));
             }
         }
     }
-    wishes
+    combinations
 }
 
 /// The trials of one server.

@@ -94,12 +94,16 @@ impl Speech {
 
     /// What asks for topics, without their last values: packets, each to be sent when the one before is answered
     /// ([`Speech::await_subscribed`]), so that neither side waits for the other with its buffers full.
-    pub fn subscribe(self, topics: impl Iterator<Item = usize>, wishes: &[(String, String)]) -> Result<Vec<Vec<u8>>> {
+    pub fn subscribe(
+        self,
+        topics: impl Iterator<Item = usize>,
+        user_properties: &[(String, String)],
+    ) -> Result<Vec<Vec<u8>>> {
         let topics: Vec<usize> = topics.collect();
         let mut packets = Vec::new();
         for (number, some) in (0..).zip(topics.chunks(FILTERS_MAX)) {
             packets.push(match self {
-                Self::Mqtt => subscribe_packet(number, some, wishes)?,
+                Self::Mqtt => subscribe_packet(number, some, user_properties)?,
                 Self::Nats => {
                     let first = usize::from(number) * FILTERS_MAX;
                     let subs = (first..).zip(some).map(|(sid, topic)| format!("SUB {} {sid}\r\n", name(*topic, '.')));
@@ -173,7 +177,7 @@ impl Speech {
 }
 
 /// One SUBSCRIBE, the `number`th of a connection.
-fn subscribe_packet(number: u16, topics: &[usize], wishes: &[(String, String)]) -> Result<Vec<u8>> {
+fn subscribe_packet(number: u16, topics: &[usize], user_properties: &[(String, String)]) -> Result<Vec<u8>> {
     let options = SubscriptionOptions { retain_handling: RetainHandling::Never, ..Default::default() };
     let options = SubscriptionOptions { qos: Qos::AtMostOnce, ..options };
     let filter = |topic: &usize| SubscriptionFilter { filter: Text::truncated(&name(*topic, '/')), options };
@@ -182,7 +186,7 @@ fn subscribe_packet(number: u16, topics: &[usize], wishes: &[(String, String)]) 
     // Each is answered before the next is sent: numbers may come again.
     packet(&Packet::Subscribe(Subscribe {
         packet_id: PacketId::new(number % u16::MAX + 1).context("1 to 65535 are identifiers")?,
-        properties: wishes.iter().map(wish).collect::<Properties>(),
+        properties: user_properties.iter().map(wish).collect::<Properties>(),
         filters: topics.iter().map(filter).collect(),
     }))
 }

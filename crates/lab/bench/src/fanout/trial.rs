@@ -132,7 +132,7 @@ impl Setting {
     }
 
     /// What subscriptions ask for besides what MQTT knows.
-    fn wishes(self) -> Vec<(String, String)> {
+    fn user_properties(self) -> Vec<(String, String)> {
         let window = (self.window_ms > 0).then(|| ("tieline-window".to_owned(), self.window_ms.to_string()));
         let delta = self.delta.then(|| (tieline_delta::PROPERTY.to_owned(), "point,hunk".to_owned()));
         window.into_iter().chain(delta).collect()
@@ -187,7 +187,7 @@ pub fn listeners_of(setting: Setting, plan: &Plan, door: &Door, first: usize, co
         first,
         count,
         stalled: false,
-        wishes: setting.wishes(),
+        user_properties: setting.user_properties(),
     }
 }
 

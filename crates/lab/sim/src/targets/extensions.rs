@@ -36,7 +36,7 @@ fn agree<P: AsRef<[u8]>>(options: u8, pieces: impl Iterator<Item = P>) -> (Vec<V
 }
 
 /// An agreement, a size of pieces, then bytes on a stream or in datagrams: on a stream, any two cuts give the same
-/// fragments and the same verdict.
+/// fragments and the same outcome.
 pub(super) fn lean(bytes: &[u8]) {
     let [options, size, bytes @ ..] = bytes else { return };
     let whole = agree(*options, std::iter::once(bytes));

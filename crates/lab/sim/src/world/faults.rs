@@ -1,7 +1,7 @@
 //! How connections begin and end, and what goes wrong.
 
 use super::{Due, Side, World, control_centre, device};
-use crate::{Carriage, Seat};
+use crate::{Carriage, Driven};
 
 impl World {
     pub(super) fn dial(&mut self) {
@@ -125,7 +125,7 @@ impl World {
         self.to_master.clear();
         self.model.master_dies();
         let messages = self.master.messages;
-        self.master = Seat::new(control_centre(&self.plan, &mut self.choices));
+        self.master = Driven::new(control_centre(&self.plan, &mut self.choices));
         self.master.messages = messages;
     }
 
@@ -141,7 +141,7 @@ impl World {
             self.dropped_before -= self.outstation.machine.stats().events_dropped;
         } else {
             let messages = self.outstation.messages;
-            self.outstation = Seat::new(device(&self.plan, &self.model, &mut self.choices));
+            self.outstation = Driven::new(device(&self.plan, &self.model, &mut self.choices));
             self.outstation.messages = messages;
         }
         self.outstation.machine.set_local(self.is_local);

@@ -58,7 +58,7 @@ pub(crate) fn run(root: &Path, accept: bool) -> anyhow::Result<()> {
         counted.push((path.name.clone(), count(&program, &folder, path)?));
     }
     let rows = compare(&committed, &counted);
-    let (table, verdict) = report(&rows);
+    let (table, result) = report(&rows);
     print!("{table}");
     if accept {
         let what = paths.iter().map(|path| path.what.as_str());
@@ -66,11 +66,11 @@ pub(crate) fn run(root: &Path, accept: bool) -> anyhow::Result<()> {
         println!("written to {FILE}: commit it, and say in the commit why the counts have changed");
         return Ok(());
     }
-    if verdict.is_err() && committed.made_with != made_with {
+    if result.is_err() && committed.made_with != made_with {
         println!("The committed counts were made with {}; here are {made_with}:", committed.made_with);
         println!("that alone may be the difference.");
     }
-    println!("{}", verdict.map_err(|why| anyhow::anyhow!("{why}"))?);
+    println!("{}", result.map_err(|why| anyhow::anyhow!("{why}"))?);
     Ok(())
 }
 

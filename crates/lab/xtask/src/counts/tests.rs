@@ -9,11 +9,11 @@ fn committed(rows: &[(&str, u64)]) -> Committed {
 /// The line of the table of each path, without spaces, and whether all is well.
 fn check(old: &[(&str, u64)], now: &[(&str, u64)], lines: &[&str], is_well: bool) {
     let now: Vec<_> = now.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
-    let (table, verdict) = report(&compare(&committed(old), &now));
+    let (table, result) = report(&compare(&committed(old), &now));
     let found: Vec<String> =
         table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     assert_eq!(found, lines);
-    assert_eq!(verdict.is_ok(), is_well, "{verdict:?}");
+    assert_eq!(result.is_ok(), is_well, "{result:?}");
 }
 
 #[test]
@@ -33,9 +33,9 @@ fn a_path_without_a_row_and_a_row_without_a_path_fail() {
 
 #[test]
 fn a_failure_says_which_and_how_to_accept() {
-    let (_, verdict) =
+    let (_, result) =
         report(&compare(&committed(&[("a", 100), ("b", 100)]), &[("a".to_owned(), 90), ("b".to_owned(), 100)]));
-    let why = verdict.unwrap_err();
+    let why = result.unwrap_err();
     for words in ["1 of 2", "within 2 %: a.", "cargo xtask counts --accept", "counts.toml", "target/counts/a.out"] {
         assert!(why.contains(words), "{why}");
     }

@@ -282,8 +282,8 @@ impl BusHandle {
     #[must_use]
     pub fn unsent(&self) -> Unsent {
         let bus = self.clone();
-        Arc::new(move |device, ticket, refusal| {
-            let tell = move |bus: &mut Bus, now| bus.handle_outcome(now, device, ticket, Err(refusal));
+        Arc::new(move |device, command_id, refusal| {
+            let tell = move |bus: &mut Bus, now| bus.handle_outcome(now, device, command_id, Err(refusal));
             bus.tell_blocking(BusInput::Call(Box::new(tell)));
         })
     }

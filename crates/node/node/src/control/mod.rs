@@ -18,7 +18,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_control::{
-    Accepts, AuditRecord, Control, ControlPoint, Dispatch, Limits, Modes, PointError, Request, Scaling, Stats, Ticket,
+    Accepts, AuditRecord, CommandId, Control, ControlPoint, Dispatch, Limits, Modes, PointError, Request, Scaling,
+    Stats,
 };
 use tieline_core::{CommandOutcome, DeviceId, Instant, Now, PointId, Refusal, Topic, Value};
 use tieline_dnp3::PointType;
@@ -31,7 +32,7 @@ const DOUBLE_ON: i64 = 2;
 /// Sends a command to the shard of its device; false where that has ended. Called on the audit log's thread.
 pub type CommandSender = Arc<dyn Fn(Dispatch) -> bool + Send + Sync>;
 
-/// Told of a command that was not sent: its device, its ticket, and why. Called on the audit log's thread.
+/// Told of a command that was not sent: its device, its identifier, and why. Called on the audit log's thread.
 pub type Unsent = Arc<dyn Fn(DeviceId, u64, Refusal) + Send + Sync>;
 
 /// Where a device is served, and what it is called.
@@ -151,8 +152,8 @@ impl<A> Commands<A> {
     }
 
     /// What became of a command.
-    pub fn handle_outcome(&mut self, now: Now, device: DeviceId, ticket: u64, outcome: CommandOutcome) {
-        self.control.handle_outcome(now, device, Ticket(ticket), outcome);
+    pub fn handle_outcome(&mut self, now: Now, device: DeviceId, command_id: u64, outcome: CommandOutcome) {
+        self.control.handle_outcome(now, device, CommandId(command_id), outcome);
     }
 
     /// Lets deadlines take effect.
@@ -203,8 +204,8 @@ impl<A> Commands<A> {
         };
         let afterwards: Option<audit::Afterwards> = (!dispatches.is_empty()).then(|| Box::new(afterwards) as _);
         if !self.audit.append(lines, afterwards) {
-            for Dispatch { device, ticket, .. } in dispatches {
-                self.control.handle_outcome(now, device, ticket, Err(no_audit()));
+            for Dispatch { device, command_id, .. } in dispatches {
+                self.control.handle_outcome(now, device, command_id, Err(no_audit()));
             }
         }
     }
@@ -232,9 +233,9 @@ impl<A> Commands<A> {
 
 /// Sends a command once its records are durable; on the audit log's thread.
 fn forward(dispatch: Dispatch, sender: Option<CommandSender>, durable: bool, unsent: &Unsent) {
-    let (device, ticket) = (dispatch.device, dispatch.ticket.0);
+    let (device, command_id) = (dispatch.device, dispatch.command_id.0);
     if !sender.is_some_and(|sender| durable && sender(dispatch)) {
-        unsent(device, ticket, no_audit());
+        unsent(device, command_id, no_audit());
     }
 }
 

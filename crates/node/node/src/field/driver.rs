@@ -53,7 +53,7 @@ pub trait DeviceSession {
     ///
     /// # Errors
     /// The device is away or too busy, or the value does not fit the point; nothing was sent then.
-    fn command(&self, ticket: u64, command: &Command, until: Instant) -> Result<(), Refusal>;
+    fn command(&self, command_id: u64, command: &Command, until: Instant) -> Result<(), Refusal>;
 
     /// What a connection brought up to this many fragments is stored, or will not be: the device need not keep it. Called
     /// with what [`Reporter::batch_end`] was told.
@@ -213,8 +213,8 @@ impl Reporter {
     }
 
     /// What became of a command that [`DeviceSession::command`] took.
-    pub fn command_done(&self, ticket: u64, outcome: CommandOutcome) {
-        self.with(|field| field.tell_outcome(self.device, ticket, outcome));
+    pub fn command_done(&self, command_id: u64, outcome: CommandOutcome) {
+        self.with(|field| field.tell_outcome(self.device, command_id, outcome));
     }
 
     fn with(&self, call: impl FnOnce(&mut Field)) {

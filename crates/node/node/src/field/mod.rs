@@ -47,12 +47,12 @@ fn drivers() -> Drivers {
 /// What a field shard is told.
 #[derive(Debug)]
 pub enum FieldInput {
-    /// Send a command; `ticket` names it in the report of its outcome.
+    /// Send a command; `command_id` names it in the report of its outcome.
     Command {
         /// To which device.
         device: DeviceId,
         /// The engine's name for it.
-        ticket: u64,
+        command_id: u64,
         /// What.
         command: Command,
         /// From when on nothing more may be sent for it.

@@ -241,8 +241,8 @@ fn turn(field: &SharedField, now: Now) -> Option<Instant> {
 
 fn handle(field: &SharedField, drivers: &Drivers, input: FieldInput) {
     match input {
-        FieldInput::Command { device, ticket, command, until } => {
-            Field::command(field, device, ticket, &command, until);
+        FieldInput::Command { device, command_id, command, until } => {
+            Field::command(field, device, command_id, &command, until);
         }
         FieldInput::Settled(receipt) => {
             let session = field.borrow().session(receipt.device);
@@ -309,20 +309,20 @@ impl Field {
         }
     }
 
-    fn command(field: &SharedField, device: DeviceId, ticket: u64, command: &Command, until: Instant) {
+    fn command(field: &SharedField, device: DeviceId, command_id: u64, command: &Command, until: Instant) {
         let session = field.borrow().session(device);
         let refused = match session {
-            Some(session) => session.command(ticket, command, until),
+            Some(session) => session.command(command_id, command, until),
             None => Err(Refusal::new("unknown_device", "the device is not here".to_owned())),
         };
         if let Err(refusal) = refused {
-            field.borrow_mut().tell_outcome(device, ticket, Err(refusal));
+            field.borrow_mut().tell_outcome(device, command_id, Err(refusal));
         }
     }
 
-    pub(super) fn tell_outcome(&mut self, device: DeviceId, ticket: u64, outcome: CommandOutcome) {
+    pub(super) fn tell_outcome(&mut self, device: DeviceId, command_id: u64, outcome: CommandOutcome) {
         let urgency = self.urgency(device).min(Urgency::Monitoring);
-        self.report(urgency).outcomes.push((device, ticket, outcome));
+        self.report(urgency).outcomes.push((device, command_id, outcome));
         self.work.notify_one();
     }
 

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use tieline_access::{Identity, Names, Policy, Reach, Rules, Verb};
 use tieline_core::{Filter, Instant};
 use tieline_net::tls::ShownCertificate;
-use tieline_service::http::places::Seat;
+use tieline_service::http::places::Slot;
 
 /// The cookie's name.
 const COOKIE: &str = "tieline";
@@ -235,9 +235,9 @@ pub async fn authenticate(
         Err(Wrong::Refused(_)) if !is_api && certificate.is_some() => Caller::Unauthenticated,
         Err(why) => return turned_away(&authentication, peer, &why).await,
     };
-    if let (Caller::Everyone | Caller::User(_), Some(seat)) = (&caller, request.extensions().get::<Seat>()) {
+    if let (Caller::Everyone | Caller::User(_), Some(slot)) = (&caller, request.extensions().get::<Slot>()) {
         // Where there is no place, it is given what the reserve is for.
-        let _ = seat.admit();
+        let _ = slot.admit();
     }
     request.extensions_mut().insert(caller);
     next.run(request).await

@@ -26,7 +26,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tieline_access::{Reach, Verb};
 use tieline_core::{Filter, Now, Topic};
-use tieline_service::http::places::Seat;
+use tieline_service::http::places::Slot;
 
 /// A route that is answered in the reserve, too: monitoring goes on while all places for connections are taken.
 const METRICS: &str = "/metrics";
@@ -35,7 +35,7 @@ const METRICS: &str = "/metrics";
 #[derive(Clone)]
 pub struct Protected(App);
 
-/// Whoever calls.
+/// The caller of a route.
 pub struct Public {
     /// The node.
     pub app: App,
@@ -156,8 +156,8 @@ impl FromRequestParts<Protected> for Authenticated {
         if let Caller::Unauthenticated = caller {
             return Err(ask_who(&parts.headers));
         }
-        if let Some(seat) = parts.extensions.get::<Seat>()
-            && let Err(words) = seat.claim(parts.uri.path() != METRICS)
+        if let Some(slot) = parts.extensions.get::<Slot>()
+            && let Err(words) = slot.claim(parts.uri.path() != METRICS)
         {
             return Err(Problem::unavailable(words).into_response());
         }

@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering;
 use tieline_service::exposition::Exposition;
 use tieline_service::http::guard::{Guard, guard};
 use tieline_service::http::listen::{Limited, TlsSource};
-use tieline_service::http::places::{Limits, Places, Seat};
+use tieline_service::http::places::{Limits, Places, Slot};
 use tieline_service::http::problem::Problem;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -109,11 +109,11 @@ pub async fn serve(listener: TcpListener, shared: Arc<Shared>, hosts: Vec<String
 async fn authenticate(State(app): State<App>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let is_for_all = !path.starts_with("/v1/") || path == "/v1/seal/openapi.json";
-    match (app.known(request.headers()), request.extensions().get::<Seat>()) {
+    match (app.known(request.headers()), request.extensions().get::<Slot>()) {
         (Err(problem), _) if !is_for_all => return problem.into_response(),
         // Metrics and health are given in the reserve, too.
-        (Ok(_), Some(seat)) => {
-            if let Err(words) = seat.claim(!is_for_all) {
+        (Ok(_), Some(slot)) => {
+            if let Err(words) = slot.claim(!is_for_all) {
                 return Problem::unavailable(words).into_response();
             }
         }

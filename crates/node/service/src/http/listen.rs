@@ -1,7 +1,7 @@
 //! Connections of HTTP, each in its [place](super::places). With TLS, handshakes go on beside each other, and one that
 //! takes too long is given up.
 
-use super::places::{Places, Seat};
+use super::places::{Places, Slot};
 use axum::serve::Listener;
 use rustls::ServerConfig;
 use std::io;
@@ -69,22 +69,22 @@ impl Listener for Limited {
                 },
                 accepted = Listener::accept(&mut self.listener) => accepted,
             };
-            let seat = self.places.take(peer.ip());
+            let slot = self.places.take(peer.ip());
             // Without this, answers in two writes wait for the peer's delayed acknowledgement.
             let _ = stream.set_nodelay(true);
             match self.tls.as_ref().and_then(|tls| tls()) {
                 None => {
                     let foreign = self.foreign.clone();
-                    return (Connection { stream: Stream::Plain(stream), foreign, seat }, peer);
+                    return (Connection { stream: Stream::Plain(stream), foreign, slot }, peer);
                 }
                 Some(config) => drop(self.handshakes.spawn({
                     let foreign = self.foreign.clone();
                     async move {
                         let shaken = tokio::select! {
                             shaken = shake(stream, peer, config) => shaken?,
-                            () = seat.closing() => return None,
+                            () = slot.closing() => return None,
                         };
-                        Some((Connection { stream: Stream::Tls(Box::new(shaken)), foreign, seat }, peer))
+                        Some((Connection { stream: Stream::Tls(Box::new(shaken)), foreign, slot }, peer))
                     }
                 })),
             }
@@ -116,14 +116,14 @@ pub struct Connection {
     stream: Stream,
     /// Until the first bytes have come.
     foreign: Option<ForeignAnswer>,
-    seat: Seat,
+    slot: Slot,
 }
 
 impl Connection {
     /// Its place.
     #[must_use]
-    pub const fn seat(&self) -> &Seat {
-        &self.seat
+    pub const fn slot(&self) -> &Slot {
+        &self.slot
     }
 
     /// The certificate that the peer has shown, where it was asked for one.

@@ -117,7 +117,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Table {
     next: u64,
-    seats: BTreeMap<u64, Entry>,
+    slots: BTreeMap<u64, Entry>,
     /// Those of one address that are not in the reserve.
     by_address: HashMap<IpAddr, usize>,
     open: usize,
@@ -165,7 +165,7 @@ impl Places {
     pub fn seen(&self) -> Seen {
         let table = self.0.table();
         Seen {
-            connections: table.seats.len(),
+            connections: table.slots.len(),
             unauthenticated: table.open,
             reserve: table.reserve.len(),
             pending_bytes: self.0.pending.load(Ordering::Relaxed),
@@ -200,7 +200,7 @@ impl Places {
 
     /// Gives a new connection its place.
     #[must_use]
-    pub fn take(&self, address: IpAddr) -> Seat {
+    pub fn take(&self, address: IpAddr) -> Slot {
         // One machine has many addresses of IPv6.
         let address = network_of(address);
         let mut table = self.0.table();
@@ -218,9 +218,9 @@ impl Places {
         let (id, closing) = (table.next, Arc::new(Notify::new()));
         table.next += 1;
         table.enter(id, address, stage);
-        table.seats.insert(id, Entry { address, stage, closing: Arc::clone(&closing) });
+        table.slots.insert(id, Entry { address, stage, closing: Arc::clone(&closing) });
         drop(table);
-        Seat(Arc::new(Held { places: self.clone(), id, closing }))
+        Slot(Arc::new(Held { places: self.clone(), id, closing }))
     }
 
     /// Takes note that a connection was ended.
@@ -258,7 +258,7 @@ impl Shared {
 impl Table {
     /// The oldest of the address that has the most in the reserve.
     fn in_the_way(&self) -> Option<u64> {
-        let address = |id: &u64| self.seats.get(id).map(|entry| entry.address);
+        let address = |id: &u64| self.slots.get(id).map(|entry| entry.address);
         let mut counts: HashMap<IpAddr, usize> = HashMap::new();
         self.reserve.iter().filter_map(address).for_each(|address| *counts.entry(address).or_default() += 1);
         let most = counts.values().copied().max()?;
@@ -295,7 +295,7 @@ impl Table {
     }
 
     fn remove(&mut self, id: u64) -> Option<Entry> {
-        let entry = self.seats.remove(&id)?;
+        let entry = self.slots.remove(&id)?;
         self.leave(id, entry.address, entry.stage);
         Some(entry)
     }
@@ -311,7 +311,7 @@ fn network_of(address: IpAddr) -> IpAddr {
 
 /// The place of a connection; handlers find it among the extensions of a request.
 #[derive(Clone, Debug)]
-pub struct Seat(Arc<Held>);
+pub struct Slot(Arc<Held>);
 
 #[derive(Debug)]
 struct Held {
@@ -320,11 +320,11 @@ struct Held {
     closing: Arc<Notify>,
 }
 
-impl Seat {
+impl Slot {
     /// Whether its peer may stay no longer than it takes to answer one request.
     #[must_use]
     pub fn is_in_reserve(&self) -> bool {
-        self.0.places.0.table().seats.get(&self.0.id).is_none_or(|entry| entry.stage == Stage::Reserve)
+        self.0.places.0.table().slots.get(&self.0.id).is_none_or(|entry| entry.stage == Stage::Reserve)
     }
 
     /// Its peer has shown who it is, or need not: false where there is no place for it besides the reserve.
@@ -332,7 +332,7 @@ impl Seat {
     pub fn admit(&self) -> bool {
         let shared = &self.0.places.0;
         let mut table = shared.table();
-        let Some((address, stage)) = table.seats.get(&self.0.id).map(|entry| (entry.address, entry.stage)) else {
+        let Some((address, stage)) = table.slots.get(&self.0.id).map(|entry| (entry.address, entry.stage)) else {
             return false;
         };
         match stage {
@@ -343,7 +343,7 @@ impl Seat {
         }
         table.leave(self.0.id, address, stage);
         table.enter(self.0.id, address, Stage::Admitted);
-        if let Some(entry) = table.seats.get_mut(&self.0.id) {
+        if let Some(entry) = table.slots.get_mut(&self.0.id) {
             entry.stage = Stage::Admitted;
         }
         true
@@ -422,8 +422,8 @@ mod tests {
     #[test]
     fn one_address_leaves_places_to_others() {
         let places = places(100, 3);
-        let held: Vec<Seat> = (0..5).map(|_| places.take(address(1))).collect();
-        let stages: Vec<bool> = held.iter().map(Seat::is_in_reserve).collect();
+        let held: Vec<Slot> = (0..5).map(|_| places.take(address(1))).collect();
+        let stages: Vec<bool> = held.iter().map(Slot::is_in_reserve).collect();
         assert_eq!(stages, [false, false, false, true, true]);
         assert!(!places.take(address(2)).is_in_reserve());
         assert!(!held[3].admit(), "it has as many as it may");
@@ -451,9 +451,9 @@ mod tests {
         let places = places(1, 1);
         let first = places.take(address(1));
         let one = places.take(address(2));
-        let flood: Vec<Seat> = (0..3 * RESERVE_MAX).map(|_| places.take(address(9))).collect();
-        assert!(one.is_in_reserve() && places.0.table().seats.contains_key(&one.0.id));
-        let here = |seat: &&Seat| places.0.table().seats.contains_key(&seat.0.id);
+        let flood: Vec<Slot> = (0..3 * RESERVE_MAX).map(|_| places.take(address(9))).collect();
+        assert!(one.is_in_reserve() && places.0.table().slots.contains_key(&one.0.id));
+        let here = |slot: &&Slot| places.0.table().slots.contains_key(&slot.0.id);
         assert_eq!(flood.iter().filter(here).count(), RESERVE_MAX - 1);
         assert!(here(&&flood[3 * RESERVE_MAX - 1]) && !here(&&flood[0]), "the oldest go first");
         assert_eq!(places.seen().ended, [0, 0, 0, 2 * RESERVE_MAX as u64 + 1]);

@@ -33,7 +33,7 @@ const HEADERS_BYTES_MAX: u32 = 32 * 1024;
 
 /// Serves until `closed`, then until all requests are answered. Handlers find among a request's extensions the peer's
 /// address in [`ConnectInfo`], a certificate that it has shown as `Arc<ShownCertificate>`, and its
-/// [`Seat`](super::places::Seat).
+/// [`Slot`](super::places::Slot).
 pub async fn serve(mut listener: Limited, router: Router, closed: impl Future<Output = ()>) {
     let builder = Arc::new(builder());
     let (closing, closes) = watch::channel(false);
@@ -75,14 +75,14 @@ async fn converse(
     mut closes: watch::Receiver<bool>,
 ) {
     let certificate = connection.certificate().map(Arc::new);
-    let (seat, traffic) = (connection.seat().clone(), Traffic::default());
-    let (of_requests, begun) = ((seat.clone(), traffic.clone()), Instant::now());
+    let (slot, traffic) = (connection.slot().clone(), Traffic::default());
+    let (of_requests, begun) = ((slot.clone(), traffic.clone()), Instant::now());
     let service = service_fn(move |request: Request<Incoming>| {
-        let (seat, traffic) = &of_requests;
-        let (seat, exchange) = (seat.clone(), Exchange::begin(traffic, seat.places()));
+        let (slot, traffic) = &of_requests;
+        let (slot, exchange) = (slot.clone(), Exchange::begin(traffic, slot.places()));
         let mut request = request.map(|body| exchange.incoming(body));
         request.extensions_mut().insert(ConnectInfo(peer));
-        request.extensions_mut().insert(seat.clone());
+        request.extensions_mut().insert(slot.clone());
         if let Some(certificate) = &certificate {
             request.extensions_mut().insert(Arc::clone(certificate));
         }
@@ -90,10 +90,10 @@ async fn converse(
         async move {
             let response = answered.await?;
             if exchange.is_late() {
-                seat.places().count(End::Body);
+                slot.places().count(End::Body);
             }
             let mut response = exchange.answer(response);
-            if seat.is_in_reserve() {
+            if slot.is_in_reserve() {
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             }
             Ok::<_, std::convert::Infallible>(response)
@@ -112,24 +112,24 @@ async fn converse(
             }
             Ok(()) = closes.changed() => served.as_mut().graceful_shutdown(),
             // Who makes it give way has counted it.
-            () = seat.closing() => return,
+            () = slot.closing() => return,
             now = looks.tick() => match traffic.stuck(now) {
                 Some(Stuck::Idle) => break End::Idle,
                 Some(Stuck::Unread) => break End::Unread,
-                None if seat.is_in_reserve() && now >= begun + RESERVE_TIMEOUT => break End::Reserve,
+                None if slot.is_in_reserve() && now >= begun + RESERVE_TIMEOUT => break End::Reserve,
                 None => {}
             },
         }
     };
     tracing::debug!(%peer, ?end, "an HTTP connection was ended");
-    seat.places().count(end);
+    slot.places().count(end);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::http::exchange::{PIECE_BYTES, PIECE_TIMEOUT};
-    use crate::http::places::{Limits, Places, Seat, Seen};
+    use crate::http::places::{Limits, Places, Seen, Slot};
     use axum::body::Bytes;
     use axum::response::{IntoResponse, Response};
     use axum::routing::{get, post};
@@ -144,8 +144,8 @@ mod tests {
         Bytes::from(vec![b'x'; LONG_BYTES])
     }
 
-    async fn users_only(Extension(seat): Extension<Seat>) -> Response {
-        match seat.claim(true) {
+    async fn users_only(Extension(slot): Extension<Slot>) -> Response {
+        match slot.claim(true) {
             Ok(()) => "user".into_response(),
             Err(words) => words.into_response(),
         }

@@ -71,11 +71,11 @@ impl<M: Member> Channel<M> {
     }
 
     fn deliver(&mut self, now: Now, id: MemberId, bytes: &[u8]) {
-        let Some(seat) = self.seat(id).filter(|seat| seat.presence == Presence::Up) else { return };
-        (seat.heard, seat.rests_until) = (true, None);
+        let Some(slot) = self.slot(id).filter(|slot| slot.presence == Presence::Up) else { return };
+        (slot.heard, slot.rests_until) = (true, None);
         let mut rest = bytes;
         while !rest.is_empty() {
-            let used = seat.machine.handle_input(now, rest);
+            let used = slot.machine.handle_input(now, rest);
             if used == 0 {
                 break;
             }

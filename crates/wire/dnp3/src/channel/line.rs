@@ -34,13 +34,13 @@ impl<M: Member> Channel<M> {
         }
         for _ in 0..self.sends.len() {
             let Some(id) = self.sends.pop_front() else { return false };
-            let Some(seat) = self.seat(id) else { continue };
-            if seat.rests_until.is_some() {
+            let Some(slot) = self.slot(id) else { continue };
+            if slot.rests_until.is_some() {
                 self.sends.push_back(id);
                 continue;
             }
-            seat.heard = false;
-            seat.in_sends = false;
+            slot.heard = false;
+            slot.in_sends = false;
             if self.transmit(now, id, out) {
                 // It may have more to send; the others come before.
                 self.touch(id);
@@ -60,16 +60,16 @@ impl<M: Member> Channel<M> {
                 return true;
             }
             self.sends.pop_front();
-            if let Some(seat) = self.seat(id) {
-                seat.in_sends = false;
+            if let Some(slot) = self.slot(id) {
+                slot.in_sends = false;
             }
         }
         false
     }
 
     fn transmit(&mut self, now: Now, id: MemberId, out: &mut Vec<u8>) -> bool {
-        let seat = self.seat(id).filter(|seat| seat.presence == Presence::Up);
-        seat.is_some_and(|seat| seat.machine.poll_transmit(now, out))
+        let slot = self.slot(id).filter(|slot| slot.presence == Presence::Up);
+        slot.is_some_and(|slot| slot.machine.poll_transmit(now, out))
     }
 
     /// Takes the line back from a holder that waits no more.
@@ -84,15 +84,15 @@ impl<M: Member> Channel<M> {
             lending.holder = None;
         }
         self.touch(holder);
-        let Some(seat) = self.seat(holder) else { return };
-        if seat.heard {
-            seat.failures = 0;
+        let Some(slot) = self.slot(holder) else { return };
+        if slot.heard {
+            slot.failures = 0;
             return;
         }
-        let doubled = 1_u32.checked_shl(seat.failures.min(16).into()).unwrap_or(u32::MAX);
+        let doubled = 1_u32.checked_shl(slot.failures.min(16).into()).unwrap_or(u32::MAX);
         let rest = now.mono.since(since).saturating_mul(REST_FACTOR.saturating_mul(doubled)).min(REST_MAX);
-        seat.failures = seat.failures.saturating_add(1);
-        seat.rests_until = Some(now.mono + rest);
+        slot.failures = slot.failures.saturating_add(1);
+        slot.rests_until = Some(now.mono + rest);
         self.counters.unanswered += 1;
     }
 }

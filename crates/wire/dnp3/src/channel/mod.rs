@@ -97,7 +97,7 @@ impl core::error::Error for AddError {}
 /// Several machines of one kind on one connection.
 #[derive(Debug)]
 pub struct Channel<M> {
-    members: Vec<Seat<M>>,
+    members: Vec<Slot<M>>,
     /// By our address and the peer's; none for any peer.
     by_address: BTreeMap<(LinkAddress, Option<LinkAddress>), MemberId>,
     decoder: Decoder,
@@ -115,7 +115,7 @@ pub struct Channel<M> {
 }
 
 #[derive(Debug)]
-struct Seat<M> {
+struct Slot<M> {
     machine: M,
     presence: Presence,
     in_tells: bool,
@@ -165,7 +165,7 @@ impl<M: Member> Channel<M> {
         let number = u16::try_from(self.members.len()).ok().filter(|_| self.members.len() < MEMBERS_MAX);
         let id = MemberId(number.ok_or(AddError::Full)?);
         self.by_address.insert((local, remote), id);
-        self.members.push(Seat {
+        self.members.push(Slot {
             machine,
             presence: Presence::Down,
             in_tells: false,
@@ -180,18 +180,18 @@ impl<M: Member> Channel<M> {
     /// A machine.
     #[must_use]
     pub fn member(&self, id: MemberId) -> Option<&M> {
-        self.members.get(usize::from(id.0)).map(|seat| &seat.machine)
+        self.members.get(usize::from(id.0)).map(|slot| &slot.machine)
     }
 
     /// A machine, for its owner's calls; what they bring about is told and sent like everything else.
     pub fn member_mut(&mut self, id: MemberId) -> Option<&mut M> {
         self.touch(id);
-        self.seat(id).map(|seat| &mut seat.machine)
+        self.slot(id).map(|slot| &mut slot.machine)
     }
 
     /// All machines, in the order in which they were added.
     pub fn members(&self) -> impl Iterator<Item = (MemberId, &M)> {
-        (0..).map(MemberId).zip(self.members.iter().map(|seat| &seat.machine))
+        (0..).map(MemberId).zip(self.members.iter().map(|slot| &slot.machine))
     }
 
     /// What was seen so far.
@@ -206,7 +206,7 @@ impl<M: Member> Channel<M> {
         self.decoder.counters()
     }
 
-    fn seat(&mut self, id: MemberId) -> Option<&mut Seat<M>> {
+    fn slot(&mut self, id: MemberId) -> Option<&mut Slot<M>> {
         self.members.get_mut(usize::from(id.0))
     }
 
@@ -216,32 +216,32 @@ impl<M: Member> Channel<M> {
 
     /// The machine may have events and output.
     fn touch(&mut self, id: MemberId) {
-        let Some(seat) = self.members.get_mut(usize::from(id.0)) else { return };
-        if !core::mem::replace(&mut seat.in_tells, true) {
+        let Some(slot) = self.members.get_mut(usize::from(id.0)) else { return };
+        if !core::mem::replace(&mut slot.in_tells, true) {
             self.tells.push_back(id);
         }
-        if !core::mem::replace(&mut seat.in_sends, true) {
+        if !core::mem::replace(&mut slot.in_sends, true) {
             self.sends.push_back(id);
         }
     }
 
     /// A machine that gave its peer up leaves alone, as long as others stay.
     fn let_go(&mut self, now: Now, id: MemberId) {
-        let Some(seat) = self.seat(id) else { return };
-        if seat.presence == Presence::Up && seat.machine.is_closed() {
-            seat.machine.handle_disconnected(now);
-            seat.presence = Presence::Away(now.mono + REJOIN_AFTER);
+        let Some(slot) = self.slot(id) else { return };
+        if slot.presence == Presence::Up && slot.machine.is_closed() {
+            slot.machine.handle_disconnected(now);
+            slot.presence = Presence::Away(now.mono + REJOIN_AFTER);
             self.counters.members_lost += 1;
             self.touch(id);
         }
     }
 
-    fn next_wake(seat: &Seat<M>) -> Option<Instant> {
-        let rejoins = match seat.presence {
+    fn next_wake(slot: &Slot<M>) -> Option<Instant> {
+        let rejoins = match slot.presence {
             Presence::Away(until) => Some(until),
             Presence::Down | Presence::Up => None,
         };
-        [rejoins, seat.rests_until, seat.machine.timeout()].into_iter().flatten().min()
+        [rejoins, slot.rests_until, slot.machine.timeout()].into_iter().flatten().min()
     }
 }
 
@@ -251,9 +251,9 @@ impl<M: Member> Machine for Channel<M> {
     fn handle_connected(&mut self, now: Now) {
         (self.now, self.connected) = (now, true);
         for id in self.ids() {
-            if let Some(seat) = self.seat(id) {
-                (seat.presence, seat.failures, seat.rests_until) = (Presence::Up, 0, None);
-                seat.machine.handle_connected(now);
+            if let Some(slot) = self.slot(id) {
+                (slot.presence, slot.failures, slot.rests_until) = (Presence::Up, 0, None);
+                slot.machine.handle_connected(now);
             }
             self.touch(id);
         }
@@ -267,11 +267,11 @@ impl<M: Member> Machine for Channel<M> {
             *lending = Lending::default();
         }
         for id in self.ids() {
-            if let Some(seat) = self.seat(id) {
-                if seat.presence == Presence::Up {
-                    seat.machine.handle_disconnected(now);
+            if let Some(slot) = self.slot(id) {
+                if slot.presence == Presence::Up {
+                    slot.machine.handle_disconnected(now);
                 }
-                (seat.presence, seat.rests_until) = (Presence::Down, None);
+                (slot.presence, slot.rests_until) = (Presence::Down, None);
             }
             self.touch(id);
         }
@@ -285,15 +285,15 @@ impl<M: Member> Machine for Channel<M> {
     fn handle_timeout(&mut self, now: Now) {
         self.now = now;
         for id in self.ids() {
-            let Some(seat) = self.seat(id) else { continue };
-            if Self::next_wake(seat).is_none_or(|at| at > now.mono) {
+            let Some(slot) = self.slot(id) else { continue };
+            if Self::next_wake(slot).is_none_or(|at| at > now.mono) {
                 continue;
             }
-            seat.rests_until = seat.rests_until.filter(|until| *until > now.mono);
-            seat.machine.handle_timeout(now);
-            if matches!(seat.presence, Presence::Away(until) if until <= now.mono) {
-                seat.presence = Presence::Up;
-                seat.machine.handle_connected(now);
+            slot.rests_until = slot.rests_until.filter(|until| *until > now.mono);
+            slot.machine.handle_timeout(now);
+            if matches!(slot.presence, Presence::Away(until) if until <= now.mono) {
+                slot.presence = Presence::Up;
+                slot.machine.handle_connected(now);
             }
             self.touch(id);
         }
@@ -313,12 +313,12 @@ impl<M: Member> Machine for Channel<M> {
         let now = self.now;
         loop {
             while let Some(member) = self.tells.front().copied() {
-                if let Some(event) = self.seat(member).and_then(|seat| seat.machine.poll_event()) {
+                if let Some(event) = self.slot(member).and_then(|slot| slot.machine.poll_event()) {
                     return Some(ChannelEvent { member, event });
                 }
                 self.tells.pop_front();
-                if let Some(seat) = self.seat(member) {
-                    seat.in_tells = false;
+                if let Some(slot) = self.slot(member) {
+                    slot.in_tells = false;
                 }
                 self.let_go(now, member);
             }
@@ -334,7 +334,7 @@ impl<M: Member> Machine for Channel<M> {
     }
 
     fn is_closed(&self) -> bool {
-        let gone = |seat: &Seat<M>| matches!(seat.presence, Presence::Away(_));
+        let gone = |slot: &Slot<M>| matches!(slot.presence, Presence::Away(_));
         self.connected && !self.members.is_empty() && self.members.iter().all(gone)
     }
 }

@@ -3,7 +3,7 @@
 use super::application::Application;
 use super::{Outstation, OutstationEvent};
 use crate::link::Broadcast;
-use crate::secure::{OutstationSecurity, Verdict};
+use crate::secure::{FragmentAction, OutstationSecurity};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use tieline_core::Now;
@@ -40,9 +40,9 @@ pub(super) fn hand_over(
 ) {
     let Some(secure) = secure else { return application.handle_fragment(now, bytes, broadcast) };
     match secure.handle_fragment(now, bytes, broadcast) {
-        Verdict::Pass => application.handle_fragment(now, bytes, broadcast),
-        Verdict::Perform(request) => application.handle_fragment(now, &request, None),
-        Verdict::Done => {}
+        FragmentAction::Pass => application.handle_fragment(now, bytes, broadcast),
+        FragmentAction::Perform(request) => application.handle_fragment(now, &request, None),
+        FragmentAction::Done => {}
     }
 }
 

@@ -50,4 +50,4 @@ pub use session::KeyLimits;
 pub use statistic::{STATISTICS, Statistic, Statistics, Thresholds};
 
 pub(crate) use master::Reaction;
-pub(crate) use outstation::Verdict;
+pub(crate) use outstation::FragmentAction;

@@ -71,8 +71,8 @@ impl DeviceOwner {
         match token {
             FREEZE_TOKEN => return self.freeze_done(outcome),
             START_TOKEN => return self.start_task_done(&outcome),
-            ticket if ticket & POLL_TOKEN == 0 => {
-                return self.reporter.command_done(ticket, command_outcome(outcome));
+            command_id if command_id & POLL_TOKEN == 0 => {
+                return self.reporter.command_done(command_id, command_outcome(outcome));
             }
             _ => {}
         }

@@ -11,7 +11,7 @@ use tieline_dnp3::Classes;
 use tieline_dnp3::master::{Master, SubmitError};
 use tieline_poll::PollClass;
 
-/// Marks the tokens of polls, so that they never equal a command's ticket.
+/// Marks the tokens of polls, so that they never equal the identifier of a command.
 pub(super) const POLL_TOKEN: u64 = 1 << 63;
 
 /// A device's session on its shard.
@@ -59,7 +59,7 @@ impl DeviceSession for Dnp3Session {
     }
 
     /// Over the urgent connection where that is up.
-    fn command(&self, ticket: u64, command: &Command, until: Instant) -> Result<(), Refusal> {
+    fn command(&self, command_id: u64, command: &Command, until: Instant) -> Result<(), Refusal> {
         let wrong = || {
             let mut value = String::new();
             json_value(&command.value, &mut value);
@@ -68,7 +68,7 @@ impl DeviceSession for Dnp3Session {
         let (index, control) = self.index.to_control(command).ok_or_else(wrong)?;
         let association = self.urgent.as_ref().filter(|urgent| urgent.is_online()).unwrap_or(&self.main);
         let taken =
-            association.link.with(|master, now| master.command(now, control, index, command.mode, until, ticket));
+            association.link.with(|master, now| master.command(now, control, index, command.mode, until, command_id));
         taken.unwrap_or(Err(SubmitError::NotConnected)).map_err(|error| Refusal::new(error.name(), error.to_string()))
     }
 

@@ -12,7 +12,7 @@ use tieline_dnp3::master::{DeadBand, Freeze, Master, Request, Selection};
 use tieline_dnp3::{DnpTime, PointType};
 use tieline_net::Shard;
 
-/// Marks the tokens of scheduled tasks: neither a poll's nor a command's ticket.
+/// Marks the tokens of scheduled tasks: neither a poll's nor the identifier of a command.
 const TASK_TOKEN: u64 = 1 << 62;
 /// A freeze by the node's clock.
 pub(super) const FREEZE_TOKEN: u64 = TASK_TOKEN;

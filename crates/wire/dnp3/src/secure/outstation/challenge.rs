@@ -1,6 +1,6 @@
 //! Critical requests: challenge, reply, aggressive mode (IEEE 1815 7.5.3.3).
 
-use super::{OUTGOING_MAX, OutstationSecurity, Verdict, Waiting};
+use super::{FragmentAction, OUTGOING_MAX, OutstationSecurity, Waiting};
 use crate::app::{Fragment, Qualifier, Sequence};
 use crate::secure::crypto::{MacUse, mac};
 use crate::secure::{
@@ -52,7 +52,7 @@ fn take_apart(bytes: &[u8], mac_bytes: usize) -> Option<Aggressive<'_>> {
 
 impl OutstationSecurity {
     /// Keeps a critical request and asks who sent it.
-    pub(super) fn challenge(&mut self, now: Now, bytes: &[u8], fragment: &Fragment<'_>) -> Verdict {
+    pub(super) fn challenge(&mut self, now: Now, bytes: &[u8], fragment: &Fragment<'_>) -> FragmentAction {
         if self.waiting.is_some() || self.outgoing.len() >= OUTGOING_MAX {
             return self.discard_unexpected(now);
         }
@@ -69,10 +69,17 @@ impl OutstationSecurity {
             data: &data,
         };
         self.answer(now, fragment.control.sequence, &[Authentication::Challenge(challenge)]);
-        Verdict::Done
+        FragmentAction::Done
     }
 
-    pub(super) fn handle_reply(&mut self, now: Now, to: Sequence, number: u32, user: u16, received: &[u8]) -> Verdict {
+    pub(super) fn handle_reply(
+        &mut self,
+        now: Now,
+        to: Sequence,
+        number: u32,
+        user: u16,
+        received: &[u8],
+    ) -> FragmentAction {
         // A reply to another challenge, or to one that has not been sent, leaves what waits as it is.
         let is_due = |waiting: &mut Waiting| waiting.sequence == number && waiting.challenged.is_some();
         let Some(Waiting { request, challenged: Some((challenge, _)), .. }) = self.waiting.take_if(is_due) else {
@@ -87,13 +94,13 @@ impl OutstationSecurity {
             return self.fail(now, to, (number, user));
         }
         match Fragment::parse(&request) {
-            Ok(fragment) if self.admit(now, user, &fragment) => Verdict::Perform(request),
+            Ok(fragment) if self.admit(now, user, &fragment) => FragmentAction::Perform(request),
             Ok(_) => self.refuse(now, to, (number, user), AuthError::NotAuthorized),
             Err(_) => self.discard(now),
         }
     }
 
-    pub(super) fn handle_aggressive(&mut self, now: Now, bytes: &[u8], fragment: &Fragment<'_>) -> Verdict {
+    pub(super) fn handle_aggressive(&mut self, now: Now, bytes: &[u8], fragment: &Fragment<'_>) -> FragmentAction {
         self.count(now, Statistic::CriticalReceived);
         let to = fragment.control.sequence;
         let Some(request) = take_apart(bytes, self.config.mac.bytes()) else {
@@ -123,7 +130,7 @@ impl OutstationSecurity {
         let head = bytes.get(..REQUEST_HEADER).unwrap_or_default();
         let bare: Vec<u8> = [head, inner].concat();
         match Fragment::parse(&bare) {
-            Ok(fragment) if self.admit(now, user, &fragment) => Verdict::Perform(bare.into()),
+            Ok(fragment) if self.admit(now, user, &fragment) => FragmentAction::Perform(bare.into()),
             Ok(_) => self.refuse(now, to, (number, user), AuthError::NotAuthorized),
             Err(_) => self.discard(now),
         }
@@ -143,7 +150,7 @@ impl OutstationSecurity {
     }
 
     /// Something was not authentic. Too much of it ends the session keys of the user that it claims to come from.
-    pub(super) fn fail(&mut self, now: Now, to: Sequence, of: (u32, u16)) -> Verdict {
+    pub(super) fn fail(&mut self, now: Now, to: Sequence, of: (u32, u16)) -> FragmentAction {
         self.count(now, Statistic::AuthenticationFailures);
         let failures_max = self.config.failures_max.max(1);
         if let Some(state) = self.user(of.1) {

@@ -1,13 +1,13 @@
 //! Session keys: their status and their change (IEEE 1815 7.5.3.2).
 
-use super::{OutstationSecurity, Verdict};
+use super::{FragmentAction, OutstationSecurity};
 use crate::app::Sequence;
 use crate::secure::crypto::SessionKeys;
 use crate::secure::{AuthError, Authentication, KeyStatus, KeyStatusObject, SecurityEvent, Statistic};
 use tieline_core::Now;
 
 impl OutstationSecurity {
-    pub(super) fn handle_key_request(&mut self, now: Now, to: Sequence, user: u16) -> Verdict {
+    pub(super) fn handle_key_request(&mut self, now: Now, to: Sequence, user: u16) -> FragmentAction {
         // Each answer makes the one before worthless: a peer that asks all the time keeps others from changing keys.
         if self.key_requests_left == 0 && now.mono < self.key_request_at {
             return self.refuse(now, to, (0, user), AuthError::TooManyKeyRequests);
@@ -19,7 +19,7 @@ impl OutstationSecurity {
         self.key_requests_left = self.key_requests_left.saturating_sub(1);
         self.key_request_at = now.mono + self.config.reply_timeout;
         self.answer_status(now, to, user, None);
-        Verdict::Done
+        FragmentAction::Done
     }
 
     /// Tells the status of a user's keys, with a challenge that the next change must answer.
@@ -51,7 +51,7 @@ impl OutstationSecurity {
         to: Sequence,
         of: (u32, u16),
         wrapped: &[u8],
-    ) -> Verdict {
+    ) -> FragmentAction {
         let (number, user) = of;
         let limits = self.config.keys;
         let Some(state) = self.user(user) else {
@@ -78,6 +78,6 @@ impl OutstationSecurity {
         self.events.push(SecurityEvent::KeysChanged { user });
         self.answer_status(now, to, user, Some(bytes));
         debug_assert!(self.user(user).is_some_and(|state| state.session.status(now.mono) == KeyStatus::Ok));
-        Verdict::Done
+        FragmentAction::Done
     }
 }

@@ -143,7 +143,7 @@ impl UserState {
 
 /// What to do with a fragment.
 #[derive(Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum FragmentAction {
     /// It is none of secure authentication's business: go on with it.
     Pass,
     /// Go on with this one instead: the request that waited for its reply, or one without its aggressive mode objects.
@@ -304,12 +304,12 @@ impl OutstationSecurity {
     }
 
     /// Decides on a fragment of the master, before anything else is done with it.
-    pub(crate) fn handle_fragment(&mut self, now: Now, bytes: &[u8], broadcast: Option<Broadcast>) -> Verdict {
+    pub(crate) fn handle_fragment(&mut self, now: Now, bytes: &[u8], broadcast: Option<Broadcast>) -> FragmentAction {
         self.count(now, Statistic::MessagesReceived);
-        let Ok(fragment) = Fragment::parse(bytes) else { return Verdict::Pass };
+        let Ok(fragment) = Fragment::parse(bytes) else { return FragmentAction::Pass };
         let is_request = !fragment.function.is_response() && fragment.control.fir && fragment.control.fin;
         if !is_request {
-            return Verdict::Pass;
+            return FragmentAction::Pass;
         }
         let is_critical = self.config.critical.contains(fragment.function);
         match fragment.function {
@@ -331,11 +331,11 @@ impl OutstationSecurity {
                 Some(_) => self.discard(now),
             },
             Function::Read if broadcast.is_none() => self.handle_read(&fragment),
-            _ => Verdict::Pass,
+            _ => FragmentAction::Pass,
         }
     }
 
-    fn handle_authentication(&mut self, now: Now, bytes: &[u8], fragment: &Fragment<'_>) -> Verdict {
+    fn handle_authentication(&mut self, now: Now, bytes: &[u8], fragment: &Fragment<'_>) -> FragmentAction {
         let sequence = fragment.control.sequence;
         let Some(object) = Authentication::all(fragment).next() else {
             return self.discard_unexpected(now);
@@ -357,7 +357,7 @@ impl OutstationSecurity {
             Authentication::Error(error) if is_alone => {
                 self.count(now, Statistic::ErrorsReceived);
                 self.events.push(SecurityEvent::ErrorReceived { user: error.user, error: error.error() });
-                Verdict::Done
+                FragmentAction::Done
             }
             Authentication::UserStatusChange(change) if is_alone => self.handle_status_change(now, sequence, &change),
             Authentication::UpdateKeyRequest { method, name, challenge } if is_alone => {
@@ -399,12 +399,12 @@ impl OutstationSecurity {
         }
     }
 
-    fn discard(&mut self, now: Now) -> Verdict {
+    fn discard(&mut self, now: Now) -> FragmentAction {
         self.count(now, Statistic::Discarded);
-        Verdict::Done
+        FragmentAction::Done
     }
 
-    fn discard_unexpected(&mut self, now: Now) -> Verdict {
+    fn discard_unexpected(&mut self, now: Now) -> FragmentAction {
         self.count(now, Statistic::UnexpectedMessages);
         self.discard(now)
     }
@@ -416,7 +416,7 @@ impl OutstationSecurity {
     }
 
     /// Discards a message, tells the owner, and the peer while there are errors left to tell.
-    fn refuse(&mut self, now: Now, to: Sequence, (number, user): (u32, u16), error: AuthError) -> Verdict {
+    fn refuse(&mut self, now: Now, to: Sequence, (number, user): (u32, u16), error: AuthError) -> FragmentAction {
         self.events.push(SecurityEvent::Refused { user, error });
         if self.errors_left > 0 {
             self.errors_left -= 1;

@@ -1,6 +1,6 @@
 //! The statistics as points: reads of groups 121 and 122, answered here when a request reads nothing else.
 
-use super::{Outgoing, OutstationSecurity, Verdict};
+use super::{FragmentAction, Outgoing, OutstationSecurity};
 use crate::DnpTime;
 use crate::app::{AppControl, Fragment, Function, Header, Qualifier, Range};
 use crate::objects::bytes_of_time;
@@ -34,13 +34,13 @@ impl OutstationSecurity {
     }
 
     /// Answers a read of statistics; other reads, and mixed ones, are the application's.
-    pub(super) fn handle_read(&mut self, fragment: &Fragment<'_>) -> Verdict {
+    pub(super) fn handle_read(&mut self, fragment: &Fragment<'_>) -> FragmentAction {
         let is_ours = |header: &Header<'_>| {
             matches!((header.object().group, header.object().variation), (121, 0 | 1) | (122, 0..=2))
         };
         let ours = fragment.headers().all(|header| header.as_ref().is_ok_and(is_ours));
         if !ours || fragment.objects.is_empty() || self.outgoing.len() >= super::OUTGOING_MAX {
-            return Verdict::Pass;
+            return FragmentAction::Pass;
         }
         let mut objects = Vec::new();
         let mut events = 0;
@@ -55,18 +55,18 @@ impl OutstationSecurity {
         self.reported = (events > 0).then_some((sequence, events));
         let control = AppControl { con: events > 0, ..AppControl::single(sequence) };
         self.outgoing.push_back(Outgoing { control, function: Function::Response, objects, is_challenge: false });
-        Verdict::Done
+        FragmentAction::Done
     }
 
     /// A confirm of statistic events; all others are the application's.
-    pub(super) fn handle_confirm(&mut self, fragment: &Fragment<'_>) -> Verdict {
+    pub(super) fn handle_confirm(&mut self, fragment: &Fragment<'_>) -> FragmentAction {
         let control = fragment.control;
         match self.reported.take_if(|(sequence, _)| !control.uns && *sequence == control.sequence) {
             Some((_, count)) => {
                 self.statistic_events.drain(..count.min(self.statistic_events.len()));
-                Verdict::Done
+                FragmentAction::Done
             }
-            None => Verdict::Pass,
+            None => FragmentAction::Pass,
         }
     }
 

@@ -10,7 +10,7 @@
 //!   │◀──────────── confirmation g120v15 ──│  proven by the outstation: the user is there, with the key
 //! ```
 
-use super::{OutstationSecurity, User, UserState, Verdict};
+use super::{FragmentAction, OutstationSecurity, User, UserState};
 use crate::app::{Fragment, Sequence};
 use crate::secure::crypto::change_mac;
 use crate::secure::object::is_challenge;
@@ -47,7 +47,12 @@ pub(super) struct UpdateChange {
 }
 
 impl OutstationSecurity {
-    pub(super) fn handle_status_change(&mut self, now: Now, to: Sequence, change: &UserStatusChange<'_>) -> Verdict {
+    pub(super) fn handle_status_change(
+        &mut self,
+        now: Now,
+        to: Sequence,
+        change: &UserStatusChange<'_>,
+    ) -> FragmentAction {
         let of = (change.sequence, 0);
         let Some(authority) =
             self.config.authority.as_ref().filter(|authority| change.method() == Some(authority.method))
@@ -94,7 +99,7 @@ impl OutstationSecurity {
         self.events.push(SecurityEvent::StatusSequence(next));
         self.note_success(now);
         self.answer(now, to, &[]);
-        Verdict::Done
+        FragmentAction::Done
     }
 
     fn remove_user(&mut self, name: &str) {
@@ -110,7 +115,7 @@ impl OutstationSecurity {
         to: Sequence,
         method: u8,
         (name, challenge): (&[u8], &[u8]),
-    ) -> Verdict {
+    ) -> FragmentAction {
         let permitted = self.config.authority.as_ref().is_some_and(|authority| authority.method.code() == method);
         if !permitted {
             return self.refuse(now, to, (0, 0), AuthError::KeyChangeMethodNotPermitted);
@@ -131,7 +136,7 @@ impl OutstationSecurity {
         self.answer(now, to, &[reply]);
         let master_challenge = challenge.to_vec();
         self.update = Some(UpdateChange { sequence, user, name, master_challenge, own_challenge });
-        Verdict::Done
+        FragmentAction::Done
     }
 
     /// The number of a user; the lowest from 2 on that is free for a name that has none: 1 is the default user.
@@ -148,7 +153,7 @@ impl OutstationSecurity {
         fragment: &Fragment<'_>,
         of: (u32, u16),
         encrypted: &[u8],
-    ) -> Verdict {
+    ) -> FragmentAction {
         let to = fragment.control.sequence;
         let mut objects = Authentication::all(fragment).skip(1);
         let confirmation = match (objects.next(), objects.next()) {
@@ -169,7 +174,7 @@ impl OutstationSecurity {
             Ok((key, answer)) => {
                 self.install(now, update, key);
                 self.answer(now, to, &[Authentication::Confirmation(answer.bytes())]);
-                Verdict::Done
+                FragmentAction::Done
             }
             Err(error) => {
                 // A wrong key is no reason to begin again: its forger would keep the authority out.
