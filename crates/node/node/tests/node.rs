@@ -3,6 +3,7 @@
 mod mqtt;
 
 use std::cell::RefCell;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -291,4 +292,22 @@ fn retained_messages_and_wills_keep_their_properties() {
     // A will after a second, with content type "x"; its client goes without a word.
     drop(Raw::connect(&node, b'c', 0x06, b"\x09\x18\0\0\0\x01\x03\0\x01x\0\x01w\0\x03bye"));
     assert_eq!(b.read(), b"\x30\x0b\0\x01w\x04\x03\0\x01xbye");
+}
+
+#[test]
+fn a_method_that_no_route_has_is_refused_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[http]\nlisten = '127.0.0.1:0'\n[mqtt]\nlisten = '127.0.0.1:0'\n";
+    let node = Node::start(&from_text("node.toml", text, folder.path()).unwrap(), &folder.path().join("data")).unwrap();
+    for (method, path) in [("POST", "/v1/topics"), ("DELETE", "/v1/status"), ("PUT", "/nowhere")] {
+        let mut stream = std::net::TcpStream::connect(node.http()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        write!(stream, "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
+        assert!(answer.to_lowercase().contains("content-type: application/problem+json"), "{answer}");
+        assert!(answer.contains(&format!("{method} is not for {path}")), "{answer}");
+    }
 }

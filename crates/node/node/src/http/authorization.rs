@@ -200,7 +200,7 @@ impl Routes {
         H: Handler<T, Protected>,
         T: Arguments + 'static,
     {
-        let router = Router::new().fallback(on(MethodFilter::GET, fallback)).method_not_allowed_fallback(not_allowed);
+        let router = Router::new().fallback(on(MethodFilter::GET, fallback).fallback(not_allowed));
         Self {
             router,
             #[cfg(test)]
@@ -263,6 +263,7 @@ impl Routes {
 
     /// The routes of a node, as a service without layers.
     pub fn of(self, app: App) -> Router {
-        self.router.with_state(Protected(app))
+        // For the routes that are there by now alone.
+        self.router.method_not_allowed_fallback(not_allowed).with_state(Protected(app))
     }
 }
