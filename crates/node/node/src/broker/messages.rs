@@ -21,10 +21,8 @@ enum Taken {
     Done,
     /// History will say.
     Later,
-    /// It was not taken, and is acknowledged all the same where there is no way to say it.
+    /// It was not taken. A client that cannot be told loses its connection.
     Refused(ReasonCode, String),
-    /// It was not taken, and the connection of who cannot be told ends.
-    Ends(ReasonCode, String),
 }
 
 impl ClientOwner {
@@ -33,10 +31,10 @@ impl ClientOwner {
         let (packet_id, again) = (request.packet_id, request.again);
         let marked = self.publisher.get_mut().marked(&request.message);
         let taken = self.take(client, now, request);
-        if let (Taken::Refused(..) | Taken::Ends(..), Some(packet_id)) = (&taken, packet_id.filter(|_| again)) {
+        if let (Taken::Refused(..), Some(packet_id)) = (&taken, packet_id.filter(|_| again)) {
             self.bus.borrow_mut().forget_held(now, client.key, packet_id);
         }
-        if let (Taken::Refused(..) | Taken::Ends(..), Some(topic)) = (&taken, marked) {
+        if let (Taken::Refused(..), Some(topic)) = (&taken, marked) {
             let asks = self.publisher.get_mut().refused(&topic, packet_id.is_some(), now.mono);
             // What does not reach it is asked for again.
             let _ = asks.map(|asks| session.with(|wire, _| wire.mqtt.deliver(asks)));
@@ -44,8 +42,7 @@ impl ClientOwner {
         let (reason, words) = match taken {
             Taken::Later => return,
             Taken::Done => (ReasonCode::Success, String::new()),
-            Taken::Refused(reason, words) => (reason, words),
-            Taken::Ends(reason, words) => {
+            Taken::Refused(reason, words) => {
                 self.bus.borrow_mut().count_publish_refused();
                 // 3.1.1 knows no refusal, and would take an answer for success.
                 if let Some(packet_id) = packet_id
@@ -67,10 +64,10 @@ impl ClientOwner {
         // What was taken before is recorded, and nothing else: it counted then.
         let counts = !request.again;
         if counts && !self.authentication.spend(&self.bus, now, self.publisher.borrow().bytes(message)) {
-            return Taken::Ends(ReasonCode::QuotaExceeded, reasons::OVER_RATE.to_owned());
+            return Taken::Refused(ReasonCode::QuotaExceeded, reasons::OVER_RATE.to_owned());
         }
         if message.topic.starts_with('$') && is_marked(&message.properties) {
-            return Taken::Ends(ReasonCode::PayloadFormatInvalid, reasons::MARKED_REQUEST.to_owned());
+            return Taken::Refused(ReasonCode::PayloadFormatInvalid, reasons::MARKED_REQUEST.to_owned());
         }
         if let Some(topic) = message.topic.strip_prefix(REQUEST_PREFIX) {
             return self.take_command(client, now, topic, message);
@@ -85,7 +82,6 @@ impl ClientOwner {
             return Taken::Done;
         }
         if self.is_reserved(&message.topic) {
-            self.bus.borrow_mut().count_publish_refused();
             let words = match self.broker.reserved.contains(&message.topic) {
                 true => reasons::reserved(&message.topic),
                 false => reasons::DERIVED.to_owned(),
@@ -93,19 +89,19 @@ impl ClientOwner {
             return Taken::Refused(ReasonCode::NotAuthorized, words);
         }
         if !self.authentication.may(&self.bus, now, &client.name, Verb::Publish, &message.topic) {
-            return Taken::Ends(ReasonCode::NotAuthorized, reasons::PUBLISH.to_owned());
+            return Taken::Refused(ReasonCode::NotAuthorized, reasons::PUBLISH.to_owned());
         }
         self.take_value(client, now, request)
     }
 
     fn take_command(&self, client: &ConnectedClient, now: Now, topic: &str, message: &Message) -> Taken {
         if !self.authentication.may(&self.bus, now, &client.name, Verb::Command, topic) {
-            return Taken::Ends(ReasonCode::NotAuthorized, reasons::COMMAND.to_owned());
+            return Taken::Refused(ReasonCode::NotAuthorized, reasons::COMMAND.to_owned());
         }
         // The node must not be made to write where the client may not.
         let answered = message.properties.response_topic();
         if answered.is_some_and(|to| !self.authentication.may(&self.bus, now, &client.name, Verb::Publish, &to)) {
-            return Taken::Ends(ReasonCode::NotAuthorized, reasons::RESPONSE.to_owned());
+            return Taken::Refused(ReasonCode::NotAuthorized, reasons::RESPONSE.to_owned());
         }
         let user = self.authentication.user(&self.bus).map(|user| format!(" {user}")).unwrap_or_default();
         let who = format!("mqtt {}{user} {}", self.peer, client.name);
@@ -117,10 +113,10 @@ impl ClientOwner {
     fn take_fetch(&self, client: &ConnectedClient, now: Now, message: &Message) -> Taken {
         let Some(to) = message.properties.response_topic() else {
             let words = "a request without a response topic".to_owned();
-            return Taken::Ends(ReasonCode::ImplementationSpecificError, words);
+            return Taken::Refused(ReasonCode::ImplementationSpecificError, words);
         };
         if !self.authentication.may(&self.bus, now, &client.name, Verb::Publish, &to) {
-            return Taken::Ends(ReasonCode::NotAuthorized, reasons::RESPONSE.to_owned());
+            return Taken::Refused(ReasonCode::NotAuthorized, reasons::RESPONSE.to_owned());
         }
         let reply = Reply::of(message, |topic| self.is_reserved(topic));
         let asked = match fetch::read_json(&message.payload, now.utc) {
@@ -131,7 +127,7 @@ impl ClientOwner {
             }
         };
         if !self.may_fetch(client, now, &asked) {
-            return Taken::Ends(ReasonCode::NotAuthorized, String::new());
+            return Taken::Refused(ReasonCode::NotAuthorized, String::new());
         }
         let read_filter = self.authentication.read_filter(&self.bus, &client.name);
         let mut work = Answering { reply: Some(reply), read_filter, asked: Fetching::of(asked) };
@@ -141,9 +137,7 @@ impl ClientOwner {
             Ok(()) => Taken::Done,
             Err(full) => {
                 let (reply, words) = (Reply::of(message, |topic| self.is_reserved(topic)), full.to_string());
-                let mut bus = self.bus.borrow_mut();
-                bus.count_publish_refused();
-                reply.send(&mut bus, now, busy_json(&words));
+                reply.send(&mut self.bus.borrow_mut(), now, busy_json(&words));
                 Taken::Refused(ReasonCode::QuotaExceeded, words)
             }
         }
@@ -168,7 +162,7 @@ impl ClientOwner {
             Ok(request) => request,
             Err(words) => {
                 tracing::debug!(client = %client.name, words, "publish refused");
-                return Taken::Ends(ReasonCode::PayloadFormatInvalid, words);
+                return Taken::Refused(ReasonCode::PayloadFormatInvalid, words);
             }
         };
         if let (true, Some(packet_id)) = (request.again, request.packet_id) {
@@ -181,30 +175,29 @@ impl ClientOwner {
             && let Err((reason, words)) = self.check_conditions(client, now, &message)
         {
             tracing::debug!(client = %client.name, words, "publish refused");
-            self.bus.borrow_mut().count_publish_refused();
             return Taken::Refused(reason, words);
         }
         let mut bus = self.bus.borrow_mut();
         if let Err(why) = bus.check_format(&message.topic, &message.payload, &message.properties) {
             drop(bus);
             tracing::debug!(client = %client.name, %why, "publish refused");
-            return Taken::Ends(ReasonCode::PayloadFormatInvalid, why.to_string());
+            return Taken::Refused(ReasonCode::PayloadFormatInvalid, why.to_string());
         }
         if let Some(why) = bus.cannot_store(&message, qos, retain, Some(client.key)) {
             tracing::debug!(client = %client.name, why, "publish refused");
-            return Taken::Ends(ReasonCode::QuotaExceeded, why.to_owned());
+            return Taken::Refused(ReasonCode::QuotaExceeded, why.to_owned());
         }
         let update = update_of(&message);
         if qos != Qos::AtMostOnce
             && let Err(words) = bus.check_length(&message, &update)
         {
-            return Taken::Ends(ReasonCode::QuotaExceeded, words);
+            return Taken::Refused(ReasonCode::QuotaExceeded, words);
         }
         bus.begin_act();
         if let Err(error) = bus.take_message(now, message, qos, retain, client.key) {
             tracing::debug!(client = %client.name, %error, "publish refused");
             drop(bus);
-            return Taken::Ends(ReasonCode::QuotaExceeded, error.to_string());
+            return Taken::Refused(ReasonCode::QuotaExceeded, error.to_string());
         }
         let (key, number) = (client.key, client.number);
         let later = match packet_id.filter(|_| qos == Qos::ExactlyOnce) {

@@ -66,9 +66,11 @@ fn refusals_are_told_in_words_where_they_are_wanted() {
     assert_eq!(reason, ReasonCode::QuotaExceeded);
     assert!(words.contains("200"), "{words}");
     // 3.1.1 has no such answer, and an acknowledgement would say that the message was taken: the connection ends.
-    for (name, qos) in [("old 1", Qos::AtLeastOnce), ("old 2", Qos::ExactlyOnce)] {
-        let (mut old, _) = server.connect(Connect { version: Version::V311, ..hello(name) });
-        old.send(&publish("t/full", qos));
-        assert_eq!(old.next(), None, "{name}");
+    for topic in ["t/full", "$x"] {
+        for qos in [Qos::AtLeastOnce, Qos::ExactlyOnce] {
+            let (mut old, _) = server.connect(Connect { version: Version::V311, ..hello("old") });
+            old.send(&publish(topic, qos));
+            assert_eq!(old.next(), None, "{topic} {qos:?}");
+        }
     }
 }
