@@ -12,6 +12,7 @@ mod counts;
 mod deny;
 mod figures;
 mod objects;
+mod settings;
 mod sim;
 mod tidy;
 
@@ -61,5 +62,6 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
 
 fn generate(root: &Path, check: bool) -> anyhow::Result<()> {
     objects::objects(check)?;
+    settings::settings(root, check)?;
     figures::figures(root, check)
 }

@@ -12,4 +12,5 @@ pub mod http;
 pub mod moment;
 pub mod parse;
 pub mod reader;
+pub mod setting;
 pub mod tls;

@@ -79,6 +79,15 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     count.checked_mul(millis_each).map(Duration::from_millis)
 }
 
+/// A duration as people write it, in the largest unit that divides it.
+#[must_use]
+pub fn duration_words(span: Duration) -> String {
+    let millis = span.as_millis();
+    let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
+    let unit = units.iter().find(|(_, each)| millis.is_multiple_of(*each)).filter(|_| millis > 0);
+    unit.map_or_else(|| format!("{millis}ms"), |(unit, each)| format!("{}{unit}", millis / each))
+}
+
 /// A number of bytes: a whole number, or a text with `KiB`, `MiB` or `GiB`.
 pub fn bytes(range: RangeInclusive<u64>) -> impl FnOnce(&DeValue<'_>) -> Result<u64, Expected> {
     move |value| {

@@ -2,6 +2,10 @@
 
 use super::parse;
 use super::reader::{Document, Section, read_text};
+use super::settings::{
+    ACCESS_BYTES_PER_S, ACCESS_JWT_LEEWAY, ACCESS_LOOPBACK, ACCESS_MESSAGES_PER_S, ACCESS_PASSWORD_LENGTH_MIN,
+    ACCESS_SUBSCRIPTIONS_MAX, ACCESS_USER_SESSIONS_MAX,
+};
 use super::{Checks, ConfigError, Findings};
 use std::fmt;
 use std::net::SocketAddr;
@@ -87,20 +91,14 @@ impl fmt::Display for NameKind {
     }
 }
 
-/// Characters of a password: what NIST SP 800-63B asks of one that is the only proof would be 15, where people choose it.
-const PASSWORD_LENGTH_MIN: usize = 12;
-
-/// Half of what `mqtt.sessions_max` is by default: one user cannot take every place.
-const USER_SESSIONS_MAX: u32 = 5000;
-
 impl Default for AccessConfig {
     fn default() -> Self {
         Self {
             users: None,
             roles: None,
             loopback_closed: false,
-            password_length_min: PASSWORD_LENGTH_MIN,
-            limits: Limits { user_sessions_max: USER_SESSIONS_MAX, ..Limits::default() },
+            password_length_min: ACCESS_PASSWORD_LENGTH_MIN.default_size(),
+            limits: Limits { user_sessions_max: ACCESS_USER_SESSIONS_MAX.default, ..Limits::default() },
             jwt: None,
             certificates: None,
         }
@@ -157,22 +155,16 @@ pub fn load_access(path: &Path) -> Result<AccessConfig, ConfigError> {
 }
 
 fn read_keys(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> AccessConfig {
-    let limit =
-        |s: &mut Section<'_>, doc: &mut Document<'_>, name, max: u32| s.or(doc, name, 0, parse::integer(0..=max));
     let mut config = AccessConfig {
         users: s.optional(doc, "users", parse::text).map(|text| folder.join(text)),
         roles: s.optional(doc, "roles", parse::text).map(|text| folder.join(text)),
-        loopback_closed: s.or(doc, "loopback", false, parse::word(&[("open", false), ("closed", true)])),
-        password_length_min: s.or(doc, "password_length_min", PASSWORD_LENGTH_MIN, |v| {
-            parse::integer(8..=128_u32)(v).map(|n| usize::try_from(n).unwrap_or(PASSWORD_LENGTH_MIN))
-        }),
+        loopback_closed: ACCESS_LOOPBACK.read(&mut s, doc, [false, true]),
+        password_length_min: ACCESS_PASSWORD_LENGTH_MIN.read_size(&mut s, doc),
         limits: Limits {
-            user_sessions_max: s.or(doc, "user_sessions_max", USER_SESSIONS_MAX, parse::integer(0..=1_000_000)),
-            messages_per_s: limit(&mut s, doc, "messages_per_s", 10_000_000),
-            bytes_per_s: s.or(doc, "bytes_per_s", 0, |v| {
-                parse::bytes(0..=1 << 31)(v).map(|n| u32::try_from(n).unwrap_or(u32::MAX))
-            }),
-            subscriptions_max: limit(&mut s, doc, "subscriptions_max", 1_000_000),
+            user_sessions_max: ACCESS_USER_SESSIONS_MAX.read(&mut s, doc),
+            messages_per_s: ACCESS_MESSAGES_PER_S.read(&mut s, doc),
+            bytes_per_s: u32::try_from(ACCESS_BYTES_PER_S.read(&mut s, doc)).unwrap_or(u32::MAX),
+            subscriptions_max: ACCESS_SUBSCRIPTIONS_MAX.read(&mut s, doc),
         },
         jwt: None,
         certificates: None,
@@ -218,12 +210,7 @@ fn read_jwt(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Option
         audience: s.optional(doc, "audience", parse::text),
         user_claim: s.or(doc, "user_claim", "sub".to_owned(), parse::text),
         roles_claim: s.or(doc, "roles_claim", "roles".to_owned(), parse::text),
-        leeway: s.or(
-            doc,
-            "leeway",
-            Duration::from_secs(60),
-            parse::duration(Duration::ZERO..=Duration::from_secs(3600)),
-        ),
+        leeway: ACCESS_JWT_LEEWAY.read(&mut s, doc),
     };
     s.finish(doc);
     keys.is_some().then_some(config)

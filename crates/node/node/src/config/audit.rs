@@ -1,10 +1,8 @@
 //! `[audit]`: the files of the audit log.
 
-use super::parse;
 use super::reader::{Document, Section};
+use super::settings::{AUDIT_BYTES_MAX, AUDIT_FILE_AGE_MAX, AUDIT_FILE_BYTES_MAX};
 use std::time::Duration;
-
-const DAY: Duration = Duration::from_secs(86_400);
 
 /// `[audit]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,16 +17,20 @@ pub struct AuditConfig {
 
 impl Default for AuditConfig {
     fn default() -> Self {
-        Self { file_bytes_max: 16 << 20, file_age_max: 30 * DAY, bytes_max: 4 << 30 }
+        Self {
+            file_bytes_max: AUDIT_FILE_BYTES_MAX.default,
+            file_age_max: AUDIT_FILE_AGE_MAX.default,
+            bytes_max: AUDIT_BYTES_MAX.default,
+        }
     }
 }
 
 /// Reads `[audit]`.
-pub fn read_audit(mut s: Section<'_>, doc: &mut Document<'_>, default: AuditConfig) -> AuditConfig {
+pub fn read_audit(mut s: Section<'_>, doc: &mut Document<'_>) -> AuditConfig {
     let config = AuditConfig {
-        file_bytes_max: s.or(doc, "file_bytes_max", default.file_bytes_max, parse::bytes(64 << 10..=256 << 20)),
-        file_age_max: s.or(doc, "file_age_max", default.file_age_max, parse::duration(DAY / 24..=3650 * DAY)),
-        bytes_max: s.or(doc, "bytes_max", default.bytes_max, parse::bytes(1 << 20..=1 << 40)),
+        file_bytes_max: AUDIT_FILE_BYTES_MAX.read(&mut s, doc),
+        file_age_max: AUDIT_FILE_AGE_MAX.read(&mut s, doc),
+        bytes_max: AUDIT_BYTES_MAX.read(&mut s, doc),
     };
     if config.bytes_max < config.file_bytes_max.saturating_mul(2) {
         let found = format!("{} bytes, which hold no two files", config.bytes_max);

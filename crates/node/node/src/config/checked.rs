@@ -7,10 +7,14 @@ use super::device::{Channels, DeviceConfig, PointLists, Protocol, read_channels,
 use super::mqtt::{MqttConfig, proxies, read_mqtt};
 use super::parse;
 use super::reader::{Document, Section};
+use super::settings::{
+    COMMAND_QUEUE_MAX, COMMAND_TIMEOUT, HISTORY_DURABILITY, HISTORY_ENABLED, HISTORY_JOURNAL_BYTES_MAX, HISTORY_KEEP,
+    HISTORY_STORE_BYTES_MAX, HTTP_FORWARDED_HEADER, HTTP_LISTEN, NODE_INSECURE_NETWORK, NODE_NAME, NODE_WORKERS,
+};
 use super::topics::{TopicRule, read_topics};
 use super::views::read_views;
 use std::collections::{HashMap, HashSet};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tieline_core::{Filter, Topic};
@@ -18,11 +22,12 @@ use tieline_history::Durability;
 use tieline_net::Trusted;
 use tieline_net::tls::TlsFiles;
 use tieline_service::http::places::{self, Limits};
+use tieline_service::setting::Text;
 use tieline_service::tls::{self, Peers};
 use tieline_views::View;
 
-const SECOND: Duration = Duration::from_secs(1);
-const DAY: Duration = Duration::from_secs(86_400);
+/// What the words of `history.durability` mean, and the first two of `mqtt.durability`.
+pub(super) const DURABILITIES: [Durability; 2] = [Durability::Synced, Durability::Written];
 
 /// All that a node is told.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,29 +126,32 @@ pub struct CommandConfig {
 
 impl Default for Config {
     fn default() -> Self {
-        let loopback = |port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
         Self {
-            node: NodeConfig { name: "tieline".to_owned(), workers: 0, insecure_network: false },
+            node: NodeConfig {
+                name: NODE_NAME.default.to_owned(),
+                workers: NODE_WORKERS.default_size(),
+                insecure_network: NODE_INSECURE_NETWORK.default,
+            },
             http: HttpConfig {
-                listen: loopback(8080),
+                listen: default_address(HTTP_LISTEN),
                 hosts: Vec::new(),
                 forwarded_from: Trusted::default(),
                 forwarded_header: ForwardedHeader::default(),
                 tls: None,
                 limits: Limits::default(),
             },
-            mqtt: MqttConfig::new(loopback(1883)),
+            mqtt: MqttConfig::default(),
             access: AccessConfig::default(),
             audit: AuditConfig::default(),
             history: HistoryConfig {
-                enabled: true,
+                enabled: HISTORY_ENABLED.default,
                 record: Filter::new("#").into_iter().collect(),
-                durability: Durability::Synced,
-                journal_bytes_max: 1 << 30,
-                keep: Some(90 * DAY),
-                store_bytes_max: Some(16 << 30),
+                durability: HISTORY_DURABILITY.default(DURABILITIES),
+                journal_bytes_max: HISTORY_JOURNAL_BYTES_MAX.default,
+                keep: Some(HISTORY_KEEP.default),
+                store_bytes_max: Some(HISTORY_STORE_BYTES_MAX.default),
             },
-            command: CommandConfig { timeout: 10 * SECOND, queue_max: 16 },
+            command: CommandConfig { timeout: COMMAND_TIMEOUT.default, queue_max: COMMAND_QUEUE_MAX.default_size() },
             topics: Vec::new(),
             views: Vec::new(),
             devices: Vec::new(),
@@ -152,10 +160,15 @@ impl Default for Config {
     }
 }
 
+/// The address that a setting has by default.
+pub(super) fn default_address(setting: Text) -> SocketAddr {
+    parse::parse_address(setting.default).unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into())
+}
+
 /// Reads the root of a node's configuration. Point lists are found beside `folder`; `checks` look at what words do not show.
 pub fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path, checks: Checks) -> Config {
     let default = Config::default();
-    let node = read_node(root.section(doc, "node"), doc, default.node);
+    let node = read_node(root.section(doc, "node"), doc);
     let access = read_access(root.section(doc, "access"), doc, folder, checks);
     let reach = Reach { insecure_network: node.insecure_network, authenticated: access.is_configured() };
     let channels = read_channels(root.section(doc, "channel"), doc, folder);
@@ -163,10 +176,10 @@ pub fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path,
         http: read_http(root.section(doc, "http"), doc, default.http, reach, folder),
         mqtt: read_mqtt(root.section(doc, "mqtt"), doc, default.mqtt, reach, folder),
         access,
-        audit: read_audit(root.section(doc, "audit"), doc, default.audit),
+        audit: read_audit(root.section(doc, "audit"), doc),
         node,
         history: read_history(root.section(doc, "history"), doc, default.history),
-        command: read_command(root.section(doc, "command"), doc, default.command),
+        command: read_command(root.section(doc, "command"), doc),
         topics: read_topics(root.array(doc, "topic"), doc),
         views: read_views(root.array(doc, "view"), doc, checks),
         source: Source::default(),
@@ -202,13 +215,11 @@ pub(super) fn check_reach(doc: &mut Document<'_>, section: &Section<'_>, listen:
     }
 }
 
-fn read_node(mut s: Section<'_>, doc: &mut Document<'_>, default: NodeConfig) -> NodeConfig {
+fn read_node(mut s: Section<'_>, doc: &mut Document<'_>) -> NodeConfig {
     let config = NodeConfig {
-        name: s.or(doc, "name", default.name, parse::text),
-        workers: s.or(doc, "workers", default.workers, |v| {
-            parse::integer(0..=1024_i64)(v).map(|n| usize::try_from(n).unwrap_or(0))
-        }),
-        insecure_network: s.or(doc, "insecure_network", default.insecure_network, parse::boolean),
+        name: s.or(doc, NODE_NAME.key, NODE_NAME.default.to_owned(), parse::text),
+        workers: NODE_WORKERS.read_size(&mut s, doc),
+        insecure_network: NODE_INSECURE_NETWORK.read(&mut s, doc),
     };
     s.finish(doc);
     config
@@ -228,20 +239,16 @@ fn read_http(
         files
     });
     let config = HttpConfig {
-        listen: s.or(doc, "listen", default.listen, parse::listen_address),
+        listen: s.or(doc, HTTP_LISTEN.key, default.listen, parse::listen_address),
         hosts: s.or(doc, "hosts", default.hosts, parse::texts),
         forwarded_from: proxies(&mut s, doc, "forwarded_from"),
-        forwarded_header: s.or(
+        forwarded_header: HTTP_FORWARDED_HEADER.read(
+            &mut s,
             doc,
-            "forwarded_header",
-            default.forwarded_header,
-            parse::word(&[
-                ("x-forwarded-for", ForwardedHeader::XForwardedFor),
-                ("forwarded", ForwardedHeader::Forwarded),
-            ]),
+            [ForwardedHeader::XForwardedFor, ForwardedHeader::Forwarded],
         ),
         tls: tls.flatten(),
-        limits: places::read_limits(&mut s, doc, default.limits),
+        limits: places::read_limits(&mut s, doc),
     };
     // With TLS and users nothing goes in the clear and nobody comes in unknown.
     let insecure_network = reach.insecure_network || (s.has("tls") && reach.authenticated);
@@ -252,30 +259,21 @@ fn read_http(
 
 fn read_history(mut s: Section<'_>, doc: &mut Document<'_>, default: HistoryConfig) -> HistoryConfig {
     let config = HistoryConfig {
-        enabled: s.or(doc, "enabled", default.enabled, parse::boolean),
+        enabled: HISTORY_ENABLED.read(&mut s, doc),
         record: s.or(doc, "record", default.record, parse::filters),
-        durability: s.or(
-            doc,
-            "durability",
-            default.durability,
-            parse::word(&[("synced", Durability::Synced), ("written", Durability::Written)]),
-        ),
-        journal_bytes_max: s.or(doc, "journal_bytes_max", default.journal_bytes_max, parse::bytes(1 << 20..=1 << 40)),
-        keep: s.optional(doc, "keep", parse::duration(60 * SECOND..=36_500 * DAY)).or(default.keep),
-        store_bytes_max: s
-            .optional(doc, "store_bytes_max", parse::bytes(1 << 20..=1 << 50))
-            .or(default.store_bytes_max),
+        durability: HISTORY_DURABILITY.read(&mut s, doc, DURABILITIES),
+        journal_bytes_max: HISTORY_JOURNAL_BYTES_MAX.read(&mut s, doc),
+        keep: Some(HISTORY_KEEP.read(&mut s, doc)),
+        store_bytes_max: Some(HISTORY_STORE_BYTES_MAX.read(&mut s, doc)),
     };
     s.finish(doc);
     config
 }
 
-fn read_command(mut s: Section<'_>, doc: &mut Document<'_>, default: CommandConfig) -> CommandConfig {
+fn read_command(mut s: Section<'_>, doc: &mut Document<'_>) -> CommandConfig {
     let config = CommandConfig {
-        timeout: s.or(doc, "timeout", default.timeout, parse::duration(Duration::from_millis(100)..=300 * SECOND)),
-        queue_max: s.or(doc, "queue_max", default.queue_max, |v| {
-            parse::integer(1..=10_000_u32)(v).map(|n| usize::try_from(n).unwrap_or(1))
-        }),
+        timeout: COMMAND_TIMEOUT.read(&mut s, doc),
+        queue_max: COMMAND_QUEUE_MAX.read_size(&mut s, doc),
     };
     s.finish(doc);
     config

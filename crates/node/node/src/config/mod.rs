@@ -12,6 +12,7 @@ mod device;
 mod dnp3;
 mod mqtt;
 mod points;
+mod settings;
 mod topics;
 mod views;
 

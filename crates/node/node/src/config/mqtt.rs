@@ -1,10 +1,15 @@
 //! `[mqtt]`: the listeners, and the limits of sessions and queues.
 
-use super::checked::{Reach, check_reach};
+use super::checked::{DURABILITIES, Reach, check_reach, default_address};
 use super::parse;
 use super::reader::{Document, Section};
+use super::settings::{
+    MQTT_AWAY_BYTES_MAX, MQTT_AWAY_MESSAGES_MAX, MQTT_AWAY_QUEUE_BYTES_MAX, MQTT_AWAY_SESSIONS_MAX, MQTT_DURABILITY,
+    MQTT_KEEP_ALIVE_MAX, MQTT_LEDGER_BYTES_MAX, MQTT_LISTEN, MQTT_PACKET_BYTES_MAX, MQTT_QUEUE_BYTES_MAX,
+    MQTT_SERIES_BYTES_MAX, MQTT_SESSION_EXPIRY_MAX, MQTT_SESSIONS_MAX, MQTT_SYS_INTERVAL, MQTT_TOPICS_MAX,
+    MQTT_VALUES_BYTES_MAX,
+};
 use std::net::SocketAddr;
-use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 use tieline_core::Filter;
@@ -13,9 +18,6 @@ use tieline_net::tls::{TlsFiles, Trust};
 use tieline_net::{Block, Trusted};
 use tieline_service::tls::{self, Peers};
 use toml::de::DeValue;
-
-const HOUR: Duration = Duration::from_secs(3600);
-const DAY: Duration = Duration::from_secs(86_400);
 
 /// The MQTT server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,25 +94,25 @@ pub struct MqttWebSocket {
     pub tls: Option<TlsFiles>,
 }
 
-impl MqttConfig {
-    pub(super) fn new(listen: SocketAddr) -> Self {
+impl Default for MqttConfig {
+    fn default() -> Self {
         Self {
-            listen,
-            sessions_max: 10_000,
-            packet_bytes_max: 1 << 20,
-            queue_bytes_max: 1 << 20,
-            topics_max: 1_000_000,
-            values_bytes_max: 1 << 30,
-            series_bytes_max: 256 << 20,
-            session_expiry_max: 7 * DAY,
-            away_sessions_max: 10_000,
-            away_messages_max: 10_000,
-            away_queue_bytes_max: 16 << 20,
-            away_bytes_max: 256 << 20,
-            keep_alive_max: Duration::ZERO,
-            durability: Some(Durability::Synced),
-            ledger_bytes_max: 1 << 30,
-            sys_interval: Duration::from_secs(10),
+            listen: default_address(MQTT_LISTEN),
+            sessions_max: MQTT_SESSIONS_MAX.default_size(),
+            packet_bytes_max: in_32_bits(MQTT_PACKET_BYTES_MAX.default),
+            queue_bytes_max: MQTT_QUEUE_BYTES_MAX.default_size(),
+            topics_max: MQTT_TOPICS_MAX.default_size(),
+            values_bytes_max: MQTT_VALUES_BYTES_MAX.default_size(),
+            series_bytes_max: MQTT_SERIES_BYTES_MAX.default_size(),
+            session_expiry_max: MQTT_SESSION_EXPIRY_MAX.default,
+            away_sessions_max: MQTT_AWAY_SESSIONS_MAX.default_size(),
+            away_messages_max: MQTT_AWAY_MESSAGES_MAX.default_size(),
+            away_queue_bytes_max: MQTT_AWAY_QUEUE_BYTES_MAX.default_size(),
+            away_bytes_max: MQTT_AWAY_BYTES_MAX.default_size(),
+            keep_alive_max: MQTT_KEEP_ALIVE_MAX.default,
+            durability: MQTT_DURABILITY.default(durabilities()),
+            ledger_bytes_max: MQTT_LEDGER_BYTES_MAX.default,
+            sys_interval: MQTT_SYS_INTERVAL.default,
             proxy_protocol_from: Trusted::default(),
             tls: None,
             websocket: None,
@@ -118,6 +120,16 @@ impl MqttConfig {
             bulk: Vec::new(),
         }
     }
+}
+
+/// What the words of `mqtt.durability` mean.
+const fn durabilities() -> [Option<Durability>; 3] {
+    let [synced, written] = DURABILITIES;
+    [Some(synced), Some(written), None]
+}
+
+fn in_32_bits(bytes: u64) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 pub(super) fn read_mqtt(
@@ -129,46 +141,23 @@ pub(super) fn read_mqtt(
 ) -> MqttConfig {
     let tls = if s.has("tls") { read_tls(&mut s, doc, reach, folder) } else { None };
     let websocket = if s.has("websocket") { read_websocket(&mut s, doc, reach, folder) } else { None };
-    let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     let config = MqttConfig {
-        listen: s.or(doc, "listen", default.listen, parse::listen_address),
-        sessions_max: s.or(doc, "sessions_max", default.sessions_max, |v| count(v, 1..=1_000_000)),
-        packet_bytes_max: s.or(doc, "packet_bytes_max", default.packet_bytes_max, |v| {
-            parse::bytes(1024..=256 << 20)(v).map(|n| u32::try_from(n).unwrap_or(u32::MAX))
-        }),
-        queue_bytes_max: s
-            .or(doc, "queue_bytes_max", default.queue_bytes_max, |v| parse::bytes(4096..=1 << 30)(v).map(size)),
-        topics_max: s.or(doc, "topics_max", default.topics_max, |v| count(v, 1..=100_000_000)),
-        values_bytes_max: s
-            .or(doc, "values_bytes_max", default.values_bytes_max, |v| parse::bytes(1 << 20..=1 << 40)(v).map(size)),
-        series_bytes_max: s
-            .or(doc, "series_bytes_max", default.series_bytes_max, |v| parse::bytes(4096..=1 << 40)(v).map(size)),
-        session_expiry_max: s.or(
-            doc,
-            "session_expiry_max",
-            default.session_expiry_max,
-            parse::duration(Duration::ZERO..=36_500 * DAY),
-        ),
-        away_sessions_max: s.or(doc, "away_sessions_max", default.away_sessions_max, |v| count(v, 0..=1_000_000)),
-        away_messages_max: s.or(doc, "away_messages_max", default.away_messages_max, |v| count(v, 1..=1_000_000)),
-        away_queue_bytes_max: s.or(doc, "away_queue_bytes_max", default.away_queue_bytes_max, |v| {
-            parse::bytes(4096..=1 << 30)(v).map(size)
-        }),
-        away_bytes_max: s
-            .or(doc, "away_bytes_max", default.away_bytes_max, |v| parse::bytes(4096..=1 << 40)(v).map(size)),
-        keep_alive_max: s.or(doc, "keep_alive_max", default.keep_alive_max, |v| seconds_or_zero(v, "18h", 18 * HOUR)),
-        sys_interval: s.or(doc, "sys_interval", default.sys_interval, |v| seconds_or_zero(v, "1d", DAY)),
-        durability: s.or(
-            doc,
-            "durability",
-            default.durability,
-            parse::word(&[
-                ("synced", Some(Durability::Synced)),
-                ("written", Some(Durability::Written)),
-                ("memory", None),
-            ]),
-        ),
-        ledger_bytes_max: s.or(doc, "ledger_bytes_max", default.ledger_bytes_max, parse::bytes(1 << 20..=1 << 40)),
+        listen: s.or(doc, MQTT_LISTEN.key, default.listen, parse::listen_address),
+        sessions_max: MQTT_SESSIONS_MAX.read_size(&mut s, doc),
+        packet_bytes_max: in_32_bits(MQTT_PACKET_BYTES_MAX.read(&mut s, doc)),
+        queue_bytes_max: MQTT_QUEUE_BYTES_MAX.read_size(&mut s, doc),
+        topics_max: MQTT_TOPICS_MAX.read_size(&mut s, doc),
+        values_bytes_max: MQTT_VALUES_BYTES_MAX.read_size(&mut s, doc),
+        series_bytes_max: MQTT_SERIES_BYTES_MAX.read_size(&mut s, doc),
+        session_expiry_max: MQTT_SESSION_EXPIRY_MAX.read(&mut s, doc),
+        away_sessions_max: MQTT_AWAY_SESSIONS_MAX.read_size(&mut s, doc),
+        away_messages_max: MQTT_AWAY_MESSAGES_MAX.read_size(&mut s, doc),
+        away_queue_bytes_max: MQTT_AWAY_QUEUE_BYTES_MAX.read_size(&mut s, doc),
+        away_bytes_max: MQTT_AWAY_BYTES_MAX.read_size(&mut s, doc),
+        keep_alive_max: MQTT_KEEP_ALIVE_MAX.read(&mut s, doc),
+        sys_interval: MQTT_SYS_INTERVAL.read(&mut s, doc),
+        durability: MQTT_DURABILITY.read(&mut s, doc, durabilities()),
+        ledger_bytes_max: MQTT_LEDGER_BYTES_MAX.read(&mut s, doc),
         proxy_protocol_from: proxies(&mut s, doc, "proxy_protocol_from"),
         tls,
         websocket,
@@ -193,7 +182,7 @@ fn read_tls(s: &mut Section<'_>, doc: &mut Document<'_>, reach: Reach, folder: &
     if let (Some(listen), Some(files)) = (listen, &files) {
         check_reach(doc, &s, listen, reach.over_tls(knows_clients(files)));
     }
-    let sessions_max = s.optional(doc, "sessions_max", |v| count(v, 1..=1_000_000));
+    let sessions_max = s.optional(doc, "sessions_max", sessions);
     s.finish(doc);
     Some(MqttTls { listen: listen?, sessions_max, files: files? })
 }
@@ -209,7 +198,7 @@ fn knows_clients(files: &TlsFiles) -> bool {
 fn read_websocket(s: &mut Section<'_>, doc: &mut Document<'_>, reach: Reach, folder: &Path) -> Option<MqttWebSocket> {
     let mut s = s.section(doc, "websocket");
     let listen = s.required(doc, "listen", "where to listen, as in \"127.0.0.1:8083\"", parse::listen_address);
-    let sessions_max = s.optional(doc, "sessions_max", |v| count(v, 1..=1_000_000));
+    let sessions_max = s.optional(doc, "sessions_max", sessions);
     let path = s.or(doc, "path", "/mqtt".to_owned(), path_text);
     let hosts = s.or(doc, "hosts", Vec::new(), parse::texts);
     let wants_tls = s.has("tls");
@@ -235,13 +224,7 @@ fn path_text(value: &DeValue<'_>) -> Result<String, String> {
     if is_path { Ok(text) } else { Err("a path that begins with / and has no ?, as in \"/mqtt\"".to_owned()) }
 }
 
-/// A second or more, or zero for never.
-fn seconds_or_zero(value: &DeValue<'_>, most: &str, max: Duration) -> Result<Duration, String> {
-    let words = || format!("a duration from 1s to {most}, or \"0s\" for never");
-    let found = parse::duration(Duration::ZERO..=max)(value).map_err(|_| words())?;
-    if found.is_zero() || found >= Duration::from_secs(1) { Ok(found) } else { Err(words()) }
-}
-
-fn count(value: &DeValue<'_>, range: RangeInclusive<u32>) -> Result<usize, String> {
-    parse::integer(range)(value).map(|n| usize::try_from(n).unwrap_or(usize::MAX))
+/// A limit of the sessions of one listener, within the range of that of all.
+fn sessions(value: &DeValue<'_>) -> Result<usize, String> {
+    MQTT_SESSIONS_MAX.parse_size(value)
 }

@@ -114,7 +114,7 @@ fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path) -> 
     let mut http = root.section(doc, "http");
     config.http = read_listen(&mut http, doc, config.http, secured);
     config.hosts = http.or(doc, "hosts", Vec::new(), parse::texts);
-    config.http_limits = places::read_limits(&mut http, doc, config.http_limits);
+    config.http_limits = places::read_limits(&mut http, doc);
     http.finish(doc);
     let mut protocol = root.section(doc, "protocol");
     config.protocol = read_listen(&mut protocol, doc, config.protocol, secured);

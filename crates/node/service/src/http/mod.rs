@@ -7,3 +7,4 @@ pub mod listen;
 pub mod places;
 pub mod problem;
 pub mod serve;
+mod settings;

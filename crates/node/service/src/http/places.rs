@@ -10,8 +10,8 @@
 //! most there. Health and metrics are answered in the reserve; for the rest a user is admitted from there, where there is
 //! a place, so that unauthenticated peers keep no user out.
 
+use super::settings::{HTTP_ADDRESS_CONNECTIONS_MAX, HTTP_CONNECTIONS_MAX, HTTP_PENDING_BYTES_MAX};
 use crate::exposition::Exposition;
-use crate::parse;
 use crate::reader::{Document, Section};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -19,7 +19,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
-use toml::de::DeValue;
 
 /// Connections in the reserve.
 pub const RESERVE_MAX: usize = 32;
@@ -41,25 +40,21 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections_max: 1024, address_connections_max: 256, pending_bytes_max: 64 << 20 }
+        Self {
+            connections_max: HTTP_CONNECTIONS_MAX.default_size(),
+            address_connections_max: HTTP_ADDRESS_CONNECTIONS_MAX.default_size(),
+            pending_bytes_max: HTTP_PENDING_BYTES_MAX.default_size(),
+        }
     }
 }
 
 /// Reads what `[http]` says of them.
-pub fn read_limits(s: &mut Section<'_>, doc: &mut Document<'_>, default: Limits) -> Limits {
-    let count = |value: &DeValue<'_>| parse::integer(16..=100_000_u32)(value).map(size);
-    let connections_max = s.or(doc, "connections_max", default.connections_max, count);
+pub fn read_limits(s: &mut Section<'_>, doc: &mut Document<'_>) -> Limits {
     Limits {
-        connections_max,
-        address_connections_max: s.or(doc, "address_connections_max", default.address_connections_max, count),
-        pending_bytes_max: s.or(doc, "pending_bytes_max", default.pending_bytes_max, |value| {
-            parse::bytes(1 << 20..=1 << 40)(value).map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
-        }),
+        connections_max: HTTP_CONNECTIONS_MAX.read_size(s, doc),
+        address_connections_max: HTTP_ADDRESS_CONNECTIONS_MAX.read_size(s, doc),
+        pending_bytes_max: HTTP_PENDING_BYTES_MAX.read_size(s, doc),
     }
-}
-
-fn size(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// Why a connection was ended, or something refused.
