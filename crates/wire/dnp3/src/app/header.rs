@@ -1,7 +1,7 @@
 //! One object header with its objects.
 
 use super::{Controls, Items, Measurements, Prefix, Qualifier, object};
-use crate::objects::{Kind, Layout, Size, TimeField};
+use crate::objects::{Kind, Layout, Size, TimeField, ValueForm};
 use crate::{Classes, DnpTime, GroupVar, Measured, Measurement, PointType, Stamp};
 use tieline_core::Cursor;
 
@@ -230,7 +230,7 @@ impl Shape {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
     point_type: PointType,
-    layout: Layout,
+    pub(super) layout: Layout,
     /// Bytes of an index prefix; 0 without one.
     index_bytes: u8,
     /// The index of the first, without prefixes.
@@ -240,8 +240,14 @@ pub(super) struct Row {
 }
 
 impl Row {
+    /// The same, whose values are known to have this form.
+    #[inline(always)]
+    pub(super) const fn of(self, value: ValueForm) -> Self {
+        Self { layout: Layout { value, ..self.layout }, ..self }
+    }
+
     /// The measurement that stands at a position as `bytes`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn measurement(&self, bytes: &[u8], position: usize, cto: Option<Stamp>) -> Option<Measurement> {
         let mut cursor = Cursor::new(bytes);
         let index = match self.index_bytes {

@@ -1,9 +1,9 @@
 //! The objects of one header, one by one.
 
 use super::attribute::value_bytes;
-use super::header::{Shape, read_uint};
+use super::header::{Row, Shape, read_uint};
 use super::{CommandStatus, Header, Prefix};
-use crate::objects::Size;
+use crate::objects::{Size, ValueForm};
 use crate::{AnalogCommand, Control, Crob, GroupVar, Measurement, Stamp};
 use tieline_core::Cursor;
 
@@ -85,6 +85,18 @@ impl<'a> Measurements<'a> {
     }
 }
 
+impl Measurements<'_> {
+    #[inline(always)]
+    fn fold_row<B>(self, row: Row, data: &[u8], init: B, mut f: impl FnMut(B, Measurement) -> B) -> B {
+        let mut all = init;
+        for (position, bytes) in data.chunks_exact(row.stride).enumerate().skip(self.position) {
+            let Some(measurement) = row.measurement(bytes, position, self.cto) else { break };
+            all = f(all, measurement);
+        }
+        all
+    }
+}
+
 impl Iterator for Measurements<'_> {
     type Item = Measurement;
 
@@ -100,12 +112,13 @@ impl Iterator for Measurements<'_> {
         let mut all = init;
         let Header { shape, data } = self.header;
         if let Some(row) = shape.row() {
-            let objects = data.chunks_exact(row.stride).enumerate().skip(self.position);
-            for (position, bytes) in objects {
-                let Some(measurement) = row.measurement(bytes, position, self.cto) else { break };
-                all = f(all, measurement);
-            }
-            return all;
+            // A loop for each of the usual forms: what the value is is known there when this is compiled.
+            return match row.layout.value {
+                ValueForm::I16 => self.fold_row(row.of(ValueForm::I16), data, all, f),
+                ValueForm::I32 => self.fold_row(row.of(ValueForm::I32), data, all, f),
+                ValueForm::F32 => self.fold_row(row.of(ValueForm::F32), data, all, f),
+                _ => self.fold_row(row, data, all, f),
+            };
         }
         for measurement in self {
             all = f(all, measurement);

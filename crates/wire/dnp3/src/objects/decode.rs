@@ -31,7 +31,7 @@ impl Layout {
     ///
     /// # Errors
     /// `bytes` is shorter than the object.
-    #[inline]
+    #[inline(always)]
     pub fn decode(&self, bytes: &[u8]) -> Result<Fields, Truncated> {
         let mut cursor = Cursor::new(bytes);
         let (flags, state) = self.decode_flags(&mut cursor)?;

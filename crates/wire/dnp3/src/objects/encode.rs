@@ -83,54 +83,6 @@ impl Layout {
         })
     }
 
-    /// Bytes of the value between the first byte and the time, where the object has a first byte and its value, if
-    /// any, is a number.
-    pub(crate) fn number_bytes(&self) -> Option<usize> {
-        match (self.flags, self.value) {
-            (FlagsForm::None, _) | (_, ValueForm::Bit | ValueForm::DoubleBit | ValueForm::Bytes) => None,
-            (_, ValueForm::None) => Some(0),
-            (_, ValueForm::U8) => Some(1),
-            (_, ValueForm::U16 | ValueForm::I16) => Some(2),
-            (_, ValueForm::U32 | ValueForm::I32 | ValueForm::F32) => Some(4),
-            (_, ValueForm::F64) => Some(8),
-        }
-    }
-
-    /// The first byte, and the value as it stands behind it, of a point with such bits: a bit, a double-bit code, a
-    /// count, or those of a double. As [`Layout::encode`] writes them; None unless it has [`Layout::number_bytes`].
-    #[inline]
-    pub(crate) fn number_of_bits(&self, bits: u64, flags: Flags) -> Option<(u8, u64)> {
-        let [b0, b1, b2, b3, ..] = bits.to_le_bytes();
-        let (value, in_range) = match self.value {
-            ValueForm::None => (0, true),
-            ValueForm::U8 => (u64::from(b0), true),
-            ValueForm::U16 => (u64::from(u16::from_le_bytes([b0, b1])), true),
-            ValueForm::U32 => (u64::from(u32::from_le_bytes([b0, b1, b2, b3])), true),
-            ValueForm::I16 => {
-                let (nearest, in_range) = rounded(f64::from_bits(bits), f64::from(i16::MIN), f64::from(i16::MAX));
-                (u64::from(nearest.cast_unsigned()) & 0xFFFF, in_range)
-            }
-            ValueForm::I32 => {
-                let (nearest, in_range) = rounded(f64::from_bits(bits), f64::from(i32::MIN), f64::from(i32::MAX));
-                (u64::from(nearest.cast_unsigned()), in_range)
-            }
-            ValueForm::F32 => {
-                let (narrow, in_range) = narrowed(f64::from_bits(bits));
-                (u64::from(narrow.to_bits()), in_range)
-            }
-            ValueForm::F64 => (bits, true),
-            ValueForm::Bit | ValueForm::DoubleBit | ValueForm::Bytes => return None,
-        };
-        let first = match self.flags {
-            FlagsForm::None => return None,
-            FlagsForm::Flags if !in_range => flags.with(Flags::OVER_RANGE).0,
-            FlagsForm::Flags | FlagsForm::Status => flags.0,
-            FlagsForm::FlagsBit | FlagsForm::StatusBit => flags.0 & 0x7F | if bits == 0 { 0 } else { 0x80 },
-            FlagsForm::FlagsDoubleBit => flags.0 & 0x3F | b0 << 6,
-        };
-        Some((first, value))
-    }
-
     /// The bits of a packed object.
     ///
     /// # Errors
@@ -141,6 +93,50 @@ impl Layout {
             (ValueForm::DoubleBit, Measured::DoubleBit(state)) => Ok(state.bits()),
             _ => Err(WrongValue),
         }
+    }
+}
+
+impl ValueForm {
+    /// The value of a point with such bits, a bit, a double-bit code, a count, or those of a double, as it stands behind the
+    /// first byte; and whether the width holds it. As [`Layout::encode`] writes it; None unless the form is a number or nothing.
+    #[inline(always)]
+    pub(crate) fn number_of(self, bits: u64) -> Option<(u64, bool)> {
+        let [b0, b1, b2, b3, ..] = bits.to_le_bytes();
+        Some(match self {
+            Self::None => (0, true),
+            Self::U8 => (u64::from(b0), true),
+            Self::U16 => (u64::from(u16::from_le_bytes([b0, b1])), true),
+            Self::U32 => (u64::from(u32::from_le_bytes([b0, b1, b2, b3])), true),
+            Self::I16 => {
+                let (nearest, in_range) = rounded(f64::from_bits(bits), f64::from(i16::MIN), f64::from(i16::MAX));
+                (u64::from(nearest.cast_unsigned()) & 0xFFFF, in_range)
+            }
+            Self::I32 => {
+                let (nearest, in_range) = rounded(f64::from_bits(bits), f64::from(i32::MIN), f64::from(i32::MAX));
+                (u64::from(nearest.cast_unsigned()), in_range)
+            }
+            Self::F32 => {
+                let (narrow, in_range) = narrowed(f64::from_bits(bits));
+                (u64::from(narrow.to_bits()), in_range)
+            }
+            Self::F64 => (bits, true),
+            Self::Bit | Self::DoubleBit | Self::Bytes => return None,
+        })
+    }
+}
+
+impl FlagsForm {
+    /// The first byte of a point with such bits, as [`Layout::encode`] writes it; None where there is none.
+    #[inline(always)]
+    pub(crate) fn first_byte(self, bits: u64, flags: Flags, in_range: bool) -> Option<u8> {
+        let [code, ..] = bits.to_le_bytes();
+        Some(match self {
+            Self::None => return None,
+            Self::Flags if !in_range => flags.with(Flags::OVER_RANGE).0,
+            Self::Flags | Self::Status => flags.0,
+            Self::FlagsBit | Self::StatusBit => flags.0 & 0x7F | if bits == 0 { 0 } else { 0x80 },
+            Self::FlagsDoubleBit => flags.0 & 0x3F | code << 6,
+        })
     }
 }
 

@@ -272,6 +272,7 @@ impl Database {
     }
 
     /// The slot of a point, looked for first where it is if its type has no gap between it and the point found last.
+    #[inline]
     fn find_again(&mut self, point_type: PointType, index: u16) -> Option<usize> {
         let guess = self.skew.wrapping_add(usize::from(index));
         if self.points.get(guess).is_some_and(|point| point.rank() == rank(point_type, index)) {

@@ -175,6 +175,7 @@ impl EventBuffer {
     }
 
     /// Keeps an event, dropping the oldest of its type when that type is full.
+    #[inline]
     pub(super) fn push(&mut self, point_type: PointType, index: u16, change: Change, bytes: &[u8], stamp: Stamp) {
         if !self.has_room(point_type) && !self.make_room(point_type) {
             return;
@@ -221,6 +222,7 @@ impl EventBuffer {
         limit > 0
     }
 
+    #[inline]
     fn append(&mut self, point_type: PointType, index: u16, change: Change, stamp: Stamp, is_command: bool) {
         let [a, b, c, d, e, f, ..] = stamp.time.millis().to_le_bytes();
         self.events.push_back(Event {
@@ -266,10 +268,14 @@ impl EventBuffer {
                 let (run, after) = rest.split_at_mut(begin + 1 + more);
                 let run = run.get_mut(begin..).unwrap_or_default();
                 let (written, room) = write(run, bytes);
-                for event in run.iter_mut().take(written).filter(|event| event.is_waiting()) {
+                let mut sent = [0_u32; 3];
+                for event in run.get_mut(..written).unwrap_or_default() {
+                    if event.is_waiting() {
+                        add(&mut sent, event.class as usize, 1);
+                    }
                     event.mark = Mark::Written;
-                    sub(waiting, event.class as usize);
                 }
+                waiting.iter_mut().zip(sent).for_each(|(waiting, sent)| *waiting = waiting.saturating_sub(sent));
                 if room == Room::Full {
                     return room;
                 }

@@ -181,6 +181,7 @@ impl Point {
     }
 
     /// Keeps a value and says whether it is worth an event.
+    #[inline]
     pub(super) fn set(&mut self, bits: u64, flags: Flags) -> bool {
         let flags = state_bits_cleared(self.point_type, flags);
         let worth = flags.0 != self.flags || (bits != self.value && self.leaves_band(bits));

@@ -2,11 +2,11 @@
 
 use super::{FragmentWriter, HEADER_FIXED, Open};
 use crate::app::Qualifier;
-use crate::objects::TimeForm;
+use crate::objects::{Layout, TimeForm, ValueForm};
 use crate::{Flags, GroupVar, Stamp};
 
-/// Bytes that one event is written with, of which fewer stay.
-const STORE: usize = 18;
+/// The longest event: index, first byte, value and time, each written in a word.
+const EVENT_MAX: usize = 2 + 1 + 8 + 8;
 
 /// An event as an outstation keeps it.
 #[derive(Clone, Copy, Debug)]
@@ -29,16 +29,64 @@ impl FragmentWriter<'_> {
             Qualifier::INDEXED_16 => (2, u16::MAX, u16::MAX),
             _ => return 0,
         };
-        let Some((value_bytes, bytes)) = layout.number_bytes().zip(layout.bytes()) else { return 0 };
+        let Some(bytes) = layout.bytes() else { return 0 };
         let stride = index_bytes + bytes;
         let start = self.out.len();
         let fit = self.end.saturating_sub(start) / stride;
         let most = fit.min(samples.len()).min(usize::from(count_max - open.count));
-        self.out.resize(start + most * stride + STORE, 0);
+        self.out.resize(start + most * stride + EVENT_MAX, 0);
         let room = self.out.get_mut(start..).unwrap_or_default();
-        let (mut at, mut count, mut last) = (0, open.count, open.last);
-        for sample in samples.take(most) {
-            let time = match layout.time {
+        let run = Run { layout, cto: self.cto, index_max, stride };
+        let samples = samples.take(most);
+        let (written, last) = match index_bytes {
+            1 => run.fill::<1>(room, samples),
+            _ => run.fill::<2>(room, samples),
+        };
+        self.out.truncate(start + usize::from(written) * stride);
+        let count = open.count + written;
+        self.patch_count(open.at + HEADER_FIXED, count, index_bytes);
+        self.open = Some(Open { count, last: last.unwrap_or(open.last), ..open });
+        usize::from(written)
+    }
+}
+
+/// What events of one header have in common.
+struct Run {
+    layout: Layout,
+    cto: Option<Stamp>,
+    index_max: u16,
+    /// Bytes of an event.
+    stride: usize,
+}
+
+impl Run {
+    /// Writes events whose indices have `INDEX` bytes. What a value is and where each field begins is known when this is
+    /// compiled: a loop for each form.
+    fn fill<const INDEX: usize>(&self, room: &mut [u8], samples: impl Iterator<Item = Sample>) -> (u16, Option<u16>) {
+        match self.layout.value {
+            ValueForm::None => self.fill_with::<INDEX, 0>(room, samples, ValueForm::None),
+            ValueForm::U8 => self.fill_with::<INDEX, 1>(room, samples, ValueForm::U8),
+            ValueForm::U16 => self.fill_with::<INDEX, 2>(room, samples, ValueForm::U16),
+            ValueForm::I16 => self.fill_with::<INDEX, 2>(room, samples, ValueForm::I16),
+            ValueForm::U32 => self.fill_with::<INDEX, 4>(room, samples, ValueForm::U32),
+            ValueForm::I32 => self.fill_with::<INDEX, 4>(room, samples, ValueForm::I32),
+            ValueForm::F32 => self.fill_with::<INDEX, 4>(room, samples, ValueForm::F32),
+            ValueForm::F64 => self.fill_with::<INDEX, 8>(room, samples, ValueForm::F64),
+            ValueForm::Bit | ValueForm::DoubleBit | ValueForm::Bytes => (0, None),
+        }
+    }
+
+    /// Writes events, one after the other, up to the first that begins another header; says how many, and the last index.
+    #[inline(always)]
+    fn fill_with<const INDEX: usize, const VALUE: usize>(
+        &self,
+        room: &mut [u8],
+        samples: impl Iterator<Item = Sample>,
+        form: ValueForm,
+    ) -> (u16, Option<u16>) {
+        let (mut at, mut count, mut last) = (0, 0, None);
+        for sample in samples {
+            let time = match self.layout.time {
                 TimeForm::None => 0,
                 TimeForm::Absolute => sample.stamp.time.millis(),
                 TimeForm::Relative => match self.cto.and_then(|cto| since(cto, sample.stamp)) {
@@ -46,28 +94,28 @@ impl FragmentWriter<'_> {
                     None => break,
                 },
             };
-            let Some((first, value)) = layout.number_of_bits(sample.bits, sample.flags) else { break };
-            if sample.index > index_max {
+            let Some((value, in_range)) = form.number_of(sample.bits) else { break };
+            let Some(first) = self.layout.flags.first_byte(sample.bits, sample.flags, in_range) else { break };
+            let Some(place) = room.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<EVENT_MAX>) else { break };
+            if sample.index > self.index_max {
                 break;
             }
-            // Low byte first, the fields of an object follow one another as the parts of one number.
-            let number = u128::from(first) | u128::from(value) << 8 | u128::from(time) << (8 + 8 * value_bytes);
-            put(room, at, sample.index.to_le_bytes());
-            put(room, at + index_bytes, number.to_le_bytes());
-            at += stride;
+            // Each word over the rest of the one before.
+            put(place, 0, sample.index.to_le_bytes());
+            put(place, INDEX, [first]);
+            put(place, INDEX + 1, value.to_le_bytes());
+            put(place, INDEX + 1 + VALUE, time.to_le_bytes());
+            at += self.stride;
             count += 1;
-            last = sample.index;
+            last = Some(sample.index);
         }
-        self.out.truncate(start + at);
-        self.patch_count(open.at + HEADER_FIXED, count, index_bytes);
-        self.open = Some(Open { count, last, ..open });
-        usize::from(count - open.count)
+        (count, last)
     }
 }
 
 /// Writes bytes over what is there.
-#[inline]
-fn put<const N: usize>(room: &mut [u8], at: usize, bytes: [u8; N]) {
+#[inline(always)]
+fn put<const N: usize>(room: &mut [u8; EVENT_MAX], at: usize, bytes: [u8; N]) {
     if let Some(place) = room.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
         *place = bytes;
     }

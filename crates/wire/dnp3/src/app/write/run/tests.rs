@@ -9,7 +9,9 @@ use proptest::prelude::*;
 /// The layouts of events whose value is a number: changes of points, and controls.
 fn layouts() -> Vec<Layout> {
     let is_event = |layout: &Layout| layout.kind == Kind::Event || matches!(layout.object.group, 13 | 43);
-    Layout::all().filter(|layout| is_event(layout) && layout.number_bytes().is_some()).collect()
+    Layout::all()
+        .filter(|layout| is_event(layout) && layout.flags != FlagsForm::None && layout.value.number_of(0).is_some())
+        .collect()
 }
 
 /// What bits stand for, by the layout that is to hold it.
