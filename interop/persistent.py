@@ -1,6 +1,7 @@
 """Clients whose sessions outlive connections and kills, and who know what was acknowledged to them."""
 
 import queue
+import struct
 import threading
 from collections import Counter
 
@@ -12,11 +13,26 @@ from waiting import until
 PACKET_IDENTIFIER_NOT_FOUND = 0x92
 
 
+class Client(paho.Client):
+    """paho 2.2 sends PUBREL whatever PUBREC says. What was refused then gets the same PUBCOMP, 0x92, as what was released before a
+    kill: so it is noted here which PUBREC were refusals."""
+
+    def __init__(self, *arguments, **more):
+        super().__init__(*arguments, **more)
+        self.refused = set()
+
+    def _handle_pubrec(self):
+        mid, reason = struct.unpack_from("!HB", bytes(self._in_packet["packet"]) + b"\0")
+        if reason >= 0x80:
+            self.refused.add(mid)
+        return super()._handle_pubrec()
+
+
 def persistent(name, node, **callbacks):
     """A client of 5.0 whose session stays. It does not come back by itself: where paho has to try twice, it forgets what had
     PUBREC, and publishes it as if it were new (`_messages_reconnect_reset_out`)."""
     version = paho.CallbackAPIVersion.VERSION2
-    client = paho.Client(version, client_id=name, protocol=paho.MQTTv5, reconnect_on_failure=False)
+    client = Client(version, client_id=name, protocol=paho.MQTTv5, reconnect_on_failure=False)
     client.max_inflight_messages_set(20)
     for event, call in callbacks.items():
         setattr(client, event, call)
@@ -45,7 +61,9 @@ class Publisher:
             mid, reason = self.acks.get()
             qos, value, retain = self.waiting.pop(mid)
             # A PUBREL that is sent again for what was released before the kill (MQTT 5.0 section 3.7.2.1).
-            if reason.is_failure and reason.value != PACKET_IDENTIFIER_NOT_FOUND:
+            was_released = reason.value == PACKET_IDENTIFIER_NOT_FOUND and mid not in self.client.refused
+            self.client.refused.discard(mid)
+            if reason.is_failure and not was_released:
                 self.refused += 1
                 self.publish(qos, value, retain)
                 continue
