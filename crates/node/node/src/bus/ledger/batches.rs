@@ -39,6 +39,8 @@ pub const BATCH_BYTES: usize = 1 << 20;
 const ACT_BYTES_MAX: usize = 7 << 20;
 /// How long a change waits that nobody waits for.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
+/// A bus that looks so much later than it wanted to did not run, and the disk's thread neither: the batch gets as much time again.
+const STOOD_STILL: Duration = Duration::from_secs(1);
 /// Bytes of a journal that is not worth a compaction.
 const COMPACTION_FROM_BYTES: u64 = 16 << 20;
 /// Bytes that may wait for the disk in memory; beyond them nothing is acknowledged.
@@ -81,6 +83,8 @@ struct UnderWay {
     number: u64,
     bytes: usize,
     since: Instant,
+    /// When it has taken too long.
+    deadline: Instant,
 }
 
 /// The bus's side of the ledger.
@@ -176,11 +180,15 @@ impl LedgerBatches {
 
     /// Looks whether the batch on its way takes too long.
     pub fn handle_timeout(&mut self, now: Now) {
-        let Some(batch) = self.under_way.as_ref().filter(|_| !self.hung) else { return };
-        let age = now.mono.since(batch.since);
-        if age < HUNG_AFTER {
+        let Some(batch) = self.under_way.as_mut().filter(|_| !self.hung) else { return };
+        if now.mono < batch.deadline {
             return;
         }
+        if now.mono.since(batch.deadline) > STOOD_STILL {
+            batch.deadline = now.mono + STOOD_STILL;
+            return;
+        }
+        let age = now.mono.since(batch.since);
         self.hung = true;
         self.status.hung += 1;
         warn!(
@@ -323,7 +331,7 @@ impl LedgerBatches {
     pub fn timeout(&self) -> Option<Instant> {
         match &self.under_way {
             // Its end wakes the bus.
-            Some(batch) => (!self.hung).then(|| batch.since + HUNG_AFTER),
+            Some(batch) => (!self.hung).then_some(batch.deadline),
             None => self.due,
         }
     }
@@ -374,7 +382,8 @@ impl LedgerBatches {
         let (number, bytes) = (batch.number, batch.bytes.len());
         self.closed_bytes -= bytes;
         if give.send(Some(batch)).is_ok() {
-            self.under_way = Some(UnderWay { number, bytes, since: now.mono });
+            let (since, deadline) = (now.mono, now.mono + HUNG_AFTER);
+            self.under_way = Some(UnderWay { number, bytes, since, deadline });
         }
     }
 
@@ -484,3 +493,6 @@ impl LedgerBatches {
         self.batch.bytes.len()
     }
 }
+
+#[cfg(test)]
+mod tests;
