@@ -149,6 +149,11 @@ impl Database {
     pub(super) fn update(&mut self, measurement: Measurement) -> Result<Option<Change>, DatabaseError> {
         let Measurement { point_type, index, value, flags, stamp } = measurement;
         let slot = self.find_again(point_type, index).ok_or(DatabaseError::Unknown)?;
+        if let (PointType::Analog | PointType::AnalogOutput, Measured::Analog(value)) = (point_type, &value) {
+            let point = self.points.get_mut(slot).ok_or(DatabaseError::Unknown)?;
+            let is_event = point.set_analog(*value, flags);
+            return Ok(point.event_class().filter(|_| is_event).map(|class| point.change(class)));
+        }
         let bits = bits_of(point_type, &value).ok_or(DatabaseError::WrongValue)?;
         let mut changed = false;
         if let Measured::Bytes(bytes) = value {
@@ -159,16 +164,10 @@ impl Database {
         if !changed {
             return Ok(None);
         }
-        point.mark_reported();
         if let (PointType::FrozenCounter | PointType::FrozenAnalog, Some(stamp)) = (point_type, stamp) {
             point.set_frozen_at(stamp.time);
         }
-        Ok(point.event_class().map(|class| Change {
-            class,
-            event_variation: point.event_variation,
-            bits,
-            flags: point.flags(),
-        }))
+        Ok(point.event_class().map(|class| point.change(class)))
     }
 
     /// Sets the bytes of the octet string in a slot; says whether they are others.

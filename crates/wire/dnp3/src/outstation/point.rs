@@ -1,5 +1,6 @@
 //! One point as the database keeps it, in 24 bytes, and how it is configured.
 
+use super::database::Change;
 use crate::{DnpTime, EventClass, Flags, Measured, PointType, Stamp};
 
 /// How one point is reported.
@@ -158,6 +159,11 @@ impl Point {
         Flags(self.flags)
     }
 
+    /// What it is now, as an event of a class.
+    pub(super) const fn change(&self, class: EventClass) -> Change {
+        Change { class, event_variation: self.event_variation, bits: self.value, flags: self.flags() }
+    }
+
     /// The value; none for octet strings, whose bytes the database keeps apart.
     pub(super) fn value(&self) -> Option<Measured> {
         measured(self.point_type, self.value)
@@ -180,46 +186,33 @@ impl Point {
         self.band = u32::from_le_bytes([e, f, 0, 0]);
     }
 
-    /// Keeps a value and says whether it is worth an event.
+    /// Keeps the value of an analog or an analog output and says whether it is worth an event: then it is the last reported
+    /// value, from which the dead-band is measured.
     #[inline]
-    pub(super) fn set(&mut self, bits: u64, flags: Flags) -> bool {
-        let flags = state_bits_cleared(self.point_type, flags);
-        let worth = flags.0 != self.flags || (bits != self.value && self.leaves_band(bits));
-        self.value = bits;
-        self.flags = flags.0;
+    pub(super) fn set_analog(&mut self, value: f64, flags: Flags) -> bool {
+        let (bits, reported, band) = (value.to_bits(), single(value), f32::from_bits(self.band));
+        let moved = (reported - f32::from_bits(self.reported)).abs();
+        // Not a number, on either side, is a change of its own.
+        let leaves_band = band == 0.0 || moved > band || moved.is_nan();
+        let worth = flags.0 != self.flags || (bits != self.value && leaves_band);
+        (self.value, self.flags) = (bits, flags.0);
+        if worth {
+            self.reported = reported.to_bits();
+        }
         worth
     }
 
-    /// Remembers the value as the last one reported, from which the dead-band is measured.
-    pub(super) fn mark_reported(&mut self) {
-        match self.point_type {
-            PointType::Analog | PointType::AnalogOutput => self.reported = single(f64::from_bits(self.value)).to_bits(),
-            PointType::Counter => self.reported = low_half(self.value),
-            PointType::Binary
-            | PointType::DoubleBit
-            | PointType::BinaryOutput
-            | PointType::FrozenCounter
-            | PointType::FrozenAnalog
-            | PointType::OctetString => {}
+    /// The same for all other types, of which counters have a dead-band.
+    pub(super) fn set(&mut self, bits: u64, flags: Flags) -> bool {
+        let flags = state_bits_cleared(self.point_type, flags);
+        let is_counter = self.point_type == PointType::Counter;
+        let leaves_band = !is_counter || self.band == 0 || low_half(bits).abs_diff(self.reported) > self.band;
+        let worth = flags.0 != self.flags || (bits != self.value && leaves_band);
+        (self.value, self.flags) = (bits, flags.0);
+        if worth && is_counter {
+            self.reported = low_half(bits);
         }
-    }
-
-    fn leaves_band(&self, bits: u64) -> bool {
-        match self.point_type {
-            PointType::Analog | PointType::AnalogOutput => {
-                let band = f32::from_bits(self.band);
-                let moved = (single(f64::from_bits(bits)) - f32::from_bits(self.reported)).abs();
-                // Not a number, on either side, is a change of its own.
-                band == 0.0 || moved > band || moved.is_nan()
-            }
-            PointType::Counter => self.band == 0 || low_half(bits).abs_diff(self.reported) > self.band,
-            PointType::Binary
-            | PointType::DoubleBit
-            | PointType::BinaryOutput
-            | PointType::FrozenCounter
-            | PointType::FrozenAnalog
-            | PointType::OctetString => true,
-        }
+        worth
     }
 }
 
