@@ -61,11 +61,16 @@ pub struct ReadArgs {
 pub fn profile(verb: &ProfileVerb) -> Result<ExitCode> {
     match verb {
         ProfileVerb::Write(args) => {
-            let text = profile::write(&load(&args.config)?);
-            match args.json {
-                true => print(&format!("{}\n", json!({ "config": args.config, "profile": text }))),
-                false => print(&text),
+            let file = load(&args.config)?;
+            let (text, left_out) = (profile::write(&file), profile::left_out(&file));
+            if args.json {
+                let said = json!({ "config": args.config, "profile": text, "not_written": left_out });
+                return print(&format!("{said}\n"));
             }
+            for name in left_out {
+                eprintln!("tieline: not written, a profile has no place for it: {name}");
+            }
+            print(&text)
         }
         ProfileVerb::Read(args) => read(args),
     }

@@ -1,7 +1,7 @@
 //! Device profiles of DNP3 as XML (IEEE 1815 annex on the device profile): what an outstation is, can, and has.
 //!
 //! ```text
-//! OutstationFile ── write ──▶ XML ── read ──▶ Profile ── to_station ──▶ an outstation's file
+//! OutstationFile ── write ──▶ XML ── read ──▶ Profile ── to_outstation ─▶ an outstation's file
 //!                                               └─────── to_device ───▶ a device's table and its point list
 //! ```
 //!
@@ -17,4 +17,4 @@ mod write;
 mod tests;
 
 pub use read::{Profile, ProfilePoint, read};
-pub use write::write;
+pub use write::{left_out, write};

@@ -84,6 +84,22 @@ fn a_station_survives_its_profile() {
 }
 
 #[test]
+fn what_a_profile_has_no_place_for_is_told() {
+    let check =
+        |text: &str, expect: &[&str]| assert_eq!(left_out(&from_text("o.toml", text).unwrap()), expect, "{text}");
+    check(STATION, &[]);
+    check(
+        "unsolicited_hold_events = 3\nunsolicited_protection = [1]\n",
+        &["unsolicited_hold_events", "unsolicited_protection"],
+    );
+    check("[[master]]\naddress = 1\n[[master]]\naddress = 2\n", &["[[master]]"]);
+    check(
+        "[[point]]\ntype = 'frozen-counter'\nindex = 0\n[[point]]\ntype = 'octet-string'\nindex = 0\nvalue = 'x'\n",
+        &["points of frozen counters and frozen analogs", "the initial values of octet strings"],
+    );
+}
+
+#[test]
 fn a_foreign_profile_gives_a_device_and_its_points() {
     let xml = r#"<?xml version="1.0"?>
 <DNP3DeviceProfileDocument schemaVersion="2.07.00" xmlns="http://www.dnp3.org/DNP3/DeviceProfile/Jan2010">

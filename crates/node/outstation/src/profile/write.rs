@@ -5,7 +5,7 @@ use crate::config::{OutstationFile, OutstationPoint};
 use std::fmt::Write;
 use tieline_dnp3::app::{AttributeValue, CommandStatus};
 use tieline_dnp3::objects::{Kind, Layout};
-use tieline_dnp3::outstation::PointConfig;
+use tieline_dnp3::outstation::{PointConfig, UnsolicitedConfig};
 use tieline_dnp3::{DoubleBit, EventClass, Flags, Measured, PointType};
 
 /// Writes an element around what `inner` writes.
@@ -53,6 +53,27 @@ pub fn write(file: &OutstationFile) -> String {
     });
     out.push_str("</DNP3DeviceProfileDocument>\n");
     out
+}
+
+/// What a profile has no place for, as the file names it.
+#[must_use]
+pub fn left_out(file: &OutstationFile) -> Vec<&'static str> {
+    let unsolicited = file.config.unsolicited.unwrap_or_default();
+    let usual = UnsolicitedConfig::default();
+    let is_listed = |point: &OutstationPoint| LISTS.iter().any(|(listed, ..)| *listed == point.start.point_type);
+    let is_text = |point: &OutstationPoint| matches!(&point.start.value, Measured::Bytes(bytes) if **bytes != [0]);
+    [
+        (file.files.is_some(), "[files]"),
+        (file.secure.is_some(), "[secure]"),
+        (!file.masters.is_empty(), "[[master]]"),
+        (unsolicited.events_before_hold_ends != usual.events_before_hold_ends, "unsolicited_hold_events"),
+        (unsolicited.protection != usual.protection, "unsolicited_protection"),
+        (!file.points.iter().all(is_listed), "points of frozen counters and frozen analogs"),
+        (file.points.iter().any(is_text), "the initial values of octet strings"),
+    ]
+    .into_iter()
+    .filter_map(|(is_there, name)| is_there.then_some(name))
+    .collect()
 }
 
 fn write_configuration(file: &OutstationFile, out: &mut String) {
