@@ -51,9 +51,7 @@ fn stopped() -> CommandDone {
 fn status_of(refusal: &Refusal) -> StatusCode {
     match refusal.reason {
         "unknown_topic" => StatusCode::NOT_FOUND,
-        "not_writable" | "wrong_type" | "out_of_range" | "not_supported_mode" | "not_finite" => {
-            StatusCode::UNPROCESSABLE_ENTITY
-        }
+        "not_writable" | "wrong_type" | "out_of_range" | "not_supported_mode" => StatusCode::UNPROCESSABLE_ENTITY,
         "away" | "no_audit" | "connection_lost" | "stopping" => StatusCode::SERVICE_UNAVAILABLE,
         "timeout" => StatusCode::GATEWAY_TIMEOUT,
         _ if refusal.maybe_operated => StatusCode::GATEWAY_TIMEOUT,
