@@ -147,7 +147,7 @@ def test_a_client_that_wants_everything_or_nothing_is_ended(node):
             slow.message()
 
 
-def test_wishes_that_cannot_be_are_refused(node):
+def test_delivery_options_that_are_not_valid_are_refused(node):
     client = Raw(node.mqtt, "wrong")
     assert client.subscribe("a", [("tieline-window", "101")]) == 0x83
     assert client.subscribe("a", [("tieline-window", "100"), ("tieline-throttle", "1000")]) == 0
