@@ -232,7 +232,7 @@ pub(super) struct Row {
     point_type: PointType,
     pub(super) layout: Layout,
     /// Bytes of an index prefix; 0 without one.
-    index_bytes: u8,
+    pub(super) index_bytes: u8,
     /// The index of the first, without prefixes.
     start: u32,
     /// Bytes of one with its prefix, 1 and more.
@@ -240,10 +240,10 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// The same, whose values are known to have this form.
+    /// The same, whose values are known to have this form, and whose index prefixes this length.
     #[inline(always)]
-    pub(super) const fn of(self, value: ValueForm) -> Self {
-        Self { layout: Layout { value, ..self.layout }, ..self }
+    pub(super) const fn of(self, value: ValueForm, index_bytes: u8) -> Self {
+        Self { layout: Layout { value, ..self.layout }, index_bytes, ..self }
     }
 
     /// The measurement that stands at a position as `bytes`.

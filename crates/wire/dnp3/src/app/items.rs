@@ -89,7 +89,8 @@ impl Measurements<'_> {
     #[inline(always)]
     fn fold_row<B>(self, row: Row, data: &[u8], init: B, mut f: impl FnMut(B, Measurement) -> B) -> B {
         let mut all = init;
-        for (position, bytes) in data.chunks_exact(row.stride).enumerate().skip(self.position) {
+        let rest = data.get(self.position.saturating_mul(row.stride)..).unwrap_or_default();
+        for (bytes, position) in rest.chunks_exact(row.stride).zip(self.position..) {
             let Some(measurement) = row.measurement(bytes, position, self.cto) else { break };
             all = f(all, measurement);
         }
@@ -112,11 +113,17 @@ impl Iterator for Measurements<'_> {
         let mut all = init;
         let Header { shape, data } = self.header;
         if let Some(row) = shape.row() {
-            // A loop for each of the usual forms: what the value is is known there when this is compiled.
-            return match row.layout.value {
-                ValueForm::I16 => self.fold_row(row.of(ValueForm::I16), data, all, f),
-                ValueForm::I32 => self.fold_row(row.of(ValueForm::I32), data, all, f),
-                ValueForm::F32 => self.fold_row(row.of(ValueForm::F32), data, all, f),
+            // A loop for each of the usual forms: the value and the length of the index are known when this is compiled.
+            return match (row.layout.value, row.index_bytes) {
+                (ValueForm::I16, 0) => self.fold_row(row.of(ValueForm::I16, 0), data, all, f),
+                (ValueForm::I16, 1) => self.fold_row(row.of(ValueForm::I16, 1), data, all, f),
+                (ValueForm::I16, 2) => self.fold_row(row.of(ValueForm::I16, 2), data, all, f),
+                (ValueForm::I32, 0) => self.fold_row(row.of(ValueForm::I32, 0), data, all, f),
+                (ValueForm::I32, 1) => self.fold_row(row.of(ValueForm::I32, 1), data, all, f),
+                (ValueForm::I32, 2) => self.fold_row(row.of(ValueForm::I32, 2), data, all, f),
+                (ValueForm::F32, 0) => self.fold_row(row.of(ValueForm::F32, 0), data, all, f),
+                (ValueForm::F32, 1) => self.fold_row(row.of(ValueForm::F32, 1), data, all, f),
+                (ValueForm::F32, 2) => self.fold_row(row.of(ValueForm::F32, 2), data, all, f),
                 _ => self.fold_row(row, data, all, f),
             };
         }
