@@ -1,6 +1,6 @@
 //! `[device.NAME]`: one table a device.
 
-use super::dnp3::{Dnp3Config, read_dnp3, read_freezes, read_lane};
+use super::dnp3::{Dnp3Config, read_dnp3_device, read_polls};
 use super::parse;
 use super::points::{PointConfig, read_points};
 use super::reader::{Document, Expected, Section};
@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::{DeviceId, Topic};
-use tieline_transport::secure::read_device_security;
 use tieline_transport::{Over, Transport, read_transport};
 use toml::de::DeValue;
 
@@ -29,10 +28,8 @@ pub struct DeviceConfig {
     pub channel: Option<SharedChannel>,
     /// Its points; shared by all devices that name the same list.
     pub points: Arc<[PointConfig]>,
-    /// How often classes 1, 2, 3 and 0 are all read; none for only at the start and on demand.
-    pub poll_integrity: Option<Duration>,
-    /// How often the event classes are read; none where the device reports by itself.
-    pub poll_events: Option<Duration>,
+    /// How often it is polled, by class of poll: what a class is its protocol says.
+    pub polls: Vec<Duration>,
     /// Whether each point is published on a topic of its own.
     pub publish_points: bool,
     /// Whether all points are published together on `<topic>/all`.
@@ -143,7 +140,7 @@ impl Protocol {
 }
 
 /// A protocol without its settings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProtocolName {
     /// IEEE 1815.
     Dnp3,
@@ -152,6 +149,9 @@ pub enum ProtocolName {
 impl ProtocolName {
     /// All.
     pub const ALL: [Self; 1] = [Self::Dnp3];
+
+    /// Each with its word.
+    const WORDS: [(&'static str, Self); 1] = [("dnp3", Self::Dnp3)];
 
     /// The word in the configuration, the API and the names of metrics.
     #[must_use]
@@ -174,28 +174,22 @@ pub fn read_device(
         None if !s.has("topic") => default_topic(doc, name, &s),
         given => given,
     };
-    let _ = s.required(doc, "protocol", "\"dnp3\"", parse::word(&[("dnp3", ())]));
+    let protocol = s.required(doc, "protocol", "\"dnp3\"", parse::word(&ProtocolName::WORDS));
+    // What is wrong with the rest is told all the same.
+    let protocol = protocol.unwrap_or(ProtocolName::Dnp3);
     let connection = read_connection(doc, &mut s, lists.folder, channels);
-    let points = lists.read(doc, &mut s);
-    let mut poll = s.section(doc, "poll");
-    let period = || parse::duration(SECOND / 10..=7 * 24 * HOUR);
-    let poll_integrity = poll.or(doc, "integrity", HOUR, period());
-    let poll_events = poll.optional(doc, "events", period());
-    poll.finish(doc);
+    let points = lists.read(doc, &mut s, protocol);
+    let poll = s.section(doc, "poll");
+    let polls = match protocol {
+        ProtocolName::Dnp3 => read_polls(doc, poll),
+    };
     let publish = s.or(doc, "publish", vec!["points".to_owned(), "all".to_owned()], parse_publish);
     let all_every = s.or(doc, "all_every", SECOND, parse::duration(Duration::from_millis(10)..=HOUR));
     let stale_after = s.optional(doc, "stale_after", parse::duration(SECOND..=7 * 24 * HOUR));
-    let mut dnp3 = read_dnp3(s.section(doc, "dnp3"), doc);
-    let secure = read_device_security(doc, &mut s, lists.folder);
-    let freezes = read_freezes(doc, &mut s);
-    let lane = read_lane(doc, &mut s, connection.as_ref().map(|(transport, _)| transport), dnp3.as_ref());
-    if let Some(dnp3) = &mut dnp3 {
-        (dnp3.secure, dnp3.freezes, dnp3.lane) = (secure.map(Box::new), freezes, lane.map(Box::new));
-    }
-    if s.has("channel") && dnp3.as_ref().is_some_and(|dnp3| dnp3.lean) {
-        let expected = "lean = false: lean messages have no addresses to tell devices of a channel apart by";
-        doc.report(s.value_at("dnp3"), &s.key("dnp3.lean"), "true".to_owned(), expected.to_owned());
-    }
+    let transport = connection.as_ref().map(|(transport, _)| transport);
+    let protocol = match protocol {
+        ProtocolName::Dnp3 => read_dnp3_device(doc, &mut s, lists.folder, transport).map(Protocol::Dnp3),
+    };
     let priority = s.optional(doc, "priority", parse_priority());
     s.finish(doc);
     let (transport, channel) = connection?;
@@ -205,14 +199,13 @@ pub fn read_device(
         transport,
         channel,
         points: points?,
-        poll_integrity: Some(poll_integrity),
-        poll_events,
+        polls,
         publish_points: publish.iter().any(|word| word == "points"),
         publish_all: publish.iter().any(|word| word == "all"),
         all_every,
         stale_after,
         priority,
-        protocol: Protocol::Dnp3(dnp3?),
+        protocol: protocol?,
     })
 }
 
@@ -239,7 +232,7 @@ fn default_topic(doc: &mut Document<'_>, name: &str, s: &Section<'_>) -> Option<
 /// Point lists that were read: each once, however many devices name it.
 pub struct PointLists<'a> {
     folder: &'a Path,
-    known: HashMap<PathBuf, Option<Arc<[PointConfig]>>>,
+    known: HashMap<(PathBuf, ProtocolName), Option<Arc<[PointConfig]>>>,
 }
 
 impl<'a> PointLists<'a> {
@@ -249,16 +242,22 @@ impl<'a> PointLists<'a> {
     }
 
     /// The list that a device names; none where it is wrong (which has been reported then).
-    fn read(&mut self, doc: &mut Document<'_>, s: &mut Section<'_>) -> Option<Arc<[PointConfig]>> {
+    fn read(
+        &mut self,
+        doc: &mut Document<'_>,
+        s: &mut Section<'_>,
+        protocol: ProtocolName,
+    ) -> Option<Arc<[PointConfig]>> {
         let file = s.required(doc, "points", "the name of a point list, as in \"relay1.csv\"", parse::text)?;
         let path = self.folder.join(&file);
-        if let Some(known) = self.known.get(&path) {
+        if let Some(known) = self.known.get(&(path.clone(), protocol)) {
             return known.clone();
         }
         match std::fs::read_to_string(&path) {
             Ok(text) => {
-                let points = read_points(doc.findings(), &path.display().to_string(), &text).map(Arc::from);
-                self.known.insert(path, points.clone());
+                let points = read_points(doc.findings(), &path.display().to_string(), &text, protocol);
+                let points: Option<Arc<[PointConfig]>> = points.map(Arc::from);
+                self.known.insert((path, protocol), points.clone());
                 points
             }
             Err(error) => {

@@ -18,10 +18,12 @@
 use super::device::{Priority, parse_priority};
 use super::parse;
 use super::reader::{Document, Expected, Section};
+use std::path::Path;
 use std::time::Duration;
 use tieline_dnp3::secure::MasterSecurityConfig;
 use tieline_dnp3::{Classes, GroupVar};
 use tieline_transport::classes;
+use tieline_transport::secure::read_device_security;
 use tieline_transport::{End, Over, Transport};
 use toml::de::DeValue;
 
@@ -114,8 +116,38 @@ pub struct LaneConfig {
     pub classes: Classes,
 }
 
+/// Reads `[device.NAME.poll]`: how often everything is read, then, where it is said, how often the event classes are.
+pub fn read_polls(doc: &mut Document<'_>, mut s: Section<'_>) -> Vec<Duration> {
+    let period = || parse::duration(SECOND / 10..=7 * 24 * HOUR);
+    let integrity = s.or(doc, "integrity", HOUR, period());
+    let events = s.optional(doc, "events", period());
+    s.finish(doc);
+    std::iter::once(integrity).chain(events).collect()
+}
+
+/// Reads the tables that only a DNP3 device has; none where something essential is missing (which has been reported then).
+pub fn read_dnp3_device(
+    doc: &mut Document<'_>,
+    s: &mut Section<'_>,
+    folder: &Path,
+    transport: Option<&Transport>,
+) -> Option<Dnp3Config> {
+    let mut dnp3 = read_dnp3(s.section(doc, "dnp3"), doc);
+    let secure = read_device_security(doc, s, folder);
+    let freezes = read_freezes(doc, s);
+    let lane = read_lane(doc, s, transport, dnp3.as_ref());
+    if let Some(dnp3) = &mut dnp3 {
+        (dnp3.secure, dnp3.freezes, dnp3.lane) = (secure.map(Box::new), freezes, lane.map(Box::new));
+    }
+    if s.has("channel") && dnp3.as_ref().is_some_and(|dnp3| dnp3.lean) {
+        let expected = "lean = false: lean messages have no addresses to tell devices of a channel apart by";
+        doc.report(s.value_at("dnp3"), &s.key("dnp3.lean"), "true".to_owned(), expected.to_owned());
+    }
+    dnp3
+}
+
 /// Reads `[device.NAME.dnp3]`; none where something essential is missing (which has been reported then).
-pub fn read_dnp3(mut s: Section<'_>, doc: &mut Document<'_>) -> Option<Dnp3Config> {
+fn read_dnp3(mut s: Section<'_>, doc: &mut Document<'_>) -> Option<Dnp3Config> {
     let address = || parse::integer(0..=65_519_u16);
     let master = s.or(doc, "master", 1, address());
     let outstation = s.required(doc, "outstation", "the device's link address, from 0 to 65519", address());
@@ -158,7 +190,7 @@ fn read_link_confirms(doc: &mut Document<'_>, s: &mut Section<'_>) -> Option<Lin
 }
 
 /// Reads `[[device.NAME.freeze]]`.
-pub fn read_freezes(doc: &mut Document<'_>, device: &mut Section<'_>) -> Vec<FreezePlan> {
+fn read_freezes(doc: &mut Document<'_>, device: &mut Section<'_>) -> Vec<FreezePlan> {
     let mut plans = Vec::new();
     for mut s in device.array(doc, "freeze") {
         if plans.len() == FREEZES_MAX {
@@ -193,7 +225,7 @@ fn frozen_objects(value: &DeValue<'_>) -> Result<Vec<GroupVar>, Expected> {
 
 /// Reads `[device.NAME.lane]` of a device that is reached by `transport`; none where it has none, or an error was
 /// reported.
-pub fn read_lane(
+fn read_lane(
     doc: &mut Document<'_>,
     device: &mut Section<'_>,
     transport: Option<&Transport>,

@@ -29,7 +29,9 @@ pub use checked::{CommandConfig, Config, ForwardedHeader, HistoryConfig, HttpCon
 pub use device::{DeviceConfig, Numbered, Priority, Protocol, ProtocolName, SharedChannel};
 pub use dnp3::{Dnp3Config, FreezeClock, FreezePlan, LaneConfig, LinkConfirms, TimeSync};
 pub use mqtt::{MqttConfig, MqttTls, MqttWebSocket};
-pub use points::{ControlConfig, Operate, PointConfig, States, read_points};
+pub use points::{
+    ControlConfig, Dnp3Output, Dnp3Point, Operate, PointAddress, PointConfig, States, Takes, ValueKind, read_points,
+};
 pub use tieline_service::moment::Moment;
 pub use tieline_service::parse::{parse_address, parse_duration, resolve};
 pub use tieline_service::reader::{ConfigError, Finding, Findings};

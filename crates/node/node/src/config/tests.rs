@@ -137,7 +137,7 @@ fn broken_toml_is_a_finding() {
 
 fn check_points(text: &str, expect: &[&str]) {
     let mut findings = Findings::default();
-    let points = super::points::read_points(&mut findings, "p.csv", text);
+    let points = super::points::read_points(&mut findings, "p.csv", text, ProtocolName::Dnp3);
     let shown: Vec<String> = findings.sorted().iter().map(ToString::to_string).collect();
     assert_eq!(shown, expect);
     assert_eq!(points.is_none(), !expect.is_empty());
@@ -206,7 +206,7 @@ fn point_lists_say_what_is_wrong() {
         "name,type,indx\n",
         &[
             "p.csv:1:1: indx: found the unknown column \"indx\", expected one of name, type, index, unit, scale, offset, \
-             writable, control, mode, operate, min, max, states, dead_band, description",
+             writable, min, max, states, description, control, mode, operate, dead_band",
             "p.csv:1:1: index: found nothing, expected a column \"index\" in the header",
         ],
     );
@@ -242,7 +242,8 @@ proptest::proptest! {
     fn any_text_is_survived(text in ".{0,400}") {
         let _ = from_text("t.toml", &text, Path::new("."));
         let mut findings = Findings::default();
-        let _ = super::points::read_points(&mut findings, "p.csv", &format!("name,type,index\n{text}"));
+        let text = format!("name,type,index\n{text}");
+        let _ = super::points::read_points(&mut findings, "p.csv", &text, ProtocolName::Dnp3);
     }
 }
 

@@ -13,7 +13,7 @@ pub mod command;
 
 use self::audit::{AuditLine, AuditLog, AuditReader, FileCounts};
 use self::command::{CommandDone, CommandRequest};
-use crate::config::{CommandConfig, ControlConfig, DeviceConfig, Numbered, Operate, PointConfig};
+use crate::config::{CommandConfig, ControlConfig, DeviceConfig, Numbered, PointConfig, Takes, ValueKind};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,6 @@ use tieline_control::{
     Stats,
 };
 use tieline_core::{CommandOutcome, DeviceId, Instant, Now, PointId, Refusal, Topic, Value};
-use tieline_dnp3::PointType;
 
 /// How a double-bit input shows that it is off (IEEE 1815 group 3).
 const DOUBLE_OFF: i64 = 1;
@@ -250,13 +249,13 @@ fn points_of(device: DeviceId, config: &DeviceConfig) -> impl Iterator<Item = Co
         let topic = config.topic.join(&point.name).ok()?;
         let accepts = accepts(control, point);
         // The point list names the way that is taken where a request names none; a request may name the other.
-        let modes = Modes { select: true, direct: true, preferred: control.mode };
+        let modes = Modes { select: control.has_select, direct: true, preferred: control.mode };
         Some(ControlPoint { topic, device, point: PointId(number), accepts, modes })
     })
 }
 
 fn double_bits_of(config: &DeviceConfig) -> impl Iterator<Item = Topic> {
-    let points = config.points.iter().filter(|point| point.point_type == PointType::DoubleBit);
+    let points = config.points.iter().filter(|point| point.kind == ValueKind::DoubleBit);
     points.filter_map(|point| config.topic.join(&point.name).ok())
 }
 
@@ -266,6 +265,6 @@ fn accepts(control: &ControlConfig, point: &PointConfig) -> Accepts {
         let words = point.states.as_ref().map(|states| (states.off.clone(), states.on.clone()));
         return Accepts::Bool { invert: false, words };
     };
-    let whole = matches!(control.operate, Operate::Int16 | Operate::Int32);
+    let whole = matches!(control.takes, Takes::Number { whole: true, .. });
     Accepts::Float { min: *range.start(), max: *range.end(), scaling: Scaling { scale, offset, whole } }
 }

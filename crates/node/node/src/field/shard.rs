@@ -1,7 +1,7 @@
 //! A field shard: one thread with the sessions of some devices.
 
 use super::counters::Counted;
-use super::driver::{Context, DeviceSession, EVENTS, INTEGRITY, Tabled};
+use super::driver::{Context, DeviceSession, Tabled};
 use super::lanes::Lane;
 use super::{Drivers, FieldInput, FieldReport, Receipt, drivers};
 use crate::config::{DeviceConfig, Numbered, PointConfig, Priority};
@@ -141,12 +141,11 @@ fn table_of(config: &DeviceConfig) -> Result<Arc<PointTable>, SpecError> {
 
 fn spec_of(device: &Numbered, table: Arc<PointTable>, urgency: Urgency) -> DeviceSpec {
     let Numbered { config, recorded, .. } = device;
-    let integrity = config.poll_integrity.map(|every| PollSpec { class: INTEGRITY, every });
-    let events = config.poll_events.map(|every| PollSpec { class: EVENTS, every });
+    let polls = config.polls.iter().zip(0..).map(|(every, class)| PollSpec { class: PollClass(class), every: *every });
     DeviceSpec {
         topic: config.topic.clone(),
         table,
-        polls: integrity.into_iter().chain(events).collect(),
+        polls: polls.collect(),
         gap_min: GAP_MIN,
         slow_after: None,
         stale_after: config.stale_after,

@@ -7,14 +7,13 @@ use super::problem::Problem;
 use super::query::{Query, wrong};
 use super::topics::topic_of;
 use crate::bus::Bus;
-use crate::config::{DeviceConfig, Operate, PointConfig};
+use crate::config::{DeviceConfig, PointConfig, Takes, ValueKind};
 use axum::extract::RawQuery;
 use axum::http::Uri;
 use axum::response::Response;
 use serde_json::{Value as Json, json as object};
 use tieline_access::Verb;
 use tieline_core::{Body, CommandMode, Topic, Value};
-use tieline_dnp3::PointType;
 
 /// All devices.
 pub async fn list(authenticated: Authenticated) -> Result<Response, Problem> {
@@ -113,12 +112,11 @@ fn json_at(bus: &Bus, topic: &Topic) -> Option<Json> {
 
 fn point_json(device: &DeviceConfig, point: &PointConfig, caller: &Caller) -> Json {
     let control = point.control.as_ref();
-    let kind = match (point.point_type, control.map(|control| control.operate)) {
-        (_, Some(Operate::Latch | Operate::Pulse | Operate::TripClose)) => "bool",
-        (PointType::Binary | PointType::BinaryOutput, _) => "bool",
-        (PointType::DoubleBit | PointType::Counter | PointType::FrozenCounter, _) => "int",
-        (PointType::Analog | PointType::FrozenAnalog | PointType::AnalogOutput, _) => "float",
-        (PointType::OctetString, _) => "text",
+    let kind = match (point.kind, control.map(|control| &control.takes)) {
+        (_, Some(Takes::Bool)) | (ValueKind::Bool, _) => "bool",
+        (ValueKind::DoubleBit | ValueKind::Int, _) => "int",
+        (ValueKind::Float, _) => "float",
+        (ValueKind::Text, _) => "text",
     };
     let topic = topic_text(device, point);
     object!({
@@ -126,8 +124,8 @@ fn point_json(device: &DeviceConfig, point: &PointConfig, caller: &Caller) -> Js
         "topic": topic,
         "device": device.topic.as_str(),
         "name": point.name,
-        "type": point.point_type.name(),
-        "index": point.index,
+        "type": point.address.type_name(),
+        "index": point.address.index(),
         "unit": point.unit,
         "description": point.description,
         "writable": control.is_some(),

@@ -134,9 +134,10 @@ fn is_in_time(now: Timestamp, due: Timestamp) -> bool {
 
 /// The dead-band of an analog, in raw units.
 fn dead_band(point: &PointConfig) -> Option<(u16, DeadBand)> {
-    let band = point.dead_band.filter(|_| point.point_type == PointType::Analog)?;
+    let address = point.address.dnp3().filter(|address| address.point_type == PointType::Analog)?;
+    let band = address.dead_band?;
     #[expect(clippy::cast_possible_truncation, reason = "group 34 has single precision; the range was checked")]
-    Some((point.index, DeadBand::F32((band / point.scale.abs()) as f32)))
+    Some((address.index, DeadBand::F32((band / point.scale.abs()) as f32)))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! DNP3's words and Tieline's: measurements become readings, commands become controls.
 
-use crate::config::{ControlConfig, Operate, PointConfig};
+use crate::config::{Dnp3Point, Operate, PointConfig};
 use std::sync::Arc;
 use tieline_core::{Command, PointId, Quality, Reading, Timestamp, Value};
 use tieline_dnp3::{AnalogCommand, Control, Crob, DnpTime, Flags, Measured, Measurement, PointType, shortest};
@@ -19,8 +19,12 @@ impl PointIndex {
     /// Of a point list; a point's number is its place in the list.
     #[must_use]
     pub fn new(points: Arc<[PointConfig]>) -> Self {
-        let mut sorted: Vec<_> =
-            points.iter().zip(0..).map(|(point, id)| (point.point_type, point.index, PointId(id))).collect();
+        let mut sorted: Vec<_> = points
+            .iter()
+            .zip(0..)
+            .filter_map(|(point, id)| Some((point.address.dnp3()?, PointId(id))))
+            .map(|(point, id)| (point.point_type, point.index, id))
+            .collect();
         sorted.sort_unstable_by_key(|(point_type, index, _)| (*point_type, *index));
         Self { points, sorted }
     }
@@ -32,17 +36,15 @@ impl PointIndex {
         self.sorted.get(at).map(|(_, _, id)| *id)
     }
 
-    /// How a point is commanded.
-    #[must_use]
-    pub fn control(&self, point: PointId) -> Option<&ControlConfig> {
-        self.points.get(usize::try_from(point.0).ok()?)?.control.as_ref()
+    fn point(&self, point: PointId) -> Option<&Dnp3Point> {
+        self.points.get(usize::try_from(point.0).ok()?)?.address.dnp3()
     }
 
     /// The control object, and its index, that a command stands for.
     #[must_use]
     pub fn to_control(&self, command: &Command) -> Option<(u16, Control)> {
-        let config = self.control(command.point)?;
-        Some((config.index, control_object(config.operate, &command.value)?))
+        let output = self.point(command.point)?.output?;
+        Some((output.index, control_object(output.operate, &command.value)?))
     }
 }
 
