@@ -64,6 +64,8 @@ impl Findings {
     #[must_use]
     pub fn sorted(mut self) -> Vec<Finding> {
         self.found.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
+        // What is wrong with a template is found by each that takes it.
+        self.found.dedup();
         self.found
     }
 }
@@ -156,7 +158,8 @@ impl<'a> Document<'a> {
             Document::new(file, text, findings).report(at, "(syntax)", found, "a TOML document".to_owned());
         }
         let findings = if broken { &mut unread } else { findings };
-        let section = Section { path: TablePath::default(), at: 0, table: Some(root.get_ref()), asked: Vec::new() };
+        let (path, table) = (TablePath::default(), Some(root.get_ref()));
+        let section = Section { path, at: 0, table, template: None, asked: Vec::new() };
         read(&mut Document::new(file, text, findings), section)
     }
 
@@ -212,14 +215,34 @@ pub struct Section<'a> {
     path: TablePath,
     at: usize,
     table: Option<&'a DeTable<'a>>,
+    /// Has the keys that the table leaves out.
+    template: Option<Template<'a>>,
     asked: Vec<&'static str>,
 }
 
+/// A table whose keys hold for other tables that do not have them.
+#[derive(Clone)]
+pub struct Template<'a> {
+    path: TablePath,
+    table: &'a DeTable<'a>,
+}
+
+impl<'a> Template<'a> {
+    /// The table of the same name below this one.
+    fn child(&self, name: &str) -> Option<Self> {
+        let table = self.table.get(name)?.get_ref().as_table()?;
+        Some(Self { path: TablePath { path: self.path.key(name).into(), index: None }, table })
+    }
+}
+
 impl<'a> Section<'a> {
-    /// The dotted path of a key of this table.
+    /// The dotted path of a key: of this table, or of the template that has it.
     #[must_use]
     pub fn key(&self, name: &str) -> String {
-        self.path.key(name)
+        match &self.template {
+            Some(template) if self.own(name).is_none() && template.table.get(name).is_some() => template.path.key(name),
+            Some(_) | None => self.path.key(name),
+        }
     }
 
     /// Its path, for what is found after it was read.
@@ -240,8 +263,23 @@ impl<'a> Section<'a> {
         self.lookup(name).is_some()
     }
 
-    fn lookup(&self, name: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+    fn own(&self, name: &str) -> Option<&'a Spanned<DeValue<'a>>> {
         self.table?.get(name)
+    }
+
+    fn lookup(&self, name: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+        self.own(name).or_else(|| self.template.as_ref()?.table.get(name))
+    }
+
+    /// What this table holds, for tables that take it where they say nothing themselves; none of what is no table.
+    #[must_use]
+    pub fn into_template(self) -> Option<Template<'a>> {
+        Some(Template { path: self.path, table: self.table? })
+    }
+
+    /// From here on, what the table leaves out is as in a template.
+    pub fn take_template(&mut self, template: Template<'a>) {
+        self.template = Some(template);
     }
 
     /// Where the key's value stands; the table where the key is missing.
@@ -331,13 +369,14 @@ impl<'a> Section<'a> {
     fn child(&self, doc: &mut Document<'_>, name: &str) -> Section<'a> {
         let path = TablePath { path: self.key(name).into(), index: None };
         let Some(value) = self.lookup(name) else {
-            return Section { path, at: self.at, table: None, asked: Vec::new() };
+            return Section { path, at: self.at, table: None, template: None, asked: Vec::new() };
         };
+        let template = self.own(name).and(self.template.as_ref()).and_then(|template| template.child(name));
         let table = value.get_ref().as_table();
         if table.is_none() {
             doc.report(value.span().start, &path.to_string(), shown(value.get_ref()), "a table".to_owned());
         }
-        Section { path, at: value.span().start, table, asked: Vec::new() }
+        Section { path, at: value.span().start, table, template, asked: Vec::new() }
     }
 
     /// Every table below this one, with its key, in the order of the text.
@@ -370,15 +409,16 @@ impl<'a> Section<'a> {
             if table.is_none() {
                 doc.report(item.span().start, &path.to_string(), shown(item.get_ref()), "a table".to_owned());
             }
-            Section { path, at: item.span().start, table, asked: Vec::new() }
+            Section { path, at: item.span().start, table, template: None, asked: Vec::new() }
         };
         items.iter().enumerate().map(section).collect()
     }
 
     /// Ends the reading of this table: every key that nobody asked for is a finding.
     pub fn finish(self, doc: &mut Document<'_>) {
-        let Some(table) = self.table else { return };
-        for key in table.keys().filter(|key| !self.asked.contains(&key.get_ref().as_ref())) {
+        let own = self.table.iter().flat_map(|table| table.keys());
+        let others = self.template.iter().flat_map(|template| template.table.keys());
+        for key in own.chain(others).filter(|key| !self.asked.contains(&key.get_ref().as_ref())) {
             let name = key.get_ref().as_ref();
             let near = self.asked.iter().copied().min_by_key(|known| distance(known, name));
             let now = renamed(name).filter(|now| self.asked.contains(&now.as_str()));

@@ -3,7 +3,7 @@
 use super::Checks;
 use super::access::{AccessConfig, read_access};
 use super::audit::{AuditConfig, read_audit};
-use super::device::{Channels, DeviceConfig, PointLists, Protocol, read_channels, read_device};
+use super::device::{DeviceConfig, PointLists, Protocol, Shared, read_device};
 use super::mqtt::{MqttConfig, proxies, read_mqtt};
 use super::parse;
 use super::reader::{Document, Section};
@@ -166,12 +166,12 @@ pub(super) fn default_address(setting: Text) -> SocketAddr {
 }
 
 /// Reads the root of a node's configuration. Point lists are found beside `folder`; `checks` look at what words do not show.
-pub fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path, checks: Checks) -> Config {
+pub fn read_config<'a>(doc: &mut Document<'_>, mut root: Section<'a>, folder: &Path, checks: Checks) -> Config {
     let default = Config::default();
     let node = read_node(root.section(doc, "node"), doc);
     let access = read_access(root.section(doc, "access"), doc, folder, checks);
     let reach = Reach { insecure_network: node.insecure_network, authenticated: access.is_configured() };
-    let channels = read_channels(root.section(doc, "channel"), doc, folder);
+    let shared = Shared::read(&mut root, doc, folder);
     let config = Config {
         http: read_http(root.section(doc, "http"), doc, default.http, reach, folder),
         mqtt: read_mqtt(root.section(doc, "mqtt"), doc, default.mqtt, reach, folder),
@@ -183,7 +183,7 @@ pub fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path,
         topics: read_topics(root.array(doc, "topic"), doc),
         views: read_views(root.array(doc, "view"), doc, checks),
         source: Source::default(),
-        devices: read_devices(root.section(doc, "device"), doc, folder, &channels),
+        devices: read_devices(root.section(doc, "device"), doc, folder, &shared),
     };
     root.finish(doc);
     config
@@ -279,13 +279,18 @@ fn read_command(mut s: Section<'_>, doc: &mut Document<'_>) -> CommandConfig {
     config
 }
 
-fn read_devices(mut all: Section<'_>, doc: &mut Document<'_>, folder: &Path, channels: &Channels) -> Vec<DeviceConfig> {
+fn read_devices<'a>(
+    mut all: Section<'a>,
+    doc: &mut Document<'_>,
+    folder: &Path,
+    shared: &Shared<'a>,
+) -> Vec<DeviceConfig> {
     let mut lists = PointLists::new(folder);
     let mut topics: HashMap<Topic, DeviceConfig> = HashMap::new();
     let (mut devices, mut places) = (Vec::<DeviceConfig>::new(), Vec::new());
     for (name, section) in all.sections(doc) {
         let place = (section.value_at("topic"), section.key("topic"));
-        let Some(device) = read_device(doc, &name, section, &mut lists, channels) else { continue };
+        let Some(device) = read_device(doc, &name, section, &mut lists, shared) else { continue };
         if let Some(other) = topics.insert(device.topic.clone(), device.clone()) {
             let found = format!("{:?}, which device.{} has", device.topic, other.name);
             doc.report(place.0, &place.1, found, "a topic of its own".to_owned());

@@ -2,8 +2,8 @@
 
 use super::dnp3::{Dnp3Config, read_dnp3_device, read_polls};
 use super::parse;
-use super::points::{PointConfig, read_points};
-use super::reader::{Document, Expected, Section};
+use super::points::{PointConfig, TAGS, parse_tag, read_points};
+use super::reader::{Document, Expected, Section, Template};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,6 +40,8 @@ pub struct DeviceConfig {
     pub stale_after: Option<Duration>,
     /// How urgent its connection is; none leaves it unmarked.
     pub priority: Option<Priority>,
+    /// Words by which people and programs find it.
+    pub tags: Vec<String>,
     /// What its protocol needs.
     pub protocol: Protocol,
 }
@@ -75,11 +77,43 @@ pub struct SharedChannel {
     pub one_at_a_time: bool,
 }
 
-/// Connections that devices may share, by name.
-pub type Channels = HashMap<String, Option<(Transport, SharedChannel)>>;
+/// What devices refer to by its name.
+pub struct Shared<'a> {
+    channels: Channels,
+    templates: HashMap<String, Template<'a>>,
+}
 
-/// Reads `[channel.NAME]`; files are found beside `folder`.
-pub fn read_channels(mut all: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Channels {
+impl<'a> Shared<'a> {
+    /// Reads `[channel.NAME]` and `[template.NAME]`; files are found beside `folder`.
+    pub fn read(root: &mut Section<'a>, doc: &mut Document<'_>, folder: &Path) -> Self {
+        let channels = read_channels(root.section(doc, "channel"), doc, folder);
+        let templates = root.section(doc, "template").sections(doc).into_iter();
+        let templates = templates.filter_map(|(name, section)| Some((name, section.into_template()?))).collect();
+        Self { channels, templates }
+    }
+
+    /// A device with `template = "NAME"` has the keys of the template that it does not have itself. None where there is no
+    /// such template (which has been reported then).
+    fn apply_template(&self, doc: &mut Document<'_>, s: &mut Section<'a>) -> Option<()> {
+        if !s.has("template") {
+            let _ = s.optional(doc, "template", parse::text);
+            return Some(());
+        }
+        let name = s.optional(doc, "template", parse::text)?;
+        let template = self.templates.get(&name).cloned();
+        if template.is_none() {
+            let expected = format!("the name of a [template.{name}] in this file");
+            doc.report(s.value_at("template"), &s.key("template"), format!("{name:?}"), expected);
+        }
+        s.take_template(template?);
+        Some(())
+    }
+}
+
+/// Connections that devices may share, by name.
+type Channels = HashMap<String, Option<(Transport, SharedChannel)>>;
+
+fn read_channels(mut all: Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Channels {
     let sections = all.sections(doc);
     let read = |(name, mut s): (String, Section<'_>)| {
         let transport = read_transport(doc, &mut s, folder);
@@ -163,13 +197,14 @@ impl ProtocolName {
 }
 
 /// Reads one device; none where something essential is missing or wrong (which has been reported then).
-pub fn read_device(
+pub fn read_device<'a>(
     doc: &mut Document<'_>,
     name: &str,
-    mut s: Section<'_>,
+    mut s: Section<'a>,
     lists: &mut PointLists<'_>,
-    channels: &Channels,
+    shared: &Shared<'a>,
 ) -> Option<DeviceConfig> {
+    shared.apply_template(doc, &mut s)?;
     let topic = match s.optional(doc, "topic", parse::topic) {
         None if !s.has("topic") => default_topic(doc, name, &s),
         given => given,
@@ -177,7 +212,7 @@ pub fn read_device(
     let protocol = s.required(doc, "protocol", "\"dnp3\"", parse::word(&ProtocolName::WORDS));
     // What is wrong with the rest is told all the same.
     let protocol = protocol.unwrap_or(ProtocolName::Dnp3);
-    let connection = read_connection(doc, &mut s, lists.folder, channels);
+    let connection = read_connection(doc, &mut s, lists.folder, &shared.channels);
     let points = lists.read(doc, &mut s, protocol);
     let poll = s.section(doc, "poll");
     let polls = match protocol {
@@ -191,6 +226,7 @@ pub fn read_device(
         ProtocolName::Dnp3 => read_dnp3_device(doc, &mut s, lists.folder, transport).map(Protocol::Dnp3),
     };
     let priority = s.optional(doc, "priority", parse_priority());
+    let tags = s.each_text(doc, "tags", TAGS, |text| parse_tag(text).ok_or_else(|| TAGS.to_owned()));
     s.finish(doc);
     let (transport, channel) = connection?;
     Some(DeviceConfig {
@@ -205,6 +241,7 @@ pub fn read_device(
         all_every,
         stale_after,
         priority,
+        tags,
         protocol: protocol?,
     })
 }

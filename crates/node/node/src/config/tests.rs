@@ -1,4 +1,5 @@
 use super::*;
+use std::time::Duration;
 
 fn check(text: &str, expect: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
@@ -112,6 +113,42 @@ fn a_name_that_is_no_topic_is_a_finding() {
 }
 
 #[test]
+fn a_device_has_what_its_template_says_where_it_says_nothing() {
+    let text = |device: &str| {
+        format!(
+            "[template.relay]\nprotocol = 'dnp3'\npoints = 'p.csv'\nstale_after = '2h'\ndnp3 = {{ outstation = 7, keep_alive = \
+             '9s' }}\n[device.d]\ntemplate = 'relay'\naddress = 'h:1'\n{device}"
+        )
+    };
+    check(&text(""), &[]);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("p.csv"), "name,type,index\na,binary,0\n").unwrap();
+    let config = from_text("t.toml", &text("stale_after = '1h'\ndnp3.outstation = 8\n"), folder.path()).unwrap();
+    let device = &config.devices[0];
+    let dnp3 = device.protocol.dnp3().unwrap();
+    assert_eq!(device.stale_after, Some(Duration::from_secs(3600)));
+    assert_eq!((dnp3.outstation, dnp3.keep_alive), (8, Duration::from_secs(9)));
+}
+
+#[test]
+fn what_is_wrong_with_a_template_is_told_once_and_in_its_place() {
+    let device = |name: &str, more: &str| format!("[device.{name}]\ntemplate = 't'\ndnp3.outstation = 1\n{more}");
+    let template =
+        "[template.t]\nprotocol = 'dnp3'\naddress = 'h:1'\npoints = 'p.csv'\nstale = '1h'\ndnp3.keep_alive = 5\n";
+    check(
+        &(template.to_owned() + &device("a", "") + &device("b", "")),
+        &[
+            "t.toml:5:1: template.t.stale: found the unknown key \"stale\", expected one of template, topic, protocol, channel, \
+             address, listen, transport, serial, tls, udp, points, poll, publish, all_every, stale_after, dnp3, secure, freeze, \
+             lane, priority, tags",
+            "t.toml:6:19: template.t.dnp3.keep_alive: found 5, expected a duration like \"500ms\", \"2s\", \"15m\", \"1h\" or \"7d\"",
+        ],
+    );
+    let expected = "found \"u\", expected the name of a [template.u] in this file";
+    check("[device.a]\ntemplate = 'u'\n", &[&format!("t.toml:2:12: device.a.template: {expected}")]);
+}
+
+#[test]
 fn a_list_is_read_once_and_shared() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("p.csv"), "name,type,index\na,binary,0\n").unwrap();
@@ -206,7 +243,7 @@ fn point_lists_say_what_is_wrong() {
         "name,type,indx\n",
         &[
             "p.csv:1:1: indx: found the unknown column \"indx\", expected one of name, type, index, unit, scale, offset, \
-             writable, min, max, states, description, control, mode, operate, dead_band",
+             writable, min, max, states, tags, description, control, mode, operate, dead_band",
             "p.csv:1:1: index: found nothing, expected a column \"index\" in the header",
         ],
     );

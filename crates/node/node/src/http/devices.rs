@@ -89,6 +89,7 @@ fn device_json(bus: &Bus, device: &DeviceConfig) -> Json {
         "since": time("since"),
         "last_seen": time("last_seen"),
         "points": device.points.len(),
+        "tags": device.tags,
         "stats": stats,
     })
 }
@@ -128,6 +129,7 @@ fn point_json(device: &DeviceConfig, point: &PointConfig, caller: &Caller) -> Js
         "index": point.address.index(),
         "unit": point.unit,
         "description": point.description,
+        "tags": point.tags,
         "writable": control.is_some(),
         "kind": kind,
         "mode": control.map_or(CommandMode::default(), |control| control.mode).name(),

@@ -11,8 +11,8 @@ const HEADER: &str = "a first line that names the columns, as in name,type,index
 /// What the column `states` holds.
 const STATES: &str = "the words for false and true with a slash between them, as in open/closed";
 /// The columns of all protocols.
-const COLUMNS: [&str; 11] =
-    ["name", "type", "index", "unit", "scale", "offset", "writable", "min", "max", "states", "description"];
+const COLUMNS: [&str; 12] =
+    ["name", "type", "index", "unit", "scale", "offset", "writable", "min", "max", "states", "tags", "description"];
 
 /// All columns of a protocol's lists.
 fn columns(protocol: ProtocolName) -> Vec<&'static str> {
@@ -163,6 +163,7 @@ impl List<'_> {
         };
         self.check_numeric(&row, (type_name, kind), scale, offset);
         let states = self.states(&row, kind)?;
+        let tags = self.cell(&row, "tags", TAGS, Some(Vec::new()), |s| s.split(';').map(parse_tag).collect())?;
         if let Some(control) = &control {
             self.check_limits(row.line, control, scale, offset);
         }
@@ -176,6 +177,7 @@ impl List<'_> {
             every: None,
             states,
             control,
+            tags,
             description: row.cell("description").unwrap_or_default().to_owned(),
         })
     }
@@ -243,6 +245,19 @@ impl List<'_> {
 /// A finite number.
 pub(super) fn finite(text: &str) -> Option<f64> {
     text.parse().ok().filter(|x: &f64| x.is_finite())
+}
+
+/// What tags are.
+pub const TAGS: &str = "tags like room=2.14 or comfort, each of 1 to 64 characters without commas and semicolons";
+/// Characters of a tag.
+const TAG_MAX: usize = 64;
+
+/// A word by which a point or a device is found.
+pub fn parse_tag(text: &str) -> Option<String> {
+    let tag = text.trim();
+    let fits = !tag.is_empty() && tag.chars().count() <= TAG_MAX;
+    let plain = !tag.chars().any(|c| c.is_control() || matches!(c, ',' | ';'));
+    (fits && plain).then(|| tag.to_owned())
 }
 
 fn parse_name(text: &str) -> Option<String> {

@@ -11,6 +11,7 @@
 //! | `writable` | `true`, `false` | the protocol's |
 //! | `min`, `max` | limits of a set point in the unit of the value | none |
 //! | `states` | two-state points: the words for false and true, as in `open/closed` | none |
+//! | `tags` | words by which people and programs find the point, as in `room=2.14;comfort` | none |
 //! | `description` | for people | none |
 //!
 //! Read first: this file, `list.rs`, then one protocol, `dnp3.rs`.
@@ -19,7 +20,7 @@ mod dnp3;
 mod list;
 
 pub use dnp3::{Dnp3Output, Dnp3Point, Operate};
-pub use list::read_points;
+pub use list::{TAGS, parse_tag, read_points};
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -46,6 +47,8 @@ pub struct PointConfig {
     pub states: Option<States>,
     /// How it is commanded; none where it is only read.
     pub control: Option<ControlConfig>,
+    /// Words by which people and programs find it.
+    pub tags: Vec<String>,
     /// Words for people.
     pub description: String,
 }
