@@ -1,0 +1,35 @@
+//! Whether a connection is dead, or only some of the units behind it.
+
+use crate::{Unit, UnitSet};
+
+/// Answers lost in a row that make a connection suspicious.
+const LOST_MIN: u32 = 3;
+/// Answers lost in a row that end it whoever is silent.
+const LOST_MAX: u32 = 16;
+
+/// Answers lost in a row, and of whom. A connection is given up when all that ever answered on it are silent: one silent
+/// unit ends it for nobody else.
+#[derive(Debug, Default)]
+pub(super) struct Losses {
+    in_row: u32,
+    silent: UnitSet,
+    answered: UnitSet,
+}
+
+impl Losses {
+    pub(super) fn handle_answer(&mut self, unit: Unit) {
+        if self.in_row > 0 {
+            (self.in_row, self.silent) = (0, UnitSet::NONE);
+        }
+        self.answered.insert(unit);
+    }
+
+    pub(super) fn handle_lost(&mut self, unit: Unit) {
+        self.in_row = self.in_row.saturating_add(1);
+        self.silent.insert(unit);
+    }
+
+    pub(super) fn is_fatal(&self) -> bool {
+        self.in_row >= LOST_MAX || (self.in_row >= LOST_MIN && self.silent.has_all(&self.answered))
+    }
+}

@@ -1,0 +1,96 @@
+//! Transactions that wait for their turn: urgent ones first, then unit after unit.
+
+use super::{Priority, Transaction};
+use alloc::collections::VecDeque;
+use tieline_core::Instant;
+
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    pub(super) transaction: Transaction,
+    /// How often it was sent.
+    pub(super) attempts: u8,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    jobs: VecDeque<Job>,
+    /// Not after the earliest deadline; earlier where that job has gone.
+    earliest: Option<Instant>,
+    /// The unit that had the last turn.
+    served: u8,
+}
+
+impl Queue {
+    pub(super) fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    pub(super) fn push(&mut self, job: Job) {
+        self.note(job.transaction.deadline);
+        self.jobs.push_back(job);
+    }
+
+    /// Before the others of its unit: it has had its turn before.
+    pub(super) fn push_front(&mut self, job: Job) {
+        self.note(job.transaction.deadline);
+        self.jobs.push_front(job);
+    }
+
+    fn note(&mut self, deadline: Instant) {
+        self.earliest = Some(self.earliest.map_or(deadline, |earliest| earliest.min(deadline)));
+    }
+
+    pub(super) const fn deadline(&self) -> Option<Instant> {
+        self.earliest
+    }
+
+    /// Takes a job whose deadline has passed.
+    pub(super) fn take_expired(&mut self, now: Instant) -> Option<Job> {
+        self.earliest.filter(|earliest| *earliest <= now)?;
+        let late = self.jobs.iter().position(|job| job.transaction.deadline <= now);
+        if late.is_none() {
+            self.earliest = self.jobs.iter().map(|job| job.transaction.deadline).min();
+        }
+        self.jobs.remove(late?)
+    }
+
+    pub(super) fn take_all(&mut self) -> VecDeque<Job> {
+        self.earliest = None;
+        core::mem::take(&mut self.jobs)
+    }
+
+    /// Takes the job whose turn it is. Where the first of a unit may not go yet, none of that unit and priority goes.
+    pub(super) fn pop(&mut self, may_go: impl Fn(&Job) -> bool) -> Option<Job> {
+        let mut best: Option<(u16, usize)> = None;
+        let mut barred = crate::UnitSet::NONE;
+        for (at, job) in self.jobs.iter().enumerate() {
+            let turn = self.turn(job);
+            if best.is_some_and(|(best, _)| best <= turn) || barred.has(job.transaction.unit) {
+                continue;
+            }
+            if !may_go(job) {
+                barred.insert(job.transaction.unit);
+                continue;
+            }
+            best = Some((turn, at));
+            if turn == 0 {
+                break;
+            }
+        }
+        let (_, at) = best?;
+        let job = self.jobs.remove(at)?;
+        self.served = job.transaction.unit.0;
+        if self.jobs.is_empty() {
+            self.earliest = None;
+        }
+        Some(job)
+    }
+
+    /// How many turns it is away: 0 for what is urgent, then from the unit after the last one around to that one.
+    fn turn(&self, job: &Job) -> u16 {
+        match job.transaction.priority {
+            Priority::Urgent => 0,
+            Priority::Normal => 1 + u16::from(job.transaction.unit.0.wrapping_sub(self.served).wrapping_sub(1)),
+        }
+    }
+}
