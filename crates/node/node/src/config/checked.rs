@@ -295,9 +295,9 @@ fn read_devices<'a>(
             let found = format!("{:?}, which device.{} has", device.topic, other.name);
             doc.report(place.0, &place.1, found, "a topic of its own".to_owned());
         }
-        if let Some(other) = devices.iter().find(|other| same_drop(&device, other)) {
-            let found = format!("the link addresses that device.{} has on the same channel", other.name);
-            doc.report(place.0, &place.1.replace("topic", "dnp3.outstation"), found, "addresses of its own".to_owned());
+        if let Some((other, clash)) = devices.iter().find_map(|other| Some((other, clash(&device, other)?))) {
+            let found = format!("{} that device.{} has on the same channel", clash.found, other.name);
+            doc.report(place.0, &place.1.replace("topic", clash.key), found, clash.expected.to_owned());
         }
         devices.push(device);
         places.push(place);
@@ -311,11 +311,34 @@ fn read_devices<'a>(
     devices
 }
 
-/// Whether two devices share a connection and cannot be told apart on it.
-fn same_drop(one: &DeviceConfig, other: &DeviceConfig) -> bool {
-    let (Protocol::Dnp3(a), Protocol::Dnp3(b)) = (&one.protocol, &other.protocol);
-    let channel = |device: &DeviceConfig| device.channel.as_ref().map(|channel| channel.name.clone());
-    channel(one).is_some() && channel(one) == channel(other) && (a.master, a.outstation) == (b.master, b.outstation)
+/// What two devices on one connection must not have, or must not have differently.
+struct Clash {
+    key: &'static str,
+    found: String,
+    expected: &'static str,
+}
+
+/// Whether two devices share a connection and cannot be told apart on it, or use it in different ways.
+fn clash(one: &DeviceConfig, other: &DeviceConfig) -> Option<Clash> {
+    one.channel.as_ref().filter(|channel| other.channel.as_ref() == Some(*channel))?;
+    match (&one.protocol, &other.protocol) {
+        (Protocol::Dnp3(a), Protocol::Dnp3(b)) => ((a.master, a.outstation) == (b.master, b.outstation)).then(|| {
+            Clash { key: "dnp3.outstation", found: "the link addresses".to_owned(), expected: "addresses of its own" }
+        }),
+        (Protocol::Modbus(a), Protocol::Modbus(b)) if a.unit == b.unit => {
+            Some(Clash { key: "modbus.unit", found: format!("unit {}", a.unit), expected: "a unit of its own" })
+        }
+        (Protocol::Modbus(a), Protocol::Modbus(b)) => (a.line != b.line).then(|| Clash {
+            key: "modbus",
+            found: "another framing, in_flight, timeout, retries or pause than those".to_owned(),
+            expected: "the same for all devices of a channel",
+        }),
+        (Protocol::Dnp3(_), Protocol::Modbus(_)) | (Protocol::Modbus(_), Protocol::Dnp3(_)) => Some(Clash {
+            key: "protocol",
+            found: "another protocol than the one".to_owned(),
+            expected: "one protocol for all devices of a channel",
+        }),
+    }
 }
 
 /// A point of a device that an outer device, whose topic is a branch above, has under the same topic.

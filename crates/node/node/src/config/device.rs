@@ -1,6 +1,7 @@
 //! `[device.NAME]`: one table a device.
 
 use super::dnp3::{Dnp3Config, read_dnp3_device, read_polls};
+use super::modbus::{ModbusConfig, read_modbus, read_polls as read_modbus_polls};
 use super::parse;
 use super::points::{PointConfig, TAGS, parse_tag, read_points};
 use super::reader::{Document, Expected, Section, Template};
@@ -153,6 +154,8 @@ fn read_connection(
 pub enum Protocol {
     /// IEEE 1815.
     Dnp3(Dnp3Config),
+    /// Modbus.
+    Modbus(ModbusConfig),
 }
 
 impl Protocol {
@@ -161,6 +164,7 @@ impl Protocol {
     pub const fn name(&self) -> ProtocolName {
         match self {
             Self::Dnp3(_) => ProtocolName::Dnp3,
+            Self::Modbus(_) => ProtocolName::Modbus,
         }
     }
 
@@ -169,6 +173,16 @@ impl Protocol {
     pub const fn dnp3(&self) -> Option<&Dnp3Config> {
         match self {
             Self::Dnp3(dnp3) => Some(dnp3),
+            Self::Modbus(_) => None,
+        }
+    }
+
+    /// The settings of Modbus; none of a device that speaks another protocol.
+    #[must_use]
+    pub const fn modbus(&self) -> Option<&ModbusConfig> {
+        match self {
+            Self::Modbus(modbus) => Some(modbus),
+            Self::Dnp3(_) => None,
         }
     }
 }
@@ -178,20 +192,23 @@ impl Protocol {
 pub enum ProtocolName {
     /// IEEE 1815.
     Dnp3,
+    /// Modbus.
+    Modbus,
 }
 
 impl ProtocolName {
     /// All.
-    pub const ALL: [Self; 1] = [Self::Dnp3];
+    pub const ALL: [Self; 2] = [Self::Dnp3, Self::Modbus];
 
     /// Each with its word.
-    const WORDS: [(&'static str, Self); 1] = [("dnp3", Self::Dnp3)];
+    const WORDS: [(&'static str, Self); 2] = [("dnp3", Self::Dnp3), ("modbus", Self::Modbus)];
 
     /// The word in the configuration, the API and the names of metrics.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Dnp3 => "dnp3",
+            Self::Modbus => "modbus",
         }
     }
 }
@@ -209,7 +226,7 @@ pub fn read_device<'a>(
         None if !s.has("topic") => default_topic(doc, name, &s),
         given => given,
     };
-    let protocol = s.required(doc, "protocol", "\"dnp3\"", parse::word(&ProtocolName::WORDS));
+    let protocol = s.required(doc, "protocol", "\"dnp3\" or \"modbus\"", parse::word(&ProtocolName::WORDS));
     // What is wrong with the rest is told all the same.
     let protocol = protocol.unwrap_or(ProtocolName::Dnp3);
     let connection = read_connection(doc, &mut s, lists.folder, &shared.channels);
@@ -217,6 +234,7 @@ pub fn read_device<'a>(
     let poll = s.section(doc, "poll");
     let polls = match protocol {
         ProtocolName::Dnp3 => read_polls(doc, poll),
+        ProtocolName::Modbus => read_modbus_polls(doc, poll, points.as_deref().unwrap_or_default()),
     };
     let publish = s.or(doc, "publish", vec!["points".to_owned(), "all".to_owned()], parse_publish);
     let all_every = s.or(doc, "all_every", SECOND, parse::duration(Duration::from_millis(10)..=HOUR));
@@ -224,6 +242,11 @@ pub fn read_device<'a>(
     let transport = connection.as_ref().map(|(transport, _)| transport);
     let protocol = match protocol {
         ProtocolName::Dnp3 => read_dnp3_device(doc, &mut s, lists.folder, transport).map(Protocol::Dnp3),
+        ProtocolName::Modbus => {
+            let points = points.as_deref().unwrap_or_default();
+            let modbus = s.section(doc, "modbus");
+            Some(Protocol::Modbus(read_modbus(doc, modbus, transport, points)))
+        }
     };
     let priority = s.optional(doc, "priority", parse_priority());
     let tags = s.each_text(doc, "tags", TAGS, |text| parse_tag(text).ok_or_else(|| TAGS.to_owned()));

@@ -286,7 +286,7 @@ fn event_classes(value: &DeValue<'_>) -> Result<Classes, Expected> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{ConfigError, Protocol, from_text};
+    use crate::config::{ConfigError, from_text};
 
     /// The settings of a device with these keys, or what is wrong with them.
     fn read(keys: &str) -> Result<Dnp3Config, Vec<String>> {
@@ -295,7 +295,7 @@ mod tests {
         let text = format!("[device.d]\nprotocol='dnp3'\npoints='p.csv'\n{keys}\n");
         match from_text("n.toml", &text, folder.path()) {
             Ok(config) => {
-                let Protocol::Dnp3(dnp3) = config.devices.into_iter().next().unwrap().protocol;
+                let dnp3 = config.devices[0].protocol.dnp3().unwrap().clone();
                 Ok(dnp3)
             }
             Err(ConfigError(all)) => Err(all.iter().map(ToString::to_string).collect()),

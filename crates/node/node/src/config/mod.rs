@@ -10,6 +10,7 @@ mod audit;
 mod checked;
 mod device;
 mod dnp3;
+mod modbus;
 mod mqtt;
 mod points;
 mod settings;
@@ -28,9 +29,11 @@ pub use audit::AuditConfig;
 pub use checked::{CommandConfig, Config, ForwardedHeader, HistoryConfig, HttpConfig, NodeConfig, Source};
 pub use device::{DeviceConfig, Numbered, Priority, Protocol, ProtocolName, SharedChannel};
 pub use dnp3::{Dnp3Config, FreezeClock, FreezePlan, LaneConfig, LinkConfirms, TimeSync};
+pub use modbus::{ModbusConfig, ModbusLine};
 pub use mqtt::{MqttConfig, MqttTls, MqttWebSocket};
 pub use points::{
-    ControlConfig, Dnp3Output, Dnp3Point, Operate, PointAddress, PointConfig, States, Takes, ValueKind, read_points,
+    ControlConfig, Dnp3Output, Dnp3Point, ModbusPoint, Operate, PointAddress, PointConfig, States, Takes, ValueKind,
+    read_points,
 };
 pub use tieline_service::moment::Moment;
 pub use tieline_service::parse::{parse_address, parse_duration, resolve};

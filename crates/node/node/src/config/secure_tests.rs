@@ -23,7 +23,7 @@ fn a_device_knows_its_key() {
     let device = "[device.d]\nprotocol='dnp3'\naddress='h:1'\npoints='p.csv'\ndnp3.outstation=1\n";
     let read = |more: &str| from_text("t.toml", &format!("{device}{more}"), folder.path());
     let secure = |config: Config| {
-        let Protocol::Dnp3(dnp3) = config.devices.into_iter().next().unwrap().protocol;
+        let dnp3 = config.devices[0].protocol.dnp3().unwrap().clone();
         dnp3.secure
     };
     assert_eq!(secure(read("").unwrap()), None);

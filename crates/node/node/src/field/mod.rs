@@ -20,6 +20,7 @@ mod counters;
 mod dnp3;
 mod driver;
 mod lanes;
+mod modbus;
 mod shard;
 
 pub use counters::{Counted, MetricKind};
@@ -34,6 +35,7 @@ use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Update};
 fn driver_of(protocol: ProtocolName) -> Box<dyn Driver> {
     match protocol {
         ProtocolName::Dnp3 => Box::<dnp3::Dnp3>::default(),
+        ProtocolName::Modbus => Box::<modbus::Modbus>::default(),
     }
 }
 

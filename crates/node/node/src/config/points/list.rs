@@ -1,6 +1,6 @@
 //! Reads a point list: its header, the columns of all protocols, and each row's point.
 
-use super::{ControlConfig, PointAddress, PointConfig, States, ValueKind, dnp3};
+use super::{ControlConfig, PointAddress, PointConfig, States, ValueKind, dnp3, modbus};
 use crate::config::ProtocolName;
 use std::collections::{HashMap, HashSet};
 use tieline_core::Topic;
@@ -18,6 +18,7 @@ const COLUMNS: [&str; 12] =
 fn columns(protocol: ProtocolName) -> Vec<&'static str> {
     let own: &[&str] = match protocol {
         ProtocolName::Dnp3 => &dnp3::COLUMNS,
+        ProtocolName::Modbus => &modbus::COLUMNS,
     };
     COLUMNS.iter().chain(own).copied().collect()
 }
@@ -145,6 +146,7 @@ impl List<'_> {
         let name = self.cell(&row, "name", "a name like breaker/closed, without + # or a $ in front", None, parse_name);
         let place = match self.protocol {
             ProtocolName::Dnp3 => dnp3::read_place(self, &row).map(PointAddress::Dnp3),
+            ProtocolName::Modbus => modbus::read_place(self, &row).map(PointAddress::Modbus),
         };
         let scale = self.cell(&row, "scale", "a number other than 0", Some(1.0), |s| finite(s).filter(|x| *x != 0.0));
         let offset = self.cell(&row, "offset", "a number", Some(0.0), finite);
@@ -153,16 +155,22 @@ impl List<'_> {
             self.report(row.line, "name", format!("{name:?}, which line {line} has"), "a name of its own".to_owned());
         }
         let (type_name, index) = (place.type_name(), place.index());
-        if !seen.places.insert((type_name, index)) {
+        // Several points may be parts of one register.
+        if self.protocol != ProtocolName::Modbus && !seen.places.insert((type_name, index)) {
             let found = format!("{type_name} {index} a second time");
             self.report(row.line, "index", found, "each point once".to_owned());
         }
         let (scale, offset) = (scale?, offset?);
         let (address, kind, control) = match place {
             PointAddress::Dnp3(point) => dnp3::read_rest(self, &row, point, scale)?,
+            PointAddress::Modbus(point) => modbus::read_rest(self, &row, point)?,
         };
         self.check_numeric(&row, (type_name, kind), scale, offset);
         let states = self.states(&row, kind)?;
+        let every = match self.protocol {
+            ProtocolName::Dnp3 => None,
+            ProtocolName::Modbus => modbus::read_every(self, &row)?,
+        };
         let tags = self.cell(&row, "tags", TAGS, Some(Vec::new()), |s| s.split(';').map(parse_tag).collect())?;
         if let Some(control) = &control {
             self.check_limits(row.line, control, scale, offset);
@@ -174,7 +182,7 @@ impl List<'_> {
             unit: row.cell("unit").unwrap_or_default().to_owned(),
             scale,
             offset,
-            every: None,
+            every,
             states,
             control,
             tags,

@@ -14,13 +14,15 @@
 //! | `tags` | words by which people and programs find the point, as in `room=2.14;comfort` | none |
 //! | `description` | for people | none |
 //!
-//! Read first: this file, `list.rs`, then one protocol, `dnp3.rs`.
+//! Read first: this file, `list.rs`, then one protocol, such as `modbus.rs`.
 
 mod dnp3;
 mod list;
+mod modbus;
 
 pub use dnp3::{Dnp3Output, Dnp3Point, Operate};
 pub use list::{TAGS, parse_tag, read_points};
+pub use modbus::ModbusPoint;
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -58,6 +60,8 @@ pub struct PointConfig {
 pub enum PointAddress {
     /// IEEE 1815.
     Dnp3(Dnp3Point),
+    /// Modbus.
+    Modbus(ModbusPoint),
 }
 
 impl PointAddress {
@@ -66,6 +70,7 @@ impl PointAddress {
     pub const fn type_name(&self) -> &'static str {
         match self {
             Self::Dnp3(point) => point.point_type.name(),
+            Self::Modbus(point) => point.type_name(),
         }
     }
 
@@ -74,6 +79,7 @@ impl PointAddress {
     pub fn index(&self) -> u32 {
         match self {
             Self::Dnp3(point) => point.index.into(),
+            Self::Modbus(point) => point.address.into(),
         }
     }
 
@@ -82,6 +88,16 @@ impl PointAddress {
     pub const fn dnp3(&self) -> Option<&Dnp3Point> {
         match self {
             Self::Dnp3(point) => Some(point),
+            Self::Modbus(_) => None,
+        }
+    }
+
+    /// In Modbus; none of a point of another protocol.
+    #[must_use]
+    pub const fn modbus(&self) -> Option<&ModbusPoint> {
+        match self {
+            Self::Modbus(point) => Some(point),
+            Self::Dnp3(_) => None,
         }
     }
 }

@@ -1,0 +1,376 @@
+//! One Modbus device: its polls, its commands, and what its answers mean.
+
+use super::probe::Presence;
+use super::readings::{Registers, refused, table_name};
+use crate::config::{DeviceConfig, ModbusConfig};
+use crate::field::driver::{DeviceSession, Reporter};
+use crate::field::lanes::Lane;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashMap;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+use tieline_core::{Command, Instant, Now, PointId, Refusal, Topic};
+use tieline_modbus::layout::{ReadModifyWrite, Write, WriteStyle};
+use tieline_modbus::plan::{Block, BlockId, Holes, PlanError, Planner, Refused};
+use tieline_modbus::{Client, ExceptionCode, Failure, Priority, Request, Response, SubmitError, Transaction, Unit};
+use tieline_net::Session;
+use tieline_poll::{PollClass, PollResult};
+
+/// Longer than any wait of a transaction for its turn and its answers.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Reads in a row that end without an answer, and the device is away.
+const LOST_MAX: u32 = 3;
+/// The bits of a transaction's number that say which device of the connection it is of.
+const MEMBER_SHIFT: u32 = 48;
+
+/// A connection with the devices behind it.
+pub(super) struct Line {
+    pub(super) session: Session<Client>,
+    next: Cell<u64>,
+}
+
+impl Line {
+    pub(super) fn new(session: Session<Client>) -> Self {
+        Self { session, next: Cell::new(0) }
+    }
+
+    /// Which device of the connection a transaction is of.
+    pub(super) fn member_of(transaction: u64) -> usize {
+        usize::try_from(transaction >> MEMBER_SHIFT).unwrap_or(usize::MAX)
+    }
+
+    fn number(&self, member: u16) -> u64 {
+        let next = self.next.get();
+        self.next.set(next.wrapping_add(1) & ((1 << MEMBER_SHIFT) - 1));
+        u64::from(member) << MEMBER_SHIFT | next
+    }
+}
+
+/// What a transaction is for.
+#[derive(Clone, Debug)]
+pub(super) enum Task {
+    /// A block of a poll.
+    Block(BlockId, PollClass),
+    /// A first read, which says whether the device is there.
+    Probe,
+    /// A command.
+    Command(u64, PointId),
+    /// The first half of a command for some bits of a register.
+    Prepare(u64, PointId, ReadModifyWrite, Instant),
+    /// The point of a command that was done, so that its new value is seen at once.
+    ReadBack(Block),
+}
+
+/// A poll that has not ended.
+#[derive(Clone, Copy, Debug)]
+struct Poll {
+    class: PollClass,
+    open: usize,
+    result: PollResult,
+}
+
+/// A device on its connection.
+pub(super) struct ModbusDevice {
+    pub(super) topic: Topic,
+    pub(super) line: Rc<Line>,
+    member: u16,
+    unit: Unit,
+    style: WriteStyle,
+    registers: Registers,
+    planner: RefCell<Planner>,
+    polls: RefCell<Vec<Poll>>,
+    tasks: RefCell<HashMap<u64, Task>>,
+    lost_in_row: Cell<u32>,
+    pub(super) presence: Cell<Presence>,
+    reporter: OnceCell<Reporter>,
+    pub(super) this: OnceCell<Weak<Self>>,
+}
+
+impl ModbusDevice {
+    pub(super) fn new(
+        line: &Rc<Line>,
+        member: u16,
+        config: &DeviceConfig,
+        modbus: &ModbusConfig,
+    ) -> Result<Self, PlanError> {
+        let registers = Registers::new(std::sync::Arc::clone(&config.points), modbus);
+        let planner = Planner::new(&registers.wanted(&config.polls), modbus.blocks, Holes::default())?;
+        Ok(Self {
+            topic: config.topic.clone(),
+            line: Rc::clone(line),
+            member,
+            unit: modbus.unit,
+            style: modbus.write,
+            registers,
+            planner: RefCell::new(planner),
+            polls: RefCell::default(),
+            tasks: RefCell::default(),
+            lost_in_row: Cell::new(0),
+            presence: Cell::default(),
+            reporter: OnceCell::new(),
+            this: OnceCell::new(),
+        })
+    }
+
+    /// From here on the device reports.
+    pub(super) fn set_reporter(self: &Rc<Self>, reporter: Reporter) {
+        let _ = self.reporter.set(reporter);
+        let _ = self.this.set(Rc::downgrade(self));
+    }
+
+    pub(super) fn reporter(&self) -> Option<&Reporter> {
+        self.reporter.get()
+    }
+
+    /// Asks for what a task needs; it ends with an event of the connection.
+    pub(super) fn submit(
+        &self,
+        request: Request,
+        task: Task,
+        priority: Priority,
+        deadline: Option<Instant>,
+    ) -> Result<(), SubmitError> {
+        let id = self.line.number(self.member);
+        let unit = self.unit;
+        self.line.session.with(|client, now| {
+            let deadline = deadline.unwrap_or(now.mono + PATIENCE);
+            client.submit(Transaction { id, unit, request, deadline, priority })
+        })?;
+        self.tasks.borrow_mut().insert(id, task);
+        Ok(())
+    }
+
+    /// The smallest read of the device that is known to be asked for.
+    pub(super) fn first_read(&self) -> Option<Request> {
+        self.planner.borrow().blocks().next().map(|(_, block)| block.request())
+    }
+
+    fn read_block(&self, id: BlockId, class: PollClass) -> bool {
+        let request = self.planner.borrow().block(id).map(Block::request);
+        request.is_some_and(|request| self.submit(request, Task::Block(id, class), Priority::Normal, None).is_ok())
+    }
+
+    // What comes of it.
+
+    pub(super) fn answered(&self, now: Now, transaction: u64, response: &Response) {
+        let Some(task) = self.tasks.borrow_mut().remove(&transaction) else { return };
+        self.heard(now);
+        match task {
+            Task::Block(id, class) => {
+                let block = self.planner.borrow().block(id).cloned();
+                if let Some(block) = block {
+                    self.report(now, &block, response);
+                }
+                self.block_done(now, class, PollResult::Ok);
+            }
+            Task::Probe => {}
+            Task::Command(command, point) => {
+                self.command_done(command, Ok(()));
+                self.read_back(point);
+            }
+            Task::Prepare(command, point, change, until) => self.write_back(command, point, change, until, response),
+            Task::ReadBack(block) => {
+                self.report(now, &block, response);
+                self.batch_end(now);
+            }
+        }
+    }
+
+    pub(super) fn refused(&self, now: Now, transaction: u64, code: ExceptionCode) {
+        let Some(task) = self.tasks.borrow_mut().remove(&transaction) else { return };
+        if code.is_of_gateway() {
+            return self.unheard(now, task, &format!("the gateway: {code}"), code_refusal(code));
+        }
+        self.heard(now);
+        match task {
+            Task::Block(id, class) => self.block_refused(now, id, class, code),
+            Task::Probe | Task::ReadBack(_) => {}
+            Task::Command(command, _) | Task::Prepare(command, ..) => {
+                self.command_done(command, Err(code_refusal(code)))
+            }
+        }
+    }
+
+    pub(super) fn failed(&self, now: Now, transaction: u64, reason: Failure, sent: bool) {
+        let Some(task) = self.tasks.borrow_mut().remove(&transaction) else { return };
+        let why = match reason {
+            Failure::TimedOut | Failure::Lost => "no answer in time",
+            Failure::Garbage => "what it sends cannot be read",
+            Failure::Disconnected => "the connection was lost",
+        };
+        // A prepared write has only been read for.
+        let is_write = matches!(task, Task::Command(..));
+        let refusal = if sent && is_write { Refusal::unknown } else { Refusal::new };
+        let name = if reason == Failure::Disconnected { "connection_lost" } else { "timeout" };
+        let refusal = refusal(name, why.to_owned());
+        if reason == Failure::Garbage
+            && let Some(reporter) = self.reporter()
+        {
+            reporter.garbage(now);
+        }
+        self.unheard(now, task, why, refusal);
+    }
+
+    /// The device has answered.
+    fn heard(&self, now: Now) {
+        self.lost_in_row.set(0);
+        self.came(now);
+    }
+
+    /// The device has not answered.
+    fn unheard(&self, now: Now, task: Task, why: &str, refusal: Refusal) {
+        match task {
+            Task::Block(_, class) => self.block_done(now, class, PollResult::Timeout),
+            Task::Command(command, _) | Task::Prepare(command, ..) => self.command_done(command, Err(refusal)),
+            Task::Probe => return self.probe_failed(now, why),
+            Task::ReadBack(_) => {}
+        }
+        self.lost_in_row.update(|lost| lost.saturating_add(1));
+        if self.lost_in_row.get() >= LOST_MAX {
+            self.went(now, why);
+        }
+    }
+
+    // Reading.
+
+    fn report(&self, now: Now, block: &Block, response: &Response) {
+        let Some(reporter) = self.reporter() else { return };
+        let mut readings = reporter.readings(now);
+        self.registers.readings(block, response).for_each(|reading| readings.push(reading));
+    }
+
+    fn batch_end(&self, now: Now) {
+        if let Some(reporter) = self.reporter() {
+            reporter.batch_end(now, None);
+        }
+    }
+
+    fn block_done(&self, now: Now, class: PollClass, result: PollResult) {
+        let ended = {
+            let mut polls = self.polls.borrow_mut();
+            let Some(at) = polls.iter().position(|poll| poll.class == class) else { return };
+            let Some(poll) = polls.get_mut(at) else { return };
+            poll.open = poll.open.saturating_sub(1);
+            poll.result = worse(poll.result, result);
+            (poll.open == 0).then(|| polls.swap_remove(at))
+        };
+        self.batch_end(now);
+        if let (Some(poll), Some(reporter)) = (ended, self.reporter()) {
+            reporter.poll_done(now, class, poll.result);
+        }
+    }
+
+    /// The device does not give a block as it was asked for: it is read in parts, or its point is left out.
+    fn block_refused(&self, now: Now, id: BlockId, class: PollClass, code: ExceptionCode) {
+        let is_of_address = matches!(code, ExceptionCode::ILLEGAL_DATA_ADDRESS | ExceptionCode::ILLEGAL_DATA_VALUE);
+        if !is_of_address {
+            tracing::debug!(device = %self.topic, %code, "the device refuses to be read");
+            return self.block_done(now, class, PollResult::Error);
+        }
+        let outcome = self.planner.borrow_mut().refuse(id);
+        let again = match outcome {
+            Refused::Unknown => Vec::new(),
+            Refused::Split(blocks) => blocks,
+            Refused::Unreadable(points, blocks) => {
+                for point in &points {
+                    let (table, address) = (table_name(point.place.table), point.place.start);
+                    tracing::warn!(device = %self.topic, table, address, %code, "the device does not have a point");
+                }
+                if let Some(reporter) = self.reporter() {
+                    let mut readings = reporter.readings(now);
+                    points.iter().for_each(|point| readings.push(refused(PointId(point.key))));
+                }
+                blocks
+            }
+        };
+        let asked = again.into_iter().filter(|block| self.read_block(*block, class)).count();
+        if let Some(poll) = self.polls.borrow_mut().iter_mut().find(|poll| poll.class == class) {
+            poll.open += asked;
+        }
+        self.block_done(now, class, PollResult::Ok);
+    }
+
+    // Commands.
+
+    fn command_done(&self, command: u64, outcome: Result<(), Refusal>) {
+        if let Some(reporter) = self.reporter() {
+            reporter.command_done(command, outcome);
+        }
+    }
+
+    fn write_back(&self, command: u64, point: PointId, change: ReadModifyWrite, until: Instant, response: &Response) {
+        let current = if let Response::Registers(registers) = response { registers.first() } else { None };
+        let task = Task::Command(command, point);
+        let asked = match current {
+            Some(current) => self.submit(change.write(*current), task, Priority::Urgent, Some(until)),
+            None => Err(SubmitError::Disconnected),
+        };
+        if let Err(error) = asked {
+            self.command_done(command, Err(submit_refusal(error)));
+        }
+    }
+
+    /// What the device has after a command is read at once. Where it is not asked for now, the next poll brings it.
+    fn read_back(&self, point: PointId) {
+        let Some(block) = self.registers.alone(point) else { return };
+        let _ = self.submit(block.request(), Task::ReadBack(block), Priority::Urgent, None);
+    }
+}
+
+const fn worse(one: PollResult, other: PollResult) -> PollResult {
+    match (one, other) {
+        (PollResult::Timeout, _) | (_, PollResult::Timeout) => PollResult::Timeout,
+        (PollResult::Error, _) | (_, PollResult::Error) => PollResult::Error,
+        (PollResult::Ok, PollResult::Ok) => PollResult::Ok,
+    }
+}
+
+fn code_refusal(code: ExceptionCode) -> Refusal {
+    Refusal::new(code.name(), format!("the device answers {code}"))
+}
+
+fn submit_refusal(error: SubmitError) -> Refusal {
+    let name = match error {
+        SubmitError::Disconnected => "away",
+        SubmitError::Full => "busy",
+        SubmitError::Request(_) | SubmitError::Broadcast => "out_of_range",
+    };
+    Refusal::new(name, error.to_string())
+}
+
+impl DeviceSession for ModbusDevice {
+    /// All blocks whose points have the interval of the class.
+    fn poll(&self, class: PollClass) -> bool {
+        let rate = u32::from(class.0);
+        let blocks: Vec<BlockId> =
+            self.planner.borrow().blocks().filter(|(_, block)| block.rate == rate).map(|(id, _)| id).collect();
+        if blocks.is_empty() {
+            // The device has none of its points: it was asked for them, and is not asked again.
+            if let Some(reporter) = self.reporter() {
+                reporter.poll_done(self.line.session.shard().now(), class, PollResult::Ok);
+            }
+            return true;
+        }
+        let asked = blocks.iter().filter(|block| self.read_block(**block, class)).count();
+        if asked > 0 {
+            let result = if asked < blocks.len() { PollResult::Error } else { PollResult::Ok };
+            self.polls.borrow_mut().push(Poll { class, open: asked, result });
+        }
+        asked > 0
+    }
+
+    fn command(&self, command_id: u64, command: &Command, until: Instant) -> Result<(), Refusal> {
+        let register = self.registers.get(command.point);
+        let register = register.ok_or_else(|| Refusal::new("unknown_point", "the point is not here".to_owned()))?;
+        let (table, start) = (register.place.table, register.place.start);
+        let write = register.layout.write(table, start, &command.value, self.style);
+        let (request, task) = match write.map_err(|error| Refusal::new("out_of_range", error.to_string()))? {
+            Write::Request(request) => (request, Task::Command(command_id, command.point)),
+            Write::ReadModifyWrite(change) => (change.read(), Task::Prepare(command_id, command.point, change, until)),
+        };
+        self.submit(request, task, Priority::Urgent, Some(until)).map_err(submit_refusal)
+    }
+
+    /// Nothing is held: a device is read again.
+    fn settle(&self, _lane: Lane, _fragments: u64) {}
+}
