@@ -8,6 +8,7 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::io::Write;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::time::Duration;
@@ -19,12 +20,14 @@ const TURN: Duration = Duration::from_millis(50);
 /// How often it is looked whether the terminal is still there.
 const TERMINAL_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 
-/// The terminal, given back when this is dropped; a panic gives it back, too.
-struct Screen(DefaultTerminal);
+/// The terminal, given back when this is dropped; a panic gives it back, too. The library's own drop is not run: where the
+/// terminal has hung up it panics over the error that it cannot print.
+struct Screen(ManuallyDrop<DefaultTerminal>);
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // One that has hung up cannot be, and nobody would read why.
+        // One that has hung up cannot be given back, and nobody would read why.
+        let _ = self.0.show_cursor();
         let _ = ratatui::try_restore();
     }
 }
@@ -39,7 +42,7 @@ pub fn run(client: HttpClient, wanted: Wanted, interval: Duration, stopped: &Ato
         look_again(&client, first, interval, &asked, send);
     })?;
     std::thread::Builder::new().name("terminal".to_owned()).spawn(end_with_terminal)?;
-    let mut screen = Screen(ratatui::try_init()?);
+    let mut screen = Screen(ManuallyDrop::new(ratatui::try_init()?));
     let mut dashboard = Dashboard::new(wanted);
     while !stopped.load(Ordering::Relaxed) {
         if let Ok(look) = told.try_recv() {

@@ -1,0 +1,86 @@
+"""A Modbus server of pymodbus: TCP, TLS, or RTU frames over TCP; several units behind one connection.
+
+Commands: `set UNIT TABLE ADDRESS VALUE…`, `get UNIT TABLE ADDRESS COUNT`, `quit`. Tables are coils, discrete-inputs,
+holding-registers and input-registers. Each write of a client is said: `{"write": …}`.
+"""
+
+import argparse
+import asyncio
+import os
+import ssl
+import sys
+import threading
+
+import lines
+from pymodbus.constants import ExcCodes
+from pymodbus.framer import FramerType
+from pymodbus.server import ModbusTcpServer, ModbusTlsServer
+from pymodbus.simulator import DataType, SimData, SimDevice
+
+CODES = {"coils": 1, "discrete-inputs": 2, "holding-registers": 3, "input-registers": 4}
+ADDRESSES = 1000
+
+
+def device(unit):
+    """Four tables of as many addresses, which say what clients write."""
+
+    async def watch(function, start, address, count, registers, values):
+        if values is not None:
+            lines.say(write={"unit": unit, "function": function, "address": address, "values": [int(value) for value in values]})
+
+    bits = lambda: [SimData(0, values=[False] * ADDRESSES, datatype=DataType.BITS)]
+    registers = lambda: [SimData(0, values=[0] * ADDRESSES, datatype=DataType.REGISTERS)]
+    return SimDevice(unit, simdata=(bits(), bits(), registers(), registers()), action=watch)
+
+
+def server_of(arguments, devices):
+    address = ("127.0.0.1", arguments.port)
+    if not arguments.tls:
+        return ModbusTcpServer(devices, address=address, framer=FramerType.RTU if arguments.rtu else FramerType.SOCKET)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(f"{arguments.tls}/server.pem", f"{arguments.tls}/server.key")
+    tls.load_verify_locations(f"{arguments.tls}/authority.pem")
+    tls.verify_mode = ssl.CERT_REQUIRED
+    return ModbusTlsServer(devices, address=address, sslctx=tls)
+
+
+async def run(server, words):
+    match words:
+        case ["set", unit, table, address, *values]:
+            values = [bool(int(value)) if CODES[table] < 3 else int(value, 0) for value in values]
+            refused = await server.context.async_setValues(int(unit), CODES[table], int(address), values)
+            if isinstance(refused, ExcCodes):
+                raise ValueError(f"exception {refused}")
+        case ["get", unit, table, address, count]:
+            values = await server.context.async_getValues(int(unit), CODES[table], int(address), int(count))
+            return {"values": [int(value) for value in values]}
+        case _:
+            raise ValueError("set, get or quit expected")
+
+
+async def serve(arguments):
+    server = server_of(arguments, [device(unit) for unit in arguments.units])
+    await server.serve_forever(background=True)
+    lines.say(listen="{}:{}".format(*server.transport.sockets[0].getsockname()[:2]))
+    loop = asyncio.get_running_loop()
+
+    def read():
+        for line in lines.lines():
+            done = asyncio.run_coroutine_threadsafe(run(server, line.split()), loop)
+            lines.answer(lambda _words: done.result(10), line)
+        os._exit(0)
+
+    threading.Thread(target=read, daemon=True).start()
+    await asyncio.Event().wait()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--units", type=int, nargs="+", default=[1])
+    parser.add_argument("--rtu", action="store_true")
+    parser.add_argument("--tls", help="a folder with server.pem, server.key and authority.pem")
+    asyncio.run(serve(parser.parse_args()))
+
+
+sys.exit(main())
