@@ -7,6 +7,7 @@ mod deltas;
 mod extensions;
 mod layers;
 pub(crate) mod machines;
+mod modbus;
 mod mqtt;
 mod pair;
 
@@ -14,7 +15,7 @@ mod pair;
 pub type Target = fn(&[u8]);
 
 /// All targets by name: each has a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
-pub const TARGETS: [(&str, Target); 17] = [
+pub const TARGETS: [(&str, Target); 20] = [
     ("dnp3_link", layers::link),
     ("dnp3_transport", layers::transport),
     ("dnp3_app", layers::app),
@@ -31,6 +32,9 @@ pub const TARGETS: [(&str, Target); 17] = [
     ("delta_decoder", deltas::decoder),
     ("delta_hunk", deltas::hunk),
     ("delta_intake", deltas::intake),
+    ("modbus_frame", modbus::frame),
+    ("modbus_client", modbus::client),
+    ("modbus_server", modbus::server),
     ("mqtt_session", mqtt::session),
 ];
 

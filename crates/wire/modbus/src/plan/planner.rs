@@ -34,6 +34,7 @@ pub struct Planner {
     limits: Limits,
     holes: Holes,
     blocks: BTreeMap<BlockId, Planned>,
+    unreadable: Vec<WantedPoint>,
     /// Where the blocks of an origin were cut: taken back when a point of it is the reason.
     cuts: BTreeMap<BlockId, Vec<(Unit, Table, u16)>>,
     next_id: u64,
@@ -46,7 +47,9 @@ impl Planner {
     /// A point cannot be read by one request.
     pub fn new(points: &[WantedPoint], limits: Limits, holes: Holes) -> Result<Self, PlanError> {
         let blocks = plan(points, &limits, &holes)?;
-        let mut planner = Self { limits, holes, blocks: BTreeMap::new(), cuts: BTreeMap::new(), next_id: 0 };
+        let unreadable = points.iter().copied().filter(|point| holes.is_unreadable(&point.place)).collect();
+        let mut planner =
+            Self { limits, holes, blocks: BTreeMap::new(), unreadable, cuts: BTreeMap::new(), next_id: 0 };
         for block in blocks {
             planner.add(block, None);
         }
@@ -62,6 +65,12 @@ impl Planner {
     #[must_use]
     pub fn block(&self, id: BlockId) -> Option<&Block> {
         self.blocks.get(&id).map(|planned| &planned.block)
+    }
+
+    /// Points that are in no block, for the device refused them.
+    #[must_use]
+    pub fn unreadable(&self) -> &[WantedPoint] {
+        &self.unreadable
     }
 
     /// What was learned: for a plan of other points of the same devices.
@@ -94,7 +103,7 @@ impl Planner {
         for (unit, table, at) in self.cuts.remove(&origin).unwrap_or_default() {
             self.holes.join(unit, table, at);
         }
-        let mut points = Vec::new();
+        let mut points = block.points;
         self.blocks.retain(|_, planned| {
             let stays = planned.origin != origin;
             if !stays {
@@ -102,9 +111,12 @@ impl Planner {
             }
             stays
         });
+        let (lost, left): (Vec<_>, Vec<_>) =
+            points.into_iter().partition(|point| self.holes.is_unreadable(&point.place));
+        self.unreadable.extend_from_slice(&lost);
         // They were planned before, so each can be read by one request.
-        let blocks = plan(&points, &self.limits, &self.holes).unwrap_or_default();
-        Refused::Unreadable(block.points, blocks.into_iter().map(|block| self.add(block, None)).collect())
+        let blocks = plan(&left, &self.limits, &self.holes).unwrap_or_default();
+        Refused::Unreadable(lost, blocks.into_iter().map(|block| self.add(block, None)).collect())
     }
 
     fn add(&mut self, block: Block, origin: Option<BlockId>) -> BlockId {
