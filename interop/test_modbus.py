@@ -3,7 +3,7 @@
 import pytest
 from authority import Authority
 from bus import Sub
-from modbus import ModbusDevice
+from modbus import LibModbus, ModbusDevice, SerialPair
 from processes import Peer
 
 POINTS = [
@@ -161,3 +161,46 @@ def test_tls(start_node, tmp_path):
         node = start_node(device)
         check_values(node, device)
     assert authority.file.exists()
+
+
+def fill_libmodbus(peer):
+    for words in INITIAL:
+        peer.do(f"set {words}")
+
+
+def test_a_server_of_another_author_that_misbehaves(start_node, tmp_path):
+    """Each fault costs polls of its own; quality and values are right after it, and no command is sent twice."""
+    with LibModbus(tmp_path, "tcp", "0") as server:
+        fill_libmodbus(server)
+        device = ModbusDevice("pump", server.address, POINTS, timeout="200ms")
+        node = start_node(device)
+        check_values(node, device)
+        for number, fault in enumerate(["silent 1", "refuse 3", "garbage 1", "silent 5", "delay 50"]):
+            server.do(fault)
+            server.do(f"set holding-registers 11 {number}")
+            node.wait_value(device.point("signed"), seconds=40, v=number, q="good")
+        server.do("delay 0")
+        node.wait_state(device, "online", seconds=40)
+        assert node.command(device.point("speed"), 21)["status"] == "success"
+        server.do("silent 100")
+        answer = node.command(device.point("speed"), 22)
+        assert (answer["status"], answer["reason"]) == ("unknown", "timeout"), answer
+        server.do("silent 0")
+        node.wait_state(device, "online", seconds=40)
+        node.wait_value(device.point("speed"), v=21, q="good")
+        assert server.do("get holding-registers 10 1")["values"] == [21], "an unknown outcome is not tried again"
+
+
+def test_a_serial_line(start_node, tmp_path):
+    pair = SerialPair()
+    with LibModbus(tmp_path, "rtu", pair.paths[0], "7") as server:
+        fill_libmodbus(server)
+        serial = f'serial = {{ port = "{pair.paths[1]}", baud = 19200 }}'
+        device = ModbusDevice("pump", serial, POINTS, unit=7)
+        node = start_node(device)
+        check_values(node, device)
+        assert node.command(device.point("speed"), 12)["status"] == "success"
+        node.wait_value(device.point("speed"), v=12)
+        # A unit that is not there costs its time-outs, and no more.
+        server.do("set holding-registers 11 5")
+        node.wait_value(device.point("signed"), v=5)

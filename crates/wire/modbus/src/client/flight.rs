@@ -12,6 +12,8 @@ pub(super) struct Flight {
     pub(super) number: u16,
     /// When its last byte has left.
     pub(super) opens: Instant,
+    /// What comes before the request has left is no answer to it.
+    pub(super) is_guarded: bool,
     pub(super) answer_deadline: Instant,
     pub(super) is_broadcast: bool,
     /// Others were in flight beside it.

@@ -49,6 +49,8 @@ pub struct Client {
     counters: ClientCounters,
     /// When a request that waits for a quiet line can go.
     wake: Option<Instant>,
+    /// An answer was lost, and may come while the next request leaves.
+    is_late_possible: bool,
 }
 
 impl Client {
@@ -71,6 +73,7 @@ impl Client {
             is_closing: false,
             counters: ClientCounters::default(),
             wake: None,
+            is_late_possible: false,
         }
     }
 
@@ -158,6 +161,8 @@ impl Client {
             return;
         }
         self.counters.lost += 1;
+        // Where the request after a loss is answered too early as well, the line is none: a pseudo-terminal, a virtual port.
+        self.is_late_possible = !flight.is_guarded;
         self.counters.noise_bytes += self.rtu.clear() as u64;
         self.line.handle_lost(now + self.config.answer_timeout);
         if flight.is_crowded && self.window > 1 {
@@ -199,6 +204,7 @@ impl Client {
 
     fn finish(&mut self, flight: &Flight, reply: Reply) {
         self.losses.handle_answer(flight.job.transaction.unit);
+        self.is_late_possible = false;
         if flight.is_told {
             self.counters.stale += 1;
             return;
@@ -249,9 +255,9 @@ impl Client {
 
     fn handle_rtu(&mut self, now: Instant, bytes: &[u8]) {
         for byte in bytes {
-            // Nothing can answer before the request has left.
-            let Some(flight) = self.flights.first_mut().filter(|flight| flight.opens <= now && !flight.is_broadcast)
-            else {
+            // What comes before the request has left is the answer that was lost.
+            let answers = |flight: &&mut Flight| !flight.is_broadcast && (!flight.is_guarded || flight.opens <= now);
+            let Some(flight) = self.flights.first_mut().filter(answers) else {
                 self.counters.noise_bytes += 1;
                 continue;
             };
@@ -310,6 +316,7 @@ impl Client {
             job,
             number,
             opens,
+            is_guarded: self.is_late_possible,
             answer_deadline: opens + wait,
             is_broadcast,
             is_crowded,

@@ -422,3 +422,21 @@ proptest! {
         prop_assert_eq!(events_of(framing, &stream, &[]), events_of(framing, &stream, &cuts));
     }
 }
+
+#[test]
+fn a_pseudo_terminal_answers_before_the_request_can_have_left() {
+    let mut client = serial(0);
+    ask(&mut client, 1, U1, read(0, 1));
+    ask(&mut client, 2, U1, read(0, 1));
+    ask(&mut client, 3, U1, read(0, 1));
+    sent(&mut client, at_ms(10));
+    client.handle_timeout(at_ms(1020));
+    assert_eq!(events(&mut client), [failed(1, Failure::Lost, true)]);
+    // After a loss an early answer is not believed once, and then it is.
+    assert_eq!(sent(&mut client, at_ms(2100)).len(), 1);
+    assert_eq!(give(&mut client, at_ms(2101), &rtu_answer(U1, "03 02 0007")), []);
+    client.handle_timeout(at_ms(3200));
+    assert_eq!(events(&mut client), [failed(2, Failure::Lost, true)]);
+    assert_eq!(sent(&mut client, at_ms(4300)).len(), 1);
+    assert_eq!(give(&mut client, at_ms(4301), &rtu_answer(U1, "03 02 0008")), [registers(3, &[8])]);
+}
