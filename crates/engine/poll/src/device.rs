@@ -1,15 +1,21 @@
 //! One device: its points, its polls, its health.
 
+mod ends;
+mod heartbeat;
 mod plan;
 mod points;
+mod replace;
 
 use self::points::{Held, UNTOLD};
+use crate::gates::Shared;
 use crate::outbox::{Document, Outbox, PollEvent};
-use crate::schedule::{NEVER, Timer, Timers, next_on_grid};
+use crate::rounds::Poll;
+use crate::schedule::{NEVER, Timer, Timers, root_two};
 use crate::{
-    DeviceCounts, DeviceHealth, DeviceSpec, DeviceState, Limits, LinkState, PointTable, PollClass, PollResult, Publish,
-    SpecError, Urgency,
+    Collection, DeviceCounts, DeviceHealth, DeviceSpec, DeviceState, Limits, LinkState, PointTable, PollClass,
+    PollSpec, PollTimes, Publish, SpecError, Urgency,
 };
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -25,25 +31,25 @@ const STATE_EVERY: Duration = Duration::from_secs(1);
 const GARBAGE_HOLD: Duration = Duration::from_secs(10);
 /// Garbage in a row, and nothing else, that makes values stale.
 const GARBAGE_STALE: u32 = 3;
-/// Polls failed in a row that make values stale.
-const FAILURES_STALE: u32 = 2;
 /// Points beyond the table that are told of a device.
 const NAMED_MAX: u64 = 8;
-
-#[derive(Debug)]
-struct Poll {
-    class: PollClass,
-    every: Duration,
-    due: Instant,
-    /// Since when it waits for the device to be free.
-    waits_since: Option<Instant>,
-}
 
 /// A poll that was asked for and has not ended.
 #[derive(Clone, Copy, Debug)]
 struct Outstanding {
     class: PollClass,
+    part: u16,
     since: Instant,
+    /// Where it takes room.
+    shared: Shared,
+}
+
+/// Where a device stands among others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) shared: Shared,
+    /// By which share of an interval its polls are shifted.
+    pub(crate) fraction: u32,
 }
 
 /// How far a device has come after it said that it restarted.
@@ -69,12 +75,31 @@ pub(crate) struct Device {
     gap_min: Duration,
     slow_after: Option<Duration>,
     stale_after: Option<Duration>,
+    /// After what time the first point of any may be stale.
+    stale_first: Option<Duration>,
     stats_every: Duration,
     poll_lost_after: Duration,
+    collection: Collection,
+    place: Place,
     polls: Box<[Poll]>,
-    outstanding: Option<Outstanding>,
+    outstanding: Vec<Outstanding>,
     free_at: Instant,
+    /// Whether it waits for its turn to be asked.
     is_ready: bool,
+    /// Since when its polls do not go on; where they do, when they last began.
+    paused_at: Instant,
+    timeouts_in_row: u32,
+    /// How often the interval is doubled; zero: the plan goes on.
+    back_off: u32,
+    /// The heartbeats before the next.
+    beats: u32,
+    /// Whether a heartbeat waits to be written.
+    is_beating: bool,
+    next_poll: Option<Timestamp>,
+    last_error: Option<(Timestamp, Cow<'static, str>)>,
+    /// Whether the text of the poll that is about to fail was told.
+    is_error_told: bool,
+    poll_times: PollTimes,
     link: LinkState,
     restart: Restart,
     is_slow: bool,
@@ -98,48 +123,46 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    pub(crate) fn new(now: Now, id: DeviceId, spec: DeviceSpec, limits: &Limits) -> Result<Self, SpecError> {
-        spec.check()?;
-        let DeviceSpec { topic, table, polls, gap_min, slow_after, stale_after, publish, urgency } = spec;
-        let below = |name: &str| topic.join(name).map_err(|error| SpecError::Name { name: name.into(), error });
-        let system = |name: &str| {
-            let text = alloc::format!("$SYS/devices/{topic}/{name}");
-            Topic::new(&text).map_err(|error| SpecError::Name { name: text.into(), error })
-        };
-        let named = if publish.each { table.points() } else { &[] };
-        let topics = named.iter().map(|point| below(&point.name)).collect::<Result<Vec<_>, _>>()?;
-        let initial = || Held {
-            value: Value::Null,
-            time: now.utc,
-            seen: now.mono,
-            quality: Quality::INITIAL,
-            waits: publish.each,
-        };
-        let planned = |poll: crate::PollSpec| Poll {
-            class: poll.class,
-            every: poll.every,
-            due: next_on_grid(now.mono, poll.every, id),
-            waits_since: None,
-        };
+    pub(crate) fn new(
+        now: Now,
+        id: DeviceId,
+        spec: DeviceSpec,
+        place: Place,
+        limits: &Limits,
+    ) -> Result<Self, SpecError> {
+        let Topics { points: topics, all, state, stats } = Topics::of(&spec)?;
+        let DeviceSpec { table, polls, gap_min, slow_after, stale_after, publish, urgency, collection, .. } = spec;
         Ok(Self {
             id,
-            points: table.points().iter().map(|_| initial()).collect(),
-            topics: topics.into(),
-            all_topic: below("all")?,
-            state_topic: system("state")?,
-            stats_topic: system("stats")?,
+            points: table.points().iter().map(|_| Held::initial(now, publish.each)).collect(),
+            topics,
+            all_topic: all,
+            state_topic: state,
+            stats_topic: stats,
             table,
             publish,
             urgency,
             gap_min,
             slow_after,
             stale_after,
+            stale_first: stale_first(stale_after, &collection, &polls),
             stats_every: limits.stats_every,
             poll_lost_after: limits.poll_lost_after,
-            polls: polls.into_iter().map(planned).collect(),
-            outstanding: None,
+            collection,
+            place,
+            polls: polls.iter().map(|poll| Poll::new(now.mono, *poll, fraction(place, poll.class))).collect(),
+            outstanding: Vec::new(),
             free_at: now.mono,
             is_ready: false,
+            paused_at: now.mono,
+            timeouts_in_row: 0,
+            back_off: 0,
+            beats: 0,
+            is_beating: false,
+            next_poll: None,
+            last_error: None,
+            is_error_told: false,
+            poll_times: PollTimes::default(),
             link: LinkState::Connecting,
             restart: Restart::None,
             is_slow: false,
@@ -169,7 +192,10 @@ impl Device {
         self.offer_all(now, out);
         self.queue(Document::State, out);
         self.queue(Document::Stats, out);
-        self.plan_polls();
+    }
+
+    pub(crate) const fn place(&self) -> Place {
+        self.place
     }
 
     pub(crate) fn point_count(&self) -> usize {
@@ -185,6 +211,10 @@ impl Device {
             last_seen: self.last_seen,
             rtt: self.rtt,
             counts: self.counts,
+            next_poll: self.next_poll,
+            back_off: self.back_off_every(),
+            last_error: self.last_error.clone(),
+            poll_times: self.poll_times,
         }
     }
 
@@ -208,7 +238,7 @@ impl Device {
             if was == LinkState::Online {
                 self.counts.losses += 1;
             }
-            self.stop_polls();
+            self.stop_polls(now, out);
             (self.restart, self.is_slow, self.is_noisy) = (Restart::None, false, false);
             (self.failures_in_row, self.garbage_in_row) = (0, 0);
         }
@@ -217,6 +247,9 @@ impl Device {
             self.mark(now, Quality::AWAY, Quality::AWAY, out);
         }
         self.refresh(now, out);
+        if is_online && was != LinkState::Online {
+            self.start_polls(now, out);
+        }
     }
 
     pub(crate) fn reading(&mut self, now: Now, reading: Reading, out: &mut Outbox) {
@@ -244,7 +277,7 @@ impl Device {
         if self.restart == Restart::Said {
             self.restart = Restart::BeingRead;
         }
-        if let Some(after) = self.stale_after
+        if let Some(after) = self.stale_first
             && !self.timers.is_set(Timer::Stale)
         {
             self.timers.set(Timer::Stale, now.mono + after);
@@ -258,45 +291,6 @@ impl Device {
             self.refresh(now, out);
         }
         self.offer_all(now, out);
-    }
-
-    pub(crate) fn poll_done(&mut self, now: Now, class: PollClass, result: PollResult, out: &mut Outbox) {
-        let ended = self.outstanding.take_if(|poll| poll.class == class);
-        self.counts.polls += 1;
-        match result {
-            PollResult::Ok => {
-                self.see(now);
-                self.failures_in_row = 0;
-                self.restart = Restart::None;
-                self.is_slow = false;
-                if let Some(poll) = ended {
-                    let rtt = now.mono.since(poll.since);
-                    self.rtt = Some(rtt);
-                    self.is_slow = self.slow_after.is_some_and(|limit| rtt > limit);
-                }
-            }
-            PollResult::Timeout => {
-                self.counts.timeouts += 1;
-                self.poll_failed(now, out);
-            }
-            PollResult::Error => self.poll_failed(now, out),
-        }
-        if ended.is_some() {
-            self.timers.clear(Timer::Lost);
-            self.free_at = now.mono + self.gap_min;
-        }
-        self.count(now);
-        self.refresh(now, out);
-        self.offer_poll(now, out);
-    }
-
-    fn poll_failed(&mut self, now: Now, out: &mut Outbox) {
-        self.counts.poll_failures += 1;
-        self.failures_in_row = self.failures_in_row.saturating_add(1);
-        self.is_slow = true;
-        if self.failures_in_row == FAILURES_STALE {
-            self.mark(now, Quality::STALE, UNTOLD, out);
-        }
     }
 
     pub(crate) const fn note_authentication_failure(&mut self) {
@@ -341,11 +335,9 @@ impl Device {
             match timer {
                 Timer::Poll => self.polls_due(now, out),
                 Timer::Gap => self.offer_poll(now, out),
-                Timer::Lost => {
-                    if let Some(poll) = self.outstanding {
-                        self.poll_done(now, poll.class, PollResult::Timeout, out);
-                    }
-                }
+                Timer::Lost => self.polls_lost(now, out),
+                Timer::Probe => self.probe(now, out),
+                Timer::Heartbeat => self.beat(now, out),
                 Timer::All => self.offer_all(now, out),
                 Timer::State => {
                     self.state_last = now.mono;
@@ -415,9 +407,13 @@ impl Device {
         }
     }
 
-    pub(crate) fn document(&mut self, document: Document) -> Update {
+    /// None where it was made since it was asked for.
+    pub(crate) fn document(&mut self, document: Document) -> Option<Update> {
+        if self.documents & document.bit() == 0 {
+            return None;
+        }
         self.documents &= !document.bit();
-        match document {
+        Some(match document {
             Document::All => Update { topic: self.all_topic.clone(), body: text_body(self.all_json()) },
             Document::State => {
                 let value = Value::from(self.state.name());
@@ -429,8 +425,46 @@ impl Device {
                 self.health().write_json(&mut json);
                 Update { topic: self.stats_topic.clone(), body: text_body(json) }
             }
-        }
+        })
     }
+}
+
+/// The topics of a device.
+struct Topics {
+    /// One a point where each is published, otherwise none.
+    points: Box<[Topic]>,
+    all: Topic,
+    state: Topic,
+    stats: Topic,
+}
+
+impl Topics {
+    fn of(spec: &DeviceSpec) -> Result<Self, SpecError> {
+        let topic = &spec.topic;
+        let below = |name: &str| topic.join(name).map_err(|error| SpecError::Name { name: name.into(), error });
+        let system = |name: &str| {
+            let text = alloc::format!("$SYS/devices/{topic}/{name}");
+            Topic::new(&text).map_err(|error| SpecError::Name { name: text.into(), error })
+        };
+        let named = if spec.publish.each { spec.table.points() } else { &[] };
+        let points = named.iter().map(|point| below(&point.name)).collect::<Result<_, _>>()?;
+        Ok(Self { points, all: below("all")?, state: system("state")?, stats: system("stats")? })
+    }
+}
+
+/// Each class of a device is shifted on its own.
+fn fraction(place: Place, class: PollClass) -> u32 {
+    place.fraction.wrapping_add(root_two(class.0.into()))
+}
+
+/// After what time a point that was read last with this class is stale, because so many polls were missed.
+fn stale_missed(collection: &Collection, every: Duration) -> Option<Duration> {
+    collection.stale_after_missed.map(|missed| every.saturating_mul(missed).saturating_add(every / 2))
+}
+
+fn stale_first(stale_after: Option<Duration>, collection: &Collection, polls: &[PollSpec]) -> Option<Duration> {
+    let missed = polls.iter().filter_map(|poll| stale_missed(collection, poll.every)).min();
+    stale_after.into_iter().chain(missed).min()
 }
 
 fn text_body(text: String) -> Body {

@@ -25,20 +25,36 @@
 //! | `away` | each point | the link is lost |
 //! | `restart` | each point that was read | the device reports that it restarted |
 //! | `stale` | a point | [`DeviceSpec::stale_after`] passed since its last reading |
-//! | `stale` | each point that was read | two polls in a row failed, or invalid data arrived three times without valid data |
+//! | `stale` | a point | so many polls of its class were missed: [`Collection::stale_after_missed`] |
+//! | `stale` | each point that was read | two polls in a row failed, unless missed polls are counted |
+//! | `stale` | each point that was read | invalid data arrived three times without valid data |
 //!
 //! # Schedule
 //!
-//! The polls of one class of one device are due at multiples of the interval, shifted by a fraction of it that depends
-//! on the number of the device. Successive numbers are spread evenly for any count (the golden-ratio sequence), nothing
-//! drifts, and only the next time is stored. A device has at most one outstanding poll: if another class is due
-//! meanwhile, it waits; if the same class is due, it is skipped and counted.
+//! A poll class of a device has parts, one unless its driver says how many ([`Poller::set_parts`]). Its parts are due at
+//! evenly spaced moments of each interval, shifted by a fraction that depends on the class and on the device's place in
+//! its group, or its number. Successive places are spread evenly for any count (the golden-ratio sequence), nothing
+//! drifts, and only the number of the next moment is stored. A part that is due while it waits or is out is skipped and
+//! counted, or made up for once: [`Missed`].
+//!
+//! With [`Collection::first_round`] all parts are due at once when the device comes online, and the plan goes on when
+//! each has ended. Such requests of all devices together are [`Limits::first_round_gap`] apart, so that many devices that
+//! come back at once are not all asked at once.
+//!
+//! A device that has something to ask waits for its turn: it has at most [`Collection::in_flight_max`] outstanding polls,
+//! and its gateway and network have theirs and a shortest gap ([`GroupSpec`]). Turns have deadlines: an interval after
+//! they came up, but a minute at most; none for protection, four times as long for bulk. The earliest goes first, so the
+//! urgent and the frequent go before others, and who waits longest goes before all that come later. A device has one turn
+//! at a time, however much it has to ask.
+//!
+//! After two timeouts in a row a device is asked rarely ([`Collection::back_off_max`]); its first answer restores the
+//! plan.
 //!
 //! # Limits
 //!
 //! | limit | when full | counter |
 //! |---|---|---|
-//! | [`Limits::devices_max`], [`POINTS_MAX`], [`POLLS_MAX`] | the device or table is refused | – |
+//! | [`Limits::devices_max`], [`Limits::groups_max`], [`POINTS_MAX`], [`POLLS_MAX`] | what is added is refused | – |
 //! | [`Limits::updates_max`] waiting updates of an [`Urgency`] | only the latest state of a point is kept | [`Stats::conflated`] |
 //! | [`Limits::events_max`] waiting events | the oldest is dropped | [`Stats::events_dropped`] |
 //!
@@ -51,7 +67,7 @@
 //! use core::time::Duration;
 //! use tieline_core::{DeviceId, Now, PointId, Quality, Reading, Topic, Value};
 //! use tieline_poll::{
-//!     DeviceSpec, Limits, LinkState, PointSpec, PointTable, PollClass, PollResult, PollSpec, Poller, Publish, Urgency,
+//!     Collection, DeviceSpec, Limits, LinkState, PointSpec, PointTable, PollClass, PollResult, PollSpec, Poller, Publish, Urgency,
 //! };
 //!
 //! let (start, device) = (Now::default(), DeviceId(1));
@@ -66,6 +82,7 @@
 //!     stale_after: Some(Duration::from_secs(10)),
 //!     publish: Publish::default(),
 //!     urgency: Urgency::Monitoring,
+//!     collection: Collection::POLLED,
 //! };
 //! poller.add_device(start, device, spec)?;
 //! poller.handle_link(start, device, LinkState::Online);
@@ -73,35 +90,40 @@
 //!
 //! let now = start.later(Duration::from_secs(1));
 //! poller.handle_timeout(now);
-//! let (device, class) = poller.poll_request(now).ok_or("nothing is due")?;
+//! let (device, class, part) = poller.poll_request(now).ok_or("nothing is due")?;
 //! let quality = Quality::GOOD;
 //! let reading = Reading { point: PointId(0), value: Value::Int(2300), quality, time: None, event: false };
 //! poller.handle_reading(now, device, reading);
-//! poller.handle_poll_done(now, device, class, PollResult::Ok);
+//! poller.handle_poll_done(now, device, class, part, PollResult::Ok);
 //! poller.handle_batch_end(now, device);
 //! assert_eq!(poller.poll_update().ok_or("no update")?.topic.as_str(), "feeder/meter/volts");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Read first: `spec.rs`, then `poller.rs`.
+//! Read first: `spec.rs`, then `poller.rs`; `rounds.rs` for what is due, `gates.rs` for whose turn it is.
 #![no_std]
 extern crate alloc;
 
 mod device;
+mod gates;
 mod health;
 mod outbox;
+mod parts;
 mod poller;
+mod rounds;
 mod scale;
 mod schedule;
 mod spec;
+mod spec_error;
 
-pub use health::{DeviceCounts, DeviceHealth, DeviceState};
+pub use health::{DeviceCounts, DeviceHealth, DeviceState, PollTimes};
 pub use outbox::{PollEvent, Stats};
 pub use poller::{LinkState, PollResult, Poller};
 pub use spec::{
-    DeviceSpec, Kind, Limits, POINTS_MAX, POLLS_MAX, PointSpec, PointTable, PollClass, PollSpec, Publish, SpecError,
-    Urgency,
+    Collection, DeviceSpec, GroupId, GroupKind, GroupSpec, Heartbeat, HeartbeatValue, IN_FLIGHT_MAX, Kind, Limits,
+    Missed, POINTS_MAX, POLLS_MAX, PointSpec, PointTable, PollClass, PollSpec, Publish, Urgency,
 };
+pub use spec_error::SpecError;
 
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,14 @@
 //! What waits to be taken from a poller.
 
+use crate::gates::Gates;
 use crate::schedule::Heap;
 use crate::{DeviceState, Urgency};
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
-use tieline_core::{DeviceId, PointId, Update};
+use alloc::collections::{BTreeSet, VecDeque};
+use tieline_core::{DeviceId, PointId, Topic, Update, Value};
 
 /// What a person may want to know.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum PollEvent {
     /// A device's state changed.
     State {
@@ -26,6 +27,15 @@ pub enum PollEvent {
         device: DeviceId,
         /// The number beyond the table.
         point: PointId,
+    },
+    /// A value is to be written to a device that is online. At most one of a device waits.
+    Heartbeat {
+        /// Which device.
+        device: DeviceId,
+        /// Where.
+        point: PointId,
+        /// What, in the units of the device.
+        value: Value,
     },
 }
 
@@ -87,7 +97,9 @@ pub(crate) struct Outbox {
     /// Of each lane.
     pub(crate) updates_max: usize,
     /// Devices that may be polled; each at most once.
-    pub(crate) ready: VecDeque<DeviceId>,
+    pub(crate) gates: Gates,
+    /// Devices with a heartbeat to write; each at most once.
+    pub(crate) heartbeats: VecDeque<DeviceId>,
     pub(crate) events: VecDeque<PollEvent>,
     pub(crate) events_max: usize,
     pub(crate) heap: Heap,
@@ -106,6 +118,17 @@ impl Outbox {
 
     pub(crate) fn updates_waiting(&self) -> usize {
         self.lanes.iter().map(|lane| lane.updates.len()).sum()
+    }
+
+    /// Takes away what waits of topics that are gone.
+    pub(crate) fn forget(&mut self, gone: &[Topic]) {
+        if gone.is_empty() || self.updates_waiting() == 0 {
+            return;
+        }
+        let gone: BTreeSet<&Topic> = gone.iter().collect();
+        for lane in &mut self.lanes {
+            lane.updates.retain(|update| !gone.contains(&update.topic));
+        }
     }
 
     pub(crate) fn tell(&mut self, event: PollEvent) {

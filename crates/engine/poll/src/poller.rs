@@ -1,12 +1,14 @@
 //! The devices of one shard.
 
-use crate::device::Device;
+use crate::device::{Device, Place};
+use crate::gates::{Gates, Shared};
 use crate::outbox::Outbox;
-use crate::schedule::NEVER;
-use crate::{DeviceHealth, DeviceSpec, Limits, PollClass, PollEvent, SpecError, Stats, Urgency};
+use crate::schedule::{NEVER, golden, root_two};
+use crate::{DeviceHealth, DeviceSpec, GroupId, GroupSpec, Limits, PollClass, PollEvent, SpecError, Stats, Urgency};
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use hashbrown::HashMap;
-use tieline_core::{DeviceId, Instant, Now, Reading, Update};
+use tieline_core::{DeviceId, Instant, Now, Reading, Topic, Update};
 
 /// Entries of the heap beyond twice the devices that are tolerated before skipped ones are swept out.
 const HEAP_SLACK: usize = 64;
@@ -53,14 +55,27 @@ impl Poller {
     /// Without devices.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
-        let out = Outbox { updates_max: limits.updates_max, events_max: limits.events_max.max(1), ..Outbox::default() };
+        let out = Outbox {
+            updates_max: limits.updates_max,
+            events_max: limits.events_max.max(1),
+            gates: Gates::new(limits.first_round_gap),
+            ..Outbox::default()
+        };
         Self { limits, devices: HashMap::new(), points: 0, out }
+    }
+
+    /// Adds a group of devices, or changes its limits.
+    ///
+    /// # Errors
+    /// It has no room for any poll, it was of another kind before, or there are too many.
+    pub fn set_group(&mut self, now: Now, group: GroupId, spec: GroupSpec) -> Result<(), SpecError> {
+        self.out.gates.set_group(now.mono, group, spec, self.limits.groups_max)
     }
 
     /// Adds a device, connecting, and publishes each of its topics once.
     ///
     /// # Errors
-    /// The number is in use, a topic cannot be made, or a limit is reached.
+    /// The number is in use, a topic cannot be made, a group is not here, or a limit is reached.
     pub fn add_device(&mut self, now: Now, device: DeviceId, spec: DeviceSpec) -> Result<(), SpecError> {
         if self.devices.contains_key(&device) {
             return Err(SpecError::DeviceTwice { device });
@@ -69,23 +84,53 @@ impl Poller {
         if self.devices.len() >= max {
             return Err(SpecError::DevicesFull { max });
         }
-        let new = Device::new(now, device, spec, &self.limits)?;
+        spec.check()?;
+        let shared = self.out.gates.shared(spec.collection.gateway, spec.collection.network)?;
+        let place = self.place(device, shared);
+        let new = Device::new(now, device, spec, place, &self.limits)?;
         self.points += new.point_count();
         self.devices.insert(device, Box::new(new));
         self.with(device, |device, out| device.start(now, out));
         Ok(())
     }
 
-    /// Forgets a device; its topics keep their last values. False when there was none.
-    pub fn remove_device(&mut self, device: DeviceId) -> bool {
-        let Some(gone) = self.devices.remove(&device) else { return false };
+    /// Gives a device another spec. Its link, the values of points whose name and definition stay, and the schedule of
+    /// polls whose interval stays are kept; only what changed is published. Where the device is read at once when it
+    /// comes online, so are new points. Returns the topics that are gone, for their reader to remove; none of their
+    /// updates follows.
+    ///
+    /// # Errors
+    /// As of [`Poller::add_device`], or there is no such device; the device is as before then.
+    pub fn replace_device(&mut self, now: Now, device: DeviceId, spec: DeviceSpec) -> Result<Vec<Topic>, SpecError> {
+        let Some(known) = self.devices.get(&device) else { return Err(SpecError::DeviceUnknown { device }) };
+        spec.check()?;
+        let (was, points) = (known.place(), known.point_count());
+        let shared = self.out.gates.shared(spec.collection.gateway, spec.collection.network)?;
+        let place = if was.shared == shared { was } else { self.place(device, shared) };
+        let count = spec.table.points().len();
+        let mut gone = Ok(Vec::new());
+        self.with(device, |device, out| gone = device.replace(now, spec, place, out));
+        let gone = gone?;
+        self.points = self.points - points + count;
+        Ok(gone)
+    }
+
+    /// Forgets a device. Returns its topics, for their reader to remove or to keep with their last values; none of their
+    /// updates follows. None when there was no such device.
+    pub fn remove_device(&mut self, now: Now, device: DeviceId) -> Option<Vec<Topic>> {
+        let mut gone = self.devices.remove(&device)?;
         self.points -= gone.point_count();
-        for lane in &mut self.out.lanes {
-            lane.sweeps.retain(|other| *other != device);
-            lane.documents.retain(|(other, _)| *other != device);
-        }
-        self.out.ready.retain(|other| *other != device);
-        true
+        gone.leave(now, &mut self.out);
+        let topics = gone.all_topics().cloned().collect::<Vec<_>>();
+        self.out.forget(&topics);
+        Some(topics)
+    }
+
+    /// Says into how many requests a poll class of a device is split, once its driver knows: at first each is one. Parts
+    /// are asked for one by one, spread evenly over the interval. Told before the first poll has ended, the other parts
+    /// belong to the same first round. Zero counts as one.
+    pub fn set_parts(&mut self, now: Now, device: DeviceId, class: PollClass, parts: u16) {
+        self.with(device, |device, out| device.set_parts(now, class, parts, out));
     }
 
     /// Takes what a link does. All points of a device that is away are marked so.
@@ -103,9 +148,24 @@ impl Poller {
         self.with(device, |device, out| device.batch_end(now, out));
     }
 
-    /// Takes the end of a poll, asked for by [`Poller::poll_request`] or made by the protocol itself.
-    pub fn handle_poll_done(&mut self, now: Now, device: DeviceId, class: PollClass, result: PollResult) {
-        self.with(device, |device, out| device.poll_done(now, class, result, out));
+    /// Takes the end of a poll, asked for by [`Poller::poll_request`] or made by the protocol itself. Returns whether it
+    /// ends a round: each part of the class was polled, well or not.
+    pub fn handle_poll_done(
+        &mut self,
+        now: Now,
+        device: DeviceId,
+        class: PollClass,
+        part: u16,
+        result: PollResult,
+    ) -> bool {
+        let mut is_round = false;
+        self.with(device, |device, out| is_round = device.poll_done(now, class, part, result, out));
+        is_round
+    }
+
+    /// Says in words what the poll that is about to fail failed of. What is longer than 256 bytes is cut.
+    pub fn handle_error(&mut self, now: Now, device: DeviceId, text: &str) {
+        self.with(device, |device, _| device.note_error(now, text));
     }
 
     /// Takes that a device sent something its protocol does not allow.
@@ -130,6 +190,7 @@ impl Poller {
 
     /// Lets deadlines that have passed take effect.
     pub fn handle_timeout(&mut self, now: Now) {
+        self.out.gates.handle_timeout(now.mono);
         while let Some((at, id)) = self.out.heap.pop(now.mono) {
             let Some(device) = self.devices.get_mut(&id) else { continue };
             if device.armed == at {
@@ -143,18 +204,28 @@ impl Poller {
     /// When [`Poller::handle_timeout`] must be called at the latest; at times earlier than anything happens.
     #[must_use]
     pub fn timeout(&self) -> Option<Instant> {
-        self.out.heap.first()
+        self.out.heap.first().into_iter().chain(self.out.gates.timeout()).min()
     }
 
-    /// The next poll to ask for. The device is not asked again before [`Poller::handle_poll_done`], a change of its
-    /// link, or [`Limits::poll_lost_after`].
-    pub fn poll_request(&mut self, now: Now) -> Option<(DeviceId, PollClass)> {
-        while let Some(id) = self.out.ready.pop_front() {
-            let Some(device) = self.devices.get_mut(&id) else { continue };
-            if let Some(class) = device.take_poll(now) {
-                arm(id, device, &mut self.out);
+    /// The next poll to ask for: of which device, of which class, which part of it. The same part is not asked for again
+    /// before [`Poller::handle_poll_done`], a change of the device's link, or [`Limits::poll_lost_after`].
+    pub fn poll_request(&mut self, now: Now) -> Option<(DeviceId, PollClass, u16)> {
+        while let Some(turn) = self.out.gates.next_ready() {
+            let Some(device) = self.devices.get_mut(&turn.device) else {
+                self.out.gates.unused(now.mono, turn.shared);
+                continue;
+            };
+            let taken = device.take_poll(now, turn.shared);
+            if taken.is_some() {
+                self.out.gates.asked(now.mono, turn.shared);
+                device.offer_poll(now, &mut self.out);
+            } else {
+                self.out.gates.unused(now.mono, turn.shared);
+            }
+            arm(turn.device, device, &mut self.out);
+            if let Some((class, part)) = taken {
                 self.out.counts.requests += 1;
-                return Some((id, class));
+                return Some((turn.device, class, part));
             }
         }
         None
@@ -175,6 +246,12 @@ impl Poller {
 
     /// The next event.
     pub fn poll_event(&mut self) -> Option<PollEvent> {
+        while let Some(id) = self.out.heartbeats.pop_front() {
+            let heartbeat = self.devices.get_mut(&id).and_then(|device| device.take_heartbeat());
+            if heartbeat.is_some() {
+                return heartbeat;
+            }
+        }
         self.out.events.pop_front()
     }
 
@@ -207,8 +284,21 @@ impl Poller {
             }
             lane.sweeps.pop_front();
         }
-        let (id, document) = lane.documents.pop_front()?;
-        self.devices.get_mut(&id).map(|device| device.document(document))
+        while let Some((id, document)) = lane.documents.pop_front() {
+            if let Some(update) = self.devices.get_mut(&id).and_then(|device| device.document(document)) {
+                return Some(update);
+            }
+        }
+        None
+    }
+
+    /// By which share of an interval the polls of a new device are shifted: those of each group are spread evenly.
+    fn place(&mut self, device: DeviceId, shared: Shared) -> Place {
+        let fraction = match self.out.gates.place(shared) {
+            Some((group, member)) => golden(member).wrapping_add(root_two(group.into())),
+            None => golden(device.0),
+        };
+        Place { shared, fraction }
     }
 
     fn with(&mut self, id: DeviceId, act: impl FnOnce(&mut Device, &mut Outbox)) {

@@ -1,4 +1,4 @@
-//! Moments: the grid of a poll, a device's deadlines, and a heap with one entry a device.
+//! Moments: the grid of a poll's parts, a device's deadlines, and a heap with one entry a device.
 
 use alloc::collections::BinaryHeap;
 use core::cmp::Reverse;
@@ -8,17 +8,71 @@ use tieline_core::{DeviceId, Instant, Timer as Named, Timers as Table};
 /// No moment.
 pub(crate) const NEVER: Instant = Instant(u64::MAX);
 
-/// The first moment after `now` on the grid of a device: `every` apart, shifted by a part of `every` that successive
-/// numbers spread evenly: the fractions of multiples of the golden ratio.
-pub(crate) fn next_on_grid(now: Instant, every: Duration, device: DeviceId) -> Instant {
-    let every = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX).max(1);
-    let fraction = u128::from(device.0.wrapping_mul(0x9E37_79B9));
-    let phase = u64::try_from((u128::from(every) * fraction) >> 32).unwrap_or(0);
-    let whole = match now.0.checked_sub(phase) {
-        Some(passed) => passed / every + 1,
-        None => 0,
-    };
-    Instant(whole.saturating_mul(every).saturating_add(phase))
+/// The share of an interval, in units of 2^-32, by which the `place`-th of many is shifted: multiples of the golden ratio,
+/// which successive places spread evenly for any count.
+pub(crate) const fn golden(place: u32) -> u32 {
+    place.wrapping_mul(0x9E37_79B9)
+}
+
+/// The share of a poll class of a device, on top of the device's: multiples of the square root of two.
+pub(crate) const fn root_two(class: u32) -> u32 {
+    class.wrapping_mul(0x6A09_E667)
+}
+
+/// When the parts of a poll are due: evenly spaced moments, `parts` in each interval, shifted by a fraction of the time
+/// between two. Moments are numbered, so nothing drifts and only a number is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Grid {
+    /// Nanoseconds; not zero.
+    every: u64,
+    /// Not zero.
+    parts: u16,
+    fraction: u32,
+}
+
+impl Grid {
+    pub(crate) fn new(every: Duration, parts: u16, fraction: u32) -> Self {
+        let every = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX).max(1);
+        Self { every, parts: parts.max(1), fraction }
+    }
+
+    pub(crate) const fn parts(self) -> u16 {
+        self.parts
+    }
+
+    /// The time between two moments, rounded down.
+    pub(crate) fn spacing(self) -> Duration {
+        Duration::from_nanos(self.every / u64::from(self.parts))
+    }
+
+    /// The number of the first moment after `now`.
+    pub(crate) fn after(self, now: Instant) -> u64 {
+        let Some(passed) = now.0.checked_sub(self.phase()) else { return 0 };
+        let whole = u128::from(passed) * u128::from(self.parts) / u128::from(self.every);
+        u64::try_from(whole).map_or(u64::MAX, |whole| whole.saturating_add(1))
+    }
+
+    /// The moment of a number.
+    pub(crate) fn at(self, number: u64) -> Instant {
+        let offset = (u128::from(number) * u128::from(self.every)).div_ceil(u128::from(self.parts));
+        Instant(u64::try_from(offset).unwrap_or(u64::MAX).saturating_add(self.phase()))
+    }
+
+    /// Which part is due at a moment.
+    pub(crate) fn part(self, number: u64) -> u16 {
+        u16::try_from(number % u64::from(self.parts)).unwrap_or(0)
+    }
+
+    fn phase(self) -> u64 {
+        let share = (u128::from(self.every) * u128::from(self.fraction)) >> 32;
+        u64::try_from(share / u128::from(self.parts)).unwrap_or(0)
+    }
+}
+
+/// The first moment after `now` that is a multiple of `every`, shifted by a fraction of it.
+pub(crate) fn next_on_grid(now: Instant, every: Duration, fraction: u32) -> Instant {
+    let grid = Grid::new(every, 1, fraction);
+    grid.at(grid.after(now))
 }
 
 /// What a device waits for.
@@ -28,8 +82,12 @@ pub(crate) enum Timer {
     Poll,
     /// The rest after a poll is over.
     Gap,
-    /// The poll that is out is given up.
+    /// The poll that is out longest is given up.
     Lost,
+    /// A device that does not answer is asked again.
+    Probe,
+    /// The heartbeat is to be written.
+    Heartbeat,
     /// All points may be published.
     All,
     /// The state may be published.
@@ -43,8 +101,18 @@ pub(crate) enum Timer {
 }
 
 impl Named for Timer {
-    const ALL: &'static [Self] =
-        &[Self::Poll, Self::Gap, Self::Lost, Self::All, Self::State, Self::Stats, Self::Stale, Self::Calm];
+    const ALL: &'static [Self] = &[
+        Self::Poll,
+        Self::Gap,
+        Self::Lost,
+        Self::Probe,
+        Self::Heartbeat,
+        Self::All,
+        Self::State,
+        Self::Stats,
+        Self::Stale,
+        Self::Calm,
+    ];
 
     fn place(self) -> usize {
         self as usize
@@ -80,5 +148,29 @@ impl Heap {
 
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(Instant, DeviceId) -> bool) {
         self.0.retain(|Reverse((at, device))| keep(*at, *device));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_moment_is_after_what_is_before_it(
+            every in 10_000_000u64..1_000_000_000_000_000,
+            parts in 1u16..,
+            fraction: u32,
+            number in 0u64..1_000_000,
+        ) {
+            let grid = Grid::new(Duration::from_nanos(every), parts, fraction);
+            let moment = grid.at(number);
+            prop_assert_eq!(grid.after(moment), number + 1);
+            prop_assert_eq!(grid.after(Instant(moment.0.saturating_sub(1))), number);
+            // A whole round later, the same part is due.
+            prop_assert_eq!(grid.at(number + u64::from(parts)), moment + Duration::from_nanos(every));
+            prop_assert_eq!(grid.part(number + u64::from(parts)), grid.part(number));
+        }
     }
 }

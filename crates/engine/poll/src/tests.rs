@@ -11,9 +11,12 @@ use std::vec::Vec;
 use std::{format, vec};
 use tieline_core::{Body, DeviceId, Instant, Now, PointId, Quality, Reading, Timestamp, Topic, Update, Value};
 
+mod collection;
+mod fairness;
+mod replace;
 mod urgency;
 
-const CLASS: PollClass = PollClass(1);
+const CLASS: PollClass = PollClass(0);
 const D: DeviceId = DeviceId(0);
 
 fn at(millis: u64) -> Now {
@@ -30,12 +33,13 @@ fn spec(topic: &str, every_ms: &[u64]) -> DeviceSpec {
     DeviceSpec {
         topic: Topic::new(topic).unwrap(),
         table: table(),
-        polls: (1u8..).zip(every_ms.iter().copied()).map(poll).collect(),
+        polls: (0u8..).zip(every_ms.iter().copied()).map(poll).collect(),
         gap_min: Duration::ZERO,
         slow_after: None,
         stale_after: None,
         publish: Publish::default(),
         urgency: Urgency::default(),
+        collection: Collection::REPORTED,
     }
 }
 
@@ -152,7 +156,7 @@ fn silence_garbage_failures_and_restarts_are_marked() {
     let failed = |count| {
         move |p: &mut Poller| {
             for _ in 0..count {
-                p.handle_poll_done(at(10), D, CLASS, PollResult::Timeout);
+                p.handle_poll_done(at(10), D, CLASS, 0, PollResult::Timeout);
             }
         }
     };
@@ -271,10 +275,10 @@ fn polls_per_tenth(answer_ms: u64) -> (Vec<u32>, Stats, u64) {
     let mut answers: BTreeMap<u64, Vec<DeviceId>> = BTreeMap::new();
     for ms in (0..300_000).step_by(5) {
         for device in answers.remove(&ms).unwrap_or_default() {
-            poller.handle_poll_done(at(ms), device, CLASS, PollResult::Ok);
+            poller.handle_poll_done(at(ms), device, CLASS, 0, PollResult::Ok);
         }
         poller.handle_timeout(at(ms));
-        while let Some((device, _)) = poller.poll_request(at(ms)) {
+        while let Some((device, ..)) = poller.poll_request(at(ms)) {
             tenths[usize::try_from(ms / 100).unwrap()] += 1;
             answers.entry(ms + answer_ms).or_default().push(device);
         }
@@ -309,14 +313,18 @@ fn another_class_waits_for_its_turn_and_the_gap() {
     let mut poller = one(DeviceSpec { gap_min: Duration::from_millis(30), ..spec("d", &[100, 100]) });
     poller.handle_link(at(0), D, LinkState::Online);
     let mut asked = Vec::new();
+    let mut out: Option<(u64, PollClass, u16)> = None;
     for ms in 1..=250 {
+        if let Some((_, class, part)) = out.take_if(|(end, ..)| *end == ms) {
+            poller.handle_poll_done(at(ms), D, class, part, PollResult::Ok);
+        }
         poller.handle_timeout(at(ms));
-        while let Some((device, class)) = poller.poll_request(at(ms)) {
+        while let Some((_, class, part)) = poller.poll_request(at(ms)) {
             asked.push((ms, class.0));
-            poller.handle_poll_done(at(ms), device, class, PollResult::Ok);
+            out = Some((ms + 50, class, part));
         }
     }
-    assert_eq!(asked, [(100, 1), (130, 2), (200, 1), (230, 2)]);
+    assert_eq!(asked, [(42, 1), (122, 0), (202, 1)]);
 }
 
 #[test]
@@ -324,13 +332,13 @@ fn a_poll_without_an_end_times_out() {
     let mut poller = one(spec("d", &[1_000]));
     poller.handle_link(at(0), D, LinkState::Online);
     poller.handle_timeout(at(1_000));
-    assert_eq!(poller.poll_request(at(1_000)), Some((D, CLASS)));
+    assert_eq!(poller.poll_request(at(1_000)), Some((D, CLASS, 0)));
     poller.handle_timeout(at(120_999));
     assert_eq!(poller.poll_request(at(120_999)), None);
     poller.handle_timeout(at(121_000));
     assert_eq!(poller.poll_request(at(121_000)), None);
     poller.handle_timeout(at(122_000));
-    assert_eq!(poller.poll_request(at(122_000)), Some((D, CLASS)));
+    assert_eq!(poller.poll_request(at(122_000)), Some((D, CLASS, 0)));
     assert_eq!(poller.health(D).unwrap().counts.timeouts, 1);
 }
 
@@ -339,13 +347,13 @@ fn a_lost_link_ends_the_poll_that_was_out() {
     let mut poller = one(spec("d", &[1_000]));
     poller.handle_link(at(0), D, LinkState::Online);
     poller.handle_timeout(at(1_000));
-    assert_eq!(poller.poll_request(at(1_000)), Some((D, CLASS)));
+    assert_eq!(poller.poll_request(at(1_000)), Some((D, CLASS, 0)));
     poller.handle_link(at(1_500), D, LinkState::Away { why: "reset by peer".into() });
     poller.handle_timeout(at(2_000));
     poller.handle_link(at(2_500), D, LinkState::Online);
     assert_eq!(poller.poll_request(at(2_500)), None);
     poller.handle_timeout(at(3_000));
-    assert_eq!(poller.poll_request(at(3_000)), Some((D, CLASS)));
+    assert_eq!(poller.poll_request(at(3_000)), Some((D, CLASS, 0)));
     assert_eq!(poller.health(D).unwrap().counts.polls_skipped, 0);
 }
 
@@ -390,7 +398,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         2 => (id.clone(), 0u8..3).prop_map(|(id, link)| Step::Link(id, link)),
         6 => (id.clone(), 0u32..4, any::<i64>(), any::<bool>()).prop_map(|(id, p, v, e)| Step::Read(id, p, v, e)),
         2 => id.clone().prop_map(Step::BatchEnd),
-        3 => (id.clone(), 1u8..3, 0u8..3).prop_map(|(id, class, result)| Step::Done(id, class, result)),
+        3 => (id.clone(), 0u8..2, 0u8..3).prop_map(|(id, class, result)| Step::Done(id, class, result)),
         1 => id.clone().prop_map(Step::Garbage),
         1 => id.prop_map(Step::Restart),
         6 => (0u64..3_000).prop_map(Step::Wait),
@@ -409,7 +417,7 @@ struct Watched {
 
 impl Watched {
     fn requests(&mut self) {
-        while let Some((device, class)) = self.poller.poll_request(self.now) {
+        while let Some((device, class, _)) = self.poller.poll_request(self.now) {
             let at = device.0 as usize;
             assert!(self.online[at], "asked while away");
             assert_eq!(self.out[at].replace(class), None, "asked while a poll is out");
@@ -446,7 +454,7 @@ impl Watched {
             Step::Done(id, class, result) => {
                 let result = [PollResult::Ok, PollResult::Timeout, PollResult::Error][usize::from(result)];
                 self.out[id as usize].take_if(|out| out.0 == class);
-                self.poller.handle_poll_done(self.now, DeviceId(id), PollClass(class), result);
+                self.poller.handle_poll_done(self.now, DeviceId(id), PollClass(class), 0, result);
             }
             Step::Garbage(id) => self.poller.handle_garbage(self.now, DeviceId(id)),
             Step::Restart(id) => self.poller.handle_restart(self.now, DeviceId(id)),

@@ -1,6 +1,6 @@
 //! The points of one device: which states wait to be published, and what makes them doubtful.
 
-use super::Device;
+use super::{Device, stale_missed};
 use crate::outbox::{Document, Outbox};
 use crate::schedule::{NEVER, Timer};
 use alloc::string::String;
@@ -77,10 +77,13 @@ impl Device {
     }
 
     pub(super) fn find_stale(&mut self, now: Now, out: &mut Outbox) {
-        let Some(after) = self.stale_after else { return };
         let mut next = NEVER;
         let mut changed = false;
-        for held in self.points.iter_mut().filter(|held| held.quality.bits() & UNTOLD.bits() == 0) {
+        for (held, spec) in self.points.iter_mut().zip(self.table.points()) {
+            let of_class = spec.class.and_then(|class| self.polls.iter().find(|poll| poll.class() == class));
+            let missed = of_class.and_then(|poll| stale_missed(&self.collection, poll.every()));
+            let after = self.stale_after.into_iter().chain(missed).min();
+            let Some(after) = after.filter(|_| held.quality.bits() & UNTOLD.bits() == 0) else { continue };
             let at = held.seen + after;
             if at <= now.mono {
                 held.add(Quality::STALE, self.publish.each);
@@ -140,6 +143,10 @@ impl Device {
 }
 
 impl Held {
+    pub(super) const fn initial(now: Now, waits: bool) -> Self {
+        Self { value: Value::Null, time: now.utc, seen: now.mono, quality: Quality::INITIAL, waits }
+    }
+
     fn add(&mut self, reason: Quality, waits: bool) {
         self.quality = self.quality.with(reason);
         self.waits |= waits;

@@ -24,6 +24,8 @@ const LISTEN_SESSIONS_MAX: usize = 4;
 pub const INTEGRITY: PollClass = PollClass(0);
 /// A poll for the events that a device has collected.
 pub const EVENTS: PollClass = PollClass(1);
+/// The one part of a poll that is not split.
+pub const WHOLE: u16 = 0;
 
 /// A device with the table of its points.
 pub type Tabled = (Numbered, Arc<PointTable>);
@@ -46,8 +48,9 @@ pub trait Driver {
 
 /// A device on its shard.
 pub trait DeviceSession {
-    /// Asks for a poll, which ends with [`Reporter::poll_done`]; false when it cannot be asked for now.
-    fn poll(&self, class: PollClass) -> bool;
+    /// Asks for one part of a poll, which ends with [`Reporter::poll_done`]; false when it cannot be asked for now. A poll
+    /// that is not split has one part, [`WHOLE`].
+    fn poll(&self, class: PollClass, part: u16) -> bool;
 
     /// Sends a command, unless `until` comes first; it ends with [`Reporter::command_done`].
     ///
@@ -207,9 +210,16 @@ impl Reporter {
         });
     }
 
-    /// The end of a poll, asked for by [`DeviceSession::poll`] or made by the protocol itself.
-    pub fn poll_done(&self, now: Now, class: PollClass, result: PollResult) {
-        self.with(|field| field.poller.handle_poll_done(now, self.device, class, result));
+    /// The end of one part of a poll, asked for by [`DeviceSession::poll`] or made by the protocol itself.
+    pub fn poll_done(&self, now: Now, class: PollClass, part: u16, result: PollResult) {
+        self.with(|field| {
+            field.poller.handle_poll_done(now, self.device, class, part, result);
+        });
+    }
+
+    /// What the poll failed of whose end is told next, in words.
+    pub fn poll_error(&self, now: Now, text: &str) {
+        self.field.borrow_mut().poller.handle_error(now, self.device, text);
     }
 
     /// What became of a command that [`DeviceSession::command`] took.

@@ -13,8 +13,8 @@ use std::time::Duration;
 use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Now, Refusal, Topic};
 use tieline_net::{Clock, Counters, Shard, ShardThread};
 use tieline_poll::{
-    DeviceSpec, DeviceState, Kind, Limits, PointSpec, PointTable, PollClass, PollEvent, PollSpec, Poller, Publish,
-    SpecError, Urgency,
+    Collection, DeviceSpec, DeviceState, Kind, Limits, PointSpec, PointTable, PollClass, PollEvent, PollSpec, Poller,
+    Publish, SpecError, Urgency,
 };
 use tieline_transport::CertificateCache;
 use tokio::sync::{Notify, mpsc};
@@ -135,6 +135,8 @@ fn table_of(config: &DeviceConfig) -> Result<Arc<PointTable>, SpecError> {
         scale: point.scale,
         offset: point.offset,
         invert: false,
+        class: None,
+        source: 0,
     };
     PointTable::new(config.points.iter().map(spec).collect())
 }
@@ -156,6 +158,8 @@ fn spec_of(device: &Numbered, table: Arc<PointTable>, urgency: Urgency) -> Devic
             all_every: config.all_every,
         },
         urgency,
+        // Devices report by themselves, and their protocol reads everything when they come online.
+        collection: Collection::REPORTED,
     }
 }
 
@@ -228,8 +232,8 @@ fn turn(field: &SharedField, now: Now) -> Option<Instant> {
     field.borrow_mut().poller.handle_timeout(now);
     loop {
         let request = field.borrow_mut().poller.poll_request(now);
-        let Some((device, class)) = request else { break };
-        Field::poll(field, now, device, class);
+        let Some((device, class, part)) = request else { break };
+        Field::poll(field, now, device, class, part);
     }
     let mut field = field.borrow_mut();
     while let Some(event) = field.poller.poll_event() {
@@ -296,15 +300,17 @@ impl Field {
             PollEvent::UnknownPoint { device, .. } => {
                 tracing::debug!(device = name(device), "the device sends points that its list does not have");
             }
+            // No device has one: `spec_of`.
+            PollEvent::Heartbeat { .. } => {}
         }
     }
 
-    fn poll(field: &SharedField, now: Now, device: DeviceId, class: PollClass) {
+    fn poll(field: &SharedField, now: Now, device: DeviceId, class: PollClass, part: u16) {
         let session = field.borrow().session(device);
         let Some(session) = session else { return };
-        if !session.poll(class) {
+        if !session.poll(class, part) {
             let refused = tieline_poll::PollResult::Error;
-            field.borrow_mut().poller.handle_poll_done(now, device, class, refused);
+            field.borrow_mut().poller.handle_poll_done(now, device, class, part, refused);
         }
     }
 

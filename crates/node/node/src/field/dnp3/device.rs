@@ -4,7 +4,7 @@ use super::counters::FreezeCounters;
 use super::device_session::{Association, Dnp3Session, POLL_TOKEN};
 use super::scheduled::{FREEZE_TOKEN, START_TOKEN, ScheduledTasks};
 use super::translate::to_reading;
-use crate::field::driver::{EVENTS, INTEGRITY, Reporter};
+use crate::field::driver::{EVENTS, INTEGRITY, Reporter, WHOLE};
 use crate::field::lanes::Lane;
 use std::rc::Rc;
 use std::time::Duration;
@@ -88,7 +88,10 @@ impl DeviceOwner {
             | TaskOutcome::TooLong
             | TaskOutcome::Unauthenticated(_) => PollResult::Error,
         };
-        self.reporter.poll_done(now, class, result);
+        if result != PollResult::Ok {
+            self.reporter.poll_error(now, &outcome.to_string());
+        }
+        self.reporter.poll_done(now, class, WHOLE, result);
     }
 
     fn start_task_done(&self, outcome: &TaskOutcome) {
@@ -176,7 +179,7 @@ impl DeviceOwner {
                 self.run_tasks(now);
             }
             MasterEvent::Ready => {
-                self.reporter.poll_done(now, INTEGRITY, PollResult::Ok);
+                self.reporter.poll_done(now, INTEGRITY, WHOLE, PollResult::Ok);
                 self.run_tasks(now);
             }
             MasterEvent::LinkAlive => self.reporter.alive(now),

@@ -52,7 +52,7 @@ impl Association {
 
 impl DeviceSession for Dnp3Session {
     /// Classes 1, 2 and 3; and 0 where everything is asked for.
-    fn poll(&self, class: PollClass) -> bool {
+    fn poll(&self, class: PollClass, _part: u16) -> bool {
         let classes = if class == EVENTS { Classes::EVENTS } else { Classes::ALL };
         let asked = self.main.link.with(|master, now| master.poll(now, classes, POLL_TOKEN | u64::from(class.0)));
         asked.is_some_and(|asked| asked.is_ok())
