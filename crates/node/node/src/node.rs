@@ -21,7 +21,7 @@ use crate::history::{HistoryOwner, OnChange, Recorder};
 use crate::http::{About, App, state_of};
 use crate::wall_clock::{self, ClockOwner, WallClock};
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -316,14 +316,17 @@ pub(crate) fn socket_shards(workers: usize) -> usize {
     Some(worker_count(workers)).filter(|count| *count > 1).unwrap_or(0)
 }
 
-/// The shard of each device: one after the other, and those that share a connection together.
+/// The shard of each device: one after the other, and those that share a connection or a network's limits together.
 fn homes(devices: &[DeviceConfig], shards: usize) -> Vec<usize> {
-    let channel = |device: &DeviceConfig| device.channel.as_ref().map(|channel| channel.name.clone());
-    let home = |(number, device): (usize, &DeviceConfig)| {
-        let first = channel(device).and_then(|name| devices.iter().position(|d| channel(d).as_ref() == Some(&name)));
-        first.unwrap_or(number) % shards.max(1)
-    };
-    devices.iter().enumerate().map(home).collect()
+    let mut first: HashMap<(bool, &str), usize> = HashMap::new();
+    let mut homes = Vec::with_capacity(devices.len());
+    for (number, device) in devices.iter().enumerate() {
+        let network = device.network.as_ref().map(|network| (true, network.name.as_str()));
+        let channel = device.channel.as_ref().map(|channel| (false, channel.name.as_str()));
+        let place = network.or(channel).map_or(number, |group| *first.entry(group).or_insert(number));
+        homes.push(place % shards.max(1));
+    }
+    homes
 }
 
 /// The check of users, where there are any. Changed files reach the bus by themselves.

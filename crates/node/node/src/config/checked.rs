@@ -321,6 +321,10 @@ struct Clash {
 /// Whether two devices share a connection and cannot be told apart on it, or use it in different ways.
 fn clash(one: &DeviceConfig, other: &DeviceConfig) -> Option<Clash> {
     one.channel.as_ref().filter(|channel| other.channel.as_ref() == Some(*channel))?;
+    if one.network != other.network {
+        let (found, expected) = ("another network than the one".to_owned(), "one network for all devices of a channel");
+        return Some(Clash { key: "network", found, expected });
+    }
     match (&one.protocol, &other.protocol) {
         (Protocol::Dnp3(a), Protocol::Dnp3(b)) => ((a.master, a.outstation) == (b.master, b.outstation)).then(|| {
             Clash { key: "dnp3.outstation", found: "the link addresses".to_owned(), expected: "addresses of its own" }

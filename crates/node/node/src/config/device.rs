@@ -1,5 +1,8 @@
 //! `[device.NAME]`: one table a device.
 
+use super::collection::{
+    CollectionConfig, HeartbeatConfig, NetworkConfig, Networks, read_heartbeat, read_network, read_networks,
+};
 use super::dnp3::{Dnp3Config, read_dnp3_device, read_polls};
 use super::modbus::{ModbusConfig, read_modbus, read_polls as read_modbus_polls};
 use super::parse;
@@ -37,6 +40,12 @@ pub struct DeviceConfig {
     pub publish_all: bool,
     /// The shortest time between two publications of `<topic>/all`.
     pub all_every: Duration,
+    /// What happens to polls that are missed or time out; none of a device that reports by itself.
+    pub collection: Option<CollectionConfig>,
+    /// The network whose limits it shares.
+    pub network: Option<NetworkConfig>,
+    /// What is written to it again and again.
+    pub heartbeat: Option<HeartbeatConfig>,
     /// Age at which a value that was not renewed is marked stale; none never.
     pub stale_after: Option<Duration>,
     /// How urgent its connection is; none leaves it unmarked.
@@ -81,16 +90,18 @@ pub struct SharedChannel {
 /// What devices refer to by its name.
 pub struct Shared<'a> {
     channels: Channels,
+    networks: Networks,
     templates: HashMap<String, Template<'a>>,
 }
 
 impl<'a> Shared<'a> {
-    /// Reads `[channel.NAME]` and `[template.NAME]`; files are found beside `folder`.
+    /// Reads `[channel.NAME]`, `[network.NAME]` and `[template.NAME]`; files are found beside `folder`.
     pub fn read(root: &mut Section<'a>, doc: &mut Document<'_>, folder: &Path) -> Self {
         let channels = read_channels(root.section(doc, "channel"), doc, folder);
+        let networks = read_networks(root.section(doc, "network"), doc);
         let templates = root.section(doc, "template").sections(doc).into_iter();
         let templates = templates.filter_map(|(name, section)| Some((name, section.into_template()?))).collect();
-        Self { channels, templates }
+        Self { channels, networks, templates }
     }
 
     /// A device with `template = "NAME"` has the keys of the template that it does not have itself. None where there is no
@@ -168,6 +179,15 @@ impl Protocol {
         }
     }
 
+    /// Requests that may be out to the device at a time.
+    #[must_use]
+    pub const fn in_flight(&self) -> u8 {
+        match self {
+            Self::Dnp3(_) => 1,
+            Self::Modbus(modbus) => modbus.line.in_flight,
+        }
+    }
+
     /// The settings of DNP3; none of a device that speaks another protocol.
     #[must_use]
     pub const fn dnp3(&self) -> Option<&Dnp3Config> {
@@ -232,10 +252,16 @@ pub fn read_device<'a>(
     let connection = read_connection(doc, &mut s, lists.folder, &shared.channels);
     let points = lists.read(doc, &mut s, protocol);
     let poll = s.section(doc, "poll");
-    let polls = match protocol {
-        ProtocolName::Dnp3 => read_polls(doc, poll),
-        ProtocolName::Modbus => read_modbus_polls(doc, poll, points.as_deref().unwrap_or_default()),
+    let listed = points.as_deref().unwrap_or_default();
+    let (polls, collection) = match protocol {
+        ProtocolName::Dnp3 => (read_polls(doc, poll), None),
+        ProtocolName::Modbus => {
+            let (polls, collection) = read_modbus_polls(doc, poll, listed);
+            (polls, Some(collection))
+        }
     };
+    let network = read_network(doc, &mut s, &shared.networks);
+    let heartbeat = read_heartbeat(doc, &mut s, listed);
     let publish = s.or(doc, "publish", vec!["points".to_owned(), "all".to_owned()], parse_publish);
     let all_every = s.or(doc, "all_every", SECOND, parse::duration(Duration::from_millis(10)..=HOUR));
     let stale_after = s.optional(doc, "stale_after", parse::duration(SECOND..=7 * 24 * HOUR));
@@ -243,9 +269,8 @@ pub fn read_device<'a>(
     let protocol = match protocol {
         ProtocolName::Dnp3 => read_dnp3_device(doc, &mut s, lists.folder, transport).map(Protocol::Dnp3),
         ProtocolName::Modbus => {
-            let points = points.as_deref().unwrap_or_default();
             let modbus = s.section(doc, "modbus");
-            Some(Protocol::Modbus(read_modbus(doc, modbus, transport, points)))
+            Some(Protocol::Modbus(read_modbus(doc, modbus, transport, listed)))
         }
     };
     let priority = s.optional(doc, "priority", parse_priority());
@@ -259,6 +284,9 @@ pub fn read_device<'a>(
         channel,
         points: points?,
         polls,
+        collection,
+        network,
+        heartbeat,
         publish_points: publish.iter().any(|word| word == "points"),
         publish_all: publish.iter().any(|word| word == "all"),
         all_every,

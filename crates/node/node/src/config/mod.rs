@@ -8,6 +8,7 @@
 mod access;
 mod audit;
 mod checked;
+mod collection;
 mod device;
 mod dnp3;
 mod modbus;
@@ -27,6 +28,7 @@ mod transport_tests;
 pub use access::{AccessConfig, CertificateConfig, JwtConfig, NameKind, load_access};
 pub use audit::AuditConfig;
 pub use checked::{CommandConfig, Config, ForwardedHeader, HistoryConfig, HttpConfig, NodeConfig, Source};
+pub use collection::{CollectionConfig, HeartbeatConfig, NetworkConfig};
 pub use device::{DeviceConfig, Numbered, Priority, Protocol, ProtocolName, SharedChannel};
 pub use dnp3::{Dnp3Config, FreezeClock, FreezePlan, LaneConfig, LinkConfirms, TimeSync};
 pub use modbus::{ModbusConfig, ModbusLine};

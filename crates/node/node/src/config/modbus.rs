@@ -9,6 +9,7 @@
 //! modbus = { unit = 3 }
 //! ```
 
+use super::collection::CollectionConfig;
 use super::parse;
 use super::points::{PointAddress, PointConfig};
 use super::reader::{Document, Section};
@@ -58,7 +59,11 @@ pub struct ModbusLine {
 }
 
 /// Reads `[device.NAME.poll]`: the interval of points that have none of their own, first, then those that points have.
-pub fn read_polls(doc: &mut Document<'_>, mut s: Section<'_>, points: &[PointConfig]) -> Vec<Duration> {
+pub fn read_polls(
+    doc: &mut Document<'_>,
+    mut s: Section<'_>,
+    points: &[PointConfig],
+) -> (Vec<Duration>, CollectionConfig) {
     let every = s.or(doc, "every", 10 * SECOND, parse::duration(SECOND / 10..=7 * DAY));
     let mut polls = vec![every];
     for point in points {
@@ -69,8 +74,9 @@ pub fn read_polls(doc: &mut Document<'_>, mut s: Section<'_>, points: &[PointCon
         doc.report(s.value_at("every"), &s.key("every"), found, format!("at most {RATES_MAX}"));
         polls.truncate(RATES_MAX);
     }
+    let collection = CollectionConfig::read(doc, &mut s);
     s.finish(doc);
-    polls
+    (polls, collection)
 }
 
 /// Reads `[device.NAME.modbus]`.
@@ -133,5 +139,109 @@ fn check_points(doc: &mut Document<'_>, s: &Section<'_>, config: &ModbusConfig, 
             let found = format!("{max}, and point {:?} with {count} registers", point.name);
             return doc.report(s.value_at("block_max"), &s.key("block_max"), found, format!("at least {count}"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{ConfigError, from_text};
+
+    /// What is wrong with a list of points, and with the device that names it.
+    fn check(keys: &str, list: &str, expect: &[&str]) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("p.csv"), list).unwrap();
+        let text = format!("[device.d]\nprotocol='modbus'\npoints='p.csv'\n{keys}\n");
+        let shown: Vec<String> = match from_text("t.toml", &text, folder.path()) {
+            Ok(_) => Vec::new(),
+            Err(ConfigError(all)) => all.iter().map(ToString::to_string).collect(),
+        };
+        let folder = format!("{}/", folder.path().display());
+        assert_eq!(shown.iter().map(|line| line.replace(&folder, "")).collect::<Vec<_>>(), expect, "{keys}\n{list}");
+    }
+
+    const LIST: &str = "name,type,index\na,holding-register,0\n";
+
+    #[test]
+    fn points_are_read_or_say_what_is_wrong() {
+        let good = "name,type,index,format,order,every,writable,min\na,holding-register,7,f32,cdab,2s,true,-5\n\
+                    b,holding-register,7,bit[3],,,,\nc,input-register,65535,,,,,\nd,coil,0,,,,true,\ne,input-register,9,>2H,,,,\n";
+        check("address='h:1'", good, &[]);
+        check(
+            "address='h:1'",
+            "name,type,index,format,order,every,writable,mode\na,register,0,,,,,\nb,coil,1,u16,,,,\nc,input-register,2,,,,true,\n\
+             d,holding-register,65535,u32,,,,\ne,holding-register,3,x8,,,,\nf,holding-register,4,,xyz,1ms,,\n\
+             g,holding-register,5,string[8],,,true,\n",
+            &[
+                "p.csv:1:1: mode: found the unknown column \"mode\", expected one of name, type, index, unit, scale, offset, writable, \
+                 min, max, states, tags, description, format, order, every",
+            ],
+        );
+        check(
+            "address='h:1'",
+            "name,type,index,format,order,every,writable\na,register,0,,,,\nb,coil,1,u16,,,\nc,input-register,2,,,,true\n\
+             d,holding-register,65535,u32,,,\nf,holding-register,4,,xyz,,\ng,holding-register,5,string[8],,,true\n\
+             h,coil,6,,,1ms,\n",
+            &[
+                "p.csv:2:1: type: found \"register\", expected one of coil, discrete-input, holding-register, input-register",
+                "p.csv:3:1: format: found \"u16\", expected bool, or nothing: coils and discrete inputs are bits",
+                "p.csv:4:1: writable: found \"true\", expected false: only coils and holding registers can be written",
+                "p.csv:5:1: index: found 65535 and 2 registers, expected registers up to 65535",
+                "p.csv:6:1: order: found \"xyz\", expected abcd, cdab (the low word first), badc (the low byte first in each word) or dcba",
+                "p.csv:7:1: writable: found \"true\", expected false: texts and bytes cannot be commanded",
+                "p.csv:8:1: every: found \"1ms\", expected an interval from 100ms to 7d, as in 1s",
+            ],
+        );
+    }
+
+    #[test]
+    fn settings_are_read_or_say_what_is_wrong() {
+        check("serial.port='/dev/ttyS0'\nmodbus.unit=247", LIST, &[]);
+        check(
+            "address='h:1'\ntransport='udp'",
+            LIST,
+            &[
+                "t.toml:1:1: device.d.transport: found udp, expected transport = \"tcp\" or \"tls\", or a serial line: Modbus has no datagrams",
+            ],
+        );
+        check(
+            "serial.port='/dev/ttyS0'\nmodbus={framing='tcp'}",
+            LIST,
+            &[
+                "t.toml:5:17: device.d.modbus.framing: found tcp, expected framing = \"rtu\": serial lines have no other frames",
+            ],
+        );
+        check(
+            "address='h:1'\nmodbus={first_address=1}",
+            LIST,
+            &[
+                "t.toml:5:23: device.d.modbus.first_address: found 1, and point \"a\" at 0, expected 0, or points from 1 on",
+            ],
+        );
+        check(
+            "address='h:1'\nmodbus={block_max=2}",
+            "name,type,index,format\na,holding-register,0,f64\n",
+            &["t.toml:5:19: device.d.modbus.block_max: found 2, and point \"a\" with 4 registers, expected at least 4"],
+        );
+    }
+
+    #[test]
+    fn devices_of_a_channel_agree() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("p.csv"), LIST).unwrap();
+        let device = |name: &str, modbus: &str| {
+            format!("[device.{name}]\nprotocol='modbus'\nchannel='c'\npoints='p.csv'\nmodbus={{{modbus}}}\n")
+        };
+        let channel = "[channel.c]\naddress='h:1'\n";
+        let check = |one: &str, other: &str, expect: Option<&str>| {
+            let text = channel.to_owned() + &device("a", one) + &device("b", other);
+            let found = from_text("t.toml", &text, folder.path()).err().map(|error| error.0[0].to_string());
+            assert_eq!(found.as_deref(), expect);
+        };
+        check("unit=1", "unit=2", None);
+        let unit = "t.toml:8:1: device.b.modbus.unit: found unit 1 that device.a has on the same channel, expected a unit of its own";
+        check("unit=1", "unit=1", Some(unit));
+        let line = "t.toml:8:1: device.b.modbus: found another framing, in_flight, timeout, retries or pause than those that \
+                    device.a has on the same channel, expected the same for all devices of a channel";
+        check("unit=1", "unit=2, in_flight=4", Some(line));
     }
 }

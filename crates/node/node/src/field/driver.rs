@@ -6,7 +6,7 @@
 use super::counters::Metric;
 use super::lanes::Lane;
 use super::shard::{Field, SharedField};
-use crate::config::{Numbered, Priority};
+use crate::config::{NetworkConfig, Numbered, Priority};
 use std::cell::RefMut;
 use std::io;
 use std::pin::Pin;
@@ -92,6 +92,12 @@ impl Context {
     #[must_use]
     pub const fn shard(&self) -> &Rc<Shard> {
         &self.shard
+    }
+
+    /// Networks whose limits devices share; to be told before their devices.
+    pub(super) fn set_networks<'a>(&self, networks: impl Iterator<Item = &'a NetworkConfig>) {
+        let now = self.shard.now();
+        networks.for_each(|network| self.field.borrow_mut().set_network(now, network));
     }
 
     /// Adds a device to the shard. `priority` is that of the most urgent of its connections: its points keep one order.
@@ -215,6 +221,11 @@ impl Reporter {
         self.with(|field| {
             field.poller.handle_poll_done(now, self.device, class, part, result);
         });
+    }
+
+    /// A poll takes so many requests; to be told before its first end, and again where it changes.
+    pub fn set_parts(&self, now: Now, class: PollClass, parts: u16) {
+        self.with(|field| field.poller.set_parts(now, self.device, class, parts));
     }
 
     /// What the poll failed of whose end is told next, in words.

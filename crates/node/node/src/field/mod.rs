@@ -22,6 +22,7 @@ mod driver;
 mod lanes;
 mod modbus;
 mod shard;
+mod spec;
 
 pub use counters::{Counted, MetricKind};
 pub use lanes::Lane;

@@ -3,18 +3,18 @@
 use super::counters::Counted;
 use super::driver::{Context, DeviceSession, Tabled};
 use super::lanes::Lane;
+use super::spec::{spec_of, table_of, urgency_of};
 use super::{Drivers, FieldInput, FieldReport, Receipt, drivers};
-use crate::config::{DeviceConfig, Numbered, PointConfig, Priority};
+use crate::config::{NetworkConfig, Numbered, PointConfig, Priority};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Now, Refusal, Topic};
+use tieline_core::{Command, CommandMode, CommandOutcome, DeviceId, Instant, Now, PointId, Refusal, Topic, Value};
 use tieline_net::{Clock, Counters, Shard, ShardThread};
 use tieline_poll::{
-    Collection, DeviceSpec, DeviceState, Kind, Limits, PointSpec, PointTable, PollClass, PollEvent, PollSpec, Poller,
-    Publish, SpecError, Urgency,
+    DeviceState, GroupId, GroupKind, GroupSpec, Limits, PointTable, PollClass, PollEvent, Poller, SpecError, Urgency,
 };
 use tieline_transport::CertificateCache;
 use tokio::sync::{Notify, mpsc};
@@ -23,8 +23,11 @@ use tokio::sync::{Notify, mpsc};
 const INPUTS_MAX: usize = 4096;
 /// Updates in one report.
 const REPORT_UPDATES_MAX: usize = 4096;
-/// The shortest rest between two polls of one device.
-const GAP_MIN: Duration = Duration::from_millis(50);
+
+/// The identifier of heartbeats, which no command reaches.
+const HEARTBEAT_ID: u64 = 1 << 62;
+/// How long a heartbeat may take.
+const HEARTBEAT_UNTIL: Duration = Duration::from_secs(10);
 
 /// Where reports go, by urgency; `I` is what their reader reads.
 pub type ReportSenders<I> = [mpsc::Sender<I>; Urgency::ALL.len()];
@@ -55,6 +58,8 @@ pub struct Field {
     number: usize,
     pub(super) poller: Poller,
     devices: HashMap<DeviceId, Device>,
+    /// Groups of devices, by the names of their networks.
+    networks: HashMap<String, GroupId>,
     /// By urgency.
     reports: [FieldReport; Urgency::ALL.len()],
     /// There is something to report or a new deadline.
@@ -89,7 +94,8 @@ pub fn start<I: From<FieldReport> + Send + 'static>(
     let thread = ShardThread::spawn(&format!("field-{number}"), clock, counters, move |shard| async move {
         let work = Rc::new(Notify::new());
         let poller = Poller::new(Limits::default());
-        let field = Field { number, poller, devices: HashMap::new(), reports: Default::default(), work };
+        let networks = HashMap::new();
+        let field = Field { number, poller, devices: HashMap::new(), networks, reports: Default::default(), work };
         let field = Rc::new(RefCell::new(field));
         let mut drivers = drivers();
         let context = Context::new(Rc::clone(&shard), Rc::clone(&field), certificates);
@@ -106,11 +112,11 @@ pub fn start<I: From<FieldReport> + Send + 'static>(
 
 /// Starts devices, each by the driver of its protocol.
 async fn start_devices(drivers: &mut Drivers, context: &Context, devices: Vec<Numbered>) -> std::io::Result<()> {
-    // Devices that name the same list share one table.
-    let mut tables: HashMap<*const PointConfig, Arc<PointTable>> = HashMap::new();
+    // Devices that name the same list, and are polled as often, share one table.
+    let mut tables: HashMap<(*const PointConfig, Vec<Duration>), Arc<PointTable>> = HashMap::new();
     let mut tabled: Vec<Tabled> = Vec::new();
     for device in devices {
-        let key = device.config.points.as_ptr();
+        let key = (device.config.points.as_ptr(), device.config.polls.clone());
         let table = match tables.get(&key) {
             Some(table) => Arc::clone(table),
             None => {
@@ -121,54 +127,12 @@ async fn start_devices(drivers: &mut Drivers, context: &Context, devices: Vec<Nu
         };
         tabled.push((device, table));
     }
+    context.set_networks(tabled.iter().filter_map(|(device, _)| device.config.network.as_ref()));
     for (protocol, driver) in drivers {
         let here = tabled.extract_if(.., |(device, _)| device.config.protocol.name() == *protocol).collect();
         driver.start(context, here).await?;
     }
     Ok(())
-}
-
-fn table_of(config: &DeviceConfig) -> Result<Arc<PointTable>, SpecError> {
-    let spec = |point: &PointConfig| PointSpec {
-        name: point.name.as_str().into(),
-        kind: Kind::AsRead,
-        scale: point.scale,
-        offset: point.offset,
-        invert: false,
-        class: None,
-        source: 0,
-    };
-    PointTable::new(config.points.iter().map(spec).collect())
-}
-
-fn spec_of(device: &Numbered, table: Arc<PointTable>, urgency: Urgency) -> DeviceSpec {
-    let Numbered { config, recorded, .. } = device;
-    let polls = config.polls.iter().zip(0..).map(|(every, class)| PollSpec { class: PollClass(class), every: *every });
-    DeviceSpec {
-        topic: config.topic.clone(),
-        table,
-        polls: polls.collect(),
-        gap_min: GAP_MIN,
-        slow_after: None,
-        stale_after: config.stale_after,
-        publish: Publish {
-            each: config.publish_points || *recorded,
-            unchanged: true,
-            all: config.publish_all,
-            all_every: config.all_every,
-        },
-        urgency,
-        // Devices report by themselves, and their protocol reads everything when they come online.
-        collection: Collection::REPORTED,
-    }
-}
-
-const fn urgency_of(priority: Option<Priority>) -> Urgency {
-    match priority {
-        Some(Priority::Protection) => Urgency::Protection,
-        Some(Priority::Monitoring) | None => Urgency::Monitoring,
-        Some(Priority::Bulk) => Urgency::Bulk,
-    }
 }
 
 async fn run<I: From<FieldReport>>(
@@ -235,11 +199,15 @@ fn turn(field: &SharedField, now: Now) -> Option<Instant> {
         let Some((device, class, part)) = request else { break };
         Field::poll(field, now, device, class, part);
     }
-    let mut field = field.borrow_mut();
-    while let Some(event) = field.poller.poll_event() {
-        field.log(&event);
+    loop {
+        let event = field.borrow_mut().poller.poll_event();
+        match event {
+            None => break,
+            Some(PollEvent::Heartbeat { device, point, value }) => Field::beat(field, now, device, point, value),
+            Some(event) => field.borrow().log(&event),
+        }
     }
-    field.poller.timeout()
+    field.borrow().poller.timeout()
 }
 
 fn handle(field: &SharedField, drivers: &Drivers, input: FieldInput) {
@@ -274,6 +242,19 @@ fn log_state(device: &str, from: DeviceState, to: DeviceState, why: &str) {
 }
 
 impl Field {
+    /// Devices that are added later may share the limits of a network.
+    pub(super) fn set_network(&mut self, now: Now, network: &NetworkConfig) {
+        if self.networks.contains_key(&network.name) {
+            return;
+        }
+        let group = GroupId(u32::try_from(self.networks.len()).unwrap_or(u32::MAX));
+        let spec = GroupSpec { kind: GroupKind::Network, in_flight_max: network.in_flight, gap_min: network.gap };
+        match self.poller.set_group(now, group, spec) {
+            Ok(()) => drop(self.networks.insert(network.name.clone(), group)),
+            Err(error) => tracing::warn!(network = network.name, %error, "the limits of a network do not hold"),
+        }
+    }
+
     pub(super) fn add_device(
         &mut self,
         now: Now,
@@ -282,7 +263,8 @@ impl Field {
         session: Rc<dyn DeviceSession>,
     ) -> Result<(), SpecError> {
         let urgency = urgency_of(priority);
-        self.poller.add_device(now, device.id, spec_of(device, Arc::clone(table), urgency))?;
+        let network = device.config.network.as_ref().and_then(|network| self.networks.get(&network.name).copied());
+        self.poller.add_device(now, device.id, spec_of(device, Arc::clone(table), urgency, network))?;
         self.devices.insert(device.id, Device { topic: device.config.topic.clone(), urgency, session });
         Ok(())
     }
@@ -300,7 +282,6 @@ impl Field {
             PollEvent::UnknownPoint { device, .. } => {
                 tracing::debug!(device = name(device), "the device sends points that its list does not have");
             }
-            // No device has one: `spec_of`.
             PollEvent::Heartbeat { .. } => {}
         }
     }
@@ -312,6 +293,22 @@ impl Field {
             let refused = tieline_poll::PollResult::Error;
             field.borrow_mut().poller.handle_poll_done(now, device, class, part, refused);
         }
+    }
+
+    /// Writes a heartbeat. One that the device does not take is logged: the next follows.
+    fn beat(field: &SharedField, now: Now, device: DeviceId, point: PointId, value: Value) {
+        let session = field.borrow().session(device);
+        let command = Command { point, value, mode: CommandMode::DirectOperate };
+        let refused =
+            session.and_then(|session| session.command(HEARTBEAT_ID, &command, now.mono + HEARTBEAT_UNTIL).err());
+        if let Some(refusal) = refused {
+            field.borrow().log_heartbeat(device, &refusal);
+        }
+    }
+
+    fn log_heartbeat(&self, device: DeviceId, why: &Refusal) {
+        let device = self.devices.get(&device).map(|device| device.topic.to_string()).unwrap_or_default();
+        tracing::warn!(device, %why, "a heartbeat was not written");
     }
 
     fn command(field: &SharedField, device: DeviceId, command_id: u64, command: &Command, until: Instant) {
@@ -326,6 +323,9 @@ impl Field {
     }
 
     pub(super) fn tell_outcome(&mut self, device: DeviceId, command_id: u64, outcome: CommandOutcome) {
+        if command_id == HEARTBEAT_ID {
+            return outcome.err().iter().for_each(|refusal| self.log_heartbeat(device, refusal));
+        }
         let urgency = self.urgency(device).min(Urgency::Monitoring);
         self.report(urgency).outcomes.push((device, command_id, outcome));
         self.work.notify_one();

@@ -50,7 +50,7 @@ impl Line {
 #[derive(Clone, Debug)]
 pub(super) enum Task {
     /// A block of a poll.
-    Block(BlockId, PollClass),
+    Block(BlockId, PollPart),
     /// A first read, which says whether the device is there.
     Probe,
     /// A command.
@@ -61,10 +61,24 @@ pub(super) enum Task {
     ReadBack(Block),
 }
 
-/// A poll that has not ended.
+/// What one request reads as it was planned at first; more of them once the device refused it.
+#[derive(Debug)]
+struct Part {
+    part: PollPart,
+    blocks: Vec<BlockId>,
+}
+
+/// Which part of which poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PollPart {
+    class: PollClass,
+    number: u16,
+}
+
+/// A part of a poll that has not ended.
 #[derive(Clone, Copy, Debug)]
 struct Poll {
-    class: PollClass,
+    part: PollPart,
     open: usize,
     result: PollResult,
 }
@@ -78,6 +92,7 @@ pub(super) struct ModbusDevice {
     style: WriteStyle,
     registers: Registers,
     planner: RefCell<Planner>,
+    parts: RefCell<Vec<Part>>,
     polls: RefCell<Vec<Poll>>,
     tasks: RefCell<HashMap<u64, Task>>,
     lost_in_row: Cell<u32>,
@@ -102,6 +117,7 @@ impl ModbusDevice {
             unit: modbus.unit,
             style: modbus.write,
             registers,
+            parts: RefCell::new(parts_of(&planner)),
             planner: RefCell::new(planner),
             polls: RefCell::default(),
             tasks: RefCell::default(),
@@ -114,6 +130,15 @@ impl ModbusDevice {
 
     /// From here on the device reports.
     pub(super) fn set_reporter(self: &Rc<Self>, reporter: Reporter) {
+        let now = self.line.session.shard().now();
+        let mut counts: Vec<(PollClass, u16)> = Vec::new();
+        for part in &*self.parts.borrow() {
+            match counts.iter_mut().find(|(class, _)| *class == part.part.class) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((part.part.class, 1)),
+            }
+        }
+        counts.into_iter().for_each(|(class, count)| reporter.set_parts(now, class, count));
         let _ = self.reporter.set(reporter);
         let _ = self.this.set(Rc::downgrade(self));
     }
@@ -145,9 +170,9 @@ impl ModbusDevice {
         self.planner.borrow().blocks().next().map(|(_, block)| block.request())
     }
 
-    fn read_block(&self, id: BlockId, class: PollClass) -> bool {
+    fn read_block(&self, id: BlockId, part: PollPart) -> bool {
         let request = self.planner.borrow().block(id).map(Block::request);
-        request.is_some_and(|request| self.submit(request, Task::Block(id, class), Priority::Normal, None).is_ok())
+        request.is_some_and(|request| self.submit(request, Task::Block(id, part), Priority::Normal, None).is_ok())
     }
 
     // What comes of it.
@@ -156,12 +181,12 @@ impl ModbusDevice {
         let Some(task) = self.tasks.borrow_mut().remove(&transaction) else { return };
         self.heard(now);
         match task {
-            Task::Block(id, class) => {
+            Task::Block(id, part) => {
                 let block = self.planner.borrow().block(id).cloned();
                 if let Some(block) = block {
                     self.report(now, &block, response);
                 }
-                self.block_done(now, class, PollResult::Ok);
+                self.block_done(now, part, PollResult::Ok);
             }
             Task::Probe => {}
             Task::Command(command, point) => {
@@ -183,7 +208,7 @@ impl ModbusDevice {
         }
         self.heard(now);
         match task {
-            Task::Block(id, class) => self.block_refused(now, id, class, code),
+            Task::Block(id, part) => self.block_refused(now, id, part, code),
             Task::Probe | Task::ReadBack(_) => {}
             Task::Command(command, _) | Task::Prepare(command, ..) => {
                 self.command_done(command, Err(code_refusal(code)))
@@ -220,7 +245,12 @@ impl ModbusDevice {
     /// The device has not answered.
     fn unheard(&self, now: Now, task: Task, why: &str, refusal: Refusal) {
         match task {
-            Task::Block(_, class) => self.block_done(now, class, PollResult::Timeout),
+            Task::Block(_, part) => {
+                if let Some(reporter) = self.reporter() {
+                    reporter.poll_error(now, why);
+                }
+                self.block_done(now, part, PollResult::Timeout);
+            }
             Task::Command(command, _) | Task::Prepare(command, ..) => self.command_done(command, Err(refusal)),
             Task::Probe => return self.probe_failed(now, why),
             Task::ReadBack(_) => {}
@@ -245,10 +275,10 @@ impl ModbusDevice {
         }
     }
 
-    fn block_done(&self, now: Now, class: PollClass, result: PollResult) {
+    fn block_done(&self, now: Now, part: PollPart, result: PollResult) {
         let ended = {
             let mut polls = self.polls.borrow_mut();
-            let Some(at) = polls.iter().position(|poll| poll.class == class) else { return };
+            let Some(at) = polls.iter().position(|poll| poll.part == part) else { return };
             let Some(poll) = polls.get_mut(at) else { return };
             poll.open = poll.open.saturating_sub(1);
             poll.result = worse(poll.result, result);
@@ -256,16 +286,18 @@ impl ModbusDevice {
         };
         self.batch_end(now);
         if let (Some(poll), Some(reporter)) = (ended, self.reporter()) {
-            reporter.poll_done(now, class, poll.result);
+            reporter.poll_done(now, part.class, part.number, poll.result);
         }
     }
 
     /// The device does not give a block as it was asked for: it is read in parts, or its point is left out.
-    fn block_refused(&self, now: Now, id: BlockId, class: PollClass, code: ExceptionCode) {
+    fn block_refused(&self, now: Now, id: BlockId, part: PollPart, code: ExceptionCode) {
         let is_of_address = matches!(code, ExceptionCode::ILLEGAL_DATA_ADDRESS | ExceptionCode::ILLEGAL_DATA_VALUE);
         if !is_of_address {
-            tracing::debug!(device = %self.topic, %code, "the device refuses to be read");
-            return self.block_done(now, class, PollResult::Error);
+            if let Some(reporter) = self.reporter() {
+                reporter.poll_error(now, &format!("the device answers {code}"));
+            }
+            return self.block_done(now, part, PollResult::Error);
         }
         let outcome = self.planner.borrow_mut().refuse(id);
         let again = match outcome {
@@ -283,11 +315,16 @@ impl ModbusDevice {
                 blocks
             }
         };
-        let asked = again.into_iter().filter(|block| self.read_block(*block, class)).count();
-        if let Some(poll) = self.polls.borrow_mut().iter_mut().find(|poll| poll.class == class) {
+        if let Some(planned) = self.parts.borrow_mut().iter_mut().find(|planned| planned.part == part) {
+            let planner = self.planner.borrow();
+            planned.blocks.retain(|block| planner.block(*block).is_some());
+            planned.blocks.extend(&again);
+        }
+        let asked = again.into_iter().filter(|block| self.read_block(*block, part)).count();
+        if let Some(poll) = self.polls.borrow_mut().iter_mut().find(|poll| poll.part == part) {
             poll.open += asked;
         }
-        self.block_done(now, class, PollResult::Ok);
+        self.block_done(now, part, PollResult::Ok);
     }
 
     // Commands.
@@ -317,6 +354,18 @@ impl ModbusDevice {
     }
 }
 
+/// A part for each block of the plan, numbered within its class.
+fn parts_of(planner: &Planner) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    for (id, block) in planner.blocks() {
+        let class = PollClass(u8::try_from(block.rate).unwrap_or(0));
+        let number = parts.iter().filter(|part| part.part.class == class).count();
+        let part = PollPart { class, number: u16::try_from(number).unwrap_or(u16::MAX) };
+        parts.push(Part { part, blocks: vec![id] });
+    }
+    parts
+}
+
 const fn worse(one: PollResult, other: PollResult) -> PollResult {
     match (one, other) {
         (PollResult::Timeout, _) | (_, PollResult::Timeout) => PollResult::Timeout,
@@ -339,22 +388,22 @@ fn submit_refusal(error: SubmitError) -> Refusal {
 }
 
 impl DeviceSession for ModbusDevice {
-    /// All blocks whose points have the interval of the class.
-    fn poll(&self, class: PollClass) -> bool {
-        let rate = u32::from(class.0);
+    /// The blocks of one part.
+    fn poll(&self, class: PollClass, number: u16) -> bool {
+        let part = PollPart { class, number };
         let blocks: Vec<BlockId> =
-            self.planner.borrow().blocks().filter(|(_, block)| block.rate == rate).map(|(id, _)| id).collect();
+            self.parts.borrow().iter().find(|planned| planned.part == part).map_or_else(Vec::new, |p| p.blocks.clone());
         if blocks.is_empty() {
-            // The device has none of its points: it was asked for them, and is not asked again.
+            // The device has none of these points: it was asked for them, and is not asked again.
             if let Some(reporter) = self.reporter() {
-                reporter.poll_done(self.line.session.shard().now(), class, PollResult::Ok);
+                reporter.poll_done(self.line.session.shard().now(), class, number, PollResult::Ok);
             }
             return true;
         }
-        let asked = blocks.iter().filter(|block| self.read_block(**block, class)).count();
+        let asked = blocks.iter().filter(|block| self.read_block(**block, part)).count();
         if asked > 0 {
             let result = if asked < blocks.len() { PollResult::Error } else { PollResult::Ok };
-            self.polls.borrow_mut().push(Poll { class, open: asked, result });
+            self.polls.borrow_mut().push(Poll { part, open: asked, result });
         }
         asked > 0
     }
