@@ -89,7 +89,7 @@ pub fn read_modbus(
     let over = transport.map(|transport| &transport.over);
     if matches!(over, Some(Over::Udp(_))) {
         let expected = "transport = \"tcp\" or \"tls\", or a serial line: Modbus has no datagrams";
-        doc.report(s.at(), &s.key("transport"), "udp".to_owned(), expected.to_owned());
+        doc.report(s.at(), &s.key("framing"), "transport = \"udp\"".to_owned(), expected.to_owned());
     }
     let serial = matches!(over, Some(Over::Serial(_)));
     let is_rtu = s.or(doc, "framing", serial, parse::word(&[("tcp", false), ("rtu", true)]));
@@ -184,10 +184,10 @@ mod tests {
             &[
                 "p.csv:2:1: type: found \"register\", expected one of coil, discrete-input, holding-register, input-register",
                 "p.csv:3:1: format: found \"u16\", expected bool, or nothing: coils and discrete inputs are bits",
-                "p.csv:4:1: writable: found \"true\", expected false: only coils and holding registers can be written",
+                "p.csv:4:1: writable: found true, expected false: only coils and holding registers can be written",
                 "p.csv:5:1: index: found 65535 and 2 registers, expected registers up to 65535",
                 "p.csv:6:1: order: found \"xyz\", expected abcd, cdab (the low word first), badc (the low byte first in each word) or dcba",
-                "p.csv:7:1: writable: found \"true\", expected false: texts and bytes cannot be commanded",
+                "p.csv:7:1: writable: found true, expected false: texts and bytes cannot be commanded",
                 "p.csv:8:1: every: found \"1ms\", expected an interval from 100ms to 7d, as in 1s",
             ],
         );
@@ -200,7 +200,7 @@ mod tests {
             "address='h:1'\ntransport='udp'",
             LIST,
             &[
-                "t.toml:1:1: device.d.transport: found udp, expected transport = \"tcp\" or \"tls\", or a serial line: Modbus has no datagrams",
+                "t.toml:1:1: device.d.modbus.framing: found transport = \"udp\", expected transport = \"tcp\" or \"tls\", or a serial line: Modbus has no datagrams",
             ],
         );
         check(
