@@ -10,8 +10,6 @@ pub(super) struct Flight {
     pub(super) job: Job,
     /// The transaction identifier on TCP.
     pub(super) number: u16,
-    /// When its last byte has left.
-    pub(super) opens: Instant,
     pub(super) answer_deadline: Instant,
     pub(super) is_broadcast: bool,
     /// Others were in flight beside it.

@@ -21,6 +21,7 @@ pub use config::{
 };
 
 use crate::frame::{Mbap, MbapDecoder, RtuWindow, rtu_frame, tcp_frame};
+use crate::pdu::EXCEPTION_BIT;
 use crate::{Framing, Reply, Response, Unit};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -223,8 +224,10 @@ impl Client {
         };
         let flight = self.flights.remove(at);
         let Job { transaction, .. } = &flight.job;
-        let reply =
-            if frame.unit == transaction.unit { Response::parse(&transaction.request, frame.pdu).ok() } else { None };
+        // Some gateways refuse in their own name.
+        let is_refusal = frame.pdu.first().is_some_and(|code| code & EXCEPTION_BIT != 0);
+        let is_ours = is_refusal || frame.unit == transaction.unit;
+        let reply = is_ours.then(|| Response::parse(&transaction.request, frame.pdu).ok()).flatten();
         match reply {
             Some(reply) => self.finish(&flight, reply),
             None => {
@@ -249,9 +252,7 @@ impl Client {
 
     fn handle_rtu(&mut self, now: Instant, bytes: &[u8]) {
         for byte in bytes {
-            // Nothing can answer before the request has left.
-            let Some(flight) = self.flights.first_mut().filter(|flight| flight.opens <= now && !flight.is_broadcast)
-            else {
+            let Some(flight) = self.flights.first_mut().filter(|flight| !flight.is_broadcast) else {
                 self.counters.noise_bytes += 1;
                 continue;
             };
@@ -297,8 +298,8 @@ impl Client {
             tcp_frame(number, *unit, out, |out| request.emit(out));
             self.next_transaction = self.next_transaction.wrapping_add(1);
         }
-        let opens = now + self.config.framing.of_bytes(out.len() - start);
-        self.line.handle_sent(opens);
+        let leaves = now + self.config.framing.of_bytes(out.len() - start);
+        self.line.handle_sent(leaves);
         let is_broadcast = self.is_broadcast(*unit);
         let wait = if is_broadcast { self.config.turnaround } else { self.config.answer_timeout };
         let is_crowded = !self.flights.is_empty();
@@ -309,8 +310,7 @@ impl Client {
         self.flights.push(Flight {
             job,
             number,
-            opens,
-            answer_deadline: opens + wait,
+            answer_deadline: leaves + wait,
             is_broadcast,
             is_crowded,
             is_noisy: false,
