@@ -250,7 +250,7 @@ impl Client {
         self.mbap = mbap;
     }
 
-    fn handle_rtu(&mut self, now: Instant, bytes: &[u8]) {
+    fn handle_rtu(&mut self, bytes: &[u8]) {
         for byte in bytes {
             let Some(flight) = self.flights.first_mut().filter(|flight| !flight.is_broadcast) else {
                 self.counters.noise_bytes += 1;
@@ -349,7 +349,7 @@ impl Machine for Client {
         if self.is_connected && !self.is_closing {
             self.line.handle_input(now.mono);
             if self.config.framing.is_rtu() {
-                self.handle_rtu(now.mono, bytes);
+                self.handle_rtu(bytes);
             } else {
                 self.handle_tcp(now.mono, bytes);
             }
