@@ -21,6 +21,7 @@ pub use config::{
 };
 
 use crate::frame::{Mbap, MbapDecoder, RtuWindow, rtu_frame, tcp_frame};
+use crate::pdu::EXCEPTION_BIT;
 use crate::{Framing, Reply, Response, Unit};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -229,8 +230,10 @@ impl Client {
         };
         let flight = self.flights.remove(at);
         let Job { transaction, .. } = &flight.job;
-        let reply =
-            if frame.unit == transaction.unit { Response::parse(&transaction.request, frame.pdu).ok() } else { None };
+        // Some gateways refuse in their own name.
+        let is_refusal = frame.pdu.first().is_some_and(|code| code & EXCEPTION_BIT != 0);
+        let is_ours = is_refusal || frame.unit == transaction.unit;
+        let reply = is_ours.then(|| Response::parse(&transaction.request, frame.pdu).ok()).flatten();
         match reply {
             Some(reply) => self.finish(&flight, reply),
             None => {

@@ -75,6 +75,9 @@ fn a_refusal_with_the_wrong_function_is_a_refusal() {
     ask(&mut client, 1, U1, read(0, 1));
     sent(&mut client, at_ms(0));
     assert_eq!(give(&mut client, at_ms(1), &tcp_answer(0, U1, "80 03")), std::slice::from_ref(&exception));
+    ask(&mut client, 1, U2, read(0, 1));
+    sent(&mut client, at_ms(1));
+    assert_eq!(give(&mut client, at_ms(2), &tcp_answer(1, U1, "83 03")), std::slice::from_ref(&exception));
     let mut client = serial(0);
     ask(&mut client, 1, U1, read(0, 1));
     sent(&mut client, at_ms(10));
@@ -311,8 +314,7 @@ fn after_a_lost_answer_a_line_is_drained() {
     assert_eq!(give(&mut client, at_ms(1021), &hex("02 0005")), []);
     assert_eq!(sent(&mut client, at_ms(1025)).len(), 0);
     assert_eq!(sent(&mut client, at_ms(1026)).len(), 1);
-    // What comes before the request has left is no answer to it.
-    assert_eq!(give(&mut client, at_ms(1030), &rtu_answer(U2, "03 02 0007")), []);
+    assert_eq!(give(&mut client, at_ms(1030), &rtu_answer(U1, "03 02 0007")), []);
     assert_eq!(give(&mut client, at_ms(1050), &rtu_answer(U2, "03 02 0008")), [registers(2, &[8])]);
 }
 
