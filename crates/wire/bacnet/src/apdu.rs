@@ -118,9 +118,7 @@ impl<'a> Apdu<'a> {
         let first = cursor.u8()?;
         Ok(match first >> 4 {
             0 => Self::request(first, &mut cursor)?,
-            1 => {
-                Self::UnconfirmedRequest { service: UnconfirmedService(cursor.u8()?), parameters: cursor.rest() }
-            }
+            1 => Self::UnconfirmedRequest { service: UnconfirmedService(cursor.u8()?), parameters: cursor.rest() },
             2 => Self::SimpleAck { invoke_id: cursor.u8()?, service: ConfirmedService(cursor.u8()?) },
             3 => {
                 let invoke_id = cursor.u8()?;

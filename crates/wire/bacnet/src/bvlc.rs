@@ -76,7 +76,9 @@ impl<'a> Bvlc<'a> {
                 out.extend_from_slice(npdu);
             }
             Self::RegisterForeignDevice(seconds) => out.extend(seconds.to_be_bytes()),
-            Self::DistributeBroadcast(npdu) | Self::Unicast(npdu) | Self::Broadcast(npdu) => out.extend_from_slice(npdu),
+            Self::DistributeBroadcast(npdu) | Self::Unicast(npdu) | Self::Broadcast(npdu) => {
+                out.extend_from_slice(npdu)
+            }
             Self::Other(_) => {}
         }
         finish(self.function(), start, out);

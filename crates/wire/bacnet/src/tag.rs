@@ -237,7 +237,8 @@ impl<'a> Reader<'a> {
                     return Ok(start.rest().get(..count).unwrap_or_default());
                 }
                 Content::Closing => {
-                    depth = depth.checked_sub(1).ok_or(DecodeError::Expected("the closing tag of the opened number"))?;
+                    depth =
+                        depth.checked_sub(1).ok_or(DecodeError::Expected("the closing tag of the opened number"))?;
                 }
                 Content::Application(_) if tag.number == BOOLEAN => {}
                 Content::Application(length) | Content::Context(length) => {

@@ -140,7 +140,8 @@ impl BitString {
     pub(crate) fn from_content(content: &[u8]) -> Decoded<Self> {
         let (unused, bytes) = content.split_first().ok_or(DecodeError::Range("the length of a bit string"))?;
         let bits = (bytes.len() * 8).checked_sub(usize::from(*unused)).filter(|_| *unused < 8);
-        let bits = bits.filter(|bits| *bits <= Self::BITS_MAX).ok_or(DecodeError::Range("the length of a bit string"))?;
+        let bits =
+            bits.filter(|bits| *bits <= Self::BITS_MAX).ok_or(DecodeError::Range("the length of a bit string"))?;
         let mut string = Self { length: u16::try_from(bits).unwrap_or(0), bytes: [0; 32] };
         for (to, from) in string.bytes.iter_mut().zip(bytes) {
             *to = *from;
@@ -308,14 +309,14 @@ impl fmt::Display for DateTime {
 const fn days_of(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
     let since = year - 1900;
-    // 2000 is a leap year and 2100 is none.
-    let leap_days = since.div_euclid(4) - if year >= 2100 { 1 } else { 0 };
+    // 2000 is a leap year, 1900 and 2100 are none.
+    let leap_days = if since < 0 { 0 } else { since / 4 } - if year >= 2100 { 1 } else { 0 };
     MARCH_1900_DAYS + since * 365 + leap_days + (153 * month + 2) / 5 + day - 1
 }
 
 /// The inverse of [`days_of`]: year, month, day.
 fn civil(days: i64) -> (i64, i64, i64) {
-    let mut year = 1970 + days.div_euclid(365);
+    let mut year = 1971 + days.div_euclid(365);
     while days_of(year, 1, 1) > days {
         year -= 1;
     }

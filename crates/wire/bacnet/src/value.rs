@@ -214,9 +214,7 @@ fn primitive(number: u8, length: usize, reader: &mut Reader<'_>) -> Decoded<Valu
         6 => Value::OctetString(bytes.into()),
         7 => Value::CharacterString(character_string(bytes)?),
         8 => Value::BitString(BitString::from_content(bytes)?),
-        9 => Value::Enumerated(
-            u32::try_from(unsigned(bytes)?).map_err(|_| DecodeError::Range("an enumerated value"))?,
-        ),
+        9 => Value::Enumerated(u32::try_from(unsigned(bytes)?).map_err(|_| DecodeError::Range("an enumerated value"))?),
         10 => Value::Date(Date::from_bytes(bytes)?),
         11 => Value::Time(Time::from_bytes(bytes)?),
         12 => Value::ObjectId(ObjectId::from_bytes(bytes)?),
@@ -230,7 +228,8 @@ pub(crate) fn real(bytes: &[u8]) -> Decoded<f32> {
 
 /// The bytes of a signed number without leading bytes that only repeat its sign.
 fn significant_signed(bytes: &[u8; 8]) -> &[u8] {
-    let is_needed = |pair: &[u8]| !matches!(pair, [0, low] if low & 0x80 == 0) && !matches!(pair, [0xFF, low] if low & 0x80 != 0);
+    let is_needed =
+        |pair: &[u8]| !matches!(pair, [0, low] if low & 0x80 == 0) && !matches!(pair, [0xFF, low] if low & 0x80 != 0);
     let first = bytes.windows(2).position(is_needed).unwrap_or(7);
     bytes.get(first..).unwrap_or_default()
 }

@@ -100,7 +100,9 @@ impl fmt::Display for Failure {
             Self::Reject(reason) => write!(f, "the device rejects the request: {reason}"),
             Self::Abort(reason) => write!(f, "the device aborts the request: {reason}"),
             Self::TimedOut => f.write_str("no answer in time"),
-            Self::Unreachable(reason) => write!(f, "a router has no way to the network of the device (reason {reason})"),
+            Self::Unreachable(reason) => {
+                write!(f, "a router has no way to the network of the device (reason {reason})")
+            }
             Self::AnswerTooLong => f.write_str("the answer is longer than the limit"),
             Self::Malformed => f.write_str("the answer is against the rules of BACnet"),
             Self::Cancelled => f.write_str("cancelled"),

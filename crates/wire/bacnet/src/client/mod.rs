@@ -155,7 +155,12 @@ impl Client {
     ///
     /// # Errors
     /// There is no address for broadcasts.
-    pub fn set_time(&mut self, now: Now, target: Target, local_offset_minutes: Option<i16>) -> Result<(), RequestError> {
+    pub fn set_time(
+        &mut self,
+        now: Now,
+        target: Target,
+        local_offset_minutes: Option<i16>,
+    ) -> Result<(), RequestError> {
         let mut parameters = Vec::new();
         emit_time(DateTime::from_timestamp(now.utc, local_offset_minutes.unwrap_or(0)), &mut parameters);
         let service = match local_offset_minutes {

@@ -111,7 +111,8 @@ impl Peers {
 
     fn stand_in_line(&mut self, peer: &Peer) {
         let Some(state) = self.peers.get_mut(peer) else { return };
-        let in_flight_max = state.limits.and_then(|limits| limits.in_flight).map_or(self.in_flight_max, |max| max.clamp(1, 128));
+        let in_flight_max =
+            state.limits.and_then(|limits| limits.in_flight).map_or(self.in_flight_max, |max| max.clamp(1, 128));
         if !state.is_in_line && !state.queue.is_empty() && state.in_flight < in_flight_max {
             state.is_in_line = true;
             self.line.push_back(*peer);

@@ -1,5 +1,6 @@
 //! What a datagram does to a client.
 
+use super::transaction::Key;
 use super::{Change, Client, Event, Failure};
 use crate::apdu::Apdu;
 use crate::bvlc::Bvlc;
@@ -121,17 +122,17 @@ impl Client {
                 self.send_apdu(&peer, &Apdu::Abort { from_server: true, invoke_id, reason });
             }
             Apdu::SimpleAck { invoke_id, service } => {
-                self.handle_answer(now, (peer, invoke_id), service, |_| Ok(Vec::new()));
+                self.handle_answer(now, (peer, invoke_id), service, Ok(&[]));
             }
             Apdu::ComplexAck { segment: None, invoke_id, service, parameters } => {
-                self.handle_answer(now, (peer, invoke_id), service, |_| Ok(parameters.to_vec()));
+                self.handle_answer(now, (peer, invoke_id), service, Ok(parameters));
             }
             Apdu::ComplexAck { segment: Some(segment), invoke_id, service, parameters } => {
                 self.handle_segment(now, (peer, invoke_id), service, segment, parameters);
             }
             Apdu::Error { invoke_id, service, parameters } => {
                 let failure = ServiceError::parse(parameters).map_or(Failure::Malformed, Failure::Error);
-                self.handle_answer(now, (peer, invoke_id), service, |_| Err(failure));
+                self.handle_answer(now, (peer, invoke_id), service, Err(failure));
             }
             Apdu::SegmentAck { negative, from_server: true, invoke_id, sequence, window } => {
                 self.handle_segment_ack(now, (peer, invoke_id), negative, sequence, window);
@@ -152,16 +153,9 @@ impl Client {
         }
     }
 
-    fn handle_answer(
-        &mut self,
-        now: Now,
-        key: super::Key,
-        service: ConfirmedService,
-        result: impl FnOnce(&Self) -> Result<Vec<u8>, Failure>,
-    ) {
+    fn handle_answer(&mut self, now: Now, key: Key, service: ConfirmedService, result: Result<&[u8], Failure>) {
         if self.is_expected(&key, service) {
-            let result = result(self);
-            self.finish(now, key, result);
+            self.finish(now, key, result.map(<[u8]>::to_vec));
         }
     }
 

@@ -113,13 +113,8 @@ impl Client {
             return self.send_window(now, key);
         }
         let (service, parameters) = (transaction.service, core::mem::take(&mut transaction.parameters));
-        let request = Apdu::ConfirmedRequest {
-            segment: None,
-            accepts,
-            invoke_id: key.1,
-            service,
-            parameters: &parameters,
-        };
+        let request =
+            Apdu::ConfirmedRequest { segment: None, accepts, invoke_id: key.1, service, parameters: &parameters };
         self.send_apdu(&key.0, &request);
         if let Some(transaction) = self.transactions.get_mut(&key) {
             transaction.parameters = parameters;
@@ -195,10 +190,7 @@ impl Client {
 
     /// Whether a request waits for the answer to this service.
     pub(super) fn is_expected(&mut self, key: &Key, service: ConfirmedService) -> bool {
-        let is_expected = self.transactions.get(key).is_some_and(|transaction| {
-            // Before its last segment is acknowledged a request has no answer, but the acknowledgement may be lost.
-            transaction.service == service
-        });
+        let is_expected = self.transactions.get(key).is_some_and(|transaction| transaction.service == service);
         if !is_expected {
             self.counters.unexpected += 1;
         }

@@ -11,8 +11,6 @@ mod config;
 mod plan;
 mod profile;
 mod subscriptions;
-#[cfg(test)]
-mod tests;
 mod work;
 
 pub use config::DeviceConfig;
@@ -155,12 +153,7 @@ impl Device {
     ///
     /// # Errors
     /// Too much waits.
-    pub fn read(
-        &mut self,
-        now: Now,
-        client: &mut Client,
-        references: Vec<PropertyRef>,
-    ) -> Result<JobId, RequestError> {
+    pub fn read(&mut self, now: Now, client: &mut Client, references: Vec<PropertyRef>) -> Result<JobId, RequestError> {
         self.start(now, client, Purpose::Read, references)
     }
 
@@ -206,7 +199,8 @@ impl Device {
         Ok(job)
     }
 
-    /// Takes an event of the client, and gives it back where it is not about this device's work.
+    /// Takes an event of the client, and gives it back where it is not about this device's work; changed values also where
+    /// too many events have not been taken.
     pub fn handle_event(&mut self, now: Now, client: &mut Client, event: Event) -> Option<Event> {
         match event {
             Event::Answer { id, peer, service, result } => {
@@ -217,7 +211,11 @@ impl Device {
                 self.pump(now, client);
                 None
             }
-            Event::Changed(peer, change) if peer == self.peer && change.process == self.config.process => {
+            Event::Changed(peer, change)
+                if peer == self.peer
+                    && change.process == self.config.process
+                    && self.events.len() < self.config.queue_max =>
+            {
                 self.events.push_back(DeviceEvent::Changed(change));
                 None
             }
@@ -290,6 +288,9 @@ impl Device {
     /// Gives the client what waits, as much as may be on its way.
     fn pump(&mut self, now: Now, client: &mut Client) {
         self.again_at = None;
+        if let Some(profile) = self.profile.as_ref().filter(|profile| profile.limits != client.limits(&self.peer)) {
+            client.set_limits(self.peer, profile.limits);
+        }
         while self.sent.len() < self.config.in_flight.max(1) {
             let Some(work) = self.queue.pop_front() else { return };
             let Some(work) = self.cut(client, work) else { continue };
@@ -341,9 +342,7 @@ impl Device {
             }
             Work::ObjectList(_) => Request::Read(PropertyRef::new(self.device_object(), PropertyId::OBJECT_LIST)),
             Work::Write(_, write) => Request::Write(write),
-            Work::Log(_, reference, range) => {
-                Request::ReadRange(RangeRequest { reference: *reference, range: *range })
-            }
+            Work::Log(_, reference, range) => Request::ReadRange(RangeRequest { reference: *reference, range: *range }),
             Work::Subscribe(object) => subscription(object, Some((self.config.confirmed, self.config.lifetime_s))),
             Work::Unsubscribe(object) => subscription(object, None),
         };
@@ -430,17 +429,17 @@ impl Device {
     }
 
     fn handle_object_list(&mut self, job: JobId, result: Result<Vec<u8>, Failure>) {
-        let by_elements = match result {
+        let objects = match result {
             Ok(parameters) => {
                 let value = ReadAck::parse(&parameters).and_then(|ack| Value::decode(ack.value));
-                let objects = value.map_err(|_| Failure::Malformed).and_then(work::objects);
-                return self.events.push_back(DeviceEvent::ObjectList { job, objects });
+                value.map_err(|_| Failure::Malformed).and_then(work::objects)
             }
-            Err(failure @ (Failure::Abort(_) | Failure::Reject(_) | Failure::AnswerTooLong)) => failure,
-            Err(failure) => return self.events.push_back(DeviceEvent::ObjectList { job, objects: Err(failure) }),
+            Err(Failure::Abort(_) | Failure::Reject(_) | Failure::AnswerTooLong) => {
+                return self.begin(job, Purpose::ObjectCount, alloc::vec![self.object_count()]);
+            }
+            Err(failure) => Err(failure),
         };
-        debug_assert_ne!(by_elements, Failure::Cancelled);
-        self.begin(job, Purpose::ObjectCount, alloc::vec![self.object_count()]);
+        self.events.push_back(DeviceEvent::ObjectList { job, objects });
     }
 
     /// All results of a job are there.

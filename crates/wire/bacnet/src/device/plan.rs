@@ -26,7 +26,15 @@ pub(super) fn chunk(references: &[PropertyRef], request_max: usize, answer_max: 
 }
 
 fn name_bytes(reference: &PropertyRef) -> usize {
-    let bytes = |number: u32| if number < 0x100 { 2 } else if number < 0x1_0000 { 3 } else { 5 };
+    let bytes = |number: u32| {
+        if number < 0x100 {
+            2
+        } else if number < 0x1_0000 {
+            3
+        } else {
+            5
+        }
+    };
     bytes(reference.property.0) + reference.index.map_or(0, bytes)
 }
 
@@ -53,9 +61,8 @@ mod tests {
 
     #[test]
     fn requests_and_answers_fit_a_message() {
-        let present = |instance| {
-            PropertyRef::new(ObjectId::new(ObjectType::ANALOG_INPUT, instance), PropertyId::PRESENT_VALUE)
-        };
+        let present =
+            |instance| PropertyRef::new(ObjectId::new(ObjectType::ANALOG_INPUT, instance), PropertyId::PRESENT_VALUE);
         let references: Vec<_> = (0..800).map(present).collect();
         for max_apdu in [50, 128, 206, 480, 1024, 1476] {
             let count = chunk(&references, max_apdu, max_apdu, 1000);

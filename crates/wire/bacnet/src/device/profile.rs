@@ -54,7 +54,8 @@ impl Profile {
 
     /// The profile in the answers. A device must say who it is, all else may be absent.
     pub(super) fn of(results: &[(PropertyRef, Result<Value, Failure>)]) -> Result<Self, Failure> {
-        let value = |property| results.iter().find(|(reference, _)| reference.property == property).map(|(_, value)| value);
+        let value =
+            |property| results.iter().find(|(reference, _)| reference.property == property).map(|(_, value)| value);
         let found = |property| value(property).and_then(|value| value.as_ref().ok());
         let number = |property| found(property).and_then(Value::as_u32);
         let words = |property| found(property).and_then(Value::as_str).unwrap_or_default().into();

@@ -22,7 +22,7 @@ names! {
         0 "other" OTHER;
         1 "authentication-failed";
         2 "configuration-in-progress";
-        3 "device-busy";
+        3 "device-busy" DEVICE_BUSY;
         4 "dynamic-creation-not-supported";
         5 "file-access-denied";
         6 "incompatible-security-levels";
@@ -46,7 +46,7 @@ names! {
         24 "object-identifier-already-exists";
         25 "operational-problem";
         26 "password-failure";
-        27 "read-access-denied";
+        27 "read-access-denied" READ_ACCESS_DENIED;
         28 "security-not-supported";
         29 "service-request-denied" SERVICE_REQUEST_DENIED;
         30 "timeout" TIMEOUT;
@@ -97,7 +97,7 @@ names! {
         76 "logged-value-purged";
         77 "no-property-specified";
         78 "not-configured-for-triggered-logging";
-        79 "unknown-subscription";
+        79 "unknown-subscription" UNKNOWN_SUBSCRIPTION;
         80 "parameter-out-of-range";
         81 "list-element-not-found";
         82 "busy";

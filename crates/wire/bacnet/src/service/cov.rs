@@ -40,8 +40,8 @@ impl Subscription {
         let confirmed = reader.context_boolean_if(2)?;
         let seconds = reader.context_number_if(3, "the lifetime")?;
         reader.end()?;
-        let wanted = (confirmed.is_some() || seconds.is_some())
-            .then(|| (confirmed.unwrap_or(false), seconds.unwrap_or(0)));
+        let wanted =
+            (confirmed.is_some() || seconds.is_some()).then(|| (confirmed.unwrap_or(false), seconds.unwrap_or(0)));
         Ok(Self { process, object, wanted })
     }
 }

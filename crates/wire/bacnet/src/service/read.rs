@@ -252,11 +252,8 @@ impl<'a> Iterator for ReadMultipleAck<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.reference().and_then(|reference| {
             let Some(reference) = reference else { return Ok(None) };
-            let value = if self.reader.is_opening(4) {
-                Ok(self.reader.enclosed(4, "a value")?)
-            } else {
-                Err(self.error()?)
-            };
+            let value =
+                if self.reader.is_opening(4) { Ok(self.reader.enclosed(4, "a value")?) } else { Err(self.error()?) };
             Ok(Some(ReadResult { reference, value }))
         });
         self.stop_at_error(next)
