@@ -128,6 +128,11 @@ impl Incoming {
         sequence_of(self.last)
     }
 
+    /// An acknowledgement of what has arrived was sent beside those that [`Self::take`] asks for.
+    pub(crate) fn acknowledged(&mut self) {
+        (self.acknowledged, self.asked) = (self.last, false);
+    }
+
     pub(crate) fn take(&mut self, sequence: u8, more_follows: bool, bytes: &[u8]) -> Arrived {
         let ahead = sequence.wrapping_sub(self.sequence());
         if ahead != 1 {

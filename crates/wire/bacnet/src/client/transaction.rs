@@ -17,8 +17,6 @@ const HEADER_BYTES: usize = 4;
 const SEGMENT_HEADER_BYTES: usize = 6;
 /// Segments of a request to a peer that does not say how many it takes.
 const SEGMENTS_MAX: usize = 64;
-/// How many times the segment time-out an answer may stall between segments (clause 5.4.4.4).
-const STALL: u32 = 4;
 /// Finished answers of which the last acknowledgement can be said again.
 const FINISHED_MAX: usize = 32;
 
@@ -159,7 +157,7 @@ impl Client {
     pub(super) fn expire(&mut self, now: Now, key: Key) {
         let Some(transaction) = self.transactions.get_mut(&key) else { return };
         let is_receiving = matches!(transaction.state, State::Receiving(_));
-        if is_receiving || transaction.retries_left == 0 {
+        if transaction.retries_left == 0 {
             self.counters.timeouts += 1;
             if is_receiving {
                 self.abort(&key, AbortReason::TSM_TIMEOUT);
@@ -168,9 +166,16 @@ impl Client {
         }
         transaction.retries_left -= 1;
         self.counters.retries += 1;
-        match transaction.state {
+        match &mut transaction.state {
             State::Sending(_) => self.send_window(now, key),
-            State::Waiting | State::Receiving(_) => self.begin(now, key),
+            State::Waiting => self.begin(now, key),
+            State::Receiving(incoming) => {
+                // The rest of a window was lost: its sender learns what has arrived, and does not give up for want of it.
+                let (sequence, window) = (incoming.sequence(), incoming.window());
+                incoming.acknowledged();
+                self.acknowledge(&key, false, sequence, window);
+                self.wait(key, now.mono + self.config.segment_timeout);
+            }
         }
     }
 
@@ -248,11 +253,12 @@ impl Client {
                 if !segment.more_follows {
                     self.complete(now, key);
                 } else {
-                    self.wait(key, now.mono + self.config.segment_timeout * STALL);
+                    self.wait(key, now.mono + self.config.segment_timeout);
                 }
             }
             return;
         };
+        transaction.retries_left = self.config.retries;
         let arrived = incoming.take(segment.sequence, segment.more_follows, bytes);
         let (sequence, window) = (incoming.sequence(), incoming.window());
         match arrived {
@@ -267,7 +273,7 @@ impl Client {
                 return self.finish(now, key, Err(Failure::AnswerTooLong));
             }
         }
-        self.wait(key, now.mono + self.config.segment_timeout * STALL);
+        self.wait(key, now.mono + self.config.segment_timeout);
     }
 
     /// The last segment is there.

@@ -227,7 +227,7 @@ fn a_foreign_device_registers_and_renews() {
     let bbmd = address(200);
     let config = ClientConfig { foreign: Some(ForeignConfig { bbmd, lifetime_s: 60 }), ..ClientConfig::default() };
     let mut network = Network::new(config, 1);
-    let mut register = |network: &mut Network, result: &str, wait: u64| {
+    let register = |network: &mut Network, result: &str, wait: u64| {
         let before = network.trace.len();
         let mut events = network.run(Duration::from_secs(1));
         let sent: Vec<_> = network.trace[before..].iter().map(|sent| sent.3.clone()).collect();
