@@ -19,6 +19,7 @@ struct Probe {
     socket: UdpSocket,
     client: Client,
     device: Device,
+    instance: Option<u32>,
     start: std::time::Instant,
 }
 
@@ -28,7 +29,7 @@ fn main() -> Done<()> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     let client = Client::new(ClientConfig::default());
     let device = Device::new(Peer::direct(address), None, DeviceConfig::default());
-    let mut probe = Probe { socket, client, device, start: std::time::Instant::now() };
+    let mut probe = Probe { socket, client, device, instance: None, start: std::time::Instant::now() };
     probe.who_is()?;
     probe.learn()?;
     let objects = probe.objects()?;
@@ -105,6 +106,8 @@ impl Probe {
         while start.elapsed() < Duration::from_secs(2) {
             if let Some(Event::IAm(_, i_am)) = self.turn()?.into_iter().find(|event| matches!(event, Event::IAm(..))) {
                 println!("I-Am: {i_am:?}");
+                self.device = Device::new(self.device.peer(), Some(i_am.device.instance()), DeviceConfig::default());
+                self.instance = Some(i_am.device.instance());
                 return Ok(());
             }
         }
@@ -152,7 +155,7 @@ impl Probe {
     fn read_chunks(&mut self, references: &[PropertyRef]) -> Done<()> {
         for chunk_max in [20, 100] {
             let config = DeviceConfig { chunk_max, ..DeviceConfig::default() };
-            self.device = Device::new(self.device.peer(), None, config);
+            self.device = Device::new(self.device.peer(), self.instance, config);
             self.learn()?;
             let (start, processor, rounds) = (std::time::Instant::now(), processor_time(), 60);
             let mut count = 0_u32;
@@ -186,7 +189,7 @@ impl Probe {
 
     fn changes(&mut self, object: ObjectId, confirmed: bool) -> Done<()> {
         let config = DeviceConfig { confirmed, lifetime_s: 60, ..DeviceConfig::default() };
-        self.device = Device::new(self.device.peer(), None, config);
+        self.device = Device::new(self.device.peer(), self.instance, config);
         self.device.subscribe(self.now(), object)?;
         let (start, mut next) = (std::time::Instant::now(), 1.0_f32);
         while start.elapsed() < Duration::from_secs(3) {

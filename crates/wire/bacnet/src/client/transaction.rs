@@ -174,7 +174,7 @@ impl Client {
                 let (sequence, window) = (incoming.sequence(), incoming.window());
                 incoming.acknowledged();
                 self.acknowledge(&key, false, sequence, window);
-                self.wait(key, now.mono + self.config.segment_timeout);
+                self.wait(key, now.mono + self.config.segment_timeout / 2);
             }
         }
     }
@@ -253,12 +253,12 @@ impl Client {
                 if !segment.more_follows {
                     self.complete(now, key);
                 } else {
-                    self.wait(key, now.mono + self.config.segment_timeout);
+                    self.wait(key, now.mono + self.config.segment_timeout / 2);
                 }
             }
             return;
         };
-        transaction.retries_left = self.config.retries;
+        transaction.retries_left = self.config.retries.saturating_mul(2).saturating_add(1);
         let arrived = incoming.take(segment.sequence, segment.more_follows, bytes);
         let (sequence, window) = (incoming.sequence(), incoming.window());
         match arrived {
@@ -273,7 +273,7 @@ impl Client {
                 return self.finish(now, key, Err(Failure::AnswerTooLong));
             }
         }
-        self.wait(key, now.mono + self.config.segment_timeout);
+        self.wait(key, now.mono + self.config.segment_timeout / 2);
     }
 
     /// The last segment is there.

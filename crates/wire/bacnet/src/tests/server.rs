@@ -32,7 +32,7 @@ fn odd_requests_have_the_answers_of_the_standard() {
     check("02 05 06 0E", "60 06 05");
     // A value that a device does not let be written, an index beyond the array.
     check("02 05 07 0F 0C 02 00 00 01 19 4D 3E 71 00 3F", "50 07 0F 91 02 91 28");
-    check("02 05 08 0F 0C 02 00 00 01 19 46 3E 91 00 3F", "50 08 0F 91 02 91 20");
+    check("02 05 08 0F 0C 02 00 00 01 19 16 3E 91 00 3F", "50 08 0F 91 02 91 20");
     check("02 05 09 0C 0C 00 40 00 01 19 57 29 11", "50 09 0C 91 02 91 2A");
     check("02 05 0A 0C 0C 00 40 00 01 19 57 29 00", "30 0A 0C 0C 00 40 00 01 19 57 29 00 3E 21 10 3F");
     // An answer of more than 50 bytes to one who takes no segments.
