@@ -3,6 +3,7 @@
 //! The bodies are here and not there, so that the tests run the seeds of `fuzz/seeds` on a stable toolchain. A target is
 //! a function; its first lines say what its bytes mean.
 
+mod bacnet;
 mod deltas;
 mod extensions;
 mod layers;
@@ -15,7 +16,10 @@ mod pair;
 pub type Target = fn(&[u8]);
 
 /// All targets by name: each has a file in `fuzz/fuzz_targets` and a folder in `fuzz/seeds`.
-pub const TARGETS: [(&str, Target); 20] = [
+pub const TARGETS: [(&str, Target); 23] = [
+    ("bacnet_datagram", bacnet::datagram),
+    ("bacnet_client", bacnet::client),
+    ("bacnet_server", bacnet::server),
     ("dnp3_link", layers::link),
     ("dnp3_transport", layers::transport),
     ("dnp3_app", layers::app),

@@ -1,0 +1,475 @@
+//! One device of a client: learns what it takes, reads many properties by as few requests as it takes, keeps
+//! subscriptions alive.
+//!
+//! The owner gives every [`Event`] of the client to the device of that peer ([`Device::handle_event`]), calls
+//! [`Device::handle_timeout`] when [`Device::timeout`] has passed, and takes [`Device::poll_event`].
+//!
+//! A request is cut to what the device takes, whatever segments it supports: some drop a longer one without a word. Where
+//! an answer does not fit, the device is asked for half, and for no more than that again.
+
+mod config;
+mod plan;
+mod profile;
+mod subscriptions;
+mod work;
+
+pub use config::DeviceConfig;
+pub use profile::Profile;
+
+use crate::client::{Change, Client, Event, Failure, Request, RequestError, RequestId};
+use crate::names::{AbortReason, ConfirmedService, RejectReason};
+use crate::service::{LogRecord, Range, RangeRequest, ReadAck, ReadMultipleAck, Subscription, Write};
+use crate::{INSTANCE_ANY, ObjectId, Peer, PropertyId, PropertyRef, Value};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::time::Duration;
+use subscriptions::Subscriptions;
+use tieline_core::{Instant, Now};
+use work::{Job, Purpose, Work};
+
+/// How soon a client that was full is asked again.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// A job of a device, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId(pub u64);
+
+/// A part of a trend log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogPart {
+    /// The records, the oldest first.
+    pub records: Vec<LogRecord>,
+    /// The sequence number of the first; a range by position has none.
+    pub first_sequence: Option<u32>,
+    /// Whether the newest record is among them.
+    pub has_last: bool,
+    /// Whether more was asked for than fitted.
+    pub has_more: bool,
+}
+
+/// What the owner of a device learns.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DeviceEvent {
+    /// What the device says of itself, or why it does not.
+    Learned(Result<Profile, Failure>),
+    /// Each property that was asked for, in that order.
+    Read {
+        /// Which job.
+        job: JobId,
+        /// The value, or why there is none, of each.
+        results: Vec<(PropertyRef, Result<Value, Failure>)>,
+    },
+    /// The objects of the device.
+    ObjectList {
+        /// Which job.
+        job: JobId,
+        /// The objects, or why there are none.
+        objects: Result<Vec<ObjectId>, Failure>,
+    },
+    /// What a write came to.
+    Written {
+        /// Which job.
+        job: JobId,
+        /// Why the device did not take it.
+        result: Result<(), Failure>,
+    },
+    /// Records of a trend log.
+    Log {
+        /// Which job.
+        job: JobId,
+        /// The records, or why there are none.
+        part: Result<LogPart, Failure>,
+    },
+    /// The device tells changes of the object from here on.
+    Subscribed(ObjectId),
+    /// The device does not tell changes of the object (any more); it may be asked again by itself.
+    NotSubscribed(ObjectId, Failure),
+    /// Values have changed.
+    Changed(Change),
+}
+
+/// One device: see the head of the module.
+#[derive(Debug)]
+pub struct Device {
+    peer: Peer,
+    instance: Option<u32>,
+    config: DeviceConfig,
+    profile: Option<Profile>,
+    /// It has ReadPropertyMultiple, as far as is known.
+    reads_multiple: bool,
+    /// Properties in one request at most: less after an answer that did not fit.
+    chunk_max: usize,
+    next_job: u64,
+    jobs: BTreeMap<JobId, Job>,
+    queue: VecDeque<Work>,
+    sent: BTreeMap<RequestId, Work>,
+    subscriptions: Subscriptions,
+    again_at: Option<Instant>,
+    events: VecDeque<DeviceEvent>,
+}
+
+impl Device {
+    /// A device of which nothing is known but where it is, and perhaps its instance.
+    #[must_use]
+    pub fn new(peer: Peer, instance: Option<u32>, config: DeviceConfig) -> Self {
+        Self {
+            peer,
+            instance,
+            profile: None,
+            reads_multiple: true,
+            chunk_max: config.chunk_max.max(1),
+            next_job: 0,
+            jobs: BTreeMap::new(),
+            queue: VecDeque::new(),
+            sent: BTreeMap::new(),
+            subscriptions: Subscriptions::default(),
+            again_at: None,
+            events: VecDeque::new(),
+            config,
+        }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub const fn peer(&self) -> Peer {
+        self.peer
+    }
+
+    /// What it said of itself.
+    #[must_use]
+    pub const fn profile(&self) -> Option<&Profile> {
+        self.profile.as_ref()
+    }
+
+    /// Asks the device about itself; [`DeviceEvent::Learned`] tells. To be done first: without it, little is expected.
+    ///
+    /// # Errors
+    /// Too much waits.
+    pub fn learn(&mut self, now: Now, client: &mut Client) -> Result<JobId, RequestError> {
+        self.start(now, client, Purpose::Learn, Profile::references(self.instance))
+    }
+
+    /// Reads properties; [`DeviceEvent::Read`] tells all results at once. Properties of one object are best put together.
+    ///
+    /// # Errors
+    /// Too much waits.
+    pub fn read(&mut self, now: Now, client: &mut Client, references: Vec<PropertyRef>) -> Result<JobId, RequestError> {
+        self.start(now, client, Purpose::Read, references)
+    }
+
+    /// Reads the list of objects: as a whole where the device sends segments, else element by element.
+    ///
+    /// # Errors
+    /// Too much waits.
+    pub fn read_object_list(&mut self, now: Now, client: &mut Client) -> Result<JobId, RequestError> {
+        if !self.profile.as_ref().is_some_and(|profile| profile.limits.segmentation.transmits()) {
+            return self.start(now, client, Purpose::ObjectCount, alloc::vec![self.object_count()]);
+        }
+        let job = self.new_job()?;
+        self.queue.push_back(Work::ObjectList(job));
+        self.pump(now, client);
+        Ok(job)
+    }
+
+    /// Writes a property, before all that waits.
+    ///
+    /// # Errors
+    /// Too much waits.
+    pub fn write(&mut self, now: Now, client: &mut Client, write: Write) -> Result<JobId, RequestError> {
+        let job = self.new_job()?;
+        self.queue.push_front(Work::Write(job, write));
+        self.pump(now, client);
+        Ok(job)
+    }
+
+    /// Reads records of a trend log.
+    ///
+    /// # Errors
+    /// Too much waits.
+    pub fn read_log(
+        &mut self,
+        now: Now,
+        client: &mut Client,
+        log: ObjectId,
+        range: Option<Range>,
+    ) -> Result<JobId, RequestError> {
+        let job = self.new_job()?;
+        self.queue.push_back(Work::Log(job, PropertyRef::new(log, PropertyId::LOG_BUFFER), range));
+        self.pump(now, client);
+        Ok(job)
+    }
+
+    /// Takes an event of the client, and gives it back where it is not about this device's work; changed values also where
+    /// too many events have not been taken.
+    pub fn handle_event(&mut self, now: Now, client: &mut Client, event: Event) -> Option<Event> {
+        match event {
+            Event::Answer { id, peer, service, result } => {
+                let Some(work) = self.sent.remove(&id) else {
+                    return Some(Event::Answer { id, peer, service, result });
+                };
+                self.handle_answer(now, work, result);
+                self.pump(now, client);
+                None
+            }
+            Event::Changed(peer, change)
+                if peer == self.peer
+                    && change.process == self.config.process
+                    && self.events.len() < self.config.queue_max =>
+            {
+                self.events.push_back(DeviceEvent::Changed(change));
+                None
+            }
+            event => Some(event),
+        }
+    }
+
+    /// Lets deadlines that have passed take effect. Harmless when none has.
+    pub fn handle_timeout(&mut self, now: Now, client: &mut Client) {
+        self.renew(now);
+        self.pump(now, client);
+    }
+
+    /// When `handle_timeout` must be called at the latest.
+    #[must_use]
+    pub fn timeout(&self) -> Option<Instant> {
+        [self.again_at, self.subscriptions.timeout()].into_iter().flatten().min()
+    }
+
+    /// The next thing that the owner must know.
+    pub fn poll_event(&mut self) -> Option<DeviceEvent> {
+        self.events.pop_front()
+    }
+
+    /// Whether nothing waits and nothing is on its way.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.sent.is_empty()
+    }
+
+    fn new_job(&mut self) -> Result<JobId, RequestError> {
+        if self.queue.len() >= self.config.queue_max || self.jobs.len() >= self.config.queue_max {
+            return Err(RequestError::QueueFull);
+        }
+        self.next_job += 1;
+        Ok(JobId(self.next_job))
+    }
+
+    fn start(
+        &mut self,
+        now: Now,
+        client: &mut Client,
+        purpose: Purpose,
+        references: Vec<PropertyRef>,
+    ) -> Result<JobId, RequestError> {
+        let job = self.new_job()?;
+        self.begin(job, purpose, references);
+        self.pump(now, client);
+        Ok(job)
+    }
+
+    fn begin(&mut self, job: JobId, purpose: Purpose, references: Vec<PropertyRef>) {
+        let end = references.len();
+        self.jobs.insert(job, Job::new(purpose, references));
+        if end == 0 {
+            return self.conclude(job);
+        }
+        self.queue.push_back(Work::Read { job, start: 0, end });
+    }
+
+    fn object_count(&self) -> PropertyRef {
+        PropertyRef::element(self.device_object(), PropertyId::OBJECT_LIST, 0)
+    }
+
+    fn device_object(&self) -> ObjectId {
+        let learned = self.profile.as_ref().map(|profile| profile.instance);
+        ObjectId::device(learned.or(self.instance).unwrap_or(INSTANCE_ANY))
+    }
+
+    /// Gives the client what waits, as much as may be on its way.
+    fn pump(&mut self, now: Now, client: &mut Client) {
+        self.again_at = None;
+        if let Some(profile) = self.profile.as_ref().filter(|profile| profile.limits != client.limits(&self.peer)) {
+            client.set_limits(self.peer, profile.limits);
+        }
+        while self.sent.len() < self.config.in_flight.max(1) {
+            let Some(work) = self.queue.pop_front() else { return };
+            let Some(work) = self.cut(client, work) else { continue };
+            match self.send(now, client, &work) {
+                Ok(id) => {
+                    self.sent.insert(id, work);
+                }
+                Err(RequestError::TooLong { .. }) => self.handle_answer(now, work, Err(Failure::AnswerTooLong)),
+                Err(_) => {
+                    self.queue.push_front(work);
+                    self.again_at = Some(now.mono + AGAIN);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Cuts a read to what one request may ask; the rest waits behind it. None where the work is no longer wanted.
+    fn cut(&mut self, client: &Client, work: Work) -> Option<Work> {
+        match work {
+            Work::Read { job, start, end } => {
+                let of_job = self.jobs.get(&job)?;
+                let references = of_job.references.get(start..end)?;
+                let max_apdu = usize::from(client.limits(&self.peer).max_apdu);
+                let is_single = of_job.purpose == Purpose::Learn || !self.reads_multiple;
+                let count = if is_single { 1 } else { plan::chunk(references, max_apdu, max_apdu, self.chunk_max) };
+                let cut = (start + count).min(end);
+                if cut < end {
+                    self.queue.push_front(Work::Read { job, start: cut, end });
+                }
+                Some(Work::Read { job, start, end: cut })
+            }
+            Work::Subscribe(object) => self.wants(&object).then_some(Work::Subscribe(object)),
+            work @ (Work::ObjectList(_) | Work::Write(..) | Work::Log(..) | Work::Unsubscribe(_)) => Some(work),
+        }
+    }
+
+    fn send(&self, now: Now, client: &mut Client, work: &Work) -> Result<RequestId, RequestError> {
+        let subscription = |object: &ObjectId, wanted| {
+            Request::Subscribe(Subscription { process: self.config.process, object: *object, wanted })
+        };
+        let request = match work {
+            Work::Read { job, start, end } => {
+                let references = self.jobs.get(job).and_then(|job| job.references.get(*start..*end));
+                match references.unwrap_or_default() {
+                    [reference] => Request::Read(*reference),
+                    references => Request::ReadMultiple(references),
+                }
+            }
+            Work::ObjectList(_) => Request::Read(PropertyRef::new(self.device_object(), PropertyId::OBJECT_LIST)),
+            Work::Write(_, write) => Request::Write(write),
+            Work::Log(_, reference, range) => Request::ReadRange(RangeRequest { reference: *reference, range: *range }),
+            Work::Subscribe(object) => subscription(object, Some((self.config.confirmed, self.config.lifetime_s))),
+            Work::Unsubscribe(object) => subscription(object, None),
+        };
+        client.request(now, self.peer, request)
+    }
+
+    fn handle_answer(&mut self, now: Now, work: Work, result: Result<Vec<u8>, Failure>) {
+        match work {
+            Work::Read { job, start, end } => self.handle_read(job, start, end, result),
+            Work::ObjectList(job) => self.handle_object_list(job, result),
+            Work::Write(job, _) => self.events.push_back(DeviceEvent::Written { job, result: result.map(|_| ()) }),
+            Work::Log(job, ..) => {
+                let part = result.and_then(|parameters| work::log_part(&parameters));
+                self.events.push_back(DeviceEvent::Log { job, part });
+            }
+            Work::Subscribe(object) => self.handle_subscribed(now, object, result.map(|_| ())),
+            Work::Unsubscribe(_) => {}
+        }
+    }
+
+    fn handle_read(&mut self, job: JobId, start: usize, end: usize, result: Result<Vec<u8>, Failure>) {
+        match result {
+            Ok(parameters) if end - start == 1 => {
+                let value = ReadAck::parse(&parameters).and_then(|ack| Value::decode(ack.value));
+                self.note(job, start, value.map_err(|_| Failure::Malformed));
+            }
+            Ok(parameters) => self.note_multiple(job, start, end, &parameters),
+            Err(failure) if end - start == 1 => self.note(job, start, Err(failure)),
+            Err(failure) => self.ask_less(job, start, end, failure),
+        }
+        if self.jobs.get(&job).is_some_and(Job::is_done) {
+            self.conclude(job);
+        }
+    }
+
+    fn note(&mut self, job: JobId, place: usize, result: Result<Value, Failure>) {
+        if let Some(job) = self.jobs.get_mut(&job) {
+            job.note(place, result);
+        }
+    }
+
+    fn note_multiple(&mut self, job: JobId, start: usize, end: usize, parameters: &[u8]) {
+        let Some(job) = self.jobs.get_mut(&job) else { return };
+        let (mut results, mut guess) = (ReadMultipleAck::new(parameters), start);
+        while let Some(Ok((reference, value))) = results.next_value() {
+            if let Some(place) = job.place_of(reference, start, end, guess) {
+                job.note(place, value.map_err(Failure::Error));
+                guess = place + 1;
+            }
+        }
+        job.note_all(start, end, Failure::Malformed);
+    }
+
+    /// Several properties failed together: they are asked for by fewer where that may help.
+    fn ask_less(&mut self, job: JobId, start: usize, end: usize, failure: Failure) {
+        let half = (end - start) / 2;
+        match failure {
+            Failure::Reject(RejectReason::UNRECOGNIZED_SERVICE) => self.reads_multiple = false,
+            Failure::Abort(
+                AbortReason::SEGMENTATION_NOT_SUPPORTED
+                | AbortReason::BUFFER_OVERFLOW
+                | AbortReason::OUT_OF_RESOURCES
+                | AbortReason::APDU_TOO_LONG
+                | AbortReason::OTHER,
+            )
+            | Failure::Reject(RejectReason::BUFFER_OVERFLOW | RejectReason::TOO_MANY_ARGUMENTS | RejectReason::OTHER)
+            | Failure::AnswerTooLong => self.chunk_max = self.chunk_max.min(half.max(1)),
+            // Some devices answer with one error for all: the halves tell which property it is of.
+            Failure::Error(_) | Failure::Reject(_) => {}
+            Failure::Abort(_)
+            | Failure::TimedOut
+            | Failure::Unreachable(_)
+            | Failure::Malformed
+            | Failure::Cancelled => {
+                if let Some(job) = self.jobs.get_mut(&job) {
+                    job.note_all(start, end, failure);
+                }
+                return;
+            }
+        }
+        let middle = start + half;
+        self.queue.push_front(Work::Read { job, start: middle, end });
+        self.queue.push_front(Work::Read { job, start, end: middle });
+    }
+
+    fn handle_object_list(&mut self, job: JobId, result: Result<Vec<u8>, Failure>) {
+        let objects = match result {
+            Ok(parameters) => {
+                let value = ReadAck::parse(&parameters).and_then(|ack| Value::decode(ack.value));
+                value.map_err(|_| Failure::Malformed).and_then(work::objects)
+            }
+            Err(Failure::Abort(_) | Failure::Reject(_) | Failure::AnswerTooLong) => {
+                return self.begin(job, Purpose::ObjectCount, alloc::vec![self.object_count()]);
+            }
+            Err(failure) => Err(failure),
+        };
+        self.events.push_back(DeviceEvent::ObjectList { job, objects });
+    }
+
+    /// All results of a job are there.
+    fn conclude(&mut self, id: JobId) {
+        let Some(job) = self.jobs.remove(&id) else { return };
+        let purpose = job.purpose;
+        let results = job.into_results();
+        let event = match purpose {
+            Purpose::Read => DeviceEvent::Read { job: id, results },
+            Purpose::Learn => work::learned(&results),
+            Purpose::ObjectList => work::object_list(id, results),
+            Purpose::ObjectCount => match self.objects_to_read(&results) {
+                Ok(references) => return self.begin(id, Purpose::ObjectList, references),
+                Err(failure) => DeviceEvent::ObjectList { job: id, objects: Err(failure) },
+            },
+        };
+        if let DeviceEvent::Learned(Ok(profile)) = &event {
+            self.reads_multiple = profile.has_service(ConfirmedService::READ_PROPERTY_MULTIPLE);
+            self.profile = Some(profile.clone());
+        }
+        self.events.push_back(event);
+    }
+
+    fn objects_to_read(&self, results: &[(PropertyRef, Result<Value, Failure>)]) -> Result<Vec<PropertyRef>, Failure> {
+        let (_, value) = results.first().ok_or(Failure::Malformed)?;
+        let count = value.as_ref().map_err(|failure| *failure)?.as_u32().ok_or(Failure::Malformed)?;
+        if count > self.config.objects_max {
+            return Err(Failure::AnswerTooLong);
+        }
+        let device = self.device_object();
+        Ok((1..=count).map(|index| PropertyRef::element(device, PropertyId::OBJECT_LIST, index)).collect())
+    }
+}

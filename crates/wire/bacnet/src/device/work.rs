@@ -1,0 +1,113 @@
+//! What a device is asked, one request after the other, and the jobs that are made of it.
+
+use super::{DeviceEvent, JobId, LogPart, Profile};
+use crate::client::Failure;
+use crate::service::{Range, RangeAck, Write, log_records};
+use crate::{ObjectId, PropertyRef, Value};
+use alloc::vec::Vec;
+
+/// One request.
+#[derive(Clone, Debug)]
+pub(super) enum Work {
+    /// References of a job, from one place to another.
+    Read {
+        job: JobId,
+        start: usize,
+        end: usize,
+    },
+    /// The object list as a whole.
+    ObjectList(JobId),
+    Write(JobId, Write),
+    Log(JobId, PropertyRef, Option<Range>),
+    /// Subscribe, or renew.
+    Subscribe(ObjectId),
+    /// End a subscription.
+    Unsubscribe(ObjectId),
+}
+
+/// What becomes of the results of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// They are the owner's.
+    Read,
+    /// They are a profile.
+    Learn,
+    /// The result is the length of the object list.
+    ObjectCount,
+    /// They are the elements of the object list.
+    ObjectList,
+}
+
+/// References that are read, by as many requests as it takes.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) purpose: Purpose,
+    pub(super) references: Vec<PropertyRef>,
+    results: Vec<Option<Result<Value, Failure>>>,
+    left: usize,
+}
+
+impl Job {
+    pub(super) fn new(purpose: Purpose, references: Vec<PropertyRef>) -> Self {
+        let (left, mut results) = (references.len(), Vec::new());
+        results.resize_with(left, || None);
+        Self { purpose, references, results, left }
+    }
+
+    /// Notes a result; the first of a place counts.
+    pub(super) fn note(&mut self, place: usize, result: Result<Value, Failure>) {
+        if let Some(slot) = self.results.get_mut(place).filter(|slot| slot.is_none()) {
+            *slot = Some(result);
+            self.left -= 1;
+        }
+    }
+
+    pub(super) fn note_all(&mut self, start: usize, end: usize, failure: Failure) {
+        (start..end).for_each(|place| self.note(place, Err(failure)));
+    }
+
+    pub(super) const fn is_done(&self) -> bool {
+        self.left == 0
+    }
+
+    /// The place from `start` to `end` of a reference that has no result, looked for from `guess` on.
+    pub(super) fn place_of(&self, reference: PropertyRef, start: usize, end: usize, guess: usize) -> Option<usize> {
+        let is_meant = |place: &usize| {
+            self.references.get(*place) == Some(&reference) && self.results.get(*place).is_some_and(Option::is_none)
+        };
+        if guess < end && is_meant(&guess) { Some(guess) } else { (start..end).find(is_meant) }
+    }
+
+    pub(super) fn into_results(self) -> Vec<(PropertyRef, Result<Value, Failure>)> {
+        let results = self.results.into_iter().map(|result| result.unwrap_or(Err(Failure::Malformed)));
+        self.references.into_iter().zip(results).collect()
+    }
+}
+
+/// The event of an object list that was read by its elements.
+pub(super) fn object_list(job: JobId, results: Vec<(PropertyRef, Result<Value, Failure>)>) -> DeviceEvent {
+    let object = |(_, value)| match value {
+        Ok(Value::ObjectId(object)) => Ok(object),
+        Ok(_) => Err(Failure::Malformed),
+        Err(failure) => Err(failure),
+    };
+    DeviceEvent::ObjectList { job, objects: results.into_iter().map(object).collect() }
+}
+
+/// The objects of an object list that was read as a whole.
+pub(super) fn objects(value: Value) -> Result<Vec<ObjectId>, Failure> {
+    let object = |value| if let Value::ObjectId(object) = value { Ok(object) } else { Err(Failure::Malformed) };
+    value.into_list().into_iter().map(object).collect()
+}
+
+/// The event of what was learnt.
+pub(super) fn learned(results: &[(PropertyRef, Result<Value, Failure>)]) -> DeviceEvent {
+    DeviceEvent::Learned(Profile::of(results))
+}
+
+/// The records in an answer to ReadRange.
+pub(super) fn log_part(parameters: &[u8]) -> Result<LogPart, Failure> {
+    let ack = RangeAck::parse(parameters).map_err(|_| Failure::Malformed)?;
+    let records = log_records(ack.items).map_err(|_| Failure::Malformed)?;
+    Ok(LogPart { records, first_sequence: ack.first_sequence, has_last: ack.has_last, has_more: ack.has_more })
+}

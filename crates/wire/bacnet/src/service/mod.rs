@@ -1,0 +1,17 @@
+//! Parameters of services (clauses 13 to 16): each can be written, and read by both ends.
+
+mod cov;
+mod failure;
+mod range;
+mod read;
+mod time;
+mod who;
+mod write;
+
+pub use cov::{Notification, Subscription};
+pub use failure::ServiceError;
+pub use range::{LogDatum, LogRecord, Range, RangeAck, RangeRequest, log_records};
+pub use read::{PropertyRef, ReadAck, ReadMultiple, ReadMultipleAck, ReadResult, encode_read_multiple};
+pub use time::{emit_time, parse_time};
+pub use who::{IAm, IHave, WhoHas, WhoHasWhat, WhoIs};
+pub use write::{PRIORITY_LOWEST, Write, WriteMultiple, encode_write_multiple};

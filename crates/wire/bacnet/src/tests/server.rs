@@ -1,0 +1,44 @@
+//! The server: what it answers to the hostile and the odd.
+
+use super::hex;
+use super::network::{Network, address};
+use crate::client::ClientConfig;
+use crate::server::{Server, ServerConfig};
+use std::vec::Vec;
+
+#[test]
+fn odd_requests_have_the_answers_of_the_standard() {
+    let mut network = Network::new(ClientConfig::default(), 1);
+    let peer = network.serve(1, ServerConfig::default(), 2);
+    let now = network.now;
+    let server: &mut Server = network.servers.get_mut(&peer.address).unwrap();
+    let mut check = |apdu: &str, expect: &str| {
+        let apdu = hex(apdu);
+        let mut datagram = hex("81 0A 00 00 01 04");
+        datagram.extend(&apdu);
+        datagram[3] = u8::try_from(datagram.len()).unwrap();
+        server.handle_datagram(now, address(9), &datagram);
+        let mut out = Vec::new();
+        let to = server.poll_transmit(now, &mut out);
+        assert_eq!(out.get(6..).unwrap_or_default(), hex(expect), "{apdu:02x?}");
+        assert_eq!(to.is_some(), !expect.is_empty());
+    };
+    // Unknown object, unknown property, index of what is no array, unknown service, bytes that are no parameters.
+    check("02 05 01 0C 0C 00 00 00 01 19 55", "50 01 0C 91 01 91 1F");
+    check("02 05 02 0C 0C 00 80 00 01 19 2D", "50 02 0C 91 02 91 20");
+    check("02 05 03 0C 0C 00 80 00 01 19 55 29 01", "50 03 0C 91 02 91 32");
+    check("02 05 04 11 00", "60 04 09");
+    check("02 05 05 0C FF", "60 05 04");
+    check("02 05 06 0E", "60 06 05");
+    // A value that a device does not let be written, an index beyond the array.
+    check("02 05 07 0F 0C 02 00 00 01 19 4D 3E 71 00 3F", "50 07 0F 91 02 91 28");
+    check("02 05 08 0F 0C 02 00 00 01 19 16 3E 91 00 3F", "50 08 0F 91 02 91 20");
+    check("02 05 09 0C 0C 00 40 00 01 19 57 29 11", "50 09 0C 91 02 91 2A");
+    check("02 05 0A 0C 0C 00 40 00 01 19 57 29 00", "30 0A 0C 0C 00 40 00 01 19 57 29 00 3E 21 10 3F");
+    // An answer of more than 50 bytes to one who takes no segments.
+    check("00 00 0B 0E 0C 00 80 00 01 1E 09 08 1F", "71 0B 04");
+    // What is no request of a client.
+    check("41 00 00 10", "");
+    check("30 00 0C", "");
+    check("70 00 00", "");
+}
