@@ -37,6 +37,8 @@ mod live;
 #[cfg(test)]
 mod outages;
 mod persistence;
+#[cfg(test)]
+mod points;
 pub mod process;
 mod publishers;
 mod pump;
