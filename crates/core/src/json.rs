@@ -185,7 +185,7 @@ impl<'a> Items<'a> {
     }
 
     /// Whether all was passed, and nothing follows.
-    pub(crate) fn is_whole(mut self) -> bool {
+    pub(crate) fn is_whole(&mut self) -> bool {
         self.state == State::Ended && self.walk.is_done()
     }
 }

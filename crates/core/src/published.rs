@@ -123,9 +123,15 @@ impl PublishedPoint {
         out.push_str("{\"v\":");
         json_value(&self.said.value, out);
         let _ = write!(out, ",\"q\":\"{}\"", self.said.quality.validity().name());
-        let why = members.clone().find(|(name, _)| plain(name) == "why");
-        if let Some((_, why)) = why {
-            let _ = write!(out, ",\"why\":{why}");
+        let why = members.clone().find(|(name, _)| plain(name) == "why").map(|(_, why)| why);
+        let mut open = ",\"why\":[";
+        for reason in why.into_iter().flat_map(reasons_in).filter(|reason| reason.starts_with('"')) {
+            out.push_str(open);
+            out.push_str(reason);
+            open = ",";
+        }
+        if open == "," {
+            out.push(']');
         }
         let _ = write!(out, ",\"t\":\"{}\"", self.time(arrived));
         for (name, value) in members.filter(|(name, _)| !["v", "q", "why", "t"].contains(&&*plain(name))) {
@@ -303,15 +309,21 @@ fn validity_of(raw: &str) -> Result<Validity, NotPoint<'_>> {
 /// The reasons that are known, and whether that is all of them.
 fn reasons_of(raw: Option<&str>) -> (Quality, bool) {
     let Some(raw) = raw.filter(|raw| *raw != "null") else { return (Quality::GOOD, true) };
-    let Some(items) = Items::of_array(raw) else { return (Quality::GOOD, false) };
     let (mut reasons, mut knows_all) = (Quality::GOOD, true);
-    for (_, item) in items {
+    for item in reasons_in(raw) {
         match string_of(item).and_then(|name| Quality::from_reason(&name)) {
             Some(reason) => reasons = reasons.with(reason),
             None => knows_all = false,
         }
     }
     (reasons, knows_all)
+}
+
+/// The items of a list of reasons; what is no list is one.
+fn reasons_in(raw: &str) -> impl Iterator<Item = &str> {
+    let items = Items::of_array(raw);
+    let alone = if items.is_none() { Some(raw) } else { None };
+    items.into_iter().flatten().map(|(_, item)| item).chain(alone)
 }
 
 fn from_hex(text: &str) -> Option<Vec<u8>> {
@@ -321,4 +333,109 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
         u8::try_from(high * 16 + low).ok()
     };
     rest.is_empty().then(|| pairs.iter().map(byte).collect()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Body;
+    use alloc::borrow::ToOwned;
+    use alloc::string::ToString;
+    use proptest::prelude::*;
+
+    const ARRIVED: Timestamp = Timestamp::from_millis(1_795_167_360_123);
+
+    fn read(payload: &str) -> Option<PublishedPoint> {
+        PublishedPoint::read(Bytes::copy_from_slice(payload.as_bytes())).ok()
+    }
+
+    #[test]
+    fn a_payload_that_is_long_is_no_point() {
+        let long = |bytes: usize| alloc::format!("\"{}\"", "x".repeat(bytes - 2));
+        assert!(read(&long(POINT_BYTES_MAX)).is_some() && read(&long(POINT_BYTES_MAX + 1)).is_none());
+    }
+
+    #[test]
+    fn what_is_kept_has_bytes_of_its_own() {
+        let packet = Bytes::from_static(b"topic{\"v\":5}");
+        let point = PublishedPoint::read(packet.slice(5..)).unwrap();
+        let kept = point.clone().compact();
+        assert!(kept == point && kept.payload().as_ptr() != point.payload().as_ptr());
+        assert_eq!(kept.value(), &Value::Int(5));
+    }
+
+    #[test]
+    fn the_form_that_is_shown_has_all_words_of_the_publisher() {
+        let shown = |payload: &str| {
+            let mut out = String::new();
+            read(payload).unwrap().write_json(ARRIVED, &mut out);
+            out
+        };
+        assert_eq!(shown(r#"{"v":4}"#), r#"{"v":4,"q":"good","t":"2026-11-20T09:36:00.123Z"}"#);
+        let bad = r#"{"v":1,"q":"bad","why":["else"],"t":"2026-11-20T09:36:00.123Z"}"#;
+        assert_eq!(
+            [r#"{"v":1,"q":"bad","why":"else"}"#, r#"{"v":1,"q":"bad","why":[5,"else"]}"#].map(shown),
+            [bad, bad]
+        );
+        assert_eq!(shown("\"on\""), r#"{"v":"on","q":"good","t":"2026-11-20T09:36:00.123Z"}"#);
+        assert_eq!(
+            shown(r#"{"unit":"A","why":["sensor \"A\""],"n":[1, 2],"q":"bad","v":4}"#),
+            r#"{"v":4,"q":"bad","why":["sensor \"A\""],"t":"2026-11-20T09:36:00.123Z","unit":"A","n":[1, 2]}"#
+        );
+    }
+
+    #[test]
+    fn an_object_is_as_good_as_its_worst_point() {
+        let worst = |payload: &str| worst_of_points(payload.as_bytes());
+        assert_eq!(worst(r#"{"a":{"v":1,"q":"good"},"b":{"v":2,"why":["stale"]}}"#), Some(Validity::Uncertain));
+        for payload in
+            [r#"{"a":{"v":1}}"#, r#"{"a":{"v":1,"q":"good"}"#, r#"{"a":{"v":1,"q":"good"},"b":5}"#, "{}", "[]"]
+        {
+            assert_eq!(worst(payload), None, "{payload}");
+        }
+    }
+
+    fn any_member() -> impl Strategy<Value = String> {
+        prop_oneof![
+            prop_oneof![
+                Just("1".to_owned()),
+                any::<f64>().prop_map(|x| alloc::format!("{x:e}")),
+                any::<i128>().prop_map(|x| alloc::format!("{x}")),
+                any::<String>().prop_map(|text| serde_json::Value::from(text).to_string()),
+                Just(r#"{"hex":"00ff"}"#.to_owned()),
+                Just("[1]".to_owned()),
+            ]
+            .prop_map(|v| alloc::format!("\"v\":{v}")),
+            prop_oneof![Just("good"), Just("bad"), Just("uncertain"), Just("fine")]
+                .prop_map(|q| alloc::format!("\"q\" : \"{q}\"")),
+            prop_oneof![Just("[]"), Just("[\"stale\"]"), Just("[\"stale\",\"else\"]"), Just("null"), Just("5")]
+                .prop_map(|why| alloc::format!("\"why\":{why}")),
+            prop_oneof![Just("\"2020-01-02T03:04:05Z\""), Just("\"x\""), Just("null"), Just("5")]
+                .prop_map(|t| alloc::format!("\"t\":{t}")),
+            any::<String>().prop_map(|name| alloc::format!("{}:true", serde_json::Value::from(name))),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_of_a_point_reads_as_the_point(members in proptest::collection::vec(any_member(), 1..6)) {
+            let payload = alloc::format!("{{{}}}", members.join(","));
+            if let Some(point) = read(&payload) {
+                let json: serde_json::Value = serde_json::from_str(&payload).unwrap();
+                if let (Some(x), Some(v)) = (point.value().as_f64(), json.get("v").and_then(serde_json::Value::as_f64)) {
+                    prop_assert!(x.to_bits() == v.to_bits() || json.get("v").unwrap().is_i64(), "{}", payload);
+                }
+                let mut shown = String::new();
+                point.write_json(ARRIVED, &mut shown);
+                let again = read(&shown).unwrap();
+                prop_assert_eq!(again.point(ARRIVED).to_json(), point.point(ARRIVED).to_json(), "{}", payload);
+                prop_assert_eq!(again.exact().is_some(), again.exact().is_some_and(|exact| exact.to_json() == shown));
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_survived(bytes: Vec<u8>) {
+            let _ = (Body::read(bytes.clone().into()), worst_of_points(&bytes));
+        }
+    }
 }
