@@ -159,11 +159,10 @@ impl<'a> Walk<'a> {
     }
 
     fn digits(&mut self) -> Option<()> {
-        let start = self.at;
-        while self.byte().is_some_and(|byte| byte.is_ascii_digit()) {
-            self.at += 1;
-        }
-        (self.at > start).then_some(())
+        let rest = self.text.as_bytes().get(self.at..)?;
+        let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.at += count;
+        (count > 0).then_some(())
     }
 }
 

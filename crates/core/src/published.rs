@@ -123,7 +123,7 @@ impl PublishedPoint {
         out.push_str("{\"v\":");
         json_value(&self.said.value, out);
         let _ = write!(out, ",\"q\":\"{}\"", self.said.quality.validity().name());
-        let why = members.clone().find(|(name, _)| plain(name) == "why").map(|(_, why)| why);
+        let why = members.clone().find(|(name, _)| known(name) == Some(Member::Why)).map(|(_, why)| why);
         let mut open = ",\"why\":[";
         for reason in why.into_iter().flat_map(reasons_in).filter(|reason| reason.starts_with('"')) {
             out.push_str(open);
@@ -134,7 +134,7 @@ impl PublishedPoint {
             out.push(']');
         }
         let _ = write!(out, ",\"t\":\"{}\"", self.time(arrived));
-        for (name, value) in members.filter(|(name, _)| !["v", "q", "why", "t"].contains(&&*plain(name))) {
+        for (name, value) in members.filter(|(name, _)| known(name).is_none()) {
             let _ = write!(out, ",\"{name}\":{value}");
         }
         out.push('}');
@@ -202,12 +202,12 @@ impl Said {
         let mut members = members.clone();
         let (mut v, mut q, mut why, mut t, mut has_more) = (None, None, None, None, false);
         for (name, value) in members.by_ref() {
-            let (known, slot) = match &*plain(name) {
-                "v" => ("v", &mut v),
-                "q" => ("q", &mut q),
-                "why" => ("why", &mut why),
-                "t" => ("t", &mut t),
-                _ => {
+            let (known, slot) = match known(name) {
+                Some(Member::V) => ("v", &mut v),
+                Some(Member::Q) => ("q", &mut q),
+                Some(Member::Why) => ("why", &mut why),
+                Some(Member::T) => ("t", &mut t),
+                None => {
                     has_more = true;
                     continue;
                 }
@@ -250,6 +250,30 @@ impl Said {
 
 fn first(payload: &[u8]) -> Option<u8> {
     payload.iter().copied().find(|byte| !matches!(byte, b' ' | b'\n' | b'\r' | b'\t'))
+}
+
+/// A member of a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Member {
+    V,
+    Q,
+    Why,
+    T,
+}
+
+/// The member that a name stands for, as it is in the text.
+fn known(name: &str) -> Option<Member> {
+    named(name).or_else(|| name.contains('\\').then(|| named(&plain(name)))?)
+}
+
+fn named(name: &str) -> Option<Member> {
+    match name {
+        "v" => Some(Member::V),
+        "q" => Some(Member::Q),
+        "why" => Some(Member::Why),
+        "t" => Some(Member::T),
+        _ => None,
+    }
 }
 
 /// A string of JSON without its quotation marks, as it reads; empty where it reads as nothing.
