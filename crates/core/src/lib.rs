@@ -6,7 +6,7 @@
 //!
 //! Never: a clock, a socket, a thread, a protocol.
 //!
-//! Read first: `point.rs`, then `machine.rs`.
+//! Read first: `point.rs`, then `published.rs`, `machine.rs`.
 #![no_std]
 extern crate alloc;
 
