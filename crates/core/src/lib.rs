@@ -6,15 +6,17 @@
 //!
 //! Never: a clock, a socket, a thread, a protocol.
 //!
-//! Read first: `point.rs`, then `machine.rs`.
+//! Read first: `point.rs`, then `published.rs`, `machine.rs`.
 #![no_std]
 extern crate alloc;
 
 mod command;
 mod cursor;
+mod json;
 mod machine;
 mod point;
 mod point_json;
+mod published;
 mod quality;
 mod reading;
 mod storage;
@@ -29,6 +31,7 @@ pub use cursor::{Cursor, Truncated};
 pub use machine::Machine;
 pub use point::Point;
 pub use point_json::{PointJsonError, json_string, json_value};
+pub use published::{POINT_BYTES_MAX, PublishedPoint, worst_of_points};
 pub use quality::{Quality, Validity};
 pub use reading::{DeviceId, PointId, Reading};
 pub use storage::{Storage, StorageError, StorageErrorKind};

@@ -7,12 +7,12 @@
 //! | `why` | the reasons, only where there are any | names of [`Quality::reasons`] |
 //! | `t` | the time | RFC 3339 in UTC |
 
-use crate::{Point, Quality, Timestamp, Validity, Value};
+use crate::published::{NotPoint, Said};
+use crate::{Point, Timestamp, Value};
 use alloc::string::{String, ToString};
-use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
-/// Why a text is not a point.
+/// Why a payload is not a point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PointJsonError(String);
 
@@ -52,27 +52,14 @@ impl Point {
         out
     }
 
-    /// Reads a payload as a point: the whole form, or a bare JSON scalar, which is good and stamped with
-    /// `received`. `q` and `t` may be left out; other members are ignored. The validity and the reasons are those that
-    /// came, and no others; without `q` the validity is that of the reasons.
+    /// Reads a payload as a point: the whole form, or a bare JSON scalar, which is good and stamped with `received`.
+    /// [`PublishedPoint`] says what may be left out.
     ///
     /// # Errors
     /// The payload is not JSON, or a member is not what it must be.
     pub fn from_json(payload: &[u8], received: Timestamp) -> Result<Self, PointJsonError> {
-        use serde_json::Value as Json;
-        let json: Json = serde_json::from_slice(payload).map_err(|e| PointJsonError(e.to_string()))?;
-        let Json::Object(members) = &json else {
-            let value = from_json_scalar(&json).ok_or_else(|| wrong("the payload", &json, "a scalar or {\"v\": …}"))?;
-            return Ok(Self { value, quality: Quality::GOOD, time: received });
-        };
-        let v = members.get("v").ok_or_else(|| wrong("the payload", &json, "a member \"v\""))?;
-        let value =
-            from_json_scalar(v).ok_or_else(|| wrong("v", v, "a number, text, true, false, null or {\"hex\": …}"))?;
-        let time = match members.get("t") {
-            None => received,
-            Some(t) => t.as_str().and_then(|t| t.parse().ok()).ok_or_else(|| wrong("t", t, "a time in RFC 3339"))?,
-        };
-        Ok(Self { value, quality: quality_from_json(members.get("q"), members.get("why"))?, time })
+        let Said { value, quality, time, .. } = Said::read(payload).map_err(wrong)?;
+        Ok(Self { value, quality, time: time.unwrap_or(received) })
     }
 
     /// The point whose JSON ([`Point::to_json`]) is this payload, byte for byte: who has the point has the payload.
@@ -80,87 +67,29 @@ impl Point {
     /// reasons.
     #[must_use]
     pub fn from_exact_json(payload: &[u8]) -> Option<Self> {
-        if payload.len() > EXACT_BYTES_MAX || !payload.starts_with(b"{\"v\":") {
-            return None;
-        }
-        let text = core::str::from_utf8(payload).ok()?;
-        let (value, rest) = text.strip_prefix("{\"v\":")?.split_once(",\"q\":\"")?;
-        let (_, rest) = rest.split_once('"')?;
-        let (why, time) = rest.strip_suffix("\"}")?.split_once(",\"t\":\"")?;
-        let value = match value {
-            "null" => Value::Null,
-            "true" => Value::Bool(true),
-            "false" => Value::Bool(false),
-            number => number.parse().map(Value::Int).or_else(|_| number.parse().map(Value::Float)).ok()?,
-        };
-        let mut quality = Quality::GOOD;
-        if let Some(reasons) = why.strip_prefix(",\"why\":[\"") {
-            for reason in reasons.strip_suffix("\"]")?.split("\",\"") {
-                quality = quality.with(Quality::from_reason(reason)?);
-            }
-        }
-        let point = Self { value, quality, time: time.parse().ok()? };
-        (point.to_json() == text).then_some(point)
+        Said::read(payload).ok()?.exact(payload)
     }
 }
 
-/// Bytes beyond which no point is whose value is neither a text nor bytes.
-const EXACT_BYTES_MAX: usize = 512;
-
-fn quality_from_json(
-    q: Option<&serde_json::Value>,
-    why: Option<&serde_json::Value>,
-) -> Result<Quality, PointJsonError> {
-    let mut quality = Quality::GOOD;
-    for reason in why.and_then(serde_json::Value::as_array).into_iter().flatten() {
-        let known = reason.as_str().and_then(Quality::from_reason);
-        quality = quality.with(known.ok_or_else(|| wrong("why", reason, "a reason of quality"))?);
-    }
-    let Some(q) = q else { return Ok(quality) };
-    let validity = match q.as_str() {
-        Some("good") => Validity::Good,
-        Some("uncertain") => Validity::Uncertain,
-        Some("bad") => Validity::Bad,
-        Some(_) | None => return Err(wrong("q", q, "\"good\", \"uncertain\" or \"bad\"")),
-    };
-    Ok(quality.with_validity(validity))
-}
-
-fn wrong(what: &str, found: &serde_json::Value, expected: &str) -> PointJsonError {
-    let mut shown = found.to_string();
+fn wrong(NotPoint { what, found, expected }: NotPoint<'_>) -> PointJsonError {
+    let mut shown = String::from_utf8_lossy(found.get(..FOUND_BYTES_MAX).unwrap_or(found)).trim().to_string();
     if shown.len() > 60 {
         shown = shown.chars().take(57).chain("...".chars()).collect();
     }
     PointJsonError(alloc::format!("{what} is {shown}, expected {expected}"))
 }
 
-fn from_json_scalar(json: &serde_json::Value) -> Option<Value> {
-    use serde_json::Value as Json;
-    Some(match json {
-        Json::Null => Value::Null,
-        Json::Bool(b) => Value::Bool(*b),
-        Json::Number(n) => match n.as_i64() {
-            Some(i) => Value::Int(i),
-            None => Value::Float(n.as_f64()?),
-        },
-        Json::String(s) => match s.as_str() {
-            "nan" => Value::Float(f64::NAN),
-            "inf" => Value::Float(f64::INFINITY),
-            "-inf" => Value::Float(f64::NEG_INFINITY),
-            text => Value::Text(text.into()),
-        },
-        Json::Object(members) => Value::Bytes(from_hex(members.get("hex")?.as_str()?)?.into()),
-        Json::Array(_) => return None,
-    })
-}
+/// Bytes of which more is not looked at to show them.
+const FOUND_BYTES_MAX: usize = 300;
 
-fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    let byte = |[high, low]: &[u8; 2]| {
-        let (high, low) = (char::from(*high).to_digit(16)?, char::from(*low).to_digit(16)?);
-        u8::try_from(high * 16 + low).ok()
-    };
-    rest.is_empty().then(|| pairs.iter().map(byte).collect()).flatten()
+/// The number that a text of a point stands for, beyond those that JSON has.
+pub(crate) fn number_text(text: &str) -> Option<f64> {
+    match text {
+        "nan" => Some(f64::NAN),
+        "inf" => Some(f64::INFINITY),
+        "-inf" => Some(f64::NEG_INFINITY),
+        _ => None,
+    }
 }
 
 /// Appends a value as JSON to `out`.
@@ -205,6 +134,8 @@ pub fn json_string(text: &str, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Quality, Validity};
+    use alloc::vec::Vec;
 
     const T: Timestamp = Timestamp::from_millis(1_795_167_360_123);
 

@@ -25,7 +25,8 @@
 //!
 //! A batch numbers its topics from 0 as they appear. Where the number is that of no topic yet, it is the next free one
 //! and the name follows: how many bytes it shares with the name numbered before it, how many are its own, those
-//! bytes. An opaque payload has no quality; its time is when this node received it.
+//! bytes. An opaque payload has no quality; its time is when this node received it. A payload that is a point is recorded
+//! as the point; earlier releases recorded it as an opaque payload.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -43,7 +44,7 @@ const AGAIN: u8 = 0x80;
 /// The fewest bytes that a sample takes: a tag.
 const SAMPLE_BYTES_MIN: usize = 1;
 
-/// One update of a batch, with its time: of a point the point's own, of an opaque payload when it was received.
+/// One update of a batch, with its time: of a point the point's own, of any other payload when it was received.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     /// When.
@@ -57,9 +58,10 @@ pub struct Sample {
 impl Sample {
     /// An update that this node received at a time.
     #[must_use]
-    pub const fn new(received: Timestamp, update: Update) -> Self {
+    pub fn new(received: Timestamp, update: Update) -> Self {
         let time = match &update.body {
             Body::Point(point) => point.time,
+            Body::Published(point) => point.time(received),
             Body::Opaque(_) => received,
         };
         Self { time, update, again: false }
@@ -107,6 +109,7 @@ pub fn encode(samples: &[Sample], out: &mut Vec<u8>) {
         let number = *topics.entry(update.topic.as_str()).or_insert(fresh);
         let (kind, quality) = match &update.body {
             Body::Point(point) => (kind_of(&point.value), point.quality),
+            Body::Published(point) => (kind_of(point.value()), point.quality()),
             Body::Opaque(_) => (8, Quality::GOOD),
         };
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
@@ -230,6 +233,7 @@ fn single(x: f64) -> Option<f32> {
 fn push_body(body: &Body, kind: u8, out: &mut Vec<u8>) {
     let value = match body {
         Body::Opaque(bytes) => return push_bytes(bytes, out),
+        Body::Published(point) => point.value(),
         Body::Point(point) => &point.value,
     };
     match value {

@@ -55,7 +55,7 @@ fn show(update: &Update) -> String {
             let why: Vec<_> = point.quality.reasons().collect();
             format!("{:?} {} {}", point.value, why.join("+"), point.time.millis())
         }
-        Body::Opaque(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
+        other => String::from_utf8(other.to_payload().to_vec()).unwrap(),
     };
     format!("{} {body}", update.topic)
 }

@@ -68,6 +68,7 @@ impl Tree {
             (Condition::Value(expected), Some(view)) => {
                 let is_equal = match view.body {
                     Body::Opaque(bytes) => bytes == expected,
+                    Body::Published(point) => point.payload() == expected,
                     Body::Point(point) => point.to_json().as_bytes() == &**expected,
                 };
                 if is_equal { Ok(()) } else { Err(Unmet::Value(view.version)) }

@@ -81,10 +81,7 @@ fn a_value_is_kept_passed_and_cleared() {
     let mut tree = tree();
     let mut check = |payload, retain, expect: (Change, u64, Option<&str>)| {
         let applied = tree.apply(Now::default(), update("a", payload), retain).unwrap();
-        let held = tree.get("a").map(|view| match view.body {
-            Body::Opaque(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
-            Body::Point(point) => point.to_json(),
-        });
+        let held = tree.get("a").map(|view| String::from_utf8(view.body.to_payload().to_vec()).unwrap());
         assert_eq!((applied.change, applied.version, held.as_deref()), expect);
     };
     check("1", false, (Change::Passed, 0, None));

@@ -8,8 +8,9 @@ use crate::wild::Wild;
 use crate::{Lane, Limits, Stats, TreeError};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use bytes::Bytes;
 use hashbrown::HashMap;
-use tieline_core::{Body, Filter, Now, Timestamp, Topic, Update, Value};
+use tieline_core::{Body, Filter, Now, PublishedPoint, Timestamp, Topic, Update, Value};
 
 /// A topic of a tree.
 ///
@@ -217,7 +218,7 @@ impl Tree {
     }
 
     fn try_apply(&mut self, now: Now, update: Update, retain: bool) -> Result<Applied, TreeError> {
-        let found = payload_bytes(&update.body);
+        let found = update.body.published().map_or_else(|| payload_bytes(&update.body), Bytes::len);
         let max = self.limits.payload_bytes_max;
         if found > max {
             return Err(TreeError::PayloadTooLong { found, max });
@@ -354,10 +355,18 @@ impl Tree {
 pub(crate) fn payload_bytes(body: &Body) -> usize {
     match body {
         Body::Opaque(bytes) => bytes.len(),
-        Body::Point(point) => match &point.value {
-            Value::Text(text) => text.len(),
-            Value::Bytes(bytes) => bytes.len(),
-            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => 0,
-        },
+        Body::Published(point) => PUBLISHED_BYTES + point.payload().len() + value_bytes(point.value()),
+        Body::Point(point) => value_bytes(&point.value),
+    }
+}
+
+/// What a point costs that is kept with its payload: counts of references, and what was read.
+const PUBLISHED_BYTES: usize = size_of::<PublishedPoint>() + 2 * size_of::<usize>();
+
+fn value_bytes(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => 0,
     }
 }

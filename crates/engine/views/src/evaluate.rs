@@ -7,7 +7,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use serde_json::{Map, Value};
-use tieline_core::{Body, Topic};
+use tieline_core::{Body, Quality, Topic, Validity};
 
 /// Members that tell how good a point is; they go with what is picked out of it.
 const OF_A_POINT: [&str; 3] = ["q", "why", "t"];
@@ -30,8 +30,8 @@ pub struct Contribution {
     pub body: Body,
     /// The number for aggregates.
     pub number: Option<f64>,
-    /// The quality of the source, where it is a point.
-    pub quality: Option<String>,
+    /// The validity of the source, where it states any.
+    pub validity: Option<Validity>,
 }
 
 impl<'a> Source<'a> {
@@ -45,6 +45,7 @@ impl<'a> Source<'a> {
         let body = self.body;
         let read = || match body {
             Body::Point(point) => serde_json::from_str(&point.to_json()).ok(),
+            Body::Published(point) => serde_json::from_slice(point.payload()).ok(),
             Body::Opaque(bytes) => serde_json::from_slice(bytes).ok(),
         };
         self.json.get_or_insert_with(read).as_ref()
@@ -59,11 +60,12 @@ pub fn evaluate(view: &View, source: &mut Source<'_>, items_max: usize) -> (Vec<
     if !view.reads() {
         let to = view.to.fill(topic, &captures, "", &Value::Null);
         let body = source.body.clone();
-        let one = to.map(|to| Contribution { to, body, number: None, quality: None });
+        let one = to.map(|to| Contribution { to, body, number: None, validity: None });
         return (one.into_iter().collect(), false);
     }
     let body = source.body;
     let Some(root) = source.json() else { return (Vec::new(), false) };
+    let validity = validity(body, root);
     let items = match view.expand.as_ref().map(|place| place.find(root)) {
         None => alloc::vec![(String::new(), root)],
         Some(Some(Value::Array(items))) => items.iter().enumerate().map(|(n, item)| (n.to_string(), item)).collect(),
@@ -80,13 +82,27 @@ pub fn evaluate(view: &View, source: &mut Source<'_>, items_max: usize) -> (Vec<
             None => None,
         };
         let to = view.to.fill(topic, &captures, &key, item)?;
-        let body = if view.expand.is_none() && view.pick.is_empty() { body.clone() } else { picked(view, root, item) };
-        Some(Contribution { to, body, number, quality: quality(root) })
+        let body = if view.expand.is_none() && view.pick.is_empty() {
+            body.clone()
+        } else {
+            picked(view, validity.map(|_| root), item)
+        };
+        Some(Contribution { to, body, number, validity })
     };
     (items.into_iter().take(items_max).filter_map(contribution).collect(), over)
 }
 
-fn picked(view: &View, root: &Value, item: &Value) -> Body {
+/// The validity that a source states. What has both members of a point and is none does not pass for good.
+fn validity(body: &Body, root: &Value) -> Option<Validity> {
+    let is_like_a_point = || root.get("v").is_some() && root.get("q").is_some();
+    match body {
+        Body::Point(_) | Body::Published(_) => body.stated_quality().map(Quality::validity),
+        Body::Opaque(_) => is_like_a_point().then_some(Validity::Uncertain),
+    }
+}
+
+/// What a view picks out of an item; `point` is the source where it states a quality.
+fn picked(view: &View, point: Option<&Value>, item: &Value) -> Body {
     if view.pick.is_empty() {
         return json(item);
     }
@@ -98,24 +114,16 @@ fn picked(view: &View, root: &Value, item: &Value) -> Body {
         };
         members.extend(value.map(|value| (name.to_string(), value)));
     }
-    if quality(root).is_some() {
-        for name in OF_A_POINT {
-            if let Some(value) = root.get(name)
-                && !members.contains_key(name)
-            {
-                members.insert(name.to_owned(), value.clone());
-            }
+    for name in OF_A_POINT {
+        if let Some(value) = point.and_then(|point| point.get(name))
+            && !members.contains_key(name)
+        {
+            members.insert(name.to_owned(), value.clone());
         }
     }
     json(&Value::Object(members))
 }
 
 fn json(value: &Value) -> Body {
-    Body::Opaque(Bytes::from(value.to_string()))
-}
-
-/// The quality of what is a point: it has a value and a quality.
-fn quality(root: &Value) -> Option<String> {
-    root.get("v")?;
-    root.get("q")?.as_str().map(str::to_owned)
+    Body::read(Bytes::from(value.to_string()))
 }

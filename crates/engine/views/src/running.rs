@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use bytes::Bytes;
 use core::cmp::Ordering;
-use tieline_core::Body;
+use tieline_core::{Body, Validity};
 
 /// What some contributions come to.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl RunningAggregate {
             _ => "bad",
         };
         let value = serde_json::json!({ "v": value, "q": worst, "n": self.count });
-        Body::Opaque(Bytes::from(alloc::format!("{value}")))
+        Body::read(Bytes::from(alloc::format!("{value}")))
     }
 }
 
@@ -105,10 +105,10 @@ fn number(one: &Contribution) -> f64 {
 }
 
 fn grade(one: &Contribution) -> usize {
-    match one.quality.as_deref() {
-        None | Some("good") => 0,
-        Some("bad") => 2,
-        Some(_) => 1,
+    match one.validity {
+        None | Some(Validity::Good) => 0,
+        Some(Validity::Uncertain) => 1,
+        Some(Validity::Bad) => 2,
     }
 }
 

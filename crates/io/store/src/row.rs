@@ -43,19 +43,22 @@ const KIND_OPAQUE: u8 = 6;
 pub(crate) fn columns(body: &Body) -> (u8, ToSqlOutput<'_>, u16) {
     let (kind, value, quality) = match body {
         Body::Opaque(bytes) => (KIND_OPAQUE, ValueRef::Blob(bytes), Quality::GOOD),
-        Body::Point(point) => {
-            let (kind, value) = match &point.value {
-                Value::Null => (KIND_NULL, ValueRef::Null),
-                Value::Bool(b) => (KIND_BOOL, ValueRef::Integer(i64::from(*b))),
-                Value::Int(i) => (KIND_INT, ValueRef::Integer(*i)),
-                Value::Float(x) => (KIND_FLOAT, float(*x)),
-                Value::Text(text) => (KIND_TEXT, ValueRef::Text(text.as_bytes())),
-                Value::Bytes(bytes) => (KIND_BYTES, ValueRef::Blob(bytes)),
-            };
-            (kind, value, point.quality)
-        }
+        Body::Point(point) => typed(&point.value, point.quality),
+        Body::Published(point) => typed(point.value(), point.quality()),
     };
     (kind, ToSqlOutput::Borrowed(value), quality.bits())
+}
+
+fn typed(value: &Value, quality: Quality) -> (u8, ValueRef<'_>, Quality) {
+    let (kind, value) = match value {
+        Value::Null => (KIND_NULL, ValueRef::Null),
+        Value::Bool(b) => (KIND_BOOL, ValueRef::Integer(i64::from(*b))),
+        Value::Int(i) => (KIND_INT, ValueRef::Integer(*i)),
+        Value::Float(x) => (KIND_FLOAT, float(*x)),
+        Value::Text(text) => (KIND_TEXT, ValueRef::Text(text.as_bytes())),
+        Value::Bytes(bytes) => (KIND_BYTES, ValueRef::Blob(bytes)),
+    };
+    (kind, value, quality)
 }
 
 /// A whole number below 2^47 takes at most six bytes as an integer, and eight as a double.

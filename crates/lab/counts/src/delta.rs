@@ -2,6 +2,7 @@
 
 use crate::meter::Operation;
 use crate::values::{TABLE_BYTES, point, table};
+use bytes::Bytes;
 use tieline_core::{Body, Point};
 use tieline_delta::{Codec as _, CodecSet, Codecs, Hunk, Revision, Stream};
 
@@ -45,6 +46,28 @@ pub fn point_delta() -> Result<Operation, String> {
             stream.since(Some(base), CodecSet::POINT).to_bytes()
         });
         if payload.len() < 16 { Ok(()) } else { Err(format!("{} bytes for a point", payload.len())) }
+    }))
+}
+
+/// Counts what the bus asks of a payload that comes in: one that is a point.
+pub fn read_point() -> Result<Operation, String> {
+    let mut n = 0;
+    Ok(Box::new(move |meter| {
+        n += 1;
+        let payload = Bytes::from(point(n).to_json());
+        let body = meter.count(|| Body::read(payload));
+        if matches!(body, Body::Published(_)) { Ok(()) } else { Err("no point".to_owned()) }
+    }))
+}
+
+/// The same of one that is none.
+pub fn read_other() -> Result<Operation, String> {
+    let mut n = 0;
+    Ok(Box::new(move |meter| {
+        n += 1;
+        let payload = Bytes::from(table(n));
+        let body = meter.count(|| Body::read(payload));
+        if matches!(body, Body::Opaque(_)) { Ok(()) } else { Err("a point".to_owned()) }
     }))
 }
 

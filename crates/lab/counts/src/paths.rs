@@ -79,6 +79,13 @@ pub const PATHS: &[HotPath] = &[
         prepare: delta::point_delta,
     },
     HotPath { name: "point-json", times: 1000, what: "a point is written as JSON and read", prepare: delta::json },
+    HotPath { name: "point-read", times: 1000, what: "the payload of a client is a point", prepare: delta::read_point },
+    HotPath {
+        name: "point-read-other",
+        times: 1000,
+        what: "a payload of 950 bytes, an object of JSON, is none",
+        prepare: delta::read_other,
+    },
     HotPath {
         name: "journal-append",
         times: 100,

@@ -137,7 +137,8 @@ fn value(body: &Body) -> Json {
 fn words(body: &Body) -> String {
     match body {
         Body::Point(point) => point.to_json(),
-        Body::Opaque(bytes) => {
+        Body::Published(_) | Body::Opaque(_) => {
+            let bytes = &body.to_payload();
             let mut text = String::new();
             match std::str::from_utf8(bytes) {
                 Ok(known) => json_string(known, &mut text),

@@ -114,7 +114,7 @@ fn update(line: &str) -> Result<(Topic, Option<Body>), String> {
         },
     };
     let topic = Topic::new(topic).map_err(|error| error.to_string())?;
-    Ok((topic, text.filter(|text| !text.is_empty()).map(|text| Body::Opaque(text.into_bytes().into()))))
+    Ok((topic, text.filter(|text| !text.is_empty()).map(|text| Body::read(text.into_bytes().into()))))
 }
 
 /// The last values of a node.
@@ -130,7 +130,7 @@ fn live(args: &ViewsTestArgs) -> Result<Vec<(Topic, Body)>> {
                 Value::String(text) if found["kind"] == "text" => text.clone(),
                 value => value.to_string(),
             };
-            all.push((topic, Body::Opaque(text.into_bytes().into())));
+            all.push((topic, Body::read(text.into_bytes().into())));
         }
         match page["next"].as_str() {
             Some(next) => after = Some(next.to_owned()),
@@ -141,10 +141,7 @@ fn live(args: &ViewsTestArgs) -> Result<Vec<(Topic, Body)>> {
 
 fn print(views: &mut Views, as_json: bool, out: &mut impl Write) -> Result<()> {
     while let Some(output) = views.poll_output() {
-        let text = output.body.map(|body| match body {
-            Body::Point(point) => point.to_json(),
-            Body::Opaque(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        });
+        let text = output.body.map(|body| String::from_utf8_lossy(&body.to_payload()).into_owned());
         match (text, as_json) {
             (text, true) => {
                 let value = text.map(|text| serde_json::from_str(&text).unwrap_or(Value::String(text)));

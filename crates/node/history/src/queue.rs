@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tieline_core::{Body, Value};
+use tieline_core::{Body, PublishedPoint, Value};
 use tieline_journal::{Sample, Seq};
 
 /// Why a batch is not in the history. It may be in part; who waits should send it again.
@@ -147,6 +147,7 @@ impl Queue {
 pub(crate) fn bytes(sample: &Sample) -> usize {
     let body = match &sample.update.body {
         Body::Opaque(bytes) => bytes.len(),
+        Body::Published(point) => size_of::<PublishedPoint>() + point.payload().len(),
         Body::Point(point) => match &point.value {
             Value::Text(text) => text.len(),
             Value::Bytes(bytes) => bytes.len(),

@@ -6,7 +6,7 @@ use crate::store::{Store, StoreError};
 use crate::writer::MayRemove;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tieline_core::{Body, Point, Storage, StorageError, StorageErrorKind, Timestamp, Update};
+use tieline_core::{Body, Storage, StorageError, StorageErrorKind, Timestamp, Update};
 use tieline_journal::{Item, Reader, Seq, decode};
 use tieline_store::Sample;
 use tracing::{info, warn};
@@ -170,15 +170,14 @@ pub(crate) fn utc() -> Timestamp {
     Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
-/// A payload that reads as a point is stored as one, so that it can be drawn and averaged. It is read here and not
-/// where it is published: nobody waits for this thread.
+/// A payload that is a point is stored as one, so that it can be drawn and averaged. What a journal of an earlier release
+/// has was not asked when it came in.
 fn to_store(sample: tieline_journal::Sample) -> Sample {
     let tieline_journal::Sample { time, update: Update { topic, body }, again } = sample;
-    match &body {
-        Body::Opaque(bytes) => match Point::from_json(bytes, time) {
-            Ok(point) => Sample { topic, time: point.time, body: Body::Point(point), again },
-            Err(_) => Sample { topic, time, body, again },
-        },
-        Body::Point(_) => Sample { topic, time, body, again },
-    }
+    let body = match body {
+        Body::Opaque(payload) => Body::read(payload),
+        body @ (Body::Point(_) | Body::Published(_)) => body,
+    };
+    let time = if let Body::Published(point) = &body { point.time(time) } else { time };
+    Sample { topic, time, body, again }
 }

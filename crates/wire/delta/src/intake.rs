@@ -170,6 +170,7 @@ fn apply(decoder: &mut Decoder, payload: &Bytes, codecs: &mut Codecs, bytes_max:
     }
     match decoder.apply(payload, codecs)? {
         Decoded::Value(Body::Opaque(bytes)) => Ok(bytes),
+        Decoded::Value(Body::Published(point)) => Ok(point.payload().clone()),
         Decoded::Value(Body::Point(point)) => {
             let text = point.to_json();
             if text.len() > bytes_max { Err(DeltaError::TooLong { bytes_max }) } else { Ok(text.into()) }

@@ -112,7 +112,7 @@ impl<T: Clone> Sender<T> {
     pub fn say(&mut self, topic: &Topic, value: &Body, how: T, may_mark: bool) -> Saying {
         self.next_number += 1;
         let number = self.next_number;
-        let plain = Saying { payload: bytes_of(value), is_marked: false, number };
+        let plain = Saying { payload: value.to_payload(), is_marked: false, number };
         let held = self.topics.get_mut(topic);
         if self.accepts.is_empty() && held.is_none() {
             self.stats.values += 1;
@@ -202,20 +202,15 @@ impl<T> Said<T> {
 fn is_worth_it(value: &Body) -> bool {
     match value {
         Body::Opaque(bytes) => bytes.len() >= VALUE_BYTES_MIN,
+        Body::Published(point) => point.payload().len() >= VALUE_BYTES_MIN,
         Body::Point(_) => true,
-    }
-}
-
-fn bytes_of(value: &Body) -> Bytes {
-    match value {
-        Body::Opaque(bytes) => bytes.clone(),
-        Body::Point(point) => point.to_json().into(),
     }
 }
 
 fn bytes_of_held(value: &Body) -> usize {
     match value {
         Body::Opaque(bytes) => bytes.len(),
+        Body::Published(point) => point.payload().len(),
         Body::Point(_) => size_of::<tieline_core::Point>(),
     }
 }

@@ -116,6 +116,7 @@ impl Stream {
         late.json = None;
         let updated = match (&mut self.form, body) {
             (Form::Opaque(bytes), Body::Opaque(value)) => bytes.update(value, late, wanted, codecs),
+            (Form::Opaque(bytes), Body::Published(point)) => bytes.update(point.payload(), late, wanted, codecs),
             (Form::Point(encoder), Body::Point(point)) => update_point(encoder, point, late),
             (form, body) => {
                 *form = Form::new(body);
@@ -217,7 +218,9 @@ impl Stream {
 impl Form {
     fn new(body: &Body) -> Self {
         match body {
-            Body::Opaque(value) => Self::Opaque(Opaque { value: value.clone(), pace: Pace::default() }),
+            Body::Opaque(_) | Body::Published(_) => {
+                Self::Opaque(Opaque { value: body.to_payload(), pace: Pace::default() })
+            }
             Body::Point(point) => Self::Point(PointEncoder::new(point)),
         }
     }

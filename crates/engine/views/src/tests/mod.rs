@@ -36,13 +36,13 @@ pub(crate) fn at(ms: u64) -> Instant {
 }
 
 pub(crate) fn body(text: &str) -> Body {
-    Body::Opaque(Bytes::from(text.to_owned()))
+    Body::read(Bytes::from(text.to_owned()))
 }
 
 fn shown(output: Output) -> String {
     match output.body {
-        Some(Body::Opaque(bytes)) => alloc::format!("{} = {}", output.topic, core::str::from_utf8(&bytes).unwrap()),
         Some(Body::Point(point)) => alloc::format!("{} = point {}", output.topic, point.to_json()),
+        Some(body) => alloc::format!("{} = {}", output.topic, core::str::from_utf8(&body.to_payload()).unwrap()),
         None => alloc::format!("{} gone", output.topic),
     }
 }

@@ -86,8 +86,8 @@ impl Points {
         let read;
         let found = match value {
             Body::Point(point) => point,
-            Body::Opaque(bytes) => {
-                read = Point::from_exact_json(bytes)?;
+            Body::Published(_) | Body::Opaque(_) => {
+                read = Point::from_exact_json(&value.to_payload())?;
                 &read
             }
         };

@@ -19,7 +19,7 @@ pub(super) fn decoder(bytes: &[u8]) {
         let Ok(Decoded::Value(body)) = decoder.apply(&payload.to_vec().into(), &mut codecs) else { continue };
         assert_eq!(decoder.value().is_some(), !payload.is_empty());
         match &body {
-            Body::Opaque(value) => assert!(value.len() <= VALUE_BYTES_MAX),
+            Body::Published(_) | Body::Opaque(_) => assert!(body.to_payload().len() <= VALUE_BYTES_MAX),
             Body::Point(_) => {
                 let whole = Stream::new(Revision(0), &body).since(None, CodecSet::POINT).to_bytes();
                 assert!(matches!(Decoder::new(VALUE_BYTES_MAX).apply(&whole, &mut codecs), Ok(Decoded::Value(_))));

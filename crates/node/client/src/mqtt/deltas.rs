@@ -1,7 +1,7 @@
 //! What a subscription with deltas says and hears (docs/delta.md).
 
 use core::num::NonZeroU16;
-use tieline_core::{Body, Now, Topic};
+use tieline_core::{Now, Topic};
 use tieline_delta::{Codecs, Event, PROPERTY, Publish, RESYNC_TOPIC, Receiver, ReceiverLimits, is_mark};
 use tieline_mqtt::{Message, Properties, Property, Received, Text};
 
@@ -43,10 +43,7 @@ pub(super) fn rebuilt(received: &Received, event: &Event) -> Received {
             let is_other = |property: &Property| !matches!(property, Property::UserProperty((name, value)) if is_mark(name, value));
             plain.message.properties = received.message.properties.iter().filter(is_other).collect();
         }
-        plain.message.payload = match body {
-            Body::Opaque(bytes) => bytes.clone(),
-            Body::Point(point) => point.to_json().into(),
-        };
+        plain.message.payload = body.to_payload();
     }
     plain
 }

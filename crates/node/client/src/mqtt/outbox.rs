@@ -152,7 +152,7 @@ impl Outbox {
         topic: &Topic,
         (value, how): (Body, Manner),
     ) -> Option<u64> {
-        let Body::Opaque(value) = value else { return None };
+        let value = value.published()?.clone();
         self.publish(session, now, (topic, value), (how.qos, how.retain))
     }
 

@@ -166,7 +166,8 @@ impl ClientOwner {
             }
         };
         if let (true, Some(packet_id)) = (request.again, request.packet_id) {
-            let update = update_of(&request.message);
+            let Message { topic, payload, .. } = &request.message;
+            let update = Update { topic: topic.clone(), body: Body::read(payload.clone()) };
             let again = self.bus.borrow_mut().record_again((client.key, client.number), packet_id, &update);
             return if again { Taken::Later } else { Taken::Done };
         }
@@ -178,23 +179,26 @@ impl ClientOwner {
             return Taken::Refused(reason, words);
         }
         let mut bus = self.bus.borrow_mut();
-        if let Err(why) = bus.check_format(&message.topic, &message.payload, &message.properties) {
-            drop(bus);
-            tracing::debug!(client = %client.name, %why, "publish refused");
-            return Taken::Refused(ReasonCode::PayloadFormatInvalid, why.to_string());
-        }
-        if let Some(why) = bus.cannot_store(&message, qos, retain, Some(client.key)) {
+        let body = match bus.admit(&message, retain) {
+            Ok(body) => body,
+            Err(why) => {
+                drop(bus);
+                tracing::debug!(client = %client.name, %why, "publish refused");
+                return Taken::Refused(ReasonCode::PayloadFormatInvalid, why.to_string());
+            }
+        };
+        let update = Update { topic: message.topic.clone(), body };
+        if let Some(why) = bus.cannot_store(&message, &update, qos, retain, Some(client.key)) {
             tracing::debug!(client = %client.name, why, "publish refused");
             return Taken::Refused(ReasonCode::QuotaExceeded, why.to_owned());
         }
-        let update = update_of(&message);
         if qos != Qos::AtMostOnce
             && let Err(words) = bus.check_length(&message, &update)
         {
             return Taken::Refused(ReasonCode::QuotaExceeded, words);
         }
         bus.begin_act();
-        if let Err(error) = bus.take_message(now, message, qos, retain, client.key) {
+        if let Err(error) = bus.take_message(now, message, &update.body, qos, retain, client.key) {
             tracing::debug!(client = %client.name, %error, "publish refused");
             drop(bus);
             return Taken::Refused(ReasonCode::QuotaExceeded, error.to_string());
@@ -273,8 +277,4 @@ impl Answering {
         }
         Step::Done
     }
-}
-
-fn update_of(message: &Message) -> Update {
-    Update { topic: message.topic.clone(), body: Body::Opaque(message.payload.clone()) }
 }

@@ -4,7 +4,7 @@ use crate::bus::reserved::Reserved;
 use crate::bus::{Bus, SharedBus};
 use crate::control::command::{CommandRequest, answer_json, malformed_json};
 use bytes::Bytes;
-use tieline_core::{Now, Topic};
+use tieline_core::{Body, Now, Topic};
 use tieline_mqtt::{Message, Properties, Property, Qos};
 use tieline_topics::TreeError;
 
@@ -49,7 +49,9 @@ impl Reply {
     pub fn send(self, bus: &mut Bus, now: Now, text: String) {
         let Some(topic) = self.topic else { return };
         let message = Message { topic, payload: Bytes::from(text), properties: self.properties, received: now.mono };
-        let sent: Result<(), TreeError> = bus.apply_message(now, message, Qos::AtLeastOnce, false, None);
+        // What the node answers is no measurement.
+        let body = Body::Opaque(message.payload.clone());
+        let sent: Result<(), TreeError> = bus.apply_message(now, message, &body, Qos::AtLeastOnce, false, None);
         if let Err(error) = sent {
             tracing::warn!(%error, "the answer to a request could not be published");
         }

@@ -3,8 +3,8 @@
 //! The first count of a large tree goes on over many turns, each of which counts for [`TURN`] at most; until it is
 //! through, the counts say that they are not all. What changes is counted from then on, the same way.
 
+use super::grade::grade;
 use super::state::Bus;
-use super::stated::grade;
 use crate::access::ReadFilter;
 use slab::Slab;
 use std::collections::VecDeque;
@@ -136,7 +136,7 @@ impl Census {
             Change::Cleared => self.counts.remove(id),
             Change::Stored if topic.starts_with('$') => {}
             // What was counted before may be read: a point tells its grade without a look at it.
-            Change::Stored if matches!(body, Body::Point(_)) && self.counts.grade(id).is_some() => {
+            Change::Stored if !matches!(body, Body::Opaque(_)) && self.counts.grade(id).is_some() => {
                 self.counts.set(id, topic, grade(body));
             }
             Change::Stored => self.look_later(id),
@@ -220,7 +220,7 @@ mod tests {
         }
 
         fn text(&mut self, path: &str, payload: &'static str) {
-            self.apply(path, Body::Opaque(Bytes::from_static(payload.as_bytes())));
+            self.apply(path, Body::read(Bytes::from_static(payload.as_bytes())));
         }
 
         fn point(&mut self, path: &str, quality: Quality) {

@@ -2,7 +2,7 @@
 
 use super::counters::{BusCounters, DropCause};
 use super::deltas::Follower;
-use super::fanout::{lower, payload_of};
+use super::fanout::lower;
 use super::flow::{Flow, FlowCounters, Source, Whom};
 use super::retained::{PublishMetadata, Retained};
 use super::state::{Bus, Subscriber};
@@ -461,7 +461,7 @@ impl RetainedReplay {
 
     /// An event, with its number and its time.
     fn event(&self, view: &View<'_>, event: &Event, retained: &Retained, now: Now) -> Delivery {
-        let (topic, payload) = (view.topic.clone(), payload_of(&event.body));
+        let (topic, payload) = (view.topic.clone(), event.body.to_payload());
         let text = |text: &str| Text::truncated(text);
         let seq = Property::UserProperty((text(SEQ), text(&event.seq.to_string())));
         let time = Property::UserProperty((text(TIME), text(&event.time.to_string())));
@@ -471,7 +471,7 @@ impl RetainedReplay {
     }
 
     fn delivery(&self, view: &View<'_>, retained: &Retained, now: Now) -> Delivery {
-        let (topic, payload) = (view.topic.clone(), payload_of(view.body));
+        let (topic, payload) = (view.topic.clone(), view.body.to_payload());
         let PublishMetadata { qos, properties, received } = retained.metadata(view, now.mono);
         let message = Message { topic, payload, properties, received };
         // [MQTT-3.8.4-8]: the lower of how it was published and how it is subscribed.

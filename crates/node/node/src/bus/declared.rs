@@ -5,8 +5,9 @@ use super::state::{Bus, Subscriber, id_of, key_of};
 use crate::config::{TopicKind, TopicRule};
 use bytes::Bytes;
 use serde::de::IgnoredAny;
-use tieline_core::{Body, Instant, Now, Point, Timestamp, Topic, Update};
-use tieline_mqtt::Properties;
+use std::sync::Arc;
+use tieline_core::{Body, Instant, Now, Point, PublishedPoint, Timestamp, Topic, Update};
+use tieline_mqtt::{Message, Properties};
 use tieline_topics::{Applied, Change, Event, Lives, Range, Series, SubscriberId};
 
 /// What is declared of topics.
@@ -37,20 +38,23 @@ impl Bus {
         self.declared = Declared { rules, lives: Lives::default(), series: Series::new(series_bytes_max) };
     }
 
-    /// Whether a client's payload is what its topic may hold, and what it says of itself.
+    /// The door of what clients publish: whether a payload is a point is decided here, and whether it is what its topic may
+    /// hold, and what it says of itself. What is to be retained has bytes of its own where it is a point.
     ///
     /// # Errors
     /// It is not, and was counted; the words are for the client.
-    pub fn check_format(&mut self, topic: &Topic, payload: &Bytes, properties: &Properties) -> Result<(), PutError> {
+    pub fn admit(&mut self, message: &Message, retain: bool) -> Result<Body, PutError> {
+        let Message { topic, payload, properties, .. } = message;
+        let body = read(payload, retain);
         if payload.is_empty() {
-            return Ok(());
+            return Ok(body);
         }
-        let own = if properties.is_empty() { Ok(()) } else { check_own(payload, properties) };
+        let own = if properties.is_empty() { Ok(()) } else { check_own(&body, properties) };
         let checked = own.and_then(|()| {
             let Some(rule) = self.tree.rule_of(topic).and_then(|at| self.declared.rules.get(at)) else { return Ok(()) };
-            check(rule.kind, payload).map_err(|why| format!("{why}; so are topics of {:?} to be", rule.filter))
+            check(rule.kind, &body).map_err(|why| format!("{why}; so are topics of {:?} to be", rule.filter))
         });
-        checked.map_err(|words| {
+        checked.map(|()| body).map_err(|words| {
             self.counters.type_mismatches += 1;
             PutError::Format(words)
         })
@@ -80,7 +84,7 @@ impl Bus {
                     // What is kept for long has bytes of its own.
                     let body = match body {
                         Body::Opaque(bytes) => Body::Opaque(Bytes::copy_from_slice(bytes)),
-                        point @ Body::Point(_) => point.clone(),
+                        point @ (Body::Point(_) | Body::Published(_)) => point.clone(),
                     };
                     series.stored(id, keep, Event { seq: applied.version, time: now.utc, body, stamp: tree.stamp() });
                 }
@@ -117,7 +121,7 @@ impl Bus {
     /// Removes a value. Subscribers are told nothing, for no message was published; watchers of topics and readers of live
     /// updates are.
     pub(super) fn remove_value(&mut self, now: Now, topic: &Topic) {
-        let gone = Body::Opaque(Bytes::new());
+        let gone = Body::empty();
         let update = Update { topic: topic.clone(), body: gone.clone() };
         self.retained.forget(topic);
         let Ok(applied) = self.tree.apply(now, update, true) else { return };
@@ -150,20 +154,33 @@ impl Bus {
     }
 }
 
+/// A payload as a body. A payload shares the bytes of its packet: a point that is to be retained is copied, to its size.
+pub(super) fn read(payload: &Bytes, retain: bool) -> Body {
+    match PublishedPoint::read(payload.clone()) {
+        Ok(point) => Body::Published(Arc::new(if retain { point.compact() } else { point })),
+        Err(payload) => Body::Opaque(payload),
+    }
+}
+
 /// Whether a payload is what its message says.
-fn check_own(payload: &Bytes, properties: &Properties) -> Result<(), String> {
+fn check_own(body: &Body, properties: &Properties) -> Result<(), String> {
     if properties.payload_is_text() == Some(true) {
-        check(TopicKind::Text, payload)?;
+        check(TopicKind::Text, body)?;
     }
     let kind = properties.content_type();
     let kind = kind.as_ref().map(|kind| kind.split(';').next().unwrap_or_default().trim());
     if kind.is_some_and(|kind| kind == "application/json" || kind.ends_with("+json")) {
-        check(TopicKind::Json, payload)?;
+        check(TopicKind::Json, body)?;
     }
     Ok(())
 }
 
-fn check(kind: TopicKind, payload: &Bytes) -> Result<(), String> {
+fn check(kind: TopicKind, body: &Body) -> Result<(), String> {
+    let payload = match body {
+        // A point is JSON, and JSON is text.
+        Body::Point(_) | Body::Published(_) => return Ok(()),
+        Body::Opaque(payload) => payload,
+    };
     match kind {
         TopicKind::Any | TopicKind::Binary => Ok(()),
         TopicKind::Text => {
@@ -174,8 +191,8 @@ fn check(kind: TopicKind, payload: &Bytes) -> Result<(), String> {
             read.map(drop).map_err(|why| format!("the payload is no JSON ({why})"))
         }
         TopicKind::Point => {
-            let read = Point::from_json(payload, Timestamp::default());
-            read.map(drop).map_err(|why| format!("the payload is no point ({why})"))
+            let why = Point::from_json(payload, Timestamp::default()).err();
+            Err(format!("the payload is no point ({})", why.map(|why| why.to_string()).unwrap_or_default()))
         }
     }
 }
@@ -185,7 +202,7 @@ mod tests {
     use super::*;
 
     fn shown(kind: TopicKind, payload: &'static [u8]) -> bool {
-        check(kind, &Bytes::from_static(payload)).is_ok()
+        check(kind, &Body::read(Bytes::from_static(payload))).is_ok()
     }
 
     #[test]

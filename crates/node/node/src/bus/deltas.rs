@@ -17,7 +17,7 @@ use std::collections::HashSet;
 use std::num::NonZeroU16;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
-use tieline_core::{Body, Point};
+use tieline_core::Body;
 use tieline_delta::{CodecSet, Codecs, MARK, PROPERTY, Pace, RING_MAX, Revision, Stream};
 use tieline_mqtt::{Properties, Property, Text};
 use tieline_topics::{Applied, Change, TopicId, View};
@@ -244,7 +244,7 @@ impl Followed {
         let (revision, pace) = (self.revision, self.pace);
         let resume = || {
             let stream = match value {
-                Body::Opaque(bytes) => Stream::resume(revision, bytes.clone(), pace),
+                Body::Opaque(_) | Body::Published(_) => Stream::resume(revision, value.to_payload(), pace),
                 Body::Point(_) => Stream::new(revision, value),
             };
             Box::new(Live { stream, late: 0 })
@@ -365,8 +365,8 @@ pub fn is_marked(properties: &Properties) -> bool {
 
 /// The form in which what changes of a value is told best: of a client's payload that is exactly a point's JSON, the point.
 fn in_form(body: &Body, wanted: CodecSet) -> Cow<'_, Body> {
-    let Body::Opaque(bytes) = body else { return Cow::Borrowed(body) };
-    let point = if wanted.contains(CodecSet::POINT) { Point::from_exact_json(bytes) } else { None };
+    let Body::Published(point) = body else { return Cow::Borrowed(body) };
+    let point = if wanted.contains(CodecSet::POINT) { point.exact() } else { None };
     point.map_or(Cow::Borrowed(body), |point| Cow::Owned(Body::Point(point)))
 }
 

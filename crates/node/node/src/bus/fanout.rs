@@ -33,15 +33,6 @@ pub struct Outgoing {
     shared_delta: Option<(SharedDelta, AliasFrame)>,
 }
 
-/// The payload of a body as MQTT carries it.
-#[must_use]
-pub fn payload_of(body: &Body) -> Bytes {
-    match body {
-        Body::Point(point) => Bytes::from(point.to_json()),
-        Body::Opaque(bytes) => bytes.clone(),
-    }
-}
-
 impl Outgoing {
     /// A client's message.
     #[must_use]
@@ -52,7 +43,7 @@ impl Outgoing {
     /// An update of the node's own.
     #[must_use]
     pub fn of_node(topic: Topic, body: &Body, now: Instant, retained: bool) -> Self {
-        let message = Message { topic, payload: payload_of(body), properties: Properties::default(), received: now };
+        let message = Message { topic, payload: body.to_payload(), properties: Properties::default(), received: now };
         Self { kept: false, ..Self::published(message, NODE_QOS, retained) }
     }
 

@@ -6,7 +6,6 @@
 use super::client::RetainedReplays;
 use super::counters::{DropCause, Drops};
 use super::deltas::{Deltas, Follower, marked};
-use super::fanout::payload_of;
 use super::retained::{PublishMetadata, Retained};
 use super::state::id_of;
 use super::wire::Wire;
@@ -293,7 +292,7 @@ impl Whom<'_> {
         let properties = if lost > 0 { properties.with(&words_of(lost)) } else { properties };
         let mut message = Message { topic: view.topic.clone(), payload: bytes::Bytes::new(), properties, received };
         let Some(follower) = self.follower.as_deref_mut().filter(|_| wants_deltas) else {
-            message.payload = payload_of(view.body);
+            message.payload = view.body.to_payload();
             let aside = Aside { message: &message, retain, subscription_ids: &ids, alias: None };
             wire.mqtt.emit_aside(now.mono, &aside, out);
             return;

@@ -484,7 +484,7 @@ mod tests {
 
         fn put(&mut self, at_ms: u64, path: &str, payload: &'static str) {
             let topic = Topic::new(path).unwrap();
-            let body = Body::Opaque(Bytes::from_static(payload.as_bytes()));
+            let body = Body::read(Bytes::from_static(payload.as_bytes()));
             let update = Update { topic: topic.clone(), body: body.clone() };
             let applied = self.tree.apply(now(at_ms), update, true).unwrap();
             self.censuses.note(&topic, &applied, &body);

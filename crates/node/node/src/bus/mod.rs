@@ -27,6 +27,7 @@ mod ends;
 mod fanout;
 pub mod fetch;
 mod flow;
+mod grade;
 mod guarded;
 mod handle;
 mod kept_limits;
@@ -36,6 +37,8 @@ mod live;
 #[cfg(test)]
 mod outages;
 mod persistence;
+#[cfg(test)]
+mod points;
 pub mod process;
 mod publishers;
 mod pump;
@@ -49,7 +52,6 @@ mod retained;
 mod sessions;
 mod share;
 mod state;
-mod stated;
 mod statistics;
 mod system_topics;
 mod turn;

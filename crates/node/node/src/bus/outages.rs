@@ -239,9 +239,9 @@ impl World {
         let text = "0".repeat(bytes.saturating_sub(digits.len())) + if bytes == 0 { "" } else { &digits };
         let payload = bytes::Bytes::from(text);
         let message = message(*now, topic, payload);
-        let update = Update { topic: message.topic.clone(), body: Body::Opaque(message.payload.clone()) };
+        let update = Update { topic: message.topic.clone(), body: Body::read(message.payload.clone()) };
         bus.begin_act();
-        bus.apply_message(*now, message, qos, retain, None).unwrap();
+        bus.apply_message(*now, message, &update.body, qos, retain, None).unwrap();
         let batch_number = bus.end_act(*now).unwrap_or(0);
         let (answer, hears) = oneshot::channel();
         bus.record(*now, &update, Some(Receipt::Call { answer, batch_number }));

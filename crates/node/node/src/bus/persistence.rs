@@ -11,7 +11,7 @@ use super::state::{Bus, Subscriber};
 use super::wire::Wire;
 use std::cell::RefCell;
 use std::rc::Rc;
-use tieline_core::{Body, Filter, Instant, Now, Timestamp, Topic, Update};
+use tieline_core::{Filter, Instant, Now, Timestamp, Topic, Update};
 use tieline_journal::RECORD_BYTES_MAX;
 use tieline_ledger::{Kept, Record, Value};
 use tieline_mqtt::{Message, PacketId, Properties, Qos, SessionChange, SharedFilter, SubscriptionOptions, Text};
@@ -437,7 +437,7 @@ impl Bus {
     /// The value of a topic, where a client has set it.
     pub(super) fn value_of(&self, now: Now, topic: TopicId) -> Option<Value> {
         let view = self.tree.view(topic).filter(|view| view.mark != 0)?;
-        let Body::Opaque(payload) = view.body else { return None };
+        let payload = view.body.published()?;
         let metadata = self.retained.metadata(&view, now.mono);
         let received = if metadata.properties.is_empty() { view.time } else { utc_of(now, metadata.received) };
         let (topic, payload, properties) = (view.topic.clone(), payload.clone(), metadata.properties.bytes());

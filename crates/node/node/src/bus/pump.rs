@@ -189,7 +189,7 @@ mod tests {
     use crate::bus::alone::alone;
     use crate::bus::client::Client;
     use std::sync::Arc;
-    use tieline_core::{Machine, Topic};
+    use tieline_core::{Body, Machine, Topic};
     use tieline_mqtt::{Accept, Delivery, Message, Qos, ServerConfig, ServerEvent, ServerSession};
     use tieline_net::{Limits, Session};
     use tieline_topics::{Options, TopicId};
@@ -241,7 +241,8 @@ mod tests {
         let (mut bus, _rest) = alone();
         let now = bus.now();
         let message = |topic: &str| Message::new(Topic::new(topic).unwrap(), vec![b'x'; 1000], now.mono);
-        bus.apply_message(now, message("value"), Qos::AtMostOnce, true, None).unwrap();
+        let body = Body::Opaque(message("value").payload);
+        bus.apply_message(now, message("value"), &body, Qos::AtMostOnce, true, None).unwrap();
         let (session, key) = enter(&mut bus);
         bus.subscribe_narrowed(key, &Filter::new("event").unwrap(), None, Options { qos: 1, ..Options::default() })
             .unwrap();
@@ -251,7 +252,7 @@ mod tests {
             session.with(|wire, _| wire.mqtt.deliver(delivery)).unwrap();
         }
         for _ in 0..3 {
-            bus.apply_message(now, message("event"), Qos::AtLeastOnce, false, None).unwrap();
+            bus.apply_message(now, message("event"), &body, Qos::AtLeastOnce, false, None).unwrap();
         }
         let value = bus.tree.find("value").unwrap();
         let flow = client(&mut bus, key).flow.as_ref();

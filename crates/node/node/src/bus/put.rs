@@ -4,7 +4,7 @@ use super::receipts::Receipt;
 use super::state::Bus;
 use bytes::Bytes;
 use std::fmt;
-use tieline_core::{Body, Now, Topic, Update};
+use tieline_core::{Now, Topic, Update};
 use tieline_mqtt::{Message, Properties, Qos};
 use tieline_topics::{Condition, TreeError, Unmet};
 use tokio::sync::oneshot;
@@ -73,15 +73,14 @@ impl Bus {
         payload: Bytes,
         retain: bool,
     ) -> Result<oneshot::Receiver<bool>, PutError> {
-        self.check_format(&topic, &payload, &Properties::default())?;
-        let (stored, hears) = oneshot::channel();
-        let update = Update { topic: topic.clone(), body: Body::Opaque(payload.clone()) };
         let message = Message { topic, payload, properties: Properties::default(), received: now.mono };
-        if let Some(why) = self.cannot_store(&message, Qos::AtLeastOnce, retain, None) {
+        let update = Update { topic: message.topic.clone(), body: self.admit(&message, retain)? };
+        let (stored, hears) = oneshot::channel();
+        if let Some(why) = self.cannot_store(&message, &update, Qos::AtLeastOnce, retain, None) {
             return Err(PutError::Disk(why));
         }
         self.begin_act();
-        self.apply_message(now, message, Qos::AtLeastOnce, retain, None).map_err(PutError::Full)?;
+        self.apply_message(now, message, &update.body, Qos::AtLeastOnce, retain, None).map_err(PutError::Full)?;
         let batch_number = self.end_act(now).unwrap_or(0);
         self.record(now, &update, Some(Receipt::Call { answer: stored, batch_number }));
         self.work.notify_one();

@@ -76,6 +76,7 @@ impl Bus {
     pub fn cannot_store(
         &mut self,
         message: &Message,
+        update: &Update,
         qos: Qos,
         retain: bool,
         from: Option<usize>,
@@ -88,8 +89,7 @@ impl Bus {
             self.ledger.batches.count_refused();
             return Some(reasons::CANNOT_KEEP);
         }
-        let update = Update { topic: message.topic.clone(), body: Body::Opaque(message.payload.clone()) };
-        self.recorder.refuses(&update).then_some(reasons::CANNOT_STORE)
+        self.recorder.refuses(update).then_some(reasons::CANNOT_STORE)
     }
 
     /// Whether the ledger would have to hold something for a session because of this message.
@@ -145,7 +145,7 @@ impl Bus {
         let Some(time) = time.filter(|_| kept) else {
             return self.record(now, update, Some(Receipt::Client { key, number, packet_id, batch_number }));
         };
-        let sample = Box::new(Sample { time, update: update.clone(), again: false });
+        let sample = Box::new(Sample::new(time, update.clone()));
         let receipt = Receipt::Client { key, number, packet_id, batch_number: 0 };
         self.ack(now, batch_number, PendingAck::Record { sample, receipt });
         true
@@ -156,7 +156,7 @@ impl Bus {
     pub fn record_again(&mut self, (key, number): (usize, u64), packet_id: PacketId, update: &Update) -> bool {
         let time = self.held_sample(key, packet_id).filter(|_| self.recorder.records(update));
         let Some(time) = time else { return false };
-        let sample = Sample { time, update: update.clone(), again: true };
+        let sample = Sample { again: true, ..Sample::new(time, update.clone()) };
         self.recorder.record_sample(sample, Some(Receipt::Client { key, number, packet_id, batch_number: 0 }));
         true
     }

@@ -1,11 +1,11 @@
 //! Restores what was pending when the node last ran: last values, and sessions whose clients have not come back yet.
 
 use super::client::RetainedReplay;
-use super::delivery_options;
 use super::ledger::{LedgerBatches, died_at};
 use super::reserved::Reserved;
 use super::sessions::{Away, LastWill};
 use super::state::{Bus, Subscriber};
+use super::{declared, delivery_options};
 use crate::access::{ClientIdentity, Guard};
 use crate::control::audit::AuditLine;
 use std::sync::Arc;
@@ -92,7 +92,8 @@ impl Bus {
         let (at, qos) = (message.received, Qos::from_bits(qos).unwrap_or(QOS));
         let Some(message) = read(now, message) else { return false };
         // The value is as old as it is.
-        let taken = self.apply_message(Now { utc: at, ..now }, message, qos, true, None);
+        let body = declared::read(&message.payload, true);
+        let taken = self.apply_message(Now { utc: at, ..now }, message, &body, qos, true, None);
         taken.inspect_err(|error| tracing::warn!(%error, "a last value of before has no room")).is_ok()
     }
 

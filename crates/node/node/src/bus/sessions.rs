@@ -21,7 +21,7 @@ use crate::access::{ClientIdentity, Guard};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_core::{Body, Deadlines, Instant, Now, Topic, Update};
+use tieline_core::{Deadlines, Instant, Now, Topic, Update};
 use tieline_mqtt::{
     ConnectRequest, Delivery, Message, PacketId, Property, Qos, ReasonCode, SessionState, Version, Will,
 };
@@ -455,12 +455,15 @@ impl Bus {
         // Its expiry counts from here: it is published when it is sent (section 3.1.3.2.4).
         let LastWill { message, qos, retain, .. } = will;
         let message = Message { received: now.mono, ..message };
-        if let Err(why) = self.check_format(&message.topic, &message.payload, &message.properties) {
-            tracing::debug!(topic = %message.topic, %why, "will not published");
-            return;
-        }
-        let update = Update { topic: message.topic.clone(), body: Body::Opaque(message.payload.clone()) };
-        if self.apply_message(now, message, qos, retain, None).is_ok() {
+        let body = match self.admit(&message, retain) {
+            Ok(body) => body,
+            Err(why) => {
+                tracing::debug!(topic = %message.topic, %why, "will not published");
+                return;
+            }
+        };
+        let update = Update { topic: message.topic.clone(), body };
+        if self.apply_message(now, message, &update.body, qos, retain, None).is_ok() {
             self.record(now, &update, None);
         }
     }

@@ -263,7 +263,7 @@ impl Bus {
         }
     }
 
-    /// A client's message: kept if it is to be retained, and sent to its subscribers.
+    /// A client's message, whose body is `body`: kept if it is to be retained, and sent to its subscribers.
     ///
     /// # Errors
     /// The tree is full.
@@ -271,25 +271,28 @@ impl Bus {
         &mut self,
         now: Now,
         message: Message,
+        body: &Body,
         qos: Qos,
         retain: bool,
         from: Option<SubscriberId>,
     ) -> Result<(), TreeError> {
         self.counters.updates += 1;
-        // A payload shares the bytes of its packet: what is kept for long is copied, to its size.
-        let bytes = if retain { Bytes::copy_from_slice(&message.payload) } else { message.payload.clone() };
-        let update = Update { topic: message.topic.clone(), body: Body::Opaque(bytes) };
+        // A payload shares the bytes of its packet: what is kept for long is copied, to its size. A point was when it came in.
+        let kept = match body {
+            Body::Opaque(bytes) if retain => Body::Opaque(Bytes::copy_from_slice(bytes)),
+            body => body.clone(),
+        };
+        let update = Update { topic: message.topic.clone(), body: kept };
         let admitted = if retain { self.retained.admit(&message) } else { Ok(()) };
         let applied = admitted.and_then(|()| self.tree.apply(now, update, retain));
         let applied = applied.inspect_err(|error| self.count_refused(&message.topic, error))?;
         self.statistics.count(applied.topic, &message.topic, message.payload.len());
-        let body = Body::Opaque(message.payload.clone());
         if self.deltas.topics() > 0 {
             // What a stream keeps is what the tree keeps, and not the packet.
-            let kept = self.tree.view(applied.topic).map_or(&body, |view| view.body);
+            let kept = self.tree.view(applied.topic).map_or(body, |view| view.body);
             self.deltas.update(applied, self.tree.replaced(), kept);
         }
-        self.note(now, &message.topic, &applied, &body, from);
+        self.note(now, &message.topic, &applied, body, from);
         match applied.change {
             Change::Stored => {
                 self.tree.mark(applied.topic, PublishMetadata::mark(qos));
@@ -302,10 +305,10 @@ impl Bus {
             }
             Change::Passed => {}
         }
-        let source = self.deriving.is_some().then(|| (message.topic.clone(), body));
+        let source = self.deriving.is_some().then(|| message.topic.clone());
         self.send(now, applied, Outgoing::published(message, qos, retain), from);
-        if let Some((topic, body)) = source.filter(|_| applied.change != Change::Passed) {
-            self.derive(now, &topic, &body);
+        if let Some(topic) = source.filter(|_| applied.change != Change::Passed) {
+            self.derive(now, &topic, body);
         }
         Ok(())
     }
@@ -397,13 +400,14 @@ impl Bus {
         &mut self,
         now: Now,
         message: Message,
+        body: &Body,
         qos: Qos,
         retain: bool,
         from: usize,
     ) -> Result<(), TreeError> {
         self.counters.published += 1;
         self.counters.published_bytes += u64::try_from(message.payload.len()).unwrap_or(u64::MAX);
-        self.apply_message(now, message, qos, retain, Some(id_of(from)))
+        self.apply_message(now, message, body, qos, retain, Some(id_of(from)))
     }
 
     /// Counts a client's message that was not taken.
@@ -474,6 +478,7 @@ fn command_sender(shard: mpsc::Sender<FieldInput>) -> CommandSender {
 /// Bytes of a value; of a point the text or bytes that it holds, and 8 where it is a number.
 pub(super) fn bytes_of(body: &Body) -> usize {
     match body {
+        Body::Published(point) => point.payload().len(),
         Body::Opaque(bytes) => bytes.len(),
         Body::Point(point) => match &point.value {
             Value::Text(text) => text.len(),

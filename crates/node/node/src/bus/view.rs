@@ -1,6 +1,5 @@
 //! Topics as the HTTP API shows them.
 
-use super::stated::Stated;
 use std::fmt::Write;
 use tieline_core::{Body, Timestamp, json_string};
 use tieline_topics::View;
@@ -9,7 +8,7 @@ use tieline_topics::View;
 ///
 /// | kind | value |
 /// |---|---|
-/// | `point` | `{"v", "q", "why"?, "t"}`: a point of the node, and a publisher's JSON of this form |
+/// | `point` | `{"v", "q", "why"?, "t"}`: a point of the node, and a publisher's that states its quality |
 /// | `json` | the publisher's JSON |
 /// | `text` | a string |
 /// | `binary` | the bytes in hex |
@@ -19,12 +18,13 @@ pub fn write_body(body: &Body, arrived: Timestamp, out: &mut String) {
             out.push_str("\"kind\":\"point\",\"value\":");
             return point.write_json(out);
         }
+        Body::Published(point) if point.stated_quality().is_some() => {
+            out.push_str("\"kind\":\"point\",\"value\":");
+            return point.write_json(arrived, out);
+        }
+        Body::Published(point) => point.payload(),
         Body::Opaque(bytes) => bytes,
     };
-    if let Some(stated) = Stated::read(bytes) {
-        out.push_str("\"kind\":\"point\",\"value\":");
-        return stated.write_json(arrived, out);
-    }
     match std::str::from_utf8(bytes) {
         Ok(text) if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() => {
             out.push_str("\"kind\":\"json\",\"value\":");
@@ -67,7 +67,7 @@ mod tests {
 
     fn check(payload: &'static [u8], expect: &str) {
         let mut out = String::new();
-        write_body(&Body::Opaque(Bytes::from_static(payload)), Timestamp::from_millis(0), &mut out);
+        write_body(&Body::read(Bytes::from_static(payload)), Timestamp::from_millis(0), &mut out);
         assert_eq!(out, expect);
     }
 

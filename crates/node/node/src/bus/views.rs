@@ -3,7 +3,6 @@
 
 use super::state::Bus;
 use crate::access::denial;
-use bytes::Bytes;
 use std::collections::HashSet;
 use tieline_core::{Body, Filter, Instant, Now, Topic};
 use tieline_topics::{Snapshot, Tree};
@@ -92,8 +91,7 @@ impl Bus {
     pub(super) fn derive(&mut self, now: Now, topic: &Topic, body: &Body) {
         let Some(Deriving { views, .. }) = self.deriving.as_deref_mut() else { return };
         if views.takes(topic) {
-            let gone = matches!(body, Body::Opaque(bytes) if bytes.is_empty());
-            views.handle_update(now.mono, topic, Some(body).filter(|_| !gone));
+            views.handle_update(now.mono, topic, Some(body).filter(|body| !body.is_empty()));
             self.apply_derived(now);
         }
     }
@@ -115,7 +113,7 @@ impl Bus {
     fn apply_derived(&mut self, now: Now) {
         while let Some(output) = self.deriving.as_deref_mut().and_then(|deriving| deriving.views.poll_output()) {
             // An empty payload takes the value away ([MQTT-3.3.1-6]).
-            let body = output.body.unwrap_or(Body::Opaque(Bytes::new()));
+            let body = output.body.unwrap_or_else(Body::empty);
             self.apply_value(now, output.topic, body, true);
         }
     }

@@ -6,7 +6,7 @@
 use crate::config::HistoryConfig;
 use std::collections::HashSet;
 use std::time::Duration;
-use tieline_core::{Body, Filter, Now, Timestamp, Topic, Update};
+use tieline_core::{Body, Filter, Now, PublishedPoint, Timestamp, Topic, Update};
 use tieline_history::{HistoryHandle, HistoryState, HistoryStatus};
 use tieline_journal::Sample;
 use tokio::sync::mpsc;
@@ -101,8 +101,7 @@ impl<R: Send + 'static> Recorder<R> {
     #[must_use]
     pub fn records(&self, update: &Update) -> bool {
         // A cleared topic has no value to record.
-        let is_clear = matches!(&update.body, Body::Opaque(bytes) if bytes.is_empty());
-        !is_clear
+        !update.body.is_empty()
             && !matches!(self.writer, Writer::Off)
             && self.record.iter().any(|filter| filter.matches(&update.topic))
     }
@@ -186,6 +185,7 @@ impl<R: Send + 'static> Recorder<R> {
 
 fn bytes_of(update: &Update) -> usize {
     let payload = match &update.body {
+        Body::Published(point) => size_of::<PublishedPoint>() + point.payload().len(),
         Body::Opaque(bytes) => bytes.len(),
         Body::Point(_) => 8,
     };

@@ -100,14 +100,14 @@ fn text_at(bus: &Bus, topic: &Topic) -> Option<String> {
             Value::Text(text) => Some(text.to_string()),
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Bytes(_) => None,
         },
-        Body::Opaque(bytes) => String::from_utf8(bytes.to_vec()).ok(),
+        body @ (Body::Published(_) | Body::Opaque(_)) => String::from_utf8(body.to_payload().to_vec()).ok(),
     }
 }
 
 fn json_at(bus: &Bus, topic: &Topic) -> Option<Json> {
     match bus.tree().get(topic)?.body {
         Body::Point(_) => None,
-        Body::Opaque(bytes) => serde_json::from_slice(bytes).ok(),
+        body @ (Body::Published(_) | Body::Opaque(_)) => serde_json::from_slice(&body.to_payload()).ok(),
     }
 }
 

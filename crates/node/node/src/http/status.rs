@@ -126,7 +126,7 @@ pub(crate) fn state_of(bus: &Bus, device: &str) -> String {
             Value::Text(text) => text.to_string(),
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Bytes(_) => String::new(),
         },
-        Some(Body::Opaque(_)) | None => "connecting".to_owned(),
+        Some(Body::Published(_) | Body::Opaque(_)) | None => "connecting".to_owned(),
     }
 }
 

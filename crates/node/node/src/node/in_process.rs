@@ -16,7 +16,6 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use tieline_core::Body;
 use tieline_net::{Connection, Shard, SocketShards};
 use tieline_topics::Limits;
 
@@ -97,10 +96,7 @@ impl InProcessBroker {
     pub fn value(&self, topic: &str) -> Option<Bytes> {
         let bus = self.listener.bus.borrow();
         let view = bus.tree().get(topic)?;
-        match view.body {
-            Body::Opaque(bytes) => Some(bytes.clone()),
-            Body::Point(point) => Some(point.to_json().into()),
-        }
+        Some(view.body.to_payload())
     }
 
     /// What waits to be sent.

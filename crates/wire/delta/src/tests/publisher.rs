@@ -151,10 +151,7 @@ fn document(value: i64, more: usize) -> Bytes {
 }
 
 fn bytes(body: &Body) -> Bytes {
-    match body {
-        Body::Opaque(bytes) => bytes.clone(),
-        Body::Point(point) => point.to_json().into(),
-    }
+    body.to_payload()
 }
 
 const ROOMY: IntakeLimits = IntakeLimits { topics_max: 100, bytes_max: 1 << 20, value_bytes_max: 1000 };

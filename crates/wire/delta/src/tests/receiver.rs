@@ -24,7 +24,7 @@ fn publish(
     receiver.handle_publish(Publish { topic: &topic, alias, is_marked, payload }, &mut events);
     let told = events.into_iter().map(|event| match event {
         Event::Value { topic, body: Body::Point(point) } => std::format!("{topic} = {:?}", point.value.as_f64()),
-        Event::Value { topic, body: Body::Opaque(bytes) } => std::format!("{topic} = {bytes:?}"),
+        Event::Value { topic, body } => std::format!("{topic} = {:?}", body.to_payload()),
         Event::Lost { topic, error } => std::format!("{topic} lost: {error}"),
     });
     told.collect()

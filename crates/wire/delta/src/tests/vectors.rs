@@ -34,9 +34,9 @@ fn decode(text: &str) -> String {
 fn words(decoded: Result<Decoded, DeltaError>) -> String {
     match decoded {
         Ok(Decoded::Value(Body::Point(point))) => format!("> point {}", point.to_json()),
-        Ok(Decoded::Value(Body::Opaque(bytes))) => {
+        Ok(Decoded::Value(body)) => {
             let mut text = String::new();
-            tieline_core::json_string(core::str::from_utf8(&bytes).unwrap(), &mut text);
+            tieline_core::json_string(core::str::from_utf8(&body.to_payload()).unwrap(), &mut text);
             format!("> bytes {text}")
         }
         Ok(Decoded::Checked) => "> checked".to_string(),

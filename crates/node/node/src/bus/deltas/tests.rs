@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 use std::collections::HashMap;
-use tieline_core::{Now, Timestamp, Topic, Update, Value};
+use tieline_core::{Now, Point, Timestamp, Topic, Update, Value};
 use tieline_delta::{Decoded, Decoder};
 use tieline_topics::{Limits, Tree};
 
@@ -70,7 +70,7 @@ fn body(value: i64, more: usize) -> Body {
     }
     if more < 130 {
         // As a client publishes it.
-        return Body::Opaque(point.to_json().into());
+        return Body::read(point.to_json().into());
     }
     Body::Opaque(format!("{{\"value\":{value:020},\"text\":\"{}\"}}", "x".repeat(more)).into())
 }
@@ -127,11 +127,7 @@ proptest! {
 }
 
 fn same(delivered: Option<Body>, value: &Body) -> Result<(), TestCaseError> {
-    let text = |body: &Body| match body {
-        Body::Point(point) => Bytes::from(point.to_json()),
-        Body::Opaque(bytes) => bytes.clone(),
-    };
-    prop_assert_eq!(delivered.as_ref().map(text), Some(text(value)));
+    prop_assert_eq!(delivered.as_ref().map(Body::to_payload), Some(value.to_payload()));
     Ok(())
 }
 
@@ -145,7 +141,7 @@ fn a_points_json_is_told_by_field() {
         for at in 0..4 {
             let (value, time) = (Value::Float(49.98 + f64::from(at)), Timestamp::from_millis(i64::from(at) * ms));
             let json = Point { value, time, ..Point::default() }.to_json();
-            let body = Body::Opaque(json.into());
+            let body = Body::read(json.into());
             let applied = tree.apply(Now::default(), Update { topic: name(0), body: body.clone() }, true).unwrap();
             deltas.update(applied, tree.replaced(), &body);
             bytes = deltas.since(&mut client, &tree.get(&name(0)).unwrap(), false).payload.len();

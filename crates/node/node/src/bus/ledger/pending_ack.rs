@@ -1,7 +1,7 @@
 //! Pending acknowledgements: who waits until a batch of the ledger is on the disk.
 
 use crate::bus::{Receipt, Wire};
-use tieline_core::Body;
+use tieline_core::{Body, PublishedPoint};
 use tieline_journal::Sample;
 use tieline_net::Session;
 
@@ -44,10 +44,14 @@ impl PendingAck {
     /// Bytes that wait with it: its own, and those that it holds.
     pub(super) fn bytes(&self) -> usize {
         let held = match self {
-            Self::Record { sample, .. } => match &sample.update.body {
-                Body::Opaque(bytes) => size_of::<Sample>() + bytes.len(),
-                Body::Point(_) => size_of::<Sample>(),
-            },
+            Self::Record { sample, .. } => {
+                let bytes = match &sample.update.body {
+                    Body::Opaque(bytes) => bytes.len(),
+                    Body::Published(point) => size_of::<PublishedPoint>() + point.payload().len(),
+                    Body::Point(_) => 0,
+                };
+                size_of::<Sample>() + bytes
+            }
             Self::Receipt(_) | Self::HeldOutput { .. } | Self::SessionChanges { .. } => 0,
         };
         size_of::<(u64, Self)>() + held

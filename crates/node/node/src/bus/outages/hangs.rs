@@ -5,14 +5,15 @@ use crate::access::denial;
 use crate::bus::ledger::WAITING_BYTES_MAX;
 use crate::bus::line_of;
 use std::time::Duration;
-use tieline_core::{Now, Timestamp};
+use tieline_core::{Body, Now, Timestamp, Update};
 use tieline_mqtt::Qos;
 
 impl World {
     /// Whether a message would be refused before anything is done with it.
     fn refuses(&mut self, topic: &str, qos: Qos, retain: bool) -> bool {
         let message = message(self.now, topic, bytes::Bytes::from_static(b"x"));
-        self.bus.cannot_store(&message, qos, retain, None).is_some()
+        let update = Update { topic: message.topic.clone(), body: Body::read(message.payload.clone()) };
+        self.bus.cannot_store(&message, &update, qos, retain, None).is_some()
     }
 
     fn state(&self) -> &'static str {
