@@ -25,6 +25,10 @@ pub enum DeviceState {
 }
 
 impl DeviceState {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Connecting, Self::Online, Self::Slow, Self::Away, Self::Garbage, Self::Restarting];
+
     /// The word in topics.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -13,8 +13,6 @@ use regex_automata::nfa::thompson;
 use regex_automata::util::syntax;
 use regex_automata::{Input, MatchKind};
 
-/// Bytes of an expression.
-const TEXT_BYTES_MAX: usize = 1024;
 /// Bytes of its table, and of what is needed on the way to it.
 const TABLE_BYTES_MAX: usize = 64 * 1024;
 
@@ -40,7 +38,7 @@ pub enum SelectorError {
 impl fmt::Display for SelectorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLong => write!(f, "the expression is longer than {TEXT_BYTES_MAX} bytes"),
+            Self::TooLong => write!(f, "the expression is longer than {} bytes", Selector::TEXT_BYTES_MAX),
             Self::TooLarge => write!(
                 f,
                 "the expression takes more than {TABLE_BYTES_MAX} bytes when compiled: several shorter ones, or fewer \
@@ -54,13 +52,16 @@ impl fmt::Display for SelectorError {
 impl Error for SelectorError {}
 
 impl Selector {
+    /// Bytes of an expression.
+    pub const TEXT_BYTES_MAX: usize = 1024;
+
     /// Compiles an expression in the syntax of the crate `regex`. Classes such as `\w` and `.` are those of ASCII, but for an
     /// expression that has no meaning then, as with `\p{Greek}`.
     ///
     /// # Errors
     /// It is none, or too large.
     pub fn new(text: &str) -> Result<Self, SelectorError> {
-        if text.len() > TEXT_BYTES_MAX {
+        if text.len() > Self::TEXT_BYTES_MAX {
             return Err(SelectorError::TooLong);
         }
         let table = match compile(text, false) {
@@ -186,7 +187,7 @@ mod tests {
         let texts = ["feeder[0-9]+/", r"^site/\w+/(amps|volts)$", r"(?i)\brelay\s?\d+", "a.{8}[^ab]", r"\p{Greek}"];
         for text in texts {
             let bytes = Selector::new(text).unwrap().bytes();
-            assert!(bytes <= TABLE_BYTES_MAX + TEXT_BYTES_MAX + 1024, "{text}: {bytes} bytes");
+            assert!(bytes <= TABLE_BYTES_MAX + Selector::TEXT_BYTES_MAX + 1024, "{text}: {bytes} bytes");
         }
     }
 }

@@ -25,5 +25,5 @@ mod wall_clock;
 
 pub use bus::{SessionOrder, load_config};
 pub use control::audit;
-pub use http::OPENAPI;
+pub use http::openapi;
 pub use node::{DeviceCounts, InProcessBroker, InProcessListener, Node, StartError, Waiting};

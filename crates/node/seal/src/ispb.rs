@@ -7,6 +7,9 @@ use std::fmt;
 pub struct Ispb([u8; 8]);
 
 impl Ispb {
+    /// As a regular expression.
+    pub const PATTERN: &str = "^[0-9A-Z]{8}$";
+
     /// From exactly eight digits, or capital letters, which a CNPJ may have too.
     #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {

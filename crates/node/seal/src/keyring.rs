@@ -21,6 +21,9 @@ pub enum KeyState {
 }
 
 impl KeyState {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Active, Self::Pending, Self::Retired];
+
     /// The word of the configuration.
     #[must_use]
     pub const fn word(self) -> &'static str {

@@ -35,7 +35,7 @@ pub mod x509;
 
 pub use audit::AuditLimits;
 pub use cipher::Ciphers;
-pub use http::OPENAPI;
+pub use http::openapi;
 pub use ispb::Ispb;
 pub use server::Server;
 pub use work::{BatchExecutor, Domains, Done, Limits, Operation, Output, Pack, Refusal, Trace, Unpack};

@@ -7,7 +7,7 @@ use crate::access::ReadFilter;
 use crate::bus::fetch::{self, Asked, Paging};
 use crate::bus::reasons;
 use crate::bus::{Bus, Receipt, Step, Wire, is_marked};
-use crate::control::command::{REQUEST_PREFIX, busy_json, malformed_json};
+use crate::control::command::{CommandResult, REQUEST_PREFIX};
 use std::rc::Rc;
 use tieline_access::{Reach, Verb};
 use tieline_core::{Body, Now, Topic, Update};
@@ -122,7 +122,7 @@ impl ClientOwner {
         let asked = match fetch::read_json(&message.payload, now.utc) {
             Ok(asked) => asked,
             Err(detail) => {
-                reply.send(&mut self.bus.borrow_mut(), now, malformed_json(&detail));
+                reply.send(&mut self.bus.borrow_mut(), now, CommandResult::malformed(detail).to_string());
                 return Taken::Done;
             }
         };
@@ -137,7 +137,7 @@ impl ClientOwner {
             Ok(()) => Taken::Done,
             Err(full) => {
                 let (reply, words) = (Reply::of(message, |topic| self.is_reserved(topic)), full.to_string());
-                reply.send(&mut self.bus.borrow_mut(), now, busy_json(&words));
+                reply.send(&mut self.bus.borrow_mut(), now, CommandResult::busy(&words).to_string());
                 Taken::Refused(ReasonCode::QuotaExceeded, words)
             }
         }
@@ -264,12 +264,14 @@ impl Answering {
                 match paging.step(bus.tree(), may) {
                     Ok(_) if paging.is_done() => paging.take(),
                     Ok(_) => return Step::Again,
-                    Err(detail) => malformed_json(&detail),
+                    Err(detail) => CommandResult::malformed(detail).to_string(),
                 }
             }
             Fetching::Events(topic, range) => {
                 let events = fetch::events(fetch::Interface::Mqtt, bus, topic, range);
-                events.unwrap_or_else(|| malformed_json(&format!("the topic {topic:?} keeps no events")))
+                events.unwrap_or_else(|| {
+                    CommandResult::malformed(format!("the topic {topic:?} keeps no events")).to_string()
+                })
             }
         };
         if let Some(reply) = self.reply.take() {

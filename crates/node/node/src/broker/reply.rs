@@ -2,7 +2,7 @@
 
 use crate::bus::reserved::Reserved;
 use crate::bus::{Bus, SharedBus};
-use crate::control::command::{CommandRequest, answer_json, malformed_json};
+use crate::control::command::{CommandRequest, CommandResult};
 use bytes::Bytes;
 use tieline_core::{Body, Now, Topic};
 use tieline_mqtt::{Message, Properties, Property, Qos};
@@ -18,13 +18,13 @@ pub fn command(bus: &SharedBus, reserved: &Reserved, now: Now, topic: &str, mess
             let shown = request.clone();
             let answer = move |bus: &mut Bus, done| {
                 let now = bus.now();
-                reply.send(bus, now, answer_json(&shown, &done));
+                reply.send(bus, now, CommandResult::of(&shown, &done).to_string());
             };
             bus.borrow_mut().request(now, request, who, Box::new(answer));
         }
         Err(detail) => {
             tracing::debug!(who, detail, "malformed command");
-            reply.send(&mut bus.borrow_mut(), now, malformed_json(&detail));
+            reply.send(&mut bus.borrow_mut(), now, CommandResult::malformed(detail).to_string());
         }
     }
 }

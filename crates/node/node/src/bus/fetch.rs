@@ -5,22 +5,24 @@
 
 use crate::bus::{Bus, write_body, write_head, write_topic};
 use crate::config::Moment;
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 use std::fmt::Write;
 use tieline_core::{Filter, Timestamp, Topic, json_string};
+use tieline_service::http::parameters::{Fault, Parameter, Parameters, Whole};
+use tieline_service::parameters;
 use tieline_topics::{Fetch, Growth, Range, Selector, Tree, View};
 
 /// MQTT requests are published here.
 pub const REQUEST_TOPIC: &str = "$fetch";
 
-/// Topics of a page, unless the request says.
-const LIMIT: usize = 1000;
+/// Events of an answer, unless the request says.
+const EVENTS: usize = 1000;
+/// Topics of a page, or events.
 const LIMIT_MAX: usize = 10_000;
 /// Bytes of a page's names and values over MQTT, where packets have a limit, unless the request says.
 const MESSAGE_BYTES: usize = 64 << 10;
 const MESSAGE_BYTES_MAX: usize = 512 << 10;
 /// The same over HTTP.
-const BODY_BYTES: usize = 16 << 20;
 const BODY_BYTES_MAX: usize = 64 << 20;
 
 /// Bytes of a page from the end over HTTP, and of events: they are held until all are there.
@@ -33,11 +35,57 @@ const TOPICS_A_STEP: usize = 128;
 const SELECTED_A_STEP: usize = 16;
 const BYTES_A_STEP: usize = 64 << 10;
 
-/// The members of a request.
-pub const MEMBERS: [&str; 9] = ["filter", "select", "depth", "after", "before", "last", "limit", "bytes", "values"];
+parameters! {
+    /// Which topics are asked for.
+    pub struct TopicsAsked {
+        /// Topic filter with the wildcards of MQTT
+        filter: Filter = "#",
+        /// Regular expression that topics have to match, too
+        select: Option<Expression>,
+        /// Levels below those of the filter before its first wildcard; topics with more are left out
+        depth: Option<Whole<1, 128>>,
+        /// Topics behind this one; the member next of the page before
+        after: Option<Topic>,
+        /// Topics before this one; with last, the member next of the page before
+        before: Option<Topic>,
+        /// Whether the page is the last topics, not the first
+        last: bool = "false",
+        /// Entries of the page
+        limit: Whole<1, LIMIT_MAX> = "1000",
+        /// Bytes of the names and values of the page; one topic comes all the same
+        bytes: Whole<1, BODY_BYTES_MAX> = "16777216",
+        /// Whether topics come with their values
+        values: bool = "true",
+    }
+}
 
-/// The members of a request for the events of a topic, besides `topic`.
-pub const EVENT_MEMBERS: [&str; 4] = ["events", "after", "from", "to"];
+parameters! {
+    /// Which events of a topic are asked for; its last value, where nothing is said.
+    pub struct EventsAsked {
+        /// So many of the events that the topic keeps, in the place of its last value
+        events: Option<Whole<1, LIMIT_MAX>>,
+        /// Events behind the one of this seq
+        after: Option<u64>,
+        /// Events not before
+        from: Option<Moment>,
+        /// Events not after
+        to: Option<Moment>,
+    }
+}
+
+/// A regular expression; it is compiled when the request has its turn.
+#[derive(Debug)]
+pub struct Expression(String);
+
+impl Parameter for Expression {
+    fn read(text: &str) -> Result<Self, Fault> {
+        Ok(Self(text.to_owned()))
+    }
+
+    fn schema() -> Json {
+        json!({ "type": "string", "maxLength": Selector::TEXT_BYTES_MAX })
+    }
+}
 
 /// A request over MQTT.
 #[derive(Debug)]
@@ -57,81 +105,67 @@ pub enum Interface {
     Mqtt,
 }
 
-/// Reads a request by its members. `member` gives one as text.
-///
-/// # Errors
-/// One sentence: which member is what, and what was expected.
-pub fn read(door: Interface, member: impl Fn(&str) -> Option<String>) -> Result<(Fetch, Option<String>), String> {
-    let text = member("filter").unwrap_or_else(|| "#".to_owned());
-    let filter = Filter::new(&text).map_err(|error| format!("filter is {text:?}: {error}"))?;
-    let place = |name: &str| match member(name) {
-        None => Ok(None),
-        Some(text) => Topic::new(&text).map(Some).map_err(|error| format!("{name} is {text:?}: {error}")),
-    };
-    let (bytes, bytes_max) = match door {
-        Interface::Http => (BODY_BYTES, BODY_BYTES_MAX),
-        Interface::Mqtt => (MESSAGE_BYTES, MESSAGE_BYTES_MAX),
-    };
-    let fetch = Fetch {
-        filter,
-        select: None,
-        depth: member("depth").map(|text| number("depth", &text, 128)).transpose()?,
-        after: place("after")?,
-        before: place("before")?,
-        from_end: truth("last", member("last"), false)?,
-        limit: member("limit").map_or(Ok(LIMIT), |text| number("limit", &text, LIMIT_MAX))?,
-        bytes_max: member("bytes").map_or(Ok(bytes), |text| number("bytes", &text, bytes_max))?,
-        values: truth("values", member("values"), true)?,
-    };
-    Ok((fetch, member("select")))
+impl TopicsAsked {
+    /// What is asked for, and the selector besides, which is not looked at yet.
+    #[must_use]
+    pub fn into_fetch(self) -> (Fetch, Option<String>) {
+        let fetch = Fetch {
+            filter: self.filter,
+            select: None,
+            depth: self.depth.map(|Whole(depth)| depth),
+            after: self.after,
+            before: self.before,
+            from_end: self.last,
+            limit: self.limit.0,
+            bytes_max: self.bytes.0,
+            values: self.values,
+        };
+        (fetch, self.select.map(|Expression(text)| text))
+    }
+}
+
+impl EventsAsked {
+    /// The events that are asked for; none where none are.
+    #[must_use]
+    pub fn range(&self, now: Timestamp) -> Option<Range> {
+        let Self { events, after, from, to } = self;
+        if events.is_none() && after.is_none() && from.is_none() && to.is_none() {
+            return None;
+        }
+        let to = to.map(|to| to.resolve(now, now));
+        let from = from.map(|from| from.resolve(to.unwrap_or(now), now));
+        Some(Range { after: *after, from, to, limit: events.map_or(EVENTS, |Whole(events)| events) })
+    }
 }
 
 /// Reads a request in JSON.
 ///
 /// # Errors
-/// As with [`read`].
+/// One sentence: which member is what, and what was expected.
 pub fn read_json(payload: &[u8], now: Timestamp) -> Result<Asked, String> {
     let members: Map<String, Json> = match payload {
         [] => Map::new(),
         _ => serde_json::from_slice(payload)
             .map_err(|error| format!("the payload is no JSON object ({error}), expected {{\"filter\": …}}"))?,
     };
-    let member =
-        |name: &str| members.get(name).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
-    let known = if members.contains_key("topic") { &EVENT_MEMBERS[..] } else { &MEMBERS[..] };
-    if let Some(name) = members.keys().find(|name| *name != "topic" && !known.contains(&name.as_str())) {
-        return Err(format!("the member {name:?} is unknown, expected one of {}", known.join(", ")));
-    }
-    let Some(topic) = member("topic") else {
-        return read(Interface::Mqtt, member).map(|(fetch, select)| Asked::Topics(fetch, select));
+    let text = |value: &Json| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let topic = members.get("topic").map(text);
+    let others = members.iter().filter(|(name, _)| *name != "topic");
+    let mut others: Vec<_> = others.map(|(name, value)| (name.clone(), text(value))).collect();
+    let Some(topic) = topic else {
+        // The last has its say where the request has none.
+        others.push(("bytes".to_owned(), MESSAGE_BYTES.to_string()));
+        let asked = TopicsAsked::read("member", &others)?;
+        let Whole(bytes) = asked.bytes;
+        if bytes > MESSAGE_BYTES_MAX {
+            return Err(format!("bytes is \"{bytes}\", expected a whole number from 1 to {MESSAGE_BYTES_MAX}"));
+        }
+        let (fetch, select) = asked.into_fetch();
+        return Ok(Asked::Topics(fetch, select));
     };
+    let range = EventsAsked::read("member", &others)?.range(now);
     let topic = Topic::new(&topic).map_err(|error| format!("topic is {topic:?}: {error}"))?;
-    Ok(Asked::Events(topic, read_range(member, now)?.unwrap_or(Range { limit: LIMIT, ..Range::default() })))
-}
-
-/// Reads which events of a topic are asked for; none where none are.
-///
-/// # Errors
-/// As with [`read`].
-pub fn read_range(member: impl Fn(&str) -> Option<String>, now: Timestamp) -> Result<Option<Range>, String> {
-    if EVENT_MEMBERS.iter().all(|name| member(name).is_none()) {
-        return Ok(None);
-    }
-    let time = |name: &str, end: Timestamp| {
-        let wrong = |text: &str| format!("{name} is {text:?}, expected {}", Moment::EXPECTED);
-        let parse = |text: String| Moment::parse(&text).map(|m| m.resolve(end, now)).ok_or_else(|| wrong(&text));
-        member(name).map(parse).transpose()
-    };
-    let to = time("to", now)?;
-    let after = member("after").map(|text| {
-        text.parse::<u64>().map_err(|_| format!("after is {text:?}, expected the seq of an event, as in 41"))
-    });
-    Ok(Some(Range {
-        after: after.transpose()?,
-        from: time("from", to.unwrap_or(now))?,
-        to,
-        limit: member("events").map_or(Ok(LIMIT), |text| number("events", &text, LIMIT_MAX))?,
-    }))
+    Ok(Asked::Events(topic, range.unwrap_or(Range { limit: EVENTS, ..Range::default() })))
 }
 
 /// The events that are asked for, as JSON, as many as there is room for; none where the topic keeps none.
@@ -156,20 +190,6 @@ pub fn events(door: Interface, bus: &Bus, topic: &Topic, range: &Range) -> Optio
     }
     text.push_str("]}");
     Some(text)
-}
-
-fn number(name: &str, text: &str, max: usize) -> Result<usize, String> {
-    let found = text.parse().ok().filter(|number| (1..=max).contains(number));
-    found.ok_or_else(|| format!("{name} is {text:?}, expected a whole number from 1 to {max}"))
-}
-
-fn truth(name: &str, text: Option<String>, default: bool) -> Result<bool, String> {
-    match text.as_deref() {
-        None => Ok(default),
-        Some("true") => Ok(true),
-        Some("false") => Ok(false),
-        Some(other) => Err(format!("{name} is {other:?}, expected true or false")),
-    }
 }
 
 /// A page of topics as JSON, made step by step.
@@ -269,6 +289,7 @@ fn write(view: &View<'_>, values: bool, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bus::written;
     use tieline_topics::Limits;
 
     fn check(payload: &str, expect: Result<&str, &str>) {
@@ -339,9 +360,8 @@ mod tests {
             tree.apply(tieline_core::Now::default(), tieline_core::Update { topic, body }, true).unwrap();
         }
         let check = |query: &[(&str, &str)], steps: usize, first: &str, count: usize| {
-            let member =
-                |name: &str| query.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned());
-            let (fetch, select) = read(Interface::Http, member).unwrap();
+            let pairs: Vec<_> = query.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+            let (fetch, select) = TopicsAsked::read("parameter", &pairs).unwrap().into_fetch();
             let (mut paging, mut text, mut taken) = (Paging::new(Interface::Http, fetch, select), String::new(), 0);
             while !paging.is_done() {
                 taken += 1;
@@ -349,6 +369,7 @@ mod tests {
                     text.push_str(&paging.take());
                 }
             }
+            written::check::<written::TopicPage>(&text);
             let page: Json = serde_json::from_str(&text).unwrap();
             let topics = page["topics"].as_array().unwrap();
             assert_eq!((taken, topics.len()), (steps, count), "{query:?}");

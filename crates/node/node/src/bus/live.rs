@@ -459,6 +459,7 @@ fn next_message(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bus::written;
     use bytes::Bytes;
     use tieline_core::{Body, Topic, Update};
     use tieline_topics::Limits;
@@ -500,6 +501,11 @@ mod tests {
             assert_eq!(feed.flush(now(at_ms), &self.tree, censuses, &turn), Flushed::All);
             let mut text = String::new();
             while let Some(message) = if reads { self.messages.try_recv().ok() } else { None } {
+                match message.event {
+                    "update" => written::check::<written::LiveUpdate>(&message.data),
+                    "beat" => written::check::<written::LiveBeat>(&message.data),
+                    _ => written::check::<written::LiveCounts>(&message.data),
+                }
                 text += &format!("{} {}\n", message.event, message.data);
             }
             text

@@ -59,6 +59,7 @@ mod view;
 mod views;
 mod watchers;
 mod wire;
+pub mod written;
 
 pub use asks::Step;
 pub use client::DeltaStart;

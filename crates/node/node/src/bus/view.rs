@@ -63,12 +63,17 @@ pub fn write_head(view: &View<'_>, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bus::written;
     use bytes::Bytes;
 
     fn check(payload: &'static [u8], expect: &str) {
         let mut out = String::new();
         write_body(&Body::read(Bytes::from_static(payload)), Timestamp::from_millis(0), &mut out);
         assert_eq!(out, expect);
+        let of_topic = format!("{{\"topic\":\"a\",{out},\"seq\":1,\"updated\":\"1970-01-01T00:00:00.000Z\"}}");
+        written::check::<written::Topic>(&of_topic);
+        let event = format!("{{\"seq\":1,\"time\":\"1970-01-01T00:00:00.000Z\",{out}}}");
+        written::check::<written::Events>(&format!("{{\"topic\":\"a\",\"events\":[{event}]}}"));
     }
 
     #[test]

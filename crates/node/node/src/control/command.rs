@@ -4,7 +4,11 @@
 //! topic, and a bare scalar or word stands for the value. The answer is `{"status": "success", …}`, `{"status":
 //! "refused", "reason", "detail", …}`, or the same with `"unknown"`: it was sent, and may have been carried out.
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
 use serde_json::{Value as Json, json};
+use std::borrow::Cow;
+use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 use tieline_core::{CommandMode, CommandOutcome, Topic, Value};
 
@@ -31,6 +35,39 @@ pub struct CommandRequest {
     pub mode: Option<CommandMode>,
     /// How long it may take; none as the configuration says.
     pub timeout: Option<Duration>,
+}
+
+/// The ways to ask a device.
+const MODES: [CommandMode; 2] = [CommandMode::SelectBeforeOperate, CommandMode::DirectOperate];
+
+/// The members of a request.
+const MEMBERS: [&str; 4] = ["topic", "value", "mode", "timeout_ms"];
+
+/// A request as it comes: [`CommandRequest::from_json`] reads it, and says what is wrong with it.
+pub struct CommandBody(pub Json);
+
+impl JsonSchema for CommandBody {
+    fn schema_name() -> Cow<'static, str> {
+        "CommandRequest".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let [topic, value, mode, timeout_ms] = MEMBERS;
+        json_schema!({
+            "type": "object",
+            "properties": {
+                topic: { "type": "string", "minLength": 1, "pattern": tieline_service::http::openapi::TOPIC },
+                value: {
+                    "type": ["boolean", "number", "string"],
+                    "description": "true, false, a number, or a word that the point takes",
+                },
+                mode: { "type": "string", "enum": MODES.map(CommandMode::name) },
+                timeout_ms: { "type": "integer", "minimum": 1, "maximum": TIMEOUT_MAX.as_millis() as u64 },
+            },
+            "required": [topic, value],
+            "additionalProperties": false,
+        })
+    }
 }
 
 /// What became of a request.
@@ -70,9 +107,8 @@ impl CommandRequest {
             let topic = topic.ok_or_else(|| format!("the body is {body}, expected {{\"topic\": …, \"value\": …}}"))?;
             return Ok(Self { topic, value: scalar(body)?, mode: None, timeout: None });
         };
-        let known = ["topic", "value", "mode", "timeout_ms"];
-        if let Some(name) = members.keys().find(|name| !known.contains(&name.as_str())) {
-            return Err(format!("the member {name:?} is unknown, expected one of {}", known.join(", ")));
+        if let Some(name) = members.keys().find(|name| !MEMBERS.contains(&name.as_str())) {
+            return Err(format!("the member {name:?} is unknown, expected one of {}", MEMBERS.join(", ")));
         }
         let named = match members.get("topic") {
             None => None,
@@ -112,12 +148,10 @@ fn is_word(text: &str) -> bool {
 }
 
 fn mode(json: Option<&Json>) -> Result<Option<CommandMode>, String> {
-    match json.map(|json| json.as_str().unwrap_or_default()) {
-        None => Ok(None),
-        Some("select") => Ok(Some(CommandMode::SelectBeforeOperate)),
-        Some("direct") => Ok(Some(CommandMode::DirectOperate)),
-        Some(other) => Err(format!("mode is {other:?}, expected \"select\" or \"direct\"")),
-    }
+    let Some(json) = json else { return Ok(None) };
+    let text = json.as_str().unwrap_or_default();
+    let mode = MODES.into_iter().find(|mode| mode.name() == text);
+    mode.map(Some).ok_or_else(|| format!("mode is {text:?}, expected \"select\" or \"direct\""))
 }
 
 fn timeout(json: Option<&Json>) -> Result<Option<Duration>, String> {
@@ -138,42 +172,78 @@ fn to_json(value: &Value) -> Json {
 }
 
 /// The answer to a request.
-#[must_use]
-pub fn answer_json(request: &CommandRequest, done: &CommandDone) -> String {
-    let mut answer = json!({
-        "status": match &done.outcome {
-            Ok(()) => "success",
-            Err(refusal) if refusal.maybe_operated => "unknown",
-            Err(_) => "refused",
-        },
-        "topic": request.topic.as_str(),
-        "value": to_json(&request.value),
-        "elapsed_ms": done.elapsed.as_micros() as f64 / 1000.0,
-    });
-    if let Some(mode) = request.mode {
-        answer["mode"] = json!(mode.name());
-    }
-    let is_certain = done.outcome.as_ref().is_err_and(|refusal| !refusal.maybe_operated);
-    if let Some(expected) = done.expected.as_ref().filter(|_| !is_certain) {
-        answer["expected"] = to_json(expected);
-    }
-    if let Err(refusal) = &done.outcome {
-        answer["reason"] = json!(refusal.reason);
-        answer["detail"] = json!(refusal.detail);
-    }
-    answer.to_string()
+#[derive(Debug, Default, JsonSchema, Serialize)]
+pub struct CommandResult {
+    status: CommandStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    topic: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Json>,
+    /// What a reading of the point shows once it is done
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elapsed_ms: Option<f64>,
+    /// A stable word, where it was refused or its outcome is unknown
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    /// What was found and what was expected
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
 }
 
-/// The answer to a request that could not be read.
-#[must_use]
-pub fn malformed_json(detail: &str) -> String {
-    json!({ "status": "refused", "reason": "malformed", "detail": detail }).to_string()
+#[derive(Debug, Default, JsonSchema, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+enum CommandStatus {
+    Success,
+    #[default]
+    Refused,
+    Unknown,
 }
 
-/// The answer to a request that has to be asked again later.
-#[must_use]
-pub fn busy_json(detail: &str) -> String {
-    json!({ "status": "refused", "reason": "busy", "detail": detail }).to_string()
+impl CommandResult {
+    /// Of a request that was read.
+    #[must_use]
+    pub fn of(request: &CommandRequest, done: &CommandDone) -> Self {
+        let refusal = done.outcome.as_ref().err();
+        let is_certain = refusal.is_some_and(|refusal| !refusal.maybe_operated);
+        Self {
+            status: match &done.outcome {
+                Ok(()) => CommandStatus::Success,
+                Err(refusal) if refusal.maybe_operated => CommandStatus::Unknown,
+                Err(_) => CommandStatus::Refused,
+            },
+            topic: Some(request.topic.to_string()),
+            value: Some(to_json(&request.value)),
+            expected: done.expected.as_ref().filter(|_| !is_certain).map(to_json),
+            mode: request.mode.map(CommandMode::name),
+            elapsed_ms: Some(done.elapsed.as_micros() as f64 / 1000.0),
+            reason: refusal.map(|refusal| refusal.reason),
+            detail: refusal.map(|refusal| refusal.detail.clone()),
+        }
+    }
+
+    /// Of a request that could not be read.
+    #[must_use]
+    pub fn malformed(detail: String) -> Self {
+        Self { reason: Some("malformed"), detail: Some(detail), ..Self::default() }
+    }
+
+    /// Of a request that has to be asked again later.
+    #[must_use]
+    pub fn busy(detail: &str) -> Self {
+        Self { reason: Some("busy"), detail: Some(detail.to_owned()), ..Self::default() }
+    }
+}
+
+/// As JSON.
+impl Display for CommandResult {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
+    }
 }
 
 #[cfg(test)]
@@ -213,7 +283,7 @@ mod tests {
         let request = CommandRequest::from_payload(b"open", Topic::new("a").unwrap()).unwrap();
         let check = |outcome, status: &str, expected: Option<bool>| {
             let done = CommandDone { outcome, expected: Some(Value::Bool(false)), elapsed: Duration::ZERO };
-            let answer: Json = serde_json::from_str(&answer_json(&request, &done)).unwrap();
+            let answer: Json = serde_json::to_value(CommandResult::of(&request, &done)).unwrap();
             let found = answer.get("expected").and_then(Json::as_bool);
             assert_eq!((answer["status"].as_str(), found), (Some(status), expected), "{answer}");
         };

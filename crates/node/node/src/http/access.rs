@@ -3,30 +3,36 @@
 //! A request shows a user by `Authorization: Basic`, a token by `Authorization: Bearer`, or the cookie that `/login`
 //! gave. Rights are looked up for each request, so that a change holds from the next one on.
 
-use super::authorization::{Authenticated, Authorized, Public};
+use super::App;
+use super::authorization::{Authenticated, Authorized, Visitor};
+use super::body::Answer;
 use super::logins::{LOGIN_HOLDS, LoginEnd, Logins};
 use super::problem::Problem;
-use super::query::decode;
-use super::{App, json};
 use crate::access::jwt::looks_like_token;
 use crate::access::{Entrance, Peer, ReadFilter, Shown, Wrong, denial};
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, RawQuery, Request, State};
+use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use tieline_access::{Identity, Names, Policy, Reach, Rules, Verb};
 use tieline_core::{Filter, Instant};
 use tieline_net::tls::ShownCertificate;
+use tieline_service::http::openapi::{Input, Operation, Schemas};
+use tieline_service::http::parameters::form;
 use tieline_service::http::places::Slot;
 
 /// The cookie's name.
-const COOKIE: &str = "tieline";
+pub(super) const COOKIE: &str = "tieline";
 /// Bytes of what a login sends.
 pub(super) const FORM_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of the view that a login leads back to.
@@ -276,10 +282,32 @@ async fn turned_away(authentication: &HttpAuthentication, peer: SocketAddr, why:
     Problem::new(status, words).into_response()
 }
 
-/// The page that asks who one is; `to` is where the console goes on.
-pub async fn login_page(_: Public, RawQuery(query): RawQuery) -> Response {
-    let query = query.unwrap_or_default();
-    page(StatusCode::OK, "", "", &member(&query, "to"))
+/// Where a login goes on: the parameter `to` of the page, and nothing else of its query.
+pub struct GoesOn(String);
+
+impl<S: Send + Sync> FromRequestParts<S> for GoesOn {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self(member(parts.uri.query().unwrap_or_default(), "to")))
+    }
+}
+
+impl Input for GoesOn {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.parameter(serde_json::json!({
+            "name": "to",
+            "in": "query",
+            "description": "The console's view to go on with, as the part of its address from # on",
+            "required": false,
+            "schema": { "type": "string" },
+        }));
+    }
+}
+
+/// The page that asks who one is.
+pub async fn login_page(_: Visitor, GoesOn(to): GoesOn) -> Response {
+    page(StatusCode::OK, "", "", &to)
 }
 
 /// The page with what is wrong, and what was typed.
@@ -294,9 +322,8 @@ fn page(status: StatusCode, words: &str, user: &str, to: &str) -> Response {
 }
 
 /// A member of a form; empty where it has none of that name.
-fn member(form: &str, name: &str) -> String {
-    let found = form.split('&').filter_map(|pair| pair.split_once('=')).find(|(known, _)| *known == name);
-    found.map(|(_, value)| decode(value, true)).unwrap_or_default()
+fn member(text: &str, name: &str) -> String {
+    form(text).find(|(known, _)| known == name).map(|(_, value)| value).unwrap_or_default()
 }
 
 /// A view of the console, as the part of its address behind `#`; none for anything else, so that a login leads nowhere
@@ -311,16 +338,42 @@ fn escaped(text: &str) -> String {
     text.replace('"', "&quot;").replace('\'', "&#39;")
 }
 
+/// What the page sends.
+#[derive(JsonSchema)]
+#[schemars(inline)]
+pub struct Login {
+    user: String,
+    password: String,
+    #[schemars(default)]
+    to: String,
+}
+
+impl<S: Send + Sync> FromRequest<S> for Login {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let body = axum::body::Bytes::from_request(request, state).await;
+        let body = body.map_err(|error| Problem::new(error.status(), error.body_text()))?;
+        let text = std::str::from_utf8(&body).unwrap_or_default();
+        Ok(Self { user: member(text, "user"), password: member(text, "password"), to: member(text, "to") })
+    }
+}
+
+impl Input for Login {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        operation.body("application/x-www-form-urlencoded", schemas.read::<Self>());
+        operation.body_may_fail();
+    }
+}
+
 /// Takes what the page sends; a cookie comes back.
 pub async fn login(
-    _: Public,
+    _: Visitor,
     Extension(authentication): Extension<HttpAuthentication>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    body: axum::body::Bytes,
+    Login { user, password, to }: Login,
 ) -> Response {
     let Entrance::Guarded(authenticator) = &authentication.entrance else { return Redirect::to("/").into_response() };
-    let text = std::str::from_utf8(&body).unwrap_or_default();
-    let (user, password, to) = (member(text, "user"), member(text, "password"), member(text, "to"));
     let (answer, checked) = tokio::sync::oneshot::channel();
     let from = Peer { address: peer.ip(), client: None };
     authenticator.ask(from, of_password(&user, &password), move |checked| drop(answer.send(checked)));
@@ -354,7 +407,7 @@ pub async fn login(
 
 /// Forgets a login.
 pub async fn logout(
-    _: Public,
+    _: Visitor,
     Extension(authentication): Extension<HttpAuthentication>,
     headers: HeaderMap,
 ) -> Response {
@@ -365,28 +418,50 @@ pub async fn logout(
     ([(header::SET_COOKIE, gone)], Redirect::to("/login")).into_response()
 }
 
+/// The caller.
+#[derive(JsonSchema, Serialize)]
+pub struct Me {
+    user: Option<String>,
+    roles: Vec<String>,
+    /// Whether it came in by a login, which POST /logout ends
+    login: bool,
+    may: MayRead,
+}
+
+/// What of the console it may see.
+#[derive(JsonSchema, Serialize)]
+#[schemars(inline)]
+struct MayRead {
+    topics: bool,
+    system: bool,
+    status: bool,
+    sessions: bool,
+    busiest: bool,
+    audit: bool,
+}
+
 /// Who the caller is, its roles, and what it may see and do, for the console.
-pub async fn me(authenticated: Authenticated) -> Response {
+pub async fn me(authenticated: Authenticated) -> Answer<Me> {
     let Authorized { app, caller, .. } = authenticated.each();
-    let (user, roles) = match &caller {
-        Caller::Everyone | Caller::Unauthenticated => (serde_json::Value::Null, Vec::new()),
+    let roles = match &caller {
+        Caller::Everyone | Caller::Unauthenticated => Vec::new(),
         Caller::User(known) => {
             let policy = app.entrance.policy();
             let roles = policy.as_ref().and_then(|policy| policy.roles_of(&known.identity).ok()).unwrap_or_default();
-            (known.identity.user.to_string().into(), roles.iter().map(ToString::to_string).collect())
+            roles.iter().map(ToString::to_string).collect()
         }
     };
     let reads = |filter: &str| Filter::new(filter).is_ok_and(|filter| caller.reach(&filter) != Reach::Nothing);
-    let may = serde_json::json!({
-        "topics": reads("#"),
-        "system": reads("$SYS/#"),
-        "status": caller.may(Verb::Read, "$SYS/status"),
-        "sessions": caller.may(Verb::Read, "$SYS/sessions"),
-        "busiest": caller.may(Verb::Read, "$SYS/topics"),
-        "audit": caller.may(Verb::Read, "$audit"),
-    });
+    let may = MayRead {
+        topics: reads("#"),
+        system: reads("$SYS/#"),
+        status: caller.may(Verb::Read, "$SYS/status"),
+        sessions: caller.may(Verb::Read, "$SYS/sessions"),
+        busiest: caller.may(Verb::Read, "$SYS/topics"),
+        audit: caller.may(Verb::Read, "$audit"),
+    };
     let login = matches!(&caller, Caller::User(known) if known.login.is_some());
-    json(serde_json::json!({ "user": user, "roles": roles, "login": login, "may": may }).to_string())
+    Answer(Me { user: caller.user().map(str::to_owned), roles, login, may })
 }
 
 #[cfg(test)]

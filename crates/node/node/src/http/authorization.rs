@@ -1,32 +1,35 @@
 //! Authorization of routes, as types: who may call a route is its handler's first argument.
 //!
 //! ```text
-//! Public          anybody, authenticated or not: health, the console's files, the login
+//! Visitor         anybody, nobody looks who it is: the login
+//! Public          anybody, authenticated or not: health, the console's files
 //! Authenticated   a caller that is known. It reaches nothing of the node until a right was checked:
 //!   └ must, reads, each ─▶ Authorized   the node, for a caller that may do what was named
 //! ```
 //!
-//! [`Routes`] adds a route only with a handler whose first argument is one of the first two, and no handler gets [`App`]
+//! [`Routes`] adds a route only with a handler whose first argument is one of the first three, and no handler gets [`App`]
 //! in another way: a route without an authorization does not compile.
 
 use super::access::{Caller, ask_who};
+use super::arguments::illegal;
 use super::problem::Problem;
-use super::query::illegal;
 use super::topics::reserved_problem;
-use super::{App, not_allowed};
+use super::{App, BODY_BYTES_MAX, not_allowed};
 use axum::Router;
-use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequestParts};
+use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::handler::Handler;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodFilter, MethodRouter, on};
+use axum::routing::{MethodFilter, on};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tieline_access::{Reach, Verb};
 use tieline_core::{Filter, Now, Topic};
+use tieline_service::http::openapi::{Authorization, Described, Input, Operation, Schemas};
 use tieline_service::http::places::Slot;
+use tieline_service::http::routes::Routes;
 
 /// A route that is answered in the reserve, too: monitoring goes on while all places for connections are taken.
 const METRICS: &str = "/metrics";
@@ -34,6 +37,9 @@ const METRICS: &str = "/metrics";
 /// The node, within no handler's reach.
 #[derive(Clone)]
 pub struct Protected(App);
+
+/// Any caller of a route to which nobody has to show anything; what it shows is not looked at.
+pub struct Visitor;
 
 /// The caller of a route.
 pub struct Public {
@@ -140,6 +146,14 @@ impl Authorized {
     }
 }
 
+impl FromRequestParts<Protected> for Visitor {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(_: &mut Parts, _: &Protected) -> Result<Self, Infallible> {
+        Ok(Self)
+    }
+}
+
 impl FromRequestParts<Protected> for Public {
     type Rejection = Infallible;
 
@@ -172,98 +186,46 @@ fn caller(parts: &Parts) -> Caller {
     parts.extensions.get::<Caller>().cloned().unwrap_or(Caller::Unauthenticated)
 }
 
-/// An argument that says who may call a route.
-pub trait Authorization {}
-
+impl Authorization for Visitor {}
 impl Authorization for Public {}
 impl Authorization for Authenticated {}
 
-/// Arguments of a handler, the first of which says who may call its route.
-pub trait Arguments {}
-
-impl<M, A: Authorization> Arguments for (M, A) {}
-impl<M, A: Authorization, B> Arguments for (M, A, B) {}
-impl<M, A: Authorization, B, C> Arguments for (M, A, B, C) {}
-impl<M, A: Authorization, B, C, D> Arguments for (M, A, B, C, D) {}
-
-/// Routes, each with an authorization.
-pub struct Routes {
-    router: Router<Protected>,
-    #[cfg(test)]
-    pub(super) added: Vec<(String, &'static str)>,
+impl Input for Visitor {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.may_fail(403, "A foreign page asked");
+        operation.may_fail(503, "The node is stopping, or too much is under way");
+    }
 }
 
-impl Routes {
-    /// None yet; where nothing is found at a path, this answers.
-    pub fn new<H, T>(fallback: H) -> Self
-    where
-        H: Handler<T, Protected>,
-        T: Arguments + 'static,
-    {
-        let router = Router::new().fallback(on(MethodFilter::GET, fallback).fallback(not_allowed));
-        Self {
-            router,
-            #[cfg(test)]
-            added: Vec::new(),
-        }
+impl Input for Public {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        operation.may_fail(401, "What the caller shows to say who it is is wrong");
+        operation.may_fail(429, "Too many attempts to log in have failed");
+        Visitor::describe(operation, schemas);
     }
+}
 
-    /// Answers GET and HEAD at a path.
-    pub fn get<H, T>(self, path: &'static str, handler: H) -> Self
-    where
-        H: Handler<T, Protected>,
-        T: Arguments + 'static,
-    {
-        self.add("get", path, on(MethodFilter::GET, handler))
+impl Input for Authenticated {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        let words = "Users are configured, and the caller has not shown who it is, or what it showed is wrong";
+        operation.may_fail(401, words);
+        operation.may_fail(403, "The user may not; or a foreign page asked");
+        Public::describe(operation, schemas);
     }
+}
 
-    /// Answers POST at a path.
-    pub fn post<H, T>(self, path: &'static str, handler: H) -> Self
-    where
-        H: Handler<T, Protected>,
-        T: Arguments + 'static,
-    {
-        self.add("post", path, on(MethodFilter::POST, handler))
-    }
+/// No routes yet; where nothing is found at a path, this answers.
+pub fn routes<H, T>(fallback: H) -> Routes<Protected>
+where
+    H: Handler<T, Protected> + Described<T>,
+    T: 'static,
+{
+    let fallback = on(MethodFilter::GET, fallback).fallback(not_allowed);
+    Routes::over(Router::new().fallback(fallback)).bodies_at_most(BODY_BYTES_MAX)
+}
 
-    /// The same with a limit of its own for the body.
-    pub fn post_at_most<H, T>(self, bytes_max: usize, path: &'static str, handler: H) -> Self
-    where
-        H: Handler<T, Protected>,
-        T: Arguments + 'static,
-    {
-        self.add("post", path, on(MethodFilter::POST, handler).layer(DefaultBodyLimit::max(bytes_max)))
-    }
-
-    /// Answers PUT at a path.
-    pub fn put<H, T>(self, path: &'static str, handler: H) -> Self
-    where
-        H: Handler<T, Protected>,
-        T: Arguments + 'static,
-    {
-        self.add("put", path, on(MethodFilter::PUT, handler))
-    }
-
-    /// Answers DELETE at a path.
-    pub fn delete<H, T>(self, path: &'static str, handler: H) -> Self
-    where
-        H: Handler<T, Protected>,
-        T: Arguments + 'static,
-    {
-        self.add("delete", path, on(MethodFilter::DELETE, handler))
-    }
-
-    #[cfg_attr(not(test), expect(unused_variables, reason = "tests compare the routes with the document"))]
-    fn add(mut self, method: &'static str, path: &'static str, route: MethodRouter<Protected>) -> Self {
-        #[cfg(test)]
-        self.added.push((path.replace("{*", "{"), method));
-        self.router = self.router.route(path, route);
-        self
-    }
-
-    /// The routes of a node, as a service without layers.
-    pub fn of(self, app: App) -> Router {
-        // For the routes that are there by now alone.
-        self.router.method_not_allowed_fallback(not_allowed).with_state(Protected(app))
-    }
+/// The routes of a node, as a service without layers.
+pub fn with_node(routes: Routes<Protected>, app: App) -> Router {
+    // For the routes that are there by now alone.
+    routes.into_router().method_not_allowed_fallback(not_allowed).with_state(Protected(app))
 }

@@ -1,42 +1,70 @@
 //! `/v1/clock`: what the clock says, and its confirmation.
 
 use super::authorization::Authenticated;
-use super::body::Json;
-use super::json;
+use super::body::{Answer, Json};
 use super::problem::Problem;
+use super::topics::Done;
 use crate::access::denial;
 use crate::bus::line_of;
 use crate::control::audit::AuditLine;
 use crate::wall_clock::Doubt;
 use axum::http::StatusCode;
-use axum::response::Response;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use tieline_access::Verb;
 use tieline_core::{Now, Timestamp, TimestampError};
 
 /// What `POST /v1/clock` takes.
-#[derive(Debug, serde::Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "ClockConfirmation")]
 pub struct Confirm {
-    /// What the clock of the caller says.
+    /// What the clock of the caller says; the node's must say the same, give or take 10 minutes
+    #[schemars(extend("format" = "date-time"), example = "2026-11-20T09:36:00Z")]
+    time: String,
+}
+
+/// The clock.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "Clock")]
+pub struct Shown {
+    /// What the node's clock says
+    #[schemars(extend("format" = "date-time"))]
+    time: String,
+    /// Whether that is far from what is known: nothing is removed or expired by it
+    in_doubt: bool,
+    /// What it should say by what is known; null where it is not in doubt
+    #[schemars(extend("format" = "date-time"))]
+    expected: Option<String>,
+    /// How far it is off in seconds, below 0 where it is behind; null where it is not in doubt
+    off_s: Option<i64>,
+}
+
+/// A clock that is believed.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "ClockConfirmed")]
+pub struct Confirmed {
+    status: Done,
+    /// What the node's clock says
+    #[schemars(extend("format" = "date-time"))]
     time: String,
 }
 
 /// What the node's clock says, and whether it is believed.
-pub async fn show(authenticated: Authenticated) -> Result<Response, Problem> {
+pub async fn show(authenticated: Authenticated) -> Result<Answer<Shown>, Problem> {
     let authorized = authenticated.must(Verb::Read, "$SYS/status").await?;
     let wall = &authorized.app.about.wall;
     let doubt = wall.doubt();
-    let shown = serde_json::json!({
-        "time": wall.says().to_string(),
-        "in_doubt": doubt.is_some(),
-        "expected": doubt.map(|doubt| doubt.expected.to_string()),
-        "off_s": doubt.map(|doubt| doubt.off_s()),
-    });
-    Ok(json(shown.to_string()))
+    Ok(Answer(Shown {
+        time: wall.says().to_string(),
+        in_doubt: doubt.is_some(),
+        expected: doubt.map(|doubt| doubt.expected.to_string()),
+        off_s: doubt.map(|doubt| doubt.off_s()),
+    }))
 }
 
 /// Believes the node's clock, where that of the caller says the same.
-pub async fn confirm(authenticated: Authenticated, Json(request): Json<Confirm>) -> Result<Response, Problem> {
+pub async fn confirm(authenticated: Authenticated, Json(request): Json<Confirm>) -> Result<Answer<Confirmed>, Problem> {
     let authorized = authenticated.must(Verb::Admin, "$clock").await?;
     let wrong = |error: TimestampError| Problem::bad_request(format!("time is {:?}: {error}", request.time));
     let time: Timestamp = request.time.parse().map_err(wrong)?;
@@ -50,7 +78,7 @@ pub async fn confirm(authenticated: Authenticated, Json(request): Json<Confirm>)
         bus.confirm_clock(now, confirmation(now, &who, time, doubt));
         now
     });
-    Ok(json(serde_json::json!({ "status": "ok", "time": now.await?.utc.to_string() }).to_string()))
+    Ok(Answer(Confirmed { status: Done::Ok, time: now.await?.utc.to_string() }))
 }
 
 /// The record of a confirmation: what both clocks said, and what was known.

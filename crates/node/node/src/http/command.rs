@@ -1,26 +1,69 @@
 //! `/v1/command` and `/v1/audit`.
 
 use super::authorization::Authenticated;
-use super::body::Json;
-use super::json;
+use super::body::{Answer, Json, takes_json};
 use super::problem::Problem;
-use super::query::Query;
 use crate::bus::Bus;
-use crate::control::audit::{AuditPage, AuditQuery};
-use crate::control::command::{CommandDone, CommandRequest, answer_json, malformed_json};
-use axum::extract::RawQuery;
+use crate::control::audit::{AuditLine, AuditPage, AuditQuery};
+use crate::control::command::{CommandBody, CommandDone, CommandRequest, CommandResult};
+use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::time::Duration;
 use tieline_access::Verb;
 use tieline_core::Refusal;
 use tieline_poll::Urgency;
+use tieline_service::http::openapi::{Input, Operation, Output, Schemas};
+use tieline_service::http::parameters::{Query, Whole};
+use tieline_service::parameters;
+
+impl<S: Send + Sync> FromRequest<S> for CommandBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        Json::from_request(request, state).await.map(|Json(body)| Self(body))
+    }
+}
+
+impl Input for CommandBody {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        takes_json(operation, schemas.read::<Self>());
+    }
+}
+
+/// What became of a command, with the status that says it.
+pub struct CommandAnswer(StatusCode, CommandResult);
+
+impl IntoResponse for CommandAnswer {
+    fn into_response(self) -> Response {
+        (self.0, Answer(self.1)).into_response()
+    }
+}
+
+impl Output for CommandAnswer {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        for (status, words) in [
+            (StatusCode::OK, "Done"),
+            (StatusCode::BAD_REQUEST, "The request is malformed"),
+            (StatusCode::NOT_FOUND, "No such point"),
+            (StatusCode::CONFLICT, "The device or the node refused it, or is busy"),
+            (StatusCode::UNPROCESSABLE_ENTITY, "The value or the mode is not for this point"),
+            (StatusCode::SERVICE_UNAVAILABLE, "The device is away, or the audit log cannot be written"),
+            (StatusCode::GATEWAY_TIMEOUT, "No answer in time: what became of it is not known"),
+        ] {
+            operation.content(status.as_u16(), "application/json", schemas.written::<CommandResult>());
+            operation.means(status.as_u16(), words);
+        }
+    }
+}
 
 /// Operates a point and waits for what became of it.
-pub async fn command(authenticated: Authenticated, Json(body): Json<serde_json::Value>) -> Result<Response, Problem> {
+pub async fn command(authenticated: Authenticated, CommandBody(body): CommandBody) -> Result<CommandAnswer, Problem> {
     let request = match CommandRequest::from_json(&body, None) {
         Ok(request) => request,
-        Err(detail) => return Ok(with_status(StatusCode::BAD_REQUEST, malformed_json(&detail))),
+        Err(detail) => return Ok(CommandAnswer(StatusCode::BAD_REQUEST, CommandResult::malformed(detail))),
     };
     let authorized = authenticated.must(Verb::Command, &request.topic).await?;
     let shown = request.clone();
@@ -32,13 +75,7 @@ pub async fn command(authenticated: Authenticated, Json(body): Json<serde_json::
         Ok(()) => StatusCode::OK,
         Err(refusal) => status_of(refusal),
     };
-    Ok(with_status(status, answer_json(&shown, &done)))
-}
-
-fn with_status(status: StatusCode, text: String) -> Response {
-    let mut response = json(text);
-    *response.status_mut() = status;
-    response
+    Ok(CommandAnswer(status, CommandResult::of(&shown, &done)))
 }
 
 /// A request that was taken, and that the node is not there to end.
@@ -59,19 +96,36 @@ fn status_of(refusal: &Refusal) -> StatusCode {
     }
 }
 
+parameters! {
+    /// Which entries of the audit log are asked for.
+    pub struct AuditAsked {
+        /// Only of this topic
+        topic: Option<String>,
+        /// Entries of the page
+        limit: Whole<1, 10_000> = "100",
+        /// Only entries before the one of this number: `next` of the page before
+        before: Option<u64>,
+    }
+}
+
+/// Entries of the audit log.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "AuditPage")]
+pub struct Entries {
+    entries: Vec<AuditLine>,
+    /// What to ask for the next page with, as `before`; null where nothing is older. A page may be short, or empty, and
+    /// there is a next one all the same
+    next: Option<u64>,
+}
+
 /// A page of the audit log, the newest entries first.
-pub async fn audit(authenticated: Authenticated, RawQuery(query): RawQuery) -> Result<Response, Problem> {
+pub async fn audit(authenticated: Authenticated, Query(asked): Query<AuditAsked>) -> Result<Answer<Entries>, Problem> {
     let authorized = authenticated.must(Verb::Read, "$audit").await?;
-    let query = Query::new(query.as_deref(), &["topic", "limit", "before"])?;
-    let wanted = AuditQuery {
-        topic: query.text("topic").map(str::to_owned),
-        before: query.parse("before", "the number of an entry, as `next` of a page gives it")?,
-        limit: query.limit(100, 10_000)?,
-    };
+    let wanted = AuditQuery { topic: asked.topic, before: asked.before, limit: asked.limit.0 };
     let reader = authorized.app.bus.ask_once(&authorized.share(), |bus, _| bus.audit()).await?;
     // Older pages are read from files.
     let read = tokio::task::spawn_blocking(move || reader.page(&wanted)).await;
     let page = read.map_err(std::io::Error::other).flatten();
     let AuditPage { entries, next } = page.map_err(|error| Problem::unavailable(error.to_string()))?;
-    Ok(json(serde_json::json!({ "entries": entries, "next": next }).to_string()))
+    Ok(Answer(Entries { entries, next }))
 }

@@ -1,97 +1,189 @@
 //! `/v1/devices` and `/v1/points`: what is configured, with the health that the tree shows.
 
 use super::access::Caller;
+use super::arguments::{TopicAt, wrong};
 use super::authorization::{Authenticated, Authorized};
-use super::json;
+use super::body::Answer;
 use super::problem::Problem;
-use super::query::{Query, wrong};
-use super::topics::topic_of;
 use crate::bus::Bus;
 use crate::config::{DeviceConfig, PointConfig, Takes, ValueKind};
-use axum::extract::RawQuery;
-use axum::http::Uri;
-use axum::response::Response;
-use serde_json::{Value as Json, json as object};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde_json::{Map, Value as Json};
 use tieline_access::Verb;
-use tieline_core::{Body, CommandMode, Topic, Value};
+use tieline_core::{Body, CommandMode, Filter, Topic, Value};
+use tieline_poll::DeviceState;
+use tieline_service::http::parameters::{Query, Whole, words_schema};
+use tieline_service::parameters;
 
 /// All devices.
-pub async fn list(authenticated: Authenticated) -> Result<Response, Problem> {
+#[derive(JsonSchema, Serialize)]
+pub struct Devices {
+    devices: Vec<Device>,
+}
+
+/// A device with its health.
+#[derive(JsonSchema, Serialize)]
+struct Device {
+    #[serde(flatten)]
+    health: DeviceHealth,
+    /// How many it has
+    points: usize,
+}
+
+/// A device with its health and its points.
+#[derive(JsonSchema, Serialize)]
+pub struct DeviceDetail {
+    #[serde(flatten)]
+    health: DeviceHealth,
+    points: Vec<PointInfo>,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct DeviceHealth {
+    topic: String,
+    name: String,
+    protocol: &'static str,
+    address: String,
+    #[schemars(schema_with = "state_schema")]
+    state: String,
+    since: Option<String>,
+    last_seen: Option<String>,
+    /// Words by which it is found
+    tags: Vec<String>,
+    stats: Map<String, Json>,
+}
+
+fn state_schema(_: &mut SchemaGenerator) -> Schema {
+    words_schema(DeviceState::ALL.map(DeviceState::name)).try_into().unwrap_or_default()
+}
+
+/// One page of points.
+#[derive(JsonSchema, Serialize)]
+pub struct PointPage {
+    points: Vec<PointInfo>,
+    /// The last topic of the page, to go on with; null where there are no more
+    next: Option<String>,
+}
+
+/// What is configured about a point.
+#[derive(JsonSchema, Serialize)]
+struct PointInfo {
+    topic: String,
+    device: String,
+    name: String,
+    r#type: &'static str,
+    index: u32,
+    unit: String,
+    description: String,
+    /// Words by which it is found
+    tags: Vec<String>,
+    writable: bool,
+    kind: PointKind,
+    mode: &'static str,
+    min: Option<f64>,
+    max: Option<f64>,
+    /// Whether the caller may operate it
+    may_command: bool,
+    /// The words for false and true
+    states: Option<[String; 2]>,
+}
+
+#[derive(JsonSchema, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+enum PointKind {
+    Bool,
+    Int,
+    Float,
+    Text,
+}
+
+parameters! {
+    /// Which points are asked for.
+    pub struct PointsAsked {
+        /// Topic filter with the wildcards of MQTT
+        filter: Filter = "#",
+        /// Points behind this one; the member next of the page before
+        after: Option<Topic>,
+        /// Entries of the page
+        limit: Whole<1, 10_000> = "1000",
+    }
+}
+
+/// All devices.
+pub async fn list(authenticated: Authenticated) -> Result<Answer<Devices>, Problem> {
     let authorized = authenticated.each();
     let (devices, share) = (authorized.app.devices.clone(), authorized.share());
     let Authorized { app, caller, .. } = authorized;
     let shown = app.bus.ask_once(&share, move |bus, _| {
-        let all: Vec<Json> = devices
-            .iter()
-            .filter(|device| caller.may(Verb::Read, &device.topic))
-            .map(|device| device_json(bus, device))
-            .collect();
-        object!({ "devices": all }).to_string()
+        let readable = devices.iter().filter(|device| caller.may(Verb::Read, &device.topic));
+        let shown = |device: &DeviceConfig| Device { health: health(bus, device), points: device.points.len() };
+        readable.map(shown).collect()
     });
-    Ok(json(shown.await?))
+    Ok(Answer(Devices { devices: shown.await? }))
 }
 
 /// One device with its points.
-pub async fn one(authenticated: Authenticated, uri: Uri) -> Result<Response, Problem> {
-    let topic = topic_of(&uri, "/v1/devices/")?;
+pub async fn one(
+    authenticated: Authenticated,
+    TopicAt { topic, .. }: TopicAt,
+) -> Result<Answer<DeviceDetail>, Problem> {
     let authorized = authenticated.must(Verb::Read, &topic).await?;
-    let at = authorized.app.devices.iter().position(|device| device.topic == topic);
-    let at = at.ok_or_else(|| Problem::not_found(format!("there is no device {topic:?}")))?;
+    let missing = || Problem::not_found(format!("there is no device {topic:?}"));
+    let at = authorized.app.devices.iter().position(|device| device.topic == topic).ok_or_else(missing)?;
     let (devices, share) = (authorized.app.devices.clone(), authorized.share());
     let Authorized { app, caller, .. } = authorized;
     let shown = app.bus.ask_once(&share, move |bus, _| {
         let device = devices.get(at)?;
-        let mut shown = device_json(bus, device);
-        let points: Vec<Json> = device.points.iter().map(|point| point_json(device, point, &caller)).collect();
-        shown["points"] = Json::Array(points);
-        Some(shown.to_string())
+        let points = device.points.iter().map(|point| shown(device, point, &caller)).collect();
+        Some(DeviceDetail { health: health(bus, device), points })
     });
-    shown.await?.map(json).ok_or_else(|| Problem::not_found("no such device"))
+    shown.await?.map(Answer).ok_or_else(missing)
 }
 
 /// One page of points, in the order of devices and lists.
-pub async fn points(authenticated: Authenticated, RawQuery(query): RawQuery) -> Result<Response, Problem> {
-    let query = Query::new(query.as_deref(), &["filter", "after", "limit"])?;
-    let (filter, limit) = (query.filter()?, query.limit(1000, 10_000)?);
-    let after = query.text("after");
+pub async fn points(
+    authenticated: Authenticated,
+    Query(asked): Query<PointsAsked>,
+) -> Result<Answer<PointPage>, Problem> {
     let Authorized { app, caller, .. } = authenticated.each();
     let mut points = app.devices.iter().flat_map(|device| device.points.iter().map(move |point| (device, point)));
-    if let Some(after) = after
-        && !points.any(|(device, point)| topic_text(device, point) == after)
+    if let Some(after) = &asked.after
+        && !points.any(|(device, point)| topic_text(device, point) == **after)
     {
         return Err(wrong("after", after, "the topic of a configured point"));
     }
     let mut chosen = points.filter(|(device, point)| {
         let topic = topic_text(device, point);
-        filter.matches(&topic) && caller.may(Verb::Read, &topic)
+        asked.filter.matches(&topic) && caller.may(Verb::Read, &topic)
     });
-    let page: Vec<_> = chosen.by_ref().take(limit).collect();
+    let page: Vec<_> = chosen.by_ref().take(asked.limit.0).collect();
     let next = chosen.next().and(page.last()).map(|(device, point)| topic_text(device, point));
-    let page: Vec<Json> = page.into_iter().map(|(device, point)| point_json(device, point, &caller)).collect();
-    Ok(json(object!({ "points": page, "next": next }).to_string()))
+    let points = page.into_iter().map(|(device, point)| shown(device, point, &caller)).collect();
+    Ok(Answer(PointPage { points, next }))
 }
 
 fn topic_text(device: &DeviceConfig, point: &PointConfig) -> String {
     format!("{}/{}", device.topic, point.name)
 }
 
-fn device_json(bus: &Bus, device: &DeviceConfig) -> Json {
-    let health = |leaf: &str| Topic::new(&format!("$SYS/devices/{}/{leaf}", device.topic)).ok();
-    let state = health("state").and_then(|topic| text_at(bus, &topic)).unwrap_or_else(|| "connecting".to_owned());
-    let stats = health("stats").and_then(|topic| json_at(bus, &topic)).unwrap_or_else(|| object!({}));
-    let time = |name: &str| stats.get(name).cloned().unwrap_or(Json::Null);
-    object!({
-        "topic": device.topic.as_str(),
-        "name": device.name,
-        "protocol": device.protocol.name().word(),
-        "address": device.transport.to_string(),
-        "state": state,
-        "since": time("since"),
-        "last_seen": time("last_seen"),
-        "points": device.points.len(),
-        "tags": device.tags,
-        "stats": stats,
-    })
+fn health(bus: &Bus, device: &DeviceConfig) -> DeviceHealth {
+    let leaf = |leaf: &str| Topic::new(&format!("$SYS/devices/{}/{leaf}", device.topic)).ok();
+    let state = leaf("state").and_then(|topic| text_at(bus, &topic));
+    let stats = leaf("stats").and_then(|topic| json_at(bus, &topic)).unwrap_or_default();
+    let time = |name: &str| stats.get(name).and_then(Json::as_str).map(str::to_owned);
+    DeviceHealth {
+        topic: device.topic.to_string(),
+        name: device.name.clone(),
+        protocol: device.protocol.name().word(),
+        address: device.transport.to_string(),
+        state: state.unwrap_or_else(|| DeviceState::Connecting.name().to_owned()),
+        since: time("since"),
+        last_seen: time("last_seen"),
+        tags: device.tags.clone(),
+        stats,
+    }
 }
 
 fn text_at(bus: &Bus, topic: &Topic) -> Option<String> {
@@ -104,37 +196,37 @@ fn text_at(bus: &Bus, topic: &Topic) -> Option<String> {
     }
 }
 
-fn json_at(bus: &Bus, topic: &Topic) -> Option<Json> {
+fn json_at(bus: &Bus, topic: &Topic) -> Option<Map<String, Json>> {
     match bus.tree().get(topic)?.body {
         Body::Point(_) => None,
         body @ (Body::Published(_) | Body::Opaque(_)) => serde_json::from_slice(&body.to_payload()).ok(),
     }
 }
 
-fn point_json(device: &DeviceConfig, point: &PointConfig, caller: &Caller) -> Json {
+fn shown(device: &DeviceConfig, point: &PointConfig, caller: &Caller) -> PointInfo {
     let control = point.control.as_ref();
     let kind = match (point.kind, control.map(|control| &control.takes)) {
-        (_, Some(Takes::Bool)) | (ValueKind::Bool, _) => "bool",
-        (ValueKind::DoubleBit | ValueKind::Int, _) => "int",
-        (ValueKind::Float, _) => "float",
-        (ValueKind::Text, _) => "text",
+        (_, Some(Takes::Bool)) | (ValueKind::Bool, _) => PointKind::Bool,
+        (ValueKind::DoubleBit | ValueKind::Int, _) => PointKind::Int,
+        (ValueKind::Float, _) => PointKind::Float,
+        (ValueKind::Text, _) => PointKind::Text,
     };
     let topic = topic_text(device, point);
-    object!({
-        "may_command": control.is_some() && caller.may(Verb::Command, &topic),
-        "topic": topic,
-        "device": device.topic.as_str(),
-        "name": point.name,
-        "type": point.address.type_name(),
-        "index": point.address.index(),
-        "unit": point.unit,
-        "description": point.description,
-        "tags": point.tags,
-        "writable": control.is_some(),
-        "kind": kind,
-        "mode": control.map_or(CommandMode::default(), |control| control.mode).name(),
-        "min": control.and_then(|control| control.min),
-        "max": control.and_then(|control| control.max),
-        "states": point.states.as_ref().map(|states| [&*states.off, &*states.on]),
-    })
+    PointInfo {
+        may_command: control.is_some() && caller.may(Verb::Command, &topic),
+        topic,
+        device: device.topic.to_string(),
+        name: point.name.clone(),
+        r#type: point.address.type_name(),
+        index: point.address.index(),
+        unit: point.unit.clone(),
+        description: point.description.clone(),
+        tags: point.tags.clone(),
+        writable: control.is_some(),
+        kind,
+        mode: control.map_or(CommandMode::default(), |control| control.mode).name(),
+        min: control.and_then(|control| control.min),
+        max: control.and_then(|control| control.max),
+        states: point.states.as_ref().map(|states| [states.off.to_string(), states.on.to_string()]),
+    }
 }

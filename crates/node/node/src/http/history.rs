@@ -2,17 +2,20 @@
 
 use super::authorization::Authenticated;
 use super::problem::Problem;
-use super::query::{Query, illegal, wrong};
+use crate::bus::written::Sample;
 use crate::config::{Moment, parse_duration};
 use axum::body::Body;
-use axum::extract::RawQuery;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use std::time::Duration;
 use tieline_access::Reach;
 use tieline_core::{Filter, Timestamp};
+use tieline_service::http::openapi::{Operation, Output, Schemas};
+use tieline_service::http::parameters::{Fault, Parameter, Query, Whole, of_word, words_schema};
+use tieline_service::parameters;
 use tieline_store::{Aggregate, Format, HistoryQuery, StoreReader, export};
 use tokio::sync::mpsc;
 
@@ -20,17 +23,98 @@ use tokio::sync::mpsc;
 const WAITING_MAX: usize = 2;
 /// Bytes of a piece.
 const PIECE_BYTES: usize = 32 * 1024;
-/// Rows of an answer, unless the question says.
-const ROWS: u64 = 100_000;
+/// Rows of an answer.
 const ROWS_MAX: usize = 10_000_000;
 
+parameters! {
+    /// Which recorded values are asked for.
+    pub struct HistoryAsked {
+        /// Topic or topic filter
+        topic: Filter,
+        /// Start, inclusive: RFC 3339, or a duration before the end, as in 24h
+        from: Moment = "24h",
+        /// End, exclusive: RFC 3339; default the present
+        to: Option<Moment>,
+        /// Width of a bucket, as in 1m; needs agg
+        every: Option<Width>,
+        /// What a bucket shows
+        agg: Option<Shown>,
+        /// Most rows
+        limit: Whole<1, ROWS_MAX> = "100000",
+        /// How rows are written
+        format: Form = "json",
+    }
+}
+
+/// The width of a bucket.
+#[derive(Debug)]
+pub struct Width(Duration);
+
+impl Parameter for Width {
+    fn read(text: &str) -> Result<Self, Fault> {
+        let every = parse_duration(text).filter(|every| !every.is_zero());
+        every.map(Self).ok_or_else(|| Fault::Expected("a duration like 1m".to_owned()))
+    }
+
+    fn schema() -> serde_json::Value {
+        serde_json::json!({ "type": "string", "pattern": "^[1-9][0-9]{0,6}(ms|s|m|h|d)$" })
+    }
+}
+
+/// What a bucket shows.
+#[derive(Debug)]
+pub struct Shown(Aggregate);
+
+impl Parameter for Shown {
+    fn read(text: &str) -> Result<Self, Fault> {
+        of_word(Aggregate::ALL, text).map(Self)
+    }
+
+    fn schema() -> serde_json::Value {
+        words_schema(Aggregate::ALL.map(|(word, _)| word))
+    }
+}
+
+/// How rows are written.
+#[derive(Debug)]
+pub struct Form(Format);
+
+impl Parameter for Form {
+    fn read(text: &str) -> Result<Self, Fault> {
+        of_word(Format::ALL, text).map(Self)
+    }
+
+    fn schema() -> serde_json::Value {
+        words_schema(Format::ALL.map(|(word, _)| word))
+    }
+}
+
+/// Rows in the form that was asked for.
+pub struct Rows(Format, Body);
+
+impl IntoResponse for Rows {
+    fn into_response(self) -> Response {
+        ([(header::CONTENT_TYPE, HeaderValue::from_static(self.0.media_type()))], self.1).into_response()
+    }
+}
+
+impl Output for Rows {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        for (_, format) in Format::ALL {
+            let schema = match format {
+                Format::Json => schemas.written::<Vec<Sample>>(),
+                Format::Csv | Format::Table | Format::Parquet => serde_json::Value::Null,
+            };
+            let media_type = format.media_type();
+            operation.content(200, media_type.split(';').next().unwrap_or(media_type), schema);
+        }
+    }
+}
+
 /// Rows of a topic, or of all topics that a filter selects.
-pub async fn query(authenticated: Authenticated, RawQuery(query): RawQuery) -> Result<Response, Problem> {
-    let known = ["topic", "from", "to", "every", "agg", "limit", "format"];
-    let query = Query::new(query.as_deref(), &known)?;
-    let format = query.text("format").unwrap_or("json");
-    let format = Format::from_name(format).ok_or_else(|| wrong("format", format, "json, csv, table or parquet"))?;
-    let question = question(&query, authenticated.now().utc)?;
+pub async fn query(authenticated: Authenticated, Query(asked): Query<HistoryAsked>) -> Result<Rows, Problem> {
+    let Form(format) = asked.format;
+    let question = question(asked, authenticated.now().utc)?;
     // The store answers whole filters; topics that may not be read are not sorted out of its answer.
     let (authorized, reach) = authenticated.reads(std::slice::from_ref(&question.topics)).await?;
     match reach {
@@ -60,31 +144,22 @@ pub async fn query(authenticated: Authenticated, RawQuery(query): RawQuery) -> R
             None => incoming.recv().await.map(|piece| (piece, (None, incoming))),
         }
     });
-    let kind = HeaderValue::from_static(format.media_type());
-    Ok(([(header::CONTENT_TYPE, kind)], Body::from_stream(stream)).into_response())
+    Ok(Rows(format, Body::from_stream(stream)))
 }
 
-fn question(query: &Query, now: Timestamp) -> Result<HistoryQuery, Problem> {
-    let topic =
-        query.text("topic").ok_or_else(|| Problem::bad_request("topic is missing, expected a topic or a filter"))?;
-    let mut question = HistoryQuery::of(Filter::new(topic).map_err(|e| illegal("topic", topic, &e))?);
-    let moment = |name: &str, text: &str| Moment::parse(text).ok_or_else(|| wrong(name, text, Moment::EXPECTED));
-    let to = query.text("to").map(|text| moment("to", text)).transpose()?.map(|to| to.resolve(now, now));
+fn question(asked: HistoryAsked, now: Timestamp) -> Result<HistoryQuery, Problem> {
+    let mut question = HistoryQuery::of(asked.topic);
+    let to = asked.to.map(|to| to.resolve(now, now));
     question.to = to;
-    let from = moment("from", query.text("from").unwrap_or("24h"))?.resolve(to.unwrap_or(now), now);
+    let from = asked.from.resolve(to.unwrap_or(now), now);
     if let Some(to) = to.filter(|to| *to < from) {
         return Err(Problem::bad_request(format!("from is {from}, expected a time before to, which is {to}")));
     }
     question.from = Some(from);
-    question.limit = Some(query.limit(usize::try_from(ROWS).unwrap_or(ROWS_MAX), ROWS_MAX)? as u64);
-    if let Some(text) = query.text("every") {
-        let every = parse_duration(text).filter(|every| !every.is_zero());
-        question.every = Some(every.ok_or_else(|| wrong("every", text, "a duration like 1m"))?);
-    }
-    if let Some(text) = query.text("agg") {
-        let words: Vec<_> = Aggregate::ALL.iter().map(|(word, _)| *word).collect();
-        let found = Aggregate::ALL.iter().find(|(word, _)| *word == text).map(|(_, aggregate)| *aggregate);
-        question.aggregate = found.ok_or_else(|| wrong("agg", text, &format!("one of {}", words.join(", "))))?;
+    question.limit = Some(asked.limit.0 as u64);
+    question.every = asked.every.map(|Width(every)| every);
+    if let Some(Shown(aggregate)) = asked.agg {
+        question.aggregate = aggregate;
         if question.every.is_none() {
             return Err(Problem::bad_request("agg needs every, the width of a bucket"));
         }

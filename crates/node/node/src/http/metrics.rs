@@ -15,10 +15,28 @@ use std::sync::Arc;
 use tieline_access::Verb;
 use tieline_core::Now;
 use tieline_net::tls::Expiry;
+use tieline_poll::DeviceState;
 use tieline_service::exposition::Exposition;
+use tieline_service::http::openapi::{Operation, Output, Schemas};
+
+/// Metrics in the text format of Prometheus.
+pub struct Metrics(String);
+
+impl IntoResponse for Metrics {
+    fn into_response(self) -> Response {
+        let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+        ([(header::CONTENT_TYPE, kind)], self.0).into_response()
+    }
+}
+
+impl Output for Metrics {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.content(200, "text/plain", serde_json::Value::Null);
+    }
+}
 
 /// Everything that is counted, for Prometheus.
-pub async fn metrics(authenticated: Authenticated) -> Result<Response, Problem> {
+pub async fn metrics(authenticated: Authenticated) -> Result<Metrics, Problem> {
     let authorized = authenticated.must(Verb::Read, "$SYS/metrics").await?;
     let seen = Seen::look(&authorized.app, &Arc::from("$metrics")).await?;
     let mut e = Exposition::default();
@@ -45,11 +63,9 @@ pub async fn metrics(authenticated: Authenticated) -> Result<Response, Problem> 
     access_metrics(&mut e, &authorized.app, &seen);
     view_metrics(&mut e, &seen);
     tls_metrics(&mut e, authorized.app.about.tls.expiries(), seen.now);
-    let states = ["connecting", "online", "slow", "away", "garbage", "restarting"];
-    let counts = states.map(|state| (state, seen.count(state)));
+    let counts = DeviceState::ALL.map(|state| (state.name(), seen.count(state.name())));
     e.labelled(("tieline_devices", "Devices by state.", "gauge"), "state", counts);
-    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    Ok(([(header::CONTENT_TYPE, kind)], e.into_text()).into_response())
+    Ok(Metrics(e.into_text()))
 }
 
 fn bus_metrics(e: &mut Exposition, seen: &Seen) {

@@ -1,17 +1,19 @@
 //! `/v1/status` and `/healthz`.
 
+use super::App;
 use super::access::Caller;
 use super::authorization::{Authenticated, Public};
+use super::body::Answer;
 use super::problem::Problem;
-use super::{App, json};
 use crate::access::Authenticator;
 use crate::bus::ledger::LedgerStatus;
 use crate::bus::process::Usage;
 use crate::bus::{Bus, BusCounters, Ends, Lag};
 use crate::control::audit::FileCounts;
 use axum::http::StatusCode;
-use axum::response::Response;
-use serde_json::json as object;
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,6 +21,7 @@ use tieline_access::{Stats as AccessStats, Verb};
 use tieline_core::{Body, Instant, Now, Value};
 use tieline_history::{HistoryState, HistoryStatus};
 use tieline_net::{Counters, SocketShardStatus};
+use tieline_service::http::openapi::{Operation, Output, Schemas};
 use tieline_topics::Stats as TreeStats;
 use tieline_views::Stats as ViewStats;
 
@@ -104,7 +107,7 @@ impl Seen {
 
     /// The word, and the words, for how history is doing.
     pub(super) fn history(&self) -> (&'static str, String) {
-        let Some(status) = &self.history else { return ("off", String::new()) };
+        let Some(status) = &self.history else { return (OFF, String::new()) };
         let detail = match &status.state {
             HistoryState::Failed { why } => why.clone(),
             HistoryState::Hung { age } => {
@@ -131,7 +134,97 @@ pub(crate) fn state_of(bus: &Bus, device: &str) -> String {
 }
 
 /// What the node is and how it is doing.
-pub async fn status(authenticated: Authenticated) -> Result<Response, Problem> {
+#[derive(JsonSchema, Serialize)]
+pub struct Status {
+    name: String,
+    version: &'static str,
+    #[schemars(extend("format" = "date-time"))]
+    time: String,
+    #[schemars(extend("format" = "date-time"))]
+    started: String,
+    /// Where HTTP listens, as address:port
+    http: String,
+    /// Where MQTT listens, as address:port
+    mqtt: String,
+    uptime_s: f64,
+    topics: usize,
+    points: usize,
+    sessions: usize,
+    subscriptions: usize,
+    devices: DeviceTotals,
+    updates_per_s: f64,
+    history: HistoryShown,
+    totals: Totals,
+    lag: LagShown,
+    process: Process,
+}
+
+#[derive(JsonSchema, Serialize)]
+#[schemars(inline)]
+struct DeviceTotals {
+    total: usize,
+    online: usize,
+}
+
+#[derive(JsonSchema, Serialize)]
+#[schemars(inline)]
+struct HistoryShown {
+    #[schemars(extend("enum" = HISTORY_STATES))]
+    state: &'static str,
+    detail: String,
+    backlog: u64,
+    stored: u64,
+}
+
+/// The words for how history is doing.
+const HISTORY_STATES: [&str; 6] = ["ok", "catching_up", "disk_full", "hung", "failed", OFF];
+const OFF: &str = "off";
+
+/// Counted from the start. Two readings give the rates between them.
+#[derive(JsonSchema, Serialize)]
+#[schemars(inline)]
+struct Totals {
+    /// Updates of all topics
+    updates: u64,
+    /// Messages queued for subscribers, and values that they are owed
+    deliveries: u64,
+    /// Values never sent because a newer one of the topic came first
+    conflated: u64,
+    /// Messages that clients never get, of all causes
+    dropped: u64,
+    /// Messages that MQTT clients published
+    published: u64,
+    /// Bytes that MQTT clients sent
+    bytes_in: u64,
+    /// Bytes that sockets of MQTT clients took
+    bytes_out: u64,
+}
+
+/// How far MQTT clients are behind.
+#[derive(JsonSchema, Serialize)]
+#[schemars(inline)]
+struct LagShown {
+    /// Clients whose socket does not take all that is due
+    sessions: usize,
+    /// Topics and messages that wait, for all clients
+    waiting: usize,
+    /// Bytes that are made and wait
+    bytes: usize,
+    /// How long the client that is latest is
+    ms: u64,
+}
+
+#[derive(JsonSchema, Serialize)]
+#[schemars(inline)]
+struct Process {
+    /// Bytes of memory that are resident
+    memory_bytes: u64,
+    /// Processor time since the start, user and system
+    cpu_s: f64,
+}
+
+/// What the node is and how it is doing.
+pub async fn status(authenticated: Authenticated) -> Result<Answer<Status>, Problem> {
     let authorized = authenticated.must(Verb::Read, "$SYS/status").await?;
     let seen = Seen::look(&authorized.app, &authorized.share()).await?;
     let (state, detail) = seen.history();
@@ -139,45 +232,43 @@ pub async fn status(authenticated: Authenticated) -> Result<Response, Problem> {
         seen.history.as_ref().map_or((0, 0), |status| (status.backlog_records(), status.stored_points));
     let about = &authorized.app.about;
     let uptime_ms = seen.now.utc.millis() - about.started.millis();
-    let status = object!({
-        "name": about.name,
-        "version": env!("CARGO_PKG_VERSION"),
-        "time": seen.now.utc.to_string(),
-        "started": about.started.to_string(),
-        "http": about.addresses.0.to_string(),
-        "mqtt": about.addresses.1.to_string(),
-        "uptime_s": uptime_ms as f64 / 1000.0,
-        "topics": seen.tree.topics,
-        "points": authorized.app.devices.iter().map(|device| device.points.len()).sum::<usize>(),
-        "sessions": seen.clients,
-        "subscriptions": seen.tree.subscriptions,
-        "devices": { "total": seen.states.len(), "online": seen.count("online") },
-        "updates_per_s": seen.updates_per_s,
-        "history": { "state": state, "detail": detail, "backlog": backlog, "stored": stored },
-        "totals": totals(&seen, &about.mqtt),
-        "lag": {
-            "sessions": seen.lag.sessions,
-            "waiting": seen.lag.waiting,
-            "bytes": seen.lag.bytes,
-            "ms": u64::try_from(seen.lag.longest.as_millis()).unwrap_or(u64::MAX),
+    Ok(Answer(Status {
+        name: about.name.clone(),
+        version: env!("CARGO_PKG_VERSION"),
+        time: seen.now.utc.to_string(),
+        started: about.started.to_string(),
+        http: about.addresses.0.to_string(),
+        mqtt: about.addresses.1.to_string(),
+        uptime_s: uptime_ms as f64 / 1000.0,
+        topics: seen.tree.topics,
+        points: authorized.app.devices.iter().map(|device| device.points.len()).sum(),
+        sessions: seen.clients,
+        subscriptions: seen.tree.subscriptions,
+        devices: DeviceTotals { total: seen.states.len(), online: seen.count("online") },
+        updates_per_s: seen.updates_per_s,
+        history: HistoryShown { state, detail, backlog, stored },
+        totals: totals(&seen, &about.mqtt),
+        lag: LagShown {
+            sessions: seen.lag.sessions,
+            waiting: seen.lag.waiting,
+            bytes: seen.lag.bytes,
+            ms: u64::try_from(seen.lag.longest.as_millis()).unwrap_or(u64::MAX),
         },
-        "process": { "memory_bytes": seen.usage.resident_bytes, "cpu_s": seen.usage.cpu.as_secs_f64() },
-    });
-    Ok(json(status.to_string()))
+        process: Process { memory_bytes: seen.usage.resident_bytes, cpu_s: seen.usage.cpu.as_secs_f64() },
+    }))
 }
 
-/// Counted from the start: two looks give the rates between them.
-fn totals(seen: &Seen, mqtt: &Counters) -> serde_json::Value {
+fn totals(seen: &Seen, mqtt: &Counters) -> Totals {
     let counters = &seen.counters;
-    object!({
-        "updates": counters.updates,
-        "deliveries": counters.deliveries,
-        "conflated": counters.conflated,
-        "dropped": counters.dropped.total(),
-        "published": counters.published,
-        "bytes_in": mqtt.bytes_in.load(Ordering::Relaxed),
-        "bytes_out": mqtt.bytes_out.load(Ordering::Relaxed),
-    })
+    Totals {
+        updates: counters.updates,
+        deliveries: counters.deliveries,
+        conflated: counters.conflated,
+        dropped: counters.dropped.total(),
+        published: counters.published,
+        bytes_in: mqtt.bytes_in.load(Ordering::Relaxed),
+        bytes_out: mqtt.bytes_out.load(Ordering::Relaxed),
+    }
 }
 
 /// How long an answer of health holds: anybody may ask, as often as it likes.
@@ -187,12 +278,46 @@ const HEALTH_HOLDS: Duration = Duration::from_millis(250);
 #[derive(Clone, Debug, Default)]
 pub struct KnownHealth(Arc<Mutex<Option<(Instant, Health)>>>);
 
-#[derive(Clone, Debug)]
-struct Health {
-    status: StatusCode,
-    word: &'static str,
-    /// For callers that are authenticated.
-    body: String,
+/// Whether the node can do its work.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+pub struct Health {
+    status: HealthWord,
+    /// An unauthenticated caller learns the status, without details
+    #[serde(flatten)]
+    detail: Option<HealthDetail>,
+}
+
+#[derive(Clone, Copy, Debug, JsonSchema, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+enum HealthWord {
+    Ok,
+    Degraded,
+}
+
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+struct HealthDetail {
+    history: &'static str,
+    devices_away: usize,
+    detail: Vec<String>,
+}
+
+impl IntoResponse for Health {
+    fn into_response(self) -> Response {
+        let status = match self.status {
+            HealthWord::Ok => StatusCode::OK,
+            HealthWord::Degraded => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        (status, Answer(self)).into_response()
+    }
+}
+
+impl Output for Health {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        let schema = schemas.written::<Self>();
+        operation.content(200, "application/json", schema.clone());
+        operation.content(503, "application/json", schema);
+    }
 }
 
 impl Health {
@@ -200,7 +325,7 @@ impl Health {
         let seen = Seen::look(app, &Arc::from("$health")).await?;
         let (state, detail) = seen.history();
         let mut details = Vec::new();
-        if !matches!(state, "ok" | "off" | "catching_up") {
+        if !matches!(state, "ok" | OFF | "catching_up") {
             details.push(format!("history: {state}: {detail}"));
         }
         if let Some(why) = seen.ledger.state.trouble() {
@@ -213,19 +338,18 @@ impl Health {
         if let Some(why) = app.authenticator.as_ref().and_then(Authenticator::trouble) {
             details.push(format!("access: users and roles are not those of the files: {why}"));
         }
-        let status = if details.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-        let word = if details.is_empty() { "ok" } else { "degraded" };
+        let status = if details.is_empty() { HealthWord::Ok } else { HealthWord::Degraded };
         // Certificates that end, and what is lost, are for a person to see to: the node does its work.
         details.extend(seen.ledger.lost.as_ref().map(|lost| format!("ledger: {lost}")));
         details.extend(app.about.tls.trouble(seen.now.utc));
         let away = seen.count("away");
-        let body = object!({ "status": word, "history": state, "devices_away": away, "detail": details });
-        Ok(Self { status, word, body: body.to_string() })
+        let detail = HealthDetail { history: state, devices_away: away, detail: details };
+        Ok(Self { status, detail: Some(detail) })
     }
 }
 
 /// Whether the node can do its work.
-pub async fn health(Public { app, caller }: Public) -> Result<Response, Problem> {
+pub async fn health(Public { app, caller }: Public) -> Result<Health, Problem> {
     let now = app.about.clock.now().mono;
     let known = app.about.health.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let health = match known.filter(|(until, _)| *until > now) {
@@ -237,12 +361,8 @@ pub async fn health(Public { app, caller }: Public) -> Result<Response, Problem>
             health
         }
     };
-    // An unauthenticated caller learns the status, without details.
-    let body = match caller {
-        Caller::Unauthenticated => object!({ "status": health.word }).to_string(),
-        Caller::Everyone | Caller::User(_) => health.body,
-    };
-    let mut response = json(body);
-    *response.status_mut() = health.status;
-    Ok(response)
+    Ok(match caller {
+        Caller::Unauthenticated => Health { detail: None, ..health },
+        Caller::Everyone | Caller::User(_) => health,
+    })
 }

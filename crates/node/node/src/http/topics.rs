@@ -1,26 +1,31 @@
 //! `/v1/topics`, `/v1/live`, `/v1/publish`.
 
 use super::access::Caller;
+use super::arguments::{illegal, wrong};
 use super::authorization::Authenticated;
-use super::body::Json;
-use super::json;
+use super::body::{Answer, Json, Written};
 use super::logins::LoginEnd;
 use super::problem::Problem;
-use super::query::{Query, decode, illegal, wrong};
-use crate::bus::fetch;
+use crate::bus::fetch::{self, TopicsAsked};
 use crate::bus::reasons;
+use crate::bus::written::{LiveBeat, LiveCounts, LiveUpdate, TopicPage};
 use crate::bus::{AskError, Bus, BusHandle, Groups, LIVE_WAITING_MAX, LiveFeed, LiveMessage, PutError};
 use axum::body::Body;
-use axum::extract::RawQuery;
-use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::http::StatusCode;
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use futures_util::Stream;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 use tieline_access::{Reach, Verb};
-use tieline_core::Topic;
+use tieline_core::{Filter, Topic};
+use tieline_service::http::openapi::{CLIENT_TOPIC, Operation, Output, Schemas};
+use tieline_service::http::parameters::Query;
+use tieline_service::parameters;
 use tokio::sync::mpsc;
 
 /// Readers of `/v1/live` at once: each may keep every topic's number and some messages of 500 topics.
@@ -31,10 +36,11 @@ const USER_READERS_MAX: usize = READERS_MAX / 4;
 const GROUPS_MAX: usize = 256;
 
 /// One page of topics.
-pub async fn list(authenticated: Authenticated, RawQuery(query): RawQuery) -> Result<Response, Problem> {
-    let query = Query::new(query.as_deref(), &fetch::MEMBERS)?;
-    let asked = fetch::read(fetch::Interface::Http, |name| query.text(name).map(str::to_owned));
-    let (asked, select) = asked.map_err(Problem::bad_request)?;
+pub async fn list(
+    authenticated: Authenticated,
+    Query(asked): Query<TopicsAsked>,
+) -> Result<Written<TopicPage>, Problem> {
+    let (asked, select) = asked.into_fetch();
     let (authorized, reach) = authenticated.reads(std::slice::from_ref(&asked.filter)).await?;
     let listing = Listing {
         share: authorized.share(),
@@ -55,8 +61,7 @@ pub async fn list(authenticated: Authenticated, RawQuery(query): RawQuery) -> Re
             Err(error) => Some((Err(std::io::Error::other(error)), (None, None))),
         }
     });
-    let kind = HeaderValue::from_static("application/json");
-    Ok(([(header::CONTENT_TYPE, kind)], Body::from_stream(stream)).into_response())
+    Ok(Written::new(Body::from_stream(stream)))
 }
 
 /// A page of topics on its way to a reader, a piece at a time: what it does not read is not made.
@@ -97,16 +102,41 @@ impl Listing {
     }
 }
 
-/// The topic in a path like `/v1/topics/site/relay1`.
-pub fn topic_of(uri: &Uri, prefix: &str) -> Result<Topic, Problem> {
-    let text = decode(uri.path().strip_prefix(prefix).unwrap_or_default(), false);
-    Topic::new(&text).map_err(|e| illegal("the topic", &text, &e))
+parameters! {
+    /// What is asked for to be sent as it changes.
+    pub struct LiveAsked {
+        /// Topic filter; may be given several times
+        filter: Vec<Filter> = "#",
+        /// Counts are sent, with those of the branches directly below this branch; empty for the first level, # for all
+        /// branches; may be given up to 256 times
+        group: Vec<String>,
+    }
+}
+
+/// Server-sent events.
+pub struct Changes<S>(S);
+
+impl<S: Stream<Item = Result<Event, Infallible>> + Send + 'static> IntoResponse for Changes<S> {
+    fn into_response(self) -> Response {
+        // What keeps it alive are the bus's own beats: a bus that stands still must not seem to be there.
+        Sse::new(self.0).into_response()
+    }
+}
+
+impl<S> Output for Changes<S> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        let events = [schemas.written::<LiveUpdate>(), schemas.written::<LiveBeat>(), schemas.written::<LiveCounts>()];
+        operation.content(200, "text/event-stream", serde_json::json!({ "anyOf": events }));
+        operation.means(200, "Events; the data of each is a LiveUpdate, a LiveBeat or a LiveCounts, by its name");
+    }
 }
 
 /// Changes as they come.
-pub async fn live(authenticated: Authenticated, RawQuery(query): RawQuery) -> Result<Response, Problem> {
-    let query = Query::new(query.as_deref(), &["filter", "group"])?;
-    let (filters, groups) = (query.filters()?, groups(&query)?);
+pub async fn live(
+    authenticated: Authenticated,
+    Query(LiveAsked { filter: filters, group }): Query<LiveAsked>,
+) -> Result<Changes<impl Stream<Item = Result<Event, Infallible>> + Send>, Problem> {
+    let groups = groups(group)?;
     let (authorized, _) = authenticated.reads(&filters).await?;
     let (out, updates) = mpsc::channel(LIVE_WAITING_MAX);
     let (login, owner) = (authorized.caller.login(), authorized.share());
@@ -131,8 +161,7 @@ pub async fn live(authenticated: Authenticated, RawQuery(query): RawQuery) -> Re
         };
         Some((Ok::<_, Infallible>(Event::default().event(event).data(data)), (updates, login)))
     });
-    // What keeps it alive are the bus's own beats: a bus that stands still must not seem to be there.
-    Ok(Sse::new(stream).into_response())
+    Ok(Changes(stream))
 }
 
 /// Waits for the end of a login; where there is none, for ever.
@@ -144,16 +173,16 @@ async fn gone(login: &mut Option<LoginEnd>) {
 }
 
 /// The groups of which counts are asked for; none where none are.
-fn groups(query: &Query) -> Result<Option<Groups>, Problem> {
+fn groups(texts: Vec<String>) -> Result<Option<Groups>, Problem> {
     let mut branches = HashSet::new();
-    for text in query.texts("group") {
+    for text in texts {
         if text == "#" {
             return Ok(Some(Groups::All));
         }
         if !text.is_empty() {
-            Topic::new(text).map_err(|e| illegal("group", text, &e))?;
+            Topic::new(&text).map_err(|e| illegal("group", &text, &e))?;
         }
-        branches.insert(text.to_owned());
+        branches.insert(text);
     }
     if branches.len() > GROUPS_MAX {
         return Err(wrong("group", &format!("{} branches", branches.len()), &format!("{GROUPS_MAX} at most, or #")));
@@ -162,17 +191,38 @@ fn groups(query: &Query) -> Result<Option<Groups>, Problem> {
 }
 
 /// What `POST /v1/publish` takes.
-#[derive(Debug, serde::Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Publish {
+    #[schemars(length(min = 1), regex(pattern = CLIENT_TOPIC))]
     topic: String,
+    /// JSON; a text goes as it is
     payload: serde_json::Value,
     #[serde(default)]
     retain: bool,
 }
 
+/// It was done.
+#[derive(JsonSchema, Serialize)]
+pub struct Taken {
+    status: Done,
+}
+
+impl Taken {
+    /// It was.
+    pub const OK: Answer<Self> = Answer(Self { status: Done::Ok });
+}
+
+/// That something was done.
+#[derive(JsonSchema, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Done {
+    Ok,
+}
+
 /// Publishes, and answers when history has stored it.
-pub async fn publish(authenticated: Authenticated, Json(request): Json<Publish>) -> Result<Response, Problem> {
+pub async fn publish(authenticated: Authenticated, Json(request): Json<Publish>) -> Result<Answer<Taken>, Problem> {
     let topic = authenticated.client_topic(&request.topic)?;
     let authorized = authenticated.must(Verb::Publish, &topic).await?;
     let payload = match request.payload {
@@ -191,7 +241,7 @@ pub async fn publish(authenticated: Authenticated, Json(request): Json<Publish>)
         PutError::Full(_) | PutError::Unmet(_) | PutError::Disk(_) => refused(error.to_string()),
     });
     match stored?.await {
-        Ok(true) => Ok(json("{\"status\":\"ok\"}".to_owned())),
+        Ok(true) => Ok(Taken::OK),
         Ok(false) | Err(_) => Err(refused("history cannot store it; see /healthz".to_owned())),
     }
 }

@@ -1,39 +1,94 @@
 //! `/v1/topics/{topic}`: one value, with its version as the entity tag, so that it can be read, set and removed on
 //! conditions (RFC 9110 section 13).
 
+use super::arguments::{Conditions, KnownTag, OfClients, Payload, TopicAt};
 use super::authorization::Authenticated;
-use super::json;
+use super::body::{Answer, json};
 use super::problem::Problem;
-use super::query::Query;
-use super::topics::{derived, topic_of};
-use crate::bus::fetch;
+use super::topics::{Done, Taken, derived};
+use crate::bus::fetch::{self, EventsAsked};
+use crate::bus::written::{Events, Point, Topic as TopicShown};
 use crate::bus::{Bus, PutError, write_topic};
-use axum::extract::RawQuery;
-use axum::extract::rejection::BytesRejection;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use schemars::JsonSchema;
+use serde::Serialize;
 use tieline_access::Verb;
+use tieline_core::Topic;
+use tieline_service::http::openapi::{Operation, Output, Schemas};
+use tieline_service::http::parameters::Query;
 use tieline_topics::Condition;
+
+/// A topic's last value, or its events.
+pub enum Found {
+    /// The version, and the value unless the caller has it.
+    Value(u64, Option<String>),
+    /// The events.
+    Events(String),
+}
+
+impl IntoResponse for Found {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Value(version, Some(text)) => tagged(version, json(text)),
+            Self::Value(version, None) => tagged(version, StatusCode::NOT_MODIFIED.into_response()),
+            Self::Events(text) => json(text),
+        }
+    }
+}
+
+impl Output for Found {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        let either = [schemas.written::<TopicShown>(), schemas.written::<Events>()];
+        operation.content(200, "application/json", serde_json::json!({ "oneOf": either }));
+        tells_version(operation);
+        // The document shows what a value of this kind is.
+        schemas.written::<Point>();
+    }
+}
+
+fn tells_version(operation: &mut Operation) {
+    operation.told(200, "ETag", &serde_json::json!({ "type": "string" }), "The version in quotes");
+}
+
+/// A value that was set.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "TopicSet")]
+pub struct Set {
+    status: Done,
+    /// Version of the value
+    seq: u64,
+}
+
+impl IntoResponse for Set {
+    fn into_response(self) -> Response {
+        tagged(self.seq, Answer(self).into_response())
+    }
+}
+
+impl Output for Set {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        Answer::<Self>::describe(operation, schemas);
+        tells_version(operation);
+    }
+}
 
 /// One topic.
 pub async fn one(
     authenticated: Authenticated,
-    headers: HeaderMap,
-    RawQuery(query): RawQuery,
-    uri: Uri,
-) -> Result<Response, Problem> {
-    let topic = topic_of(&uri, "/v1/topics/")?;
-    let query = Query::new(query.as_deref(), &fetch::EVENT_MEMBERS)?;
-    let range = fetch::read_range(|name| query.text(name).map(str::to_owned), authenticated.now().utc);
-    let range = range.map_err(Problem::bad_request)?;
+    TopicAt { topic, .. }: TopicAt,
+    KnownTag(known): KnownTag,
+    Query(asked): Query<EventsAsked>,
+) -> Result<Found, Problem> {
+    let range = asked.range(authenticated.now().utc);
     let authorized = authenticated.must(Verb::Read, &topic).await?;
     let name = topic.clone();
     if let Some(range) = range {
         let look = move |bus: &mut Bus, _| fetch::events(fetch::Interface::Http, bus, &topic, &range);
         let events = authorized.app.bus.ask_once(&authorized.share(), look).await?;
         let missing = || Problem::not_found(format!("the topic {name:?} keeps no events"));
-        return events.map(json).ok_or_else(missing);
+        return events.map(Found::Events).ok_or_else(missing);
     }
     let found = authorized.app.bus.call(move |bus, _| {
         let view = bus.tree().get(&topic)?;
@@ -43,41 +98,42 @@ pub async fn one(
     });
     let missing = || Problem::not_found(format!("the topic {name:?} has no value"));
     let (version, text) = found.await?.ok_or_else(missing)?;
-    if header_text(&headers, header::IF_NONE_MATCH)?.is_some_and(|known| known == tag_of(version)) {
-        return Ok(tagged(version, StatusCode::NOT_MODIFIED.into_response()));
-    }
-    Ok(tagged(version, json(text)))
+    let is_known = known.is_some_and(|known| known == tag_of(version));
+    Ok(Found::Value(version, (!is_known).then_some(text)))
 }
 
 /// Sets a topic's value to the bytes of the body, and answers when history has stored it.
 pub async fn put(
     authenticated: Authenticated,
-    headers: HeaderMap,
-    uri: Uri,
-    body: Result<Bytes, BytesRejection>,
-) -> Result<Response, Problem> {
-    let payload = body.map_err(|error| Problem::new(error.status(), error.body_text()))?;
-    if payload.is_empty() {
-        return Err(Problem::bad_request("the body is empty, expected the value; DELETE removes one"));
-    }
-    set(authenticated, &headers, &uri, payload).await
+    TopicAt { topic, .. }: TopicAt<OfClients>,
+    Conditions(conditions): Conditions,
+    Payload(payload): Payload,
+) -> Result<Set, Problem> {
+    let seq = set(authenticated, topic, conditions, payload).await?;
+    Ok(Set { status: Done::Ok, seq })
 }
 
 /// Removes a topic's value.
-pub async fn remove(authenticated: Authenticated, headers: HeaderMap, uri: Uri) -> Result<Response, Problem> {
-    set(authenticated, &headers, &uri, Bytes::new()).await
+pub async fn remove(
+    authenticated: Authenticated,
+    TopicAt { topic, .. }: TopicAt<OfClients>,
+    Conditions(conditions): Conditions,
+) -> Result<Answer<Taken>, Problem> {
+    set(authenticated, topic, conditions, Bytes::new()).await?;
+    Ok(Taken::OK)
 }
 
+/// Sets a value, or removes it where there is no payload; its version.
 async fn set(
     authenticated: Authenticated,
-    headers: &HeaderMap,
-    uri: &Uri,
+    topic: Topic,
+    mut conditions: Vec<Condition>,
     payload: Bytes,
-) -> Result<Response, Problem> {
-    let topic = authenticated.client_topic(&topic_of(uri, "/v1/topics/")?)?;
+) -> Result<u64, Problem> {
+    let topic = authenticated.client_topic(&topic)?;
     let authorized = authenticated.must(Verb::Publish, &topic).await?;
-    let mut conditions = conditions(headers)?;
-    if !conditions.is_empty() {
+    let is_plain = conditions.is_empty();
+    if !is_plain {
         // Whether a condition is met tells of the value.
         authorized.must(Verb::Read, &topic).await?;
     }
@@ -94,7 +150,7 @@ async fn set(
     });
     let (version, stored) = match done.await?.ok_or_else(|| derived(&name))? {
         Ok(done) => done,
-        Err(PutError::Unmet(_)) if removes && is_plain(headers) => {
+        Err(PutError::Unmet(_)) if removes && is_plain => {
             return Err(Problem::not_found(format!("the topic {name:?} has no value")));
         }
         Err(error @ PutError::Unmet(_)) => {
@@ -111,47 +167,7 @@ async fn set(
         let detail = "history cannot store it; see /healthz";
         return Err(Problem::new(StatusCode::INSUFFICIENT_STORAGE, detail));
     }
-    if removes {
-        return Ok(json("{\"status\":\"ok\"}".to_owned()));
-    }
-    Ok(tagged(version, json(format!("{{\"status\":\"ok\",\"seq\":{version}}}"))))
-}
-
-/// What `If-Match` and `If-None-Match` ask of the value that is.
-fn conditions(headers: &HeaderMap) -> Result<Vec<Condition>, Problem> {
-    let mut conditions = Vec::new();
-    match header_text(headers, header::IF_MATCH)? {
-        None => {}
-        Some("*") => conditions.push(Condition::Present),
-        Some(tag) => {
-            let number = tag.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-            let version = number.and_then(|number| number.parse().ok());
-            let expected = "*, or the ETag of one value, as in \"41\" with its quotes";
-            let wrong = || Problem::bad_request(format!("If-Match is {tag:?}, expected {expected}"));
-            conditions.push(Condition::Version(version.ok_or_else(wrong)?));
-        }
-    }
-    match header_text(headers, header::IF_NONE_MATCH)? {
-        None => {}
-        Some("*") => conditions.push(Condition::Absent),
-        Some(other) => return Err(Problem::bad_request(format!("If-None-Match is {other:?}, expected *"))),
-    }
-    Ok(conditions)
-}
-
-fn is_plain(headers: &HeaderMap) -> bool {
-    !headers.contains_key(header::IF_MATCH) && !headers.contains_key(header::IF_NONE_MATCH)
-}
-
-/// The text of a header that may come once.
-fn header_text(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, Problem> {
-    let mut values = headers.get_all(&name).iter();
-    let Some(value) = values.next() else { return Ok(None) };
-    if values.next().is_some() {
-        return Err(Problem::bad_request(format!("{name} comes more than once")));
-    }
-    let text = value.to_str().map_err(|_| Problem::bad_request(format!("{name} is no text")))?;
-    Ok(Some(text.trim()))
+    Ok(version)
 }
 
 fn tag_of(version: u64) -> String {
@@ -163,28 +179,4 @@ fn tagged(version: u64, mut response: Response) -> Response {
         response.headers_mut().insert(header::ETAG, tag);
     }
     response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(pairs: &[(&HeaderName, &str)], expect: Option<&[Condition]>) {
-        let pairs = pairs.iter().map(|(name, value)| ((*name).clone(), HeaderValue::from_str(value).unwrap()));
-        let found = conditions(&pairs.collect()).ok();
-        assert_eq!(found.as_deref(), expect);
-    }
-
-    #[test]
-    fn tags_are_versions() {
-        let (with, without) = (&header::IF_MATCH, &header::IF_NONE_MATCH);
-        check(&[], Some(&[]));
-        check(&[(with, "\"41\"")], Some(&[Condition::Version(41)]));
-        check(&[(with, "*")], Some(&[Condition::Present]));
-        check(&[(without, "*")], Some(&[Condition::Absent]));
-        for wrong in ["41", "W/\"41\"", "\"41\", \"42\"", "\"x\"", ""] {
-            check(&[(with, wrong)], None);
-        }
-        check(&[(without, "\"41\"")], None);
-    }
 }

@@ -4,18 +4,19 @@
 //! As with `tieline seal key` and `peer`, the configuration's file is changed and then read again: what is answered with
 //! success is still so after a restart. Each change is a line of the audit log, one that was refused too.
 
-use super::{App, json};
+use super::{App, Identified};
 use crate::access::{Action, Client};
 use crate::audit::{Change, change_line};
 use crate::config::{Config, ConfigFile, EditError, NewKey, NewPeer};
 use crate::keyring::KeyState;
 use crate::pool::{Shared, now};
 use crate::{Ispb, keyring::Domain};
-use axum::extract::{ConnectInfo, State};
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
-use serde::Deserialize;
-use serde_json::json as object;
+use axum::RequestExt;
+use axum::extract::{ConnectInfo, FromRequest, Request};
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -23,7 +24,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use tieline_crypto::TokenUri;
-use tieline_service::http::body::Json;
+use tieline_service::http::body::{Answer, Json};
+use tieline_service::http::openapi::{Authorization, Input, Operation, Schemas};
 use tieline_service::http::problem::Problem;
 use zeroize::Zeroizing;
 
@@ -31,49 +33,119 @@ use zeroize::Zeroizing;
 const FILES_MAX: u32 = 10_000;
 
 /// A key of ours.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KeyImport {
     domain: String,
-    /// PKCS#8 as PEM, encrypted or not.
+    /// PKCS#8 as PEM, encrypted or not
     key: String,
-    /// PEM.
+    /// PEM
     certificate: String,
-    /// Of an encrypted key.
+    /// Of an encrypted key
     password: Option<String>,
+    /// One more than the highest, unless given
+    #[schemars(range(min = 1))]
     key_version: Option<u32>,
+    /// Whether it signs at once; otherwise it opens only
     #[serde(default)]
     activate: bool,
 }
 
 /// Another institution's certificate.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PeerImport {
     domain: String,
-    /// PEM.
+    /// PEM
     certificate: String,
+    /// The institution, unless the certificate's subject says it
+    #[schemars(regex(pattern = Ispb::PATTERN))]
     ispb: Option<String>,
+    /// Not activated yet: taken in messages about security only
     #[serde(default)]
     pending: bool,
 }
 
 /// A key by its version.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KeyNamed {
     domain: String,
+    #[schemars(range(min = 1))]
     key_version: u32,
 }
 
+/// What names the domain that it changes.
+pub trait OfDomain {
+    /// The domain.
+    fn domain(&self) -> &str;
+}
+
+impl OfDomain for KeyImport {
+    fn domain(&self) -> &str {
+        &self.domain
+    }
+}
+
+impl OfDomain for PeerImport {
+    fn domain(&self) -> &str {
+        &self.domain
+    }
+}
+
+impl OfDomain for KeyNamed {
+    fn domain(&self) -> &str {
+        &self.domain
+    }
+}
+
+/// What a client that may administer the domain asks for.
+pub struct Administered<T> {
+    app: App,
+    who: Who,
+    asked: T,
+}
+
+impl<T: DeserializeOwned + OfDomain> FromRequest<App> for Administered<T> {
+    type Rejection = Problem;
+
+    async fn from_request(mut request: Request, app: &App) -> Result<Self, Problem> {
+        let address: Result<ConnectInfo<SocketAddr>, _> = request.extract_parts().await;
+        let ConnectInfo(address) = address.map_err(|error| Problem::new(error.status(), error.body_text()))?;
+        let headers = request.headers().clone();
+        let Json(asked) = Json::<T>::from_request(request, app).await?;
+        let who = Who { client: app.client(&headers, Action::Admin, asked.domain())?, address };
+        Ok(Self { app: app.clone(), who, asked })
+    }
+}
+
+impl<T: JsonSchema> Authorization for Administered<T> {}
+
+impl<T: JsonSchema> Input for Administered<T> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        operation.may_fail(400, "The body is no JSON, or the server cannot take what it holds; nothing was changed");
+        operation.may_fail(403, "The client may not administer the domain; or a foreign page asked");
+        operation.may_fail(404, "No such domain, or no such key");
+        operation.may_fail(409, "The file of the configuration cannot be changed so");
+        operation.may_fail(500, "A file cannot be written");
+        operation.may_fail(503, "Too much is under way, or the server is closing");
+        Json::<T>::describe(operation, schemas);
+        Identified::describe(operation, schemas);
+    }
+}
+
+/// What was changed, which the server has taken.
+#[derive(JsonSchema, Serialize)]
+pub struct Changed {
+    domain: String,
+    key_version: Option<u32>,
+    serial: Option<String>,
+    #[schemars(extend("enum" = KeyState::ALL.map(KeyState::word)))]
+    state: &'static str,
+}
+
 /// Adds a key: pending, unless it is to sign at once.
-pub async fn import_key(
-    State(app): State<App>,
-    ConnectInfo(address): ConnectInfo<SocketAddr>,
-    headers: HeaderMap,
-    Json(asked): Json<KeyImport>,
-) -> Result<Response, Problem> {
-    let who = Who { client: app.client(&headers, Action::Admin, &asked.domain)?, address };
+pub async fn import_key(Administered { app, who, asked }: Administered<KeyImport>) -> Result<Answer<Changed>, Problem> {
     let KeyImport { domain, key, certificate, password, key_version, activate } = asked;
     let (key, password) = (Zeroizing::new(key), password.map(Zeroizing::new));
     if TokenUri::is_one(&key) {
@@ -105,12 +177,8 @@ fn serial_of(domain: &Domain, version: u32) -> Option<String> {
 
 /// Adds another institution's certificate.
 pub async fn import_peer(
-    State(app): State<App>,
-    ConnectInfo(address): ConnectInfo<SocketAddr>,
-    headers: HeaderMap,
-    Json(asked): Json<PeerImport>,
-) -> Result<Response, Problem> {
-    let who = Who { client: app.client(&headers, Action::Admin, &asked.domain)?, address };
+    Administered { app, who, asked }: Administered<PeerImport>,
+) -> Result<Answer<Changed>, Problem> {
     let PeerImport { domain, certificate, ispb, pending } = asked;
     let wrong =
         |text: &String| Problem::bad_request(format!("ispb is {text:?}, expected an institution's eight digits"));
@@ -127,34 +195,20 @@ pub async fn import_peer(
 }
 
 /// Lets a key sign.
-pub async fn activate(
-    app: State<App>,
-    address: ConnectInfo<SocketAddr>,
-    headers: HeaderMap,
-    asked: Json<KeyNamed>,
-) -> Result<Response, Problem> {
-    set_state(app, address, &headers, asked, "key_activate", KeyState::Active).await
+pub async fn activate(asked: Administered<KeyNamed>) -> Result<Answer<Changed>, Problem> {
+    set_state(asked, "key_activate", KeyState::Active).await
 }
 
 /// Lets a key neither sign nor open.
-pub async fn retire(
-    app: State<App>,
-    address: ConnectInfo<SocketAddr>,
-    headers: HeaderMap,
-    asked: Json<KeyNamed>,
-) -> Result<Response, Problem> {
-    set_state(app, address, &headers, asked, "key_retire", KeyState::Retired).await
+pub async fn retire(asked: Administered<KeyNamed>) -> Result<Answer<Changed>, Problem> {
+    set_state(asked, "key_retire", KeyState::Retired).await
 }
 
 async fn set_state(
-    State(app): State<App>,
-    ConnectInfo(address): ConnectInfo<SocketAddr>,
-    headers: &HeaderMap,
-    Json(asked): Json<KeyNamed>,
+    Administered { app, who, asked }: Administered<KeyNamed>,
     verb: &'static str,
     state: KeyState,
-) -> Result<Response, Problem> {
-    let who = Who { client: app.client(headers, Action::Admin, &asked.domain)?, address };
+) -> Result<Answer<Changed>, Problem> {
     let version = asked.key_version;
     let done = apply(app, who, verb, asked.domain, move |file, domain| {
         file.set_key_state(domain, version, state)?;
@@ -186,7 +240,7 @@ async fn apply(
     verb: &'static str,
     domain: String,
     change: impl FnOnce(&mut ConfigFile, &str) -> Result<Done, EditError> + Send + 'static,
-) -> Result<Response, Problem> {
+) -> Result<Answer<Changed>, Problem> {
     let applied = tokio::task::spawn_blocking(move || {
         let shared = &app.0;
         let _one_at_a_time = shared.changing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -200,8 +254,7 @@ async fn apply(
         shared.audit.write(&change_line(&now(), &who.client, who.address, &record));
         let Done { config, key_version, serial, state } = done.map_err(problem)?;
         shared.set_config(Arc::new(config));
-        let answer = object!({ "domain": domain, "key_version": key_version, "serial": serial, "state": state.word() });
-        Ok(json(answer.to_string()))
+        Ok(Answer(Changed { domain, key_version, serial, state: state.word() }))
     });
     applied.await.unwrap_or_else(|_| Err(Problem::unavailable("the change ended early")))
 }

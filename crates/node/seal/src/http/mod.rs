@@ -1,7 +1,7 @@
 //! HTTP: the API under `/v1/seal`, `/metrics`, `/healthz`.
 //!
-//! In: requests with a bearer token. Out: what workers answer. The API is described by `openapi.json`, which a test
-//! holds against the routes.
+//! In: requests with a bearer token. Out: what workers answer. `routes` is the table of what is served and what the
+//! OpenAPI document describes.
 
 mod change;
 mod keys;
@@ -13,24 +13,45 @@ use crate::pool::Shared;
 use crate::protocol::Reason;
 use crate::public_refusal::PublicRefusal;
 use axum::Router;
-use axum::body::Body;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{DefaultBodyLimit, FromRequestParts, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use std::sync::Arc;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json as object;
+use std::convert::Infallible;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock};
 use tieline_service::exposition::Exposition;
+use tieline_service::http::body::{Answer, Written};
 use tieline_service::http::guard::{Guard, guard};
 use tieline_service::http::listen::{Limited, TlsSource};
+use tieline_service::http::openapi::{Authorization, Input, Operation, Output, Schemas};
 use tieline_service::http::places::{Limits, Places, Slot};
 use tieline_service::http::problem::Problem;
+use tieline_service::http::routes::Routes;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 /// The OpenAPI document.
-pub const OPENAPI: &str = include_str!("openapi.json");
+#[must_use]
+pub fn openapi() -> &'static str {
+    static TEXT: LazyLock<String> = LazyLock::new(|| {
+        let base = object!({
+            "openapi": "3.1.0",
+            "info": { "title": "Tieline seal server", "version": "1", "description": DESCRIPTION },
+            "components": { "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } } },
+            "security": [{ "token": [] }],
+        });
+        routes().into_document().into_json(base).to_string()
+    });
+    &TEXT
+}
+
+const DESCRIPTION: &str =
+    "Packs and unpacks security envelopes of RSFN. Errors are application/problem+json (RFC 9457).";
 
 /// What a JSON body may have besides content in base64, in bytes.
 const JSON_BYTES: usize = 4096;
@@ -70,22 +91,109 @@ fn body_bytes_max(shared: &Shared) -> usize {
     content.saturating_add(1024).div_ceil(3).saturating_mul(4).saturating_add(JSON_BYTES)
 }
 
+/// Any caller.
+pub struct Public(App);
+
+impl FromRequestParts<App> for Public {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(_: &mut Parts, app: &App) -> Result<Self, Infallible> {
+        Ok(Self(app.clone()))
+    }
+}
+
+impl Authorization for Public {}
+
+impl Input for Public {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.public();
+    }
+}
+
+/// A client that has shown its token.
+pub struct Identified {
+    app: App,
+    client: Arc<Client>,
+}
+
+impl FromRequestParts<App> for Identified {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        Ok(Self { app: app.clone(), client: app.known(&parts.headers)? })
+    }
+}
+
+impl Authorization for Identified {}
+
+impl Input for Identified {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.may_fail(401, "A known token is expected");
+        operation.may_fail(403, "A foreign page asked");
+        operation.may_fail(503, "Too much is under way");
+    }
+}
+
+/// Each route: its handler's first argument says who may call it, its words are what its types do not say.
+fn routes() -> Routes<App> {
+    use Operation as Op;
+    let refused = "The message is refused; whether its key, its tag or its signature is wrong is told by the audit log \
+                   only";
+    Routes::over(Router::new())
+        .post(
+            "/v1/seal/pack",
+            operate::pack,
+            Op::new("pack", "Sign and encrypt content").says(200, "The message").about(
+                "Content as bytes with parameters in the query, or JSON with everything in the body. The answer has \
+                 the form of the request.",
+            ),
+        )
+        .post(
+            "/v1/seal/unpack",
+            operate::unpack,
+            Op::new("unpack", "Decrypt a message and verify its signature")
+                .says(200, "The content, and who signed it")
+                .problem(422, refused),
+        )
+        .get(
+            "/v1/seal/keys",
+            keys::keys,
+            Op::new("keys", "Keys and certificates of the domains that the client may administer"),
+        )
+        .post(
+            "/v1/seal/keys",
+            change::import_key,
+            Op::new("import_key", "Add a key").about(
+                "Needs the right to administer the domain. The key and its certificate are written beside the \
+                 configuration, and named in it.",
+            ),
+        )
+        .post("/v1/seal/keys/activate", change::activate, Op::new("activate", "Let a key sign"))
+        .post("/v1/seal/keys/retire", change::retire, Op::new("retire", "Let a key neither sign nor open any more"))
+        .post("/v1/seal/peers", change::import_peer, Op::new("import_peer", "Add another institution's certificate"))
+        .get("/v1/seal/openapi.json", document, Op::new("openapi", "This document").says(200, "OpenAPI"))
+        .get("/metrics", metrics, Op::new("metrics", "Metrics for Prometheus").says(200, "Text"))
+        .get(
+            "/healthz",
+            health,
+            Op::new("healthz", "Whether the server works")
+                .says(200, "It does")
+                .says(503, "The audit log cannot be written"),
+        )
+}
+
 fn router(app: App, hosts: Vec<String>) -> Router {
     let body_bytes_max = body_bytes_max(&app.0);
-    Router::new()
-        .route("/v1/seal/pack", post(operate::pack))
-        .route("/v1/seal/unpack", post(operate::unpack))
-        .route("/v1/seal/keys", get(keys::keys).post(change::import_key))
-        .route("/v1/seal/keys/activate", post(change::activate))
-        .route("/v1/seal/keys/retire", post(change::retire))
-        .route("/v1/seal/peers", post(change::import_peer))
-        .route("/v1/seal/openapi.json", get(|| async { json(OPENAPI.to_owned()) }))
-        .route("/metrics", get(metrics))
-        .route("/healthz", get(health))
+    routes()
+        .into_router()
         .layer(DefaultBodyLimit::max(body_bytes_max))
         .layer(axum::middleware::from_fn_with_state(app.clone(), authenticate))
         .layer(axum::middleware::from_fn_with_state(Guard(hosts.into()), guard))
         .with_state(app)
+}
+
+async fn document(_: Public) -> Written<serde_json::Value> {
+    Written::new(openapi())
 }
 
 /// Serves until the server closes, then until all requests are answered.
@@ -122,7 +230,23 @@ async fn authenticate(State(app): State<App>, request: Request, next: Next) -> R
     next.run(request).await
 }
 
-async fn metrics(State(App(shared, places)): State<App>) -> Response {
+/// Metrics in the text format of Prometheus.
+struct Metrics(String);
+
+impl IntoResponse for Metrics {
+    fn into_response(self) -> Response {
+        let kind = HeaderValue::from_static("text/plain; version=0.0.4");
+        ([(header::CONTENT_TYPE, kind)], self.0).into_response()
+    }
+}
+
+impl Output for Metrics {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        operation.content(200, "text/plain", serde_json::Value::Null);
+    }
+}
+
+async fn metrics(Public(App(shared, places)): Public) -> Metrics {
     let mut e = Exposition::default();
     shared.metrics.expose(&mut e);
     places.expose("tieline_seal_http", &mut e);
@@ -136,24 +260,37 @@ async fn metrics(State(App(shared, places)): State<App>) -> Response {
     let help = "Old files of the audit log that were removed because there were too many.";
     e.counter("tieline_seal_audit_removed_total", help, shared.audit.removed());
     keys::expose(&shared.config(), &mut e);
-    let kind = HeaderValue::from_static("text/plain; version=0.0.4");
-    ([(header::CONTENT_TYPE, kind)], Body::from(e.into_text())).into_response()
+    Metrics(e.into_text())
 }
 
-async fn health(State(App(shared, _)): State<App>) -> Response {
-    let audit = shared.audit.failures() == 0;
-    let mut response =
-        json(serde_json::json!({ "ok": audit, "audit": audit, "waiting": shared.waiting() }).to_string());
-    if !audit {
-        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+/// Whether the server works.
+#[derive(JsonSchema, Serialize)]
+struct Health {
+    ok: bool,
+    /// Whether the audit log can be written
+    audit: bool,
+    /// Operations that wait
+    waiting: usize,
+}
+
+impl IntoResponse for Health {
+    fn into_response(self) -> Response {
+        let status = if self.ok { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        (status, Answer(self)).into_response()
     }
-    response
 }
 
-/// A JSON text as a response.
-fn json(text: String) -> Response {
-    let kind = HeaderValue::from_static("application/json");
-    ([(header::CONTENT_TYPE, kind)], Body::from(text)).into_response()
+impl Output for Health {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        let schema = schemas.written::<Self>();
+        operation.content(200, "application/json", schema.clone());
+        operation.content(503, "application/json", schema);
+    }
+}
+
+async fn health(Public(App(shared, _)): Public) -> Health {
+    let audit = shared.audit.failures() == 0;
+    Health { ok: audit, audit, waiting: shared.waiting() }
 }
 
 impl From<PublicRefusal> for Problem {

@@ -8,15 +8,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 
 #[test]
-fn the_document_names_every_route() {
-    let document: serde_json::Value = serde_json::from_str(OPENAPI).unwrap();
-    let routes =
-        include_str!("mod.rs").lines().filter_map(|line| line.trim().strip_prefix(".route(\"")?.split('"').next());
-    let mut routes: Vec<_> = routes.map(str::to_owned).collect();
-    let mut described: Vec<_> = document["paths"].as_object().unwrap().keys().cloned().collect();
-    routes.sort();
-    described.sort();
-    assert_eq!(routes, described);
+fn the_document_is_whole() {
+    let document: serde_json::Value = serde_json::from_str(openapi()).unwrap();
+    assert_eq!(tieline_service::http::openapi::gaps(&document), Vec::<String>::new());
 }
 
 /// A server of domain `alice`, whose key has version 1; `admin` may administer it, `other` may not.

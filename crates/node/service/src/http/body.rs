@@ -1,8 +1,18 @@
-//! A JSON body, whose errors are problems like all others.
+//! JSON bodies: what is wrong with one is a problem like all others.
 
+use super::openapi::{Input, Operation, Output, Schemas};
 use super::problem::Problem;
+use axum::body::Body;
 use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::marker::PhantomData;
+
+const JSON: &str = "application/json";
 
 /// The body of a request, read as JSON.
 #[derive(Debug)]
@@ -15,4 +25,72 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
         let read = axum::Json::from_request(request, state).await;
         read.map(|axum::Json(body)| Self(body)).map_err(|error| Problem::new(error.status(), error.body_text()))
     }
+}
+
+impl<T: JsonSchema> Input for Json<T> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        takes_json(operation, schemas.read::<T>());
+        operation.may_fail(422, "A member is missing or of the wrong type");
+    }
+}
+
+/// A body in JSON, whatever it holds.
+pub fn takes_json(operation: &mut Operation, schema: Value) {
+    operation.body(JSON, schema);
+    operation.may_fail(400, "The body is no JSON");
+    operation.may_fail(415, "The body is not declared as application/json");
+    operation.body_may_fail();
+}
+
+/// An answer in JSON.
+#[derive(Debug)]
+pub struct Answer<T>(pub T);
+
+impl<T: Serialize> IntoResponse for Answer<T> {
+    fn into_response(self) -> Response {
+        match serde_json::to_string(&self.0) {
+            Ok(text) => json(text),
+            Err(error) => Problem::unavailable(error.to_string()).into_response(),
+        }
+    }
+}
+
+impl<T: JsonSchema> Output for Answer<T> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        operation.content(200, JSON, schemas.written::<T>());
+        if let Some(words) = schemas.words::<T>() {
+            operation.means(200, &words);
+        }
+    }
+}
+
+/// An answer in JSON of the type `T` that was written without it.
+#[derive(Debug)]
+pub struct Written<T> {
+    body: Body,
+    of: PhantomData<T>,
+}
+
+impl<T> Written<T> {
+    /// The text, or a stream of it.
+    pub fn new(body: impl Into<Body>) -> Self {
+        Self { body: body.into(), of: PhantomData }
+    }
+}
+
+impl<T> IntoResponse for Written<T> {
+    fn into_response(self) -> Response {
+        json(self.body)
+    }
+}
+
+impl<T: JsonSchema> Output for Written<T> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        Answer::<T>::describe(operation, schemas);
+    }
+}
+
+/// A JSON text as a response.
+pub fn json(text: impl Into<Body>) -> Response {
+    ([(header::CONTENT_TYPE, HeaderValue::from_static(JSON))], text.into()).into_response()
 }

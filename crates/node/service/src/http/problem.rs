@@ -1,7 +1,10 @@
 //! Errors of the API: `application/problem+json` (RFC 9457).
 
+use super::openapi::Output;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// An error that a caller can act on.
 #[derive(Debug)]
@@ -32,14 +35,25 @@ impl Problem {
     }
 }
 
+/// What was found and what was expected.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub(super) struct ProblemBody<'a> {
+    detail: &'a str,
+    #[schemars(range(min = 400, max = 599))]
+    status: u16,
+    title: &'static str,
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = serde_json::json!({
-            "title": self.status.canonical_reason().unwrap_or("error"),
-            "status": self.status.as_u16(),
-            "detail": self.detail,
-        });
+        let title = self.status.canonical_reason().unwrap_or("error");
+        let body = ProblemBody { detail: &self.detail, status: self.status.as_u16(), title };
         let kind = HeaderValue::from_static("application/problem+json");
-        (self.status, [(header::CONTENT_TYPE, kind)], body.to_string()).into_response()
+        // Texts and a number are always JSON.
+        let text = serde_json::to_string(&body).unwrap_or_default();
+        (self.status, [(header::CONTENT_TYPE, kind)], text).into_response()
     }
 }
+
+impl Output for Problem {}

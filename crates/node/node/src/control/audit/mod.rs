@@ -42,11 +42,13 @@ const RETRY: Duration = Duration::from_secs(1);
 const PROBE: [u8; 512] = [b' '; 512];
 
 /// One line of the log.
-#[derive(Clone, Debug, Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, schemars::JsonSchema, Serialize, serde::Deserialize)]
+#[schemars(rename = "AuditEntry")]
 pub struct AuditLine {
     /// Rises by one from record to record, over restarts too: a gap shows a loss.
     pub id: u64,
     /// When, RFC 3339.
+    #[schemars(extend("format" = "date-time"))]
     pub time: String,
     /// Who asked: the protocol and the peer.
     pub who: String,

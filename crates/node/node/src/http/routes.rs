@@ -1,0 +1,205 @@
+//! The table of all routes, and the OpenAPI document that is made of it.
+//!
+//! A handler's first argument says who may call its route; its other arguments and its answer say what is in the document.
+//! What types cannot say are the words here.
+
+use super::authorization::{Protected, Public, routes as none_yet};
+use super::body::Written;
+use super::{access, clock, command, console, devices, history, metrics, sessions, status, topics, values, views};
+use serde_json::{Value as Json, json};
+use std::sync::LazyLock;
+use tieline_service::http::openapi::Operation as Op;
+use tieline_service::http::routes::Routes;
+
+/// Each route of a node.
+pub fn routes() -> Routes<Protected> {
+    let routes = none_yet(console::file);
+    of_login(of_node(of_devices(of_topics(routes))))
+}
+
+fn of_topics(routes: Routes<Protected>) -> Routes<Protected> {
+    routes
+        .get(
+            "/v1/topics",
+            topics::list,
+            Op::new("topics", "Topics with their last values, in the order of their names"),
+        )
+        .get(
+            "/v1/topics/{*topic}",
+            values::one,
+            Op::new("topic", "The last value of one topic")
+                .says(200, "The topic, or its events")
+                .problem(404, "No such topic has a value, or keeps events"),
+        )
+        .put(
+            "/v1/topics/{*topic}",
+            values::put,
+            Op::new("put_topic", "Sets the value of a topic; answered when it is stored")
+                .says(200, "Done and stored")
+                .problem(400, "The topic, a header or the body is wrong")
+                .problem(422, NOT_HELD)
+                .problem(507, FULL),
+        )
+        .delete(
+            "/v1/topics/{*topic}",
+            values::remove,
+            Op::new("remove_topic", "Removes the value of a topic; answered when it is stored")
+                .says(200, "Done and stored")
+                .problem(404, "No such topic has a value")
+                .problem(507, FULL),
+        )
+        .get("/v1/live", topics::live, Op::new("live", "Changes as they come, as server-sent events").about(LIVE))
+        .post(
+            "/v1/publish",
+            topics::publish,
+            Op::new("publish", "Publishes to a topic; answered when it is stored")
+                .says(200, "Taken")
+                .problem(400, "The body is no JSON, or the topic is wrong")
+                .problem(422, "A member is missing or of the wrong type; or the value is not what the topic may hold")
+                .problem(507, FULL),
+        )
+}
+
+fn of_devices(routes: Routes<Protected>) -> Routes<Protected> {
+    routes
+        .get("/v1/devices", devices::list, Op::new("devices", "Devices with their health"))
+        .get(
+            "/v1/devices/{*topic}",
+            devices::one,
+            Op::new("device", "One device with its points").problem(404, "No such device"),
+        )
+        .get("/v1/points", devices::points, Op::new("points", "What is configured about points"))
+        .get(
+            "/v1/history",
+            history::query,
+            Op::new("history", "Recorded values of a topic, or of all topics that a filter selects")
+                .says(200, "Rows in the order of time")
+                .problem(503, "History is off or cannot be read, or too much is under way"),
+        )
+        .post("/v1/command", command::command, Op::new("command", "Operates a point and waits for what became of it"))
+        .get(
+            "/v1/audit",
+            command::audit,
+            Op::new("audit", "Commands and what became of them, refusals, and changes of rights, newest first"),
+        )
+}
+
+fn of_node(routes: Routes<Protected>) -> Routes<Protected> {
+    routes
+        .get("/v1/status", status::status, Op::new("status", "What the node is and how it is doing"))
+        .get("/v1/sessions", sessions::sessions, Op::new("sessions", "MQTT clients that are connected, in an order"))
+        .get(
+            "/v1/busiest",
+            sessions::busiest,
+            Op::new("busiest", "Topics with the most updates over the last window, of those that may be read"),
+        )
+        .post(
+            "/v1/views/reload",
+            views::reload,
+            Op::new(
+                "reloadViews",
+                "Read the views of the configuration file again. Either all of them apply from now on, or nothing changes",
+            )
+            .problem(409, "The node runs without a configuration file")
+            .problem(422, "The file is wrong; detail has every error"),
+        )
+        .get("/v1/clock", clock::show, Op::new("clock", "What the node's clock says, and whether it is believed"))
+        .post(
+            "/v1/clock",
+            clock::confirm,
+            Op::new(
+                "confirmClock",
+                "Confirm the node's clock, which says something far from what is known: what is removed or expired by \
+                 age goes on",
+            )
+            .problem(400, "The body is no JSON, or the time cannot be read")
+            .problem(409, "The two clocks differ; detail has both"),
+        )
+        .get("/v1/openapi.json", document, Op::new("openapi", "This document").says(200, "OpenAPI 3.1"))
+        .get(
+            "/metrics",
+            metrics::metrics,
+            Op::new("metrics", "Counters for Prometheus").says(200, "Exposition format 0.0.4"),
+        )
+        .get(
+            "/healthz",
+            status::health,
+            Op::new("healthz", "Whether the node can do its work")
+                .says(200, "It can")
+                .says(503, "Something needs a person; or the node is stopping"),
+        )
+}
+
+fn of_login(routes: Routes<Protected>) -> Routes<Protected> {
+    routes
+        .get(
+            "/v1/me",
+            access::me,
+            Op::new("me", "Who the caller is, its roles, and what it may see")
+                .says(200, "The user; null where nobody has to show who it is"),
+        )
+        .get("/login", access::login_page, Op::new("loginPage", "The page that asks who one is").page(200, "The page"))
+        .post_at_most(
+            access::FORM_BYTES_MAX,
+            "/login",
+            access::login,
+            Op::new("login", "Logs in; a cookie comes back")
+                .says(303, "Logged in")
+                .page(401, "The page again: the user or the password is wrong, or it cannot be checked now")
+                .page(403, "The page again: the user has no role; or a foreign page asked"),
+        )
+        .post("/logout", access::logout, Op::new("logout", "Forgets a login").says(303, "Logged out"))
+}
+
+const LIVE: &str = "First the last values, in several events, then changes, conflated by topic, at most ten events a \
+    second (event: update, LiveUpdate). Each second the node's time, said by the thread that owns the values: without \
+    one for some seconds, what was sent is old (event: beat, LiveBeat). With group: counts of values by quality, in \
+    all and of the groups, when they change (event: counts, LiveCounts).";
+const NOT_HELD: &str = "The value is not what the topic may hold";
+const FULL: &str = "The tree or history is full";
+
+async fn document(_: Public) -> Written<Json> {
+    Written::new(openapi())
+}
+
+/// The OpenAPI document that describes the API.
+#[must_use]
+pub fn openapi() -> &'static str {
+    static TEXT: LazyLock<String> = LazyLock::new(|| {
+        let base = json!({
+            "openapi": "3.1.0",
+            "info": {
+                "title": "Tieline",
+                "version": "1",
+                "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+                "description": DESCRIPTION,
+            },
+            "components": {
+                "securitySchemes": {
+                    "basic": { "type": "http", "scheme": "basic" },
+                    "bearer": { "type": "http", "scheme": "bearer", "bearerFormat": "JWT" },
+                    "cookie": { "type": "apiKey", "in": "cookie", "name": access::COOKIE },
+                },
+            },
+            "security": [{}, { "basic": [] }, { "bearer": [] }, { "cookie": [] }],
+        });
+        routes().into_document().into_json(base).to_string()
+    });
+    &TEXT
+}
+
+const DESCRIPTION: &str = "Topics, devices, history and commands of one node. Times are RFC 3339 in UTC. Errors are \
+    application/problem+json (RFC 9457), except refused commands, which say so themselves. Where access is guarded \
+    (docs/access.md), requests show a user by Basic, a token by Bearer, or the cookie of /login; 401 is answered to \
+    unauthenticated requests and 403 to users who may not.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_is_whole() {
+        let document: Json = serde_json::from_str(openapi()).unwrap();
+        assert_eq!(tieline_service::http::openapi::gaps(&document), Vec::<String>::new());
+    }
+}
