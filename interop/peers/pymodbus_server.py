@@ -12,25 +12,26 @@ import sys
 import threading
 
 import lines
+from pymodbus import ModbusDeviceIdentification
 from pymodbus.constants import ExcCodes
 from pymodbus.framer import FramerType
 from pymodbus.server import ModbusTcpServer, ModbusTlsServer
 from pymodbus.simulator import DataType, SimData, SimDevice
 
 CODES = {"coils": 1, "discrete-inputs": 2, "holding-registers": 3, "input-registers": 4}
-ADDRESSES = 1000
+IDENTITY = {"VendorName": "Acme", "ProductCode": "PM-5", "MajorMinorRevision": "1.2"}
 
 
-def device(unit):
+def device(unit, addresses):
     """Four tables of as many addresses, which say what clients write."""
 
     async def watch(function, start, address, count, registers, values):
         if values is not None:
             lines.say(write={"unit": unit, "function": function, "address": address, "values": [int(value) for value in values]})
 
-    bits = lambda: [SimData(0, values=[False] * ADDRESSES, datatype=DataType.BITS)]
-    registers = lambda: [SimData(0, values=[0] * ADDRESSES, datatype=DataType.REGISTERS)]
-    return SimDevice(unit, simdata=(bits(), bits(), registers(), registers()), action=watch)
+    bits = lambda: [SimData(0, values=[False] * addresses, datatype=DataType.BITS)]
+    registers = lambda: [SimData(0, values=[0] * addresses, datatype=DataType.REGISTERS)]
+    return SimDevice(unit, simdata=(bits(), bits(), registers(), registers()), action=watch, identity=ModbusDeviceIdentification(info_name=IDENTITY))
 
 
 def server_of(arguments, devices):
@@ -59,7 +60,7 @@ async def run(server, words):
 
 
 async def serve(arguments):
-    server = server_of(arguments, [device(unit) for unit in arguments.units])
+    server = server_of(arguments, [device(unit, arguments.addresses) for unit in arguments.units])
     await server.serve_forever(background=True)
     lines.say(listen="{}:{}".format(*server.transport.sockets[0].getsockname()[:2]))
     loop = asyncio.get_running_loop()
@@ -78,6 +79,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--units", type=int, nargs="+", default=[1])
+    parser.add_argument("--addresses", type=int, default=1000, help="of each table")
     parser.add_argument("--rtu", action="store_true")
     parser.add_argument("--tls", help="a folder with server.pem, server.key and authority.pem")
     asyncio.run(serve(parser.parse_args()))

@@ -8,6 +8,7 @@ use crate::api::args::{
 use crate::bench::args::BenchVerb;
 use crate::context::args::ContextVerb;
 use crate::delta::DeltaVerb;
+use crate::discover::args::DiscoverVerb;
 use crate::dnp3::args::OutstationArgs;
 use crate::dnp3::master::args::MasterArgs;
 use crate::seal::args::SealVerb;
@@ -94,6 +95,9 @@ pub enum Verb {
     /// Look into topics sent as what changed
     #[command(subcommand)]
     Delta(DeltaVerb),
+    /// Look for devices, and propose their configuration; nothing is written to them
+    #[command(subcommand)]
+    Discover(DiscoverVerb),
     /// Speak DNP3 (IEEE 1815) without a node
     #[command(subcommand)]
     Dnp3(Dnp3Verb),

@@ -44,6 +44,17 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["tieline clock confirm --http plant.example:8080", "tieline clock confirm --time 2026-11-20T09:36:00Z"],
     ),
     ("whoami", &["tieline whoami --user anna --password-file ~/.tieline-password"]),
+    (
+        "discover modbus",
+        &["tieline discover modbus 10.1.2.0/24", "tieline discover modbus gateway.example --units 1-247"],
+    ),
+    (
+        "discover sunspec",
+        &[
+            "tieline discover sunspec 10.1.2.10-10.1.2.40",
+            "tieline discover sunspec 10.1.2.10 --units 126 --out proposed",
+        ],
+    ),
     ("metrics", &["tieline metrics | grep tieline_device"]),
     ("top", &["tieline top", "tieline top --once --json"]),
     (

@@ -14,6 +14,7 @@ mod command;
 mod config;
 mod context;
 mod delta;
+mod discover;
 mod dnp3;
 mod examples;
 mod exit;
@@ -81,6 +82,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Context(verb) => context::context(&verb),
         Verb::Access(verb) => access::access(&verb),
         Verb::Delta(verb) => delta::delta(&verb),
+        Verb::Discover(verb) => discover::discover(&verb),
         Verb::Dnp3(verb) => dnp3::dnp3(&verb),
         Verb::Completion { shell } => {
             let mut script = Vec::new();

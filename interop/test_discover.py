@@ -1,0 +1,66 @@
+"""`tieline discover` finds devices of others, says what they are, and proposes a configuration that a node takes."""
+
+import json
+
+from node import Node, tieline
+from processes import Peer
+from waiting import until
+
+
+def words(text, registers):
+    """Text as registers."""
+    data = text.encode().ljust(2 * registers, b"\0")
+    return [int.from_bytes(data[at : at + 2], "big") for at in range(0, len(data), 2)]
+
+
+def sunspec(peer, unit):
+    """The common model and a single-phase inverter, at the base address of the standard."""
+    common = words("Sunny", 16) + words("I-1000", 16) + words("", 8) + words("2.1", 8) + words("SN42", 16) + [0, 0]
+    inverter = [0xFFFF] * 50
+    inverter[12:14] = [1500, 0xFFFF]  # 150.0 W
+    inverter[14:16] = [5001, 0xFFFE]  # 50.01 Hz
+    inverter[22:25] = [0, 7, 1]  # 70 Wh
+    inverter[36] = 4
+    chain = [0x5375, 0x6E53, 1, 66, *common, 101, 50, *inverter, 0xFFFF, 0]
+    peer.do(f"set {unit} holding-registers 40000 {' '.join(map(str, chain))}")
+
+
+def found(*arguments):
+    """What is found, a line each."""
+    return [json.loads(line) for line in tieline("discover", *arguments, "--json", "--timeout", "500ms").stdout.splitlines()]
+
+
+def test_devices_say_who_they_are_and_are_only_read():
+    with Peer("pymodbus_server", "--units", "1", "7") as peer:
+        devices = sorted(found("modbus", peer.address, "--units", "1,7"), key=lambda device: device["unit"])
+        assert [device["unit"] for device in devices] == [1, 7]
+        for device in devices:
+            assert (device["manufacturer"], device["model"], device["version"]) == ("Acme", "PM-5", "1.2"), device
+        assert found("sunspec", peer.address) == []
+        assert not peer.objects("write")
+
+
+def test_nobody_is_nobody():
+    with Peer("pymodbus_server") as peer:
+        address = peer.address
+    assert found("modbus", address) == []
+
+
+def test_what_is_proposed_for_sunspec_is_read_by_a_node(tmp_path):
+    with Peer("pymodbus_server", "--units", "1", "--addresses", "41000") as peer:
+        sunspec(peer, 1)
+        [device] = found("sunspec", peer.address, "--units", "1", "--out", str(tmp_path / "proposed"))
+        assert (device["manufacturer"], device["serial"], device["sunspec_models"]) == ("Sunny", "SN42", [1, 101]), device
+        assert not peer.objects("write")
+        tieline("config", "check", tmp_path / "proposed" / "devices.toml")
+        node = Node(tmp_path / "proposed")
+        try:
+            node.__exit__()
+            (tmp_path / "proposed" / "tieline.toml").write_text((tmp_path / "proposed" / "devices.toml").read_text())
+            node.start()
+            topic = "site/sunny-i-1000-1"
+            for name, value in [("power", 150.0), ("frequency", 50.01), ("energy", 70.0)]:
+                got = node.wait_value(f"{topic}/{name}", q="good")
+                until(lambda got=got, value=value: abs(got["v"] - value) < 1e-9, str(got))
+        finally:
+            node.__exit__()
