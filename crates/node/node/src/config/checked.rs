@@ -321,6 +321,13 @@ struct Clash {
 /// Whether two devices share a connection and cannot be told apart on it, or use it in different ways.
 fn clash(one: &DeviceConfig, other: &DeviceConfig) -> Option<Clash> {
     one.channel.as_ref().filter(|channel| other.channel.as_ref() == Some(*channel))?;
+    if one.protocol.name() != other.protocol.name() {
+        return Some(Clash {
+            key: "protocol",
+            found: "another protocol than the one".to_owned(),
+            expected: "one protocol for all devices of a channel",
+        });
+    }
     match (&one.protocol, &other.protocol) {
         (Protocol::Dnp3(a), Protocol::Dnp3(b)) => ((a.master, a.outstation) == (b.master, b.outstation)).then(|| {
             Clash { key: "dnp3.outstation", found: "the link addresses".to_owned(), expected: "addresses of its own" }
@@ -333,11 +340,7 @@ fn clash(one: &DeviceConfig, other: &DeviceConfig) -> Option<Clash> {
             found: "another framing, in_flight, timeout, retries or pause than those".to_owned(),
             expected: "the same for all devices of a channel",
         }),
-        (Protocol::Dnp3(_), Protocol::Modbus(_)) | (Protocol::Modbus(_), Protocol::Dnp3(_)) => Some(Clash {
-            key: "protocol",
-            found: "another protocol than the one".to_owned(),
-            expected: "one protocol for all devices of a channel",
-        }),
+        (Protocol::Dnp3(_) | Protocol::Modbus(_) | Protocol::Simulated(_), _) => None,
     }
 }
 

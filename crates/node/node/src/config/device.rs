@@ -1,10 +1,12 @@
 //! `[device.NAME]`: one table a device.
 
 use super::dnp3::{Dnp3Config, read_dnp3_device, read_polls};
-use super::modbus::{ModbusConfig, read_modbus, read_polls as read_modbus_polls};
+use super::modbus::{ModbusConfig, read_modbus};
 use super::parse;
 use super::points::{PointConfig, TAGS, parse_tag, read_points};
+use super::polls::read_point_polls;
 use super::reader::{Document, Expected, Section, Template};
+use super::simulated::{SimulatedConfig, read_simulated};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,8 +25,8 @@ pub struct DeviceConfig {
     pub name: String,
     /// Its topic; its points lie below it.
     pub topic: Topic,
-    /// How it is reached.
-    pub transport: Transport,
+    /// How it is reached; none of a device that is not outside.
+    pub transport: Option<Transport>,
     /// The connection that it shares with others, if it does.
     pub channel: Option<SharedChannel>,
     /// Its points; shared by all devices that name the same list.
@@ -156,6 +158,8 @@ pub enum Protocol {
     Dnp3(Dnp3Config),
     /// Modbus.
     Modbus(ModbusConfig),
+    /// None: the device does not exist.
+    Simulated(SimulatedConfig),
 }
 
 impl Protocol {
@@ -165,6 +169,7 @@ impl Protocol {
         match self {
             Self::Dnp3(_) => ProtocolName::Dnp3,
             Self::Modbus(_) => ProtocolName::Modbus,
+            Self::Simulated(_) => ProtocolName::Simulated,
         }
     }
 
@@ -173,7 +178,7 @@ impl Protocol {
     pub const fn dnp3(&self) -> Option<&Dnp3Config> {
         match self {
             Self::Dnp3(dnp3) => Some(dnp3),
-            Self::Modbus(_) => None,
+            Self::Modbus(_) | Self::Simulated(_) => None,
         }
     }
 
@@ -182,7 +187,16 @@ impl Protocol {
     pub const fn modbus(&self) -> Option<&ModbusConfig> {
         match self {
             Self::Modbus(modbus) => Some(modbus),
-            Self::Dnp3(_) => None,
+            Self::Dnp3(_) | Self::Simulated(_) => None,
+        }
+    }
+
+    /// The settings of a simulated device; none of one that exists.
+    #[must_use]
+    pub const fn simulated(&self) -> Option<&SimulatedConfig> {
+        match self {
+            Self::Simulated(simulated) => Some(simulated),
+            Self::Dnp3(_) | Self::Modbus(_) => None,
         }
     }
 }
@@ -194,14 +208,17 @@ pub enum ProtocolName {
     Dnp3,
     /// Modbus.
     Modbus,
+    /// None: the device does not exist.
+    Simulated,
 }
 
 impl ProtocolName {
     /// All.
-    pub const ALL: [Self; 2] = [Self::Dnp3, Self::Modbus];
+    pub const ALL: [Self; 3] = [Self::Dnp3, Self::Modbus, Self::Simulated];
 
     /// Each with its word.
-    const WORDS: [(&'static str, Self); 2] = [("dnp3", Self::Dnp3), ("modbus", Self::Modbus)];
+    const WORDS: [(&'static str, Self); 3] =
+        [("dnp3", Self::Dnp3), ("modbus", Self::Modbus), ("simulated", Self::Simulated)];
 
     /// The word in the configuration, the API and the names of metrics.
     #[must_use]
@@ -209,6 +226,7 @@ impl ProtocolName {
         match self {
             Self::Dnp3 => "dnp3",
             Self::Modbus => "modbus",
+            Self::Simulated => "simulated",
         }
     }
 }
@@ -226,26 +244,39 @@ pub fn read_device<'a>(
         None if !s.has("topic") => default_topic(doc, name, &s),
         given => given,
     };
-    let protocol = s.required(doc, "protocol", "\"dnp3\" or \"modbus\"", parse::word(&ProtocolName::WORDS));
+    let protocol =
+        s.required(doc, "protocol", "\"dnp3\" or \"modbus\" or \"simulated\"", parse::word(&ProtocolName::WORDS));
     // What is wrong with the rest is told all the same.
     let protocol = protocol.unwrap_or(ProtocolName::Dnp3);
-    let connection = read_connection(doc, &mut s, lists.folder, &shared.channels);
+    let connection = match protocol {
+        ProtocolName::Dnp3 | ProtocolName::Modbus => {
+            let connection = read_connection(doc, &mut s, lists.folder, &shared.channels);
+            connection.map(|(transport, channel)| (Some(transport), channel))
+        }
+        ProtocolName::Simulated => Some((None, None)),
+    };
     let points = lists.read(doc, &mut s, protocol);
     let poll = s.section(doc, "poll");
     let polls = match protocol {
         ProtocolName::Dnp3 => read_polls(doc, poll),
-        ProtocolName::Modbus => read_modbus_polls(doc, poll, points.as_deref().unwrap_or_default()),
+        ProtocolName::Modbus | ProtocolName::Simulated => {
+            read_point_polls(doc, poll, points.as_deref().unwrap_or_default())
+        }
     };
     let publish = s.or(doc, "publish", vec!["points".to_owned(), "all".to_owned()], parse_publish);
     let all_every = s.or(doc, "all_every", SECOND, parse::duration(Duration::from_millis(10)..=HOUR));
     let stale_after = s.optional(doc, "stale_after", parse::duration(SECOND..=7 * 24 * HOUR));
-    let transport = connection.as_ref().map(|(transport, _)| transport);
+    let transport = connection.as_ref().and_then(|(transport, _)| transport.as_ref());
     let protocol = match protocol {
         ProtocolName::Dnp3 => read_dnp3_device(doc, &mut s, lists.folder, transport).map(Protocol::Dnp3),
         ProtocolName::Modbus => {
             let points = points.as_deref().unwrap_or_default();
             let modbus = s.section(doc, "modbus");
             Some(Protocol::Modbus(read_modbus(doc, modbus, transport, points)))
+        }
+        ProtocolName::Simulated => {
+            let simulated = s.section(doc, "simulated");
+            Some(Protocol::Simulated(read_simulated(doc, simulated, points.as_deref().unwrap_or_default())))
         }
     };
     let priority = s.optional(doc, "priority", parse_priority());

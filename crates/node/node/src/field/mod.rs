@@ -22,6 +22,7 @@ mod driver;
 mod lanes;
 mod modbus;
 mod shard;
+mod simulated;
 
 pub use counters::{Counted, MetricKind};
 pub use lanes::Lane;
@@ -36,6 +37,7 @@ fn driver_of(protocol: ProtocolName) -> Box<dyn Driver> {
     match protocol {
         ProtocolName::Dnp3 => Box::<dnp3::Dnp3>::default(),
         ProtocolName::Modbus => Box::<modbus::Modbus>::default(),
+        ProtocolName::Simulated => Box::<simulated::Simulated>::default(),
     }
 }
 

@@ -84,7 +84,7 @@ fn device_json(bus: &Bus, device: &DeviceConfig) -> Json {
         "topic": device.topic.as_str(),
         "name": device.name,
         "protocol": device.protocol.name().word(),
-        "address": device.transport.to_string(),
+        "address": device.transport.as_ref().map(ToString::to_string).unwrap_or_default(),
         "state": state,
         "since": time("since"),
         "last_seen": time("last_seen"),
