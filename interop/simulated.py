@@ -7,7 +7,7 @@ import io
 class SimulatedDevice:
     """One `[device.NAME]` that is simulated. Points are rows of name, type and further columns by name."""
 
-    COLUMNS = ["name", "type", "value", "curve", "noise", "every", "unit", "writable", "min", "max", "states"]
+    COLUMNS = ["name", "type", "value", "curve", "noise", "decimals", "every", "unit", "writable", "min", "max", "states"]
 
     def __init__(self, name, points, poll="1s", more="", list=None, faults=(), **simulated):
         self.name, self.points, self.poll, self.more, self.faults, self.simulated = name, points, poll, more, faults, simulated

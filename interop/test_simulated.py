@@ -11,7 +11,7 @@ from waiting import until
 # A hotel room: 18 points.
 ROOM = [
     ("setpoint", "float", {"value": "21", "unit": "°C", "writable": "true", "min": "15", "max": "28"}),
-    ("temperature", "float", {"value": "19", "curve": "follow(target 5s)", "noise": "0.02", "unit": "°C"}),
+    ("temperature", "float", {"value": "19", "curve": "follow(target 5s)", "noise": "0.02", "decimals": "2", "unit": "°C"}),
     ("target", "float", {"curve": "when(fan setpoint outdoor)"}),
     ("outdoor", "float", {"curve": "sine(12,6,24h,9h)", "unit": "°C"}),
     ("humidity", "float", {"curve": "walk(30 70 0.2)", "unit": "%"}),
@@ -54,6 +54,8 @@ def test_a_thousand_rooms(start_node):
     # One list and one seed, and yet each room is another.
     humidity = {node.get(room.point("humidity"))["v"] for room in others[:50]}
     assert len(humidity) == 50
+    shown = node.get(others[3].point("temperature"))["v"]
+    assert shown == round(shown, 2)
     room = others[7]
     assert node.command(room.point("setpoint"), 24.5)["status"] == "success"
     assert node.get(room.point("setpoint"))["v"] == 24.5 or node.wait_value(room.point("setpoint"), seconds=0.5, v=24.5)
@@ -71,7 +73,8 @@ def test_a_device_that_does_not_answer(start_node):
     node = start_node(device)
     node.wait_state(device, "online")
     node.wait_value(device.point("setpoint"), v=21, q="good")
-    node.wait_state(device, "away")
+    described = node.wait_state(device, "away")
+    assert (described["protocol"], described["address"]) == ("simulated", "")
     node.wait_value(device.point("setpoint"), v=21, q="bad", why=["away", "stale"])
     assert node.command(device.point("setpoint"), 22)["reason"] == "away"
     node.wait_state(device, "online")
@@ -138,7 +141,7 @@ def test_the_site_of_the_documents_runs(tmp_path):
     text = (Path(__file__).parent.parent / "docs/simulated.md").read_text()
     blocks = re.findall(r"^```(csv|toml)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     (points, steps), (template, one_room) = ([block for kind, block in blocks if kind == wanted][:2] for wanted in ("csv", "toml"))
-    (tmp_path / "room.csv").write_text(points + "heating,float,,steps(week.csv 7d),,°C,,,,,\n")
+    (tmp_path / "room.csv").write_text(points + "heating,float,,steps(week.csv 7d),,1,°C,,,,,\n")
     (tmp_path / "week.csv").write_text(steps)
     rooms = [f'[device.room{number:03}]\ntopic = "hotel/room{number:03}"\ntemplate = "room"\n' for number in range(1, 201)]
     (tmp_path / "hotel.toml").write_text("\n".join([template, *rooms, one_room]))

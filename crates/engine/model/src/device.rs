@@ -135,7 +135,9 @@ impl Device {
         let (value, quality) = match &spec.kind {
             Kind::Bool => (Value::Bool(state.shown >= 0.5), state.quality),
             Kind::Text(text) => (Value::Text(text.clone()), state.quality),
-            Kind::Float if state.shown.is_finite() => (Value::Float(state.shown), state.quality),
+            Kind::Float if state.shown.is_finite() => {
+                (Value::Float(rounded(state.shown, spec.decimals)), state.quality)
+            }
             Kind::Int | Kind::Float => match nearest_int(state.shown) {
                 Some(whole) => (Value::Int(whole), state.quality),
                 None => (Value::Null, state.quality.with(Quality::OVER_RANGE)),
@@ -296,6 +298,14 @@ impl Device {
             }
         }
     }
+}
+
+/// The nearest number with so many digits behind the point.
+fn rounded(value: f64, decimals: Option<u8>) -> f64 {
+    let Some(decimals) = decimals else { return value };
+    let parts = libm::pow(10.0, decimals.min(15).into());
+    let rounded = libm::round(value * parts) / parts;
+    if rounded.is_finite() { rounded } else { value }
 }
 
 /// What a first-order lag makes of a value after some time.

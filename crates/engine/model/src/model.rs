@@ -36,6 +36,8 @@ pub struct PointSpec {
     pub curve: Curve,
     /// The standard deviation of what is added to each value that is shown.
     pub noise: f64,
+    /// To how many digits behind the point a value is rounded when it is shown, 15 at most; none: it is not.
+    pub decimals: Option<u8>,
     /// Whether it can be commanded.
     pub writable: bool,
 }
@@ -44,7 +46,7 @@ impl PointSpec {
     /// A point that stays as it is.
     #[must_use]
     pub fn new(name: &str, kind: Kind) -> Self {
-        Self { name: name.into(), kind, start: None, curve: Curve::Held, noise: 0.0, writable: false }
+        Self { name: name.into(), kind, start: None, curve: Curve::Held, noise: 0.0, decimals: None, writable: false }
     }
 }
 
@@ -63,6 +65,7 @@ pub(crate) struct Point {
     pub(crate) start: Option<f64>,
     pub(crate) curve: Curve<usize>,
     pub(crate) noise: f64,
+    pub(crate) decimals: Option<u8>,
     /// Which point a command sets; none where it cannot be commanded.
     pub(crate) target: Option<usize>,
 }
@@ -89,6 +92,7 @@ impl Model {
             start: spec.start,
             curve,
             noise: spec.noise,
+            decimals: spec.decimals,
             target,
         });
         Ok(Self { points: compiled.collect(), order: order.into() })

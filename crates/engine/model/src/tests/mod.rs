@@ -100,6 +100,12 @@ fn kinds_say_what_values_are() {
     assert_eq!(of(Kind::Bool, 0.2), Value::Bool(false));
     assert_eq!(of(Kind::Int, 2.6), Value::Int(3));
     assert_eq!(of(Kind::Float, 2.6), Value::Float(2.6));
+    let rounded = |start: f64, decimals: u8| {
+        let spec = PointSpec { start: Some(start), decimals: Some(decimals), ..PointSpec::new("a", Kind::Float) };
+        float(&device_of([spec].into(), Vec::new(), 1), 0)
+    };
+    assert_eq!((rounded(19.091_436, 1), rounded(-0.26, 1), rounded(7.5, 0)), (19.1, -0.3, 8.0));
+    assert_eq!((rounded(1e300, 15), rounded(0.1, 15)), (1e300, 0.1));
     assert_eq!(of(Kind::Text("VAV-7".into()), 0.0), Value::from("VAV-7"));
     assert_eq!(of(Kind::Int, 1e30), Value::Null);
 }

@@ -7,6 +7,7 @@
 //! | `value` | the value at the start, before scaling | what the curve says, else 0, false, an empty text |
 //! | `curve` | how the value comes about, as in `sine(20 5 24h)`: [`Curve`] | none: it stays, or is commanded |
 //! | `noise` | numbers: the standard deviation of what is added to each value | 0 |
+//! | `decimals` | `float`: digits behind the point, 0 to 15, to which values are rounded | not rounded |
 //! | `every` | how often it is read, as in `1s` | as often as the device |
 //! | `writable` | `true`, `false` | `false` |
 
@@ -17,7 +18,7 @@ use tieline_core::CommandMode;
 use tieline_model::{Curve, Kind, Model, ModelError, PointSpec};
 
 /// The columns that not every protocol has.
-pub(super) const COLUMNS: [&str; 4] = ["value", "curve", "noise", "every"];
+pub(super) const COLUMNS: [&str; 5] = ["value", "curve", "noise", "decimals", "every"];
 
 /// The largest whole number that a double has one of its own for.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
@@ -35,6 +36,8 @@ pub struct SimulatedPoint {
     pub curve: Curve,
     /// The standard deviation of what is added to each value.
     pub noise: f64,
+    /// To how many digits behind the point values are rounded; none: they are not.
+    pub decimals: Option<u8>,
 }
 
 impl SimulatedPoint {
@@ -67,7 +70,10 @@ pub(super) fn read_place(list: &mut List<'_>, row: &Row<'_>) -> Option<Simulated
     let curve = curve(list, row)?;
     let expected = "a standard deviation: a number from 0 up";
     let noise = list.cell(row, "noise", expected, Some(0.0), |s| finite(s).filter(|noise| *noise >= 0.0))?;
-    let point = SimulatedPoint { kind, index: index?, start, curve, noise };
+    let expected = "a whole number from 0 to 15";
+    let places = |s: &str| s.parse().ok().filter(|places| *places <= 15).map(Some);
+    let decimals = list.cell(row, "decimals", expected, Some(None), places)?;
+    let point = SimulatedPoint { kind, index: index?, start, curve, noise, decimals };
     check_idle(list, row, &point);
     Some(point)
 }
@@ -126,6 +132,9 @@ fn check_idle(list: &mut List<'_>, row: &Row<'_>, point: &SimulatedPoint) {
     if let Some(found) = given("noise").filter(|_| point.noise > 0.0 && !is_number) {
         list.report(row.line, "noise", found, "nothing: only numbers have noise".to_owned());
     }
+    if let Some(found) = given("decimals").filter(|_| point.kind != Kind::Float) {
+        list.report(row.line, "decimals", found, "nothing: only points of type float have decimals".to_owned());
+    }
     if let Some(found) = given("value").filter(|_| !point.curve.has_start()) {
         list.report(row.line, "value", found, "nothing: the curve says all values".to_owned());
     }
@@ -178,6 +187,7 @@ pub fn model_of(points: &[PointConfig]) -> Result<Model, ModelError> {
             start: simulated.start,
             curve: simulated.curve.clone(),
             noise: simulated.noise,
+            decimals: simulated.decimals,
             writable: point.control.is_some(),
         })
     };
@@ -201,7 +211,7 @@ mod tests {
     use crate::config::{Findings, PointConfig, ProtocolName, read_points};
     use tieline_model::Kind;
 
-    const HEADER: &str = "name,type,value,curve,noise,writable,min,max,scale\n";
+    const HEADER: &str = "name,type,value,curve,noise,writable,min,max,scale,decimals\n";
 
     fn read(folder: &std::path::Path, rows: &str) -> Result<Vec<PointConfig>, Vec<String>> {
         let (mut findings, file) = (Findings::default(), folder.join("p.csv"));
@@ -240,6 +250,8 @@ mod tests {
         check("a,float,5,walk(0 1 1),,,,,\n", "2:1: value: found 5, expected a value from 0 to 1");
         check("a,float,,,-1,,,,\n", "2:1: noise: found \"-1\", expected a standard deviation");
         check("a,bool,,,1,,,,\n", "2:1: noise: found \"1\", expected nothing");
+        check("a,float,,,,,,,,16\n", "2:1: decimals: found \"16\", expected a whole number from 0 to 15");
+        check("a,int,,,,,,,,1\n", "2:1: decimals: found \"1\", expected nothing");
         check("a,text,x,,,true,,,\n", "2:1: writable: found true, expected false: texts cannot be commanded");
         check("a,text,x,lag(1s),,,,,\n", "2:1: curve: found \"lag(1s)\", expected nothing: a text stays");
         check("a,float,,,,true,5,1,\n", "2:1: max: found 1, expected at least min, which is 5");
