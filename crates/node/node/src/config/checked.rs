@@ -325,6 +325,13 @@ fn clash(one: &DeviceConfig, other: &DeviceConfig) -> Option<Clash> {
         let (found, expected) = ("another network than the one".to_owned(), "one network for all devices of a channel");
         return Some(Clash { key: "network", found, expected });
     }
+    if one.protocol.name() != other.protocol.name() {
+        return Some(Clash {
+            key: "protocol",
+            found: "another protocol than the one".to_owned(),
+            expected: "one protocol for all devices of a channel",
+        });
+    }
     match (&one.protocol, &other.protocol) {
         (Protocol::Dnp3(a), Protocol::Dnp3(b)) => ((a.master, a.outstation) == (b.master, b.outstation)).then(|| {
             Clash { key: "dnp3.outstation", found: "the link addresses".to_owned(), expected: "addresses of its own" }
@@ -337,11 +344,7 @@ fn clash(one: &DeviceConfig, other: &DeviceConfig) -> Option<Clash> {
             found: "another framing, in_flight, timeout, retries or pause than those".to_owned(),
             expected: "the same for all devices of a channel",
         }),
-        (Protocol::Dnp3(_), Protocol::Modbus(_)) | (Protocol::Modbus(_), Protocol::Dnp3(_)) => Some(Clash {
-            key: "protocol",
-            found: "another protocol than the one".to_owned(),
-            expected: "one protocol for all devices of a channel",
-        }),
+        (Protocol::Dnp3(_) | Protocol::Modbus(_) | Protocol::Simulated(_), _) => None,
     }
 }
 

@@ -4,10 +4,12 @@ use super::collection::{
     CollectionConfig, HeartbeatConfig, NetworkConfig, Networks, read_heartbeat, read_network, read_networks,
 };
 use super::dnp3::{Dnp3Config, read_dnp3_device, read_polls};
-use super::modbus::{ModbusConfig, read_modbus, read_polls as read_modbus_polls};
+use super::modbus::{ModbusConfig, read_modbus};
 use super::parse;
 use super::points::{PointConfig, TAGS, parse_tag, read_points};
+use super::polls::read_point_polls;
 use super::reader::{Document, Expected, Section, Template};
+use super::simulated::{SimulatedConfig, read_simulated};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,8 +28,8 @@ pub struct DeviceConfig {
     pub name: String,
     /// Its topic; its points lie below it.
     pub topic: Topic,
-    /// How it is reached.
-    pub transport: Transport,
+    /// How it is reached; none of a device that is not outside.
+    pub transport: Option<Transport>,
     /// The connection that it shares with others, if it does.
     pub channel: Option<SharedChannel>,
     /// Its points; shared by all devices that name the same list.
@@ -167,6 +169,8 @@ pub enum Protocol {
     Dnp3(Dnp3Config),
     /// Modbus.
     Modbus(ModbusConfig),
+    /// None: the device does not exist.
+    Simulated(SimulatedConfig),
 }
 
 impl Protocol {
@@ -176,6 +180,7 @@ impl Protocol {
         match self {
             Self::Dnp3(_) => ProtocolName::Dnp3,
             Self::Modbus(_) => ProtocolName::Modbus,
+            Self::Simulated(_) => ProtocolName::Simulated,
         }
     }
 
@@ -185,6 +190,7 @@ impl Protocol {
         match self {
             Self::Dnp3(_) => 1,
             Self::Modbus(modbus) => modbus.line.in_flight,
+            Self::Simulated(_) => 1,
         }
     }
 
@@ -193,7 +199,7 @@ impl Protocol {
     pub const fn dnp3(&self) -> Option<&Dnp3Config> {
         match self {
             Self::Dnp3(dnp3) => Some(dnp3),
-            Self::Modbus(_) => None,
+            Self::Modbus(_) | Self::Simulated(_) => None,
         }
     }
 
@@ -202,7 +208,16 @@ impl Protocol {
     pub const fn modbus(&self) -> Option<&ModbusConfig> {
         match self {
             Self::Modbus(modbus) => Some(modbus),
-            Self::Dnp3(_) => None,
+            Self::Dnp3(_) | Self::Simulated(_) => None,
+        }
+    }
+
+    /// The settings of a simulated device; none of one that exists.
+    #[must_use]
+    pub const fn simulated(&self) -> Option<&SimulatedConfig> {
+        match self {
+            Self::Simulated(simulated) => Some(simulated),
+            Self::Dnp3(_) | Self::Modbus(_) => None,
         }
     }
 }
@@ -214,14 +229,17 @@ pub enum ProtocolName {
     Dnp3,
     /// Modbus.
     Modbus,
+    /// None: the device does not exist.
+    Simulated,
 }
 
 impl ProtocolName {
     /// All.
-    pub const ALL: [Self; 2] = [Self::Dnp3, Self::Modbus];
+    pub const ALL: [Self; 3] = [Self::Dnp3, Self::Modbus, Self::Simulated];
 
     /// Each with its word.
-    const WORDS: [(&'static str, Self); 2] = [("dnp3", Self::Dnp3), ("modbus", Self::Modbus)];
+    const WORDS: [(&'static str, Self); 3] =
+        [("dnp3", Self::Dnp3), ("modbus", Self::Modbus), ("simulated", Self::Simulated)];
 
     /// The word in the configuration, the API and the names of metrics.
     #[must_use]
@@ -229,6 +247,7 @@ impl ProtocolName {
         match self {
             Self::Dnp3 => "dnp3",
             Self::Modbus => "modbus",
+            Self::Simulated => "simulated",
         }
     }
 }
@@ -246,17 +265,24 @@ pub fn read_device<'a>(
         None if !s.has("topic") => default_topic(doc, name, &s),
         given => given,
     };
-    let protocol = s.required(doc, "protocol", "\"dnp3\" or \"modbus\"", parse::word(&ProtocolName::WORDS));
+    let protocol =
+        s.required(doc, "protocol", "\"dnp3\" or \"modbus\" or \"simulated\"", parse::word(&ProtocolName::WORDS));
     // What is wrong with the rest is told all the same.
     let protocol = protocol.unwrap_or(ProtocolName::Dnp3);
-    let connection = read_connection(doc, &mut s, lists.folder, &shared.channels);
+    let connection = match protocol {
+        ProtocolName::Dnp3 | ProtocolName::Modbus => {
+            let connection = read_connection(doc, &mut s, lists.folder, &shared.channels);
+            connection.map(|(transport, channel)| (Some(transport), channel))
+        }
+        ProtocolName::Simulated => Some((None, None)),
+    };
     let points = lists.read(doc, &mut s, protocol);
     let poll = s.section(doc, "poll");
     let listed = points.as_deref().unwrap_or_default();
     let (polls, collection) = match protocol {
         ProtocolName::Dnp3 => (read_polls(doc, poll), None),
-        ProtocolName::Modbus => {
-            let (polls, collection) = read_modbus_polls(doc, poll, listed);
+        ProtocolName::Modbus | ProtocolName::Simulated => {
+            let (polls, collection) = read_point_polls(doc, poll, listed);
             (polls, Some(collection))
         }
     };
@@ -265,12 +291,16 @@ pub fn read_device<'a>(
     let publish = s.or(doc, "publish", vec!["points".to_owned(), "all".to_owned()], parse_publish);
     let all_every = s.or(doc, "all_every", SECOND, parse::duration(Duration::from_millis(10)..=HOUR));
     let stale_after = s.optional(doc, "stale_after", parse::duration(SECOND..=7 * 24 * HOUR));
-    let transport = connection.as_ref().map(|(transport, _)| transport);
+    let transport = connection.as_ref().and_then(|(transport, _)| transport.as_ref());
     let protocol = match protocol {
         ProtocolName::Dnp3 => read_dnp3_device(doc, &mut s, lists.folder, transport).map(Protocol::Dnp3),
         ProtocolName::Modbus => {
             let modbus = s.section(doc, "modbus");
             Some(Protocol::Modbus(read_modbus(doc, modbus, transport, listed)))
+        }
+        ProtocolName::Simulated => {
+            let simulated = s.section(doc, "simulated");
+            Some(Protocol::Simulated(read_simulated(doc, simulated, points.as_deref().unwrap_or_default())))
         }
     };
     let priority = s.optional(doc, "priority", parse_priority());

@@ -14,7 +14,9 @@ mod dnp3;
 mod modbus;
 mod mqtt;
 mod points;
+mod polls;
 mod settings;
+mod simulated;
 mod topics;
 mod views;
 
@@ -34,9 +36,10 @@ pub use dnp3::{Dnp3Config, FreezeClock, FreezePlan, LaneConfig, LinkConfirms, Ti
 pub use modbus::{ModbusConfig, ModbusLine};
 pub use mqtt::{MqttConfig, MqttTls, MqttWebSocket};
 pub use points::{
-    ControlConfig, Dnp3Output, Dnp3Point, ModbusPoint, Operate, PointAddress, PointConfig, States, Takes, ValueKind,
-    read_points,
+    ControlConfig, Dnp3Output, Dnp3Point, ModbusPoint, Operate, PointAddress, PointConfig, SimulatedPoint, States,
+    Takes, ValueKind, model_of, read_points,
 };
+pub use simulated::SimulatedConfig;
 pub use tieline_service::moment::Moment;
 pub use tieline_service::parse::{parse_address, parse_duration, resolve};
 pub use tieline_service::reader::{ConfigError, Finding, Findings};

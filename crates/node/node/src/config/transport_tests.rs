@@ -11,7 +11,7 @@ fn read(keys: &str) -> Result<String, Vec<String>> {
     let text = format!("[device.d]\nprotocol='dnp3'\npoints='p.csv'\ndnp3={{outstation=10}}\n{keys}\n");
     let place = format!("{}/", folder.path().display());
     match from_text("n.toml", &text, folder.path()) {
-        Ok(config) => Ok(config.devices[0].transport.to_string()),
+        Ok(config) => Ok(config.devices[0].transport.as_ref().unwrap().to_string()),
         Err(ConfigError(all)) => Err(all.iter().map(|finding| finding.to_string().replace(&place, "")).collect()),
     }
 }

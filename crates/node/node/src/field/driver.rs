@@ -6,7 +6,7 @@
 use super::counters::Metric;
 use super::lanes::Lane;
 use super::shard::{Field, SharedField};
-use crate::config::{NetworkConfig, Numbered, Priority};
+use crate::config::{DeviceConfig, NetworkConfig, Numbered, Priority};
 use std::cell::RefMut;
 use std::io;
 use std::pin::Pin;
@@ -61,6 +61,14 @@ pub trait DeviceSession {
     /// What a connection brought up to this many fragments is stored, or will not be: the device need not keep it. Called
     /// with what [`Reporter::batch_end`] was told.
     fn settle(&self, lane: Lane, fragments: u64);
+}
+
+/// How a device is reached, for a protocol whose devices are outside.
+///
+/// # Errors
+/// The device has no address.
+pub fn transport_of(config: &DeviceConfig) -> io::Result<&Transport> {
+    config.transport.as_ref().ok_or_else(|| io::Error::other(format!("{} has no address", config.topic)))
 }
 
 /// What a driver starts devices with.

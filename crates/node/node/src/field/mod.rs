@@ -22,6 +22,7 @@ mod driver;
 mod lanes;
 mod modbus;
 mod shard;
+mod simulated;
 mod spec;
 
 pub use counters::{Counted, MetricKind};
@@ -37,6 +38,7 @@ fn driver_of(protocol: ProtocolName) -> Box<dyn Driver> {
     match protocol {
         ProtocolName::Dnp3 => Box::<dnp3::Dnp3>::default(),
         ProtocolName::Modbus => Box::<modbus::Modbus>::default(),
+        ProtocolName::Simulated => Box::<simulated::Simulated>::default(),
     }
 }
 

@@ -92,22 +92,34 @@ pub fn start<I: From<FieldReport> + Send + 'static>(
     let (inputs, incoming) = mpsc::channel(INPUTS_MAX);
     let (ready, started) = std::sync::mpsc::sync_channel(1);
     let thread = ShardThread::spawn(&format!("field-{number}"), clock, counters, move |shard| async move {
-        let work = Rc::new(Notify::new());
-        let poller = Poller::new(Limits::default());
-        let networks = HashMap::new();
-        let field = Field { number, poller, devices: HashMap::new(), networks, reports: Default::default(), work };
-        let field = Rc::new(RefCell::new(field));
-        let mut drivers = drivers();
-        let context = Context::new(Rc::clone(&shard), Rc::clone(&field), certificates);
-        let result = start_devices(&mut drivers, &context, devices).await;
-        let failed = result.is_err();
-        let _ = ready.send(result);
-        if !failed {
-            run(&shard, &field, &drivers, incoming, &senders).await;
-        }
+        serve(shard, number, devices, certificates, (incoming, senders), |result| drop(ready.send(result))).await;
     })?;
     started.recv().map_err(|_| std::io::Error::other("a field thread ended before it began"))??;
     Ok(FieldHandle { inputs, thread })
+}
+
+/// Runs a shard with its devices on the present thread, once `ready` was told whether they could be started.
+pub(super) async fn serve<I: From<FieldReport>>(
+    shard: Rc<Shard>,
+    number: usize,
+    devices: Vec<Numbered>,
+    certificates: Arc<CertificateCache>,
+    (incoming, senders): (mpsc::Receiver<FieldInput>, ReportSenders<I>),
+    ready: impl FnOnce(std::io::Result<()>),
+) {
+    let work = Rc::new(Notify::new());
+    let poller = Poller::new(Limits::default());
+    let networks = HashMap::new();
+    let field = Field { number, poller, devices: HashMap::new(), networks, reports: Default::default(), work };
+    let field = Rc::new(RefCell::new(field));
+    let mut drivers = drivers();
+    let context = Context::new(Rc::clone(&shard), Rc::clone(&field), certificates);
+    let result = start_devices(&mut drivers, &context, devices).await;
+    let failed = result.is_err();
+    ready(result);
+    if !failed {
+        run(&shard, &field, &drivers, incoming, &senders).await;
+    }
 }
 
 /// Starts devices, each by the driver of its protocol.

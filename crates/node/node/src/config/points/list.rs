@@ -1,9 +1,12 @@
 //! Reads a point list: its header, the columns of all protocols, and each row's point.
 
-use super::{ControlConfig, PointAddress, PointConfig, States, ValueKind, dnp3, modbus};
+use super::{ControlConfig, PointAddress, PointConfig, States, ValueKind, dnp3, modbus, simulated};
 use crate::config::ProtocolName;
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::time::Duration;
 use tieline_core::Topic;
+use tieline_service::parse::parse_duration;
 use tieline_service::reader::{Finding, Findings};
 
 /// What the first line of a list is.
@@ -19,6 +22,7 @@ fn columns(protocol: ProtocolName) -> Vec<&'static str> {
     let own: &[&str] = match protocol {
         ProtocolName::Dnp3 => &dnp3::COLUMNS,
         ProtocolName::Modbus => &modbus::COLUMNS,
+        ProtocolName::Simulated => &simulated::COLUMNS,
     };
     COLUMNS.iter().chain(own).copied().collect()
 }
@@ -35,10 +39,15 @@ pub fn read_points(
         csv::ReaderBuilder::new().trim(csv::Trim::All).flexible(true).comment(Some(b'#')).from_reader(text.as_bytes());
     let mut list = List { findings, file, protocol, ok: true };
     let header = list.header(&mut reader)?;
-    let (mut points, mut seen) = (Vec::new(), Seen::default());
+    let (mut points, mut lines, mut seen) = (Vec::new(), Vec::new(), Seen::default());
     for row in reader.into_records() {
         match row {
-            Ok(row) => points.extend(list.point(&header, &row, &mut seen)),
+            Ok(row) => {
+                if let Some(point) = list.point(&header, &row, &mut seen) {
+                    points.push(point);
+                    lines.push(row.position().map_or(1, csv::Position::line));
+                }
+            }
             Err(error) => {
                 let line = error.position().map_or(1, csv::Position::line);
                 list.report(line, "(row)", error.to_string(), "a CSV row".to_owned());
@@ -47,6 +56,9 @@ pub fn read_points(
     }
     if points.is_empty() && list.ok {
         list.report(1, "(rows)", "no points".to_owned(), "at least one row below the header".to_owned());
+    }
+    if protocol == ProtocolName::Simulated && list.ok {
+        simulated::check(&mut list, &points, &lines);
     }
     list.ok.then_some(points)
 }
@@ -110,7 +122,12 @@ impl List<'_> {
                 format!("one of {}", columns.join(", ")),
             );
         }
-        for column in ["name", "type", "index"].into_iter().filter(|column| !header.iter().any(|name| name == column)) {
+        // What is simulated has no address.
+        let required: &[_] = match self.protocol {
+            ProtocolName::Dnp3 | ProtocolName::Modbus => &["name", "type", "index"],
+            ProtocolName::Simulated => &["name", "type"],
+        };
+        for column in required.iter().filter(|column| !header.iter().any(|name| name == *column)) {
             self.report(1, column, "nothing".to_owned(), format!("a column {column:?} in the header"));
         }
         self.ok.then_some(header)
@@ -147,6 +164,7 @@ impl List<'_> {
         let place = match self.protocol {
             ProtocolName::Dnp3 => dnp3::read_place(self, &row).map(PointAddress::Dnp3),
             ProtocolName::Modbus => modbus::read_place(self, &row).map(PointAddress::Modbus),
+            ProtocolName::Simulated => simulated::read_place(self, &row).map(PointAddress::Simulated),
         };
         let scale = self.cell(&row, "scale", "a number other than 0", Some(1.0), |s| finite(s).filter(|x| *x != 0.0));
         let offset = self.cell(&row, "offset", "a number", Some(0.0), finite);
@@ -156,7 +174,7 @@ impl List<'_> {
         }
         let (type_name, index) = (place.type_name(), place.index());
         // Several points may be parts of one register.
-        if self.protocol != ProtocolName::Modbus && !seen.places.insert((type_name, index)) {
+        if self.protocol == ProtocolName::Dnp3 && !seen.places.insert((type_name, index)) {
             let found = format!("{type_name} {index} a second time");
             self.report(row.line, "index", found, "each point once".to_owned());
         }
@@ -164,12 +182,13 @@ impl List<'_> {
         let (address, kind, control) = match place {
             PointAddress::Dnp3(point) => dnp3::read_rest(self, &row, point, scale)?,
             PointAddress::Modbus(point) => modbus::read_rest(self, &row, point)?,
+            PointAddress::Simulated(point) => simulated::read_rest(self, &row, point)?,
         };
         self.check_numeric(&row, (type_name, kind), scale, offset);
         let states = self.states(&row, kind)?;
         let every = match self.protocol {
             ProtocolName::Dnp3 => None,
-            ProtocolName::Modbus => modbus::read_every(self, &row)?,
+            ProtocolName::Modbus | ProtocolName::Simulated => self.every(&row)?,
         };
         let tags = self.cell(&row, "tags", TAGS, Some(Vec::new()), |s| s.split(';').map(parse_tag).collect())?;
         if let Some(control) = &control {
@@ -219,6 +238,20 @@ impl List<'_> {
             let expected = format!("nothing: the value of a point of type {type_name} is {}", kind.words());
             self.report(row.line, column, found, expected);
         }
+    }
+
+    /// Where files that the list names are.
+    pub(super) fn folder(&self) -> &Path {
+        Path::new(self.file).parent().unwrap_or(Path::new(""))
+    }
+
+    /// How often the point is read; the outer option is none where the cell is wrong.
+    #[expect(clippy::option_option, reason = "wrong, absent and present are three answers")]
+    fn every(&mut self, row: &Row<'_>) -> Option<Option<Duration>> {
+        let (least, most) = (Duration::from_millis(100), Duration::from_secs(7 * 86_400));
+        self.cell(row, "every", "an interval from 100ms to 7d, as in 1s", Some(None), |s| {
+            parse_duration(s).filter(|every| (least..=most).contains(every)).map(Some)
+        })
     }
 
     /// Whether the point can be commanded; none where the cell is wrong.

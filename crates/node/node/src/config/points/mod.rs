@@ -19,10 +19,12 @@
 mod dnp3;
 mod list;
 mod modbus;
+mod simulated;
 
 pub use dnp3::{Dnp3Output, Dnp3Point, Operate};
 pub use list::{TAGS, parse_tag, read_points};
 pub use modbus::ModbusPoint;
+pub use simulated::{SimulatedPoint, model_of};
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -62,6 +64,8 @@ pub enum PointAddress {
     Dnp3(Dnp3Point),
     /// Modbus.
     Modbus(ModbusPoint),
+    /// None.
+    Simulated(SimulatedPoint),
 }
 
 impl PointAddress {
@@ -71,6 +75,7 @@ impl PointAddress {
         match self {
             Self::Dnp3(point) => point.point_type.name(),
             Self::Modbus(point) => point.type_name(),
+            Self::Simulated(point) => point.type_name(),
         }
     }
 
@@ -80,6 +85,7 @@ impl PointAddress {
         match self {
             Self::Dnp3(point) => point.index.into(),
             Self::Modbus(point) => point.address.into(),
+            Self::Simulated(point) => point.index,
         }
     }
 
@@ -88,7 +94,7 @@ impl PointAddress {
     pub const fn dnp3(&self) -> Option<&Dnp3Point> {
         match self {
             Self::Dnp3(point) => Some(point),
-            Self::Modbus(_) => None,
+            Self::Modbus(_) | Self::Simulated(_) => None,
         }
     }
 
@@ -97,7 +103,16 @@ impl PointAddress {
     pub const fn modbus(&self) -> Option<&ModbusPoint> {
         match self {
             Self::Modbus(point) => Some(point),
-            Self::Dnp3(_) => None,
+            Self::Dnp3(_) | Self::Simulated(_) => None,
+        }
+    }
+
+    /// What is simulated; none of a point of a device that exists.
+    #[must_use]
+    pub const fn simulated(&self) -> Option<&SimulatedPoint> {
+        match self {
+            Self::Simulated(point) => Some(point),
+            Self::Dnp3(_) | Self::Modbus(_) => None,
         }
     }
 }

@@ -18,7 +18,7 @@ use self::masters::{master_of, urgent_master};
 use self::scheduled::{ScheduledTasks, keep_freezing};
 use self::translate::PointIndex;
 use super::counters::Metric;
-use super::driver::{Connection, Context, DeviceSession, Driver, Starting, Tabled};
+use super::driver::{Connection, Context, DeviceSession, Driver, Starting, Tabled, transport_of};
 use super::lanes::{Lane, Lanes};
 use crate::config::{DeviceConfig, Dnp3Config, SharedChannel};
 use std::cell::RefCell;
@@ -71,13 +71,13 @@ impl Dnp3 {
     async fn start_device(&mut self, context: &Context, device: &Tabled) -> io::Result<()> {
         let (id, config) = (device.0.id, &device.0.config);
         let dnp3 = dnp3_of(config)?;
-        let session = Session::new(context.shard(), master_of(dnp3, &config.transport), Limits::default());
+        let session = Session::new(context.shard(), master_of(dnp3, transport_of(config)?), Limits::default());
         let lane = dnp3.lane.as_deref();
         let urgent =
             lane.map(|lane| (Session::new(context.shard(), urgent_master(dnp3, lane), Limits::default()), lane));
         let links = (Link::Alone(session.clone()), urgent.as_ref().map(|(session, _)| Link::Alone(session.clone())));
         let owner = self.start_session(context, device, links)?;
-        let (transport, priority) = (&config.transport, config.priority);
+        let (transport, priority) = (transport_of(config)?, config.priority);
         let connection = Connection { name: &config.topic, transport, priority, seed: u64::from(id.0) };
         context.connect(session, owner.clone(), connection).await?;
         if let Some((session, lane)) = urgent {
@@ -91,7 +91,7 @@ impl Dnp3 {
     /// Adds devices that share a connection, and keeps it going.
     async fn start_channel(&mut self, context: &Context, shared: &SharedChannel, devices: &[Tabled]) -> io::Result<()> {
         let Some((first, _)) = devices.first() else { return Ok(()) };
-        let (transport, seed) = (&first.config.transport, u64::from(first.id.0));
+        let (transport, seed) = (transport_of(&first.config)?, u64::from(first.id.0));
         let mut channel = Channel::new(shared.one_at_a_time);
         let mut members = Vec::new();
         for (device, _) in devices {

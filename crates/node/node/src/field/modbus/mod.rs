@@ -19,7 +19,7 @@ mod readings;
 use self::device::{Line, ModbusDevice};
 use self::owner::LineOwner;
 use super::counters::Metric;
-use super::driver::{Connection, Context, DeviceSession, Driver, Starting, Tabled};
+use super::driver::{Connection, Context, DeviceSession, Driver, Starting, Tabled, transport_of};
 use crate::config::{DeviceConfig, ModbusConfig, SharedChannel};
 use std::io;
 use std::num::NonZeroU32;
@@ -69,7 +69,7 @@ impl Modbus {
     /// Adds the devices of a connection, and keeps it going.
     async fn start_line(&mut self, context: &Context, name: &str, devices: &[Tabled]) -> io::Result<()> {
         let Some((first, _)) = devices.first() else { return Ok(()) };
-        let (transport, seed) = (&first.config.transport, u64::from(first.id.0));
+        let (transport, seed) = (transport_of(&first.config)?, u64::from(first.id.0));
         let config = client_config(modbus_of(&first.config)?, transport, devices.len());
         let line = Rc::new(Line::new(Session::new(context.shard(), Client::new(config), Limits::default())));
         let mut members = Vec::new();
