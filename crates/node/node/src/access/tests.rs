@@ -450,10 +450,11 @@ fn guesses_are_refused_before_they_are_compared_even_where_the_password_is_known
     drop(told);
     let found: Vec<_> = hears.iter().collect();
     let count = |wanted: &dyn Fn(&Result<Identity, Wrong>) -> bool| found.iter().filter(|found| wanted(found)).count();
-    // Ten are compared at most; where comparing is slow, fewer: what waits for one address is bounded as well.
-    let refused = count(&|found| matches!(found, Err(Wrong::Refused(_))));
-    assert!((1..=10).contains(&refused), "{refused}");
-    assert_eq!(count(&|found| *found == Err(Wrong::TooOften)), 1001 - refused);
+    assert_eq!(count(&|found| *found == Err(Wrong::TooOften)), 991);
+    // Ten are compared; on a machine that compares slowly, some of them wait so long that they are not.
+    let (refused, busy) =
+        (count(&|found| matches!(found, Err(Wrong::Refused(_)))), count(&|found| *found == Err(Wrong::Busy)));
+    assert!(refused >= 1 && refused + busy == 10, "{refused} refused, {busy} busy");
     // At the address of anna's desk, by one that is not her desk: she goes on.
     for n in 0..1000 {
         authenticator.ask(from(1, "eve"), password("anna", &format!("guess{n}")), |_| ());
