@@ -1,6 +1,7 @@
 //! The binary as people and programs use it.
 
 mod context;
+mod import;
 mod json;
 mod mistakes;
 mod seal;
@@ -75,10 +76,11 @@ impl Drop for Server {
     }
 }
 
-const VERBS: [&[&str]; 53] = [
+const VERBS: [&[&str]; 54] = [
     &["run"],
     &["config", "default"],
     &["config", "check"],
+    &["import", "volttron"],
     &["sub"],
     &["pub"],
     &["get"],
