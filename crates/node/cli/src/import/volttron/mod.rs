@@ -135,7 +135,7 @@ impl<'a> Import<'a> {
     fn device(&mut self, input: &'a source::Input, json: &'a Json, defaults: &Defaults) -> Option<(usize, Uses)> {
         let mut leaves = Leaves::new(&input.file, json);
         let device = self.imported.devices.len();
-        let registry = self.registry(&leaves, "registry_config");
+        let registry = self.registry(input, &leaves, "registry_config");
         let mut reader = Reader { leaves: &mut leaves, device, keys: Vec::new(), routers: self.routers };
         let spec = read_device(&mut reader, &input.topic, defaults);
         let done = match (spec, &registry) {
@@ -160,12 +160,12 @@ impl<'a> Import<'a> {
     }
 
     /// The registry or the register map that a key names.
-    fn registry(&self, leaves: &Leaves<'_>, path: &str) -> Result<Registry, String> {
+    fn registry(&self, input: &source::Input, leaves: &Leaves<'_>, path: &str) -> Result<Registry, String> {
         let Some(json) = leaves.get(path) else { return Err(format!("no {path}")) };
         match &json.value {
             Value::Array(rows) => Ok(Registry::Inline(Table::from_json(rows, path))),
             Value::Text(link) => {
-                let at = self.sources.find(link)?;
+                let at = self.sources.find(link, &input.name)?;
                 match self.sources.inputs.get(at).map(|input| &input.content) {
                     Some(Content::Registry(_)) => Ok(Registry::Input(at)),
                     _ => Err(format!("{link:?} is no registry")),
@@ -186,10 +186,12 @@ impl<'a> Import<'a> {
         registry: &Registry,
     ) -> Result<Uses, Refused> {
         let map = match leaves.get("driver_config.register_map") {
-            Some(_) if spec.driver == Driver::ModbusTk => match self.registry(leaves, "driver_config.register_map") {
-                Ok(map) => Some(map),
-                Err(why) => return refuse("driver_config.register_map", why),
-            },
+            Some(_) if spec.driver == Driver::ModbusTk => {
+                match self.registry(input, leaves, "driver_config.register_map") {
+                    Ok(map) => Some(map),
+                    Err(why) => return refuse("driver_config.register_map", why),
+                }
+            }
             _ => None,
         };
         self.check_line(&spec)?;

@@ -144,8 +144,9 @@ impl Sources {
         sources
     }
 
-    /// The configuration that a link names: by its name, by the end of its path, or by the name of its file.
-    pub fn find(&self, link: &str) -> Result<usize, String> {
+    /// The configuration that a link names: by its name, by the end of its path, or by the name of its file. Of several the
+    /// one in the folders of who names it.
+    pub fn find(&self, link: &str, from: &str) -> Result<usize, String> {
         let name = link.trim().trim_start_matches("config://").trim_start_matches("./").to_lowercase();
         let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
         let below = |input: &Input, end: &str| {
@@ -155,13 +156,21 @@ impl Sources {
         let exact: Vec<usize> = all().filter(|(_, input)| input.name == name).map(|(at, _)| at).collect();
         let ends: Vec<usize> = all().filter(|(_, input)| below(input, &name)).map(|(at, _)| at).collect();
         let files: Vec<usize> = all().filter(|(_, input)| below(input, last)).map(|(at, _)| at).collect();
-        match [exact, ends, files].into_iter().find(|found| !found.is_empty()).as_deref() {
-            Some([one]) => Ok(*one),
-            Some(several) => {
+        let Some(found) = [exact, ends, files].into_iter().find(|found| !found.is_empty()) else {
+            return Err(format!("{link:?} is not there"));
+        };
+        let shared = |at: usize| {
+            let name = self.inputs.get(at).map(|input| input.name.as_str()).unwrap_or_default();
+            name.split('/').zip(from.split('/')).take_while(|(one, other)| one == other).count()
+        };
+        let most = found.iter().map(|at| shared(*at)).max().unwrap_or_default();
+        let nearest: Vec<usize> = found.into_iter().filter(|at| shared(*at) == most).collect();
+        match nearest.as_slice() {
+            [one] => Ok(*one),
+            several => {
                 let names = several.iter().filter_map(|at| Some(self.inputs.get(*at)?.file.as_str()));
                 Err(format!("{link:?} may be {}", names.collect::<Vec<_>>().join(" or ")))
             }
-            None => Err(format!("{link:?} is not there")),
         }
     }
 }
@@ -216,4 +225,24 @@ fn files(folder: &Path, out: &Path) -> Result<Vec<(PathBuf, String)>> {
     }
     found.sort_by(|a, b| a.1.cmp(&b.1));
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_name_registries() {
+        let files = ["a/r.csv", "b/r.csv", "registry_configs/Meter.csv", "b/devices/x"];
+        let files = files.map(|name| (name, "{}"));
+        let sources = Sources::of(&files, &mut Report::default());
+        let check = |link: &str, from: &str, expect: Result<usize, &str>| {
+            assert_eq!(sources.find(link, from), expect.map_err(str::to_owned), "{link} of {from}");
+        };
+        check("config://registry_configs/METER.csv", "b/devices/x", Ok(2));
+        check("/etc/volttron/meter.csv", "x", Ok(2));
+        check("config://r.csv", "b/devices/x", Ok(1));
+        check("config://r.csv", "c/x", Err("\"config://r.csv\" may be a/r.csv or b/r.csv"));
+        check("config://eter.csv", "x", Err("\"config://eter.csv\" is not there"));
+    }
 }
