@@ -11,6 +11,7 @@ use crate::delta::DeltaVerb;
 use crate::discover::args::DiscoverVerb;
 use crate::dnp3::args::OutstationArgs;
 use crate::dnp3::master::args::MasterArgs;
+use crate::import::args::ImportVerb;
 use crate::seal::args::SealVerb;
 use crate::top::args::TopArgs;
 pub use crate::who::args::{HttpArgs, MqttArgs};
@@ -44,6 +45,9 @@ pub enum Verb {
     /// Print the default configuration, or check one
     #[command(subcommand)]
     Config(ConfigVerb),
+    /// Make a configuration from that of another platform
+    #[command(subcommand)]
+    Import(ImportVerb),
     /// Print updates of topics as they come
     Sub(SubArgs),
     /// Publish to a topic

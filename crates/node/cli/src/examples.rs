@@ -25,6 +25,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("run", &["tieline run --demo", "tieline run --config plant.toml --data /var/lib/tieline"]),
     ("config default", &["tieline config default > tieline.toml"]),
     ("config check", &["tieline config check --config plant.toml", "tieline config check plant.toml --json"]),
+    (
+        "import volttron",
+        &[
+            "tieline import volttron ~/.volttron --out plant",
+            "tieline import volttron configs --bacnet-router 12=10.0.0.9 --json",
+        ],
+    ),
     ("sub", &["tieline sub 'demo/#'", "tieline sub demo/feeder1/relay/current -n 5 --json"]),
     ("pub", &["tieline pub site/note hello --retain", "tieline pub site/log --lines < events.txt"]),
     ("get", &["tieline get demo/feeder1/relay/breaker", "tieline get site/log --events 10 --from 1h"]),

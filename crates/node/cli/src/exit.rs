@@ -16,6 +16,8 @@ pub enum Exit {
     Unknown,
     /// The device accepted it, and no reading showed it in time.
     Unconfirmed,
+    /// It was done in part: something of the input was left out.
+    Incomplete,
 }
 
 impl Exit {
@@ -27,6 +29,7 @@ impl Exit {
             Self::Unreachable => 4,
             Self::Unknown => 5,
             Self::Unconfirmed => 6,
+            Self::Incomplete => 7,
         }
     }
 
@@ -83,7 +86,8 @@ Exit codes:
   3  refused by the node or the device: nothing has changed
   4  no node answers at the address: nothing was sent
   5  outcome unknown: sent, and no answer came; it may have been carried out
-  6  accepted by the device, and no reading confirmed it in time (tieline command)";
+  6  accepted by the device, and no reading confirmed it in time (tieline command)
+  7  done, but something of the input was left out (tieline import)";
 
 #[cfg(test)]
 mod tests {

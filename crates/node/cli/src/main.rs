@@ -19,6 +19,7 @@ mod dnp3;
 mod examples;
 mod exit;
 mod history;
+mod import;
 mod log;
 mod man;
 mod run;
@@ -59,6 +60,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
     match verb {
         Verb::Run(args) => run::run(&args),
         Verb::Config(verb) => config::config(&verb),
+        Verb::Import(verb) => import::import_all(&verb),
         Verb::Sub(args) => bus::sub(&args),
         Verb::Pub(args) => bus::publish(&args),
         Verb::Get(args) => values::get(&args),

@@ -1,6 +1,7 @@
 //! The binary as people and programs use it.
 
 mod context;
+mod import;
 mod json;
 mod mistakes;
 mod seal;
@@ -75,10 +76,13 @@ impl Drop for Server {
     }
 }
 
-const VERBS: [&[&str]; 53] = [
+const VERBS: [&[&str]; 56] = [
     &["run"],
     &["config", "default"],
     &["config", "check"],
+    &["discover", "modbus"],
+    &["discover", "sunspec"],
+    &["import", "volttron"],
     &["sub"],
     &["pub"],
     &["get"],
