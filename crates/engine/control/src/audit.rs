@@ -29,6 +29,22 @@ pub enum Phase {
     Late,
     /// No outcome came at all. The last record.
     Unanswered,
+    /// A reading showed that it was carried out.
+    Confirmed,
+    /// No reading showed it in time.
+    Unconfirmed,
+    /// A task has reserved devices.
+    Reserved,
+    /// A task lost its reservation to one of a higher priority.
+    Preempted,
+    /// The time of a holder at a device is over.
+    ReservationEnded,
+    /// A holder has ended.
+    HolderGone,
+    /// A pattern was set on.
+    OverrideOn,
+    /// A pattern was set off, or its time is over.
+    OverrideOff,
 }
 
 impl Phase {
@@ -46,6 +62,14 @@ impl Phase {
             Self::Lost => "lost",
             Self::Late => "late",
             Self::Unanswered => "unanswered",
+            Self::Confirmed => "confirmed",
+            Self::Unconfirmed => "unconfirmed",
+            Self::Reserved => "reserved",
+            Self::Preempted => "preempted",
+            Self::ReservationEnded => "reservation_ended",
+            Self::HolderGone => "holder_gone",
+            Self::OverrideOn => "override_on",
+            Self::OverrideOff => "override_off",
         }
     }
 }
@@ -57,8 +81,10 @@ pub struct AuditRecord {
     pub id: u64,
     /// When.
     pub time: Timestamp,
-    /// The caller's number of the request.
+    /// The number of the request; zero of what is of none.
     pub request: u64,
+    /// The caller's number of the call that asked for many points.
+    pub group: Option<u64>,
     /// Who asked, as the caller said.
     pub who: Arc<str>,
     /// Which topic; cut where it is long and unknown.
@@ -75,4 +101,17 @@ pub struct AuditRecord {
     pub reason: &'static str,
     /// The same for people.
     pub detail: String,
+}
+
+/// A record of no command that was taken.
+#[derive(Debug)]
+pub(crate) struct Note {
+    pub(crate) request: u64,
+    pub(crate) group: Option<u64>,
+    pub(crate) who: Arc<str>,
+    pub(crate) topic: Topic,
+    pub(crate) device: Option<DeviceId>,
+    pub(crate) value: Box<str>,
+    pub(crate) mode: Option<CommandMode>,
+    pub(crate) phase: Phase,
 }

@@ -1,12 +1,16 @@
 //! Requests, queues of devices, and ends.
 
+use crate::audit::Note;
 use crate::point::{cut, shown};
+use crate::refusals::{away_unsent, lost, reasons, refusal, short, timed_out, timed_out_unsent, unanswered, unknown};
+use crate::request::{Late, Order, Refused};
 use crate::{AuditRecord, CommandId, ControlPoint, Dispatch, Done, Limits, Phase, PointError, Request, Stats};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
+use core::time::Duration;
 use hashbrown::HashMap;
 use tieline_core::{Command, CommandOutcome, Deadlines, DeviceId, Instant, Now, PointId, Refusal, Topic};
 
@@ -16,6 +20,7 @@ const RECORDS_MAX: usize = 4;
 #[derive(Debug)]
 struct Pending {
     request: u64,
+    group: Option<u64>,
     who: Arc<str>,
     point: Arc<ControlPoint>,
     shown: Box<str>,
@@ -50,6 +55,8 @@ pub struct Control {
     busy: HashMap<(DeviceId, PointId), CommandId>,
     ready: VecDeque<DeviceId>,
     done: VecDeque<Done>,
+    /// Outcomes that came after their request had ended, for who takes them.
+    late: Option<VecDeque<Late>>,
     audit: VecDeque<AuditRecord>,
     next_command_id: u64,
     next_record: u64,
@@ -69,11 +76,22 @@ impl Control {
             busy: HashMap::new(),
             ready: VecDeque::new(),
             done: VecDeque::new(),
+            late: None,
             audit: VecDeque::new(),
             next_command_id: 1,
             next_record: first_record,
             counts: Stats::default(),
         }
+    }
+
+    /// As [`Control::new`], for an owner that takes late outcomes too.
+    pub(crate) fn with_late_outcomes(limits: Limits, first_record: u64) -> Self {
+        Self { late: Some(VecDeque::new()), ..Self::new(limits, first_record) }
+    }
+
+    /// The next outcome that came after its request had ended.
+    pub(crate) fn poll_late(&mut self) -> Option<Late> {
+        self.late.as_mut()?.pop_front()
     }
 
     /// Adds a point that can be commanded. Its device is away until [`Control::handle_link`] says otherwise.
@@ -112,28 +130,49 @@ impl Control {
     /// # Errors
     /// The refusal, with what was found and what was expected; nothing reaches a device then.
     pub fn handle_request(&mut self, now: Now, request: Request) -> Result<(), Refusal> {
-        let taken = self.check(&request);
+        let taken = self.resolve(&request.topic, request.topic_exists);
+        let taken = taken.and_then(|point| Ok((point.command(&request.value, request.mode)?, point)));
         let shown = shown(&request.value).into_boxed_str();
-        let (point, command) = match taken {
-            Ok(taken) => taken,
-            Err(refusal) => {
-                self.counts.refused += 1;
-                self.record_refused(now, request, shown, &refusal);
-                return Err(refusal);
+        let Request { id, topic, mode, timeout, who, .. } = request;
+        let taken = taken.and_then(|(command, point)| self.check_room(&point).map(|()| (command, point)));
+        match taken {
+            Ok((command, point)) => {
+                self.accept(now, Order { request: id, group: None, who, shown, point, command, timeout });
+                Ok(())
             }
-        };
+            Err(refusal) => {
+                self.refuse(now, Refused { request: id, group: None, who, topic, shown, mode }, &refusal);
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Takes a command that has been checked, which ends in one [`Done`], or refuses it at once.
+    pub(crate) fn handle_order(&mut self, now: Now, order: Order) -> Result<(), Refusal> {
+        if let Err(refusal) = self.check_room(&order.point) {
+            let Order { request, group, who, shown, point, command, .. } = order;
+            let (topic, mode) = (point.topic.clone(), Some(command.mode));
+            self.refuse(now, Refused { request, group, who, topic, shown, mode }, &refusal);
+            return Err(refusal);
+        }
+        self.accept(now, order);
+        Ok(())
+    }
+
+    fn accept(&mut self, now: Now, order: Order) {
         let command_id = CommandId(self.next_command_id);
         self.next_command_id += 1;
-        let timeout = request.timeout.unwrap_or(self.limits.timeout).min(self.limits.timeout_max);
+        let timeout = order.timeout.unwrap_or(self.limits.timeout).min(self.limits.timeout_max);
         let pending = Pending {
-            request: request.id,
-            who: cut(&request.who).into(),
-            shown,
-            command,
+            request: order.request,
+            group: order.group,
+            who: cut(&order.who).into(),
+            shown: order.shown,
+            command: order.command,
             asked: now.mono,
             deadline: now.mono + timeout,
             is_over: false,
-            point,
+            point: order.point,
         };
         self.counts.requested += 1;
         self.deadlines.add(pending.deadline, command_id);
@@ -145,7 +184,15 @@ impl Control {
         self.record(now, &pending, Phase::Requested, &Ok(()));
         self.pending.insert(command_id, pending);
         self.offer(id);
-        Ok(())
+    }
+
+    /// Counts a refusal and writes it down.
+    pub(crate) fn refuse(&mut self, now: Now, refused: Refused, refusal: &Refusal) {
+        self.counts.refused += 1;
+        let Refused { request, group, who, topic, shown, mode } = refused;
+        let device = self.point(&topic).map(|point| point.device);
+        let note = Note { request, group, who, topic, device, value: shown, mode, phase: Phase::Refused };
+        self.note(now, note, refusal.reason, refusal.detail.clone());
     }
 
     /// Takes whether a device can be reached. What waits for or is out at a device that is lost ends with `away`.
@@ -199,6 +246,16 @@ impl Control {
 
     /// The next command, of a device at which none is out. One whose time is over is not sent any more.
     pub fn poll_command(&mut self, now: Now) -> Option<Dispatch> {
+        self.poll_allowed(now, |_| Ok(None)).map(|(dispatch, _)| dispatch)
+    }
+
+    /// As [`Control::poll_command`], with the number of its request. A command that is not allowed any more is not sent; one
+    /// that is allowed for a time has no more than that.
+    pub(crate) fn poll_allowed(
+        &mut self,
+        now: Now,
+        allows: impl Fn(u64) -> Result<Option<Duration>, Refusal>,
+    ) -> Option<(Dispatch, u64)> {
         self.handle_timeout(now);
         while let Some(id) = self.ready.pop_front() {
             let Some(device) = self.devices.get_mut(&id) else { continue };
@@ -207,13 +264,29 @@ impl Control {
                 continue;
             }
             let Some(command_id) = device.waiting.pop_front() else { continue };
-            let Some(pending) = self.pending.remove(&command_id) else { continue };
+            let Some(pending) = self.pending.get(&command_id) else { continue };
+            let request = pending.request;
+            let window = match allows(request) {
+                Ok(window) => window,
+                Err(refusal) => {
+                    self.finish(now, command_id, Phase::Dropped, Err(refusal));
+                    self.forget(command_id);
+                    self.offer(id);
+                    continue;
+                }
+            };
             device.out = Some(command_id);
             self.counts.sent += 1;
+            let Some(mut pending) = self.pending.remove(&command_id) else { continue };
+            if let Some(end) = window.map(|window| now.mono + window).filter(|end| *end < pending.deadline) {
+                self.deadlines.remove(pending.deadline, command_id);
+                self.deadlines.add(end, command_id);
+                pending.deadline = end;
+            }
             self.record(now, &pending, Phase::Sent, &Ok(()));
             let (command, until) = (pending.command.clone(), pending.deadline);
             self.pending.insert(command_id, pending);
-            return Some(Dispatch { device: id, command, until, command_id });
+            return Some((Dispatch { device: id, command, until, command_id }, request));
         }
         None
     }
@@ -234,9 +307,27 @@ impl Control {
         Stats { points: self.points.len(), under_way: self.pending.len(), ..self.counts }
     }
 
-    fn check(&self, request: &Request) -> Result<(Arc<ControlPoint>, Command), Refusal> {
-        let Some(point) = self.points.get(&request.topic) else { return Err(unknown(request)) };
-        let command = point.command(&request.value, request.mode)?;
+    /// The point of a topic.
+    pub(crate) fn resolve(&self, topic: &Topic, topic_exists: bool) -> Result<Arc<ControlPoint>, Refusal> {
+        self.points.get(topic).cloned().ok_or_else(|| unknown(topic, topic_exists))
+    }
+
+    /// Whether a device can be commanded.
+    pub(crate) fn is_online(&self, device: DeviceId) -> bool {
+        self.devices.get(&device).is_some_and(|device| device.is_online)
+    }
+
+    /// Whether a command for a point is under way.
+    pub(crate) fn is_busy(&self, point: (DeviceId, PointId)) -> bool {
+        self.busy.contains_key(&point)
+    }
+
+    /// Whether one more command can be taken, of whatever device.
+    pub(crate) fn has_room(&self) -> bool {
+        self.pending.len() + self.done.len() < self.limits.requests_max && self.has_audit_room(RECORDS_MAX)
+    }
+
+    fn check_room(&self, point: &ControlPoint) -> Result<(), Refusal> {
         let device = self.devices.get(&point.device);
         let Some(device) = device.filter(|device| device.is_online) else {
             return Err(refusal("away", format!("the device of {} is not connected", point.topic)));
@@ -256,7 +347,7 @@ impl Control {
             let detail = format!("{} records wait to be written to the audit log", self.audit.len());
             return Err(refusal("audit_full", detail));
         }
-        Ok((point.clone(), command))
+        Ok(())
     }
 
     /// Whether so many more records fit beside those that the requests under way may leave.
@@ -303,6 +394,9 @@ impl Control {
         if !was_over {
             let elapsed = now.mono.since(pending.asked);
             self.done.push_back(Done { request: pending.request, outcome, elapsed });
+        } else if let Some(late) = self.late.as_mut().filter(|_| phase == Phase::Late) {
+            let (device, point) = (pending.point.device, pending.point.point);
+            late.push_back(Late { request: pending.request, device, point, outcome });
         }
         self.pending.insert(command_id, pending);
     }
@@ -328,6 +422,15 @@ impl Control {
         match phase {
             // Counted where they happen.
             Phase::Requested | Phase::Refused | Phase::Sent => {}
+            // Of no request.
+            Phase::Confirmed
+            | Phase::Unconfirmed
+            | Phase::Reserved
+            | Phase::Preempted
+            | Phase::ReservationEnded
+            | Phase::HolderGone
+            | Phase::OverrideOn
+            | Phase::OverrideOff => {}
             Phase::Succeeded => counts.succeeded += 1,
             Phase::Failed => counts.failed += 1,
             Phase::Dropped => counts.dropped += 1,
@@ -345,6 +448,7 @@ impl Control {
             id,
             time: now.utc,
             request: pending.request,
+            group: pending.group,
             who: pending.who.clone(),
             topic: pending.point.topic.clone(),
             device: Some(pending.point.device),
@@ -356,9 +460,9 @@ impl Control {
         });
     }
 
-    /// Room is kept for the requests that were taken, so a flood of refused ones loses its own records first; their
-    /// numbers are used, so that the gap shows.
-    fn record_refused(&mut self, now: Now, request: Request, shown: Box<str>, refusal: &Refusal) {
+    /// Writes down what is of no command that was taken. Room is kept for those that were, so a flood of others loses its
+    /// own records first; their numbers are used, so that the gap shows.
+    pub(crate) fn note(&mut self, now: Now, note: Note, reason: &'static str, detail: String) {
         let id = self.next_record_id();
         if !self.has_audit_room(1) {
             self.counts.audit_lost += 1;
@@ -367,15 +471,16 @@ impl Control {
         self.audit.push_back(AuditRecord {
             id,
             time: now.utc,
-            request: request.id,
-            who: cut(&request.who).into(),
-            device: self.point(&request.topic).map(|point| point.device),
-            topic: short(request.topic),
-            value: shown,
-            mode: request.mode,
-            phase: Phase::Refused,
-            reason: refusal.reason,
-            detail: refusal.detail.clone(),
+            request: note.request,
+            group: note.group,
+            who: cut(&note.who).into(),
+            device: note.device,
+            topic: short(note.topic),
+            value: note.value,
+            mode: note.mode,
+            phase: note.phase,
+            reason,
+            detail,
         });
     }
 
@@ -384,49 +489,4 @@ impl Control {
         self.next_record += 1;
         id
     }
-}
-
-fn reasons(outcome: &CommandOutcome) -> (&'static str, String) {
-    match outcome {
-        Ok(()) => ("", String::new()),
-        Err(refusal) => (refusal.reason, refusal.detail.clone()),
-    }
-}
-
-const fn refusal(reason: &'static str, detail: String) -> Refusal {
-    Refusal::new(reason, detail)
-}
-
-fn unknown(request: &Request) -> Refusal {
-    let topic = cut(&request.topic);
-    if request.topic_exists {
-        refusal("not_writable", format!("the topic {topic} can only be read"))
-    } else {
-        refusal("unknown_topic", format!("there is no topic {topic}"))
-    }
-}
-
-/// A wrong topic may be as long as 65,535 bytes; the log keeps its beginning.
-fn short(topic: Topic) -> Topic {
-    Topic::new(&cut(&topic)).unwrap_or(topic)
-}
-
-fn lost() -> Refusal {
-    Refusal::unknown("away", "the device was lost before it answered; the command may have been carried out".into())
-}
-
-fn away_unsent() -> Refusal {
-    refusal("away", "the device was lost before the command was sent".into())
-}
-
-fn timed_out() -> Refusal {
-    Refusal::unknown("timeout", "the device did not answer in time; the command may have been carried out".into())
-}
-
-fn timed_out_unsent() -> Refusal {
-    refusal("timeout", "the request waited for the device too long; nothing was sent".into())
-}
-
-fn unanswered() -> Refusal {
-    Refusal::unknown("timeout", "no outcome came at all; the command may have been carried out".into())
 }

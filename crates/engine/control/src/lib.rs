@@ -1,7 +1,8 @@
 //! Decides which command may be sent to which device, and tracks its result.
 //!
-//! In: requests to set a topic, results of links and commands, time. Out: commands in raw units, one at a time for each
-//! device; exactly one result for each request; records for the audit log.
+//! In: requests to set topics, reservations and overrides, results of links and commands, readings, ends of holders, time.
+//! Out: commands in raw units, one at a time for each device; exactly one result for each request; records for the audit
+//! log; entries that must outlive a restart.
 //!
 //! Never: a protocol, a socket, a decision about the rights of a user (the caller has checked them).
 //!
@@ -18,6 +19,14 @@
 //! [`Done`]. A command whose request has timed out still occupies its device until its result arrives, its link is
 //! lost, or [`Limits::unanswered_after`] passes: a device never has two outstanding commands.
 //!
+//! # Who may command
+//!
+//! [`Coordinator`] joins [`Control`] with reservations ([`Schedule`]), overrides ([`Overrides`]) and rules of points
+//! ([`PointRules`]). It takes a [`Batch`] of many points. Whether a command is allowed is checked when it is asked for, and
+//! again at the moment when it is sent. A point that is set under a reservation is held: when the slot ends, is cancelled
+//! or is pre-empted, or its holder ends ([`Coordinator::handle_holder_gone`]), it is reverted until the device has accepted
+//! it and, where its rules say so, a reading has shown it. The next holder's command of the point makes that needless.
+//!
 //! # Refusals of the node
 //!
 //! | reason | when |
@@ -32,6 +41,15 @@
 //! | `queue_full` | too many requests wait for the device, or in total |
 //! | `audit_full` | the audit log is too slow: no command is sent that could not be recorded |
 //! | `timeout` | no result in time |
+//! | `reserved`, `not_reserved` | another holder has the device; a reservation is required, and there is none |
+//! | `override` | an override is on |
+//! | `interlock` | another point does not show what it must, or nothing good |
+//! | `too_often`, `too_fast`, `step_too_large`, `unknown_value` | the limits of change of the point |
+//! | `not_revertible` | nothing is known that a revert would restore |
+//! | `holder_gone` | the requester ended while its command waited |
+//! | `cancelled` | a revert became needless while it waited |
+//! | `unconfirmed`, `superseded` | no reading showed the command in time; a later one was sent before |
+//! | `batch_empty`, `batch_too_large` | the batch as a whole is refused |
 //!
 //! All other reasons are from the device.
 //!
@@ -80,23 +98,43 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Read first: `point.rs`, then `control.rs`.
+//! Read first: `point.rs`, `control.rs`, then `coordinator/mod.rs`, `coordinator/job.rs`.
 #![no_std]
 extern crate alloc;
 
 mod audit;
+mod batch;
 mod control;
+mod coordinator;
+mod entry;
 mod limits;
+mod overrides;
+mod pattern;
 mod point;
+mod refusals;
 mod request;
+mod rules;
+mod schedule;
 
 pub use audit::{AuditRecord, Phase};
+pub use batch::{Action, Answer, Batch, BatchDone, BatchEntry, BatchEvent, PointOutcome, Verdict, WouldSend};
 pub use control::Control;
+pub use coordinator::{Coordinator, CoordinatorLimits, CoordinatorStats};
+pub use entry::{Entry, HoldRecord, OverrideRecord};
 pub use limits::{Limits, Stats};
+pub use overrides::{NewOverride, Overrides, STAGGER};
+pub use pattern::{Pattern, PatternError};
 pub use point::{Accepts, ControlPoint, Modes, PointError, Scaling};
 pub use request::{CommandId, Dispatch, Done, Request};
+pub use rules::{Comparison, Interlock, InterlockError, PointRules, ReadBack, RevertTo};
+pub use schedule::{
+    Announcement, CLOCK_SLACK, NewSchedule, Owner, Priority, RequestType, Schedule, ScheduleData, ScheduleEvent,
+    ScheduleLimits, ScheduleResult, Slot, SlotRequest, TaskRecord,
+};
 
 #[cfg(test)]
 mod model;
+#[cfg(test)]
+mod sim;
 #[cfg(test)]
 mod tests;

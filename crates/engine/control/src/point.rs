@@ -175,7 +175,7 @@ impl ControlPoint {
         Ok(Command { point: self.point, value, mode: self.mode(mode)? })
     }
 
-    fn mode(&self, asked: Option<CommandMode>) -> Result<CommandMode, Refusal> {
+    pub(crate) fn mode(&self, asked: Option<CommandMode>) -> Result<CommandMode, Refusal> {
         let first = match (self.modes.select, self.modes.direct) {
             (true, true) => self.modes.preferred,
             (true, false) => CommandMode::SelectBeforeOperate,

@@ -1,8 +1,10 @@
 //! What goes in, what goes to a device, and what comes out.
 
+use crate::ControlPoint;
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::time::Duration;
-use tieline_core::{Command, CommandMode, CommandOutcome, DeviceId, Instant, Topic, Value};
+use tieline_core::{Command, CommandMode, CommandOutcome, DeviceId, Instant, PointId, Topic, Value};
 
 /// A wish to set a topic.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,4 +51,37 @@ pub struct Done {
     pub outcome: CommandOutcome,
     /// From the request to its end.
     pub elapsed: Duration,
+}
+
+/// A command that has been checked.
+#[derive(Debug)]
+pub(crate) struct Order {
+    pub(crate) request: u64,
+    pub(crate) group: Option<u64>,
+    pub(crate) who: Arc<str>,
+    /// The value as JSON, as it was asked for.
+    pub(crate) shown: Box<str>,
+    pub(crate) point: Arc<ControlPoint>,
+    pub(crate) command: Command,
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// A command that was refused.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) request: u64,
+    pub(crate) group: Option<u64>,
+    pub(crate) who: Arc<str>,
+    pub(crate) topic: Topic,
+    pub(crate) shown: Box<str>,
+    pub(crate) mode: Option<CommandMode>,
+}
+
+/// An outcome that came after its request had ended.
+#[derive(Debug)]
+pub(crate) struct Late {
+    pub(crate) request: u64,
+    pub(crate) device: DeviceId,
+    pub(crate) point: PointId,
+    pub(crate) outcome: CommandOutcome,
 }

@@ -1,0 +1,431 @@
+//! Batches, reverts, overrides, rules and restarts, one by one.
+
+extern crate std;
+use crate::tests::at;
+use crate::*;
+use core::time::Duration;
+use std::string::{String, ToString};
+use std::vec::Vec;
+use std::{format, vec};
+use tieline_core::{CommandMode, DeviceId, Now, Point, PointId, Quality, Refusal, Timestamp, Topic, Value};
+
+fn topic(text: &str) -> Topic {
+    Topic::new(text).unwrap()
+}
+
+fn coordinator(devices: u32, limits: CoordinatorLimits) -> Coordinator {
+    let mut coordinator = Coordinator::new(limits, 1);
+    for device in 0..devices {
+        coordinator.add_device(DeviceId(device), topic(&format!("d{device}")));
+        for point in 0..2 {
+            let point = ControlPoint {
+                topic: topic(&format!("d{device}/p{point}")),
+                device: DeviceId(device),
+                point: PointId(point),
+                accepts: Accepts::Float { min: 0.0, max: 100.0, scaling: Scaling::default() },
+                modes: Modes { select: false, direct: true, preferred: CommandMode::DirectOperate },
+            };
+            coordinator.add_point(point).unwrap();
+        }
+        coordinator.handle_link(at(0), DeviceId(device), true);
+    }
+    coordinator
+}
+
+fn to_zero() -> PointRules {
+    PointRules { revert: RevertTo::Value(Value::Float(0.0)), ..PointRules::default() }
+}
+
+fn set(name: &str, value: f64) -> BatchEntry {
+    let action = Action::Set { value: Value::Float(value), mode: None };
+    BatchEntry { topic: topic(name), topic_exists: true, action }
+}
+
+fn batch(id: u64, who: &str, confirm: bool, entries: Vec<BatchEntry>) -> Batch {
+    Batch { id, requester: who.into(), who: who.into(), entries, timeout: None, confirm }
+}
+
+fn reserve(coordinator: &mut Coordinator, now: Now, who: &str, device: &str, until_ms: i64) {
+    let slot = SlotRequest {
+        device: device.into(),
+        start: Timestamp::from_millis(0).to_string(),
+        end: Timestamp::from_millis(until_ms).to_string(),
+    };
+    let request = NewSchedule {
+        requester: Some(who.into()),
+        task: Some(format!("{who}-{device}-{until_ms}")),
+        priority: Some("HIGH".into()),
+        slots: vec![slot],
+    };
+    let result = coordinator.request_schedule(now, &request, &who.into());
+    assert!(result.is_success(), "{result:?}");
+}
+
+fn send(coordinator: &mut Coordinator, now: Now) -> Vec<Dispatch> {
+    core::iter::from_fn(|| coordinator.poll_command(now)).collect()
+}
+
+/// Sends and lets all devices accept; what was sent, as `device/point value`.
+fn accept(coordinator: &mut Coordinator, now: Now) -> Vec<String> {
+    let mut sent = Vec::new();
+    loop {
+        let dispatches = send(coordinator, now);
+        if dispatches.is_empty() {
+            return sent;
+        }
+        for dispatch in dispatches {
+            let (device, point) = (dispatch.device.0, dispatch.command.point.0);
+            sent.push(format!("d{device}/p{point} {}", dispatch.command.value.as_f64().unwrap()));
+            coordinator.handle_outcome(now, dispatch.device, dispatch.command_id, Ok(()));
+        }
+    }
+}
+
+fn answers(coordinator: &mut Coordinator) -> Vec<String> {
+    let told = |event| match event {
+        BatchEvent::Answer(answer) => match answer.outcome {
+            PointOutcome::Accepted { .. } => format!("{} accepted", answer.index),
+            PointOutcome::Confirmed { .. } => format!("{} confirmed", answer.index),
+            PointOutcome::Unconfirmed { refusal, .. } => format!("{} unconfirmed {refusal}", answer.index),
+            PointOutcome::Refused(refusal) => format!("{} refused {}", answer.index, refusal.reason),
+            PointOutcome::Unknown(refusal) => format!("{} unknown {}", answer.index, refusal.reason),
+        },
+        BatchEvent::Done(done) => format!("done {}", done.batch),
+    };
+    core::iter::from_fn(|| coordinator.poll_event()).map(told).collect()
+}
+
+fn good(value: f64) -> Point {
+    Point { value: Value::Float(value), quality: Quality::GOOD, time: Timestamp::default() }
+}
+
+#[test]
+fn only_the_holder_commands_and_its_points_are_reverted_once() {
+    let mut c = coordinator(1, CoordinatorLimits::default());
+    c.set_rules(&topic("d0/p0"), to_zero()).unwrap();
+    reserve(&mut c, at(0), "anna", "d0", 1_000);
+    c.handle_batch(at(1), batch(1, "bert", false, vec![set("d0/p0", 5.0)])).unwrap();
+    c.handle_batch(at(1), batch(2, "anna", false, vec![set("d0/p0", 6.0), set("d0/p1", 7.0)])).unwrap();
+    assert_eq!(accept(&mut c, at(2)), ["d0/p0 6", "d0/p1 7"]);
+    assert_eq!(answers(&mut c), ["0 refused reserved", "done 1", "0 accepted", "1 accepted", "done 2"]);
+    assert_eq!(accept(&mut c, at(999)), [""; 0]);
+    assert_eq!(accept(&mut c, at(1_000)), ["d0/p0 0"]);
+    assert_eq!(accept(&mut c, at(90_000)), [""; 0]);
+    assert_eq!((c.stats().holds, c.stats().reverted), (0, 1));
+}
+
+#[test]
+fn a_holder_that_ends_leaves_nothing_commanded() {
+    let mut c = coordinator(1, CoordinatorLimits::default());
+    c.set_rules(&topic("d0/p0"), to_zero()).unwrap();
+    reserve(&mut c, at(0), "anna", "d0", 60_000);
+    c.handle_batch(at(1), batch(1, "anna", false, vec![set("d0/p0", 6.0), set("d0/p1", 7.0)])).unwrap();
+    let first = send(&mut c, at(1));
+    c.handle_holder_gone(at(2), &"anna".into());
+    c.handle_outcome(at(3), DeviceId(0), first[0].command_id, Ok(()));
+    // The revert fails, and is tried again after a second; what waited behind it is not sent.
+    let revert = send(&mut c, at(3));
+    assert_eq!(revert[0].command.value, Value::Float(0.0));
+    c.handle_outcome(at(4), DeviceId(0), revert[0].command_id, Err(Refusal::new("local", String::new())));
+    assert_eq!(answers(&mut c), ["0 accepted", "1 refused holder_gone", "done 1"]);
+    assert_eq!(accept(&mut c, at(1_003)), [""; 0]);
+    assert_eq!(accept(&mut c, at(1_004)), ["d0/p0 0"]);
+    // The device is free.
+    reserve(&mut c, at(2_000), "bert", "d0", 60_000);
+}
+
+/// A requester whose next task begins where the one before ends keeps what it has set, a command that is out included.
+#[test]
+fn a_requester_keeps_a_device_over_tasks_that_touch() {
+    let mut c = coordinator(1, CoordinatorLimits::default());
+    c.set_rules(&topic("d0/p0"), to_zero()).unwrap();
+    let slot = |start: i64, end: i64| SlotRequest {
+        device: "d0".into(),
+        start: Timestamp::from_millis(start).to_string(),
+        end: Timestamp::from_millis(end).to_string(),
+    };
+    for (task, start, end) in [("t", 0, 1_000), ("u", 1_000, 2_000)] {
+        let request = NewSchedule {
+            requester: Some("anna".into()),
+            task: Some(task.into()),
+            priority: Some("LOW".into()),
+            slots: vec![slot(start, end)],
+        };
+        assert!(c.request_schedule(at(0), &request, &"anna".into()).is_success());
+    }
+    c.handle_batch(at(999), batch(1, "anna", false, vec![set("d0/p0", 6.0)])).unwrap();
+    assert_eq!(send(&mut c, at(999)).len(), 1);
+    c.handle_timeout(at(1_000));
+    assert_eq!(answers(&mut c), ["0 unknown timeout", "done 1"]);
+    c.handle_link(at(1_001), DeviceId(0), false);
+    c.handle_link(at(1_002), DeviceId(0), true);
+    assert_eq!(accept(&mut c, at(1_999)), [""; 0]);
+    assert_eq!(accept(&mut c, at(2_000)), ["d0/p0 0"]);
+}
+
+/// Another command of the point ends without being sent while the first is out: the point is held all the same.
+#[test]
+fn a_command_that_waits_too_long_leaves_the_hold_of_the_one_that_is_out() {
+    let mut c = coordinator(1, CoordinatorLimits::default());
+    c.set_rules(&topic("d0/p0"), to_zero()).unwrap();
+    reserve(&mut c, at(0), "anna", "d0", 5_000);
+    c.handle_batch(at(1), batch(1, "anna", false, vec![set("d0/p0", 6.0)])).unwrap();
+    let first = send(&mut c, at(1));
+    let timeout = Some(Duration::from_millis(100));
+    c.handle_batch(at(2), Batch { timeout, ..batch(2, "anna", false, vec![set("d0/p0", 7.0)]) }).unwrap();
+    c.handle_timeout(at(200));
+    c.handle_outcome(at(300), DeviceId(0), first[0].command_id, Ok(()));
+    assert_eq!(answers(&mut c), ["0 refused timeout", "done 2", "0 accepted", "done 1"]);
+    assert_eq!(accept(&mut c, at(4_999)), [""; 0]);
+    assert_eq!(accept(&mut c, at(5_000)), ["d0/p0 0"]);
+}
+
+/// A command without a reservation makes a revert needless only once it is known to be carried out.
+#[test]
+fn an_unknown_outcome_without_a_reservation_leaves_the_revert_due() {
+    let read_back = ReadBack { topic: None, within: Duration::from_secs(1), tolerance: 0.0, double_bit: false };
+    let check = |reading: Option<f64>, expect: &[&str]| {
+        let mut c = coordinator(1, CoordinatorLimits::default());
+        let rules = PointRules { read_back: Some(read_back.clone()), ..to_zero() };
+        c.set_rules(&topic("d0/p0"), rules).unwrap();
+        reserve(&mut c, at(0), "anna", "d0", 1_000);
+        c.handle_batch(at(1), batch(1, "anna", false, vec![set("d0/p0", 6.0)])).unwrap();
+        assert_eq!(accept(&mut c, at(1)), ["d0/p0 6"]);
+        c.handle_link(at(500), DeviceId(0), false);
+        c.handle_timeout(at(1_000));
+        let other = batch(2, "bert", true, vec![set("d0/p1", 1.0), set("d0/p0", 7.0)]);
+        c.handle_link(at(1_500), DeviceId(0), true);
+        let revert = send(&mut c, at(1_500));
+        c.handle_batch(at(1_600), other).unwrap();
+        let refusal = Err(Refusal::new("local", String::new()));
+        c.handle_outcome(at(1_700), DeviceId(0), revert[0].command_id, refusal);
+        let sent = send(&mut c, at(1_700));
+        c.handle_outcome(at(1_700), DeviceId(0), sent[0].command_id, Ok(()));
+        let sent = send(&mut c, at(1_700));
+        assert_eq!((sent[0].command.point, &sent[0].command.value), (PointId(0), &Value::Float(7.0)));
+        let unknown = Err(Refusal::unknown("bad_echo", String::new()));
+        c.handle_outcome(at(1_800), DeviceId(0), sent[0].command_id, unknown);
+        if let Some(value) = reading {
+            c.handle_reading(at(1_900), &topic("d0/p0"), &good(value));
+        }
+        let mut sent = accept(&mut c, at(2_600));
+        sent.extend(accept(&mut c, at(3_000)));
+        assert_eq!(sent, expect, "{reading:?}");
+    };
+    check(Some(7.0), &[]);
+    check(Some(6.0), &["d0/p0 0"]);
+    check(None, &["d0/p0 0"]);
+}
+
+/// The reading is from before the revert: the next holder's command is not taken back to what it shows.
+#[test]
+fn what_was_before_is_not_what_an_old_reading_shows() {
+    let mut c = coordinator(1, CoordinatorLimits::default());
+    let rules = PointRules { revert: RevertTo::Previous, ..PointRules::default() };
+    c.set_rules(&topic("d0/p0"), rules).unwrap();
+    reserve(&mut c, at(0), "anna", "d0", 1_000);
+    let refused = c.dry_run(at(1), &batch(1, "anna", false, vec![set("d0/p0", 6.0)])).remove(0).unwrap_err();
+    assert_eq!(refused.reason, "not_revertible");
+    c.handle_reading(at(1), &topic("d0/p0"), &good(2.0));
+    c.handle_batch(at(2), batch(1, "anna", false, vec![set("d0/p0", 6.0)])).unwrap();
+    assert_eq!(accept(&mut c, at(2)), ["d0/p0 6"]);
+    c.handle_reading(at(900), &topic("d0/p0"), &good(6.0));
+    assert_eq!(accept(&mut c, at(1_000)), ["d0/p0 2"]);
+    reserve(&mut c, at(1_001), "bert", "d0", 2_000);
+    c.handle_batch(at(1_002), batch(2, "bert", false, vec![set("d0/p0", 7.0)])).unwrap();
+    assert_eq!(accept(&mut c, at(1_002)), ["d0/p0 7"]);
+    assert_eq!(accept(&mut c, at(2_000)), ["d0/p0 2"]);
+}
+
+#[test]
+fn a_restart_reverts_what_nobody_holds() {
+    let check = |is_back: bool, until: i64, expect: &[&str]| {
+        let mut c = coordinator(1, CoordinatorLimits::default());
+        c.set_rules(&topic("d0/p0"), to_zero()).unwrap();
+        reserve(&mut c, at(0), "anna", "d0", until);
+        c.handle_batch(at(1), batch(1, "anna", false, vec![set("d0/p0", 6.0)])).unwrap();
+        assert_eq!(send(&mut c, at(1)).len(), 1);
+        let entries: Vec<Entry> = core::iter::from_fn(|| c.poll_entry()).collect();
+        let mut c = coordinator(1, CoordinatorLimits::default());
+        c.set_rules(&topic("d0/p0"), to_zero()).unwrap();
+        c.restore(at(2_000), entries);
+        assert_eq!(c.snapshot().len(), usize::from(until > 2_000) + 1);
+        if is_back {
+            c.handle_holder_here(&"anna".into());
+        }
+        let mut sent = accept(&mut c, at(2_000));
+        sent.extend(accept(&mut c, at(40_000)));
+        assert_eq!(sent, expect, "{is_back} {until}");
+    };
+    check(true, 1_000, &["d0/p0 0"]);
+    check(true, 90_000, &[]);
+    check(false, 90_000, &["d0/p0 0"]);
+}
+
+#[test]
+fn overrides_block_and_revert() {
+    let mut c = coordinator(3, CoordinatorLimits::default());
+    for device in 0..3 {
+        c.set_rules(&topic(&format!("d{device}/p0")), to_zero()).unwrap();
+    }
+    let who: std::sync::Arc<str> = "operator".into();
+    let mut asked = NewOverride {
+        pattern: "d[01]".parse().unwrap(),
+        duration: Some(Duration::from_secs(10)),
+        failsafe_revert: true,
+        staggered_revert: true,
+        who: who.clone(),
+    };
+    c.set_override_on(at(0), &asked).unwrap();
+    assert_eq!(accept(&mut c, at(0)), ["d0/p0 0"]);
+    assert_eq!(accept(&mut c, at(50)), ["d1/p0 0"]);
+    let entries = || vec![set("d0/p0", 1.0), set("d2/p0", 1.0)];
+    let verdicts = c.dry_run(at(60), &batch(1, "anna", false, entries()));
+    let refusal = verdicts[0].as_ref().unwrap_err();
+    let said = "override: Cannot set point on device d0 since global override is set by the pattern \"d[01]\"";
+    assert_eq!((refusal.to_string().as_str(), verdicts[1].is_ok()), (said, true));
+    let revert = BatchEntry { action: Action::Revert, ..set("d0/p0", 1.0) };
+    let refusal = c.dry_run(at(60), &batch(1, "anna", false, vec![revert])).remove(0).unwrap_err();
+    let said = "override: Cannot revert point on device d0 since global override is set by the pattern \"d[01]\"";
+    assert_eq!(refusal.to_string(), said);
+    // A shorter time changes nothing.
+    (asked.duration, asked.failsafe_revert) = (Some(Duration::from_secs(1)), false);
+    c.set_override_on(at(60), &asked).unwrap();
+    c.handle_batch(at(9_999), batch(2, "anna", false, entries())).unwrap();
+    assert_eq!(accept(&mut c, at(9_999)), ["d2/p0 1"]);
+    c.handle_batch(at(10_000), batch(3, "anna", false, entries())).unwrap();
+    assert_eq!(accept(&mut c, at(10_000)), ["d0/p0 1", "d2/p0 1"]);
+    let off = c.set_override_off(at(10_001), &asked.pattern, &who).unwrap_err();
+    assert_eq!(off.to_string(), "override: Pattern d[01] does not exist in list of override patterns");
+}
+
+#[test]
+fn a_reading_confirms_or_none_does() {
+    let mut c = coordinator(1, CoordinatorLimits::default());
+    let read_back =
+        ReadBack { topic: Some(topic("d0/shows")), within: Duration::from_secs(1), tolerance: 0.5, double_bit: false };
+    c.set_rules(&topic("d0/p0"), PointRules { read_back: Some(read_back), ..PointRules::default() }).unwrap();
+    let mut run = |start: u64, before: Option<f64>, after: Option<f64>| {
+        c.handle_batch(at(start), batch(1, "anna", true, vec![set("d0/p0", 5.0)])).unwrap();
+        let sent = send(&mut c, at(start));
+        if let Some(value) = before {
+            c.handle_reading(at(start + 1), &topic("d0/shows"), &good(value));
+        }
+        c.handle_outcome(at(start + 2), DeviceId(0), sent[0].command_id, Ok(()));
+        if let Some(value) = after {
+            c.handle_reading(at(start + 3), &topic("d0/shows"), &good(value));
+        }
+        c.handle_timeout(at(start + 1_002));
+        answers(&mut c)[0].clone()
+    };
+    let none = "0 unconfirmed unconfirmed: no reading of d0/p0 showed 5.0 within 1 s; none came";
+    assert_eq!(run(0, None, None), none);
+    assert_eq!(run(2_000, None, Some(4.6)), "0 confirmed");
+    assert_eq!(run(4_000, Some(5.4), None), "0 confirmed");
+    let other = "0 unconfirmed unconfirmed: no reading of d0/p0 showed 5.0 within 1 s; the last reading is 4.0, good";
+    assert_eq!(run(6_000, Some(5.4), Some(4.0)), "0 confirmed");
+    assert_eq!(run(8_000, Some(5.0), Some(4.0)), "0 confirmed");
+    assert_eq!(run(10_000, None, Some(4.0)), other);
+}
+
+#[test]
+fn rules_refuse_before_anything_is_sent() {
+    let rules = PointRules {
+        step_max: Some(10.0),
+        interval_min: Some(Duration::from_secs(5)),
+        interlocks: vec!["allow when d0/door == 1".parse().unwrap()],
+        ..PointRules::default()
+    };
+    let mut c = coordinator(1, CoordinatorLimits::default());
+    c.set_rules(&topic("d0/p0"), rules).unwrap();
+    let would = |c: &Coordinator, now: u64, value: f64| {
+        let verdict = c.dry_run(at(now), &batch(1, "anna", false, vec![set("d0/p0", value)])).remove(0);
+        verdict.map_or_else(|refusal| refusal.to_string(), |would| would.raw.as_f64().unwrap().to_string())
+    };
+    let unknown = "unknown_value: d0/p0: no good reading is known, from which the step could be measured";
+    assert_eq!(would(&c, 0, 5.0), unknown);
+    c.handle_reading(at(0), &topic("d0/p0"), &good(1.0));
+    let said = "interlock: d0/p0: allow when d0/door == 1, but its value is not known";
+    assert_eq!(would(&c, 0, 5.0), said);
+    let bad = Point { quality: Quality::COMM_LOST, ..good(1.0) };
+    c.handle_reading(at(0), &topic("d0/door"), &bad);
+    assert_eq!(would(&c, 0, 5.0), "interlock: d0/p0: allow when d0/door == 1, but its quality is bad");
+    c.handle_reading(at(0), &topic("d0/door"), &good(0.0));
+    assert!(would(&c, 0, 5.0).ends_with("but it is 0.0"), "{}", would(&c, 0, 5.0));
+    c.handle_reading(at(0), &topic("d0/door"), &good(1.0));
+    let large = "step_too_large: d0/p0: the step from 1 to 12 is too large, expected at most 10";
+    assert_eq!((would(&c, 0, 5.0), would(&c, 0, 12.0)), ("5".into(), large.into()));
+    c.handle_batch(at(0), batch(1, "anna", false, vec![set("d0/p0", 5.0)])).unwrap();
+    assert_eq!(accept(&mut c, at(0)).len(), 1);
+    let often = "too_often: d0/p0: the last command was 2.0 s ago, expected at least 5.0 s";
+    assert_eq!((would(&c, 2_000, 5.0), would(&c, 5_000, 5.0)), (often.into(), "5".into()));
+}
+
+#[test]
+fn interlocks_are_read_from_text() {
+    let check = |text: &str, expect: &str| {
+        let found = text.parse::<Interlock>().map_or_else(|e| e.to_string(), |rule| rule.to_string());
+        assert_eq!(found, expect);
+    };
+    check("allow when a/b >= 2.5", "allow when a/b >= 2.5");
+    check("a/b==true", "allow when a/b == true");
+    check("a != \"auto\"", "allow when a != \"auto\"");
+    let how = "expected as in allow when site/tank/level >= 2.5";
+    check("a/b 5", &format!("\"a/b 5\": no comparison, {how}"));
+    check("a = 5", &format!("\"a = 5\": the comparison is unknown, {how}"));
+    check("a < true", &format!("\"a < true\": only numbers have an order, {how}"));
+    check("a < x", &format!("\"a < x\": the value is no bool, number or \"text\", {how}"));
+}
+
+/// One call to 4,000 devices, and to ten times as many: each command is looked at once.
+#[test]
+fn a_call_to_thousands_of_devices_is_no_more_work_than_its_points() {
+    for devices in [4_000u32, 40_000] {
+        let control = Limits { requests_max: 1_000, audit_max: 8_000, ..Limits::default() };
+        let mut c = coordinator(devices, CoordinatorLimits { control, ..CoordinatorLimits::default() });
+        let entries = (0..devices).map(|device| set(&format!("d{device}/p0"), 1.0)).collect();
+        c.handle_batch(at(1), batch(1, "anna", true, entries)).unwrap();
+        let (mut confirmed, mut left) = (0u32, devices);
+        while left > 0 {
+            let dispatches = send(&mut c, at(2));
+            left -= u32::try_from(dispatches.len()).unwrap();
+            for dispatch in dispatches {
+                c.handle_outcome(at(2), dispatch.device, dispatch.command_id, Ok(()));
+                c.handle_reading(at(3), &topic(&format!("d{}/p0", dispatch.device.0)), &good(1.0));
+            }
+            while c.poll_audit().is_some() {}
+            let events = core::iter::from_fn(|| c.poll_event());
+            confirmed += u32::try_from(
+                events
+                    .filter(|event| {
+                        let BatchEvent::Answer(answer) = event else { return false };
+                        matches!(answer.outcome, PointOutcome::Confirmed { .. })
+                    })
+                    .count(),
+            )
+            .unwrap();
+        }
+        assert_eq!((confirmed, c.stats().jobs, c.stats().fed), (devices, 0, u64::from(devices)));
+    }
+}
+
+/// A thousand holders of as many devices are killed.
+#[test]
+fn a_thousand_holders_are_killed_and_nothing_is_left_commanded() {
+    let mut c = coordinator(1_000, CoordinatorLimits::default());
+    for device in 0..1_000 {
+        let (who, name) = (format!("a{device}"), format!("d{device}"));
+        c.set_rules(&topic(&format!("{name}/p0")), to_zero()).unwrap();
+        reserve(&mut c, at(0), &who, &name, 60_000);
+        c.handle_batch(at(1), batch(device, &who, false, vec![set(&format!("{name}/p0"), 9.0)])).unwrap();
+    }
+    assert_eq!((accept(&mut c, at(2)).len(), c.stats().holds), (1_000, 1_000));
+    for device in 0..1_000 {
+        c.handle_holder_gone(at(3), &format!("a{device}").into());
+    }
+    let mut reverted = accept(&mut c, at(4));
+    reverted.sort();
+    reverted.dedup();
+    assert_eq!((reverted.len(), c.stats().holds, c.stats().reverted), (1_000, 0, 1_000));
+    assert_eq!(accept(&mut c, at(90_000)), [""; 0]);
+}

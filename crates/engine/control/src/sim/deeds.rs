@@ -1,0 +1,206 @@
+//! What agents, operators, links and clocks do.
+
+extern crate std;
+use super::devices::POINTS;
+use super::oracle::Task;
+use super::world::{AGENTS, DEVICES, KEPT, World, coordinator, id, name};
+use crate::*;
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::format;
+use std::string::{String, ToString};
+use std::sync::Arc;
+use std::vec::Vec;
+use tieline_core::{Instant, Timestamp, Topic, Value};
+
+impl World {
+    pub(super) fn request(&mut self) {
+        let (requester, task) = (self.some_agent(), format!("task{}", self.number()));
+        let priority = [Priority::High, Priority::Low, Priority::LowPreempt][self.random.below(3) as usize];
+        let mut slots = Vec::new();
+        for device in 0..DEVICES {
+            if self.random.is_one_of(2) {
+                let start = self.now.utc.micros() / 1_000_000 + i64::try_from(self.random.below(8)).unwrap() - 2;
+                let end = start + i64::try_from(self.random.below(12)).unwrap();
+                slots.push((
+                    device,
+                    Timestamp::from_micros(start * 1_000_000),
+                    Timestamp::from_micros(end * 1_000_000),
+                ));
+            }
+        }
+        let slot = |slot: &(usize, Timestamp, Timestamp)| SlotRequest {
+            device: name(slot.0),
+            start: slot.1.to_string(),
+            end: slot.2.to_string(),
+        };
+        let request = NewSchedule {
+            requester: Some(requester.clone()),
+            task: Some(task.clone()),
+            priority: Some(priority.name().into()),
+            slots: slots.iter().map(slot).collect(),
+        };
+        let result = self.coordinator.request_schedule(self.now, &request, &Arc::from(&*requester));
+        self.say(|| format!("{requester} asks {priority:?} {slots:?} {task}: {result:?}"));
+        if slots.is_empty() {
+            assert_eq!(result.info, "MALFORMED_REQUEST_EMPTY");
+            return;
+        }
+        let asked = Task { requester, name: task, priority, slots, grace: None };
+        let expected = self.oracle.ask(&asked);
+        assert_eq!(result.is_success(), expected.is_some(), "{result:?} {expected:?}");
+        if let ScheduleData::Preempted(losers) = &result.data {
+            let found: BTreeSet<String> = losers.iter().map(|loser| loser.task.to_string()).collect();
+            assert_eq!(found, expected.unwrap().into_iter().collect());
+            self.tally.granted += 1;
+            self.tally.preempted += losers.len() as u64;
+            self.oracle.grant(self.now, asked, losers);
+        }
+    }
+
+    pub(super) fn cancel(&mut self) {
+        if self.oracle.tasks.is_empty() {
+            return;
+        }
+        let at = self.random.below(self.oracle.tasks.len() as u64) as usize;
+        let task = self.oracle.tasks[at].clone();
+        let who = Arc::from(&*task.requester);
+        let result = self.coordinator.cancel_schedule(self.now, Some(&task.requester), Some(&task.name), &who);
+        self.say(|| format!("{} cancels {}", task.requester, task.name));
+        assert!(result.is_success(), "{result:?}");
+        self.oracle.remove(&task.name);
+    }
+
+    pub(super) fn batch(&mut self) {
+        let (agent, id) = (self.some_agent(), self.number());
+        let mut entries = Vec::new();
+        for _ in 0..1 + self.random.below(5) {
+            let (device, point) = (self.some_device(), self.random.below(POINTS as u64));
+            let value = i64::try_from(self.number()).unwrap();
+            self.asked.insert(value, agent.clone());
+            entries.push(BatchEntry {
+                topic: Topic::new(&format!("{}/p{point}", name(device))).unwrap(),
+                topic_exists: true,
+                action: Action::Set { value: Value::Int(value), mode: None },
+            });
+        }
+        self.send_batch(&agent, id, entries);
+    }
+
+    pub(super) fn revert_request(&mut self) {
+        let (agent, id, device) = (self.some_agent(), self.number(), self.some_device());
+        let entries = self.coordinator.revert_device(&name(device));
+        if entries.is_empty() {
+            return;
+        }
+        self.send_batch(&agent, id, entries);
+    }
+
+    pub(super) fn send_batch(&mut self, agent: &str, id: u64, entries: Vec<BatchEntry>) {
+        self.say(|| format!("{agent} batch {id} {entries:?}"));
+        let (requester, confirm): (Arc<str>, bool) = (agent.into(), self.random.is_one_of(2));
+        let places = (0..entries.len()).collect();
+        let timeout = self.random.is_one_of(3).then(|| Duration::from_millis(100 + self.random.below(8_000)));
+        let batch = Batch { id, requester: requester.clone(), who: requester, entries, timeout, confirm };
+        let before = self.coordinator.stats();
+        assert_eq!(self.coordinator.dry_run(self.now, &batch).len(), batch.entries.len());
+        assert_eq!(self.coordinator.stats(), before);
+        self.coordinator.handle_batch(self.now, batch).unwrap();
+        self.open.insert(id, places);
+    }
+
+    pub(super) fn die(&mut self) {
+        let agent = self.some_agent();
+        self.tally.deaths += 1;
+        self.say(|| format!("{agent} dies"));
+        self.coordinator.handle_holder_gone(self.now, &Arc::from(&*agent));
+        self.oracle.release(&agent);
+    }
+
+    pub(super) fn link(&mut self, device: usize, is_online: bool) {
+        self.say(|| format!("d{device} online {is_online}"));
+        if is_online {
+            self.devices[device].is_online = true;
+        } else {
+            self.devices[device].lose();
+            self.mark_outcome(device, None);
+        }
+        self.coordinator.handle_link(self.now, id(device), is_online);
+    }
+
+    pub(super) fn override_on(&mut self) {
+        let pattern = if self.random.is_one_of(4) { "site/*".into() } else { name(self.some_device()) };
+        let duration = (!self.random.is_one_of(3)).then(|| Duration::from_millis(1 + self.random.below(6_000)));
+        let (failsafe_revert, staggered_revert) = (self.random.is_one_of(2), self.random.is_one_of(2));
+        self.tally.overrides += 1;
+        self.say(|| format!("override {pattern} {duration:?} failsafe {failsafe_revert}"));
+        let parsed: Pattern = pattern.parse().unwrap();
+        for device in 0..DEVICES {
+            if failsafe_revert && parsed.matches(&name(device)) {
+                self.failsafe.extend((0..KEPT).map(|point| (device, point)));
+            }
+        }
+        let who = "operator".into();
+        let asked = NewOverride { pattern: parsed, duration, failsafe_revert, staggered_revert, who };
+        self.coordinator.set_override_on(self.now, &asked).unwrap();
+        let end = duration.map(|duration| self.now.mono + duration);
+        let entry = self.overrides.entry(pattern).or_insert(end);
+        *entry = entry.zip(end).map(|(old, new)| old.max(new));
+    }
+
+    pub(super) fn override_off(&mut self) {
+        let Some(pattern) = self.overrides.keys().next().cloned() else { return };
+        self.say(|| format!("override off {pattern}"));
+        self.overrides.remove(&pattern);
+        self.coordinator.set_override_off(self.now, &pattern.parse().unwrap(), &"operator".into()).unwrap();
+    }
+
+    pub(super) fn jump(&mut self) {
+        let seconds = [-90, -3, -1, 2, 20][self.random.below(5) as usize];
+        self.say(|| format!("the clock jumps by {seconds} s"));
+        self.tally.jumps += 1;
+        self.now.utc = Timestamp::from_micros(self.now.utc.micros() + seconds * 1_000_000);
+        self.advance();
+    }
+
+    /// The node is killed and comes back with what was durable. What was out may still be carried out.
+    pub(super) fn restart(&mut self) {
+        self.say(|| "restart".into());
+        self.tally.restarts += 1;
+        self.tally.superseded += self.coordinator.stats().superseded;
+        self.open.clear();
+        for device in 0..DEVICES {
+            self.devices[device].lose();
+            self.mark_outcome(device, None);
+        }
+        self.now = self.now.later(Duration::from_millis(self.random.below(3_000)));
+        self.coordinator = coordinator(self.limits);
+        let entries = core::mem::take(&mut self.durable);
+        self.coordinator.restore(self.now, entries);
+        self.durable = self.coordinator.snapshot();
+        self.oracle.restart(self.now);
+        let now = self.now;
+        self.overrides.retain(|_, end| end.is_none_or(|end| end > now.mono));
+        // Ends are kept on the wall clock.
+        let patterns: BTreeMap<String, Option<Instant>> = self
+            .coordinator
+            .overrides()
+            .patterns()
+            .map(|record| {
+                let left = |end: Timestamp| u64::try_from(end.micros() - now.utc.micros()).unwrap_or(0);
+                let end = record.end.map(|end| now.mono + Duration::from_micros(left(end)));
+                (record.pattern.as_str().into(), end)
+            })
+            .collect();
+        self.overrides = patterns;
+        for agent in 0..AGENTS {
+            if !self.random.is_one_of(3) {
+                self.coordinator.handle_holder_here(&Arc::from(&*format!("agent{agent}")));
+            }
+        }
+        for device in 0..DEVICES {
+            self.link(device, true);
+        }
+        self.advance();
+    }
+}

@@ -1,0 +1,109 @@
+//! Agents contend for devices that refuse, hang and get lost; holders die, nodes restart, clocks jump. Whatever happens:
+//!
+//! - a command is sent only for who holds the device at that moment, by a second and simpler schedule ([`oracle`]);
+//! - a device never has two commands at once, and no command is sent twice;
+//! - each point of a batch has one answer;
+//! - a point is not reverted while its holder has it, nor again once it has been;
+//! - in the end, when all holders are gone and the devices are well, no point is left commanded.
+//!
+//! What each of these means, and what is allowed all the same, [`invariants`] says.
+//!
+//! `TIELINE_SEED=<seed>` runs one seed again and tells what happened, `TIELINE_SEEDS=<count>` runs more.
+
+mod deeds;
+mod devices;
+mod invariants;
+mod oracle;
+mod world;
+
+use self::world::World;
+use core::ops::AddAssign;
+
+const SEEDS: u64 = 1_000;
+const STEPS: u32 = 120;
+
+/// What happened in a run: a simulation in which nothing happens finds nothing.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    sent: u64,
+    reverts: u64,
+    granted: u64,
+    preempted: u64,
+    deaths: u64,
+    restarts: u64,
+    jumps: u64,
+    overrides: u64,
+    confirmed: u64,
+    refused: u64,
+    unknown: u64,
+    superseded: u64,
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.sent += other.sent;
+        self.reverts += other.reverts;
+        self.granted += other.granted;
+        self.preempted += other.preempted;
+        self.deaths += other.deaths;
+        self.restarts += other.restarts;
+        self.jumps += other.jumps;
+        self.overrides += other.overrides;
+        self.confirmed += other.confirmed;
+        self.refused += other.refused;
+        self.unknown += other.unknown;
+        self.superseded += other.superseded;
+    }
+}
+
+/// A generator whose numbers are those of its seed (splitmix64).
+#[derive(Debug)]
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    fn is_one_of(&mut self, count: u64) -> bool {
+        self.below(count) == 0
+    }
+}
+
+fn run(seed: u64, is_loud: bool) -> Tally {
+    let mut world = World::new(seed, is_loud);
+    for _ in 0..STEPS {
+        world.step();
+    }
+    world.end()
+}
+
+#[test]
+fn two_agents_never_act_and_no_point_is_left_commanded() {
+    extern crate std;
+    let option = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    if let Some(seed) = option("TIELINE_SEED") {
+        std::println!("{:?}", run(seed, true));
+        return;
+    }
+    let seeds = option("TIELINE_SEEDS").unwrap_or(SEEDS);
+    let mut total = Tally::default();
+    for seed in 0..seeds {
+        let done = std::panic::catch_unwind(|| run(seed, false));
+        total += done.unwrap_or_else(|panic| {
+            std::println!("failed with TIELINE_SEED={seed}");
+            std::panic::resume_unwind(panic)
+        });
+    }
+    std::println!("{seeds} seeds: {total:?}");
+    let Tally { reverts, preempted, deaths, restarts, confirmed, unknown, superseded, overrides, jumps, .. } = total;
+    let all = [reverts, preempted, deaths, restarts, confirmed, unknown, superseded, overrides, jumps];
+    assert!(all.iter().all(|count| *count > seeds / 20), "{total:?}");
+}
