@@ -316,14 +316,24 @@ pub(crate) fn socket_shards(workers: usize) -> usize {
     Some(worker_count(workers)).filter(|count| *count > 1).unwrap_or(0)
 }
 
-/// The shard of each device: one after the other, and those that share a connection or a network's limits together.
+/// What devices share that one shard must have.
+#[derive(PartialEq, Eq, Hash)]
+enum Home<'a> {
+    Network(&'a str),
+    Channel(&'a str),
+    Port(std::net::SocketAddrV4),
+}
+
+/// The shard of each device: one after the other, and those that share a connection, a local port or a network's limits together.
 fn homes(devices: &[DeviceConfig], shards: usize) -> Vec<usize> {
-    let mut first: HashMap<(bool, &str), usize> = HashMap::new();
+    let mut first: HashMap<Home<'_>, usize> = HashMap::new();
     let mut homes = Vec::with_capacity(devices.len());
     for (number, device) in devices.iter().enumerate() {
-        let network = device.network.as_ref().map(|network| (true, network.name.as_str()));
-        let channel = device.channel.as_ref().map(|channel| (false, channel.name.as_str()));
-        let place = network.or(channel).map_or(number, |group| *first.entry(group).or_insert(number));
+        let network = device.network.as_ref().map(|network| Home::Network(&network.name));
+        let channel = device.channel.as_ref().map(|channel| Home::Channel(&channel.name));
+        let local = device.protocol.bacnet().map(|bacnet| bacnet.socket.local).filter(|local| local.port() != 0);
+        let place =
+            network.or(channel).or(local.map(Home::Port)).map_or(number, |group| *first.entry(group).or_insert(number));
         homes.push(place % shards.max(1));
     }
     homes

@@ -1,10 +1,12 @@
 //! `[device.NAME]`: one table a device.
 
+use super::bacnet::{BacnetConfig, read_address, read_bacnet};
 use super::collection::{
-    CollectionConfig, HeartbeatConfig, NetworkConfig, Networks, read_heartbeat, read_network, read_networks,
+    CollectionConfig, HeartbeatConfig, NetworkConfig, Networks, Rates, rarely, read_heartbeat, read_network,
+    read_networks, read_polls,
 };
-use super::dnp3::{Dnp3Config, read_dnp3_device, read_polls};
-use super::modbus::{ModbusConfig, read_modbus, read_polls as read_modbus_polls};
+use super::dnp3::{Dnp3Config, read_dnp3_device, read_polls as read_dnp3_polls};
+use super::modbus::{ModbusConfig, read_modbus};
 use super::parse;
 use super::points::{PointConfig, TAGS, parse_tag, read_points};
 use super::reader::{Document, Expected, Section, Template};
@@ -54,6 +56,15 @@ pub struct DeviceConfig {
     pub tags: Vec<String>,
     /// What its protocol needs.
     pub protocol: Protocol,
+}
+
+impl DeviceConfig {
+    /// How often a point of a polled device is read.
+    #[must_use]
+    pub fn every_of(&self, point: &PointConfig) -> Duration {
+        let every = point.every.or_else(|| self.polls.first().copied()).unwrap_or_default();
+        if self.protocol.tells(point) { rarely(every) } else { every }
+    }
 }
 
 /// A device with its number.
@@ -167,6 +178,8 @@ pub enum Protocol {
     Dnp3(Dnp3Config),
     /// Modbus.
     Modbus(ModbusConfig),
+    /// BACnet.
+    Bacnet(BacnetConfig),
 }
 
 impl Protocol {
@@ -176,6 +189,7 @@ impl Protocol {
         match self {
             Self::Dnp3(_) => ProtocolName::Dnp3,
             Self::Modbus(_) => ProtocolName::Modbus,
+            Self::Bacnet(_) => ProtocolName::Bacnet,
         }
     }
 
@@ -185,6 +199,16 @@ impl Protocol {
         match self {
             Self::Dnp3(_) => 1,
             Self::Modbus(modbus) => modbus.line.in_flight,
+            Self::Bacnet(bacnet) => bacnet.in_flight,
+        }
+    }
+
+    /// Whether the device is to tell changes of a point that is polled, too.
+    #[must_use]
+    pub fn tells(&self, point: &PointConfig) -> bool {
+        match (self, point.address.bacnet()) {
+            (Self::Bacnet(bacnet), Some(address)) => address.wants_cov(bacnet.cov),
+            (Self::Bacnet(_) | Self::Dnp3(_) | Self::Modbus(_), _) => false,
         }
     }
 
@@ -193,7 +217,7 @@ impl Protocol {
     pub const fn dnp3(&self) -> Option<&Dnp3Config> {
         match self {
             Self::Dnp3(dnp3) => Some(dnp3),
-            Self::Modbus(_) => None,
+            Self::Modbus(_) | Self::Bacnet(_) => None,
         }
     }
 
@@ -202,7 +226,16 @@ impl Protocol {
     pub const fn modbus(&self) -> Option<&ModbusConfig> {
         match self {
             Self::Modbus(modbus) => Some(modbus),
-            Self::Dnp3(_) => None,
+            Self::Dnp3(_) | Self::Bacnet(_) => None,
+        }
+    }
+
+    /// The settings of BACnet; none of a device that speaks another protocol.
+    #[must_use]
+    pub const fn bacnet(&self) -> Option<&BacnetConfig> {
+        match self {
+            Self::Bacnet(bacnet) => Some(bacnet),
+            Self::Dnp3(_) | Self::Modbus(_) => None,
         }
     }
 }
@@ -214,14 +247,16 @@ pub enum ProtocolName {
     Dnp3,
     /// Modbus.
     Modbus,
+    /// BACnet/IP.
+    Bacnet,
 }
 
 impl ProtocolName {
     /// All.
-    pub const ALL: [Self; 2] = [Self::Dnp3, Self::Modbus];
+    pub const ALL: [Self; 3] = [Self::Dnp3, Self::Modbus, Self::Bacnet];
 
     /// Each with its word.
-    const WORDS: [(&'static str, Self); 2] = [("dnp3", Self::Dnp3), ("modbus", Self::Modbus)];
+    const WORDS: [(&'static str, Self); 3] = [("dnp3", Self::Dnp3), ("modbus", Self::Modbus), ("bacnet", Self::Bacnet)];
 
     /// The word in the configuration, the API and the names of metrics.
     #[must_use]
@@ -229,6 +264,7 @@ impl ProtocolName {
         match self {
             Self::Dnp3 => "dnp3",
             Self::Modbus => "modbus",
+            Self::Bacnet => "bacnet",
         }
     }
 }
@@ -246,17 +282,38 @@ pub fn read_device<'a>(
         None if !s.has("topic") => default_topic(doc, name, &s),
         given => given,
     };
-    let protocol = s.required(doc, "protocol", "\"dnp3\" or \"modbus\"", parse::word(&ProtocolName::WORDS));
+    let protocol = s.required(doc, "protocol", "\"dnp3\", \"modbus\" or \"bacnet\"", parse::word(&ProtocolName::WORDS));
     // What is wrong with the rest is told all the same.
     let protocol = protocol.unwrap_or(ProtocolName::Dnp3);
-    let connection = read_connection(doc, &mut s, lists.folder, &shared.channels);
+    let (connection, bacnet_address) = match protocol {
+        ProtocolName::Bacnet => {
+            let (address, transport) = read_address(doc, &mut s).unzip();
+            (transport.map(|transport| (transport, None)), address)
+        }
+        ProtocolName::Dnp3 | ProtocolName::Modbus => {
+            (read_connection(doc, &mut s, lists.folder, &shared.channels), None)
+        }
+    };
     let points = lists.read(doc, &mut s, protocol);
-    let poll = s.section(doc, "poll");
     let listed = points.as_deref().unwrap_or_default();
-    let (polls, collection) = match protocol {
-        ProtocolName::Dnp3 => (read_polls(doc, poll), None),
+    let transport = connection.as_ref().map(|(transport, _)| transport);
+    let own = match protocol {
+        ProtocolName::Dnp3 => read_dnp3_device(doc, &mut s, lists.folder, transport).map(Protocol::Dnp3),
         ProtocolName::Modbus => {
-            let (polls, collection) = read_modbus_polls(doc, poll, listed);
+            let modbus = s.section(doc, "modbus");
+            Some(Protocol::Modbus(read_modbus(doc, modbus, transport, listed)))
+        }
+        ProtocolName::Bacnet => {
+            let bacnet = s.section(doc, "bacnet");
+            Some(Protocol::Bacnet(read_bacnet(doc, bacnet, bacnet_address, listed)))
+        }
+    };
+    let poll = s.section(doc, "poll");
+    let is_told = |point: &PointConfig| own.as_ref().is_some_and(|own| own.tells(point));
+    let (polls, collection) = match protocol {
+        ProtocolName::Dnp3 => (read_dnp3_polls(doc, poll), None),
+        ProtocolName::Modbus | ProtocolName::Bacnet => {
+            let (polls, collection) = read_polls(doc, poll, Rates { points: listed, is_told: &is_told });
             (polls, Some(collection))
         }
     };
@@ -265,14 +322,6 @@ pub fn read_device<'a>(
     let publish = s.or(doc, "publish", vec!["points".to_owned(), "all".to_owned()], parse_publish);
     let all_every = s.or(doc, "all_every", SECOND, parse::duration(Duration::from_millis(10)..=HOUR));
     let stale_after = s.optional(doc, "stale_after", parse::duration(SECOND..=7 * 24 * HOUR));
-    let transport = connection.as_ref().map(|(transport, _)| transport);
-    let protocol = match protocol {
-        ProtocolName::Dnp3 => read_dnp3_device(doc, &mut s, lists.folder, transport).map(Protocol::Dnp3),
-        ProtocolName::Modbus => {
-            let modbus = s.section(doc, "modbus");
-            Some(Protocol::Modbus(read_modbus(doc, modbus, transport, listed)))
-        }
-    };
     let priority = s.optional(doc, "priority", parse_priority());
     let tags = s.each_text(doc, "tags", TAGS, |text| parse_tag(text).ok_or_else(|| TAGS.to_owned()));
     s.finish(doc);
@@ -293,7 +342,7 @@ pub fn read_device<'a>(
         stale_after,
         priority,
         tags,
-        protocol: protocol?,
+        protocol: own?,
     })
 }
 

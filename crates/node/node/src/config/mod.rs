@@ -7,6 +7,7 @@
 
 mod access;
 mod audit;
+mod bacnet;
 mod checked;
 mod collection;
 mod device;
@@ -27,15 +28,16 @@ mod transport_tests;
 
 pub use access::{AccessConfig, CertificateConfig, JwtConfig, NameKind, load_access};
 pub use audit::AuditConfig;
+pub use bacnet::{BacnetConfig, BacnetSocket, ClockSync};
 pub use checked::{CommandConfig, Config, ForwardedHeader, HistoryConfig, HttpConfig, NodeConfig, Source};
-pub use collection::{CollectionConfig, HeartbeatConfig, NetworkConfig};
+pub use collection::{CollectionConfig, HeartbeatConfig, NetworkConfig, rarely};
 pub use device::{DeviceConfig, Numbered, Priority, Protocol, ProtocolName, SharedChannel};
 pub use dnp3::{Dnp3Config, FreezeClock, FreezePlan, LaneConfig, LinkConfirms, TimeSync};
 pub use modbus::{ModbusConfig, ModbusLine};
 pub use mqtt::{MqttConfig, MqttTls, MqttWebSocket};
 pub use points::{
-    ControlConfig, Dnp3Output, Dnp3Point, ModbusPoint, Operate, PointAddress, PointConfig, States, Takes, ValueKind,
-    read_points,
+    BacnetPoint, ControlConfig, Dnp3Output, Dnp3Point, ModbusPoint, Operate, PointAddress, PointConfig, States, Takes,
+    ValueKind, WriteAs, read_points,
 };
 pub use tieline_service::moment::Moment;
 pub use tieline_service::parse::{parse_address, parse_duration, resolve};

@@ -9,7 +9,6 @@
 //! modbus = { unit = 3 }
 //! ```
 
-use super::collection::CollectionConfig;
 use super::parse;
 use super::points::{PointAddress, PointConfig};
 use super::reader::{Document, Section};
@@ -20,9 +19,6 @@ use tieline_modbus::{IN_FLIGHT_MAX, READ_BITS_MAX, READ_REGISTERS_MAX, Unit};
 use tieline_transport::{Over, Transport};
 
 const SECOND: Duration = Duration::from_secs(1);
-const DAY: Duration = Duration::from_secs(86_400);
-/// Different intervals of one device.
-const RATES_MAX: usize = 16;
 
 /// `[device.NAME.modbus]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,27 +52,6 @@ pub struct ModbusLine {
     pub retries: u8,
     /// A pause before each request.
     pub pause: Duration,
-}
-
-/// Reads `[device.NAME.poll]`: the interval of points that have none of their own, first, then those that points have.
-pub fn read_polls(
-    doc: &mut Document<'_>,
-    mut s: Section<'_>,
-    points: &[PointConfig],
-) -> (Vec<Duration>, CollectionConfig) {
-    let every = s.or(doc, "every", 10 * SECOND, parse::duration(SECOND / 10..=7 * DAY));
-    let mut polls = vec![every];
-    for point in points {
-        polls.extend(point.every.filter(|every| !polls.contains(every)));
-    }
-    if polls.len() > RATES_MAX {
-        let found = format!("{} different intervals with those of the points", polls.len());
-        doc.report(s.value_at("every"), &s.key("every"), found, format!("at most {RATES_MAX}"));
-        polls.truncate(RATES_MAX);
-    }
-    let collection = CollectionConfig::read(doc, &mut s);
-    s.finish(doc);
-    (polls, collection)
 }
 
 /// Reads `[device.NAME.modbus]`.

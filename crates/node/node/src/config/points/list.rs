@@ -1,9 +1,11 @@
 //! Reads a point list: its header, the columns of all protocols, and each row's point.
 
-use super::{ControlConfig, PointAddress, PointConfig, States, ValueKind, dnp3, modbus};
+use super::{ControlConfig, PointAddress, PointConfig, States, ValueKind, bacnet, dnp3, modbus};
 use crate::config::ProtocolName;
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 use tieline_core::Topic;
+use tieline_service::parse::parse_duration;
 use tieline_service::reader::{Finding, Findings};
 
 /// What the first line of a list is.
@@ -19,6 +21,7 @@ fn columns(protocol: ProtocolName) -> Vec<&'static str> {
     let own: &[&str] = match protocol {
         ProtocolName::Dnp3 => &dnp3::COLUMNS,
         ProtocolName::Modbus => &modbus::COLUMNS,
+        ProtocolName::Bacnet => &bacnet::COLUMNS,
     };
     COLUMNS.iter().chain(own).copied().collect()
 }
@@ -147,6 +150,7 @@ impl List<'_> {
         let place = match self.protocol {
             ProtocolName::Dnp3 => dnp3::read_place(self, &row).map(PointAddress::Dnp3),
             ProtocolName::Modbus => modbus::read_place(self, &row).map(PointAddress::Modbus),
+            ProtocolName::Bacnet => bacnet::read_place(self, &row).map(PointAddress::Bacnet),
         };
         let scale = self.cell(&row, "scale", "a number other than 0", Some(1.0), |s| finite(s).filter(|x| *x != 0.0));
         let offset = self.cell(&row, "offset", "a number", Some(0.0), finite);
@@ -155,8 +159,8 @@ impl List<'_> {
             self.report(row.line, "name", format!("{name:?}, which line {line} has"), "a name of its own".to_owned());
         }
         let (type_name, index) = (place.type_name(), place.index());
-        // Several points may be parts of one register.
-        if self.protocol != ProtocolName::Modbus && !seen.places.insert((type_name, index)) {
+        // Several points may be parts of one register, or properties of one object.
+        if self.protocol == ProtocolName::Dnp3 && !seen.places.insert((type_name, index)) {
             let found = format!("{type_name} {index} a second time");
             self.report(row.line, "index", found, "each point once".to_owned());
         }
@@ -164,12 +168,13 @@ impl List<'_> {
         let (address, kind, control) = match place {
             PointAddress::Dnp3(point) => dnp3::read_rest(self, &row, point, scale)?,
             PointAddress::Modbus(point) => modbus::read_rest(self, &row, point)?,
+            PointAddress::Bacnet(point) => bacnet::read_rest(self, &row, point)?,
         };
         self.check_numeric(&row, (type_name, kind), scale, offset);
         let states = self.states(&row, kind)?;
         let every = match self.protocol {
             ProtocolName::Dnp3 => None,
-            ProtocolName::Modbus => modbus::read_every(self, &row)?,
+            ProtocolName::Modbus | ProtocolName::Bacnet => self.every(&row)?,
         };
         let tags = self.cell(&row, "tags", TAGS, Some(Vec::new()), |s| s.split(';').map(parse_tag).collect())?;
         if let Some(control) = &control {
@@ -187,6 +192,15 @@ impl List<'_> {
             control,
             tags,
             description: row.cell("description").unwrap_or_default().to_owned(),
+        })
+    }
+
+    /// How often a point is read; the outer option is none where the cell is wrong.
+    #[expect(clippy::option_option, reason = "wrong, absent and present are three answers")]
+    fn every(&mut self, row: &Row<'_>) -> Option<Option<Duration>> {
+        let (least, most) = (Duration::from_millis(100), Duration::from_secs(7 * 86_400));
+        self.cell(row, "every", "an interval from 100ms to 7d, as in 1s", Some(None), |s| {
+            parse_duration(s).filter(|every| (least..=most).contains(every)).map(Some)
         })
     }
 

@@ -16,10 +16,12 @@
 //!
 //! Read first: this file, `list.rs`, then one protocol, such as `modbus.rs`.
 
+mod bacnet;
 mod dnp3;
 mod list;
 mod modbus;
 
+pub use bacnet::{BacnetPoint, WriteAs};
 pub use dnp3::{Dnp3Output, Dnp3Point, Operate};
 pub use list::{TAGS, parse_tag, read_points};
 pub use modbus::ModbusPoint;
@@ -62,15 +64,18 @@ pub enum PointAddress {
     Dnp3(Dnp3Point),
     /// Modbus.
     Modbus(ModbusPoint),
+    /// BACnet.
+    Bacnet(BacnetPoint),
 }
 
 impl PointAddress {
     /// The word of the column `type`.
     #[must_use]
-    pub const fn type_name(&self) -> &'static str {
+    pub fn type_name(&self) -> &'static str {
         match self {
             Self::Dnp3(point) => point.point_type.name(),
             Self::Modbus(point) => point.type_name(),
+            Self::Bacnet(point) => point.type_name(),
         }
     }
 
@@ -80,6 +85,7 @@ impl PointAddress {
         match self {
             Self::Dnp3(point) => point.index.into(),
             Self::Modbus(point) => point.address.into(),
+            Self::Bacnet(point) => point.reference.object.instance(),
         }
     }
 
@@ -88,7 +94,7 @@ impl PointAddress {
     pub const fn dnp3(&self) -> Option<&Dnp3Point> {
         match self {
             Self::Dnp3(point) => Some(point),
-            Self::Modbus(_) => None,
+            Self::Modbus(_) | Self::Bacnet(_) => None,
         }
     }
 
@@ -97,7 +103,16 @@ impl PointAddress {
     pub const fn modbus(&self) -> Option<&ModbusPoint> {
         match self {
             Self::Modbus(point) => Some(point),
-            Self::Dnp3(_) => None,
+            Self::Dnp3(_) | Self::Bacnet(_) => None,
+        }
+    }
+
+    /// In BACnet; none of a point of another protocol.
+    #[must_use]
+    pub const fn bacnet(&self) -> Option<&BacnetPoint> {
+        match self {
+            Self::Bacnet(point) => Some(point),
+            Self::Dnp3(_) | Self::Modbus(_) => None,
         }
     }
 }

@@ -11,11 +11,9 @@
 
 use super::list::{List, Row};
 use super::{ControlConfig, PointAddress, Takes, ValueKind};
-use std::time::Duration;
 use tieline_core::CommandMode;
 use tieline_modbus::Table;
 use tieline_modbus::layout::{Kind, Layout, Order, Size};
-use tieline_service::parse::parse_duration;
 
 /// The columns that not every protocol has.
 pub(super) const COLUMNS: [&str; 3] = ["format", "order", "every"];
@@ -120,15 +118,6 @@ pub(super) fn read_rest(
     let kind = kind_of(point.kind);
     let control = control(list, row, &point)?;
     Some((PointAddress::Modbus(point), kind, control))
-}
-
-/// How often a point is read; the outer option is none where the cell is wrong.
-#[expect(clippy::option_option, reason = "wrong, absent and present are three answers")]
-pub(super) fn read_every(list: &mut List<'_>, row: &Row<'_>) -> Option<Option<Duration>> {
-    let (least, most) = (Duration::from_millis(100), Duration::from_secs(7 * 86_400));
-    list.cell(row, "every", "an interval from 100ms to 7d, as in 1s", Some(None), |s| {
-        parse_duration(s).filter(|every| (least..=most).contains(every)).map(Some)
-    })
 }
 
 const fn kind_of(kind: Kind) -> ValueKind {
