@@ -91,10 +91,11 @@ impl BacnetDevice {
         let Presence::Probed(failed) = self.presence.get() else { return };
         self.presence.set(Presence::Probed(failed.saturating_add(1)));
         // Some know themselves by their own number alone: they say it when they are asked who is there.
-        if self.config.instance.is_none() && !is_silence(failure) {
+        let may_say = self.config.instance.is_none() && !is_silence(failure);
+        if may_say {
             let _ = self.endpoint.with(|site, _| site.ask_who(self.member));
         }
-        if let Some(reporter) = self.reporter() {
+        if let Some(reporter) = self.reporter().filter(|_| !may_say || failed > 0) {
             reporter.away(now, &self.words_of(failure));
         }
         self.probe_later(failed);
