@@ -52,6 +52,8 @@ pub struct BacnetConfig {
     pub status_flags: bool,
     /// Whether points that do not say are subscribed to.
     pub cov: bool,
+    /// Whether the device waits until a change it tells has arrived, and tells it again.
+    pub cov_confirmed: bool,
     /// How long a subscription lasts; it is renewed at half of that.
     pub cov_lifetime: Duration,
     /// The priority of commands, of points that do not say.
@@ -137,6 +139,7 @@ pub fn read_bacnet(
         read_multiple: s.or(doc, "read_multiple", true, parse::boolean),
         status_flags: s.or(doc, "status_flags", true, parse::boolean),
         cov: s.or(doc, "cov", false, parse::boolean),
+        cov_confirmed: s.or(doc, "cov_confirmed", false, parse::boolean),
         cov_lifetime: s.or(doc, "cov_lifetime", 180 * SECOND, parse::duration(60 * SECOND..=24 * 3600 * SECOND)),
         write_priority: s.or(doc, "write_priority", PRIORITY_LOWEST, parse::integer(1..=PRIORITY_LOWEST)),
         time_sync: s.or(doc, "time_sync", ClockSync::Off, parse::word(clocks)),

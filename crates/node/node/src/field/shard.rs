@@ -110,10 +110,13 @@ pub fn start<I: From<FieldReport> + Send + 'static>(
     Ok(FieldHandle { inputs, thread })
 }
 
+/// What devices with one table have in common: their list, their intervals, and those of their points.
+type TableKey = (*const PointConfig, Vec<Duration>, Vec<Duration>);
+
 /// Starts devices, each by the driver of its protocol.
 async fn start_devices(drivers: &mut Drivers, context: &Context, devices: Vec<Numbered>) -> std::io::Result<()> {
     // Devices that name the same list, and are polled as often, share one table.
-    let mut tables: HashMap<(*const PointConfig, Vec<Duration>, Vec<Duration>), Arc<PointTable>> = HashMap::new();
+    let mut tables: HashMap<TableKey, Arc<PointTable>> = HashMap::new();
     let mut tabled: Vec<Tabled> = Vec::new();
     for device in devices {
         let rates = device.config.points.iter().map(|point| device.config.every_of(point)).collect();

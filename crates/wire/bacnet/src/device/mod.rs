@@ -160,10 +160,8 @@ impl Device {
     /// How many of these, from the first on, one request reads: as many as fit what the device takes.
     #[must_use]
     pub fn fitting(&self, references: &[PropertyRef]) -> usize {
-        let limits = self.profile.as_ref().map(|profile| profile.limits).unwrap_or_default();
-        let max_apdu = usize::from(limits.max_apdu);
-        let chunk_max = if self.reads_multiple { self.chunk_max } else { 1 };
-        plan::chunk(references, max_apdu, max_apdu, chunk_max)
+        let max_apdu = self.profile.as_ref().map(|profile| profile.limits).unwrap_or_default().max_apdu.into();
+        plan::chunk(references, max_apdu, max_apdu, if self.reads_multiple { self.chunk_max } else { 1 })
     }
 
     /// Reads the list of objects: as a whole where the device sends segments, else element by element.
@@ -392,7 +390,7 @@ impl Device {
             Ok(parameters) => self.note_multiple(job, start, end, &parameters),
             Err(failure) if end - start == 1 => match self.jobs.get_mut(&job) {
                 // A device that is silent is not asked for the rest of what it says of itself.
-                Some(of_job) if of_job.purpose == Purpose::Learn && is_silence(failure) => {
+                Some(of_job) if of_job.purpose == Purpose::Learn && failure.is_silence() => {
                     of_job.note_all(start, of_job.references.len(), failure);
                 }
                 Some(of_job) => of_job.note(start, Err(failure)),
@@ -498,15 +496,5 @@ impl Device {
         }
         let device = self.device_object();
         Ok((1..=count).map(|index| PropertyRef::element(device, PropertyId::OBJECT_LIST, index)).collect())
-    }
-}
-
-/// Whether a request came to nothing because nobody answered it.
-const fn is_silence(failure: Failure) -> bool {
-    match failure {
-        Failure::TimedOut | Failure::Unreachable(_) | Failure::Cancelled => true,
-        Failure::Error(_) | Failure::Reject(_) | Failure::Abort(_) | Failure::AnswerTooLong | Failure::Malformed => {
-            false
-        }
     }
 }

@@ -3,7 +3,7 @@
 use super::parts::{Part, Plan, Wanted};
 use super::probe::Presence;
 use super::site::{Member, Site};
-use super::values::{is_lasting, is_silence, reading, refusal_of, refused, to_write};
+use super::values::{is_lasting, reading, refusal_of, refused, to_write};
 use crate::config::{BacnetConfig, DeviceConfig};
 use crate::field::driver::{DeviceSession, Reporter};
 use crate::field::lanes::Lane;
@@ -145,12 +145,12 @@ impl BacnetDevice {
             DeviceEvent::Written { job, result } => self.written(now, job, result),
             DeviceEvent::Subscribed(object) => {
                 self.subscribed.borrow_mut().insert(object);
-                self.subscribe_next(now);
+                self.subscribe_next();
             }
             DeviceEvent::NotSubscribed(object, failure) => {
                 tracing::warn!(device = %self.topic, %object, %failure, "the device does not tell changes: it is polled");
                 self.subscribed.borrow_mut().remove(&object);
-                self.subscribe_next(now);
+                self.subscribe_next();
             }
             DeviceEvent::Changed(change) => self.changed(now, &change),
             // Nobody asks for them.
@@ -161,7 +161,7 @@ impl BacnetDevice {
     fn answered(&self, now: Now, job: JobId, results: &Results) {
         let Some(task) = self.tasks.borrow_mut().remove(&job) else { return };
         let silence =
-            results.iter().find_map(|(_, result)| result.as_ref().err().filter(|failure| is_silence(failure)));
+            results.iter().find_map(|(_, result)| result.as_ref().err().filter(|failure| failure.is_silence()));
         if silence.is_none() {
             self.silent_in_row.set(0);
         }
@@ -233,7 +233,7 @@ impl BacnetDevice {
                     let Some(point) = self.plan.point(place.point) else { continue };
                     readings.push(reading(PointId(place.point), value, point.kind, flags_of(place.point)));
                 }
-                Err(failure) if is_silence(failure) => {}
+                Err(failure) if failure.is_silence() => {}
                 Err(failure) => {
                     if is_lasting(failure) {
                         self.absent.borrow_mut().insert(*place);
@@ -294,12 +294,12 @@ impl BacnetDevice {
 
     // Changes that the device tells.
 
-    pub(super) fn subscribe_all(&self, now: Now) {
+    pub(super) fn subscribe_all(&self) {
         *self.to_subscribe.borrow_mut() = self.told.keys().copied().collect();
-        (0..SUBSCRIBE_AT_ONCE).for_each(|_| self.subscribe_next(now));
+        (0..SUBSCRIBE_AT_ONCE).for_each(|_| self.subscribe_next());
     }
 
-    fn subscribe_next(&self, _now: Now) {
+    fn subscribe_next(&self) {
         self.is_changed.set(true);
         let Some(object) = self.to_subscribe.borrow_mut().pop_front() else { return };
         let asked = self.endpoint.with(|site, now| {

@@ -154,6 +154,7 @@ fn wire_config(bacnet: &BacnetConfig) -> WireConfig {
         in_flight: usize::from(bacnet.in_flight),
         queue_max: QUEUE_OF_DEVICE,
         chunk_max: if bacnet.read_multiple { chunk_max } else { 1 },
+        confirmed: bacnet.cov_confirmed,
         lifetime_s: u32::try_from(bacnet.cov_lifetime.as_secs()).unwrap_or(u32::MAX),
         ..WireConfig::default()
     }

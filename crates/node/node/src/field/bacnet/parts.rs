@@ -117,3 +117,21 @@ fn whole(wanted: &[Wanted], from: usize, count: usize) -> usize {
         false => end.min(wanted.len()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_and_its_flags_stay_together() {
+        let wanted: Vec<Wanted> =
+            (0..3).flat_map(|point| [false, true].map(|is_flags| Wanted { point, is_flags })).collect();
+        let check = |from, count, expect| assert_eq!(whole(&wanted, from, count), expect, "{from} {count}");
+        check(0, 1, 2);
+        check(0, 2, 2);
+        check(0, 3, 2);
+        check(2, 3, 4);
+        check(4, 100, 6);
+        check(4, 0, 6);
+    }
+}

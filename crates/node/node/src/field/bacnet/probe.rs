@@ -1,7 +1,6 @@
 //! Whether a device is there, and is the one it was: datagrams need no connection, so only an answer says it.
 
 use super::device::{BacnetDevice, Task};
-use super::values::is_silence;
 use crate::config::ClockSync;
 use std::time::Duration;
 use tieline_bacnet::client::Failure;
@@ -81,7 +80,7 @@ impl BacnetDevice {
         if let Some(reporter) = self.reporter() {
             reporter.online(now);
         }
-        self.subscribe_all(now);
+        self.subscribe_all();
         self.read_marks();
         self.set_clock();
     }
@@ -91,7 +90,7 @@ impl BacnetDevice {
         let Presence::Probed(failed) = self.presence.get() else { return };
         self.presence.set(Presence::Probed(failed.saturating_add(1)));
         // Some know themselves by their own number alone: they say it when they are asked who is there.
-        let may_say = self.config.instance.is_none() && !is_silence(failure);
+        let may_say = self.config.instance.is_none() && !failure.is_silence();
         if may_say {
             let _ = self.endpoint.with(|site, _| site.ask_who(self.member));
         }
@@ -152,7 +151,7 @@ impl BacnetDevice {
 
     pub(super) fn marks_read(&self, now: Now, results: &[(PropertyRef, Result<Wire, Failure>)]) {
         self.is_asked.set(false);
-        if results.iter().any(|(_, result)| result.as_ref().is_err_and(is_silence)) {
+        if results.iter().any(|(_, result)| result.as_ref().is_err_and(|failure| failure.is_silence())) {
             return;
         }
         let marks = results.iter().map(|(_, result)| result.clone().unwrap_or(Wire::Null)).collect();

@@ -187,3 +187,128 @@ impl DatagramMachine for Site {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::SocketAddrV4;
+    use std::time::Duration;
+    use tieline_bacnet::server::{Object, Server, ServerConfig};
+    use tieline_bacnet::service::Write;
+    use tieline_bacnet::{ObjectId, ObjectType, PropertyId, PropertyRef, Value};
+
+    const CLIENT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)), 47_808);
+
+    fn address() -> SocketAddrV4 {
+        "10.0.0.2:47808".parse().unwrap()
+    }
+
+    /// A site with two devices that are one, and that one; where it is silent there is none.
+    struct World {
+        now: Now,
+        site: Site,
+        server: Option<Server>,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let mut site = Site::new(ClientConfig::default());
+            for _ in 0..2 {
+                site.add(Peer::direct(address()), Some(1), DeviceConfig::default());
+            }
+            let mut server = Server::new(ServerConfig::default());
+            let object = Object::new(ObjectType::ANALOG_VALUE, 7, "value", Value::Real(1.0));
+            server.add(object.writable().with_cov_increment(0.5));
+            let now =
+                Now { mono: Instant(1_000_000_000), utc: tieline_core::Timestamp::from_millis(1_800_000_000_000) };
+            Self { now, site, server: Some(server) }
+        }
+
+        /// All events of so long a time.
+        fn run(&mut self, time: Duration) -> Vec<SiteEvent> {
+            let (until, mut events) = (self.now.mono + time, Vec::new());
+            let SocketAddr::V4(client) = CLIENT else { panic!() };
+            loop {
+                let mut out = Vec::new();
+                while self.site.poll_transmit(self.now, &mut out).is_some() {
+                    if let Some(server) = &mut self.server {
+                        server.handle_datagram(self.now, client, &out);
+                    }
+                    out.clear();
+                }
+                if let Some(server) = &mut self.server {
+                    server.handle_timeout(self.now);
+                    while server.poll_transmit(self.now, &mut out).is_some() {
+                        self.site.handle_datagram(self.now, SocketAddr::V4(address()), &out);
+                        out.clear();
+                    }
+                }
+                let before = events.len();
+                events.extend(std::iter::from_fn(|| self.site.poll_event(self.now)));
+                if events.len() > before {
+                    continue;
+                }
+                let server = self.server.as_ref().and_then(Server::timeout);
+                let next = self.site.timeout().into_iter().chain(server).min().filter(|next| *next <= until);
+                let Some(next) = next else {
+                    self.now = self.now.later(until.since(self.now.mono));
+                    return events;
+                };
+                self.now = self.now.later(next.since(self.now.mono));
+                self.site.handle_timeout(self.now);
+            }
+        }
+
+        fn call(&mut self, member: usize, call: impl FnOnce(Now, &mut Device, &mut Client)) {
+            let now = self.now;
+            self.site.call(Member(member), |device, client| call(now, device, client)).unwrap();
+        }
+    }
+
+    fn present() -> PropertyRef {
+        PropertyRef::new(ObjectId::new(ObjectType::ANALOG_VALUE, 7), PropertyId::PRESENT_VALUE)
+    }
+
+    #[test]
+    fn devices_with_one_address_get_what_is_theirs() {
+        let mut world = World::new();
+        for member in 0..2 {
+            world.call(member, |now, device, client| _ = device.learn(now, client).unwrap());
+        }
+        let learned = world.run(Duration::from_secs(1));
+        let of = |event: &SiteEvent| match event {
+            SiteEvent::Device(member, DeviceEvent::Learned(Ok(_))) => member.0,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(learned.iter().map(of).collect::<Vec<_>>(), [0, 1]);
+        world.call(1, |now, device, _| device.subscribe(now, present().object).unwrap());
+        world.run(Duration::from_secs(1));
+        world.call(0, |now, device, client| {
+            let write = Write { reference: present(), value: Value::Real(9.0), priority: None };
+            device.write(now, client, write, None).unwrap();
+        });
+        let events = world.run(Duration::from_secs(1));
+        let told = events.iter().filter_map(|event| match event {
+            SiteEvent::Device(member, DeviceEvent::Changed(_)) => Some((member.0, "changed")),
+            SiteEvent::Device(member, DeviceEvent::Written { result: Ok(()), .. }) => Some((member.0, "written")),
+            _ => None,
+        });
+        let mut told: Vec<_> = told.collect();
+        told.sort_unstable();
+        assert_eq!(told, [(0, "written"), (1, "changed")]);
+    }
+
+    #[test]
+    fn a_device_that_is_forgotten_begins_anew() {
+        let mut world = World::new();
+        world.server = None;
+        world.call(0, |now, device, client| _ = device.read(now, client, vec![present()]).unwrap());
+        world.site.reset(world.now, Member(0), Some(1));
+        // What it was asked before is nobody's.
+        assert!(world.run(Duration::from_secs(20)).is_empty());
+        world.call(0, |now, device, client| _ = device.read(now, client, vec![present()]).unwrap());
+        let events = world.run(Duration::from_secs(20));
+        assert!(matches!(events.as_slice(), [SiteEvent::Device(Member(0), DeviceEvent::Read { .. })]), "{events:?}");
+        assert!(world.site.timeout().is_none());
+    }
+}

@@ -128,16 +128,6 @@ pub(super) fn is_lasting(failure: &Failure) -> bool {
     }
 }
 
-/// Whether nobody answered.
-pub(super) const fn is_silence(failure: &Failure) -> bool {
-    match failure {
-        Failure::TimedOut | Failure::Unreachable(_) | Failure::Cancelled => true,
-        Failure::Error(_) | Failure::Reject(_) | Failure::Abort(_) | Failure::AnswerTooLong | Failure::Malformed => {
-            false
-        }
-    }
-}
-
 /// What is written for a command; null relinquishes.
 pub(super) fn to_write(point: &BacnetPoint, value: &Value) -> Result<Wire, Refusal> {
     let Some(writes) = point.writes else {
