@@ -12,6 +12,7 @@
 
 use crate::counters::add;
 use crate::{Marks, Shard};
+use socket2::SockRef;
 use std::cell::RefCell;
 use std::fmt;
 use std::io;
@@ -24,6 +25,9 @@ use tokio::sync::Notify;
 
 /// Datagrams that one wake takes, or sends, before others have their turn.
 const BATCH_MAX: usize = 64;
+
+/// Bytes that the system may keep while others have their turn: it takes as many of them as it allows.
+const UNREAD_BYTES: usize = 4 << 20;
 
 /// A protocol without I/O whose messages are datagrams. After each call, events and datagrams are asked for until there are
 /// none.
@@ -131,6 +135,7 @@ impl<M: DatagramMachine + 'static> Endpoint<M> {
     ) -> io::Result<SocketAddr> {
         let socket = UdpSocket::bind(local).await?;
         marks.map_or(Ok(()), |marks| marks.apply(&socket))?;
+        SockRef::from(&socket).set_recv_buffer_size(UNREAD_BYTES)?;
         let address = socket.local_addr()?;
         let endpoint = self.clone();
         tokio::task::spawn_local(async move { endpoint.run(&socket, owner).await });

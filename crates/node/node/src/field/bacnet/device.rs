@@ -66,6 +66,8 @@ pub(super) struct BacnetDevice {
     /// What it is called, where it was not said before.
     pub(super) instance: Cell<Option<u32>>,
     pub(super) marks: RefCell<Option<Vec<Wire>>>,
+    /// When the marks were read because the device said who it is.
+    pub(super) looked_at: Cell<Option<Instant>>,
     reporter: OnceCell<Reporter>,
     pub(super) this: OnceCell<Weak<Self>>,
 }
@@ -95,6 +97,7 @@ impl BacnetDevice {
             is_asked: Cell::new(false),
             instance: Cell::new(bacnet.instance),
             marks: RefCell::default(),
+            looked_at: Cell::default(),
             reporter: OnceCell::new(),
             this: OnceCell::new(),
         }
@@ -148,7 +151,7 @@ impl BacnetDevice {
                 self.subscribe_next();
             }
             DeviceEvent::NotSubscribed(object, failure) => {
-                tracing::warn!(device = %self.topic, %object, %failure, "the device does not tell changes: it is polled");
+                self.note_unsubscribed(object, &failure);
                 self.subscribed.borrow_mut().remove(&object);
                 self.subscribe_next();
             }
@@ -261,6 +264,25 @@ impl BacnetDevice {
         let object = at.map(|at| at.object.to_string()).unwrap_or_default();
         let property = at.map(|at| at.property.to_string()).unwrap_or_default();
         tracing::warn!(device = %self.topic, point = name, object, property, %failure, "the device does not give a point");
+    }
+
+    /// Says once that the device does not tell changes: of all objects it is the same reason.
+    fn note_unsubscribed(&self, object: ObjectId, failure: &Failure) {
+        let said = "the device does not tell changes of an object, which is polled";
+        if self.noted.borrow_mut().insert(u32::MAX) {
+            tracing::warn!(device = %self.topic, %object, %failure, "{said}");
+        } else {
+            tracing::debug!(device = %self.topic, %object, %failure, "{said}");
+        }
+    }
+
+    /// Reads everything, besides the polls.
+    pub(super) fn read_all(&self) {
+        let parts = self.parts.borrow().clone();
+        for part in parts {
+            let (wanted, references) = self.references(&part.wanted);
+            let _ = self.read(references, Task::ReadBack(wanted));
+        }
     }
 
     fn batch_end(&self, now: Now) {

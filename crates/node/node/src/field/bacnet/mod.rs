@@ -25,6 +25,7 @@ use crate::config::{BacnetConfig, BacnetSocket, DeviceConfig};
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::Duration;
 use tieline_bacnet::client::ClientConfig;
 use tieline_bacnet::device::DeviceConfig as WireConfig;
 use tieline_core::Now;
@@ -32,6 +33,8 @@ use tieline_net::{Endpoint, EndpointOwner};
 
 /// Requests on their way by one socket: each device has its own limit.
 const IN_FLIGHT_MAX: usize = 4096;
+/// The time between the first requests to two devices: the answers of all at once would not find room.
+const BEGIN_GAP: Duration = Duration::from_millis(1);
 /// Work that waits for one device at most: more than its subscriptions.
 const QUEUE_OF_DEVICE: usize = 8192;
 /// Properties of a request, where its size is the only limit.
@@ -90,7 +93,12 @@ impl Bacnet {
         let owner = SiteOwner { members, socket };
         let begin = owner.members.clone();
         context.open(&endpoint, owner, SocketAddr::V4(socket.local), priority).await?;
-        begin.iter().for_each(|device| device.begin());
+        tokio::task::spawn_local(async move {
+            for device in begin {
+                device.begin();
+                tokio::time::sleep(BEGIN_GAP).await;
+            }
+        });
         Ok(())
     }
 }

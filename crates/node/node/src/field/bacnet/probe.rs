@@ -12,6 +12,8 @@ use tieline_core::Now;
 const PROBE_EVERY: Duration = Duration::from_secs(5);
 /// The longest, for one that is away for long.
 const PROBE_EVERY_MAX: Duration = Duration::from_secs(60);
+/// The shortest time between two looks whether a device that says who it is has restarted.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// How often clocks are set.
 const CLOCKS_EVERY: Duration = Duration::from_secs(86_400);
 /// `time-of-device-restart`.
@@ -73,7 +75,7 @@ impl BacnetDevice {
         self.forget_absent();
         self.plan(now);
         if self.presence.replace(Presence::Online) == Presence::Online {
-            return;
+            return self.read_all();
         }
         tracing::debug!(device = %self.topic, instance = profile.instance, vendor = %profile.vendor, model = %profile.model,
             max_apdu = profile.limits.max_apdu, "the device says what it is");
@@ -105,6 +107,7 @@ impl BacnetDevice {
             Some(instance) if matches!(failure, Failure::Error(_)) => {
                 format!("it is not device {instance}: {failure}")
             }
+            None if matches!(failure, Failure::Error(_)) => format!("{failure}, and expects bacnet.instance"),
             Some(_) | None => failure.to_string(),
         }
     }
@@ -128,10 +131,16 @@ impl BacnetDevice {
             return;
         }
         match self.presence.get() {
-            Presence::Online => self.read_marks(),
+            // It may only have answered somebody who looks for devices again and again.
+            Presence::Online if self.looked_at.get().is_some_and(|at| now.mono < at + LOOK_EVERY) => {}
+            Presence::Online => {
+                self.looked_at.set(Some(now.mono));
+                self.read_marks();
+            }
             Presence::Probed(_) => {
-                if self.instance.replace(Some(instance)) != Some(instance) && !self.is_asked.get() {
-                    self.endpoint.with(|site, _| site.reset(now, self.member, Some(instance)));
+                if self.instance.replace(Some(instance)) != Some(instance) {
+                    self.endpoint.with(|site, now| site.reset(now, self.member, Some(instance)));
+                    self.is_asked.set(false);
                 }
                 self.probe();
             }
@@ -156,14 +165,17 @@ impl BacnetDevice {
         }
         let marks = results.iter().map(|(_, result)| result.clone().unwrap_or(Wire::Null)).collect();
         let Some(before) = self.marks.borrow_mut().replace(marks) else { return };
-        // Without marks, a device that says who it is may have forgotten its subscriptions.
+        let is_same = self.marks.borrow().as_ref() == Some(&before);
+        if is_same && before.iter().any(|mark| *mark != Wire::Null) {
+            return;
+        }
+        // A device without marks may have restarted, too.
         self.endpoint.with(|site, now| {
             site.call(self.member, |device, client| {
                 device.resubscribe(now);
                 device.handle_timeout(now, client);
             })
         });
-        let is_same = self.marks.borrow().as_ref() == Some(&before);
         if !is_same {
             tracing::info!(device = %self.topic, "the device has restarted, or has other objects");
             if let Some(reporter) = self.reporter() {
