@@ -229,8 +229,9 @@ mod tests {
             let (until, mut events) = (self.now.mono + time, Vec::new());
             let SocketAddr::V4(client) = CLIENT else { panic!() };
             loop {
-                let mut out = Vec::new();
+                let (mut out, mut is_quiet) = (Vec::new(), true);
                 while self.site.poll_transmit(self.now, &mut out).is_some() {
+                    is_quiet = false;
                     if let Some(server) = &mut self.server {
                         server.handle_datagram(self.now, client, &out);
                     }
@@ -245,7 +246,7 @@ mod tests {
                 }
                 let before = events.len();
                 events.extend(std::iter::from_fn(|| self.site.poll_event(self.now)));
-                if events.len() > before {
+                if !is_quiet || events.len() > before {
                     continue;
                 }
                 let server = self.server.as_ref().and_then(Server::timeout);
