@@ -211,3 +211,36 @@ def test_clocks_are_set_where_it_is_wanted(server, start_node, clock):
     start_node(device)
     said = until(lambda: server.objects("clock"), server.said)
     assert said[0]["utc"] == (clock == "utc")
+
+
+def test_several_devices_behind_one_router(start_node):
+    points = [("position", "analog-output", 1, {"writable": "true"}), ("name", "device", 2001, {"property": "object-name"})]
+    with Peer("bacpypes3_router", "--devices", "3") as router:
+        devices = [BacnetDevice(f"vav{mac}", router.address, points, network=100, mac=mac) for mac in (1, 2)]
+        # Instances may be said; the address in hex; one that nobody has.
+        devices.append(BacnetDevice("vav3", router.address, points, network=100, mac="03", instance=2003))
+        absent = BacnetDevice("vav4", router.address, points, network=100, mac=4)
+        node = start_node(*devices, absent)
+        for mac, device in enumerate(devices, 1):
+            node.wait_value(device.point("position"), v=mac * 1.5, q="good")
+        assert node.command(devices[1].point("position"), 42.0)["status"] == "success"
+        node.wait_value(devices[1].point("position"), v=42.0)
+        assert [router.do(f"get {mac}")["value"] for mac in (1, 2, 3)] == [1.5, 42.0, 4.5]
+        node.wait_value(devices[0].point("name"), v="device 2001", q="good")
+        node.wait_value(devices[1].point("name"), v=None, q="bad", why=["offline"])
+        node.wait_state(absent, "away")
+
+
+def test_a_foreign_device_hears_broadcasts(start_node):
+    points = [("position", "analog-output", 1)]
+    with Peer("bacpypes3_router", "--devices", "1") as router:
+        device = BacnetDevice("vav", router.address, points, network=100, poll="1h", mac=1, bbmd=router.address, foreign_lifetime="30s")
+        node = start_node(device)
+        node.wait_value(device.point("position"), v=1.5, q="good")
+        until(lambda: router.do("foreign")["count"] == 1, router.said)
+        log = lambda: "\n".join(node.process.errors + node.process.lines)
+        until(lambda: "registered as a foreign device" in log(), log)
+        # Its marks are read once it is online, and again after its I-Am.
+        until(lambda: requests_of(node) == len(PROFILE) + 3, lambda: f"{requests_of(node)} requests")
+        router.do("i-am 1")
+        until(lambda: requests_of(node) == len(PROFILE) + 4, lambda: f"{requests_of(node)} requests")
