@@ -49,6 +49,8 @@ counters! {
     datagrams_cut
     /// Datagrams dropped because too many waited for their session.
     datagrams_dropped
+    /// Datagrams that the system did not send, such as to a network without a route.
+    datagrams_unsent
     /// Connections that ended, for any reason.
     closed
     /// Of these: the peer read too slowly or not at all.

@@ -10,7 +10,9 @@
 //! its socket cannot take them. Timers are lazy: moving a deadline to a later time costs nothing until the old deadline
 //! fires.
 //!
-//! Read first: `session.rs`, then `connection.rs`, `connect.rs` and `listen.rs`.
+//! A protocol of datagrams with many peers on one socket has an [`Endpoint`] in place of sessions.
+//!
+//! Read first: `session.rs`, then `connection.rs`, `connect.rs` and `listen.rs`; `endpoint.rs` stands by itself.
 
 mod buffered;
 mod clock;
@@ -19,6 +21,7 @@ mod coalescing;
 mod connect;
 mod connection;
 mod counters;
+mod endpoint;
 mod limits;
 mod linger;
 mod listen;
@@ -41,6 +44,7 @@ pub use closed::Closed;
 pub use connect::{Backoff, ClientSide, ConnectOver, Jitter, Target, TlsConnect, connect, keep_connected, open};
 pub use connection::{Carrier, Connection, Peer};
 pub use counters::{Counters, Traffic};
+pub use endpoint::{DatagramMachine, Endpoint, EndpointOwner};
 pub use limits::Limits;
 pub use listen::{Accepted, ListenConfig, ListenOver, Listener, Place, TlsListen, Together};
 pub use marks::Marks;

@@ -1,11 +1,13 @@
 //! A node from start to stop: its threads, and the order in which they start and stop.
 
 mod folder;
+mod homes;
 mod in_process;
 
 pub use in_process::{InProcessBroker, InProcessListener, Waiting};
 
 use self::folder::FolderLock;
+use self::homes::homes;
 use crate::access::{Authenticator, CredentialStore, Entrance, Guard};
 use crate::broker::listeners::{self, Addresses, Entrances};
 use crate::broker::{Broker, STALL, http_answer};
@@ -13,7 +15,7 @@ use crate::bus::ledger::{LedgerBatches, LedgerOwner, Opened};
 use crate::bus::reload::reload_views;
 use crate::bus::reserved::Reserved;
 use crate::bus::{Answer, Bus, BusHandle, BusInput, Incoming, KeptLimits, Receipt};
-use crate::config::{Config, DeviceConfig, MqttConfig, Numbered, Priority, Source, TopicRule};
+use crate::config::{Config, MqttConfig, Numbered, Priority, Source, TopicRule};
 use crate::control::Commands;
 use crate::control::audit::AuditLog;
 use crate::field::{self, FieldHandle};
@@ -21,7 +23,7 @@ use crate::history::{HistoryOwner, OnChange, Recorder};
 use crate::http::{About, App, state_of};
 use crate::wall_clock::{self, ClockOwner, WallClock};
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -314,19 +316,6 @@ fn worker_count(workers: usize) -> usize {
 /// Threads for the sockets of MQTT clients. One worker is the bus itself.
 pub(crate) fn socket_shards(workers: usize) -> usize {
     Some(worker_count(workers)).filter(|count| *count > 1).unwrap_or(0)
-}
-
-/// The shard of each device: one after the other, and those that share a connection or a network's limits together.
-fn homes(devices: &[DeviceConfig], shards: usize) -> Vec<usize> {
-    let mut first: HashMap<(bool, &str), usize> = HashMap::new();
-    let mut homes = Vec::with_capacity(devices.len());
-    for (number, device) in devices.iter().enumerate() {
-        let network = device.network.as_ref().map(|network| (true, network.name.as_str()));
-        let channel = device.channel.as_ref().map(|channel| (false, channel.name.as_str()));
-        let place = network.or(channel).map_or(number, |group| *first.entry(group).or_insert(number));
-        homes.push(place % shards.max(1));
-    }
-    homes
 }
 
 /// The check of users, where there are any. Changed files reach the bus by themselves.

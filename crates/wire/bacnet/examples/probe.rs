@@ -177,7 +177,7 @@ impl Probe {
     fn command(&mut self, object: ObjectId) -> Done<()> {
         for value in [Value::Real(42.5), Value::Null] {
             let write = Write { reference: present(object), value, priority: Some(8) };
-            self.device.write(self.now(), &mut self.client, write)?;
+            self.device.write(self.now(), &mut self.client, write, None)?;
             println!("{:?}", self.event()?);
             let array = PropertyRef::new(object, PropertyId::PRIORITY_ARRAY);
             let unknown = PropertyRef::new(object, PropertyId::LOG_BUFFER);
@@ -200,7 +200,7 @@ impl Probe {
             if start.elapsed().as_secs_f32() > next * 0.6 {
                 next += 1.0;
                 let write = Write { reference: present(object), value: Value::Real(next * 10.0), priority: Some(8) };
-                self.device.write(self.now(), &mut self.client, write)?;
+                self.device.write(self.now(), &mut self.client, write, None)?;
             }
         }
         self.device.unsubscribe(object);

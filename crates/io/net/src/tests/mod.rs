@@ -1,5 +1,6 @@
 mod descriptors;
 pub(crate) mod echo;
+mod endpoint;
 mod linger;
 mod receipts;
 mod reconnect;

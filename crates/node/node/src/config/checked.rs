@@ -296,7 +296,7 @@ fn read_devices<'a>(
             doc.report(place.0, &place.1, found, "a topic of its own".to_owned());
         }
         if let Some((other, clash)) = devices.iter().find_map(|other| Some((other, clash(&device, other)?))) {
-            let found = format!("{} that device.{} has on the same channel", clash.found, other.name);
+            let found = format!("{} that device.{} has {}", clash.found, other.name, clash.together);
             doc.report(place.0, &place.1.replace("topic", clash.key), found, clash.expected.to_owned());
         }
         devices.push(device);
@@ -314,37 +314,65 @@ fn read_devices<'a>(
 /// What two devices on one connection must not have, or must not have differently.
 struct Clash {
     key: &'static str,
+    /// What both share.
+    together: &'static str,
     found: String,
     expected: &'static str,
 }
 
 /// Whether two devices share a connection and cannot be told apart on it, or use it in different ways.
 fn clash(one: &DeviceConfig, other: &DeviceConfig) -> Option<Clash> {
+    if let (Protocol::Bacnet(a), Protocol::Bacnet(b)) = (&one.protocol, &other.protocol) {
+        let is_one_port = a.socket.local == b.socket.local && a.socket.local.port() != 0;
+        if is_one_port && one.network != other.network {
+            let together = "with the same local port";
+            let (found, expected) =
+                ("another network than the one".to_owned(), "one network for all devices of a port");
+            return Some(Clash { key: "network", together, found, expected });
+        }
+        return (is_one_port && a.socket != b.socket).then(|| Clash {
+            key: "bacnet",
+            together: "with the same local port",
+            found: "another apdu_timeout, retries, bbmd or foreign_lifetime than those".to_owned(),
+            expected: "the same for all devices of a port",
+        });
+    }
     one.channel.as_ref().filter(|channel| other.channel.as_ref() == Some(*channel))?;
+    let together = "on the same channel";
     if one.network != other.network {
         let (found, expected) = ("another network than the one".to_owned(), "one network for all devices of a channel");
-        return Some(Clash { key: "network", found, expected });
+        return Some(Clash { key: "network", together, found, expected });
     }
     if one.protocol.name() != other.protocol.name() {
         return Some(Clash {
             key: "protocol",
+            together,
             found: "another protocol than the one".to_owned(),
             expected: "one protocol for all devices of a channel",
         });
     }
     match (&one.protocol, &other.protocol) {
-        (Protocol::Dnp3(a), Protocol::Dnp3(b)) => ((a.master, a.outstation) == (b.master, b.outstation)).then(|| {
-            Clash { key: "dnp3.outstation", found: "the link addresses".to_owned(), expected: "addresses of its own" }
-        }),
-        (Protocol::Modbus(a), Protocol::Modbus(b)) if a.unit == b.unit => {
-            Some(Clash { key: "modbus.unit", found: format!("unit {}", a.unit), expected: "a unit of its own" })
+        (Protocol::Dnp3(a), Protocol::Dnp3(b)) => {
+            ((a.master, a.outstation) == (b.master, b.outstation)).then(|| Clash {
+                key: "dnp3.outstation",
+                together,
+                found: "the link addresses".to_owned(),
+                expected: "addresses of its own",
+            })
         }
+        (Protocol::Modbus(a), Protocol::Modbus(b)) if a.unit == b.unit => Some(Clash {
+            key: "modbus.unit",
+            together,
+            found: format!("unit {}", a.unit),
+            expected: "a unit of its own",
+        }),
         (Protocol::Modbus(a), Protocol::Modbus(b)) => (a.line != b.line).then(|| Clash {
             key: "modbus",
+            together,
             found: "another framing, in_flight, timeout, retries or pause than those".to_owned(),
             expected: "the same for all devices of a channel",
         }),
-        (Protocol::Dnp3(_) | Protocol::Modbus(_) | Protocol::Simulated(_), _) => None,
+        (Protocol::Dnp3(_) | Protocol::Modbus(_) | Protocol::Bacnet(_) | Protocol::Simulated(_), _) => None,
     }
 }
 

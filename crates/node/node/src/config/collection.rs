@@ -21,6 +21,8 @@ use std::time::Duration;
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
+/// Different intervals of one device.
+const RATES_MAX: usize = 16;
 
 /// What happens to polls that are missed or time out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +44,44 @@ impl CollectionConfig {
             stale_after_missed: s.or(doc, "stale_after_missed", 3, parse::integer(1..=1000)),
         }
     }
+}
+
+/// How often the points of a polled device are read.
+#[derive(Clone, Copy)]
+pub struct Rates<'a> {
+    /// The points.
+    pub points: &'a [PointConfig],
+    /// Whether the device tells changes of a point: it is polled rarely then.
+    pub is_told: &'a dyn Fn(&PointConfig) -> bool,
+}
+
+/// The interval of a point whose changes are told, of one that is polled as often otherwise.
+#[must_use]
+pub fn rarely(every: Duration) -> Duration {
+    (every * 10).min(7 * DAY)
+}
+
+/// Reads `[device.NAME.poll]`: the interval of points that have none of their own, first, then those that points have.
+pub fn read_polls(doc: &mut Document<'_>, mut s: Section<'_>, rates: Rates<'_>) -> (Vec<Duration>, CollectionConfig) {
+    let every = s.or(doc, "every", 10 * SECOND, parse::duration(SECOND / 10..=7 * DAY));
+    let mut polls = vec![every];
+    for point in rates.points {
+        let own = point.every.unwrap_or(every);
+        let told = (rates.is_told)(point).then(|| rarely(own));
+        for every in std::iter::once(own).chain(told) {
+            if !polls.contains(&every) {
+                polls.push(every);
+            }
+        }
+    }
+    if polls.len() > RATES_MAX {
+        let found = format!("{} different intervals with those of the points", polls.len());
+        doc.report(s.value_at("every"), &s.key("every"), found, format!("at most {RATES_MAX}"));
+        polls.truncate(RATES_MAX);
+    }
+    let collection = CollectionConfig::read(doc, &mut s);
+    s.finish(doc);
+    (polls, collection)
 }
 
 /// A value that is written to a device again and again: it shows the device that its master is there.

@@ -1,13 +1,14 @@
 //! `[device.NAME]`: one table a device.
 
+use super::bacnet::{BacnetConfig, read_address, read_bacnet};
 use super::collection::{
-    CollectionConfig, HeartbeatConfig, NetworkConfig, Networks, read_heartbeat, read_network, read_networks,
+    CollectionConfig, HeartbeatConfig, NetworkConfig, Networks, Rates, rarely, read_heartbeat, read_network,
+    read_networks, read_polls,
 };
-use super::dnp3::{Dnp3Config, read_dnp3_device, read_polls};
+use super::dnp3::{Dnp3Config, read_dnp3_device, read_polls as read_dnp3_polls};
 use super::modbus::{ModbusConfig, read_modbus};
 use super::parse;
 use super::points::{PointConfig, TAGS, parse_tag, read_points};
-use super::polls::read_point_polls;
 use super::reader::{Document, Expected, Section, Template};
 use super::simulated::{SimulatedConfig, read_simulated};
 use std::collections::HashMap;
@@ -56,6 +57,15 @@ pub struct DeviceConfig {
     pub tags: Vec<String>,
     /// What its protocol needs.
     pub protocol: Protocol,
+}
+
+impl DeviceConfig {
+    /// How often a point of a polled device is read.
+    #[must_use]
+    pub fn every_of(&self, point: &PointConfig) -> Duration {
+        let every = point.every.or_else(|| self.polls.first().copied()).unwrap_or_default();
+        if self.protocol.tells(point) { rarely(every) } else { every }
+    }
 }
 
 /// A device with its number.
@@ -169,6 +179,8 @@ pub enum Protocol {
     Dnp3(Dnp3Config),
     /// Modbus.
     Modbus(ModbusConfig),
+    /// BACnet.
+    Bacnet(BacnetConfig),
     /// None: the device does not exist.
     Simulated(SimulatedConfig),
 }
@@ -180,6 +192,7 @@ impl Protocol {
         match self {
             Self::Dnp3(_) => ProtocolName::Dnp3,
             Self::Modbus(_) => ProtocolName::Modbus,
+            Self::Bacnet(_) => ProtocolName::Bacnet,
             Self::Simulated(_) => ProtocolName::Simulated,
         }
     }
@@ -191,6 +204,16 @@ impl Protocol {
             Self::Dnp3(_) => 1,
             Self::Modbus(modbus) => modbus.line.in_flight,
             Self::Simulated(_) => 1,
+            Self::Bacnet(bacnet) => bacnet.in_flight,
+        }
+    }
+
+    /// Whether the device is to tell changes of a point that is polled, too.
+    #[must_use]
+    pub fn tells(&self, point: &PointConfig) -> bool {
+        match (self, point.address.bacnet()) {
+            (Self::Bacnet(bacnet), Some(address)) => address.wants_cov(bacnet.cov),
+            (Self::Bacnet(_) | Self::Dnp3(_) | Self::Modbus(_) | Self::Simulated(_), _) => false,
         }
     }
 
@@ -199,7 +222,7 @@ impl Protocol {
     pub const fn dnp3(&self) -> Option<&Dnp3Config> {
         match self {
             Self::Dnp3(dnp3) => Some(dnp3),
-            Self::Modbus(_) | Self::Simulated(_) => None,
+            Self::Modbus(_) | Self::Bacnet(_) | Self::Simulated(_) => None,
         }
     }
 
@@ -208,7 +231,7 @@ impl Protocol {
     pub const fn modbus(&self) -> Option<&ModbusConfig> {
         match self {
             Self::Modbus(modbus) => Some(modbus),
-            Self::Dnp3(_) | Self::Simulated(_) => None,
+            Self::Dnp3(_) | Self::Bacnet(_) | Self::Simulated(_) => None,
         }
     }
 
@@ -217,7 +240,16 @@ impl Protocol {
     pub const fn simulated(&self) -> Option<&SimulatedConfig> {
         match self {
             Self::Simulated(simulated) => Some(simulated),
-            Self::Dnp3(_) | Self::Modbus(_) => None,
+            Self::Dnp3(_) | Self::Modbus(_) | Self::Bacnet(_) => None,
+        }
+    }
+
+    /// The settings of BACnet; none of a device that speaks another protocol.
+    #[must_use]
+    pub const fn bacnet(&self) -> Option<&BacnetConfig> {
+        match self {
+            Self::Bacnet(bacnet) => Some(bacnet),
+            Self::Dnp3(_) | Self::Modbus(_) | Self::Simulated(_) => None,
         }
     }
 }
@@ -229,17 +261,19 @@ pub enum ProtocolName {
     Dnp3,
     /// Modbus.
     Modbus,
+    /// BACnet/IP.
+    Bacnet,
     /// None: the device does not exist.
     Simulated,
 }
 
 impl ProtocolName {
     /// All.
-    pub const ALL: [Self; 3] = [Self::Dnp3, Self::Modbus, Self::Simulated];
+    pub const ALL: [Self; 4] = [Self::Dnp3, Self::Modbus, Self::Bacnet, Self::Simulated];
 
     /// Each with its word.
-    const WORDS: [(&'static str, Self); 3] =
-        [("dnp3", Self::Dnp3), ("modbus", Self::Modbus), ("simulated", Self::Simulated)];
+    const WORDS: [(&'static str, Self); 4] =
+        [("dnp3", Self::Dnp3), ("modbus", Self::Modbus), ("bacnet", Self::Bacnet), ("simulated", Self::Simulated)];
 
     /// The word in the configuration, the API and the names of metrics.
     #[must_use]
@@ -247,6 +281,7 @@ impl ProtocolName {
         match self {
             Self::Dnp3 => "dnp3",
             Self::Modbus => "modbus",
+            Self::Bacnet => "bacnet",
             Self::Simulated => "simulated",
         }
     }
@@ -265,24 +300,45 @@ pub fn read_device<'a>(
         None if !s.has("topic") => default_topic(doc, name, &s),
         given => given,
     };
-    let protocol =
-        s.required(doc, "protocol", "\"dnp3\" or \"modbus\" or \"simulated\"", parse::word(&ProtocolName::WORDS));
+    let expected = "\"dnp3\", \"modbus\", \"bacnet\" or \"simulated\"";
+    let protocol = s.required(doc, "protocol", expected, parse::word(&ProtocolName::WORDS));
     // What is wrong with the rest is told all the same.
     let protocol = protocol.unwrap_or(ProtocolName::Dnp3);
-    let connection = match protocol {
+    let (connection, bacnet_address) = match protocol {
+        ProtocolName::Bacnet => {
+            let (address, transport) = read_address(doc, &mut s).unzip();
+            (transport.map(|transport| (Some(transport), None)), address)
+        }
         ProtocolName::Dnp3 | ProtocolName::Modbus => {
             let connection = read_connection(doc, &mut s, lists.folder, &shared.channels);
-            connection.map(|(transport, channel)| (Some(transport), channel))
+            (connection.map(|(transport, channel)| (Some(transport), channel)), None)
         }
-        ProtocolName::Simulated => Some((None, None)),
+        ProtocolName::Simulated => (Some((None, None)), None),
     };
     let points = lists.read(doc, &mut s, protocol);
-    let poll = s.section(doc, "poll");
     let listed = points.as_deref().unwrap_or_default();
+    let transport = connection.as_ref().and_then(|(transport, _)| transport.as_ref());
+    let own = match protocol {
+        ProtocolName::Dnp3 => read_dnp3_device(doc, &mut s, lists.folder, transport).map(Protocol::Dnp3),
+        ProtocolName::Modbus => {
+            let modbus = s.section(doc, "modbus");
+            Some(Protocol::Modbus(read_modbus(doc, modbus, transport, listed)))
+        }
+        ProtocolName::Bacnet => {
+            let bacnet = s.section(doc, "bacnet");
+            Some(Protocol::Bacnet(read_bacnet(doc, bacnet, bacnet_address, listed)))
+        }
+        ProtocolName::Simulated => {
+            let simulated = s.section(doc, "simulated");
+            Some(Protocol::Simulated(read_simulated(doc, simulated, listed)))
+        }
+    };
+    let poll = s.section(doc, "poll");
+    let is_told = |point: &PointConfig| own.as_ref().is_some_and(|own| own.tells(point));
     let (polls, collection) = match protocol {
-        ProtocolName::Dnp3 => (read_polls(doc, poll), None),
-        ProtocolName::Modbus | ProtocolName::Simulated => {
-            let (polls, collection) = read_point_polls(doc, poll, listed);
+        ProtocolName::Dnp3 => (read_dnp3_polls(doc, poll), None),
+        ProtocolName::Modbus | ProtocolName::Bacnet | ProtocolName::Simulated => {
+            let (polls, collection) = read_polls(doc, poll, Rates { points: listed, is_told: &is_told });
             (polls, Some(collection))
         }
     };
@@ -291,18 +347,6 @@ pub fn read_device<'a>(
     let publish = s.or(doc, "publish", vec!["points".to_owned(), "all".to_owned()], parse_publish);
     let all_every = s.or(doc, "all_every", SECOND, parse::duration(Duration::from_millis(10)..=HOUR));
     let stale_after = s.optional(doc, "stale_after", parse::duration(SECOND..=7 * 24 * HOUR));
-    let transport = connection.as_ref().and_then(|(transport, _)| transport.as_ref());
-    let protocol = match protocol {
-        ProtocolName::Dnp3 => read_dnp3_device(doc, &mut s, lists.folder, transport).map(Protocol::Dnp3),
-        ProtocolName::Modbus => {
-            let modbus = s.section(doc, "modbus");
-            Some(Protocol::Modbus(read_modbus(doc, modbus, transport, listed)))
-        }
-        ProtocolName::Simulated => {
-            let simulated = s.section(doc, "simulated");
-            Some(Protocol::Simulated(read_simulated(doc, simulated, points.as_deref().unwrap_or_default())))
-        }
-    };
     let priority = s.optional(doc, "priority", parse_priority());
     let tags = s.each_text(doc, "tags", TAGS, |text| parse_tag(text).ok_or_else(|| TAGS.to_owned()));
     s.finish(doc);
@@ -323,7 +367,7 @@ pub fn read_device<'a>(
         stale_after,
         priority,
         tags,
-        protocol: protocol?,
+        protocol: own?,
     })
 }
 

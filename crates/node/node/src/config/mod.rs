@@ -7,6 +7,7 @@
 
 mod access;
 mod audit;
+mod bacnet;
 mod checked;
 mod collection;
 mod device;
@@ -14,7 +15,6 @@ mod dnp3;
 mod modbus;
 mod mqtt;
 mod points;
-mod polls;
 mod settings;
 mod simulated;
 mod topics;
@@ -29,15 +29,16 @@ mod transport_tests;
 
 pub use access::{AccessConfig, CertificateConfig, JwtConfig, NameKind, load_access};
 pub use audit::AuditConfig;
+pub use bacnet::{BacnetConfig, BacnetSocket, ClockSync};
 pub use checked::{CommandConfig, Config, ForwardedHeader, HistoryConfig, HttpConfig, NodeConfig, Source};
-pub use collection::{CollectionConfig, HeartbeatConfig, NetworkConfig};
+pub use collection::{CollectionConfig, HeartbeatConfig, NetworkConfig, rarely};
 pub use device::{DeviceConfig, Numbered, Priority, Protocol, ProtocolName, SharedChannel};
 pub use dnp3::{Dnp3Config, FreezeClock, FreezePlan, LaneConfig, LinkConfirms, TimeSync};
 pub use modbus::{ModbusConfig, ModbusLine};
 pub use mqtt::{MqttConfig, MqttTls, MqttWebSocket};
 pub use points::{
-    ControlConfig, Dnp3Output, Dnp3Point, ModbusPoint, Operate, PointAddress, PointConfig, SimulatedPoint, States,
-    Takes, ValueKind, model_of, read_points,
+    BacnetPoint, ControlConfig, Dnp3Output, Dnp3Point, ModbusPoint, Operate, PointAddress, PointConfig, SimulatedPoint,
+    States, Takes, ValueKind, WriteAs, model_of, read_points,
 };
 pub use simulated::SimulatedConfig;
 pub use tieline_service::moment::Moment;

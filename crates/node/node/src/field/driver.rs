@@ -9,11 +9,12 @@ use super::shard::{Field, SharedField};
 use crate::config::{DeviceConfig, NetworkConfig, Numbered, Priority};
 use std::cell::RefMut;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Machine, Now, Reading, Refusal};
-use tieline_net::{Marks, Owner, Session, Shard};
+use tieline_net::{DatagramMachine, Endpoint, EndpointOwner, Marks, Owner, Session, Shard};
 use tieline_poll::{LinkState, PointTable, PollClass, PollResult};
 use tieline_transport::{CertificateCache, Transport};
 
@@ -139,6 +140,26 @@ impl Context {
         let route = transport.route(&self.certificates, LISTEN_SESSIONS_MAX).map_err(|error| unreachable(&error))?;
         let route = route.marked(priority.map(marks_of));
         route.start(session, seed, owner).await.map_err(|error| unreachable(&error))?;
+        Ok(())
+    }
+
+    /// Opens the socket of many devices, and serves it until the shard ends.
+    ///
+    /// # Errors
+    /// The local address cannot be taken.
+    pub async fn open<M, O>(
+        &self,
+        endpoint: &Endpoint<M>,
+        owner: O,
+        local: SocketAddr,
+        priority: Option<Priority>,
+    ) -> io::Result<()>
+    where
+        M: DatagramMachine + 'static,
+        O: EndpointOwner<M> + 'static,
+    {
+        let started = endpoint.start(local, priority.map(marks_of), owner).await;
+        started.map_err(|error| io::Error::other(format!("the local address {local} cannot be used: {error}")))?;
         Ok(())
     }
 }

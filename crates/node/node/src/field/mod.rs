@@ -16,6 +16,7 @@
 //!
 //! Read first: `driver.rs`, then `shard.rs`, then `dnp3/mod.rs`.
 
+mod bacnet;
 mod counters;
 mod dnp3;
 mod driver;
@@ -38,6 +39,7 @@ fn driver_of(protocol: ProtocolName) -> Box<dyn Driver> {
     match protocol {
         ProtocolName::Dnp3 => Box::<dnp3::Dnp3>::default(),
         ProtocolName::Modbus => Box::<modbus::Modbus>::default(),
+        ProtocolName::Bacnet => Box::<bacnet::Bacnet>::default(),
         ProtocolName::Simulated => Box::<simulated::Simulated>::default(),
     }
 }

@@ -122,13 +122,17 @@ pub(super) async fn serve<I: From<FieldReport>>(
     }
 }
 
+/// What devices with one table have in common: their list, their intervals, and those of their points.
+type TableKey = (*const PointConfig, Vec<Duration>, Vec<Duration>);
+
 /// Starts devices, each by the driver of its protocol.
 async fn start_devices(drivers: &mut Drivers, context: &Context, devices: Vec<Numbered>) -> std::io::Result<()> {
     // Devices that name the same list, and are polled as often, share one table.
-    let mut tables: HashMap<(*const PointConfig, Vec<Duration>), Arc<PointTable>> = HashMap::new();
+    let mut tables: HashMap<TableKey, Arc<PointTable>> = HashMap::new();
     let mut tabled: Vec<Tabled> = Vec::new();
     for device in devices {
-        let key = (device.config.points.as_ptr(), device.config.polls.clone());
+        let rates = device.config.points.iter().map(|point| device.config.every_of(point)).collect();
+        let key = (device.config.points.as_ptr(), device.config.polls.clone(), rates);
         let table = match tables.get(&key) {
             Some(table) => Arc::clone(table),
             None => {

@@ -57,7 +57,8 @@ pub(super) fn spec_of(
 /// The class that brings a point; none of a device that reports by itself.
 fn class_of(config: &DeviceConfig, point: &PointConfig) -> Option<PollClass> {
     config.collection?;
-    let at = config.polls.iter().position(|every| Some(*every) == point.every).unwrap_or(0);
+    let every = config.every_of(point);
+    let at = config.polls.iter().position(|known| *known == every).unwrap_or(0);
     u8::try_from(at).ok().map(PollClass)
 }
 

@@ -22,6 +22,8 @@ pub struct ClientConfig {
     pub segment_timeout: Duration,
     /// How often a request is repeated before its peer counts as silent.
     pub retries: u8,
+    /// The same of writes: where one may not reach a device twice, 0.
+    pub write_retries: u8,
     /// Requests on their way to one peer, 1 to 128, where [`PeerLimits`] do not say otherwise.
     pub in_flight_by_peer: u8,
     /// Requests on their way in all.
@@ -60,6 +62,7 @@ impl Default for ClientConfig {
             apdu_timeout: Duration::from_secs(3),
             segment_timeout: Duration::from_secs(2),
             retries: 3,
+            write_retries: 3,
             in_flight_by_peer: 4,
             in_flight: 512,
             queue_by_peer: 64,

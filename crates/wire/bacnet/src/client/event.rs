@@ -93,6 +93,17 @@ pub enum Failure {
     Cancelled,
 }
 
+impl Failure {
+    /// Whether nobody answered. All else shows that the peer is there.
+    #[must_use]
+    pub const fn is_silence(self) -> bool {
+        match self {
+            Self::TimedOut | Self::Unreachable(_) | Self::Cancelled => true,
+            Self::Error(_) | Self::Reject(_) | Self::Abort(_) | Self::AnswerTooLong | Self::Malformed => false,
+        }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -87,12 +87,14 @@ impl Client {
             let key = (peer, invoke_id);
             self.finished.remove(&key);
             self.counters.requests += 1;
+            let is_write =
+                matches!(pending.service, ConfirmedService::WRITE_PROPERTY | ConfirmedService::WRITE_PROPERTY_MULTIPLE);
             let transaction = Transaction {
                 id: pending.id,
                 service: pending.service,
                 parameters: pending.parameters,
                 state: State::Waiting,
-                retries_left: self.config.retries,
+                retries_left: if is_write { self.config.write_retries } else { self.config.retries },
                 deadline: Instant::ZERO,
             };
             self.transactions.insert(key, transaction);

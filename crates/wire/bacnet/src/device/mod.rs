@@ -157,6 +157,13 @@ impl Device {
         self.start(now, client, Purpose::Read, references)
     }
 
+    /// How many of these, from the first on, one request reads: as many as fit what the device takes.
+    #[must_use]
+    pub fn fitting(&self, references: &[PropertyRef]) -> usize {
+        let max_apdu = self.profile.as_ref().map(|profile| profile.limits).unwrap_or_default().max_apdu.into();
+        plan::chunk(references, max_apdu, max_apdu, if self.reads_multiple { self.chunk_max } else { 1 })
+    }
+
     /// Reads the list of objects: as a whole where the device sends segments, else element by element.
     ///
     /// # Errors
@@ -171,13 +178,20 @@ impl Device {
         Ok(job)
     }
 
-    /// Writes a property, before all that waits.
+    /// Writes a property, before all that waits. Where its turn does not come before `until`, it is not sent, and ends with
+    /// [`Failure::Cancelled`].
     ///
     /// # Errors
     /// Too much waits.
-    pub fn write(&mut self, now: Now, client: &mut Client, write: Write) -> Result<JobId, RequestError> {
+    pub fn write(
+        &mut self,
+        now: Now,
+        client: &mut Client,
+        write: Write,
+        until: Option<Instant>,
+    ) -> Result<JobId, RequestError> {
         let job = self.new_job()?;
-        self.queue.push_front(Work::Write(job, write));
+        self.queue.push_front(Work::Write(job, write, until));
         self.pump(now, client);
         Ok(job)
     }
@@ -293,7 +307,7 @@ impl Device {
         }
         while self.sent.len() < self.config.in_flight.max(1) {
             let Some(work) = self.queue.pop_front() else { return };
-            let Some(work) = self.cut(client, work) else { continue };
+            let Some(work) = self.cut(now, client, work) else { continue };
             match self.send(now, client, &work) {
                 Ok(id) => {
                     self.sent.insert(id, work);
@@ -309,7 +323,7 @@ impl Device {
     }
 
     /// Cuts a read to what one request may ask; the rest waits behind it. None where the work is no longer wanted.
-    fn cut(&mut self, client: &Client, work: Work) -> Option<Work> {
+    fn cut(&mut self, now: Now, client: &Client, work: Work) -> Option<Work> {
         match work {
             Work::Read { job, start, end } => {
                 let of_job = self.jobs.get(&job)?;
@@ -324,6 +338,10 @@ impl Device {
                 Some(Work::Read { job, start, end: cut })
             }
             Work::Subscribe(object) => self.wants(&object).then_some(Work::Subscribe(object)),
+            Work::Write(job, _, Some(until)) if until <= now.mono => {
+                self.events.push_back(DeviceEvent::Written { job, result: Err(Failure::Cancelled) });
+                None
+            }
             work @ (Work::ObjectList(_) | Work::Write(..) | Work::Log(..) | Work::Unsubscribe(_)) => Some(work),
         }
     }
@@ -341,7 +359,7 @@ impl Device {
                 }
             }
             Work::ObjectList(_) => Request::Read(PropertyRef::new(self.device_object(), PropertyId::OBJECT_LIST)),
-            Work::Write(_, write) => Request::Write(write),
+            Work::Write(_, write, _) => Request::Write(write),
             Work::Log(_, reference, range) => Request::ReadRange(RangeRequest { reference: *reference, range: *range }),
             Work::Subscribe(object) => subscription(object, Some((self.config.confirmed, self.config.lifetime_s))),
             Work::Unsubscribe(object) => subscription(object, None),
@@ -353,7 +371,7 @@ impl Device {
         match work {
             Work::Read { job, start, end } => self.handle_read(job, start, end, result),
             Work::ObjectList(job) => self.handle_object_list(job, result),
-            Work::Write(job, _) => self.events.push_back(DeviceEvent::Written { job, result: result.map(|_| ()) }),
+            Work::Write(job, ..) => self.events.push_back(DeviceEvent::Written { job, result: result.map(|_| ()) }),
             Work::Log(job, ..) => {
                 let part = result.and_then(|parameters| work::log_part(&parameters));
                 self.events.push_back(DeviceEvent::Log { job, part });
@@ -370,7 +388,14 @@ impl Device {
                 self.note(job, start, value.map_err(|_| Failure::Malformed));
             }
             Ok(parameters) => self.note_multiple(job, start, end, &parameters),
-            Err(failure) if end - start == 1 => self.note(job, start, Err(failure)),
+            Err(failure) if end - start == 1 => match self.jobs.get_mut(&job) {
+                // A device that is silent is not asked for the rest of what it says of itself.
+                Some(of_job) if of_job.purpose == Purpose::Learn && failure.is_silence() => {
+                    of_job.note_all(start, of_job.references.len(), failure);
+                }
+                Some(of_job) => of_job.note(start, Err(failure)),
+                None => {}
+            },
             Err(failure) => self.ask_less(job, start, end, failure),
         }
         if self.jobs.get(&job).is_some_and(Job::is_done) {

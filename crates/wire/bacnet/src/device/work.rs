@@ -5,6 +5,7 @@ use crate::client::Failure;
 use crate::service::{Range, RangeAck, Write, log_records};
 use crate::{ObjectId, PropertyRef, Value};
 use alloc::vec::Vec;
+use tieline_core::Instant;
 
 /// One request.
 #[derive(Clone, Debug)]
@@ -17,7 +18,8 @@ pub(super) enum Work {
     },
     /// The object list as a whole.
     ObjectList(JobId),
-    Write(JobId, Write),
+    /// Not from the moment on, where there is one.
+    Write(JobId, Write, Option<Instant>),
     Log(JobId, PropertyRef, Option<Range>),
     /// Subscribe, or renew.
     Subscribe(ObjectId),

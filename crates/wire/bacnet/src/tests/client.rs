@@ -92,7 +92,8 @@ fn every_request_has_one_answer_whatever_the_network_does() {
 #[test]
 fn a_write_that_is_repeated_is_carried_out_once() {
     for seed in 0..40 {
-        let mut network = Network::new(ClientConfig { retries: 12, ..ClientConfig::default() }, seed);
+        let mut network =
+            Network::new(ClientConfig { retries: 12, write_retries: 12, ..ClientConfig::default() }, seed);
         network.faults = Faults { lost: 30, repeated: 30, late: 30 };
         let peer = network.serve(1, ServerConfig::default(), 1);
         let write = Write { reference: present(0), value: Value::Real(42.5), priority: None };

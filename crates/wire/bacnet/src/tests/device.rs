@@ -65,7 +65,8 @@ fn a_device_says_what_it_takes() {
     let mut silent = Network::new(ClientConfig::default(), 1);
     let mut device = Device::new(Peer::direct(address(9)), Some(1), DeviceConfig::default());
     device.learn(silent.now, &mut silent.client).unwrap();
-    assert_eq!(run(&mut silent, &mut device, LONG), [DeviceEvent::Learned(Err(Failure::TimedOut))]);
+    // Four times three seconds for the first of its properties, and no more.
+    assert_eq!(run(&mut silent, &mut device, Duration::from_secs(13)), [DeviceEvent::Learned(Err(Failure::TimedOut))]);
 }
 
 #[test]
@@ -132,7 +133,7 @@ fn priorities_are_written_shown_and_relinquished() {
     let (mut network, mut device) = learned(ServerConfig::default(), 1);
     let mut write = |value, priority| {
         let write = Write { reference: output(PropertyId::PRESENT_VALUE), value, priority };
-        device.write(network.now, &mut network.client, write).unwrap();
+        device.write(network.now, &mut network.client, write, None).unwrap();
         device
             .read(
                 network.now,
@@ -153,6 +154,22 @@ fn priorities_are_written_shown_and_relinquished() {
     assert_eq!(write(Value::Null, Some(8)), (Ok(()), Value::Real(5.0), Value::Null));
     let refused = Failure::Error(ServiceError::new(ErrorClass::PROPERTY, ErrorCode::INVALID_DATA_TYPE));
     assert_eq!(write("warm".into(), Some(8)), (Err(refused), Value::Real(5.0), Value::Null));
+}
+
+#[test]
+fn a_write_goes_out_once_and_in_time() {
+    let mut network = Network::new(ClientConfig { write_retries: 0, ..ClientConfig::default() }, 1);
+    let peer = network.serve(1, ServerConfig::default(), 1);
+    network.servers.clear();
+    let mut device = Device::new(peer, Some(1), DeviceConfig { in_flight: 1, ..DeviceConfig::default() });
+    let write = Write { reference: output(PropertyId::PRESENT_VALUE), value: Value::Real(1.0), priority: None };
+    let until = network.now.mono + Duration::from_secs(1);
+    let first = device.write(network.now, &mut network.client, write.clone(), Some(until)).unwrap();
+    let second = device.write(network.now, &mut network.client, write, Some(until)).unwrap();
+    let expect = [(first, Failure::TimedOut), (second, Failure::Cancelled)];
+    let expect = expect.map(|(job, failure)| DeviceEvent::Written { job, result: Err(failure) });
+    assert_eq!(run(&mut network, &mut device, LONG), expect);
+    assert_eq!(network.trace.len(), 1);
 }
 
 #[test]

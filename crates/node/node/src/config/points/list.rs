@@ -1,6 +1,6 @@
 //! Reads a point list: its header, the columns of all protocols, and each row's point.
 
-use super::{ControlConfig, PointAddress, PointConfig, States, ValueKind, dnp3, modbus, simulated};
+use super::{ControlConfig, PointAddress, PointConfig, States, ValueKind, bacnet, dnp3, modbus, simulated};
 use crate::config::ProtocolName;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -22,6 +22,7 @@ fn columns(protocol: ProtocolName) -> Vec<&'static str> {
     let own: &[&str] = match protocol {
         ProtocolName::Dnp3 => &dnp3::COLUMNS,
         ProtocolName::Modbus => &modbus::COLUMNS,
+        ProtocolName::Bacnet => &bacnet::COLUMNS,
         ProtocolName::Simulated => &simulated::COLUMNS,
     };
     COLUMNS.iter().chain(own).copied().collect()
@@ -124,7 +125,7 @@ impl List<'_> {
         }
         // What is simulated has no address.
         let required: &[_] = match self.protocol {
-            ProtocolName::Dnp3 | ProtocolName::Modbus => &["name", "type", "index"],
+            ProtocolName::Dnp3 | ProtocolName::Modbus | ProtocolName::Bacnet => &["name", "type", "index"],
             ProtocolName::Simulated => &["name", "type"],
         };
         for column in required.iter().filter(|column| !header.iter().any(|name| name == *column)) {
@@ -164,6 +165,7 @@ impl List<'_> {
         let place = match self.protocol {
             ProtocolName::Dnp3 => dnp3::read_place(self, &row).map(PointAddress::Dnp3),
             ProtocolName::Modbus => modbus::read_place(self, &row).map(PointAddress::Modbus),
+            ProtocolName::Bacnet => bacnet::read_place(self, &row).map(PointAddress::Bacnet),
             ProtocolName::Simulated => simulated::read_place(self, &row).map(PointAddress::Simulated),
         };
         let scale = self.cell(&row, "scale", "a number other than 0", Some(1.0), |s| finite(s).filter(|x| *x != 0.0));
@@ -173,7 +175,7 @@ impl List<'_> {
             self.report(row.line, "name", format!("{name:?}, which line {line} has"), "a name of its own".to_owned());
         }
         let (type_name, index) = (place.type_name(), place.index());
-        // Several points may be parts of one register.
+        // Several points may be parts of one register, or properties of one object.
         if self.protocol == ProtocolName::Dnp3 && !seen.places.insert((type_name, index)) {
             let found = format!("{type_name} {index} a second time");
             self.report(row.line, "index", found, "each point once".to_owned());
@@ -182,13 +184,14 @@ impl List<'_> {
         let (address, kind, control) = match place {
             PointAddress::Dnp3(point) => dnp3::read_rest(self, &row, point, scale)?,
             PointAddress::Modbus(point) => modbus::read_rest(self, &row, point)?,
+            PointAddress::Bacnet(point) => bacnet::read_rest(self, &row, point)?,
             PointAddress::Simulated(point) => simulated::read_rest(self, &row, point)?,
         };
         self.check_numeric(&row, (type_name, kind), scale, offset);
         let states = self.states(&row, kind)?;
         let every = match self.protocol {
             ProtocolName::Dnp3 => None,
-            ProtocolName::Modbus | ProtocolName::Simulated => self.every(&row)?,
+            ProtocolName::Modbus | ProtocolName::Bacnet | ProtocolName::Simulated => self.every(&row)?,
         };
         let tags = self.cell(&row, "tags", TAGS, Some(Vec::new()), |s| s.split(';').map(parse_tag).collect())?;
         if let Some(control) = &control {
@@ -206,6 +209,15 @@ impl List<'_> {
             control,
             tags,
             description: row.cell("description").unwrap_or_default().to_owned(),
+        })
+    }
+
+    /// How often a point is read; the outer option is none where the cell is wrong.
+    #[expect(clippy::option_option, reason = "wrong, absent and present are three answers")]
+    fn every(&mut self, row: &Row<'_>) -> Option<Option<Duration>> {
+        let (least, most) = (Duration::from_millis(100), Duration::from_secs(7 * 86_400));
+        self.cell(row, "every", "an interval from 100ms to 7d, as in 1s", Some(None), |s| {
+            parse_duration(s).filter(|every| (least..=most).contains(every)).map(Some)
         })
     }
 
@@ -243,15 +255,6 @@ impl List<'_> {
     /// Where files that the list names are.
     pub(super) fn folder(&self) -> &Path {
         Path::new(self.file).parent().unwrap_or(Path::new(""))
-    }
-
-    /// How often the point is read; the outer option is none where the cell is wrong.
-    #[expect(clippy::option_option, reason = "wrong, absent and present are three answers")]
-    fn every(&mut self, row: &Row<'_>) -> Option<Option<Duration>> {
-        let (least, most) = (Duration::from_millis(100), Duration::from_secs(7 * 86_400));
-        self.cell(row, "every", "an interval from 100ms to 7d, as in 1s", Some(None), |s| {
-            parse_duration(s).filter(|every| (least..=most).contains(every)).map(Some)
-        })
     }
 
     /// Whether the point can be commanded; none where the cell is wrong.

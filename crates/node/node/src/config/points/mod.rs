@@ -16,11 +16,13 @@
 //!
 //! Read first: this file, `list.rs`, then one protocol, such as `modbus.rs`.
 
+mod bacnet;
 mod dnp3;
 mod list;
 mod modbus;
 mod simulated;
 
+pub use bacnet::{BacnetPoint, WriteAs};
 pub use dnp3::{Dnp3Output, Dnp3Point, Operate};
 pub use list::{TAGS, parse_tag, read_points};
 pub use modbus::ModbusPoint;
@@ -64,6 +66,8 @@ pub enum PointAddress {
     Dnp3(Dnp3Point),
     /// Modbus.
     Modbus(ModbusPoint),
+    /// BACnet.
+    Bacnet(BacnetPoint),
     /// None.
     Simulated(SimulatedPoint),
 }
@@ -71,10 +75,11 @@ pub enum PointAddress {
 impl PointAddress {
     /// The word of the column `type`.
     #[must_use]
-    pub const fn type_name(&self) -> &'static str {
+    pub fn type_name(&self) -> &'static str {
         match self {
             Self::Dnp3(point) => point.point_type.name(),
             Self::Modbus(point) => point.type_name(),
+            Self::Bacnet(point) => point.type_name(),
             Self::Simulated(point) => point.type_name(),
         }
     }
@@ -85,6 +90,7 @@ impl PointAddress {
         match self {
             Self::Dnp3(point) => point.index.into(),
             Self::Modbus(point) => point.address.into(),
+            Self::Bacnet(point) => point.reference.object.instance(),
             Self::Simulated(point) => point.index,
         }
     }
@@ -94,7 +100,7 @@ impl PointAddress {
     pub const fn dnp3(&self) -> Option<&Dnp3Point> {
         match self {
             Self::Dnp3(point) => Some(point),
-            Self::Modbus(_) | Self::Simulated(_) => None,
+            Self::Modbus(_) | Self::Bacnet(_) | Self::Simulated(_) => None,
         }
     }
 
@@ -103,7 +109,7 @@ impl PointAddress {
     pub const fn modbus(&self) -> Option<&ModbusPoint> {
         match self {
             Self::Modbus(point) => Some(point),
-            Self::Dnp3(_) | Self::Simulated(_) => None,
+            Self::Dnp3(_) | Self::Bacnet(_) | Self::Simulated(_) => None,
         }
     }
 
@@ -112,7 +118,16 @@ impl PointAddress {
     pub const fn simulated(&self) -> Option<&SimulatedPoint> {
         match self {
             Self::Simulated(point) => Some(point),
-            Self::Dnp3(_) | Self::Modbus(_) => None,
+            Self::Dnp3(_) | Self::Modbus(_) | Self::Bacnet(_) => None,
+        }
+    }
+
+    /// In BACnet; none of a point of another protocol.
+    #[must_use]
+    pub const fn bacnet(&self) -> Option<&BacnetPoint> {
+        match self {
+            Self::Bacnet(point) => Some(point),
+            Self::Dnp3(_) | Self::Modbus(_) | Self::Simulated(_) => None,
         }
     }
 }

@@ -1,0 +1,230 @@
+//! One socket for datagrams to and from many peers, whose machine says where each goes.
+//!
+//! ```text
+//! one socket ── datagram, who sent it ──▶ DatagramMachine ── events ──▶ EndpointOwner
+//!       ▲                                       │
+//!       └──────── datagram, where it goes ──────┘
+//! ```
+//!
+//! There is nothing to connect or to close: whether a peer is there the protocol finds out. A datagram that the system does
+//! not take for good, such as one to a network without a route, is dropped and counted, as the network might drop it; while
+//! the socket has no room, the machine keeps what it has.
+
+use crate::counters::add;
+use crate::{Marks, Shard};
+use socket2::SockRef;
+use std::cell::RefCell;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use tieline_core::{Instant, Now};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+use tokio::sync::Notify;
+
+/// Datagrams that one wake takes, or sends, before others have their turn.
+const BATCH_MAX: usize = 64;
+
+/// Bytes that the system may keep while others have their turn: it takes as many of them as it allows.
+const UNREAD_BYTES: usize = 4 << 20;
+
+/// A protocol without I/O whose messages are datagrams. After each call, events and datagrams are asked for until there are
+/// none.
+pub trait DatagramMachine {
+    /// What its owner learns.
+    type Event;
+
+    /// Takes a datagram and the address that it came from.
+    fn handle_datagram(&mut self, now: Now, from: SocketAddr, datagram: &[u8]);
+
+    /// Lets deadlines that have passed take effect.
+    fn handle_timeout(&mut self, now: Now);
+
+    /// When [`DatagramMachine::handle_timeout`] must be called at the latest.
+    fn timeout(&self) -> Option<Instant>;
+
+    /// Appends the next datagram to `out`, which is empty, and says where it goes to.
+    fn poll_transmit(&mut self, now: Now, out: &mut Vec<u8>) -> Option<SocketAddr>;
+
+    /// The next thing that the owner must know.
+    fn poll_event(&mut self, now: Now) -> Option<Self::Event>;
+}
+
+/// Learns of an endpoint. The machine is not borrowed meanwhile: the owner may call [`Endpoint::with`].
+pub trait EndpointOwner<M: DatagramMachine> {
+    /// Takes an event.
+    fn event(&mut self, endpoint: &Endpoint<M>, now: Now, event: M::Event);
+}
+
+/// A machine on its socket. Copies are of the same one.
+pub struct Endpoint<M>(Rc<Inner<M>>);
+
+struct Inner<M> {
+    shard: Rc<Shard>,
+    machine: RefCell<M>,
+    /// The machine was called.
+    work: Notify,
+}
+
+impl<M> Clone for Endpoint<M> {
+    fn clone(&self) -> Self {
+        Self(Rc::clone(&self.0))
+    }
+}
+
+impl<M> fmt::Debug for Endpoint<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").finish_non_exhaustive()
+    }
+}
+
+/// What the socket has not taken yet.
+#[derive(Default)]
+struct Outgoing {
+    datagram: Vec<u8>,
+    to: Option<SocketAddr>,
+}
+
+/// Why sending stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sent {
+    /// Everything is out.
+    All,
+    /// There is more, and others have their turn.
+    Batch,
+    /// The socket has no room.
+    Blocked,
+}
+
+impl<M: DatagramMachine + 'static> Endpoint<M> {
+    /// A machine of a shard, without a socket.
+    #[must_use]
+    pub fn new(shard: &Rc<Shard>, machine: M) -> Self {
+        let machine = RefCell::new(machine);
+        Self(Rc::new(Inner { shard: Rc::clone(shard), machine, work: Notify::new() }))
+    }
+
+    /// The shard.
+    #[must_use]
+    pub fn shard(&self) -> &Rc<Shard> {
+        &self.0.shard
+    }
+
+    /// Calls the machine; what it has to send and to tell follows. Not to be called from within itself.
+    pub fn with<T>(&self, call: impl FnOnce(&mut M, Now) -> T) -> T {
+        let done = call(&mut self.0.machine.borrow_mut(), self.0.shard.now());
+        self.0.work.notify_one();
+        done
+    }
+
+    /// Looks at the machine.
+    pub fn look<T>(&self, look: impl FnOnce(&M) -> T) -> T {
+        look(&self.0.machine.borrow())
+    }
+
+    /// Opens the socket and serves it until the shard ends. Returns the address that it has.
+    ///
+    /// # Errors
+    /// The local address cannot be taken, or the system does not take the marks.
+    pub async fn start(
+        &self,
+        local: SocketAddr,
+        marks: Option<Marks>,
+        owner: impl EndpointOwner<M> + 'static,
+    ) -> io::Result<SocketAddr> {
+        let socket = UdpSocket::bind(local).await?;
+        marks.map_or(Ok(()), |marks| marks.apply(&socket))?;
+        SockRef::from(&socket).set_recv_buffer_size(UNREAD_BYTES)?;
+        let address = socket.local_addr()?;
+        let endpoint = self.clone();
+        tokio::task::spawn_local(async move { endpoint.run(&socket, owner).await });
+        Ok(address)
+    }
+
+    async fn run(self, socket: &UdpSocket, mut owner: impl EndpointOwner<M>) {
+        let mut out = Outgoing::default();
+        loop {
+            self.tell(&mut owner);
+            let sent = self.send(socket, &mut out);
+            if sent == Sent::Batch {
+                tokio::task::yield_now().await;
+            }
+            let interest =
+                if sent == Sent::Blocked { Interest::READABLE.add(Interest::WRITABLE) } else { Interest::READABLE };
+            let deadline = self.look(M::timeout).unwrap_or(Instant(u64::MAX));
+            let until = if sent == Sent::Batch { Instant::ZERO } else { deadline };
+            tokio::select! {
+                ready = socket.ready(interest) => {
+                    if ready.is_ok_and(|ready| ready.is_readable()) && !self.receive(socket) {
+                        tokio::task::yield_now().await;
+                    }
+                }
+                () = self.0.work.notified() => {}
+                () = tokio::time::sleep_until(self.0.shard.clock().at(until)) => {}
+            }
+            let now = self.0.shard.now();
+            if deadline <= now.mono {
+                self.0.machine.borrow_mut().handle_timeout(now);
+            }
+        }
+    }
+
+    fn tell(&self, owner: &mut impl EndpointOwner<M>) {
+        loop {
+            let now = self.0.shard.now();
+            let event = self.0.machine.borrow_mut().poll_event(now);
+            let Some(event) = event else { return };
+            owner.event(self, now, event);
+        }
+    }
+
+    fn send(&self, socket: &UdpSocket, out: &mut Outgoing) -> Sent {
+        let counters = self.0.shard.counters();
+        for _ in 0..BATCH_MAX {
+            if out.to.is_none() {
+                out.datagram.clear();
+                let now = self.0.shard.now();
+                out.to = self.0.machine.borrow_mut().poll_transmit(now, &mut out.datagram);
+            }
+            let Some(to) = out.to else { return Sent::All };
+            match socket.try_send_to(&out.datagram, to) {
+                Ok(count) => {
+                    add(&counters.messages_out, 1);
+                    add(&counters.writes, 1);
+                    add(&counters.bytes_out, count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Sent::Blocked,
+                Err(error) => {
+                    tracing::debug!(%to, %error, "a datagram cannot be sent");
+                    add(&counters.datagrams_unsent, 1);
+                }
+            }
+            out.to = None;
+        }
+        Sent::Batch
+    }
+
+    /// Takes what has come; false when the socket cannot be read.
+    fn receive(&self, socket: &UdpSocket) -> bool {
+        let (shard, counters) = (&self.0.shard, self.0.shard.counters());
+        let mut input = shard.input.borrow_mut();
+        for _ in 0..BATCH_MAX {
+            match socket.try_recv_from(&mut input) {
+                Ok((count, from)) => {
+                    add(&counters.reads, 1);
+                    add(&counters.bytes_in, count);
+                    let datagram = input.get(..count).unwrap_or_default();
+                    self.0.machine.borrow_mut().handle_datagram(shard.now(), from, datagram);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+                Err(error) => {
+                    // Of one datagram that we sent, or for want of memory: the socket goes on.
+                    tracing::debug!(%error, "a datagram cannot be received");
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,426 @@
+//! One BACnet device: its polls, its commands, its subscriptions, and what its answers mean.
+
+use super::parts::{Part, Plan, Wanted};
+use super::probe::Presence;
+use super::site::{Member, Site};
+use super::values::{is_lasting, reading, refusal_of, refused, to_write};
+use crate::config::{BacnetConfig, DeviceConfig};
+use crate::field::driver::{DeviceSession, Reporter};
+use crate::field::lanes::Lane;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::rc::{Rc, Weak};
+use tieline_bacnet::client::{Change, Failure, RequestError};
+use tieline_bacnet::device::{DeviceEvent, JobId};
+use tieline_bacnet::service::Write;
+use tieline_bacnet::{ObjectId, PropertyId, PropertyRef, Value as Wire};
+use tieline_core::{Command, CommandOutcome, Instant, Now, PointId, Refusal, Topic};
+use tieline_net::Endpoint;
+use tieline_poll::{PollClass, PollResult};
+
+/// Datagrams of a request in a row that stay unanswered, and the device is away.
+const SILENT_MAX: u32 = 3;
+/// Subscriptions that are asked for at a time: reads and commands have their turn between them.
+const SUBSCRIBE_AT_ONCE: usize = 8;
+
+/// The results of a read, each with its property.
+type Results = [(PropertyRef, Result<Wire, Failure>)];
+
+/// What a job is for.
+#[derive(Clone, Debug)]
+pub(super) enum Task {
+    /// A part of a poll.
+    Part(Part),
+    /// A command.
+    Command(u64, PointId),
+    /// The point of a command that was done, so that its new value is seen at once.
+    ReadBack(Vec<Wanted>),
+    /// What says whether the device has restarted.
+    Marks,
+}
+
+/// A device on its socket.
+pub(super) struct BacnetDevice {
+    pub(super) topic: Topic,
+    pub(super) endpoint: Endpoint<Site>,
+    pub(super) member: Member,
+    pub(super) config: BacnetConfig,
+    plan: Plan,
+    parts: RefCell<Vec<Part>>,
+    /// The parts are to be planned anew.
+    is_changed: Cell<bool>,
+    tasks: RefCell<HashMap<JobId, Task>>,
+    /// What the device does not have: it is not asked again until it has changed.
+    absent: RefCell<HashSet<Wanted>>,
+    /// Points of which a refusal is in the log.
+    noted: RefCell<HashSet<u32>>,
+    /// By object.
+    told: HashMap<ObjectId, Vec<u32>>,
+    to_subscribe: RefCell<VecDeque<ObjectId>>,
+    subscribed: RefCell<HashSet<ObjectId>>,
+    silent_in_row: Cell<u32>,
+    pub(super) changes: Cell<u64>,
+    pub(super) presence: Cell<Presence>,
+    /// The device is asked what it is.
+    pub(super) is_asked: Cell<bool>,
+    /// What it is called, where it was not said before.
+    pub(super) instance: Cell<Option<u32>>,
+    pub(super) marks: RefCell<Option<Vec<Wire>>>,
+    /// When the marks were read because the device said who it is.
+    pub(super) looked_at: Cell<Option<Instant>>,
+    reporter: OnceCell<Reporter>,
+    pub(super) this: OnceCell<Weak<Self>>,
+}
+
+impl BacnetDevice {
+    pub(super) fn new(endpoint: &Endpoint<Site>, member: Member, config: &DeviceConfig, bacnet: &BacnetConfig) -> Self {
+        let plan = Plan::new(config, bacnet);
+        let mut told: HashMap<ObjectId, Vec<u32>> = HashMap::new();
+        plan.told().into_iter().for_each(|(object, point)| told.entry(object).or_default().push(point));
+        Self {
+            topic: config.topic.clone(),
+            endpoint: endpoint.clone(),
+            member,
+            config: bacnet.clone(),
+            plan,
+            parts: RefCell::default(),
+            is_changed: Cell::new(false),
+            tasks: RefCell::default(),
+            absent: RefCell::default(),
+            noted: RefCell::default(),
+            told,
+            to_subscribe: RefCell::default(),
+            subscribed: RefCell::default(),
+            silent_in_row: Cell::new(0),
+            changes: Cell::new(0),
+            presence: Cell::default(),
+            is_asked: Cell::new(false),
+            instance: Cell::new(bacnet.instance),
+            marks: RefCell::default(),
+            looked_at: Cell::default(),
+            reporter: OnceCell::new(),
+            this: OnceCell::new(),
+        }
+    }
+
+    /// From here on the device reports.
+    pub(super) fn set_reporter(self: &Rc<Self>, reporter: Reporter) {
+        let _ = self.reporter.set(reporter);
+        let _ = self.this.set(Rc::downgrade(self));
+    }
+
+    pub(super) fn reporter(&self) -> Option<&Reporter> {
+        self.reporter.get()
+    }
+
+    pub(super) fn now(&self) -> Now {
+        self.endpoint.shard().now()
+    }
+
+    pub(super) fn subscriptions(&self) -> usize {
+        self.subscribed.borrow().len()
+    }
+
+    /// Reads properties for a task.
+    pub(super) fn read(&self, references: Vec<PropertyRef>, task: Task) -> Result<(), RequestError> {
+        let job = self
+            .endpoint
+            .with(|site, now| site.call(self.member, |device, client| device.read(now, client, references)));
+        if let Some(job) = job.transpose()? {
+            self.tasks.borrow_mut().insert(job, task);
+        }
+        Ok(())
+    }
+
+    fn references(&self, wanted: &[Wanted]) -> (Vec<Wanted>, Vec<PropertyRef>) {
+        let absent = self.absent.borrow();
+        let there = wanted.iter().filter(|wanted| !absent.contains(wanted));
+        there.filter_map(|wanted| Some((*wanted, self.plan.reference(*wanted)?))).unzip()
+    }
+
+    // What the device tells.
+
+    pub(super) fn handle(&self, now: Now, event: DeviceEvent) {
+        match event {
+            DeviceEvent::Learned(Ok(profile)) => self.learned(now, &profile),
+            DeviceEvent::Learned(Err(failure)) => self.not_learned(now, &failure),
+            DeviceEvent::Read { job, results } => self.answered(now, job, &results),
+            DeviceEvent::Written { job, result } => self.written(now, job, result),
+            DeviceEvent::Subscribed(object) => {
+                self.subscribed.borrow_mut().insert(object);
+                self.subscribe_next();
+            }
+            DeviceEvent::NotSubscribed(object, failure) => {
+                self.note_unsubscribed(object, &failure);
+                self.subscribed.borrow_mut().remove(&object);
+                self.subscribe_next();
+            }
+            DeviceEvent::Changed(change) => self.changed(now, &change),
+            // Nobody asks for them.
+            DeviceEvent::ObjectList { .. } | DeviceEvent::Log { .. } => {}
+        }
+    }
+
+    fn answered(&self, now: Now, job: JobId, results: &Results) {
+        let Some(task) = self.tasks.borrow_mut().remove(&job) else { return };
+        let silence =
+            results.iter().find_map(|(_, result)| result.as_ref().err().filter(|failure| failure.is_silence()));
+        if silence.is_none() {
+            self.silent_in_row.set(0);
+        }
+        match task {
+            Task::Part(part) => {
+                self.report(now, &part.wanted, results);
+                self.batch_end(now);
+                let result = if silence.is_some() { PollResult::Timeout } else { PollResult::Ok };
+                self.part_done(now, &part, result, silence);
+            }
+            Task::ReadBack(wanted) => {
+                self.report(now, &wanted, results);
+                self.batch_end(now);
+            }
+            Task::Marks => self.marks_read(now, results),
+            Task::Command(..) => {}
+        }
+        if let Some(silence) = silence {
+            self.unheard(now, silence);
+        }
+    }
+
+    fn part_done(&self, now: Now, part: &Part, result: PollResult, why: Option<&Failure>) {
+        let Some(reporter) = self.reporter() else { return };
+        if let Some(why) = why {
+            reporter.poll_error(now, &why.to_string());
+        }
+        reporter.poll_done(now, part.class, part.number, result);
+    }
+
+    /// A request stayed unanswered, however often it was repeated.
+    fn unheard(&self, now: Now, why: &Failure) {
+        let sent = u32::from(self.config.socket.retries) + 1;
+        self.silent_in_row.update(|silent| silent.saturating_add(sent));
+        if self.silent_in_row.get() >= SILENT_MAX {
+            self.went(now, &why.to_string());
+        }
+    }
+
+    /// All that was asked has come to nothing. Whether a command was carried out is not known.
+    pub(super) fn end_tasks(&self, now: Now) {
+        let tasks = std::mem::take(&mut *self.tasks.borrow_mut());
+        for task in tasks.into_values() {
+            match task {
+                Task::Part(part) => self.part_done(now, &part, PollResult::Timeout, None),
+                Task::Command(command, _) => self.command_done(command, Err(refusal_of(&Failure::TimedOut))),
+                Task::ReadBack(_) | Task::Marks => {}
+            }
+        }
+        self.is_asked.set(false);
+        self.silent_in_row.set(0);
+        self.subscribed.borrow_mut().clear();
+        self.to_subscribe.borrow_mut().clear();
+    }
+
+    // Reading.
+
+    fn report(&self, now: Now, wanted: &[Wanted], results: &Results) {
+        let flags_of = |point: u32| {
+            let is_flags = |wanted: &Wanted| wanted.is_flags && wanted.point == point;
+            let at = wanted.iter().position(is_flags)?;
+            results.get(at)?.1.as_ref().ok()
+        };
+        let mut readings = Vec::with_capacity(wanted.len());
+        for (place, (_, result)) in wanted.iter().zip(results) {
+            match result {
+                Ok(_) if place.is_flags => {}
+                Ok(value) => {
+                    let Some(point) = self.plan.point(place.point) else { continue };
+                    readings.push(reading(PointId(place.point), value, point.kind, flags_of(place.point)));
+                }
+                Err(failure) if failure.is_silence() => {}
+                Err(failure) => {
+                    if is_lasting(failure) {
+                        self.absent.borrow_mut().insert(*place);
+                    }
+                    if !place.is_flags {
+                        self.note(place.point, failure);
+                        readings.push(refused(PointId(place.point)));
+                    }
+                }
+            }
+        }
+        let Some(reporter) = self.reporter() else { return };
+        let mut taken = reporter.readings(now);
+        readings.into_iter().for_each(|reading| taken.push(reading));
+    }
+
+    /// Says once that the device does not give a point.
+    fn note(&self, point: u32, failure: &Failure) {
+        if !self.noted.borrow_mut().insert(point) {
+            return;
+        }
+        let config = self.plan.point(point);
+        let name = config.map(|config| config.name.as_str()).unwrap_or_default();
+        let at = config.and_then(|config| config.address.bacnet()).map(|address| address.reference);
+        let object = at.map(|at| at.object.to_string()).unwrap_or_default();
+        let property = at.map(|at| at.property.to_string()).unwrap_or_default();
+        tracing::warn!(device = %self.topic, point = name, object, property, %failure, "the device does not give a point");
+    }
+
+    /// Says once that the device does not tell changes: of all objects it is the same reason.
+    fn note_unsubscribed(&self, object: ObjectId, failure: &Failure) {
+        let said = "the device does not tell changes of an object, which is polled";
+        if self.noted.borrow_mut().insert(u32::MAX) {
+            tracing::warn!(device = %self.topic, %object, %failure, "{said}");
+        } else {
+            tracing::debug!(device = %self.topic, %object, %failure, "{said}");
+        }
+    }
+
+    /// Reads everything, besides the polls.
+    pub(super) fn read_all(&self) {
+        let parts = self.parts.borrow().clone();
+        for part in parts {
+            let (wanted, references) = self.references(&part.wanted);
+            let _ = self.read(references, Task::ReadBack(wanted));
+        }
+    }
+
+    fn batch_end(&self, now: Now) {
+        if let Some(reporter) = self.reporter() {
+            reporter.batch_end(now, None);
+        }
+    }
+
+    /// Plans the parts anew, for what the device takes and tells.
+    pub(super) fn plan(&self, now: Now) {
+        self.is_changed.set(false);
+        let parts = self.endpoint.look(|site| {
+            let device = site.device(self.member)?;
+            Some(self.plan.parts(device, &self.subscribed.borrow()))
+        });
+        let Some(parts) = parts else { return };
+        if let Some(reporter) = self.reporter() {
+            for class in self.plan.classes() {
+                let count = parts.iter().filter(|part| part.class == class).count();
+                reporter.set_parts(now, class, u16::try_from(count).unwrap_or(u16::MAX));
+            }
+        }
+        *self.parts.borrow_mut() = parts;
+    }
+
+    /// The device is as if it were new.
+    pub(super) fn forget_absent(&self) {
+        self.absent.borrow_mut().clear();
+        self.noted.borrow_mut().clear();
+    }
+
+    // Changes that the device tells.
+
+    pub(super) fn subscribe_all(&self) {
+        *self.to_subscribe.borrow_mut() = self.told.keys().copied().collect();
+        (0..SUBSCRIBE_AT_ONCE).for_each(|_| self.subscribe_next());
+    }
+
+    fn subscribe_next(&self) {
+        self.is_changed.set(true);
+        let Some(object) = self.to_subscribe.borrow_mut().pop_front() else { return };
+        let asked = self.endpoint.with(|site, now| {
+            site.call(self.member, |device, client| {
+                let asked = device.subscribe(now, object);
+                device.handle_timeout(now, client);
+                asked
+            })
+        });
+        if let Some(Err(error)) = asked {
+            tracing::warn!(device = %self.topic, %object, %error, "changes are not asked for: the point is polled");
+        }
+    }
+
+    fn changed(&self, now: Now, change: &Change) {
+        let Some(points) = self.told.get(&change.object) else { return };
+        let find = |wanted| change.values.iter().find(|(property, index, _)| *property == wanted && index.is_none());
+        let Some((_, _, value)) = find(PropertyId::PRESENT_VALUE) else { return };
+        let flags = find(PropertyId::STATUS_FLAGS).map(|(_, _, flags)| flags).filter(|_| self.config.status_flags);
+        self.changes.update(|changes| changes + 1);
+        if self.presence.get() != Presence::Online {
+            return;
+        }
+        let Some(reporter) = self.reporter() else { return };
+        let mut readings = reporter.readings(now);
+        for number in points {
+            let Some(point) = self.plan.point(*number) else { continue };
+            readings.push(reading(PointId(*number), value, point.kind, flags));
+        }
+        drop(readings);
+        self.batch_end(now);
+    }
+
+    // Commands.
+
+    fn command_done(&self, command: u64, outcome: CommandOutcome) {
+        if let Some(reporter) = self.reporter() {
+            reporter.command_done(command, outcome);
+        }
+    }
+
+    fn written(&self, now: Now, job: JobId, result: Result<(), Failure>) {
+        let Some(Task::Command(command, point)) = self.tasks.borrow_mut().remove(&job) else { return };
+        self.command_done(command, result.map_err(|failure| refusal_of(&failure)));
+        match result {
+            Ok(()) => {
+                self.silent_in_row.set(0);
+                self.read_back(point);
+            }
+            // A write goes out once: one that is lost says little.
+            Err(Failure::TimedOut) => self.read_back(point),
+            Err(failure @ Failure::Unreachable(_)) => self.unheard(now, &failure),
+            Err(_) => {}
+        }
+    }
+
+    /// What the device has after a command is read at once. Where it is not asked for now, the next poll brings it.
+    fn read_back(&self, point: PointId) {
+        let wanted: Vec<Wanted> = self.plan.wanted(point.0).collect();
+        let (wanted, references) = self.references(&wanted);
+        let _ = self.read(references, Task::ReadBack(wanted));
+    }
+}
+
+impl DeviceSession for BacnetDevice {
+    fn poll(&self, class: PollClass, number: u16) -> bool {
+        let now = self.now();
+        if self.is_changed.get() {
+            self.plan(now);
+        }
+        let part = self.parts.borrow().iter().find(|part| (part.class, part.number) == (class, number)).cloned();
+        let part = part.unwrap_or(Part { class, number, wanted: Vec::new() });
+        let (wanted, references) = self.references(&part.wanted);
+        if references.is_empty() {
+            // Changes are told instead, or the device has none of these.
+            self.part_done(now, &part, PollResult::Ok, None);
+            return true;
+        }
+        self.read(references, Task::Part(Part { wanted, ..part })).is_ok()
+    }
+
+    fn command(&self, command_id: u64, command: &Command, until: Instant) -> Result<(), Refusal> {
+        if self.presence.get() != Presence::Online {
+            return Err(Refusal::new("away", "the device does not answer".to_owned()));
+        }
+        let point = self.plan.point(command.point.0).and_then(|point| point.address.bacnet());
+        let point = point.ok_or_else(|| Refusal::new("unknown_point", "the point is not here".to_owned()))?;
+        let value = to_write(point, &command.value)?;
+        let priority = point.is_present_value().then(|| point.write_priority.unwrap_or(self.config.write_priority));
+        let write = Write { reference: point.reference, value, priority };
+        let job = self
+            .endpoint
+            .with(|site, now| site.call(self.member, |device, client| device.write(now, client, write, Some(until))));
+        let job = job.transpose().map_err(|error| Refusal::new("busy", error.to_string()))?;
+        let job = job.ok_or_else(|| Refusal::new("unknown_device", "the device is not here".to_owned()))?;
+        self.tasks.borrow_mut().insert(job, Task::Command(command_id, command.point));
+        Ok(())
+    }
+
+    /// Nothing is held: a device is read again.
+    fn settle(&self, _lane: Lane, _fragments: u64) {}
+}

@@ -1,0 +1,315 @@
+//! The machine of one socket: a client, and the devices that are reached by it.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use tieline_bacnet::Peer;
+use tieline_bacnet::client::{Client, ClientConfig, Counters, Event, RequestError, Target};
+use tieline_bacnet::device::{Device, DeviceConfig, DeviceEvent};
+use tieline_core::{Deadlines, Instant, Now};
+use tieline_net::DatagramMachine;
+
+/// A device of a socket, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Member(pub(super) usize);
+
+/// What the owner of a socket learns.
+#[derive(Debug)]
+pub(super) enum SiteEvent {
+    /// Of a device.
+    Device(Member, DeviceEvent),
+    /// A device said who it is: its instance.
+    IAm(Member, u32),
+    /// The broadcast management device took the registration.
+    Registered,
+    /// It did not, or is silent: its result code.
+    NotRegistered(Option<u16>),
+}
+
+#[derive(Debug)]
+pub(super) struct Site {
+    client: Client,
+    members: Vec<Place>,
+    by_peer: HashMap<Peer, Vec<Member>>,
+    deadlines: Deadlines<Member>,
+    events: VecDeque<SiteEvent>,
+}
+
+#[derive(Debug)]
+struct Place {
+    device: Device,
+    config: DeviceConfig,
+    armed: Option<Instant>,
+}
+
+impl Site {
+    pub(super) fn new(config: ClientConfig) -> Self {
+        Self {
+            client: Client::new(config),
+            members: Vec::new(),
+            by_peer: HashMap::new(),
+            deadlines: Deadlines::default(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Adds a device. Its changes are told apart from those of others by its number.
+    pub(super) fn add(&mut self, peer: Peer, instance: Option<u32>, config: DeviceConfig) -> Member {
+        let member = Member(self.members.len());
+        let process = u32::try_from(member.0).unwrap_or(u32::MAX).saturating_add(1);
+        let config = DeviceConfig { process, ..config };
+        self.members.push(Place { device: Device::new(peer, instance, config), config, armed: None });
+        self.by_peer.entry(peer).or_default().push(member);
+        member
+    }
+
+    /// Calls a device; none where it is not here.
+    pub(super) fn call<T>(&mut self, member: Member, call: impl FnOnce(&mut Device, &mut Client) -> T) -> Option<T> {
+        let place = self.members.get_mut(member.0)?;
+        let done = call(&mut place.device, &mut self.client);
+        self.gather(member);
+        Some(done)
+    }
+
+    /// Looks at a device.
+    pub(super) fn device(&self, member: Member) -> Option<&Device> {
+        self.members.get(member.0).map(|place| &place.device)
+    }
+
+    /// Forgets all that a device was asked, what it said of itself, and its subscriptions.
+    pub(super) fn reset(&mut self, now: Now, member: Member, instance: Option<u32>) {
+        let Some(place) = self.members.get_mut(member.0) else { return };
+        let peer = place.device.peer();
+        self.client.forget(now, &peer);
+        place.device = Device::new(peer, instance, place.config);
+        self.gather(member);
+    }
+
+    /// Asks a device who it is.
+    pub(super) fn ask_who(&mut self, member: Member) -> Result<(), RequestError> {
+        let Some(target) = self.target(member) else { return Ok(()) };
+        self.client.discover(target, 0, tieline_bacnet::INSTANCE_ANY, u32::MAX)
+    }
+
+    /// Sets the clock of a device.
+    pub(super) fn set_time(
+        &mut self,
+        now: Now,
+        member: Member,
+        local_offset_minutes: Option<i16>,
+    ) -> Result<(), RequestError> {
+        let Some(target) = self.target(member) else { return Ok(()) };
+        self.client.set_time(now, target, local_offset_minutes)
+    }
+
+    pub(super) const fn counters(&self) -> Counters {
+        self.client.counters()
+    }
+
+    fn target(&self, member: Member) -> Option<Target> {
+        self.device(member).map(|device| Target::Peer(device.peer()))
+    }
+
+    /// Takes what a device tells, and its next deadline.
+    fn gather(&mut self, member: Member) {
+        let Some(place) = self.members.get_mut(member.0) else { return };
+        while let Some(event) = place.device.poll_event() {
+            self.events.push_back(SiteEvent::Device(member, event));
+        }
+        let timeout = place.device.timeout();
+        if timeout != place.armed {
+            if let Some(armed) = place.armed {
+                self.deadlines.remove(armed, member);
+            }
+            if let Some(timeout) = timeout {
+                self.deadlines.add(timeout, member);
+            }
+            place.armed = timeout;
+        }
+    }
+
+    /// Gives an event of the client to the devices that it may be of.
+    fn dispatch(&mut self, now: Now, event: Event) {
+        let peer = match &event {
+            Event::Answer { peer, .. } | Event::Changed(peer, _) | Event::IAm(peer, _) => *peer,
+            Event::Registered => return self.events.push_back(SiteEvent::Registered),
+            Event::NotRegistered(code) => return self.events.push_back(SiteEvent::NotRegistered(*code)),
+            Event::IHave(..) | Event::Router(..) | Event::DiscoverySent(_) | Event::TimeSet(..) => return,
+        };
+        let members = self.by_peer.get(&peer).cloned().unwrap_or_default();
+        if let Event::IAm(_, i_am) = &event {
+            let told = members.into_iter().map(|member| SiteEvent::IAm(member, i_am.device.instance()));
+            return self.events.extend(told);
+        }
+        let mut event = Some(event);
+        for member in members {
+            let (Some(given), Some(place)) = (event.take(), self.members.get_mut(member.0)) else { return };
+            event = place.device.handle_event(now, &mut self.client, given);
+            self.gather(member);
+        }
+    }
+}
+
+impl DatagramMachine for Site {
+    type Event = SiteEvent;
+
+    fn handle_datagram(&mut self, now: Now, from: SocketAddr, datagram: &[u8]) {
+        if let SocketAddr::V4(from) = from {
+            self.client.handle_datagram(now, from, datagram);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        self.client.handle_timeout(now);
+        while let Some((_, member)) = self.deadlines.take_next(now.mono) {
+            if let Some(place) = self.members.get_mut(member.0) {
+                place.armed = None;
+                place.device.handle_timeout(now, &mut self.client);
+            }
+            self.gather(member);
+        }
+    }
+
+    fn timeout(&self) -> Option<Instant> {
+        self.client.timeout().into_iter().chain(self.deadlines.timeout()).min()
+    }
+
+    fn poll_transmit(&mut self, now: Now, out: &mut Vec<u8>) -> Option<SocketAddr> {
+        self.client.poll_transmit(now, out).map(SocketAddr::V4)
+    }
+
+    fn poll_event(&mut self, now: Now) -> Option<SiteEvent> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Some(event);
+            }
+            let event = self.client.poll_event()?;
+            self.dispatch(now, event);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::SocketAddrV4;
+    use std::time::Duration;
+    use tieline_bacnet::server::{Object, Server, ServerConfig};
+    use tieline_bacnet::service::Write;
+    use tieline_bacnet::{ObjectId, ObjectType, PropertyId, PropertyRef, Value};
+
+    const CLIENT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)), 47_808);
+
+    fn address() -> SocketAddrV4 {
+        "10.0.0.2:47808".parse().unwrap()
+    }
+
+    /// A site with two devices that are one, and that one; where it is silent there is none.
+    struct World {
+        now: Now,
+        site: Site,
+        server: Option<Server>,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let mut site = Site::new(ClientConfig::default());
+            for _ in 0..2 {
+                site.add(Peer::direct(address()), Some(1), DeviceConfig::default());
+            }
+            let mut server = Server::new(ServerConfig::default());
+            let object = Object::new(ObjectType::ANALOG_VALUE, 7, "value", Value::Real(1.0));
+            server.add(object.writable().with_cov_increment(0.5));
+            let now =
+                Now { mono: Instant(1_000_000_000), utc: tieline_core::Timestamp::from_millis(1_800_000_000_000) };
+            Self { now, site, server: Some(server) }
+        }
+
+        /// All events of so long a time.
+        fn run(&mut self, time: Duration) -> Vec<SiteEvent> {
+            let (until, mut events) = (self.now.mono + time, Vec::new());
+            let SocketAddr::V4(client) = CLIENT else { panic!() };
+            loop {
+                let (mut out, mut is_quiet) = (Vec::new(), true);
+                while self.site.poll_transmit(self.now, &mut out).is_some() {
+                    is_quiet = false;
+                    if let Some(server) = &mut self.server {
+                        server.handle_datagram(self.now, client, &out);
+                    }
+                    out.clear();
+                }
+                if let Some(server) = &mut self.server {
+                    server.handle_timeout(self.now);
+                    while server.poll_transmit(self.now, &mut out).is_some() {
+                        self.site.handle_datagram(self.now, SocketAddr::V4(address()), &out);
+                        out.clear();
+                    }
+                }
+                let before = events.len();
+                events.extend(std::iter::from_fn(|| self.site.poll_event(self.now)));
+                if !is_quiet || events.len() > before {
+                    continue;
+                }
+                let server = self.server.as_ref().and_then(Server::timeout);
+                let next = self.site.timeout().into_iter().chain(server).min().filter(|next| *next <= until);
+                let Some(next) = next else {
+                    self.now = self.now.later(until.since(self.now.mono));
+                    return events;
+                };
+                self.now = self.now.later(next.since(self.now.mono));
+                self.site.handle_timeout(self.now);
+            }
+        }
+
+        fn call(&mut self, member: usize, call: impl FnOnce(Now, &mut Device, &mut Client)) {
+            let now = self.now;
+            self.site.call(Member(member), |device, client| call(now, device, client)).unwrap();
+        }
+    }
+
+    fn present() -> PropertyRef {
+        PropertyRef::new(ObjectId::new(ObjectType::ANALOG_VALUE, 7), PropertyId::PRESENT_VALUE)
+    }
+
+    #[test]
+    fn devices_with_one_address_get_what_is_theirs() {
+        let mut world = World::new();
+        for member in 0..2 {
+            world.call(member, |now, device, client| _ = device.learn(now, client).unwrap());
+        }
+        let learned = world.run(Duration::from_secs(1));
+        let of = |event: &SiteEvent| match event {
+            SiteEvent::Device(member, DeviceEvent::Learned(Ok(_))) => member.0,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(learned.iter().map(of).collect::<Vec<_>>(), [0, 1]);
+        world.call(1, |now, device, _| device.subscribe(now, present().object).unwrap());
+        world.run(Duration::from_secs(1));
+        world.call(0, |now, device, client| {
+            let write = Write { reference: present(), value: Value::Real(9.0), priority: None };
+            device.write(now, client, write, None).unwrap();
+        });
+        let events = world.run(Duration::from_secs(1));
+        let told = events.iter().filter_map(|event| match event {
+            SiteEvent::Device(member, DeviceEvent::Changed(_)) => Some((member.0, "changed")),
+            SiteEvent::Device(member, DeviceEvent::Written { result: Ok(()), .. }) => Some((member.0, "written")),
+            _ => None,
+        });
+        let mut told: Vec<_> = told.collect();
+        told.sort_unstable();
+        assert_eq!(told, [(0, "written"), (1, "changed")]);
+    }
+
+    #[test]
+    fn a_device_that_is_forgotten_begins_anew() {
+        let mut world = World::new();
+        world.server = None;
+        world.call(0, |now, device, client| _ = device.read(now, client, vec![present()]).unwrap());
+        world.site.reset(world.now, Member(0), Some(1));
+        // What it was asked before is nobody's.
+        assert!(world.run(Duration::from_secs(20)).is_empty());
+        world.call(0, |now, device, client| _ = device.read(now, client, vec![present()]).unwrap());
+        let events = world.run(Duration::from_secs(20));
+        assert!(matches!(events.as_slice(), [SiteEvent::Device(Member(0), DeviceEvent::Read { .. })]), "{events:?}");
+        assert!(world.site.timeout().is_none());
+    }
+}

@@ -1,0 +1,153 @@
+"""A BACnet/IP device of BACpypes3: objects of all common types, COV, a priority array; `--values N` adds analog values.
+
+Commands: `set TYPE,INSTANCE VALUE`, `flags TYPE,INSTANCE [NAME…]` (in-alarm, fault, out-of-service),
+`get TYPE,INSTANCE PROPERTY`, `priorities TYPE,INSTANCE`, `delete TYPE,INSTANCE`, `forget` (all subscriptions),
+`revise` (another database revision), `i-am ADDRESS`, `subscriptions`, `silent yes|no`, `quit`. Each write of a client is
+said, `{"write": …}`, and each subscription and time.
+"""
+
+import argparse
+import asyncio
+import os
+import socket
+import sys
+import threading
+
+import lines
+from bacpypes3.basetypes import EngineeringUnits, EventState, Reliability
+from bacpypes3.ipv4.app import NormalApplication
+from bacpypes3.local.analog import AnalogInputObject, AnalogOutputObject, AnalogValueObjectCmd
+from bacpypes3.local.binary import BinaryInputObject, BinaryOutputObject, BinaryValueObject
+from bacpypes3.local.device import DeviceObject
+from bacpypes3.local.multistate import MultiStateInputObject, MultiStateOutputObject
+from bacpypes3.object import CharacterStringValueObject, IntegerValueObject
+from bacpypes3.pdu import Address
+from bacpypes3.primitivedata import ObjectIdentifier
+from bacpypes3.service.cov import ChangeOfValueServices
+
+
+class Device(NormalApplication, ChangeOfValueServices):
+    silent = False
+
+    async def indication(self, apdu):
+        if not self.silent:
+            await super().indication(apdu)
+
+    async def do_WritePropertyRequest(self, apdu):
+        object_type, instance = apdu.objectIdentifier
+        lines.say(write={"object": f"{object_type},{instance}", "property": str(apdu.propertyIdentifier), "priority": apdu.priority})
+        await super().do_WritePropertyRequest(apdu)
+
+    async def do_SubscribeCOVRequest(self, apdu):
+        object_type, instance = apdu.monitoredObjectIdentifier
+        lines.say(subscribe={"object": f"{object_type},{instance}", "lifetime": apdu.lifetime})
+        await super().do_SubscribeCOVRequest(apdu)
+
+    async def do_UTCTimeSynchronizationRequest(self, apdu):
+        lines.say(clock={"utc": True, "time": str(apdu.time.time), "date": str(apdu.time.date)})
+
+    async def do_TimeSynchronizationRequest(self, apdu):
+        lines.say(clock={"utc": False, "time": str(apdu.time.time), "date": str(apdu.time.date)})
+
+
+def objects(values):
+    flags = {"eventState": "normal", "reliability": "no-fault-detected", "outOfService": False}
+    celsius = {**flags, "units": EngineeringUnits.degreesCelsius, "covIncrement": 0.5}
+    of = lambda kind, number: {"objectIdentifier": f"{kind},{number}", "objectName": f"{kind} {number}"}
+    states = {**flags, "numberOfStates": 4}
+    yield AnalogInputObject(**of("analog-input", 1), presentValue=21.5, **celsius)
+    yield AnalogInputObject(**of("analog-input", 2), presentValue=-3.25, **celsius)
+    yield AnalogOutputObject(**of("analog-output", 1), presentValue=5.0, relinquishDefault=5.0, **celsius)
+    yield BinaryInputObject(**of("binary-input", 1), presentValue="active", polarity="normal", **flags)
+    yield BinaryOutputObject(**of("binary-output", 1), presentValue="inactive", relinquishDefault="inactive", polarity="normal", **flags)
+    yield BinaryValueObject(**of("binary-value", 1), presentValue="active", **flags)
+    yield MultiStateInputObject(**of("multi-state-input", 1), presentValue=3, **states)
+    yield MultiStateOutputObject(**of("multi-state-output", 1), presentValue=1, relinquishDefault=1, **states)
+    yield IntegerValueObject(**of("integer-value", 1), presentValue=-42, units=EngineeringUnits.noUnits)
+    yield CharacterStringValueObject(**of("characterstring-value", 1), presentValue="AHU 1 läuft")
+    for number in range(values):
+        yield AnalogValueObjectCmd(**of("analog-value", number), presentValue=number / 2, relinquishDefault=number / 2, **celsius)
+
+
+def find(device, name):
+    found = device.get_object_id(ObjectIdentifier(name))
+    if found is None:
+        raise ValueError(f"no object {name}")
+    return found
+
+
+async def run(device, words):
+    match words:
+        case ["set", name, value]:
+            found = find(device, name)
+            kind = found.get_property_type("presentValue")
+            found.presentValue = kind(float(value)) if "analog" in name else kind(int(value) if value.lstrip("-").isdigit() else value)
+        case ["flags", name, *set_flags]:
+            # The library derives its status flags from these, and has no overridden objects.
+            found = find(device, name)
+            found.eventState = EventState.highLimit if "in-alarm" in set_flags else EventState.normal
+            found.reliability = Reliability.noSensor if "fault" in set_flags else Reliability.noFaultDetected
+            found.outOfService = "out-of-service" in set_flags
+        case ["get", name, name_of_property]:
+            first, *rest = name_of_property.split("-")
+            value = getattr(find(device, name), first + "".join(word.capitalize() for word in rest))
+            return {"value": value if isinstance(value, (int, float, str)) else str(value)}
+        case ["priorities", name]:
+            array = find(device, name).priorityArray
+            return {"set": [number for number in range(1, 17) if array[number - 1].null is None]}
+        case ["delete", name]:
+            device.delete_object(find(device, name))
+        case ["forget"]:
+            for detection in list(device._cov_detections.values()):
+                for subscription in list(detection.cov_subscriptions):
+                    subscription.cancel_subscription()
+                    detection.cancel_subscription(subscription)
+            device._cov_detections.clear()
+        case ["subscriptions"]:
+            return {"count": sum(len(detection.cov_subscriptions) for detection in device._cov_detections.values())}
+        case ["revise"]:
+            device.device_object.databaseRevision += 1
+        case ["i-am", address]:
+            device.i_am(Address(address))
+        case ["silent", yes]:
+            device.silent = yes == "yes"
+        case _:
+            raise ValueError("see the head of the file")
+    return None
+
+
+async def serve(arguments):
+    port = arguments.port
+    if not port:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+    more = {} if arguments.max_apdu is None else {"maxApduLengthAccepted": arguments.max_apdu}
+    about = DeviceObject(objectIdentifier=f"device,{arguments.instance}", objectName="peer", **more)
+    device = Device(about, Address(f"127.0.0.1:{port}"))
+    for found in objects(arguments.values):
+        device.add_object(found)
+    await asyncio.sleep(0.1)  # the library binds its socket by itself, and says nothing
+    lines.say(listen=f"127.0.0.1:{port}")
+    loop = asyncio.get_running_loop()
+
+    def read():
+        for line in lines.lines():
+            done = asyncio.run_coroutine_threadsafe(run(device, line.split()), loop)
+            lines.answer(lambda _words, done=done: done.result(10), line)
+        os._exit(0)
+
+    threading.Thread(target=read, daemon=True).start()
+    await asyncio.Event().wait()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--instance", type=int, default=1001)
+    parser.add_argument("--values", type=int, default=0)
+    parser.add_argument("--max-apdu", type=int)
+    asyncio.run(serve(parser.parse_args()))
+
+
+sys.exit(main())
