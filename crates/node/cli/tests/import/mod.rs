@@ -191,7 +191,7 @@ fn compare(text: &str, line: usize, point: &PointConfig) {
                 assert_eq!((found.kind, orders(found)), (expect.kind, orders(expect)), "{format}");
             }
         }
-        PointAddress::Modbus(_) | PointAddress::Simulated(_) => {}
+        PointAddress::Modbus(_) | PointAddress::Bacnet(_) | PointAddress::Simulated(_) => {}
     }
 }
 
