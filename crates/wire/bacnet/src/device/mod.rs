@@ -389,8 +389,8 @@ impl Device {
             }
             Ok(parameters) => self.note_multiple(job, start, end, &parameters),
             Err(failure) if end - start == 1 => match self.jobs.get_mut(&job) {
-                // A device that is silent is not asked for the rest of what it says of itself.
-                Some(of_job) if of_job.purpose == Purpose::Learn && failure.is_silence() => {
+                // One that is silent, or does not say who it is, is not asked for the rest.
+                Some(of_job) if of_job.purpose == Purpose::Learn && (start == 0 || failure.is_silence()) => {
                     of_job.note_all(start, of_job.references.len(), failure);
                 }
                 Some(of_job) => of_job.note(start, Err(failure)),
