@@ -170,14 +170,15 @@ fn check(taken: &Taken, seen: &Seen, devices: usize, took: Duration, every: Dura
 
 /// What the node is told.
 fn config_of(devices: usize, port: u16, every: Duration, publish: &str) -> String {
-    let mut text = "[http]\nlisten = \"127.0.0.1:0\"\n[history]\nenabled = false\n[mqtt]\nlisten = \"127.0.0.1:0\"\n".to_owned();
+    let mut text =
+        "[http]\nlisten = \"127.0.0.1:0\"\n[history]\nenabled = false\n[mqtt]\nlisten = \"127.0.0.1:0\"\n".to_owned();
+    let every = every.as_millis();
     for device in 0..devices {
         let _ = writeln!(
             text,
             "[device.d{device:04}]\ntopic = \"{ROOT}/d{device:04}\"\nprotocol = \"modbus\"\naddress = \"{}\"\n\
-             points = \"points.csv\"\npublish = {publish}\npoll = {{ every = \"{}ms\" }}",
+             points = \"points.csv\"\npublish = {publish}\nall_every = \"{every}ms\"\npoll = {{ every = \"{every}ms\" }}",
             devices::address_of(device, port),
-            every.as_millis(),
         );
     }
     text

@@ -66,7 +66,8 @@ fn measure(parts: u16) -> Result<SpreadFigures> {
     let expected = usize::try_from(INTERVALS)? * usize::from(parts);
     ensure!(counted.len().abs_diff(expected) <= 1, "{} of {expected} requests left", counted.len());
     let mean = number(counted.len() as u64) / (EVERY * INTERVALS).as_secs_f64();
-    let scraped: Vec<Instant> = (0..parts).map(|part| Instant::ZERO + EVERY + ANSWER * u32::from(part / u16::from(IN_FLIGHT))).collect();
+    let scraped: Vec<Instant> =
+        (0..parts).map(|part| Instant::ZERO + EVERY + ANSWER * u32::from(part / u16::from(IN_FLIGHT))).collect();
     let (peak, scrape_peak) = (peak_per_s(&counted), peak_per_s(&scraped));
     Ok(SpreadFigures {
         mean_per_s: short(mean),

@@ -11,9 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 use tieline_core::{Filter, Now};
-use tieline_mqtt::{
-    ClientConfig, ClientEvent, ClientSession, Message, Qos, RetainHandling, SubscriptionOptions, Text,
-};
+use tieline_mqtt::{ClientConfig, ClientEvent, ClientSession, Message, Qos, RetainHandling, SubscriptionOptions, Text};
 use tieline_net::{Clock, Closed, Counters, Limits, Owner, Session, Shard, ShardThread, Target, open as dial};
 use tokio::time::sleep;
 

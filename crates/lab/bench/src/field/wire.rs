@@ -76,7 +76,8 @@ mod tests {
     #[test]
     fn the_bytes_are_those_of_the_codec() {
         for (read, registers) in [(0, 18), (7, 100), (70_000, 125)] {
-            let asked = Request::Read { table: Table::HoldingRegisters, start: start_of(read, registers), count: registers };
+            let asked =
+                Request::Read { table: Table::HoldingRegisters, start: start_of(read, registers), count: registers };
             let mut frame = Vec::new();
             tcp_frame(u16::try_from(read % 65_536).unwrap(), Unit(UNIT), &mut frame, |out| asked.emit(out));
             assert_eq!(frame, request(read, registers));

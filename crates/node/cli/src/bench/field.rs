@@ -96,7 +96,8 @@ pub fn bench_field(args: FieldArgs) -> Result<()> {
         return field::serve_devices(&mut stdin().lock(), &mut stdout());
     }
     if let (Some(by), Some(to)) = (args.hold, args.to) {
-        let (connections, registers) = args.connections.first().zip(args.registers.first()).context("nothing to hold")?;
+        let (connections, registers) =
+            args.connections.first().zip(args.registers.first()).context("nothing to hold")?;
         return field::hold(by, to, *connections, *registers, &mut stdout());
     }
     let options = field::Options {
