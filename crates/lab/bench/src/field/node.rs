@@ -27,11 +27,24 @@ use tempfile::TempDir;
 use tieline_node::{Node, config};
 
 /// What a device publishes: as it is by default, and one message a device.
-const PUBLISH: [(&str, &str); 2] = [("points and all", "[\"points\", \"all\"]"), ("all", "[\"all\"]")];
+const PUBLISH: [Published; 2] = [
+    Published { name: "points and all", words: "[\"points\", \"all\"]", messages: POINTS as u64 + 1 },
+    Published { name: "all", words: "[\"all\"]", messages: 1 },
+];
 /// A generator or a subscriber that takes more of a core may be what is measured.
 const BUSY_PERCENT: f64 = 90.0;
 /// Reads that may be missing of those that were due: one interval begins or ends beyond the span.
 const READS_MISSING: f64 = 0.02;
+
+/// What devices publish.
+#[derive(Clone, Copy, Debug)]
+struct Published {
+    name: &'static str,
+    /// In a configuration.
+    words: &'static str,
+    /// Messages for a read.
+    messages: u64,
+}
 
 /// What a row measured: medians over its rounds.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -75,12 +88,12 @@ pub fn rows(options: &Options, progress: &Progress) -> Result<Vec<Row>> {
     for &devices in &options.devices {
         // Both ends, of the node or of the floor.
         process::reserve_descriptors(devices, 2)?;
-        for (publish, words) in PUBLISH {
+        for publish in PUBLISH {
             let (mut ours, mut floor) = (Vec::new(), Vec::new());
-            let what = format!("field: a node with {devices} devices, publish {publish}");
+            let what = format!("field: a node with {devices} devices, publish {}", publish.name);
             let invalid = take_turns(options.rounds, progress, &what, |side| {
                 match side {
-                    Side::Ours => ours.push(round(options, devices, words)?),
+                    Side::Ours => ours.push(round(options, devices, publish)?),
                     Side::Floor => floor.push(floor_round(options, devices)?),
                 }
                 Ok(())
@@ -90,7 +103,7 @@ pub fn rows(options: &Options, progress: &Progress) -> Result<Vec<Row>> {
                 devices: Some(devices),
                 points: Some(POINTS.into()),
                 every_s: Some(options.every.as_secs_f64()),
-                publish: Some(publish),
+                publish: Some(publish.name),
                 rounds: Some(options.rounds),
                 figures,
                 invalid,
@@ -125,13 +138,14 @@ fn floor_round(options: &Options, devices: usize) -> Result<Measured> {
     load::measure::<Floor>(&responder, ask, options.node_span)
 }
 
-fn round(options: &Options, devices: usize, publish: &str) -> Result<Round> {
+fn round(options: &Options, devices: usize, publish: Published) -> Result<Round> {
     let program = options.program.as_deref();
     let mut generator = Generator::start(program)?;
     let folder = TempDir::new().context("a folder for the node")?;
     std::fs::write(folder.path().join("points.csv"), devices::point_list())?;
-    let node = Under::start(program, folder.path(), &config_of(devices, generator.port(), options.every, publish))?;
-    let watch = Watch::start(node.mqtt, Check::Devices(devices), 0)?;
+    let node =
+        Under::start(program, folder.path(), &config_of(devices, generator.port(), options.every, publish.words))?;
+    let watch = Watch::start(node.mqtt, Check::Devices(devices))?;
     watch.await_devices(devices)?;
     // The first round, in which everything is read at once, is over; and as long again to settle.
     std::thread::sleep(2 * options.every);
@@ -141,7 +155,8 @@ fn round(options: &Options, devices: usize, publish: &str) -> Result<Round> {
     std::thread::sleep(options.node_span);
     let (took, after) = (began.elapsed(), node.cpu_s()?);
     let (taken, seen) = (watch.look()?, generator.end(options.every)?);
-    check(&taken, &seen, devices, took, options.every)?;
+    let due = number(devices as u64) * (took.as_secs_f64() / options.every.as_secs_f64()).floor();
+    check(&taken, &seen, due, publish.messages)?;
     let percent = |before: f64, after: f64| 100.0 * (after - before) / took.as_secs_f64();
     let per_s = |count: u64| number(count) / took.as_secs_f64();
     let at = |quantile| number(taken.latency_us.value_at_quantile(quantile)) / 1e3;
@@ -156,15 +171,14 @@ fn round(options: &Options, devices: usize, publish: &str) -> Result<Round> {
 }
 
 /// Whether figures say something of the node.
-fn check(taken: &Taken, seen: &Seen, devices: usize, took: Duration, every: Duration) -> Result<()> {
+fn check(taken: &Taken, seen: &Seen, due: f64, messages_each: u64) -> Result<()> {
     let (generator, subscriber) = (seen.core_percent, taken.core_percent);
     ensure!(generator < BUSY_PERCENT, "the simulated devices took {generator:.0} % of a core: they may be the limit");
     ensure!(subscriber < BUSY_PERCENT, "the subscriber took {subscriber:.0} % of a core: it may be the limit");
-    let due = number(devices as u64) * (took.as_secs_f64() / every.as_secs_f64()).floor();
-    let found = number(seen.reads);
-    ensure!(found >= due * (1.0 - READS_MISSING), "{found} of {due} reads that were due came to the devices");
-    let messages = number(taken.points + taken.alls);
-    ensure!(messages >= due * (1.0 - READS_MISSING), "{messages} messages came, of {due} reads");
+    let least = 1.0 - READS_MISSING;
+    ensure!(number(seen.reads) >= due * least, "{} of {due} reads that were due came to the devices", seen.reads);
+    let (messages, sent) = (taken.points + taken.alls, seen.reads * messages_each);
+    ensure!(number(messages) >= number(sent) * least, "{messages} messages came of {sent}: the subscriber is behind");
     Ok(())
 }
 
@@ -252,7 +266,6 @@ mod tests {
 
     #[test]
     fn a_limit_elsewhere_is_no_figure() {
-        let second = Duration::from_secs(1);
         let taken = |core_percent| Taken {
             devices: 10,
             points: 180,
@@ -263,13 +276,14 @@ mod tests {
             wrong: None,
         };
         let seen = |reads, core_percent| Seen { reads, late_us_p50: 0.0, late_us_p99: 0.0, core_percent };
-        assert!(check(&taken(5.0), &seen(10, 5.0), 10, second, second).is_ok());
+        assert!(check(&taken(5.0), &seen(10, 5.0), 10.0, 19).is_ok());
         let refused = |taken, seen, expect: &str| {
-            let why = check(&taken, &seen, 10, second, second).unwrap_err().to_string();
+            let why = check(&taken, &seen, 10.0, 19).unwrap_err().to_string();
             assert!(why.contains(expect), "{why}");
         };
-        refused(taken(95.0), seen(10, 5.0), "the subscriber");
+        refused(taken(95.0), seen(10, 5.0), "the subscriber took");
         refused(taken(5.0), seen(10, 95.0), "the simulated devices");
         refused(taken(5.0), seen(9, 5.0), "9 of 10 reads");
+        refused(taken(5.0), seen(11, 5.0), "190 messages came of 209");
     }
 }

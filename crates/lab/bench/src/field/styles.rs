@@ -67,14 +67,9 @@ pub struct StyleFigures {
     pub four_ways_to_this: f64,
 }
 
-/// Ours: what is published, and how many topics the subscriber lets have an alias.
-const OURS: [(&str, &str, u16); 5] = [
-    ("points and all (default)", "[\"points\", \"all\"]", 0),
-    ("the same, topic aliases", "[\"points\", \"all\"]", 32),
-    ("points", "[\"points\"]", 0),
-    ("all", "[\"all\"]", 0),
-    ("all, topic aliases", "[\"all\"]", 32),
-];
+/// Ours: what is published.
+const OURS: [(&str, &str); 3] =
+    [("points and all (default)", "[\"points\", \"all\"]"), ("points", "[\"points\"]"), ("all", "[\"all\"]")];
 
 /// The rows of the experiment.
 pub fn rows(options: &Options, progress: &Progress) -> Vec<Row> {
@@ -93,9 +88,9 @@ pub fn rows(options: &Options, progress: &Progress) -> Vec<Row> {
         ..Row::new(Experiment::Styles)
     };
     let mut rows = Vec::new();
-    for (publish, words, aliases) in OURS {
+    for (publish, words) in OURS {
         progress.show(&format!("field: bytes of {publish}"));
-        let (figures, invalid) = match count(options, words, aliases) {
+        let (figures, invalid) = match count(options, words) {
             Ok((messages, bytes)) => (figures(messages, bytes), None),
             Err(why) => (None, Some(format!("{publish}: {why:#}"))),
         };
@@ -111,7 +106,7 @@ pub fn rows(options: &Options, progress: &Progress) -> Vec<Row> {
 }
 
 /// Messages and bytes of one publication, as a subscriber gets them from a node in this process.
-fn count(options: &Options, publish: &str, aliases: u16) -> Result<(f64, f64)> {
+fn count(options: &Options, publish: &str) -> Result<(f64, f64)> {
     let mut generator = Generator::start(None)?;
     let folder = TempDir::new().context("a folder for the node")?;
     let mut list = "name,type,index,scale\n".to_owned();
@@ -127,7 +122,7 @@ fn count(options: &Options, publish: &str, aliases: u16) -> Result<(f64, f64)> {
         devices::address_of(0, generator.port()),
     );
     let node = Under::start(None, folder.path(), &text)?;
-    let watch = Watch::start(node.mqtt, Check::Nothing, aliases)?;
+    let watch = Watch::start(node.mqtt, Check::Nothing)?;
     watch.await_devices(1)?;
     // The first round of all points, and what it leaves to publish.
     std::thread::sleep(2 * options.every);

@@ -61,11 +61,11 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Subscribes; `topic_aliases` may be set by the node.
-    pub fn start(node: SocketAddr, check: Check, topic_aliases: u16) -> Result<Self> {
+    /// Subscribes to everything of devices.
+    pub fn start(node: SocketAddr, check: Check) -> Result<Self> {
         let ((ask, asked), (tell, told)) = (channel(), channel());
         let main = move |shard: Rc<Shard>| async move {
-            let Ok(session) = open(&shard, node, check, topic_aliases).await else { return };
+            let Ok(session) = open(&shard, node, check).await else { return };
             answer(&session, &asked, &tell).await;
         };
         let thread = ShardThread::spawn("subscriber", Clock::start(), Arc::new(Counters::default()), main)?;
@@ -105,10 +105,10 @@ struct Open {
     state: Rc<RefCell<State>>,
 }
 
-async fn open(shard: &Rc<Shard>, node: SocketAddr, check: Check, topic_alias_max: u16) -> Result<Open> {
+async fn open(shard: &Rc<Shard>, node: SocketAddr, check: Check) -> Result<Open> {
     let target = Target { send_buffer: None, receive_buffer: None, ..Target::new(node.to_string()) };
     let connection = dial(&target, shard.counters()).await?;
-    let config = ClientConfig { client_id: Text::truncated("bench-watch"), topic_alias_max, ..ClientConfig::default() };
+    let config = ClientConfig { client_id: Text::truncated("bench-watch"), ..ClientConfig::default() };
     let session = Session::new(shard, ClientSession::new(config), Limits::default());
     let state = Rc::new(RefCell::new(State::new(check)?));
     let (driven, mut owner) = (session.clone(), Subscriber(Rc::clone(&state)));
@@ -142,6 +142,8 @@ async fn answer(open: &Open, asked: &Receiver<Ask>, tell: &Sender<Taken>) {
 struct Known {
     stamp: Option<u64>,
     count: Option<u16>,
+    /// Other points that came with this count.
+    others: u16,
 }
 
 #[derive(Debug)]
@@ -211,20 +213,26 @@ impl State {
             "stamp" => known.stamp = Some(value),
             "count" => {
                 let count = u16::try_from(value).ok()?;
-                if known.count.is_some_and(|before| before.wrapping_add(1) != count) {
+                let is_next = |before: u16| before.wrapping_add(1) == count && known.others == POINTS - 2;
+                if known.count.is_some_and(|before| !is_next(before)) {
                     return None;
                 }
                 self.devices += usize::from(known.count.is_none());
-                known.count = Some(count);
+                (known.count, known.others) = (Some(count), 0);
             }
             other => {
                 let number: u16 = other.strip_prefix('p')?.parse().ok()?;
-                if value != u64::from(known.count?.wrapping_add(number)) {
+                // The subscription may begin in the middle of a device.
+                let Some(count) = known.count else { return Some(()) };
+                if value != u64::from(count.wrapping_add(number)) {
                     return None;
                 }
+                known.others += 1;
             }
         }
-        self.latency_us.saturating_record(now_us().saturating_sub(known.stamp?));
+        if let Some(stamp) = known.stamp {
+            self.latency_us.saturating_record(now_us().saturating_sub(stamp));
+        }
         Some(())
     }
 
@@ -313,13 +321,17 @@ mod tests {
             let payload = format!("{{\"v\":{value},\"q\":\"good\",\"t\":\"2026-11-23T00:00:00Z\"}}");
             assert_eq!(state.take_point(topic, payload.as_bytes()).is_some(), right, "{topic} {value}");
         };
+        check("bench/d0002/p17", "9", true);
         check("bench/d0002/stamp", "null", true);
         check("bench/d0002/stamp", "17", true);
         check("bench/d0002/count", "65535", true);
-        check("bench/d0002/p03", "2", true);
+        (2_u16..18).for_each(|point| check(&format!("bench/d0002/p{point:02}"), &(point - 1).to_string(), true));
         check("bench/d0002/p03", "3", false);
+        check("bench/d0002/count", "1", false);
         check("bench/d0002/count", "0", true);
-        check("bench/d0002/count", "2", false);
+        // All points but one.
+        (3_u16..18).for_each(|point| check(&format!("bench/d0002/p{point:02}"), &point.to_string(), true));
+        check("bench/d0002/count", "1", false);
         check("bench/d0003/count", "1", false);
         check("other/d0001/count", "1", false);
         assert_eq!(state.devices, 1);
