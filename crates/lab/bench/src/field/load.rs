@@ -4,7 +4,7 @@
 //! reads of all connections are due one after the other, evenly over the interval, whether answers come or not.
 
 use super::responder::Responder;
-use crate::process::thread_cpu;
+use crate::process::{resident_bytes, thread_cpu};
 use crate::rounds::number;
 use anyhow::{Context, Result, bail, ensure};
 use std::cell::Cell;
@@ -105,10 +105,20 @@ impl Measured {
     }
 }
 
+/// What the thread says.
+enum News {
+    /// Each connection has read once.
+    Ready { grown_bytes: u64 },
+    /// It was let go, and this is what came of it.
+    Measured(Measured),
+}
+
 /// Connections on a thread of their own, each of which has read once.
 pub struct Held {
+    /// Resident memory that the process has grown by since the first connection has read.
+    pub grown_bytes: u64,
     go: Sender<Duration>,
-    news: Receiver<Result<Option<Measured>>>,
+    news: Receiver<Result<News>>,
     _thread: ShardThread,
 }
 
@@ -118,13 +128,16 @@ impl Held {
         let ((go, going), (tell, news)) = (channel(), channel());
         let main = move |shard: Rc<Shard>| async move {
             let told = drive::<R>(&shard, to, ask, &going, &tell).await;
-            let _ = tell.send(told.map(Some));
+            let _ = tell.send(told.map(News::Measured));
             // What is sent last is read before the thread ends.
             std::future::pending::<()>().await;
         };
         let thread = ShardThread::spawn("field-reads", Clock::start(), Arc::new(Counters::default()), main)?;
-        let held = Self { go, news, _thread: thread };
-        held.next()?;
+        let mut held = Self { grown_bytes: 0, go, news, _thread: thread };
+        match held.next()? {
+            News::Ready { grown_bytes } => held.grown_bytes = grown_bytes,
+            News::Measured(_) => bail!("figures before the beginning"),
+        }
         Ok(held)
     }
 
@@ -134,10 +147,13 @@ impl Held {
     /// A value was wrong, a read was lost, or a connection ended.
     pub fn measure(&self, span: Duration) -> Result<Measured> {
         self.go.send(span).ok().context("the thread that reads has ended")?;
-        self.next()?.context("nothing was measured")
+        match self.next()? {
+            News::Measured(measured) => Ok(measured),
+            News::Ready { .. } => bail!("nothing was measured"),
+        }
     }
 
-    fn next(&self) -> Result<Option<Measured>> {
+    fn next(&self) -> Result<News> {
         self.news.recv_timeout(2 * PATIENCE).context("the thread that reads says nothing")?
     }
 }
@@ -152,18 +168,26 @@ async fn drive<R: Reading>(
     to: SocketAddr,
     ask: Ask,
     going: &Receiver<Duration>,
-    tell: &Sender<Result<Option<Measured>>>,
+    tell: &Sender<Result<News>>,
 ) -> Result<Measured> {
     let tally = Rc::new(Tally::default());
     let mut connections = Vec::with_capacity(ask.connections);
-    for _ in 0..ask.connections {
+    let mut before = None;
+    for wanted in 1..=ask.connections as u64 {
         connections.push(R::connect(shard, to, ask, &tally).await?);
+        if wanted == 1 {
+            wait(&tally, |tally| tally.ready.get() >= wanted).await?;
+            connections.iter().for_each(R::begin);
+            settle(&tally).await?;
+            before = Some(resident_bytes()?);
+        }
     }
     let wanted = ask.connections as u64;
     wait(&tally, |tally| tally.ready.get() >= wanted).await?;
-    connections.iter().for_each(R::begin);
+    connections.iter().skip(1).for_each(R::begin);
     settle(&tally).await?;
-    let _ = tell.send(Ok(None));
+    let now = resident_bytes()?;
+    let _ = tell.send(Ok(News::Ready { grown_bytes: now.saturating_sub(before.unwrap_or(now)) }));
     let span = loop {
         match going.try_recv() {
             Ok(span) => break span,

@@ -8,7 +8,7 @@
 //! ```
 
 use super::floor::Floor;
-use super::load::{Ask, Held, Reading};
+use super::load::{Ask, Held};
 use super::ours::Ours;
 use super::peer::{self, Peer};
 use super::responder::Responder;
@@ -118,20 +118,14 @@ fn grown(program: &Path, by: HeldBy, to: SocketAddr, ask: Ask) -> Result<u64> {
 /// The system does not have what they need, or something was lost.
 pub fn hold(by: HeldBy, to: SocketAddr, connections: usize, registers: u16, out: &mut dyn Write) -> Result<()> {
     process::reserve_descriptors(connections, 1)?;
-    let ask = Ask { connections, registers, window: 1, every: None };
+    // The first is there for what every process needs once.
+    let ask = Ask { connections: connections + 1, registers, window: 1, every: None };
     let grown_bytes = match by {
-        HeldBy::Ours => grown_by::<Ours>(to, ask)?,
-        HeldBy::Floor => grown_by::<Floor>(to, ask)?,
+        HeldBy::Ours => Held::start::<Ours>(to, ask)?.grown_bytes,
+        HeldBy::Floor => Held::start::<Floor>(to, ask)?.grown_bytes,
     };
     writeln!(out, "{}", serde_json::to_string(&Told { grown_bytes })?)?;
     Ok(out.flush()?)
-}
-
-fn grown_by<R: Reading>(to: SocketAddr, ask: Ask) -> Result<u64> {
-    let _first = Held::start::<R>(to, Ask { connections: 1, ..ask })?;
-    let before = process::resident_bytes()?;
-    let _held = Held::start::<R>(to, ask)?;
-    Ok(process::resident_bytes()?.saturating_sub(before))
 }
 
 #[cfg(test)]
