@@ -193,8 +193,9 @@ fn config_of(devices: usize, port: u16, every: Duration, publish: &str) -> Strin
         let _ = writeln!(
             text,
             "[device.d{device:04}]\ntopic = \"{ROOT}/d{device:04}\"\nprotocol = \"modbus\"\naddress = \"{}\"\n\
-             points = \"points.csv\"\npublish = {publish}\nall_every = \"{every}ms\"\npoll = {{ every = \"{every}ms\" }}",
+             points = \"points.csv\"\npublish = {publish}\nall_every = \"{}ms\"\npoll = {{ every = \"{every}ms\" }}",
             devices::address_of(device, port),
+            every / 2,
         );
     }
     text

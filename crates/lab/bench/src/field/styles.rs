@@ -118,8 +118,9 @@ fn count(options: &Options, publish: &str) -> Result<(f64, f64)> {
     let text = format!(
         "[http]\nlisten = \"127.0.0.1:0\"\n[history]\nenabled = false\n[mqtt]\nlisten = \"127.0.0.1:0\"\n[device.ahu1]\n\
          topic = \"{ROOT}/{CAMPUS}/{BUILDING}/{UNIT}\"\nprotocol = \"modbus\"\naddress = \"{}\"\npoints = \"points.csv\"\n\
-         publish = {publish}\nall_every = \"{every}ms\"\npoll = {{ every = \"{every}ms\" }}\n",
+         publish = {publish}\nall_every = \"{}ms\"\npoll = {{ every = \"{every}ms\" }}\n",
         devices::address_of(0, generator.port()),
+        every / 2,
     );
     let node = Under::start(None, folder.path(), &text)?;
     let watch = Watch::start(node.mqtt, Check::Nothing)?;

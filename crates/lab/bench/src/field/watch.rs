@@ -144,11 +144,14 @@ struct Known {
     count: Option<u16>,
     /// Other points that came with this count.
     others: u16,
+    /// Anything came ever.
+    is_seen: bool,
 }
 
 #[derive(Debug)]
 struct State {
     check: Check,
+    is_strict: bool,
     known: Vec<Known>,
     devices: usize,
     points: u64,
@@ -165,12 +168,15 @@ impl State {
         };
         let latency_us = Histogram::new_with_bounds(1, 60_000_000, 3)?;
         let known = vec![Known::default(); devices];
-        Ok(Self { check, known, devices: 0, points: 0, alls: 0, latency_us, wrong: None })
+        Ok(Self { check, is_strict: false, known, devices: 0, points: 0, alls: 0, latency_us, wrong: None })
     }
 
     fn forget(&mut self) {
         (self.points, self.alls) = (0, 0);
         self.latency_us.reset();
+        // While everything is read for the first time, values of a device may come in another order.
+        self.is_strict = true;
+        self.known.iter_mut().for_each(|known| known.count = None);
     }
 
     fn taken(&self, bytes: u64, core_percent: f64) -> Taken {
@@ -214,20 +220,21 @@ impl State {
             "count" => {
                 let count = u16::try_from(value).ok()?;
                 let is_next = |before: u16| before.wrapping_add(1) == count && known.others == POINTS - 2;
-                if known.count.is_some_and(|before| !is_next(before)) {
+                if self.is_strict && known.count.is_some_and(|before| !is_next(before)) {
                     return None;
                 }
-                self.devices += usize::from(known.count.is_none());
+                self.devices += usize::from(!known.is_seen);
+                known.is_seen = true;
                 (known.count, known.others) = (Some(count), 0);
             }
             other => {
                 let number: u16 = other.strip_prefix('p')?.parse().ok()?;
                 // The subscription may begin in the middle of a device.
                 let Some(count) = known.count else { return Some(()) };
-                if value != u64::from(count.wrapping_add(number)) {
+                if self.is_strict && value != u64::from(count.wrapping_add(number)) {
                     return None;
                 }
-                known.others += 1;
+                known.others = known.others.saturating_add(1);
             }
         }
         if let Some(stamp) = known.stamp {
@@ -252,8 +259,8 @@ impl State {
         let known = self.known.get_mut(device)?;
         if known.stamp.is_none() {
             // Nothing but this topic is published.
-            self.devices += usize::from(known.count.is_none());
-            known.count = Some(count);
+            self.devices += usize::from(!known.is_seen);
+            known.is_seen = true;
             self.latency_us.saturating_record(now_us().saturating_sub(stamp));
         }
         others.then_some(())
@@ -317,6 +324,7 @@ mod tests {
     #[test]
     fn values_are_compared() {
         let mut state = State::new(Check::Devices(3)).unwrap();
+        state.forget();
         let mut check = |topic: &str, value: &str, right: bool| {
             let payload = format!("{{\"v\":{value},\"q\":\"good\",\"t\":\"2026-11-23T00:00:00Z\"}}");
             assert_eq!(state.take_point(topic, payload.as_bytes()).is_some(), right, "{topic} {value}");
