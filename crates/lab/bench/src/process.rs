@@ -19,7 +19,23 @@ pub fn processors() -> usize {
 /// Processor time of all threads so far, user and system.
 #[must_use]
 pub fn cpu() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
+    clock(ClockId::ProcessCPUTime)
+}
+
+/// Processor time of this thread so far, user and system.
+#[must_use]
+pub fn thread_cpu() -> Duration {
+    clock(ClockId::ThreadCPUTime)
+}
+
+/// Of this machine, the same for all its processes.
+#[must_use]
+pub fn monotonic() -> Duration {
+    clock(ClockId::Monotonic)
+}
+
+fn clock(id: ClockId) -> Duration {
+    let time = clock_gettime(id);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
@@ -46,6 +62,17 @@ pub fn threads_cpu_s_of(process: u32) -> Result<BTreeMap<u32, f64>> {
         times.insert(thread, on_cpu / 1e9);
     }
     Ok(times)
+}
+
+/// Processor time of those threads of another process whose names begin so, and of all, in seconds.
+pub fn cpu_s_of_threads(process: u32, name: &str) -> Result<(f64, f64)> {
+    let mut named = 0.0;
+    let times = threads_cpu_s_of(process)?;
+    for (thread, folder) in threads_of(process)? {
+        let is_named = std::fs::read_to_string(folder.join("comm")).is_ok_and(|known| known.starts_with(name));
+        named += times.get(&thread).copied().filter(|_| is_named).unwrap_or_default();
+    }
+    Ok((named, times.values().sum()))
 }
 
 /// The threads of a process, and where the kernel tells of each.
@@ -160,6 +187,9 @@ mod tests {
         assert!(cpu_s_of(std::process::id()).unwrap() < 1e6);
         let threads = threads_cpu_s_of(std::process::id()).unwrap();
         assert!(threads.values().any(|seconds| *seconds > 0.0), "{threads:?}");
+        let (named, all) = cpu_s_of_threads(std::process::id(), "no such thread").unwrap();
+        assert!(named == 0.0 && all > 0.0);
+        assert!(thread_cpu() <= cpu() && monotonic() > Duration::ZERO);
         assert!(peak_resident_bytes().unwrap() > 100_000);
         assert!(reserve_descriptors(1, 2).is_ok());
         let refused = reserve_descriptors(usize::MAX / 8, 2).unwrap_err().to_string();

@@ -40,6 +40,16 @@ pub fn shuffled(rounds: usize) -> impl Iterator<Item = [Side; 2]> {
     (0..rounds).map(move |_| if coin.next_unit() < 0.5 { [Side::Ours, Side::Floor] } else { [Side::Floor, Side::Ours] })
 }
 
+/// Puts things into a random order.
+pub fn shuffle<T>(things: &mut [T], jitter: &mut Jitter) {
+    for last in (1..things.len()).rev() {
+        let place = jitter.next_unit() * number(last as u64 + 1);
+        // Below the length, and a position: nothing is cut off but the part behind the point.
+        let chosen = (0..last).rev().find(|at| place >= number(*at as u64 + 1)).map_or(0, |at| at + 1);
+        things.swap(last, chosen);
+    }
+}
+
 /// The figure in the middle; the mean of the two in the middle of an even number; not a number of none.
 #[must_use]
 pub fn median(figures: &[f64]) -> f64 {
@@ -116,6 +126,18 @@ mod tests {
         assert!(why.starts_with("10 pairs, ") && why.ends_with(": lost"), "{why}");
         assert_eq!((sides.len(), sides[0]), (4, Side::Ours));
         assert_eq!(take_turns(2, &Progress::new(false), "", |_| Ok(())), None);
+    }
+
+    #[test]
+    fn shuffling_loses_nothing_and_reaches_every_order() {
+        let (mut jitter, mut seen) = (Jitter::new(7), std::collections::BTreeSet::new());
+        for _ in 0..200 {
+            let mut things = [1, 2, 3];
+            shuffle(&mut things, &mut jitter);
+            seen.insert(things);
+        }
+        assert_eq!(seen.len(), 6);
+        shuffle::<u8>(&mut [], &mut jitter);
     }
 
     #[test]

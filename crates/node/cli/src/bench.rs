@@ -3,6 +3,7 @@
 pub mod args;
 mod delay;
 mod fanout;
+mod field;
 
 use anyhow::Result;
 use args::{BenchDnp3Args, BenchVerb, Dnp3Experiment, SealExperiment};
@@ -20,6 +21,7 @@ pub fn bench(verb: BenchVerb) -> Result<ExitCode> {
         BenchVerb::Dnp3(args) => bench_dnp3(&args)?,
         BenchVerb::Delay(args) => delay::bench_delay(args)?,
         BenchVerb::Fanout(args) => fanout::bench_fanout(args)?,
+        BenchVerb::Field(args) => field::bench_field(args)?,
         BenchVerb::Bus { devices, points, listeners, rounds, json } => {
             let rows = bus::run(&bus::Options { devices, points, listeners, rounds }, &Progress::new(true))?;
             write_rows(&mut stdout(), &rows, bus::COLUMNS, shape(json))?;

@@ -180,6 +180,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("bench dnp3", &["tieline bench dnp3 --sessions 1,64,1024"]),
     ("bench delay", &["sudo tieline bench delay --ways tcp,lean-udp"]),
     ("bench fanout", &["tieline bench fanout --subscribers 200,1000 --delta off,on --peers off"]),
+    (
+        "bench field",
+        &["tieline bench field --experiment reads,window", "tieline bench field --experiment node --devices 500"],
+    ),
     ("bench bus", &["tieline bench bus --devices 50,500 --listeners 2"]),
     ("bench seal", &["tieline bench seal --experiment closed --concurrency 1,8,64"]),
     ("bench history", &["tieline bench history --points 100000"]),

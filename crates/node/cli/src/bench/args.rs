@@ -2,6 +2,7 @@
 
 use super::delay::DelayArgs;
 use super::fanout::FanoutArgs;
+use super::field::FieldArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -14,6 +15,8 @@ pub enum BenchVerb {
     Delay(DelayArgs),
     /// Many subscribers of many topics, beside the installed peers and raw writes
     Fanout(FanoutArgs),
+    /// Polled devices: reads, memory, a whole node, beside bare sockets and tokio-modbus
+    Field(FieldArgs),
     /// Time from publish until every listener has all points of all devices
     Bus {
         /// Devices, as a list
@@ -138,7 +141,8 @@ pub enum SealExperiment {
     Refusals,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+/// A span of time.
+pub fn seconds(text: &str) -> Result<f64, String> {
     let within = text.parse().ok().filter(|given| (0.001..=3600.0).contains(given));
     within.ok_or_else(|| "expected seconds from 0.001 to 3600, as in 0.5".to_owned())
 }

@@ -1,0 +1,398 @@
+//! Devices that are polled: what their driver takes, beside bare sockets that move the same bytes and, where it is
+//! installed, another library.
+//!
+//! | experiment | measures |
+//! |---|---|
+//! | reads | processor time of a read, over many connections of one thread |
+//! | memory | resident memory of a connection |
+//! | window | reads a second of one connection whose answers take 20 ms |
+//! | spread | how evenly the requests of one large controller leave, in virtual time |
+//! | node | a whole node between many devices and a subscriber |
+//! | styles | messages and bytes of a publication |
+//!
+//! Read first: `load.rs`, then `ours.rs` and `floor.rs`; `node.rs` with `devices.rs` and `watch.rs`.
+
+mod charts;
+mod devices;
+mod floor;
+mod load;
+mod memory;
+mod node;
+mod ours;
+mod peer;
+mod reads;
+mod responder;
+mod spread;
+mod styles;
+mod watch;
+mod wire;
+
+pub use charts::charts;
+pub use devices::serve_devices;
+pub use memory::{HeldBy, MemoryFigures, hold};
+pub use node::NodeFigures;
+pub use reads::{ReadFigures, WindowFigures};
+pub use spread::SpreadFigures;
+pub use styles::StyleFigures;
+
+use crate::process;
+use crate::report::{Progress, Shape, write_rows};
+use anyhow::{Result, ensure};
+use serde::Serialize;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+use tieline_modbus::READ_REGISTERS_MAX;
+
+/// One of the experiments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Experiment {
+    /// Processor time of a read.
+    Reads,
+    /// Memory of a connection.
+    Memory,
+    /// Reads in flight.
+    Window,
+    /// Requests over time.
+    Spread,
+    /// A whole node.
+    Node,
+    /// Bytes of a publication.
+    Styles,
+}
+
+impl Experiment {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Reads, Self::Memory, Self::Window, Self::Spread, Self::Node, Self::Styles];
+
+    /// Headings and keys of its table.
+    #[must_use]
+    pub const fn columns(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Reads => READS,
+            Self::Memory => MEMORY,
+            Self::Window => WINDOW,
+            Self::Spread => SPREAD,
+            Self::Node => NODE,
+            Self::Styles => STYLES,
+        }
+    }
+}
+
+const READS: &[(&str, &str)] = &[
+    ("experiment", "experiment"),
+    ("connections", "connections"),
+    ("registers", "registers"),
+    ("every s", "every_s"),
+    ("reads/s", "reads_per_s"),
+    ("CPU µs a read", "cpu_us_per_read"),
+    ("floor CPU µs", "floor_cpu_us_per_read"),
+    ("ratio to floor", "ratio_to_floor"),
+    ("% of a core", "core_percent"),
+    ("floor %", "floor_core_percent"),
+    ("tokio-modbus CPU µs", "peer_cpu_us_per_read"),
+    ("to tokio-modbus", "ratio_to_peer"),
+];
+const MEMORY: &[(&str, &str)] = &[
+    ("experiment", "experiment"),
+    ("connections", "connections"),
+    ("bytes a connection", "rss_bytes_per_connection"),
+    ("floor", "floor_rss_bytes_per_connection"),
+    ("tokio-modbus", "peer_rss_bytes_per_connection"),
+];
+const WINDOW: &[(&str, &str)] = &[
+    ("experiment", "experiment"),
+    ("registers", "registers"),
+    ("in flight", "in_flight"),
+    ("reads/s", "reads_per_s"),
+    ("floor", "floor_reads_per_s"),
+    ("times 1 in flight", "ratio_to_one"),
+    ("floor times", "floor_ratio_to_one"),
+];
+const SPREAD: &[(&str, &str)] = &[
+    ("experiment", "experiment"),
+    ("points a request", "points"),
+    ("mean requests/s", "mean_per_s"),
+    ("peak of 10 s", "peak_per_s"),
+    ("peak to mean", "peak_to_mean"),
+    ("all at once", "scrape_peak_to_mean"),
+];
+const NODE: &[(&str, &str)] = &[
+    ("experiment", "experiment"),
+    ("devices", "devices"),
+    ("points", "points"),
+    ("every s", "every_s"),
+    ("publish", "publish"),
+    ("points/s", "points_per_s"),
+    ("messages/s", "messages_per_s"),
+    ("driver % of a core", "driver_percent"),
+    ("floor %", "floor_percent"),
+    ("ratio to floor", "ratio_to_floor"),
+    ("node %", "node_percent"),
+    ("late ms p50", "late_ms_p50"),
+    ("late p99", "late_ms_p99"),
+    ("to subscriber ms p50", "latency_ms_p50"),
+    ("to subscriber p99", "latency_ms_p99"),
+];
+const STYLES: &[(&str, &str)] = &[
+    ("experiment", "experiment"),
+    ("points", "points"),
+    ("publish", "publish"),
+    ("counted from", "counted"),
+    ("messages", "messages"),
+    ("bytes", "bytes"),
+    ("four ways to this", "four_ways_to_this"),
+];
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Which experiments.
+    pub experiments: Vec<Experiment>,
+    /// Connections of reads and memory.
+    pub connections: Vec<usize>,
+    /// Registers of a read; memory and windows have the first of them.
+    pub registers: Vec<u16>,
+    /// Devices of a node.
+    pub devices: Vec<usize>,
+    /// From a read of a device by the node to its next.
+    pub every: Duration,
+    /// How long a node is measured.
+    pub node_span: Duration,
+    /// The program that is started for processes of their own: usually the running one. Without it, node and devices are in
+    /// this process, and there is no row of memory.
+    pub program: Option<PathBuf>,
+    /// How long each side of a round is measured.
+    pub span: Duration,
+    /// Rounds of each row.
+    pub rounds: usize,
+}
+
+/// One row.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Which experiment.
+    pub experiment: Experiment,
+    /// Connections.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<usize>,
+    /// Registers of a read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub registers: Option<u16>,
+    /// Devices of the node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub devices: Option<usize>,
+    /// Points of a device, of a request, or of a publication.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub points: Option<usize>,
+    /// Interval of reads in seconds; absent where the next follows the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub every_s: Option<f64>,
+    /// Reads in flight.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_flight: Option<u8>,
+    /// What is published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub publish: Option<&'static str>,
+    /// Whether bytes were sent, or computed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counted: Option<&'static str>,
+    /// Rounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<usize>,
+    /// What was measured; absent where a round was not valid.
+    #[serde(flatten)]
+    pub figures: Option<Figures>,
+    /// Why there are no figures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub invalid: Option<String>,
+}
+
+/// What a row measured.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Figures {
+    /// Of [`Experiment::Reads`].
+    Reads(ReadFigures),
+    /// Of [`Experiment::Memory`].
+    Memory(MemoryFigures),
+    /// Of [`Experiment::Window`].
+    Window(WindowFigures),
+    /// Of [`Experiment::Spread`].
+    Spread(SpreadFigures),
+    /// Of [`Experiment::Node`].
+    Node(NodeFigures),
+    /// Of [`Experiment::Styles`].
+    Styles(StyleFigures),
+}
+
+impl Row {
+    const fn new(experiment: Experiment) -> Self {
+        Self {
+            experiment,
+            connections: None,
+            registers: None,
+            devices: None,
+            points: None,
+            every_s: None,
+            in_flight: None,
+            publish: None,
+            counted: None,
+            rounds: None,
+            figures: None,
+            invalid: None,
+        }
+    }
+}
+
+/// Runs the experiments.
+///
+/// # Errors
+/// The options are out of range, or the system does not have what they need.
+pub fn run(options: &Options, progress: &Progress) -> Result<Vec<Row>> {
+    check(options)?;
+    let mut rows = Vec::new();
+    for experiment in &options.experiments {
+        rows.extend(match experiment {
+            Experiment::Reads => reads::rows(options, progress)?,
+            Experiment::Memory => memory::rows(options, progress),
+            Experiment::Window => reads::window_rows(options, progress)?,
+            Experiment::Spread => spread::rows(),
+            Experiment::Node => node::rows(options, progress)?,
+            Experiment::Styles => styles::rows(options, progress),
+        });
+    }
+    Ok(rows)
+}
+
+/// Writes rows: as one JSON array, or a table for each experiment.
+///
+/// # Errors
+/// The output is gone.
+pub fn write(out: &mut dyn Write, rows: &[Row], shape: Shape) -> Result<()> {
+    if shape == Shape::Json {
+        return write_rows(out, rows, READS, shape);
+    }
+    for experiment in Experiment::ALL {
+        let mine: Vec<&Row> = rows.iter().filter(|row| row.experiment == experiment).collect();
+        if !mine.is_empty() {
+            write_rows(out, &mine, experiment.columns(), shape)?;
+            writeln!(out)?;
+        }
+    }
+    Ok(())
+}
+
+fn check(options: &Options) -> Result<()> {
+    ensure!(options.rounds > 0, "rounds are 1 or more");
+    ensure!(!options.registers.is_empty(), "no registers to read");
+    for registers in &options.registers {
+        let legal = (1..=READ_REGISTERS_MAX).contains(registers);
+        ensure!(legal, "{registers} registers do not fit a read, expected 1 to {READ_REGISTERS_MAX}");
+    }
+    for count in options.connections.iter().chain(&options.devices) {
+        ensure!(*count > 0, "0 connections are nothing to measure, expected 1 or more");
+    }
+    for devices in &options.devices {
+        ensure!(*devices <= DEVICES_MAX, "{devices} devices, expected at most {DEVICES_MAX}");
+    }
+    let least = Duration::from_millis(100);
+    ensure!(options.every >= least, "an interval of {:?} is shorter than that of a poll, {least:?}", options.every);
+    // Both ends.
+    process::reserve_descriptors(options.connections.iter().copied().max().unwrap_or(0), 2)
+}
+
+/// Each has a name of four digits.
+const DEVICES_MAX: usize = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tiny(experiment: Experiment) -> Options {
+        Options {
+            experiments: vec![experiment],
+            connections: vec![3],
+            registers: vec![18],
+            devices: vec![3],
+            every: Duration::from_millis(200),
+            node_span: Duration::from_secs(1),
+            program: None,
+            span: Duration::from_millis(100),
+            rounds: 2,
+        }
+    }
+
+    fn run_tiny(experiment: Experiment) -> Vec<Row> {
+        let rows = run(&tiny(experiment), &Progress::new(false)).unwrap();
+        for row in &rows {
+            assert_eq!(row.invalid, None);
+        }
+        let mut out = Vec::new();
+        write(&mut out, &rows, Shape::Table { width: 120 }).unwrap();
+        assert!(!out.is_empty());
+        rows
+    }
+
+    #[test]
+    fn reads_are_counted_beside_their_floor() {
+        let rows = run_tiny(Experiment::Reads);
+        let Some(Figures::Reads(figures)) = &rows[0].figures else { panic!("{rows:?}") };
+        assert!(figures.cpu_us_per_read > 0.0 && figures.ratio_to_floor > 0.0, "{figures:?}");
+    }
+
+    #[test]
+    fn more_in_flight_reads_more() {
+        let rows = run_tiny(Experiment::Window);
+        let Some(Figures::Window(figures)) = &rows[2].figures else { panic!("{rows:?}") };
+        assert!(figures.ratio_to_one > 4.0, "{figures:?}");
+        assert_eq!(charts(&rows).len(), 1);
+    }
+
+    #[test]
+    fn spread_needs_no_clock() {
+        let rows = run_tiny(Experiment::Spread);
+        assert_eq!((rows.len(), charts(&rows).len()), (2, 1));
+    }
+
+    #[test]
+    fn a_node_is_measured_from_devices_to_subscriber() {
+        let rows = run_tiny(Experiment::Node);
+        for row in &rows {
+            let Some(Figures::Node(figures)) = &row.figures else { panic!("{row:?}") };
+            // Nodes of other tests may be in this process, so nothing is said of the size of shares.
+            assert!(figures.points_per_s > 0.0 && figures.latency_ms_p99 > 0.0, "{figures:?}");
+        }
+    }
+
+    #[test]
+    fn styles_are_counted() {
+        let rows = run_tiny(Experiment::Styles);
+        let figures = |at: usize| match &rows[at].figures {
+            Some(Figures::Styles(figures)) => *figures,
+            _ => panic!("{rows:?}"),
+        };
+        assert_eq!((figures(0).messages, figures(2).messages), (19.0, 1.0));
+        assert!(figures(0).four_ways_to_this > 1.0 && figures(7).four_ways_to_this == 1.0, "{rows:?}");
+    }
+
+    #[test]
+    fn memory_without_a_program_is_said() {
+        let rows = run(&tiny(Experiment::Memory), &Progress::new(false)).unwrap();
+        assert!(rows[0].invalid.as_ref().unwrap().contains("no program"), "{rows:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_refused_with_the_reason() {
+        let check = |options: Options, expect: &str| {
+            let refused = run(&options, &Progress::new(false)).unwrap_err().to_string();
+            assert!(refused.contains(expect), "{refused}");
+        };
+        check(Options { registers: vec![126], ..tiny(Experiment::Reads) }, "126 registers");
+        check(Options { connections: vec![0], ..tiny(Experiment::Reads) }, "0 connections");
+        check(Options { rounds: 0, ..tiny(Experiment::Reads) }, "rounds");
+        check(Options { every: Duration::from_millis(10), ..tiny(Experiment::Node) }, "10ms");
+        check(Options { connections: vec![usize::MAX / 8], ..tiny(Experiment::Reads) }, "file descriptors");
+    }
+}

@@ -1,0 +1,292 @@
+//! A whole node between many simulated devices and one subscriber of everything: what its driver takes of a core, what the
+//! node takes, and how late reads are. The floor is a bare socket loop with as many connections, registers and reads.
+//!
+//! ```text
+//! devices (a process) ⇄ node (a process): field-0 … bus, sockets … ─▶ subscriber (this process)
+//! ```
+
+use super::devices::{self, Generator, POINTS, REGISTERS, Seen};
+use super::floor::Floor;
+use super::load::{self, Ask, Measured};
+use super::responder::Responder;
+use super::watch::{Check, ROOT, Taken, Watch};
+use super::{Experiment, Figures, Options, Row};
+use crate::process;
+use crate::report::Progress;
+use crate::rounds::{Side, median, median_ratio, number, short, take_turns};
+use anyhow::{Context, Result, ensure};
+use serde::Serialize;
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tieline_node::{Node, config};
+
+/// What a device publishes: as it is by default, and one message a device.
+const PUBLISH: [Published; 2] = [
+    Published { name: "points and all", words: "[\"points\", \"all\"]", messages: POINTS as u64 + 1 },
+    Published { name: "all", words: "[\"all\"]", messages: 1 },
+];
+/// A generator or a subscriber that takes more of a core may be what is measured.
+const BUSY_PERCENT: f64 = 90.0;
+/// What may be missing of what was due, because it came before or after the span: a share, and some reads where they are few.
+const MISSING_SHARE: f64 = 0.02;
+const MISSING_READS: f64 = 3.0;
+
+/// What devices publish.
+#[derive(Clone, Copy, Debug)]
+struct Published {
+    name: &'static str,
+    /// In a configuration.
+    words: &'static str,
+    /// Messages for a read.
+    messages: u64,
+}
+
+/// What a row measured: medians over its rounds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct NodeFigures {
+    /// Values of points that came from devices, a second.
+    pub points_per_s: f64,
+    /// Messages that the subscriber got, a second.
+    pub messages_per_s: f64,
+    /// Share of a core that the threads of the driver took, in percent.
+    pub driver_percent: f64,
+    /// The floor's.
+    pub floor_percent: f64,
+    /// The driver's share over the floor's.
+    pub ratio_to_floor: f64,
+    /// Share of a core that the whole node took, in percent.
+    pub node_percent: f64,
+    /// How late reads came to the devices, after the earliest phase of each.
+    pub late_ms_p50: f64,
+    /// The same.
+    pub late_ms_p99: f64,
+    /// From the answer of a device to its value at the subscriber.
+    pub latency_ms_p50: f64,
+    /// The same.
+    pub latency_ms_p99: f64,
+}
+
+/// One round of ours.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    points_per_s: f64,
+    messages_per_s: f64,
+    driver_percent: f64,
+    node_percent: f64,
+    late_ms: (f64, f64),
+    latency_ms: (f64, f64),
+}
+
+/// The rows of the experiment.
+pub fn rows(options: &Options, progress: &Progress) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for &devices in &options.devices {
+        // Both ends, of the node or of the floor.
+        process::reserve_descriptors(devices, 2)?;
+        for publish in PUBLISH {
+            let (mut ours, mut floor) = (Vec::new(), Vec::new());
+            let what = format!("field: a node with {devices} devices, publish {}", publish.name);
+            let invalid = take_turns(options.rounds, progress, &what, |side| {
+                match side {
+                    Side::Ours => ours.push(round(options, devices, publish)?),
+                    Side::Floor => floor.push(floor_round(options, devices)?),
+                }
+                Ok(())
+            });
+            let figures = invalid.is_none().then(|| Figures::Node(figures(&ours, &floor)));
+            rows.push(Row {
+                devices: Some(devices),
+                points: Some(POINTS.into()),
+                every_s: Some(options.every.as_secs_f64()),
+                publish: Some(publish.name),
+                rounds: Some(options.rounds),
+                figures,
+                invalid,
+                ..Row::new(Experiment::Node)
+            });
+        }
+    }
+    Ok(rows)
+}
+
+fn figures(ours: &[Round], floor: &[Measured]) -> NodeFigures {
+    let all = |figure: fn(&Round) -> f64| ours.iter().map(figure).collect::<Vec<f64>>();
+    let middle = |figure: fn(&Round) -> f64| short(median(&all(figure)));
+    let floor: Vec<f64> = floor.iter().map(|measured| measured.core_percent).collect();
+    NodeFigures {
+        points_per_s: middle(|round| round.points_per_s),
+        messages_per_s: middle(|round| round.messages_per_s),
+        driver_percent: middle(|round| round.driver_percent),
+        floor_percent: short(median(&floor)),
+        ratio_to_floor: short(median_ratio(&all(|round| round.driver_percent), &floor)),
+        node_percent: middle(|round| round.node_percent),
+        late_ms_p50: middle(|round| round.late_ms.0),
+        late_ms_p99: middle(|round| round.late_ms.1),
+        latency_ms_p50: middle(|round| round.latency_ms.0),
+        latency_ms_p99: middle(|round| round.latency_ms.1),
+    }
+}
+
+fn floor_round(options: &Options, devices: usize) -> Result<Measured> {
+    let responder = Responder::start(Duration::ZERO)?;
+    let ask = Ask { connections: devices, registers: REGISTERS, window: 1, every: Some(options.every) };
+    load::measure::<Floor>(&responder, ask, options.node_span)
+}
+
+fn round(options: &Options, devices: usize, publish: Published) -> Result<Round> {
+    let program = options.program.as_deref();
+    let mut generator = Generator::start(program)?;
+    let folder = TempDir::new().context("a folder for the node")?;
+    std::fs::write(folder.path().join("points.csv"), devices::point_list())?;
+    let node =
+        Under::start(program, folder.path(), &config_of(devices, generator.port(), options.every, publish.words))?;
+    let watch = Watch::start(node.mqtt, Check::Devices(devices))?;
+    watch.await_devices(devices)?;
+    // The first round, in which everything is read at once, is over; and as long again to settle.
+    std::thread::sleep(2 * options.every);
+    generator.begin()?;
+    watch.forget()?;
+    let (began, before) = (Instant::now(), node.cpu_s()?);
+    std::thread::sleep(options.node_span);
+    let (took, after) = (began.elapsed(), node.cpu_s()?);
+    let (taken, seen) = (watch.look()?, generator.end(options.every)?);
+    let due = number(devices as u64) * (took.as_secs_f64() / options.every.as_secs_f64()).floor();
+    check(&taken, &seen, due, publish.messages)?;
+    let percent = |before: f64, after: f64| 100.0 * (after - before) / took.as_secs_f64();
+    let per_s = |count: u64| number(count) / took.as_secs_f64();
+    let at = |quantile| number(taken.latency_us.value_at_quantile(quantile)) / 1e3;
+    Ok(Round {
+        points_per_s: per_s(seen.reads * u64::from(POINTS)),
+        messages_per_s: per_s(taken.points + taken.alls),
+        driver_percent: percent(before.0, after.0),
+        node_percent: percent(before.1, after.1),
+        late_ms: (seen.late_us_p50 / 1e3, seen.late_us_p99 / 1e3),
+        latency_ms: (at(0.5), at(0.99)),
+    })
+}
+
+/// Whether figures say something of the node.
+fn check(taken: &Taken, seen: &Seen, due: f64, messages_each: u64) -> Result<()> {
+    let (generator, subscriber) = (seen.core_percent, taken.core_percent);
+    ensure!(generator < BUSY_PERCENT, "the simulated devices took {generator:.0} % of a core: they may be the limit");
+    ensure!(subscriber < BUSY_PERCENT, "the subscriber took {subscriber:.0} % of a core: it may be the limit");
+    let least = |reads: f64| reads * (1.0 - MISSING_SHARE) - MISSING_READS;
+    ensure!(number(seen.reads) >= least(due), "{} of {due} reads that were due came to the devices", seen.reads);
+    let (messages, sent) = (taken.points + taken.alls, seen.reads * messages_each);
+    let enough = least(number(seen.reads)) * number(messages_each);
+    ensure!(number(messages) >= enough, "{messages} messages came of {sent}: the subscriber is behind");
+    Ok(())
+}
+
+/// What the node is told.
+fn config_of(devices: usize, port: u16, every: Duration, publish: &str) -> String {
+    let mut text =
+        "[http]\nlisten = \"127.0.0.1:0\"\n[history]\nenabled = false\n[mqtt]\nlisten = \"127.0.0.1:0\"\n".to_owned();
+    let every = every.as_millis();
+    for device in 0..devices {
+        let _ = writeln!(
+            text,
+            "[device.d{device:04}]\ntopic = \"{ROOT}/d{device:04}\"\nprotocol = \"modbus\"\naddress = \"{}\"\n\
+             points = \"points.csv\"\npublish = {publish}\nall_every = \"{}ms\"\npoll = {{ every = \"{every}ms\" }}",
+            devices::address_of(device, port),
+            every / 2,
+        );
+    }
+    text
+}
+
+/// The node under test. Dropped, it ends.
+pub struct Under {
+    _node: Option<Node>,
+    child: Option<Child>,
+    /// Where it takes MQTT clients.
+    pub mqtt: SocketAddr,
+}
+
+impl Under {
+    /// Starts a node, in this process where there is no program.
+    pub fn start(program: Option<&Path>, folder: &Path, text: &str) -> Result<Self> {
+        let Some(program) = program else {
+            let node = Node::start(&config::from_text("bench.toml", text, folder)?, folder)?;
+            return Ok(Self { mqtt: node.mqtt(), _node: Some(node), child: None });
+        };
+        let file = folder.join("bench.toml");
+        std::fs::write(&file, text)?;
+        let mut command = Command::new(program);
+        command.args(["run", "--json", "--config"]).arg(&file).arg("--data").arg(folder.join("data"));
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let mut line = String::new();
+        if let Some(out) = child.stdout.take() {
+            BufReader::new(out).read_line(&mut line)?;
+        }
+        let mut under = Self { _node: None, child: Some(child), mqtt: SocketAddr::from(([127, 0, 0, 1], 0)) };
+        let hello: Value = serde_json::from_str(&line).context("the node did not start")?;
+        let mqtt = hello.get("mqtt").and_then(Value::as_str).context("the node says no address")?;
+        under.mqtt = mqtt.parse().with_context(|| mqtt.to_owned())?;
+        Ok(under)
+    }
+
+    /// Processor time of the threads of drivers, and of all, in seconds.
+    fn cpu_s(&self) -> Result<(f64, f64)> {
+        process::cpu_s_of_threads(self.child.as_ref().map_or_else(std::process::id, Child::id), "field-")
+    }
+}
+
+impl Drop for Under {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_medians_of_rounds() {
+        let round = |driver_percent: f64| Round {
+            points_per_s: 36_000.0,
+            messages_per_s: 38_000.0,
+            driver_percent,
+            node_percent: 20.0,
+            late_ms: (1.0, 2.0),
+            latency_ms: (3.0, 4.0),
+        };
+        let floor = |core_percent| Measured { reads_per_s: 1.0, cpu_us_per_read: 1.0, core_percent };
+        let figures = figures(&[round(6.0), round(9.0), round(8.0)], &[floor(3.0), floor(3.0), floor(4.0)]);
+        assert_eq!((figures.driver_percent, figures.floor_percent, figures.ratio_to_floor), (8.0, 3.0, 2.0));
+        assert_eq!((figures.late_ms_p99, figures.latency_ms_p50), (2.0, 3.0));
+    }
+
+    #[test]
+    fn a_limit_elsewhere_is_no_figure() {
+        let taken = |core_percent| Taken {
+            devices: 100,
+            points: 1800,
+            alls: 100,
+            bytes: 0,
+            latency_us: hdrhistogram::Histogram::new(3).unwrap(),
+            core_percent,
+            wrong: None,
+        };
+        let seen = |reads, core_percent| Seen { reads, late_us_p50: 0.0, late_us_p99: 0.0, core_percent };
+        assert!(check(&taken(5.0), &seen(100, 5.0), 100.0, 19).is_ok());
+        let refused = |taken, seen, expect: &str| {
+            let why = check(&taken, &seen, 100.0, 19).unwrap_err().to_string();
+            assert!(why.contains(expect), "{why}");
+        };
+        refused(taken(95.0), seen(100, 5.0), "the subscriber took");
+        refused(taken(5.0), seen(100, 95.0), "the simulated devices");
+        refused(taken(5.0), seen(90, 5.0), "90 of 100 reads");
+        refused(taken(5.0), seen(110, 5.0), "1900 messages came of 2090");
+    }
+}
