@@ -202,6 +202,23 @@ fn all_points_are_published_together_at_most_every_second() {
 }
 
 #[test]
+fn all_points_of_a_poll_go_out_at_once_however_late_another_poll_was() {
+    let mut poller = one(spec("d", &[]));
+    poller.handle_link(at(0), D, LinkState::Online);
+    drain(&mut poller);
+    // A poll each second, one of them 400 ms late.
+    for second in 1..20_u64 {
+        let ms = second * 1000 + if second == 3 { 400 } else { 0 };
+        poller.handle_timeout(at(ms));
+        poller.handle_reading(at(ms), D, read(0, i64::try_from(second).unwrap()));
+        poller.handle_batch_end(at(ms), D);
+        let shown = drain(&mut poller).iter().filter(|line| line.starts_with("d/all")).count();
+        // What is left over of the first moment may still be out.
+        assert!(second < 2 || shown == 1, "{second}");
+    }
+}
+
+#[test]
 fn unknown_points_are_counted_and_the_first_named() {
     let mut poller = one(spec("d", &[]));
     for point in 0..20 {
