@@ -19,6 +19,7 @@ use crate::control::audit::AuditLog;
 use crate::field::{self, FieldHandle};
 use crate::history::{HistoryOwner, OnChange, Recorder};
 use crate::http::{About, App, state_of};
+use crate::trace::TraceDisk;
 use crate::wall_clock::{self, ClockOwner, WallClock};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -158,6 +159,8 @@ impl Node {
         };
         let (bus_thread, mqtt) = start_bus(bind, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
         let field_counters = Arc::new(Counters::default());
+        let is_traced = config.devices.iter().any(|device| device.trace.disk > 0);
+        let traces = TraceDisk::start(folder, is_traced).map_err(StartError::Thread)?;
         let about = About {
             name: config.node.name.clone(),
             addresses: (http, mqtt.tcp),
@@ -170,6 +173,7 @@ impl Node {
             recalls: Default::default(),
             health: Default::default(),
             mqtt: mqtt_counters,
+            traces: traces.clone(),
             tls: Arc::clone(&certificates),
         };
         let app = App {
@@ -185,7 +189,8 @@ impl Node {
         let http_thread = start_http(config, clock, listener, app)?;
         let start_field = |number| {
             let here: Vec<Numbered> = devices.iter().filter(|device| shard_of(device.id) == number).cloned().collect();
-            field::start(number, here, clock, Arc::clone(&field_counters), Arc::clone(&certificates), bus.lanes())
+            let shared = (Arc::clone(&certificates), traces.clone());
+            field::start(number, here, clock, Arc::clone(&field_counters), shared, bus.lanes())
         };
         let field = (0..shards).map(start_field).collect::<Result<Vec<_>, _>>().map_err(StartError::Field)?;
         let senders: Vec<_> = field.iter().map(FieldHandle::sender).collect();

@@ -8,6 +8,7 @@ use super::modbus::{ModbusConfig, read_modbus, read_polls as read_modbus_polls};
 use super::parse;
 use super::points::{PointConfig, TAGS, parse_tag, read_points};
 use super::reader::{Document, Expected, Section, Template};
+use super::trace::TraceConfig;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,6 +53,8 @@ pub struct DeviceConfig {
     pub priority: Option<Priority>,
     /// Words by which people and programs find it.
     pub tags: Vec<String>,
+    /// How much of what it says is kept.
+    pub trace: TraceConfig,
     /// What its protocol needs.
     pub protocol: Protocol,
 }
@@ -274,6 +277,8 @@ pub fn read_device<'a>(
         }
     };
     let priority = s.optional(doc, "priority", parse_priority());
+    let trace = s.section(doc, "trace");
+    let trace = TraceConfig::read(doc, trace);
     let tags = s.each_text(doc, "tags", TAGS, |text| parse_tag(text).ok_or_else(|| TAGS.to_owned()));
     s.finish(doc);
     let (transport, channel) = connection?;
@@ -293,6 +298,7 @@ pub fn read_device<'a>(
         stale_after,
         priority,
         tags,
+        trace,
         protocol: protocol?,
     })
 }

@@ -16,6 +16,7 @@ mod mqtt;
 mod points;
 mod settings;
 mod topics;
+mod trace;
 mod views;
 
 #[cfg(test)]
@@ -41,6 +42,7 @@ pub use tieline_service::moment::Moment;
 pub use tieline_service::parse::{parse_address, parse_duration, resolve};
 pub use tieline_service::reader::{ConfigError, Finding, Findings};
 pub use topics::{TopicKind, TopicRule};
+pub use trace::TraceConfig;
 
 use std::path::Path;
 use tieline_service::reader::Document;

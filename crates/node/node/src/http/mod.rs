@@ -22,6 +22,7 @@ mod sessions;
 mod socket_metrics;
 mod status;
 mod topics;
+mod trace;
 mod values;
 mod views;
 mod wrong_port;
@@ -35,6 +36,7 @@ use crate::access::{Authenticator, Entrance};
 use crate::bus::BusHandle;
 use crate::bus::reserved::Reserved;
 use crate::config::{DeviceConfig, HttpConfig, Source};
+use crate::trace::TraceDisk;
 use crate::wall_clock::WallClock;
 use axum::body::Body;
 use axum::extract::DefaultBodyLimit;
@@ -104,6 +106,8 @@ pub struct About {
     pub health: KnownHealth,
     /// Sockets of MQTT.
     pub mqtt: Arc<Counters>,
+    /// Traces of devices, on the disk.
+    pub traces: TraceDisk,
     /// TLS files in use.
     pub tls: Arc<CertificateCache>,
 }
@@ -137,6 +141,7 @@ fn routes() -> Routes {
         .get("/v1/devices/{*topic}", devices::one)
         .get("/v1/points", devices::points)
         .get("/v1/history", history::query)
+        .get("/v1/trace/{*device}", trace::trace)
         .post("/v1/command", command::command)
         .get("/v1/audit", command::audit)
         .get("/v1/me", access::me)
