@@ -317,7 +317,7 @@ impl Field {
         let text = if why.is_empty() { to.name().to_owned() } else { format!("{}: {why}", to.name()) };
         self.traces.note(now, device, Kind::State, &text);
         if to == DeviceState::Away {
-            self.traces.went_away(now, device, why);
+            self.traces.went_away(now, device);
         }
     }
 

@@ -195,7 +195,7 @@ async fn source(authorized: &Authorized, asked: &Asked) -> Result<Source, Proble
         From::Away => {
             let away = ask(authorized, asked.id, None).await?.away;
             let never = || Problem::not_found("the device has not gone away since the node started");
-            Ok(Source::Memory(away.ok_or_else(never)?.records))
+            Ok(Source::Memory(away.ok_or_else(never)?))
         }
         From::Disk => {
             if asked.device.trace.disk == 0 {

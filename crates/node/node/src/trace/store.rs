@@ -9,7 +9,7 @@ use bytes::Bytes;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use tieline_core::{DeviceId, Now, Timestamp};
+use tieline_core::{DeviceId, Now};
 use tieline_net::Tap;
 use tokio::sync::{mpsc, oneshot};
 
@@ -30,20 +30,9 @@ pub struct Copied {
     /// The records of the last minute.
     pub records: Vec<u8>,
     /// The minute before the device went away the last time.
-    pub away: Option<Away>,
+    pub away: Option<Arc<[u8]>>,
     /// Whether the follower was taken; there may be enough of them.
     pub follows: bool,
-}
-
-/// The minute before a device went away.
-#[derive(Clone, Debug)]
-pub struct Away {
-    /// When it went.
-    pub at: Timestamp,
-    /// Why.
-    pub why: String,
-    /// What was said before, and that it went.
-    pub records: Arc<[u8]>,
 }
 
 /// A connection that is traced: of one device, or of several that share it.
@@ -97,7 +86,7 @@ struct Shared {
 #[derive(Debug)]
 struct Traced {
     ring: Rc<Ring>,
-    away: Option<Away>,
+    away: Option<Arc<[u8]>>,
 }
 
 impl DeviceTraces {
@@ -134,10 +123,9 @@ impl DeviceTraces {
     }
 
     /// The device went away: what was said before is kept until it goes the next time.
-    pub fn went_away(&mut self, now: Now, device: DeviceId, why: &str) {
+    pub fn went_away(&mut self, now: Now, device: DeviceId) {
         let Some(traced) = self.devices.get_mut(&device) else { return };
-        let records = traced.ring.copy(now).into();
-        traced.away = Some(Away { at: now.utc, why: why.to_owned(), records });
+        traced.away = Some(traced.ring.copy(now).into());
     }
 
     /// Answers, where the device is here.
