@@ -79,7 +79,7 @@ def test_captures_decode(server, outstation, start_node, tmp_path):
     pump, relay = ModbusDevice("pump", server.address, POINTS), Device("relay", outstation.address)
     node = start_node(pump, relay)
     node.wait_value(pump.point("speed"), v=1500)
-    outstation.do("analog 3 42")
+    outstation.do("update analog 3 42")
     node.wait_value(relay.point("analog", 3), v=42.0)
     assert node.command(relay.point("binary-output", 1), True)["status"] == "success"
     modbus = capture(node, pump, tmp_path / "pump.pcapng")
@@ -97,7 +97,7 @@ def test_a_dnp3_device_is_traced_by_point_and_error(outstation, start_node):
     device = Device("relay", outstation.address)
     node = start_node(device)
     node.wait_state(device, "online")
-    outstation.do("analog 3 42")
+    outstation.do("update analog 3 42")
     node.wait_value(device.point("analog", 3), v=42.0)
     lines = wait_lines(node, device, lambda line: any("g32" in detail and "42" in detail for detail in line["details"]))
     assert any("enable-unsolicited" in line["summary"] for line in lines)

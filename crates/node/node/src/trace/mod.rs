@@ -20,6 +20,7 @@ mod counters;
 mod decoder;
 mod disk;
 mod pcapng;
+mod queue;
 mod record;
 mod ring;
 mod store;

@@ -1,11 +1,11 @@
 //! The newest records of one connection, in memory.
 
 use super::counters::{TraceCounters, add, sub};
+use super::queue::ByteQueue;
 use super::record::{self, HEADER_BYTES, Kind};
 use crate::config::TraceConfig;
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,7 +31,7 @@ pub(super) struct Ring {
 
 #[derive(Debug)]
 struct Inner {
-    records: VecDeque<u8>,
+    records: ByteQueue,
     /// Bytes and time of the oldest record; none without records.
     oldest: Option<(usize, u64)>,
     keep_ns: u64,
@@ -44,7 +44,7 @@ struct Inner {
 impl Ring {
     pub(super) fn new(config: &TraceConfig, counters: &Arc<TraceCounters>) -> Self {
         let inner = Inner {
-            records: VecDeque::new(),
+            records: ByteQueue::default(),
             oldest: None,
             keep_ns: u64::try_from(config.keep.as_nanos()).unwrap_or(u64::MAX),
             memory: config.memory,
@@ -65,8 +65,8 @@ impl Ring {
         if inner.oldest.is_none() {
             inner.oldest = Some((HEADER_BYTES + payload.len(), now.mono.0));
         }
-        inner.records.extend(&header);
-        inner.records.extend(payload);
+        inner.records.push(&header);
+        inner.records.push(payload);
         if self.wanted.get() {
             inner.pass_on(&header, payload, &self.counters);
             self.wanted.set(inner.pending.is_some() || !inner.followers.is_empty());
@@ -77,7 +77,7 @@ impl Ring {
     pub(super) fn copy(&self, now: Now) -> Vec<u8> {
         let mut inner = self.inner.borrow_mut();
         inner.make_room(now.mono.0, 0, &self.counters);
-        let (front, back) = inner.records.as_slices();
+        let (front, back) = inner.records.parts();
         [front, back].concat()
     }
 
@@ -121,7 +121,7 @@ impl Inner {
         while let Some((bytes, at)) = self.oldest
             && (now_ns.saturating_sub(at) > self.keep_ns || self.records.len() + needed > self.memory)
         {
-            self.records.drain(..bytes);
+            self.records.pop(bytes);
             self.oldest = self.next_oldest();
         }
         if self.records.len() + needed > self.records.capacity() {
@@ -133,17 +133,12 @@ impl Inner {
     fn grow(&mut self, needed: usize, counters: &TraceCounters) {
         let (had, length) = (self.records.capacity(), self.records.len());
         let wanted = (had * 2).max(length + needed).max(BYTES_MIN).min(self.memory.max(length + needed));
-        self.records.reserve_exact(wanted - length);
+        self.records.reserve(wanted);
         add(&counters.memory_bytes, self.records.capacity() - had);
     }
 
     fn next_oldest(&self) -> Option<(usize, u64)> {
-        let mut header = [0; HEADER_BYTES];
-        let stored = self.records.iter();
-        if stored.len() < HEADER_BYTES {
-            return None;
-        }
-        header.iter_mut().zip(stored).for_each(|(place, byte)| *place = *byte);
+        let header = self.records.header()?;
         let (length, (_, times)) = (*header.first_chunk()?, header.split_at(6));
         let payload = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
         Some((HEADER_BYTES + payload, u64::from_le_bytes(*times.first_chunk()?)))
