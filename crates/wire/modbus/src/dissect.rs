@@ -448,7 +448,7 @@ mod tests {
         dissector.push(Sender::Client, &framed(serial(), 0, &[3, 0, 0, 0, 1]), &mut entries);
         let found: Vec<String> = entries.iter().map(Entry::to_string).collect();
         let read = "request unit 1 read holding registers 0";
-        assert_eq!(found, [read, "6 bytes that are no frame: no frame with a right CRC", read]);
+        assert_eq!(found, [read, "7 bytes that are no frame: no frame with a right CRC", read]);
     }
 
     #[test]

@@ -46,7 +46,8 @@ fn a_tap_is_given_what_moves_between_begin_and_end() {
             far.read_exact(&mut [0; 3]).await.unwrap();
             drop(far);
         };
-        tokio::join!(peer, session.run(near, &mut Notes::default()));
+        let mut notes = Notes::default();
+        tokio::join!(peer, session.run(near, &mut notes));
         let heard = tap.0.take();
         let words: Vec<_> = heard.iter().map(|(what, bytes)| (*what, bytes.as_slice())).collect();
         let expect: [(_, &[u8]); 5] =

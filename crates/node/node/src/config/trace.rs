@@ -53,3 +53,45 @@ impl TraceConfig {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ConfigError, from_text};
+    use super::*;
+
+    fn read(keys: &str) -> Result<TraceConfig, Vec<String>> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("p.csv"), "name,type,index\na,analog,0\n").unwrap();
+        let device = "[device.d]\nprotocol='dnp3'\naddress='a:1'\npoints='p.csv'\ndnp3={outstation=10}";
+        match from_text("n.toml", &format!("{device}\n{keys}\n"), folder.path()) {
+            Ok(config) => Ok(config.devices[0].trace),
+            Err(ConfigError(all)) => Err(all.iter().map(ToString::to_string).collect()),
+        }
+    }
+
+    #[test]
+    fn traces_are_on_unless_the_device_says_otherwise() {
+        let default = TraceConfig::default();
+        assert_eq!(read(""), Ok(default));
+        let keys = "trace={keep='5m', memory='1MiB', disk='16MiB'}";
+        let more = TraceConfig { keep: 300 * SECOND, memory: 1 << 20, disk: 16 << 20, ..default };
+        assert_eq!(read(keys), Ok(more));
+        let off = TraceConfig { enabled: false, ..default };
+        assert_eq!(read("trace={enabled=false, disk='1MiB'}"), Ok(off));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        let expect = [
+            "n.toml:6:13: device.d.trace.keep: found \"0s\", expected a duration like \"500ms\", from 1s to 1h",
+            "n.toml:6:26: device.d.trace.memory: found \"1KiB\", expected a size like \"64MiB\", from 4096 to 16777216 bytes",
+            "n.toml:6:39: device.d.trace.disk: found 1, expected a size like \"64MiB\", from 65536 to 1073741824 bytes",
+        ];
+        let found = read("trace={keep='0s', memory='1KiB', disk=1}").unwrap_err();
+        assert_eq!(found.len(), expect.len(), "{found:?}");
+        for (found, expect) in found.iter().zip(expect) {
+            let key = |text: &str| text.split(": ").nth(1).map(str::to_owned);
+            assert_eq!(key(found), key(expect));
+        }
+    }
+}

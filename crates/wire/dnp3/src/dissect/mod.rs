@@ -313,6 +313,34 @@ mod tests {
         Endpoint::new(EndpointConfig::new(Role::Outstation, outstation)).write_fragment(master, fragment, out);
     }
 
+    fn entry_of(fragment: &[u8]) -> Entry {
+        let (mut stream, mut entries) = (Vec::new(), Vec::new());
+        framed(fragment, &mut stream);
+        Dissector::new().stream(&stream, &mut entries);
+        entries.pop().unwrap()
+    }
+
+    #[test]
+    fn points_and_denials_are_told() {
+        let touched = |point_type, start, stop| Touched { point_type, start, stop };
+        // g30v2 3 to 4; g32v2 by index, 7, 8 and 10.
+        let values = [30, 2, 0, 3, 4, 1, 0, 42, 1, 0, 43, 32, 2, 0x17, 3, 7, 1, 0, 1, 8, 1, 0, 2, 10, 1, 0, 3];
+        let entry = entry_of(&[&[0xC0, 0x81, 0, 0], &values[..]].concat());
+        let analog = |start, stop| touched(PointType::Analog, start, stop);
+        assert_eq!(entry.points, [analog(3, 4), analog(7, 8), analog(10, 10)]);
+        assert_eq!((entry.addresses, entry.denial), (Some((LinkAddress::new(10), LinkAddress::new(1))), None));
+        assert!(analog(3, 4).has(PointType::Analog, 4) && !analog(3, 4).has(PointType::Counter, 4));
+        // All of a group, and what has no points.
+        let entry = entry_of(&[0xC0, 0x81, 0x02, 0x06, 20, 0, 6, 60, 1, 6]);
+        assert_eq!(entry.points, [touched(PointType::Counter, 0, u32::MAX)]);
+        assert_eq!(entry.denial.as_deref(), Some("object-unknown parameter-error"));
+        // The echo of a control that is not supported.
+        let control = [12, 1, 0x17, 1, 5, 3, 1, 0, 0, 0, 0, 0, 0, 0, 0, 4];
+        let entry = entry_of(&[&[0xC0, 0x81, 0, 0], &control[..]].concat());
+        assert_eq!(entry.points, [touched(PointType::BinaryOutput, 5, 5)]);
+        assert!(entry.denial.is_some_and(|denial| denial.ends_with("at index 5")), "{:?}", entry.objects);
+    }
+
     proptest! {
         #[test]
         fn any_fragment_is_told_whatever_the_pieces(
