@@ -32,9 +32,31 @@ impl ByteQueue {
         self.first = 0;
     }
 
-    /// Appends what there is room for.
+    /// Appends a header and what follows it, as far as there is room.
     #[inline]
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(super) fn push_record(&mut self, header: &[u8; HEADER_BYTES], payload: &[u8]) {
+        let total = HEADER_BYTES + payload.len();
+        let end = self.first + self.length;
+        let start = if end < self.memory.len() { end } else { end - self.memory.len() };
+        let room = self.memory.len() - self.length;
+        // Most records are in one piece.
+        match self.memory.get_mut(start..start + total).filter(|_| total <= room) {
+            Some(place) => {
+                if let Some((head, rest)) = place.split_first_chunk_mut() {
+                    *head = *header;
+                    rest.copy_from_slice(payload);
+                }
+                self.length += total;
+            }
+            None => {
+                self.push(header);
+                self.push(payload);
+            }
+        }
+    }
+
+    /// Appends what there is room for.
+    fn push(&mut self, bytes: &[u8]) {
         let bytes = bytes.get(..self.memory.len() - self.length).unwrap_or(bytes);
         let end = self.first + self.length;
         let start = if end < self.memory.len() { end } else { end - self.memory.len() };
@@ -64,10 +86,10 @@ impl ByteQueue {
         if self.length < HEADER_BYTES {
             return None;
         }
-        let (front, back) = self.parts();
-        if let Some(header) = front.first_chunk() {
+        if let Some(header) = self.memory.get(self.first..).and_then(<[u8]>::first_chunk) {
             return Some(*header);
         }
+        let (front, back) = self.parts();
         let mut header = [0; HEADER_BYTES];
         header.iter_mut().zip(front.iter().chain(back)).for_each(|(place, byte)| *place = *byte);
         Some(header)
@@ -102,7 +124,10 @@ mod tests {
                     _ => {
                         let bytes: Vec<u8> = (0..count).map(|at| u8::try_from((step + at) % 251).unwrap()).collect();
                         let room = queue.capacity() - queue.len();
-                        queue.push(&bytes);
+                        match bytes.split_first_chunk::<HEADER_BYTES>().filter(|_| kind % 2 == 0) {
+                            Some((header, payload)) => queue.push_record(header, payload),
+                            None => queue.push(&bytes),
+                        }
                         model.extend(bytes.into_iter().take(room));
                     }
                 }

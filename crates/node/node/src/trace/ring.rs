@@ -65,8 +65,7 @@ impl Ring {
         if inner.oldest.is_none() {
             inner.oldest = Some((HEADER_BYTES + payload.len(), now.mono.0));
         }
-        inner.records.push(&header);
-        inner.records.push(payload);
+        inner.records.push_record(&header, payload);
         if self.wanted.get() {
             inner.pass_on(&header, payload, &self.counters);
             self.wanted.set(inner.pending.is_some() || !inner.followers.is_empty());
