@@ -127,7 +127,7 @@ impl Node {
     pub fn start(config: &Config, folder: &Path) -> Result<Self, StartError> {
         let (bus, inputs) = BusHandle::new();
         let clock = Clock::start();
-        let Data { lock, audit, ledger, opened, image, wall, clock_owner, history } =
+        let Data { lock, audit, ledger, opened, image, wall, clock_owner, history, traces } =
             open_data(config, folder, clock, &bus)?;
         let authenticator = start_authenticator(config, clock, bus.clone())?;
         let devices = numbered(config);
@@ -138,7 +138,7 @@ impl Node {
         let commands =
             Commands::new(&config.command, &devices, shard_of, audit, bus.unsent()).map_err(StartError::Control)?;
         let recorder = Recorder::new(&config.history, history.handle(), unpublished(config), bus.stored());
-        let mqtt_counters = Arc::new(Counters::default());
+        let (mqtt_counters, field_counters) = (Arc::new(Counters::default()), Arc::new(Counters::default()));
         let reserved = Arc::new(Reserved::of(&devices));
         let certificates = Arc::new(CertificateCache::default());
         let (listener, http) = listen_http(config)?;
@@ -158,9 +158,6 @@ impl Node {
             sockets: socket_shards(config.node.workers),
         };
         let (bus_thread, mqtt) = start_bus(bind, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
-        let field_counters = Arc::new(Counters::default());
-        let is_traced = config.devices.iter().any(|device| device.trace.disk > 0);
-        let traces = TraceDisk::start(folder, is_traced).map_err(StartError::Thread)?;
         let about = About {
             name: config.node.name.clone(),
             addresses: (http, mqtt.tcp),
@@ -273,6 +270,7 @@ struct Data {
     wall: WallClock,
     clock_owner: ClockOwner,
     history: HistoryOwner,
+    traces: TraceDisk,
 }
 
 /// Opens a data folder. The clock is looked at before anything is removed by it.
@@ -290,7 +288,9 @@ fn open_data(config: &Config, folder: &Path, clock: Clock, bus: &BusHandle) -> R
     let may_remove = Arc::new(move || believed.doubt().is_none());
     let history = HistoryOwner::start(&config.history, folder, may_remove, on_change);
     let history = history.map_err(|error| data(error.to_string()))?;
-    Ok(Data { lock, audit, ledger, opened, image, wall, clock_owner, history })
+    let is_traced = config.devices.iter().any(|device| device.trace.disk > 0);
+    let traces = TraceDisk::start(folder, is_traced).map_err(StartError::Thread)?;
+    Ok(Data { lock, audit, ledger, opened, image, wall, clock_owner, history, traces })
 }
 
 /// Devices whose points are no topics.

@@ -1,6 +1,6 @@
 //! Secure authentication with a device, as configurations say it.
 
-use super::{Config, Protocol, from_text};
+use super::{Config, from_text};
 use std::os::unix::fs::PermissionsExt;
 use tieline_dnp3::secure::{Key, KeyWrap, MacAlgorithm};
 use tieline_transport::secure::{SystemRandom, write_key};

@@ -238,7 +238,7 @@ mod tests {
         }
         assert!(numbers.len() > 20, "{numbers:?}");
         assert!(numbers.is_sorted() && numbers.last() == Some(&59), "{numbers:?}");
-        assert_eq!(disk.files(&TracedConnection::of_name("none")).unwrap(), [PathBuf::new(); 0]);
+        assert!(disk.files(&TracedConnection::of_name("none")).unwrap().is_empty());
     }
 
     #[test]
