@@ -10,6 +10,7 @@ use super::points::{PointConfig, TAGS, parse_tag, read_points};
 use super::polls::read_point_polls;
 use super::reader::{Document, Expected, Section, Template};
 use super::simulated::{SimulatedConfig, read_simulated};
+use super::trace::TraceConfig;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,6 +55,8 @@ pub struct DeviceConfig {
     pub priority: Option<Priority>,
     /// Words by which people and programs find it.
     pub tags: Vec<String>,
+    /// How much of what it says is kept.
+    pub trace: TraceConfig,
     /// What its protocol needs.
     pub protocol: Protocol,
 }
@@ -304,6 +307,8 @@ pub fn read_device<'a>(
         }
     };
     let priority = s.optional(doc, "priority", parse_priority());
+    let trace = s.section(doc, "trace");
+    let trace = TraceConfig::read(doc, trace);
     let tags = s.each_text(doc, "tags", TAGS, |text| parse_tag(text).ok_or_else(|| TAGS.to_owned()));
     s.finish(doc);
     let (transport, channel) = connection?;
@@ -323,6 +328,7 @@ pub fn read_device<'a>(
         stale_after,
         priority,
         tags,
+        trace,
         protocol: protocol?,
     })
 }

@@ -30,7 +30,8 @@ pub use lanes::Lane;
 pub use shard::{FieldHandle, start};
 
 use self::driver::Driver;
-use crate::config::ProtocolName;
+use crate::config::{DeviceConfig, ProtocolName};
+use crate::trace::{Decoder, TraceAsk};
 use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Update};
 
 /// The driver of a protocol, without devices.
@@ -39,6 +40,18 @@ fn driver_of(protocol: ProtocolName) -> Box<dyn Driver> {
         ProtocolName::Dnp3 => Box::<dnp3::Dnp3>::default(),
         ProtocolName::Modbus => Box::<modbus::Modbus>::default(),
         ProtocolName::Simulated => Box::<simulated::Simulated>::default(),
+    }
+}
+
+/// What a trace of a device says; `wanted` is the point that is looked for, by its place in the list.
+///
+/// # Errors
+/// The device does not speak its protocol, which its configuration rules out.
+pub fn decoder_of(config: &DeviceConfig, wanted: Option<usize>) -> std::io::Result<Box<dyn Decoder>> {
+    match config.protocol.name() {
+        ProtocolName::Dnp3 => dnp3::decoder_of(config, wanted),
+        ProtocolName::Modbus => modbus::decoder_of(config, wanted),
+        ProtocolName::Simulated => Ok(simulated::decoder()),
     }
 }
 
@@ -67,6 +80,8 @@ pub enum FieldInput {
     Settled(Receipt),
     /// Tell what the shard's devices have counted.
     Count(tokio::sync::oneshot::Sender<Counted>),
+    /// Tell what the trace of a device holds.
+    Trace(TraceAsk),
 }
 
 /// A device's events that wait for their confirm.

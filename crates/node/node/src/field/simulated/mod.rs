@@ -11,16 +11,19 @@
 
 mod agenda;
 mod counters;
+mod decoder;
 mod device;
 #[cfg(test)]
 mod tests;
 
 use self::agenda::Agenda;
 use self::counters::Counts;
+use self::decoder::NoBytes;
 use self::device::SimulatedDevice;
 use super::counters::Metric;
 use super::driver::{Context, DeviceSession, Driver, Starting, Tabled};
 use crate::config::{DeviceConfig, PointConfig, SimulatedConfig, model_of};
+use crate::trace::Decoder;
 use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
@@ -77,4 +80,9 @@ impl Simulated {
 
 fn simulated_of(config: &DeviceConfig) -> io::Result<&SimulatedConfig> {
     config.protocol.simulated().ok_or_else(|| io::Error::other(format!("{} is not simulated", config.topic)))
+}
+
+/// What a trace of a device says: its states and failures alone.
+pub fn decoder() -> Box<dyn Decoder> {
+    Box::new(NoBytes)
 }
