@@ -3,13 +3,14 @@
 mod ends;
 mod input;
 mod known;
+mod tapped;
 
 use crate::buffered::BufferedConnection;
 use crate::connection::closed_by;
 use crate::counters::add;
 use crate::linger::part;
-use crate::{Closed, Connection, Limits, Peer, Shard, Traffic};
-use std::cell::{Cell, RefCell};
+use crate::{Closed, Connection, Direction, Limits, Peer, Shard, Tap, Traffic};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -84,6 +85,8 @@ struct Shared<M> {
     ending: Cell<Option<Closed>>,
     /// When the driver's timer fires; later deadlines leave it alone.
     armed: Cell<Instant>,
+    /// What is given all bytes that move.
+    tap: OnceCell<Rc<dyn Tap>>,
 }
 
 impl<M: Machine> Session<M> {
@@ -102,6 +105,7 @@ impl<M: Machine> Session<M> {
             turning: Cell::default(),
             ending: Cell::default(),
             armed: Cell::new(NEVER),
+            tap: OnceCell::new(),
         }))
     }
 
@@ -156,6 +160,7 @@ impl<M: Machine> Session<M> {
         };
         let Ok(taken) = buffered.write(bytes, &self.0.limits, now.mono) else { return false };
         self.count_written(taken, 1);
+        self.tap(now, Direction::Sent, bytes.get(..taken).unwrap_or_default());
         taken > 0
     }
 
@@ -222,6 +227,7 @@ impl<M: Machine> Session<M> {
             let now = self.0.shard.now();
             self.drain(now, owner);
             self.count_closed(why);
+            self.tap_closed(now, why);
             tracing::debug!(%why, "connection ends");
             owner.closed(self, now, why);
             if let Some(connection) =
@@ -362,6 +368,7 @@ impl<M: Machine> Session<M> {
                 break;
             }
             let taken = buffered.write(&output, &self.0.limits, now.mono)?;
+            self.tap(now, Direction::Sent, &output);
             output.shrink_to(WRITE_BYTES);
             self.count_written(taken, messages);
             total += taken;
@@ -463,6 +470,9 @@ impl<'a, M: Machine> Seated<'a, M> {
         shared.machine.borrow_mut().handle_connected(now);
         let seated = Self(session);
         tracing::debug!(%peer, "connection begins");
+        if let Some(tap) = shared.tap.get() {
+            tap.connected(now, &peer);
+        }
         owner.connected(session, shared.shard.now(), &peer);
         seated
     }

@@ -14,6 +14,7 @@ use crate::dnp3::master::args::MasterArgs;
 use crate::import::args::ImportVerb;
 use crate::seal::args::SealVerb;
 use crate::top::args::TopArgs;
+use crate::trace::args::TraceArgs;
 pub use crate::who::args::{HttpArgs, MqttArgs};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
@@ -82,6 +83,8 @@ pub enum Verb {
     Metrics(MetricsArgs),
     /// Watch rates, sessions that are behind, and busy topics of a node
     Top(TopArgs),
+    /// Print what a device and the node said to each other in the last minute, message by message
+    Trace(TraceArgs),
     /// Read recorded values
     #[command(subcommand)]
     History(HistoryVerb),

@@ -65,6 +65,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("metrics", &["tieline metrics | grep tieline_device"]),
     ("top", &["tieline top", "tieline top --once --json"]),
     (
+        "trace",
+        &[
+            "tieline trace demo/feeder1/relay --follow",
+            "tieline trace demo/feeder1/relay --from away --errors",
+            "tieline trace demo/feeder1/relay --pcapng relay.pcapng",
+        ],
+    ),
+    (
         "history query",
         &[
             "tieline history query demo/feeder1/relay/power --from 1h",

@@ -27,6 +27,7 @@ mod seal;
 mod signals;
 mod terminal;
 mod top;
+mod trace;
 mod uri;
 mod values;
 mod views;
@@ -78,6 +79,7 @@ fn dispatch(verb: Verb) -> Result<ExitCode> {
         Verb::Whoami(args) => api::whoami(&args),
         Verb::Metrics(args) => api::metrics(&args),
         Verb::Top(args) => top::top(&args),
+        Verb::Trace(args) => trace::trace(&args),
         Verb::History(verb) => history::history(&verb),
         Verb::Command(args) => command::command(&args),
         Verb::Views(verb) => views::views(&verb),

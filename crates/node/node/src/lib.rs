@@ -21,6 +21,7 @@ mod field;
 mod history;
 mod http;
 mod node;
+mod trace;
 mod wall_clock;
 
 pub use bus::{SessionOrder, load_config};

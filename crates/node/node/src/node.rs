@@ -21,6 +21,7 @@ use crate::control::audit::AuditLog;
 use crate::field::{self, FieldHandle};
 use crate::history::{HistoryOwner, OnChange, Recorder};
 use crate::http::{About, App, state_of};
+use crate::trace::TraceDisk;
 use crate::wall_clock::{self, ClockOwner, WallClock};
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -128,7 +129,7 @@ impl Node {
     pub fn start(config: &Config, folder: &Path) -> Result<Self, StartError> {
         let (bus, inputs) = BusHandle::new();
         let clock = Clock::start();
-        let Data { lock, audit, ledger, opened, image, wall, clock_owner, history } =
+        let Data { lock, audit, ledger, opened, image, wall, clock_owner, history, traces } =
             open_data(config, folder, clock, &bus)?;
         let authenticator = start_authenticator(config, clock, bus.clone())?;
         let devices = numbered(config);
@@ -139,7 +140,7 @@ impl Node {
         let commands =
             Commands::new(&config.command, &devices, shard_of, audit, bus.unsent()).map_err(StartError::Control)?;
         let recorder = Recorder::new(&config.history, history.handle(), unpublished(config), bus.stored());
-        let mqtt_counters = Arc::new(Counters::default());
+        let (mqtt_counters, field_counters) = (Arc::new(Counters::default()), Arc::new(Counters::default()));
         let reserved = Arc::new(Reserved::of(&devices));
         let certificates = Arc::new(CertificateCache::default());
         let (listener, http) = listen_http(config)?;
@@ -159,7 +160,6 @@ impl Node {
             sockets: socket_shards(config.node.workers),
         };
         let (bus_thread, mqtt) = start_bus(bind, clock, Arc::clone(&mqtt_counters), inputs, recorder, commands)?;
-        let field_counters = Arc::new(Counters::default());
         let about = About {
             name: config.node.name.clone(),
             addresses: (http, mqtt.tcp),
@@ -172,6 +172,7 @@ impl Node {
             recalls: Default::default(),
             health: Default::default(),
             mqtt: mqtt_counters,
+            traces: traces.clone(),
             tls: Arc::clone(&certificates),
         };
         let app = App {
@@ -187,7 +188,8 @@ impl Node {
         let http_thread = start_http(config, clock, listener, app)?;
         let start_field = |number| {
             let here: Vec<Numbered> = devices.iter().filter(|device| shard_of(device.id) == number).cloned().collect();
-            field::start(number, here, clock, Arc::clone(&field_counters), Arc::clone(&certificates), bus.lanes())
+            let shared = (Arc::clone(&certificates), traces.clone());
+            field::start(number, here, clock, Arc::clone(&field_counters), shared, bus.lanes())
         };
         let field = (0..shards).map(start_field).collect::<Result<Vec<_>, _>>().map_err(StartError::Field)?;
         let senders: Vec<_> = field.iter().map(FieldHandle::sender).collect();
@@ -270,6 +272,7 @@ struct Data {
     wall: WallClock,
     clock_owner: ClockOwner,
     history: HistoryOwner,
+    traces: TraceDisk,
 }
 
 /// Opens a data folder. The clock is looked at before anything is removed by it.
@@ -287,7 +290,9 @@ fn open_data(config: &Config, folder: &Path, clock: Clock, bus: &BusHandle) -> R
     let may_remove = Arc::new(move || believed.doubt().is_none());
     let history = HistoryOwner::start(&config.history, folder, may_remove, on_change);
     let history = history.map_err(|error| data(error.to_string()))?;
-    Ok(Data { lock, audit, ledger, opened, image, wall, clock_owner, history })
+    let is_traced = config.devices.iter().any(|device| device.trace.disk > 0);
+    let traces = TraceDisk::start(folder, is_traced).map_err(StartError::Thread)?;
+    Ok(Data { lock, audit, ledger, opened, image, wall, clock_owner, history, traces })
 }
 
 /// Devices whose points are no topics.

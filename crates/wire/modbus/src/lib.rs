@@ -11,7 +11,7 @@
 //!
 //! Never: a socket, a clock, a thread; never a scaled value or a topic; never Modbus ASCII.
 //!
-//! Read first: `pdu/request.rs`, `pdu/response.rs`, then `client/mod.rs` or `server/mod.rs`.
+//! Read first: `pdu/request.rs`, `pdu/response.rs`, then `client/mod.rs` or `server/mod.rs`; `dissect.rs` tells messages to people.
 #![no_std]
 extern crate alloc;
 #[cfg(test)]
@@ -19,6 +19,7 @@ extern crate std;
 
 mod client;
 mod code;
+pub mod dissect;
 mod frame;
 pub mod layout;
 mod pdu;

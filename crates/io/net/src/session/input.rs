@@ -1,8 +1,8 @@
 //! What comes from the peer, and how much of it the machine takes.
 
 use super::{Owner, Session};
-use crate::Closed;
 use crate::counters::add;
+use crate::{Closed, Direction};
 use std::task::{Context, Poll};
 use tieline_core::{Machine, Now};
 use tokio::io::ReadBuf;
@@ -34,6 +34,7 @@ impl<M: Machine> Session<M> {
             traffic.reads += 1;
             traffic.bytes_in += bytes.len() as u64;
         });
+        self.tap(now, Direction::Received, bytes);
         self.feed(bytes, now, owner)?;
         Ok(true)
     }

@@ -6,6 +6,7 @@ mod receipts;
 mod reconnect;
 mod serial;
 mod session;
+mod tap;
 mod thread;
 mod udp;
 

@@ -12,8 +12,14 @@ use std::collections::{BTreeMap, BTreeSet};
 const SOURCES: &str = "crates/node/node/src/";
 
 /// Its rooms, the lowest rank first. Rooms of one rank do not know each other.
-const ORDER: [&[&str]; 5] =
-    [&["config", "wall_clock"], &["access", "control", "field", "history"], &["bus"], &["broker", "http"], &["node"]];
+const ORDER: [&[&str]; 6] = [
+    &["config", "wall_clock"],
+    &["trace"],
+    &["access", "control", "field", "history"],
+    &["bus"],
+    &["broker", "http"],
+    &["node"],
+];
 
 /// Rooms at most.
 const ROOMS_MAX: usize = 15;

@@ -11,6 +11,7 @@ use super::parse;
 use super::points::{PointConfig, TAGS, parse_tag, read_points};
 use super::reader::{Document, Expected, Section, Template};
 use super::simulated::{SimulatedConfig, read_simulated};
+use super::trace::TraceConfig;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -55,6 +56,8 @@ pub struct DeviceConfig {
     pub priority: Option<Priority>,
     /// Words by which people and programs find it.
     pub tags: Vec<String>,
+    /// How much of what it says is kept.
+    pub trace: TraceConfig,
     /// What its protocol needs.
     pub protocol: Protocol,
 }
@@ -348,6 +351,8 @@ pub fn read_device<'a>(
     let all_every = s.or(doc, "all_every", SECOND, parse::duration(Duration::from_millis(10)..=HOUR));
     let stale_after = s.optional(doc, "stale_after", parse::duration(SECOND..=7 * 24 * HOUR));
     let priority = s.optional(doc, "priority", parse_priority());
+    let trace = s.section(doc, "trace");
+    let trace = TraceConfig::read(doc, trace);
     let tags = s.each_text(doc, "tags", TAGS, |text| parse_tag(text).ok_or_else(|| TAGS.to_owned()));
     s.finish(doc);
     let (transport, channel) = connection?;
@@ -367,6 +372,7 @@ pub fn read_device<'a>(
         stale_after,
         priority,
         tags,
+        trace,
         protocol: own?,
     })
 }

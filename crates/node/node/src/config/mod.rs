@@ -18,6 +18,7 @@ mod points;
 mod settings;
 mod simulated;
 mod topics;
+mod trace;
 mod views;
 
 #[cfg(test)]
@@ -45,6 +46,7 @@ pub use tieline_service::moment::Moment;
 pub use tieline_service::parse::{parse_address, parse_duration, resolve};
 pub use tieline_service::reader::{ConfigError, Finding, Findings};
 pub use topics::{TopicKind, TopicRule};
+pub use trace::TraceConfig;
 
 use std::path::Path;
 use tieline_service::reader::Document;

@@ -7,6 +7,7 @@ use super::counters::Metric;
 use super::lanes::Lane;
 use super::shard::{Field, SharedField};
 use crate::config::{DeviceConfig, NetworkConfig, Numbered, Priority};
+use crate::trace::Kind;
 use std::cell::RefMut;
 use std::io;
 use std::net::SocketAddr;
@@ -90,6 +91,10 @@ pub struct Connection<'a> {
     pub priority: Option<Priority>,
     /// Spreads the attempts to connect.
     pub seed: u64,
+    /// Whose connection it is: several devices may share one.
+    pub devices: &'a [DeviceId],
+    /// Which connection of them.
+    pub lane: Lane,
 }
 
 impl Context {
@@ -133,7 +138,10 @@ impl Context {
         M: Machine + 'static,
         O: Owner<M> + Clone + 'static,
     {
-        let Connection { name, transport, priority, seed } = connection;
+        let Connection { name, transport, priority, seed, devices, lane } = connection;
+        if let Some(tap) = self.field.borrow().traces.tap(devices, lane.number()) {
+            session.set_tap(tap);
+        }
         let unreachable = |error: &dyn std::fmt::Display| {
             io::Error::other(format!("{name} cannot be reached by {transport}: {error}"))
         };
@@ -202,6 +210,7 @@ impl Reporter {
     /// The device cannot be reached.
     pub fn away(&self, now: Now, why: &str) {
         self.with(|field| {
+            field.traces.note(now, self.device, Kind::Failed, &format!("link: {why}"));
             field.poller.handle_link(now, self.device, LinkState::Away { why: why.into() });
             field.tell_link(self.device, false);
         });
@@ -219,7 +228,10 @@ impl Reporter {
 
     /// The device sent something that its protocol does not allow.
     pub fn garbage(&self, now: Now) {
-        self.with(|field| field.poller.handle_garbage(now, self.device));
+        self.with(|field| {
+            field.traces.note(now, self.device, Kind::Failed, "answer: what the device sends cannot be read");
+            field.poller.handle_garbage(now, self.device);
+        });
     }
 
     /// Authentication between the node and the device failed.
@@ -259,7 +271,9 @@ impl Reporter {
 
     /// What the poll failed of whose end is told next, in words.
     pub fn poll_error(&self, now: Now, text: &str) {
-        self.field.borrow_mut().poller.handle_error(now, self.device, text);
+        let mut field = self.field.borrow_mut();
+        field.traces.note(now, self.device, Kind::Failed, &format!("poll: {text}"));
+        field.poller.handle_error(now, self.device, text);
     }
 
     /// What became of a command that [`DeviceSession::command`] took.

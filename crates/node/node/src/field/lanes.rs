@@ -19,6 +19,14 @@ pub enum Lane {
 }
 
 impl Lane {
+    /// Its number in traces.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Main => 0,
+            Self::Urgent => 1,
+        }
+    }
+
     /// The word in logs.
     pub const fn name(self) -> &'static str {
         match self {

@@ -31,7 +31,8 @@ pub use lanes::Lane;
 pub use shard::{FieldHandle, start};
 
 use self::driver::Driver;
-use crate::config::ProtocolName;
+use crate::config::{DeviceConfig, ProtocolName};
+use crate::trace::{Decoder, NoBytes, TraceAsk};
 use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Update};
 
 /// The driver of a protocol, without devices.
@@ -41,6 +42,19 @@ fn driver_of(protocol: ProtocolName) -> Box<dyn Driver> {
         ProtocolName::Modbus => Box::<modbus::Modbus>::default(),
         ProtocolName::Bacnet => Box::<bacnet::Bacnet>::default(),
         ProtocolName::Simulated => Box::<simulated::Simulated>::default(),
+    }
+}
+
+/// What a trace of a device says; `wanted` is the point that is looked for, by its place in the list.
+///
+/// # Errors
+/// The device does not speak its protocol, which its configuration rules out.
+pub fn decoder_of(config: &DeviceConfig, wanted: Option<usize>) -> std::io::Result<Box<dyn Decoder>> {
+    match config.protocol.name() {
+        ProtocolName::Dnp3 => dnp3::decoder_of(config, wanted),
+        ProtocolName::Modbus => modbus::decoder_of(config, wanted),
+        // Their traces say their states and failures alone.
+        ProtocolName::Bacnet | ProtocolName::Simulated => Ok(Box::new(NoBytes)),
     }
 }
 
@@ -69,6 +83,8 @@ pub enum FieldInput {
     Settled(Receipt),
     /// Tell what the shard's devices have counted.
     Count(tokio::sync::oneshot::Sender<Counted>),
+    /// Tell what the trace of a device holds.
+    Trace(TraceAsk),
 }
 
 /// A device's events that wait for their confirm.

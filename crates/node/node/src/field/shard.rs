@@ -6,6 +6,7 @@ use super::lanes::Lane;
 use super::spec::{spec_of, table_of, urgency_of};
 use super::{Drivers, FieldInput, FieldReport, Receipt, drivers};
 use crate::config::{NetworkConfig, Numbered, PointConfig, Priority};
+use crate::trace::{DeviceTraces, Kind, TraceDisk};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -26,6 +27,8 @@ const REPORT_UPDATES_MAX: usize = 4096;
 
 /// The identifier of heartbeats, which no command reaches.
 const HEARTBEAT_ID: u64 = 1 << 62;
+/// How often traces are handed to the disk.
+const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// How long a heartbeat may take.
 const HEARTBEAT_UNTIL: Duration = Duration::from_secs(10);
 
@@ -58,12 +61,14 @@ pub struct Field {
     number: usize,
     pub(super) poller: Poller,
     devices: HashMap<DeviceId, Device>,
+    pub(super) traces: DeviceTraces,
     /// Groups of devices, by the names of their networks.
     networks: HashMap<String, GroupId>,
     /// By urgency.
     reports: [FieldReport; Urgency::ALL.len()],
     /// There is something to report or a new deadline.
     pub(super) work: Rc<Notify>,
+    clock: Clock,
 }
 
 /// A device of a shard.
@@ -86,31 +91,42 @@ pub fn start<I: From<FieldReport> + Send + 'static>(
     devices: Vec<Numbered>,
     clock: Clock,
     counters: Arc<Counters>,
-    certificates: Arc<CertificateCache>,
+    (certificates, traces): (Arc<CertificateCache>, TraceDisk),
     senders: ReportSenders<I>,
 ) -> std::io::Result<FieldHandle> {
     let (inputs, incoming) = mpsc::channel(INPUTS_MAX);
     let (ready, started) = std::sync::mpsc::sync_channel(1);
     let thread = ShardThread::spawn(&format!("field-{number}"), clock, counters, move |shard| async move {
-        serve(shard, number, devices, certificates, (incoming, senders), |result| drop(ready.send(result))).await;
+        let set = Settings { number, certificates, traces };
+        serve(shard, set, devices, (incoming, senders), |result| drop(ready.send(result))).await;
     })?;
     started.recv().map_err(|_| std::io::Error::other("a field thread ended before it began"))??;
     Ok(FieldHandle { inputs, thread })
 }
 
+/// What a shard is started with besides its devices.
+pub(super) struct Settings {
+    /// Which shard it is.
+    pub number: usize,
+    /// TLS files in use.
+    pub certificates: Arc<CertificateCache>,
+    /// Where traces are written.
+    pub traces: TraceDisk,
+}
+
 /// Runs a shard with its devices on the present thread, once `ready` was told whether they could be started.
 pub(super) async fn serve<I: From<FieldReport>>(
     shard: Rc<Shard>,
-    number: usize,
+    Settings { number, certificates, traces }: Settings,
     devices: Vec<Numbered>,
-    certificates: Arc<CertificateCache>,
     (incoming, senders): (mpsc::Receiver<FieldInput>, ReportSenders<I>),
     ready: impl FnOnce(std::io::Result<()>),
 ) {
-    let work = Rc::new(Notify::new());
+    let (work, clock) = (Rc::new(Notify::new()), shard.clock());
     let poller = Poller::new(Limits::default());
     let networks = HashMap::new();
-    let field = Field { number, poller, devices: HashMap::new(), networks, reports: Default::default(), work };
+    let (devices_here, traces, reports) = (HashMap::new(), DeviceTraces::new(traces), Default::default());
+    let field = Field { number, poller, devices: devices_here, traces, networks, reports, work, clock };
     let field = Rc::new(RefCell::new(field));
     let mut drivers = drivers();
     let context = Context::new(Rc::clone(&shard), Rc::clone(&field), certificates);
@@ -118,7 +134,20 @@ pub(super) async fn serve<I: From<FieldReport>>(
     let failed = result.is_err();
     ready(result);
     if !failed {
+        tokio::task::spawn_local(keep_flushing(Rc::clone(&field)));
         run(&shard, &field, &drivers, incoming, &senders).await;
+    }
+}
+
+/// Hands traces to the disk from time to time, until the shard ends.
+async fn keep_flushing(field: SharedField) {
+    if !field.borrow().traces.is_written() {
+        return;
+    }
+    let mut interval = tokio::time::interval(FLUSH_EVERY);
+    loop {
+        interval.tick().await;
+        field.borrow().traces.flush();
     }
 }
 
@@ -171,8 +200,11 @@ async fn run<I: From<FieldReport>>(
             },
             // While there is no room for a report, what is more urgent may come.
             input = inputs.recv() => match input {
-                Some(input) => handle(field, drivers, input),
-                None => return tell_rest(field, senders).await,
+                Some(input) => handle(shard.now(), field, drivers, input),
+                None => {
+                    field.borrow().traces.flush();
+                    return tell_rest(field, senders).await;
+                }
             },
             () = work.notified() => {}
             () = tokio::time::sleep_until(until) => {}
@@ -220,13 +252,13 @@ fn turn(field: &SharedField, now: Now) -> Option<Instant> {
         match event {
             None => break,
             Some(PollEvent::Heartbeat { device, point, value }) => Field::beat(field, now, device, point, value),
-            Some(event) => field.borrow().log(&event),
+            Some(event) => field.borrow_mut().log(now, &event),
         }
     }
     field.borrow().poller.timeout()
 }
 
-fn handle(field: &SharedField, drivers: &Drivers, input: FieldInput) {
+fn handle(now: Now, field: &SharedField, drivers: &Drivers, input: FieldInput) {
     match input {
         FieldInput::Command { device, command_id, command, until } => {
             Field::command(field, device, command_id, &command, until);
@@ -239,6 +271,7 @@ fn handle(field: &SharedField, drivers: &Drivers, input: FieldInput) {
         }
         // The caller may have gone.
         FieldInput::Count(answer) => drop(answer.send(Counted::of(drivers))),
+        FieldInput::Trace(ask) => field.borrow().traces.answer(now, ask),
     }
 }
 
@@ -281,6 +314,7 @@ impl Field {
         let urgency = urgency_of(priority);
         let network = device.config.network.as_ref().and_then(|network| self.networks.get(&network.name).copied());
         self.poller.add_device(now, device.id, spec_of(device, Arc::clone(table), urgency, network))?;
+        self.traces.add(device.id, &device.config);
         self.devices.insert(device.id, Device { topic: device.config.topic.clone(), urgency, session });
         Ok(())
     }
@@ -290,15 +324,26 @@ impl Field {
         self.devices.get(&device).map(|device| Rc::clone(&device.session))
     }
 
-    fn log(&self, event: &PollEvent) {
+    fn log(&mut self, now: Now, event: &PollEvent) {
         let name =
             |device: &DeviceId| self.devices.get(device).map(|device| device.topic.to_string()).unwrap_or_default();
         match event {
-            PollEvent::State { device, from, to, why } => log_state(&name(device), *from, *to, why),
+            PollEvent::State { device, from, to, why } => {
+                log_state(&name(device), *from, *to, why);
+                self.trace_state(now, *device, *to, why);
+            }
             PollEvent::UnknownPoint { device, .. } => {
                 tracing::debug!(device = name(device), "the device sends points that its list does not have");
             }
             PollEvent::Heartbeat { .. } => {}
+        }
+    }
+
+    fn trace_state(&mut self, now: Now, device: DeviceId, to: DeviceState, why: &str) {
+        let text = if why.is_empty() { to.name().to_owned() } else { format!("{}: {why}", to.name()) };
+        self.traces.note(now, device, Kind::State, &text);
+        if to == DeviceState::Away {
+            self.traces.went_away(now, device);
         }
     }
 
@@ -341,6 +386,9 @@ impl Field {
     pub(super) fn tell_outcome(&mut self, device: DeviceId, command_id: u64, outcome: CommandOutcome) {
         if command_id == HEARTBEAT_ID {
             return outcome.err().iter().for_each(|refusal| self.log_heartbeat(device, refusal));
+        }
+        if let Err(refusal) = &outcome {
+            self.traces.note(self.clock.now(), device, Kind::Failed, &format!("command: {refusal}"));
         }
         let urgency = self.urgency(device).min(Urgency::Monitoring);
         self.report(urgency).outcomes.push((device, command_id, outcome));

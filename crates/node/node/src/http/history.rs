@@ -181,7 +181,8 @@ fn answer(folder: &Path, question: HistoryQuery, format: Format, pieces: &mpsc::
     }
 }
 
-struct Pieces(mpsc::Sender<Result<Bytes, io::Error>>);
+/// Pieces of an answer, on their way to the caller.
+pub(super) struct Pieces(pub(super) mpsc::Sender<Result<Bytes, io::Error>>);
 
 impl Write for Pieces {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

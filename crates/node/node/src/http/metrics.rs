@@ -60,6 +60,7 @@ pub async fn metrics(authenticated: Authenticated) -> Result<Metrics, Problem> {
     audit_metrics(&mut e, &seen.audit_files);
     socket_metrics(&mut e, &[("field", &about.field), ("mqtt", &about.mqtt)]);
     super::field::metrics(&mut e, &authorized.app).await?;
+    super::trace::metrics(&mut e, about.traces.counters());
     access_metrics(&mut e, &authorized.app, &seen);
     view_metrics(&mut e, &seen);
     tls_metrics(&mut e, authorized.app.about.tls.expiries(), seen.now);

@@ -24,6 +24,7 @@ mod sessions;
 mod socket_metrics;
 mod status;
 mod topics;
+mod trace;
 mod values;
 mod views;
 mod wrong_port;
@@ -37,6 +38,7 @@ use crate::access::{Authenticator, Entrance};
 use crate::bus::BusHandle;
 use crate::bus::reserved::Reserved;
 use crate::config::{DeviceConfig, HttpConfig, Source};
+use crate::trace::TraceDisk;
 use crate::wall_clock::WallClock;
 use axum::http::{Method, StatusCode, Uri};
 use axum::{Extension, Router};
@@ -103,6 +105,8 @@ pub struct About {
     pub health: KnownHealth,
     /// Sockets of MQTT.
     pub mqtt: Arc<Counters>,
+    /// Traces of devices, on the disk.
+    pub traces: TraceDisk,
     /// TLS files in use.
     pub tls: Arc<CertificateCache>,
 }

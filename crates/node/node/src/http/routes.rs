@@ -5,7 +5,9 @@
 
 use super::authorization::{Protected, Public, routes as none_yet};
 use super::body::Written;
-use super::{access, clock, command, console, devices, history, metrics, sessions, status, topics, values, views};
+use super::{
+    access, clock, command, console, devices, history, metrics, sessions, status, topics, trace, values, views,
+};
 use serde_json::{Value as Json, json};
 use std::sync::LazyLock;
 use tieline_service::http::openapi::Operation as Op;
@@ -75,6 +77,16 @@ fn of_devices(routes: Routes<Protected>) -> Routes<Protected> {
             Op::new("history", "Recorded values of a topic, or of all topics that a filter selects")
                 .says(200, "Rows in the order of time")
                 .problem(503, "History is off or cannot be read, or too much is under way"),
+        )
+        .get(
+            "/v1/trace/{*topic}",
+            trace::trace,
+            Op::new("trace", "What a device and the node said to each other, message by message")
+                .about(TRACE)
+                .says(200, "Lines, events or a capture")
+                .problem(404, "There is no such device, or it has not gone away")
+                .problem(409, "The device is not traced, not on the disk, or has no connection to capture")
+                .problem(503, "The node is stopping or busy, or enough readers follow the device"),
         )
         .post("/v1/command", command::command, Op::new("command", "Operates a point and waits for what became of it"))
         .get(
@@ -155,6 +167,8 @@ const LIVE: &str = "First the last values, in several events, then changes, conf
     second (event: update, LiveUpdate). Each second the node's time, said by the thread that owns the values: without \
     one for some seconds, what was sent is old (event: beat, LiveBeat). With group: counts of values by quality, in \
     all and of the groups, when they change (event: counts, LiveCounts).";
+const TRACE: &str = "Needs the right to administer the device's topic. Lines are TraceLine, one JSON object a line; with \
+    follow, server-sent events (event: line), first those of the last minute, then each as it comes.";
 const NOT_HELD: &str = "The value is not what the topic may hold";
 const FULL: &str = "The tree or history is full";
 

@@ -168,7 +168,7 @@ fn hello_entry(hello: &Hello) -> Entry {
     let word = if hello.answer { "lean-agreed" } else { "lean-offer" };
     let (from, source, destination) = (sender(hello.from_master), hello.source, hello.destination);
     let summary = format!("{from} {source}→{destination} {word} | fragments to {} bytes", hello.fragment_max);
-    Entry { summary, ..Entry::default() }
+    Entry { summary, addresses: Some((source, destination)), ..Entry::default() }
 }
 
 fn message_entry(
@@ -187,7 +187,8 @@ fn message_entry(
         Kind::StatusRequest => "lean-request-status",
         Kind::Status => "lean-status",
     };
-    let mut entry = Entry { summary: format!("{}{way} {word}", sender(from_master)), ..Entry::default() };
+    let summary = format!("{}{way} {word}", sender(from_master));
+    let mut entry = Entry { summary, addresses, ..Entry::default() };
     if !fragment.is_empty() {
         fragment_text(fragment.get(..usize::from(FRAGMENT_BYTES_MAX)).unwrap_or(fragment), &mut entry);
     }

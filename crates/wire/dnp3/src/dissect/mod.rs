@@ -14,9 +14,11 @@ mod lean;
 mod lines;
 
 use self::lean::LeanView;
-use crate::app::{AppControl, Fragment, FragmentError};
-use crate::link::{Decoder, Frame, LinkError, Refused};
+use crate::app::{AppControl, CommandStatus, Fragment, FragmentError, Header, Range};
+use crate::link::{Decoder, Frame, LinkAddress, LinkError, Refused};
+use crate::objects::Layout;
 use crate::transport::{Reassembler, SegmentHeader};
+use crate::{GroupVar, Iin, PointType};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -24,6 +26,15 @@ use core::fmt::{self, Write};
 
 /// Bytes of a fragment that the dissector follows: more than any station takes.
 const FRAGMENT_BYTES_MAX: u16 = 65_535;
+/// Indications that something was not done (IEEE 1815 4.2.2.4.3).
+const DENIALS: [Iin; 6] = [
+    Iin::NO_FUNC_CODE_SUPPORT,
+    Iin::OBJECT_UNKNOWN,
+    Iin::PARAMETER_ERROR,
+    Iin::EVENT_BUFFER_OVERFLOW,
+    Iin::ALREADY_EXECUTING,
+    Iin::CONFIG_CORRUPT,
+];
 
 /// One frame, or one run of bytes that is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +45,31 @@ pub struct Entry {
     pub objects: Vec<String>,
     /// Why something was not understood; what comes before it stands.
     pub refusal: Option<String>,
+    /// What a response says that the outstation did not do: indications of IIN2, the status of a control.
+    pub denial: Option<String>,
+    /// The link addresses of sender and receiver; none of bytes that are no frame.
+    pub addresses: Option<(LinkAddress, LinkAddress)>,
+    /// The points that the fragment names, one by one or in ranges.
+    pub points: Vec<Touched>,
+}
+
+/// Points that a fragment names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touched {
+    /// Of which type.
+    pub point_type: PointType,
+    /// The first index.
+    pub start: u32,
+    /// The last index.
+    pub stop: u32,
+}
+
+impl Touched {
+    /// Whether a point is among them.
+    #[must_use]
+    pub fn has(&self, point_type: PointType, index: u32) -> bool {
+        self.point_type == point_type && (self.start..=self.stop).contains(&index)
+    }
 }
 
 impl fmt::Display for Entry {
@@ -141,8 +177,9 @@ fn refused(Refused { error, bytes }: Refused) -> Entry {
 }
 
 fn dissect(frame: &Frame<'_>, reassembler: &mut Reassembler) -> Entry {
-    let mut entry = Entry { summary: link_text(frame), ..Entry::default() };
     let header = frame.header();
+    let addresses = Some((header.source, header.destination));
+    let mut entry = Entry { summary: link_text(frame), addresses, ..Entry::default() };
     let Some(function) = header.control.function() else {
         entry.refusal = Some(format!("link function {} has no meaning", header.control.code()));
         return entry;
@@ -210,6 +247,9 @@ fn fragment_text(bytes: &[u8], entry: &mut Entry) {
             let _ = write!(entry.summary, " {name}");
         }
     }
+    let denied = DENIALS.into_iter().filter(|denial| fragment.iin.is_some_and(|iin| iin.contains(*denial)));
+    let denied: Vec<&str> = denied.flat_map(Iin::names).collect();
+    entry.denial = (!denied.is_empty()).then(|| denied.join(" "));
     let (mut headers, mut cto) = (fragment.headers(), None);
     let mut understood = 0;
     while let Some(header) = headers.next() {
@@ -218,10 +258,43 @@ fn fragment_text(bytes: &[u8], entry: &mut Entry) {
                 understood = headers.offset();
                 cto = header.common_time().or(cto);
                 lines::push(&header, cto, &mut entry.objects);
+                push_points(&header, &mut entry.points);
+                let failed = header.controls().find(|control| control.status != CommandStatus::Success);
+                if let Some(failed) = failed {
+                    entry.denial.get_or_insert(format!("status {} at index {}", failed.status, failed.index));
+                }
             }
             Err(error) => {
                 let left = fragment.objects.len() - understood;
                 entry.refusal = Some(format!("{error}; {left} bytes left unread"));
+            }
+        }
+    }
+}
+
+/// Appends the points that a header names: neighbours are joined, so that a range is one entry.
+fn push_points(header: &Header<'_>, points: &mut Vec<Touched>) {
+    let object = header.object();
+    let layout = Layout::find(GroupVar::new(object.group, object.variation.max(1)));
+    let point_type = match object.group {
+        12 => PointType::BinaryOutput,
+        41 => PointType::AnalogOutput,
+        _ => match layout.and_then(|layout| layout.point_type) {
+            Some(point_type) => point_type,
+            None => return,
+        },
+    };
+    match (header.range(), header.data().is_empty()) {
+        (Range::All, true) => points.push(Touched { point_type, start: 0, stop: u32::MAX }),
+        (Range::Span { start, stop }, _) => points.push(Touched { point_type, start, stop }),
+        (Range::All | Range::Count(_), _) => {
+            let indices = header.items().map(|item| item.index);
+            for index in indices.chain(header.controls().map(|control| control.index.into())) {
+                match points.last_mut().filter(|last| last.point_type == point_type) {
+                    Some(last) if (last.start..=last.stop).contains(&index) => {}
+                    Some(last) if last.stop.checked_add(1) == Some(index) => last.stop = index,
+                    Some(_) | None => points.push(Touched { point_type, start: index, stop: index }),
+                }
             }
         }
     }
@@ -238,6 +311,34 @@ mod tests {
     fn framed(fragment: &[u8], out: &mut Vec<u8>) {
         let (master, outstation) = (LinkAddress::new(1), LinkAddress::new(10));
         Endpoint::new(EndpointConfig::new(Role::Outstation, outstation)).write_fragment(master, fragment, out);
+    }
+
+    fn entry_of(fragment: &[u8]) -> Entry {
+        let (mut stream, mut entries) = (Vec::new(), Vec::new());
+        framed(fragment, &mut stream);
+        Dissector::new().stream(&stream, &mut entries);
+        entries.pop().unwrap()
+    }
+
+    #[test]
+    fn points_and_denials_are_told() {
+        let touched = |point_type, start, stop| Touched { point_type, start, stop };
+        // g30v2 3 to 4; g32v2 by index, 7, 8 and 10.
+        let values = [30, 2, 0, 3, 4, 1, 0, 42, 1, 0, 43, 32, 2, 0x17, 3, 7, 1, 0, 1, 8, 1, 0, 2, 10, 1, 0, 3];
+        let entry = entry_of(&[&[0xC0, 0x81, 0, 0], &values[..]].concat());
+        let analog = |start, stop| touched(PointType::Analog, start, stop);
+        assert_eq!(entry.points, [analog(3, 4), analog(7, 8), analog(10, 10)]);
+        assert_eq!((entry.addresses, entry.denial), (Some((LinkAddress::new(10), LinkAddress::new(1))), None));
+        assert!(analog(3, 4).has(PointType::Analog, 4) && !analog(3, 4).has(PointType::Counter, 4));
+        // All of a group, and what has no points.
+        let entry = entry_of(&[0xC0, 0x81, 0x02, 0x06, 20, 0, 6, 60, 1, 6]);
+        assert_eq!(entry.points, [touched(PointType::Counter, 0, u32::MAX)]);
+        assert_eq!(entry.denial.as_deref(), Some("object-unknown parameter-error"));
+        // The echo of a control that is not supported.
+        let control = [12, 1, 0x17, 1, 5, 3, 1, 0, 0, 0, 0, 0, 0, 0, 0, 4];
+        let entry = entry_of(&[&[0xC0, 0x81, 0, 0], &control[..]].concat());
+        assert_eq!(entry.points, [touched(PointType::BinaryOutput, 5, 5)]);
+        assert!(entry.denial.is_some_and(|denial| denial.ends_with("at index 5")), "{:?}", entry.objects);
     }
 
     proptest! {

@@ -3,6 +3,7 @@
 //! Read first: this file, then `device.rs`.
 
 mod counters;
+mod decoder;
 mod device;
 mod device_session;
 mod link;
@@ -11,6 +12,7 @@ mod scheduled;
 mod translate;
 
 use self::counters::FreezeCounters;
+use self::decoder::Dnp3Decoder;
 use self::device::{ChannelOwner, DeviceOwner};
 use self::device_session::{Association, Dnp3Session};
 use self::link::Link;
@@ -21,10 +23,12 @@ use super::counters::Metric;
 use super::driver::{Connection, Context, DeviceSession, Driver, Starting, Tabled, transport_of};
 use super::lanes::{Lane, Lanes};
 use crate::config::{DeviceConfig, Dnp3Config, SharedChannel};
+use crate::trace::Decoder;
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use tieline_core::DeviceId;
 use tieline_dnp3::channel::Channel;
 use tieline_dnp3::link::LinkAddress;
 use tieline_dnp3::master::Master;
@@ -78,11 +82,13 @@ impl Dnp3 {
         let links = (Link::Alone(session.clone()), urgent.as_ref().map(|(session, _)| Link::Alone(session.clone())));
         let owner = self.start_session(context, device, links)?;
         let (transport, priority) = (transport_of(config)?, config.priority);
-        let connection = Connection { name: &config.topic, transport, priority, seed: u64::from(id.0) };
+        let (seed, devices) = (u64::from(id.0), [id]);
+        let connection =
+            Connection { name: &config.topic, transport, priority, seed, devices: &devices, lane: Lane::Main };
         context.connect(session, owner.clone(), connection).await?;
         if let Some((session, lane)) = urgent {
             let (transport, priority) = (&lane.transport, Some(lane.priority));
-            let connection = Connection { transport, priority, ..connection };
+            let connection = Connection { transport, priority, lane: Lane::Urgent, ..connection };
             context.connect(session, owner.on_urgent_lane(), connection).await?;
         }
         Ok(())
@@ -107,7 +113,8 @@ impl Dnp3 {
         }
         // One connection carries one priority: that of its most urgent device.
         let priority = devices.iter().filter_map(|(device, _)| device.config.priority).min();
-        let connection = Connection { name: &shared.name, transport, priority, seed };
+        let ids: Vec<DeviceId> = devices.iter().map(|(device, _)| device.id).collect();
+        let connection = Connection { name: &shared.name, transport, priority, seed, devices: &ids, lane: Lane::Main };
         context.connect(session, ChannelOwner { owners }, connection).await
     }
 
@@ -136,4 +143,12 @@ impl Dnp3 {
 
 fn dnp3_of(config: &DeviceConfig) -> io::Result<&Dnp3Config> {
     config.protocol.dnp3().ok_or_else(|| io::Error::other(format!("{} does not speak DNP3", config.topic)))
+}
+
+/// What a trace of a device says, and which of its points is looked for.
+///
+/// # Errors
+/// The device does not speak DNP3.
+pub fn decoder_of(config: &DeviceConfig, wanted: Option<usize>) -> io::Result<Box<dyn Decoder>> {
+    Ok(Box::new(Dnp3Decoder::new(config, wanted)?))
 }

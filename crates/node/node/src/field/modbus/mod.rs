@@ -11,19 +11,24 @@
 //! Read first: this file, then `device.rs`.
 
 mod counters;
+mod decoder;
 mod device;
 mod owner;
 mod probe;
 mod readings;
 
+use self::decoder::ModbusDecoder;
 use self::device::{Line, ModbusDevice};
 use self::owner::LineOwner;
 use super::counters::Metric;
 use super::driver::{Connection, Context, DeviceSession, Driver, Starting, Tabled, transport_of};
+use super::lanes::Lane;
 use crate::config::{DeviceConfig, ModbusConfig, SharedChannel};
+use crate::trace::Decoder;
 use std::io;
 use std::num::NonZeroU32;
 use std::rc::Rc;
+use tieline_core::DeviceId;
 use tieline_modbus::{Client, ClientConfig, Framing, SerialTiming};
 use tieline_net::{Limits, Session};
 use tieline_transport::{Over, Transport};
@@ -85,7 +90,8 @@ impl Modbus {
         let priority = devices.iter().filter_map(|(device, _)| device.config.priority).min();
         self.devices.extend(members.iter().cloned());
         self.lines.push(Rc::clone(&line));
-        let connection = Connection { name, transport, priority, seed };
+        let ids: Vec<DeviceId> = devices.iter().map(|(device, _)| device.id).collect();
+        let connection = Connection { name, transport, priority, seed, devices: &ids, lane: Lane::Main };
         context.connect(line.session.clone(), LineOwner::new(members), connection).await
     }
 }
@@ -96,19 +102,31 @@ fn modbus_of(config: &DeviceConfig) -> io::Result<&ModbusConfig> {
 
 fn client_config(modbus: &ModbusConfig, transport: &Transport, devices: usize) -> ClientConfig {
     let line = &modbus.line;
-    let framing = match &transport.over {
-        Over::Serial(serial) => {
-            Framing::Rtu(SerialTiming::new(NonZeroU32::new(serial.baud).unwrap_or(NonZeroU32::MIN)))
-        }
-        Over::Tcp | Over::Tls(_) | Over::Udp(_) if line.is_rtu => Framing::RtuOverTcp,
-        Over::Tcp | Over::Tls(_) | Over::Udp(_) => Framing::Tcp,
-    };
     ClientConfig {
         in_flight: line.in_flight,
         answer_timeout: line.timeout,
         retries: line.retries,
         pause: line.pause,
         queue_max: QUEUE_OF_DEVICE * devices,
-        ..ClientConfig::new(framing)
+        ..ClientConfig::new(framing_of(modbus, transport))
     }
+}
+
+/// How frames are made and found.
+fn framing_of(modbus: &ModbusConfig, transport: &Transport) -> Framing {
+    match &transport.over {
+        Over::Serial(serial) => {
+            Framing::Rtu(SerialTiming::new(NonZeroU32::new(serial.baud).unwrap_or(NonZeroU32::MIN)))
+        }
+        Over::Tcp | Over::Tls(_) | Over::Udp(_) if modbus.line.is_rtu => Framing::RtuOverTcp,
+        Over::Tcp | Over::Tls(_) | Over::Udp(_) => Framing::Tcp,
+    }
+}
+
+/// What a trace of a device says, and which of its points is looked for.
+///
+/// # Errors
+/// The device does not speak Modbus.
+pub fn decoder_of(config: &DeviceConfig, wanted: Option<usize>) -> io::Result<Box<dyn Decoder>> {
+    Ok(Box::new(ModbusDecoder::new(config, wanted)?))
 }

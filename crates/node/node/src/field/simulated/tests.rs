@@ -2,8 +2,9 @@
 
 use crate::config::{Numbered, from_text};
 use crate::field::counters::Counted;
-use crate::field::shard::serve;
+use crate::field::shard::{Settings, serve};
 use crate::field::{FieldInput, FieldReport};
+use crate::trace::TraceDisk;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,9 +44,10 @@ impl World {
         let ((inputs, incoming), (sender, reports)) = (mpsc::channel(16), mpsc::channel(16));
         let senders = [sender.clone(), sender.clone(), sender];
         let (ready, started) = oneshot::channel();
-        let certificates = Arc::new(CertificateCache::default());
+        let traces = TraceDisk::start(folder.path(), false).unwrap();
+        let set = Settings { number: 0, certificates: Arc::new(CertificateCache::default()), traces };
         tokio::task::spawn_local(async move {
-            serve(shard, 0, devices, certificates, (incoming, senders), |result| drop(ready.send(result))).await;
+            serve(shard, set, devices, (incoming, senders), |result| drop(ready.send(result))).await;
         });
         started.await.unwrap().unwrap();
         Self { inputs, reports, points: HashMap::new(), outcomes: HashMap::new() }

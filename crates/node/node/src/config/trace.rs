@@ -1,0 +1,97 @@
+//! `[device.NAME.trace]`: how much of what a device says is kept.
+//!
+//! ```toml
+//! [device.relay1.trace]
+//! enabled = true               # false: nothing is recorded
+//! keep = "1m"                  # in memory, and so before the device went away
+//! memory = "64KiB"             # at most; a device that says little takes little
+//! disk = "16MiB"               # files below the data folder, over restarts; without it none
+//! ```
+
+use super::parse;
+use super::reader::{Document, Section};
+use std::time::Duration;
+
+const KIB: u64 = 1024;
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// How much of what a device says is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceConfig {
+    /// Whether it is recorded.
+    pub enabled: bool,
+    /// How long a record is kept in memory.
+    pub keep: Duration,
+    /// Bytes of memory at most.
+    pub memory: usize,
+    /// Bytes on the disk at most; 0 writes none.
+    pub disk: u64,
+}
+
+impl Default for TraceConfig {
+    /// The last minute, in 64 KiB at most, none on the disk.
+    fn default() -> Self {
+        Self { enabled: true, keep: 60 * SECOND, memory: 64 * 1024, disk: 0 }
+    }
+}
+
+impl TraceConfig {
+    /// Reads the table.
+    pub fn read(doc: &mut Document<'_>, mut s: Section<'_>) -> Self {
+        let default = Self::default();
+        let enabled = s.or(doc, "enabled", default.enabled, parse::boolean);
+        let keep = s.or(doc, "keep", default.keep, parse::duration(SECOND..=HOUR));
+        let memory = s.or(doc, "memory", 64 * KIB, parse::bytes(4 * KIB..=16 * KIB * KIB));
+        let disk = s.optional(doc, "disk", parse::bytes(64 * KIB..=1024 * KIB * KIB)).unwrap_or(default.disk);
+        s.finish(doc);
+        Self {
+            enabled,
+            keep,
+            memory: usize::try_from(memory).unwrap_or(default.memory),
+            disk: if enabled { disk } else { 0 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ConfigError, from_text};
+    use super::*;
+
+    fn read(keys: &str) -> Result<TraceConfig, Vec<String>> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("p.csv"), "name,type,index\na,analog,0\n").unwrap();
+        let device = "[device.d]\nprotocol='dnp3'\naddress='a:1'\npoints='p.csv'\ndnp3={outstation=10}";
+        match from_text("n.toml", &format!("{device}\n{keys}\n"), folder.path()) {
+            Ok(config) => Ok(config.devices[0].trace),
+            Err(ConfigError(all)) => Err(all.iter().map(ToString::to_string).collect()),
+        }
+    }
+
+    #[test]
+    fn traces_are_on_unless_the_device_says_otherwise() {
+        let default = TraceConfig::default();
+        assert_eq!(read(""), Ok(default));
+        let keys = "trace={keep='5m', memory='1MiB', disk='16MiB'}";
+        let more = TraceConfig { keep: 300 * SECOND, memory: 1 << 20, disk: 16 << 20, ..default };
+        assert_eq!(read(keys), Ok(more));
+        let off = TraceConfig { enabled: false, ..default };
+        assert_eq!(read("trace={enabled=false, disk='1MiB'}"), Ok(off));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        let expect = [
+            "n.toml:6:13: device.d.trace.keep: found \"0s\", expected a duration like \"500ms\", from 1s to 1h",
+            "n.toml:6:26: device.d.trace.memory: found \"1KiB\", expected a size like \"64MiB\", from 4096 to 16777216 bytes",
+            "n.toml:6:39: device.d.trace.disk: found 1, expected a size like \"64MiB\", from 65536 to 1073741824 bytes",
+        ];
+        let found = read("trace={keep='0s', memory='1KiB', disk=1}").unwrap_err();
+        assert_eq!(found.len(), expect.len(), "{found:?}");
+        for (found, expect) in found.iter().zip(expect) {
+            let key = |text: &str| text.split(": ").nth(1).map(str::to_owned);
+            assert_eq!(key(found), key(expect));
+        }
+    }
+}
