@@ -31,13 +31,13 @@ def device(unit, addresses):
 
     bits = lambda: [SimData(0, values=[False] * addresses, datatype=DataType.BITS)]
     registers = lambda: [SimData(0, values=[0] * addresses, datatype=DataType.REGISTERS)]
-    return SimDevice(unit, simdata=(bits(), bits(), registers(), registers()), action=watch, identity=ModbusDeviceIdentification(info_name=IDENTITY))
+    return SimDevice(unit, simdata=(bits(), bits(), registers(), registers()), action=watch)
 
 
 def server_of(arguments, devices):
-    address = ("127.0.0.1", arguments.port)
+    address, identity = ("127.0.0.1", arguments.port), ModbusDeviceIdentification(info_name=IDENTITY)
     if not arguments.tls:
-        return ModbusTcpServer(devices, address=address, framer=FramerType.RTU if arguments.rtu else FramerType.SOCKET)
+        return ModbusTcpServer(devices, identity=identity, address=address, framer=FramerType.RTU if arguments.rtu else FramerType.SOCKET)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(f"{arguments.tls}/server.pem", f"{arguments.tls}/server.key")
     tls.load_verify_locations(f"{arguments.tls}/authority.pem")
