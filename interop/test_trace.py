@@ -7,6 +7,7 @@ from dissection import complaints, fields, frames, tshark
 from modbus import LibModbus, ModbusDevice, SerialPair
 from node import BINARY, Device, OurOutstation, tieline
 from processes import Lines, Peer
+from simulated import SimulatedDevice
 from test_hostile import BadDevice, garbage
 from waiting import until
 
@@ -201,3 +202,15 @@ def test_a_device_that_is_not_traced_says_so(server, start_node):
     assert refused.returncode == 3 and "[device.pump.trace]" in refused.stderr, refused.stderr
     unknown = tieline("trace", "test/none", "--http", node.http, check=False)
     assert unknown.returncode == 3 and "no device" in unknown.stderr
+
+
+def test_a_simulated_device_has_states_and_no_bytes(start_node, tmp_path):
+    device = SimulatedDevice("room", [("temperature", "float", {"value": "20"})])
+    node = start_node(device)
+    node.wait_value(device.point("temperature"), v=20)
+    lines = wait_lines(node, device, lambda line: line["summary"] == "device online")
+    assert {line["kind"] for line in lines} == {"state"}, lines
+    words = ["--http", node.http, "--pcapng", tmp_path / "room.pcapng"]
+    refused = tieline("trace", device.topic, *words, check=False)
+    assert refused.returncode != 0 and "no connection" in refused.stderr
+    assert not (tmp_path / "room.pcapng").exists()
