@@ -13,6 +13,7 @@ use super::reader::{Document, Expected, Section, Template};
 use super::simulated::{SimulatedConfig, read_simulated};
 use super::trace::TraceConfig;
 use std::collections::HashMap;
+use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -307,35 +308,10 @@ pub fn read_device<'a>(
     let protocol = s.required(doc, "protocol", expected, parse::word(&ProtocolName::WORDS));
     // What is wrong with the rest is told all the same.
     let protocol = protocol.unwrap_or(ProtocolName::Dnp3);
-    let (connection, bacnet_address) = match protocol {
-        ProtocolName::Bacnet => {
-            let (address, transport) = read_address(doc, &mut s).unzip();
-            (transport.map(|transport| (Some(transport), None)), address)
-        }
-        ProtocolName::Dnp3 | ProtocolName::Modbus => {
-            let connection = read_connection(doc, &mut s, lists.folder, &shared.channels);
-            (connection.map(|(transport, channel)| (Some(transport), channel)), None)
-        }
-        ProtocolName::Simulated => (Some((None, None)), None),
-    };
+    let place = read_place(doc, &mut s, protocol, (lists.folder, &shared.channels));
     let points = lists.read(doc, &mut s, protocol);
     let listed = points.as_deref().unwrap_or_default();
-    let transport = connection.as_ref().and_then(|(transport, _)| transport.as_ref());
-    let own = match protocol {
-        ProtocolName::Dnp3 => read_dnp3_device(doc, &mut s, lists.folder, transport).map(Protocol::Dnp3),
-        ProtocolName::Modbus => {
-            let modbus = s.section(doc, "modbus");
-            Some(Protocol::Modbus(read_modbus(doc, modbus, transport, listed)))
-        }
-        ProtocolName::Bacnet => {
-            let bacnet = s.section(doc, "bacnet");
-            Some(Protocol::Bacnet(read_bacnet(doc, bacnet, bacnet_address, listed)))
-        }
-        ProtocolName::Simulated => {
-            let simulated = s.section(doc, "simulated");
-            Some(Protocol::Simulated(read_simulated(doc, simulated, listed)))
-        }
-    };
+    let own = read_protocol(doc, &mut s, protocol, (lists.folder, &place, listed));
     let poll = s.section(doc, "poll");
     let is_told = |point: &PointConfig| own.as_ref().is_some_and(|own| own.tells(point));
     let (polls, collection) = match protocol {
@@ -355,7 +331,7 @@ pub fn read_device<'a>(
     let trace = TraceConfig::read(doc, trace);
     let tags = s.each_text(doc, "tags", TAGS, |text| parse_tag(text).ok_or_else(|| TAGS.to_owned()));
     s.finish(doc);
-    let (transport, channel) = connection?;
+    let (transport, channel) = place.connection?;
     Some(DeviceConfig {
         name: name.to_owned(),
         topic: topic?,
@@ -375,6 +351,59 @@ pub fn read_device<'a>(
         trace,
         protocol: own?,
     })
+}
+
+/// How a device is reached.
+struct DevicePlace {
+    /// None where something is wrong (which has been reported then); without a transport where there is no device.
+    connection: Option<(Option<Transport>, Option<SharedChannel>)>,
+    /// Where a BACnet device is: it has no connection.
+    bacnet: Option<SocketAddrV4>,
+}
+
+fn read_place(
+    doc: &mut Document<'_>,
+    s: &mut Section<'_>,
+    protocol: ProtocolName,
+    (folder, channels): (&Path, &Channels),
+) -> DevicePlace {
+    match protocol {
+        ProtocolName::Bacnet => {
+            let (bacnet, transport) = read_address(doc, s).unzip();
+            DevicePlace { connection: transport.map(|transport| (Some(transport), None)), bacnet }
+        }
+        ProtocolName::Dnp3 | ProtocolName::Modbus => {
+            let connection = read_connection(doc, s, folder, channels);
+            let connection = connection.map(|(transport, channel)| (Some(transport), channel));
+            DevicePlace { connection, bacnet: None }
+        }
+        ProtocolName::Simulated => DevicePlace { connection: Some((None, None)), bacnet: None },
+    }
+}
+
+/// The tables that only devices of a protocol have; none where something essential is missing (which has been reported then).
+fn read_protocol(
+    doc: &mut Document<'_>,
+    s: &mut Section<'_>,
+    protocol: ProtocolName,
+    (folder, place, points): (&Path, &DevicePlace, &[PointConfig]),
+) -> Option<Protocol> {
+    let transport = place.connection.as_ref().and_then(|(transport, _)| transport.as_ref());
+    match protocol {
+        ProtocolName::Dnp3 => read_dnp3_device(doc, s, folder, transport).map(Protocol::Dnp3),
+        ProtocolName::Modbus => {
+            let modbus = s.section(doc, "modbus");
+            Some(Protocol::Modbus(read_modbus(doc, modbus, transport, points)))
+        }
+        ProtocolName::Bacnet => {
+            let bacnet = s.section(doc, "bacnet");
+            Some(Protocol::Bacnet(read_bacnet(doc, bacnet, place.bacnet, points)))
+        }
+        ProtocolName::Simulated => {
+            let simulated = s.section(doc, "simulated");
+            Some(Protocol::Simulated(read_simulated(doc, simulated, points)))
+        }
+    }
 }
 
 /// A word for how urgent a connection is.
