@@ -30,8 +30,10 @@ pub fn point(cells: &Cells<'_>) -> Result<Mapped, Refusal> {
     } else {
         value(cells.first(&["starting value", "default value", "default"]), kind, &mut mapped);
     }
-    if writable(cells, &mut mapped) {
-        mapped.point.set("writable", "true");
+    match (writable(cells, &mut mapped), kind) {
+        (true, "text") => mapped.note("read only: texts cannot be commanded"),
+        (true, _) => mapped.point.set("writable", "true"),
+        (false, _) => {}
     }
     every(cells, &mut mapped);
     Ok(mapped)

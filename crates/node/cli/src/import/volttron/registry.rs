@@ -4,8 +4,10 @@ use super::driver::Driver;
 use super::modbus_tk::Style;
 use super::point::{Cells, Mapped, Point, Refusal, refuse};
 use super::table::{Row, Table};
+use super::write::rows_text;
 use crate::import::report::{Outcome, Place, Report, Target};
 use std::collections::HashMap;
+use tieline_node::config::{Finding, Findings, ProtocolName, read_points};
 
 /// Columns of all drivers.
 const COMMON: [&str; 18] = [
@@ -112,6 +114,7 @@ pub fn convert(table: &Table, map: Option<&Table>, driver: Driver, style: Style,
             *place = Some(rows.len() - 1);
         }
     }
+    refuse_illegal(driver, &mut rows);
     refuse_duplicates(table, driver, &mut rows);
     let mut points = Vec::new();
     let rows = rows.into_iter().map(|row| {
@@ -122,6 +125,22 @@ pub fn convert(table: &Table, map: Option<&Table>, driver: Driver, style: Style,
     });
     let rows = rows.collect();
     Converted { points, rows, map_rows }
+}
+
+/// What the node would not read is left out, with what it says of it.
+fn refuse_illegal(driver: Driver, rows: &mut [Result<Mapped, Refusal>]) {
+    let Some(protocol) = ProtocolName::ALL.into_iter().find(|protocol| protocol.word() == driver.protocol()) else {
+        return;
+    };
+    for row in rows {
+        let Ok(mapped) = row else { continue };
+        let text = rows_text(driver.columns(), std::slice::from_ref(&mapped.point));
+        let mut findings = Findings::default();
+        read_points(&mut findings, "", &text, protocol);
+        if let Some(Finding { key, found, expected, .. }) = findings.sorted().first() {
+            *row = refuse(format!("{key}: found {found}, expected {expected}"));
+        }
+    }
 }
 
 /// Of rows with the same name VOLTTRON takes the last. A list has each point of a device once, except of Modbus.

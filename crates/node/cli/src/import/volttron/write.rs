@@ -1,6 +1,6 @@
 //! The configuration and the point lists as text, with the line of every key.
 
-use super::{Connection, Device, Imported, List, Spec};
+use super::{Connection, Device, Imported, List, Point, Spec};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
 
@@ -42,10 +42,15 @@ pub fn list_text(list: &List) -> String {
     let used = |column: &&&'static str| {
         (always.contains(*column)) || list.points.iter().any(|point| !point.cell(column).is_empty())
     };
-    let columns: Vec<&str> = list.driver.columns().iter().filter(used).copied().collect();
+    let columns: Vec<&'static str> = list.driver.columns().iter().filter(used).copied().collect();
+    rows_text(&columns, &list.points)
+}
+
+/// Points with these columns.
+pub fn rows_text(columns: &[&'static str], points: &[Point]) -> String {
     let mut text = columns.join(",");
     text.push('\n');
-    for point in &list.points {
+    for point in points {
         let cells: Vec<String> = columns.iter().map(|column| quoted(point.cell(column))).collect();
         text.push_str(&cells.join(","));
         text.push('\n');
