@@ -116,7 +116,7 @@ pub struct BatchDone {
 }
 
 /// What a dry run finds for a point: what would be sent, or why nothing.
-pub type Verdict = Result<WouldSend, Refusal>;
+pub type DryRun = Result<WouldSend, Refusal>;
 
 /// A command that would be sent.
 #[derive(Clone, Debug, PartialEq)]

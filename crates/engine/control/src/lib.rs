@@ -117,7 +117,7 @@ mod rules;
 mod schedule;
 
 pub use audit::{AuditRecord, Phase};
-pub use batch::{Action, Answer, Batch, BatchDone, BatchEntry, BatchEvent, PointOutcome, Verdict, WouldSend};
+pub use batch::{Action, Answer, Batch, BatchDone, BatchEntry, BatchEvent, DryRun, PointOutcome, WouldSend};
 pub use control::Control;
 pub use coordinator::{Coordinator, CoordinatorLimits, CoordinatorStats};
 pub use entry::{Entry, HoldRecord, OverrideRecord};

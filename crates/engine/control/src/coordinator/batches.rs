@@ -4,7 +4,7 @@ use super::Coordinator;
 use super::job::{HoldState, Job, JobKind, Key, OpenBatch, Stage};
 use super::lanes::allows_hold;
 use crate::ControlPoint;
-use crate::batch::{Action, Answer, Batch, BatchDone, BatchEntry, BatchEvent, PointOutcome, Verdict, WouldSend};
+use crate::batch::{Action, Answer, Batch, BatchDone, BatchEntry, BatchEvent, DryRun, PointOutcome, WouldSend};
 use crate::point::shown;
 use crate::request::Refused;
 use crate::rules::ReadBack;
@@ -89,8 +89,8 @@ impl Coordinator {
     /// What would happen to each point, if the batch came alone and at this moment. Nothing is sent, reserved or written
     /// down; how points of the batch would change each other's limits is not looked at.
     #[must_use]
-    pub fn dry_run(&self, now: Now, batch: &Batch) -> Vec<Verdict> {
-        let verdict = |entry: &BatchEntry| {
+    pub fn dry_run(&self, now: Now, batch: &Batch) -> Vec<DryRun> {
+        let dry_run = |entry: &BatchEntry| {
             let checked = self.check_entry(now, &batch.requester, entry)?;
             let Checked { kind, point, command, expected } = self.has_lane_room(checked)?;
             let key = (point.device, point.point);
@@ -98,7 +98,7 @@ impl Coordinator {
                 kind == JobKind::Set && self.grounds.reverts(key) && self.grounds.owner(now, &point).is_some();
             Ok(WouldSend { raw: command.value, mode: command.mode, expected, reverts })
         };
-        batch.entries.iter().map(verdict).collect()
+        batch.entries.iter().map(dry_run).collect()
     }
 
     /// The entries that revert a device: all of its points that can be reverted at this moment.

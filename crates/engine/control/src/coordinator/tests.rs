@@ -280,10 +280,10 @@ fn overrides_block_and_revert() {
     assert_eq!(accept(&mut c, at(0)), ["d0/p0 0"]);
     assert_eq!(accept(&mut c, at(50)), ["d1/p0 0"]);
     let entries = || vec![set("d0/p0", 1.0), set("d2/p0", 1.0)];
-    let verdicts = c.dry_run(at(60), &batch(1, "anna", false, entries()));
-    let refusal = verdicts[0].as_ref().unwrap_err();
+    let dry_runs = c.dry_run(at(60), &batch(1, "anna", false, entries()));
+    let refusal = dry_runs[0].as_ref().unwrap_err();
     let said = "override: Cannot set point on device d0 since global override is set by the pattern \"d[01]\"";
-    assert_eq!((refusal.to_string().as_str(), verdicts[1].is_ok()), (said, true));
+    assert_eq!((refusal.to_string().as_str(), dry_runs[1].is_ok()), (said, true));
     let revert = BatchEntry { action: Action::Revert, ..set("d0/p0", 1.0) };
     let refusal = c.dry_run(at(60), &batch(1, "anna", false, vec![revert])).remove(0).unwrap_err();
     let said = "override: Cannot revert point on device d0 since global override is set by the pattern \"d[01]\"";
@@ -339,8 +339,8 @@ fn rules_refuse_before_anything_is_sent() {
     let mut c = coordinator(1, CoordinatorLimits::default());
     c.set_rules(&topic("d0/p0"), rules).unwrap();
     let would = |c: &Coordinator, now: u64, value: f64| {
-        let verdict = c.dry_run(at(now), &batch(1, "anna", false, vec![set("d0/p0", value)])).remove(0);
-        verdict.map_or_else(|refusal| refusal.to_string(), |would| would.raw.as_f64().unwrap().to_string())
+        let dry_run = c.dry_run(at(now), &batch(1, "anna", false, vec![set("d0/p0", value)])).remove(0);
+        dry_run.map_or_else(|refusal| refusal.to_string(), |would| would.raw.as_f64().unwrap().to_string())
     };
     let unknown = "unknown_value: d0/p0: no good reading is known, from which the step could be measured";
     assert_eq!(would(&c, 0, 5.0), unknown);

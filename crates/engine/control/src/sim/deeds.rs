@@ -52,8 +52,8 @@ impl World {
         if let ScheduleData::Preempted(losers) = &result.data {
             let found: BTreeSet<String> = losers.iter().map(|loser| loser.task.to_string()).collect();
             assert_eq!(found, expected.unwrap().into_iter().collect());
-            self.tally.granted += 1;
-            self.tally.preempted += losers.len() as u64;
+            self.counters.granted += 1;
+            self.counters.preempted += losers.len() as u64;
             self.oracle.grant(self.now, asked, losers);
         }
     }
@@ -111,7 +111,7 @@ impl World {
 
     pub(super) fn die(&mut self) {
         let agent = self.some_agent();
-        self.tally.deaths += 1;
+        self.counters.deaths += 1;
         self.say(|| format!("{agent} dies"));
         self.coordinator.handle_holder_gone(self.now, &Arc::from(&*agent));
         self.oracle.release(&agent);
@@ -132,7 +132,7 @@ impl World {
         let pattern = if self.random.is_one_of(4) { "site/*".into() } else { name(self.some_device()) };
         let duration = (!self.random.is_one_of(3)).then(|| Duration::from_millis(1 + self.random.below(6_000)));
         let (failsafe_revert, staggered_revert) = (self.random.is_one_of(2), self.random.is_one_of(2));
-        self.tally.overrides += 1;
+        self.counters.overrides += 1;
         self.say(|| format!("override {pattern} {duration:?} failsafe {failsafe_revert}"));
         let parsed: Pattern = pattern.parse().unwrap();
         for device in 0..DEVICES {
@@ -158,7 +158,7 @@ impl World {
     pub(super) fn jump(&mut self) {
         let seconds = [-90, -3, -1, 2, 20][self.random.below(5) as usize];
         self.say(|| format!("the clock jumps by {seconds} s"));
-        self.tally.jumps += 1;
+        self.counters.jumps += 1;
         self.now.utc = Timestamp::from_micros(self.now.utc.micros() + seconds * 1_000_000);
         self.advance();
     }
@@ -166,8 +166,8 @@ impl World {
     /// The node is killed and comes back with what was durable. What was out may still be carried out.
     pub(super) fn restart(&mut self) {
         self.say(|| "restart".into());
-        self.tally.restarts += 1;
-        self.tally.superseded += self.coordinator.stats().superseded;
+        self.counters.restarts += 1;
+        self.counters.superseded += self.coordinator.stats().superseded;
         self.open.clear();
         for device in 0..DEVICES {
             self.devices[device].lose();

@@ -32,7 +32,7 @@
 //!   reverted. One that is known to be carried out never is.
 
 extern crate std;
-use super::Tally;
+use super::Counters;
 use super::oracle::Task;
 use super::world::{AGENTS, DEVICES, KEPT, Last, Out, World, name};
 use crate::*;
@@ -72,7 +72,7 @@ impl World {
     }
 
     fn check_revert(&mut self, device: usize, point: usize) -> Last {
-        self.tally.reverts += 1;
+        self.counters.reverts += 1;
         let key = (device, point);
         let tenure = self.tenures[device].1;
         let is_failsafe = self.failsafe.contains(&key);
@@ -98,7 +98,7 @@ impl World {
         who: &str,
         holder: Option<&Task>,
     ) -> Last {
-        self.tally.sent += 1;
+        self.counters.sent += 1;
         assert!(!self.is_overridden(device), "sent in spite of an override");
         match holder {
             Some(holder) => assert_eq!(holder.requester, who, "two agents act"),
@@ -163,9 +163,9 @@ impl World {
                 let open = self.open.get_mut(&answer.batch).expect("an answer to a batch that is over");
                 assert!(open.remove(&answer.index), "two answers to one point");
                 match answer.outcome {
-                    PointOutcome::Confirmed { .. } => self.tally.confirmed += 1,
-                    PointOutcome::Refused(_) => self.tally.refused += 1,
-                    PointOutcome::Unknown(_) => self.tally.unknown += 1,
+                    PointOutcome::Confirmed { .. } => self.counters.confirmed += 1,
+                    PointOutcome::Refused(_) => self.counters.refused += 1,
+                    PointOutcome::Unknown(_) => self.counters.unknown += 1,
                     PointOutcome::Accepted { .. } | PointOutcome::Unconfirmed { .. } => {}
                 }
             }
@@ -177,7 +177,7 @@ impl World {
     }
 
     /// All holders go, the devices are well, and in the end nothing is commanded.
-    pub(super) fn end(mut self) -> Tally {
+    pub(super) fn end(mut self) -> Counters {
         self.say(|| "the end".into());
         for device in 0..DEVICES {
             self.devices[device].is_well = true;
@@ -204,7 +204,7 @@ impl World {
             let value = &self.devices[device].values[point];
             assert!(is_free, "d{device}/p{point} is left at {value:?}");
         }
-        self.tally.superseded += stats.superseded;
-        self.tally
+        self.counters.superseded += stats.superseded;
+        self.counters
     }
 }

@@ -24,7 +24,7 @@ const STEPS: u32 = 120;
 
 /// What happened in a run: a simulation in which nothing happens finds nothing.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
+struct Counters {
     sent: u64,
     reverts: u64,
     granted: u64,
@@ -39,7 +39,7 @@ struct Tally {
     superseded: u64,
 }
 
-impl AddAssign for Tally {
+impl AddAssign for Counters {
     fn add_assign(&mut self, other: Self) {
         self.sent += other.sent;
         self.reverts += other.reverts;
@@ -77,7 +77,7 @@ impl Random {
     }
 }
 
-fn run(seed: u64, is_loud: bool) -> Tally {
+fn run(seed: u64, is_loud: bool) -> Counters {
     let mut world = World::new(seed, is_loud);
     for _ in 0..STEPS {
         world.step();
@@ -94,7 +94,7 @@ fn two_agents_never_act_and_no_point_is_left_commanded() {
         return;
     }
     let seeds = option("TIELINE_SEEDS").unwrap_or(SEEDS);
-    let mut total = Tally::default();
+    let mut total = Counters::default();
     for seed in 0..seeds {
         let done = std::panic::catch_unwind(|| run(seed, false));
         total += done.unwrap_or_else(|panic| {
@@ -103,7 +103,7 @@ fn two_agents_never_act_and_no_point_is_left_commanded() {
         });
     }
     std::println!("{seeds} seeds: {total:?}");
-    let Tally { reverts, preempted, deaths, restarts, confirmed, unknown, superseded, overrides, jumps, .. } = total;
+    let Counters { reverts, preempted, deaths, restarts, confirmed, unknown, superseded, overrides, jumps, .. } = total;
     let all = [reverts, preempted, deaths, restarts, confirmed, unknown, superseded, overrides, jumps];
     assert!(all.iter().all(|count| *count > seeds / 20), "{total:?}");
 }

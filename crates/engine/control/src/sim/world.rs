@@ -3,7 +3,7 @@
 extern crate std;
 use super::devices::{Device, POINTS, UNANSWERED_AFTER};
 use super::oracle::{GRACE, Oracle};
-use super::{Random, Tally};
+use super::{Counters, Random};
 use crate::*;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,7 +65,7 @@ pub(super) struct World {
     pub(super) at: [Option<Out>; DEVICES],
     /// When the node last looked at its deadlines.
     pub(super) drained_at: Instant,
-    pub(super) tally: Tally,
+    pub(super) counters: Counters,
 }
 
 pub(super) fn name(device: usize) -> String {
@@ -155,7 +155,7 @@ impl World {
             limits,
             at: [const { None }; DEVICES],
             drained_at: now.mono,
-            tally: Tally::default(),
+            counters: Counters::default(),
         };
         world.oracle.advance(now);
         for device in 0..DEVICES {
