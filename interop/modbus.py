@@ -1,7 +1,5 @@
 """Modbus devices of a node under test, and the server of libmodbus."""
 
-import csv
-import io
 import json
 import os
 import pty
@@ -10,38 +8,27 @@ import subprocess
 import tty
 
 from carriers import Line, Passing
+from listed import ListedDevice
 from processes import HERE, Lines
 from waiting import until
 
 
-class ModbusDevice:
+class ModbusDevice(ListedDevice):
     """One `[device.NAME]` that speaks Modbus. Points are rows of name, type, index and further columns by name."""
 
     COLUMNS = ["name", "type", "index", "format", "order", "scale", "offset", "writable", "min", "max", "states", "every"]
 
     def __init__(self, name, address, points, poll="100ms", more="", channel=None, **modbus):
-        self.name, self.address, self.points, self.poll, self.more = name, address, points, poll, more
+        super().__init__(name, points)
+        self.address, self.poll, self.more = address, poll, more
         self.channel, self.modbus = channel, modbus
-        self.topic = f"test/{name}"
 
     def toml(self):
         where = f'channel = "{self.channel}"' if self.channel else self.address
         where = where if "=" in where else f'address = "{where}"'
         lines = [f"[device.{self.name}]", f'topic = "{self.topic}"', 'protocol = "modbus"', where, f'points = "{self.name}.csv"']
         lines += [f'poll = {{ every = "{self.poll}" }}', self.more, f"[device.{self.name}.modbus]"]
-        return "\n".join([*lines, *(f"{key} = {json.dumps(value)}" for key, value in self.modbus.items()), ""])
-
-    def csv(self):
-        text = io.StringIO()
-        rows = csv.DictWriter(text, self.COLUMNS, lineterminator="\n")
-        rows.writeheader()
-        for name, kind, index, *more in self.points:
-            rows.writerow({"name": name, "type": kind, "index": index, **(more[0] if more else {})})
-        return text.getvalue()
-
-    def point(self, name):
-        """The topic of a point."""
-        return f"{self.topic}/{name}"
+        return "\n".join([*lines, *self.keys(self.modbus), ""])
 
 
 class LibModbus(Lines):
