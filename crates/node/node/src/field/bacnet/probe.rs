@@ -2,16 +2,13 @@
 
 use super::device::{BacnetDevice, Task};
 use crate::config::ClockSync;
+use crate::field::driver::probe_wait;
 use std::time::Duration;
 use tieline_bacnet::client::Failure;
 use tieline_bacnet::device::Profile;
 use tieline_bacnet::{INSTANCE_ANY, ObjectId, PropertyId, PropertyRef, Value as Wire};
 use tieline_core::Now;
 
-/// From a question that nobody answered to the next.
-const PROBE_EVERY: Duration = Duration::from_secs(5);
-/// The longest, for one that is away for long.
-const PROBE_EVERY_MAX: Duration = Duration::from_secs(60);
 /// The shortest time between two looks whether a device that says who it is has restarted.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// How often clocks are set.
@@ -57,10 +54,9 @@ impl BacnetDevice {
     }
 
     fn probe_later(&self, failed: u32) {
-        let wait = (PROBE_EVERY * 2_u32.pow(failed.min(4))).min(PROBE_EVERY_MAX);
         let Some(this) = self.this.get().cloned() else { return };
         tokio::task::spawn_local(async move {
-            tokio::time::sleep(wait).await;
+            tokio::time::sleep(probe_wait(failed)).await;
             if let Some(device) = this.upgrade()
                 && matches!(device.presence.get(), Presence::Probed(_))
             {

@@ -1,14 +1,9 @@
 //! Whether a device is there: a connection says nothing of it, an answer does.
 
 use super::device::{ModbusDevice, Task};
-use std::time::Duration;
+use crate::field::driver::probe_wait;
 use tieline_core::Now;
 use tieline_modbus::Priority;
-
-/// From a read that found nobody to the next.
-const PROBE_EVERY: Duration = Duration::from_secs(5);
-/// The longest, for one that is away for long.
-const PROBE_EVERY_MAX: Duration = Duration::from_secs(60);
 
 /// What is known of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,10 +74,9 @@ impl ModbusDevice {
     }
 
     fn probe_later(&self, failed: u32) {
-        let wait = (PROBE_EVERY * 2_u32.pow(failed.min(4))).min(PROBE_EVERY_MAX);
         let Some(this) = self.this.get().cloned() else { return };
         tokio::task::spawn_local(async move {
-            tokio::time::sleep(wait).await;
+            tokio::time::sleep(probe_wait(failed)).await;
             if let Some(device) = this.upgrade()
                 && matches!(device.presence.get(), Presence::Probed(_))
             {
