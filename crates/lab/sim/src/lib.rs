@@ -29,6 +29,7 @@ mod driven;
 #[cfg(test)]
 mod flood;
 mod model;
+mod mutate;
 mod pipe;
 mod plan;
 mod secured;
@@ -38,6 +39,7 @@ mod world;
 pub use choices::Choices;
 pub use driven::{Closed, Driven, Owner};
 pub use model::{Model, Outputs};
+pub use mutate::Mutator;
 pub use pipe::{Carriage, Pipe};
 pub use plan::{Act, Plan};
 pub use secured::SecurityPlan;

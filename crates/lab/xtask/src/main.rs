@@ -1,5 +1,5 @@
 //! Checks and generators of this repository: `cargo xtask tidy`, `deny`, `advisories`, `gen [--check]`, `sim`,
-//! `counts`.
+//! `fuzz`, `counts`.
 //!
 //! In: the files of the repository. Out: findings on standard output, generated files in place.
 //!
@@ -11,6 +11,7 @@ mod advisories;
 mod counts;
 mod deny;
 mod figures;
+mod fuzz;
 mod objects;
 mod settings;
 mod sim;
@@ -22,12 +23,13 @@ use std::process::ExitCode;
 
 const USAGE: &str =
     "usage: cargo xtask tidy | deny | advisories CLONE | gen [--check] | sim [bus] --seed N | sim [bus] --seeds N
-       | counts [--accept]
+       | fuzz TARGET [--inputs N] [--seed N] [--input N] | counts [--accept]
   tidy   rooms, file length, names, tests, links
   deny   licences, banned crates, sources and known weaknesses of dependencies (deny.toml, advisories.toml)
   advisories  renews advisories.toml from a clone of https://github.com/rustsec/advisory-db
   gen    writes the generated files; --check says whether they are up to date
   sim    runs one seed of the simulation and tells what happened, or that many seeds; of DNP3, or of a bus and its clients
+  fuzz   gives changed seeds to the fuzz targets whose names begin so, a million each or --inputs; --input runs one alone
   counts compares the instructions of hot paths with crates/lab/counts/counts.toml; --accept writes them there";
 
 #[expect(clippy::print_stderr, reason = "a command says why it failed")]
@@ -54,6 +56,7 @@ fn run(words: &[&str]) -> anyhow::Result<()> {
         ["sim", "--seed", seed] => sim::one(seed.parse().context("a seed is a number")?),
         ["sim", "bus", rest @ ..] => sim::bus(root, rest),
         ["sim", "--seeds", seeds] => sim::many(seeds.parse().context("how many is a number")?),
+        ["fuzz", target, rest @ ..] => fuzz::run(root, target, rest),
         ["counts"] => counts::run(root, false),
         ["counts", "--accept"] => counts::run(root, true),
         _ => anyhow::bail!("{USAGE}"),

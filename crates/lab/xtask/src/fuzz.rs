@@ -1,0 +1,124 @@
+//! `cargo xtask fuzz`: hostile inputs to the fuzz targets, on a stable toolchain and on all cores.
+
+use anyhow::{Context as _, bail, ensure};
+use std::panic::catch_unwind;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tieline_sim::Mutator;
+use tieline_sim::targets::{TARGETS, Target};
+
+/// Inputs that a thread takes at a time.
+const BLOCK: u64 = 1000;
+/// How often a line says how far it is.
+const PROGRESS: Duration = Duration::from_secs(10);
+
+/// What is to be run.
+struct Campaign {
+    name: &'static str,
+    target: Target,
+    mutator: Mutator,
+    seed: u64,
+}
+
+/// Runs so many inputs of each target whose name begins so; or one input alone, for a debugger.
+///
+/// # Errors
+/// There is no such target, or a target broke its promise.
+pub(crate) fn run(root: &Path, prefix: &str, words: &[&str]) -> anyhow::Result<()> {
+    let (mut inputs, mut only, mut seed) = (1_000_000, None, 0);
+    for pair in words.chunks(2) {
+        let [option, value] = pair else { bail!("{} needs a number", pair.concat()) };
+        let value = value.parse::<u64>().with_context(|| format!("{option} needs a number, not {value}"))?;
+        match *option {
+            "--inputs" => inputs = value,
+            "--input" => only = Some(value),
+            "--seed" => seed = value,
+            other => bail!("{other} is not an option: --inputs N, --seed N, --input N"),
+        }
+    }
+    let chosen: Vec<_> = TARGETS.iter().filter(|(name, _)| name.starts_with(prefix)).collect();
+    ensure!(
+        !chosen.is_empty(),
+        "no target begins with {prefix}; there are {}",
+        TARGETS.map(|(name, _)| name).join(", ")
+    );
+    for (name, target) in chosen {
+        let campaign = Campaign { name, target: *target, mutator: Mutator::new(seeds(root, name)?), seed };
+        match only {
+            Some(number) => campaign.again(number),
+            None => campaign.run(inputs)?,
+        }
+    }
+    Ok(())
+}
+
+fn seeds(root: &Path, name: &str) -> anyhow::Result<Vec<Vec<u8>>> {
+    let folder = root.join("fuzz/seeds").join(name);
+    let entries = std::fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
+    let mut files = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
+    files.sort();
+    files.iter().map(|file| std::fs::read(file).with_context(|| file.display().to_string())).collect()
+}
+
+#[expect(clippy::print_stdout, reason = "a command prints what it does")]
+impl Campaign {
+    /// Runs one input, and lets its panic through.
+    fn again(&self, number: u64) {
+        let input = self.mutator.input(self.seed, number);
+        let hex: String = input.iter().map(|byte| format!("{byte:02X}")).collect();
+        println!("{} --seed {} --input {number}: {hex}", self.name, self.seed);
+        (self.target)(&input);
+    }
+
+    fn run(&self, inputs: u64) -> anyhow::Result<()> {
+        let (next, failed, began) = (AtomicU64::new(0), Mutex::new(None), Instant::now());
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                let (next, failed) = (&next, &failed);
+                scope.spawn(move || self.work(next, failed, inputs, (thread == 0).then_some(began)));
+            }
+        });
+        if let Some(number) = failed.into_inner().context("a thread panicked")? {
+            bail!(
+                "{0} broke its promise; see it with: cargo xtask fuzz {0} --seed {1} --input {number}",
+                self.name,
+                self.seed
+            );
+        }
+        let seconds = began.elapsed().as_secs_f64();
+        println!("{:16} {inputs} inputs, seed {}, {seconds:.0} s: no failure", self.name, self.seed);
+        Ok(())
+    }
+
+    fn work(&self, next: &AtomicU64, failed: &Mutex<Option<u64>>, inputs: u64, tells: Option<Instant>) {
+        let mut told = tells;
+        loop {
+            let first = next.fetch_add(BLOCK, Ordering::Relaxed);
+            if first >= inputs {
+                return;
+            }
+            let last = (first + BLOCK).min(inputs);
+            let at = AtomicU64::new(first);
+            let done = catch_unwind(|| {
+                for number in first..last {
+                    at.store(number, Ordering::Relaxed);
+                    (self.target)(&self.mutator.input(self.seed, number));
+                }
+            });
+            if done.is_err() {
+                if let Ok(mut failed) = failed.lock() {
+                    failed.get_or_insert(at.into_inner());
+                }
+                next.store(inputs, Ordering::Relaxed);
+                return;
+            }
+            if told.is_some_and(|told| told.elapsed() >= PROGRESS) {
+                println!("{:16} {last} of {inputs}", self.name);
+                told = Some(Instant::now());
+            }
+        }
+    }
+}
