@@ -7,8 +7,9 @@ use super::collection::{
 };
 use super::dnp3::{Dnp3Config, read_dnp3_device, read_polls as read_dnp3_polls};
 use super::modbus::{ModbusConfig, read_modbus};
+use super::names::{NamePatterns, Pattern};
 use super::parse;
-use super::points::{PointConfig, TAGS, parse_tag, read_points};
+use super::points::{PointConfig, TAGS, parse_tag, read_named_points};
 use super::reader::{Document, Expected, Section, Template};
 use super::simulated::{SimulatedConfig, read_simulated};
 use super::trace::TraceConfig;
@@ -105,19 +106,21 @@ pub struct SharedChannel {
 
 /// What devices refer to by its name.
 pub struct Shared<'a> {
+    names: NamePatterns,
     channels: Channels,
     networks: Networks,
     templates: HashMap<String, Template<'a>>,
 }
 
 impl<'a> Shared<'a> {
-    /// Reads `[channel.NAME]`, `[network.NAME]` and `[template.NAME]`; files are found beside `folder`.
+    /// Reads `[names]`, `[channel.NAME]`, `[network.NAME]` and `[template.NAME]`; files are found beside `folder`.
     pub fn read(root: &mut Section<'a>, doc: &mut Document<'_>, folder: &Path) -> Self {
+        let names = NamePatterns::read(root.section(doc, "names"), doc);
         let channels = read_channels(root.section(doc, "channel"), doc, folder);
         let networks = read_networks(root.section(doc, "network"), doc);
         let templates = root.section(doc, "template").sections(doc).into_iter();
         let templates = templates.filter_map(|(name, section)| Some((name, section.into_template()?))).collect();
-        Self { channels, networks, templates }
+        Self { names, channels, networks, templates }
     }
 
     /// A device with `template = "NAME"` has the keys of the template that it does not have itself. None where there is no
@@ -304,12 +307,18 @@ pub fn read_device<'a>(
         None if !s.has("topic") => default_topic(doc, name, &s),
         given => given,
     };
+    if let Some(topic) = &topic
+        && let Some(pattern) = shared.names.topics.as_ref().filter(|pattern| !pattern.matches(topic))
+    {
+        let expected = format!("a topic that matches names.topics, {pattern}");
+        doc.report(s.value_at("topic"), &s.key("topic"), format!("{:?}", topic.as_str()), expected);
+    }
     let expected = "\"dnp3\", \"modbus\", \"bacnet\" or \"simulated\"";
     let protocol = s.required(doc, "protocol", expected, parse::word(&ProtocolName::WORDS));
     // What is wrong with the rest is told all the same.
     let protocol = protocol.unwrap_or(ProtocolName::Dnp3);
     let place = read_place(doc, &mut s, protocol, (lists.folder, &shared.channels));
-    let points = lists.read(doc, &mut s, protocol);
+    let points = lists.read(doc, &mut s, (protocol, shared.names.points.as_ref()));
     let listed = points.as_deref().unwrap_or_default();
     let own = read_protocol(doc, &mut s, protocol, (lists.folder, &place, listed));
     let poll = s.section(doc, "poll");
@@ -443,7 +452,7 @@ impl<'a> PointLists<'a> {
         &mut self,
         doc: &mut Document<'_>,
         s: &mut Section<'_>,
-        protocol: ProtocolName,
+        (protocol, names): (ProtocolName, Option<&Pattern>),
     ) -> Option<Arc<[PointConfig]>> {
         let file = s.required(doc, "points", "the name of a point list, as in \"relay1.csv\"", parse::text)?;
         let path = self.folder.join(&file);
@@ -452,7 +461,8 @@ impl<'a> PointLists<'a> {
         }
         match std::fs::read_to_string(&path) {
             Ok(text) => {
-                let points = read_points(doc.findings(), &path.display().to_string(), &text, protocol);
+                let file = path.display().to_string();
+                let points = read_named_points(doc.findings(), &file, &text, (protocol, names));
                 let points: Option<Arc<[PointConfig]>> = points.map(Arc::from);
                 self.known.insert((path, protocol), points.clone());
                 points

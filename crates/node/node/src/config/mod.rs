@@ -14,6 +14,7 @@ mod device;
 mod dnp3;
 mod modbus;
 mod mqtt;
+mod names;
 mod points;
 mod settings;
 mod simulated;

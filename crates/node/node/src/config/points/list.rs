@@ -2,6 +2,7 @@
 
 use super::{ControlConfig, PointAddress, PointConfig, States, ValueKind, bacnet, dnp3, modbus, simulated};
 use crate::config::ProtocolName;
+use crate::config::names::Pattern;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::time::Duration;
@@ -35,10 +36,20 @@ pub fn read_points(
     text: &str,
     protocol: ProtocolName,
 ) -> Option<Vec<PointConfig>> {
+    read_named_points(findings, file, text, (protocol, None))
+}
+
+/// The same where names must match a pattern.
+pub fn read_named_points(
+    findings: &mut Findings,
+    file: &str,
+    text: &str,
+    (protocol, names): (ProtocolName, Option<&Pattern>),
+) -> Option<Vec<PointConfig>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader =
         csv::ReaderBuilder::new().trim(csv::Trim::All).flexible(true).comment(Some(b'#')).from_reader(text.as_bytes());
-    let mut list = List { findings, file, protocol, ok: true };
+    let mut list = List { findings, file, protocol, names, ok: true };
     let header = list.header(&mut reader)?;
     let (mut points, mut lines, mut seen) = (Vec::new(), Vec::new(), Seen::default());
     for row in reader.into_records() {
@@ -75,6 +86,8 @@ pub(super) struct List<'a> {
     findings: &'a mut Findings,
     file: &'a str,
     protocol: ProtocolName,
+    /// What names must match.
+    names: Option<&'a Pattern>,
     ok: bool,
 }
 
@@ -173,6 +186,10 @@ impl List<'_> {
         let (name, place) = (name?, place?);
         if let Some(line) = seen.names.insert(name.clone(), row.line) {
             self.report(row.line, "name", format!("{name:?}, which line {line} has"), "a name of its own".to_owned());
+        }
+        if let Some(names) = self.names.filter(|names| !names.matches(&name)) {
+            let expected = format!("a name that matches names.points, {names}");
+            self.report(row.line, "name", format!("{name:?}"), expected);
         }
         let (type_name, index) = (place.type_name(), place.index());
         // Several points may be parts of one register, or properties of one object.
