@@ -5,6 +5,7 @@ import json
 import pytest
 from node import tieline
 from processes import Peer
+from waiting import until
 
 OUTSTATIONS = ["opendnp3_outstation", "dnp3py_outstation"]
 
@@ -71,7 +72,7 @@ def test_the_restart_bit_is_cleared_on_demand_only(device):
 def test_sets_the_clock_of_opendnp3(how):
     with Peer("opendnp3_outstation") as device:
         assert ask(device, "time", "--how", how) == ["success"]
-        assert device.objects("time_written")
+        until(lambda: device.objects("time_written"), device.said)
 
 
 def test_talks_over_confirmed_links_to_opendnp3():

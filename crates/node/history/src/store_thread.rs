@@ -62,7 +62,12 @@ impl<S: Storage> StoreThread<S> {
                 Err(trouble) => self.pause(trouble),
             }
         }
-        self.board.note(|notes| notes.store_done = true);
+        // A store that is closed writes, too: SQLite moves its log into the database.
+        let Self { store, board, .. } = self;
+        board.write(Disk::Store, true);
+        drop(store);
+        board.write(Disk::Store, false);
+        board.note(|notes| notes.store_done = true);
     }
 
     /// Reads a batch. One that could not be stored is still there and goes first.
@@ -123,7 +128,10 @@ impl<S: Storage> StoreThread<S> {
             self.retain_at = Instant::now() + self.options.retain_every;
             return;
         }
-        match self.store.retain(&self.options.retention, utc(), RETAIN_ROWS) {
+        self.board.write(Disk::Store, true);
+        let retained = self.store.retain(&self.options.retention, utc(), RETAIN_ROWS);
+        self.board.write(Disk::Store, false);
+        match retained {
             Ok(step) => {
                 let pause = if step.more { Duration::ZERO } else { self.options.retain_every };
                 self.retain_at = Instant::now() + pause;

@@ -206,12 +206,18 @@ fn a_full_disk_is_said_and_passes() {
     assert_eq!(handle.status().journal.recoveries, 1);
 }
 
-/// A store that is full when told.
-struct FillingStore(Box<dyn Store>, Arc<AtomicBool>);
+/// A store that is full when told, and whose closing hangs where that is so, until the sender is dropped.
+struct FillingStore(Box<dyn Store>, Arc<AtomicBool>, Option<mpsc::Receiver<()>>);
+
+impl Drop for FillingStore {
+    fn drop(&mut self) {
+        let _ = self.2.take().map(|hangs| hangs.recv());
+    }
+}
 
 impl Store for FillingStore {
     fn open(data: &Path) -> Result<Self, StoreError> {
-        Ok(Self(store::open(data)?, Arc::default()))
+        Ok(Self(store::open(data)?, Arc::default(), None))
     }
     fn position(&self) -> Result<Seq, StoreError> {
         self.0.position()
@@ -246,6 +252,28 @@ fn what_a_full_store_does_not_take_the_journal_keeps() {
     assert!(handle.wait_stored(last, PATIENCE));
     wait_until(handle, |history| history.status().state == HistoryState::Ok);
     assert_eq!(values(folder.path(), "a"), [1, 2].map(Value::Int));
+}
+
+/// The journal has all that was acknowledged: a node stops all the same.
+#[test]
+fn a_store_that_hangs_while_it_closes_keeps_nobody_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join(JOURNAL_FOLDER);
+    let [write, read] = [(); 2].map(|()| FolderStorage::open(&journal).unwrap());
+    let (answers, hangs) = mpsc::channel();
+    let mut store = FillingStore::open(folder.path()).unwrap();
+    store.2 = Some(hangs);
+    let history = HistoryWriter::over(write, read, Box::new(store), HistoryOptions::default(), Arc::new(|| true));
+    let history = history.unwrap();
+    let last = submit(history.handle(), vec![point("a", 1, 1)]).unwrap();
+    assert!(history.handle().wait_stored(last, PATIENCE));
+    let (closed, closes) = mpsc::channel();
+    std::thread::spawn(move || {
+        drop(history);
+        closed.send(())
+    });
+    closes.recv_timeout(PATIENCE).expect("the disk does not answer, and nobody waits for it");
+    drop(answers);
 }
 
 /// By blame, and in the store's own words.
