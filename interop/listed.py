@@ -6,8 +6,9 @@ import json
 
 
 class ListedDevice:
-    """Points are rows of name, type, index and, where there are more, the other columns by name."""
+    """Points are rows of the cells of PLACE and, where there are more, the other columns by name."""
 
+    PLACE = ("name", "type", "index")
     COLUMNS = ()
 
     def __init__(self, name, points):
@@ -22,8 +23,9 @@ class ListedDevice:
         text = io.StringIO()
         rows = csv.DictWriter(text, self.COLUMNS, lineterminator="\n")
         rows.writeheader()
-        for name, kind, index, *more in self.points:
-            rows.writerow({"name": name, "type": kind, "index": index, **(more[0] if more else {})})
+        for point in self.points:
+            place, more = point[: len(self.PLACE)], point[len(self.PLACE) :]
+            rows.writerow({**dict(zip(self.PLACE, place, strict=True)), **(more[0] if more else {})})
         return text.getvalue()
 
     def point(self, name):

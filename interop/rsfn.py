@@ -1,6 +1,6 @@
 """A second implementation of RSFN envelopes, for tests, over `cryptography` and so OpenSSL.
 
-`python interop/rsfn.py make` writes the keys and messages of vectors/rsfn anew; the README there says what they are.
+`python interop/rsfn.py make` writes new keys and messages of vectors/rsfn; the README there says what they are.
 """
 
 import datetime

@@ -208,7 +208,7 @@ def test_what_is_wrong_with_listed_certificates_is_told(tmp_path):
 
 
 def ours(node, verb, *words, name="seventh", check=True, ca="authority.pem"):
-    """One of our commands over TLS, as whoever a certificate names."""
+    """One of our commands over TLS, as the user that a certificate names."""
     shown = ["--ca", node.folder / ca]
     if name:
         certificate, key = node.authority.files(name)

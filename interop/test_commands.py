@@ -1,5 +1,6 @@
 """Commands from every door to foreign outstations, and their refusals by name."""
 
+import hashlib
 import json
 import signal
 
@@ -53,6 +54,24 @@ def test_by_http_and_command_line(running):
     peer.wait_command(step="direct", type="binary_output", index=5, value="latch_off")
     entries = node.audit(topic)["entries"]
     assert len(entries) >= 2 and all(entry["topic"] == topic for entry in entries), entries
+
+
+def test_the_audit_log_is_verified_over_http(running):
+    """As docs/commands.md says: each record follows from the one before."""
+
+    def follows(before, record):
+        text = json.dumps({k: v for k, v in record.items() if k != "chain"}, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(bytes.fromhex(before["chain"]) + text.encode()).hexdigest() == record["chain"]
+
+    _, device, node = running
+    for value in (True, "Zürich \"1\"", False):
+        node.command(device.point("binary-output", 5), value)
+    records = node.request("/v1/audit?limit=1000")[1]["entries"][::-1]
+    assert len(records) >= 6 and records[0]["id"] == 1
+    assert all(follows(before, record) for before, record in zip([{"chain": "00" * 32}, *records], records))
+    last = f"{records[-1]['id']}:{records[-1]['chain']}"
+    done = tieline("access", "verify", node.data, "--record", last)
+    assert "ok," in done.stdout
 
 
 @pytest.mark.parametrize("mode", ["select", "direct"])

@@ -24,7 +24,7 @@ def test_a_flipped_byte_in_the_ledger(start_node):
     assert "tieline_ledger_lost_batches 1" in node.metrics()
     assert any("cannot be read" in line for line in node.process.errors), node.process.said()
     assert segment.with_name(f"{segment.name}.damaged").read_bytes() == raw
-    # All was written anew: the next start finds nothing wrong, and the file is still there for a look.
+    # All was written again: the next start finds nothing wrong, and the file is still there for a look.
     until(lambda: not segment.exists(), lambda: list((node.data / "ledger").iterdir()))
     with Paho(node) as client:
         client.publish("kept/3", "again", 1, True)

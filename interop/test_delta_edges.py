@@ -172,7 +172,7 @@ def test_what_a_change_does_not_touch_goes_on_as_deltas(node):
                 value = writer.update(topic, number)
                 reader.wait(topic, value)
         assert (reader.receiver.stats["values"], reader.receiver.stats["deltas"]) == (whole + 1, 60)
-        # One that selects them again begins them anew.
+        # One that selects them again starts with full values.
         reader.subscribe("f/+", number=9)
         reader.settle()
         assert reader.receiver.stats["values"] == whole + 21 and reader.lost == []

@@ -467,7 +467,7 @@ def test_pings_of_whoever_does_not_read(node, bystander):
 
 
 def test_values_that_would_grow_are_never_sent_to_who_did_not_ask(node):
-    """A delta of zeros is small; whoever did not offer the codec is sent the value, at its size."""
+    """A delta of zeros is small; a client that did not offer the codec is sent the value, at its size."""
     with Hand(node, "zeros") as client, Hand(node, "plain") as plain:
         offer = user_property("tieline-delta", "zstd")
         client.send(subscribe("zeros/a", offer))

@@ -162,7 +162,7 @@ class Soak:
         self.run(5)
 
     def crowd(self):
-        """Clients that do not read come anew."""
+        """New clients that do not read."""
         self.load.start_slow()
         self.run(5)
 

@@ -70,7 +70,7 @@ class Truth:
         self.thread.start()
 
     def subscribe(self):
-        """Reads all topics anew, as after a start of the node."""
+        """Reads all topics again, as after a start of the node."""
         with self.lock:
             self.grades.clear()
             self.below.clear()

@@ -22,7 +22,7 @@ const POLL_OLD_MS = 4_000;
 const FOLLOW_MS = 300;
 /** Who is logged in is asked again after this when there was no answer. */
 const ME_MS = 2_000;
-/** How often the age of the data is shown anew. */
+/** How often the displayed age of the data is updated. */
 const AGE_MS = 500;
 /** The most names read of a node that is too large to follow whole. */
 const NAMES_MAX = 200_000;
@@ -93,7 +93,7 @@ class Store {
     this.recall();
     addEventListener('hashchange', () => (this.route = parseRoute(location.hash)));
     addEventListener('online', () => this.retry());
-    // A stream outlives the login that it was opened with: opened anew it is refused.
+    // A stream outlives the login that it was opened with: opened again it is refused.
     onLoginEnded.call = () => this.live && this.retry();
     for (const event of ['visibilitychange', 'pageshow', 'focus']) addEventListener(event, () => this.wake());
     setInterval(() => (this.now = this.nodeTime()), 1_000);

@@ -217,6 +217,23 @@ const fn civil_from_days(days: i64) -> (i64, i64, i64) {
     (year, month, day_of_year - (153 * mp + 2) / 5 + 1)
 }
 
+/// A duration as people write it: a whole number and one of `ms`, `s`, `m`, `h`, `d`.
+#[must_use]
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
+    let (digits, unit) = text.split_at_checked(unit_at)?;
+    let count: u64 = digits.parse().ok()?;
+    let millis_each = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    count.checked_mul(millis_each).map(Duration::from_millis)
+}
+
 #[cfg(test)]
 mod tests {
     extern crate std;
@@ -226,6 +243,27 @@ mod tests {
     fn check(text: &str, expect: Option<&str>) {
         let shown = text.parse::<Timestamp>().ok().map(|t| t.to_string());
         assert_eq!(shown.as_deref(), expect, "{text}");
+    }
+
+    #[test]
+    fn reads_durations() {
+        for (text, millis) in [
+            ("500ms", Some(500)),
+            ("2s", Some(2000)),
+            ("15m", Some(900_000)),
+            ("1h", Some(3_600_000)),
+            ("7d", Some(604_800_000)),
+            ("2 s", None),
+            ("1.5s", None),
+            ("-1s", None),
+            ("10", None),
+            ("s", None),
+            ("", None),
+            ("99999999999999999999s", None),
+            ("300000000000d", None),
+        ] {
+            assert_eq!(parse_duration(text), millis.map(Duration::from_millis), "{text}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub enum Body {
 }
 
 impl Body {
-    /// Takes a payload in: whether it is a point is decided here, once, and whoever is given the body knows.
+    /// Takes a payload in: whether it is a point is decided here, once, and the body says it.
     #[must_use]
     pub fn read(payload: Bytes) -> Self {
         match PublishedPoint::read(payload) {

@@ -3,7 +3,7 @@
 //! In: points with curves, faults, a seed, time, commands. Out: [`Reading`](tieline_core::Reading)s of points, and how the
 //! device treats a request: answers, answers late, refuses, or says nothing ([`Conduct`]).
 //!
-//! Never: a protocol, a socket, a topic, a clock. Whoever shows the device to others does that: the node's driver of
+//! Never: a protocol, a socket, a topic, a clock. That is done by what shows the device to others: the node's driver of
 //! simulated devices, or a server that speaks a protocol.
 //!
 //! # Reproducible

@@ -9,6 +9,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
+use tieline_core::parse_duration;
 
 /// All curves, for who wrote another word.
 const CURVES: &str = "ramp, triangle, sine, square, toggle, day, steps, walk, lag, follow, sum, linear, product, when or above, \
@@ -166,7 +167,7 @@ impl<'a> Arguments<'a> {
         }
         let part = self.next(what)?;
         let is_shift = default == Some(Duration::ZERO);
-        let span = duration(part).filter(|span| is_shift || !span.is_zero());
+        let span = parse_duration(part).filter(|span| is_shift || !span.is_zero());
         span.ok_or_else(|| self.error(format!("{part:?}"), &format!("{what}, a duration as in 500ms, 5m or 24h")))
     }
 
@@ -190,21 +191,6 @@ impl<'a> Arguments<'a> {
     fn finish(mut self) -> Result<(), CurveError> {
         self.parts.next().map_or(Ok(()), |part| Err(self.error(format!("{part:?}"), "nothing more")))
     }
-}
-
-/// A whole number and one of `ms`, `s`, `m`, `h`, `d`.
-pub(crate) fn duration(text: &str) -> Option<Duration> {
-    let (digits, unit) = text.split_at_checked(text.find(|c: char| !c.is_ascii_digit())?)?;
-    let count: u64 = digits.parse().ok()?;
-    let millis_each = match unit {
-        "ms" => 1,
-        "s" => 1000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return None,
-    };
-    count.checked_mul(millis_each).map(Duration::from_millis)
 }
 
 /// A finite number.

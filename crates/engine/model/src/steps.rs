@@ -1,12 +1,13 @@
 //! Values of a table, each until the next.
 
-use crate::parse::{CurveError, duration, finite};
+use crate::parse::{CurveError, finite};
 use crate::wave::{Moment, VALUES_MAX};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 use core::time::Duration;
+use tieline_core::parse_duration;
 
 /// What a row of a table is.
 const ROW: &str = "rows of a time and a value, as in 15m,21.5, each later than the one before";
@@ -66,5 +67,5 @@ fn row(line: &str) -> Option<(Duration, f64)> {
     let (time, value) = line.split_once(',')?;
     let (time, value) = (time.trim(), value.trim());
     let seconds = || Duration::try_from_secs_f64(finite(time)?).ok();
-    Some((duration(time).or_else(seconds)?, finite(value)?))
+    Some((parse_duration(time).or_else(seconds)?, finite(value)?))
 }

@@ -141,7 +141,7 @@ impl Poll {
         self.next = self.grid.after(now);
     }
 
-    /// Splits the poll anew. Parts beyond those there were wait at once where the round is fast.
+    /// Splits the poll again. Parts beyond those there were wait at once where the round is fast.
     pub(crate) fn set_parts(&mut self, now: Instant, parts: u16) {
         let parts = parts.max(1);
         if parts == self.grid.parts() {

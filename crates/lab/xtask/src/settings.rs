@@ -1,22 +1,34 @@
-//! Writes what comes from the table of settings, `crates/node/node/src/config/settings.toml`: the constants of the parser, the
-//! lines of default.toml, the rows of docs/configuration.md.
+//! Writes what comes from the tables of settings: the constants of the parsers, the lines of default.toml, the rows of tables in
+//! docs/.
 
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-const TABLE: &str = "crates/node/node/src/config/settings.toml";
-const RUST: &str = "crates/node/node/src/config/settings.rs";
-const SERVICE_RUST: &str = "crates/node/service/src/http/settings.rs";
-const DEFAULTS: &str = "crates/node/node/src/config/default.toml";
-const PAGE: &str = "docs/configuration.md";
-/// The column of comments in default.toml.
-const COMMENT_AT: usize = 28;
+/// The tables, each in the crate that reads the settings; the constants are in settings.rs beside it.
+const TABLES: [&str; 4] = [
+    "crates/node/service/src/http/settings.toml",
+    "crates/node/transport/src/settings.toml",
+    "crates/node/node/src/config/settings.toml",
+    "crates/node/seal/src/config/settings.toml",
+];
+/// The crate that has the types of the constants.
+const SERVICE: &str = "crates/node/service/";
+/// The column of comments in the example, and in its tables of devices.
+const COMMENT_AT: [usize; 2] = [28, 32];
+/// Characters of a line of Rust.
+const LINE_MAX: usize = 120;
+/// The device of the example.
+const EXAMPLE_DEVICE: &str = "relay1";
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Table {
+    pages: Vec<String>,
+    example: Option<String>,
     setting: Vec<Setting>,
 }
 
@@ -26,8 +38,11 @@ struct Table {
 struct Setting {
     key: String,
     r#type: Type,
-    default: toml::Value,
+    default: Option<toml::Value>,
+    absent: Option<String>,
     range: Option<[toml::Value; 2]>,
+    #[serde(default = "bits_of_most")]
+    bits: u32,
     #[serde(default)]
     or_zero: bool,
     #[serde(default)]
@@ -35,8 +50,10 @@ struct Setting {
     note: Option<String>,
     comment: Option<String>,
     meaning: String,
-    #[serde(default)]
-    home: Home,
+}
+
+const fn bits_of_most() -> u32 {
+    u32::BITS
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -44,6 +61,7 @@ struct Setting {
 enum Type {
     Flag,
     Count,
+    Number,
     Size,
     Duration,
     Choice,
@@ -54,45 +72,65 @@ enum Type {
     Filters,
 }
 
-/// The crate that reads it.
-#[derive(Clone, Copy, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-enum Home {
-    #[default]
-    Node,
-    Service,
-}
-
-/// Writes the files, or with `check` proves that they are what the table says.
+/// Writes the files, or with `check` proves that they are what the tables say.
 ///
 /// # Errors
-/// The table is wrong, a file cannot be read or written or has no place for a row, or is not current.
+/// A table is wrong, a file cannot be read or written or has no place for a row, or is not current.
 pub fn settings(root: &Path, check: bool) -> anyhow::Result<()> {
-    let table: Table = toml::from_str(&read(root, TABLE)?).with_context(|| format!("in {TABLE}"))?;
-    let all = table.setting;
-    for setting in &all {
-        setting.check().with_context(|| format!("in {TABLE}, {}", setting.key))?;
+    let mut files = BTreeMap::new();
+    for name in TABLES {
+        let text = fs::read_to_string(root.join(name)).with_context(|| format!("reading {name}"))?;
+        let table: Table = toml::from_str(&text).with_context(|| format!("in {name}"))?;
+        for setting in &table.setting {
+            setting.check().with_context(|| format!("in {name}, {}", setting.key))?;
+        }
+        files.insert(name.replace(".toml", ".rs"), constants(name, &table.setting)?);
+        place_rows(root, &table, &mut files).with_context(|| format!("in {name}"))?;
     }
-    let defaults = replace(&read(root, DEFAULTS)?, &all, default_line, toml_section).context(DEFAULTS)?;
-    let page = replace(&read(root, PAGE)?, &all, page_row, page_section).context(PAGE)?;
-    let files = [
-        (RUST, constants(&all, Home::Node)?),
-        (SERVICE_RUST, constants(&all, Home::Service)?),
-        (DEFAULTS, defaults),
-        (PAGE, page),
-    ];
     for (name, text) in files {
         if !check {
-            fs::write(root.join(name), text).with_context(|| format!("writing {name}"))?;
-        } else if fs::read_to_string(root.join(name)).unwrap_or_default() != text {
-            bail!("{name} is not what {TABLE} says: run cargo xtask gen");
+            fs::write(root.join(&name), text).with_context(|| format!("writing {name}"))?;
+        } else if fs::read_to_string(root.join(&name)).unwrap_or_default() != text {
+            bail!("{name} is not what the tables of settings say: run cargo xtask gen");
         }
     }
     Ok(())
 }
 
-fn read(root: &Path, name: &str) -> anyhow::Result<String> {
-    fs::read_to_string(root.join(name)).with_context(|| format!("reading {name}"))
+/// Brings the rows of a table to the files that show them.
+fn place_rows(root: &Path, table: &Table, files: &mut BTreeMap<String, String>) -> anyhow::Result<()> {
+    let mut shown = vec![0; table.setting.len()];
+    for page in &table.pages {
+        let counts = replace_in(files, root, page, |text| replace(text, &table.setting, page_row, page_section))?;
+        shown.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+    }
+    if let Some(example) = &table.example {
+        let counts =
+            replace_in(files, root, example, |text| replace(text, &table.setting, default_line, toml_section))?;
+        for (setting, count) in table.setting.iter().zip(counts) {
+            ensure!(count == usize::from(setting.comment.is_some()), "{} needs a line in {example}", setting.key);
+        }
+    }
+    for (setting, count) in table.setting.iter().zip(shown) {
+        ensure!(count > 0, "{} needs a row in one of {}", setting.key, table.pages.join(", "));
+    }
+    Ok(())
+}
+
+/// Replaces lines of a file, which is read where no table was before, and says how many each row has.
+fn replace_in(
+    files: &mut BTreeMap<String, String>,
+    root: &Path,
+    name: &str,
+    replace: impl FnOnce(&str) -> anyhow::Result<(String, Vec<usize>)>,
+) -> anyhow::Result<Vec<usize>> {
+    let text = match files.remove(name) {
+        Some(text) => text,
+        None => fs::read_to_string(root.join(name)).with_context(|| format!("reading {name}"))?,
+    };
+    let (text, counts) = replace(&text).with_context(|| name.to_owned())?;
+    files.insert(name.to_owned(), text);
+    Ok(counts)
 }
 
 impl Setting {
@@ -102,20 +140,32 @@ impl Setting {
     }
 
     fn check(&self) -> anyhow::Result<()> {
-        let has_range = matches!(self.r#type, Type::Count | Type::Size | Type::Duration);
-        ensure!(has_range == self.range.is_some(), "a range is of a count, a size or a duration");
+        let has_range = matches!(self.r#type, Type::Count | Type::Number | Type::Size | Type::Duration);
+        ensure!(has_range == self.range.is_some(), "a range is of a count, a number, a size or a duration");
         ensure!((self.r#type == Type::Choice) != self.words.is_empty(), "words are of a choice");
         ensure!(!self.or_zero || self.r#type == Type::Duration, "or_zero is of a duration");
-        if let Some([low, high]) = &self.range {
-            let (low, high, default) = (self.number(low)?, self.number(high)?, self.number(&self.default)?);
+        ensure!(matches!(self.bits, 8 | 16 | 32), "a count has 8, 16 or 32 bits");
+        ensure!(self.default.is_some() != self.absent.is_some(), "either a default, or what holds where it is absent");
+        if self.r#type == Type::Number {
+            let [default, low, high] = self.limits(decimal)?;
+            ensure!((low..=high).contains(&default), "the default is not legal");
+        } else if has_range {
+            let [default, low, high] = self.limits(|value| self.whole(value))?;
             ensure!((low..=high).contains(&default) || (self.or_zero && default == 0), "the default is not legal");
+            ensure!(self.r#type != Type::Count || high >> self.bits == 0, "the count needs more bits");
         }
         ensure!(self.words.is_empty() || self.word()? < self.words.len(), "the default is none of the words");
         Ok(())
     }
 
+    /// The default, which is the lowest value where there is none, and both ends of the range.
+    fn limits<T>(&self, of: impl Fn(&toml::Value) -> anyhow::Result<T>) -> anyhow::Result<[T; 3]> {
+        let [low, high] = self.range.as_ref().context("no range")?;
+        Ok([of(self.default.as_ref().unwrap_or(low))?, of(low)?, of(high)?])
+    }
+
     /// A count, bytes, or milliseconds.
-    fn number(&self, value: &toml::Value) -> anyhow::Result<u64> {
+    fn whole(&self, value: &toml::Value) -> anyhow::Result<u64> {
         if let Some(number) = value.as_integer() {
             return Ok(u64::try_from(number)?);
         }
@@ -138,56 +188,68 @@ impl Setting {
 
     /// The place of the default among the words.
     fn word(&self) -> anyhow::Result<usize> {
-        let default = self.default.as_str().context("a word")?;
+        let Some(default) = &self.default else { return Ok(0) };
+        let default = default.as_str().context("a word")?;
         Ok(self.words.iter().position(|word| word == default).unwrap_or(usize::MAX))
     }
 }
 
-/// The constants of one crate.
-fn constants(all: &[Setting], home: Home) -> anyhow::Result<String> {
-    let mut text = String::from(
-        "//! Written by `cargo xtask gen` from crates/node/node/src/config/settings.toml: change that file.\n\n",
-    );
-    let (mut body, mut types) = (String::new(), Vec::new());
-    for setting in all.iter().filter(|setting| setting.home == home) {
-        let Some((name, value)) = constant(setting)? else { continue };
-        let (section, key) = setting.place();
-        let constant = format!("{section}_{key}").replace('.', "_").to_uppercase();
-        let base = name.split('<').next().unwrap_or(&name).to_owned();
-        if !types.contains(&base) {
-            types.push(base);
-        }
-        writeln!(body, "/// `{}`.\npub const {constant}: {name} = {value};", setting.key)?;
+/// A number that need not be whole.
+fn decimal(value: &toml::Value) -> anyhow::Result<f64> {
+    #[expect(clippy::cast_precision_loss, reason = "a limit that a person wrote")]
+    let whole = value.as_integer().map(|whole| whole as f64);
+    value.as_float().or(whole).context("a number")
+}
+
+/// The constants of the table of this name.
+fn constants(name: &str, all: &[Setting]) -> anyhow::Result<String> {
+    let (mut body, mut types) = (String::new(), BTreeSet::new());
+    for setting in all {
+        let Some((of, value)) = constant(setting)? else { continue };
+        let constant = setting.key.replace("NAME.", "").replace('.', "_").to_uppercase();
+        let names = of.split(['<', '>']).filter(|name| name.contains(char::is_lowercase) && !name.starts_with('u'));
+        types.extend(names.map(str::to_owned));
+        let head = format!("pub const {constant}: {of} =");
+        // As rustfmt has it.
+        let between = if head.len() + value.len() + 2 > LINE_MAX { "\n    " } else { " " };
+        writeln!(body, "/// `{}`.\n{head}{between}{value};", setting.key)?;
     }
-    types.sort();
-    let from = if home == Home::Node { "tieline_service" } else { "crate" };
-    let names = if let [one] = &types[..] { one.clone() } else { format!("{{{}}}", types.join(", ")) };
-    write!(text, "use {from}::setting::{names};\n\n{body}")?;
-    Ok(text)
+    let from = if name.starts_with(SERVICE) { "crate" } else { "tieline_service" };
+    let names = types.into_iter().collect::<Vec<_>>().join(", ");
+    let names = if names.contains(',') { format!("{{{names}}}") } else { names };
+    Ok(format!(
+        "//! Written by `cargo xtask gen` from {name}: change that file.\n\nuse {from}::setting::{names};\n\n{body}"
+    ))
 }
 
 /// The type and the value of a constant; lists have none.
 fn constant(setting: &Setting) -> anyhow::Result<Option<(String, String)>> {
     let (_, key) = setting.place();
-    let range = |setting: &Setting| -> anyhow::Result<[u64; 3]> {
-        let [low, high] = setting.range.as_ref().context("no range")?;
-        Ok([setting.number(&setting.default)?, setting.number(low)?, setting.number(high)?])
-    };
+    let default = || setting.default.as_ref().map(ToString::to_string).context("no default");
+    let whole =
+        |text: fn(u64) -> String| anyhow::Ok(setting.limits(|value| setting.whole(value))?.map(text).join(", "));
     let (name, arguments) = match setting.r#type {
-        Type::Flag => ("Flag", setting.default.to_string()),
-        Type::Text | Type::Address => ("Text", setting.default.to_string()),
-        Type::Count => ("Count", range(setting)?.map(grouped).join(", ")),
-        Type::Size => ("Size", range(setting)?.map(shifted).join(", ")),
-        Type::Duration => {
-            let name = if setting.or_zero { "Span::or_zero" } else { "Span" };
-            (name, range(setting)?.map(grouped).join(", "))
-        }
+        Type::Flag => ("Flag", default()?),
+        Type::Text | Type::Address => ("Text", default()?),
+        Type::Count => ("Count", whole(grouped)?),
+        Type::Number => ("Number", setting.limits(decimal)?.map(|number| format!("{number:?}")).join(", ")),
+        Type::Size => ("Size", whole(shifted)?),
+        Type::Duration if setting.or_zero => ("Span::or_zero", whole(grouped)?),
+        Type::Duration => ("Span", whole(grouped)?),
         Type::Choice => ("Choice", format!("{:?}, {}", setting.words, setting.word()?)),
         Type::Names | Type::Networks | Type::Filters => return Ok(None),
     };
     let (name, make) = name.split_once("::").unwrap_or((name, "new"));
-    let of = if setting.words.is_empty() { String::new() } else { format!("<{}>", setting.words.len()) };
-    Ok(Some((format!("{name}{of}"), format!("{name}::{make}({key:?}, {arguments})"))))
+    let of = match setting.words.len() {
+        0 if setting.bits < u32::BITS => format!("{name}<u{}>", setting.bits),
+        0 => name.to_owned(),
+        words => format!("{name}<{words}>"),
+    };
+    let value = format!("{name}::{make}({key:?}, {arguments})");
+    Ok(Some(match setting.default {
+        Some(_) => (of, value),
+        None => (format!("NoDefault<{of}>"), format!("NoDefault::new({value})")),
+    }))
 }
 
 /// Bytes as Rust writes them.
@@ -217,62 +279,72 @@ fn by_thousands(number: u64, between: char, from: usize) -> String {
     text
 }
 
-/// Replaces the line of each row, which stands in its section.
+/// A line that a row replaces, in a section of a file: its new text; none where it is not the row's.
+type Replaced = anyhow::Result<Option<String>>;
+
+/// Replaces the lines of rows, and says how many each has.
 fn replace(
     text: &str,
     all: &[Setting],
-    line_of: fn(&Setting) -> anyhow::Result<(String, String)>,
-    section_of: fn(&str) -> Option<&str>,
-) -> anyhow::Result<String> {
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let sections: Vec<String> = lines
-        .iter()
-        .scan(String::new(), |section, line| {
-            if let Some(name) = section_of(line) {
-                name.clone_into(section);
+    line_of: fn(&Setting, &str, &str) -> Replaced,
+    section_of: fn(&str) -> Option<String>,
+) -> anyhow::Result<(String, Vec<usize>)> {
+    let (mut replaced, mut section, mut counts) = (String::new(), String::new(), vec![0; all.len()]);
+    for old in text.lines() {
+        section = section_of(old).unwrap_or(section);
+        let mut line = old.to_owned();
+        for (setting, count) in all.iter().zip(&mut counts) {
+            if let Some(new) = line_of(setting, &section, old)? {
+                line = new;
+                *count += 1;
+                ensure!(*count == 1, "{} has a second line: {old}", setting.key);
             }
-            Some(section.clone())
-        })
-        .collect();
-    for setting in all {
-        let (start, line) = line_of(setting)?;
-        let mut places = (0..lines.len()).filter(|at| {
-            sections.get(*at).is_some_and(|section| *section == setting.place().0)
-                && lines.get(*at).is_some_and(|line| line.starts_with(&start))
-        });
-        let (first, second) = (places.next(), places.next());
-        let at =
-            first.filter(|_| second.is_none()).with_context(|| format!("{} needs one line, {start}…", setting.key))?;
-        if let Some(place) = lines.get_mut(at) {
-            *place = line;
         }
+        replaced += &line;
+        replaced.push('\n');
     }
-    Ok(lines.join("\n") + "\n")
+    Ok((replaced, counts))
 }
 
-fn toml_section(line: &str) -> Option<&str> {
-    line.strip_prefix("# ").unwrap_or(line).strip_prefix('[')?.split(']').next()
+/// The table of a line of the example that begins one.
+fn toml_section(line: &str) -> Option<String> {
+    let name = line.strip_prefix("# ").unwrap_or(line).strip_prefix('[')?.split(']').next()?;
+    Some(name.trim_start_matches('[').replace(EXAMPLE_DEVICE, "NAME"))
 }
 
-fn page_section(line: &str) -> Option<&str> {
-    line.strip_prefix("## ").or_else(|| line.strip_prefix("`[")?.split_once("]`").map(|(name, _)| name))
+/// The table of a line of a page that begins one: a heading, `` `[name]`: ``, or the first row of a table of its keys.
+fn page_section(line: &str) -> Option<String> {
+    if let Some(heading) = line.strip_prefix("## ") {
+        return Some(heading.to_owned());
+    }
+    let quoted =
+        line.strip_prefix("| key of `").or_else(|| line.strip_prefix('`').filter(|rest| rest.starts_with('[')))?;
+    Some(quoted.split('`').next()?.trim_matches(['[', ']']).to_owned())
 }
 
-fn default_line(setting: &Setting) -> anyhow::Result<(String, String)> {
-    let (section, key) = setting.place();
+fn default_line(setting: &Setting, section: &str, old: &str) -> Replaced {
+    let (own, key) = setting.place();
+    let (Some(comment), Some(default)) = (&setting.comment, &setting.default) else { return Ok(None) };
     // A table within a table is an example there.
-    let start = if section.contains('.') { format!("# {key} = ") } else { format!("{key} = ") };
-    let value = format!("{start}{}", setting.default);
-    let line = match &setting.comment {
-        Some(comment) if value.len() < COMMENT_AT => format!("{value:<COMMENT_AT$}# {comment}"),
-        Some(comment) => format!("{value} # {comment}"),
-        None => value,
-    };
-    Ok((start, line))
+    let sign = if old.starts_with("# ") { "# " } else { "" };
+    let start = format!("{sign}{key} = ");
+    if own != section || !old.starts_with(&start) {
+        return Ok(None);
+    }
+    let [at, of_device] = COMMENT_AT;
+    let at = if own.starts_with("device.") { of_device } else { at };
+    let value = format!("{start}{default}");
+    Ok(Some(if value.len() < at { format!("{value:<at$}# {comment}") } else { format!("{value} # {comment}") }))
 }
 
-fn page_row(setting: &Setting) -> anyhow::Result<(String, String)> {
-    let start = format!("| `{}` |", setting.place().1);
+fn page_row(setting: &Setting, section: &str, old: &str) -> Replaced {
+    let Some((cell, _)) = old.strip_prefix("| `").and_then(|row| row.split_once("` |")) else { return Ok(None) };
+    // In a table of one section, words stand for its keys alone.
+    let of_device = setting.key.strip_prefix("device.NAME.").filter(|_| !section.contains('.'));
+    let is_of = cell == setting.key || of_device == Some(cell) || (section, cell) == setting.place();
+    if !is_of {
+        return Ok(None);
+    }
     let quoted = |words: &[String]| words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", ");
     let mut legal = match setting.r#type {
         Type::Flag => "true, false".to_owned(),
@@ -283,6 +355,7 @@ fn page_row(setting: &Setting) -> anyhow::Result<(String, String)> {
         Type::Filters => "list of filters".to_owned(),
         Type::Choice => quoted(&setting.words),
         Type::Count => within(setting, |number| by_thousands(number, ',', 4))?,
+        Type::Number => setting.limits(decimal).map(|[_, low, high]| format!("{low} to {high}"))?,
         Type::Size => format!("size, {}", within(setting, size_words)?),
         Type::Duration if setting.or_zero => format!("`0s`, or {}", within(setting, duration_words)?),
         Type::Duration => format!("duration, {}", within(setting, duration_words)?),
@@ -290,12 +363,14 @@ fn page_row(setting: &Setting) -> anyhow::Result<(String, String)> {
     if let Some(note) = &setting.note {
         write!(legal, "; {note}")?;
     }
-    Ok((start.clone(), format!("{start} {legal} | `{}` | {} |", setting.default, setting.meaning)))
+    let default = setting.default.as_ref().map(|default| format!("`{default}`"));
+    let default = default.or_else(|| setting.absent.clone()).unwrap_or_default();
+    Ok(Some(format!("| `{cell}` | {legal} | {default} | {} |", setting.meaning)))
 }
 
 fn within(setting: &Setting, words: fn(u64) -> String) -> anyhow::Result<String> {
-    let [low, high] = setting.range.as_ref().context("no range")?;
-    Ok(format!("{} to {}", words(setting.number(low)?), words(setting.number(high)?)))
+    let [_, low, high] = setting.limits(|value| setting.whole(value))?.map(words);
+    Ok(format!("{low} to {high}"))
 }
 
 fn size_words(bytes: u64) -> String {
@@ -324,39 +399,64 @@ mod tests {
 
     #[test]
     fn a_row_is_a_constant_a_default_and_a_row_of_the_page() {
-        for (text, rust, line, legal) in [
-            ("type = 'flag'\ndefault = true", "Flag = Flag::new(\"x\", true)", "x = true", "true, false | `true`"),
+        for (text, rust, value, legal) in [
+            ("type = 'flag'\ndefault = true", "Flag = Flag::new(\"x\", true)", "true", "true, false | `true`"),
             (
-                "type = 'count'\ndefault = 10000\nrange = [1, 1000000]\ncomment = 'many'",
+                "type = 'count'\ndefault = 10000\nrange = [1, 1000000]",
                 "Count = Count::new(\"x\", 10_000, 1, 1_000_000)",
-                "x = 10000                   # many",
+                "10000",
                 "1 to 1,000,000 | `10000`",
+            ),
+            (
+                "type = 'count'\nbits = 8\ndefault = 1\nrange = [0, 255]",
+                "Count<u8> = Count::new(\"x\", 1, 0, 255)",
+                "1",
+                "0 to 255 | `1`",
+            ),
+            (
+                "type = 'number'\ndefault = 1\nrange = [0.001, 3600]",
+                "Number = Number::new(\"x\", 1.0, 0.001, 3600.0)",
+                "1",
+                "0.001 to 3600 | `1`",
             ),
             (
                 "type = 'size'\ndefault = '16MiB'\nrange = ['4KiB', '1024GiB']\nnote = 'two'",
                 "Size = Size::new(\"x\", 16 << 20, 4 << 10, 1 << 40)",
-                "x = \"16MiB\"",
+                "\"16MiB\"",
                 "size, 4 KiB to 1 TiB; two | `\"16MiB\"`",
             ),
             (
                 "type = 'duration'\ndefault = '0s'\nrange = ['100ms', '18h']\nor_zero = true",
                 "Span = Span::or_zero(\"x\", 0, 100, 64_800_000)",
-                "x = \"0s\"",
+                "\"0s\"",
                 "`0s`, or 100 ms to 18 h | `\"0s\"`",
             ),
             (
                 "type = 'choice'\ndefault = 'b'\nwords = ['a', 'b']",
                 "Choice<2> = Choice::new(\"x\", [\"a\", \"b\"], 1)",
-                "x = \"b\"",
+                "\"b\"",
                 "`\"a\"`, `\"b\"` | `\"b\"`",
             ),
         ] {
-            let setting = row(text).unwrap();
-            let (name, value) = constant(&setting).unwrap().unwrap();
-            assert_eq!(format!("{name} = {value}"), rust);
-            assert_eq!(default_line(&setting).unwrap().1, line);
-            assert_eq!(page_row(&setting).unwrap().1, format!("| `x` | {legal} | words |"));
+            let setting = row(&format!("{text}\ncomment = 'it'")).unwrap();
+            let (name, constant) = constant(&setting).unwrap().unwrap();
+            assert_eq!(format!("{name} = {constant}"), rust);
+            let line = default_line(&setting, "mqtt", "x = ?").unwrap().unwrap();
+            assert_eq!(line, format!("{:<28}# it", format!("x = {value}")));
+            for cell in ["x", "mqtt.x"] {
+                let line = page_row(&setting, "mqtt", &format!("| `{cell}` | ? |")).unwrap().unwrap();
+                assert_eq!(line, format!("| `{cell}` | {legal} | words |"));
+            }
         }
+    }
+
+    #[test]
+    fn a_row_without_a_default_says_what_holds() {
+        let setting = row("type = 'duration'\nabsent = 'never'\nrange = ['1s', '7d']").unwrap();
+        let expect = ("NoDefault<Span>", "NoDefault::new(Span::new(\"x\", 1000, 1000, 604_800_000))");
+        assert_eq!(constant(&setting).unwrap(), Some((expect.0.to_owned(), expect.1.to_owned())));
+        let line = page_row(&setting, "", "| `mqtt.x` |").unwrap();
+        assert_eq!(line.as_deref(), Some("| `mqtt.x` | duration, 1 s to 7 d | never | words |"));
     }
 
     #[test]
@@ -364,6 +464,9 @@ mod tests {
         for (text, words) in [
             ("type = 'count'\ndefault = 5", "a range is of"),
             ("type = 'count'\ndefault = 5\nrange = [6, 7]", "the default is not legal"),
+            ("type = 'count'\nbits = 8\ndefault = 5\nrange = [5, 256]", "needs more bits"),
+            ("type = 'count'\nrange = [5, 6]", "either a default"),
+            ("type = 'number'\ndefault = 0\nrange = [0.1, 1]", "the default is not legal"),
             ("type = 'duration'\ndefault = '0s'\nrange = ['1s', '2s']", "the default is not legal"),
             ("type = 'choice'\ndefault = 'c'\nwords = ['a', 'b']", "none of the words"),
             ("type = 'size'\ndefault = '5MB'\nrange = ['1B', '2B']", "the unit is unknown"),
@@ -375,12 +478,27 @@ mod tests {
     }
 
     #[test]
-    fn each_row_has_one_line_in_its_section() {
-        let all = [row("type = 'flag'\ndefault = true").unwrap()];
+    fn a_row_has_its_lines_in_its_section() {
+        let all = [row("type = 'flag'\ndefault = true\ncomment = 'it'").unwrap()];
         let replaced = |text| replace(text, &all, default_line, toml_section);
-        assert_eq!(replaced("[http]\nx = 1\n[mqtt]\nx = false # old\n").unwrap(), "[http]\nx = 1\n[mqtt]\nx = true\n");
-        for text in ["[http]\nx = 1\n[mqtt]\n", "[mqtt]\nx = 1\nx = 2\n"] {
-            assert!(replaced(text).unwrap_err().to_string().contains("mqtt.x needs one line"));
+        let (text, counts) = replaced("[http]\nx = 1\n[mqtt]\n# x = false # old\n").unwrap();
+        assert_eq!(text, format!("[http]\nx = 1\n[mqtt]\n{:<28}# it\n", "# x = true"));
+        assert_eq!(counts, [1]);
+        assert_eq!(replaced("[http]\nx = 1\n[mqtt]\n").unwrap().1, [0]);
+        assert!(replaced("[mqtt]\nx = 1\nx = 2\n").unwrap_err().to_string().contains("mqtt.x has a second line"));
+    }
+
+    #[test]
+    fn a_section_is_named_in_several_ways() {
+        for (line, name) in [
+            ("## http", "http"),
+            ("`[access.jwt]`:", "access.jwt"),
+            ("| key of `[device.NAME.poll]` | meaning |", "device.NAME.poll"),
+            ("| key of `[[device.NAME.freeze]]` | meaning |", "device.NAME.freeze"),
+        ] {
+            assert_eq!(page_section(line).as_deref(), Some(name));
         }
+        assert_eq!(page_section("`--http` and more"), None);
+        assert_eq!(toml_section("# [device.relay1.dnp3]").as_deref(), Some("device.NAME.dnp3"));
     }
 }

@@ -21,6 +21,7 @@
 mod journal_thread;
 mod options;
 mod queue;
+mod running;
 mod sqlite;
 mod status;
 mod store;
@@ -31,6 +32,7 @@ mod writer;
 
 pub use options::{Durability, HistoryOptions};
 pub use queue::{NotRecorded, Receipt};
+pub use running::RunningInstant;
 pub use status::{HUNG_AFTER, HistoryState, HistoryStatus};
 pub use store::StoreError;
 pub use writer::{HistoryError, HistoryHandle, HistoryWriter, MayRemove};

@@ -1,9 +1,10 @@
 //! How the history is doing, for health and metrics.
 
 use crate::queue::lock;
+use crate::running::RunningInstant;
 use std::fmt;
 use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tieline_journal::{Counters, Seq};
 use tracing::{info, warn};
 
@@ -127,9 +128,9 @@ pub(crate) struct Notes {
     /// The store thread has ended.
     pub(crate) store_done: bool,
     /// What was durable at a moment, to see how long the store takes to have it.
-    mark: Option<(Instant, Seq)>,
+    mark: Option<(RunningInstant, Seq)>,
     /// Since when a write is on its way to the journal, and to the store.
-    under_way: [Option<Instant>; 2],
+    under_way: [Option<RunningInstant>; 2],
     /// Whether it was said that one of them takes too long.
     hung: bool,
     /// Whether the journal has reached its size.
@@ -145,8 +146,8 @@ pub(crate) enum Disk {
 
 impl Notes {
     /// How long a write has been on its way to the disk. Says so once where that is too long, and when it is over.
-    fn look(&mut self, now: Instant) -> [Option<Duration>; 2] {
-        let ages = self.under_way.map(|since| Some(now.saturating_duration_since(since?)));
+    fn look(&mut self, now: RunningInstant) -> [Option<Duration>; 2] {
+        let ages = self.under_way.map(|since| Some(now.since(since?)));
         let longest = ages.iter().flatten().max().copied().unwrap_or_default();
         let hung = longest >= HUNG_AFTER;
         if hung != self.hung {
@@ -169,7 +170,7 @@ impl Board {
         let done = change(&mut notes);
         let (stored, durable) = (notes.status.stored, notes.status.durable);
         if notes.mark.is_none_or(|(_, mark)| stored >= mark) {
-            notes.mark = (stored < durable).then(|| (Instant::now(), durable));
+            notes.mark = (stored < durable).then(|| (RunningInstant::now(), durable));
         }
         drop(notes);
         self.changed.notify_all();
@@ -208,7 +209,7 @@ impl Board {
     /// A write to the disk begins (true), or has come back.
     pub(crate) fn write(&self, disk: Disk, begins: bool) {
         let mut notes = lock(&self.inner);
-        let now = Instant::now();
+        let now = RunningInstant::now();
         notes.look(now);
         let [journal, store] = &mut notes.under_way;
         let since = match disk {
@@ -222,13 +223,13 @@ impl Board {
     /// Whether the journal takes what is given to it now, as far as is known.
     pub(crate) fn takes(&self) -> bool {
         let mut notes = lock(&self.inner);
-        let [journal, _] = notes.look(Instant::now());
+        let [journal, _] = notes.look(RunningInstant::now());
         notes.journal_trouble.is_none() && !notes.journal_full && journal.is_none_or(|age| age < HUNG_AFTER)
     }
 
     pub(crate) fn status(&self) -> HistoryStatus {
         let mut notes = lock(&self.inner);
-        let ages = notes.look(Instant::now());
+        let ages = notes.look(RunningInstant::now());
         let under_way = ages.into_iter().flatten().max().unwrap_or_default();
         let mut status = HistoryStatus { under_way, ..notes.status.clone() };
         let behind = notes.mark.is_some_and(|(since, _)| since.elapsed() > BEHIND_MAX);
@@ -253,7 +254,7 @@ mod tests {
         assert!(board.takes() && board.status().state == HistoryState::Ok);
         board.write(Disk::Journal, true);
         assert!(board.takes() && board.status().state == HistoryState::Ok);
-        let long_ago = Instant::now().checked_sub(HUNG_AFTER);
+        let long_ago = Some(RunningInstant::now() - HUNG_AFTER);
         lock(&board.inner).under_way = [long_ago, None];
         let status = board.status();
         assert!(matches!(status.state, HistoryState::Hung { age } if age >= HUNG_AFTER), "{status:?}");

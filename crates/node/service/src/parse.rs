@@ -5,6 +5,7 @@ use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::time::Duration;
+pub use tieline_core::parse_duration;
 use tieline_core::{Filter, Topic};
 use toml::de::DeValue;
 
@@ -60,23 +61,6 @@ pub fn duration(range: RangeInclusive<Duration>) -> impl FnOnce(&DeValue<'_>) ->
         let words = || format!("a duration from {:?} to {:?}", range.start(), range.end());
         Some(parsed).filter(|d| range.contains(d)).ok_or_else(words)
     }
-}
-
-/// A duration as people write it: a whole number and one of `ms`, `s`, `m`, `h`, `d`.
-#[must_use]
-pub fn parse_duration(text: &str) -> Option<Duration> {
-    let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
-    let (digits, unit) = text.split_at_checked(unit_at)?;
-    let count: u64 = digits.parse().ok()?;
-    let millis_each = match unit {
-        "ms" => 1,
-        "s" => 1000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return None,
-    };
-    count.checked_mul(millis_each).map(Duration::from_millis)
 }
 
 /// A duration as people write it, in the largest unit that divides it.

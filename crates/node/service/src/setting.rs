@@ -1,8 +1,10 @@
-//! Settings: each a constant with its key, its default and what is legal. `cargo xtask gen` writes them from the table
-//! `config/settings.toml` of the node.
+//! Settings: each a constant with its key, its default and what is legal. `cargo xtask gen` writes them from the tables
+//! `settings.toml` of the crates that read them.
 
 use crate::parse;
 use crate::reader::{Document, Expected, Section};
+use std::fmt::Display;
+use std::net::SocketAddr;
 use std::time::Duration;
 use toml::de::DeValue;
 
@@ -16,12 +18,22 @@ pub struct Flag {
 
 /// A whole number.
 #[derive(Clone, Copy, Debug)]
-pub struct Count {
+pub struct Count<T = u32> {
     key: &'static str,
     /// Where the file does not say.
-    pub default: u32,
-    min: u32,
-    max: u32,
+    pub default: T,
+    min: T,
+    max: T,
+}
+
+/// A number that need not be whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Number {
+    key: &'static str,
+    /// Where the file does not say.
+    pub default: f64,
+    min: f64,
+    max: f64,
 }
 
 /// A number of bytes.
@@ -62,6 +74,43 @@ pub struct Text {
     pub default: &'static str,
 }
 
+/// A setting without a default: it is required, or something else holds where the file does not say.
+#[derive(Clone, Copy, Debug)]
+pub struct NoDefault<S>(S);
+
+/// A setting whose values are parsed one by one.
+pub trait Legal: Copy {
+    /// A legal value.
+    type Value;
+
+    /// The key.
+    fn key(self) -> &'static str;
+
+    /// A legal value; otherwise what was expected.
+    ///
+    /// # Errors
+    /// The value is not legal.
+    fn parse(self, value: &DeValue<'_>) -> Result<Self::Value, Expected>;
+}
+
+impl<S: Legal> NoDefault<S> {
+    /// A setting of this kind, whose default does not count.
+    #[must_use]
+    pub const fn new(setting: S) -> Self {
+        Self(setting)
+    }
+
+    /// What the table says, if it does.
+    pub fn optional(self, s: &mut Section<'_>, doc: &mut Document<'_>) -> Option<S::Value> {
+        s.optional(doc, self.0.key(), |value| self.0.parse(value))
+    }
+
+    /// What the table says; `expected` says so where it does not.
+    pub fn required(self, s: &mut Section<'_>, doc: &mut Document<'_>, expected: &str) -> Option<S::Value> {
+        s.required(doc, self.0.key(), expected, |value| self.0.parse(value))
+    }
+}
+
 impl Flag {
     /// A setting.
     #[must_use]
@@ -75,18 +124,40 @@ impl Flag {
     }
 }
 
-impl Count {
+impl<T: Copy> Count<T> {
     /// A setting from `min` to `max`.
     #[must_use]
-    pub const fn new(key: &'static str, default: u32, min: u32, max: u32) -> Self {
+    pub const fn new(key: &'static str, default: T, min: T, max: T) -> Self {
         Self { key, default, min, max }
     }
 
+    /// The same setting, where less is legal.
+    #[must_use]
+    pub const fn within(self, min: T, max: T) -> Self {
+        Self { min, max, ..self }
+    }
+}
+
+impl<T: Copy + Display + PartialOrd + TryFrom<i64>> Count<T> {
     /// What the table says, or the default.
-    pub fn read(self, s: &mut Section<'_>, doc: &mut Document<'_>) -> u32 {
-        s.or(doc, self.key, self.default, parse::integer(self.min..=self.max))
+    pub fn read(self, s: &mut Section<'_>, doc: &mut Document<'_>) -> T {
+        s.or(doc, self.key, self.default, |value| self.parse(value))
+    }
+}
+
+impl<T: Copy + Display + PartialOrd + TryFrom<i64>> Legal for Count<T> {
+    type Value = T;
+
+    fn key(self) -> &'static str {
+        self.key
     }
 
+    fn parse(self, value: &DeValue<'_>) -> Result<T, Expected> {
+        parse::integer(self.min..=self.max)(value)
+    }
+}
+
+impl Count {
     /// The same as a size in memory.
     pub fn read_size(self, s: &mut Section<'_>, doc: &mut Document<'_>) -> usize {
         usize::try_from(self.read(s, doc)).unwrap_or(usize::MAX)
@@ -94,13 +165,39 @@ impl Count {
 
     /// A value within the range, as a size in memory; otherwise what was expected.
     pub fn parse_size(self, value: &DeValue<'_>) -> Result<usize, Expected> {
-        parse::integer(self.min..=self.max)(value).map(|n| usize::try_from(n).unwrap_or(usize::MAX))
+        self.parse(value).map(|n| usize::try_from(n).unwrap_or(usize::MAX))
     }
 
     /// The default as a size in memory.
     #[must_use]
     pub fn default_size(self) -> usize {
         usize::try_from(self.default).unwrap_or(usize::MAX)
+    }
+}
+
+impl Number {
+    /// A setting from `min` to `max`.
+    #[must_use]
+    pub const fn new(key: &'static str, default: f64, min: f64, max: f64) -> Self {
+        Self { key, default, min, max }
+    }
+
+    /// What the table says, or the default.
+    pub fn read(self, s: &mut Section<'_>, doc: &mut Document<'_>) -> f64 {
+        s.or(doc, self.key, self.default, |value| self.parse(value))
+    }
+}
+
+impl Legal for Number {
+    type Value = f64;
+
+    fn key(self) -> &'static str {
+        self.key
+    }
+
+    fn parse(self, value: &DeValue<'_>) -> Result<f64, Expected> {
+        let number = parse::number(value).ok().filter(|number| (self.min..=self.max).contains(number));
+        number.ok_or_else(|| format!("a number from {} to {}", self.min, self.max))
     }
 }
 
@@ -113,7 +210,7 @@ impl Size {
 
     /// What the table says, or the default, in bytes.
     pub fn read(self, s: &mut Section<'_>, doc: &mut Document<'_>) -> u64 {
-        s.or(doc, self.key, self.default, parse::bytes(self.min..=self.max))
+        s.or(doc, self.key, self.default, |value| self.parse(value))
     }
 
     /// The same as a size in memory.
@@ -125,6 +222,18 @@ impl Size {
     #[must_use]
     pub fn default_size(self) -> usize {
         usize::try_from(self.default).unwrap_or(usize::MAX)
+    }
+}
+
+impl Legal for Size {
+    type Value = u64;
+
+    fn key(self) -> &'static str {
+        self.key
+    }
+
+    fn parse(self, value: &DeValue<'_>) -> Result<u64, Expected> {
+        parse::bytes(self.min..=self.max)(value)
     }
 }
 
@@ -143,9 +252,36 @@ impl Span {
         Self { or_zero: true, ..Self::new(key, default_ms, min_ms, max_ms) }
     }
 
+    /// The same setting, with another default and a higher least value.
+    #[must_use]
+    pub const fn from_least(self, default: Duration, min: Duration) -> Self {
+        Self { default, min, ..self }
+    }
+
     /// What the table says, or the default.
     pub fn read(self, s: &mut Section<'_>, doc: &mut Document<'_>) -> Duration {
         s.or(doc, self.key, self.default, |value| self.parse(value))
+    }
+
+    /// The range, as in `100ms to 7d`.
+    #[must_use]
+    pub fn range_words(self) -> String {
+        let [min, max] = [self.min, self.max].map(parse::duration_words);
+        format!("{min} to {max}")
+    }
+
+    /// A legal value of a text that is not in quotes, as in a point list.
+    #[must_use]
+    pub fn parse_cell(self, text: &str) -> Option<Duration> {
+        parse::parse_duration(text).filter(|span| (self.min..=self.max).contains(span))
+    }
+}
+
+impl Legal for Span {
+    type Value = Duration;
+
+    fn key(self) -> &'static str {
+        self.key
     }
 
     fn parse(self, value: &DeValue<'_>) -> Result<Duration, Expected> {
@@ -153,8 +289,8 @@ impl Span {
             return parse::duration(self.min..=self.max)(value);
         }
         let words = || {
-            let [min, max] = [self.min, self.max].map(parse::duration_words);
-            format!("a duration from {min} to {max}, or \"0s\" for never")
+            let range = self.range_words();
+            format!("a duration from {range}, or \"0s\" for never")
         };
         let found = parse::duration(Duration::ZERO..=self.max)(value).map_err(|_| words())?;
         if found.is_zero() || found >= self.min { Ok(found) } else { Err(words()) }
@@ -183,6 +319,15 @@ impl<const N: usize> Choice<N> {
     fn meaning<T>(self, place: usize, meanings: [T; N]) -> T {
         meanings.into_iter().nth(place).expect("a word has a meaning")
     }
+}
+
+impl<const N: usize> Legal for Choice<N> {
+    /// The place of the word.
+    type Value = usize;
+
+    fn key(self) -> &'static str {
+        self.key
+    }
 
     fn parse(self, value: &DeValue<'_>) -> Result<usize, Expected> {
         let found = value.as_str().and_then(|text| self.words.iter().position(|word| *word == text));
@@ -195,6 +340,18 @@ impl Text {
     #[must_use]
     pub const fn new(key: &'static str, default: &'static str) -> Self {
         Self { key, default }
+    }
+
+    /// The default of a listening address.
+    #[must_use]
+    #[expect(clippy::expect_used, reason = "a constant, which every test reads")]
+    pub fn default_listen(self) -> SocketAddr {
+        parse::parse_address(self.default).expect("the default is an address")
+    }
+
+    /// The listening address that the table says, or the default.
+    pub fn read_listen(self, s: &mut Section<'_>, doc: &mut Document<'_>) -> SocketAddr {
+        s.or(doc, self.key, self.default_listen(), parse::listen_address)
     }
 }
 

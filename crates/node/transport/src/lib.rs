@@ -11,12 +11,14 @@
 pub mod classes;
 mod read;
 pub mod secure;
+mod settings;
 mod tls;
 
 pub use read::read_transport;
 pub use tieline_service::tls::parse_pin;
 pub use tls::{CertificateCache, EXPIRES_SOON, watch};
 
+use settings::UDP_SILENCE;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -29,9 +31,6 @@ use tieline_net::{
     ClientSide, ConnectOver, Datagrams, ListenConfig, ListenOver, Listener, Marks, Owner, SerialConfig, Session, Shard,
     Target, TlsConnect, TlsListen, UdpConnect, UdpListen, keep_connected,
 };
-
-/// Silence after which a UDP peer's session ends, unless the configuration says.
-pub const SILENCE: Duration = Duration::from_secs(300);
 
 /// Where the other side is, and what goes between.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +87,7 @@ pub struct UdpOptions {
 
 impl Default for UdpOptions {
     fn default() -> Self {
-        Self { local: None, remotes: Vec::new(), silence: SILENCE }
+        Self { local: None, remotes: Vec::new(), silence: UDP_SILENCE.default }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Reads the keys of a transport from a table.
 
-use super::{End, Over, SILENCE, TlsOptions, Transport, UdpOptions};
+use super::settings::{SERIAL_BAUD, SERIAL_FLOW, SERIAL_GAP, SERIAL_PARITY, SERIAL_STOP_BITS, TRANSPORT, UDP_SILENCE};
+use super::{End, Over, TlsOptions, Transport, UdpOptions};
 use std::net::IpAddr;
 use std::path::Path;
-use std::time::Duration;
 use tieline_net::{Flow, Parity, SerialConfig};
 use tieline_service::parse;
 use tieline_service::reader::{Document, Expected, Section};
@@ -22,8 +22,7 @@ enum Kind {
 pub fn read_transport(doc: &mut Document<'_>, s: &mut Section<'_>, folder: &Path) -> Option<Transport> {
     let connect = s.optional(doc, "address", parse::peer_address).map(End::Connect);
     let listen = s.optional(doc, "listen", parse::listen_address).map(End::Listen);
-    let words = [("tcp", Kind::Tcp), ("tls", Kind::Tls), ("udp", Kind::Udp)].as_slice();
-    let kind = s.or(doc, "transport", Kind::Tcp, parse::word(words));
+    let kind = TRANSPORT.read(s, doc, [Kind::Tcp, Kind::Tls, Kind::Udp]);
     let has_serial = s.has("serial");
     let serial = read_serial(s.section(doc, "serial"), doc, has_serial);
     let tls = s.section(doc, "tls");
@@ -71,22 +70,16 @@ pub fn read_transport(doc: &mut Document<'_>, s: &mut Section<'_>, folder: &Path
 }
 
 fn read_serial(mut s: Section<'_>, doc: &mut Document<'_>, present: bool) -> Option<(String, SerialConfig)> {
-    let default = SerialConfig::default();
     let port = match present {
         true => s.required(doc, "port", "the line's device file, as in \"/dev/ttyS0\"", parse::text),
         false => None,
     };
     let config = SerialConfig {
-        baud: s.or(doc, "baud", default.baud, parse::integer(50..=4_000_000)),
-        parity: s.or(
-            doc,
-            "parity",
-            default.parity,
-            parse::word(&[("none", Parity::None), ("even", Parity::Even), ("odd", Parity::Odd)]),
-        ),
-        stop_bits: s.or(doc, "stop_bits", default.stop_bits, parse::integer(1..=2)),
-        flow: s.or(doc, "flow", default.flow, parse::word(&[("none", Flow::None), ("rts-cts", Flow::RtsCts)])),
-        gap: s.or(doc, "gap", default.gap, parse::duration(Duration::ZERO..=Duration::from_secs(10))),
+        baud: SERIAL_BAUD.read(&mut s, doc),
+        parity: SERIAL_PARITY.read(&mut s, doc, [Parity::None, Parity::Even, Parity::Odd]),
+        stop_bits: SERIAL_STOP_BITS.read(&mut s, doc),
+        flow: SERIAL_FLOW.read(&mut s, doc, [Flow::None, Flow::RtsCts]),
+        gap: SERIAL_GAP.read(&mut s, doc),
     };
     s.finish(doc);
     port.map(|port| (port, config))
@@ -96,12 +89,7 @@ fn read_udp(mut s: Section<'_>, doc: &mut Document<'_>) -> UdpOptions {
     let options = UdpOptions {
         local: s.optional(doc, "local", parse::listen_address),
         remotes: s.or(doc, "remotes", Vec::new(), addresses),
-        silence: s.or(
-            doc,
-            "silence",
-            SILENCE,
-            parse::duration(Duration::from_secs(1)..=Duration::from_secs(7 * 86_400)),
-        ),
+        silence: UDP_SILENCE.read(&mut s, doc),
     };
     s.finish(doc);
     options

@@ -55,7 +55,7 @@ class Deltas:
         self._marked: dict[int, tuple[str, int, int, bool, int]] = {}
         self._connection = 0
         self._sending = threading.RLock()
-        #: Answers that wait for whoever is sending: paho calls back with locks held that sending needs.
+        #: Answers that wait for the thread that is sending: paho calls back with locks held that sending needs.
         self._answers: deque[tuple[int, bool]] = deque()
         # An answer may come before the call that asked has returned.
         self._asking = threading.RLock()
@@ -101,7 +101,7 @@ class Deltas:
         return sent
 
     def _take_answers(self) -> None:
-        """Whoever finds the lock held leaves its answer to the holder, who looks again when it lets go."""
+        """A thread that finds the lock held leaves its answer to the holder, who looks again when it lets go."""
         while self._answers and self._sending.acquire(blocking=False):
             try:
                 while self._answers:

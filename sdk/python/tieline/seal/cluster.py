@@ -149,7 +149,7 @@ class _Member:
 class Cluster:
     """The servers. Requests wait until one is connected, for ``patience_seconds`` at most.
 
-    A server that answers nothing for three times ``health_seconds`` is given up and connected to anew. ``tls`` is for
+    A server that answers nothing for three times ``health_seconds`` is given up, and connected to again. ``tls`` is for
     servers that ask for it.
     """
 

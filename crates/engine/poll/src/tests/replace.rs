@@ -122,7 +122,7 @@ fn a_removed_device_says_nothing_more() {
     while let Some(event) = poller.poll_event() {
         assert!(matches!(event, PollEvent::State { .. }), "{event:?}");
     }
-    // Another of that number begins anew.
+    // Another device of that number starts from the beginning.
     poller.add_device(at(9_000), D, spec("d", &[])).unwrap();
     assert_eq!(drain(&mut poller).len(), 4);
 }

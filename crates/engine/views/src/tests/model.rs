@@ -58,7 +58,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// What is derived when nothing waits: round by round from nothing, until nothing changes.
-fn anew(views: &[View], sources: &BTreeMap<Topic, Body>) -> BTreeMap<Topic, Body> {
+fn from_scratch(views: &[View], sources: &BTreeMap<Topic, Body>) -> BTreeMap<Topic, Body> {
     let mut derived: BTreeMap<Topic, Body> = BTreeMap::new();
     loop {
         let all = sources.iter().chain(&derived);
@@ -134,7 +134,7 @@ proptest! {
             pass(&mut views, now);
         }
         follow(&mut views, &mut seen);
-        prop_assert_eq!(&seen, &anew(&given, &sources));
+        prop_assert_eq!(&seen, &from_scratch(&given, &sources));
         prop_assert_eq!((views.timeout(), views.stats().waiting), (None, 0));
         prop_assert_eq!(views.stats().derived, seen.len());
         for topic in sources.into_keys() {

@@ -140,7 +140,7 @@ pub async fn play(role: &Role, signals: &mut impl Signals) -> Result<Told> {
         Part::Centre { relay, breaker, ieds } => play_centre(role, (*relay, *breaker), ieds, signals).await,
         Part::Ieds { listen } => play_ieds(role, listen, signals).await,
     };
-    // Whoever counts a little later must not find connections that end because the others are done.
+    // A count a little later must not find connections that end because the others are done.
     tokio::time::sleep(GRACE).await;
     told
 }

@@ -5,7 +5,7 @@
 //! answer    transaction 2 │ protocol 2 = 0 │ length 2 = 3 + b │ unit 1 │ 3 │ b 1 │ registers b
 //! ```
 //!
-//! A register holds what its address says, and each read of a connection has another address, so that whoever reads knows
+//! A register holds what its address says, and each read of a connection has another address, so that the reader knows
 //! what every value must be.
 
 use tieline_modbus::READ_REGISTERS_MAX;

@@ -1,5 +1,5 @@
 //! What an idle pair of a master and an outstation takes of the heap, both sessions with their sockets included, and what a
-//! subscriber does. No change lets it grow unnoticed: whoever needs more says so here, and why.
+//! subscriber does. No change lets it grow unnoticed: a change that needs more says so here, and why.
 
 use cap::Cap;
 use std::alloc::System;

@@ -84,7 +84,7 @@ impl World {
         self.outstation.disconnect(self.now, &mut self.model);
     }
 
-    /// The network carries the present connection no further; whoever does not know learns it in time.
+    /// The network carries the present connection no further; a side that does not know learns it in time.
     pub(super) fn end_connection(&mut self) {
         if self.plan.carriage != Carriage::Stream {
             return;

@@ -30,7 +30,7 @@ pub(super) struct Row {
 
 impl Committed {
     pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
-        let how = "cargo xtask counts --accept writes it anew";
+        let how = "cargo xtask counts --accept writes it again";
         let committed: Self = toml::from_str(text).with_context(|| format!("{FILE} cannot be read; {how}"))?;
         let zero = committed.instructions.iter().find(|(_, count)| **count == 0);
         ensure!(zero.is_none(), "{FILE}: a count is 0; {how}");

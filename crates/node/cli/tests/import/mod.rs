@@ -1,6 +1,6 @@
 //! `tieline import volttron`: 40 registries in the style of public ones, each with what is expected of it.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p tieline import` writes what is expected anew: read the difference.
+//! `UPDATE_EXPECT=1 cargo test -p tieline import` writes the expected files again: read the difference.
 
 use super::{done, printed, refused};
 use serde_json::Value as Json;

@@ -273,10 +273,10 @@ impl Desk {
 
     fn published(&mut self, session: &Client, token: u64, outcome: PublishOutcome) {
         let outbox = &mut self.outbox;
-        if let Done::Again(anew) = session.with(|m, now| outbox.done(m, now.mono, token, outcome)) {
+        if let Done::Again(again) = session.with(|m, now| outbox.done(m, now.mono, token, outcome)) {
             // A caller that waits for the value waits on.
             if let Some(waiter) = self.publishes.remove(&token) {
-                self.publishes.insert(anew, waiter);
+                self.publishes.insert(again, waiter);
             }
             return;
         }

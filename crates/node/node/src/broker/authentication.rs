@@ -1,72 +1,21 @@
 //! Authentication of one MQTT connection, and what its client may do afterwards.
 
+use super::unauthenticated::UnauthenticatedConnection;
 use crate::access::jwt::looks_like_token;
 use crate::access::scram::{Exchange, METHOD};
 use crate::access::{Authenticator, Entrance, Peer, ReadFilter, Shown, Wrong, denial};
 use crate::bus::{Bus, SharedBus, Wire, wake};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 use tieline_access::{Identity, Reach, Refused, Rules, SessionKey, Verb};
 use tieline_core::{Filter, Now};
 use tieline_mqtt::{AuthRequest, Binary, ConnectRequest, ReasonCode};
 use tieline_net::Session;
-use tokio::sync::Notify;
 
 /// The result of a check of credentials, until the connection takes it.
 type CheckResult = Rc<RefCell<Option<Result<Identity, Wrong>>>>;
-
-/// Unauthenticated connections at one time; a further one is closed.
-const UNAUTHENTICATED_MAX: usize = 4096;
-
-/// From so many unauthenticated connections on, the next is accepted when one of them is authenticated or closed, or
-/// after [`MOMENT`].
-const BUSY_FROM: usize = 256;
-const MOMENT: Duration = Duration::from_millis(10);
-
-/// Counts the unauthenticated connections. Each costs little, and anybody can open them, so their number is limited.
-#[derive(Clone, Debug, Default)]
-pub struct UnauthenticatedConnections(Rc<Here>);
-
-/// One counted unauthenticated connection; dropping it ends the count.
-#[derive(Debug)]
-pub struct UnauthenticatedConnection(Rc<Here>);
-
-#[derive(Debug, Default)]
-struct Here {
-    count: Cell<usize>,
-    /// Notified when the count gets smaller.
-    fewer: Notify,
-}
-
-impl UnauthenticatedConnections {
-    /// Counts one more connection; none when there are [`UNAUTHENTICATED_MAX`].
-    #[must_use]
-    pub fn enter(&self) -> Option<UnauthenticatedConnection> {
-        let here = self.0.count.get();
-        (here < UNAUTHENTICATED_MAX).then(|| {
-            self.0.count.set(here + 1);
-            UnauthenticatedConnection(Rc::clone(&self.0))
-        })
-    }
-
-    /// Waits up to [`MOMENT`] while there are many unauthenticated connections: the next one can wait in the kernel's
-    /// backlog.
-    pub async fn room(&self) {
-        if self.0.count.get() >= BUSY_FROM {
-            let _ = tokio::time::timeout(MOMENT, self.0.fewer.notified()).await;
-        }
-    }
-}
-
-impl Drop for UnauthenticatedConnection {
-    fn drop(&mut self) {
-        self.0.count.set(self.0.count.get().saturating_sub(1));
-        self.0.fewer.notify_one();
-    }
-}
 
 /// The authentication state of one connection. Where no users are configured, every client may do everything.
 #[derive(Debug)]
@@ -475,39 +424,4 @@ fn shown(request: &ConnectRequest) -> Option<Shown> {
         return Some(Shown::Token { user, token: password.to_vec() });
     }
     Some(Shown::Password { user: user?, password: password.to_vec() })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn unauthenticated_are_counted_and_bounded() {
-        let unauthenticated = UnauthenticatedConnections::default();
-        let mut here: Vec<_> = std::iter::from_fn(|| unauthenticated.enter()).collect();
-        assert_eq!(here.len(), UNAUTHENTICATED_MAX);
-        here.pop();
-        assert!(unauthenticated.enter().is_some());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn beyond_the_limit_each_waits_for_another_or_a_moment() {
-        let unauthenticated = UnauthenticatedConnections::default();
-        let began = tokio::time::Instant::now();
-        let mut here = Vec::new();
-        for _ in 0..BUSY_FROM {
-            unauthenticated.room().await;
-            here.extend(unauthenticated.enter());
-        }
-        assert_eq!(began.elapsed(), Duration::ZERO, "below the limit");
-        let leaves = async {
-            tokio::time::sleep(MOMENT / 2).await;
-            here.pop();
-        };
-        tokio::join!(unauthenticated.room(), leaves);
-        assert_eq!(began.elapsed(), MOMENT / 2, "one has gone");
-        here.extend(unauthenticated.enter());
-        unauthenticated.room().await;
-        assert!(began.elapsed() >= MOMENT * 3 / 2, "nobody goes");
-    }
 }

@@ -9,14 +9,16 @@ mod messages;
 mod publisher;
 mod refusal;
 mod reply;
+mod unauthenticated;
 mod wrong_port;
 
 pub use wrong_port::http_answer;
 
-use self::authentication::{Authentication, UnauthenticatedConnections};
+use self::authentication::Authentication;
 use self::listeners::MqttListener;
 use self::publisher::Publisher;
 use self::refusal::Refusal;
+use self::unauthenticated::UnauthenticatedConnections;
 use crate::access::Entrance;
 use crate::bus::delivery_options;
 use crate::bus::fetch;

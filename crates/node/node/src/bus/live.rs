@@ -1,41 +1,28 @@
 //! Live feeds for HTTP: each is a subscriber of the tree that is sent what changed, conflated, ten times a second.
 //!
-//! A feed is a set of dirty topics, not a queue: a reader that is slow gets the newest value of each topic later.
+//! A feed is a set of dirty topics, not a queue ([`super::changes`]): a reader that is slow gets the newest value of each topic later.
 //! Each second it is told the time: a reader that hears nothing for longer knows that the bus stands still, or the way to it.
-//! Counts by quality ([`super::census`]) are sent to readers that name groups, when they change.
+//! Counts by quality ([`super::counting`]) are sent to readers that name groups, when they change.
 
-use super::census::{Census, Censuses};
-use super::state::{Bus, Subscriber, bytes_of, id_of};
-use super::view::write_body;
+use super::census::Censuses;
+use super::changes::Changes;
+use super::counting::{Counting, Groups};
+use super::state::{Bus, Subscriber, id_of};
 use crate::access::ReadFilter;
-use std::collections::{BTreeSet, HashSet};
-use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
-use tieline_core::{Filter, Instant, Now, json_string};
-use tieline_topics::{Counts, DeliveryOptions, Options, RetainHandling, Snapshot, TopicId, Tree, TreeError, View};
+use tieline_core::{Filter, Instant, Now};
+use tieline_topics::{DeliveryOptions, Options, RetainHandling, TopicId, Tree, TreeError};
 use tokio::sync::mpsc;
 
 /// For how long readers are sent something in a turn of the bus.
 const FEEDS_A_TURN: Duration = Duration::from_millis(1);
-/// Topics in one message.
-const CHUNK: usize = 500;
-/// Bytes of values in one message; one value comes all the same.
-const MESSAGE_BYTES: usize = 64 * 1024;
-/// Changed topics that may wait for a reader; one that is slower is sent all present values again.
-const DIRTY_MAX: usize = 20_000;
-/// Removed topics that may wait for a reader; one that is slower is ended, and finds the present values when it comes
-/// again.
-const REMOVED_MAX: usize = 10_000;
 /// Messages that may wait for a reader.
 pub const WAITING_MAX: usize = 4;
 /// The same of all readers together, but for one of each.
 const CROWD_MESSAGES: usize = 256;
 /// How often a reader is told the time.
 const BEAT: Duration = Duration::from_secs(1);
-/// Groups in one message.
-const GROUPS: usize = 1000;
-
 /// What a reader is sent.
 #[derive(Debug)]
 pub struct LiveMessage {
@@ -43,28 +30,6 @@ pub struct LiveMessage {
     pub event: &'static str,
     /// JSON.
     pub data: String,
-}
-
-/// The groups of which a reader wants counts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Groups {
-    /// All branches.
-    All,
-    /// Those directly below these branches; the empty path is the first level.
-    Below(HashSet<String>),
-}
-
-/// The counts of a reader.
-#[derive(Debug)]
-struct Counting {
-    groups: Groups,
-    /// None where there are too many counts already.
-    census: Option<usize>,
-    /// Groups that are to be told.
-    dirty: BTreeSet<Box<str>>,
-    /// Where the first telling of all branches is.
-    first: Option<usize>,
-    delivered: Option<(Counts, bool)>,
 }
 
 /// What a reader may be sent in a turn.
@@ -94,12 +59,7 @@ pub struct LiveFeed {
     out: mpsc::Sender<LiveMessage>,
     counting: Option<Counting>,
     beat_due: Instant,
-    filters: Box<[Filter]>,
-    snapshots: Vec<Snapshot>,
-    /// More has changed than may wait: all present values are sent after those that are being sent.
-    restarts: bool,
-    dirty: HashSet<TopicId>,
-    removed: Vec<String>,
+    changes: Changes,
     /// More was removed than could wait, or its rights have changed: the reader must begin again.
     is_behind: bool,
     /// What is told has to pass it.
@@ -117,17 +77,12 @@ impl LiveFeed {
         read_filter: Option<ReadFilter>,
         until: Option<Instant>,
     ) -> Self {
-        let snapshots = filters.iter().cloned().map(Snapshot::new).collect();
         Self {
             owner: Arc::default(),
             out,
             counting: None,
             beat_due: Instant::ZERO,
-            filters: filters.into(),
-            snapshots,
-            restarts: false,
-            dirty: HashSet::new(),
-            removed: Vec::new(),
+            changes: Changes::new(filters),
             is_behind: false,
             read_filter,
             until,
@@ -137,10 +92,7 @@ impl LiveFeed {
     /// The same with counts by quality, in all and of groups.
     #[must_use]
     pub fn counting(mut self, groups: Option<Groups>) -> Self {
-        self.counting = groups.map(|groups| {
-            let first = (groups == Groups::All).then_some(0);
-            Counting { groups, census: None, dirty: BTreeSet::new(), first, delivered: None }
-        });
+        self.counting = groups.map(Counting::new);
         self
     }
 
@@ -158,38 +110,19 @@ impl LiveFeed {
 
     /// The topic has a new value.
     pub fn changed(&mut self, topic: TopicId) {
-        if self.restarts {
-            return;
-        }
-        self.dirty.insert(topic);
-        if self.dirty.len() > DIRTY_MAX {
-            self.dirty = HashSet::new();
-            self.restarts = true;
-        }
+        self.changes.changed(topic);
     }
 
     /// The topic has no value any more, and its number may become another's.
     pub fn removed(&mut self, topic: TopicId, path: &str) {
-        self.dirty.remove(&topic);
-        if self.read_filter.as_ref().is_some_and(|read_filter| !read_filter.allows(path)) {
-            return;
-        }
-        if self.removed.len() < REMOVED_MAX {
-            self.removed.push(path.to_owned());
-        } else {
-            self.is_behind = true;
-        }
+        let may_read = self.read_filter.as_ref().is_none_or(|read_filter| read_filter.allows(path));
+        self.is_behind |= self.changes.removed(topic, may_read.then_some(path)).is_err();
     }
 
     /// A branch of a count has changed.
     fn group_changed(&mut self, census: usize, path: &str, above: &str) {
-        let Some(counting) = self.counting.as_mut().filter(|counting| counting.census == Some(census)) else { return };
-        let is_wanted = match &counting.groups {
-            Groups::All => true,
-            Groups::Below(branches) => branches.contains(above),
-        };
-        if is_wanted {
-            counting.dirty.insert(path.into());
+        if let Some(counting) = self.counting.as_mut().filter(|counting| counting.census == Some(census)) {
+            counting.group_changed(path, above);
         }
     }
 
@@ -198,17 +131,14 @@ impl LiveFeed {
         if self.is_behind || self.out.is_closed() || self.until.is_some_and(|until| until <= now.mono) {
             return Flushed::Gone;
         }
-        if self.snapshots.is_empty() && std::mem::take(&mut self.restarts) {
-            self.snapshots = self.filters.iter().cloned().map(Snapshot::new).collect();
-        }
+        self.changes.restart_where_behind();
         let mut is_first = true;
         loop {
             // The time goes first, and the counts, which are small: a reader who is sent much hears that the node is there,
             // and how much there is.
             let is_beat = self.beat_due <= now.mono;
             let counting = self.counting.as_mut().filter(|counting| counting.has_work(now.mono, censuses));
-            let has_values = !(self.snapshots.is_empty() && self.dirty.is_empty() && self.removed.is_empty());
-            if !is_beat && !has_values && counting.is_none() {
+            if !is_beat && self.changes.is_empty() && counting.is_none() {
                 return if self.out.is_closed() { Flushed::Gone } else { Flushed::All };
             }
             if !std::mem::take(&mut is_first) && (turn.is_over)() {
@@ -230,69 +160,11 @@ impl LiveFeed {
             } else if let Some(counting) = counting {
                 let data = counting.next_message(now.mono, censuses);
                 permit.send(LiveMessage { event: "counts", data });
-            } else {
-                let Self { snapshots, dirty, removed, read_filter, .. } = self;
-                if let Some(data) = next_message(snapshots, dirty, removed, read_filter.as_ref(), tree) {
-                    permit.send(LiveMessage { event: "update", data });
-                }
+            } else if let Some(data) = self.changes.next_message(self.read_filter.as_ref(), tree) {
+                permit.send(LiveMessage { event: "update", data });
             }
         }
     }
-}
-
-impl Counting {
-    fn has_work(&self, now: Instant, censuses: &Censuses) -> bool {
-        let total = self.census(censuses).map(|census| total_of(census, now)).unwrap_or_default();
-        self.first.is_some() || !self.dirty.is_empty() || self.delivered != Some(total)
-    }
-
-    fn census<'a>(&self, censuses: &'a Censuses) -> Option<&'a Census> {
-        self.census.and_then(|key| censuses.get(key))
-    }
-
-    /// `{"complete", "total": {…}, "groups": {"path": {…}}}`, of the groups those that have changed.
-    fn next_message(&mut self, now: Instant, censuses: &Censuses) -> String {
-        let Some(census) = self.census(censuses) else {
-            (self.first, self.delivered) = (None, Some((Counts::default(), false)));
-            return "{\"complete\":false,\"total\":null,\"groups\":{}}".to_owned();
-        };
-        let (total, is_complete) = total_of(census, now);
-        self.delivered = Some((total, is_complete));
-        let mut text = format!("{{\"complete\":{is_complete},\"total\":");
-        write_counts(&total, &mut text);
-        text.push_str(",\"groups\":{");
-        let mut is_first = true;
-        let mut write = |path: &str| {
-            if !std::mem::take(&mut is_first) {
-                text.push(',');
-            }
-            json_string(path, &mut text);
-            text.push(':');
-            write_counts(&census.counts().below(path), &mut text);
-        };
-        if let Some(from) = self.first {
-            let (some, next) = census.counts().branches(from, GROUPS);
-            some.into_iter().for_each(&mut write);
-            self.first = next;
-        } else {
-            (0..GROUPS).map_while(|_| self.dirty.pop_first()).for_each(|path| write(&path));
-        }
-        text.push_str("}}");
-        text
-    }
-}
-
-fn total_of(census: &Census, now: Instant) -> (Counts, bool) {
-    (census.counts().total(), census.is_complete(now))
-}
-
-fn write_counts(counts: &Counts, out: &mut String) {
-    let Counts { good, uncertain, bad, unstated } = counts;
-    let _ = write!(
-        out,
-        "{{\"good\":{good},\"uncertain\":{uncertain},\"bad\":{bad},\"unstated\":{unstated},\"total\":{}}}",
-        counts.total()
-    );
 }
 
 impl Bus {
@@ -303,10 +175,7 @@ impl Bus {
     pub fn add_feed(&mut self, filters: &[Filter], mut feed: LiveFeed) -> Result<(), TreeError> {
         if let Some(counting) = &mut feed.counting {
             counting.census = self.censuses.join(feed.read_filter.as_ref());
-            if let (Groups::Below(branches), Some(census)) = (&counting.groups, counting.census(&self.censuses)) {
-                let groups = branches.iter().flat_map(|branch| census.counts().children(branch));
-                counting.dirty.extend(groups.map(Into::into));
-            }
+            counting.begin(&self.censuses);
         }
         let key = self.subscribers.insert(Subscriber::Feed(Box::new(feed)));
         let options = Options {
@@ -388,79 +257,14 @@ impl Bus {
     }
 }
 
-/// How many of the first values go into one message.
-fn fitting(updates: &[View<'_>]) -> usize {
-    let mut bytes = 0;
-    let fits = |view: &&View<'_>| {
-        let room = bytes < MESSAGE_BYTES;
-        bytes += view.topic.len() + bytes_of(view.body);
-        room
-    };
-    updates.iter().take_while(fits).count()
-}
-
-fn next_message(
-    snapshots: &mut Vec<Snapshot>,
-    dirty: &mut HashSet<TopicId>,
-    removed: &mut Vec<String>,
-    read_filter: Option<&ReadFilter>,
-    tree: &Tree,
-) -> Option<String> {
-    let mut updates = Vec::new();
-    if let Some(walk) = snapshots.last_mut() {
-        updates = tree.next(walk, CHUNK);
-        let count = fitting(&updates);
-        if count < updates.len()
-            && let Some(last) = updates.get(..count).and_then(<[_]>::last)
-        {
-            walk.go_back(last.topic);
-            updates.truncate(count);
-        }
-        if walk.is_done() {
-            snapshots.pop();
-        }
-    } else {
-        let some: Vec<TopicId> = dirty.iter().copied().take(CHUNK).collect();
-        for id in some {
-            dirty.remove(&id);
-            updates.extend(tree.view(id));
-        }
-        dirty.extend(updates.drain(fitting(&updates)..).map(|view| view.id));
-    }
-    updates.retain(|view| read_filter.is_none_or(|read_filter| read_filter.allows(view.topic)));
-    // A topic that came back is among the updates, of this message or of one to come.
-    removed.retain(|path| tree.get(path).is_none());
-    if updates.is_empty() && removed.is_empty() {
-        return None;
-    }
-    let mut text = String::from("{\"updates\":[");
-    for (i, view) in updates.iter().enumerate() {
-        text.push_str(if i == 0 { "{\"topic\":" } else { ",{\"topic\":" });
-        json_string(view.topic, &mut text);
-        text.push(',');
-        write_body(view.body, view.time, &mut text);
-        let _ = write!(text, ",\"seq\":{},\"updated\":\"{}\"}}", view.version, view.time);
-    }
-    text.push(']');
-    if !removed.is_empty() {
-        text.push_str(",\"removed\":[");
-        for (i, path) in removed.drain(..).enumerate() {
-            if i > 0 {
-                text.push(',');
-            }
-            json_string(&path, &mut text);
-        }
-        text.push(']');
-    }
-    text.push('}');
-    Some(text)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::changes::{DIRTY_MAX, MESSAGE_BYTES};
+    use super::super::counting::GROUPS;
     use super::*;
     use crate::bus::written;
     use bytes::Bytes;
+    use std::collections::HashSet;
     use tieline_core::{Body, Topic, Update};
     use tieline_topics::Limits;
 
@@ -592,13 +396,13 @@ mod tests {
     }
 
     #[test]
-    fn where_too_much_has_changed_all_is_told_anew() {
+    fn where_too_much_has_changed_all_is_told_again() {
         let mut desk = Desk::new(None);
         desk.flush(0, true);
         for i in 0..=DIRTY_MAX {
             desk.put(0, &format!("site/{i}"), "1");
         }
-        assert!(desk.feed.restarts && desk.feed.dirty.capacity() == 0);
+        assert!(desk.feed.changes.is_behind());
         let mut delivered = HashSet::new();
         for at in 0..100 {
             for line in desk.flush(at, true).lines().filter_map(|line| line.strip_prefix("update ")) {

@@ -12,26 +12,21 @@
 use super::parse;
 use super::points::{PointAddress, PointConfig};
 use super::reader::{Document, Expected, Section};
+use super::settings::{
+    DEVICE_BACNET_APDU_TIMEOUT, DEVICE_BACNET_COV, DEVICE_BACNET_COV_CONFIRMED, DEVICE_BACNET_COV_LIFETIME,
+    DEVICE_BACNET_FOREIGN_LIFETIME, DEVICE_BACNET_IN_FLIGHT, DEVICE_BACNET_INSTANCE, DEVICE_BACNET_MAX_PER_REQUEST,
+    DEVICE_BACNET_MIN_PRIORITY, DEVICE_BACNET_NETWORK, DEVICE_BACNET_READ_MULTIPLE, DEVICE_BACNET_RETRIES,
+    DEVICE_BACNET_STATUS_FLAGS, DEVICE_BACNET_TIME_SYNC, DEVICE_BACNET_WRITE_PRIORITY,
+};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::time::Duration;
 use tieline_bacnet::client::ForeignConfig;
-use tieline_bacnet::service::PRIORITY_LOWEST;
 use tieline_bacnet::{Mac, Peer, Station};
 use tieline_transport::{End, Over, Transport, UdpOptions};
 use toml::de::DeValue;
 
-const SECOND: Duration = Duration::from_secs(1);
 /// The port of BACnet/IP.
 const PORT: u16 = 0xBAC0;
-/// The greatest instance of a device.
-const INSTANCE_MAX: u32 = 4_194_302;
-/// Requests to one device at a time: more than any takes.
-const IN_FLIGHT_MAX: u8 = 16;
-/// Properties of one request: more than fit any message.
-const PER_REQUEST_MAX: u16 = 1000;
-/// Priorities from this one on may be written unless the device is allowed more: those above are of life safety and of
-/// people at the equipment (clause 19.2).
-const MIN_PRIORITY: u8 = 8;
 
 /// `[device.NAME.bacnet]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,28 +116,29 @@ pub fn read_bacnet(
 ) -> BacnetConfig {
     let address = address.unwrap_or(SocketAddrV4::new(Ipv4Addr::LOCALHOST, PORT));
     let station = read_station(doc, &mut s);
-    let apdu_timeout = s.or(doc, "apdu_timeout", 3 * SECOND, parse::duration(SECOND / 10..=60 * SECOND));
-    let retries = s.or(doc, "retries", 3, parse::integer(0..=10));
+    let apdu_timeout = DEVICE_BACNET_APDU_TIMEOUT.read(&mut s, doc);
+    let retries = DEVICE_BACNET_RETRIES.read(&mut s, doc);
     let local = s.or(doc, "local", SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0), parse_local);
     let bbmd = s.optional(doc, "bbmd", parse_peer);
-    let lifetime = s.or(doc, "foreign_lifetime", 600 * SECOND, parse::duration(30 * SECOND..=18 * 3600 * SECOND));
+    let lifetime = DEVICE_BACNET_FOREIGN_LIFETIME.read(&mut s, doc);
     let lifetime_s = u16::try_from(lifetime.as_secs()).unwrap_or(u16::MAX);
     let foreign = bbmd.map(|bbmd| ForeignConfig { bbmd, lifetime_s });
-    let min_priority = s.or(doc, "min_priority", MIN_PRIORITY, parse::integer(1..=PRIORITY_LOWEST));
-    let clocks = [("off", ClockSync::Off), ("utc", ClockSync::Utc), ("local", ClockSync::Local)].as_slice();
+    // Priorities above the default are of life safety and of people at the equipment (clause 19.2).
+    let min_priority = DEVICE_BACNET_MIN_PRIORITY.read(&mut s, doc);
+    let clocks = [ClockSync::Off, ClockSync::Utc, ClockSync::Local];
     let config = BacnetConfig {
         peer: station.map_or(Peer::direct(address), |station| Peer::routed(address, station)),
-        instance: s.optional(doc, "instance", parse::integer(0..=INSTANCE_MAX)),
+        instance: DEVICE_BACNET_INSTANCE.optional(&mut s, doc),
         socket: BacnetSocket { local, foreign, apdu_timeout, retries },
-        in_flight: s.or(doc, "in_flight", 1, parse::integer(1..=IN_FLIGHT_MAX)),
-        max_per_request: s.optional(doc, "max_per_request", parse::integer(1..=PER_REQUEST_MAX)),
-        read_multiple: s.or(doc, "read_multiple", true, parse::boolean),
-        status_flags: s.or(doc, "status_flags", true, parse::boolean),
-        cov: s.or(doc, "cov", false, parse::boolean),
-        cov_confirmed: s.or(doc, "cov_confirmed", false, parse::boolean),
-        cov_lifetime: s.or(doc, "cov_lifetime", 180 * SECOND, parse::duration(60 * SECOND..=24 * 3600 * SECOND)),
-        write_priority: s.or(doc, "write_priority", PRIORITY_LOWEST, parse::integer(1..=PRIORITY_LOWEST)),
-        time_sync: s.or(doc, "time_sync", ClockSync::Off, parse::word(clocks)),
+        in_flight: DEVICE_BACNET_IN_FLIGHT.read(&mut s, doc),
+        max_per_request: DEVICE_BACNET_MAX_PER_REQUEST.optional(&mut s, doc),
+        read_multiple: DEVICE_BACNET_READ_MULTIPLE.read(&mut s, doc),
+        status_flags: DEVICE_BACNET_STATUS_FLAGS.read(&mut s, doc),
+        cov: DEVICE_BACNET_COV.read(&mut s, doc),
+        cov_confirmed: DEVICE_BACNET_COV_CONFIRMED.read(&mut s, doc),
+        cov_lifetime: DEVICE_BACNET_COV_LIFETIME.read(&mut s, doc),
+        write_priority: DEVICE_BACNET_WRITE_PRIORITY.read(&mut s, doc),
+        time_sync: DEVICE_BACNET_TIME_SYNC.read(&mut s, doc, clocks),
     };
     check_priorities(doc, &s, &config, min_priority, points);
     s.finish(doc);
@@ -152,7 +148,7 @@ pub fn read_bacnet(
 /// The network and the address of a device behind a router; both or none.
 fn read_station(doc: &mut Document<'_>, s: &mut Section<'_>) -> Option<Station> {
     let (has_network, has_mac) = (s.has("network"), s.has("mac"));
-    let network = s.optional(doc, "network", parse::integer(1..=65_534));
+    let network = DEVICE_BACNET_NETWORK.optional(s, doc);
     let mac = s.optional(doc, "mac", parse_mac);
     if has_network != has_mac {
         let (given, absent) = if has_network { ("network", "mac") } else { ("mac", "network") };

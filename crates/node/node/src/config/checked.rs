@@ -14,7 +14,7 @@ use super::settings::{
 use super::topics::{TopicRule, read_topics};
 use super::views::read_views;
 use std::collections::{HashMap, HashSet};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tieline_core::{Filter, Topic};
@@ -22,7 +22,6 @@ use tieline_history::Durability;
 use tieline_net::Trusted;
 use tieline_net::tls::TlsFiles;
 use tieline_service::http::places::{self, Limits};
-use tieline_service::setting::Text;
 use tieline_service::tls::{self, Peers};
 use tieline_views::View;
 
@@ -133,7 +132,7 @@ impl Default for Config {
                 insecure_network: NODE_INSECURE_NETWORK.default,
             },
             http: HttpConfig {
-                listen: default_address(HTTP_LISTEN),
+                listen: HTTP_LISTEN.default_listen(),
                 hosts: Vec::new(),
                 forwarded_from: Trusted::default(),
                 forwarded_header: ForwardedHeader::default(),
@@ -158,11 +157,6 @@ impl Default for Config {
             source: Source::default(),
         }
     }
-}
-
-/// The address that a setting has by default.
-pub(super) fn default_address(setting: Text) -> SocketAddr {
-    parse::parse_address(setting.default).unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into())
 }
 
 /// Reads the root of a node's configuration. Point lists are found beside `folder`; `checks` look at what words do not show.
@@ -239,7 +233,7 @@ fn read_http(
         files
     });
     let config = HttpConfig {
-        listen: s.or(doc, HTTP_LISTEN.key, default.listen, parse::listen_address),
+        listen: HTTP_LISTEN.read_listen(&mut s, doc),
         hosts: s.or(doc, "hosts", default.hosts, parse::texts),
         forwarded_from: proxies(&mut s, doc, "forwarded_from"),
         forwarded_header: HTTP_FORWARDED_HEADER.read(

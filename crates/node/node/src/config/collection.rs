@@ -15,11 +15,13 @@
 use super::parse;
 use super::points::{PointConfig, Takes};
 use super::reader::{Document, Section};
+use super::settings::{
+    DEVICE_HEARTBEAT_EVERY, DEVICE_HEARTBEAT_MAX, DEVICE_HEARTBEAT_VALUE, DEVICE_POLL_BACK_OFF_MAX, DEVICE_POLL_EVERY,
+    DEVICE_POLL_MISSED, DEVICE_POLL_STALE_AFTER_MISSED, NETWORK_GAP, NETWORK_IN_FLIGHT,
+};
 use std::collections::HashMap;
 use std::time::Duration;
 
-const SECOND: Duration = Duration::from_secs(1);
-const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
 /// Different intervals of one device.
 const RATES_MAX: usize = 16;
@@ -39,9 +41,9 @@ impl CollectionConfig {
     /// Reads the keys of `[device.NAME.poll]` that all polled protocols have.
     pub fn read(doc: &mut Document<'_>, s: &mut Section<'_>) -> Self {
         Self {
-            missed_once: s.or(doc, "missed", false, parse::word(&[("skip", false), ("once", true)])),
-            back_off_max: s.or(doc, "back_off_max", 300 * SECOND, parse::duration(SECOND..=DAY)),
-            stale_after_missed: s.or(doc, "stale_after_missed", 3, parse::integer(1..=1000)),
+            missed_once: DEVICE_POLL_MISSED.read(s, doc, [false, true]),
+            back_off_max: DEVICE_POLL_BACK_OFF_MAX.read(s, doc),
+            stale_after_missed: DEVICE_POLL_STALE_AFTER_MISSED.read(s, doc),
         }
     }
 }
@@ -63,7 +65,7 @@ pub fn rarely(every: Duration) -> Duration {
 
 /// Reads `[device.NAME.poll]`: the interval of points that have none of their own, first, then those that points have.
 pub fn read_polls(doc: &mut Document<'_>, mut s: Section<'_>, rates: Rates<'_>) -> (Vec<Duration>, CollectionConfig) {
-    let every = s.or(doc, "every", 10 * SECOND, parse::duration(SECOND / 10..=7 * DAY));
+    let every = DEVICE_POLL_EVERY.read(&mut s, doc);
     let mut polls = vec![every];
     for point in rates.points {
         let own = point.every.unwrap_or(every);
@@ -103,9 +105,9 @@ pub fn read_heartbeat(doc: &mut Document<'_>, s: &mut Section<'_>, points: &[Poi
         true => s.required(doc, "point", "the name of a writable point of the device", parse::text),
         false => None,
     };
-    let every = s.or(doc, "every", 60 * SECOND, parse::duration(SECOND..=HOUR));
-    let counts = s.or(doc, "value", false, parse::word(&[("toggle", false), ("count", true)]));
-    let max = s.optional(doc, "max", parse::integer(1..=u32::MAX));
+    let every = DEVICE_HEARTBEAT_EVERY.read(&mut s, doc);
+    let counts = DEVICE_HEARTBEAT_VALUE.read(&mut s, doc, [false, true]);
+    let max = DEVICE_HEARTBEAT_MAX.read(&mut s, doc);
     let at = s.value_at("point");
     let key = s.key("point");
     s.finish(doc);
@@ -119,7 +121,7 @@ pub fn read_heartbeat(doc: &mut Document<'_>, s: &mut Section<'_>, points: &[Poi
     let expected = match (takes, counts) {
         (Some((Takes::Bool, point)), false) => return Some(HeartbeatConfig { point, every, count_max: None }),
         (Some((Takes::Number { raw, .. }, point)), _) => {
-            let count_max = if counts { max.unwrap_or(u32::from(u16::MAX)) } else { 1 };
+            let count_max = if counts { max } else { 1 };
             if raw.contains(&f64::from(count_max)) && raw.contains(&0.0) {
                 return Some(HeartbeatConfig { point, every, count_max: Some(count_max) });
             }
@@ -150,8 +152,8 @@ pub type Networks = HashMap<String, NetworkConfig>;
 pub fn read_networks(mut all: Section<'_>, doc: &mut Document<'_>) -> Networks {
     let sections = all.sections(doc);
     let read = |(name, mut s): (String, Section<'_>)| {
-        let in_flight = s.or(doc, "in_flight", 100, parse::integer(1..=10_000));
-        let gap = s.or(doc, "gap", Duration::ZERO, parse::duration(Duration::ZERO..=10 * SECOND));
+        let in_flight = NETWORK_IN_FLIGHT.read(&mut s, doc);
+        let gap = NETWORK_GAP.read(&mut s, doc);
         s.finish(doc);
         (name.clone(), NetworkConfig { name, in_flight, gap })
     };
@@ -173,6 +175,8 @@ pub fn read_network(doc: &mut Document<'_>, s: &mut Section<'_>, networks: &Netw
 mod tests {
     use super::*;
     use crate::config::{ConfigError, DeviceConfig, from_text};
+
+    const SECOND: Duration = Duration::from_secs(1);
 
     /// The device with these keys, or what is wrong with it.
     fn read(keys: &str) -> Result<DeviceConfig, Vec<String>> {

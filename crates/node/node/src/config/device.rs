@@ -10,7 +10,8 @@ use super::modbus::{ModbusConfig, read_modbus};
 use super::names::{NamePatterns, Pattern};
 use super::parse;
 use super::points::{PointConfig, TAGS, parse_tag, read_named_points};
-use super::reader::{Document, Expected, Section, Template};
+use super::reader::{Document, Section, Template};
+use super::settings::{DEVICE_ALL_EVERY, DEVICE_PRIORITY, DEVICE_STALE_AFTER};
 use super::simulated::{SimulatedConfig, read_simulated};
 use super::trace::TraceConfig;
 use std::collections::HashMap;
@@ -20,10 +21,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::{DeviceId, Topic};
 use tieline_transport::{Over, Transport, read_transport};
-use toml::de::DeValue;
-
-const SECOND: Duration = Duration::from_secs(1);
-const HOUR: Duration = Duration::from_secs(3600);
 
 /// One device: where it is, what it has, how it is asked.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,6 +90,11 @@ pub enum Priority {
     Monitoring,
     /// Samples and files.
     Bulk,
+}
+
+impl Priority {
+    /// All, in the order of their words in settings.
+    pub const ALL: [Self; 3] = [Self::Protection, Self::Monitoring, Self::Bulk];
 }
 
 /// `[channel.NAME]`: a connection that several devices share, besides its transport.
@@ -333,9 +335,9 @@ pub fn read_device<'a>(
     let network = read_network(doc, &mut s, &shared.networks);
     let heartbeat = read_heartbeat(doc, &mut s, listed);
     let publish = s.or(doc, "publish", vec!["points".to_owned(), "all".to_owned()], parse_publish);
-    let all_every = s.or(doc, "all_every", SECOND, parse::duration(Duration::from_millis(10)..=HOUR));
-    let stale_after = s.optional(doc, "stale_after", parse::duration(SECOND..=7 * 24 * HOUR));
-    let priority = s.optional(doc, "priority", parse_priority());
+    let all_every = DEVICE_ALL_EVERY.read(&mut s, doc);
+    let stale_after = DEVICE_STALE_AFTER.optional(&mut s, doc);
+    let priority = DEVICE_PRIORITY.optional(&mut s, doc).and_then(|place| Priority::ALL.into_iter().nth(place));
     let trace = s.section(doc, "trace");
     let trace = TraceConfig::read(doc, trace);
     let tags = s.each_text(doc, "tags", TAGS, |text| parse_tag(text).ok_or_else(|| TAGS.to_owned()));
@@ -413,11 +415,6 @@ fn read_protocol(
             Some(Protocol::Simulated(read_simulated(doc, simulated, points)))
         }
     }
-}
-
-/// A word for how urgent a connection is.
-pub(super) fn parse_priority() -> impl FnOnce(&DeValue<'_>) -> Result<Priority, Expected> {
-    parse::word(&[("protection", Priority::Protection), ("monitoring", Priority::Monitoring), ("bulk", Priority::Bulk)])
 }
 
 fn parse_publish(value: &toml::de::DeValue<'_>) -> Result<Vec<String>, String> {

@@ -15,9 +15,15 @@
 //! classes = [1]
 //! ```
 
-use super::device::{Priority, parse_priority};
+use super::device::Priority;
 use super::parse;
 use super::reader::{Document, Expected, Section};
+use super::settings::{
+    DEVICE_DNP3_CONFIRM, DEVICE_DNP3_KEEP_ALIVE, DEVICE_DNP3_LEAN, DEVICE_DNP3_LINK_CONFIRMS, DEVICE_DNP3_LINK_RETRIES,
+    DEVICE_DNP3_LINK_TIMEOUT, DEVICE_DNP3_MASTER, DEVICE_DNP3_OUTSTATION, DEVICE_DNP3_RESPONSE_TIMEOUT,
+    DEVICE_DNP3_TIME_SYNC, DEVICE_DNP3_UNSOLICITED, DEVICE_FREEZE_BY, DEVICE_FREEZE_CLEAR, DEVICE_FREEZE_EVERY,
+    DEVICE_LANE_MASTER, DEVICE_LANE_PRIORITY, DEVICE_POLL_EVENTS, DEVICE_POLL_INTEGRITY,
+};
 use std::path::Path;
 use std::time::Duration;
 use tieline_dnp3::secure::MasterSecurityConfig;
@@ -27,8 +33,6 @@ use tieline_transport::secure::read_device_security;
 use tieline_transport::{End, Over, Transport};
 use toml::de::DeValue;
 
-const SECOND: Duration = Duration::from_secs(1);
-const HOUR: Duration = Duration::from_secs(3600);
 /// Schedules of freezes that a device may have.
 const FREEZES_MAX: usize = 16;
 
@@ -118,9 +122,8 @@ pub struct LaneConfig {
 
 /// Reads `[device.NAME.poll]`: how often everything is read, then, where it is said, how often the event classes are.
 pub fn read_polls(doc: &mut Document<'_>, mut s: Section<'_>) -> Vec<Duration> {
-    let period = || parse::duration(SECOND / 10..=7 * 24 * HOUR);
-    let integrity = s.or(doc, "integrity", HOUR, period());
-    let events = s.optional(doc, "events", period());
+    let integrity = DEVICE_POLL_INTEGRITY.read(&mut s, doc);
+    let events = DEVICE_POLL_EVENTS.optional(&mut s, doc);
     s.finish(doc);
     std::iter::once(integrity).chain(events).collect()
 }
@@ -148,23 +151,17 @@ pub fn read_dnp3_device(
 
 /// Reads `[device.NAME.dnp3]`; none where something essential is missing (which has been reported then).
 fn read_dnp3(mut s: Section<'_>, doc: &mut Document<'_>) -> Option<Dnp3Config> {
-    let address = || parse::integer(0..=65_519_u16);
-    let master = s.or(doc, "master", 1, address());
-    let outstation = s.required(doc, "outstation", "the device's link address, from 0 to 65519", address());
+    let master = DEVICE_DNP3_MASTER.read(&mut s, doc);
+    let outstation = DEVICE_DNP3_OUTSTATION.required(&mut s, doc, "the device's link address, from 0 to 65519");
     let config = Dnp3Config {
         master,
         outstation: outstation.unwrap_or_default(),
-        unsolicited: s.or(doc, "unsolicited", true, parse::boolean),
-        response_timeout: s.or(doc, "response_timeout", 5 * SECOND, parse::duration(SECOND / 10..=300 * SECOND)),
-        keep_alive: s.or(doc, "keep_alive", 30 * SECOND, parse::duration(SECOND..=24 * HOUR)),
-        time_sync: s.or(
-            doc,
-            "time_sync",
-            TimeSync::Lan,
-            parse::word(&[("lan", TimeSync::Lan), ("delay", TimeSync::Delay), ("off", TimeSync::Off)]),
-        ),
-        confirm_stored: s.or(doc, "confirm", true, parse::word(&[("stored", true), ("received", false)])),
-        lean: s.or(doc, "lean", false, parse::boolean),
+        unsolicited: DEVICE_DNP3_UNSOLICITED.read(&mut s, doc),
+        response_timeout: DEVICE_DNP3_RESPONSE_TIMEOUT.read(&mut s, doc),
+        keep_alive: DEVICE_DNP3_KEEP_ALIVE.read(&mut s, doc),
+        time_sync: DEVICE_DNP3_TIME_SYNC.read(&mut s, doc, [TimeSync::Lan, TimeSync::Delay, TimeSync::Off]),
+        confirm_stored: DEVICE_DNP3_CONFIRM.read(&mut s, doc, [true, false]),
+        lean: DEVICE_DNP3_LEAN.read(&mut s, doc),
         link_confirms: read_link_confirms(doc, &mut s),
         secure: None,
         freezes: Vec::new(),
@@ -179,14 +176,14 @@ fn read_dnp3(mut s: Section<'_>, doc: &mut Document<'_>) -> Option<Dnp3Config> {
 }
 
 fn read_link_confirms(doc: &mut Document<'_>, s: &mut Section<'_>) -> Option<LinkConfirms> {
-    let wanted = s.or(doc, "link_confirms", false, parse::boolean);
-    let timeout = s.optional(doc, "link_timeout", parse::duration(SECOND / 100..=60 * SECOND));
-    let retries = s.optional(doc, "link_retries", parse::integer(0..=10_u8));
+    let wanted = DEVICE_DNP3_LINK_CONFIRMS.read(s, doc);
+    let timeout = DEVICE_DNP3_LINK_TIMEOUT.read(s, doc);
+    let retries = DEVICE_DNP3_LINK_RETRIES.read(s, doc);
     for name in ["link_timeout", "link_retries"].into_iter().filter(|name| !wanted && s.has(name)) {
         let found = "a limit of confirms that are off".to_owned();
         doc.report(s.value_at(name), &s.key(name), found, "link_confirms = true beside it".to_owned());
     }
-    wanted.then_some(LinkConfirms { timeout: timeout.unwrap_or(SECOND), retries: retries.unwrap_or(2) })
+    wanted.then_some(LinkConfirms { timeout, retries })
 }
 
 /// Reads `[[device.NAME.freeze]]`.
@@ -196,11 +193,9 @@ fn read_freezes(doc: &mut Document<'_>, device: &mut Section<'_>) -> Vec<FreezeP
         if plans.len() == FREEZES_MAX {
             doc.report(s.at(), &s.key("every"), "one more".to_owned(), format!("{FREEZES_MAX} schedules at most"));
         }
-        let expected = "how often, as in \"15m\"";
-        let every = s.required(doc, "every", expected, parse::duration(SECOND..=7 * 24 * HOUR));
-        let clear = s.or(doc, "clear", false, parse::boolean);
-        let clock = parse::word(&[("node", FreezeClock::Node), ("device", FreezeClock::Device)]);
-        let by = s.or(doc, "by", FreezeClock::Node, clock);
+        let every = DEVICE_FREEZE_EVERY.required(&mut s, doc, "how often, as in \"15m\"");
+        let clear = DEVICE_FREEZE_CLEAR.read(&mut s, doc);
+        let by = DEVICE_FREEZE_BY.read(&mut s, doc, [FreezeClock::Node, FreezeClock::Device]);
         let objects = s.or(doc, "objects", vec![GroupVar::new(20, 0)], frozen_objects);
         if clear && by == FreezeClock::Device {
             let expected = "by = \"node\": there is no function that freezes and clears at a time";
@@ -239,8 +234,8 @@ fn read_lane(
         return None;
     }
     let expected = "the node's link address on it, another than dnp3.master";
-    let master = s.required(doc, "master", expected, parse::integer(0..=65_519_u16));
-    let priority = s.or(doc, "priority", Priority::Protection, parse_priority());
+    let master = DEVICE_LANE_MASTER.required(&mut s, doc, expected);
+    let priority = DEVICE_LANE_PRIORITY.read(&mut s, doc, Priority::ALL);
     let classes = s.or(doc, "classes", Classes::CLASS_1, event_classes);
     let connect = s.optional(doc, "address", parse::peer_address).map(End::Connect);
     let listen = s.optional(doc, "listen", parse::listen_address).map(End::Listen);
@@ -287,6 +282,9 @@ fn event_classes(value: &DeValue<'_>) -> Result<Classes, Expected> {
 mod tests {
     use super::*;
     use crate::config::{ConfigError, from_text};
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const HOUR: Duration = Duration::from_secs(3600);
 
     /// The settings of a device with these keys, or what is wrong with them.
     fn read(keys: &str) -> Result<Dnp3Config, Vec<String>> {

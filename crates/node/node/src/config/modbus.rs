@@ -9,16 +9,22 @@
 //! modbus = { unit = 3 }
 //! ```
 
-use super::parse;
 use super::points::{PointAddress, PointConfig};
 use super::reader::{Document, Section};
+use super::settings::{
+    DEVICE_MODBUS_BLOCK_BITS_MAX, DEVICE_MODBUS_BLOCK_MAX, DEVICE_MODBUS_BYTES, DEVICE_MODBUS_FIRST_ADDRESS,
+    DEVICE_MODBUS_FRAMING, DEVICE_MODBUS_GAP_BITS_MAX, DEVICE_MODBUS_GAP_MAX, DEVICE_MODBUS_IN_FLIGHT,
+    DEVICE_MODBUS_PAUSE, DEVICE_MODBUS_RETRIES, DEVICE_MODBUS_TIMEOUT, DEVICE_MODBUS_UNIT, DEVICE_MODBUS_WORDS,
+    DEVICE_MODBUS_WRITE_MASK, DEVICE_MODBUS_WRITE_SINGLE,
+};
 use std::time::Duration;
+use tieline_modbus::Unit;
 use tieline_modbus::layout::{Order, WriteStyle};
 use tieline_modbus::plan;
-use tieline_modbus::{IN_FLIGHT_MAX, READ_BITS_MAX, READ_REGISTERS_MAX, Unit};
 use tieline_transport::{Over, Transport};
 
-const SECOND: Duration = Duration::from_secs(1);
+/// Units behind RTU frames: 0 is a broadcast, and those above are reserved.
+const RTU_UNITS: [u8; 2] = [1, 247];
 
 /// `[device.NAME.modbus]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,33 +73,38 @@ pub fn read_modbus(
         doc.report(s.at(), &s.key("framing"), "transport = \"udp\"".to_owned(), expected.to_owned());
     }
     let serial = matches!(over, Some(Over::Serial(_)));
-    let is_rtu = s.or(doc, "framing", serial, parse::word(&[("tcp", false), ("rtu", true)]));
+    let is_rtu = DEVICE_MODBUS_FRAMING.read(&mut s, doc, [false, true]) || (serial && !s.has("framing"));
     if serial && !is_rtu {
         let expected = "framing = \"rtu\": serial lines have no other frames";
         doc.report(s.value_at("framing"), &s.key("framing"), "tcp".to_owned(), expected.to_owned());
     }
-    let unit = s.or(doc, "unit", 1, parse::integer(u8::from(is_rtu)..=if is_rtu { 247 } else { 255 }));
+    let [first, last] = RTU_UNITS;
+    let (unit, in_flight) = match is_rtu {
+        true => (DEVICE_MODBUS_UNIT.within(first, last), DEVICE_MODBUS_IN_FLIGHT.within(1, 1)),
+        false => (DEVICE_MODBUS_UNIT, DEVICE_MODBUS_IN_FLIGHT),
+    };
+    let unit = unit.read(&mut s, doc);
     let line = ModbusLine {
         is_rtu,
-        in_flight: s.or(doc, "in_flight", 1, parse::integer(1..=if is_rtu { 1 } else { IN_FLIGHT_MAX })),
-        timeout: s.or(doc, "timeout", SECOND, parse::duration(SECOND / 100..=60 * SECOND)),
-        retries: s.or(doc, "retries", 1, parse::integer(0..=10)),
-        pause: s.or(doc, "pause", Duration::ZERO, parse::duration(Duration::ZERO..=10 * SECOND)),
+        in_flight: in_flight.read(&mut s, doc),
+        timeout: DEVICE_MODBUS_TIMEOUT.read(&mut s, doc),
+        retries: DEVICE_MODBUS_RETRIES.read(&mut s, doc),
+        pause: DEVICE_MODBUS_PAUSE.read(&mut s, doc),
     };
-    let default = plan::Limits::default();
     let blocks = plan::Limits {
-        gap_registers_max: s.or(doc, "gap_max", default.gap_registers_max, parse::integer(0..=READ_REGISTERS_MAX)),
-        gap_bits_max: s.or(doc, "gap_bits_max", default.gap_bits_max, parse::integer(0..=READ_BITS_MAX)),
-        block_registers_max: s.or(doc, "block_max", READ_REGISTERS_MAX, parse::integer(1..=READ_REGISTERS_MAX)),
-        block_bits_max: s.or(doc, "block_bits_max", READ_BITS_MAX, parse::integer(1..=READ_BITS_MAX)),
+        gap_registers_max: DEVICE_MODBUS_GAP_MAX.read(&mut s, doc),
+        gap_bits_max: DEVICE_MODBUS_GAP_BITS_MAX.read(&mut s, doc),
+        block_registers_max: DEVICE_MODBUS_BLOCK_MAX.read(&mut s, doc),
+        block_bits_max: DEVICE_MODBUS_BLOCK_BITS_MAX.read(&mut s, doc),
     };
     let write = WriteStyle {
-        single: s.or(doc, "write_single", true, parse::boolean),
-        mask: s.or(doc, "write_mask", false, parse::boolean),
+        single: DEVICE_MODBUS_WRITE_SINGLE.read(&mut s, doc),
+        mask: DEVICE_MODBUS_WRITE_MASK.read(&mut s, doc),
     };
-    let first_address = s.or(doc, "first_address", 0, parse::integer(0..=1));
-    let order = || parse::word(&[("big", Order::Big), ("little", Order::Little)]);
-    let (words, bytes) = (s.or(doc, "words", Order::Big, order()), s.or(doc, "bytes", Order::Big, order()));
+    let first_address = DEVICE_MODBUS_FIRST_ADDRESS.read(&mut s, doc);
+    let orders = [Order::Big, Order::Little];
+    let words = DEVICE_MODBUS_WORDS.read(&mut s, doc, orders);
+    let bytes = DEVICE_MODBUS_BYTES.read(&mut s, doc, orders);
     let config = ModbusConfig { unit: Unit(unit), line, blocks, write, first_address, words, bytes };
     check_points(doc, &s, &config, points);
     s.finish(doc);

@@ -1,6 +1,6 @@
 //! `[mqtt]`: the listeners, and the limits of sessions and queues.
 
-use super::checked::{DURABILITIES, Reach, check_reach, default_address};
+use super::checked::{DURABILITIES, Reach, check_reach};
 use super::parse;
 use super::reader::{Document, Section};
 use super::settings::{
@@ -97,7 +97,7 @@ pub struct MqttWebSocket {
 impl Default for MqttConfig {
     fn default() -> Self {
         Self {
-            listen: default_address(MQTT_LISTEN),
+            listen: MQTT_LISTEN.default_listen(),
             sessions_max: MQTT_SESSIONS_MAX.default_size(),
             packet_bytes_max: in_32_bits(MQTT_PACKET_BYTES_MAX.default),
             queue_bytes_max: MQTT_QUEUE_BYTES_MAX.default_size(),
@@ -142,7 +142,7 @@ pub(super) fn read_mqtt(
     let tls = if s.has("tls") { read_tls(&mut s, doc, reach, folder) } else { None };
     let websocket = if s.has("websocket") { read_websocket(&mut s, doc, reach, folder) } else { None };
     let config = MqttConfig {
-        listen: s.or(doc, MQTT_LISTEN.key, default.listen, parse::listen_address),
+        listen: MQTT_LISTEN.read_listen(&mut s, doc),
         sessions_max: MQTT_SESSIONS_MAX.read_size(&mut s, doc),
         packet_bytes_max: in_32_bits(MQTT_PACKET_BYTES_MAX.read(&mut s, doc)),
         queue_bytes_max: MQTT_QUEUE_BYTES_MAX.read_size(&mut s, doc),

@@ -1,6 +1,6 @@
 //! Written by `cargo xtask gen` from crates/node/node/src/config/settings.toml: change that file.
 
-use tieline_service::setting::{Choice, Count, Flag, Size, Span, Text};
+use tieline_service::setting::{Choice, Count, Flag, NoDefault, Number, Size, Span, Text};
 
 /// `node.name`.
 pub const NODE_NAME: Text = Text::new("name", "tieline");
@@ -78,3 +78,155 @@ pub const HISTORY_STORE_BYTES_MAX: Size = Size::new("store_bytes_max", 16 << 30,
 pub const COMMAND_TIMEOUT: Span = Span::new("timeout", 10_000, 100, 300_000);
 /// `command.queue_max`.
 pub const COMMAND_QUEUE_MAX: Count = Count::new("queue_max", 16, 1, 10_000);
+/// `network.NAME.in_flight`.
+pub const NETWORK_IN_FLIGHT: Count<u16> = Count::new("in_flight", 100, 1, 10_000);
+/// `network.NAME.gap`.
+pub const NETWORK_GAP: Span = Span::new("gap", 0, 0, 10_000);
+/// `device.NAME.all_every`.
+pub const DEVICE_ALL_EVERY: Span = Span::new("all_every", 1000, 10, 3_600_000);
+/// `device.NAME.stale_after`.
+pub const DEVICE_STALE_AFTER: NoDefault<Span> = NoDefault::new(Span::new("stale_after", 1000, 1000, 604_800_000));
+/// `device.NAME.priority`.
+pub const DEVICE_PRIORITY: NoDefault<Choice<3>> =
+    NoDefault::new(Choice::new("priority", ["protection", "monitoring", "bulk"], 0));
+/// `device.NAME.poll.integrity`.
+pub const DEVICE_POLL_INTEGRITY: Span = Span::new("integrity", 3_600_000, 100, 604_800_000);
+/// `device.NAME.poll.events`.
+pub const DEVICE_POLL_EVENTS: NoDefault<Span> = NoDefault::new(Span::new("events", 100, 100, 604_800_000));
+/// `device.NAME.poll.every`.
+pub const DEVICE_POLL_EVERY: Span = Span::new("every", 10_000, 100, 604_800_000);
+/// `device.NAME.poll.missed`.
+pub const DEVICE_POLL_MISSED: Choice<2> = Choice::new("missed", ["skip", "once"], 0);
+/// `device.NAME.poll.stale_after_missed`.
+pub const DEVICE_POLL_STALE_AFTER_MISSED: Count = Count::new("stale_after_missed", 3, 1, 1000);
+/// `device.NAME.poll.back_off_max`.
+pub const DEVICE_POLL_BACK_OFF_MAX: Span = Span::new("back_off_max", 300_000, 1000, 86_400_000);
+/// `device.NAME.heartbeat.every`.
+pub const DEVICE_HEARTBEAT_EVERY: Span = Span::new("every", 60_000, 1000, 3_600_000);
+/// `device.NAME.heartbeat.value`.
+pub const DEVICE_HEARTBEAT_VALUE: Choice<2> = Choice::new("value", ["toggle", "count"], 0);
+/// `device.NAME.heartbeat.max`.
+pub const DEVICE_HEARTBEAT_MAX: Count = Count::new("max", 65_535, 1, 4_294_967_295);
+/// `device.NAME.trace.enabled`.
+pub const DEVICE_TRACE_ENABLED: Flag = Flag::new("enabled", true);
+/// `device.NAME.trace.keep`.
+pub const DEVICE_TRACE_KEEP: Span = Span::new("keep", 60_000, 1000, 3_600_000);
+/// `device.NAME.trace.memory`.
+pub const DEVICE_TRACE_MEMORY: Size = Size::new("memory", 64 << 10, 4 << 10, 16 << 20);
+/// `device.NAME.trace.disk`.
+pub const DEVICE_TRACE_DISK: NoDefault<Size> = NoDefault::new(Size::new("disk", 64 << 10, 64 << 10, 1 << 30));
+/// `device.NAME.dnp3.master`.
+pub const DEVICE_DNP3_MASTER: Count<u16> = Count::new("master", 1, 0, 65_519);
+/// `device.NAME.dnp3.outstation`.
+pub const DEVICE_DNP3_OUTSTATION: NoDefault<Count<u16>> = NoDefault::new(Count::new("outstation", 0, 0, 65_519));
+/// `device.NAME.dnp3.unsolicited`.
+pub const DEVICE_DNP3_UNSOLICITED: Flag = Flag::new("unsolicited", true);
+/// `device.NAME.dnp3.response_timeout`.
+pub const DEVICE_DNP3_RESPONSE_TIMEOUT: Span = Span::new("response_timeout", 5000, 100, 300_000);
+/// `device.NAME.dnp3.keep_alive`.
+pub const DEVICE_DNP3_KEEP_ALIVE: Span = Span::new("keep_alive", 30_000, 1000, 86_400_000);
+/// `device.NAME.dnp3.lean`.
+pub const DEVICE_DNP3_LEAN: Flag = Flag::new("lean", false);
+/// `device.NAME.dnp3.link_confirms`.
+pub const DEVICE_DNP3_LINK_CONFIRMS: Flag = Flag::new("link_confirms", false);
+/// `device.NAME.dnp3.link_timeout`.
+pub const DEVICE_DNP3_LINK_TIMEOUT: Span = Span::new("link_timeout", 1000, 10, 60_000);
+/// `device.NAME.dnp3.link_retries`.
+pub const DEVICE_DNP3_LINK_RETRIES: Count<u8> = Count::new("link_retries", 2, 0, 10);
+/// `device.NAME.dnp3.time_sync`.
+pub const DEVICE_DNP3_TIME_SYNC: Choice<3> = Choice::new("time_sync", ["lan", "delay", "off"], 0);
+/// `device.NAME.dnp3.confirm`.
+pub const DEVICE_DNP3_CONFIRM: Choice<2> = Choice::new("confirm", ["stored", "received"], 0);
+/// `device.NAME.freeze.every`.
+pub const DEVICE_FREEZE_EVERY: NoDefault<Span> = NoDefault::new(Span::new("every", 1000, 1000, 604_800_000));
+/// `device.NAME.freeze.clear`.
+pub const DEVICE_FREEZE_CLEAR: Flag = Flag::new("clear", false);
+/// `device.NAME.freeze.by`.
+pub const DEVICE_FREEZE_BY: Choice<2> = Choice::new("by", ["node", "device"], 0);
+/// `device.NAME.lane.master`.
+pub const DEVICE_LANE_MASTER: NoDefault<Count<u16>> = NoDefault::new(Count::new("master", 0, 0, 65_519));
+/// `device.NAME.lane.priority`.
+pub const DEVICE_LANE_PRIORITY: Choice<3> = Choice::new("priority", ["protection", "monitoring", "bulk"], 0);
+/// `device.NAME.modbus.unit`.
+pub const DEVICE_MODBUS_UNIT: Count<u8> = Count::new("unit", 1, 0, 255);
+/// `device.NAME.modbus.framing`.
+pub const DEVICE_MODBUS_FRAMING: Choice<2> = Choice::new("framing", ["tcp", "rtu"], 0);
+/// `device.NAME.modbus.in_flight`.
+pub const DEVICE_MODBUS_IN_FLIGHT: Count<u8> = Count::new("in_flight", 1, 1, 16);
+/// `device.NAME.modbus.timeout`.
+pub const DEVICE_MODBUS_TIMEOUT: Span = Span::new("timeout", 1000, 10, 60_000);
+/// `device.NAME.modbus.retries`.
+pub const DEVICE_MODBUS_RETRIES: Count<u8> = Count::new("retries", 1, 0, 10);
+/// `device.NAME.modbus.pause`.
+pub const DEVICE_MODBUS_PAUSE: Span = Span::new("pause", 0, 0, 10_000);
+/// `device.NAME.modbus.gap_max`.
+pub const DEVICE_MODBUS_GAP_MAX: Count<u16> = Count::new("gap_max", 8, 0, 125);
+/// `device.NAME.modbus.gap_bits_max`.
+pub const DEVICE_MODBUS_GAP_BITS_MAX: Count<u16> = Count::new("gap_bits_max", 64, 0, 2000);
+/// `device.NAME.modbus.block_max`.
+pub const DEVICE_MODBUS_BLOCK_MAX: Count<u16> = Count::new("block_max", 125, 1, 125);
+/// `device.NAME.modbus.block_bits_max`.
+pub const DEVICE_MODBUS_BLOCK_BITS_MAX: Count<u16> = Count::new("block_bits_max", 2000, 1, 2000);
+/// `device.NAME.modbus.write_single`.
+pub const DEVICE_MODBUS_WRITE_SINGLE: Flag = Flag::new("write_single", true);
+/// `device.NAME.modbus.write_mask`.
+pub const DEVICE_MODBUS_WRITE_MASK: Flag = Flag::new("write_mask", false);
+/// `device.NAME.modbus.first_address`.
+pub const DEVICE_MODBUS_FIRST_ADDRESS: Count<u16> = Count::new("first_address", 0, 0, 1);
+/// `device.NAME.modbus.words`.
+pub const DEVICE_MODBUS_WORDS: Choice<2> = Choice::new("words", ["big", "little"], 0);
+/// `device.NAME.modbus.bytes`.
+pub const DEVICE_MODBUS_BYTES: Choice<2> = Choice::new("bytes", ["big", "little"], 0);
+/// `device.NAME.bacnet.instance`.
+pub const DEVICE_BACNET_INSTANCE: NoDefault<Count> = NoDefault::new(Count::new("instance", 0, 0, 4_194_302));
+/// `device.NAME.bacnet.network`.
+pub const DEVICE_BACNET_NETWORK: NoDefault<Count<u16>> = NoDefault::new(Count::new("network", 1, 1, 65_534));
+/// `device.NAME.bacnet.apdu_timeout`.
+pub const DEVICE_BACNET_APDU_TIMEOUT: Span = Span::new("apdu_timeout", 3000, 100, 60_000);
+/// `device.NAME.bacnet.retries`.
+pub const DEVICE_BACNET_RETRIES: Count<u8> = Count::new("retries", 3, 0, 10);
+/// `device.NAME.bacnet.in_flight`.
+pub const DEVICE_BACNET_IN_FLIGHT: Count<u8> = Count::new("in_flight", 1, 1, 16);
+/// `device.NAME.bacnet.max_per_request`.
+pub const DEVICE_BACNET_MAX_PER_REQUEST: NoDefault<Count<u16>> =
+    NoDefault::new(Count::new("max_per_request", 1, 1, 1000));
+/// `device.NAME.bacnet.read_multiple`.
+pub const DEVICE_BACNET_READ_MULTIPLE: Flag = Flag::new("read_multiple", true);
+/// `device.NAME.bacnet.status_flags`.
+pub const DEVICE_BACNET_STATUS_FLAGS: Flag = Flag::new("status_flags", true);
+/// `device.NAME.bacnet.cov`.
+pub const DEVICE_BACNET_COV: Flag = Flag::new("cov", false);
+/// `device.NAME.bacnet.cov_confirmed`.
+pub const DEVICE_BACNET_COV_CONFIRMED: Flag = Flag::new("cov_confirmed", false);
+/// `device.NAME.bacnet.cov_lifetime`.
+pub const DEVICE_BACNET_COV_LIFETIME: Span = Span::new("cov_lifetime", 180_000, 60_000, 86_400_000);
+/// `device.NAME.bacnet.write_priority`.
+pub const DEVICE_BACNET_WRITE_PRIORITY: Count<u8> = Count::new("write_priority", 16, 1, 16);
+/// `device.NAME.bacnet.min_priority`.
+pub const DEVICE_BACNET_MIN_PRIORITY: Count<u8> = Count::new("min_priority", 8, 1, 16);
+/// `device.NAME.bacnet.time_sync`.
+pub const DEVICE_BACNET_TIME_SYNC: Choice<3> = Choice::new("time_sync", ["off", "utc", "local"], 0);
+/// `device.NAME.bacnet.foreign_lifetime`.
+pub const DEVICE_BACNET_FOREIGN_LIFETIME: Span = Span::new("foreign_lifetime", 600_000, 30_000, 64_800_000);
+/// `device.NAME.simulated.seed`.
+pub const DEVICE_SIMULATED_SEED: Count = Count::new("seed", 0, 0, 4_294_967_295);
+/// `device.NAME.simulated.speed`.
+pub const DEVICE_SIMULATED_SPEED: Number = Number::new("speed", 1.0, 0.001, 3600.0);
+/// `device.NAME.simulated.step`.
+pub const DEVICE_SIMULATED_STEP: Span = Span::new("step", 1000, 100, 3_600_000);
+/// `device.NAME.simulated.delay`.
+pub const DEVICE_SIMULATED_DELAY: Span = Span::new("delay", 5, 0, 60_000);
+/// `device.NAME.simulated.delay_jitter`.
+pub const DEVICE_SIMULATED_DELAY_JITTER: Span = Span::new("delay_jitter", 0, 0, 60_000);
+/// `device.NAME.simulated.timeout`.
+pub const DEVICE_SIMULATED_TIMEOUT: Span = Span::new("timeout", 1000, 10, 60_000);
+/// `device.NAME.simulated.faults.per_hour`.
+pub const DEVICE_SIMULATED_FAULTS_PER_HOUR: NoDefault<Number> =
+    NoDefault::new(Number::new("per_hour", 0.0001, 0.0001, 3600.0));
+/// `device.NAME.simulated.faults.at`.
+pub const DEVICE_SIMULATED_FAULTS_AT: NoDefault<Span> = NoDefault::new(Span::new("at", 0, 0, 31_536_000_000));
+/// `device.NAME.simulated.faults.every`.
+pub const DEVICE_SIMULATED_FAULTS_EVERY: NoDefault<Span> =
+    NoDefault::new(Span::new("every", 1000, 1000, 31_536_000_000));
+/// `device.NAME.simulated.faults.for`.
+pub const DEVICE_SIMULATED_FAULTS_FOR: Span = Span::new("for", 60_000, 10, 31_536_000_000);

@@ -18,6 +18,11 @@
 use super::parse;
 use super::points::PointConfig;
 use super::reader::{Document, Expected, Section};
+use super::settings::{
+    DEVICE_SIMULATED_DELAY, DEVICE_SIMULATED_DELAY_JITTER, DEVICE_SIMULATED_FAULTS_AT, DEVICE_SIMULATED_FAULTS_EVERY,
+    DEVICE_SIMULATED_FAULTS_FOR, DEVICE_SIMULATED_FAULTS_PER_HOUR, DEVICE_SIMULATED_SEED, DEVICE_SIMULATED_SPEED,
+    DEVICE_SIMULATED_STEP, DEVICE_SIMULATED_TIMEOUT,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::{PointId, Quality, Timestamp};
@@ -27,11 +32,6 @@ use toml::de::DeValue;
 const MILLISECOND: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
-const YEAR: Duration = Duration::from_secs(365 * 86_400);
-/// Seconds of a device in one second at most.
-const SPEED_MAX: f64 = 3600.0;
-/// Random faults in an hour at most.
-const PER_HOUR_MAX: f64 = 3600.0;
 
 /// `[device.NAME.simulated]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,15 +56,15 @@ pub struct SimulatedConfig {
 
 /// Reads `[device.NAME.simulated]`.
 pub fn read_simulated(doc: &mut Document<'_>, mut s: Section<'_>, points: &[PointConfig]) -> SimulatedConfig {
-    let step = s.or(doc, "step", SECOND, parse::duration(100 * MILLISECOND..=60 * MINUTE));
+    let step = DEVICE_SIMULATED_STEP.read(&mut s, doc);
     let config = SimulatedConfig {
-        seed: s.or(doc, "seed", 0_u32, parse::integer(0..=u32::MAX)).into(),
+        seed: DEVICE_SIMULATED_SEED.read(&mut s, doc).into(),
         start: s.optional(doc, "start", moment),
-        speed: s.or(doc, "speed", 1.0, number_in("from 0.001 to 3600", |x| (0.001..=SPEED_MAX).contains(&x))),
+        speed: DEVICE_SIMULATED_SPEED.read(&mut s, doc),
         step,
-        delay: s.or(doc, "delay", 5 * MILLISECOND, parse::duration(Duration::ZERO..=MINUTE)),
-        delay_jitter: s.or(doc, "delay_jitter", Duration::ZERO, parse::duration(Duration::ZERO..=MINUTE)),
-        timeout: s.or(doc, "timeout", SECOND, parse::duration(10 * MILLISECOND..=MINUTE)),
+        delay: DEVICE_SIMULATED_DELAY.read(&mut s, doc),
+        delay_jitter: DEVICE_SIMULATED_DELAY_JITTER.read(&mut s, doc),
+        timeout: DEVICE_SIMULATED_TIMEOUT.read(&mut s, doc),
         faults: read_faults(doc, &mut s, step, points).into(),
     };
     s.finish(doc);
@@ -93,23 +93,23 @@ fn read_fault(doc: &mut Document<'_>, s: &mut Section<'_>, step: Duration, point
     });
     let when = read_when(doc, s);
     let effect = effect?;
-    let (least, usual) = match effect {
-        Effect::Restart => (step, (10 * SECOND).max(step)),
-        Effect::Spike => (step, step),
-        Effect::Stuck | Effect::Drift | Effect::Bad => (step, MINUTE.max(step)),
-        Effect::NoAnswer | Effect::Refuse | Effect::Slow => (10 * MILLISECOND, MINUTE),
+    let lasts = DEVICE_SIMULATED_FAULTS_FOR;
+    let lasts = match effect {
+        Effect::Restart => lasts.from_least((10 * SECOND).max(step), step),
+        Effect::Spike => lasts.from_least(step, step),
+        Effect::Stuck | Effect::Drift | Effect::Bad => lasts.from_least(lasts.default.max(step), step),
+        Effect::NoAnswer | Effect::Refuse | Effect::Slow => lasts,
     };
-    let lasts = s.or(doc, "for", usual, parse::duration(least..=YEAR));
+    let lasts = lasts.read(s, doc);
     let kind = read_kind(doc, s, effect);
     let named = read_named(doc, s, effect, points);
     Some(Fault { kind: kind?, when: when?, lasts, points: named?.into() })
 }
 
 fn read_when(doc: &mut Document<'_>, s: &mut Section<'_>) -> Option<When> {
-    let often = number_in("above 0, up to 3600", |x| x > 0.0 && x <= PER_HOUR_MAX);
-    let per_hour = s.optional(doc, "per_hour", often);
-    let first = s.optional(doc, "at", parse::duration(Duration::ZERO..=YEAR));
-    let every = s.optional(doc, "every", parse::duration(SECOND..=YEAR));
+    let per_hour = DEVICE_SIMULATED_FAULTS_PER_HOUR.optional(s, doc);
+    let first = DEVICE_SIMULATED_FAULTS_AT.optional(s, doc);
+    let every = DEVICE_SIMULATED_FAULTS_EVERY.optional(s, doc);
     match (s.has("per_hour"), s.has("at")) {
         (true, false) if s.has("every") => {
             let expected = "nothing, or at in place of per_hour".to_owned();
@@ -191,10 +191,6 @@ fn moment(value: &DeValue<'_>) -> Result<Timestamp, Expected> {
     text.parse().map_err(|_| "a time with its zone, as in \"2026-06-01T06:00:00Z\"".to_owned())
 }
 
-fn number_in(words: &'static str, fits: fn(f64) -> bool) -> impl FnOnce(&DeValue<'_>) -> Result<f64, Expected> {
-    move |value| parse::number(value).ok().filter(|x| fits(*x)).ok_or_else(|| format!("a number {words}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,7 +251,7 @@ mod tests {
         check("kind='x',at='1s'", "kind: found \"x\", expected no_answer, refuse");
         check("kind='refuse'", "per_hour: found nothing, expected per_hour, for faults at random");
         check("kind='refuse',at='1s',per_hour=1", "per_hour: found per_hour and at");
-        check("kind='refuse',per_hour=0", "per_hour: found 0, expected a number above 0");
+        check("kind='refuse',per_hour=0", "per_hour: found 0, expected a number from 0.0001 to 3600");
         check("kind='refuse',per_hour=1,every='1h'", "every: found every with per_hour");
         check("kind='refuse',at='1s',points=['fan']", "points: found the unknown key");
         check("kind='slow',at='1s'", "by: found nothing, expected how much later answers come");

@@ -8,13 +8,9 @@
 //! disk = "16MiB"               # files below the data folder, over restarts; without it none
 //! ```
 
-use super::parse;
 use super::reader::{Document, Section};
+use super::settings::{DEVICE_TRACE_DISK, DEVICE_TRACE_ENABLED, DEVICE_TRACE_KEEP, DEVICE_TRACE_MEMORY};
 use std::time::Duration;
-
-const KIB: u64 = 1024;
-const SECOND: Duration = Duration::from_secs(1);
-const HOUR: Duration = Duration::from_secs(3600);
 
 /// How much of what a device says is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,27 +26,25 @@ pub struct TraceConfig {
 }
 
 impl Default for TraceConfig {
-    /// The last minute, in 64 KiB at most, none on the disk.
     fn default() -> Self {
-        Self { enabled: true, keep: 60 * SECOND, memory: 64 * 1024, disk: 0 }
+        Self {
+            enabled: DEVICE_TRACE_ENABLED.default,
+            keep: DEVICE_TRACE_KEEP.default,
+            memory: DEVICE_TRACE_MEMORY.default_size(),
+            disk: 0,
+        }
     }
 }
 
 impl TraceConfig {
     /// Reads the table.
     pub fn read(doc: &mut Document<'_>, mut s: Section<'_>) -> Self {
-        let default = Self::default();
-        let enabled = s.or(doc, "enabled", default.enabled, parse::boolean);
-        let keep = s.or(doc, "keep", default.keep, parse::duration(SECOND..=HOUR));
-        let memory = s.or(doc, "memory", 64 * KIB, parse::bytes(4 * KIB..=16 * KIB * KIB));
-        let disk = s.optional(doc, "disk", parse::bytes(64 * KIB..=1024 * KIB * KIB)).unwrap_or(default.disk);
+        let enabled = DEVICE_TRACE_ENABLED.read(&mut s, doc);
+        let keep = DEVICE_TRACE_KEEP.read(&mut s, doc);
+        let memory = DEVICE_TRACE_MEMORY.read_size(&mut s, doc);
+        let disk = DEVICE_TRACE_DISK.optional(&mut s, doc).filter(|_| enabled).unwrap_or_default();
         s.finish(doc);
-        Self {
-            enabled,
-            keep,
-            memory: usize::try_from(memory).unwrap_or(default.memory),
-            disk: if enabled { disk } else { 0 },
-        }
+        Self { enabled, keep, memory, disk }
     }
 }
 
@@ -74,7 +68,7 @@ mod tests {
         let default = TraceConfig::default();
         assert_eq!(read(""), Ok(default));
         let keys = "trace={keep='5m', memory='1MiB', disk='16MiB'}";
-        let more = TraceConfig { keep: 300 * SECOND, memory: 1 << 20, disk: 16 << 20, ..default };
+        let more = TraceConfig { keep: Duration::from_secs(300), memory: 1 << 20, disk: 16 << 20, ..default };
         assert_eq!(read(keys), Ok(more));
         let off = TraceConfig { enabled: false, ..default };
         assert_eq!(read("trace={enabled=false, disk='1MiB'}"), Ok(off));

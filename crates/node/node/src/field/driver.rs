@@ -14,7 +14,6 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Machine, Now, Reading, Refusal};
 use tieline_net::{DatagramMachine, Endpoint, EndpointOwner, Marks, Owner, Session, Shard};
 use tieline_poll::{LinkState, PointTable, PollClass, PollResult};
@@ -29,16 +28,6 @@ pub const INTEGRITY: PollClass = PollClass(0);
 pub const EVENTS: PollClass = PollClass(1);
 /// The one part of a poll that is not split.
 pub const WHOLE: u16 = 0;
-
-/// From a question that a device left unanswered to the next one that looks for it.
-const PROBE_EVERY: Duration = Duration::from_secs(5);
-/// The longest, for one that is away for long.
-const PROBE_EVERY_MAX: Duration = Duration::from_secs(60);
-
-/// How long a device that does not answer is left alone, after so many questions that found nobody.
-pub fn probe_wait(failed: u32) -> Duration {
-    (PROBE_EVERY * 2_u32.pow(failed.min(4))).min(PROBE_EVERY_MAX)
-}
 
 /// A device with the table of its points.
 pub type Tabled = (Numbered, Arc<PointTable>);

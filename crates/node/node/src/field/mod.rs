@@ -22,6 +22,7 @@ mod dnp3;
 mod driver;
 mod lanes;
 mod modbus;
+mod presence;
 mod shard;
 mod simulated;
 mod spec;

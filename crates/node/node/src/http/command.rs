@@ -4,7 +4,7 @@ use super::authorization::Authenticated;
 use super::body::{Answer, Json, takes_json};
 use super::problem::Problem;
 use crate::bus::Bus;
-use crate::control::audit::{AuditLine, AuditPage, AuditQuery};
+use crate::control::audit::{AuditPage, AuditQuery, ChainedLine};
 use crate::control::command::{CommandBody, CommandDone, CommandRequest, CommandResult};
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
@@ -112,7 +112,7 @@ parameters! {
 #[derive(JsonSchema, Serialize)]
 #[schemars(rename = "AuditPage")]
 pub struct Entries {
-    entries: Vec<AuditLine>,
+    entries: Vec<ChainedLine>,
     /// What to ask for the next page with, as `before`; null where nothing is older. A page may be short, or empty, and
     /// there is a next one all the same
     next: Option<u64>,

@@ -8,7 +8,6 @@ use super::{About, App};
 use crate::bus::Ends;
 use crate::bus::ledger::{LedgerState, LedgerStatus};
 use crate::bus::process::Usage;
-use crate::control::audit::FileCounts;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
@@ -57,7 +56,7 @@ pub async fn metrics(authenticated: Authenticated) -> Result<Metrics, Problem> {
     history_metrics(&mut e, &seen);
     ledger_metrics(&mut e, &seen.ledger);
     command_metrics(&mut e, &seen);
-    audit_metrics(&mut e, &seen.audit_files);
+    audit_metrics(&mut e, &seen);
     socket_metrics(&mut e, &[("field", &about.field), ("mqtt", &about.mqtt)]);
     super::field::metrics(&mut e, &authorized.app).await?;
     super::trace::metrics(&mut e, about.traces.counters());
@@ -300,7 +299,10 @@ fn command_metrics(e: &mut Exposition, seen: &Seen) {
     e.gauge("tieline_commands_under_way", "Commands that wait or are in progress.", stats.under_way);
 }
 
-fn audit_metrics(e: &mut Exposition, files: &FileCounts) {
+fn audit_metrics(e: &mut Exposition, seen: &Seen) {
+    let files = &seen.audit_files;
+    let summed = seen.access.as_ref().map_or(0, |access| access.summed);
+    e.counter("tieline_audit_summed_total", "Refusals and denials that the audit log has only as a number.", summed);
     e.gauge("tieline_audit_files", "Files of the audit log.", files.files);
     e.gauge("tieline_audit_bytes", "Bytes of them.", files.bytes);
     e.counter(
@@ -340,10 +342,9 @@ fn access_metrics(e: &mut Exposition, app: &App, seen: &Seen) {
         u8::from(counts.files_bad),
     );
     e.counter("tieline_access_reloads_total", "Times that changed files were loaded.", counts.reloads);
-    let Some(AccessSeen { stats, denials, summed }) = &seen.access else { return };
+    let Some(AccessSeen { stats, denials, .. }) = &seen.access else { return };
     let denials = denials.iter().map(|(verb, count)| (verb.word(), *count));
     e.labelled(("tieline_denials_total", "Actions denied to users, by verb.", "counter"), "verb", denials);
-    e.counter("tieline_audit_summed_total", "Refusals and denials that the audit log has only as a number.", *summed);
     e.gauge("tieline_access_sessions", "MQTT sessions of users.", stats.sessions);
     e.counter("tieline_access_refused_total", "MQTT sessions of users that were refused.", stats.refused_sessions);
     e.counter(

@@ -1,5 +1,9 @@
 //! `[domain.NAME]`: an institution, its keys, the certificates of others, and how the protocol is written there.
 
+use super::settings::{
+    DOMAIN_AUTHORITIES, DOMAIN_IV, DOMAIN_KEY_AUTHORITY, DOMAIN_KEY_STATE, DOMAIN_KEY_VERSION,
+    DOMAIN_MATCH_AUTHORITIES, DOMAIN_PEER_AUTHORITY, DOMAIN_PEER_STATE, DOMAIN_TRIM_PADDING,
+};
 use crate::Ispb;
 use crate::keyring::{Domain, KeyState, Known, OwnKey, load_certificate, load_key, load_password};
 use crate::work::Domains;
@@ -56,20 +60,10 @@ fn read_profiles(s: &mut Section<'_>, doc: &mut Document<'_>) -> Vec<Profile> {
         let items = value.as_array().filter(|items| !items.is_empty()).ok_or_else(words)?;
         items.iter().map(|item| parse::integer(2..=3_u8)(item.get_ref()).map_err(|_| words())).collect()
     });
-    let iv = s.or(
-        doc,
-        "iv",
-        IvPlace::BehindKey,
-        parse::word(&[("behind_key", IvPlace::BehindKey), ("key_prefix", IvPlace::KeyPrefix)]),
-    );
-    let match_authorities = s.or(doc, "match_authorities", true, parse::boolean);
-    let trim_padding = s.or(doc, "trim_padding", true, parse::boolean);
-    let authorities = s.or(
-        doc,
-        "authorities",
-        AuthoritySet::KNOWN,
-        parse::word(&[("known", AuthoritySet::KNOWN), ("any", AuthoritySet::Any)]),
-    );
+    let iv = DOMAIN_IV.read(s, doc, [IvPlace::BehindKey, IvPlace::KeyPrefix]);
+    let match_authorities = DOMAIN_MATCH_AUTHORITIES.read(s, doc);
+    let trim_padding = DOMAIN_TRIM_PADDING.read(s, doc);
+    let authorities = DOMAIN_AUTHORITIES.read(s, doc, [AuthoritySet::KNOWN, AuthoritySet::Any]);
     let all = [
         (2, Profile { trim_padding, match_authorities, authorities, ..RSFN_V2 }),
         (3, Profile { cipher: ContentCipher::Aes256Gcm(iv), match_authorities, authorities, ..RSFN_V3 }),
@@ -77,18 +71,15 @@ fn read_profiles(s: &mut Section<'_>, doc: &mut Document<'_>) -> Vec<Profile> {
     all.into_iter().filter(|(version, _)| versions.contains(version)).map(|(_, profile)| profile).collect()
 }
 
-fn read_state(s: &mut Section<'_>, doc: &mut Document<'_>) -> KeyState {
-    let words = &[("active", KeyState::Active), ("pending", KeyState::Pending), ("retired", KeyState::Retired)];
-    s.or(doc, "state", KeyState::Active, parse::word(words))
-}
+const STATES: [KeyState; 3] = [KeyState::Active, KeyState::Pending, KeyState::Retired];
 
 fn read_key(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path, ispb: Option<Ispb>) -> Option<OwnKey> {
-    let version = s.required(doc, "version", "the key's version, from 1", parse::integer(1..=u32::MAX));
+    let version = DOMAIN_KEY_VERSION.required(s, doc, "the key's version, from 1");
     let file = s.required(doc, "file", "the file of a key: PKCS#12, or PKCS#8 as PEM or DER", parse::text);
     let certificate = s.optional(doc, "certificate", parse::text).map(|file| folder.join(file));
     let password = read_password(s, doc, folder);
-    let authority = s.optional(doc, "authority", parse::integer(0..=255_u8)).map(Authority);
-    let state = read_state(s, doc);
+    let authority = DOMAIN_KEY_AUTHORITY.optional(s, doc).map(Authority);
+    let state = DOMAIN_KEY_STATE.read(s, doc, STATES);
     let path = file.map(|file| if TokenUri::is_one(&file) { file.into() } else { folder.join(file) })?;
     let loaded = load_key(&path, password.as_ref().map(|p| p.as_str()), certificate.as_deref());
     let known = loaded.and_then(|(key, certificate)| Ok((key, Known::new(certificate, ispb, authority, state)?)));
@@ -127,8 +118,8 @@ fn read_password(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path) -> 
 fn read_peer(s: &mut Section<'_>, doc: &mut Document<'_>, folder: &Path) -> Option<Known> {
     let ispb = s.optional(doc, "ispb", ispb);
     let file = s.required(doc, "certificate", "the file of a certificate, PEM or DER", parse::text);
-    let authority = s.optional(doc, "authority", parse::integer(0..=255_u8)).map(Authority);
-    let state = read_state(s, doc);
+    let authority = DOMAIN_PEER_AUTHORITY.optional(s, doc).map(Authority);
+    let state = DOMAIN_PEER_STATE.read(s, doc, STATES);
     let path = folder.join(file?);
     match load_certificate(&path).and_then(|certificate| Known::new(certificate, ispb, authority, state)) {
         Ok(known) => Some(known),

@@ -5,6 +5,7 @@
 
 mod domain;
 mod file;
+mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -14,7 +15,12 @@ use crate::access::{Client, Clients, Right};
 use crate::audit::AuditLimits;
 use crate::work::{Domains, Limits};
 use domain::read_domains;
-use std::net::{Ipv4Addr, SocketAddr};
+use settings::{
+    AUDIT_FILE_BYTES_MAX, AUDIT_FILES_MAX, HTTP_LISTEN, PROTOCOL_CONNECTIONS_MAX, PROTOCOL_IN_FLIGHT_MAX,
+    PROTOCOL_LISTEN, SEAL_BATCH, SEAL_CONTENT_BYTES_MAX, SEAL_EXACT_ERRORS, SEAL_EXPIRY_WARNING,
+    SEAL_INFLATE_BYTES_MAX, SEAL_INFLATE_RATIO_MAX, SEAL_QUEUE_MAX, SEAL_WORKERS,
+};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,9 +29,8 @@ use tieline_rsfn::InflateLimits;
 use tieline_service::http::places;
 use tieline_service::parse;
 use tieline_service::reader::{ConfigError, Document, Findings, Section, read_text};
+use tieline_service::setting::Text;
 use tieline_service::tls::{self, Peers};
-
-const DAY: Duration = Duration::from_secs(86_400);
 
 /// All that a server is told.
 #[derive(Clone, Debug)]
@@ -106,81 +111,49 @@ pub fn from_text(file: &str, text: &str, folder: &Path) -> Result<Config, Config
 }
 
 fn read_config(doc: &mut Document<'_>, mut root: Section<'_>, folder: &Path) -> Config {
-    let mut config = default_config();
-    read_seal(root.section(doc, "seal"), doc, &mut config);
+    let mut seal = root.section(doc, "seal");
     let (secured, tls_at) = (root.has("tls"), root.value_at("tls"));
     let tls = root.section(doc, "tls");
-    config.tls = secured.then(|| read_tls(tls, doc, folder, tls_at)).flatten();
+    let tls = secured.then(|| read_tls(tls, doc, folder, tls_at)).flatten();
     let mut http = root.section(doc, "http");
-    config.http = read_listen(&mut http, doc, config.http, secured);
-    config.hosts = http.or(doc, "hosts", Vec::new(), parse::texts);
-    config.http_limits = places::read_limits(&mut http, doc);
-    http.finish(doc);
     let mut protocol = root.section(doc, "protocol");
-    config.protocol = read_listen(&mut protocol, doc, config.protocol, secured);
-    config.connections_max =
-        protocol.or(doc, "connections_max", 256, |v| parse::integer(1..=100_000_u32)(v).map(size_of_u32));
-    config.in_flight_max = protocol.or(doc, "in_flight_max", 1024, parse::integer(1..=65_536_u32));
-    protocol.finish(doc);
     let mut audit = root.section(doc, "audit");
-    config.audit = audit.optional(doc, "file", parse::text).map(|file| folder.join(file));
-    config.audit_limits = AuditLimits {
-        file_bytes_max: audit.or(
-            doc,
-            "file_bytes_max",
-            config.audit_limits.file_bytes_max,
-            parse::bytes(1 << 20..=1 << 40),
-        ),
-        files_max: audit.or(doc, "files_max", 0, |v| parse::integer(0..=100_000_u32)(v).map(size_of_u32)),
-    };
-    audit.finish(doc);
-    config.domains = read_domains(root.section(doc, "domain"), doc, folder);
-    config.clients = read_clients(root.section(doc, "client"), doc, &config.domains);
+    let domains = read_domains(root.section(doc, "domain"), doc, folder);
+    let clients = read_clients(root.section(doc, "client"), doc, &domains);
     if !root.has("client") {
         doc.report(root.at(), "client", "no client".to_owned(), "at least one, as in [client.app1]".to_owned());
     }
-    root.finish(doc);
-    config
-}
-
-fn default_config() -> Config {
-    let loopback = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    Config {
-        workers: 0,
-        queue_max: 4096,
-        content_bytes_max: 4 << 20,
-        inflate: InflateLimits::default(),
-        batch: true,
-        exact_errors: false,
-        expiry_warning: 30 * DAY,
-        tls: None,
-        http: loopback(7480),
-        hosts: Vec::new(),
-        http_limits: places::Limits::default(),
-        protocol: loopback(7481),
-        connections_max: 256,
-        in_flight_max: 1024,
-        audit: None,
-        audit_limits: AuditLimits { file_bytes_max: 1 << 30, files_max: 0 },
-        domains: Domains::new(),
-        clients: Clients::new(),
+    let config = Config {
+        workers: SEAL_WORKERS.read_size(&mut seal, doc),
+        queue_max: SEAL_QUEUE_MAX.read_size(&mut seal, doc),
+        content_bytes_max: SEAL_CONTENT_BYTES_MAX.read(&mut seal, doc),
+        inflate: InflateLimits {
+            bytes_max: SEAL_INFLATE_BYTES_MAX.read(&mut seal, doc),
+            ratio_max: SEAL_INFLATE_RATIO_MAX.read(&mut seal, doc),
+        },
+        batch: SEAL_BATCH.read(&mut seal, doc),
+        exact_errors: SEAL_EXACT_ERRORS.read(&mut seal, doc),
+        expiry_warning: SEAL_EXPIRY_WARNING.read(&mut seal, doc),
+        tls,
+        http: read_listen(&mut http, doc, HTTP_LISTEN, secured),
+        hosts: http.or(doc, "hosts", Vec::new(), parse::texts),
+        http_limits: places::read_limits(&mut http, doc),
+        protocol: read_listen(&mut protocol, doc, PROTOCOL_LISTEN, secured),
+        connections_max: PROTOCOL_CONNECTIONS_MAX.read_size(&mut protocol, doc),
+        in_flight_max: PROTOCOL_IN_FLIGHT_MAX.read(&mut protocol, doc),
+        audit: audit.optional(doc, "file", parse::text).map(|file| folder.join(file)),
+        audit_limits: AuditLimits {
+            file_bytes_max: AUDIT_FILE_BYTES_MAX.read(&mut audit, doc),
+            files_max: AUDIT_FILES_MAX.read_size(&mut audit, doc),
+        },
+        domains,
+        clients,
         path: None,
-    }
-}
-
-fn read_seal(mut s: Section<'_>, doc: &mut Document<'_>, config: &mut Config) {
-    config.workers = s.or(doc, "workers", 0, |v| parse::integer(0..=1024_u32)(v).map(size_of_u32));
-    config.queue_max =
-        s.or(doc, "queue_max", config.queue_max, |v| parse::integer(1..=1_000_000_u32)(v).map(size_of_u32));
-    config.content_bytes_max = s.or(doc, "content_bytes_max", config.content_bytes_max, parse::bytes(1024..=256 << 20));
-    config.inflate = InflateLimits {
-        bytes_max: s.or(doc, "inflate_bytes_max", 64 << 20, parse::bytes(1024..=1 << 30)),
-        ratio_max: s.or(doc, "inflate_ratio_max", config.inflate.ratio_max, parse::integer(1..=2000)),
     };
-    config.batch = s.or(doc, "batch", config.batch, parse::boolean);
-    config.exact_errors = s.or(doc, "exact_errors", config.exact_errors, parse::boolean);
-    config.expiry_warning = s.or(doc, "expiry_warning", config.expiry_warning, parse::duration(DAY..=365 * DAY));
-    s.finish(doc);
+    for section in [seal, http, protocol, audit, root] {
+        section.finish(doc);
+    }
+    config
 }
 
 fn read_tls(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path, at: usize) -> Option<Arc<Tls>> {
@@ -190,8 +163,8 @@ fn read_tls(mut s: Section<'_>, doc: &mut Document<'_>, folder: &Path, at: usize
 }
 
 /// Without TLS tokens travel in the clear, so only this machine may be listened to.
-fn read_listen(s: &mut Section<'_>, doc: &mut Document<'_>, default: SocketAddr, secured: bool) -> SocketAddr {
-    let listen = s.or(doc, "listen", default, parse::listen_address);
+fn read_listen(s: &mut Section<'_>, doc: &mut Document<'_>, setting: Text, secured: bool) -> SocketAddr {
+    let listen = setting.read_listen(s, doc);
     if !listen.ip().is_loopback() && !secured {
         let found = format!("{listen}, which other machines can reach");
         let expected = "an address of this machine alone, as in \"127.0.0.1:7480\", or a table [tls]".to_owned();
@@ -234,8 +207,4 @@ fn from_hex(text: &str) -> Option<[u8; 32]> {
         *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
     }
     Some(bytes)
-}
-
-fn size_of_u32(number: u32) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }

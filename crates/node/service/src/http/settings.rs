@@ -1,4 +1,4 @@
-//! Written by `cargo xtask gen` from crates/node/node/src/config/settings.toml: change that file.
+//! Written by `cargo xtask gen` from crates/node/service/src/http/settings.toml: change that file.
 
 use crate::setting::{Count, Size};
 

@@ -154,7 +154,7 @@ fn published() -> String {
     );
     for (name, values) in [
         ("a number and a time, then lengths", documents(40)),
-        ("anew, the same, shorter, longer", turns()),
+        ("first, the same, shorter, longer", turns()),
         ("fields that change their lengths, come and go", edits(60)),
     ] {
         let mut sender = Sender::new(Codecs::built_in(), SenderLimits::default());

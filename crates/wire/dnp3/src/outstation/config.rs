@@ -13,7 +13,7 @@ pub struct OutstationConfig {
     /// The link address of its master: the only one whose requests are answered, and where unsolicited responses go.
     /// Default 1.
     pub master: u16,
-    /// Whether requests to FFFC, "whoever is on this link", are answered. Default false.
+    /// Whether requests to FFFC, to any outstation of the link, are answered. Default false.
     pub answers_self_address: bool,
     /// The longest fragment that is sent, 272 (so that every octet string fits) to 2048 bytes; what is beyond is brought
     /// within. Default 2048.

@@ -18,7 +18,7 @@ pub struct PointConfig {
     /// reports every change. Analogs compare in single precision, as group 34 variation 3 does, and a master may write it.
     pub dead_band: f32,
     /// Outputs: the class of the events that tell of each control of the point and its status (groups 13 and 43),
-    /// whoever sent it. Default none.
+    /// from any master. Default none.
     pub command_class: Option<EventClass>,
     /// Outputs: the variation of those events, 1 and 2 of group 13 or 1 to 8 of group 43.
     pub command_variation: u8,

@@ -4,7 +4,7 @@ use crate::{Unit, UnitSet};
 
 /// Answers lost in a row that make a connection suspicious.
 const LOST_MIN: u32 = 3;
-/// Answers lost in a row that end it whoever is silent.
+/// Answers lost in a row that end the connection, from one unit or several.
 const LOST_MAX: u32 = 16;
 
 /// Answers lost in a row, and of whom. A connection is given up when all that ever answered on it are silent: one silent

@@ -73,7 +73,7 @@ mod tests {
         let mut ids = Identifiers::default();
         let given: Vec<u16> = (0..65_532).map(|_| ids.next(|| taken.into_iter()).unwrap().get()).collect();
         assert_eq!(given, (1..=65_534).filter(|id| ![3, 4].contains(id)).collect::<Vec<u16>>());
-        assert_eq!(ids.next(|| taken.into_iter()), Some(id(1)), "they begin anew");
+        assert_eq!(ids.next(|| taken.into_iter()), Some(id(1)), "they begin at 1 again");
         let all = || (1..=u16::MAX).map(id);
         let mut ids = Identifiers::default();
         assert_eq!(ids.next(all), None);

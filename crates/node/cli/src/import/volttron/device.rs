@@ -148,7 +148,7 @@ pub fn read_device(r: &mut Reader<'_, '_>, own_topic: &Topic, defaults: &Default
     }
     r.not_needed("timezone", "times are UTC");
     r.not_needed("group", "the node spreads the polls of devices by itself");
-    r.left_out("heart_beat_point", "a node does not toggle a point of a device");
+    r.left_out("heart_beat_point", "if the point is writable, name it in heartbeat of the device");
     let (connection, style, min_priority) = read_driver(r, driver)?;
     let keys = std::mem::take(&mut r.keys);
     Ok(Spec { driver, keys, connection, topic, style, min_priority, uses })

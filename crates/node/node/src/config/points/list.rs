@@ -3,11 +3,11 @@
 use super::{ControlConfig, PointAddress, PointConfig, States, ValueKind, bacnet, dnp3, modbus, simulated};
 use crate::config::ProtocolName;
 use crate::config::names::Pattern;
+use crate::config::settings::DEVICE_POLL_EVERY;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::time::Duration;
 use tieline_core::Topic;
-use tieline_service::parse::parse_duration;
 use tieline_service::reader::{Finding, Findings};
 
 /// What the first line of a list is.
@@ -232,10 +232,8 @@ impl List<'_> {
     /// How often a point is read; the outer option is none where the cell is wrong.
     #[expect(clippy::option_option, reason = "wrong, absent and present are three answers")]
     fn every(&mut self, row: &Row<'_>) -> Option<Option<Duration>> {
-        let (least, most) = (Duration::from_millis(100), Duration::from_secs(7 * 86_400));
-        self.cell(row, "every", "an interval from 100ms to 7d, as in 1s", Some(None), |s| {
-            parse_duration(s).filter(|every| (least..=most).contains(every)).map(Some)
-        })
+        let expected = format!("an interval from {}, as in 1s", DEVICE_POLL_EVERY.range_words());
+        self.cell(row, "every", &expected, Some(None), |s| DEVICE_POLL_EVERY.parse_cell(s).map(Some))
     }
 
     /// The outer option is none where it is wrong.

@@ -84,6 +84,17 @@ fn split(line: &[u8]) -> Option<(Vec<u8>, Chain)> {
     Some(([record, b"}"].concat(), chain))
 }
 
+/// The chain that a line says.
+pub(super) fn said_by(line: &[u8]) -> Option<Chain> {
+    split(line.strip_suffix(b"\n").unwrap_or(line)).map(|(_, chain)| chain)
+}
+
+impl serde::Serialize for Chain {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 impl fmt::Display for Chain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))

@@ -2,7 +2,7 @@
 //! their first record. A file begins with a record that says the chain of the one before.
 
 use super::chain::{Chain, Said};
-use super::{AuditLine, Entry, end_of, follow};
+use super::{AuditLine, ChainedLine, Entry, end_of, follow};
 use crate::config::AuditConfig;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, OpenOptions};
@@ -87,7 +87,7 @@ struct Read {
     chain: Chain,
     broken: u64,
     last_id: u64,
-    recent: VecDeque<AuditLine>,
+    recent: VecDeque<ChainedLine>,
     unfinished: BTreeMap<String, AuditLine>,
 }
 
@@ -109,7 +109,7 @@ impl Read {
                 self.first.get_or_insert_with(|| (line.id, line.time.parse().unwrap_or_default()));
                 self.last_id = line.id;
                 follow(&mut self.unfinished, &line);
-                self.recent.push_back(line);
+                self.recent.push_back(ChainedLine { line, chain: (said != Said::Nothing).then_some(chain) });
                 if self.recent.len() > RECENT_MAX {
                     self.recent.pop_front();
                 }
@@ -123,7 +123,7 @@ impl Read {
 impl Open {
     /// Opens or makes the file. A torn last line, left by a crash, is cut off, and commands whose end the node did not
     /// live to see are ended.
-    pub(super) fn new(folder: &Path, config: AuditConfig) -> io::Result<(Self, VecDeque<AuditLine>)> {
+    pub(super) fn new(folder: &Path, config: AuditConfig) -> io::Result<(Self, VecDeque<ChainedLine>)> {
         let mut read = Read::default();
         // A command may have begun in the file before.
         let closed = closed_files(folder)?;
@@ -148,25 +148,26 @@ impl Open {
     }
 
     /// Writes the lines and gives them with their numbers in the file. Where that fails, the file holds none of them.
-    pub(super) fn write(&mut self, entries: &[Entry]) -> io::Result<Vec<AuditLine>> {
+    pub(super) fn write(&mut self, entries: &[Entry]) -> io::Result<Vec<ChainedLine>> {
         let mut lines: Vec<AuditLine> = entries.iter().flat_map(|entry| entry.lines.iter().cloned()).collect();
-        let Some(first) = lines.first() else { return Ok(lines) };
+        let Some(first) = lines.first() else { return Ok(Vec::new()) };
         let at: Timestamp = first.time.parse().unwrap_or_default();
         let own = self.rotate(first.id + self.last_id, at)?;
         self.last_id += own.len() as u64;
         lines.iter_mut().for_each(|line| line.id += self.last_id);
-        let lines: Vec<AuditLine> = own.into_iter().chain(lines).collect();
         let (mut text, mut chain) = (Vec::new(), self.chain);
-        for line in &lines {
-            chain = chain.write(&serde_json::to_vec(line)?, &mut text);
-        }
+        let chained = own.into_iter().chain(lines).map(|line| {
+            chain = chain.write(&serde_json::to_vec(&line)?, &mut text);
+            Ok(ChainedLine { line, chain: Some(chain) })
+        });
+        let lines = chained.collect::<io::Result<Vec<_>>>()?;
         if let Err(error) = self.append(&text) {
             let _ = self.cut();
             return Err(error);
         }
         self.bytes += text.len() as u64;
         self.chain = chain;
-        self.first = self.first.or_else(|| lines.first().map(|line| (line.id, at)));
+        self.first = self.first.or_else(|| lines.first().map(|entry| (entry.line.id, at)));
         Ok(lines)
     }
 

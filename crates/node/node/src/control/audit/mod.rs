@@ -16,7 +16,7 @@ mod verify;
 
 pub use chain::Chain;
 pub use files::FileCounts;
-pub use pages::{AuditPage, AuditQuery, AuditReader};
+pub use pages::{AuditPage, AuditQuery, AuditReader, ChainedLine};
 pub use verify::{Fault, Verified, verify};
 
 use crate::config::AuditConfig;
@@ -28,9 +28,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 use tieline_core::Timestamp;
-use tieline_history::HUNG_AFTER;
+use tieline_history::{HUNG_AFTER, RunningInstant};
 
 /// Records that may wait for the disk; a command beyond them is refused.
 const WAITING_MAX: usize = 1024;
@@ -43,7 +43,6 @@ const PROBE: [u8; 512] = [b' '; 512];
 
 /// One line of the log.
 #[derive(Clone, Debug, schemars::JsonSchema, Serialize, serde::Deserialize)]
-#[schemars(rename = "AuditEntry")]
 pub struct AuditLine {
     /// Rises by one from record to record, over restarts too: a gap shows a loss.
     pub id: u64,
@@ -97,10 +96,10 @@ struct Entry {
 /// What callers see of the log.
 #[derive(Debug, Default)]
 struct Shown {
-    recent: VecDeque<AuditLine>,
+    recent: VecDeque<ChainedLine>,
     trouble: Option<String>,
     /// Since when a record is on its way to the disk.
-    under_way: Option<Instant>,
+    under_way: Option<RunningInstant>,
     /// Whether it was said that this takes too long.
     hung: bool,
     files: FileCounts,
@@ -271,7 +270,7 @@ impl FileOwner {
     }
 
     fn write(&mut self, entries: Vec<Entry>) {
-        lock(&self.shown).under_way = Some(Instant::now());
+        lock(&self.shown).under_way = Some(RunningInstant::now());
         let durable = self.write_durably(&entries);
         lock(&self.shown).under_way = None;
         entries.into_iter().filter_map(|entry| entry.afterwards).for_each(|run| run(durable));
@@ -360,7 +359,7 @@ mod tests {
 
     fn newest(log: &AuditLog, topic: Option<&str>, limit: usize) -> Vec<AuditLine> {
         let query = AuditQuery { topic: topic.map(str::to_owned), before: None, limit };
-        log.reader().page(&query).unwrap().entries
+        log.reader().page(&query).unwrap().entries.into_iter().map(|entry| entry.line).collect()
     }
 
     #[test]
@@ -546,7 +545,9 @@ mod tests {
                 let query = AuditQuery { topic: topic.map(str::to_owned), before, limit };
                 let page = log.reader().page(&query).unwrap();
                 assert!(page.entries.len() <= limit);
-                ids.extend(page.entries.iter().filter(|line| line.phase == "refused").map(|line| line.id));
+                ids.extend(
+                    page.entries.iter().filter(|entry| entry.line.phase == "refused").map(|entry| entry.line.id),
+                );
                 pages += 1;
                 before = page.next;
                 if before.is_none() {

@@ -1,5 +1,6 @@
 //! Pages of the log, newest records first: of memory where they are there, of the files otherwise.
 
+use super::chain::{Chain, said_by};
 use super::files::{CURRENT, closed_files};
 use super::{AuditLine, Shown, lock};
 use std::collections::VecDeque;
@@ -22,11 +23,25 @@ pub struct AuditQuery {
     pub limit: usize,
 }
 
+/// A line as the file has it.
+#[derive(Clone, Debug, schemars::JsonSchema, serde::Serialize)]
+#[schemars(rename = "AuditEntry")]
+pub struct ChainedLine {
+    /// The record.
+    #[serde(flatten)]
+    pub line: AuditLine,
+    /// SHA-256 of the chain of the record before and of this record, as JSON without its chain; absent in a record that was
+    /// written before chains were kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub chain: Option<Chain>,
+}
+
 /// A part of the log.
 #[derive(Clone, Debug, Default)]
 pub struct AuditPage {
     /// The newest first.
-    pub entries: Vec<AuditLine>,
+    pub entries: Vec<ChainedLine>,
     /// What to ask for the next page with, as [`AuditQuery::before`]; none where nothing is older.
     pub next: Option<u64>,
 }
@@ -48,14 +63,14 @@ impl AuditReader {
         let mut before = query.before.unwrap_or(u64::MAX);
         {
             let shown = lock(&self.shown);
-            for line in shown.recent.iter().rev().filter(|line| line.id < query.before.unwrap_or(u64::MAX)) {
+            for entry in shown.recent.iter().rev().filter(|entry| entry.line.id < query.before.unwrap_or(u64::MAX)) {
                 if page.entries.len() >= query.limit {
                     page.next = Some(before);
                     return Ok(page);
                 }
-                before = line.id;
-                if query.wants(line) {
-                    page.entries.push(line.clone());
+                before = entry.line.id;
+                if query.wants(&entry.line) {
+                    page.entries.push(entry.clone());
                 }
             }
         }
@@ -101,7 +116,7 @@ impl AuditQuery {
 #[derive(Default)]
 struct Found {
     /// The newest that are wanted, oldest first.
-    lines: VecDeque<AuditLine>,
+    lines: VecDeque<ChainedLine>,
     /// Whether there are older ones that are wanted.
     has_more: bool,
     /// The number that everything older comes before.
@@ -115,6 +130,7 @@ fn newest_of(path: &Path, query: &AuditQuery, before: u64, left: usize) -> io::R
     while reader.read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n") {
         found.bytes += line.len() as u64;
         let known: Option<AuditLine> = serde_json::from_slice(&line).ok();
+        let chain = known.as_ref().filter(|known| query.wants(known)).and_then(|_| said_by(&line));
         line.clear();
         let Some(known) = known else { continue };
         if known.id >= before {
@@ -122,13 +138,52 @@ fn newest_of(path: &Path, query: &AuditQuery, before: u64, left: usize) -> io::R
         }
         first.get_or_insert(known.id);
         if query.wants(&known) {
-            found.lines.push_back(known);
+            found.lines.push_back(ChainedLine { line: known, chain });
             if found.lines.len() > left {
                 found.lines.pop_front();
                 found.has_more = true;
             }
         }
     }
-    found.oldest = if found.has_more { found.lines.front().map(|line| line.id) } else { first };
+    found.oldest = if found.has_more { found.lines.front().map(|entry| entry.line.id) } else { first };
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::AuditLog;
+    use super::*;
+    use crate::config::AuditConfig;
+
+    #[test]
+    fn a_page_has_the_lines_of_the_files_with_their_chains() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = AuditLog::start(folder.path(), AuditConfig::default()).unwrap();
+        let line = |detail: &str| AuditLine {
+            id: 0,
+            time: "2026-11-20T09:36:00.123Z".to_owned(),
+            who: "test \u{1}\"ü\"".to_owned(),
+            topic: "a".to_owned(),
+            device: String::new(),
+            value: "true".to_owned(),
+            mode: "select".to_owned(),
+            phase: "refused".to_owned(),
+            reason: String::new(),
+            detail: detail.to_owned(),
+        };
+        assert!(log.append(vec![line(""), line("why")], None));
+        let reader = log.reader();
+        drop(log);
+        let query = AuditQuery { topic: None, before: None, limit: 10 };
+        let of_memory = reader.page(&query).unwrap();
+        lock(&reader.shown).recent.clear();
+        let of_files = reader.page(&query).unwrap();
+        let text = |page: &AuditPage| {
+            let lines = page.entries.iter().rev().map(|entry| serde_json::to_string(entry).unwrap() + "\n");
+            lines.collect::<String>()
+        };
+        let file = std::fs::read_to_string(folder.path().join(CURRENT)).unwrap();
+        assert_eq!((text(&of_memory), text(&of_files)), (file.clone(), file));
+        assert!(of_files.entries.iter().all(|entry| entry.chain.is_some()) && of_files.entries.len() == 2);
+    }
 }

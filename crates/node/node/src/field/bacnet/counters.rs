@@ -1,7 +1,6 @@
 //! Counters of all sockets of a shard together, for metrics.
 
 use super::Bacnet;
-use super::probe::Presence;
 use super::site::Site;
 use crate::field::counters::{Metric, MetricKind};
 use tieline_bacnet::client::Counters;
@@ -11,7 +10,7 @@ impl Bacnet {
     pub(super) fn count(&self) -> Vec<Metric> {
         let mut sum = Counters::default();
         self.sockets.iter().for_each(|socket| add(&mut sum, socket.look(Site::counters)));
-        let online = self.devices.iter().filter(|device| device.presence.get() == Presence::Online).count();
+        let online = self.devices.iter().filter(|device| device.presence.is_online()).count();
         let devices = vec![("online", gauge(online)), ("away", gauge(self.devices.len() - online))];
         let subscriptions = self.devices.iter().map(|device| device.subscriptions()).sum();
         let changes = self.devices.iter().map(|device| device.changes.get()).sum();

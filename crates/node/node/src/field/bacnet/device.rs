@@ -1,12 +1,12 @@
 //! One BACnet device: its polls, its commands, its subscriptions, and what its answers mean.
 
 use super::parts::{Part, Plan, Wanted};
-use super::probe::Presence;
 use super::site::{Member, Site};
 use super::values::{is_lasting, reading, refusal_of, refused, to_write};
 use crate::config::{BacnetConfig, DeviceConfig};
 use crate::field::driver::{DeviceSession, Reporter};
 use crate::field::lanes::Lane;
+use crate::field::presence::Presence;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::{Rc, Weak};
@@ -47,7 +47,7 @@ pub(super) struct BacnetDevice {
     pub(super) config: BacnetConfig,
     plan: Plan,
     parts: RefCell<Vec<Part>>,
-    /// The parts are to be planned anew.
+    /// The parts must be planned again.
     is_changed: Cell<bool>,
     tasks: RefCell<HashMap<JobId, Task>>,
     /// What the device does not have: it is not asked again until it has changed.
@@ -60,7 +60,7 @@ pub(super) struct BacnetDevice {
     subscribed: RefCell<HashSet<ObjectId>>,
     silent_in_row: Cell<u32>,
     pub(super) changes: Cell<u64>,
-    pub(super) presence: Cell<Presence>,
+    pub(super) presence: Presence,
     /// The device is asked what it is.
     pub(super) is_asked: Cell<bool>,
     /// What it is called, where it was not said before.
@@ -93,7 +93,7 @@ impl BacnetDevice {
             subscribed: RefCell::default(),
             silent_in_row: Cell::new(0),
             changes: Cell::new(0),
-            presence: Cell::default(),
+            presence: Presence::default(),
             is_asked: Cell::new(false),
             instance: Cell::new(bacnet.instance),
             marks: RefCell::default(),
@@ -291,7 +291,7 @@ impl BacnetDevice {
         }
     }
 
-    /// Plans the parts anew, for what the device takes and tells.
+    /// Plans the parts again, for what the device takes and tells.
     pub(super) fn plan(&self, now: Now) {
         self.is_changed.set(false);
         let parts = self.endpoint.look(|site| {
@@ -342,7 +342,7 @@ impl BacnetDevice {
         let Some((_, _, value)) = find(PropertyId::PRESENT_VALUE) else { return };
         let flags = find(PropertyId::STATUS_FLAGS).map(|(_, _, flags)| flags).filter(|_| self.config.status_flags);
         self.changes.update(|changes| changes + 1);
-        if self.presence.get() != Presence::Online {
+        if !self.presence.is_online() {
             return;
         }
         let Some(reporter) = self.reporter() else { return };
@@ -404,7 +404,7 @@ impl DeviceSession for BacnetDevice {
     }
 
     fn command(&self, command_id: u64, command: &Command, until: Instant) -> Result<(), Refusal> {
-        if self.presence.get() != Presence::Online {
+        if !self.presence.is_online() {
             return Err(Refusal::new("away", "the device does not answer".to_owned()));
         }
         let point = self.plan.point(command.point.0).and_then(|point| point.address.bacnet());

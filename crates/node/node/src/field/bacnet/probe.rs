@@ -2,7 +2,7 @@
 
 use super::device::{BacnetDevice, Task};
 use crate::config::ClockSync;
-use crate::field::driver::probe_wait;
+use crate::field::presence::{Presence, Probed, probe_later};
 use std::time::Duration;
 use tieline_bacnet::client::Failure;
 use tieline_bacnet::device::Profile;
@@ -16,29 +16,9 @@ const CLOCKS_EVERY: Duration = Duration::from_secs(86_400);
 /// `time-of-device-restart`.
 const TIME_OF_RESTART: PropertyId = PropertyId(203);
 
-/// What is known of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Presence {
-    /// It is asked what it is, or will be; so often nobody has answered.
-    Probed(u32),
-    /// It answers.
-    Online,
-}
-
-impl Default for Presence {
-    fn default() -> Self {
-        Self::Probed(0)
-    }
-}
-
-impl BacnetDevice {
-    /// The socket is there.
-    pub(super) fn begin(&self) {
-        if let Some(reporter) = self.reporter() {
-            reporter.connecting(self.now());
-        }
-        self.probe();
-        self.keep_clock();
+impl Probed for BacnetDevice {
+    fn presence(&self) -> &Presence {
+        &self.presence
     }
 
     /// Asks the device what it is and what it takes.
@@ -49,20 +29,20 @@ impl BacnetDevice {
         let asked = self.endpoint.with(|site, now| site.call(self.member, |device, client| device.learn(now, client)));
         if !matches!(asked, Some(Ok(_))) {
             self.is_asked.set(false);
-            self.probe_later(0);
+            probe_later(self.this.get(), 0);
         }
     }
+}
 
-    fn probe_later(&self, failed: u32) {
-        let Some(this) = self.this.get().cloned() else { return };
-        tokio::task::spawn_local(async move {
-            tokio::time::sleep(probe_wait(failed)).await;
-            if let Some(device) = this.upgrade()
-                && matches!(device.presence.get(), Presence::Probed(_))
-            {
-                device.probe();
-            }
-        });
+impl BacnetDevice {
+    /// The socket is there.
+    pub(super) fn begin(&self) {
+        self.presence.begin();
+        if let Some(reporter) = self.reporter() {
+            reporter.connecting(self.now());
+        }
+        self.probe();
+        self.keep_clock();
     }
 
     pub(super) fn learned(&self, now: Now, profile: &Profile) {
@@ -70,7 +50,7 @@ impl BacnetDevice {
         self.instance.set(Some(profile.instance));
         self.forget_absent();
         self.plan(now);
-        if self.presence.replace(Presence::Online) == Presence::Online {
+        if !self.presence.came() {
             return self.read_all();
         }
         tracing::debug!(device = %self.topic, instance = profile.instance, vendor = %profile.vendor, model = %profile.model,
@@ -85,8 +65,7 @@ impl BacnetDevice {
 
     pub(super) fn not_learned(&self, now: Now, failure: &Failure) {
         self.is_asked.set(false);
-        let Presence::Probed(failed) = self.presence.get() else { return };
-        self.presence.set(Presence::Probed(failed.saturating_add(1)));
+        let Some(failed) = self.presence.probe_failed() else { return };
         // Some know themselves by their own number alone: they say it when they are asked who is there.
         let may_say = self.config.instance.is_none() && !failure.is_silence();
         if may_say {
@@ -95,7 +74,7 @@ impl BacnetDevice {
         if let Some(reporter) = self.reporter().filter(|_| !may_say || failed > 0) {
             reporter.away(now, &self.words_of(failure));
         }
-        self.probe_later(failed);
+        probe_later(self.this.get(), failed);
     }
 
     fn words_of(&self, failure: &Failure) -> String {
@@ -111,13 +90,13 @@ impl BacnetDevice {
     /// The device leaves requests unanswered.
     pub(super) fn went(&self, now: Now, why: &str) {
         self.end_tasks(now);
-        if self.presence.replace(Presence::Probed(0)) == Presence::Online {
+        if self.presence.went() {
             let instance = self.instance.get();
             self.endpoint.with(|site, now| site.reset(now, self.member, instance));
             if let Some(reporter) = self.reporter() {
                 reporter.away(now, why);
             }
-            self.probe_later(0);
+            probe_later(self.this.get(), 0);
         }
     }
 
@@ -126,20 +105,17 @@ impl BacnetDevice {
         if self.config.instance.is_some_and(|known| known != instance) {
             return;
         }
-        match self.presence.get() {
-            // It may only have answered somebody who looks for devices again and again.
-            Presence::Online if self.looked_at.get().is_some_and(|at| now.mono < at + LOOK_EVERY) => {}
-            Presence::Online => {
-                self.looked_at.set(Some(now.mono));
-                self.read_marks();
+        if !self.presence.is_online() {
+            if self.instance.replace(Some(instance)) != Some(instance) {
+                self.endpoint.with(|site, now| site.reset(now, self.member, Some(instance)));
+                self.is_asked.set(false);
             }
-            Presence::Probed(_) => {
-                if self.instance.replace(Some(instance)) != Some(instance) {
-                    self.endpoint.with(|site, now| site.reset(now, self.member, Some(instance)));
-                    self.is_asked.set(false);
-                }
-                self.probe();
-            }
+            return self.probe();
+        }
+        // It may only have answered somebody who looks for devices again and again.
+        if self.looked_at.get().is_none_or(|at| now.mono >= at + LOOK_EVERY) {
+            self.looked_at.set(Some(now.mono));
+            self.read_marks();
         }
     }
 
@@ -192,7 +168,7 @@ impl BacnetDevice {
             loop {
                 tokio::time::sleep(CLOCKS_EVERY).await;
                 let Some(device) = this.upgrade() else { return };
-                if device.presence.get() == Presence::Online {
+                if device.presence.is_online() {
                     device.set_clock();
                 }
             }

@@ -1,7 +1,6 @@
 //! Counters of all connections of a shard together, for metrics.
 
 use super::Modbus;
-use super::probe::Presence;
 use crate::field::counters::{Metric, MetricKind};
 use tieline_modbus::ClientCounters;
 
@@ -12,7 +11,7 @@ impl Modbus {
         for line in &self.lines {
             line.session.look(|client| add(&mut sum, client.counters()));
         }
-        let online = self.devices.iter().filter(|device| device.presence.get() == Presence::Online).count();
+        let online = self.devices.iter().filter(|device| device.presence.is_online()).count();
         let gauge = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         let devices = [("online", gauge(online)), ("away", gauge(self.devices.len() - online))];
         let counters = [

@@ -1,10 +1,10 @@
 //! One Modbus device: its polls, its commands, and what its answers mean.
 
-use super::probe::Presence;
 use super::readings::{Registers, refused, table_name};
 use crate::config::{DeviceConfig, ModbusConfig};
 use crate::field::driver::{DeviceSession, Reporter};
 use crate::field::lanes::Lane;
+use crate::field::presence::Presence;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
@@ -96,7 +96,7 @@ pub(super) struct ModbusDevice {
     polls: RefCell<Vec<Poll>>,
     tasks: RefCell<HashMap<u64, Task>>,
     lost_in_row: Cell<u32>,
-    pub(super) presence: Cell<Presence>,
+    pub(super) presence: Presence,
     reporter: OnceCell<Reporter>,
     pub(super) this: OnceCell<Weak<Self>>,
 }
@@ -122,7 +122,7 @@ impl ModbusDevice {
             polls: RefCell::default(),
             tasks: RefCell::default(),
             lost_in_row: Cell::new(0),
-            presence: Cell::default(),
+            presence: Presence::default(),
             reporter: OnceCell::new(),
             this: OnceCell::new(),
         })

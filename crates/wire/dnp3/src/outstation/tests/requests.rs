@@ -305,7 +305,7 @@ fn a_broadcast_is_obeyed_and_told_but_not_answered() {
     station.ask("C4 01 3C 02 06", "C4 81 00 00");
 }
 
-/// Under g51v2 until a master has set the clock, whoever gave the event its time; under g51v1 from then on.
+/// Under g51v2 until a master has set the clock, no matter which clock the event has its time from; under g51v1 from then on.
 #[test]
 fn times_of_events_are_unsynchronised_until_the_clock_is_set() {
     let config = OutstationConfig { clock_synchronized: false, unsolicited: None, ..OutstationConfig::default() };

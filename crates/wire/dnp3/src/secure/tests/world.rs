@@ -222,7 +222,7 @@ impl World {
         }
     }
 
-    /// A fragment arrives, whoever sent it.
+    /// A fragment arrives, from any sender.
     pub(super) fn deliver(&mut self, to_master: bool, fragment: &[u8]) {
         let mut bytes = Vec::new();
         let destination = if to_master { MASTER } else { OUTSTATION };
