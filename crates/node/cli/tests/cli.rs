@@ -76,12 +76,13 @@ impl Drop for Server {
     }
 }
 
-const VERBS: [&[&str]; 56] = [
+const VERBS: [&[&str]; 57] = [
     &["run"],
     &["config", "default"],
     &["config", "check"],
     &["discover", "modbus"],
     &["discover", "sunspec"],
+    &["discover", "bacnet"],
     &["import", "volttron"],
     &["sub"],
     &["pub"],
