@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tieline_core::{Command, CommandOutcome, DeviceId, Instant, Machine, Now, Reading, Refusal};
-use tieline_net::{DatagramMachine, Endpoint, EndpointOwner, Marks, Owner, Session, Shard};
+use tieline_net::{DatagramMachine, Endpoint, EndpointOwner, Marks, Owner, Session, Shard, Tap};
 use tieline_poll::{LinkState, PointTable, PollClass, PollResult};
 use tieline_transport::{CertificateCache, Transport};
 
@@ -160,6 +160,12 @@ impl Context {
         let route = route.marked(priority.map(marks_of));
         route.start(session, seed, owner).await.map_err(|error| unreachable(&error))?;
         Ok(())
+    }
+
+    /// What a socket of many devices tells of one of them; none where the device is not traced.
+    #[must_use]
+    pub fn tap(&self, device: DeviceId) -> Option<Rc<dyn Tap>> {
+        self.field.borrow().traces.tap(&[device], Lane::Main.number())
     }
 
     /// Opens the socket of many devices, and serves it until the shard ends.

@@ -53,8 +53,9 @@ pub fn decoder_of(config: &DeviceConfig, wanted: Option<usize>) -> std::io::Resu
     match config.protocol.name() {
         ProtocolName::Dnp3 => dnp3::decoder_of(config, wanted),
         ProtocolName::Modbus => modbus::decoder_of(config, wanted),
+        ProtocolName::Bacnet => bacnet::decoder_of(config, wanted),
         // Their traces say their states and failures alone.
-        ProtocolName::Bacnet | ProtocolName::Simulated => Ok(Box::new(NoBytes)),
+        ProtocolName::Simulated => Ok(Box::new(NoBytes)),
     }
 }
 
