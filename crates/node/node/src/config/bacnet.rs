@@ -21,6 +21,7 @@ use tieline_transport::{End, Over, Transport, UdpOptions};
 use toml::de::DeValue;
 
 const SECOND: Duration = Duration::from_secs(1);
+const DAY: Duration = Duration::from_secs(86_400);
 /// The port of BACnet/IP.
 const PORT: u16 = 0xBAC0;
 /// The greatest instance of a device.
@@ -60,6 +61,8 @@ pub struct BacnetConfig {
     pub write_priority: u8,
     /// What the clock of the device is set to, each day.
     pub time_sync: ClockSync,
+    /// From how long ago on trend logs are read.
+    pub backfill_max: Duration,
 }
 
 /// A socket that devices share.
@@ -143,6 +146,7 @@ pub fn read_bacnet(
         cov_lifetime: s.or(doc, "cov_lifetime", 180 * SECOND, parse::duration(60 * SECOND..=24 * 3600 * SECOND)),
         write_priority: s.or(doc, "write_priority", PRIORITY_LOWEST, parse::integer(1..=PRIORITY_LOWEST)),
         time_sync: s.or(doc, "time_sync", ClockSync::Off, parse::word(clocks)),
+        backfill_max: s.or(doc, "backfill_max", 7 * DAY, parse::duration(60 * SECOND..=366 * DAY)),
     };
     check_priorities(doc, &s, &config, min_priority, points);
     s.finish(doc);

@@ -5,6 +5,7 @@
 
 use super::counters::Metric;
 use super::lanes::Lane;
+use super::positions::Positions;
 use super::shard::{Field, SharedField};
 use crate::config::{DeviceConfig, NetworkConfig, Numbered, Priority};
 use crate::trace::Kind;
@@ -89,6 +90,7 @@ pub struct Context {
     shard: Rc<Shard>,
     field: SharedField,
     certificates: Arc<CertificateCache>,
+    positions: Positions,
 }
 
 /// A connection that is kept.
@@ -109,8 +111,19 @@ pub struct Connection<'a> {
 }
 
 impl Context {
-    pub(super) const fn new(shard: Rc<Shard>, field: SharedField, certificates: Arc<CertificateCache>) -> Self {
-        Self { shard, field, certificates }
+    pub(super) const fn new(
+        shard: Rc<Shard>,
+        field: SharedField,
+        certificates: Arc<CertificateCache>,
+        positions: Positions,
+    ) -> Self {
+        Self { shard, field, certificates, positions }
+    }
+
+    /// Up to when the past of devices is known that keep it themselves.
+    #[must_use]
+    pub const fn positions(&self) -> &Positions {
+        &self.positions
     }
 
     /// What the sessions of the shard share.
@@ -272,6 +285,13 @@ impl Reporter {
                 field.tell_held(self.device, lane, fragments);
             }
         });
+    }
+
+    /// Takes what the device had kept of a time when it was away, each with its time. It goes to history alone, which takes
+    /// what it does not have yet; [`DeviceSession::settle`] is called with the number once it is stored, and not where it
+    /// cannot be.
+    pub fn past(&self, readings: Vec<Reading>, number: u64) {
+        self.with(|field| field.tell_past(self.device, readings, number));
     }
 
     /// The end of one part of a poll, asked for by [`DeviceSession::poll`] or made by the protocol itself.

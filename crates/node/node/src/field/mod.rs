@@ -22,12 +22,14 @@ mod dnp3;
 mod driver;
 mod lanes;
 mod modbus;
+mod positions;
 mod shard;
 mod simulated;
 mod spec;
 
 pub use counters::{Counted, MetricKind};
 pub use lanes::Lane;
+pub use positions::Positions;
 pub use shard::{FieldHandle, start};
 
 use self::driver::Driver;
@@ -99,6 +101,8 @@ pub struct Receipt {
     pub lane: Lane,
     /// How many fragments with events the device had sent there by then.
     pub fragments: u64,
+    /// They are of its past: the device is asked for them again where they cannot be stored.
+    pub is_past: bool,
 }
 
 /// What a field shard tells the bus.
@@ -106,6 +110,8 @@ pub struct Receipt {
 pub struct FieldReport {
     /// New states of topics, in order.
     pub updates: Vec<Update>,
+    /// What devices had kept of times when they were away, for history alone. It may have been told before.
+    pub past: Vec<Update>,
     /// Devices that can, or cannot, be commanded.
     pub links: Vec<(DeviceId, bool)>,
     /// What became of commands.
@@ -118,6 +124,10 @@ impl FieldReport {
     /// Whether there is nothing to tell.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.updates.is_empty() && self.links.is_empty() && self.outcomes.is_empty() && self.receipts.is_empty()
+        self.updates.is_empty()
+            && self.past.is_empty()
+            && self.links.is_empty()
+            && self.outcomes.is_empty()
+            && self.receipts.is_empty()
     }
 }

@@ -1,10 +1,11 @@
 //! The parameters of services as text.
 
 use super::{Told, about};
-use crate::names::{ConfirmedService, PropertyId, UnconfirmedService};
+use crate::names::{ConfirmedService, ObjectType, PropertyId, UnconfirmedService};
 use crate::service::{
     IAm, IHave, LogDatum, LogRecord, Notification, Range, RangeAck, RangeRequest, ReadAck, ReadMultiple,
-    ReadMultipleAck, Subscription, WhoHas, WhoHasWhat, WhoIs, Write, WriteMultiple, log_records, parse_time,
+    ReadMultipleAck, Subscription, WhoHas, WhoHasWhat, WhoIs, Write, WriteMultiple, log_multiple_records, log_records,
+    parse_time,
 };
 use crate::{Decoded, PropertyRef, Value};
 use alloc::format;
@@ -13,6 +14,8 @@ use core::fmt::Write as _;
 
 /// Bytes of a value that are shown.
 const VALUE_BYTES_MAX: usize = 200;
+/// Values of one record that are shown.
+const VALUES_MAX: usize = 64;
 /// Properties, and records, of one message that are shown.
 const LINES_MAX: usize = 200;
 
@@ -92,7 +95,9 @@ pub(super) fn answer(service: ConfirmedService, parameters: &[u8], told: &mut To
             words(told, &text);
             told.properties.push(ack.reference);
             if ack.reference.property == PropertyId::LOG_BUFFER {
-                log_records(ack.items)?.iter().for_each(|record| line(told, || logged(record)));
+                let is_multiple = ack.reference.object.object_type() == ObjectType::TREND_LOG_MULTIPLE;
+                let records = if is_multiple { log_multiple_records } else { log_records };
+                records(ack.items)?.iter().for_each(|record| line(told, || logged(record)));
             }
         }
         _ => bytes(parameters, told),
@@ -174,13 +179,23 @@ fn ranged(request: &RangeRequest) -> String {
 }
 
 fn logged(record: &LogRecord) -> String {
-    let what = match &record.datum {
+    format!("{} {}", record.at, datum(&record.datum))
+}
+
+fn datum(logged: &LogDatum) -> String {
+    match logged {
         LogDatum::Status(bits) => format!("status {}", shown(&Value::BitString(*bits))),
         LogDatum::Value(value) => shown(value),
         LogDatum::Failure(error) => format!("error {error}"),
         LogDatum::TimeChange(seconds) => format!("the clock was set by {seconds} s"),
-    };
-    format!("{} {what}", record.at)
+        LogDatum::Several(data) => {
+            let mut text = String::new();
+            for member in data.iter().take(VALUES_MAX) {
+                let _ = write!(text, "{}{}", if text.is_empty() { "" } else { ", " }, datum(member));
+            }
+            text
+        }
+    }
 }
 
 fn shown(value: &Value) -> String {

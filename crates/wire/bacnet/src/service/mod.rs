@@ -12,7 +12,7 @@ mod write;
 pub use cov::{Notification, Subscription};
 pub use failure::ServiceError;
 pub use logged::LoggedProperty;
-pub use range::{LogDatum, LogRecord, Range, RangeAck, RangeRequest, log_records};
+pub use range::{LogDatum, LogRecord, Range, RangeAck, RangeRequest, log_multiple_records, log_records};
 pub use read::{PropertyRef, ReadAck, ReadMultiple, ReadMultipleAck, ReadResult, encode_read_multiple};
 pub use time::{emit_time, parse_time};
 pub use who::{IAm, IHave, WhoHas, WhoHasWhat, WhoIs};

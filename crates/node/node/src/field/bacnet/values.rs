@@ -194,7 +194,7 @@ mod tests {
         let check = |writes, value: Value, expect: Result<Wire, &str>| {
             let object = ObjectId::new(ObjectType::ANALOG_VALUE, 1);
             let reference = PropertyRef::new(object, PropertyId::PRESENT_VALUE);
-            let point = BacnetPoint { reference, cov: None, write_priority: None, writes };
+            let point = BacnetPoint { reference, cov: None, write_priority: None, trend_log: None, writes };
             assert_eq!(to_write(&point, &value).map_err(|refusal| refusal.reason), expect);
         };
         check(Some(WriteAs::Real), Value::Float(42.5), Ok(Wire::Real(42.5)));
