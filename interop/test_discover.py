@@ -2,7 +2,7 @@
 
 import json
 
-from node import Node, tieline
+from node import Node, OurOutstation, tieline
 from processes import Peer
 from waiting import until
 
@@ -118,3 +118,29 @@ def test_nobody_of_bacnet_is_nobody():
     assert devices_of(address) == {}
     refused = tieline("discover", "bacnet", check=False)
     assert refused.returncode == 2 and "--broadcast" in refused.stderr
+
+
+def outstations(*arguments):
+    """DNP3 outstations that are found."""
+    lines = tieline("discover", "dnp3", *arguments, "--json", "--timeout", "1s").stdout.splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_a_dnp3_outstation_says_which_points_it_has_and_keeps_its_events(tmp_path):
+    with OurOutstation(tmp_path) as station:
+        station.do("update analog 3 42")
+        found = outstations(station.address, "--outstations", "8-11", "--out", str(tmp_path / "proposed"))
+        assert [outstation["outstation"] for outstation in found] == [10], found
+        points = found[0]["points"]
+        assert points["analog"] == list(range(10)) and len(points["binary"]) == 10, points
+        # Its own master still gets the event.
+        events = tieline("dnp3", "master", station.address, "scan", "class-1", "class-2", "class-3").stdout
+        assert "analog 3 42" in events and "event" in events, events
+        tieline("config", "check", tmp_path / "proposed" / "devices.toml")
+
+
+def test_no_outstation_is_no_outstation(tmp_path):
+    with OurOutstation(tmp_path) as station:
+        address = station.address
+        assert outstations(address, "--outstations", "3,4") == []
+    assert outstations(address) == []

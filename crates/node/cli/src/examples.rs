@@ -63,6 +63,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "discover dnp3",
+        &[
+            "tieline discover dnp3 10.1.2.0/24 --outstations 1-20",
+            "tieline discover dnp3 relay.example:20000 --master 3 --out proposed",
+        ],
+    ),
+    (
         "discover bacnet",
         &[
             "tieline discover bacnet --broadcast 10.1.2.255 --out proposed",

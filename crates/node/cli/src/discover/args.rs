@@ -1,6 +1,6 @@
 //! What `tieline discover` is told.
 
-use super::hosts::{Hosts, Instances, Networks, Units, ipv4};
+use super::hosts::{Hosts, Instances, LinkAddresses, Networks, Units, ipv4};
 use clap::{ArgGroup, Args, Subcommand};
 use std::net::SocketAddrV4;
 use std::path::PathBuf;
@@ -16,6 +16,9 @@ pub enum DiscoverVerb {
     /// Look for BACnet/IP devices, and those behind routers: who answers, which objects it has; propose device tables and
     /// point lists for them
     Bacnet(BacnetArgs),
+    /// Look for DNP3 outstations behind TCP addresses: which link addresses answer, which points they have; propose device
+    /// tables and point lists for them
+    Dnp3(Dnp3Args),
 }
 
 /// Where is looked, and what becomes of what is found.
@@ -92,6 +95,35 @@ pub struct BacnetArgs {
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
     /// Print one JSON object a device
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Where DNP3 outstations are looked for, and what becomes of what is found.
+#[derive(Args, Clone, Debug)]
+pub struct Dnp3Args {
+    /// Hosts, networks (10.1.2.0/24) and ranges (10.1.2.10-10.1.2.40), with a port or without
+    #[arg(required = true, value_name = "WHERE")]
+    pub places: Vec<Hosts>,
+    /// The port of those that name none
+    #[arg(long, default_value_t = 20_000)]
+    pub port: u16,
+    /// Link addresses that are asked behind each address
+    #[arg(long, default_value = "1-10", value_name = "ADDRESSES")]
+    pub outstations: LinkAddresses,
+    /// The link address of this master: many outstations answer that of their own master alone
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=65519))]
+    pub master: u16,
+    /// How long a connection, and each answer, may take
+    #[arg(long, default_value = "2s", value_parser = crate::args::timeout)]
+    pub timeout: Duration,
+    /// Addresses that are looked at together
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub together: u16,
+    /// Write devices.toml and point lists to this folder; files that are there are left alone
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+    /// Print one JSON object an outstation
     #[arg(long)]
     pub json: bool,
 }

@@ -101,6 +101,33 @@ pub fn ipv4(text: &str) -> Result<SocketAddrV4, String> {
     text.parse().ok().or(plain).ok_or_else(|| "expected an IPv4 address, as in 10.1.2.3 or 10.1.2.3:47809".to_owned())
 }
 
+/// Link addresses of one discovery at most.
+const LINK_ADDRESSES_MAX: usize = 4096;
+/// The greatest link address of a station (IEEE 1815 9.2.4.1.3).
+const LINK_ADDRESS_MAX: u16 = 65_519;
+
+/// Link addresses of DNP3, as in `1,4,10-20`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkAddresses(pub Vec<u16>);
+
+impl FromStr for LinkAddresses {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = || format!("expected up to {LINK_ADDRESSES_MAX} addresses from 0 to 65519, as in 1,4,10-20");
+        let mut addresses = Vec::new();
+        for part in text.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last) = (first.trim().parse::<u16>(), last.trim().parse::<u16>());
+            let (Ok(first), Ok(last)) = (first, last) else { return Err(expected()) };
+            addresses.extend(first..=last);
+        }
+        let fits = (1..=LINK_ADDRESSES_MAX).contains(&addresses.len());
+        let fits = fits && addresses.iter().all(|address| *address <= LINK_ADDRESS_MAX);
+        if fits { Ok(Self(addresses)) } else { Err(expected()) }
+    }
+}
+
 /// The greatest instance of a BACnet device.
 const INSTANCE_MAX: u32 = 4_194_302;
 
@@ -181,6 +208,14 @@ mod tests {
             assert!(wrong.parse::<Units>().is_err(), "{wrong}");
         }
     }
+    #[test]
+    fn link_addresses_are_numbers_and_ranges() {
+        assert_eq!("1,4-6".parse(), Ok(LinkAddresses(vec![1, 4, 5, 6])));
+        for wrong in ["", "65520", "0-65519", "6-4", "a"] {
+            assert!(wrong.parse::<LinkAddresses>().is_err(), "{wrong}");
+        }
+    }
+
     #[test]
     fn networks_instances_and_addresses_of_bacnet() {
         assert_eq!("all".parse(), Ok(Networks::All));

@@ -2,6 +2,7 @@
 
 pub mod args;
 mod bacnet;
+mod dnp3;
 mod hosts;
 mod modbus;
 mod progress;
@@ -10,7 +11,7 @@ mod proposal;
 use crate::{log, signals};
 use anyhow::{Result, anyhow};
 use args::DiscoverVerb;
-use progress::Progress;
+use progress::{Counted, Progress};
 use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -25,6 +26,7 @@ pub fn discover(verb: &DiscoverVerb) -> Result<ExitCode> {
         DiscoverVerb::Modbus(args) => modbus::discover(args, false),
         DiscoverVerb::Sunspec(args) => modbus::discover(args, true),
         DiscoverVerb::Bacnet(args) => bacnet::discover(args),
+        DiscoverVerb::Dnp3(args) => dnp3::discover(args),
     }
 }
 

@@ -32,3 +32,32 @@ impl Progress {
         }
     }
 }
+
+/// How many of the addresses have been looked at.
+#[derive(Debug)]
+pub struct Counted {
+    pub line: Progress,
+    of: usize,
+    done: usize,
+    found: usize,
+    what: &'static str,
+}
+
+impl Counted {
+    /// Of so many addresses, behind which there are `what`.
+    pub fn new(of: usize, what: &'static str) -> Self {
+        Self { line: Progress::default(), of, done: 0, found: 0, what }
+    }
+
+    /// Another address has been looked at.
+    pub const fn count(&mut self, found: usize) {
+        self.done += 1;
+        self.found += found;
+    }
+
+    /// Shows it.
+    pub fn show(&self) {
+        let Self { line, of, done, found, what } = self;
+        line.show(&format!("{done} of {of} addresses, {found} {what} "));
+    }
+}

@@ -4,7 +4,7 @@ mod link;
 mod proposal;
 mod sunspec;
 
-use super::Progress;
+use super::Counted;
 use super::args::DiscoverArgs;
 use crate::terminal;
 use anyhow::Result;
@@ -73,7 +73,7 @@ pub fn discover(args: &DiscoverArgs, only_sunspec: bool) -> Result<ExitCode> {
 async fn look(shard: &Rc<Shard>, args: &DiscoverArgs, only_sunspec: bool) -> Vec<Device> {
     let addresses: Vec<String> = args.places.iter().flat_map(|place| place.addresses(args.port)).collect();
     let places = Arc::new(Semaphore::new(usize::from(args.together)));
-    let progress = Rc::new(RefCell::new(Counted { of: addresses.len(), ..Counted::default() }));
+    let progress = Rc::new(RefCell::new(Counted::new(addresses.len(), "devices")));
     let found = Rc::new(RefCell::new(Vec::new()));
     let mut tasks = Vec::new();
     for address in addresses {
@@ -157,25 +157,4 @@ async fn look_for(link: &Link, address: &str, unit: u8) -> Option<Device> {
         models: models.iter().map(|model| model.id).collect(),
         points,
     })
-}
-
-/// How far it is.
-#[derive(Debug, Default)]
-struct Counted {
-    line: Progress,
-    of: usize,
-    done: usize,
-    found: usize,
-}
-
-impl Counted {
-    const fn count(&mut self, found: usize) {
-        self.done += 1;
-        self.found += found;
-    }
-
-    fn show(&self) {
-        let Self { line, of, done, found } = self;
-        line.show(&format!("{done} of {of} addresses, {found} devices "));
-    }
 }
