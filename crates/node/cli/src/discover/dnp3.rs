@@ -3,9 +3,9 @@
 //! Of an outstation, class 0 and its attributes are read. Events are not asked for, and those that come unasked are not
 //! confirmed: they stay where they are, for the outstation's own master.
 
+use super::Counted;
 use super::args::Dnp3Args;
 use super::proposal::{DEVICES, Files, HEAD, plain_name};
-use super::Counted;
 use crate::terminal;
 use anyhow::Result;
 use serde_json::json;
@@ -109,7 +109,8 @@ async fn look_for(shard: &Rc<Shard>, address: &str, link: u16, args: &Dnp3Args) 
     let Ok(stream) = connect(&target).await else { return Answer::Nobody };
     let session = Session::new(shard, Master::new(config(link, args)), Limits::default());
     let (end, ended) = oneshot::channel();
-    let outstation = Outstation { address: address.to_owned(), link, identity: Default::default(), points: BTreeMap::new() };
+    let outstation =
+        Outstation { address: address.to_owned(), link, identity: Default::default(), points: BTreeMap::new() };
     let mut hears = Hears { outstation, answers: false, end: Some(end), within: args.timeout * 4 };
     let running = session.clone();
     let task = tokio::task::spawn_local(async move {

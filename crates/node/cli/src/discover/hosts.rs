@@ -173,7 +173,11 @@ impl FromStr for Networks {
             match part.parse() {
                 Ok(network @ 1..=65_534) => behind.push(network),
                 _ if part == "local" => local = true,
-                _ => return Err("expected all, local, or numbers of networks from 1 to 65534, as in local,100,200".to_owned()),
+                _ => {
+                    return Err(
+                        "expected all, local, or numbers of networks from 1 to 65534, as in local,100,200".to_owned()
+                    );
+                }
             }
         }
         Ok(Self::Some { local, behind })

@@ -232,4 +232,3 @@ fn counted(told: &mut Told) {
 fn bytes(parameters: &[u8], told: &mut Told) {
     words(told, &format!("{} bytes", parameters.len()));
 }
-

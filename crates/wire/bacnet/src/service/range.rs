@@ -171,10 +171,7 @@ impl LogRecord {
         }
     }
 
-    fn read(
-        reader: &mut Reader<'_>,
-        datum: impl FnOnce(&mut Reader<'_>) -> Decoded<LogDatum>,
-    ) -> Decoded<Self> {
+    fn read(reader: &mut Reader<'_>, datum: impl FnOnce(&mut Reader<'_>) -> Decoded<LogDatum>) -> Decoded<Self> {
         let mut moment = Reader::new(reader.enclosed(0, "the moment of a record")?);
         let at = read_time(&mut moment)?;
         let datum = datum(&mut Reader::new(reader.enclosed(1, "the datum of a record")?))?;

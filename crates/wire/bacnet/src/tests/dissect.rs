@@ -34,14 +34,18 @@ fn services_are_shown_with_what_they_say() {
     let mut network = Network::new(ClientConfig::default(), 1);
     let peer = network.serve(1, ServerConfig { instance: 7, ..ServerConfig::default() }, 2);
     let mut dissector = Dissector::new();
-    let value = |instance| PropertyRef::new(ObjectId::new(ObjectType::ANALOG_VALUE, instance), PropertyId::PRESENT_VALUE);
+    let value =
+        |instance| PropertyRef::new(ObjectId::new(ObjectType::ANALOG_VALUE, instance), PropertyId::PRESENT_VALUE);
     let mut ask = |request: Request<'_>| {
         network.client.request(network.now, peer, request).unwrap();
         said(&mut network, &mut dissector)
     };
     assert_eq!(
         ask(Request::Read(value(1))),
-        ["request 0 read-property analog-value,1 present-value", "answer 0 read-property analog-value,1 present-value: 0.25"]
+        [
+            "request 0 read-property analog-value,1 present-value",
+            "answer 0 read-property analog-value,1 present-value: 0.25"
+        ]
     );
     assert_eq!(
         ask(Request::Read(value(9))),

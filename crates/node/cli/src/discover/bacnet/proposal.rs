@@ -227,10 +227,7 @@ mod tests {
             ..object(ObjectType::ANALOG_INPUT, 1, "AHU 1/Supply T")
         };
         let again = object(ObjectType::ANALOG_INPUT, 2, "AHU 1/Supply T");
-        let valve = Object {
-            limits: [Some(0.0), Some(100.0)],
-            ..object(ObjectType::ANALOG_OUTPUT, 1, "#valve")
-        };
+        let valve = Object { limits: [Some(0.0), Some(100.0)], ..object(ObjectType::ANALOG_OUTPUT, 1, "#valve") };
         let states = ["off".to_owned(), "on/auto".to_owned()].to_vec();
         let fan = Object { states, ..object(ObjectType::BINARY_OUTPUT, 1, "") };
         let states = ["heat".to_owned(), "cool".to_owned()].to_vec();
@@ -244,12 +241,16 @@ mod tests {
         let logs = vec![LoggedProperty { reference: logged, device: None }];
         let log = Object { logs, ..object(ObjectType::TREND_LOG, 3, "log") };
         let objects = vec![supply, again, valve, fan, mode, log];
-        let config = check(&[found(1001, objects), found(1002, Vec::new())], &args(&["10.0.0.5", "--local", "0.0.0.0:47808"]));
+        let config =
+            check(&[found(1001, objects), found(1002, Vec::new())], &args(&["10.0.0.5", "--local", "0.0.0.0:47808"]));
         let points = &config.devices[0].points;
         let names: Vec<&str> = points.iter().map(|point| point.name.as_str()).collect();
         assert_eq!(names, ["AHU_1/Supply_T", "AHU_1/Supply_T-2", "valve", "binary-output/1", "mode"]);
         assert_eq!((points[0].unit.as_str(), points[0].description.as_str()), ("°C", "supply, \"air\""));
-        assert_eq!(points[2].control.as_ref().map(|control| (control.min, control.max)), Some((Some(0.0), Some(100.0))));
+        assert_eq!(
+            points[2].control.as_ref().map(|control| (control.min, control.max)),
+            Some((Some(0.0), Some(100.0)))
+        );
         assert_eq!(points[3].states.as_ref().map(|states| &*states.on), Some("on-auto"));
         assert_eq!(points[4].description, "1 heat, 2 cool");
         let bacnet = config.devices[0].protocol.bacnet().unwrap();

@@ -121,7 +121,8 @@ impl Reading {
                 object.take(reference, answer);
             }
         }
-        let silence = results.iter().find_map(|(_, answer)| answer.as_ref().err().filter(|failure| failure.is_silence()));
+        let silence =
+            results.iter().find_map(|(_, answer)| answer.as_ref().err().filter(|failure| failure.is_silence()));
         silence.map_or(Ok(()), |failure| Err(*failure))
     }
 

@@ -214,7 +214,8 @@ impl Survey {
         self.heard.insert(peer, instance);
         let first = *self.by_instance.entry(instance).or_insert(peer);
         if first != peer {
-            let warning = format!("the instance {instance} is at {first} and at {peer}: an instance is to be of one device");
+            let warning =
+                format!("the instance {instance} is at {first} and at {peer}: an instance is to be of one device");
             self.events.push_back(SurveyEvent::Warning(warning));
         }
     }
@@ -471,7 +472,10 @@ mod tests {
         let device = found.iter().find(|found| found.instance == Some(8000)).unwrap();
         let [supply, alarm] = device.objects.as_slice() else { panic!("{:?}", device.objects) };
         assert_eq!((supply.name.as_str(), supply.unit, supply.is_commandable), ("supply", Some(Unit(62)), true));
-        assert_eq!((alarm.states.as_slice(), alarm.is_commandable), (["ok".to_owned(), "bad".to_owned()].as_slice(), false));
+        assert_eq!(
+            (alarm.states.as_slice(), alarm.is_commandable),
+            (["ok".to_owned(), "bad".to_owned()].as_slice(), false)
+        );
     }
 
     #[test]
@@ -480,7 +484,8 @@ mod tests {
         let targets = [says, silent, nobody].map(|at| Target::Peer(Peer::direct(at))).to_vec();
         let mut world = World::new(plan(targets), [(says, server(1), true), (silent, server(2), false)]);
         let (found, why) = world.run();
-        let found: Vec<_> = found.iter().map(|found| (found.peer.address, found.instance, found.objects.len())).collect();
+        let found: Vec<_> =
+            found.iter().map(|found| (found.peer.address, found.instance, found.objects.len())).collect();
         assert_eq!((found, why), (vec![(says, Some(1), 2), (silent, Some(2), 2)], None));
     }
 

@@ -53,7 +53,6 @@ mod tests {
     use crate::discover::modbus::sunspec::Found;
     use crate::discover::proposal::write;
 
-
     fn device(identity: [&str; 4], points: Vec<Found>) -> Device {
         let identity = identity.map(str::to_owned);
         Device { address: "10.1.2.3:502".to_owned(), unit: 3, identity, models: vec![1, 103], points }

@@ -101,7 +101,8 @@ pub(super) fn read_place(list: &mut List<'_>, row: &Row<'_>) -> Option<BacnetPoi
     let trend_log = list.cell(row, "trend_log", logs, Some(None), |s| parse_log(s).map(Some));
     let object = ObjectId::new(object_type?, instance?);
     let reference = PropertyRef { object, property: property?, index: index? };
-    let point = BacnetPoint { reference, cov: cov?, write_priority: write_priority?, trend_log: trend_log?, writes: None };
+    let point =
+        BacnetPoint { reference, cov: cov?, write_priority: write_priority?, trend_log: trend_log?, writes: None };
     if point.cov == Some(true) && !point.is_present_value() {
         let expected = "false: devices tell changes of present-value only";
         list.report(row.line, "cov", "true".to_owned(), expected.to_owned());

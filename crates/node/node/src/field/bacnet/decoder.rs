@@ -138,14 +138,16 @@ mod tests {
         let flags = PropertyRef::new(supply, PropertyId::STATUS_FLAGS);
         let other = PropertyRef::new(ObjectId::new(ObjectType::BINARY_INPUT, 2), PropertyId::PRESENT_VALUE);
         encode_read_multiple(&[present, flags, other], &mut parameters);
-        let asked = take(&mut decoder, Direction::Sent, &request(ConfirmedService::READ_PROPERTY_MULTIPLE, &parameters));
+        let asked =
+            take(&mut decoder, Direction::Sent, &request(ConfirmedService::READ_PROPERTY_MULTIPLE, &parameters));
         assert_eq!((asked.points, asked.has_point), (vec![0, 1], true));
         assert_eq!(asked.fields["service"], "read-property-multiple");
         // An error names no property: it is about those of its request.
         let mut error = Vec::new();
         ServiceError::new(ErrorClass::PROPERTY, ErrorCode::READ_ACCESS_DENIED).emit(&mut error);
         let service = ConfirmedService::READ_PROPERTY_MULTIPLE;
-        let refused = take(&mut decoder, Direction::Received, &Apdu::Error { invoke_id: 9, service, parameters: &error });
+        let refused =
+            take(&mut decoder, Direction::Received, &Apdu::Error { invoke_id: 9, service, parameters: &error });
         assert_eq!((refused.points, refused.error.as_deref()), (vec![0, 1], Some("property: read-access-denied")));
         let mut list = Vec::new();
         Notification::emit_value(PropertyId::PRESENT_VALUE, &Value::Real(2.5), &mut list);

@@ -19,7 +19,9 @@ use std::time::Duration;
 use tieline_bacnet::client::{Failure, RequestError};
 use tieline_bacnet::device::LogPart;
 use tieline_bacnet::service::{LogDatum, LogRecord, LoggedProperty, Range};
-use tieline_bacnet::{Date, DateTime, INSTANCE_ANY, ObjectId, ObjectType, PropertyId, PropertyRef, Time, Value as Wire};
+use tieline_bacnet::{
+    Date, DateTime, INSTANCE_ANY, ObjectId, ObjectType, PropertyId, PropertyRef, Time, Value as Wire,
+};
 use tieline_core::{Now, PointId, Reading, Timestamp, Topic};
 
 /// Records of a page: what fits the device's answers is less.
@@ -262,9 +264,9 @@ impl BacnetDevice {
     }
 
     fn read_log(&self, log: ObjectId, range: Range) -> Result<(), RequestError> {
-        let job = self.endpoint.with(|site, now| {
-            site.call(self.member, |device, client| device.read_log(now, client, log, Some(range)))
-        });
+        let job = self
+            .endpoint
+            .with(|site, now| site.call(self.member, |device, client| device.read_log(now, client, log, Some(range))));
         if let Some(job) = job.transpose()? {
             self.add_task(job, Task::Log);
         }

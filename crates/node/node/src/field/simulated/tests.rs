@@ -45,7 +45,12 @@ impl World {
         let senders = [sender.clone(), sender.clone(), sender];
         let (ready, started) = oneshot::channel();
         let traces = TraceDisk::start(folder.path(), false).unwrap();
-        let set = Settings { number: 0, certificates: Arc::new(CertificateCache::default()), traces, positions: Positions::none() };
+        let set = Settings {
+            number: 0,
+            certificates: Arc::new(CertificateCache::default()),
+            traces,
+            positions: Positions::none(),
+        };
         tokio::task::spawn_local(async move {
             serve(shard, set, devices, (incoming, senders), |result| drop(ready.send(result))).await;
         });
